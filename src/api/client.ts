@@ -37,6 +37,8 @@ export interface ApiClientOptions extends Pick<RateLimiterOptions, 'serverClock'
   readonly onDone?: ((fault: ApiFaultKind | null, purpose: Purpose) => void) | undefined;
   /** Called before each wait for another attempt, with its length in ms. */
   readonly onRetry?: ((waitMs: number) => void) | undefined;
+  /** Called when the service refuses a page as a bad request, before the second try: the plan may have changed. */
+  readonly onRefused?: ((signal: AbortSignal) => Promise<void>) | undefined;
   /** The largest page that the plan allows; `null` while it is unknown. */
   readonly pageSize: () => number | null;
   /** How often a request is retried after a fault that may pass. */
@@ -157,25 +159,33 @@ async function beforeRetry(
  * Requests a page, and requests it once more with a smaller `limit` if the service refuses the larger one, or if the
  * answer is too large to be read.
  */
-async function askPage<T>(
+async function askPage<T extends { readonly nextCursor: Cursor | null }>(
   client: Requester,
   page: PageAsked,
   asked: (limit: number) => Ask<T>,
   signal: AbortSignal,
 ): Promise<Reply<T>> {
-  const { pageSize, smaller } = client;
+  const { pageSize, options } = client;
   for (;;) {
-    const usual = pageSize.limitFor(page);
-    // A chain of cursors keeps the limit that it began with.
-    const limit = Math.min(usual, smaller.get(page.list) ?? usual);
+    const usual = pageSize.limitFor(page.cursor);
+    const limit = limitFor(client, page);
     try {
       const reply = await ask(client, asked(limit), signal);
       if (limit === usual) pageSize.answered(limit);
+      pageSize.goesOn(reply.value.nextCursor, limit);
       return reply;
     } catch (error) {
-      if (!takeSmaller(client, page, limit, error)) throw error;
+      if (isBadRequest(error)) await options.onRefused?.(signal);
+      const hasShrunk = isBadRequest(error) && limitFor(client, page) < limit;
+      if (!hasShrunk && !takeSmaller(client, page, limit, error)) throw error;
     }
   }
+}
+
+/** The `limit` for a page. A chain of cursors keeps the limit that it began with. */
+function limitFor({ pageSize, smaller }: Requester, { list, cursor }: PageAsked): number {
+  const usual = pageSize.limitFor(cursor);
+  return cursor === null ? Math.min(usual, smaller.get(list) ?? usual) : usual;
 }
 
 /**
@@ -305,16 +315,21 @@ const MAX_SIZE = 200;
 const TRY_AGAIN_AFTER = 5;
 const TRY_AGAIN_AT_MOST = 2000;
 
+/** So many cursors are remembered with their limits: more than chains that are read at once. */
+const CHAINS_AT_MOST = 100;
+
 /** A page to request: from which list, and where it continues. */
 interface PageAsked {
-  /** The name of the list. Only one chain of cursors is read under a name at a time. */
+  /** The name of the list. */
   readonly list: string;
   readonly cursor: Cursor | null;
 }
 
 interface PageSize {
-  /** Returns the `limit` for the next request of a page, and keeps it for the chain of cursors. */
-  limitFor(page: PageAsked): number;
+  /** Returns the `limit` for a page; `cursor` is `null` for the first one. */
+  limitFor(cursor: Cursor | null): number;
+  /** Records that a page of this `limit` has named a next one; `null`: it was the last. */
+  goesOn(cursor: Cursor | null, limit: number): void;
   /** Records that a request with this `limit` was answered. */
   answered(limit: number): void;
   /**
@@ -322,7 +337,7 @@ interface PageSize {
    *
    * @returns whether to try a smaller page
    */
-  refused(page: PageAsked, limit: number): boolean;
+  refused(page: Pick<PageAsked, 'cursor'>, limit: number): boolean;
 }
 
 /**
@@ -339,15 +354,17 @@ interface PageSize {
 export function createPageSize(planned: () => number | null): PageSize {
   let smallFor = 0;
   let patience = TRY_AGAIN_AFTER;
-  /** The limit of the current chain of cursors, by list. */
-  const chains = new Map<string, number>();
+  /** The limits of the pages that have named a cursor, the newest last. */
+  const chains = new Map<Cursor, number>();
   const largest = (): number => Math.max(1, Math.min(MAX_SIZE, Math.trunc(planned() ?? MAX_SIZE) || 1));
   const first = (): number => (smallFor > 0 ? Math.min(DEFAULT_SIZE, largest()) : largest());
   return {
-    limitFor: ({ list, cursor }) => {
-      const limit = cursor === null ? first() : (chains.get(list) ?? first());
-      chains.set(list, limit);
-      return limit;
+    limitFor: (cursor) => (cursor === null ? first() : (chains.get(cursor) ?? first())),
+    goesOn: (cursor, limit) => {
+      if (cursor === null) return;
+      chains.delete(cursor);
+      chains.set(cursor, limit);
+      for (const oldest of chains.keys()) if (chains.size > CHAINS_AT_MOST) chains.delete(oldest);
     },
     answered: (limit) => {
       if (limit > DEFAULT_SIZE) patience = TRY_AGAIN_AFTER;

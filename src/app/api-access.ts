@@ -35,7 +35,7 @@ export interface ApiAccess {
 
 interface ConnectionParts
   extends Omit<RateLimiterOptions, 'plan' | 'share' | 'concurrency' | 'onWait'>,
-    Pick<ApiClientOptions, 'onDone' | 'onRetry'> {
+    Pick<ApiClientOptions, 'onDone' | 'onRetry' | 'onRefused'> {
   /** Sends requests: over HTTP, or in-process in simulations. */
   readonly transport: Transport;
   readonly access: ApiAccess;
@@ -57,7 +57,8 @@ export interface ApiConnection {
 const LEARNT = 'learnt';
 
 /** Connects to the API, with the ledger and the facts of a state. */
-export function connectApi({ transport, access, store, onDone, onRetry, ...limits }: ConnectionParts): ApiConnection {
+export function connectApi(parts: ConnectionParts): ApiConnection {
+  const { transport, access, store, onDone, onRetry, onRefused, ...limits } = parts;
   const waits: LongWaits = { onWait: null };
   const limiter = createRateLimiter({
     ...limits,
@@ -87,7 +88,7 @@ export function connectApi({ transport, access, store, onDone, onRetry, ...limit
     version: VERSION,
   };
   return {
-    api: createApiClient(connection),
+    api: createApiClient({ ...connection, onRefused }),
     limiter,
     learnt: learning.learnt,
     waits,

@@ -36,6 +36,7 @@ import type { ReadyReport, StatusOverview, StatusReport } from '../core/status.t
 import { DAY_MS, type EpochMs } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
+import { createPlanCheck } from '../ingest/account.ts';
 import { createFallWatch } from '../ingest/commit.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { createFilterNotes } from '../ingest/filter.ts';
@@ -59,6 +60,7 @@ import {
   noteBooked,
   noteCommitted,
   noteDone,
+  notePlanChanged,
   notePlanDoubted,
   noteWithdrawn,
   type Planning,
@@ -175,6 +177,8 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
       noteDone(planning, fault, purpose);
     },
     planDoubted: () => notePlanDoubted(planning),
+    refused: async (signal) => await checkPlan(signal),
+    planChanged: () => notePlanChanged(planning),
     deviceLeft: (deviceId) => takeOutDevice(planning, deviceId),
     committed: (page) => noteCommitted(planning, page),
     archived: () => deliverers.forEach(({ notify }) => void notify()),
@@ -184,6 +188,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
   const context = createContext(options, { ...base, store, room, connection, hooks });
   const { limiter, limitedApi, learnt, waits, requestsDone } = connection;
   const planning: Planning = openPlanning(options, context, limiter);
+  const checkPlan = createPlanCheck(context);
   const checkForFall = createFallWatch(context, () => noteWithdrawn(planning));
   deliverers.push(...openDeliveries(options.destinations, { ...options, ...base, store }));
   const parts = { base, opened, room, context, deliverers, planning, limiter };
@@ -207,18 +212,27 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
     learnt,
     waits,
     requestsDone,
-    backfill: {
-      budgets: () => {
-        const { minute, day } = limiter.figures();
-        return { perMinute: minute.budget, perDay: day.budget };
-      },
-      sentMs: () => ledger.sentSince(serverClock.nowMs() - DAY_MS, 'backfill'),
-      othersSince: (sinceMs) => OTHER_LANES.reduce((sum, lane) => sum + ledger.sentSince(sinceMs, lane).length, 0),
-      spentDay: () => limiter.figures().day.spent,
-    },
+    backfill: backfillOf(limiter, ledger, serverClock),
     waitsForQuota: () => !['pace', null].includes(limiter.figures().waitingFor),
     listen: (listener) => void base.listeners.push(listener),
     close: opened.close,
+  };
+}
+
+/** What backfills have spent of the quota, and may spend. */
+function backfillOf(
+  limiter: ApiConnection['limiter'],
+  ledger: OpenStore['ledger'],
+  serverClock: Base['serverClock'],
+): Sync['backfill'] {
+  return {
+    budgets: () => {
+      const { minute, day } = limiter.figures();
+      return { perMinute: minute.budget, perDay: day.budget };
+    },
+    sentMs: () => ledger.sentSince(serverClock.nowMs() - DAY_MS, 'backfill'),
+    othersSince: (sinceMs) => OTHER_LANES.reduce((sum, lane) => sum + ledger.sentSince(sinceMs, lane).length, 0),
+    spentDay: () => limiter.figures().day.spent,
   };
 }
 
@@ -229,6 +243,8 @@ interface Hooks {
   /** Called with the result of each attempt. */
   readonly done: (fault: ApiFaultKind | null, purpose: Purpose) => void;
   readonly planDoubted: () => void;
+  readonly refused: (signal: AbortSignal) => Promise<void>;
+  readonly planChanged: () => void;
   readonly deviceLeft: (deviceId: string) => void;
   readonly committed: SyncContext['committed'];
   readonly archived: () => void;
@@ -288,6 +304,7 @@ function openApi(
       hooks.booked(purpose);
     },
     onPlanDoubted: hooks.planDoubted,
+    onRefused: hooks.refused,
     onRetry: requests.onRetry,
     onDone: (fault, purpose) => {
       done += 1;
@@ -351,6 +368,7 @@ function createContext({ settings, clock, random }: SyncOptions, parts: ContextP
     workspaceUnknown: confirmation.skip,
     streamOff: (stream, scope) => noteOff(apiState, stream, scope),
     deviceLeft: hooks.deviceLeft,
+    planChanged: hooks.planChanged,
   };
 }
 

@@ -5,10 +5,11 @@
  * program stops before it writes anything.
  */
 
+import { StateFullError } from '../core/archive-room.ts';
 import { ApiFault } from '../core/faults.ts';
 import { workspaceLine } from '../core/lines/fact-lines.ts';
 import type { Account, Plan } from '../core/records.ts';
-import type { EpochMs } from '../core/time.ts';
+import { type EpochMs, MINUTE_MS } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
 
 /** The tag where the key may not read the account and none is configured. */
@@ -30,8 +31,9 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
     const tag = settings.workspaceTag ?? store.workspaceTag() ?? account.workspaceId;
     store.pinWorkspace({ apiId: account.workspaceId, tag });
     context.workspaceKnown();
-    reportPlanChange(context, store.account()?.plan ?? null, account.plan);
+    const isChanged = reportPlanChange(context, store.account()?.plan ?? null, account.plan);
     store.saveAccount(account, []);
+    if (isChanged) context.planChanged();
     // After the plan is kept, so that what is left is told by it.
     store.append(workspacePoint(context, account, { workspaceTag: tag, atMs: answeredAtMs }), 'live');
     context.archived();
@@ -62,10 +64,41 @@ export function accountReadAt(store: Pick<SyncContext['store'], 'fact'>): string
   return store.fact(LAST_POINT);
 }
 
-function reportPlanChange({ observe }: SyncContext, before: Plan | null, after: Plan): void {
-  if (before === null) return;
+/** Returns whether the plan has changed, and reports it. */
+function reportPlanChange({ observe }: SyncContext, before: Plan | null, after: Plan): boolean {
+  if (before === null) return false;
   const [was, is] = [describePlan(before), describePlan(after)];
   if (was !== is) observe({ type: 'plan-changed', before: was, after: is });
+  return was !== is;
+}
+
+/** The account is read out of turn for a refused request no more often than this. */
+const PLAN_CHECK_EVERY_MS = 5 * MINUTE_MS;
+
+/**
+ * Creates the check to make when a request was refused as invalid: it reads the account, as the plan may have changed.
+ * Requests that are refused meanwhile wait for the same reading. A failure to read it changes nothing.
+ *
+ * @throws UserError for another workspace.
+ */
+export function createPlanCheck(context: SyncContext): (signal: AbortSignal) => Promise<void> {
+  let beganMs = Number.NEGATIVE_INFINITY;
+  let reading = Promise.resolve();
+  const read = async (signal: AbortSignal): Promise<void> => {
+    try {
+      await syncAccount(context, signal);
+    } catch (error) {
+      if (!(error instanceof ApiFault || error instanceof StateFullError || signal.aborted)) throw error;
+    }
+  };
+  return async (signal) => {
+    const nowMs = context.clock.monoMs();
+    if (nowMs - beganMs >= PLAN_CHECK_EVERY_MS) {
+      beganMs = nowMs;
+      reading = read(signal);
+    }
+    await reading;
+  };
 }
 
 function describePlan(plan: Plan): string {

@@ -61,6 +61,8 @@ export interface SyncContext {
   readonly streamOff: (stream: Stream, scope: string) => void;
   /** Called when a device is gone, or was forgotten: it is asked no more. */
   readonly deviceLeft: (deviceId: string) => void;
+  /** Called when the account has shown another plan: what was refused under the old one may be answered now. */
+  readonly planChanged: () => void;
   /** Keeps work of one kind from overlapping: the daemon's own and a job's. */
   readonly alone: Turns;
   /** Is told what the filter was held against, and tells what of it matches nothing. */

@@ -14,7 +14,7 @@ import { hash64 } from '../core/hash.ts';
 import { normalize } from '../core/intervals.ts';
 import type { Purpose, Schedules } from '../core/ports.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
-import type { Gap } from '../core/state/telemetry.ts';
+import type { Gap, GapReason } from '../core/state/telemetry.ts';
 import { type EpochMs, MINUTE_MS, maxNs, nsToMs, SECOND_MS } from '../core/time.ts';
 import { liftGaps } from '../ingest/commit.ts';
 import type { CommittedPage, SyncContext } from '../ingest/context.ts';
@@ -92,9 +92,6 @@ const FELL_BACK_MS = 10 * SECOND_MS;
 const PHASE_WITHIN_MS = MINUTE_MS;
 
 const USUAL_PAGE = 200;
-
-/** Faults that may mean that the plan has changed. */
-const DOUBTFUL: ReadonlySet<ApiFaultKind> = new Set(['invalid-request', 'range-too-large']);
 
 /** The account is read out of turn for such a refusal no more often than this. */
 const REFUSAL_EVERY_MS = 10 * MINUTE_MS;
@@ -370,21 +367,29 @@ export function noteCommitted({ goals }: Planning, page: CommittedPage): void {
   if (page.lane === 'backfill') goals.backfill?.committed(page);
 }
 
-/** Takes in the fault of any request; `null` if there was none. Some faults may mean that the plan has changed. */
+/** Takes in the fault of any request; `null` if there was none. A range that is too large may mean another plan. */
 export function noteDone(planning: Planning, fault: ApiFaultKind | null, { deviceId }: Purpose): void {
-  if (fault !== null && DOUBTFUL.has(fault)) doubtPlan(planning, REFUSAL_EVERY_MS);
-  if (fault === null || !SILENCE.has(fault)) liftRests(planning, planning.suspects.answered(deviceId ?? null));
+  if (fault === 'range-too-large') doubtPlan(planning, REFUSAL_EVERY_MS);
+  if (fault === null || !SILENCE.has(fault))
+    liftRests(planning, planning.suspects.answered(deviceId ?? null), 'device unreachable');
 }
 
-/** Has devices asked that rest because they did not answer. */
-export function liftRests(planning: Planning, deviceIds: readonly string[]): void {
+/** Has devices asked that rest after failures, and their gaps of that reason. */
+export function liftRests(planning: Planning, deviceIds: readonly string[], reason: GapReason): void {
   const { parts, planner, wakeUp } = planning;
   for (const deviceId of deviceIds) {
-    liftGaps(parts.context, deviceId, 'device unreachable');
+    liftGaps(parts.context, deviceId, reason);
     planner.lift(deviceId);
     reopenDevice(planning, deviceId);
   }
   if (deviceIds.length > 0) wakeUp.notify();
+}
+
+/** Takes in that the account shows another plan: refusals under the old one are not kept against devices. */
+export function notePlanChanged(planning: Planning): void {
+  const reason = 'page not understood';
+  const refused = planning.parts.context.store.gaps().filter((gap) => gap.reason === reason);
+  liftRests(planning, [...new Set(refused.map(({ deviceId }) => deviceId))], reason);
 }
 
 /** Takes in that the API speaks of a limit that the plan does not have. */

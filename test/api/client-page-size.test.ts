@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { createPageSize } from '../../src/api/client.ts';
+import type { Cursor } from '../../src/core/records.ts';
 
 /** The first page of a list. */
-const FIRST = { list: 'devices', cursor: null };
+const FIRST = { cursor: null };
 
 describe('the size of a page', () => {
   test.each([
@@ -16,7 +17,7 @@ describe('the size of a page', () => {
     [99.9, 99],
     [Number.NaN, 1],
   ])('a plan of %s asks for %i', (planned, expected) => {
-    expect(createPageSize(() => planned).limitFor(FIRST)).toBe(expected);
+    expect(createPageSize(() => planned).limitFor(null)).toBe(expected);
   });
 
   test('is the documented default where a larger one is refused, and is tried again later, less and less often', () => {
@@ -24,11 +25,11 @@ describe('the size of a page', () => {
     const smallRun = (): number => {
       expect(size.refused(FIRST, 200)).toBe(true);
       let answers = 0;
-      while (size.limitFor(FIRST) === 50) {
+      while (size.limitFor(null) === 50) {
         size.answered(50);
         answers += 1;
       }
-      expect(size.limitFor(FIRST)).toBe(200);
+      expect(size.limitFor(null)).toBe(200);
       return answers;
     };
     const runs = Array.from({ length: 12 }, smallRun);
@@ -39,9 +40,9 @@ describe('the size of a page', () => {
   test('is soon large again where the size was not at fault', () => {
     const size = createPageSize(() => 200);
     expect(size.refused(FIRST, 200)).toBe(true);
-    expect(size.limitFor(FIRST)).toBe(50);
+    expect(size.limitFor(null)).toBe(50);
     expect(size.refused(FIRST, 50), 'the small one is refused as well').toBe(false);
-    expect(size.limitFor(FIRST)).toBe(200);
+    expect(size.limitFor(null)).toBe(200);
   });
 
   test('never asks for more than the plan has shrunk to', () => {
@@ -49,6 +50,18 @@ describe('the size of a page', () => {
     const size = createPageSize(() => planned);
     size.refused(FIRST, 200);
     planned = 20;
-    expect(size.limitFor(FIRST)).toBe(20);
+    expect(size.limitFor(null)).toBe(20);
+  });
+
+  test('stays the same within a chain of cursors, whatever the plan and other chains do meanwhile', () => {
+    let planned = 200;
+    const size = createPageSize(() => planned);
+    const [first, second] = ['of 200', 'of 20'].map((text) => text as Cursor);
+    size.goesOn(first ?? null, 200);
+    planned = 20;
+    size.goesOn(second ?? null, 20);
+    planned = 100;
+    expect([first, second].map((cursor) => size.limitFor(cursor ?? null))).toEqual([200, 20]);
+    expect(size.limitFor('never named' as Cursor)).toBe(100);
   });
 });

@@ -66,4 +66,25 @@ describe.runIf(influxdAvailable())('a short outage', () => {
     const asked = rig.simulator.log.requests.filter(({ path }) => path.includes('/a/telemetry'));
     expect(asked.length).toBeLessThanOrEqual(25);
   });
+
+  test.each([
+    [20, 10, 200],
+    [200, 40, 60],
+  ])(
+    'by pages that shrink from %i to %i records costs a --once nothing but the longer way',
+    async (before, after, longestS) => {
+      const world = worldOf(DEVICES.map((device) => ({ ...device, intervalMs: 2 * MINUTE_MS })));
+      const settings = { plan: { maxDevicesPerPage: before }, time: { latencyMs: { min: 100, max: 300 } } };
+      using rig = await rigOf({ world, settings });
+      const shrink = rig.clock.sleep(3 * SECOND_MS).then(() => {
+        rig.simulator.settings.plan.maxDevicesPerPage = after;
+      });
+      const { summary, events } = await rig.once();
+      await shrink;
+      expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+      expect(told({ events }, 'plan-changed')).toHaveLength(1);
+      expect(told({ events }, 'gap-named')).toEqual([]);
+      expect(rig.clock.monoMs()).toBeLessThan(longestS * SECOND_MS);
+    },
+  );
 });

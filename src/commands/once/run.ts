@@ -241,7 +241,7 @@ function takeUpAgain(
   const isUnreachable = mute.length > 0 && mute.every(({ device_id }) => isClosed(run, device_id));
   if (isUnreachable && planning.rest !== null) {
     const tried = planning.suspects.retry();
-    if (tried.length > 0) liftRests(planning, tried);
+    if (tried.length > 0) liftRests(planning, tried, 'device unreachable');
     else if (nowMs - looks.relistedMs >= RELIST_EVERY_MS) {
       looks.relistedMs = nowMs;
       relistDevices(planning);
