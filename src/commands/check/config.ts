@@ -163,7 +163,7 @@ function noteListen(notes: CheckNotes, { listen: { host, port }, statusPage }: C
   const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   const isLocal = LOOPBACK.test(host.includes(':') ? `[${host}]` : host);
   const readers = isLocal ? 'everybody on this machine' : 'everybody who reaches this port';
-  const words = statusPage.password === null ? ', without a password' : ' who has the password';
+  const words = statusPage.password === null ? ', without a password' : ', with the password';
   notes.ok('listen', `${place}: the status page can be read by ${readers}${words}`);
 }
 

@@ -153,6 +153,11 @@ describe('what stands in for versions that cannot be had', () => {
     expect(line(report, 'kind').message).toBe('InfluxDB v2.7.11');
     expect(bad(report)).toEqual(['warn retention']);
     expect(line(report, 'retention').facts).toEqual({ retention_seconds: 86_400, for_ever: false });
+    const byId = { TIDEMARK_INFLUX_URL: influx2.url, TIDEMARK_INFLUX_BUCKET: '0123456789abcdef' };
+    expect(line(await destination(stage, byId), 'bucket')).toMatchObject({
+      message: 'influx.bucket looks like the id of a bucket: points can be written to it, but not queried',
+      remedy: expect.stringContaining('Set influx.bucket to the name of the bucket'),
+    });
   });
 
   test('what refuses an empty write for reasons of its own is to be asked with a point', async () => {

@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import { type CheckParts, configLines, readForCheck } from '../../../src/commands/check/config.ts';
+import type { CheckLine } from '../../../src/commands/check/report.ts';
+
+/** The lines on a configuration that the environment gives, by their names. */
+function linesOf(environment: Readonly<Record<string, string>>): (name: string) => CheckLine | undefined {
+  const given = { TIDEMARK_API_URL: 'https://api.example/external/v1', TIDEMARK_API_KEY: 'tm_key', ...environment };
+  const noFile = (path: string): never => {
+    throw Object.assign(new Error(path), { code: 'ENOENT' });
+  };
+  const { read, secretVariables } = readForCheck({ file: null, readFile: noFile, environment: given, nowMs: 1e12 });
+  const command = { configFile: null } as CheckParts['command'];
+  const parts = { command, read, secretVariables } as CheckParts;
+  const lines = configLines(parts, given);
+  return (name) => lines.find((line) => line.name === name);
+}
+
+test('certificates that nobody checks are warned of', () => {
+  expect(linesOf({})('NODE_TLS_REJECT_UNAUTHORIZED')).toBeUndefined();
+  expect(linesOf({ NODE_TLS_REJECT_UNAUTHORIZED: '1' })('NODE_TLS_REJECT_UNAUTHORIZED')).toBeUndefined();
+  const line = linesOf({ NODE_TLS_REJECT_UNAUTHORIZED: '0' })('NODE_TLS_REJECT_UNAUTHORIZED');
+  expect(line).toMatchObject({ status: 'warn', remedy: expect.stringMatching(/Unset it.*api\.ca_file/) });
+});
+
+test('who can read the status page is told', () => {
+  const words = (environment: Readonly<Record<string, string>>): string | undefined =>
+    linesOf(environment)('listen')?.message;
+  expect(words({})).toBe(
+    '127.0.0.1:9464: the status page can be read by everybody on this machine, without a password',
+  );
+  const open = { TIDEMARK_LISTEN: '0.0.0.0:80', TIDEMARK_LISTEN_PASSWORD: 'canary-4711' };
+  expect(words(open)).toBe(
+    '0.0.0.0:80: the status page can be read by everybody who reaches this port, with the password',
+  );
+  expect(words({ TIDEMARK_LISTEN: '[::1]:80' })).toMatch(/^\[::1\]:80: .* on this machine/);
+});
