@@ -145,15 +145,15 @@ function readYaml({ path, text }: { path: string; text: string }, known: KnownNa
     ({ code, pos }) => `${path}, line ${lines.linePos(pos[0]).line}: ${YAML_WORDS[code] ?? 'this is not valid YAML'}`,
   );
   if (broken.length > 0) return { given: new Map(), mistakes: broken, whole: false };
-  const walk = { file: path, known, lines, given: new Map<string, Given>(), mistakes: [], whole: true };
-  if (!visitSection(walk, document.contents, '')) {
+  const state = { file: path, known, lines, given: new Map<string, Given>(), mistakes: [], whole: true };
+  if (!visitSection(state, document.contents, '')) {
     return {
       given: new Map(),
       mistakes: [`${path}: expected sections with keys, such as "api:" with an indented "url:" below`],
       whole: false,
     };
   }
-  return walk;
+  return state;
 }
 
 /**
@@ -161,27 +161,27 @@ function readYaml({ path, text }: { path: string; text: string }, known: KnownNa
  *
  * @returns `false` if the node is not a section
  */
-function visitSection(walk: ReadState, node: unknown, prefix: string): boolean {
+function visitSection(state: ReadState, node: unknown, prefix: string): boolean {
   if (isNothing(node)) return true;
   if (!yaml().isMap(node)) return false;
-  for (const pair of node.items) visitPair(walk, pair, prefix);
+  for (const pair of node.items) visitPair(state, pair, prefix);
   return true;
 }
 
-function visitPair(walk: ReadState, { key, value }: Pair, prefix: string): void {
-  const { known, mistakes } = walk;
-  const at = `${walk.file}, line ${lineOf(key, walk.lines)}`;
+function visitPair(state: ReadState, { key, value }: Pair, prefix: string): void {
+  const { known, mistakes } = state;
+  const at = `${state.file}, line ${lineOf(key, state.lines)}`;
   const name = scalarText(key) ?? '';
   const path = `${prefix}${name}`;
   const place = `${path} (${at})`;
   const family = known.families.get(path);
   if (family !== undefined) {
-    if (!visitFamily(walk, value, { path, family }))
+    if (!visitFamily(state, value, { path, family }))
       mistakes.push(`${place}: expected names, each with a section below`);
   } else if (known.paths.has(path) && (prefix !== '' || !name.includes('.'))) {
-    takeValue(walk, value, { path, place });
+    takeValue(state, value, { path, place });
   } else if (prefix === '' && sectionsOf(known).has(path)) {
-    if (visitSection(walk, value, `${path}.`)) return;
+    if (visitSection(state, value, `${path}.`)) return;
     mistakes.push(`${place}: expected a section, its keys indented on the lines below`);
   } else mistakes.push(`${at}: ${unknownKey(name, prefix, known)}`);
 }
@@ -191,21 +191,21 @@ function visitPair(walk: ReadState, { key, value }: Pair, prefix: string): void 
  *
  * @returns `false` if the node is not a section
  */
-function visitFamily(walk: ReadState, node: unknown, { path, family }: { path: string; family: string }): boolean {
+function visitFamily(state: ReadState, node: unknown, { path, family }: { path: string; family: string }): boolean {
   if (isNothing(node)) return true;
   if (!yaml().isMap(node)) return false;
   for (const { key, value } of node.items) {
-    const at = `${walk.file}, line ${lineOf(key, walk.lines)}`;
+    const at = `${state.file}, line ${lineOf(key, state.lines)}`;
     const name = scalarText(key) ?? '';
     if (!/^[A-Za-z][\w-]{0,39}$/.test(name)) {
-      walk.mistakes.push(`${path} (${at}): expected a name of letters, digits, - and _, beginning with a letter`);
+      state.mistakes.push(`${path} (${at}): expected a name of letters, digits, - and _, beginning with a letter`);
       continue;
     }
     const own = `${path}.${name}`;
-    walk.given.set(own, { text: '', source: 'file', place: `${own} (${at})` });
-    const below = { ...walk, known: knownBelow(walk.known, family, own) };
+    state.given.set(own, { text: '', source: 'file', place: `${own} (${at})` });
+    const below = { ...state, known: knownBelow(state.known, family, own) };
     if (!visitSection(below, value, `${own}.`)) {
-      walk.mistakes.push(`${own} (${at}): expected a section, its keys indented on the lines below`);
+      state.mistakes.push(`${own} (${at}): expected a section, its keys indented on the lines below`);
     }
   }
   return true;

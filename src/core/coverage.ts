@@ -41,8 +41,8 @@ export function gapsIn(wanted: Interval, covered: readonly CoveredRange[]): Inte
 /** Adds a proven stretch; spans that meet or overlap become one. The result is ascending and disjoint. */
 export function addRange(covered: readonly CoveredRange[], added: CoveredRange): readonly CoveredRange[] {
   if (added.from >= added.to) return covered;
-  const apart = covered.filter((span) => span.to < added.from || span.from > added.to);
-  const merged = covered.filter((span) => !apart.includes(span)).reduce(mergeRanges, added);
+  const apart = covered.filter((range) => range.to < added.from || range.from > added.to);
+  const merged = covered.filter((range) => !apart.includes(range)).reduce(mergeRanges, added);
   return [...apart, merged].sort((a, b) => (a.from < b.from ? -1 : 1));
 }
 
@@ -61,15 +61,15 @@ function pickEdge(a: Edge | null, b: Edge | null, better: (x: Edge, y: Edge) => 
 }
 
 /**
- * The held readings that an answer about `hole` has to show.
+ * The held readings that an answer about `gap` has to show.
  *
  * @returns `near`: the reading above the hole that a walk goes on from; `null` where it does not begin at what is held.
  * `far`: the next one below it, however far that is, which a page that ends the window must reach; `null` where none
  * is.
  */
-export function overlapsOf(hole: Interval, covered: readonly CoveredRange[]): { near: Edge | null; far: Edge | null } {
+export function overlapsOf(gap: Interval, covered: readonly CoveredRange[]): { near: Edge | null; far: Edge | null } {
   return {
-    near: covered.find((span) => span.from === hole.to)?.first ?? null,
-    far: covered.findLast(({ to, last }) => to <= hole.from && last !== null)?.last ?? null,
+    near: covered.find((range) => range.from === gap.to)?.first ?? null,
+    far: covered.findLast(({ to, last }) => to <= gap.from && last !== null)?.last ?? null,
   };
 }

@@ -92,17 +92,17 @@ function nameHoles(open: Intervals, gaps: readonly Gap[], otherwise: string): St
   const named: NamedGap[] = [];
   for (const { fromNs, toNs, reason } of gaps) {
     const stretch = normalize([{ from: fromNs, to: toNs }]);
-    named.push(...intersect(left, stretch).map((hole) => ({ hole, reason })));
+    named.push(...intersect(left, stretch).map((gap) => ({ gap, reason })));
     left = subtract(left, stretch);
   }
-  const sorted = [...named, ...left.map((hole) => ({ hole, reason: otherwise }))].sort((a, b) =>
-    a.hole.from < b.hole.from ? -1 : 1,
+  const sorted = [...named, ...left.map((gap) => ({ gap, reason: otherwise }))].sort((a, b) =>
+    a.gap.from < b.gap.from ? -1 : 1,
   );
-  return joined(sorted).map(({ hole, reason }) => ({ from: formatExact(hole.from), to: formatExact(hole.to), reason }));
+  return joined(sorted).map(({ gap, reason }) => ({ from: formatExact(gap.from), to: formatExact(gap.to), reason }));
 }
 
 interface NamedGap {
-  readonly hole: Interval;
+  readonly gap: Interval;
   readonly reason: string;
 }
 
@@ -111,8 +111,8 @@ function joined(holes: readonly NamedGap[]): NamedGap[] {
   const result: NamedGap[] = [];
   for (const next of holes) {
     const last = result.at(-1);
-    if (last?.reason !== next.reason || last.hole.to !== next.hole.from) result.push(next);
-    else result[result.length - 1] = { hole: { from: last.hole.from, to: next.hole.to }, reason: next.reason };
+    if (last?.reason !== next.reason || last.gap.to !== next.gap.from) result.push(next);
+    else result[result.length - 1] = { gap: { from: last.gap.from, to: next.gap.to }, reason: next.reason };
   }
   return result;
 }
@@ -150,10 +150,10 @@ export function coveredShare(covered: readonly CoveredRange[], wanted: Interval,
 }
 
 /** Where the wanted span of a device ends: at the limit of claims, or when it was gone. */
-export function wantedOf({ goneSinceMs }: Pick<KnownDevice, 'goneSinceMs'>, span: Interval): Interval {
-  if (goneSinceMs === null) return span;
+export function wantedOf({ goneSinceMs }: Pick<KnownDevice, 'goneSinceMs'>, range: Interval): Interval {
+  if (goneSinceMs === null) return range;
   const end: EpochNs = BigInt(Math.floor(goneSinceMs)) * (SECOND_NS / 1000n);
-  return { from: span.from, to: end < span.to ? end : span.to };
+  return { from: range.from, to: end < range.to ? end : range.to };
 }
 
 function seconds(ns: bigint): number {

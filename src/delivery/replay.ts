@@ -52,13 +52,13 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
   const nowMs = clock.nowMs();
   const resumed = before !== null && isSameReplay(before, args, nowMs) ? before : null;
   const asked = resumed?.args ?? args;
-  const span: ReadRange = { from: BigInt(asked.from), to: BigInt(asked.to), devices: asked.devices, kinds: 'all' };
+  const range: ReadRange = { from: BigInt(asked.from), to: BigInt(asked.to), devices: asked.devices, kinds: 'all' };
   const job: Job = {
     target,
-    span,
+    range,
     state: resumed ?? {
       args,
-      place: { deviceId: null, from: span.from },
+      place: { deviceId: null, from: range.from },
       counts: NO_COUNTS,
       tooOldTo: null,
       begunMs: nowMs,
@@ -67,11 +67,11 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
     devicesDone: resumed === null ? 0 : passed(store, resumed),
     outcome: 'running',
   };
-  const to = span.to === END_OF_TIME ? null : formatExact(span.to);
+  const to = range.to === END_OF_TIME ? null : formatExact(range.to);
   return {
     run: async (signal) => {
       const resumedAfter = resumed === null ? null : resumed.counts.lines;
-      observe({ type: 'replay-begun', destination: target.name, resumedAfter, from: formatExact(span.from), to });
+      observe({ type: 'replay-begun', destination: target.name, resumedAfter, from: formatExact(range.from), to });
       replays.keep(target.destinationId, job.state);
       try {
         job.outcome = await sendAll(job, parts, signal);
@@ -88,10 +88,10 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
       name: target.name,
       outcome: job.outcome,
       resumed: resumed !== null,
-      from: formatExact(span.from),
+      from: formatExact(range.from),
       to,
       devices_done: job.devicesDone,
-      devices: span.devices.length > 0 ? new Set(span.devices).size : store.devices().length,
+      devices: range.devices.length > 0 ? new Set(range.devices).size : store.devices().length,
       held: job.sender.patience.held(),
     }),
   };
@@ -108,7 +108,7 @@ function passed({ devices }: Store, { place, args }: ReplayState): number {
 /** The state of a replay. */
 interface Job {
   readonly target: Target;
-  readonly span: ReadRange;
+  readonly range: ReadRange;
   readonly sender: Sender;
   state: ReplayState;
   devicesDone: number;
@@ -154,7 +154,7 @@ async function gather(
   let next: ScanPosition | null = from;
   while (next !== null && lines.length < parts.batchLines && length < BATCH_LENGTH) {
     const piece: ReadPiece = store.replays.archiveReader.read(
-      job.span,
+      job.range,
       next,
       Math.min(stepBytes, BATCH_LENGTH - length),
     );
@@ -183,7 +183,7 @@ function record(
     (line, index) => (inMind === null || inMind.has(line)) && !sent.notAccepted.has(index),
   );
   const isMissingAny = store.missingSums(destinationId).length > 0;
-  const stretches = isMissingAny ? sentWhole(load, sent, job.span) : [];
+  const stretches = isMissingAny ? sentWhole(load, sent, job.range) : [];
   const { rejected, missing } = sent;
   const tooOldTo = latest([job.state.tooOldTo, ...missing.map(({ toNs }) => toNs)]);
   const changes =

@@ -45,7 +45,7 @@ export interface CommitInput extends Omit<CoverageInput, 'state'> {
   /** What is held around these readings: see `Store.held`. */
   readonly held: {
     readonly lines: readonly string[];
-    readonly ties: readonly TimestampOffset[];
+    readonly offsets: readonly TimestampOffset[];
     /** Where lines were held that are cleared away; nowhere where it is left out. */
     readonly cleared?: Intervals;
   };
@@ -123,7 +123,7 @@ export function composeCommit(input: CommitInput): PageCommit {
     rejected,
     sideLines,
     newReadings,
-    ties: writer.places.newOffsets(),
+    offsets: writer.places.newOffsets(),
     covered,
     hourReadings,
     hoursWritten: written,
@@ -186,7 +186,7 @@ type GrowingSum = { -readonly [K in keyof DaySum]: DaySum[K] };
 function createWriter(input: CommitInput, extent: Interval): Writer {
   return {
     input,
-    places: createPlaces(input.held.lines, input.held.ties, extent),
+    places: createPlaces(input.held.lines, input.held.offsets, extent),
     seriesAt: createSeriesCache(input),
     lines: [],
     rejected: [...input.rejected],

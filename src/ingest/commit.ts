@@ -139,8 +139,8 @@ function composeFrom({ store, settings, filterNotes }: SyncContext, page: Judged
 /** The instant after the newest held reading in a range; its beginning, or where it was cleared away to, without one. */
 function afterStoredBelow(store: Pick<Store, 'held' | 'cleared'>, deviceId: string, { from, to }: Interval): EpochNs {
   const lowest = maxNs(from, store.cleared(deviceId, from, to).at(-1)?.to ?? from);
-  for (let reach = HOUR_NS; ; reach *= 4n) {
-    const range = { from: maxNs(lowest, to - reach), to };
+  for (let length = HOUR_NS; ; length *= 4n) {
+    const range = { from: maxNs(lowest, to - length), to };
     const newest = instantsIn(store.held(deviceId, range.from, to).lines, range).reduce(maxNs, -1n);
     if (newest >= 0n) return newest + 1n;
     if (range.from === lowest) return lowest;
@@ -154,7 +154,7 @@ export function storedAround(
   readings: readonly Reading[],
 ): CommitInput['held'] {
   const extent = extentOf(readings);
-  if (extent === null) return { lines: [], ties: [] };
+  if (extent === null) return { lines: [], offsets: [] };
   return store.held(deviceId, maxNs(extent.from - MAX_OFFSET_NS, 0n), extent.to + MAX_OFFSET_NS);
 }
 

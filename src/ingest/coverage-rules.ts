@@ -190,7 +190,7 @@ export function composeWithdrawal(state: TelemetryState, end: EpochNs, atMs: Epo
     firstNs: null,
     lastNs: null,
     newReadings: 0,
-    ties: [],
+    offsets: [],
     daySums: [],
     covered: withdrawBeyond(state.covered, end, []),
     hourReadings,

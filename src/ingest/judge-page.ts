@@ -151,9 +151,9 @@ function judgeFullPage(request: PageRequest, readings: readonly Reading[], nearS
     return { ...distrust(request, readings, 'it is empty, yet names a next page'), next: 'cursor', nearSeen };
   }
   const closed = oldest.recordedAt < request.gap.from && nearSeen;
-  const span = { from: maxNs(oldest.recordedAt + 1n, request.gap.from), to: request.gap.to };
+  const range = { from: maxNs(oldest.recordedAt + 1n, request.gap.from), to: request.gap.to };
   return {
-    covers: nearSeen && span.from < span.to ? spanOf(span, readings) : null,
+    covers: nearSeen && range.from < range.to ? spanOf(range, readings) : null,
     readings,
     next: closed ? 'done' : nearSeen && timeMovesOn(request, readings, oldest.recordedAt) ? 'time' : 'cursor',
     reason: null,

@@ -17,17 +17,17 @@ const LEAST_CELL_NS = 60n * SECOND_NS;
  * that it touches has a reading: what a day holds is counted, hours are not kept.
  */
 export function coverageBar(
-  span: Interval,
+  range: Interval,
   { held, days }: { held: Intervals; days: readonly DayReadings[] },
 ): { readonly cells: string; readonly cellNs: bigint } {
-  const length = span.to - span.from;
+  const length = range.to - range.from;
   if (length <= 0n) return { cells: '', cellNs: LEAST_CELL_NS };
   const even = (length + BigInt(BAR_CELLS) - 1n) / BigInt(BAR_CELLS);
   const cellNs = even > LEAST_CELL_NS ? even : LEAST_CELL_NS;
   const withReadings = new Set(days.filter(({ readings }) => readings > 0).map(({ day }) => day));
   let cells = '';
-  for (let from = span.from; from < span.to; from += cellNs) {
-    const to = from + cellNs < span.to ? from + cellNs : span.to;
+  for (let from = range.from; from < range.to; from += cellNs) {
+    const to = from + cellNs < range.to ? from + cellNs : range.to;
     const isHeld = lengthNs(intersect(held, [{ from, to }])) === to - from;
     cells += isHeld ? (touchesAny({ from, to }, withReadings) ? '#' : '-') : '.';
   }

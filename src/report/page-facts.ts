@@ -236,11 +236,11 @@ async function devicePage(
   const toMs = Math.floor(parts.context.serverClock.nowMs());
   const spanMs = drawnIn(spanSeconds) * SECOND_MS;
   const fromMs = Math.max(0, toMs - spanMs);
-  const span: ReadRange = { from: msToNs(fromMs), to: msToNs(toMs), devices: [deviceId], kinds: 'telemetry' };
+  const range: ReadRange = { from: msToNs(fromMs), to: msToNs(toMs), devices: [deviceId], kinds: 'telemetry' };
   const cells = createSeriesCells(gridOf(fromMs, toMs));
   await fill(cells, {
     archiveReader: parts.context.store.replays.archiveReader,
-    span,
+    range,
     clock: parts.clock,
     step: parts.step,
   });
@@ -249,8 +249,8 @@ async function devicePage(
   return {
     device: withShortNames(report),
     span_seconds: spanMs / SECOND_MS,
-    from: formatExact(span.from),
-    to: formatExact(span.to),
+    from: formatExact(range.from),
+    to: formatExact(range.to),
     sensors,
     sensors_left_out: leftOut,
     alerts: parts.facts.alertsOf(deviceId, DEVICE_ALERTS).map(alertRow),
@@ -265,17 +265,17 @@ function drawnIn(seconds: number): number {
 
 interface Reading {
   readonly archiveReader: ArchiveReader;
-  readonly span: ReadRange;
+  readonly range: ReadRange;
   readonly clock: Pick<Clock, 'monoMs'>;
   readonly step: Step;
 }
 
-async function fill(cells: SeriesCells, { archiveReader, span, clock, step }: Reading): Promise<void> {
-  let place = archiveReader.begin(span);
+async function fill(cells: SeriesCells, { archiveReader, range, clock, step }: Reading): Promise<void> {
+  let place = archiveReader.begin(range);
   const readOn = (): void => {
     const turnMs = clock.monoMs();
     while (place !== null) {
-      const { lines, next } = archiveReader.read(span, place, STEP_BYTES);
+      const { lines, next } = archiveReader.read(range, place, STEP_BYTES);
       cells.add(lines);
       place = next;
       if (clock.monoMs() - turnMs >= TURN_MS) return;

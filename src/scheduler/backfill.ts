@@ -90,8 +90,8 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
     covers: (deviceId) => devices.has(deviceId),
     wanted: (deviceId) => wantedOf(state, deviceId),
     open: (deviceId, others) => openOf(gapsOf(state, deviceId, others), wantedRange.limit),
-    next: (deviceId, reach, others) => {
-      const gap = newestGap(gapsOf(state, deviceId, others), reach, wantedRange.limit);
+    next: (deviceId, recency, others) => {
+      const gap = newestGap(gapsOf(state, deviceId, others), recency, wantedRange.limit);
       const limit = coverageLimitOf(state, deviceId) ?? range.to;
       // A backfill has a fixed end, so it always sends an upper bound, even at the coverage limit.
       return gap && { range: gap, limit: limit + 1n, lane: 'backfill' };

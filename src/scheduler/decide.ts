@@ -156,7 +156,7 @@ function worthwhileListing(state: PlannerState, nowMs: number): Decision | null 
 
 /** The stream that is furthest behind its schedule, if any is. */
 function mostOverdue(state: PlannerState, live: LivePick | null, nowMs: number): Decision | null {
-  const behindLive = live === null ? 0 : live.ageMs / state.settings.freshnessMs;
+  const behindLive = live === null ? 0 : live.lagMs / state.settings.freshnessMs;
   const behind = (kind: 'account' | 'alerts'): number =>
     kind === state.putOff ? 0 : periodsBehind(state.streams[kind], scheduledMs(state, kind), nowMs);
   const account = behind('account');
@@ -236,7 +236,7 @@ function historyRequest(state: PlannerState, lane: HistoryDecision['lane'], nowM
 function tailOf(
   { commitment }: PlannerState,
   lane: TailDecision['lane'],
-  { deviceId, untilMs }: Omit<LivePick, 'ageMs'>,
+  { deviceId, untilMs }: Omit<LivePick, 'lagMs'>,
 ): TailDecision {
   return { kind: 'tail', lane, deviceId, newestOnly: commitment.isOver, untilMs };
 }
@@ -278,11 +278,11 @@ function listingOwedMs(state: PlannerState): number {
 
 export function bestListEveryMs(state: PlannerState): number {
   const { devices, settings, pageSize } = state;
-  const ageMs = expectedLagMs(state);
+  const lagMs = expectedLagMs(state);
   return listEveryMs({
     devices: devices.devices.size,
     pageSize,
-    ageMs: ageMs > UNSTRETCHED * settings.freshnessMs ? ageMs : 0,
+    lagMs: lagMs > UNSTRETCHED * settings.freshnessMs ? lagMs : 0,
     surprisesPerMs: surprisesPerMs(state.surprises, devices.devices.size),
     leastMs: settings.freshnessMs,
   });

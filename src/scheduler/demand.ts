@@ -88,15 +88,15 @@ export function demandOf(input: DemandInput): Demand {
   const common = { asked, budget, boundBy, fits, readingsMade };
   if (readingsMade / (input.pageSize * FULL_PAGE) > budget)
     return { ...common, ...inTurn(input, budget, readingsMade) };
-  const ageMs = fits ? 0 : leastLagMs(input, budget);
-  const planned = fits ? asked : demandAt(input, ageMs, budget);
+  const lagMs = fits ? 0 : leastLagMs(input, budget);
+  const planned = fits ? asked : demandAt(input, lagMs, budget);
   return {
     ...common,
     planned,
-    stretch: Math.max(1, ageMs / input.freshnessMs),
+    stretch: Math.max(1, lagMs / input.freshnessMs),
     readingsFit: true,
     readingsCarried: readingsMade,
-    freshness: freshnessAt(input, ageMs),
+    freshness: freshnessAt(input, lagMs),
     leftForHistory: Math.max(budget - totalOf(planned), budget * floors),
   };
 }
@@ -123,17 +123,17 @@ export function budgetOf({ perMinute, perDay, share, othersPerDay }: DemandInput
  * A device is asked when its oldest reading has that age, so at the first reading after so many intervals; never more
  * often than its schedule says, and when its page is full in any case.
  */
-function demandAt(input: DemandInput, ageMs: number, budget: number): DemandByLane {
+function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLane {
   const { intervalsMs, quietDevices, freshnessMs, pageSize } = input;
-  const stretch = Math.max(1, ageMs / freshnessMs);
+  const stretch = Math.max(1, lagMs / freshnessMs);
   const devices = intervalsMs.length + quietDevices;
   let live = 0;
   for (const intervalMs of intervalsMs) {
-    const everyMs = Math.max(freshnessMs, intervalMs * (Math.floor(ageMs / intervalMs) + 1));
+    const everyMs = Math.max(freshnessMs, intervalMs * (Math.floor(lagMs / intervalMs) + 1));
     live += DAY_MS / Math.min(everyMs, pageSize * FULL_PAGE * intervalMs);
   }
   const surprisesPerMs = (devices * PRIOR_SURPRISES_A_DAY) / DAY_MS;
-  const bestMs = listEveryMs({ devices, pageSize, ageMs, surprisesPerMs, leastMs: input.devicesMs });
+  const bestMs = listEveryMs({ devices, pageSize, lagMs, surprisesPerMs, leastMs: input.devicesMs });
   const listings = (everyMs: number): number => (DAY_MS / everyMs) * listPages(devices, pageSize);
   /** Stretched, but for its floor. */
   const least = (asked: number, stretched: number, floor: number): number =>
@@ -143,7 +143,7 @@ function demandAt(input: DemandInput, ageMs: number, budget: number): DemandByLa
   return {
     live,
     alerts: least(DAY_MS / alertsMs, DAY_MS / (alertsMs * stretch), USUAL_RESERVES.alerts),
-    inventory: ageMs === 0 ? listings(devicesMs) : least(listings(devicesMs), listings(bestMs), USUAL_RESERVES.devices),
+    inventory: lagMs === 0 ? listings(devicesMs) : least(listings(devicesMs), listings(bestMs), USUAL_RESERVES.devices),
     account: least(DAY_MS / accountMs, DAY_MS / (accountMs * stretch), USUAL_RESERVES.account),
     sweep: least(sweeps, sweeps / stretch, USUAL_RESERVES.sweep),
   };
@@ -151,13 +151,13 @@ function demandAt(input: DemandInput, ageMs: number, budget: number): DemandByLa
 
 /** The least age at which all fits. */
 function leastLagMs(input: DemandInput, budget: number): number {
-  return leastOf({ from: 1, to: LONGEST_MS }, (ageMs) => totalOf(demandAt(input, ageMs, budget)) <= budget);
+  return leastOf({ from: 1, to: LONGEST_MS }, (lagMs) => totalOf(demandAt(input, lagMs, budget)) <= budget);
 }
 
-function freshnessAt({ intervalsMs, freshnessMs, pageSize }: DemandInput, ageMs: number): Freshness {
+function freshnessAt({ intervalsMs, freshnessMs, pageSize }: DemandInput, lagMs: number): Freshness {
   // A page that fills earlier is asked for earlier.
   const ages = intervalsMs.map((intervalMs) =>
-    Math.min(Math.max(freshnessMs, ageMs), pageSize * FULL_PAGE * intervalMs),
+    Math.min(Math.max(freshnessMs, lagMs), pageSize * FULL_PAGE * intervalMs),
   );
   return quantilesOf(ages);
 }

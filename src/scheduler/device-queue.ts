@@ -370,7 +370,7 @@ function isSpeaking(device: QueuedDevice): boolean {
 export interface LivePick {
   readonly deviceId: string;
   /** How old its oldest reading is that is not covered, in ms; infinite where it was never asked. */
-  readonly ageMs: number;
+  readonly lagMs: number;
   /** Where the request should stop; `null`: at the newest reading. */
   readonly untilMs: number | null;
 }
@@ -381,8 +381,8 @@ export function pickLive({ heaps, bySlot, rules }: DeviceQueue, nowMs: number): 
   if (device === undefined) return null;
   const { facts, outlook } = device;
   const isNew = facts.newestMs === NEVER_MS && facts.tailGap === null;
-  const ageMs = isNew ? Number.POSITIVE_INFINITY : nowMs - outlook.oldestMs;
-  return { deviceId: device.deviceId, ageMs, untilMs: stopOf(facts, rules, nowMs) };
+  const lagMs = isNew ? Number.POSITIVE_INFINITY : nowMs - outlook.oldestMs;
+  return { deviceId: device.deviceId, lagMs, untilMs: stopOf(facts, rules, nowMs) };
 }
 
 /** The device whose idle poll is due, or the one that is gone and has to be looked at. */

@@ -9,7 +9,7 @@ import type { TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochMs, type EpochNs, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
 import type { TailGap } from './device-outlook.ts';
 import type { ListedTail } from './device-queue.ts';
-import { NOTHING_OPEN, type OpenHistory, type Reach } from './history-queue.ts';
+import { NOTHING_OPEN, type OpenHistory, type Recency } from './history-queue.ts';
 
 export interface DeviceView {
   /** The newest reading that is held; where none is, up to when none was found; `null`: nothing was ever asked. */
@@ -89,11 +89,11 @@ export function ownRanges(now: Viewed | null): Intervals {
 }
 
 /** Returns the range of a device's own history that a request of this age class may cover, below its newest end. */
-export function recencyRange({ state, view, wanted }: Viewed, reach: Reach): Interval {
+export function recencyRange({ state, view, wanted }: Viewed, recency: Recency): Interval {
   const newest = state.covered.at(-1);
   const to = view.tailGap !== null ? msToNs(view.tailGap.fromMs) : (newest?.from ?? wanted.from);
-  const back = reach === 'day' ? DAY_NS : WEEK_NS;
-  const from = reach === 'rest' ? wanted.from : maxNs(wanted.to - back, wanted.from);
+  const back = recency === 'day' ? DAY_NS : WEEK_NS;
+  const from = recency === 'rest' ? wanted.from : maxNs(wanted.to - back, wanted.from);
   return { from: minNs(from, to), to };
 }
 

@@ -30,11 +30,11 @@ const EMPTY_REQUESTS = 2;
 /** A hole above what is held, and all younger than this, is the end that live work is at: no history. */
 const LIVE_NS = HOUR_NS;
 /** How far back from now the reaches begin, in ns; the last one is open. */
-const RECENCY_NS: readonly bigint[] = [DAY_NS, 7n * DAY_NS];
+const AGES_NS: readonly bigint[] = [DAY_NS, 7n * DAY_NS];
 
 export interface BackfillInput {
   readonly devices: readonly Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'heardMs' | 'held'>[];
-  readonly span: Interval;
+  readonly range: Interval;
   readonly now: EpochNs;
   readonly pageSize: number;
   /** The widest window that the plan allows; `null`: any. */
@@ -53,11 +53,11 @@ interface BackfillNeed {
 
 /** What closing a stretch of history takes. */
 export function backfillNeed(input: BackfillInput): BackfillNeed {
-  const { devices, span, now } = input;
+  const { devices, range, now } = input;
   let [open, openNs, readings, requests] = [0, 0n, 0, 0];
   const pieces = piecesOf(input);
   for (const device of devices) {
-    const missing = subtract([span], device.held).filter(({ from }) => from === span.from || from < now - LIVE_NS);
+    const missing = subtract([range], device.held).filter(({ from }) => from === range.from || from < now - LIVE_NS);
     if (missing.length === 0) continue;
     open += 1;
     openNs += lengthNs(missing);
@@ -69,7 +69,7 @@ export function backfillNeed(input: BackfillInput): BackfillNeed {
       }
     }
   }
-  const whole = Number(span.to - span.from) * devices.length;
+  const whole = Number(range.to - range.from) * devices.length;
   return { devices: open, openShare: whole === 0 ? 0 : Number(openNs) / whole, readings, requests };
 }
 
@@ -137,13 +137,13 @@ export function aloneFinishMs(
 }
 
 /** The span in the reaches that are asked for one after the other, newest first. */
-function piecesOf({ span, now }: BackfillInput): Interval[] {
+function piecesOf({ range, now }: BackfillInput): Interval[] {
   const pieces: Interval[] = [];
-  let to = minNs(span.to, now);
-  for (const reach of [...RECENCY_NS.map((ns) => maxNs(now - ns, span.from)), span.from]) {
-    if (to <= reach) continue;
-    pieces.push({ from: reach, to });
-    to = reach;
+  let to = minNs(range.to, now);
+  for (const edge of [...AGES_NS.map((ns) => maxNs(now - ns, range.from)), range.from]) {
+    if (to <= edge) continue;
+    pieces.push({ from: edge, to });
+    to = edge;
   }
   return pieces;
 }

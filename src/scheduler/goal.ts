@@ -15,7 +15,7 @@ import { isResting, restOf } from '../ingest/named-gaps.ts';
 import { coverableNow, limitFor } from '../ingest/wanted-range.ts';
 import { planEdge } from '../ingest/window-limits.ts';
 import { openOf, type ViewInput } from './device-view.ts';
-import type { OpenHistory, Reach } from './history-queue.ts';
+import type { OpenHistory, Recency } from './history-queue.ts';
 
 /** What to ask of a device next, and how. */
 export interface Piece {
@@ -34,7 +34,7 @@ export interface Goal {
    */
   open(deviceId: string, others: Intervals): OpenHistory;
   /** What to ask next; `null` where there is nothing now. */
-  next(deviceId: string, reach: Reach, others: Intervals): Piece | null;
+  next(deviceId: string, recency: Recency, others: Intervals): Piece | null;
   /** When its next request may go, in server time, where it has a pace of its own. */
   freeAtMs(nowMs: EpochMs): EpochMs;
   /** Takes in that a request of its lane was booked. */
@@ -66,11 +66,11 @@ export function createWantedGoal(context: SyncContext, wantedRange: WantedRange)
       // A gap shorter than a millisecond counts as well.
       return gaps.length > 0 && open.day + open.week + open.rest === 0 ? { ...open, rest: 1 } : open;
     },
-    next: (deviceId, reach, others) => {
+    next: (deviceId, recency, others) => {
       const state = store.telemetry(deviceId);
-      const range = newestGap(gapsOf(state, others), reach, wantedRange.limit);
+      const range = newestGap(gapsOf(state, others), recency, wantedRange.limit);
       // A dashboard shows the last day first: it is archived and delivered before all other history.
-      return range && { range, limit: limitNow(state), lane: reach === 'day' ? 'live' : 'first-history' };
+      return range && { range, limit: limitNow(state), lane: recency === 'day' ? 'live' : 'first-history' };
     },
     freeAtMs: () => Number.NEGATIVE_INFINITY,
     sent: () => {},
@@ -89,12 +89,12 @@ export function gapsToAsk({ covered, wanted, resting, others }: WantedGaps): Int
   return subtract(subtract(gapsIn(wanted, covered), resting), others);
 }
 
-const RECENCY_NS: Readonly<Record<Reach, bigint | null>> = { day: DAY_NS, week: 7n * DAY_NS, rest: null };
+const RECENCY_NS: Readonly<Record<Recency, bigint | null>> = { day: DAY_NS, week: 7n * DAY_NS, rest: null };
 
 /** The newest of the gaps, as far as it lies in a reach counted back from a time; `null` where none does. */
-export function newestGap(gaps: Intervals, reach: Reach, now: EpochNs): Interval | null {
+export function newestGap(gaps: Intervals, recency: Recency, now: EpochNs): Interval | null {
   const gap = gaps.at(-1);
-  const back = RECENCY_NS[reach];
+  const back = RECENCY_NS[recency];
   if (gap === undefined) return null;
   const from = back === null ? gap.from : maxNs(gap.from, now - back);
   return from < gap.to ? { from, to: gap.to } : null;

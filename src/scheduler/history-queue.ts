@@ -6,19 +6,19 @@
 import { createHeap, dropSlot, type Heap, hasSlot, headKey, headSlot, putSlot } from './heap.ts';
 
 /** How far back a piece of history reaches from now. */
-export const REACHES = ['day', 'week', 'rest'] as const;
+export const RECENCIES = ['day', 'week', 'rest'] as const;
 
-export type Reach = (typeof REACHES)[number];
+export type Recency = (typeof RECENCIES)[number];
 
 /** How much of each range is wanted and not covered, in ms, each without the one before. */
-export type OpenHistory = Readonly<Record<Reach, number>>;
+export type OpenHistory = Readonly<Record<Recency, number>>;
 
 /** Nothing is missing. */
 export const NOTHING_OPEN: OpenHistory = { day: 0, week: 0, rest: 0 };
 
 export interface HistoryPick {
   readonly deviceId: string;
-  readonly reach: Reach;
+  readonly recency: Recency;
 }
 
 interface Entry {
@@ -27,7 +27,7 @@ interface Entry {
   open: OpenHistory;
   /** Turns it has had in the reach that it is at. */
   turns: number;
-  reach: Reach | null;
+  recency: Recency | null;
   isHeld: boolean;
 }
 
@@ -36,11 +36,11 @@ export interface HistoryQueue {
   readonly bySlot: (Entry | undefined)[];
   readonly freeSlots: number[];
   /** Those that may be asked, by the turns that they have had. */
-  readonly heaps: Readonly<Record<Reach, Heap>>;
+  readonly heaps: Readonly<Record<Recency, Heap>>;
   /** Those that could not be asked, by when they may be again. */
   readonly resting: Heap;
   /** What is open of all devices together, in ms. */
-  readonly openMs: Record<Reach, number>;
+  readonly openMs: Record<Recency, number>;
 }
 
 /** A queue in which nothing is open. */
@@ -114,9 +114,9 @@ export function admitRested(queue: HistoryQueue, nowMs: number): void {
 
 /** The device whose turn it is, as of the last `admitRested`; `null`: none may be asked. */
 export function pickHistory({ bySlot, heaps }: HistoryQueue): HistoryPick | null {
-  for (const reach of REACHES) {
-    const entry = bySlot[headSlot(heaps[reach])];
-    if (entry !== undefined) return { deviceId: entry.deviceId, reach };
+  for (const recency of RECENCIES) {
+    const entry = bySlot[headSlot(heaps[recency])];
+    if (entry !== undefined) return { deviceId: entry.deviceId, recency };
   }
   return null;
 }
@@ -128,38 +128,38 @@ export function nextHistoryMs(queue: HistoryQueue): number {
 
 /** Steps in its heaps so far. */
 export function historySteps(queue: HistoryQueue): number {
-  return REACHES.reduce((sum, reach) => sum + queue.heaps[reach].steps, 0);
+  return RECENCIES.reduce((sum, recency) => sum + queue.heaps[recency].steps, 0);
 }
 
 function entryOf(queue: HistoryQueue, deviceId: string): Entry {
   const known = queue.entries.get(deviceId);
   if (known !== undefined) return known;
   const slot = queue.freeSlots.pop() ?? queue.bySlot.length;
-  const entry: Entry = { deviceId, slot, open: NOTHING_OPEN, turns: 0, reach: null, isHeld: false };
+  const entry: Entry = { deviceId, slot, open: NOTHING_OPEN, turns: 0, recency: null, isHeld: false };
   queue.entries.set(deviceId, entry);
   queue.bySlot[slot] = entry;
   return entry;
 }
 
 function isDone({ open }: Entry): boolean {
-  return REACHES.every((reach) => open[reach] <= 0);
+  return RECENCIES.every((recency) => open[recency] <= 0);
 }
 
 function place({ heaps, resting }: HistoryQueue, entry: Entry): void {
-  for (const reach of REACHES) dropSlot(heaps[reach], entry.slot);
-  const at = REACHES.find((reach) => entry.open[reach] > 0) ?? null;
-  if (at !== entry.reach) entry.turns = 0;
-  entry.reach = at;
+  for (const recency of RECENCIES) dropSlot(heaps[recency], entry.slot);
+  const at = RECENCIES.find((recency) => entry.open[recency] > 0) ?? null;
+  if (at !== entry.recency) entry.turns = 0;
+  entry.recency = at;
   if (at !== null && !entry.isHeld && !hasSlot(resting, entry.slot)) putSlot(heaps[at], entry.slot, entry.turns);
 }
 
 function count({ openMs }: HistoryQueue, before: OpenHistory, after: OpenHistory): void {
-  for (const reach of REACHES) openMs[reach] += after[reach] - before[reach];
+  for (const recency of RECENCIES) openMs[recency] += after[recency] - before[recency];
 }
 
 function remove(queue: HistoryQueue, entry: Entry): void {
   count(queue, entry.open, NOTHING_OPEN);
-  for (const reach of REACHES) dropSlot(queue.heaps[reach], entry.slot);
+  for (const recency of RECENCIES) dropSlot(queue.heaps[recency], entry.slot);
   dropSlot(queue.resting, entry.slot);
   queue.entries.delete(entry.deviceId);
   queue.bySlot[entry.slot] = undefined;

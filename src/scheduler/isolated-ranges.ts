@@ -50,7 +50,7 @@ export function noteIsolated(store: Facts, { from, to, devices, held }: Asked): 
 function isOwedAfter(store: Facts, state: TelemetryState, { from, to }: Interval): boolean {
   return isolatedRanges(store, state)
     .slice(-2)
-    .some((span) => from < span.to && span.to <= to);
+    .some((range) => from < range.to && range.to <= to);
 }
 
 function isWithin(a: StoredRange, b: StoredRange): boolean {

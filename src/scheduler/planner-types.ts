@@ -6,7 +6,7 @@ import type { Purpose } from '../core/ports.ts';
 import type { DayFigures } from './day-budget.ts';
 import type { PollSettings, TailAnswer } from './device-outlook.ts';
 import type { ListedTail, Rates, StoredTail } from './device-queue.ts';
-import type { OpenHistory, Reach } from './history-queue.ts';
+import type { OpenHistory, Recency } from './history-queue.ts';
 import type { WholeStream } from './streams.ts';
 
 /** What is asked for by the configuration and the plan. */
@@ -42,7 +42,7 @@ export interface HistoryDecision {
   readonly kind: 'history';
   readonly lane: 'first-history' | 'backfill';
   readonly deviceId: string;
-  readonly reach: Reach;
+  readonly recency: Recency;
 }
 
 /** `devices`: the next page of a listing, its first one included; `alerts` may take several requests. */

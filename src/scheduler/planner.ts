@@ -95,8 +95,8 @@ function began(state: PlannerState, decision: Decision, nowMs: number): void {
 function learnLiveLag(state: PlannerState, deviceId: string, nowMs: number): void {
   advance(state.devices, nowMs);
   const pick = pickLive(state.devices, nowMs);
-  if (pick?.deviceId !== deviceId || !Number.isFinite(pick.ageMs)) return;
-  state.liveLagMs += (pick.ageMs - state.liveLagMs) * LEARN_LAG;
+  if (pick?.deviceId !== deviceId || !Number.isFinite(pick.lagMs)) return;
+  state.liveLagMs += (pick.lagMs - state.liveLagMs) * LEARN_LAG;
 }
 
 function tailCommitted(state: PlannerState, decision: TailDecision, answer: TailAnswer, nowMs: number): void {

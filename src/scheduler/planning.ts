@@ -321,14 +321,14 @@ export function openHistory(planning: Planning, lane: GoalLane, deviceId: string
 /** What of a device's history is to be asked next; `null` where there is nothing, or the device is not to be asked. */
 export function nextPiece(
   planning: Planning,
-  { lane, deviceId, reach }: Pick<HistoryDecision, 'lane' | 'deviceId' | 'reach'>,
+  { lane, deviceId, recency }: Pick<HistoryDecision, 'lane' | 'deviceId' | 'recency'>,
 ): Piece | null {
   const now = viewDevice(planning, deviceId);
   if (now === null) return null;
   const own = planning.alone === null ? now : null;
-  const piece = planning.goals[lane]?.next(deviceId, reach, ownRanges(own)) ?? null;
+  const piece = planning.goals[lane]?.next(deviceId, recency, ownRanges(own)) ?? null;
   if (piece !== null || lane === 'backfill' || own === null) return piece;
-  return { range: recencyRange(own, reach), limit: own.wanted.to, lane };
+  return { range: recencyRange(own, recency), limit: own.wanted.to, lane };
 }
 
 /** Updates the planner with the missing history of a device. */

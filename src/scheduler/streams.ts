@@ -98,18 +98,18 @@ export function listPages(devices: number, pageSize: number): number {
  * age that devices are asked at. The sum of both is least at `L³ = 1.5 * pages * T² / s`. While there is quota to
  * spare, a request costs nothing, and the list is read as often as devices are looked at.
  *
- * @param input `ageMs`: the age at which devices are asked; `surprisesPerMs`: of all devices together; `leastMs`: what
+ * @param input `lagMs`: the age at which devices are asked; `surprisesPerMs`: of all devices together; `leastMs`: what
  * the schedules ask for.
  */
 export function listEveryMs(input: {
   devices: number;
   pageSize: number;
-  ageMs: number;
+  lagMs: number;
   surprisesPerMs: number;
   leastMs: number;
 }): number {
-  const { devices, pageSize, ageMs, surprisesPerMs, leastMs } = input;
-  const best = Math.cbrt((1.5 * listPages(devices, pageSize) * ageMs ** 2) / surprisesPerMs);
+  const { devices, pageSize, lagMs, surprisesPerMs, leastMs } = input;
+  const best = Math.cbrt((1.5 * listPages(devices, pageSize) * lagMs ** 2) / surprisesPerMs);
   return Math.max(leastMs, Math.min(best, LONGEST_LIST_MS));
 }
 

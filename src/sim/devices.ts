@@ -245,9 +245,9 @@ function firstAtOrAfter(model: SeriesModel, ns: EpochNs, times: 'served' | 'raw'
 function quietAt(model: SeriesModel, index: number): MsRange | null {
   if (model.quiet.length === 0) return null;
   const { ms } = rawInstant(model, index);
-  for (const span of model.quiet) {
-    if (ms < span.fromMs) return null;
-    if (ms < span.toMs) return span;
+  for (const range of model.quiet) {
+    if (ms < range.fromMs) return null;
+    if (ms < range.toMs) return range;
   }
   return null;
 }

@@ -44,10 +44,10 @@ export function explainedCalls<T extends object>(path: string, calls: T): T {
   return Object.fromEntries(Object.entries(calls).map(([name, call]) => [name, wrap(call)])) as T;
 }
 
-type Trouble = 'damaged' | 'full' | 'busy' | 'no-directory' | 'unwritable' | 'io';
+type Problem = 'damaged' | 'full' | 'busy' | 'no-directory' | 'unwritable' | 'io';
 
 /** Codes of SQLite, Node and zstd, by how they begin; the first that fits counts. */
-const PROBLEMS: readonly (readonly [start: string, trouble: Trouble])[] = [
+const PROBLEMS: readonly (readonly [start: string, problem: Problem])[] = [
   ['SQLITE_CORRUPT', 'damaged'],
   ['SQLITE_NOTADB', 'damaged'],
   ['ZSTD_', 'damaged'],
@@ -72,7 +72,7 @@ const PROBLEMS: readonly (readonly [start: string, trouble: Trouble])[] = [
   ['EIO', 'io'],
 ];
 
-const REMEDIES: Readonly<Record<Trouble, (words: string, path: string) => string>> = {
+const REMEDIES: Readonly<Record<Problem, (words: string, path: string) => string>> = {
   damaged: (words) =>
     `the state file is damaged (${words}). Restore a backup, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start anew: the history is then read from the API again.`,
   full: () => 'the disk is full. Make room and start again; what was held before is safe.',
@@ -91,10 +91,10 @@ const REMEDIES: Readonly<Record<Trouble, (words: string, path: string) => string
 function explain(path: string, error: unknown): unknown {
   if (error instanceof UserError || !(error instanceof Error) || !('code' in error)) return error;
   const code = String(error.code);
-  const trouble = PROBLEMS.find(([start]) => code.startsWith(start))?.[1];
-  if (trouble === undefined) return error;
-  const message = `${path}: ${REMEDIES[trouble](plainText(error.message), path)}`;
-  return trouble === 'full' || trouble === 'io' ? new StateFullError(message, 1) : new UserError(message, 1);
+  const problem = PROBLEMS.find(([start]) => code.startsWith(start))?.[1];
+  if (problem === undefined) return error;
+  const message = `${path}: ${REMEDIES[problem](plainText(error.message), path)}`;
+  return problem === 'full' || problem === 'io' ? new StateFullError(message, 1) : new UserError(message, 1);
 }
 
 /** The user of this process, as `chown` takes it: in a container it need not have a name. */

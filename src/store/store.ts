@@ -218,7 +218,7 @@ function telemetryPort(parts: Parts, write: Writer): TelemetryStore {
     newestNs: (deviceId) => newestNs(telemetry, deviceId),
     held: (deviceId, from, to) => ({
       lines: archive.linesAround(deviceId, from, to),
-      ties: archive.offsetsAround(deviceId, from, to),
+      offsets: archive.offsetsAround(deviceId, from, to),
       cleared: archive.clearedAround(deviceId, from, to),
     }),
     cleared: archive.clearedAround,

@@ -321,8 +321,8 @@ describe('a page that is not what was asked for', () => {
   });
 
   test('may have several readings of one instant', () => {
-    const ties = [reading(160, { a: 1 }), reading(160, { a: 2 }), reading(160, { a: 1 })];
-    expect(judgePage(ask(), full([NEAR, ...readings(180, 170), ...ties]), FRESH).next).not.toBe('again');
+    const offsets = [reading(160, { a: 1 }), reading(160, { a: 2 }), reading(160, { a: 1 })];
+    expect(judgePage(ask(), full([NEAR, ...readings(180, 170), ...offsets]), FRESH).next).not.toBe('again');
   });
 
   test('has the slack as tolerance beyond the asked bounds, and not a nanosecond more', () => {

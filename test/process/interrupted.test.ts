@@ -26,7 +26,7 @@ test('--export into a file, which takes every piece at once, stops within moment
   };
   let text = '';
   const parts = {
-    ...{ archiveReader: endless, span: SPAN, formatter: createFormatter('lp'), clock: realClock },
+    ...{ archiveReader: endless, range: SPAN, formatter: createFormatter('lp'), clock: realClock },
     write: (piece: string) => {
       text += piece;
       return Promise.resolve(true);
@@ -46,7 +46,7 @@ test('--export counts nothing that its reader has not taken', async () => {
     begin: () => ({ deviceId: 'd', from: 0n }),
     read: (_, { from }) => ({ deviceId: 'd', from, to: 100n, lines: [line], next: null }),
   };
-  const parts = { archiveReader, span: SPAN, formatter: createFormatter('lp'), clock: realClock, onStep: () => {} };
+  const parts = { archiveReader, range: SPAN, formatter: createFormatter('lp'), clock: realClock, onStep: () => {} };
   const { signal } = new AbortController();
   const gone = await runExport({ ...parts, write: () => Promise.resolve(false) }, signal);
   expect(gone).toEqual({ outcome: 'unread', lines: 0, readings: 0, devices: 0 });
@@ -81,8 +81,8 @@ describe('what is no reading and is sent again before a lack is taken back', () 
 
   test('takes nothing back of a stretch of which the database refused some', async () => {
     const resender = resenderBy((line) => (line.includes('=b ') ? 'refused' : 'accepted'));
-    const { found, trouble } = await resendOthers({ archiveReader, resender }, FOUND, never);
-    expect([found.map(([id]) => id), trouble]).toEqual([['a', 'c'], null]);
+    const { found, problem } = await resendOthers({ archiveReader, resender }, FOUND, never);
+    expect([found.map(([id]) => id), problem]).toEqual([['a', 'c'], null]);
     expect(resender.sent).toHaveLength(3);
     expect(resender.sent.every((line) => line.startsWith('coverage_hour,'))).toBe(true);
   });
@@ -94,10 +94,10 @@ describe('what is no reading and is sent again before a lack is taken back', () 
       return 'accepted';
     });
     const stopped = await resendOthers({ archiveReader, resender }, FOUND, stop.signal);
-    expect(stopped).toMatchObject({ trouble: { words: 'stopped before it was finished' } });
+    expect(stopped).toMatchObject({ problem: { words: 'stopped before it was finished' } });
     expect(stopped.found.map(([id]) => id)).toEqual(['a', 'b']);
     const down = resenderBy((line) => (line.includes('=b ') ? 'down' : 'accepted'));
-    const { found, trouble } = await resendOthers({ archiveReader, resender: down }, FOUND, never);
-    expect([found.map(([id]) => id), trouble?.words]).toEqual([['a'], 'down']);
+    const { found, problem } = await resendOthers({ archiveReader, resender: down }, FOUND, never);
+    expect([found.map(([id]) => id), problem?.words]).toEqual([['a'], 'down']);
   });
 });

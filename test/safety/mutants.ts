@@ -35,8 +35,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'ingest/judge-page.ts',
-        find: 'const span = { from: maxNs(oldest.recordedAt + 1n, request.gap.from), to: request.gap.to };',
-        replace: 'const span = { from: request.gap.from, to: request.gap.to };',
+        find: 'const range = { from: maxNs(oldest.recordedAt + 1n, request.gap.from), to: request.gap.to };',
+        replace: 'const range = { from: request.gap.from, to: request.gap.to };',
       },
     ],
   },

@@ -200,7 +200,7 @@ describe('what the queue shows', () => {
     noteDeviceGone(queue, 'gone', NOW);
     expect(pickLive(queue, NOW), 'nothing has been moved on').toBeNull();
     advance(queue, NOW);
-    expect(pickLive(queue, NOW)).toMatchObject({ deviceId: 'full', ageMs: 5 * HOUR_MS - 10 * SECOND_MS });
+    expect(pickLive(queue, NOW)).toMatchObject({ deviceId: 'full', lagMs: 5 * HOUR_MS - 10 * SECOND_MS });
     beginDevice(queue, 'full');
     expect(pickLive(queue, NOW)).toMatchObject({ deviceId: 'ready', untilMs: null });
     expect(pickIdle(queue, NOW)).toBeNull();

@@ -41,7 +41,7 @@ describe('the cost of a stretch', () => {
   const need = (changes: Partial<BackfillInput> = {}) =>
     backfillNeed({
       devices: [device],
-      span: { from: NOW_NS - 30n * DAY_NS, to: NOW_NS },
+      range: { from: NOW_NS - 30n * DAY_NS, to: NOW_NS },
       now: NOW_NS,
       pageSize: 200,
       windowNs: null,
@@ -68,7 +68,7 @@ describe('the cost of a stretch', () => {
     const all = { ...device, held: [{ from: NOW_NS - 40n * DAY_NS, to: NOW_NS - HOUR_NS / 2n }] };
     expect(need({ devices: [all] })).toEqual({ devices: 0, openShare: 0, readings: 0, requests: 0 });
     const short = { from: NOW_NS - HOUR_NS / 2n, to: NOW_NS };
-    expect(need({ span: short })).toMatchObject({ openShare: 1, readings: 30, requests: 1 });
+    expect(need({ range: short })).toMatchObject({ openShare: 1, readings: 30, requests: 1 });
     expect(need({ devices: [] })).toEqual({ devices: 0, openShare: 0, readings: 0, requests: 0 });
   });
 
@@ -81,8 +81,8 @@ describe('the cost of a stretch', () => {
 
   test('dense readings: the slack takes a part of each page, a cursor the rest', () => {
     const dense = { ...device, intervalMs: 10 };
-    const span = { from: NOW_NS - DAY_NS, to: NOW_NS };
-    expect(need({ devices: [dense], span }).requests).toBe(86_400);
+    const range = { from: NOW_NS - DAY_NS, to: NOW_NS };
+    expect(need({ devices: [dense], range }).requests).toBe(86_400);
   });
 
   test('more devices than there are hold nothing, fewer hold their part', () => {

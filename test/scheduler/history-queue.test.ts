@@ -11,8 +11,8 @@ import {
   nextHistoryMs,
   type OpenHistory,
   pickHistory,
-  REACHES,
-  type Reach,
+  RECENCIES,
+  type Recency,
   releaseHistory,
   removeHistory,
   setOpenHistory,
@@ -39,7 +39,7 @@ describe('history', () => {
     }
     const made = world.run({ fromMs: 0, untilMs: 1000 * SECOND_MS });
     const history = made.flatMap(({ decision }) => (decision.kind === 'history' ? [decision] : []));
-    const order = history.map(({ reach }) => REACHES.indexOf(reach));
+    const order = history.map(({ recency }) => RECENCIES.indexOf(recency));
     expect(order, 'no week before the last day of all').toEqual(order.toSorted((a, b) => a - b));
     expect(
       history
@@ -48,8 +48,8 @@ describe('history', () => {
         .toSorted(),
       'each in turn',
     ).toEqual(ids.toSorted());
-    expect(history.filter(({ reach }) => reach === 'week')).toHaveLength(6 * 50);
-    const firstWeek = history.filter(({ reach }) => reach === 'week').slice(0, 50);
+    expect(history.filter(({ recency }) => recency === 'week')).toHaveLength(6 * 50);
+    const firstWeek = history.filter(({ recency }) => recency === 'week').slice(0, 50);
     expect(new Set(firstWeek.map(({ deviceId }) => deviceId)).size).toBe(50);
     expect(world.planner.figures().openHistoryMs).toEqual(NOTHING_OPEN);
   });
@@ -69,12 +69,12 @@ describe('history', () => {
     const queue = createHistoryQueue();
     for (const id of ['bad', 'good']) setOpenHistory(queue, id, { ...NOTHING_OPEN, day: 5 });
     holdHistory(queue, 'bad');
-    expect(pickAt(queue, 0)).toEqual({ deviceId: 'good', reach: 'day' });
+    expect(pickAt(queue, 0)).toEqual({ deviceId: 'good', recency: 'day' });
     releaseHistory(queue, 'bad', false, 100);
     setOpenHistory(queue, 'good', NOTHING_OPEN);
     expect(pickAt(queue, 99)).toBeNull();
     expect(nextHistoryMs(queue)).toBe(100);
-    expect(pickAt(queue, 100)).toEqual({ deviceId: 'bad', reach: 'day' });
+    expect(pickAt(queue, 100)).toEqual({ deviceId: 'bad', recency: 'day' });
     removeHistory(queue, 'bad');
     expect(pickAt(queue, 200)).toBeNull();
     expect(queue.openMs).toEqual(NOTHING_OPEN);
@@ -92,8 +92,8 @@ describe('history', () => {
           change(queue, kind, deviceId, next);
           model[kind](deviceId, next);
           const pick = pickAt(queue, atMs);
-          expect(pick?.reach, 'the newest stretch that any free one lacks').toBe(model.reach());
-          if (pick !== null) expect(model.opens.get(pick.deviceId)?.[pick.reach]).toBeGreaterThan(0);
+          expect(pick?.recency, 'the newest stretch that any free one lacks').toBe(model.recency());
+          if (pick !== null) expect(model.opens.get(pick.deviceId)?.[pick.recency]).toBeGreaterThan(0);
           expect(queue.openMs).toEqual(model.sum());
         });
       }),
@@ -117,7 +117,7 @@ function change(
 function createModel() {
   const opens = new Map<string, OpenHistory>();
   const held = new Set<string>();
-  const sumOf = (reach: Reach): number => [...opens.values()].reduce((sum, each) => sum + each[reach], 0);
+  const sumOf = (recency: Recency): number => [...opens.values()].reduce((sum, each) => sum + each[recency], 0);
   return {
     opens,
     open(deviceId: string, open: OpenHistory) {
@@ -133,14 +133,14 @@ function createModel() {
     release(deviceId: string) {
       held.delete(deviceId);
     },
-    reach(): Reach | undefined {
+    recency(): Recency | undefined {
       const free = [...opens].filter(([deviceId]) => !held.has(deviceId)).map(([, open]) => open);
-      return REACHES.find((reach) => free.some((open) => REACHES.find((each) => open[each] > 0) === reach));
+      return RECENCIES.find((recency) => free.some((open) => RECENCIES.find((each) => open[each] > 0) === recency));
     },
     sum: (): OpenHistory => ({ day: sumOf('day'), week: sumOf('week'), rest: sumOf('rest') }),
   };
 }
 
 function isOpen(open: OpenHistory | undefined): boolean {
-  return open !== undefined && REACHES.some((reach) => open[reach] > 0);
+  return open !== undefined && RECENCIES.some((recency) => open[recency] > 0);
 }

@@ -95,7 +95,7 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
     }
     if (decision.kind === 'history') {
       const queue = histories[decision.lane];
-      const open = pageOf(queue.get(decision.deviceId) ?? { day: 0, week: 0, rest: 0 }, decision.reach);
+      const open = pageOf(queue.get(decision.deviceId) ?? { day: 0, week: 0, rest: 0 }, decision.recency);
       queue.set(decision.deviceId, open);
       planner.historyCommitted(decision, open);
     } else if (decision.kind === 'devices') {
@@ -149,8 +149,8 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
   };
 }
 
-function pageOf(open: OpenHistory, reach: keyof OpenHistory): OpenHistory {
-  return { ...open, [reach]: Math.max(0, open[reach] - DAY_MS) };
+function pageOf(open: OpenHistory, recency: keyof OpenHistory): OpenHistory {
+  return { ...open, [recency]: Math.max(0, open[recency] - DAY_MS) };
 }
 
 /** The tails among them, of one lane. */

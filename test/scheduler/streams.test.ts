@@ -16,7 +16,7 @@ import {
 const USUAL = {
   devices: 1000,
   pageSize: 200,
-  ageMs: 10 * MINUTE_MS,
+  lagMs: 10 * MINUTE_MS,
   surprisesPerMs: 100 / DAY_MS,
   leastMs: MINUTE_MS,
 };
@@ -28,22 +28,22 @@ describe('how often the list is read', () => {
   });
 
   test('is as often as the schedule says while nothing is stretched, and no rarer than daily', () => {
-    expect(listEveryMs({ ...USUAL, ageMs: 0 })).toBe(MINUTE_MS);
-    expect(listEveryMs({ ...USUAL, ageMs: 10 * DAY_MS })).toBe(DAY_MS);
+    expect(listEveryMs({ ...USUAL, lagMs: 0 })).toBe(MINUTE_MS);
+    expect(listEveryMs({ ...USUAL, lagMs: 10 * DAY_MS })).toBe(DAY_MS);
   });
 
   test('is the time at which listings and what they find late cost least together', () => {
     /** What a listing costs and what is found late by it, in ms of age for each ms. */
-    const cost = (everyMs: number, { devices, pageSize, ageMs, surprisesPerMs }: typeof USUAL): number =>
-      (listPages(devices, pageSize) * ageMs ** 2) / 2 / everyMs + (surprisesPerMs * everyMs ** 2) / 6;
+    const cost = (everyMs: number, { devices, pageSize, lagMs, surprisesPerMs }: typeof USUAL): number =>
+      (listPages(devices, pageSize) * lagMs ** 2) / 2 / everyMs + (surprisesPerMs * everyMs ** 2) / 6;
     const input = fc.record({
       devices: fc.integer({ min: 1, max: 20_000 }),
-      ageMs: fc.integer({ min: 2 * MINUTE_MS, max: 3 * HOUR_MS }),
+      lagMs: fc.integer({ min: 2 * MINUTE_MS, max: 3 * HOUR_MS }),
       surprises: fc.integer({ min: 1, max: 5000 }),
     });
     fc.assert(
-      fc.property(input, ({ devices, ageMs, surprises }) => {
-        const about = { ...USUAL, devices, ageMs, surprisesPerMs: surprises / DAY_MS };
+      fc.property(input, ({ devices, lagMs, surprises }) => {
+        const about = { ...USUAL, devices, lagMs, surprisesPerMs: surprises / DAY_MS };
         const everyMs = listEveryMs(about);
         if (everyMs === MINUTE_MS || everyMs === DAY_MS) return;
         for (const other of [0.8, 1.25]) expect(cost(everyMs, about)).toBeLessThan(cost(everyMs * other, about));

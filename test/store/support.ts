@@ -94,7 +94,7 @@ export function landing(changes: Partial<PageCommit> = {}): PageCommit {
     firstNs: null,
     lastNs: null,
     newReadings: 0,
-    ties: [],
+    offsets: [],
     daySums: [],
     covered: [],
     hourReadings: new Map(),

@@ -10,7 +10,7 @@ import { AMPLE, askInProcess, createManualClock, ORIGIN_MS, smallSimulator, walk
 import { always, falselyEmpty, lagging, outsideWindow, twoExchanged, upsideDown } from './faults.ts';
 
 /** So many readings at each of the times, a minute apart, newest last. */
-function ties(counts: readonly number[]): ReadingSpec[] {
+function offsets(counts: readonly number[]): ReadingSpec[] {
   return counts.flatMap((count, index) =>
     Array.from({ length: count }, (_, nth) => ({
       recordedAtNs: msToNs(ORIGIN_MS - (counts.length - index) * MINUTE_MS),
@@ -26,7 +26,7 @@ async function valuesOf(simulator: ReturnType<typeof smallSimulator>, limit: num
 }
 
 describe('cursors with several readings of one instant at a page’s end', () => {
-  const tied = () => smallSimulator({ world: worldOf({ readings: ties([1, 3, 1]) }) });
+  const tied = () => smallSimulator({ world: worldOf({ readings: offsets([1, 3, 1]) }) });
 
   test('serve each reading once where they are exact', async () => {
     expect(await valuesOf(tied(), 2)).toEqual([200, 102, 101, 100, 0]);
@@ -52,7 +52,7 @@ describe('cursors with several readings of one instant at a page’s end', () =>
 describe('pages that are not true', () => {
   const STRAY_NS = msToNs(ORIGIN_MS + HOUR_MS);
   const pageWith = async (fault: Fault | null): Promise<{ status: number; values: unknown[]; more: boolean }> => {
-    const simulator = smallSimulator({ world: worldOf({ readings: ties([1, 1, 1, 1, 1]) }) });
+    const simulator = smallSimulator({ world: worldOf({ readings: offsets([1, 1, 1, 1, 1]) }) });
     simulator.faults = fault === null ? null : always(fault);
     const { status, json } = await askInProcess(simulator)('/devices/d/telemetry?limit=4');
     const values = json.data.map(({ values }: { values: { v?: number } }) => values.v ?? 'stray');

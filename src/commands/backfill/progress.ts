@@ -51,7 +51,7 @@ export function lookAt({ store, settings }: SyncContext, backfill: Backfill): Ba
         deviceId,
         name: device.name,
         wholeMs: Math.max(0, nsToMs(wanted.to - wanted.from)),
-        openMs: holes.reduce((sum, hole) => sum + gapMs(hole), 0),
+        openMs: holes.reduce((sum, gap) => sum + gapMs(gap), 0),
         holes,
         hasReadings: hasReadings(covered, wanted),
         oldest: oldestReading(covered),
@@ -185,7 +185,7 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
       .map((device) => ({ ...device, held: coveredIntervals(store.telemetry(device.deviceId).covered) }));
     return backfillNeed({
       devices,
-      span: { from: BigInt(backfill.args.from), to: backfill.to },
+      range: { from: BigInt(backfill.args.from), to: backfill.to },
       now: msToNs(backfill.startedMs),
       pageSize: Math.max(1, Math.min(PAGE, plan?.maxDevicesPerPage ?? PAGE)),
       windowNs: windowSpanNs(plan?.historyMaxDays ?? null),

@@ -14,9 +14,9 @@ import { type CheckLine, type CheckNotes, createNotes, inTwo } from './report.ts
 interface StateView {
   readonly place: Place;
   /** What was found in the file; `null` where there is none; a message where it cannot be used. */
-  readonly found: StateFindings | { readonly trouble: string } | null;
+  readonly found: StateFindings | { readonly problem: string } | null;
   /** Whether a process works with it; a message where that cannot be told. */
-  readonly held: boolean | { readonly trouble: string };
+  readonly held: boolean | { readonly problem: string };
   /** What this user may still fill of the disk; `null` where that cannot be told. */
   readonly diskFreeBytes: number | null;
 }
@@ -32,11 +32,11 @@ export function lookAt(dataDir: string): StateView {
   };
 }
 
-function orProblem<T>(look: () => T): T | { readonly trouble: string } {
+function orProblem<T>(look: () => T): T | { readonly problem: string } {
   try {
     return look();
   } catch (error) {
-    if (error instanceof UserError) return { trouble: error.message };
+    if (error instanceof UserError) return { problem: error.message };
     throw error;
   }
 }
@@ -48,12 +48,12 @@ export function stateLines(look: StateView, config: StateConfig): CheckLine[] {
   notePermissions(notes, look.place);
   const { found } = look;
   if (found === null) notes.ok('file', 'no state yet: it is made when something is asked of the API');
-  else if ('trouble' in found) notes.fail('file', inTwo(found.trouble));
+  else if ('problem' in found) notes.fail('file', inTwo(found.problem));
   else {
     noteFile(notes, found);
     noteTag(notes, found, config.workspaceId);
   }
-  const size = found === null || 'trouble' in found ? null : found.size;
+  const size = found === null || 'problem' in found ? null : found.size;
   noteRoom(notes, { look, size }, config);
   noteHolder(notes, look.held);
   return notes.lines;
@@ -62,7 +62,7 @@ export function stateLines(look: StateView, config: StateConfig): CheckLine[] {
 /** Whether the state may be written: then requests can be booked, and made. */
 export function canBeWritten({ place, found, held }: StateView): boolean {
   if (typeof held !== 'boolean' || place.kind === 'other' || place.nearest?.refusal !== null) return false;
-  if (found !== null && ('trouble' in found || found.broken.length > 0)) return false;
+  if (found !== null && ('problem' in found || found.broken.length > 0)) return false;
   return place.files.every(({ refusal }) => refusal === null);
 }
 
@@ -208,7 +208,7 @@ function noteDisk(
 }
 
 function noteHolder(notes: CheckNotes, held: StateView['held']): void {
-  if (typeof held !== 'boolean') notes.fail('holder', inTwo(held.trouble));
+  if (typeof held !== 'boolean') notes.fail('holder', inTwo(held.problem));
   else if (held) notes.ok('holder', 'a process works with it', { held });
   else notes.ok('holder', 'no process works with it', { held });
 }

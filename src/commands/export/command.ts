@@ -30,7 +30,7 @@ export async function runExportCommand(
   let bytes = 0;
   try {
     requireKnown(view, devices);
-    const span: ReadRange = {
+    const range: ReadRange = {
       from: asked.from ?? 0n,
       to: asked.to ?? END_OF_TIME,
       devices,
@@ -38,7 +38,7 @@ export async function runExportCommand(
     };
     const parts = {
       archiveReader: view,
-      span,
+      range,
       formatter: createFormatter(format),
       write: async (text: string): Promise<boolean> => {
         const isTaken = await ports.stdout.write(text);
@@ -47,11 +47,11 @@ export async function runExportCommand(
       },
       clock: realClock,
       // Between the lines of a terminal that shows the export itself it would only be in the way.
-      onStep: ports.stdout.isTTY ? () => {} : createShow(view, span, terminal),
+      onStep: ports.stdout.isTTY ? () => {} : createShow(view, range, terminal),
     };
     const end = await runExport(parts, ports.signal).finally(terminal.endProgress);
     const seconds = Math.round(realClock.monoMs() - beganMs) / 1000;
-    const done = { format, end, span, bytes, seconds, cleared: view.cleared(span) };
+    const done = { format, end, range, bytes, seconds, cleared: view.cleared(range) };
     if (command.json) ports.stderr.write(`${terminal.scrub(JSON.stringify(exportSummary(done)))}\n`);
     else reportExport(done, terminal.logger);
     return exportExit(end);
@@ -61,10 +61,10 @@ export async function runExportCommand(
 }
 
 /** Shows how far it is: by devices, and within one by time. */
-function createShow(view: ArchiveView, span: ReadRange, { showWork }: TerminalOutput) {
-  const total = Math.max(1, span.devices.length > 0 ? new Set(span.devices).size : view.deviceCount());
+function createShow(view: ArchiveView, range: ReadRange, { showWork }: TerminalOutput) {
+  const total = Math.max(1, range.devices.length > 0 ? new Set(range.devices).size : view.deviceCount());
   const beganMs = realClock.monoMs();
-  const until = minNs(span.to, msToNs(realClock.nowMs()));
+  const until = minNs(range.to, msToNs(realClock.nowMs()));
   let device: string | null = null;
   let since: EpochNs | null = null;
   let passed = -1;
@@ -89,7 +89,7 @@ function createShow(view: ArchiveView, span: ReadRange, { showWork }: TerminalOu
 interface ExportDone {
   readonly format: ExportFormat;
   readonly end: ExportEnd;
-  readonly span: ReadRange;
+  readonly range: ReadRange;
   /** Of the text that was taken. */
   readonly bytes: number;
   readonly seconds: number;
@@ -103,7 +103,7 @@ function exportExit({ outcome }: ExportEnd): ExitCode {
 }
 
 /** The object of `--json`. */
-function exportSummary({ format, end, span, bytes, seconds, cleared }: ExportDone): object {
+function exportSummary({ format, end, range, bytes, seconds, cleared }: ExportDone): object {
   const { outcome, lines, readings, devices } = end;
   return {
     outcome,
@@ -113,8 +113,8 @@ function exportSummary({ format, end, span, bytes, seconds, cleared }: ExportDon
     readings,
     points: lines,
     devices,
-    from: span.from === 0n ? null : formatExact(span.from),
-    to: span.to === END_OF_TIME ? null : formatExact(span.to),
+    from: range.from === 0n ? null : formatExact(range.from),
+    to: range.to === END_OF_TIME ? null : formatExact(range.to),
     bytes,
     seconds,
     not_in_archive:
@@ -123,14 +123,14 @@ function exportSummary({ format, end, span, bytes, seconds, cleared }: ExportDon
 }
 
 /** Says it in words. */
-function reportExport({ end: { outcome, lines, devices }, span, cleared }: ExportDone, { say }: Logger): void {
+function reportExport({ end: { outcome, lines, devices }, range, cleared }: ExportDone, { say }: Logger): void {
   if (outcome === 'unread') return;
   const tell = (isWell: boolean, message: string): void => say({ type: 'export-told', message, isWell });
   if (outcome === 'interrupted') {
     tell(false, `stopped before the end: what was written (${grouped(lines)} lines) is not all`);
     return;
   }
-  const stretch = `from ${formatExact(span.from)}${span.to === END_OF_TIME ? '' : ` to ${formatExact(span.to)}`}`;
+  const stretch = `from ${formatExact(range.from)}${range.to === END_OF_TIME ? '' : ` to ${formatExact(range.to)}`}`;
   if (lines === 0) tell(false, `the archive holds nothing of what was asked for (${stretch})`);
   else tell(true, `exported ${grouped(lines)} lines of ${grouped(devices)} devices`);
   if (cleared === null) return;

@@ -12,7 +12,7 @@ import type { ExportFormatter } from './format.ts';
 
 interface ExportParts {
   readonly archiveReader: ArchiveReader;
-  readonly span: ReadRange;
+  readonly range: ReadRange;
   readonly formatter: ExportFormatter;
   /** Takes a piece of the text. @returns whether anybody reads on. */
   readonly write: (text: string) => Promise<boolean>;
@@ -45,7 +45,7 @@ const TURN_MS = 50;
 
 /** Writes it all. An abort is an outcome, no error. */
 export async function runExport(parts: ExportParts, signal: AbortSignal): Promise<ExportEnd> {
-  const { archiveReader, span, formatter, clock, onStep } = parts;
+  const { archiveReader, range, formatter, clock, onStep } = parts;
   const counts = { lines: 0, readings: 0, devices: 0 };
   // Of what is not complete nothing is counted that nobody has taken.
   let taken: ExportCounts = { ...counts };
@@ -54,8 +54,8 @@ export async function runExport(parts: ExportParts, signal: AbortSignal): Promis
   let turnMs = clock.monoMs();
   let lastDevice: string | null = null;
   output.add(formatter.header);
-  for (let place = archiveReader.begin(span); place !== null; ) {
-    const piece = archiveReader.read(span, place, STEP_BYTES);
+  for (let place = archiveReader.begin(range); place !== null; ) {
+    const piece = archiveReader.read(range, place, STEP_BYTES);
     counts.lines += piece.lines.length;
     counts.readings += readingsOf(piece);
     if (piece.lines.length > 0 && piece.deviceId !== lastDevice) {

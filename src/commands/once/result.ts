@@ -165,8 +165,8 @@ function allGaps(context: SyncContext, wantedRange: WantedRange | null): readonl
     const wanted = wantedOf(device, { from, to: limitFor(coverable, state) });
     const held = { covered: state.covered, gaps: store.gaps(deviceId) };
     const isExcluded = settings.filter.excludes(device.record);
-    const holes = coverageOf({ ...device, isExcluded }, held, wanted).holes.filter((hole) => !isPast(hole));
-    return holes.map((hole) => ({ device_id: deviceId, ...hole }));
+    const holes = coverageOf({ ...device, isExcluded }, held, wanted).holes.filter((gap) => !isPast(gap));
+    return holes.map((gap) => ({ device_id: deviceId, ...gap }));
   });
 }
 

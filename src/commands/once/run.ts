@@ -17,7 +17,7 @@ import { wantedNow } from '../../ingest/wanted-range.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
 import { noteCoverage } from '../../scheduler/coverage-points.ts';
 import { createWantedGoal, type Goal } from '../../scheduler/goal.ts';
-import { NOTHING_OPEN, REACHES } from '../../scheduler/history-queue.ts';
+import { NOTHING_OPEN, RECENCIES } from '../../scheduler/history-queue.ts';
 import { type Alone, liftRests, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
 import { createProgressWatch, isWaiting, type ProgressWatch, type WaitingParts } from '../../scheduler/progress.ts';
 import { runAlone, type SessionParts } from '../../scheduler/session.ts';
@@ -270,7 +270,7 @@ function outcomeOf(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]):
 /** Returns whether no gap of a device is worth a request now. */
 function isClosed({ goal }: OnceRun, deviceId: string): boolean {
   const open = goal?.open(deviceId, []) ?? NOTHING_OPEN;
-  return REACHES.every((reach) => open[reach] === 0);
+  return RECENCIES.every((recency) => open[recency] === 0);
 }
 
 function waits(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]): boolean {

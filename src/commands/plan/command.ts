@@ -104,7 +104,7 @@ export async function planOf(parts: PlanParts, signal: AbortSignal): Promise<Cos
     schedules: config.sync.schedules,
     idlePollMs: config.sync.polls.idlePollMs,
   };
-  return costPlan({ facts, settings, whatIf, pace, span: spanOf(parts, facts) });
+  return costPlan({ facts, settings, whatIf, pace, range: spanOf(parts, facts) });
 }
 
 async function factsNow(parts: PlanParts, signal: AbortSignal): Promise<PlanFacts> {

@@ -88,7 +88,7 @@ interface PlanQuestion {
   readonly facts: PlanFacts;
   readonly settings: PlanSettings;
   readonly whatIf: WhatIf;
-  readonly span: PlanRange;
+  readonly range: PlanRange;
   readonly pace?: PlanPace;
 }
 
@@ -109,7 +109,7 @@ interface Premises {
 }
 
 /** Puts together what the answer is computed from. */
-function premisesOf({ facts, settings, whatIf, span }: PlanQuestion): Premises {
+function premisesOf({ facts, settings, whatIf, range }: PlanQuestion): Premises {
   const schedules: Schedules = { ...settings.schedules, ...whatIf.schedules };
   const { limits, assumptions } = limitsOf(facts, whatIf);
   const fleet = fleetRates(facts.devices, facts.nowMs);
@@ -137,7 +137,7 @@ function premisesOf({ facts, settings, whatIf, span }: PlanQuestion): Premises {
       othersPerDay: facts.othersPerDay ?? 0,
     },
     // Devices that were named stay those.
-    scale: whatIf.devices === undefined || span.deviceIds !== null || all === 0 ? 1 : whatIf.devices / all,
+    scale: whatIf.devices === undefined || range.deviceIds !== null || all === 0 ? 1 : whatIf.devices / all,
     assumptions: [...assumptions, ...rateAssumptions(reporting, assumedMs)],
   };
 }
@@ -175,7 +175,7 @@ export type CostPlan = ReturnType<typeof costPlan>;
 
 /** Works the answer out. */
 export function costPlan(question: PlanQuestion) {
-  const { facts, whatIf, span, pace = NO_PACE } = question;
+  const { facts, whatIf, range, pace = NO_PACE } = question;
   const premises = premisesOf(question);
   const { input, assumptions } = premises;
   const demand = demandOf(input);
@@ -206,7 +206,7 @@ export function costPlan(question: PlanQuestion) {
     stretch: round(demand.stretch, 2),
     warning: warningOf(input),
     freshness: { median_seconds: seconds(freshness.medianMs), p95_seconds: seconds(freshness.p95Ms) },
-    backfill: backfillOf({ facts, span, premises, demand, pace }),
+    backfill: backfillOf({ facts, range, premises, demand, pace }),
   };
 }
 
@@ -298,22 +298,22 @@ function quotaOf(demand: Demand, facts: PlanFacts, { input: { share }, limits }:
 
 function backfillOf({
   facts,
-  span,
+  range,
   premises: { fleet, input, scale, limits },
   demand,
   pace,
 }: {
   readonly pace: PlanPace;
   readonly facts: PlanFacts;
-  readonly span: PlanRange;
+  readonly range: PlanRange;
   readonly premises: Premises;
   readonly demand: Demand;
 }) {
-  const { deviceIds, from, to } = span;
+  const { deviceIds, from, to } = range;
   const now = msToNs(facts.nowMs);
   const maxDays = facts.account?.plan.historyMaxDays ?? null;
   const devices = fleet.devices.filter(({ deviceId }) => deviceIds === null || deviceIds.has(deviceId));
-  const stretch = { span, now, pageSize: input.pageSize, windowNs: windowSpanNs(maxDays) };
+  const stretch = { range, now, pageSize: input.pageSize, windowNs: windowSpanNs(maxDays) };
   const need = scaleNeed(backfillNeed({ ...stretch, devices }), scale, () =>
     backfillNeed({ ...stretch, devices: devices.map((device) => ({ ...device, held: [] })) }),
   );
@@ -336,7 +336,7 @@ function backfillOf({
     },
     alone: { ...timeLeft(aloneMs, nowMs), requests_per_day: Math.round(demand.budget) },
     pace: pacedOf(pace, { requests, demand, nowMs, aloneMs, besideMs, budgets: budgetsOf(limits, input.share, 0) }),
-    note: noteOf(span.isAll === true, isOld ? maxDays : null),
+    note: noteOf(range.isAll === true, isOld ? maxDays : null),
   };
 }
 

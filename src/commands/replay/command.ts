@@ -62,15 +62,15 @@ export async function runReplayCommand(run: ReplayRun, ports: ProcessPorts): Pro
 const MAX_RATE = 100_000_000;
 
 function readArgs({ destination, devices, from, to, maxRate }: ReplayCommand): ReplayArgs {
-  const span = readSpan({ from, to }, realClock.nowMs());
+  const range = readSpan({ from, to }, realClock.nowMs());
   const rate = maxRate === null ? null : count(1, MAX_RATE)(maxRate);
   if (rate instanceof Unfit) throw new UserError(`--max-rate: ${rate.reason} lines a second`, 2);
   return {
     destination,
     devices,
     typed: { from, to },
-    from: String(span.from ?? 0n),
-    to: String(span.to ?? END_OF_TIME),
+    from: String(range.from ?? 0n),
+    to: String(range.to ?? END_OF_TIME),
     maxRate: rate,
   };
 }

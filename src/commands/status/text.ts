@@ -176,11 +176,11 @@ function destination(
 
 function missingLine({ reason, points, devices, from, to }: MissingStatus, flag: string): string {
   const lacks = `lacks ${plural(points, 'point')} of ${plural(devices, 'device')}`;
-  const span = `(${minute(from)} to ${minute(to)})`;
+  const range = `(${minute(from)} to ${minute(to)})`;
   const fetch = `tidemark --verify --repair${flag} --from ${from.slice(0, 10)}`;
-  if (reason === 'beyond retention') return `${lacks}, older than its retention ${span}; with a longer one: ${fetch}`;
+  if (reason === 'beyond retention') return `${lacks}, older than its retention ${range}; with a longer one: ${fetch}`;
   const why = reason === 'cleared' ? 'that the archive no longer kept' : 'as it was set aside';
-  return `${lacks} ${why} ${span}; to fetch them: ${fetch}`;
+  return `${lacks} ${why} ${range}; to fetch them: ${fetch}`;
 }
 
 function allowance({ allowance: { share, minute: ofMinute, day, lanes, waiting_until } }: StatusReport): string {

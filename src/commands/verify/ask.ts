@@ -22,10 +22,10 @@ export async function askPatiently<T extends object>(
 ): Promise<T | ReadProblem> {
   for (let nth = 0; ; nth += 1) {
     const { gathered, take } = begin();
-    const trouble = await source.points(of, take, signal);
-    if (trouble === null) return gathered;
+    const problem = await source.points(of, take, signal);
+    if (problem === null) return gathered;
     const restMs = REST_MS[nth];
-    if (trouble.kind === 'refused' || restMs === undefined) return trouble;
+    if (problem.kind === 'refused' || restMs === undefined) return problem;
     await clock.sleep(restMs, signal);
   }
 }

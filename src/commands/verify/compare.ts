@@ -39,18 +39,18 @@ export async function compareDestination(
   signal: AbortSignal,
 ): Promise<Compared> {
   const work: Work = { comparison, tally: createTally(), later: [] };
-  let trouble: ReadProblem | null = null;
+  let problem: ReadProblem | null = null;
   let unknown: readonly string[] = [];
   try {
-    trouble = (await allDevices(work, { range, onDevice }, signal)) ?? (await recheck(work, signal));
-    if (trouble === null && range.isAll) unknown = await unknownDevices(comparison.source, range.deviceIds, signal);
+    problem = (await allDevices(work, { range, onDevice }, signal)) ?? (await recheck(work, signal));
+    if (problem === null && range.isAll) unknown = await unknownDevices(comparison.source, range.deviceIds, signal);
   } catch (error) {
     if (!signal.aborted) throw error;
-    trouble = STOPPED;
+    problem = STOPPED;
   }
   // Of what was sent and not looked at again nothing is claimed.
   for (const day of work.later) addDay(work.tally, { ...day, sent: 0 });
-  return { tally: work.tally, trouble, unknown };
+  return { tally: work.tally, problem, unknown };
 }
 
 /** What a comparison ends with that was told to stop. */
@@ -76,8 +76,8 @@ async function allDevices(
       if (needsRecheck(comparison, found)) later.push(found);
       else addDay(tally, found);
     };
-    const trouble = await compareDevice(comparison, { ...range, deviceId, take }, signal);
-    if (trouble !== null) return trouble;
+    const problem = await compareDevice(comparison, { ...range, deviceId, take }, signal);
+    if (problem !== null) return problem;
     tally.devices += 1;
     onDevice(tally.devices, range.deviceIds.length);
   }

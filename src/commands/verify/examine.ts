@@ -121,8 +121,8 @@ export async function examineDay(parts: Comparison, of: DayOf, signal: AbortSign
       .map(({ fromNs, toNs, points }): Excuse => ({ from: fromNs, to: toNs, points }));
     const covered = state.covered(of.deviceId);
     const work: DayWork = { of, examination: beginExamination(), covered, cleared: [], excuses, sent: 0 };
-    const trouble = await examineSpans(parts, work, signal);
-    if (trouble !== null) return trouble;
+    const problem = await examineSpans(parts, work, signal);
+    if (problem !== null) return problem;
     sent += work.sent;
     const kept = keptOf(state, of);
     const cleared = normalize(work.cleared);
@@ -138,9 +138,9 @@ export async function examineDay(parts: Comparison, of: DayOf, signal: AbortSign
 async function examineSpans(parts: Comparison, work: DayWork, signal: AbortSignal): Promise<ReadProblem | null> {
   const resend = work.of.isLast ? null : parts.resend;
   const { examination } = work;
-  for (const span of stretchesOf(work.of)) {
-    const trouble = await compareRange(parts, { ...work, span }, signal);
-    if (trouble !== null) return trouble;
+  for (const range of stretchesOf(work.of)) {
+    const problem = await compareRange(parts, { ...work, range }, signal);
+    if (problem !== null) return problem;
     const lines = examination.resend.splice(0);
     if (resend === null || lines.length === 0) continue;
     const refusal = await resend(lines, signal);
@@ -174,7 +174,7 @@ const MOVED_NS: EpochNs = SECOND_NS;
 
 async function compareRange(
   { state, source, destination, clock }: Comparison,
-  { of: { deviceId }, span, examination, covered, cleared, excuses }: DayWork & { readonly span: Interval },
+  { of: { deviceId }, range, examination, covered, cleared, excuses }: DayWork & { readonly range: Interval },
   signal: AbortSignal,
 ): Promise<ReadProblem | null> {
   const isMoved = source.kind === 'victoriametrics';
@@ -182,7 +182,7 @@ async function compareRange(
   const positions = state.positions(destination.id);
   const returned = await askPatiently(
     { source, clock },
-    { device: identityTag(deviceId), ...span },
+    { device: identityTag(deviceId), ...range },
     () => {
       const gathered: Returned = new Map();
       return { gathered, take: gather(gathered) };
@@ -190,12 +190,12 @@ async function compareRange(
     signal,
   );
   if ('words' in returned) return returned;
-  const reach = isMoved ? { from: span.from - MOVED_NS, to: span.to + MOVED_NS } : span;
+  const reach = isMoved ? { from: range.from - MOVED_NS, to: range.to + MOVED_NS } : range;
   const looked = state.stretch({ deviceId, destinationId: destination.id, ...reach }, positions);
   const gone = isMoved
     ? looked.cleared.map(({ from, to }) => ({ from: from - (from % 1_000_000n), to }))
     : looked.cleared;
-  cleared.push(...intersect(gone, [span]));
+  cleared.push(...intersect(gone, [range]));
   examineRange(examination, {
     kind: source.kind,
     kept: { ...looked, cleared: gone },
@@ -203,7 +203,7 @@ async function compareRange(
     findDisplaced: state.displacedTo,
     excuses,
     covered,
-    span,
+    range,
   });
   return null;
 }
@@ -282,14 +282,14 @@ export interface RangeInput {
   /** What is covered of the device. */
   readonly covered: Intervals;
   /** What `returned` was asked for. `kept` may reach a little beyond it: times may be moved on the way. */
-  readonly span: Interval;
+  readonly range: Interval;
 }
 
 /** Compares a stretch. Each stretch of a day is given once; `returned` is used up. */
 export function examineRange(day: Examination, input: RangeInput): void {
-  const { kept, returned, covered, span } = input;
+  const { kept, returned, covered, range } = input;
   for (const point of expectedOf(input).values()) {
-    if (point.at < span.from || point.at >= span.to) continue;
+    if (point.at < range.from || point.at >= range.to) continue;
     const isInside = includes(kept.cleared, point.at);
     if (isInside) day.keptInside += 1;
     addPoint(isInside ? day.inside : day.known, point.identity);

@@ -52,11 +52,11 @@ export async function repairDestination(
 ): Promise<DestinationVerdict> {
   const { comparison, resender, range, onDevice } = repair;
   const { state, source, destination } = comparison;
-  let { trouble } = first;
+  let { problem } = first;
   let fetched = 0;
   const verdict = (toFetch: FetchCost | null): DestinationVerdict =>
-    verdictOf(source, { tally, trouble, unknown }, { fetched, refused: resender.refused(), toFetch });
-  if (trouble !== null) return verdict(null);
+    verdictOf(source, { tally, problem, unknown }, { fetched, refused: resender.refused(), toFetch });
+  if (problem !== null) return verdict(null);
   const before = totalOf(tally);
   const deviceIds = [...new Set(before.gone.map(({ deviceId }) => deviceId))];
   if (deviceIds.length > 0 && (await fetchGone(repair, before.gone, ports))) {
@@ -66,12 +66,12 @@ export async function repairDestination(
     // Where it was broken off, what was found at first stands of those that it has not come to the end of.
     replaceDevices(tally, compared.tally, deviceIds.slice(0, compared.tally.devices));
     fetched = Math.max(0, badPoints(before) - badPoints(totalOf(tally)) - sentAgain);
-    trouble = compared.trouble;
-    if (trouble !== null) return verdict(null);
+    problem = compared.problem;
+    if (problem !== null) return verdict(null);
   }
   const others = await sendOthers(repair, foundNow(repair, tally), ports.signal);
-  if (others.trouble !== null) {
-    trouble = { ...others.trouble, hint: '' };
+  if (others.problem !== null) {
+    problem = { ...others.problem, hint: '' };
     return verdict(null);
   }
   const left = totalOf(tally).gone;
@@ -147,7 +147,7 @@ export function fetchCost(gone: readonly GoneRange[], plan: VerifyState['plan'],
     const intervalMs = DAY_MS / Math.max(1, readings);
     const need = backfillNeed({
       devices: [{ intervalMs, isQuiet: false, heardMs: nowMs, held: [] }],
-      span: { from, to },
+      range: { from, to },
       now: msToNs(nowMs),
       pageSize: Math.min(PAGE_SIZE, plan?.maxDevicesPerPage ?? PAGE_SIZE),
       windowNs: windowSpanNs(plan?.historyMaxDays ?? null),
@@ -264,7 +264,7 @@ interface SentOthers {
   /** The stretches of which nothing was refused: of the others nothing is claimed. */
   readonly found: readonly PointsText[];
   /** What was in the way; `null` for nothing. */
-  readonly trouble: ReadProblem | null;
+  readonly problem: ReadProblem | null;
 }
 
 /** Of what was found, what is no reading (hours that are covered, facts of the device) is sent again: nothing compares it. */
@@ -276,7 +276,7 @@ async function sendOthers(
   const view = found.length === 0 ? null : openArchiveView(run.config.dataDir);
   try {
     return view === null
-      ? { found: [], trouble: null }
+      ? { found: [], problem: null }
       : await resendOthers({ archiveReader: view, resender }, found, signal);
   } finally {
     view?.close();
@@ -293,15 +293,15 @@ export async function resendOthers(
   try {
     for (const stretch of found) {
       const before = parts.resender.refused().lines;
-      const trouble = await resendRange(parts, stretch, signal);
-      if (trouble !== null) return { found: taken, trouble };
+      const problem = await resendRange(parts, stretch, signal);
+      if (problem !== null) return { found: taken, problem };
       if (parts.resender.refused().lines === before) taken.push(stretch);
     }
   } catch (error) {
     if (!signal.aborted) throw error;
-    return { found: taken, trouble: STOPPED };
+    return { found: taken, problem: STOPPED };
   }
-  return { found: taken, trouble: null };
+  return { found: taken, problem: null };
 }
 
 async function resendRange(
@@ -315,8 +315,8 @@ async function resendRange(
     signal.throwIfAborted();
     const piece = archiveReader.read(span, place, STEP_BYTES);
     const lines = piece.lines.filter((line) => !line.startsWith('telemetry,'));
-    const trouble = lines.length === 0 ? null : await resender.send(lines, signal);
-    if (trouble !== null) return trouble;
+    const problem = lines.length === 0 ? null : await resender.send(lines, signal);
+    if (problem !== null) return problem;
     place = piece.next;
   }
   return null;

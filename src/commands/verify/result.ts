@@ -117,7 +117,7 @@ export interface Tally {
 export interface Compared {
   readonly tally: Tally;
   /** Why it could not be finished; `null` where it was. */
-  readonly trouble: ReadProblem | null;
+  readonly problem: ReadProblem | null;
   /** Devices that the database has and the state does not know. */
   readonly unknown: readonly string[];
 }
@@ -204,7 +204,7 @@ interface Repaired {
 /** What is said of a destination. */
 export function verdictOf(
   { name, kind }: Pick<DestinationVerdict, 'name' | 'kind'>,
-  { tally, trouble, unknown }: Compared,
+  { tally, problem, unknown }: Compared,
   { fetched = 0, refused = { lines: 0, words: null }, toFetch = null }: Partial<Repaired> = {},
 ): DestinationVerdict {
   const { findings, days, partly, kept, mended, differing } = totalOf(tally);
@@ -213,8 +213,8 @@ export function verdictOf(
   return {
     name,
     kind,
-    outcome: trouble === null ? ended : trouble.kind === 'down' ? 'unfinished' : 'unreadable',
-    reason: trouble === null ? null : trouble.hint === '' ? trouble.words : `${trouble.words}. ${trouble.hint}`,
+    outcome: problem === null ? ended : problem.kind === 'down' ? 'unfinished' : 'unreadable',
+    reason: problem === null ? null : problem.hint === '' ? problem.words : `${problem.words}. ${problem.hint}`,
     devices_compared: tally.devices,
     days_compared: days,
     days_partly_covered: partly,
@@ -233,8 +233,8 @@ export function verdictOf(
 
 /** What is said of a destination that nothing can be read of. @param why `null` where nothing is kept either. */
 export function verdictUnread(name: string, why: string | null): DestinationVerdict {
-  const trouble = why === null ? null : ({ kind: 'down', words: why, hint: '' } as const);
-  return verdictOf({ name, kind: null }, { tally: createTally(), trouble, unknown: [] });
+  const problem = why === null ? null : ({ kind: 'down', words: why, hint: '' } as const);
+  return verdictOf({ name, kind: null }, { tally: createTally(), problem, unknown: [] });
 }
 
 /** 2026-06-15. @param day since 1970. */

@@ -124,8 +124,8 @@ async function auditWindow(
   );
   if (!isRead) return null;
   sums.readings += instants.size;
-  if (isSum) return compareSum(served, kept, held.ties);
-  const { values, at } = valuesOf(held.lines, { ties: held.ties, filter });
+  if (isSum) return compareSum(served, kept, held.offsets);
+  const { values, at } = valuesOf(held.lines, { offsets: held.offsets, filter });
   const own = new Set([...values].filter((key) => at(key) >= window.from && at(key) < window.to));
   return compareValues(served, own);
 }
@@ -152,11 +152,11 @@ const HALF_NS = HOUR_NS / 2n;
 function draw({ context, state }: SampleParts, { devices, from, to }: SampleArgs): Drawn | null {
   const { random } = context;
   const ids = devices.length > 0 ? devices : state.deviceIds();
-  const span = { from: maxNs(BigInt(from ?? '0'), shownFrom(context)), to: to === null ? 2n ** 63n - 1n : BigInt(to) };
-  if (span.from >= span.to) return null;
+  const range = { from: maxNs(BigInt(from ?? '0'), shownFrom(context)), to: to === null ? 2n ** 63n - 1n : BigInt(to) };
+  if (range.from >= range.to) return null;
   for (let nth = 0; nth < DRAWS && ids.length > 0; nth += 1) {
     const deviceId = ids[Math.floor(random() * ids.length)] ?? '';
-    const covered = intersect(state.covered(deviceId), [span]);
+    const covered = intersect(state.covered(deviceId), [range]);
     const at = instantIn(covered, random());
     const stretch = at === null ? undefined : covered.find((each) => each.from <= at && at < each.to);
     const drawn = at === null || stretch === undefined ? null : windowAround(context, { deviceId, at, stretch });
@@ -206,11 +206,13 @@ function addReading(values: ValueSet, reading: Reading, filter: Pick<DeviceFilte
 function valuesOf(
   lines: readonly string[],
   {
-    ties,
+    offsets,
     filter,
-  }: { readonly ties: readonly TimestampOffset[]; readonly filter: Pick<DeviceFilter, 'includesSensor'> },
+  }: { readonly offsets: readonly TimestampOffset[]; readonly filter: Pick<DeviceFilter, 'includesSensor'> },
 ): { readonly values: ValueSet; readonly at: (key: string) => EpochNs } {
-  const recorded = new Map(ties.map((tie) => [`${tie.writtenNs} ${tie.sensor} ${tie.field}`, tie.recordedNs]));
+  const recorded = new Map(
+    offsets.map((offset) => [`${offset.writtenNs} ${offset.sensor} ${offset.field}`, offset.recordedNs]),
+  );
   const values: ValueSet = new Set();
   for (const line of lines) {
     if (!line.startsWith('telemetry,')) continue;
@@ -239,8 +241,10 @@ function compareValues(served: ValueSet, held: ValueSet): Compared {
 }
 
 /** Compares a whole day of which nothing but its sum is kept: how many differ is told at least. */
-function compareSum(served: ValueSet, kept: PointSum, ties: readonly TimestampOffset[]): Compared {
-  const written = new Map(ties.map((tie) => [keyOf(tie.recordedNs, tie.sensor, tie.field), tie.writtenNs]));
+function compareSum(served: ValueSet, kept: PointSum, offsets: readonly TimestampOffset[]): Compared {
+  const written = new Map(
+    offsets.map((offset) => [keyOf(offset.recordedNs, offset.sensor, offset.field), offset.writtenNs]),
+  );
   const sum = emptySum();
   for (const key of served) {
     const at = written.get(key);

@@ -39,11 +39,11 @@ interface Occupant {
  * Learns the places that are taken.
  *
  * @param held telemetry lines of the device, at least those written from `from` to `to` plus {@link MAX_OFFSET_NS}.
- * @param ties the displacements of the device that touch that stretch.
+ * @param offsets the displacements of the device that touch that stretch.
  */
 export function createPlaces(
   held: readonly string[],
-  ties: readonly TimestampOffset[],
+  offsets: readonly TimestampOffset[],
   { from, to }: { from: EpochNs; to: EpochNs },
 ): Places {
   /** By the time at which they are written, then by sensor. */
@@ -58,12 +58,12 @@ export function createPlaces(
   };
   const displaced = new Map<string, EpochNs>();
   const decided: TimestampOffset[] = [];
-  for (const { sensor, field, recordedNs, writtenNs } of ties) {
+  for (const { sensor, field, recordedNs, writtenNs } of offsets) {
     displaced.set(recordedKey(sensor, recordedNs, field), writtenNs);
     // Its place stays taken when its line is cleared away.
     takenAt(writtenNs).set(sensor, { field, recordedAt: recordedNs });
   }
-  const displacedTo = new Map(ties.map((tie) => [key(tie.sensor, tie.writtenNs), tie.recordedNs]));
+  const displacedTo = new Map(offsets.map((offset) => [key(offset.sensor, offset.writtenNs), offset.recordedNs]));
   for (const line of linesBetween(held, from, to + MAX_OFFSET_NS)) {
     const { sensor, field, at } = readValue(line);
     const recordedAt = displacedTo.get(key(sensor, at)) ?? at;

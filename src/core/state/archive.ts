@@ -124,9 +124,9 @@ export interface ReadPiece {
  */
 export interface ArchiveReader {
   /** The first place; `null` where nothing is to be read. */
-  begin(span: ReadRange): ScanPosition | null;
+  begin(range: ReadRange): ScanPosition | null;
   /** @param bytes about how much of lines a step brings at most, unless those of one instant are more. */
-  read(span: ReadRange, place: ScanPosition, bytes: number): ReadPiece;
+  read(range: ReadRange, place: ScanPosition, bytes: number): ReadPiece;
 }
 
 /** The latest time there is (SQLite's and the databases' 64 bits), for a range without an end. */

@@ -90,7 +90,7 @@ export interface PageCommit extends Pick<TelemetryState, 'deviceId' | 'hourReadi
   readonly lastNs: EpochNs | null;
   /** How many readings brought at least one new value. */
   readonly newReadings: number;
-  readonly ties: readonly TimestampOffset[];
+  readonly offsets: readonly TimestampOffset[];
   readonly daySums: readonly DaySum[];
   /** How many of their points are texts, by day; without an entry none. */
   readonly dayTexts?: ReadonlyMap<number, number>;
@@ -186,7 +186,7 @@ export interface TelemetryStore {
     deviceId: string,
     from: EpochNs,
     to: EpochNs,
-  ): { lines: readonly string[]; ties: readonly TimestampOffset[]; cleared: Intervals };
+  ): { lines: readonly string[]; offsets: readonly TimestampOffset[]; cleared: Intervals };
   /** Where in the range lines were held that are cleared away, ascending. */
   cleared(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
   /**

@@ -106,9 +106,9 @@ export interface VerifyState {
   days(deviceId: string, from: number, to: number): readonly KeptDay[];
   covered(deviceId: string): Intervals;
   /** How many points of a device that are no readings were cleared away in a range, at most. */
-  clearedOthers(deviceId: string, span: Interval): number;
+  clearedOthers(deviceId: string, range: Interval): number;
   positions(destinationId: number): LogPositions;
-  missing(destinationId: number, deviceId: string, span: Interval): readonly MissingPoints[];
+  missing(destinationId: number, deviceId: string, range: Interval): readonly MissingPoints[];
   stretch(of: { readonly deviceId: string; readonly destinationId: number } & Interval, at: LogPositions): KeptRange;
   readonly displacedTo: FindDisplaced;
   close(): void;

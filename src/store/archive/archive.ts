@@ -32,7 +32,7 @@ export interface Archive {
   linesAround(deviceId: string, from: EpochNs, to: EpochNs): string[];
   /** The displacements of a device that were recorded or written in the range. */
   offsetsAround(deviceId: string, from: EpochNs, to: EpochNs): TimestampOffset[];
-  addOffsets(deviceId: string, ties: readonly TimestampOffset[]): void;
+  addOffsets(deviceId: string, offsets: readonly TimestampOffset[]): void;
   /** The ranges that reach into this one in which telemetry lines of the device were archived and cleared. */
   clearedAround(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
   /** The time of the newest telemetry line of a device, cleared ones included. */
@@ -88,7 +88,7 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
   );
   const last = db.prepare<[string], bigint | null>('SELECT max(seq) FROM block WHERE lane = ?').pluck();
   const { after, totals } = prepareSums(db);
-  const ties = db.prepare<[string, bigint, bigint, bigint, bigint], OffsetRow>(
+  const offsets = db.prepare<[string, bigint, bigint, bigint, bigint], OffsetRow>(
     `SELECT recorded_ns, sensor, field, written_ns FROM tie
      WHERE device_id = ? AND (recorded_ns BETWEEN ? AND ? OR written_ns BETWEEN ? AND ?)`,
   );
@@ -110,9 +110,10 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
     read: (lane, from, limits) => readBatch(next.iterate(lane, from.block), from, limits),
     linesAround: (deviceId, from, to) =>
       around.all(deviceId, to, from).flatMap(({ data, bytes }) => unpack(data, Number(bytes))),
-    offsetsAround: (deviceId, from, to) => ties.all(deviceId, from, to, from, to).map(toOffset),
+    offsetsAround: (deviceId, from, to) => offsets.all(deviceId, from, to, from, to).map(toOffset),
     addOffsets: (deviceId, added) => {
-      for (const tie of added) addOffset.run(deviceId, tie.recordedNs, tie.sensor, tie.field, tie.writtenNs);
+      for (const offset of added)
+        addOffset.run(deviceId, offset.recordedNs, offset.sensor, offset.field, offset.writtenNs);
     },
     clearedAround: (deviceId, from, to) => cleared.all(deviceId, to, from),
     newestNs: (deviceId) => newest.get(deviceId, deviceId) ?? null,

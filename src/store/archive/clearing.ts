@@ -144,10 +144,10 @@ export function rangesOf(lines: readonly string[], covered: Intervals): LineRang
     const first = lineRanges.length;
     for (const [at, points] of timesOf(lines, kind)) {
       const last = lineRanges.length > first ? lineRanges.at(-1) : undefined;
-      const span = { kind, from: at, to: at + 1n, points };
+      const range = { kind, from: at, to: at + 1n, points };
       if (last !== undefined && isOneRange(kind, { from: last.to, to: at }, covered)) {
-        lineRanges[lineRanges.length - 1] = joinRanges(last, span);
-      } else lineRanges.push(span);
+        lineRanges[lineRanges.length - 1] = joinRanges(last, range);
+      } else lineRanges.push(range);
     }
   }
   return lineRanges;
@@ -157,7 +157,7 @@ export function rangesOf(lines: readonly string[], covered: Intervals): LineRang
 function isOneRange(kind: LineKind, { from, to }: Interval, covered: Intervals): boolean {
   // Facts are told every hour or so, and none of them is ever looked for by its time.
   if (kind === 'other') return to - from <= DAY_NS;
-  return from >= to || covered.some((span) => span.from <= from && to <= span.to);
+  return from >= to || covered.some((range) => range.from <= from && to <= range.to);
 }
 
 /** One range over both and all that is between them. */
@@ -223,9 +223,9 @@ export function createCleared(db: Database.Database): Cleared {
         : []),
     ];
   };
-  const addOne = (deviceId: string, span: LineRange): void => {
-    let joined = span;
-    for (const row of neighbours(deviceId, span)) {
+  const addOne = (deviceId: string, range: LineRange): void => {
+    let joined = range;
+    for (const row of neighbours(deviceId, range)) {
       remove.run(deviceId, row.kind, row.from_ns);
       joined = joinRanges(joined, toSpan(row));
     }
@@ -233,7 +233,7 @@ export function createCleared(db: Database.Database): Cleared {
   };
   return {
     add: (deviceId, lineRanges) => {
-      for (const span of lineRanges) addOne(deviceId, span);
+      for (const range of lineRanges) addOne(deviceId, range);
     },
     asMissing: () =>
       all.all().map((row) => {

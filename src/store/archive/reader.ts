@@ -38,17 +38,17 @@ export function createArchiveReader(db: Database.Database): ArchiveReader {
     const packed = data.get(seq);
     return packed === undefined ? [] : unpack(packed);
   };
-  const after = (span: ReadRange, deviceId: string | null): ScanPosition | null => {
-    const next = nextDevice(span, deviceId);
-    return next === null ? null : { deviceId: next, from: span.from };
+  const after = (range: ReadRange, deviceId: string | null): ScanPosition | null => {
+    const next = nextDevice(range, deviceId);
+    return next === null ? null : { deviceId: next, from: range.from };
   };
 
-  const step = (span: ReadRange, place: ScanPosition, bytes: number): ReadPiece => {
+  const step = (range: ReadRange, place: ScanPosition, bytes: number): ReadPiece => {
     const { deviceId, from } = place;
     // More than a step can bring need not be looked for.
-    const candidates = candidatesOf(span, place, 4 * bytes);
-    const gathered = gatherLines(from, minNs(span.to, candidates.to));
-    const isWanted = wantedOf(span, deviceId);
+    const candidates = candidatesOf(range, place, 4 * bytes);
+    const gathered = gatherLines(from, minNs(range.to, candidates.to));
+    const isWanted = wantedOf(range, deviceId);
     for (const { seq, at } of candidates.blocks) {
       if (at >= gathered.to()) break;
       // Enough: a cut between two blocks spares reading one of them twice.
@@ -57,13 +57,13 @@ export function createArchiveReader(db: Database.Database): ArchiveReader {
       drawIn(gathered, 2 * bytes);
     }
     const to = gathered.to();
-    const next = to >= span.to ? after(span, deviceId) : { deviceId, from: to };
+    const next = to >= range.to ? after(range, deviceId) : { deviceId, from: to };
     return { deviceId, from, to, lines: gathered.sorted(), next };
   };
 
   return {
-    begin: (span) => (span.kinds === 'all' ? { deviceId: null, from: span.from } : after(span, null)),
-    read: (span, place, bytes) => db.transaction(() => step(span, place, bytes))(),
+    begin: (range) => (range.kinds === 'all' ? { deviceId: null, from: range.from } : after(range, null)),
+    read: (range, place, bytes) => db.transaction(() => step(range, place, bytes))(),
   };
 }
 
@@ -115,9 +115,9 @@ function prepareCandidates(db: Database.Database) {
     };
   };
   const of = { telemetry: statements(['telemetry']), all: statements(['telemetry', 'side']) };
-  return (span: ReadRange, { deviceId, from }: ScanPosition, bytes: number): Candidates => {
-    const { across, later } = of[span.kinds];
-    const bounds = { deviceId, from, to: span.to };
+  return (range: ReadRange, { deviceId, from }: ScanPosition, bytes: number): Candidates => {
+    const { across, later } = of[range.kinds];
+    const bounds = { deviceId, from, to: range.to };
     const blocks = new Map<bigint, Candidate>();
     for (const block of across.iterate(bounds)) blocks.set(block.seq, block);
     let listed = 0;
@@ -127,7 +127,7 @@ function prepareCandidates(db: Database.Database) {
       blocks.set(block.seq, block);
       listed += Number(block.bytes);
     }
-    return { blocks: [...blocks.values()], to: span.to };
+    return { blocks: [...blocks.values()], to: range.to };
   };
 }
 
@@ -280,7 +280,7 @@ export interface ArchiveView extends ArchiveReader {
   strangers(deviceIds: readonly string[]): readonly string[];
   deviceIds(): readonly string[];
   /** What was cleared of a range, at most: whole ranges are remembered; `null` for nothing. */
-  cleared(span: ReadRange): ClearedPoints | null;
+  cleared(range: ReadRange): ClearedPoints | null;
   close(): void;
 }
 

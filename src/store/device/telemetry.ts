@@ -90,7 +90,7 @@ export function commitPage(tables: TelemetryTables, page: PageCommit): void {
   tables.revisions.advance(deviceId, revision);
   const before = stateAt(tables, deviceId, revision) ?? readState(tables, deviceId, revision);
   tables.archive.append({ ...page, lines: [...page.lines, ...page.sideLines] });
-  tables.archive.addOffsets(deviceId, page.ties);
+  tables.archive.addOffsets(deviceId, page.offsets);
   tables.coverage.replace(deviceId, before.covered, page.covered);
   tables.hours.replace(deviceId, before, page);
   tables.sums.add(deviceId, page.daySums);
@@ -242,10 +242,10 @@ function createCoverage(db: Database.Database) {
     read: (deviceId: string): CoveredRange[] => read.all(deviceId).map(toSpan),
     /** @param before what stands there; only what differs is written. */
     replace: (deviceId: string, before: readonly CoveredRange[], covered: readonly CoveredRange[]): void => {
-      const stands = new Map(before.map((span) => [span.from, span]));
-      const wanted = new Map(covered.map((span) => [span.from, span]));
-      const gone = before.filter((span) => !isSame(span, wanted.get(span.from)));
-      const fresh = covered.filter((span) => !isSame(span, stands.get(span.from)));
+      const stands = new Map(before.map((range) => [range.from, range]));
+      const wanted = new Map(covered.map((range) => [range.from, range]));
+      const gone = before.filter((range) => !isSame(range, wanted.get(range.from)));
+      const fresh = covered.filter((range) => !isSame(range, stands.get(range.from)));
       for (const { from } of gone) remove.run(deviceId, from);
       for (const { from, to, first, last } of fresh) {
         const edges = [first?.at ?? null, first?.digest ?? null, last?.at ?? null, last?.digest ?? null];

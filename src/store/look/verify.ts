@@ -184,7 +184,7 @@ interface OffsetRow {
 
 /** What stands beside its instant is remembered for ever: its lines can be made again when their blocks are gone. */
 function createDisplacedLines(db: Database.Database, workspaceTag: string) {
-  const ties = db.prepare<[string, EpochNs, EpochNs], OffsetRow>(
+  const offsets = db.prepare<[string, EpochNs, EpochNs], OffsetRow>(
     'SELECT recorded_ns, sensor, field, written_ns FROM tie WHERE device_id = ? AND written_ns >= ? AND written_ns < ?',
   );
   const names = db.prepare<[string], { fromNs: EpochNs; name: string }>(
@@ -192,7 +192,7 @@ function createDisplacedLines(db: Database.Database, workspaceTag: string) {
   );
   return ({ deviceId, from, to }: Interval & { readonly deviceId: string }): { line: string; at: EpochNs }[] => {
     const held = names.all(deviceId);
-    return ties.all(deviceId, from, to).map(({ recorded_ns, sensor, field, written_ns }) => {
+    return offsets.all(deviceId, from, to).map(({ recorded_ns, sensor, field, written_ns }) => {
       const series = encodeSeries('telemetry', [
         ['device_id', identityTag(deviceId)],
         ['sensor', sensor],

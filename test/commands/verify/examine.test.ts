@@ -38,9 +38,9 @@ function examine(given: Case): { findings: Findings; resend: string[] } {
   const take = gather(returned);
   for (const [at, sensor, value] of there) take(`${at}`, sensor, `value=${value}`);
   const kind = change.kind ?? 'influxdb';
-  const span = { from: 0n, to: 10n ** 18n };
+  const range = { from: 0n, to: 10n ** 18n };
   const stretch = { lines: kept, quarantined, cleared };
-  const covered = [span];
+  const covered = [range];
   examineRange(day, {
     kind,
     kept: stretch,
@@ -48,7 +48,7 @@ function examine(given: Case): { findings: Findings; resend: string[] } {
     findDisplaced: () => [],
     excuses: [],
     covered,
-    span,
+    range,
     ...change,
   });
   if (counted === undefined) return day;

@@ -226,11 +226,11 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
       source: (source) => ({
         ...source,
         points: async (of, take, signal) => {
-          const trouble = await source.points(of, take, signal);
+          const problem = await source.points(of, take, signal);
           asked += 1;
           // Delivered at the very moment after the answer to the first look at single points.
           if (asked === 2) for (const each of places) restore.run(each);
-          return trouble;
+          return problem;
         },
       }),
       deviceIds: ['tied'],
@@ -299,8 +299,8 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
         ...source,
         points: async (of, take, signal) => {
           nth += 1;
-          const trouble = await source.points(of, take, signal);
-          return fails(nth) ? { kind: 'down', words: 'gone away', hint: '' } : trouble;
+          const problem = await source.points(of, take, signal);
+          return fails(nth) ? { kind: 'down', words: 'gone away', hint: '' } : problem;
         },
       });
     };

@@ -25,7 +25,7 @@ function found(deviceId: string, change: Partial<FoundDay['findings']>, sent = 0
 function compared(...days: readonly FoundDay[]): Compared {
   const tally = createTally();
   for (const day of days) addDay(tally, day);
-  return { tally, trouble: null, unknown: [] };
+  return { tally, problem: null, unknown: [] };
 }
 
 describe('what is gathered of a destination', () => {

@@ -39,7 +39,7 @@ export interface Memory {
   lines(): readonly string[];
   /** All other lines. */
   sideLines(): readonly string[];
-  ties(): readonly TimestampOffset[];
+  offsets(): readonly TimestampOffset[];
   /** Sums by day, ascending. */
   daySums(): readonly DaySum[];
 }
@@ -62,12 +62,12 @@ export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: '
     hoursWritten: [],
     late: NEVER_LATE,
   };
-  const ties = (): readonly TimestampOffset[] => landings.flatMap((landing) => landing.ties);
-  const held = (from: EpochNs, to: EpochNs): { lines: readonly string[]; ties: readonly TimestampOffset[] } => {
+  const offsets = (): readonly TimestampOffset[] => landings.flatMap((landing) => landing.offsets);
+  const held = (from: EpochNs, to: EpochNs): { lines: readonly string[]; offsets: readonly TimestampOffset[] } => {
     const within = (at: EpochNs): boolean => from <= at && at <= to;
     return {
       lines: blocks.filter(({ firstNs, lastNs }) => firstNs <= to && lastNs >= from).flatMap(({ lines }) => lines),
-      ties: ties().filter(({ recordedNs, writtenNs }) => within(recordedNs) || within(writtenNs)),
+      offsets: offsets().filter(({ recordedNs, writtenNs }) => within(recordedNs) || within(writtenNs)),
     };
   };
   const compose = ({
@@ -86,7 +86,7 @@ export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: '
       answeredAtMs,
       readings,
       rejected,
-      held: extent === null ? { lines: [], ties: [] } : held(extent.from - MAX_OFFSET_NS, extent.to + MAX_OFFSET_NS),
+      held: extent === null ? { lines: [], offsets: [] } : held(extent.from - MAX_OFFSET_NS, extent.to + MAX_OFFSET_NS),
       covers,
       ...(filter === undefined ? {} : { filter }),
       gracePeriodMs: 120_000,
@@ -119,7 +119,7 @@ export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: '
     },
     lines: () => landings.flatMap(({ lines }) => lines),
     sideLines: () => landings.flatMap(({ sideLines }) => sideLines),
-    ties,
+    offsets,
     daySums: () => sumDays(landings.flatMap(({ daySums }) => daySums)),
   };
 }

@@ -153,17 +153,17 @@ describe('looking around an instant', () => {
     expect(state.store.held('d', from, to).lines).toEqual(lines);
   });
 
-  test('finds ties by where they were recorded and by where they are written', () => {
+  test('finds offsets by the time that was recorded and by the time that is written', () => {
     using state = scratchStore();
     const tie = { sensor: 's', recordedNs: 100n, field: 'value=1', writtenNs: 105n };
-    state.store.commitPage(landing({ ties: [tie] }));
+    state.store.commitPage(landing({ offsets: [tie] }));
     state.reopen();
-    const ties = (from: bigint, to: bigint) => state.store.held('d', from, to).ties;
-    expect(ties(100n, 100n)).toEqual([tie]);
-    expect(ties(105n, 105n)).toEqual([tie]);
-    expect(ties(90n, 110n)).toEqual([tie]);
-    expect([ties(0n, 99n), ties(101n, 104n), ties(106n, 999n)]).toEqual([[], [], []]);
-    expect(state.store.held('other', 0n, 999n).ties).toEqual([]);
+    const offsets = (from: bigint, to: bigint) => state.store.held('d', from, to).offsets;
+    expect(offsets(100n, 100n)).toEqual([tie]);
+    expect(offsets(105n, 105n)).toEqual([tie]);
+    expect(offsets(90n, 110n)).toEqual([tie]);
+    expect([offsets(0n, 99n), offsets(101n, 104n), offsets(106n, 999n)]).toEqual([[], [], []]);
+    expect(state.store.held('other', 0n, 999n).offsets).toEqual([]);
   });
 });
 

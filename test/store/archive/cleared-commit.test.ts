@@ -103,7 +103,7 @@ function live(state: ScratchStore, { served, story }: { served: Instants; story:
     return landed.newReadings;
   });
   deliver(state, id, points);
-  return { newReadings, points, sums: state.rows('SELECT * FROM day_sum'), ties: state.rows('SELECT * FROM tie') };
+  return { newReadings, points, sums: state.rows('SELECT * FROM day_sum'), offsets: state.rows('SELECT * FROM tie') };
 }
 
 describe('what was cleared and is pulled again', () => {
@@ -130,7 +130,7 @@ describe('what was cleared and is pulled again', () => {
     expect(state.maintenance.clear({ configured: [id], active: [id], beforeMs: null }).lines).toBe(3);
     const again = commitPage(state, page.slice(1));
     expect(again.lines).toEqual(first.lines.slice(0, 2));
-    expect(again).toMatchObject({ newReadings: 0, daySums: [], ties: [] });
+    expect(again).toMatchObject({ newReadings: 0, daySums: [], offsets: [] });
     expect(commitPage(state, page.slice(1)).lines).toEqual([]);
     const fresh = commitPage(state, [{ recordedAt: START_NS, values: [['a', 0]] }]);
     expect(fresh).toMatchObject({ newReadings: 1, daySums: [{ readings: 1 }] });

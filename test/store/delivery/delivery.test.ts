@@ -110,8 +110,8 @@ describe('displaced values', () => {
     using state = scratchStore();
     const at = 1_700_000_000_123_456_789n;
     const tie = (more: bigint) => ({ sensor: 's', recordedNs: at, field: `value=${more}`, writtenNs: at + more });
-    state.store.commitPage(landing({ deviceId: 'a', ties: [tie(1n), tie(2n)] }));
-    state.store.commitPage(landing({ deviceId: 'b', ties: [tie(2n)] }));
+    state.store.commitPage(landing({ deviceId: 'a', offsets: [tie(1n), tie(2n)] }));
+    state.store.commitPage(landing({ deviceId: 'b', offsets: [tie(2n)] }));
     expect(state.store.displacedTo([at, at + 2n, at + 3n])).toEqual([
       { deviceId: 'a', sensor: 's', recordedNs: at, writtenNs: at + 2n },
       { deviceId: 'b', sensor: 's', recordedNs: at, writtenNs: at + 2n },

@@ -44,7 +44,7 @@ function commitPage({ store }: Pick<OpenStore, 'store'>, deviceId: string, n: nu
     lastNs: at,
     newReadings: 1,
     sideLines: n % 5 === 0 ? [`coverage_hour,${tagOf(deviceId)} readings=1 ${n}`] : [],
-    ties: n === 3 ? [{ sensor: 's', recordedNs: 3n, field: 'value=1', writtenNs: 4n }] : [],
+    offsets: n === 3 ? [{ sensor: 's', recordedNs: 3n, field: 'value=1', writtenNs: 4n }] : [],
     daySums: [{ day: n % 3, readings: 1, points: 1, hashHigh: n, hashLow: n }],
     covered: [{ from: 0n, to: at + 1n, first: null, last: { at, digest: `digest ${deviceId}` } }],
     hourReadings: new Map([[n, 1]]),

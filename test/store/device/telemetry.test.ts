@@ -27,7 +27,7 @@ const FULL = landing({
   firstNs: 10n,
   lastNs: 20n,
   newReadings: 2,
-  ties: [{ sensor: 's', recordedNs: 10n, field: 'value=2', writtenNs: 11n }],
+  offsets: [{ sensor: 's', recordedNs: 10n, field: 'value=2', writtenNs: 11n }],
   daySums: [{ day: 5, readings: 2, points: 3, hashHigh: 4_294_967_295, hashLow: 7 }],
   covered: [
     { from: 5n, to: 21n, first: { at: 10n, digest: 'first' }, last: { at: 20n, digest: 'last' } },
