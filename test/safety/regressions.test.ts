@@ -1,5 +1,5 @@
 /**
- * What the fuzz and a close reading found, each as the shortest story that shows it.
+ * What drawn lives and a close reading found, each as the shortest story that shows it.
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';

@@ -11,7 +11,7 @@ import type { Program } from '../support/rig.ts';
 import type { Mutant } from './mutants.ts';
 
 const SRC = pathToFileURL(`${join(import.meta.dirname, '..', '..', 'src')}/`).href;
-const ENTRIES = ['app/open-sync.ts', 'commands/once/run.ts'];
+const ENTRIES = ['app/open-sync.ts', 'commands/once/run.ts', 'commands/backfill/run.ts', 'scheduler/sessions.ts'];
 /** The variable of a module's address that says which variant it belongs to. */
 const MARK = 'variant';
 
@@ -66,8 +66,11 @@ export async function breed({ name, edits }: Mutant): Promise<Program> {
 
 /** Loads what a test drives, of the variant of that number; 0 is the unchanged one, whose imports tell what an edit reaches. */
 async function openVariant(variant: string): Promise<Program> {
-  const [app, once] = await Promise.all(ENTRIES.map((entry) => load(`${SRC}${entry}?${MARK}=${variant}`)));
-  return { openSync: app.openSync, runOnce: once.runOnce };
+  const [app, once, backfill, daemon] = await Promise.all(
+    ENTRIES.map((entry) => load(`${SRC}${entry}?${MARK}=${variant}`)),
+  );
+  const { runBackfill } = backfill;
+  return { openSync: app.openSync, runOnce: once.runOnce, runBackfill, runDaemon: daemon.runDaemon };
 }
 
 /** Modules, and all that import them over any number of steps. */

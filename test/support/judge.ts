@@ -31,7 +31,7 @@ export interface Verdict {
 }
 
 /** A value in a form that is equal for equal values, whichever way they came. */
-type ValueText = string;
+export type ValueText = string;
 
 interface StoredPoint {
   readonly at: bigint;
@@ -39,7 +39,7 @@ interface StoredPoint {
 }
 
 /** How far beyond an instant values that contradict each other there may be written. */
-const TIE_REACH = 1000n;
+export const TIE_REACH = 1000n;
 
 /**
  * Compares the telemetry of every device that the world ever had.
@@ -51,7 +51,15 @@ export async function judge(
   span: Span,
   deviceIds: readonly string[],
 ): Promise<Verdict> {
-  const rows = await influxd.query(database, 'SELECT * FROM telemetry');
+  return judgeRows({ rows: await influxd.query(database, 'SELECT * FROM telemetry'), simulator }, span, deviceIds);
+}
+
+/** The same of rows that were queried before. */
+export function judgeRows(
+  { rows, simulator }: { readonly rows: readonly Row[]; readonly simulator: Simulator },
+  span: Span,
+  deviceIds: readonly string[],
+): Verdict {
   const stored = groupBySeries(rows);
   const missing: string[] = [];
   const missingAt: Place[] = [];
@@ -93,7 +101,7 @@ function groupBySeries(rows: readonly Row[]): Map<string, StoredPoint[]> {
 /** All that the world has of a device: for each sensor its instants, and the different values of each. */
 function seedSeries(simulator: Simulator, deviceId: string): Map<string, Map<bigint, Set<ValueText>>> {
   const series = new Map<string, Map<bigint, Set<ValueText>>>();
-  const now = BigInt(Math.floor(simulator.serverNowMs())) * 1_000_000n;
+  const now = BigInt(Math.floor(simulator.worldNowMs())) * 1_000_000n;
   for (const reading of simulator.world.readings(deviceId, 0n, now + 1n)) {
     for (const [name, value] of (reading.values ?? []).flatMap(flatten)) {
       const sensor = identityTag(name);
@@ -107,7 +115,7 @@ function seedSeries(simulator: Simulator, deviceId: string): Map<string, Map<big
 }
 
 /** The values that can be points, under dotted names; nulls are absent, infinite numbers belong in quarantine. */
-function flatten([name, json]: SimValue): [string, ValueText][] {
+export function flatten([name, json]: SimValue): [string, ValueText][] {
   const visit = (key: string, value: unknown): [string, ValueText][] => {
     if (value === null) return [];
     if (typeof value === 'object')
@@ -119,7 +127,7 @@ function flatten([name, json]: SimValue): [string, ValueText][] {
 }
 
 /** Text fields go through the encoder's cleaning (control characters), numbers and flags stand for themselves. */
-function textOf(value: string | number | boolean | bigint): ValueText {
+export function textOf(value: string | number | boolean | bigint): ValueText {
   if (typeof value !== 'string') return `${typeof value === 'bigint' ? 'number' : typeof value} ${Number(value)}`;
   const line = encodePoint('m' as SeriesKey, [['text', value]], 0n) ?? '';
   return `string ${line.slice('m text='.length, -' 0'.length)}`;

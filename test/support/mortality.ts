@@ -17,10 +17,13 @@ let left: number | null = null;
 let counted = 0;
 /** Which effects were those of a write to the database. */
 let writes: number[] = [];
+/** What is done at the moment of death, before anything else can be. */
+let atDeath: (() => void) | null = null;
 
-/** Lets the program die at the nth effect from now on. */
-export function dieAtEffect(nth: number): void {
+/** Lets the program die at the nth effect from now on. @param then is called at that moment, once. */
+export function dieAtEffect(nth: number, then: (() => void) | null = null): void {
   left = nth;
+  atDeath = then;
   counted = 0;
   writes = [];
 }
@@ -28,6 +31,7 @@ export function dieAtEffect(nth: number): void {
 /** Ends it. @returns how many effects were counted. */
 export function liveOn(): number {
   left = null;
+  atDeath = null;
   return counted;
 }
 
@@ -44,7 +48,11 @@ export function countEffects(): void {
 function effect(): void {
   if (left === null) return;
   counted += 1;
-  if (counted >= left) throw new Killed(`killed at effect ${counted}`);
+  if (counted < left) return;
+  const then = atDeath;
+  atDeath = null;
+  then?.();
+  throw new Killed(`killed at effect ${counted}`);
 }
 
 function writeEffect(): void {

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
 import * as app from '../../src/app/open-sync.ts';
+import * as backfill from '../../src/commands/backfill/run.ts';
 import type { OnceSummary } from '../../src/commands/once/result.ts';
 import * as once from '../../src/commands/once/run.ts';
 import { readCron } from '../../src/config/cron.ts';
@@ -15,6 +16,7 @@ import { createFilter, type FilterSpec } from '../../src/core/filter.ts';
 import type { Schedule, Schedules, Sink } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
+import * as daemon from '../../src/scheduler/sessions.ts';
 import type { FaultPlan } from '../../src/sim/faults.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
@@ -49,9 +51,16 @@ export async function openBench(): Promise<Bench> {
 export interface Program {
   readonly openSync: typeof app.openSync;
   readonly runOnce: typeof once.runOnce;
+  readonly runBackfill: typeof backfill.runBackfill;
+  readonly runDaemon: typeof daemon.runDaemon;
 }
 
-export const REAL_PROGRAM: Program = { openSync: app.openSync, runOnce: once.runOnce };
+export const REAL_PROGRAM: Program = {
+  openSync: app.openSync,
+  runOnce: once.runOnce,
+  runBackfill: backfill.runBackfill,
+  runDaemon: daemon.runDaemon,
+};
 
 export interface RigOptions {
   readonly program?: Program;

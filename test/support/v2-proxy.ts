@@ -59,9 +59,15 @@ export interface SeenWrite {
   readonly query: URLSearchParams;
 }
 
+/** What the database behind the proxy says to a write, in the words of version 1. */
+interface UpstreamAnswer {
+  readonly status: number;
+  readonly message: string;
+}
+
 export interface V2ProxyOptions {
-  /** Base URL of the InfluxDB behind it. */
-  readonly upstream: string;
+  /** Base URL of the InfluxDB behind it, or what takes the lines in its place. */
+  readonly upstream: string | ((bucket: string, lines: readonly string[]) => UpstreamAnswer);
   /** The only token that is let in. */
   readonly token: string;
   /** Decides, write by write, what goes wrong; `null` for nothing. Can be replaced: {@link V2Proxy.setFaults}. */
@@ -122,7 +128,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, site: 
   if (pathname === '/health') return reply(response, 200, '{"name":"influxdb","status":"pass"}');
   if (pathname === '/ping') return reply(response, 204, '');
   if (request.headers.authorization !== `Token ${site.token}`) return replyFault(response, FAULTS.unauthorized);
-  if (pathname === '/query') return await passQuery(request, response, { site, body });
+  if (pathname === '/query') return await passQuery(request, response, { upstream: String(site.upstream), body });
   if (pathname !== '/api/v2/write' || request.method !== 'POST') return reply(response, 404, '404 page not found');
   const isPacked = request.headers['content-encoding'] === 'gzip';
   const text = (isPacked ? gunzipSync(body) : body).toString('utf8');
@@ -132,9 +138,14 @@ async function answer(request: IncomingMessage, response: ServerResponse, site: 
   if (Buffer.byteLength(text) > (site.maxBytes ?? Number.POSITIVE_INFINITY)) {
     return reply(response, 413, '{"code":"request too large","message":"points batch is too large"}');
   }
-  const { status, message } = await passWrite(site.upstream, { query, body, isPacked });
+  const { status, message } = await writeTo(site, lines, { query, body, isPacked });
   if (fault !== null) response.destroy();
   else reply(response, ...asVersion2(status, message));
+}
+
+async function writeTo({ upstream }: Site, lines: readonly string[], packed: Packed): Promise<UpstreamAnswer> {
+  if (typeof upstream === 'string') return await passWrite(upstream, packed);
+  return upstream(packed.query.get('bucket') ?? '', lines);
 }
 
 function reply(response: ServerResponse, status: number, body: string): void {
@@ -166,10 +177,7 @@ interface Packed {
 /** Version 1 takes any precision without a word, so only its own names may reach it. */
 const PRECISIONS: Readonly<Record<string, string>> = { ns: 'n', us: 'u', ms: 'ms', s: 's' };
 
-async function passWrite(
-  upstream: string,
-  { query, body, isPacked }: Packed,
-): Promise<{ status: number; message: string }> {
+async function passWrite(upstream: string, { query, body, isPacked }: Packed): Promise<UpstreamAnswer> {
   const [db = '', rp = ''] = (query.get('bucket') ?? '').split('/');
   const precision = PRECISIONS[query.get('precision') ?? 'ns'];
   if (precision === undefined) return { status: 400, message: 'invalid precision' };
@@ -209,11 +217,11 @@ function error(code: string, message: string): string {
 async function passQuery(
   request: IncomingMessage,
   response: ServerResponse,
-  { site, body }: { readonly site: Site; readonly body: Buffer },
+  { upstream, body }: { readonly upstream: string; readonly body: Buffer },
 ): Promise<void> {
   const method = request.method ?? 'GET';
   const headers = { 'content-type': request.headers['content-type'] ?? 'application/x-www-form-urlencoded' };
-  const asked = await fetch(`${site.upstream}${request.url ?? ''}`, {
+  const asked = await fetch(`${upstream}${request.url ?? ''}`, {
     method,
     headers,
     ...(method === 'GET' ? {} : { body: new Uint8Array(body) }),

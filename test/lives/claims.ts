@@ -1,0 +1,140 @@
+/**
+ * Every claim of the program against the truth of that moment: what its status calls covered must stand in the database
+ * or be archived and on its way there, nothing beyond the present may be covered, and who says that it is ready must
+ * have the last day of every device.
+ */
+import type { Sync } from '../../src/app/open-sync.ts';
+import { type Interval, normalize, subtract } from '../../src/core/intervals.ts';
+import { LOG_LANES } from '../../src/core/state/log.ts';
+import type { ReadyReport, StatusReport } from '../../src/core/status.ts';
+import { DAY_MS, type EpochNs, formatExact, HOUR_MS, MINUTE_MS, msToNs, parseTimestamp } from '../../src/core/time.ts';
+import { createLineStore, type LineStore } from './line-store.ts';
+import type { Stage } from './stage.ts';
+import type { Moment } from './truth.ts';
+
+/** What a state claims when it is opened: that is what a kill has left. @returns what of it is false. */
+export function examineState(stage: Stage, sync: Sync): string[] {
+  const { store } = sync.context;
+  const covered = new Map(
+    store.devices().map(({ record }) => [record.deviceId, store.telemetry(record.deviceId).covered] as const),
+  );
+  return examineCovered(stage, covered, {
+    lateByMs: Number.NEGATIVE_INFINITY,
+    places: [stage.database(), pendingOf(sync)],
+  });
+}
+
+/**
+ * What the status claims now, and the readiness of a daemon: nobody else serves that. @returns what of it is false.
+ *
+ * @param sinceMs since when a daemon has looked for what is new, by the story's clock; `null` where there is none.
+ */
+export function examineStatus(stage: Stage, sync: Sync, sinceMs: number | null): string[] {
+  const report: StatusReport = JSON.parse(JSON.stringify(sync.report()));
+  const covered = new Map(
+    report.devices.map(({ device_id, covered }) => [device_id, covered.map(([from, to]) => intervalOf({ from, to }))]),
+  );
+  const openMs = openMsOf(stage, report);
+  const nowMs = stage.simulator.worldNowMs();
+  const hasLooked = sinceMs !== null && stage.clock.nowMs() - sinceMs >= openMs;
+  const places = [stage.database(), pendingOf(sync)];
+  const moment = { lateByMs: hasLooked ? nowMs - openMs : Number.NEGATIVE_INFINITY, places };
+  const quarantined = report.destinations.reduce((sum, destination) => sum + destination.quarantined, 0);
+  return [
+    ...examineCovered(stage, covered, moment),
+    ...(sinceMs === null ? [] : examineReady(stage, { report, ready: sync.ready() }, moment)),
+    ...(quarantined > 0 ? [`${quarantined} points in quarantine`] : []),
+  ];
+}
+
+/** The archived lines that the destination has not acknowledged. */
+function pendingOf({ context: { store }, deliverers }: Sync): LineStore {
+  const pending = createLineStore();
+  const [deliverer] = deliverers;
+  if (deliverer === undefined) return pending;
+  for (const lane of LOG_LANES) {
+    let from = store.position(deliverer.destinationId, lane);
+    for (;;) {
+      const { lines, segments } = store.read(lane, from, { lines: 5000, bytes: 2 ** 30 });
+      const last = segments.at(-1);
+      if (last === undefined) break;
+      pending.write(lines);
+      from = last.rest ? { block: last.block, line: last.line + last.lines } : { block: last.block + 1, line: 0 };
+    }
+  }
+  return pending;
+}
+
+function examineCovered(
+  stage: Stage,
+  covered: ReadonlyMap<string, readonly Interval[]>,
+  moment: Pick<Moment, 'lateByMs' | 'places'>,
+): string[] {
+  const { simulator, truth, counts } = stage;
+  const nowMs = simulator.worldNowMs();
+  const wrong: string[] = [];
+  for (const [deviceId, ranges] of covered) {
+    counts.claims += ranges.length;
+    const last = ranges.at(-1);
+    if (last !== undefined && last.to > msToNs(Math.ceil(nowMs))) {
+      wrong.push(`${deviceId} is called complete up to ${formatExact(last.to)}, which is yet to come`);
+    }
+    const lacking = truth.lacking(deviceId, ranges, { nowMs, ...moment });
+    if (lacking.length > 0)
+      wrong.push(`${lacking.length} readings of ${deviceId} are called covered and are not there: ${few(lacking)}`);
+  }
+  return wrong;
+}
+
+/** What a poll that is due may still bring. */
+const DUE_MS = 2 * MINUTE_MS;
+
+function examineReady(
+  stage: Stage,
+  { report, ready }: { report: StatusReport; ready: ReadyReport },
+  moment: Pick<Moment, 'lateByMs' | 'places'>,
+): string[] {
+  const { simulator, truth, story } = stage;
+  if (!ready.ready) return [];
+  const nowMs = simulator.worldNowMs();
+  const openMs = openMsOf(stage, report);
+  const from = msToNs(Math.floor(Math.max(nowMs - DAY_MS, nowMs - story.program.historyMs) + DUE_MS));
+  const range: Interval = { from, to: msToNs(Math.floor(nowMs - openMs)) };
+  return report.devices.flatMap(({ device_id, state, gaps }) => {
+    if (state === 'unreachable' || !simulator.world.has(device_id, nowMs)) return [];
+    // A gap with a reason of its own is named: nothing is claimed of it.
+    const named = gaps.filter(({ reason }) => reason !== 'not reached yet' || !story.known.has('ready with a gap'));
+    const ranges = subtract([range], normalize(named.map(intervalOf)));
+    const lacking = truth.lacking(device_id, ranges, { nowMs, shownByMs: nowMs - openMs, ...moment });
+    return lacking.length === 0
+      ? []
+      : [`ready, but ${lacking.length} readings of ${device_id} are not there: ${few(lacking)}`];
+  });
+}
+
+/** For how long the newest end of a device may be open while all is well. */
+function openMsOf(stage: Stage, { freshness }: StatusReport): number {
+  return freshness.behind_after_seconds * 1000 + stage.story.program.gracePeriodMs + DUE_MS + behindMs(stage);
+}
+
+function intervalOf({ from, to }: { readonly from: string; readonly to: string }): Interval {
+  return { from: parseTimestamp(from) ?? 0n, to: parseTimestamp(to) ?? 0n };
+}
+
+/** How far the service's clock was behind lately: what is ready is so as of its time. */
+function behindMs({ story, clock }: Stage): number {
+  const nowMs = clock.nowMs();
+  return Math.max(
+    0,
+    ...story.misfortunes.map(({ what, fromMs, toMs }) =>
+      what.kind === 'server clock' && fromMs <= nowMs && nowMs < toMs + LATELY_MS ? -what.byMs : 0,
+    ),
+  );
+}
+
+/** How long answers of a wrong clock are remembered at the most. */
+const LATELY_MS = 12 * HOUR_MS;
+
+function few(times: readonly EpochNs[]): string {
+  return times.slice(0, 3).map(formatExact).join(', ');
+}

@@ -1,0 +1,223 @@
+/**
+ * A run that has come to its end by itself (`--once`), against the truth: what it promised to have is there, what it
+ * lacks is named, nothing is invented, the hours are counted right; and at the end of a story, that all is well.
+ */
+import type { Sync } from '../../src/app/open-sync.ts';
+import type { OnceSummary } from '../../src/commands/once/result.ts';
+import { DAY_MS, type EpochNs, HOUR_MS, HOUR_NS, MINUTE_MS, parseTimestamp } from '../../src/core/time.ts';
+import type { Simulator } from '../../src/sim/simulator.ts';
+import type { DeviceSpec } from '../../src/sim/spec.ts';
+import type { Row } from '../support/influxd.ts';
+import { judgeRows, type Span } from '../support/judge.ts';
+import type { LineStore } from './line-store.ts';
+import type { Stage } from './stage.ts';
+import type { Life } from './story.ts';
+import { isLate } from './truth.ts';
+
+/** What a run came to, and when, by the clock of the story. */
+export interface Lived {
+  readonly life: Life;
+  readonly summary: OnceSummary;
+  readonly startedMs: number;
+  /** When the first claim could be made at the earliest; `null` where the time was never known. */
+  readonly passedAtMs: number | null;
+  /** When the first page was committed: the wanted range had been fixed by then. */
+  readonly landedAtMs: number;
+  readonly endedAtMs: number;
+  readonly requests: number;
+}
+
+/** @returns what is wrong. */
+export function examineRun(stage: Stage, sync: Sync, lived: Lived): string[] {
+  const { summary, life } = lived;
+  const passedAtMs = lived.passedAtMs ?? lived.endedAtMs;
+  const isLast = life === stage.story.lives.at(-1);
+  const wrong = isLast ? examineEnd(stage, lived) : [];
+  const isDelivered = summary.destinations.every(({ pending_points }) => pending_points === 0);
+  if (!isDelivered) return wrong;
+  const span = lived.passedAtMs === null ? NOTHING : spanOf(stage, { ...lived, passedAtMs });
+  const listedAtMs = passedAtMs + stage.simulator.settings.time.offsetMs;
+  wrong.push(...examineReadings(stage, sync, { lived, span, listedAtMs }));
+  if (isLast && summary.exit_code === 0) wrong.push(...examineHours(stage, { span, listedAtMs }));
+  return wrong;
+}
+
+/** Where the time is not known, no gap can be named. */
+const NOTHING: Span = { fromNs: 0n, toNs: 0n };
+
+/** The end of the last life, which nothing has disturbed. */
+function examineEnd(stage: Stage, { summary, requests }: Lived): string[] {
+  const wrong: string[] = [];
+  const { simulator, story } = stage;
+  const { historyMaxDays, maxDevicesPerPage } = simulator.settings.plan;
+  const reasons = new Set(summary.gaps.map(({ reason }) => reason));
+  if (summary.exit_code !== 0 && !(summary.exit_code === 1 && mayBeHidden(stage))) {
+    wrong.push(`exit ${summary.exit_code} (${summary.outcome}), gaps ${JSON.stringify(summary.gaps).slice(0, 500)}`);
+  }
+  reasons.delete('device gone');
+  if (summary.exit_code === 1) reasons.delete('beyond plan');
+  if (reasons.size > 0 && summary.exit_code !== 3) {
+    wrong.push(`gaps on exit ${summary.exit_code}: ${[...reasons].join()}`);
+  }
+  const nowNs = BigInt(Math.floor(simulator.serverNowMs())) * 1_000_000n;
+  const fromNs = nowNs - BigInt(story.program.historyMs) * 1_000_000n - HOUR_NS;
+  const readings = story.devices.reduce(
+    (sum, { spec }) => sum + [...simulator.world.readings(spec.deviceId, fromNs, nowNs)].length,
+    0,
+  );
+  const windows = Math.ceil(story.program.historyMs / ((historyMaxDays ?? Infinity) * DAY_MS - HOUR_MS)) + 3;
+  const most = 10 + story.devices.length * (2 + windows * 4) + (readings / maxDevicesPerPage) * 2.5;
+  if (requests > most) wrong.push(`${requests} requests, at most ${Math.ceil(most)} expected (${readings} readings)`);
+  return wrong;
+}
+
+interface Judged {
+  readonly span: Span;
+  /** When the devices were listed, by the service's clock: what came later is not known. */
+  readonly listedAtMs: number;
+}
+
+/** Readings that are missing although they are covered or though no gap names them, and points that nothing explains. */
+function examineReadings(
+  stage: Stage,
+  sync: Sync,
+  { lived, span, listedAtMs }: Judged & { readonly lived: Lived },
+): string[] {
+  const { story, simulator, database } = stage;
+  const { summary } = lived;
+  const ids = story.devices.map(({ spec }) => spec.deviceId);
+  const rows = rowsOf(database(), 'telemetry');
+  const isShown = showsBy(stage, lived);
+  const verdict = judgeRows({ rows, simulator }, { fromNs: 0n, toNs: 2n ** 63n }, ids);
+  const { store } = sync.context;
+  const covered = new Map(
+    store.devices().map(({ record }) => [record.deviceId, store.telemetry(record.deviceId).covered] as const),
+  );
+  const gaps = summary.gaps.map(({ device_id, from, to }) => ({
+    deviceId: device_id,
+    from: parseTimestamp(from) ?? 0n,
+    to: parseTimestamp(to) ?? 0n,
+  }));
+  const isIn = ({ from, to }: { from: bigint; to: bigint }, at: bigint): boolean => from <= at && at < to;
+  const missing = verdict.missingAt
+    .map((place, index) => ({ ...place, text: verdict.missing[index] ?? '' }))
+    .filter(({ deviceId, at }) => isShown(deviceId, at));
+  const claimed = missing.filter(
+    ({ deviceId, at }) => covered.get(deviceId)?.some((range) => isIn(range, at)) === true,
+  );
+  const isOff = summary.streams_off.includes('telemetry');
+  const unnamed = missing.filter(({ deviceId, at }) => {
+    if (isOff) return false;
+    if (!isIn({ from: span.fromNs, to: span.toNs }, at)) return false;
+    // What was never listed cannot be known, let alone be named.
+    if (!covered.has(deviceId) && (summary.exit_code !== 0 || !simulator.world.has(deviceId, listedAtMs))) return false;
+    return !gaps.some((gap) => gap.deviceId === deviceId && isIn(gap, at));
+  });
+  const some = (label: string, texts: readonly string[]): string[] => {
+    const first = texts.slice(0, 3).join(' | ').slice(0, 300);
+    return texts.length === 0 ? [] : [`${texts.length} ${label} (exit ${summary.exit_code}), such as ${first}`];
+  };
+  const textOf = ({ text }: { text: string }): string => text;
+  return [
+    ...some('missing and covered', claimed.map(textOf)),
+    ...some('missing and not named', unnamed.map(textOf)),
+    ...some('invented', verdict.invented),
+  ];
+}
+
+/** Whether a run could have the readings of an instant: they are shown by now, and those that were late at its start. */
+function showsBy({ simulator, story }: Stage, { startedMs }: Lived): (deviceId: string, at: EpochNs) => boolean {
+  const { world, settings } = simulator;
+  const startMs = startedMs + settings.time.offsetMs;
+  return (deviceId, at) =>
+    [...world.readings(deviceId, at, at + 1n)].every((reading) =>
+      simulator.isVisible(deviceId, reading, isLate(reading, story.program.gracePeriodMs) ? startMs : undefined),
+    );
+}
+
+/** The points of a measurement as rows. */
+export function rowsOf(store: LineStore, measurement: string): Row[] {
+  return store.points(measurement).map(({ at, tags, fields }) => ({
+    ...Object.fromEntries(tags),
+    ...Object.fromEntries(fields),
+    time: at,
+  }));
+}
+
+/** The points of `coverage_hour`: every whole hour that was promised has exactly one, with the readings of the truth. */
+function examineHours({ simulator, story, database }: Stage, { span, listedAtMs }: Judged): string[] {
+  const rows = rowsOf(database(), 'coverage_hour');
+  return story.devices.flatMap(({ spec }) => examineHoursOf({ simulator, span, listedAtMs, rows }, spec)).slice(0, 5);
+}
+
+function examineHoursOf(
+  { simulator, span, listedAtMs, rows }: Judged & { readonly simulator: Simulator; readonly rows: readonly Row[] },
+  device: DeviceSpec,
+): string[] {
+  const { deviceId } = device;
+  const wrong: string[] = [];
+  const written = new Map<bigint, number>();
+  for (const { device_id, time, readings } of rows) {
+    if (device_id !== deviceId) continue;
+    const at = BigInt(time ?? 0);
+    if (written.has(at)) wrong.push(`two hours ${at} of ${deviceId}`);
+    written.set(at, Number(readings));
+  }
+  // Of a device that was away no hour is promised.
+  if (device.vanishesAtMs !== undefined || !simulator.world.has(deviceId, listedAtMs)) return wrong;
+  const first = (span.fromNs + HOUR_NS - 1n) / HOUR_NS;
+  for (let hour = first * HOUR_NS; hour + HOUR_NS <= span.toNs; hour += HOUR_NS) {
+    const seed = [...simulator.world.readings(deviceId, hour, hour + HOUR_NS)].length;
+    const count = written.get(hour);
+    if (count === undefined) wrong.push(`hour ${hour} of ${deviceId} has no point`);
+    else if (isCountable(simulator, device) && count !== seed) {
+      wrong.push(`hour ${hour} of ${deviceId}: ${count} for ${seed}`);
+    }
+  }
+  return wrong;
+}
+
+/** Whether every reading is one by itself: ties may be counted in more than one way, and empty ones not at all. */
+function isCountable({ world }: Simulator, { traits = [] }: DeviceSpec): boolean {
+  return world.precision !== 's' && traits.every((trait) => trait === 'hostile');
+}
+
+/** Whether the plan may hide a part of what a run wants. Without `Date` the span is counted from an old reading maybe. */
+function mayBeHidden({ simulator, story }: Stage): boolean {
+  const { time, plan } = simulator.settings;
+  if (plan.historyMaxDays === null) return false;
+  return time.date === 'absent' || story.program.historyMs >= plan.historyMaxDays * DAY_MS - 10 * MINUTE_MS;
+}
+
+/** What the run promised to have: from the last moment at which its span can begin to the first at which it can end. */
+function spanOf(stage: Stage, lived: Lived & { readonly passedAtMs: number }): Span {
+  const { simulator, story } = stage;
+  const { time } = simulator.settings;
+  const { historyMs, gracePeriodMs } = story.program;
+  const toNs = (ms: number): bigint => BigInt(Math.floor(ms)) * 1_000_000n;
+  // Without `Date` the span is fixed after a look at the readings, of which the first may have landed.
+  const fixedAtMs = time.date === 'absent' ? lived.landedAtMs : lived.passedAtMs;
+  // What the plan hides and what has left the wanted span by the end of the run is not missed.
+  const beginMs = mayBeHidden(stage) ? Math.max(fixedAtMs, lived.endedAtMs + 12_000) : fixedAtMs;
+  const fromMs = beginMs + time.offsetMs - historyMs + 1000;
+  const serverMs = Math.floor(lived.passedAtMs + time.offsetMs);
+  const passedMs = time.date === 'absent' ? oldestNewestMs(stage, serverMs) : serverMs + time.dateSkewMs;
+  return { fromNs: toNs(fromMs), toNs: toNs(passedMs - gracePeriodMs - 7500) };
+}
+
+/** The newest reading of the device that has been silent the longest: any of them may have told the time. */
+function oldestNewestMs({ story, simulator }: Stage, serverMs: number): number {
+  const { world, settings } = simulator;
+  const newest = story.devices.flatMap(({ spec: { deviceId } }) => {
+    if (!world.has(deviceId, serverMs)) return [];
+    const end = BigInt(serverMs - settings.lateness.maxMs) * 1_000_000n;
+    // A reading older than the widest window is not among the newest that the service shows.
+    const days = settings.plan.historyMaxDays;
+    const fromNs = days === null ? 0n : BigInt(serverMs - days * DAY_MS) * 1_000_000n;
+    for (const { recordedAtNs } of world.readingsDescending(deviceId, { fromNs, toNs: end })) {
+      return [Number(recordedAtNs / 1_000_000n)];
+    }
+    return [];
+  });
+  return newest.length === 0 ? 0 : Math.min(...newest);
+}

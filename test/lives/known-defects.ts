@@ -1,0 +1,40 @@
+/**
+ * What the lives have shown that is not mended yet. A misfortune that shows one of these is drawn and left out, unless
+ * it is asked for by its name: `npm run lives -- --seed N --with NAME`. When it is mended, its entry goes, and its
+ * misfortune happens in every run from then on.
+ */
+
+/** A known defect: what is seen, and a seed that shows it. */
+interface KnownDefect {
+  readonly says: string;
+  readonly seed: number;
+}
+
+export const KNOWN_DEFECTS = {
+  'empty answers': {
+    says: 'What the service calls empty by mistake for a while is believed of a device that reports nothing meanwhile.',
+    seed: 2,
+  },
+  'newest readings left out': {
+    says: 'A page that lacks its newest readings is believed, although the list of devices has seen the device later.',
+    seed: 7,
+  },
+  'late readings': {
+    says: 'Readings that arrive later than the grace period inside a covered range are not looked for.',
+    seed: 120,
+  },
+  'clock ahead at the start': {
+    says: 'A service whose clock is ahead at a first start is believed: what is not there yet is called complete.',
+    seed: 23,
+  },
+  'clock falls back': {
+    says: 'Readings that a service stamps while its clock is behind are not looked for.',
+    seed: 399,
+  },
+  'ready with a gap': {
+    says: 'Readiness allows a gap anywhere in the last day, as long as the newest one may be.',
+    seed: 38,
+  },
+} as const satisfies Readonly<Record<string, KnownDefect>>;
+
+export type DefectName = keyof typeof KNOWN_DEFECTS;

@@ -1,0 +1,296 @@
+/**
+ * Lives a story from its first life to its last and tells everything that is wrong: readings that are lost, doubled or
+ * invented, claims that were false at their moment, ends that do not fit, requests wasted or beyond the share.
+ */
+import { rmSync } from 'node:fs';
+import type { Sync } from '../../src/app/open-sync.ts';
+import { runMaintenance } from '../../src/archive/maintenance.ts';
+import type { BackfillSummary } from '../../src/commands/backfill/result.ts';
+import type { OnceSummary } from '../../src/commands/once/result.ts';
+import { openReplays } from '../../src/commands/replay/job.ts';
+import { ratesOfState } from '../../src/commands/shared/state-report.ts';
+import type { AppEvent } from '../../src/core/events.ts';
+import { END_OF_TIME } from '../../src/core/state/archive.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
+import type { KeySource } from '../../src/scheduler/sessions.ts';
+import { dieAtEffect, Killed, liveOn, mortalCommits } from '../support/mortality.ts';
+import { type Program, REAL_PROGRAM } from '../support/rig.ts';
+import { examineState, examineStatus } from './claims.ts';
+import { examineRun, type Lived } from './examine-run.ts';
+import { examineShare } from './share.ts';
+import { openStage, type Stage } from './stage.ts';
+import type { Life, Story } from './story.ts';
+
+/** What a story came to. */
+export interface StoryResult {
+  /** What is wrong; empty where nothing is. */
+  readonly wrong: readonly string[];
+  readonly sums: Sums;
+}
+
+export interface Sums {
+  readonly devices: number;
+  readonly days: number;
+  readonly lives: number;
+  readonly kills: number;
+  /** Misfortunes that have hit something. */
+  readonly faults: number;
+  /** Values that the service has shown by the end. */
+  readonly values: number;
+  readonly requests: number;
+  readonly writes: number;
+  /** Covered ranges that were compared with the truth. */
+  readonly claims: number;
+}
+
+/** How a life can be watched. */
+export type Watch = (life: Life, atMs: number, event: AppEvent) => void;
+
+/** Lives it. @param program the real one, or a variant that is broken on purpose. */
+export async function liveStory(
+  story: Story,
+  program: Program = REAL_PROGRAM,
+  watch: Watch | null = null,
+): Promise<StoryResult> {
+  using _mortal = mortalCommits();
+  await using stage = await openStage(story, program);
+  const wrong: string[] = [];
+  for (const life of story.lives) {
+    const found = await liveOne(stage, life, watch);
+    // Whoever has lost a database sends it all again until that has come to its end.
+    if (stage.hasLost) found.push(...(await liveOne(stage, { ...life, ...AGAIN }, watch)));
+    wrong.push(...found.map((text) => `${life.name} (${life.kind}): ${text}`));
+    // What is wrong by now is wrong in every life from here on.
+    if (wrong.length > 0) break;
+  }
+  if (wrong.length === 0) wrong.push(...examineShare(stage));
+  return { wrong, sums: sumsOf(stage) };
+}
+
+const AGAIN = { kind: 'replay', kill: null, losesFrom: null, movesHouse: false } as const;
+
+function sumsOf({ story, clock, counts, fate, truth, simulator }: Stage): Sums {
+  return {
+    devices: story.devices.length,
+    days: (clock.nowMs() - story.startMs) / DAY_MS,
+    lives: story.lives.length,
+    kills: counts.kills,
+    faults: fate.hit.size,
+    values: truth.shown(simulator.worldNowMs()).values,
+    requests: counts.requests,
+    writes: counts.writes,
+    claims: counts.claims,
+  };
+}
+
+/** A life that has begun. */
+interface Living {
+  readonly life: Life;
+  readonly startedMs: number;
+  readonly stop: AbortController;
+  readonly events: { passedAtMs: number | null; landedAtMs: number | null };
+  readonly wrong: string[];
+  isDead: boolean;
+}
+
+async function liveOne(stage: Stage, life: Life, watch: Watch | null): Promise<string[]> {
+  const { clock } = stage;
+  await clock.sleep(life.atMs - clock.nowMs());
+  prepare(stage, life);
+  const living: Living = {
+    life,
+    startedMs: clock.nowMs(),
+    stop: new AbortController(),
+    events: { passedAtMs: null, landedAtMs: null },
+    wrong: [],
+    isDead: false,
+  };
+  const observe = (event: AppEvent): void => {
+    watch?.(life, clock.nowMs(), event);
+    if (event.type === 'stream-read' && event.stream === 'telemetry') living.events.passedAtMs ??= clock.nowMs();
+    if (event.type === 'page-landed') living.events.landedAtMs ??= clock.nowMs();
+  };
+  const dataDir = stage.dataDir;
+  const execution = scheduleKill(stage, living);
+  let sync: Sync | null = null;
+  try {
+    sync = stage.program.openSync(stage.options(life, observe));
+    if (!stage.hasLost) living.wrong.push(...examineState(stage, sync));
+    await WAYS[life.kind](stage, sync, living);
+    if (!living.isDead && !stage.hasLost) living.wrong.push(...examineStatus(stage, sync, lookedSinceMs(living)));
+    // One that was not killed on the way is killed before it can close its state.
+    if (!living.isDead && life.kill !== null) die(stage, living);
+  } catch (error) {
+    if (!living.isDead && !(error instanceof Killed)) living.wrong.push(...wordsOf(stage, living, error));
+  } finally {
+    living.stop.abort(new Error('the life is over'));
+    await execution;
+    // What is closed after a kill is the directory that was left behind.
+    liveOn();
+    sync?.close();
+    if (living.isDead) rmSync(dataDir, { recursive: true, force: true });
+  }
+  return living.wrong;
+}
+
+/** Since when it has looked for what is new: only a daemon does all the time. */
+function lookedSinceMs({ life, startedMs }: Living): number | null {
+  return life.kind === 'daemon' ? startedMs : null;
+}
+
+/** What happens to the database before a life begins. */
+function prepare(stage: Stage, { losesFrom, movesHouse }: Life): void {
+  const { story, truth } = stage;
+  if (movesHouse) stage.moveHouse();
+  if (losesFrom === null) return;
+  const from = losesFrom < 0 ? 0n : msToNs(Math.floor(story.startMs + losesFrom * (story.endMs - story.startMs)));
+  stage.database().lose((at) => at >= from);
+  stage.hasLost = true;
+  truth.forget();
+}
+
+/** Has the program die at its time: from then on it can change nothing any more, and what it has left goes on. */
+async function scheduleKill(stage: Stage, living: Living): Promise<void> {
+  const { kill } = living.life;
+  if (kill === null) return;
+  if (kill.afterMs > 0) await stage.clock.sleep(kill.afterMs, living.stop.signal).catch(() => {});
+  if (!living.stop.signal.aborted) dieAtEffect(kill.effect, () => die(stage, living));
+}
+
+function die(stage: Stage, living: Living): void {
+  living.isDead = true;
+  stage.die();
+  living.stop.abort(new Killed('killed'));
+}
+
+/** An error that ends a life: what the person who runs it has to act on is allowed where the service refuses the key. */
+function wordsOf({ story, clock }: Stage, { life, startedMs }: Living, error: unknown): string[] {
+  const isRefused = story.misfortunes.some(
+    ({ fromMs, toMs, what }) =>
+      fromMs <= clock.nowMs() &&
+      startedMs < toMs &&
+      what.kind === 'settings' &&
+      ('key' in what.change || 'plan' in what.change),
+  );
+  const { exitCode } = { ...(error as { exitCode?: number }) };
+  const isLast = life === story.lives.at(-1);
+  if ((exitCode === 3 && !isLast) || (exitCode === 77 && isRefused)) return [];
+  return [error instanceof Error ? `${error.name}: ${error.message}` : String(error)];
+}
+
+type Way = (stage: Stage, sync: Sync, living: Living) => Promise<void>;
+
+const NEVER: KeySource = { hasChanged: () => false, adopt: () => {} };
+
+const WAYS: Readonly<Record<Life['kind'], Way>> = {
+  daemon: async (stage, sync, { life, stop, wrong, startedMs }) => {
+    const { clock, program } = stage;
+    const beside = [
+      ...sync.deliverers.map(({ run }) => run),
+      ...(life.maintains ? [(signal: AbortSignal) => runMaintenance(sync.maintenance, signal)] : []),
+    ];
+    const failure: { error: unknown } = { error: null };
+    const running = program.runDaemon({ ...sync, key: NEVER, beside }, stop.signal).catch((error: unknown) => {
+      failure.error = error;
+      stop.abort(error);
+    });
+    try {
+      for (const part of [...life.looks, 1]) {
+        await clock.sleep(startedMs + part * life.forMs - clock.nowMs(), stop.signal);
+        if (!stage.hasLost) wrong.push(...examineStatus(stage, sync, startedMs));
+      }
+      await untilDead(stage, { life, stop });
+    } catch (error) {
+      if (!stop.signal.aborted) throw error;
+    }
+    stop.abort(new Error('told to stop'));
+    await running;
+    if (failure.error !== null) throw failure.error;
+  },
+  once: async (stage, sync, living) => {
+    const { stop } = living;
+    const before = stage.counts.requests;
+    const summary: OnceSummary = await within(stage, living, (signal) => stage.program.runOnce(sync, signal));
+    if (stop.signal.aborted || living.isDead) return;
+    const endedAtMs = stage.clock.nowMs();
+    const { passedAtMs, landedAtMs } = living.events;
+    const lived: Lived = {
+      life: living.life,
+      startedMs: living.startedMs,
+      summary,
+      passedAtMs,
+      landedAtMs: landedAtMs ?? endedAtMs,
+      endedAtMs,
+      requests: stage.counts.requests - before,
+    };
+    if (!stage.hasLost) living.wrong.push(...examineRun(stage, sync, lived));
+  },
+  backfill: async (stage, sync, living) => {
+    const { program, clock, simulator } = stage;
+    const from = String(msToNs(Math.floor(simulator.worldNowMs() - living.life.reachMs)));
+    const args = { from, to: null, devices: [], maxShare: null, finishByMs: null };
+    const rates = ratesOfState(stage.dataDir, sync.context.settings.filter);
+    const startedMs = clock.nowMs();
+    const summary: BackfillSummary = await within(stage, living, (signal) =>
+      program.runBackfill({ ...sync, rates }, args, signal),
+    );
+    if (summary.exit_code === 1 && !mayBeHidden(stage))
+      living.wrong.push(`exit 1 after ${clock.nowMs() - startedMs} ms`);
+  },
+  replay: async (stage, sync, living) => {
+    const { clock } = stage;
+    const args = {
+      destination: null,
+      devices: [],
+      typed: { from: null, to: null },
+      from: '0',
+      to: String(END_OF_TIME),
+      maxRate: null,
+    };
+    for (let attempt = 0; attempt < 12; attempt += 1) {
+      const replays = openReplays({ ...sync.context, deliverers: sync.deliverers, isBeside: false }, args);
+      const { outcome } = await replays.run(living.stop.signal);
+      if (living.isDead) return;
+      if (outcome === 'complete') {
+        stage.hasLost = false;
+        return;
+      }
+      await clock.sleep(HOUR_MS);
+    }
+    living.wrong.push('a replay that does not come to its end within half a day');
+  },
+};
+
+/** Whether the plan may hide what a backfill wants. */
+function mayBeHidden({ simulator }: Stage): boolean {
+  return simulator.settings.plan.historyMaxDays !== null;
+}
+
+/** A daemon that is to be killed runs on until it is. */
+async function untilDead({ clock, story }: Stage, { life, stop }: Pick<Living, 'life' | 'stop'>): Promise<void> {
+  if (life.kill === null) return;
+  const untilMs = clock.nowMs() + 12 * HOUR_MS;
+  while (clock.nowMs() < untilMs && clock.nowMs() < story.endMs) await clock.sleep(MINUTE_MS, stop.signal);
+}
+
+/** Work that is interrupted when its time is over. */
+async function within<T>(
+  { clock }: Stage,
+  { life, stop }: Living,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const over = new AbortController();
+  const onStop = (): void => over.abort(stop.signal.reason);
+  stop.signal.addEventListener('abort', onStop, { once: true });
+  const timer = clock.sleep(life.forMs, over.signal).then(
+    () => over.abort(new Error('interrupted')),
+    () => {},
+  );
+  try {
+    return await work(over.signal);
+  } finally {
+    stop.signal.removeEventListener('abort', onStop);
+    over.abort();
+    await timer;
+  }
+}

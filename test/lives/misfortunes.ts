@@ -1,0 +1,165 @@
+/**
+ * Brings the misfortunes of a story about: faults of the service's answers, its settings, its clock, the database, the
+ * local clock. Each happens in its time, and is noted when it has hit something.
+ */
+import type { Clock } from '../../src/core/ports.ts';
+import { HOUR_MS, SECOND_MS } from '../../src/core/time.ts';
+import type { Fault, FaultPlan, SimPage } from '../../src/sim/faults.ts';
+import { createSettings, type SimSettings } from '../../src/sim/settings.ts';
+import type { Simulator } from '../../src/sim/simulator.ts';
+import type { V2Proxy } from '../support/v2-proxy.ts';
+import { createDice, type Dice } from './dice.ts';
+import type { AnswerFault, Lie, Misfortune, Story } from './story.ts';
+
+export interface Fate {
+  /** The local clock's error now. */
+  readonly localOffsetMs: () => number;
+  /** Has the service take the settings of this moment: to be called before each request. */
+  readonly turn: () => void;
+  readonly faults: FaultPlan;
+  /** What happens to a write now. */
+  readonly database: Parameters<V2Proxy['setFaults']>[0] & object;
+  /** The names of the misfortunes that have hit something. */
+  readonly hit: ReadonlySet<string>;
+}
+
+/** @param simulator the service, with the settings of the story. */
+export function createFate(story: Story, clock: Pick<Clock, 'nowMs'>, simulator: Pick<Simulator, 'settings'>): Fate {
+  const { settings } = simulator;
+  const calm = createSettings(story.api);
+  const hit = new Set<string>();
+  const own = new Map(
+    story.misfortunes.map((each) => {
+      const dice = createDice('seed' in each.what ? each.what.seed : 0);
+      return [each, { dice, fault: createFault(each, dice) }] as const;
+    }),
+  );
+  let turned = '';
+  const active = (): readonly Misfortune[] => {
+    const nowMs = clock.nowMs();
+    return story.misfortunes.filter(({ fromMs, toMs }) => fromMs <= nowMs && nowMs < toMs);
+  };
+  const note = <T>({ name }: Misfortune, fault: T | null): T | null => {
+    if (fault !== null) hit.add(name);
+    return fault;
+  };
+  return {
+    hit,
+    localOffsetMs: () => {
+      let sum = 0;
+      for (const { name, what } of active()) {
+        if (what.kind !== 'local clock') continue;
+        hit.add(name);
+        sum += what.byMs;
+      }
+      return sum;
+    },
+    turn: () => {
+      const now = active();
+      const key = now.map(({ name }) => name).join();
+      for (const { name, what } of now) if (isOfSettings(what.kind)) hit.add(name);
+      if (key === turned) return;
+      turned = key;
+      takeSettings(settings, calm, now);
+    },
+    faults: (_, request) => {
+      for (const each of active()) {
+        const fault = note(each, own.get(each)?.fault(request) ?? null);
+        if (fault !== null) return fault;
+      }
+      return null;
+    },
+    database: () => {
+      for (const each of active()) {
+        if (each.what.kind !== 'database') continue;
+        const { fault, rate } = each.what;
+        if (own.get(each)?.dice.chance(rate) === true) return note(each, fault);
+      }
+      return null;
+    },
+  };
+}
+
+function isOfSettings(kind: Misfortune['what']['kind']): boolean {
+  return kind === 'settings' || kind === 'server clock' || kind === 'server clock and stamps';
+}
+
+function takeSettings(settings: SimSettings, calm: SimSettings, now: readonly Misfortune[]): void {
+  const changes = now.map(({ what }) => (what.kind === 'settings' ? what.change : {}));
+  for (const section of Object.keys(calm) as (keyof SimSettings)[]) {
+    Object.assign(settings[section], structuredClone(calm[section]), ...changes.map((change) => change[section] ?? {}));
+  }
+  settings.time.jumpMs = now.reduce(
+    (sum, { what }) => sum + (what.kind === 'server clock' || what.kind === 'server clock and stamps' ? what.byMs : 0),
+    calm.time.jumpMs,
+  );
+}
+
+const ANSWER_FAULTS: Readonly<Record<AnswerFault, Fault>> = {
+  'server-error': { kind: 'server-error' },
+  'server-error with a wait': { kind: 'server-error', status: 503, waitSeconds: 7 },
+  html: { kind: 'html' },
+  truncated: { kind: 'truncated' },
+  malformed: { kind: 'malformed' },
+  'no body': { kind: 'empty' },
+  'reset before': { kind: 'reset', when: 'before-headers' },
+  'reset after': { kind: 'reset', when: 'after-headers' },
+  'reset within': { kind: 'reset', when: 'in-body' },
+  slow: { kind: 'slow', delayMs: 20 * SECOND_MS },
+  'slow body': { kind: 'slow', delayMs: 3 * SECOND_MS, part: 'body' },
+  hang: { kind: 'hang' },
+};
+
+const LIES: Readonly<Record<Lie, (page: SimPage) => SimPage>> = {
+  empty: (page) => ({ ...page, records: [], nextCursor: null }),
+  'of another device': (page) => ({ ...page, deviceId: 'another' }),
+  'of no device': (page) => ({ ...page, deviceId: null }),
+  'oldest first': (page) => ({ ...page, records: page.records.toReversed() }),
+  'a page of the past without its newest': (page) => ({ ...page, records: withoutNewest(page.records) }),
+  'without the newest': (page) => ({ ...page, records: withoutNewest(page.records) }),
+};
+
+/**
+ * A page without its newest three, unless these are of one instant with the next: from the midst of an instant that
+ * fills pages they could not be told to be missing by anybody.
+ */
+function withoutNewest(records: readonly string[]): readonly string[] {
+  const instantOf = (record: string | undefined): string => /"recorded_at":"([^"]*)"/.exec(record ?? '')?.[1] ?? '';
+  return instantOf(records[0]) === instantOf(records[3]) ? records : records.slice(3);
+}
+
+/** How long before the present a request has to end to be one of the past. */
+const PAST_MS = 2 * HOUR_MS;
+
+function isOfThePast(query: URLSearchParams, nowMs: number): boolean {
+  const before = query.get('before');
+  return before !== null && Date.parse(before) < nowMs - PAST_MS;
+}
+
+type RequestFault = (request: Parameters<FaultPlan>[1]) => Fault | null;
+
+/** What a misfortune does to the answer of a request. */
+function createFault({ what }: Misfortune, dice: Dice): RequestFault {
+  switch (what.kind) {
+    case 'answers':
+      return () => (dice.chance(what.rate) ? ANSWER_FAULTS[dice.pick(what.faults)] : null);
+    case 'lies always':
+      return ({ path }) => (path.endsWith('/telemetry') ? { kind: 'mangle', change: LIES[what.lie] } : null);
+    case 'lies':
+      return createLiar(what, dice);
+    default:
+      return () => null;
+  }
+}
+
+/** Never lies twice in a row about one device. */
+function createLiar({ lie, rate }: { readonly lie: Lie; readonly rate: number }, dice: Dice): RequestFault {
+  const lied = new Set<string>();
+  return ({ path, query, atMs }) => {
+    if (!path.endsWith('/telemetry')) return null;
+    if (lie === 'a page of the past without its newest' && !isOfThePast(query, atMs)) return null;
+    if (lied.delete(path) || !dice.chance(rate)) return null;
+    lied.add(path);
+    return { kind: 'mangle', change: LIES[lie] };
+  };
+}

@@ -1,0 +1,70 @@
+/**
+ * `npm run lives -- --seed N` or `--seeds A-B`: lives the stories of seeds and tells what is wrong and what they came to.
+ *
+ * `--with A,B` lets known defects show, `--without A,B` leaves parts of the story out, `--tell` prints the story,
+ * `--trace` the events of its lives.
+ */
+import { parseArgs } from 'node:util';
+import { drawStory } from './draw.ts';
+import { type DefectName, KNOWN_DEFECTS } from './known-defects.ts';
+import { liveStory, type StoryResult, type Sums } from './live.ts';
+import { commandOf, shrink } from './shrink.ts';
+import { type Story, tellStory, without } from './story.ts';
+import { addUp, tooLittle, wordsOf } from './sums.ts';
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string' },
+    seeds: { type: 'string' },
+    with: { type: 'string', default: '' },
+    without: { type: 'string', default: '' },
+    tell: { type: 'boolean', default: false },
+    trace: { type: 'boolean', default: false },
+    shrink: { type: 'boolean', default: true },
+  },
+  allowNegative: true,
+});
+
+const say = (text: string): void => void process.stdout.write(`${text}\n`);
+const [from = 1, to = from] = (values.seeds ?? values.seed ?? '1').split('-').map(Number);
+const names = (text: string): string[] => text.split(',').filter((name) => name !== '');
+const defects = new Set(names(values.with).filter((name): name is DefectName => name in KNOWN_DEFECTS));
+const leftOut = new Set(names(values.without));
+
+async function live(story: Story): Promise<StoryResult> {
+  const watch = values.trace
+    ? (life: { readonly name: string }, atMs: number, event: object): void =>
+        say(
+          `${new Date(atMs).toISOString()} ${life.name} ${JSON.stringify(event, (_, value) => (typeof value === 'bigint' ? String(value) : value))}`,
+        )
+    : null;
+  return await liveStory(story, undefined, watch);
+}
+
+const all: Sums[] = [];
+let failed = 0;
+const startedMs = performance.now();
+for (let seed = from; seed <= to; seed += 1) {
+  const story = without(drawStory(seed, defects), leftOut);
+  if (values.tell) say(tellStory(story));
+  const cpu = process.cpuUsage();
+  const { wrong, sums } = await live(story);
+  const used = process.cpuUsage(cpu);
+  all.push(sums);
+  say(
+    `seed ${seed}: ${wrong.length === 0 ? 'ok' : 'WRONG'} ${JSON.stringify(sums)} ${Math.round((used.user + used.system) / 1000)} ms`,
+  );
+  if (wrong.length === 0) continue;
+  failed += 1;
+  for (const text of wrong.slice(0, 6)) say(`  ${text}`);
+  say(`  again: ${commandOf(seed, defects, leftOut)}`);
+  if (!values.shrink) continue;
+  const least = await shrink(story, wrong, async (smaller) => (await liveStory(smaller)).wrong);
+  say(`  shrunk: ${commandOf(seed, defects, new Set([...leftOut, ...least.leftOut]))}`);
+  say(`  ${tellStory(least.story).replaceAll('\n', '\n  ')}`);
+  for (const text of least.wrong.slice(0, 6)) say(`  ${text}`);
+}
+const total = addUp(all);
+say(`${wordsOf(total)}; ${failed} seeds with something wrong; ${Math.round((performance.now() - startedMs) / 1000)} s`);
+if (leftOut.size === 0) for (const text of tooLittle(all)) say(text);
+if (failed > 0) process.exitCode = 1;

@@ -1,0 +1,196 @@
+/**
+ * Where a story takes place: the simulated service, the database, the clocks and the state's directory, which outlives
+ * each life. What the program asks of the world goes through here and is counted.
+ */
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { SyncOptions } from '../../src/app/open-sync.ts';
+import type { AppEvent } from '../../src/core/events.ts';
+import { createFilter } from '../../src/core/filter.ts';
+import type { Sink, Transport } from '../../src/core/ports.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { createInfluxSink } from '../../src/influx/sink.ts';
+import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
+import { KEEP_ALL } from '../support/keep-all.ts';
+import { mortalSink, mortalTransport } from '../support/mortality.ts';
+import { cron, type Program, SCHEDULES } from '../support/rig.ts';
+import { startV2Proxy, type V2Proxy } from '../support/v2-proxy.ts';
+import { createVirtualClock, type VirtualClock, withWallOffset } from '../support/virtual-clock.ts';
+import { createDice } from './dice.ts';
+import { createLineStore, type LineStore } from './line-store.ts';
+import { createFate, type Fate } from './misfortunes.ts';
+import type { Life, Story } from './story.ts';
+import { createTruth, type Truth } from './truth.ts';
+import { worldOf } from './world.ts';
+
+const TOKEN = 'lives-token';
+
+/** More requests than any honest story needs. */
+const MOST_REQUESTS = 6000;
+
+/** What a story came to, in numbers. */
+export interface Counts {
+  kills: number;
+  requests: number;
+  writes: number;
+  /** Ranges that were claimed and compared with the truth. */
+  claims: number;
+}
+
+export interface Stage extends AsyncDisposable {
+  readonly story: Story;
+  readonly program: Program;
+  readonly clock: VirtualClock;
+  readonly simulator: Simulator;
+  readonly fate: Fate;
+  readonly truth: Truth;
+  readonly counts: Counts;
+  /** When each request was sent, by the clock that never jumps. */
+  readonly sentMs: number[];
+  /** The directory of the state: another one after each kill. */
+  dataDir: string;
+  /** The database that the program delivers to now. */
+  database(): LineStore;
+  /** Has it deliver to a database that is new to it. */
+  moveHouse(): void;
+  /** Whether the database has lost what was not sent again yet. */
+  hasLost: boolean;
+  /** What a kill leaves behind becomes the state. */
+  die(): void;
+  /** The options of a life. */
+  options(life: Life, observe: (event: AppEvent) => void): SyncOptions;
+}
+
+/** Sets a story up. */
+export async function openStage(story: Story, program: Program): Promise<Stage> {
+  const clock = createVirtualClock(story.startMs);
+  const simulator = createSimulator({ world: worldOf(story), clock, settings: story.api });
+  const fate = createFate(story, clock, simulator);
+  simulator.faults = fate.faults;
+  const stores = new Map<string, LineStore>();
+  let house = 0;
+  const storeOf = (bucket: string): LineStore => {
+    const store = stores.get(bucket) ?? createLineStore();
+    stores.set(bucket, store);
+    return store;
+  };
+  const proxy = await startV2Proxy({
+    upstream: (bucket, lines) => storeOf(bucket).write(lines),
+    token: TOKEN,
+    faults: fate.database,
+  });
+  const database = (): LineStore => storeOf(`house-${house}`);
+  const deviceIds = story.devices.map(({ spec }) => spec.deviceId);
+  const truth = createTruth({ simulator, deviceIds, graceMs: story.program.gracePeriodMs, database });
+  const counts: Counts = { kills: 0, requests: 0, writes: 0, claims: 0 };
+  const stage: Stage = {
+    story,
+    program,
+    clock,
+    simulator,
+    fate,
+    truth,
+    counts,
+    sentMs: [],
+    dataDir: mkdtempSync(join(tmpdir(), 'tidemark-lives-')),
+    hasLost: false,
+    database,
+    moveHouse: () => {
+      house += 1;
+      truth.forget();
+    },
+    die: () => {
+      const left = stage.dataDir;
+      stage.dataDir = mkdtempSync(join(tmpdir(), 'tidemark-lives-'));
+      cpSync(left, stage.dataDir, { recursive: true });
+      counts.kills += 1;
+    },
+    options: (life, observe) => optionsOf(stage, proxy, { life, observe, bucket: `house-${house}` }),
+    [Symbol.asyncDispose]: async () => {
+      await proxy.close();
+      rmSync(stage.dataDir, { recursive: true, force: true });
+    },
+  };
+  return stage;
+}
+
+interface Opening {
+  readonly life: Life;
+  readonly observe: (event: AppEvent) => void;
+  readonly bucket: string;
+}
+
+function optionsOf(stage: Stage, proxy: V2Proxy, { life, observe, bucket }: Opening): SyncOptions {
+  const { story, clock, simulator, fate } = stage;
+  const { program } = story;
+  const dice = createDice(story.seed * 31 + story.lives.indexOf(life));
+  const { telemetry, devices, alerts } = program.schedules;
+  return {
+    transport: mortalTransport(transportOf(stage)),
+    api: {
+      url: 'http://simulator.test/external/v1',
+      key: () => simulator.settings.key.secret,
+      share: program.share,
+      concurrency: program.concurrency,
+    },
+    settings: {
+      history: { kind: 'age', ageMs: program.historyMs },
+      gracePeriodMs: program.gracePeriodMs,
+      concurrency: program.concurrency,
+      workspaceTag: null,
+      filter: createFilter(KEEP_ALL.spec),
+      schedules: { ...SCHEDULES, telemetry: cron(telemetry), devices: cron(devices), alerts: cron(alerts) },
+      polls: { idlePollMs: 6 * HOUR_MS, goneMs: DAY_MS },
+    },
+    destinations: [
+      {
+        sink: mortalSink(sinkOf(stage, proxy, bucket)),
+        identity: bucket,
+        batchLines: program.batchLines,
+        timeoutMs: MINUTE_MS,
+      },
+    ],
+    dataDir: stage.dataDir,
+    archive: { keepMs: program.keepMs, maxBytes: null },
+    disk: { directory: stage.dataDir, freeBytes: () => 2 ** 40 },
+    clock: withWallOffset(clock, fate.localOffsetMs),
+    random: dice.unit,
+    observe,
+  };
+}
+
+function transportOf({ simulator, fate, counts, sentMs, clock }: Stage): Transport {
+  return (request, signal) => {
+    counts.requests += 1;
+    if (counts.requests > MOST_REQUESTS) throw new Error(`more than ${MOST_REQUESTS} requests`);
+    sentMs.push(clock.monoMs());
+    fate.turn();
+    return simulator.transport(request, signal);
+  };
+}
+
+/** What a write takes at the least, in virtual time: so what else happens then does not depend on the machine. */
+const WRITE_MS = 1.7;
+
+/** The real sink. Virtual time stands still while the answer is on its way over the loopback. */
+function sinkOf({ clock, counts }: Stage, proxy: V2Proxy, bucket: string): Sink {
+  const sink = createInfluxSink({
+    name: 'influx',
+    url: proxy.url,
+    token: new Secret(TOKEN),
+    org: '',
+    bucket,
+    timeoutMs: MINUTE_MS,
+  });
+  return {
+    name: sink.name,
+    write: async (lines, signal) => {
+      counts.writes += 1;
+      const answer = await clock.busy(sink.write(lines, signal));
+      await clock.sleep(WRITE_MS);
+      return answer;
+    },
+  };
+}

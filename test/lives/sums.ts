@@ -1,0 +1,56 @@
+/**
+ * What stories came to together, and whether that is enough to prove anything.
+ */
+import type { Sums } from './live.ts';
+
+/** What every story has at least, and the median of their values. */
+const LEAST = { devices: 4, days: 3, kills: 2, faults: 4 } as const;
+const LEAST_MEDIAN_VALUES = 10_000;
+
+/** The figures of many stories. */
+export interface Total extends Omit<Sums, 'days'> {
+  readonly stories: number;
+  readonly days: number;
+  readonly medianValues: number;
+}
+
+/** Adds stories up. */
+export function addUp(all: readonly Sums[]): Total {
+  const sum = (of: (sums: Sums) => number): number => all.reduce((so, each) => so + of(each), 0);
+  return {
+    stories: all.length,
+    devices: sum(({ devices }) => devices),
+    days: sum(({ days }) => days),
+    lives: sum(({ lives }) => lives),
+    kills: sum(({ kills }) => kills),
+    faults: sum(({ faults }) => faults),
+    values: sum(({ values }) => values),
+    requests: sum(({ requests }) => requests),
+    writes: sum(({ writes }) => writes),
+    claims: sum(({ claims }) => claims),
+    medianValues: median(all.map(({ values }) => values)),
+  };
+}
+
+function median(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? 0;
+}
+
+/** The figures for people. */
+export function wordsOf(total: Total): string {
+  const { stories, lives, days, devices, kills, faults, requests, writes, values, medianValues, claims } = total;
+  return `${stories} stories: ${lives} lives in ${Math.round(days)} days, ${devices} devices, ${kills} kills, ${faults} misfortunes, ${requests} requests, ${writes} writes, ${values} values (median ${medianValues}), ${claims} claims`;
+}
+
+/** What the stories lack to prove anything, one by one and together. */
+export function tooLittle(all: readonly Sums[]): string[] {
+  const few = all.flatMap((sums, index) =>
+    (Object.keys(LEAST) as (keyof typeof LEAST)[])
+      .filter((key) => sums[key] < LEAST[key])
+      .map((key) => `story ${index + 1} of ${all.length}: ${sums[key]} ${key}, at least ${LEAST[key]} wanted`),
+  );
+  const { medianValues } = addUp(all);
+  return medianValues >= LEAST_MEDIAN_VALUES
+    ? few
+    : [...few, `a median of ${medianValues} values, at least ${LEAST_MEDIAN_VALUES} wanted`];
+}

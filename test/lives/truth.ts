@@ -1,0 +1,121 @@
+/**
+ * The truth of a story against the database: which readings the service shows at a moment, and whether each of their
+ * values stands in the store. What was found there once is not looked for again, until the store has lost something.
+ */
+import type { Interval } from '../../src/core/intervals.ts';
+import { identityTag } from '../../src/core/lines/line-protocol.ts';
+import { type EpochMs, type EpochNs, msToNs, nsToMs } from '../../src/core/time.ts';
+import type { Simulator } from '../../src/sim/simulator.ts';
+import type { SimReading } from '../../src/sim/spec.ts';
+import { flatten, TIE_REACH, textOf, type ValueText } from '../support/judge.ts';
+import type { LineStore } from './line-store.ts';
+
+/** A reading with the values that can be points. */
+interface Entry {
+  readonly reading: SimReading;
+  readonly values: readonly (readonly [sensorTag: string, value: ValueText])[];
+}
+
+/** Where a value may be: in the database, or archived and on its way there. */
+export type Places = readonly LineStore[];
+
+/** When it is looked, and where. */
+export interface Moment {
+  readonly nowMs: EpochMs;
+  /** Only what the service has shown by then counts; `nowMs` where it is left out. */
+  readonly shownByMs?: EpochMs;
+  /** What was handed in later than the grace period counts if it was by then: nobody can know of it before a look. */
+  readonly lateByMs: EpochMs;
+  readonly places: Places;
+}
+
+export interface Truth {
+  /** Readings and their values that the service shows by then. */
+  shown(atMs: EpochMs): { readonly readings: number; readonly values: number };
+  /** The readings of ranges that the service shows at a moment and that stand in none of the places. */
+  lacking(deviceId: string, ranges: readonly Interval[], at: Moment): EpochNs[];
+  /** The database has lost something: all is looked for again. */
+  forget(): void;
+}
+
+/** Whether a reading was handed in later than the grace period allows. */
+export function isLate({ visibleAtMs, recordedAtNs }: SimReading, graceMs: number): boolean {
+  return visibleAtMs - nsToMs(recordedAtNs) > graceMs;
+}
+
+/** What the truth is made of. */
+interface TruthParts {
+  readonly simulator: Simulator;
+  readonly deviceIds: readonly string[];
+  readonly graceMs: number;
+  /** The store that the program delivers to now. */
+  readonly database: () => LineStore;
+}
+
+/** The truth of a story. */
+export function createTruth({ simulator, deviceIds, graceMs, database }: TruthParts): Truth {
+  const all = new Map(deviceIds.map((deviceId) => [deviceId, entriesOf(simulator, deviceId)] as const));
+  /** What was not seen in the database yet. */
+  const open = new Map(all);
+  return {
+    shown: (atMs) => {
+      let [readings, values] = [0, 0];
+      for (const [deviceId, entries] of all) {
+        for (const entry of entries) {
+          if (!simulator.isVisible(deviceId, entry.reading, atMs)) continue;
+          readings += 1;
+          values += entry.values.length;
+        }
+      }
+      return { readings, values };
+    },
+    lacking: (deviceId, ranges, { nowMs, shownByMs = nowMs, lateByMs, places }) => {
+      const nowNs = msToNs(Math.floor(nowMs)) + 1n;
+      const tag = identityTag(deviceId);
+      const found: EpochNs[] = [];
+      const left: Entry[] = [];
+      for (const entry of open.get(deviceId) ?? []) {
+        const { reading } = entry;
+        if (reading.recordedAtNs > nowNs || !stands(tag, entry, [database()])) left.push(entry);
+        else continue;
+        const { recordedAtNs: at } = reading;
+        if (!ranges.some(({ from, to }) => from <= at && at < to)) continue;
+        const byMs = isLate(reading, graceMs) ? Math.min(shownByMs, lateByMs) : shownByMs;
+        if (!simulator.isVisible(deviceId, reading, byMs) || stands(tag, entry, places)) continue;
+        found.push(at);
+      }
+      open.set(deviceId, left);
+      return found;
+    },
+    forget: () => {
+      for (const [deviceId, entries] of all) open.set(deviceId, entries);
+    },
+  };
+}
+
+function entriesOf({ world }: Simulator, deviceId: string): Entry[] {
+  return [...world.readings(deviceId, 0n, 2n ** 63n)].map((reading) => ({
+    reading,
+    values: (reading.values ?? []).flatMap(flatten).map(([name, value]) => [identityTag(name), value] as const),
+  }));
+}
+
+/** Whether every value of it stands in one of the places: at its instant, or behind others of the same instant. */
+function stands(deviceTag: string, { reading, values }: Entry, places: Places): boolean {
+  return values.every(([sensorTag, value]) => {
+    for (let at = reading.recordedAtNs; at < reading.recordedAtNs + TIE_REACH; at += 1n) {
+      const texts = places.flatMap((store) => textsOf(store.telemetryAt(deviceTag, sensorTag, at)));
+      if (texts.includes(value)) return true;
+      if (texts.length === 0) return false;
+    }
+    return false;
+  });
+}
+
+function textsOf(fields: ReturnType<LineStore['telemetryAt']>): ValueText[] {
+  if (fields === undefined) return [];
+  return ['value', 'flag', 'text'].flatMap((name) => {
+    const cell = fields.get(name);
+    return cell === undefined ? [] : [textOf(cell)];
+  });
+}
