@@ -47,7 +47,6 @@ export function drawStory(seed: number, defects: ReadonlySet<DefectName>): Story
   const misfortunes = drawMisfortunes(diceOf, lives);
   return {
     seed,
-    known: defects,
     startMs: size.startMs,
     endMs,
     world: {

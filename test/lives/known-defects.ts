@@ -31,10 +31,6 @@ export const KNOWN_DEFECTS = {
     says: 'Readings that a service stamps while its clock is behind are not looked for.',
     seed: 399,
   },
-  'ready with a gap': {
-    says: 'Readiness allows a gap anywhere in the last day, as long as the newest one may be.',
-    seed: 38,
-  },
 } as const satisfies Readonly<Record<string, KnownDefect>>;
 
 export type DefectName = keyof typeof KNOWN_DEFECTS;

@@ -11,8 +11,6 @@ import type { DefectName } from './known-defects.ts';
 /** All times of a story are milliseconds since 1970, by the clock that never jumps. */
 export interface Story {
   readonly seed: number;
-  /** The known defects that may show. */
-  readonly known: ReadonlySet<DefectName>;
   readonly startMs: number;
   readonly endMs: number;
   readonly world: Pick<WorldOptions, 'precision' | 'alerts'> & { readonly historyMs: number };
