@@ -1,6 +1,6 @@
 /**
  * `npm run screenshots`: the pictures of docs/status-page.md, of the demo's workspace in a real daemon with a real InfluxDB
- * behind it: in order, and with the database gone; light and dark.
+ * behind it, in five states: initial sync, in sync, during a backfill, with the key revoked, with the database down.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -37,6 +37,11 @@ async function take(browser: Browser, url: string, picture: Picture): Promise<vo
   writeFileSync(join(OUT, `${name}.png`), png);
 }
 
+/** Whether the overview says that, or that much of it. */
+async function says(url: string, words: RegExp): Promise<boolean> {
+  return words.test(await (await fetch(url)).text());
+}
+
 async function toneOf(url: string): Promise<string> {
   return /<p class="tone">([^<]*)/.exec(await (await fetch(url)).text())?.[1] ?? '';
 }
@@ -49,41 +54,76 @@ mkdirSync(OUT, { recursive: true });
 await using bench = await openBench();
 await using stage = await openStage({
   bench,
-  historyMs: 30 * 86_400_000,
+  historyMs: 5 * 86_400_000,
   settings: {
-    plan: { name: 'Demo', requestsPerMinute: 6000, requestsPerDay: 200_000 },
-    allowance: { foreign: { perMinute: 240, everyMs: 2000 } },
+    plan: { name: 'Demo', requestsPerMinute: 900, requestsPerDay: 200_000 },
+    allowance: { foreign: { perMinute: 40, everyMs: 2000 } },
   },
 });
 stage.simulator.world = createDemoWorld(realClock.nowMs());
 const run = stage.start([], {
   env: { TIDEMARK_LISTEN: '127.0.0.1:0', TIDEMARK_API_SHARE: '0.8' },
-  withinMs: FILLED_WITHIN_MS + 100_000,
+  withinMs: 3 * FILLED_WITHIN_MS,
 });
 let url = '';
 await until('it serves its page', () => {
   url = /"status_page":"([^"]+)"/.exec(run.stderr())?.[1] ?? '';
   return url !== '';
 });
-await until('all is held', async () => (await toneOf(url)) === 'In order', FILLED_WITHIN_MS);
-await until(
-  'all is delivered',
-  async () => (await statusOf(url)).destinations[0]?.pending_points === 0,
-  FILLED_WITHIN_MS,
-);
 const browser = await startChromium();
+const desk = async (
+  name: string,
+  colorScheme: 'light' | 'dark' = 'light',
+  more: Partial<Picture> = {},
+): Promise<void> =>
+  await take(browser, url, { name: `${name}-${colorScheme}`, path: '', colorScheme, size: DESK, ...more });
 try {
-  const device = 'device?id=add-muc-04&span=24h';
-  const phone = { width: 390, height: 844 };
-  await take(browser, url, { name: 'status-page-light', path: '', colorScheme: 'light', size: DESK });
-  await take(browser, url, { name: 'status-page-dark', path: '', colorScheme: 'dark', size: DESK });
-  await take(browser, url, { name: 'device-light', path: device, colorScheme: 'light', size: DESK, awaited: 'canvas' });
-  await take(browser, url, { name: 'device-dark', path: device, colorScheme: 'dark', size: DESK, awaited: 'canvas' });
-  await take(browser, url, { name: 'status-page-phone', path: '', colorScheme: 'light', size: phone });
+  await until(
+    'the initial sync is on its way',
+    async () => ((await statusOf(url)).totals.covered_share ?? 0) > 0.2,
+    FILLED_WITHIN_MS,
+  );
+  await desk('initial-sync');
+  await until('all is in sync', async () => (await toneOf(url)) === 'In order', FILLED_WITHIN_MS);
+  await until(
+    'all is delivered',
+    async () => (await statusOf(url)).destinations[0]?.pending_points === 0,
+    FILLED_WITHIN_MS,
+  );
+  for (const scheme of ['light', 'dark'] as const) {
+    await desk('status-page', scheme);
+    await desk('device', scheme, { path: 'device?id=add-muc-04&span=24h', awaited: 'canvas' });
+  }
+  await take(browser, url, {
+    name: 'status-page-phone',
+    path: '#devices',
+    colorScheme: 'light',
+    size: { width: 390, height: 844 },
+  });
+  const backfill = stage.start(['--backfill', '--from', '25d', '--max-share', '0.3'], { withinMs: FILLED_WITHIN_MS });
+  await until(
+    'the backfill shows its ETA',
+    async () => {
+      const [job] = (await statusOf(url)).jobs;
+      return (job?.share ?? 0) > 0.3 && job?.eta_seconds != null;
+    },
+    FILLED_WITHIN_MS,
+  );
+  await desk('backfill');
+  backfill.child.kill('SIGINT');
+  await until('the backfill has ended', async () => (await statusOf(url)).jobs.length === 0, FILLED_WITHIN_MS);
+  stage.simulator.settings.key.revoked = true;
+  await until('the key is refused', async () => await says(url, /refuses the key/), FILLED_WITHIN_MS);
+  await desk('key-revoked');
+  stage.simulator.settings.key.revoked = false;
+  await until('the key is accepted again', async () => !(await says(url, /refuses the key/)), FILLED_WITHIN_MS);
   await bench.influxd.kill();
-  await until('the trouble shows', async () => (await toneOf(url)) === 'Trouble', FILLED_WITHIN_MS);
-  await take(browser, url, { name: 'trouble-light', path: '', colorScheme: 'light', size: DESK });
-  await take(browser, url, { name: 'trouble-dark', path: '', colorScheme: 'dark', size: DESK });
+  await until(
+    'the trouble shows',
+    async () => ((await statusOf(url)).destinations[0]?.lag_seconds ?? 0) > 60,
+    FILLED_WITHIN_MS,
+  );
+  for (const scheme of ['light', 'dark'] as const) await desk('trouble', scheme);
 } finally {
   await browser.close();
 }
