@@ -75,10 +75,10 @@ export function quotaSection(
   const spent = lanes
     .filter(({ day: ofDay }) => ofDay > 0)
     .map(({ lane, day: ofDay }) => html`<li>${lane} <b>${grouped(ofDay)}</b></li>`);
-  return html`<section id="allowance" class="panel"><h2>Allowance <small>${percent(share)} of the plan is for Tidemark</small></h2>
+  return html`<section id="allowance" class="panel"><h2>Quota <small>${percent(share)} of the plan is for Tidemark</small></h2>
 ${gauge('in the last minute', minute, waiting_until)}
 ${gauge('in the last 24 hours', day, waiting_until)}
-<ul class="legend" aria-hidden="true"><li><i class="own"></i> Tidemark</li><li><i class="others"></i> others</li><li><i class="edge"></i> end of Tidemark’s share</li></ul>
+<ul class="legend" aria-hidden="true"><li><i class="own"></i> Tidemark</li><li><i class="others"></i> others</li><li><i class="edge"></i> end of Tidemark’s budget</li></ul>
 ${wait}${spent.length === 0 ? NOTHING : html`<ul class="inline" aria-label="Requests of the last 24 hours by what they were for">${spent}</ul>`}</section>`;
 }
 
@@ -213,7 +213,7 @@ function gapTable(gaps: readonly GapSum[], now: string): Html {
   const more = gaps.length > MAX_GAPS ? html`<p class="soft">and ${gaps.length - MAX_GAPS} more reasons</p>` : NOTHING;
   const list = table({
     label: 'Table of gaps',
-    caption: 'Wanted and not held',
+    caption: 'Gaps',
     heads: ['Reason', 'Devices', 'Together', 'Between'],
     numbers: ['Devices', 'Together'],
     rows: gaps.slice(0, MAX_GAPS).map((each) => gapRow(each, now)),

@@ -253,7 +253,8 @@ function summarize(parts: ReportParts, { devices, excluded, sums, destinations }
     const one = devices === 1 ? 'the device is complete' : `all ${devices} devices are complete`;
     return `In sync: ${one}${leftOut}${deliveredWords(destinations)}.${waiting}`;
   }
-  const work = isAtWork ? (sums.lag.median_seconds === null ? 'Initial sync: ' : 'Catching up: ') : '';
+  const isBehind = sums.lag.median_seconds !== null && sums.lag.behind_devices > 0;
+  const work = isAtWork ? (isBehind ? 'Catching up: ' : 'Initial sync: ') : '';
   return `${work}${sums.complete} of ${devices} devices complete${leftOut}.${waiting}`;
 }
 
