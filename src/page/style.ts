@@ -169,7 +169,7 @@ body:not(.drawn) .charts { display: none; }
   .devices tr { display: grid; grid-template-columns: minmax(0, 1fr) auto auto; gap: 0 .8rem; padding: .45rem 0; border-bottom: 1px solid var(--line); }
   .devices tbody th, .devices td { border: 0; padding: 0; max-width: none; min-width: 0; }
   .devices tbody th { grid-column: 1 / 3; display: flex; gap: 0 .5rem; overflow: hidden; white-space: nowrap; align-items: baseline; }
-  .devices tbody th a { overflow: hidden; text-overflow: ellipsis; } .devices tbody th .soft { flex: 0 9 auto; min-width: 0; overflow: hidden; text-overflow: ellipsis; }
+  .devices tbody th a { flex: none; max-width: 100%; overflow: hidden; text-overflow: ellipsis; } .devices tbody th .soft { flex: 0 9 auto; min-width: 0; overflow: hidden; text-overflow: ellipsis; }
   .devices tbody td:nth-of-type(1) { grid-column: 3; }
   .devices td.values, .devices td:nth-of-type(4) { grid-column: 1 / -1; min-width: 0; }
   .devices td.values { max-height: 1.5em; overflow: hidden; white-space: nowrap; text-overflow: ellipsis; font-size: .92rem; }
