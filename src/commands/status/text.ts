@@ -193,7 +193,7 @@ function allowance({ allowance: { share, minute: ofMinute, day, lanes, waiting_u
   return [
     row('Allowance', `${part(ofMinute, 'minute')}; ${part(day, 'day')}; ${percent(share)} of the plan's`),
     ...(words.length === 0 ? [] : [row('', `by lane, minute/day: ${words.join(', ')}`)]),
-    ...(waiting_until === null ? [] : [row('', `spent: nothing is asked before ${moment(waiting_until)}`)]),
+    ...(waiting_until === null ? [] : [row('', `quota used up: requests resume at ${moment(waiting_until)}`)]),
   ].join('');
 }
 

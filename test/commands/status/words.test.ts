@@ -175,9 +175,9 @@ describe('one device', () => {
     const config = configOfDirectory(dirname(open.file));
     const clock = createVirtualClock(NOW_MS + 2 * HOUR_MS);
     open.ledger.block(NOW_MS + 3 * HOUR_MS);
-    expect(deviceOf(config, clock, 'hub').reasons.join(' ')).toContain('nothing is asked before 2026-06-15T15:00:00Z');
+    expect(deviceOf(config, clock, 'hub').reasons.join(' ')).toContain('requests resume at 2026-06-15T15:00:00Z');
     expect(reportOf(config, clock).allowance.waiting_until).toBe('2026-06-15T15:00:00Z');
-    expect(unwrapped(textOf(config, clock))).toContain('nothing is asked before 2026-06-15 15:00:00 UTC');
+    expect(unwrapped(textOf(config, clock))).toContain('requests resume at 2026-06-15 15:00:00 UTC');
     open.close();
     expect(deviceOf(config, clock, 'hub').reasons[0]).toContain('Nothing is running');
   });
@@ -344,7 +344,7 @@ describe('what is odd', () => {
     expect(text().split('\n').length).toBeLessThanOrEqual(24);
     expect(() => text('hub')).toThrow(/no device is listed yet/);
     open.close();
-    expect(text()).toContain('No devices are listed yet.\nNothing works with it: last request never. Start');
+    expect(text()).toContain('The device list was not read yet.\nNothing works with it: last request never. Start');
   });
 
   test('jobs that commands have asked for are shown', () => {
