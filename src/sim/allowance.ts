@@ -1,9 +1,9 @@
 /**
- * The workspace's allowance: requests a minute and requests a day, counted together for all its clients.
+ * The quota of the simulated workspace: requests per minute and per day, counted together for all its clients.
  *
- * How long a window is and when it begins the document does not tell ("Length and reset behaviour: not shown"), so all
- * common kinds are here. Times are those of a clock that never jumps. Other clients spend of the same allowance, at a
- * rate that may change while the simulator runs; they are clients like any other: what is not left, they do not get.
+ * The API document does not define how long a window is and when it begins ("Length and reset behaviour: not shown"),
+ * so all common kinds are available. Times are those of a clock that never jumps. Other clients use the same quota, at
+ * a rate that may change while the simulator runs; they are refused like any other client when it is used up.
  */
 import { DAY_MS, type EpochMs, MINUTE_MS } from '../core/time.ts';
 import type { SimSettings } from './settings.ts';

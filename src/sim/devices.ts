@@ -1,10 +1,9 @@
 /**
- * A device of the world: what its description says of it at any moment, and its readings, computed where they are asked
- * for.
+ * A device of the simulated world: its properties at any moment, and its readings, which are computed on request.
  *
- * Report `index` happens at `startMs + index × intervalMs`, moved by up to the jitter; so the way from a time to an
- * index is a division and a step or two, and a page of last year costs as much as a page of today. Raw times ascend
- * strictly; cut to the served precision they may be equal, and then `position` keeps them apart.
+ * Report `index` happens at `startMs + index × intervalMs`, shifted by up to the jitter. So a division and a step or
+ * two find the index for a time, and a page of last year costs as much as a page of today. Raw times ascend strictly;
+ * cut to the served precision they may be equal, and then `position` orders them.
  */
 import type { EpochMs, EpochNs } from '../core/time.ts';
 import {

@@ -1,9 +1,10 @@
 /**
- * The six endpoints: which path is which, what scope each needs, and the page that answers it, with the parameters that
- * it is asked by (API document, "Pagination" and "Telemetry window").
+ * The six endpoints: the route and the scope of each, and the page that answers a request with its parameters (API
+ * document, "Pagination" and "Telemetry window").
  *
- * Whatever the bounds of a telemetry request mean by the settings, the outcome is one half-open range of nanoseconds,
- * fixed for the first page and all that follow. A request with `before` alone reaches as far back as the plan allows.
+ * However the settings define the bounds of a telemetry request, the result is one half-open range of nanoseconds,
+ * fixed for the first page and all that follow. A request with `before` alone begins at the oldest time that the plan
+ * allows.
  */
 
 import { createHmac } from 'node:crypto';

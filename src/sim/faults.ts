@@ -1,8 +1,8 @@
 /**
- * What can go wrong between a request and its answer, on demand.
+ * The faults that the simulator can inject between a request and its answer.
  *
- * A plan decides for every request; the simulator carries it out: in what it answers, and, where the wire itself fails,
- * in what the transport or the server does with the answer.
+ * A plan decides for every request. The simulator applies the fault to its answer; a fault of the connection is applied
+ * by the transport or the server.
  */
 import type { EpochMs } from '../core/time.ts';
 

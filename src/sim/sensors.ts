@@ -1,6 +1,6 @@
 /**
- * What simulated devices measure: a daily curve, a slow drift and noise, in the digits that such a sensor really sends;
- * and, by their traits, names, values and times that a careless client loses, confuses or chokes on.
+ * The values that simulated devices measure: a daily curve, a slow drift and noise, with the digits of a real sensor.
+ * Their traits add names, values and times that break careless clients.
  */
 import { DAY_MS, type EpochMs } from '../core/time.ts';
 import { chance, mix, mixText, type Seed, unit, whole } from './random.ts';

@@ -1,8 +1,8 @@
 /**
- * What the API document leaves open, as settings, and the facts of the workspace's plan and key.
+ * The settings of the simulator: everything that the API document leaves open, and the workspace's plan and key.
  *
- * A simulator keeps its settings as plain objects that may be changed while it runs: a plan shrinks, a key is revoked,
- * a clock goes wrong. The next request sees it.
+ * A simulator keeps its settings as plain objects. A test may change them at any time (a smaller plan, a revoked key, a
+ * wrong clock), and the next request uses them.
  */
 import type { EpochMs } from '../core/time.ts';
 

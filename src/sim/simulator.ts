@@ -1,11 +1,11 @@
 /**
- * The pretend API: a world, served as the API document tells.
+ * The simulated API: serves a world as the API document describes.
  *
- * Order of checks, where the document leaves it open: the key (401), the plan's API access (403), the allowance (429),
- * the endpoint (404), the method (405), the scope (403), the resource (404), the parameters (400). A 401 is of no
- * workspace and never costs allowance; a 429 never does; what other refusals cost is a setting.
+ * Order of checks, where the document leaves it open: the key (401), the plan's API access (403), the quota (429), the
+ * endpoint (404), the method (405), the scope (403), the resource (404), the parameters (400). A 401 belongs to no
+ * workspace and never uses quota, and neither does a 429; whether other refusals use it is a setting.
  *
- * `server.ts` serves it over sockets; the transport here is the way to it without any.
+ * `server.ts` serves it over sockets; the transport here calls it directly.
  */
 import { TransportError } from '../core/faults.ts';
 import type { Clock, Transport } from '../core/ports.ts';

@@ -1,7 +1,7 @@
 /**
- * What a simulated world is made of: descriptions of devices and alerts, and what they look like at a moment.
+ * The descriptions of a simulated world: devices and alerts, and their properties at a moment.
  *
- * A description is a few lines, however long the history is; everything else follows from it and the seed.
+ * A description is a few lines however long the history is; everything else follows from it and the seed.
  */
 import type { EpochMs, EpochNs } from '../core/time.ts';
 

@@ -1,9 +1,10 @@
 /**
- * `--check --bundle FILE`: what an owner attaches to a question. One JSON object that a person can read through before it
- * is sent: nothing secret, no reading, no position, and no name of a device or the workspace.
+ * `--check --bundle FILE`: writes a support bundle, one JSON object that its owner can read before sending it. It
+ * contains no secret, no reading, no location, and no name of a device or of the workspace.
  *
- * Promises: each part is there, or says why it is not: a broken configuration or state is what it is written for; beside a
- * daemon nothing is disturbed; everything is searched once more for secrets, names and addresses before it is written.
+ * Promises: every part is present or states why it is missing, because a bundle is needed most when the configuration
+ * or the state is broken. It does not disturb a running daemon. Before it is written, the whole text is searched once
+ * more for secrets, names and addresses.
  */
 
 import { existsSync } from 'node:fs';

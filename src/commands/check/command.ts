@@ -1,9 +1,9 @@
 /**
- * `--check`: configuration, state, API and destinations, one after the other, each as far as the one before allows it; then
- * the answer for people, a line for each thing.
+ * `--check`: checks the configuration, the state, the API and the destinations in this order, each as far as the
+ * earlier ones allow it, and prints one line per finding.
  *
- * Every request to the API is booked in the state first, so that it counts in every later run; where there is no state
- * yet, one is made for that, and it stays. Beside a daemon that one asks (`commands/check/job.ts`).
+ * Every request to the API is booked in the state first, so it counts in every later run. Without a state, `--check`
+ * creates one for that, and it stays. Beside a daemon, the daemon sends the requests (`commands/check/job.ts`).
  */
 
 import type { ProcessPorts } from '../../app/terminal.ts';

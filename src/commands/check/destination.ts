@@ -1,7 +1,4 @@
-/**
- * `--check`, the destinations: each is asked, and what the answers have brought (`core/ports.ts`) is told, with
- * what to do.
- */
+/** `--check`, the destinations: queries each one and reports the findings (`core/ports.ts`), each with a remedy. */
 
 import { realClock } from '../../app/real-clock.ts';
 import { configuredDatabases } from '../../app/settings.ts';

@@ -1,6 +1,6 @@
 /**
- * What `--check` says of the API: of what it has answered (the plan, the workspace, the clocks, the allowance, and what of
- * the undocumented has shown itself), and of a request that failed, one line for each kind of fault, with its remedy.
+ * `--check`, the API: the findings of its answers (plan, workspace, clocks, quota, undocumented values) and of a failed
+ * request. Each kind of fault has one line with a remedy.
  */
 
 import type { ApiFault, ApiFaultKind } from '../../core/faults.ts';

@@ -1,10 +1,10 @@
 /**
- * What `--check` finds, line by line, and what it comes to. Pure.
+ * The lines of `--check` and the result that they add up to. Pure.
  *
  * - `ok`: as it should be, or a fact worth knowing.
- * - `warn`: it works, and somebody should look at it.
+ * - `warn`: it works, but somebody should look into it.
  * - `fail`: it does not work, or not as promised; the remedy says what to do.
- * - `skip`: it was not looked at, for the reason that the message gives.
+ * - `skip`: it was not checked; the message gives the reason.
  */
 
 import type { ExitCode } from '../../core/faults.ts';

@@ -1,6 +1,6 @@
 /**
- * `--export`: what was asked for, the archive beside whoever works with it, standard output, and at the end what is told
- * of it on standard error, as standard output carries the data: in words, or with `--json` as one object in one line.
+ * `--export`: reads the archive beside any process that uses it and writes the points to standard output. The result
+ * goes to standard error, as text or, with `--json`, as one object in one line.
  */
 
 import { realClock } from '../../app/real-clock.ts';

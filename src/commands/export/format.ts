@@ -1,9 +1,9 @@
 /**
- * What `--export` makes of archived lines: a table for people and spreadsheets (csv), one object a line for programs
- * (ndjson), or the lines as they are (lp). Pure; docs/export.md tells the columns and members.
+ * The formats of `--export`: a table (csv), one object per line (ndjson), or the archived lines (lp). Pure. The columns
+ * and members are documented in docs/export.md.
  *
- * Promises: times and numbers are the archive's own digits; csv is RFC 4180; no cell of it is taken for a formula by a
- * spreadsheet, whatever a device is called.
+ * Promises: times and numbers keep the digits of the archive. The csv follows RFC 4180, and a spreadsheet takes no cell
+ * for a formula, whatever the name of a device.
  */
 import { readFieldValue, readSeries, seriesOf } from '../../core/lines/line-reader.ts';
 import { dayStart, formatExact } from '../../core/time.ts';

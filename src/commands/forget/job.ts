@@ -1,8 +1,9 @@
 /**
- * `--forget --device ID`, alone or as a job of the daemon: removes what is held of a device.
+ * `--forget --device ID`, alone or as a job of the daemon: removes everything that is stored about a device.
  *
- * Promises: nothing is removed of a device that would be synced anew at once, or of which something waits for a database of
- * the configuration; once it is begun nothing of the device can land any more, and it is finished whatever happens.
+ * Promises: a device that would be synced again, or that has points which a configured database has not accepted, is
+ * refused. Once the removal has begun, nothing more of the device is committed, and the removal is completed even after
+ * a crash.
  */
 
 import { type ExitCode, UserError } from '../../core/faults.ts';

@@ -1,8 +1,9 @@
 /**
- * `--quarantine list`: what stands in quarantine, by destination and reason, with the command that would handle it.
+ * `--quarantine list`: shows the quarantined items by destination and reason, each group with the command that handles
+ * it.
  *
- * Constant memory: it goes through all of it once, in pages, and keeps groups with a few samples. Whoever reads this types
- * the commands into a shell, so that they hold nothing but what means nothing there.
+ * Memory is constant: the items are read once, in pages, and only groups with a few samples are kept. The commands are
+ * meant to be pasted into a shell, so they contain no character with a meaning there.
  */
 import { createGroups, createMatcher, type QuarantineFilter, type QuarantineGroup } from '../../core/quarantine.ts';
 import type { KnownDestination, QuarantineStore } from '../../core/state/quarantine.ts';

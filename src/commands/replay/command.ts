@@ -1,6 +1,6 @@
 /**
- * `--replay`: alone it sends the archive itself; where a daemon holds the state, that does it and this follows. At its
- * end it tells what has become of the points, what is wrong first.
+ * `--replay`: without a daemon it sends the archived points itself; beside one, the daemon does it as a job and the
+ * command follows. At the end it reports the points by outcome, problems first.
  */
 
 import { realClock, realRandom } from '../../app/real-clock.ts';

@@ -1,5 +1,6 @@
 /**
- * `--status`: what is held, from the state alone. No API, no database, no lock; beside a daemon, without one, on a copy.
+ * `--status`: reports the sync state from the state file alone, without API, database or lock: beside a daemon, without
+ * one, or from a copy.
  */
 import { setFlagsFromString } from 'node:v8';
 import { realClock } from '../../app/real-clock.ts';

@@ -1,6 +1,6 @@
 /**
- * `--status --device`: which device is meant, by its id, or by its name where only one has it; and the answer for people:
- * why it is not fresh, first; then what is held and what was asked.
+ * `--status --device`: finds the device by its id, or by its name if only one device has it, and prints its status:
+ * first why it lags, then its coverage and its last requests.
  */
 import { UserError } from '../../core/faults.ts';
 import type { DeviceAnswer, DeviceReport } from '../../core/page-facts.ts';

@@ -1,6 +1,6 @@
 /**
- * The answer of `--status` for people: one screen, what is wrong first, every bad thing with what to do. Made from the
- * report alone, so that whatever it says is in `--json` too.
+ * The text of `--status`: one screen, problems first, each with a remedy. It is made from the report alone, so `--json`
+ * contains everything that it shows.
  */
 
 import type {

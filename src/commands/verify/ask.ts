@@ -1,6 +1,4 @@
-/**
- * Asking a destination for the points of a stretch, with patience.
- */
+/** Queries a destination for the points of a range, with retries. */
 import type { Interval } from '../../core/intervals.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { PointSource, ReadProblem, TakePoint } from '../../core/state/verify.ts';

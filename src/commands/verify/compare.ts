@@ -1,11 +1,11 @@
 /**
- * `--verify`: compares what a destination returns with what is kept, device by device and day by day: the sums first, the
- * points of those days of which the sums differ. The answers are summed as they come: however many points there are,
- * none is kept.
+ * `--verify`: compares the points that a destination returns with the archive, by device and day: first the sums, then
+ * the points of each day whose sums differ. Answers are summed as they arrive, so memory does not depend on the number
+ * of points.
  *
- * Promises: nothing is written to the state and nothing is asked of the API here; with `--repair` nothing but lines of
- * the log goes to the destination; whatever is there and not ours is told, never deleted. Broken off anywhere it leaves
- * nothing half done.
+ * Promises: nothing is written to the state, and no request is sent to the API here. With `--repair`, only lines of the
+ * log are sent to the destination. Points in the destination that are not ours are reported and never deleted. It can
+ * be stopped at any moment and leaves nothing half done.
  */
 
 import { type Intervals, intersect, lengthNs, wholeDay } from '../../core/intervals.ts';

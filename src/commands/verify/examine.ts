@@ -1,12 +1,13 @@
 /**
- * A day of a device of which the sums differ, point by point and stretch by stretch, so that few points are in memory:
- * what is kept against what a destination returns.
+ * Compares one day of a device point by point, if its sums differ: the archived points with those that a destination
+ * returns. It goes range by range, so only a few points are in memory.
  *
- * Where the archive keeps the lines, each is looked for by itself. Where it has let them go, what is left of the day's kept
- * sum, once all that is known by its line is taken off, has to be the sum of what is left of the answer.
+ * Where the archive still has the lines, each line is looked up. Where the lines were cleared, only the stored sum of
+ * the day is left: the sum of the remaining returned points must equal the stored sum minus all points that are known
+ * by line.
  *
- * Promises: what was delivered before the destination is asked has to be in its answer, what is delivered later may be; with
- * `--repair` what is missing is sent again as the identical lines: the day is to be looked at once more then.
+ * Promises: points that were delivered before the query must be in its answer; points delivered later may be. With
+ * `--repair`, missing points are sent again as identical lines; the day must then be compared once more.
  */
 import { type Interval, type Intervals, includes, intersect, normalize, wholeDay } from '../../core/intervals.ts';
 import { type DestinationKind, type FindDisplaced, translate } from '../../core/lines/dialect.ts';

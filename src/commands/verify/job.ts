@@ -1,10 +1,10 @@
 /**
- * The part of `--verify` that asks the API or writes to the state, alone or as a job of the daemon: stretches that no
- * archive keeps any more are fetched again and delivered, what a destination is known to be missing is brought up to date
- * (the job `mend`), and windows are read again for a sample (the job `sample`).
+ * The part of `--verify` that sends requests to the API or writes to the state, alone or as a job of the daemon. It
+ * fetches ranges again that no archive contains any more and delivers them, updates the missing points of a destination
+ * (the job `mend`), and reads time windows again for a sample (the job `sample`).
  *
- * Promises: every request goes through the gate and is booked; what is fetched lands like any other page and is delivered
- * from the log, so that stopping anywhere loses nothing; nothing that is held is counted twice.
+ * Promises: every request passes the rate limiter and is booked. Fetched pages are committed like any other and
+ * delivered from the log, so nothing is lost by a stop at any moment. No stored reading is counted twice.
  */
 import type { Sync } from '../../app/open-sync.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';

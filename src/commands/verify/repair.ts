@@ -1,9 +1,9 @@
 /**
- * `--verify --repair`: what a destination is missing is sent again from the archive while it is compared; what the archive
- * keeps no more is fetched again where that can be done, and those devices are compared once more; then the record of what
- * the destination is known to be missing is brought up to date.
+ * `--verify --repair`: sends missing points again from the archive during the comparison. Points that the archive does
+ * not contain any more are fetched again where possible, and their devices are compared once more. At the end the
+ * record of the destination's missing points is updated.
  *
- * Promise: what is sent again is what delivery would send, and nothing is recorded by it: a position never moves.
+ * Promise: the lines are the same that delivery would send. Sending them again moves no position.
  */
 
 import { realClock } from '../../app/real-clock.ts';

@@ -1,6 +1,6 @@
 /**
- * What `--verify` says at its end, gathered day by day: the object of `--json` (member names are the served ones), the exit
- * code, and for people one screen, worst first, every bad thing with what to do.
+ * The result of `--verify`, added up day by day: the object of `--json` (its members keep the public names), the exit
+ * code, and the text, one screen, problems first, each with a remedy.
  */
 
 import type { ExitCode } from '../../core/faults.ts';

@@ -1,9 +1,10 @@
 /**
- * `--verify --sample N`: the restatement audit. Windows that are held are drawn at random, read again from the API, and
- * compared with the archive, or, where that has let go, whole days with their sums.
+ * `--verify --sample N`: checks whether the API has changed readings since. It picks covered time windows at random,
+ * reads them again from the API and compares them with the archive; where the archive was cleared, it compares the sums
+ * of whole days.
  *
- * Promises: every request goes through the gate, in the lane of what can wait; nothing is written, but with `repair` what
- * is new is taken in like any late reading.
+ * Promises: every request passes the rate limiter, in the lowest lane. Nothing is written, except that `--repair`
+ * commits new readings like any late reading.
  */
 
 import { ApiFault } from '../../core/faults.ts';

@@ -1,15 +1,14 @@
 /**
- * Clearing: drops acknowledged blocks, and remembers of what ranges of time they were.
+ * Clearing: drops acknowledged blocks and records the ranges of time that they contained.
  *
- * Promise: a block goes only if every active destination has acknowledged it, and without any destination none goes.
- * What it held is remembered in the same transaction: for ever in `cleared`, which every later destination is missing
- * and by which a page commit knows that a value cannot be compared; and in the missing points of every destination that
- * had not acknowledged it.
+ * Promise: a block is dropped only if every active destination has acknowledged it; without a destination no block is
+ * dropped. The same transaction records its range. `cleared` keeps it for ever: later destinations get it as missing
+ * points, and a page commit knows that values in it cannot be compared. Each destination that had not acknowledged the
+ * block gets the range as missing points.
  *
- * Two ranges become one where nothing can be missing between them: all of it is covered and no kept block reaches into
- * it. So what is remembered stays small over years, and a gap between two ranges is never taken for one in which
- * something may have been held. Readings are kept apart from all other lines, because only of them has it to be known
- * afterwards where a value may have been held.
+ * Two ranges are joined if no point can be missing between them: the time between them is covered, and no remaining
+ * block overlaps it. So the record stays small over years and never includes time whose points were not cleared.
+ * Readings are recorded apart from all other lines, because only readings are compared later.
  */
 import type Database from 'better-sqlite3';
 import type { Interval, Intervals } from '../../core/intervals.ts';

@@ -1,15 +1,14 @@
 /**
- * Compaction: merges acknowledged blocks of a device into larger ones, in their place in the log.
+ * Compaction: merges acknowledged blocks of a device into larger ones, at their position in the log.
  *
- * Of one device and lane, blocks that follow one another in the log and were archived on the same day are merged: first
- * thirty-two at a time, and into blocks for good once the day is over or they are large. So a line is written three
- * times at most, a block does not mix what grows old at different times by more than a day, and it stays small enough
- * to be merged, looked into and delivered without holding up anything else.
+ * Successive blocks of one device and lane that were archived on the same day are merged: first thirty-two at a time,
+ * and finally once the day is over or the blocks are large. So a line is written at most three times, a block covers at
+ * most one day of archiving, and it stays small enough to be merged, searched and delivered quickly.
  *
- * Promise: a merged block holds, byte for byte and in order, the lines of those that it is made of, under the lowest of
- * their numbers; it is there and they are gone in one transaction. Whoever reads the log from before them reads the
- * same lines. No configured destination stands among them; one that is known but not configured any more and does so
- * loses its place in that lane: it would be filled anew.
+ * Promise: a merged block contains the lines of its parts, byte for byte and in order, under the lowest of their
+ * numbers. One transaction writes it and removes the parts. A reader with an earlier position reads the same lines. No
+ * configured destination has its position among the parts. A destination that is no longer configured and has its
+ * position there loses the position in that lane, and would be filled from the beginning.
  */
 import type Database from 'better-sqlite3';
 import type { CompactionGroup, LogReaders } from '../../core/state/archive.ts';

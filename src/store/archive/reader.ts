@@ -1,10 +1,10 @@
 /**
- * Reads the archive in the order of time, over any connection to the state, also one that may only read: the walker
- * that `core/state/archive.ts` describes, and the archive as a command opens it that only looks.
+ * Reads the archive in the order of time, over any connection to the state, including read-only ones. It implements
+ * `ArchiveReader` of `core/state/archive.ts`, and opens the archive for commands that only read.
  *
- * Promise: a step is one short read transaction, and takes no more memory than its lines, one block and a list of
- * blocks, however the blocks of a device overlap. It begins at a time and ends at one, so that blocks may be merged or
- * cleared between two steps.
+ * Promise: a step is one short read transaction. Its memory is limited to its lines, one block and a list of blocks,
+ * however the blocks of a device overlap. A step begins and ends at a time, so blocks may be merged or cleared between
+ * two steps.
  */
 import type Database from 'better-sqlite3';
 import { encodeTagValue, identityTag } from '../../core/lines/line-protocol.ts';

@@ -1,8 +1,8 @@
 /**
- * What each destination is missing for good: ranges of a device of which points were archived and are not there, with
- * the reason.
+ * The missing points of each destination: ranges of a device whose points were archived but are not in the destination,
+ * by reason.
  *
- * Promise: of one device and reason no two ranges touch or overlap, and none is ever forgotten by adding another.
+ * Promise: the ranges of one device and reason neither touch nor overlap, and adding a range never removes another.
  */
 import type Database from 'better-sqlite3';
 import type { Interval } from '../../core/intervals.ts';

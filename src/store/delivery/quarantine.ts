@@ -1,9 +1,9 @@
 /**
- * The quarantine: lines that destinations refused, and records of the API that could not be understood.
+ * The quarantine: lines that a destination rejected, and records of the API that could not be parsed.
  *
- * Promise: what leaves it is accepted, among the missing points, understood, or declared as lost by a person, in the
- * transaction in which it leaves. A record that was given up is known again by its digest, so that it is not set aside
- * anew whenever its time is read again.
+ * Promise: an item leaves the quarantine in the same transaction in which it is accepted, added to the missing points,
+ * parsed, or dropped by a person. The digest of a dropped record is kept, so the record is not quarantined again each
+ * time its range is read again.
  */
 import type Database from 'better-sqlite3';
 import { hashHex } from '../../core/hash.ts';

@@ -1,11 +1,9 @@
 /**
- * The forgetting of a device: in small steps, so that the program goes on beside it, and resumable, so that it is done
- * whole whatever is killed when.
+ * Removes a device in small steps beside other work. It can be resumed, so the removal is completed after any crash.
  *
- * Promises: from `begin` on nothing of the device can be committed (`guard`); a line that a configured destination has
- * not acknowledged stays until it has; what is removed does not linger in the file: cells are overwritten as they are
- * deleted (`secure_delete`, see `open/database.ts`), pages that became free are given back, and the log that held it
- * all is emptied.
+ * Promises: from `begin` on, nothing of the device can be committed (`guard`). A line that a configured destination has
+ * not acknowledged stays until it has. Removed data does not remain in the file: deleted cells are overwritten
+ * (`secure_delete`, see `open/database.ts`), free pages are returned, and the write-ahead log is emptied.
  */
 import type Database from 'better-sqlite3';
 import { identityTag } from '../../core/lines/line-protocol.ts';

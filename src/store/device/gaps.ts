@@ -1,6 +1,6 @@
 /**
- * What a device is missing and why: gaps with a reason, stored readings that answers no longer show, the range that empty
- * answers alone speak for, and the day that was last read again.
+ * The gaps of a device and related records: gaps with a reason, stored readings that answers no longer contain, the
+ * unverified empty range, and the day that was last read again.
  */
 import type Database from 'better-sqlite3';
 import type { EmptyRange, Gap, GapReason, MissedOverlap, TelemetryStore } from '../../core/state/telemetry.ts';
