@@ -21,6 +21,7 @@ import {
   createUrls,
   devicesTarget,
   hasCursor,
+  isSendable,
   nameRequest,
   type Target,
   telemetryTarget,
@@ -361,7 +362,7 @@ export function createPageSize(planned: () => number | null): PageSize {
   return {
     limitFor: (cursor) => (cursor === null ? first() : (chains.get(cursor) ?? first())),
     goesOn: (cursor, limit) => {
-      if (cursor === null) return;
+      if (cursor === null || !isSendable(cursor)) return;
       chains.delete(cursor);
       chains.set(cursor, limit);
       for (const oldest of chains.keys()) if (chains.size > CHAINS_AT_MOST) chains.delete(oldest);

@@ -229,7 +229,6 @@ export function parseAlert(body: unknown, request: string): AlertRecord {
 
 /** More than this in a page cannot be an answer to a limit of at most 200. */
 const MAX_PAGE_ITEMS = 1000;
-const MAX_CURSOR_LENGTH = 4096;
 const MAX_RECORD_LENGTH = 2000;
 
 /** How deep a value may be nested. Deeper ones could exhaust the stack of later code. */
@@ -244,6 +243,8 @@ interface Envelope {
 
 /**
  * Reads the envelope of a list.
+ *
+ * A cursor may have any length: a page of telemetry needs only its presence. `urls.ts` says which ones are sent back.
  *
  * A `next_cursor` of `null` counts as absent, but an empty one does not: the document says that the last page has no
  * such member, "not an empty string". The meaning of an empty cursor is unknown, and treating it as the end could mark
@@ -263,9 +264,7 @@ function readCursor(cursor: unknown, request: string): Cursor | null {
   if (cursor === undefined || cursor === null) return null;
   if (typeof cursor !== 'string') throw malformed(request, '"next_cursor" is no string');
   if (cursor === '') throw malformed(request, '"next_cursor" is empty');
-  if (cursor.length > MAX_CURSOR_LENGTH || !cursor.isWellFormed()) {
-    throw malformed(request, '"next_cursor" cannot be sent back');
-  }
+  if (!cursor.isWellFormed()) throw malformed(request, '"next_cursor" cannot be sent back');
   return cursor as Cursor;
 }
 

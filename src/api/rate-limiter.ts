@@ -70,6 +70,8 @@ export interface RateLimiterFigures {
   readonly waitingUntilMs: EpochMs | null;
   /** What it waits for; `null` if it may go now. */
   readonly waitingFor: WaitReason | null;
+  /** Whether the last three requests or more were refused, each after the wait that the one before had asked for. */
+  readonly isRefusedAgain: boolean;
 }
 
 export interface RateLimiter {
@@ -209,11 +211,12 @@ function complete(state: LimiterState, queue: RequestQueue, answer: Answered): v
   const sentMs = underWay.get(answer.requestId) ?? nowMs;
   underWay.delete(answer.requestId);
   const blockedMs = noteAnswer(quota, { ...answer, sentMs, nowMs });
-  const isDoubted = isQuotaDoubted(quota);
-  if (isDoubted && !state.wasPlanDoubted) reportDoubt(options, answer.limit ?? 0);
-  state.wasPlanDoubted = isDoubted;
   try {
+    // Before anybody is told of the answer, and before anything else is sent.
     if (blockedMs !== null) ledger.block(Math.ceil(accounting.nowMs() + blockedMs - nowMs));
+    const isDoubted = isQuotaDoubted(quota);
+    if (isDoubted && !state.wasPlanDoubted) reportDoubt(options, answer.limit ?? 0);
+    state.wasPlanDoubted = isDoubted;
     ledger.recordOutcome(answer.requestId, { status: answer.status, fault: answer.fault });
     if (accounting.isStale()) loadLedger(state);
   } finally {
@@ -226,8 +229,9 @@ function figuresOf({ options, quota, accounting }: LimiterState): RateLimiterFig
   const nowMs = options.clock.monoMs();
   const { minute, day, turn } = quotaFigures(quota, nowMs, options.plan());
   const waitMs = turn.atMs - nowMs;
-  if (waitMs < LEAST_WAIT_MS) return { minute, day, waitingUntilMs: null, waitingFor: null };
-  return { minute, day, waitingUntilMs: Math.ceil(accounting.nowMs() + waitMs), waitingFor: turn.reason };
+  const windows = { minute, day, isRefusedAgain: quota.terms.throttle.refusals.is === 'many' };
+  if (waitMs < LEAST_WAIT_MS) return { ...windows, waitingUntilMs: null, waitingFor: null };
+  return { ...windows, waitingUntilMs: Math.ceil(accounting.nowMs() + waitMs), waitingFor: turn.reason };
 }
 
 function reportWait({ onWait, observe }: RateLimiterOptions, untilMs: EpochMs, reason: WaitReason): void {

@@ -30,12 +30,12 @@ export const ACCOUNT: Target = { path: '/account', query: [] };
 
 /** A page of `/devices`. */
 export function devicesTarget(limit: number, cursor: Cursor | null): Target {
-  return { path: '/devices', query: [['limit', String(limit)], ...cursorPart(cursor)] };
+  return { path: '/devices', query: [['limit', String(limit)], ...cursorPart(cursor, 'GET /devices')] };
 }
 
 /** A page of `/alerts`. */
 export function alertsTarget(limit: number, cursor: Cursor | null): Target {
-  return { path: '/alerts', query: [['limit', String(limit)], ...cursorPart(cursor)] };
+  return { path: '/alerts', query: [['limit', String(limit)], ...cursorPart(cursor, 'GET /alerts')] };
 }
 
 /**
@@ -69,13 +69,28 @@ export function telemetryTarget(limit: number, { deviceId, after, before, cursor
       ['limit', String(limit)],
       ...(after === null ? [] : [['after', formatSeconds(after)] as const]),
       ...(before === null ? [] : [['before', formatSeconds(before)] as const]),
-      ...cursorPart(cursor),
+      ...cursorPart(cursor, `GET /devices/${encodeURIComponent(deviceId)}/telemetry`),
     ],
   };
 }
 
-function cursorPart(cursor: Cursor | null): (readonly [string, string])[] {
-  return cursor === null ? [] : [['cursor', cursor]];
+/** The longest cursor that is sent back, in characters: no server takes a longer URL. */
+const MAX_CURSOR_LENGTH = 65_536;
+
+/** Whether a cursor is short enough to be sent back. */
+export function isSendable(cursor: Cursor): boolean {
+  return cursor.length <= MAX_CURSOR_LENGTH;
+}
+
+/**
+ * The parameter for a cursor.
+ *
+ * @throws ApiFault `bad-cursor` if it is too long to be sent
+ */
+function cursorPart(cursor: Cursor | null, request: string): (readonly [string, string])[] {
+  if (cursor === null) return [];
+  if (isSendable(cursor)) return [['cursor', cursor]];
+  throw new ApiFault('bad-cursor', `${request}: not sent, the cursor has ${cursor.length} characters`, { request });
 }
 
 /**

@@ -16,11 +16,13 @@ import {
 import { VERSION } from '../cli/help.ts';
 import type { Heartbeats, Pulse } from '../core/heartbeats.ts';
 import type { QuotaUse } from '../core/lines/fact-lines.ts';
-import type { Api, Transport } from '../core/ports.ts';
+import type { Api, Ledger, Transport } from '../core/ports.ts';
 import type { Learnt, LongWaits } from '../core/quota.ts';
+import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
 import type { QuotaStatus } from '../core/status.ts';
-import { type EpochMs, formatExact, MINUTE_MS, msToNs } from '../core/time.ts';
+import { DAY_MS, type EpochMs, formatExact, MINUTE_MS, msToNs } from '../core/time.ts';
+import type { BackfillSettings } from '../scheduler/backfill.ts';
 import type { Rest } from '../scheduler/planner-types.ts';
 
 /** The address of the API, and the limits for using it. */
@@ -140,7 +142,7 @@ function planFigures(store: Store): { perMinute: number | null; perDay: number |
 const REPORTED_FROM_MS = 3000;
 
 /** The windows and the waits, as they are shown. */
-interface QuotaFigures extends Omit<RateLimiterFigures, 'waitingFor'> {
+interface QuotaFigures extends Omit<RateLimiterFigures, 'waitingFor' | 'isRefusedAgain'> {
   /** Until when history and backfill wait; `null` while they may send. */
   readonly historyWaitsUntilMs: EpochMs | null;
 }
@@ -177,4 +179,30 @@ export function quotaUse(limiter: RateLimiter): QuotaUse {
   const left = ({ limit, spent, others }: typeof minute): number | null =>
     limit === null ? null : Math.max(0, limit - spent - (others ?? 0));
   return { spentMinute: minute.spent, leftMinute: left(minute), spentDay: day.spent, leftDay: left(day) };
+}
+
+/** What backfills have spent of the quota, and may spend. */
+export interface BackfillQuota extends Pick<BackfillSettings, 'budgets'> {
+  /** The backfill requests of the last day, in server time, ascending. */
+  sentMs(): EpochMs[];
+  /** The number of requests of all lanes but history and backfill since a time. */
+  othersSince(sinceMs: EpochMs): number;
+  /** The number of requests of the last day. */
+  spentDay(): number;
+}
+
+/** The lanes whose load goes on beside a backfill. */
+const OTHER_LANES = ['live', 'alerts', 'inventory', 'sweep'] as const;
+
+/** Returns what backfills have spent, by the ledger, and may spend. */
+export function backfillQuota(limiter: RateLimiter, ledger: Ledger, serverClock: ServerClock): BackfillQuota {
+  return {
+    budgets: () => {
+      const { minute, day } = limiter.figures();
+      return { perMinute: minute.budget, perDay: day.budget };
+    },
+    sentMs: () => ledger.sentSince(serverClock.nowMs() - DAY_MS, 'backfill'),
+    othersSince: (sinceMs) => OTHER_LANES.reduce((sum, lane) => sum + ledger.sentSince(sinceMs, lane).length, 0),
+    spentDay: () => limiter.figures().day.spent,
+  };
 }

@@ -33,7 +33,6 @@ import type { Clock, Disk, Purpose, Random, Transport } from '../core/ports.ts';
 import { createServerClock } from '../core/server-clock.ts';
 import type { JobQueue } from '../core/state/jobs.ts';
 import type { ReadyReport, StatusOverview, StatusReport } from '../core/status.ts';
-import { DAY_MS, type EpochMs } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
 import { createPlanCheck } from '../ingest/account.ts';
@@ -51,7 +50,6 @@ import { readyNow } from '../report/ready.ts';
 import { overviewNow, reportNow } from '../report/report.ts';
 import { createStreamReport } from '../report/stream-status.ts';
 import { createApiState, noteAnswered, noteOff } from '../scheduler/api-state.ts';
-import type { BackfillSettings } from '../scheduler/backfill.ts';
 import type { DayFigures } from '../scheduler/day-budget.ts';
 import type { PollSettings } from '../scheduler/device-outlook.ts';
 import type { DispatchParts } from '../scheduler/dispatch.ts';
@@ -72,6 +70,8 @@ import { type OpenStore, openStore } from '../store/store.ts';
 import {
   type ApiAccess,
   type ApiConnection,
+  type BackfillQuota,
+  backfillQuota,
   connectApi,
   quotaNow,
   quotaStatus,
@@ -111,16 +111,11 @@ export interface Sync
   /** The API's id of the workspace that the state belongs to; `null` while it belongs to none. */
   knownWorkspace(): string | null;
   /** What the estimate and the spacing of a backfill depend on. */
-  readonly backfill: Pick<BackfillSettings, 'budgets'> & {
-    /** The backfill requests of the last day, in server time, ascending. */
-    sentMs(): EpochMs[];
-    /** The number of requests of all lanes but history and backfill since a time. */
-    othersSince(sinceMs: EpochMs): number;
-    /** The number of requests of the last day. */
-    spentDay(): number;
-  };
+  readonly backfill: BackfillQuota;
   /** Whether requests wait for the quota. Even spacing alone does not count as waiting. */
   waitsForQuota(): boolean;
+  /** Whether requests are refused for the quota again and again, although every wait was kept. */
+  isRefusedAgain(): boolean;
   /** Until when history and backfill wait for quota, RFC 3339; `null` while they may send. */
   historyWaitsUntil(): string | null;
   /** The heartbeats of all loops. */
@@ -159,9 +154,6 @@ export function openSync(options: SyncOptions): Sync {
     throw error;
   }
 }
-
-/** The lanes whose load goes on beside a backfill. */
-const OTHER_LANES = ['live', 'alerts', 'inventory', 'sweep'] as const;
 
 function assemble(options: SyncOptions, opened: OpenStore): Sync {
   const { store, ledger, jobs } = opened;
@@ -212,27 +204,11 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
     learnt,
     waits,
     requestsDone,
-    backfill: backfillOf(limiter, ledger, serverClock),
+    backfill: backfillQuota(limiter, ledger, serverClock),
     waitsForQuota: () => !['pace', null].includes(limiter.figures().waitingFor),
+    isRefusedAgain: () => limiter.figures().isRefusedAgain,
     listen: (listener) => void base.listeners.push(listener),
     close: opened.close,
-  };
-}
-
-/** What backfills have spent of the quota, and may spend. */
-function backfillOf(
-  limiter: ApiConnection['limiter'],
-  ledger: OpenStore['ledger'],
-  serverClock: Base['serverClock'],
-): Sync['backfill'] {
-  return {
-    budgets: () => {
-      const { minute, day } = limiter.figures();
-      return { perMinute: minute.budget, perDay: day.budget };
-    },
-    sentMs: () => ledger.sentSince(serverClock.nowMs() - DAY_MS, 'backfill'),
-    othersSince: (sinceMs) => OTHER_LANES.reduce((sum, lane) => sum + ledger.sentSince(sinceMs, lane).length, 0),
-    spentDay: () => limiter.figures().day.spent,
   };
 }
 

@@ -255,6 +255,7 @@ export const READY_CODES = [
   'key_refused',
   'api_unreachable',
   'stream_failing',
+  'scope_missing',
   'state_full',
   'destination_held',
   'devices_not_listed',

@@ -17,7 +17,7 @@ import type { StreamReport } from './stream-status.ts';
 
 interface ReadyParts {
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'held'>[];
-  readonly streams: Pick<StreamReport, 'problem' | 'isRefused' | 'failingLong' | 'isListed'>;
+  readonly streams: Pick<StreamReport, 'list' | 'problem' | 'isRefused' | 'failingLong' | 'isListed'>;
   readonly room: Pick<Room, 'status'>;
   readonly store: Pick<Store, 'devices'>;
   /** The figures of the last scan of every device; `null` before the first one. */
@@ -46,7 +46,11 @@ export function readyNow(parts: ReadyParts): ReadyReport {
 function apiReasons({ streams }: ReadyParts): Reason[] {
   const problem = streams.problem();
   if (problem !== null) return [[streams.isRefused() ? 'key_refused' : 'api_unreachable', `api: ${problem}`]];
-  return streams.failingLong().map(({ name, reason }) => ['stream_failing', `stream ${name}: ${reason}`]);
+  const off = streams.list().find(({ name, state }) => name === 'telemetry' && state === 'off');
+  return [
+    ...(off === undefined ? [] : [['scope_missing', `stream telemetry: ${off.reason}`] as const]),
+    ...streams.failingLong().map(({ name, reason }): Reason => ['stream_failing', `stream ${name}: ${reason}`]),
+  ];
 }
 
 function deviceReasons({ fleet, streams, store }: ReadyParts): Reason[] {

@@ -48,13 +48,19 @@ export interface WaitingParts {
   readonly apiState: ApiState;
   /** Whether the quota allows no request now. Waiting for the even pace does not count. */
   readonly waitsForQuota: () => boolean;
+  /** Whether requests are refused for the quota again and again, although every wait was kept. */
+  readonly isRefusedAgain: () => boolean;
 }
 
-/** Whether work waits for quota, or has something queued in lanes of which none fails and for which there is room. */
+/**
+ * Whether work waits for quota, or has something queued in lanes of which none fails and for which there is room. A
+ * service that refuses again after each wait that it has asked for is not waited for.
+ */
 export function isWaiting(
-  { context, apiState, waitsForQuota }: WaitingParts,
+  { context, apiState, waitsForQuota, isRefusedAgain }: WaitingParts,
   { isQueued, lanes }: { readonly isQueued: boolean; readonly lanes: readonly RequestLane[] },
 ): boolean {
+  if (isRefusedAgain()) return false;
   if (waitsForQuota()) return true;
   return isQueued && apiState.fault === null && !lanes.some((lane) => apiState.failing.has(lane)) && context.room().ok;
 }

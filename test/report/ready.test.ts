@@ -9,7 +9,13 @@ const NO_DEVICES = { listed: 0, present: 0, lastDayMissing: 0 } as FleetFigures;
 
 /** @param isListed whether the devices were listed to their end since the start. */
 function codes(fleet: FleetFigures | null, isListed: boolean, hasDevices = false): readonly string[] {
-  const streams = { problem: () => null, isRefused: () => false, failingLong: () => [], isListed: () => isListed };
+  const streams = {
+    list: () => [],
+    problem: () => null,
+    isRefused: () => false,
+    failingLong: () => [],
+    isListed: () => isListed,
+  };
   const store = { devices: () => [{ goneSinceMs: hasDevices ? null : 1 } as KnownDevice] };
   const room = { usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null };
   return readyNow({ deliverers: [], streams, room: { status: () => room }, store, fleet: () => fleet }).codes;

@@ -26,11 +26,12 @@ describe('work', () => {
 
   test('waits while it has something queued and nothing of it fails, or for quota', () => {
     const apiState = createApiState({ observe: () => {}, serverNowMs: () => 0, monoMs: () => 0 });
-    const room = { isOk: true, waitsForQuota: false };
+    const room = { isOk: true, waitsForQuota: false, isRefusedAgain: false };
     const parts = {
       context: { room: () => (room.isOk ? { ok: true } : { ok: false, reason: 'full' }) as never },
       apiState,
       waitsForQuota: () => room.waitsForQuota,
+      isRefusedAgain: () => room.isRefusedAgain,
     };
     const isQueued = { isQueued: true, lanes: ['backfill'] } as const;
     expect(isWaiting(parts, isQueued)).toBe(true);
@@ -46,6 +47,9 @@ describe('work', () => {
     expect(isWaiting(parts, isQueued), 'the service does not answer').toBe(false);
     room.waitsForQuota = true;
     expect(isWaiting(parts, isQueued)).toBe(true);
+    room.isRefusedAgain = true;
+    expect(isWaiting(parts, isQueued), 'every wait was kept, and the API refuses all the same').toBe(false);
+    room.isRefusedAgain = false;
     room.waitsForQuota = false;
     noteWorked(apiState, 'live');
     room.isOk = false;

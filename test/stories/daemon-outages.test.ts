@@ -91,11 +91,12 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
     const scopes = [...key.scopes];
     const life = await liveAsDaemon(rig, {
       forMs: 2 * HOUR_MS,
-      meanwhile: async ({ report }) => {
+      meanwhile: async ({ report, ready }) => {
         key.scopes = scopes.filter((scope) => scope !== 'telemetry:read');
         await rig.clock.sleep(HOUR_MS);
         expect(report().streams).toContainEqual(expect.objectContaining({ name: 'telemetry', state: 'off' }));
         expect(report().summary).toBe('telemetry cannot be read: the key lacks the scope telemetry:read');
+        expect(ready().codes).toContain('scope_missing');
         key.scopes = scopes;
       },
     });

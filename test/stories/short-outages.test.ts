@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import type { FaultPlan } from '../../src/sim/faults.ts';
+import type { FaultPlan, SimPage } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { always, betweenTimes, onPath } from '../support/faults.ts';
@@ -87,4 +87,25 @@ describe.runIf(influxdAvailable())('a short outage', () => {
       expect(rig.clock.monoMs()).toBeLessThan(longestS * SECOND_MS);
     },
   );
+
+  test('of the alerts alone, which are refused for the quota for ever, ends a --once after ten minutes', async () => {
+    const refused = { kind: 'server-error', status: 429, waitSeconds: 30 } as const;
+    using rig = await rigOf({ faults: onPath(/alerts/, always(refused)) });
+    const { summary } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3, gaps: [] });
+    expect(rig.clock.monoMs()).toBeGreaterThan(10 * MINUTE_MS);
+    expect(rig.clock.monoMs()).toBeLessThan(30 * MINUTE_MS);
+    const asked = rig.simulator.log.requests.filter(({ path }) => path === '/alerts').map(({ atMs }) => atMs);
+    const wait = asked.slice(1).map((atMs, index) => atMs - (asked[index] ?? 0));
+    expect(Math.min(...wait)).toBeGreaterThan(30 * SECOND_MS);
+  });
+
+  test('by cursors of any length keeps no page from being understood', async () => {
+    const long = (page: SimPage): SimPage =>
+      page.nextCursor === null ? page : { ...page, nextCursor: page.nextCursor.padEnd(100_000, '=') };
+    using rig = await rigOf({ faults: onPath(/telemetry/, always({ kind: 'mangle', change: long })) });
+    const { summary, events } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+    expect(told({ events }, 'page-distrusted')).toEqual([]);
+  });
 });
