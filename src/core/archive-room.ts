@@ -16,7 +16,7 @@ const MIB = 1024 * 1024;
 /** How far above `archive.max_size` the state file may grow at all: bookings and delivery still work at the limit. */
 export const HARD_LIMIT_ABOVE_BYTES = 64 * MIB;
 
-/** The state could not be written for lack of room or because the disk failed: nothing of that write is there. */
+/** The state could not be written because the disk is full or failed. Nothing of that write is stored. */
 export class StateFullError extends UserError {}
 
 export type RoomAnswer = { readonly ok: true } | { readonly ok: false; readonly reason: string };
@@ -36,9 +36,9 @@ export const MIN_FREE_BYTES = 256 * MIB;
 export interface RoomFigures extends StateSize {
   /** The directory of the state. */
   readonly directory: string;
-  /** What is free on its disk; `null` where that cannot be told. */
+  /** Free bytes on its disk; `null` if unknown. */
   readonly diskFreeBytes: number | null;
-  /** How long ago a write failed for lack of room, and what was said; `null`: not since the start. */
+  /** How long ago a write failed because the disk was full, and the message; `null`: not since the start. */
   readonly refusal: { readonly agoMs: number; readonly message: string } | null;
 }
 

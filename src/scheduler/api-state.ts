@@ -1,5 +1,5 @@
 /**
- * What the program knows of the API: which streams were read, which fail or are off, and whether the key is refused.
+ * The state of the API: which streams were read, which fail or are off, and whether the key is refused.
  *
  * The record has one writer for each fact: the functions below. They report a change as an event, once. `--once`, a
  * backfill, a job, the status and readiness read the record.
@@ -21,7 +21,7 @@ export interface StreamState {
   readAtMs: number;
   /** When the API last answered one of its requests, in the server's time; `null` before the first answer. */
   answeredAtMs: EpochMs | null;
-  /** The scope that the key lacks for it; `null` while it is on. */
+  /** The missing scope; `null` while the stream is on. */
   missingScope: string | null;
   /**
    * Its last failure; `null` while it does not fail. An answer to one request does not end it: a listing may fail at
@@ -90,7 +90,7 @@ export function noteAnswered(state: ApiState, name: Stream): void {
   if (name === 'devices') noteAccepted(state);
 }
 
-/** Records that the key lacks the scope of a stream. */
+/** Records that the key does not have the scope of a stream. */
 export function noteOff(state: ApiState, name: Stream, scope: string): void {
   const stream = state.streams[name];
   const wasOn = stream.missingScope === null;

@@ -1,6 +1,6 @@
 /**
- * The `coverage` points: the coverage of each device. With them a dashboard tells a silent device from a device that
- * is not synced. When the daemon has stopped, the age of the newest point shows that.
+ * The `coverage` points: the coverage of each device. With them a dashboard distinguishes a silent device from a
+ * device that is not synced. When the daemon has stopped, the age of the newest point shows that.
  *
  * A point is written when the state of a device changes, when its watermark has moved five minutes, and at least
  * every 15 minutes. The last point of each device is part of the state, so a restart repeats none.

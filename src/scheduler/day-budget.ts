@@ -9,7 +9,7 @@
 import type { WindowFigures } from '../core/quota.ts';
 import { DAY_MS, MINUTE_MS } from '../core/time.ts';
 
-/** The day as the allowance tells of it; `null`: not known. */
+/** The day's window of the quota; `null` if unknown. */
 export interface DayFigures extends WindowFigures {
   /** The share of the minute's window, where that is known. */
   readonly minuteBudget?: number | null;
@@ -89,11 +89,10 @@ export function createDayBudget(share: number): DayBudget {
 }
 
 /**
- * What others use in a day: the most that they were seen to use of one lately, as people and programs have their
- * habits.
+ * Estimates the use by other clients in a day: the highest use of a recent day.
  *
- * A fixed window tells of a whole day's use only towards its end, and headers that speak of the tighter window tell of
- * the day only when it is nearly spent: what was seen is remembered longer than a day.
+ * A fixed window shows a whole day's use only at its end, and headers that report the tighter window show the day only
+ * when it is nearly used up. So the figures are kept for longer than a day.
  */
 function createOthers() {
   /** Ascending in time, descending in use: only what nothing later exceeds can ever be the most. */

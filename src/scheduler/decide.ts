@@ -288,7 +288,7 @@ export function bestListEveryMs(state: PlannerState): number {
   });
 }
 
-/** The age that devices are asked at; how many wait tells of it before the first of them is asked. */
+/** The lag at which devices are requested, estimated from the number of waiting devices before the first request. */
 function expectedLagMs({ liveLagMs, devices, budget }: PlannerState): number {
   return Math.max(liveLagMs, readyCount(devices) / budget.perMs());
 }

@@ -25,7 +25,7 @@ const GRAIN_MS = SECOND_MS;
 const STOPPED_PAGES = 2.5;
 /** However long its turn may take: a page is at least so full. */
 const LEAST_FILL = 0.8;
-/** A walk of so many pages is gone on with at a stretch. */
+/** A page scan of up to so many pages is finished before the next one. */
 const SCAN_PAGES = 10;
 /** The listing may be answered from somewhere that lags: what is younger than this it need not know. */
 const LISTING_LAG_MS = MINUTE_MS;
@@ -182,9 +182,9 @@ function fullFromMs(facts: DeviceFacts, { fill, pageSize, slackMs }: OutlookRule
 }
 
 /**
- * Its place among those whose page is full: the one whose page runs over first goes first; where all run over, the one
- * that was asked longest ago. A walk that has begun is finished before the next one begins, as no page but its last
- * makes the device whole; unless it is a long one.
+ * Returns the order among devices whose page is full: the one whose page overflows first; if all overflow, the one that
+ * was requested longest ago. A short page scan is finished before the next one begins, because only its last page makes
+ * the device complete.
  */
 export function turnOf(facts: DeviceFacts, { pageSize, isInTurn }: OutlookRules): number {
   const { tailGap, rate, askedMs, newestMs } = facts;
@@ -193,7 +193,7 @@ export function turnOf(facts: DeviceFacts, { pageSize, isInTurn }: OutlookRules)
   return readings <= SCAN_PAGES * pageSize ? NEVER_MS : askedMs;
 }
 
-/** Whether the listing tells of it at all, as far as is known. */
+/** Whether the device list is known to report this device. */
 function isHinted({ hint }: DeviceFacts): boolean {
   return hint.trust !== 'dropped' && hint.seenMs !== NEVER_MS;
 }

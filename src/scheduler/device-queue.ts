@@ -121,7 +121,7 @@ interface QueuedDevice {
 
 export interface DeviceQueue {
   rules: OutlookRules;
-  /** Whether the listing fails for so long that it tells nothing: idle devices are looked for without it. */
+  /** Whether the device list has failed for so long that idle devices are polled without it. */
   isUnlisted: boolean;
   readonly devices: Map<string, QueuedDevice>;
   readonly bySlot: (QueuedDevice | undefined)[];
@@ -273,7 +273,7 @@ export function setRules(queue: DeviceQueue, rules: OutlookRules): void {
   reorder(queue);
 }
 
-/** Takes in whether the listing fails for so long that it tells nothing. */
+/** Records whether the device list has failed for so long that it is not used. */
 export function setUnlisted(queue: DeviceQueue, isUnlisted: boolean): void {
   if (isUnlisted === queue.isUnlisted) return;
   queue.isUnlisted = isUnlisted;

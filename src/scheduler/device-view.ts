@@ -16,7 +16,7 @@ export interface DeviceView {
   readonly newestMs: number | null;
   /** Up to when it is held in full. */
   readonly coveredToMs: number | null;
-  /** What is missing below the newest stretch, where that is catching up and no first history. */
+  /** The gap below the newest covered range, if live work closes it; `null` if it belongs to the history. */
   readonly tailGap: TailGap | null;
   /** What else is missing, by how far back it lies. */
   readonly open: OpenHistory;
@@ -24,7 +24,7 @@ export interface DeviceView {
 
 export interface ViewInput {
   readonly covered: readonly CoveredRange[];
-  /** The span that is wanted and can be claimed now. */
+  /** The wanted range, up to the coverage limit. */
   readonly wanted: Interval;
   /** Named gaps that are not worth another try yet. */
   readonly resting: Intervals;
@@ -36,7 +36,7 @@ export interface ViewInput {
 const CATCH_UP_NS = DAY_NS;
 const WEEK_NS = 7n * DAY_NS;
 
-/** Looks at one device. What lies above the newest stretch is no hole: the next live request brings it. */
+/** Returns the view of a device. Time above the newest covered range is no gap: the next live request reads it. */
 export function viewOf({ covered, wanted, resting, named = [] }: ViewInput): DeviceView {
   const top = covered.at(-1);
   // Never asked: the newest page comes before any history.

@@ -25,9 +25,9 @@ import {
 import { SLACK_NS } from '../ingest/page-request.ts';
 import type { DaySupply } from './planner-types.ts';
 
-/** What an empty stretch takes: nothing anchors the first answer. */
+/** The requests for an empty range: its first answer has no overlap reading. */
 const EMPTY_REQUESTS = 2;
-/** A hole above what is held, and all younger than this, is the end that live work is at: no history. */
+/** A gap above the covered ranges and younger than this belongs to live work, not to the history. */
 const LIVE_NS = HOUR_NS;
 /** How far back from now the reaches begin, in ns; the last one is open. */
 const AGES_NS: readonly bigint[] = [DAY_NS, 7n * DAY_NS];
@@ -41,17 +41,17 @@ export interface BackfillInput {
   readonly windowNs: bigint | null;
 }
 
-/** What is still open of a stretch of history. */
+/** The missing part of a range of history. */
 interface BackfillNeed {
   /** Devices of which something is open. */
   readonly devices: number;
-  /** What is open of the stretch, 0 to 1. */
+  /** The missing fraction of the range, 0 to 1. */
   readonly openShare: number;
   readonly readings: number;
   readonly requests: number;
 }
 
-/** What closing a stretch of history takes. */
+/** Estimates the requests that close a range of history. */
 export function backfillNeed(input: BackfillInput): BackfillNeed {
   const { devices, range, now } = input;
   let [open, openNs, readings, requests] = [0, 0n, 0, 0];
@@ -136,7 +136,7 @@ export function aloneFinishMs(
   return days * DAY_MS + atPace(requests - left - (days - 1) * perDay);
 }
 
-/** The span in the reaches that are asked for one after the other, newest first. */
+/** Splits the range into the parts that are requested in turn, newest first. */
 function piecesOf({ range, now }: BackfillInput): Interval[] {
   const pieces: Interval[] = [];
   let to = minNs(range.to, now);

@@ -89,8 +89,8 @@ function isolatedRanges(store: Pick<Facts, 'fact'>, { deviceId, covered }: Devic
 type DeviceCoverage = Pick<TelemetryState, 'deviceId' | 'covered'>;
 
 /**
- * Where the wanted span of a device begins: what came after the newest that is held stays wanted, however long the
- * allowance or an outage has kept it waiting.
+ * Returns where the wanted range of a device begins. Everything after the newest covered instant stays wanted, however
+ * long the quota or an outage has delayed it.
  */
 export function goesOnFrom(store: Pick<Facts, 'fact'>, state: DeviceCoverage, wantedFrom: EpochNs): EpochNs {
   const own = isolatedRanges(store, state);

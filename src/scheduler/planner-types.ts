@@ -18,7 +18,7 @@ export interface PlannerSettings extends PollSettings {
   readonly accountMs: number;
   /** The first turn of a stream's schedule after a time; by the distances above where this is left out. */
   readonly turnAfter?: (kind: WholeStream, lastMs: number) => number;
-  /** Records to a page, until `setPageSize` tells better. */
+  /** Records per page, until `setPageSize` is called. */
   readonly pageSize: number;
   /** `api.share`. */
   readonly share: number;
@@ -37,7 +37,7 @@ export interface TailDecision {
   readonly untilMs: number | null;
 }
 
-/** One page of what is open of a device, the newest part of the stretch first. */
+/** One page of the missing history of a device, newest first. */
 export interface HistoryDecision {
   readonly kind: 'history';
   readonly lane: 'first-history' | 'backfill';
@@ -89,7 +89,7 @@ export interface DaySupply {
   readonly backfillReserve: number;
 }
 
-/** What the planner can tell of itself, for the status page and for whoever warns. */
+/** The figures of the planner, for the status page and for warnings. */
 export interface PlannerFigures {
   /** Whether not even the readings fit, so that only the newest page of each device is kept. */
   readonly isOvercommitted: boolean;
@@ -124,7 +124,7 @@ export interface Planner {
   failed(decision: Decision, fault: { isOwn: boolean }, nowMs: number): void;
   /** A device rests no longer: its failures were not its own. */
   lift(deviceId: string): void;
-  /** A request was booked, whoever made it: a decision makes one or several. */
+  /** A request was booked, by any part of the program. A decision causes one or more. */
   booked(purpose: Pick<Purpose, 'lane' | 'stream'>, nowMs: number): void;
   /** The day's window as it stands: after each answer will do. */
   setDay(day: DayFigures, nowMs: number): void;
@@ -137,13 +137,13 @@ export interface Planner {
   left(deviceId: string): void;
   /** What is open of a device's history. */
   open(lane: 'first-history' | 'backfill', deviceId: string, open: OpenHistory): void;
-  /** No backfill is begun before that time: it has a pace of its own. */
+  /** No backfill request is sent before that time. */
   restBackfill(untilMs: number): void;
   /** It is due now: the plan is doubted, an owner asks. */
   hasten(kind: WholeStream): void;
   /** The streams that were hastened and not read since. */
   hastened(): readonly WholeStream[];
-  /** The key lacks the scope: nothing of that stream before then. */
+  /** The key does not have the scope: the stream is not read before that time. */
   off(stream: WholeStream | 'telemetry', untilMs: number): void;
   figures(): PlannerFigures;
   /** What the day's budget has for history and backfill. Changes nothing. */

@@ -69,7 +69,7 @@ import {
 const LEARN_LAG = 0.02;
 /** How long a backfill leaves a device alone of which nothing was understood. */
 const BACKFILL_REST_MS = MINUTE_MS;
-/** For so long the listing fails before it is gone on without: what it told of last is no sign of anything then. */
+/** After the device list has failed for so long, devices are polled without it: its last answer is out of date. */
 const UNLISTED_MS = 10 * MINUTE_MS;
 
 /** Decides; the stream that was put off gets its turn where nobody else has anything to ask for. */

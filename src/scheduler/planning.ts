@@ -196,7 +196,7 @@ export function setRest(planning: Planning, rest: Rest | null): void {
 }
 
 /**
- * Takes in that a stream was read to its end, or that the key lacks its scope.
+ * Records that a stream was read to its end, or that the key does not have its scope.
  *
  * @param offMs until when it is off then.
  */

@@ -32,7 +32,7 @@ export interface BackfillView {
   readonly devices: readonly BackfilledDevice[];
   readonly wholeMs: number;
   readonly openMs: number;
-  /** Reasons of holes that more work could close. */
+  /** Reasons of gaps that further requests could close. */
   readonly openFor: ReadonlySet<string>;
 }
 

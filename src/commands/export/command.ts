@@ -93,7 +93,7 @@ interface ExportDone {
   /** Of the text that was taken. */
   readonly bytes: number;
   readonly seconds: number;
-  /** What of the stretch the archive keeps no more; `null` for nothing. */
+  /** The points of the range that were cleared from the archive; `null` for none. */
   readonly cleared: ClearedPoints | null;
 }
 

@@ -179,10 +179,10 @@ function look(dataDir: string, nowMs: EpochMs): StateView | null {
   return readStateView(dataDir, { day: Math.floor(nowMs / DAY_MS) - MEASURED_DAYS, requestsMs: nowMs - DAY_MS });
 }
 
-/** What is told of where all there is was asked for. */
+/** The example range that is shown for a request about all devices. */
 const EXAMPLE_NS = 365n * DAY_NS;
 
-/** The stretch that is asked about, and whether it is one of devices that there are. */
+/** The requested range, and whether it belongs to existing devices. */
 function spanOf({ command, config }: PlanParts, facts: PlanFacts): PlanRange {
   const options = readPlanOptions(command, facts.nowMs);
   const to = options.to ?? msToNs(facts.nowMs);

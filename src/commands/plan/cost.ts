@@ -29,7 +29,7 @@ import {
 } from '../../scheduler/estimate.ts';
 import { NARROW_RESERVES, USUAL_RESERVES } from '../../scheduler/reserves.ts';
 
-/** What is taken for the minute's limit where neither the account nor a header tells it, as `api/quota.ts` does. */
+/** The assumed limit per minute if neither the account nor a header contains it, as in `api/quota.ts`. */
 export const ASSUMED_PER_MINUTE = 10;
 /** The most records of a page (API document, "Pagination"). */
 const PAGE_SIZE = 200;
@@ -47,10 +47,10 @@ export interface PlanFacts {
   readonly requestsAsked: number;
   /** `null` where the key may not read it. */
   readonly account: Account | null;
-  /** What headers have told of the limits. */
+  /** The limits that headers have shown. */
   readonly seenPerMinute: number | null;
   readonly seenPerDay: number | null;
-  /** What other clients have used of the day so far; `null`: nobody has told. */
+  /** The use of the day by other clients so far; `null` if unknown. */
   readonly othersPerDay: number | null;
   /** Own requests of the last 24 hours. */
   readonly spentDay: number;
@@ -68,13 +68,13 @@ interface PlanSettings {
   readonly idlePollMs: number;
 }
 
-/** The stretch of history that is asked about. */
+/** The requested range of history. */
 export interface PlanRange {
   readonly from: EpochNs;
   readonly to: EpochNs;
   /** `null`: of all devices. */
   readonly deviceIds: ReadonlySet<string> | null;
-  /** Whether all there is was asked for: then `from` is what is told of for an example. */
+  /** Whether all devices were requested; then `from` is an example. */
   readonly isAll?: boolean;
 }
 

@@ -8,7 +8,7 @@ import { SECOND_MS } from '../../core/time.ts';
 const REST_MS: readonly number[] = [SECOND_MS, 3 * SECOND_MS, 10 * SECOND_MS];
 
 /**
- * Asks a destination for a stretch; where it fails for a moment, again from the beginning of the stretch.
+ * Queries a destination for a range. A temporary failure repeats the query from the beginning of the range.
  *
  * @param begin makes what the points are gathered in: anew for each try. @returns it, or what was in the way.
  */

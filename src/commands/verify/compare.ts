@@ -53,7 +53,7 @@ export async function compareDestination(
   return { tally: work.tally, problem, unknown };
 }
 
-/** What a comparison ends with that was told to stop. */
+/** The result of a comparison that was stopped. */
 export const STOPPED: ReadProblem = { kind: 'down', words: 'stopped before it was finished', hint: '' };
 
 interface Work {
@@ -212,7 +212,7 @@ function isCovered(covered: Intervals, day: number, now: EpochNs): boolean {
   return whole.from >= whole.to || lengthNs(intersect(covered, [whole])) === whole.to - whole.from;
 }
 
-/** A database need not be able to tell: then nothing is said of it. */
+/** Some databases cannot list their devices; then none is reported. */
 async function unknownDevices(
   source: PointSource,
   deviceIds: readonly string[],

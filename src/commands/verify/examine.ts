@@ -39,7 +39,7 @@ import { askPatiently } from './ask.ts';
 /** What makes a day differ. */
 export const DIFFERENCES = ['missing', 'different', 'extra', 'untold'] as const;
 
-/** What is found of some stretch, by the names that `--json` serves. A point is counted once. */
+/** The findings of a range, by their `--json` names. A point is counted once. */
 export interface Findings extends Record<(typeof DIFFERENCES)[number], number> {
   /** Delivered, and not there. */
   missing: number;
@@ -47,7 +47,7 @@ export interface Findings extends Record<(typeof DIFFERENCES)[number], number> {
   different: number;
   /** There, and of nothing that is kept. */
   extra: number;
-  /** Maybe extra, maybe readings that came when the archive had let go of their stretch: nothing tells. */
+  /** Unverifiable: extra points, or readings that arrived after their range was cleared. */
   untold: number;
   /** Of the extra ones: at times that the state has not covered (yet), so that nothing is known of them. */
   extra_in_gaps: number;
@@ -98,7 +98,7 @@ export interface FoundDay {
   readonly cleared: Intervals;
 }
 
-/** How often a day is begun anew because the state has moved meanwhile. */
+/** How often a day is compared again because the state has changed meanwhile. */
 const ATTEMPTS = 3;
 
 interface DayOf {
@@ -110,7 +110,7 @@ interface DayOf {
   readonly isLast: boolean;
 }
 
-/** Examines a day stretch by stretch, and mends it on the way. @returns what was found, or what was in the way. */
+/** Compares a day range by range and repairs it. @returns the findings, or the problem. */
 export async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Promise<FoundDay | ReadProblem> {
   const { state, destination, source } = parts;
   let sent = 0;
@@ -251,12 +251,12 @@ export function gather(returned: Returned): TakePoint {
 
 const keyOf = (stamp: string, sensor: string, name: string): string => `${stamp} ${name} ${sensor}`;
 
-/** What goes on while a day is examined, stretch by stretch. */
+/** The state of the comparison of a day, range by range. */
 interface Examination {
   readonly findings: Findings;
   /** Lines of the log that are to be sent again. */
   readonly resend: string[];
-  /** What is kept by its line outside of all cleared stretches. */
+  /** The archived lines outside of all cleared ranges. */
   readonly known: GrowingSum;
   /** What will be there inside of them once `resend` is sent. */
   readonly inside: GrowingSum;
@@ -286,7 +286,7 @@ export interface RangeInput {
   readonly range: Interval;
 }
 
-/** Compares a stretch. Each stretch of a day is given once; `returned` is used up. */
+/** Compares a range. Each range of a day is passed once; `returned` is consumed. */
 export function examineRange(day: Examination, input: RangeInput): void {
   const { kept, returned, covered, range } = input;
   for (const point of expectedOf(input).values()) {

@@ -169,7 +169,7 @@ function windowsOf(gone: readonly GoneRange[]): RepairArgs['windows'] {
   return windows.map(({ deviceId, from, to }) => rangeText(deviceId, from, to));
 }
 
-/** What is gone for good, for the record of missing points: the points of a day by its first stretch. */
+/** The lost points, for the record of missing points: the points of a day by its first range. */
 function missedOf(gone: readonly GoneRange[]): RepairArgs['missed'] {
   const days = new Set<string>();
   return gone.map(({ deviceId, from, to, points }) => {
@@ -261,7 +261,7 @@ const STEP_BYTES = 256 * 1024;
 
 /** What came of it. */
 interface SentOthers {
-  /** The stretches of which nothing was refused: of the others nothing is claimed. */
+  /** The ranges without a rejected line; the others are not recorded as repaired. */
   readonly found: readonly PointsText[];
   /** What was in the way; `null` for nothing. */
   readonly problem: ReadProblem | null;

@@ -54,7 +54,7 @@ export interface DestinationVerdict extends Readonly<Omit<Findings, 'gone'>> {
   /** Devices that the database has telemetry of under this workspace, and of which this state has none. */
   readonly unknown_devices: readonly string[];
   readonly differences: readonly DayDifference[];
-  /** Days that differ and are not among them: so many are told one by one, and no more. */
+  /** The number of days that differ but are not listed. */
   readonly differences_left_out: number;
 }
 
@@ -82,7 +82,7 @@ export interface SampleVerdict {
   readonly differences: readonly WindowDifference[];
 }
 
-/** A stretch of a device that no archive keeps any more and that a destination is missing points of. */
+/** A cleared range of a device with points that a destination is missing. */
 export interface GoneRange extends Interval {
   readonly deviceId: string;
   /** How many points are missing of the day that it is of. */
@@ -94,7 +94,7 @@ export interface GoneRange extends Interval {
 /** What is found of a device: replaced as a whole where it is compared once more. */
 interface DeviceTally {
   readonly findings: Findings;
-  /** The days that differ, since 1970: all of them, however many are told one by one. */
+  /** All days that differ, in days since 1970, including those that are not listed. */
   readonly differing: number[];
   readonly gone: GoneRange[];
   /** Days of which something is kept or returned, and how many of them are not covered in full. */
@@ -122,7 +122,7 @@ export interface Compared {
   readonly unknown: readonly string[];
 }
 
-/** How many days are told one by one: of a database that lost everything there are millions. */
+/** How many days are listed: a database that lost everything has millions. */
 const MOST_DIFFERENCES = 10_000;
 
 export function createTally(): Tally {
@@ -256,7 +256,7 @@ export function outcomeOf({ missing, gone, reason }: SampleVerdict): VerifyOutco
   return reason === null ? 'equal' : 'unfinished';
 }
 
-/** How many days are told one by one. */
+/** How many days are listed. */
 const DAYS_SHOWN = 20;
 const DEVICES_SHOWN = 5;
 

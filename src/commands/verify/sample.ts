@@ -71,7 +71,7 @@ export async function sample(
   return end(null);
 }
 
-/** @returns what was found, or why it could not be told this time. */
+/** @returns the findings, or why this sample could not be compared. */
 async function auditOrReason(parts: SampleParts, audit: Audit, signal: AbortSignal): Promise<Compared | string> {
   try {
     return (await auditWindow(parts, audit, signal)) ?? 'the API did not answer for a device as it should';
@@ -137,7 +137,7 @@ const NOTHING =
 /** A window takes some requests, which may wait for their turn while the plan's age goes on. */
 const AGE_MARGIN_NS = HOUR_NS;
 
-/** From when on the API surely shows what it has: what it does not show of older times tells nothing. */
+/** The time from which the API surely returns its readings: missing older readings prove nothing. */
 function shownFrom(context: SyncContext): EpochNs {
   const edge = planEdge(windowRules(createLearntWindows(context)));
   return edge === null ? 0n : maxNs(edge + AGE_MARGIN_NS, 0n);
@@ -149,7 +149,7 @@ const DRAWS = 200;
 /** Half of a window of which the archive keeps the lines: about a page. */
 const HALF_NS = HOUR_NS / 2n;
 
-/** Draws a device that holds something of the span, and an instant that it holds. @returns `null` where there is none. */
+/** Draws a device with covered time in the range, and a covered instant. @returns `null` if there is none. */
 function draw({ context, state }: SampleParts, { devices, from, to }: SampleArgs): Drawn | null {
   const { random } = context;
   const ids = devices.length > 0 ? devices : state.deviceIds();
@@ -241,7 +241,7 @@ function compareValues(served: ValueSet, held: ValueSet): Compared {
   return { missing: lacking(held, served), gone: lacking(served, held) };
 }
 
-/** Compares a whole day of which nothing but its sum is kept: how many differ is told at least. */
+/** Compares a whole day of which only the sum is stored; it returns a lower bound of the differences. */
 function compareSum(served: ValueSet, kept: PointSum, offsets: readonly TimestampOffset[]): Compared {
   const written = new Map(
     offsets.map((offset) => [keyOf(offset.recordedNs, offset.sensor, offset.field), offset.writtenNs]),

@@ -62,7 +62,7 @@ const PART = 1024;
 /**
  * Prepares the archive of an open database.
  *
- * @param nowMs when something is archived; without it SQLite's clock tells.
+ * @param nowMs returns the time of archiving; by default SQLite's clock is used.
  */
 export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Archive {
   const insert = db.prepare(

@@ -101,7 +101,7 @@ function createMissed(db: Database.Database, missing: MissingTable) {
 interface LineRanges {
   /** The ranges of some lines of a device (empty: of none). */
   of(deviceId: string, lines: readonly string[]): LineRange[];
-  /** Whether what lies before and after a gap may be told as one; no kept block may reach into it. */
+  /** Whether the ranges before and after a gap may be joined; no remaining block may overlap the gap. */
   isOne(deviceId: string, kind: LineKind, gap: Interval): boolean;
 }
 
@@ -152,7 +152,7 @@ export function rangesOf(lines: readonly string[], covered: Intervals): LineRang
   return lineRanges;
 }
 
-/** Whether lines of a kind before and after a gap may be told as one range. */
+/** Whether lines of a kind before and after a gap may be joined to one range. */
 function isOneRange(kind: LineKind, { from, to }: Interval, covered: Intervals): boolean {
   // Facts are told every hour or so, and none of them is ever looked for by its time.
   if (kind === 'other') return to - from <= DAY_NS;

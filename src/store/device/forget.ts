@@ -39,7 +39,7 @@ export interface Forgetting extends ForgetStore {
   isForgottenTag(tag: string): boolean;
   /** Says that a device is listed: it may be synced, unless its forgetting is under way. */
   listed(deviceId: string): void;
-  /** Begins the walks anew: what the last process has passed over, because it waited, was remembered by nobody. */
+  /** Starts the scans again: lines that the last process skipped were recorded nowhere. */
   startOver(): void;
 }
 
