@@ -22,7 +22,15 @@ import {
   openDestination,
   type Served,
 } from './destination.ts';
-import { type ControlLines, createControlLines, createPatience, type Sent, sendBatch } from './send-batch.ts';
+import {
+  type BatchSize,
+  type ControlLines,
+  createBatchSize,
+  createControlLines,
+  createPatience,
+  type Sent,
+  sendBatch,
+} from './send-batch.ts';
 
 export interface Deliverer {
   readonly name: string;
@@ -70,8 +78,7 @@ interface Delivery extends DelivererParts {
   readonly name: string;
   readonly destination: Destination;
   readonly controls: ControlLines;
-  /** The most lines in one request. */
-  maxLines: number;
+  readonly batchSize: BatchSize;
   delivered: number;
   /** How many lines of the last batch wait for another attempt. */
   kept: number;
@@ -88,7 +95,7 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     name,
     destination,
     controls,
-    maxLines: options.batchLines,
+    batchSize: createBatchSize(options.batchLines),
     delivered: 0,
     kept: 0,
   };
@@ -157,7 +164,7 @@ async function deliverNext(delivery: Delivery, signal: AbortSignal): Promise<Out
   const id = destination.id();
   for (const lane of LOG_LANES) {
     const from = store.position(id, lane);
-    const batch = store.read(lane, from, { lines: delivery.maxLines, bytes: BATCH_LENGTH });
+    const batch = store.read(lane, from, { lines: delivery.batchSize.lines(), bytes: BATCH_LENGTH });
     if (batch.lines.length > 0) return (await deliver(delivery, { served, lane, from, batch }, signal)) ?? 'moved';
   }
   return 'idle';
@@ -178,8 +185,8 @@ async function deliver(
   delivery.kept = batch.lines.length;
   const sent = await sendBatch(delivery, served, batch.lines, signal);
   const { resolution, rejected, missing } = sent;
-  // A batch of this size would be too large again. Smaller ones save the requests that find that out.
-  if (resolution.tooLarge) delivery.maxLines = Math.max(1, Math.floor(batch.lines.length / 2));
+  const { tooLarge, resolved } = resolution;
+  delivery.batchSize.sent({ lines: batch.lines.length, tooLarge, isWhole: resolved === batch.lines.length });
   if (resolution.resolved > 0) {
     const to = positionAfter(batch, from, resolution.resolved);
     const destinationId = destination.id();

@@ -14,7 +14,7 @@ import type { Store } from '../core/state/state.ts';
 import { type EpochNs, formatExact, SECOND_MS } from '../core/time.ts';
 import { BATCH_LENGTH, type Deliverer, type DelivererParts } from './deliver.ts';
 import type { Blocked } from './destination.ts';
-import { createPatience, type Patience, type Sent } from './send-batch.ts';
+import { type BatchSize, createBatchSize, createPatience, type Patience, type Sent } from './send-batch.ts';
 
 export interface ReplayParts extends DelivererParts {
   /** The most lines in one request. */
@@ -234,8 +234,7 @@ function sentWhole({ pieces }: Load, { notAccepted }: LoadSent, { devices }: Rea
 interface Sender extends Pick<ReplayParts, 'store' | 'clock' | 'maxRate' | 'isBeside'> {
   readonly target: Target;
   readonly patience: Patience;
-  /** The most lines in one request. */
-  maxLines: number;
+  readonly batchSize: BatchSize;
   /** When the rate allows the next batch, by the monotonic clock. */
   freeAtMs: number;
 }
@@ -248,7 +247,16 @@ const LIVE_FIRST = { lookMs: 50, mostMs: SECOND_MS };
 
 function createSender(target: Target, { store, clock, batchLines, maxRate, isBeside, ...parts }: ReplayParts): Sender {
   const patience = createPatience(target.name, { ...parts, clock });
-  return { target, store, clock, maxRate, isBeside, patience, maxLines: batchLines, freeAtMs: clock.monoMs() };
+  return {
+    target,
+    store,
+    clock,
+    maxRate,
+    isBeside,
+    patience,
+    batchSize: createBatchSize(batchLines),
+    freeAtMs: clock.monoMs(),
+  };
 }
 
 /** The result of a load. */
@@ -271,7 +279,7 @@ async function sendLoad(sender: Sender, lines: readonly string[], signal: AbortS
   const sent: LoadSent = { rejected: [], missing: [], notAccepted: new Set(), beyond: 0 };
   let movedMs = clock.monoMs();
   for (let from = 0; from < lines.length; ) {
-    const batch = lines.slice(from, from + sender.maxLines);
+    const batch = lines.slice(from, from + sender.batchSize.lines());
     await untilTurn(sender, batch.length, signal);
     const { resolved, blocked } = await sendSome(sender, batch, { from, sent, signal });
     from += resolved;
@@ -300,7 +308,8 @@ async function sendSome(
   sent.rejected.push(...rejected);
   sent.missing.push(...missing);
   sent.beyond += resolution.rejected.length - rejected.length;
-  if (resolution.tooLarge) sender.maxLines = Math.max(1, Math.floor(batch.length / 2));
+  const { tooLarge, resolved } = resolution;
+  sender.batchSize.sent({ lines: batch.length, tooLarge, isWhole: resolved === batch.length });
   return resolution;
 }
 

@@ -97,12 +97,43 @@ export function createControlLines(): ControlLines {
     newest: () => newest,
     remember: (lines, { resolved, rejected }) => {
       const isRejected = new Set(rejected.map(({ index }) => index));
-      for (let index = resolved - 1; index >= 0 && index >= resolved - CONTROLS_FROM; index -= 1) {
+      for (let index = Math.max(0, resolved - CONTROLS_FROM); index < resolved; index += 1) {
         const line = lines[index];
         if (line === undefined || isRejected.has(index)) continue;
+        // Removed first, so that the kinds stand in the order in which they were accepted last.
+        byKind.delete(kindOf(line));
         byKind.set(kindOf(line), line);
         if (newest === null || timeOf(line) > timeOf(newest)) newest = line;
       }
+    },
+  };
+}
+
+/** How many batches of the largest size that passes are accepted until a larger one is tried. */
+const LARGER_AFTER = 64;
+
+/** How many lines a batch may have: half as many after one that was too large, and more again after a while. */
+export interface BatchSize {
+  /** The most lines of the next batch. */
+  lines(): number;
+  /** Records that a batch was too large, or was resolved to its end. */
+  sent(batch: { readonly lines: number; readonly tooLarge: boolean; readonly isWhole: boolean }): void;
+}
+
+/** @param most the configured size */
+export function createBatchSize(most: number): BatchSize {
+  let lines = most;
+  let passed = 0;
+  return {
+    lines: () => lines,
+    sent: ({ lines: sent, tooLarge, isWhole }) => {
+      if (tooLarge) {
+        lines = Math.max(1, Math.floor(sent / 2));
+        passed = 0;
+      } else if (isWhole && sent >= lines && lines < most) passed += 1;
+      if (passed < LARGER_AFTER) return;
+      lines = Math.min(most, 2 * lines);
+      passed = 0;
     },
   };
 }

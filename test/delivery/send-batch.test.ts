@@ -3,7 +3,7 @@
  */
 import { expect, test } from 'vitest';
 import type { Sink } from '../../src/core/ports.ts';
-import { createControlLines, sendBatch } from '../../src/delivery/send-batch.ts';
+import { createBatchSize, createControlLines, sendBatch } from '../../src/delivery/send-batch.ts';
 import { scratchStore } from '../store/support.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
@@ -30,3 +30,40 @@ for (const kind of ['influxdb', 'victoriametrics'] as const) {
     expect(rejected.map((each) => each.line)).toEqual([line(3)]);
   });
 }
+
+test('the control lines are those that were accepted last, of each kind', () => {
+  const controls = createControlLines();
+  const line = (kind: string, n: number): string => `${kind},device_id=d value=${n} ${n}`;
+  const whole = (resolved: number) => ({
+    resolved,
+    rejected: [],
+    blocked: null,
+    acceptedLines: resolved,
+    requests: 1,
+    tooLarge: false,
+  });
+  const first = [line('alert', 1), line('telemetry', 2), line('telemetry', 3)];
+  controls.remember(first, whole(first.length));
+  expect(controls.latestLike(line('telemetry', 9))).toBe(line('telemetry', 3));
+  expect(controls.newest()).toBe(line('telemetry', 3));
+  controls.remember([line('device', 4)], whole(1));
+  controls.remember([line('alert', 5)], whole(1));
+  expect(controls.latestUnlike(line('telemetry', 9)), 'a kind that comes again is the latest').toBe(line('alert', 5));
+});
+
+test('a batch is halved after one that was too large, and grows again after many that passed', () => {
+  const size = createBatchSize(1000);
+  size.sent({ lines: 1000, tooLarge: true, isWhole: false });
+  size.sent({ lines: 500, tooLarge: true, isWhole: false });
+  expect(size.lines()).toBe(250);
+  const pass = (times: number, lines: number): void => {
+    for (let nth = 0; nth < times; nth += 1) size.sent({ lines, tooLarge: false, isWhole: true });
+  };
+  pass(1000, 200);
+  expect(size.lines(), 'smaller batches show nothing').toBe(250);
+  pass(64, 250);
+  expect(size.lines()).toBe(500);
+  pass(64, 500);
+  pass(1000, 1000);
+  expect(size.lines(), 'never more than configured').toBe(1000);
+});
