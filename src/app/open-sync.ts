@@ -29,7 +29,7 @@ import type { Observe } from '../core/events.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import { createHeartbeats, type Heartbeats, type Pulse } from '../core/heartbeats.ts';
 import type { PageFacts, RecentEvent } from '../core/page-facts.ts';
-import type { Clock, Disk, Purpose, Random, Transport } from '../core/ports.ts';
+import type { Clock, Disk, PollSettings, Purpose, Random, Transport } from '../core/ports.ts';
 import { createServerClock } from '../core/server-clock.ts';
 import type { JobQueue } from '../core/state/jobs.ts';
 import type { ReadyReport, StatusOverview, StatusReport } from '../core/status.ts';
@@ -51,7 +51,7 @@ import { overviewNow, reportNow } from '../report/report.ts';
 import { createStreamReport } from '../report/stream-status.ts';
 import { createApiState, noteAnswered, noteOff } from '../scheduler/api-state.ts';
 import type { DayFigures } from '../scheduler/day-budget.ts';
-import type { PollSettings } from '../scheduler/device-outlook.ts';
+
 import type { DispatchParts } from '../scheduler/dispatch.ts';
 import {
   createPlanning,

@@ -184,6 +184,14 @@ export interface Schedule {
 /** When each stream of the API is due. */
 export type Schedules = Readonly<Record<Stream, Schedule>>;
 
+/** How often devices are polled that report nothing new, in ms. */
+export interface PollSettings {
+  /** `sync.idle_poll`: a device that the workspace has. */
+  readonly idlePollMs: number;
+  /** `sync.gone_poll`: a device that left the workspace, to notice its return. */
+  readonly goneMs: number;
+}
+
 /** What is served to an address: between whoever makes a page and whoever sends it. */
 export interface Served {
   readonly status: number;

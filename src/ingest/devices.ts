@@ -5,7 +5,7 @@
  * begun again, and so is an empty one where the account counts devices, or tells no count and some are known: a service
  * whose storage fails answers so.
  *
- * Devices that are gone are looked at now and then: one that answers again is back. Gone by two listings without it, it
+ * Devices that are gone are polled every `sync.gone_poll`: one that answers again is back. Gone by two listings without it, it
  * comes back with a listing that has it; gone by its own 404 while it was listed all the same, with an answer.
  */
 import { ApiFault, type ApiFaultKind } from '../core/faults.ts';
@@ -14,7 +14,7 @@ import { deviceDigest, deviceLine } from '../core/lines/fact-lines.ts';
 import { nameOf } from '../core/lines/names.ts';
 import type { Cursor, DevicePage, DeviceRecord, RejectedRecord } from '../core/records.ts';
 import type { KnownDevice, ListedDevice } from '../core/state/inventory.ts';
-import { DAY_MS, type EpochMs, HOUR_MS, HOUR_NS, msToNs } from '../core/time.ts';
+import { type EpochMs, HOUR_MS, HOUR_NS, msToNs } from '../core/time.ts';
 import type { Peeking, SyncContext } from './context.ts';
 import { freshestFirst, includedDevices } from './filter.ts';
 
@@ -242,7 +242,7 @@ function reportChange(
   }
 }
 
-/** The fact that tells when all that are gone were looked at. */
+/** The fact that records when all devices that are gone were polled. */
 const POLLED_AT = 'gone_looked_at_ms';
 
 /** It is gone still, or the key may not look. */
@@ -255,17 +255,21 @@ const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['server-fault', 'unreachable
 const POLL_AGAIN_MS = HOUR_MS;
 
 /**
- * Looks at all that are gone, unless that was done within a day.
+ * Polls all devices that are gone, where that is due.
  *
+ * @param everyMs `sync.gone_poll`.
  * @throws ApiFault for what is not about one device.
  */
-export async function pollGoneDevices(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<void> {
+export async function pollGoneDevices(
+  { context, scanner, everyMs }: { context: SyncContext; scanner: Peeking; everyMs: number },
+  signal: AbortSignal,
+): Promise<void> {
   const { store, serverClock, observe } = context;
   const gone = includedDevices(context).filter(({ goneSinceMs }) => goneSinceMs !== null);
   const nowMs = serverClock.nowMs();
   const last = store.fact(POLLED_AT);
   if (last === null) return store.saveFact(POLLED_AT, String(nowMs));
-  if (nowMs - Number(last) < DAY_MS) return;
+  if (nowMs - Number(last) < everyMs) return;
   let wasSilent = false;
   for (const { record } of gone) {
     const { deviceId } = record;
@@ -276,7 +280,7 @@ export async function pollGoneDevices(context: SyncContext, scanner: Peeking, si
     observe({ type: 'device-returned', deviceId });
   }
   // Only now: what breaks a look off has the rest of them looked at with the next listing.
-  store.saveFact(POLLED_AT, String(wasSilent ? nowMs - DAY_MS + POLL_AGAIN_MS : nowMs));
+  store.saveFact(POLLED_AT, String(wasSilent ? nowMs - everyMs + POLL_AGAIN_MS : nowMs));
 }
 
 async function answerOf(scanner: Peeking, deviceId: string, signal: AbortSignal): Promise<'page' | 'gone' | 'silence'> {

@@ -7,6 +7,7 @@ import { emptyByListing, wantedOf } from '../core/device-coverage.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { DeviceReport } from '../core/page-facts.ts';
+import type { PollSettings } from '../core/ports.ts';
 import type { StateFacts } from '../core/state/facts.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
@@ -25,7 +26,7 @@ import {
 import type { WantedRange } from '../ingest/context.ts';
 import { CLOCK_GRAIN_MS, gracePeriodOf } from '../ingest/coverage-rules.ts';
 import { limitFor, openSeconds, wantedNow } from '../ingest/wanted-range.ts';
-import type { PollSettings } from '../scheduler/device-outlook.ts';
+
 import { coverageBar } from './bars.ts';
 import { type DeviceSnapshot, snapshotDevice, UNREACHED } from './device-snapshot.ts';
 import { dueAfter, type ReportParts, timeText } from './report.ts';

@@ -113,16 +113,10 @@ export interface Outlook {
   readonly fullMs: number;
 }
 
-/** How often devices are asked without a sign of anything new. As the configuration has it: `sync.polls`. */
-export interface PollSettings {
-  /** `sync.idle_poll`: of which nothing new is expected. */
-  readonly idlePollMs: number;
-  /** `sync.gone_poll`: that is not in the workspace any more, to see whether it is back. */
-  readonly goneMs: number;
-}
-
 /** By which rules all devices are asked now. */
-export interface OutlookRules extends PollSettings {
+export interface OutlookRules {
+  /** `sync.idle_poll`: how often a device is asked of which nothing new is expected, in ms. */
+  readonly idlePollMs: number;
   /** How often a device is asked while it has something new, where the quota carries that. */
   readonly freshnessMs: number;
   readonly pageSize: number;

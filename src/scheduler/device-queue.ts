@@ -10,25 +10,22 @@
  * | ready   | something is there                                  | `ready`, by its oldest reading, and `filling`, by when its page is full |
  * | full    | a page of it is there, waiting longer costs another | `full`, by when it runs over, or by turn               |
  * | asked   | a request about it is under way                     | -                                                      |
- * | gone    | the service does not know it any more               | `idle`, by when it is looked at again                  |
- * | checked | it is gone, and a request about it is under way     | -                                                      |
  *
  * The next state for each state and event. `placed` is `idle` or `waiting`: the outlook of the device (`outlookOf`)
  * decides.
  *
- * | event     | absent | idle   | waiting | ready  | full   | asked  | gone    | checked |
- * | --------- | ------ | ------ | ------- | ------ | ------ | ------ | ------- | ------- |
- * | held      | placed | placed | placed  | placed | placed | asked  | placed  | asked   |
- * | listed    | placed | placed | placed  | placed | placed | asked  | gone    | checked |
- * | vanished  | gone   | gone   | gone    | gone   | gone   | gone   | gone    | gone    |
- * | left      | absent | absent | absent  | absent | absent | absent | absent  | absent  |
- * | began     | absent | asked  | asked   | asked  | asked  | asked  | checked | checked |
- * | answered  | absent | placed | placed  | placed | placed | placed | placed  | placed  |
- * | failed    | absent | placed | placed  | placed | placed | placed | gone    | gone    |
- * | released  | absent | placed | placed  | placed | placed | placed | gone    | gone    |
- * | reordered | absent | placed | placed  | placed | placed | asked  | gone    | checked |
- * | due       | absent | idle   | ready   | ready  | full   | asked  | gone    | checked |
- * | filled    | absent | idle   | waiting | full   | full   | asked  | gone    | checked |
+ * | event     | absent | idle   | waiting | ready  | full   | asked  |
+ * | --------- | ------ | ------ | ------- | ------ | ------ | ------ |
+ * | held      | placed | placed | placed  | placed | placed | asked  |
+ * | listed    | placed | placed | placed  | placed | placed | asked  |
+ * | left      | absent | absent | absent  | absent | absent | absent |
+ * | began     | absent | asked  | asked   | asked  | asked  | asked  |
+ * | answered  | absent | placed | placed  | placed | placed | placed |
+ * | failed    | absent | placed | placed  | placed | placed | placed |
+ * | released  | absent | placed | placed  | placed | placed | placed |
+ * | reordered | absent | placed | placed  | placed | placed | asked  |
+ * | due       | absent | idle   | ready   | ready  | full   | asked  |
+ * | filled    | absent | idle   | waiting | full   | full   | asked  |
  *
  * A live request goes to the head of `full`, otherwise to the head of `ready`. So a page that fills up before the
  * turn of its device goes first. If the quota cannot carry all readings, every device gets its newest page in turn.
@@ -54,16 +51,12 @@ import {
 import { createHeap, dropSlot, type Heap, headKey, headSlot, putSlot } from './heap.ts';
 import type { ReportRate } from './report-rate.ts';
 
-export type DeviceState = 'absent' | 'idle' | 'waiting' | 'ready' | 'full' | 'asked' | 'gone' | 'checked';
+export type DeviceState = 'absent' | 'idle' | 'waiting' | 'ready' | 'full' | 'asked';
 
-/**
- * `vanished`: the service does not know it any more; `left`: it is excluded or forgotten; `reordered`: the rules
- * changed.
- */
+/** `left`: it is gone, excluded or forgotten; `reordered`: the rules changed. */
 export type DeviceEvent =
   | 'held'
   | 'listed'
-  | 'vanished'
   | 'left'
   | 'began'
   | 'answered'
@@ -76,17 +69,16 @@ export type DeviceEvent =
 /** The table of the header. */
 // biome-ignore format: a row for each event
 const TRANSITIONS: Readonly<Record<DeviceEvent, Readonly<Record<DeviceState, DeviceState | 'placed'>>>> = {
-  held:      { absent: 'placed', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'asked',  gone: 'placed',  checked: 'asked' },
-  listed:    { absent: 'placed', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'asked',  gone: 'gone',    checked: 'checked' },
-  vanished:  { absent: 'gone',   idle: 'gone',   waiting: 'gone',    ready: 'gone',   full: 'gone',   asked: 'gone',   gone: 'gone',    checked: 'gone' },
-  left:      { absent: 'absent', idle: 'absent', waiting: 'absent',  ready: 'absent', full: 'absent', asked: 'absent', gone: 'absent',  checked: 'absent' },
-  began:     { absent: 'absent', idle: 'asked',  waiting: 'asked',   ready: 'asked',  full: 'asked',  asked: 'asked',  gone: 'checked', checked: 'checked' },
-  answered:  { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'placed', gone: 'placed',  checked: 'placed' },
-  failed:    { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'placed', gone: 'gone',    checked: 'gone' },
-  released:  { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'placed', gone: 'gone',    checked: 'gone' },
-  reordered: { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'asked',  gone: 'gone',    checked: 'checked' },
-  due:       { absent: 'absent', idle: 'idle',   waiting: 'ready',   ready: 'ready',  full: 'full',   asked: 'asked',  gone: 'gone',    checked: 'checked' },
-  filled:    { absent: 'absent', idle: 'idle',   waiting: 'waiting', ready: 'full',   full: 'full',   asked: 'asked',  gone: 'gone',    checked: 'checked' },
+  held:      { absent: 'placed', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'asked' },
+  listed:    { absent: 'placed', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'asked' },
+  left:      { absent: 'absent', idle: 'absent', waiting: 'absent',  ready: 'absent', full: 'absent', asked: 'absent' },
+  began:     { absent: 'absent', idle: 'asked',  waiting: 'asked',   ready: 'asked',  full: 'asked',  asked: 'asked' },
+  answered:  { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'placed' },
+  failed:    { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'placed' },
+  released:  { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'placed' },
+  reordered: { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'asked' },
+  due:       { absent: 'absent', idle: 'idle',   waiting: 'ready',   ready: 'ready',  full: 'full',   asked: 'asked' },
+  filled:    { absent: 'absent', idle: 'idle',   waiting: 'waiting', ready: 'full',   full: 'full',   asked: 'asked' },
 };
 
 type HeapName = 'idle' | 'waiting' | 'ready' | 'filling' | 'full';
@@ -99,8 +91,6 @@ const HEAPS_OF: Readonly<Record<DeviceState, readonly HeapName[]>> = {
   ready: ['ready', 'filling'],
   full: ['full'],
   asked: [],
-  gone: ['idle'],
-  checked: [],
 };
 
 const NOTHING_EXPECTED: Outlook = {
@@ -209,15 +199,7 @@ export function noteDeviceListed(
   device.facts.isActive = isActive;
   const hasSpoken = noteListed(device.facts, seenMs, nowMs);
   move(queue, device, 'listed');
-  return hasSpoken && !isGone(device);
-}
-
-/** It is gone, as was seen now: it is looked at now and then. */
-export function noteDeviceGone(queue: DeviceQueue, deviceId: string, nowMs: number): void {
-  const device = deviceOf(queue, deviceId);
-  device.facts.askedMs = nowMs;
-  device.facts.tailGap = null;
-  move(queue, device, 'vanished');
+  return hasSpoken;
 }
 
 /** Nothing of it is known any more. */
@@ -317,9 +299,6 @@ function enter(queue: DeviceQueue, { deviceId, state, slot, facts, outlook }: Qu
       putSlot(heaps.idle, slot, Math.max(facts.askedMs + pollMs, facts.restMs));
       break;
     }
-    case 'gone':
-      putSlot(heaps.idle, slot, Math.max(facts.askedMs + rules.goneMs, facts.restMs));
-      break;
     case 'waiting':
       putSlot(heaps.waiting, slot, Math.min(outlook.dueMs, outlook.fullMs));
       break;
@@ -331,7 +310,6 @@ function enter(queue: DeviceQueue, { deviceId, state, slot, facts, outlook }: Qu
       putSlot(heaps.full, slot, turnOf(facts, rules));
       break;
     case 'asked':
-    case 'checked':
       break;
     case 'absent':
       queue.devices.delete(deviceId);
@@ -358,12 +336,8 @@ function setRate(queue: DeviceQueue, device: QueuedDevice): void {
   queue.rates[device.slot] = perMs;
 }
 
-function isGone({ state }: QueuedDevice): boolean {
-  return state === 'gone' || state === 'checked';
-}
-
 function isSpeaking(device: QueuedDevice): boolean {
-  return device.state !== 'absent' && !device.facts.isQuiet && !isGone(device);
+  return device.state !== 'absent' && !device.facts.isQuiet;
 }
 
 /** The device that is worth a live request most. */
@@ -385,7 +359,7 @@ export function pickLive({ heaps, bySlot, rules }: DeviceQueue, nowMs: number): 
   return { deviceId: device.deviceId, lagMs, untilMs: stopOf(facts, rules, nowMs) };
 }
 
-/** The device whose idle poll is due, or the one that is gone and has to be looked at. */
+/** The device whose idle poll is due. */
 export function pickIdle({ heaps, bySlot }: DeviceQueue, nowMs: number): string | null {
   return headKey(heaps.idle) <= nowMs ? (bySlot[headSlot(heaps.idle)]?.deviceId ?? null) : null;
 }
@@ -425,7 +399,7 @@ export function ratesOf({ devices }: DeviceQueue): Rates {
   let [unknown, quiet] = [0, 0];
   for (const device of devices.values()) {
     const { intervalMs } = device.facts.rate;
-    if (!isSpeaking(device)) quiet += isGone(device) ? 0 : 1;
+    if (!isSpeaking(device)) quiet += 1;
     else if (intervalMs === null) unknown += 1;
     else knownMs.push(intervalMs);
   }

@@ -4,13 +4,15 @@
 
 import type { Purpose } from '../core/ports.ts';
 import type { DayFigures } from './day-budget.ts';
-import type { PollSettings, TailAnswer } from './device-outlook.ts';
+import type { TailAnswer } from './device-outlook.ts';
 import type { ListedTail, Rates, StoredTail } from './device-queue.ts';
 import type { OpenHistory, Recency } from './history-queue.ts';
 import type { WholeStream } from './streams.ts';
 
 /** What is asked for by the configuration and the plan. */
-export interface PlannerSettings extends PollSettings {
+export interface PlannerSettings {
+  /** `sync.idle_poll`, in ms. */
+  readonly idlePollMs: number;
   /** The distance of two turns of `sync.telemetry`, `.devices`, `.alerts`, `.account`, in ms. */
   readonly freshnessMs: number;
   readonly devicesMs: number;
@@ -131,9 +133,7 @@ export interface Planner {
   setPageSize(records: number): void;
   /** What the state holds of a device that is there: at the start, when it is back, and where others have asked it. */
   held(deviceId: string, held: StoredTail): void;
-  /** It is gone: it is looked at now and then, in the lane of the sweeps. */
-  gone(deviceId: string, nowMs: number): void;
-  /** It is excluded or forgotten: nothing is asked of it. */
+  /** It is gone, excluded or forgotten: nothing is asked of it. */
   left(deviceId: string): void;
   /** What is open of a device's history. */
   open(lane: 'first-history' | 'backfill', deviceId: string, open: OpenHistory): void;

@@ -26,7 +26,6 @@ import {
   liftDeviceRest,
   noteDeviceAnswer,
   noteDeviceFailure,
-  noteDeviceGone,
   noteDeviceListed,
   noteDeviceStored,
   pickLive,
@@ -249,10 +248,6 @@ export function createPlanner(settings: PlannerSettings): Planner {
     },
     setPageSize: (records) => setPageSize(state, records),
     held: (deviceId, held) => noteDeviceStored(devices, deviceId, held),
-    gone: (deviceId, nowMs) => {
-      noteDeviceGone(devices, deviceId, nowMs);
-      removeHistories(state, deviceId);
-    },
     left: (deviceId) => {
       dropDevice(devices, deviceId);
       removeHistories(state, deviceId);

@@ -12,7 +12,7 @@ import { createWakeUp, type WakeUp } from '../core/async.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import { hash64 } from '../core/hash.ts';
 import { normalize } from '../core/intervals.ts';
-import type { Purpose, Schedules } from '../core/ports.ts';
+import type { PollSettings, Purpose, Schedules } from '../core/ports.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Gap, GapReason } from '../core/state/telemetry.ts';
 import { type EpochMs, MINUTE_MS, maxNs, nsToMs, SECOND_MS } from '../core/time.ts';
@@ -23,7 +23,7 @@ import { createSuspects, SILENCE, type Suspects } from '../ingest/outage.ts';
 import { limitFor, wantedNow } from '../ingest/wanted-range.ts';
 import type { DayFigures } from './day-budget.ts';
 import { createDemandWatch, type DemandWatch } from './demand-watch.ts';
-import type { PollSettings } from './device-outlook.ts';
+
 import { fromBefore, ownRanges, recencyRange, toListed, type Viewed, viewOf } from './device-view.ts';
 import { meanPeriodMs } from './estimate.ts';
 import type { Goal, Piece } from './goal.ts';
@@ -423,7 +423,7 @@ function settingsOf({ context, schedules, polls, share }: PlanningParts): Planne
     alertsMs: meanPeriodMs(schedules.alerts, nowMs),
     accountMs: meanPeriodMs(schedules.account, nowMs),
     turnAfter,
-    ...polls,
+    idlePollMs: polls.idlePollMs,
     pageSize: store.account()?.plan.maxDevicesPerPage ?? USUAL_PAGE,
     share,
   };

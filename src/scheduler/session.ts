@@ -119,13 +119,14 @@ async function readFirst(parts: SessionParts, mayGoUnlisted: boolean, signal: Ab
  * @returns whether the key may read it.
  */
 function readStream(parts: SessionParts): (kind: StreamDecision['kind'], signal: AbortSignal) => Promise<boolean> {
-  const { context, scanner } = parts;
+  const { context, scanner, planning } = parts;
+  const everyMs = planning.parts.polls.goneMs;
   const read = {
     account: (signal: AbortSignal) => syncAccount(context, signal),
     alerts: (signal: AbortSignal) => syncAlerts(context, signal),
     devices: async (signal: AbortSignal) => {
       await syncDevices(context, signal);
-      await pollGoneDevices(context, scanner, signal);
+      await pollGoneDevices({ context, scanner, everyMs }, signal);
       return true;
     },
   };

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createPlannerState, decide, type PlannerState } from '../../src/scheduler/decide.ts';
-import { noteDeviceGone, noteDeviceStored } from '../../src/scheduler/device-queue.ts';
+import { noteDeviceStored } from '../../src/scheduler/device-queue.ts';
 import { NOTHING_OPEN, setOpenHistory } from '../../src/scheduler/history-queue.ts';
+import { UNKNOWN_RATE } from '../../src/scheduler/report-rate.ts';
 import { streamEvents, UNREAD_STREAM } from '../../src/scheduler/streams.ts';
 import { SETTINGS } from './planner-world.ts';
 
@@ -15,7 +16,7 @@ function busyState(): PlannerState {
     state.streams[stream] = { ...UNREAD_STREAM, readMs: NOW - 2 * HOUR_MS };
   const rate = { intervalMs: MINUTE_MS, deviationMs: 0 };
   noteDeviceStored(state.devices, 'live', { newestMs: NOW - 2 * HOUR_MS, askedMs: NOW - 2 * HOUR_MS, rate });
-  noteDeviceGone(state.devices, 'gone', NOW - 2 * DAY_MS);
+  noteDeviceStored(state.devices, 'idle', { newestMs: null, askedMs: NOW - DAY_MS, rate });
   for (const lane of ['first-history', 'backfill'] as const)
     setOpenHistory(state.histories[lane], lane, { day: 1, week: 0, rest: 0 });
   state.reread.isDue = true;
@@ -38,7 +39,10 @@ const SPARE: readonly [string, (state: PlannerState) => void][] = [
     ({ histories }) => setOpenHistory(histories['first-history'], 'first-history', NOTHING_OPEN),
   ],
   ['history backfill', ({ histories }) => setOpenHistory(histories.backfill, 'backfill', NOTHING_OPEN)],
-  ['tail sweep', ({ devices }) => noteDeviceGone(devices, 'gone', NOW)],
+  [
+    'tail sweep',
+    ({ devices }) => noteDeviceStored(devices, 'idle', { newestMs: null, askedMs: NOW, rate: UNKNOWN_RATE }),
+  ],
   ['reread sweep', (state) => Object.assign(state.reread, { isUnderWay: true })],
 ];
 

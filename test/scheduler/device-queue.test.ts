@@ -15,7 +15,6 @@ import {
   nextReadyMs,
   noteDeviceAnswer,
   noteDeviceFailure,
-  noteDeviceGone,
   noteDeviceListed,
   noteDeviceStored,
   pickIdle,
@@ -31,7 +30,6 @@ import { hasSlot } from '../../src/scheduler/heap.ts';
 const RULES: OutlookRules = {
   freshnessMs: MINUTE_MS,
   idlePollMs: 6 * HOUR_MS,
-  goneMs: 24 * HOUR_MS,
   pageSize: 200,
   fill: 0.97,
   slackMs: 0,
@@ -86,17 +84,11 @@ const WAYS: Readonly<Record<DeviceState, (queue: DeviceQueue) => void>> = {
     WAYS.full(queue);
     beginDevice(queue, 'd');
   },
-  gone: (queue) => noteDeviceGone(queue, 'd', NOW),
-  checked: (queue) => {
-    WAYS.gone(queue);
-    beginDevice(queue, 'd');
-  },
 };
 
 const EVENTS: Readonly<Record<DeviceEvent, (queue: DeviceQueue, deviceId: string, nowMs: number) => void>> = {
   held: (queue, deviceId, nowMs) => noteDeviceStored(queue, deviceId, { newestMs: nowMs, askedMs: nowMs, rate: RATE }),
   listed: (queue, deviceId, nowMs) => noteDeviceListed(queue, { deviceId, seenMs: nowMs, isActive: true }, nowMs),
-  vanished: noteDeviceGone,
   left: dropDevice,
   began: beginDevice,
   answered: (queue, deviceId, nowMs) =>
@@ -124,8 +116,6 @@ const PLACES: Readonly<Record<DeviceState, string>> = {
   ready: 'ready filling',
   full: 'full',
   asked: '',
-  gone: 'idle',
-  checked: '',
 };
 
 /** Expects that each device is where its state says, and nothing else is anywhere. */
@@ -193,19 +183,19 @@ describe('the states of a device', () => {
 });
 
 describe('what the queue shows', () => {
-  test('a live request goes to what is full, then to what is ready; an idle poll to what is idle or gone', () => {
+  test('a live request goes to what is full, then to what is ready; an idle poll to what is idle', () => {
     const queue = createDeviceQueue(RULES);
     noteDeviceStored(queue, 'ready', { newestMs: NOW - 5 * MINUTE_MS, askedMs: NOW - 5 * MINUTE_MS, rate: RATE });
     noteDeviceStored(queue, 'full', { newestMs: NOW - 5 * HOUR_MS, askedMs: NOW - 5 * HOUR_MS, rate: RATE });
-    noteDeviceGone(queue, 'gone', NOW);
+    noteDeviceStored(queue, 'idle', { newestMs: null, askedMs: NOW, rate: RATE });
     expect(pickLive(queue, NOW), 'nothing has been moved on').toBeNull();
     advance(queue, NOW);
     expect(pickLive(queue, NOW)).toMatchObject({ deviceId: 'full', lagMs: 5 * HOUR_MS - 10 * SECOND_MS });
     beginDevice(queue, 'full');
     expect(pickLive(queue, NOW)).toMatchObject({ deviceId: 'ready', untilMs: null });
     expect(pickIdle(queue, NOW)).toBeNull();
-    expect(nextIdleMs(queue)).toBe(NOW + DAY_MS);
-    expect(pickIdle(queue, NOW + DAY_MS)).toBe('gone');
+    expect(nextIdleMs(queue)).toBe(NOW + 6 * HOUR_MS);
+    expect(pickIdle(queue, NOW + 6 * HOUR_MS)).toBe('idle');
     expect(nextReadyMs(queue)).toBe(Number.POSITIVE_INFINITY);
   });
 
@@ -216,7 +206,7 @@ describe('what the queue shows', () => {
     noteDeviceListed(queue, { deviceId: 'unknown', seenMs: null, isActive: true }, NOW);
     expect(ratesOf(queue)).toEqual({ knownMs: [10_000, 10_000, 10_000], unknown: 1, quiet: 0 });
     expect(readingsPerMs(queue)).toBeCloseTo(3 / 10_000);
-    noteDeviceGone(queue, 'a', NOW);
+    dropDevice(queue, 'a');
     dropDevice(queue, 'b');
     noteDeviceAnswer(queue, 'c', { newReadings: 0, instantsMs: [], tailGap: null }, NOW);
     expect(ratesOf(queue)).toEqual({ knownMs: [], unknown: 1, quiet: 1 });

@@ -17,7 +17,6 @@ export const SETTINGS: PlannerSettings = {
   alertsMs: 2 * MINUTE_MS,
   accountMs: HOUR_MS,
   idlePollMs: 6 * HOUR_MS,
-  goneMs: 24 * HOUR_MS,
   pageSize: PAGE,
   share: 0.8,
 };
@@ -48,8 +47,8 @@ export function evenDevice(deviceId: string, { intervalMs, untilMs = Infinity, s
   };
 }
 
-/** What became of a request: answered, refused for the allowance's sake, failed by a fault of its own, or a 404. */
-export type Fate = 'answered' | 'refused' | 'failed' | 'gone';
+/** What became of a request: answered, refused for the allowance's sake, or failed by a fault of its own. */
+export type Fate = 'answered' | 'refused' | 'failed';
 
 export interface Made {
   readonly atMs: number;
@@ -111,8 +110,7 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
     planner.began(decision, atMs);
     planner.booked(purposeOf(decision), atMs);
     if (fate === 'answered') return { atMs, decision, fate, newReadings: answer(decision, atMs) };
-    if (fate === 'gone' && 'deviceId' in decision) planner.gone(decision.deviceId, atMs);
-    else planner.failed(decision, { isOwn: fate === 'failed' }, atMs);
+    planner.failed(decision, { isOwn: fate === 'failed' }, atMs);
     return { atMs, decision, fate, newReadings: 0 };
   };
 

@@ -89,7 +89,7 @@ describe('when a page is worth a request', () => {
 });
 
 describe('whether the readings fit', () => {
-  const usual = { freshnessMs: MINUTE_MS, idlePollMs: 6 * HOUR_MS, goneMs: DAY_MS, pageSize: 200 };
+  const usual = { freshnessMs: MINUTE_MS, idlePollMs: 6 * HOUR_MS, pageSize: 200 };
   /** So many pages a day are made and carried. */
   const load = (made: number, carried: number): Load => ({
     pageSize: 200,

@@ -1,6 +1,6 @@
 /**
  * Devices that come, leave and are gone, over real loops on a virtual clock: they are noticed in time, asked no more once they
- * are gone or excluded, and looked at daily all the same.
+ * are gone or excluded, and polled every `sync.gone_poll` all the same.
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
@@ -74,6 +74,26 @@ describe.runIf(influxdAvailable())('the daily look at a device that is gone', ()
     expect(looks.length).toBeGreaterThan(0);
     // A look is five tries at most, and it is made again hourly.
     expect(looks.length).toBeLessThanOrEqual(5 * 6);
+  });
+});
+
+describe.runIf(influxdAvailable())('a device that is gone', () => {
+  test('is polled every `sync.gone_poll`', async () => {
+    const devices = [
+      { deviceId: 'lost', intervalMs: HOUR_MS, vanishesAtMs: NOW_MS + HOUR_MS },
+      { deviceId: 'stays', intervalMs: HOUR_MS },
+    ];
+    using rig = await openRig(bench, { world: worldOf(devices, DAY_MS), historyMs: DAY_MS / 4 });
+    const hourly = cron('0 * * * *');
+    const settings = { ...rig.settings, polls: { ...rig.settings.polls, goneMs: 3 * HOUR_MS } };
+    const life = await liveAsDaemon(rig, {
+      forMs: 14 * HOUR_MS,
+      changes: { settings },
+      schedules: { telemetry: cron('*/20 * * * *'), alerts: hourly, devices: hourly },
+    });
+    expect(life.error).toBeNull();
+    // About 6, 9 and 12 hours after the start.
+    expect(askedAfter(rig, /lost.telemetry/, NOW_MS + 5 * HOUR_MS)).toBe(3);
   });
 });
 

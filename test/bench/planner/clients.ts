@@ -53,7 +53,6 @@ export const SETTINGS = {
   alertsMs: 2 * MINUTE_MS,
   accountMs: HOUR_MS,
   idlePollMs: 6 * HOUR_MS,
-  goneMs: 24 * HOUR_MS,
   pageSize: PAGE,
   share: SHARE,
 };
