@@ -110,6 +110,7 @@ export async function learnTime(context: SyncContext, scanner: Peeking, signal: 
     if (serverClock.highestPassedMs() === null) await findReading(context, scanner, signal);
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
+    context.streamOff('telemetry', error.facts.scope ?? 'telemetry:read');
   }
 }
 

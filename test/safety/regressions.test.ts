@@ -101,6 +101,15 @@ describe.runIf(influxdAvailable())('history as old as the plan', () => {
 });
 
 describe.runIf(influxdAvailable())('a service with habits of its own', () => {
+  test('that sends no Date, with a key that may not read telemetry: the stream is named as not read', async () => {
+    using rig = await rigOf({
+      devices: [EVERY_MINUTE],
+      historyMs: 3 * HOUR_MS,
+      settings: { time: { date: 'absent' }, key: { scopes: ['devices:read', 'alerts:read', 'account:read'] } },
+    });
+    expect((await rig.once()).summary.streams_off).toContain('telemetry');
+  });
+
   test('that sends no Date and wants bounds always is synced all the same', async () => {
     using rig = await rigOf({
       devices: [EVERY_MINUTE],
