@@ -202,6 +202,16 @@ test('the key is in nothing that is told or thrown, even if the server repeats i
   }
 });
 
+test('a wait that the API asks for is in the ledger before anybody hears of the answer', async () => {
+  const headers = { 'retry-after': '30', 'x-ratelimit-limit': '777', 'x-ratelimit-remaining': '0' };
+  const world = createClientWorld([{ status: 429, headers, body: {} }, {}]);
+  const keptMs: number[] = [];
+  world.events.push = (): number => keptMs.push(world.ledger.blockedUntilMs());
+  await telemetry(world);
+  expect(keptMs.length).toBeGreaterThan(1);
+  expect(Math.min(...keptMs)).toBeGreaterThanOrEqual(START_MS + 30_000);
+});
+
 describe('over real sockets', () => {
   const page = '{"device_id":"d","data":[{"recorded_at":"2026-11-21T11:59:00Z","values":{"t":1}}]}';
 
