@@ -1,6 +1,6 @@
 /** The output of a command on standard error: the log, and the progress of long work. */
 import type { Config } from '../config/config.ts';
-import { repeat } from '../core/async.ts';
+import { firstOf, repeat } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { Secret } from '../core/secret.ts';
 import type { ProgressReport } from '../core/status.ts';
@@ -140,16 +140,14 @@ const REPORTED_FROM_MS = 3000;
 
 /** Calls `look` at intervals of the real clock until `work` has ended. */
 export async function repeatWhile<T>(work: Promise<T>, look: () => void, everyMs: number): Promise<T> {
-  const stop = new AbortController();
   const step = (): number => {
     look();
     return everyMs;
   };
-  const looking = realClock.sleep(everyMs, stop.signal).then(() => repeat(realClock, step, stop.signal));
-  try {
-    return await Promise.race([work, looking]);
-  } finally {
-    stop.abort();
-    await looking.catch(() => {});
-  }
+  const looking = async (stop: AbortSignal): Promise<never> => {
+    await realClock.sleep(everyMs, stop);
+    return await repeat(realClock, step, stop);
+  };
+  const { signal } = new AbortController();
+  return await firstOf([() => work, looking], { signal, reason: 'the work is done' });
 }

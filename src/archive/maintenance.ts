@@ -6,7 +6,7 @@
  * system. A step takes a few milliseconds, and the process may end after any of them.
  */
 import { clearingMarks, StateFullError } from '../core/archive-room.ts';
-import { linkAbort, repeat } from '../core/async.ts';
+import { firstOf, repeat } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock } from '../core/ports.ts';
 import type { ArchiveMaintenance, CompactionGroup, LogReaders, Standing } from '../core/state/archive.ts';
@@ -96,23 +96,13 @@ export async function runMaintenance(parts: MaintenanceParts, signal: AbortSigna
 
 /** Waits until the maintenance may begin. Checks the room meanwhile, so that the status stays true. */
 async function untilMayBegin({ mayBegin, room, clock }: MaintenanceParts, signal: AbortSignal): Promise<void> {
-  const wait = linkAbort(signal);
   const checkRoom = (): number => {
     room.check();
     return REST_MS.idle;
   };
-  const checks = repeat(clock, checkRoom, wait.signal).catch((error: unknown) => {
-    if (!wait.signal.aborted) throw error;
-  });
-  try {
-    await Promise.all([checks, mayBegin(wait.signal).finally(() => wait.abort(BEGUN))]);
-  } finally {
-    wait.release();
-  }
+  const checks = async (stop: AbortSignal): Promise<never> => await repeat(clock, checkRoom, stop);
+  await firstOf([mayBegin, checks], { signal, reason: 'the maintenance begins' });
 }
-
-/** Ends the checks of the room before the maintenance. */
-const BEGUN = new Error('the maintenance begins');
 
 /** Does the pending maintenance at the end of a command. It stops after a while; the next run continues. */
 export async function maintainOnce(parts: MaintenanceParts, signal: AbortSignal): Promise<void> {

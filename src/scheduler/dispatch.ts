@@ -12,7 +12,7 @@
  * most valuable one. `--once` alone has nothing more urgent: its tasks close a whole range of a device.
  */
 import { StateFullError } from '../core/archive-room.ts';
-import { createWorkGroup } from '../core/async.ts';
+import { createWorkGroup, pollUntil } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
 import { ApiFault } from '../core/faults.ts';
 import type { Pulse } from '../core/heartbeats.ts';
@@ -122,10 +122,12 @@ export async function followPlan(given: DispatchParts, signal: AbortSignal): Pro
 
 /** Where the state is full, nothing is asked for that would make it grow; delivery goes on and makes room. */
 export async function untilRoom({ checkRoom, clock }: SyncContext, signal: AbortSignal, pulse?: Pulse): Promise<void> {
-  while (!checkRoom().ok) {
+  const look = (): true | null => {
+    if (checkRoom().ok) return true;
     pulse?.beat(ROOM_CHECK_MS);
-    await clock.sleep(ROOM_CHECK_MS, signal);
-  }
+    return null;
+  };
+  await pollUntil(clock, look, { everyMs: ROOM_CHECK_MS }, signal);
 }
 
 async function rest({ planning, outage }: DispatchParts, { untilMs }: Rest, signal: AbortSignal): Promise<void> {

@@ -10,7 +10,15 @@
  *   the daemon's own work.
  */
 import { StateFullError } from '../core/archive-room.ts';
-import { createWakeUp, createWorkGroup, type LinkedAbort, linkAbort, restAfter } from '../core/async.ts';
+import {
+  createWakeUp,
+  createWorkGroup,
+  type LinkedAbort,
+  linkAbort,
+  pollUntil,
+  repeat,
+  restAfter,
+} from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import { UserError } from '../core/faults.ts';
 import type { Clock } from '../core/ports.ts';
@@ -142,15 +150,16 @@ function lookAfter(parts: JobParts, beats: Beats): readonly Job[] {
   const beganMs = parts.clock.monoMs();
   return open.filter((job) => {
     if (job.state !== 'waiting') return false;
-    const end = reasonToEnd(job, beats, BEFORE_START);
-    if (end !== null) endJob(parts, { job, beganMs, end });
-    return end === null;
+    const reason = reasonToEnd(job, beats);
+    if (reason !== null) endJob(parts, { job, beganMs, end: reason === 'vanished' ? VANISHED : BEFORE_START });
+    return reason === null;
   });
 }
 
-function reasonToEnd(job: Job, beats: Beats, cancelled: JobEnd): JobEnd | null {
-  if (job.isCancelAsked) return cancelled;
-  return ruleOf(job.kind)?.isFollowed === true && beats.hasVanished(job) ? VANISHED : null;
+/** Returns why a job is to end before its work does. */
+function reasonToEnd(job: Job, beats: Beats): 'cancelled' | 'vanished' | null {
+  if (job.isCancelAsked) return 'cancelled';
+  return ruleOf(job.kind)?.isFollowed === true && beats.hasVanished(job) ? 'vanished' : null;
 }
 
 /** Runs a job to its end. */
@@ -215,28 +224,27 @@ async function watchOver(
   const { job, beats, work, stop, seen } = watch;
   let reportedAtMs = Number.NEGATIVE_INFINITY;
   let tookMs = 0;
-  while (!over.aborted) {
-    withRoom(null, () => {
+  const step = (): number =>
+    withRoom(CHECK_EVERY_MS, () => {
       const now = queue.open().find(({ id }) => id === job.id);
-      const end = now === undefined ? VANISHED : reasonToEnd(now, beats, BEFORE_START);
-      if (end !== null) {
-        seen.vanished ||= end === VANISHED;
-        stop.abort(new Error('the job was cancelled'));
+      const reason = now === undefined ? 'vanished' : reasonToEnd(now, beats);
+      if (reason !== null) {
+        seen.vanished ||= reason === 'vanished';
+        stop.abort(new Error(reason === 'vanished' ? 'nobody follows the job any more' : 'the job was cancelled'));
       }
       const startedMs = clock.monoMs();
       // A progress report may look at every device.
-      if (startedMs - reportedAtMs < restAfter(tookMs)) return null;
+      if (startedMs - reportedAtMs < restAfter(tookMs)) return CHECK_EVERY_MS;
       const progress: unknown = JSON.parse(scrub(JSON.stringify(work.progress())));
       queue.tell(job.id, progress);
       parts.onProgress?.(job.id, progress);
       reportedAtMs = clock.monoMs();
       tookMs = reportedAtMs - startedMs;
-      return null;
+      return CHECK_EVERY_MS;
     });
-    await clock.sleep(CHECK_EVERY_MS, over).catch((error: unknown) => {
-      if (!over.aborted) throw error;
-    });
-  }
+  await repeat(clock, step, over).catch((error: unknown) => {
+    if (error !== over.reason) throw error;
+  });
 }
 
 /** Where the state is full for the moment, jobs wait like everything else. */
@@ -257,7 +265,8 @@ interface Ended {
 
 /** Ends a job as soon as the state has room for that. */
 async function endSurely(parts: JobParts, ended: Ended, signal: AbortSignal): Promise<void> {
-  while (!withRoom(false, () => endJob(parts, ended))) await parts.clock.sleep(CHECK_EVERY_MS, signal);
+  const look = (): true | null => withRoom(null, () => endJob(parts, ended));
+  await pollUntil(parts.clock, look, { everyMs: CHECK_EVERY_MS }, signal);
 }
 
 function endJob({ queue, clock, observe, onEnd, scrub }: JobParts, { job, beganMs, end }: Ended): true {

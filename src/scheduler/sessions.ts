@@ -7,7 +7,7 @@
  * behind the key stops the daemon before anything is written.
  */
 
-import { firstOf } from '../core/async.ts';
+import { firstOf, pollUntil } from '../core/async.ts';
 import { ApiFault } from '../core/faults.ts';
 import { backoffMs } from '../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
@@ -70,10 +70,11 @@ async function holdSessions(parts: DaemonParts, signal: AbortSignal): Promise<ne
       const waitMs = backoffMs({ failures: refusals, policy: HOLD, random, askedMs: end.facts.waitMs ?? 0 });
       workspaceUnknown();
       noteRefused(apiState, end, refusalWords(end), waitMs);
-      const untilMs = clock.monoMs() + waitMs;
-      while (clock.monoMs() < untilMs && !key.hasChanged()) {
-        await clock.sleep(Math.min(KEY_CHECK_MS, Math.max(1, untilMs - clock.monoMs())), signal);
-      }
+      const waits = [
+        async (stop: AbortSignal): Promise<unknown> => await clock.sleep(waitMs, stop),
+        async (stop: AbortSignal): Promise<unknown> => await watchKey(parts, stop),
+      ];
+      await firstOf(waits, { signal, reason: 'the API is tried again' });
     }
     if (!key.hasChanged()) continue;
     key.adopt();
@@ -108,8 +109,8 @@ async function oneSession(parts: DaemonParts, signal: AbortSignal): Promise<Sess
 
 /** Resolves when there is another key. */
 async function watchKey({ key, context }: DaemonParts, signal: AbortSignal): Promise<'key exchanged'> {
-  while (!key.hasChanged()) await context.clock.sleep(KEY_CHECK_MS, signal);
-  return 'key exchanged';
+  const look = (): 'key exchanged' | null => (key.hasChanged() ? 'key exchanged' : null);
+  return await pollUntil(context.clock, look, { everyMs: KEY_CHECK_MS }, signal);
 }
 
 /** What the key was refused for, and what to do about it. */

@@ -1,10 +1,9 @@
 /**
- * What `--once` and a lone `--backfill` share: they run the deliveries and the maintenance beside their work, and
- * wait at the end until every destination has what was archived.
+ * What the commands share that archive without a daemon (`--once`, `--backfill`, `--verify --repair`): they run the
+ * deliveries and the maintenance beside their work, and wait at the end until every destination has what was archived.
  */
 import { type MaintenanceParts, maintainOnce, runMaintenance } from '../../archive/maintenance.ts';
-import { linkAbort, pollUntil } from '../../core/async.ts';
-import { UserError } from '../../core/faults.ts';
+import { firstOf, pollUntil } from '../../core/async.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import { LOG_LANES } from '../../core/state/log.ts';
 import { SECOND_MS } from '../../core/time.ts';
@@ -21,49 +20,36 @@ const LINES_A_BLOCK = 1_000_000;
 /**
  * Does work that archives and waits for delivery, with the deliveries and the maintenance beside it.
  *
- * @throws what the work throws; what ended the deliveries, where the state cannot be written.
+ * @returns what the work returns, also where that is its answer to an abort of `signal`.
+ * @throws what the work throws; what the deliveries or the maintenance throw where the state cannot be written.
  */
 export async function besideDeliveries<T>(
   { deliverers, maintenance }: { readonly deliverers: readonly Deliverer[]; readonly maintenance: MaintenanceParts },
   work: (signal: AbortSignal) => Promise<T>,
   signal: AbortSignal,
 ): Promise<T> {
-  const link = linkAbort(signal);
-  const deliveries = deliverers.map((deliverer) => deliverer.run(link.signal));
-  // A state that cannot be written ends the deliveries: then there is nothing to wait for.
-  for (const delivery of deliveries) delivery.catch(link.abort);
-  try {
-    return await besideMaintenance(maintenance, work, link.signal);
-  } catch (error) {
-    if (!signal.aborted && link.signal.aborted && !(error instanceof UserError)) throw link.signal.reason;
-    throw error;
-  } finally {
-    link.release();
-    link.abort(new Error('the work is done'));
-    await Promise.allSettled(deliveries);
-  }
-}
-
-async function besideMaintenance<T>(
-  maintenance: MaintenanceParts,
-  work: (signal: AbortSignal) => Promise<T>,
-  signal: AbortSignal,
-): Promise<T> {
-  const link = linkAbort(signal);
-  // Maintenance runs beside the work: in a full state it makes room for new points.
-  const running = runMaintenance(maintenance, link.signal);
-  const worked = await Promise.race([work(signal), running.then(() => never(signal))]).finally(() => {
-    link.release();
-    link.abort(new Error('the work is done'));
-    return running.catch(() => {});
-  });
+  const working = Promise.withResolvers<T>();
+  const loops = [
+    ...deliverers.map(({ run }) => run),
+    // In a full state the maintenance makes room for new points.
+    async (stop: AbortSignal) => await runMaintenance(maintenance, stop),
+  ];
+  const works = [
+    async (stop: AbortSignal): Promise<T> => {
+      working.resolve(work(stop));
+      return await working.promise;
+    },
+    ...loops.map((loop) => async (stop: AbortSignal): Promise<T> => {
+      await loop(stop).catch((error: unknown) => {
+        if (!stop.aborted) throw error;
+      });
+      // A loop that was stopped leaves the result to the work.
+      return await working.promise;
+    }),
+  ];
+  const worked = await firstOf(works, { signal, reason: 'the work is done' });
   await maintainOnce(maintenance, signal);
   return worked;
-}
-
-async function never(signal: AbortSignal): Promise<never> {
-  signal.throwIfAborted();
-  return await Promise.withResolvers<never>().promise;
 }
 
 /**

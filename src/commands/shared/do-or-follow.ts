@@ -11,6 +11,7 @@
 
 import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
+import { pollUntil } from '../../core/async.ts';
 import { UserError } from '../../core/faults.ts';
 import type { Clock } from '../../core/ports.ts';
 import {
@@ -244,12 +245,12 @@ async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
   if (board.withdraw(id)) throw new UserError('Stopped before the daemon had begun. Nothing was done.', 3);
   board.cancel(id);
   const untilMs = clock.monoMs() + CANCEL_WITHIN_MS;
-  while (clock.monoMs() < untilMs) {
-    const { end } = lookAt(parts, id);
-    if (end !== null) return end;
-    if (!isHeld()) break;
-    await clock.sleep(CHECK_EVERY_MS);
-  }
+  const look = (): JobEnd | 'too late' | null => {
+    if (clock.monoMs() >= untilMs) return 'too late';
+    return lookAt(parts, id).end ?? (isHeld() ? null : 'too late');
+  };
+  const end = await pollUntil(clock, look, { everyMs: CHECK_EVERY_MS }, new AbortController().signal);
+  if (end !== 'too late') return end;
   throw new UserError(
     'The daemon was told to stop this work, but has not said yet that it has. What was reached stays; run it again.',
     3,

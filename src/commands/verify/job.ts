@@ -11,7 +11,6 @@ import type { ProcessPorts } from '../../app/terminal.ts';
 import { withSync } from '../../app/with-sync.ts';
 import type { VerifyCommand } from '../../cli/command.ts';
 import type { Config, StateConfig } from '../../config/config.ts';
-import { linkAbort } from '../../core/async.ts';
 import { ApiFault, UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 import {
@@ -32,7 +31,7 @@ import { endsSession } from '../../scheduler/dispatch.ts';
 import type { JobWorker } from '../../scheduler/jobs.ts';
 import { openVerifyState } from '../../store/look/verify.ts';
 import { openStore } from '../../store/store.ts';
-import { untilDelivered } from '../shared/alone.ts';
+import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
 import type { CommandRun } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { askForAccount, refusalOf } from '../shared/refusal.ts';
@@ -72,16 +71,8 @@ export async function fetchAgain(run: VerifyRun, args: RepairArgs, ports: Proces
   const done = { windows: 0 };
   const alone = async (): Promise<RepairSummary> =>
     await withApi(run, true, ports, async (sync) => {
-      const link = linkAbort(ports.signal);
-      const deliveries = sync.deliverers.map(async (deliverer) => await deliverer.run(link.signal));
-      for (const delivery of deliveries) delivery.catch((error: unknown) => link.abort(error));
-      try {
-        return await repairState(sync, { args, done }, link.signal);
-      } finally {
-        link.release();
-        link.abort(new Error('the repair has ended'));
-        await Promise.allSettled(deliveries);
-      }
+      const repair = async (stop: AbortSignal): Promise<RepairSummary> => await repairState(sync, { args, done }, stop);
+      return await besideDeliveries(sync, repair, ports.signal);
     });
   const shown = { done, total: args.windows.length, what: 'windows fetched' };
   return await doShown(run, { kind: 'mend', args, alone, ...shown }, ports);
