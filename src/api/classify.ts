@@ -12,7 +12,7 @@ import { isRecord, member } from '../core/json.ts';
 import type { HttpAnswer } from '../core/ports.ts';
 import { SECRET_MARK } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
-import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import { DAY_MS, type EpochMs, HOUR_MS, MAX_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 /** What the meaning of an answer depends on, besides the answer. */
 export interface AskedFor {
@@ -232,9 +232,10 @@ const EPOCH_SECONDS = /^\d{10}$/;
 /** All three date forms of RFC 9110 begin with the name of a day. */
 const HTTP_DATE = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6},? [\w :-]{10,40}$/;
 
-/** The `Date` of an answer; `null` if it is missing or unreadable. */
+/** The `Date` of an answer; `null` if it is missing or unreadable, or a time that cannot be stored (2262 and later). */
 export function readDate(headers: Headers): EpochMs | null {
-  return parseHttpDate(headers['date']);
+  const dateMs = parseHttpDate(headers['date']);
+  return dateMs !== null && dateMs >= 0 && dateMs < MAX_MS ? dateMs : null;
 }
 
 /** `X-RateLimit-Limit` and `-Remaining` of one of the windows; `null` if missing. */

@@ -29,6 +29,14 @@ const TIMESTAMP =
 /** Times that fit the 64 bits of SQLite and InfluxDB, from 1970 on: 2262-04-11 is where they end. */
 const MAX_NS = 9_223_372_036_854_775_000n;
 
+/** The same limit in milliseconds. */
+export const MAX_MS: EpochMs = Number(MAX_NS / MS_NS);
+
+/** Whether a time fits the 64 bits of SQLite and InfluxDB: 1677 to 2262. */
+export function isStorable(at: EpochNs): boolean {
+  return at >= -MAX_NS && at <= MAX_NS;
+}
+
 /**
  * Reads an RFC 3339 timestamp to the nanosecond. Digits beyond the ninth are dropped; a leap second (`:60`) counts as
  * the last nanosecond of its minute, as no store has a place for it.

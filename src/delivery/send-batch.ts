@@ -10,7 +10,7 @@ import type { Clock, Random } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
 import type { MissingPoints } from '../core/state/log.ts';
 import type { Store } from '../core/state/state.ts';
-import { MINUTE_MS, msToNs, SECOND_MS } from '../core/time.ts';
+import { isStorable, MINUTE_MS, msToNs, SECOND_MS } from '../core/time.ts';
 import type { Blocked, Served } from './destination.ts';
 import { type RejectedLine, type Resolution, resolveBatch } from './resolve.ts';
 import { missingOf, timeOf } from './too-old.ts';
@@ -41,23 +41,50 @@ export async function sendBatch(
   lines: readonly string[],
   signal: AbortSignal,
 ): Promise<Sent> {
-  const { lines: sent, origins } = translate(kind, lines, store.displacedTo);
+  const storable = lines.flatMap((line, index) => (hasStorableTime(line) ? [index] : []));
+  const { lines: sent, origins: places } = translate(
+    kind,
+    storable.map((index) => lines[index] ?? ''),
+    store.displacedTo,
+  );
+  const origins = places.map((place) => storable[place] ?? 0);
   const ages = { newestAccepted: controls.newest, now: () => msToNs(clock.nowMs()) };
   const options = { controlFor: controls.latestLike, otherControlFor: controls.latestUnlike, ages };
   const outcome = await resolveBatch(sink, sent, options, signal);
   controls.remember(sent, outcome);
-  const rejected = outcome.rejected.map((each) => {
+  // Lines that this destination does not get are resolved together with the line before them.
+  const resolved = origins[outcome.resolved] ?? lines.length;
+  const refused = outcome.rejected.map((each) => {
     const index = origins[each.index] ?? 0;
     return { ...each, index, line: lines[index] ?? '' };
   });
-  // Lines that this destination does not get are resolved together with the line before them.
-  const resolution = { ...outcome, rejected, resolved: origins[outcome.resolved] ?? lines.length };
+  const rejected = [...refused, ...withoutStorableTime(lines, storable, resolved)].sort((a, b) => a.index - b.index);
+  const resolution = { ...outcome, rejected, resolved };
   const tooOld = rejected.filter(({ retention }) => retention).map(({ line }) => line);
   return {
     resolution,
     rejected: rejected.filter(({ retention }) => !retention),
     missing: tooOld.length === 0 ? [] : missingOf(tooOld, (tag) => deviceOf(store, tag)),
   };
+}
+
+/** The fewest digits of a time that may be too large for 64 bits. */
+const LONG_TIME = 19;
+
+/** Whether the time of a line is one that a database can store. No database takes another, whatever else is sent. */
+function hasStorableTime(line: string): boolean {
+  return line.length - line.lastIndexOf(' ') - 1 < LONG_TIME || isStorable(timeOf(line));
+}
+
+/** The lines among the resolved ones that are not sent because no database can store their time. */
+function withoutStorableTime(lines: readonly string[], storable: readonly number[], resolved: number): RejectedLine[] {
+  if (storable.length === lines.length) return [];
+  const sent = new Set(storable);
+  const words = 'not sent: no database can store the time of this point (it is not within 1677 to 2262)';
+  return lines
+    .slice(0, resolved)
+    .map((line, index) => ({ index, line, words, retention: false }))
+    .filter(({ index }) => !sent.has(index));
 }
 
 /** The device with a `device_id` tag: the tag itself, unless its id is not allowed in a line. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type AskedFor, type Classified, classifyAnswer } from '../../src/api/classify.ts';
+import { type AskedFor, type Classified, classifyAnswer, readDate } from '../../src/api/classify.ts';
 import type { ApiFault, ApiFaultKind } from '../../src/core/faults.ts';
 
 const KEY = 'tm_canary_4711';
@@ -247,4 +247,12 @@ describe('what a fault says', () => {
       { numRuns: 500 },
     );
   });
+});
+
+test('a Date is read where its time can be stored, and counts as missing where it cannot', () => {
+  const dateOf = (year: number): string => new Date(Date.UTC(year, 0, 1)).toUTCString();
+  expect(readDate({ date: dateOf(2026) })).toBe(Date.UTC(2026, 0, 1));
+  expect(readDate({ date: dateOf(2262) })).toBe(Date.UTC(2262, 0, 1));
+  for (const year of [1969, 2263, 2500, 9999]) expect(readDate({ date: dateOf(year) })).toBeNull();
+  expect(readDate({ date: 'Fri, 11 Apr 2262 23:59:59 GMT' })).toBeNull();
 });

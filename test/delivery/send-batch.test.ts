@@ -67,3 +67,24 @@ test('a batch is halved after one that was too large, and grows again after many
   pass(1000, 1000);
   expect(size.lines(), 'never more than configured').toBe(1000);
 });
+
+test('a line with a time that no database can store goes to quarantine, and the others are sent', async () => {
+  using state = scratchStore();
+  const line = (at: string): string => `workspace,workspace_id=w devices=1 ${at}`;
+  const lines = [line('1700000000000000000'), line('253402300799000000000'), line('1700000060000000000')];
+  const sent: string[] = [];
+  const write: Sink['write'] = (part) => {
+    sent.push(...part);
+    return Promise.resolve({ kind: 'accepted' });
+  };
+  const clock = createVirtualClock(Number(AT_NS / 1_000_000n));
+  const parts = { store: state.store, clock, controls: createControlLines() };
+  const served = { kind: 'influxdb', sink: { name: 'influx', write } } as const;
+  for (const part of [lines, lines.slice(1, 2)]) {
+    sent.length = 0;
+    const { resolution, rejected } = await sendBatch(parts, served, part, new AbortController().signal);
+    expect(resolution).toMatchObject({ resolved: part.length, blocked: null });
+    expect(sent).toEqual(part.filter((each) => each !== lines[1]));
+    expect(rejected).toMatchObject([{ line: lines[1], words: expect.stringContaining('1677 to 2262') }]);
+  }
+});
