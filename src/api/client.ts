@@ -8,7 +8,7 @@
  */
 import { ApiFault, type ApiFaultKind, TransportError } from '../core/faults.ts';
 import type { Api, HttpAnswer, Purpose, Reply, Transport } from '../core/ports.ts';
-import type { Cursor, TelemetryPage } from '../core/records.ts';
+import type { Cursor, DevicePage, TelemetryPage } from '../core/records.ts';
 import { type BackoffPolicy, backoffMs, verdictOf } from '../core/retry.ts';
 import { type EpochNs, SECOND_MS } from '../core/time.ts';
 import { type Classified, classifyAnswer, readDate, readRateLimit } from './classify.ts';
@@ -62,6 +62,8 @@ interface Ask<T> {
   readonly target: Target;
   readonly parse: Parse<T>;
   readonly purpose: Purpose;
+  /** The times in it that the server's clock has passed. */
+  readonly timesOf?: (value: T) => readonly EpochNs[];
 }
 
 /** What a client works with. */
@@ -91,7 +93,12 @@ export function createApiClient(options: ApiClientOptions): Api {
   return {
     account: async (purpose, signal) => await ask(client, { target: ACCOUNT, parse: parseAccount, purpose }, signal),
     devices: async (cursor, purpose, signal) => {
-      const asked = (limit: number) => ({ target: devicesTarget(limit, cursor), parse: parseDevicePage, purpose });
+      const asked = (limit: number) => ({
+        target: devicesTarget(limit, cursor),
+        parse: parseDevicePage,
+        purpose,
+        timesOf: ({ devices }: DevicePage) => devices.flatMap(({ lastSeenAt }) => lastSeenAt ?? []),
+      });
       return await askPage(client, { list: 'devices', cursor }, asked, signal);
     },
     alerts: async (cursor, purpose, signal) => {
@@ -106,6 +113,7 @@ export function createApiClient(options: ApiClientOptions): Api {
         target: telemetryTarget(limit, query),
         parse: parseTelemetryInTurns,
         purpose,
+        timesOf: ({ readings }: TelemetryPage) => readings.map(({ recordedAt }) => recordedAt),
       });
       const reply = await askPage(client, { list: `telemetry ${deviceId} ${purpose.lane}`, cursor }, asked, signal);
       const newest = newestOf(reply.value);
@@ -242,7 +250,7 @@ function createAttempt(options: ApiClientOptions): Attempt {
   const urlOf = createUrls(options.baseUrl);
   const userAgent = options.version === undefined ? 'tidemark' : `tidemark/${options.version}`;
 
-  return async ({ target, parse, purpose }, signal) => {
+  return async ({ target, parse, purpose, timesOf }, signal) => {
     const request = nameRequest(target);
     const url = urlOf(target);
     const key = readKey(options.key(), request);
@@ -260,10 +268,13 @@ function createAttempt(options: ApiClientOptions): Attempt {
       const meaning = classifyAnswer(answer, { request, hasCursor: hasCursor(target), nowMs, secret: key });
       // A gateway's clock is not the server's.
       if (isFromApi(meaning)) serverClock.heard({ dateMs: readDate(headers), sentMonoMs, receivedMonoMs });
-      const answeredAtMs = serverClock.nowMs();
       if (meaning.kind === 'fault') throw meaning.fault;
       const turn = async (): Promise<void> => await clock.sleep(0, signal);
-      return { value: await parse(meaning.body, request, turn), answeredAtMs, requestId };
+      const value = await parse(meaning.body, request, turn);
+      // The times in the answer may show that its `Date` is right.
+      if (timesOf !== undefined) serverClock.heardServed(timesOf(value));
+      const answeredAtMs = Math.floor(serverClock.nowMs() - (clock.monoMs() - receivedMonoMs));
+      return { value, answeredAtMs, requestId };
     } catch (error) {
       fault = toFault(error, request, status);
       if (fault === null) throw error;

@@ -246,7 +246,7 @@ function reportDoubt({ onPlanDoubted, observe }: RateLimiterOptions, limit: numb
 
 /** Whether the server's time is known, or it is known that the server sends none. */
 function isTimeKnown(serverClock: ServerClock): boolean {
-  return serverClock.skewMs() !== null || serverClock.isDateAbsent();
+  return serverClock.isKnown() || serverClock.isDateAbsent();
 }
 
 const NOTHING = { status: null, fault: null, limit: null, remaining: null, waitMs: null };
@@ -328,7 +328,7 @@ function createAccounting({ ledger, clock, serverClock }: AccountingOptions): Ac
   /** Bookings of this process from before the server's time was known. */
   let early: { readonly atMs: EpochMs; readonly monoMs: number }[] = [];
 
-  const isKnown = (): boolean => serverClock.skewMs() !== null;
+  const { isKnown } = serverClock;
   const nowMs = (): EpochMs => {
     if (isKnown()) return serverClock.nowMs();
     const carriedMs = anchor.epochMs + Math.ceil(clock.monoMs() - anchor.monoMs);

@@ -42,6 +42,7 @@ import { createFilterNotes } from '../ingest/filter.ts';
 import { createOutageWatch } from '../ingest/outage.ts';
 import { createPageScanner } from '../ingest/page-scan.ts';
 import { takingTurns } from '../ingest/take-turns.ts';
+import { keptTimes } from '../ingest/wanted-range.ts';
 import type { DeviceReportParts } from '../report/device-report.ts';
 import { createFigures, type FigureSource } from '../report/figures.ts';
 import { createFleetScanner, type FleetScanner } from '../report/fleet.ts';
@@ -157,7 +158,7 @@ export function openSync(options: SyncOptions): Sync {
 
 function assemble(options: SyncOptions, opened: OpenStore): Sync {
   const { store, ledger, jobs } = opened;
-  const base = createBase(options);
+  const base = createBase(options, store);
   const { serverClock, heartbeats, outage } = base;
   const pulse = heartbeats.pulse('requests');
   const deliverers: Deliverer[] = [];
@@ -227,8 +228,9 @@ interface Hooks {
 }
 
 /** What everything else stands on: time, events, signs of life. */
-function createBase({ clock, random, observe: hear }: SyncOptions) {
-  const serverClock = createServerClock(clock);
+function createBase({ clock, random, observe: hear, settings }: SyncOptions, store: OpenStore['store']) {
+  const others = { toleranceMs: settings.gracePeriodMs, keptMs: () => keptTimes(store) };
+  const serverClock = createServerClock(clock, others);
   const listeners: Observe[] = [];
   const observe: Observe = (event) => {
     for (const listen of listeners) listen(event);
@@ -419,6 +421,7 @@ function createReports({ api, settings, clock }: SyncOptions, parts: Parts): Rep
     report: () => reportNow(reported),
     overview: () => overviewNow(reported, fleet.scan()?.sums ?? null),
     pageFacts: (recentEvents) => createPageFacts({ ...reported, fleet, clock, recentEvents }),
-    ready: () => readyNow({ deliverers, streams, room, store, fleet: () => fleet.scan()?.figures ?? null }),
+    ready: () =>
+      readyNow({ deliverers, streams, room, store, serverClock, fleet: () => fleet.scan()?.figures ?? null }),
   };
 }

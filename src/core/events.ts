@@ -60,6 +60,8 @@ type SyncEvent =
       /** What the device's readings are waited for from now on. */
       readonly gracePeriodMs: number;
     }
+  /** The `Date` of the API agrees with no other clock: nothing is covered until a second answer confirms it. */
+  | { readonly type: 'date-doubted'; readonly date: string; readonly local: string }
   /** The server's clock has fallen back behind what is held: from there on it is read again. */
   | { readonly type: 'claims-withdrawn'; readonly deviceId: string; readonly from: string; readonly to: string }
   | {

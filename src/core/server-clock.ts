@@ -17,6 +17,18 @@
  *    coverage of every device beyond the time to which the clock fell (`fellToMs`) and reads that range again.
  * 4. If no answer has a `Date`, the newest reading is the evidence. It counts up to the local clock and stands still
  *    between readings.
+ * 5. The first `Date` of a process is one of several clocks:
+ *
+ *    | the first `Date`                                              | counts                                    |
+ *    | ------------------------------------------------------------- | ----------------------------------------- |
+ *    | agrees with the local clock                                   | at once                                   |
+ *    | agrees with a time that the API serves, or that is in the     | at once, or as soon as that is served     |
+ *    | state; such a time may be older, never newer                  |                                           |
+ *    | agrees with none of them                                      | once a second answer, at least a minute   |
+ *    |                                                               | later, agrees with it                     |
+ *
+ *    To agree means: within the grace period, by which coverage stays behind. While a `Date` does not count, the server's
+ *    time is unknown and nothing is covered.
  */
 import type { Clock } from './ports.ts';
 import { type EpochMs, type EpochNs, MINUTE_MS, nsToMs, SECOND_MS } from './time.ts';
@@ -37,6 +49,25 @@ const DRIFT = 1 / 2000;
 /** After this many answers without `Date`, the server is taken to send none. */
 const ABSENT_AFTER = 3;
 
+/** A `Date` that agrees with no other clock counts after this time, when a second answer agrees with it. */
+const CONFIRMED_AFTER_MS = MINUTE_MS;
+
+/** The other clocks that the first `Date` is compared with, besides the local one. */
+interface OtherClocks {
+  /** How far clocks may differ that agree, in ms: the grace period. */
+  readonly toleranceMs: number;
+  /** Times of the server that the state has. Called only if the local clock disagrees. */
+  readonly keptMs: () => readonly EpochMs[];
+}
+
+/** A `Date` that does not count yet: rule 5. */
+interface DateDoubt {
+  /** The server's time now, if it is right. */
+  readonly dateMs: EpochMs;
+  /** How long until a second answer can confirm it, in ms. */
+  readonly confirmedInMs: number;
+}
+
 /** The time in one answer. */
 interface HeardDate {
   /** The `Date` header; `null` if the answer has none. */
@@ -51,6 +82,12 @@ export interface ServerClock {
   heard(answer: HeardDate): void;
   /** Records the time of a reading, which the server's clock has passed. */
   heardReading(at: EpochNs): void;
+  /** Records times that the API has served, of readings or of signs of life: any of them may agree with a `Date`. */
+  heardServed(times: readonly EpochNs[]): void;
+  /** Whether the server's time is known from a `Date` that counts. */
+  isKnown(): boolean;
+  /** The first `Date` while it does not count; `null` otherwise. */
+  doubt(): DateDoubt | null;
   /** The best estimate of the server's time; the local clock's time while nothing is known. It may fall back. */
   nowMs(): EpochMs;
   /**
@@ -70,7 +107,7 @@ export interface ServerClock {
    * the last request whose answer did not show the fall. `null` without any evidence.
    */
   fellToMs(): EpochMs | null;
-  /** Local wall clock minus server's clock, to about a second; `null` before the first `Date`. */
+  /** Local wall clock minus server's clock, to about a second, by a doubted `Date` as well; `null` before the first one. */
   skewMs(): number | null;
   /** Whether the API sends no `Date`: at least three answers came, and none had one. */
   isDateAbsent(): boolean;
@@ -86,16 +123,24 @@ interface Sample {
   readonly wallOffsetMs: number;
 }
 
-/** A clock that knows nothing yet. */
-export function createServerClock(clock: Clock): ServerClock {
+/**
+ * A clock that knows nothing yet.
+ *
+ * @param others what the first `Date` is compared with; without it the first `Date` counts at once.
+ */
+export function createServerClock(clock: Clock, others: OtherClocks | null = null): ServerClock {
   let memory: Memory = { samples: [], ahead: null, beforeFallMs: null };
   let last: LastAnswers = { samples: [], uprightMonoMs: null };
+  let doubted: Doubted | null = null;
   let answersWithout = 0;
   let newestReadingMs: EpochMs | null = null;
   /** The highest time that the evidence has shown before its last change. */
   let highestBeforeMs: EpochMs | null = null;
-  const passedMs = (): EpochMs | null =>
-    memory.samples.length === 0 ? newestReadingMs : lowestMs(memory.samples, clock.monoMs());
+  const passedMs = (): EpochMs | null => {
+    if (doubted !== null) return null;
+    return memory.samples.length === 0 ? newestReadingMs : lowestMs(memory.samples, clock.monoMs());
+  };
+  const known = (): readonly Sample[] => (doubted === null ? memory.samples : [doubted.first]);
   const presentAtMostMs = (): EpochMs | null => {
     const { samples } = last;
     return samples.length < FALLEN_BACK_TIMES ? null : Math.ceil(clock.monoMs() + highestMs(samples, clock.monoMs()));
@@ -108,6 +153,8 @@ export function createServerClock(clock: Clock): ServerClock {
       if (answer.dateMs === null) answersWithout += 1;
       else {
         const sample = toSample(answer.dateMs, answer, clock);
+        if (memory.samples.length === 0 && others !== null) doubted = doubtAfter(doubted, sample, { clock, others });
+        if (doubted !== null) return;
         const before = memory.samples;
         memory = takeIn(memory, sample, clock.nowMs());
         last = noteLast(last, { before, after: memory.samples, next: sample, sentMonoMs: answer.sentMonoMs });
@@ -118,6 +165,15 @@ export function createServerClock(clock: Clock): ServerClock {
       const provenMs = Math.min(nsToMs(at), clock.nowMs());
       newestReadingMs = laterOf(newestReadingMs, provenMs);
     },
+    heardServed(times) {
+      if (doubted === null || others === null) return;
+      const { first } = doubted;
+      if (!times.some((at) => agreesWithServed(first, nsToMs(at), { clock, others }))) return;
+      doubted = null;
+      memory = { ...memory, samples: [first] };
+    },
+    isKnown: () => memory.samples.length > 0,
+    doubt: () => (doubted === null ? null : describeDoubt(doubted, clock)),
     nowMs: () => Math.min(estimateMs(memory.samples, clock), presentAtMostMs() ?? Number.POSITIVE_INFINITY),
     highestPassedMs: () => laterOf(highestBeforeMs, passedMs()),
     passedMs,
@@ -127,8 +183,8 @@ export function createServerClock(clock: Clock): ServerClock {
       if (nowMs === null || last.uprightMonoMs === null) return nowMs;
       return Math.floor(nowMs - (clock.monoMs() - last.uprightMonoMs));
     },
-    skewMs: () => (memory.samples.length === 0 ? null : clock.nowMs() - estimateMs(memory.samples, clock)),
-    isDateAbsent: () => memory.samples.length === 0 && answersWithout >= ABSENT_AFTER,
+    skewMs: () => (known().length === 0 ? null : clock.nowMs() - estimateMs(known(), clock)),
+    isDateAbsent: () => known().length === 0 && answersWithout >= ABSENT_AFTER,
   };
 }
 
@@ -153,6 +209,45 @@ interface Memory {
   readonly ahead: { readonly samples: readonly Sample[]; readonly sinceMonoMs: number; readonly times: number } | null;
   /** The offset from before `Date` fell back; `null` if it never did, or has come back. */
   readonly beforeFallMs: number | null;
+}
+
+/** The first of the answers whose `Date` agrees with no other clock, but with each other: rule 5. */
+interface Doubted {
+  readonly first: Sample;
+}
+
+interface Comparison {
+  readonly clock: Clock;
+  readonly others: OtherClocks;
+}
+
+function describeDoubt({ first }: Doubted, clock: Clock): DateDoubt {
+  const confirmedInMs = Math.max(0, first.monoMs + CONFIRMED_AFTER_MS - clock.monoMs());
+  return { dateMs: estimateMs([first], clock), confirmedInMs };
+}
+
+/** The doubt after one more answer; `null` where its `Date` counts. */
+function doubtAfter(doubted: Doubted | null, next: Sample, { clock, others }: Comparison): Doubted | null {
+  const localMs = clock.nowMs();
+  if (Math.abs(estimateMs([next], clock) - localMs) <= toleranceOf(others)) return null;
+  if (others.keptMs().some((keptMs) => agreesWithServed(next, keptMs, { clock, others }))) return null;
+  if (doubted === null || !areAlike(doubted.first, next)) return { first: next };
+  return next.monoMs - doubted.first.monoMs >= CONFIRMED_AFTER_MS ? null : doubted;
+}
+
+/** Whether a `Date` agrees with a time of the server that has passed: one that is older by the tolerance at most. */
+function agreesWithServed(sample: Sample, servedMs: EpochMs, { clock, others }: Comparison): boolean {
+  const olderMs = estimateMs([sample], clock) - servedMs;
+  return olderMs >= -JUMP_MS && olderMs <= toleranceOf(others);
+}
+
+function toleranceOf({ toleranceMs }: OtherClocks): number {
+  return Math.max(toleranceMs, JUMP_MS);
+}
+
+/** Whether two answers show the same clock. */
+function areAlike(a: Sample, b: Sample): boolean {
+  return !isAhead([a], b) && !isAhead([b], a);
 }
 
 /** The last answers one by one: those that are remembered for long are merged. */

@@ -256,6 +256,7 @@ export const READY_CODES = [
   'api_unreachable',
   'stream_failing',
   'scope_missing',
+  'clock_doubted',
   'state_full',
   'destination_held',
   'devices_not_listed',

@@ -71,6 +71,14 @@ function zoneMinutes(sign: string | undefined, hours: number, minutes: number): 
   return (sign === '-' ? -1 : 1) * (hours * 60 + minutes);
 }
 
+/**
+ * Whether a time is later than that of the point before it. A point from more than a day ahead was made by a clock that
+ * was wrong, and does not count.
+ */
+export function isLater(atMs: EpochMs, beforeMs: EpochMs): boolean {
+  return atMs > beforeMs || beforeMs - atMs > DAY_MS;
+}
+
 /** Milliseconds to nanoseconds; a fraction of a millisecond is dropped. */
 export function msToNs(ms: EpochMs): EpochNs {
   return BigInt(Math.floor(ms)) * MS_NS;

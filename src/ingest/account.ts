@@ -9,7 +9,7 @@ import { StateFullError } from '../core/archive-room.ts';
 import { ApiFault } from '../core/faults.ts';
 import { workspaceLine } from '../core/lines/fact-lines.ts';
 import type { Account, Plan } from '../core/records.ts';
-import { type EpochMs, MINUTE_MS } from '../core/time.ts';
+import { type EpochMs, isLater, MINUTE_MS } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
 
 /** The tag where the key may not read the account and none is configured. */
@@ -47,14 +47,17 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
   }
 }
 
-/** The `workspace` point, unless one was made at this time already: two at one instant would be one. */
+/**
+ * The `workspace` point, unless one was made at this time already (two at one instant would be one), or the server's time
+ * is in doubt.
+ */
 function workspacePoint(
-  { store, quota }: SyncContext,
+  { store, quota, serverClock }: SyncContext,
   account: Account,
   about: { workspaceTag: string; atMs: EpochMs },
 ): string[] {
   const lastMs = Number(store.fact(LAST_POINT) ?? Number.NEGATIVE_INFINITY);
-  if (about.atMs <= lastMs) return [];
+  if (!isLater(about.atMs, lastMs) || serverClock.doubt() !== null) return [];
   store.saveFact(LAST_POINT, String(about.atMs));
   return [workspaceLine(account, quota(), about)];
 }

@@ -14,7 +14,7 @@ import { deviceDigest, deviceLine } from '../core/lines/fact-lines.ts';
 import { nameOf } from '../core/lines/names.ts';
 import type { Cursor, DevicePage, DeviceRecord, RejectedRecord } from '../core/records.ts';
 import type { KnownDevice, ListedDevice } from '../core/state/inventory.ts';
-import { type EpochMs, HOUR_MS, HOUR_NS, msToNs } from '../core/time.ts';
+import { type EpochMs, type EpochNs, HOUR_MS, HOUR_NS, isLater, msToNs, nsToMs } from '../core/time.ts';
 import type { Peeking, SyncContext } from './context.ts';
 import { freshestFirst, includedDevices } from './filter.ts';
 
@@ -214,7 +214,7 @@ function withoutPositions(rejected: readonly RejectedRecord[]): RejectedRecord[]
 }
 
 function toListed(
-  { store, settings }: SyncContext,
+  { store, settings, serverClock }: SyncContext,
   record: DeviceRecord,
   { tag, atMs }: { tag: string; atMs: EpochMs },
 ): ListedDevice {
@@ -222,11 +222,16 @@ function toListed(
   const digest = deviceDigest(record);
   const last = store.lastDevicePoint(record.deviceId);
   const atNs = msToNs(atMs);
-  const due = last === null || last.digest !== digest || atNs - last.atNs >= POINT_EVERY_NS;
+  const due = last === null || last.digest !== digest || isFarFrom(atNs, last.atNs);
   // A state is written later than the one before it, or not at all: two at one instant would be one point.
-  const later = last === null || atNs > last.atNs;
-  const written = due && later && !settings.filter.excludes(record);
+  const later = last === null || isLater(atMs, nsToMs(last.atNs));
+  const written = due && later && serverClock.doubt() === null && !settings.filter.excludes(record);
   return { record, name, digest, line: written ? deviceLine(record, tag, atMs) : null };
+}
+
+/** Whether an hour lies between two times; the earlier one may be the second, if it was made by a clock that was wrong. */
+function isFarFrom(a: EpochNs, b: EpochNs): boolean {
+  return a - b >= POINT_EVERY_NS || b - a >= POINT_EVERY_NS;
 }
 
 function reportChange(

@@ -2,8 +2,10 @@
  * The range that the sync wants, the coverage limit at its upper end, and how the server's time is learnt for both.
  */
 import { ApiFault } from '../core/faults.ts';
+import type { Store } from '../core/state/state.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
-import { type EpochMs, type EpochNs, maxNs, minNs, msToNs, SECOND_MS } from '../core/time.ts';
+import { type EpochMs, type EpochNs, formatMs, maxNs, minNs, msToNs, nsToMs, SECOND_MS } from '../core/time.ts';
+import { accountReadAt, syncAccount } from './account.ts';
 import type { Peeking, SyncContext, SyncSettings, WantedRange } from './context.ts';
 import { CLOCK_GRAIN_MS, coverageLimit, gracePeriodOf } from './coverage-rules.ts';
 import { freshestFirst, includedDevices } from './filter.ts';
@@ -102,6 +104,8 @@ export function openSeconds({
  */
 export async function learnTime(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<void> {
   const { serverClock } = context;
+  await confirmTime(context, scanner, signal);
+  keepTime(context);
   // Without `Date` the known time stands still between readings: a look at the newest one moves it on.
   if (serverClock.highestPassedMs() !== null && !serverClock.isDateAbsent()) return;
   try {
@@ -111,6 +115,50 @@ export async function learnTime(context: SyncContext, scanner: Peeking, signal: 
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
     context.streamOff('telemetry', error.facts.scope ?? 'telemetry:read');
+  }
+}
+
+/** The fact that has the server's time as it was known last. */
+const SERVER_TIME = 'server_time_ms';
+
+/** Keeps the server's time for the next start. */
+function keepTime({ store, serverClock }: SyncContext): void {
+  if (serverClock.isKnown()) store.saveFact(SERVER_TIME, String(serverClock.nowMs()));
+}
+
+/** Times of the server that the state has: of its last answers, of the account and of the newest reading. */
+export function keptTimes(store: Pick<Store, 'fact' | 'devices' | 'newestNs'>): readonly EpochMs[] {
+  const facts = [store.fact(SERVER_TIME), accountReadAt(store)].flatMap((text) =>
+    text === null ? [] : [Number(text)],
+  );
+  const readings = store.devices().flatMap(({ record }) => store.newestNs(record.deviceId) ?? []);
+  return readings.length === 0 ? facts : [...facts, nsToMs(readings.reduce(maxNs))];
+}
+
+/**
+ * Waits while the server's `Date` is in doubt. The newest reading may agree with it; if not, a second answer is asked for
+ * once it can confirm it, and so on until a `Date` counts.
+ *
+ * @throws ApiFault
+ */
+async function confirmTime(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<void> {
+  const { serverClock, clock, observe } = context;
+  if (serverClock.doubt() === null) return;
+  const [freshest] = freshestFirst(includedDevices(context));
+  if (freshest !== undefined) await peekIfAllowed(scanner, freshest.record.deviceId, signal);
+  for (let doubt = serverClock.doubt(); doubt !== null; doubt = serverClock.doubt()) {
+    observe({ type: 'date-doubted', date: formatMs(doubt.dateMs), local: formatMs(clock.nowMs()) });
+    await clock.sleep(doubt.confirmedInMs + SECOND_MS, signal);
+    await syncAccount(context, signal);
+  }
+}
+
+/** Takes in the newest page of a device, unless it is gone or the key lacks the scope. */
+async function peekIfAllowed(scanner: Peeking, deviceId: string, signal: AbortSignal): Promise<void> {
+  try {
+    await scanner.peek(deviceId, signal);
+  } catch (error) {
+    if (!(error instanceof ApiFault) || (error.kind !== 'scope-missing' && error.kind !== 'not-found')) throw error;
   }
 }
 

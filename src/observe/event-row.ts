@@ -115,6 +115,7 @@ function field(unit: string, meaning: string): Field {
 export const FIELDS = {
   after: field('text', 'as it is now'),
   after_lines: field('points', 'how many were sent before it was broken off'),
+  api_time: field('RFC 3339', "the time on the API's clock"),
   asked_by: field('text', 'the command that asked'),
   at: field('RFC 3339', 'the time of a reading'),
   attempt: field('count', 'which try it was, from 1'),
@@ -140,6 +141,7 @@ export const FIELDS = {
   late_seconds: field('seconds', 'how long after its time the latest reading came'),
   limit: field('requests', 'the limit that an answer speaks of'),
   lines: field('points', 'how many it is about'),
+  local_time: field('RFC 3339', 'the time on the clock of this machine'),
   max_bytes: field('bytes', 'archive.max_size'),
   mistakes: field('count', 'how many there are'),
   new_points: field('points', 'those that the archive did not have'),

@@ -114,6 +114,10 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     repeats: { alike: ({ deviceId }) => deviceId },
     counts: ({ count }, to) => to.count('tidemark_readings_late_total', {}, count),
   }),
+  'date-doubted': warn(
+    "the API's clock agrees with no other clock: nothing is covered until a second answer confirms it, a minute later",
+    { fields: ({ date, local }) => ({ api_time: date, local_time: local }) },
+  ),
   'claims-withdrawn': warn("the server's clock has fallen back: what lies beyond its present is read again", {
     fields: ({ deviceId, from, to }) => ({ device_id: deviceId, from, to }),
   }),

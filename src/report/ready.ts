@@ -8,9 +8,10 @@
 import type { Room } from '../archive/room.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock } from '../core/ports.ts';
+import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
 import type { FleetFigures, ReadyCode, ReadyReport, StatusReport } from '../core/status.ts';
-import { SECOND_MS } from '../core/time.ts';
+import { formatMs, SECOND_MS } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import { UNREACHED } from './device-snapshot.ts';
 import type { StreamReport } from './stream-status.ts';
@@ -19,6 +20,7 @@ interface ReadyParts {
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'held'>[];
   readonly streams: Pick<StreamReport, 'list' | 'problem' | 'isRefused' | 'failingLong' | 'isListed'>;
   readonly room: Pick<Room, 'status'>;
+  readonly serverClock: Pick<ServerClock, 'doubt'>;
   readonly store: Pick<Store, 'devices'>;
   /** The figures of the last scan of every device; `null` before the first one. */
   readonly fleet: () => FleetFigures | null;
@@ -36,6 +38,7 @@ export function readyNow(parts: ReadyParts): ReadyReport {
   });
   const found: Reason[] = [
     ...apiReasons(parts),
+    ...clockReasons(parts),
     ...(full === null ? [] : [['state_full', `state: ${full}`] as const]),
     ...held,
     ...deviceReasons(parts),
@@ -51,6 +54,13 @@ function apiReasons({ streams }: ReadyParts): Reason[] {
     ...(off === undefined ? [] : [['scope_missing', `stream telemetry: ${off.reason}`] as const]),
     ...streams.failingLong().map(({ name, reason }): Reason => ['stream_failing', `stream ${name}: ${reason}`]),
   ];
+}
+
+function clockReasons({ serverClock }: ReadyParts): Reason[] {
+  const doubt = serverClock.doubt();
+  if (doubt === null) return [];
+  const words = `the API's clock (${formatMs(doubt.dateMs)}) agrees with no other clock: waiting for a second answer`;
+  return [['clock_doubted', words]];
 }
 
 function deviceReasons({ fleet, streams, store }: ReadyParts): Reason[] {

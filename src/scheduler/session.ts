@@ -103,14 +103,21 @@ export async function runAlone(
  * Reads the account and the devices.
  *
  * @param mayGoUnlisted whether known devices must do where they cannot be listed.
- * @returns whether they were listed.
+ * @returns whether they were listed, and need not be listed again.
  */
 async function readFirst(parts: SessionParts, mayGoUnlisted: boolean, signal: AbortSignal): Promise<boolean> {
   const read = readStream(parts);
   const knowsDevices = (): boolean => mayGoUnlisted && parts.context.store.devices().length > 0;
+  const { serverClock } = parts.context;
   await persist(parts, { stream: 'account', work: (stop) => read('account', stop) }, signal);
+  const wasDoubted = serverClock.doubt() !== null;
   const work: Work = (stop) => read('devices', stop);
-  return await persist(parts, { stream: 'devices', work, isTriedOnce: knowsDevices }, signal);
+  const areListed = await persist(parts, { stream: 'devices', work, isTriedOnce: knowsDevices }, signal);
+  if (!wasDoubted) return areListed;
+  // No points are made while the server's time is in doubt: what was read then is read again.
+  if (serverClock.doubt() !== null) return false;
+  await persist(parts, { stream: 'account', work: (stop) => read('account', stop) }, signal);
+  return areListed;
 }
 
 /**

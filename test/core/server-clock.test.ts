@@ -7,7 +7,7 @@ import { HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
 const T0 = Date.UTC(2026, 10, 21, 12);
 
 /** A host and a server: both clocks move with time, the host's monotonic one not while it sleeps. */
-function world({ skewMs = 0 } = {}) {
+function world({ skewMs = 0, others }: { skewMs?: number; others?: Parameters<typeof createServerClock>[1] } = {}) {
   let monoMs = 5_000_000;
   let wallMs = T0 + skewMs;
   let serverMs = T0;
@@ -16,7 +16,7 @@ function world({ skewMs = 0 } = {}) {
     monoMs: () => monoMs,
     sleep: () => Promise.reject(new Error('no sleep')),
   };
-  const serverClock = createServerClock(clock);
+  const serverClock = createServerClock(clock, others);
   const pass = (ms: number): void => {
     monoMs += ms;
     wallMs += ms;
@@ -409,4 +409,67 @@ test('remembers little: fifty thousand answers in ten minutes are not compared w
     w.serverClock.highestPassedMs();
   }
   expect(w.serverMs() - (w.serverClock.highestPassedMs() ?? 0)).toBeLessThanOrEqual(1600);
+});
+
+describe('the first Date', () => {
+  const kept = (...times: number[]) => ({ toleranceMs: 2 * MINUTE_MS, keptMs: () => times });
+
+  test('counts at once where it agrees with the local clock or with a time that the state has', () => {
+    for (const [skewMs, others] of [
+      [MINUTE_MS, kept()],
+      [HOUR_MS, kept(T0 - HOUR_MS, T0 - MINUTE_MS)],
+    ] as const) {
+      const w = world({ skewMs, others });
+      w.ask();
+      expect(w.serverClock.doubt()).toBeNull();
+      expect(w.serverClock.passedMs()).not.toBeNull();
+    }
+  });
+
+  test('covers nothing while it agrees with none: neither with what is newer nor with what is much older', () => {
+    const w = world({ skewMs: HOUR_MS, others: kept(T0 + MINUTE_MS, T0 - 3 * MINUTE_MS) });
+    w.ask();
+    w.serverClock.heardReading(msToNs(T0 - MINUTE_MS));
+    w.serverClock.heardServed([msToNs(T0 - 10 * MINUTE_MS), msToNs(T0 + HOUR_MS)]);
+    expect(w.serverClock.doubt()?.dateMs).toBeLessThanOrEqual(w.serverMs());
+    expect([w.serverClock.passedMs(), w.serverClock.highestPassedMs(), w.serverClock.isKnown()]).toEqual([
+      null,
+      null,
+      false,
+    ]);
+    expect(w.serverClock.nowMs()).toBe(w.wallMs());
+  });
+
+  test('counts as soon as the API serves a time that it agrees with', () => {
+    const w = world({ skewMs: -HOUR_MS, others: kept() });
+    w.ask();
+    expect(w.serverClock.passedMs()).toBeNull();
+    w.serverClock.heardServed([msToNs(T0 - 3 * HOUR_MS), msToNs(T0 - 90 * SECOND_MS)]);
+    expect(w.serverClock.doubt()).toBeNull();
+    expect(w.serverMs() - (w.serverClock.passedMs() ?? 0)).toBeLessThan(2 * SECOND_MS);
+  });
+
+  test('is confirmed by a second answer that agrees with it, a minute later and not before', () => {
+    const w = world({ skewMs: HOUR_MS, others: kept() });
+    for (let i = 0; i < 5; i += 1) {
+      w.ask();
+      w.pass(10 * SECOND_MS);
+      expect(w.serverClock.passedMs()).toBeNull();
+    }
+    w.pass(w.serverClock.doubt()?.confirmedInMs ?? 0);
+    w.ask();
+    expect(w.serverMs() - (w.serverClock.passedMs() ?? 0)).toBeLessThan(2 * SECOND_MS);
+  });
+
+  test('is dropped for the right one', () => {
+    const w = world({ others: kept() });
+    w.ask({ lieMs: 48 * HOUR_MS });
+    w.pass(2 * MINUTE_MS);
+    w.ask({ lieMs: 24 * HOUR_MS });
+    expect(w.serverClock.passedMs(), 'another wrong one confirms nothing').toBeNull();
+    w.ask();
+    expect(w.serverClock.doubt()).toBeNull();
+    expect(w.serverClock.highestPassedMs()).toBeLessThanOrEqual(w.serverMs());
+    expect(w.serverMs() - w.serverClock.nowMs()).toBeLessThan(2 * SECOND_MS);
+  });
 });

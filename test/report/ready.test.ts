@@ -1,6 +1,7 @@
 /** Whether what is held can be relied on, and the line that says that the first fill is through: once, and not before. */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
+import type { ServerClock } from '../../src/core/server-clock.ts';
 import type { KnownDevice } from '../../src/core/state/inventory.ts';
 import type { DeviceStatus, FleetFigures, StatusReport } from '../../src/core/status.ts';
 import { createFirstFill, readyNow } from '../../src/report/ready.ts';
@@ -8,7 +9,12 @@ import { createFirstFill, readyNow } from '../../src/report/ready.ts';
 const NO_DEVICES = { listed: 0, present: 0, lastDayMissing: 0 } as FleetFigures;
 
 /** @param isListed whether the devices were listed to their end since the start. */
-function codes(fleet: FleetFigures | null, isListed: boolean, hasDevices = false): readonly string[] {
+function codes(
+  fleet: FleetFigures | null,
+  isListed: boolean,
+  hasDevices = false,
+  doubt: ReturnType<ServerClock['doubt']> = null,
+): readonly string[] {
   const streams = {
     list: () => [],
     problem: () => null,
@@ -18,8 +24,15 @@ function codes(fleet: FleetFigures | null, isListed: boolean, hasDevices = false
   };
   const store = { devices: () => [{ goneSinceMs: hasDevices ? null : 1 } as KnownDevice] };
   const room = { usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null };
-  return readyNow({ deliverers: [], streams, room: { status: () => room }, store, fleet: () => fleet }).codes;
+  const parts = { deliverers: [], streams, room: { status: () => room }, store, fleet: () => fleet };
+  return readyNow({ ...parts, serverClock: { doubt: () => doubt } }).codes;
 }
+
+test('a clock of the API that agrees with no other is not relied on', () => {
+  const filled = { listed: 2, present: 2, lastDayMissing: 0 } as FleetFigures;
+  expect(codes(filled, true)).toEqual([]);
+  expect(codes(filled, true, false, { dateMs: 0, confirmedInMs: 1 })).toEqual(['clock_doubted']);
+});
 
 describe('the device list', () => {
   test('is waited for to its end, whatever is known from before', () => {

@@ -236,6 +236,17 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'first Date believed without another clock',
+    caughtBy: ['firstDateWrong'],
+    edits: [
+      {
+        file: 'core/server-clock.ts',
+        find: '        if (memory.samples.length === 0 && others !== null) doubted',
+        replace: '        if (memory.samples.length > 0 && others !== null) doubted',
+      },
+    ],
+  },
+  {
     name: 'coverage taken back from the devices that are asked meanwhile alone',
     caughtBy: ['clockFallsForSeconds'],
     edits: [

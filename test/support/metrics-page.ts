@@ -23,7 +23,7 @@ recording rules and alert rules with their unit tests. This page is made from th
 | address | answers |
 | --- | --- |
 | \`/healthz\` | 200 while all loops move; 503 with \`reasons\` and the code \`loop_stands_still\` where one has not moved for a minute longer than it said: what a restart mends, and nothing else. Waiting for allowance, an API or a database that is down, a full disk are healthy |
-| \`/readyz\` | 200 while what is held can be relied on; else 503 with \`reasons\` for people and \`codes\` for programs, in the same order: \`key_refused\`, \`api_unreachable\`, \`stream_failing\` (for ten minutes), \`scope_missing\` (\`telemetry:read\`), \`state_full\`, \`destination_held\`, \`devices_not_listed\`, \`last_day_missing\`. Waiting for allowance alone is ready |
+| \`/readyz\` | 200 while what is held can be relied on; else 503 with \`reasons\` for people and \`codes\` for programs, in the same order: \`key_refused\`, \`api_unreachable\`, \`stream_failing\` (for ten minutes), \`scope_missing\` (\`telemetry:read\`), \`clock_doubted\` (the API's clock agrees with no other one), \`state_full\`, \`destination_held\`, \`devices_not_listed\`, \`last_day_missing\`. Waiting for allowance alone is ready |
 | \`tidemark --health\` | asks \`/healthz\` of the daemon on this machine, at the configured \`listen\`: exit code 0 or 1. For the health check of a container; needs no key and no curl |
 
 ## What is served

@@ -84,6 +84,20 @@ export const dateFallsBack: Scenario = async (bench, program) => {
   return [...early, ...(await finish(rig, startedMs, fromMs))];
 };
 
+/** A `Date` two days ahead for the first seconds of the first life. */
+export const firstDateWrong: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program);
+  const { time } = rig.simulator.settings;
+  time.jumpMs = 48 * HOUR_MS;
+  const rightAgain = rig.clock.sleep(14 * SECOND_MS).then(() => {
+    time.jumpMs = 0;
+  });
+  await rig.once();
+  const found = await finish(rig, NOW_MS);
+  await rightAgain;
+  return found;
+};
+
 /** How far, and for how long, the clock of `clockFallsForSeconds` falls back, with the stamps of its readings. */
 const FALL_MS = 2 * HOUR_MS;
 const FALLEN_FOR_MS = 18 * SECOND_MS;

@@ -31,7 +31,14 @@ import {
   mortalTransport,
   writeEffects,
 } from './mortality.ts';
-import { clockFallsForSeconds, cursorsThatSkip, dateFallsBack, dateJumps, slowAnswers } from './quiet-scenarios.ts';
+import {
+  clockFallsForSeconds,
+  cursorsThatSkip,
+  dateFallsBack,
+  dateJumps,
+  firstDateWrong,
+  slowAnswers,
+} from './quiet-scenarios.ts';
 import { allowanceSpent, fullDisk } from './refusal-scenarios.ts';
 import { destinationOf, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 
@@ -274,6 +281,7 @@ export const SCENARIOS = {
   slowAnswers,
   dateJumps,
   dateFallsBack,
+  firstDateWrong,
   clockFallsForSeconds,
   cursorsThatSkip,
   emptyForHours,

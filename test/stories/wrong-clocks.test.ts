@@ -1,0 +1,104 @@
+/**
+ * The daemon and `--once` under clocks that are wrong at a start: the API's, by days or years, and the local one. Nothing
+ * beyond the present is ever called covered, and nothing is missing in the end.
+ */
+import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS, parseTimestamp, SECOND_MS } from '../../src/core/time.ts';
+import { type DaemonWatch, DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+import { withWallOffset } from '../support/virtual-clock.ts';
+
+const bench = sharedBench(openBench);
+
+async function rigOf(settings: RigOptions['settings'] = {}): Promise<Rig> {
+  return await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY_MS, settings });
+}
+
+const YEAR_MS = 365 * DAY_MS;
+
+/** What is covered beyond the true present, or is called ready before it may be, looked at every second. */
+async function watchClaims(rig: Rig, { report, ready }: DaemonWatch, forMs: number): Promise<string[]> {
+  const found: string[] = [];
+  for (let passedMs = 0; passedMs < forMs; passedMs += SECOND_MS) {
+    const presentNs = BigInt(rig.clock.nowMs()) * 1_000_000n;
+    const beyond = report().devices.flatMap(({ device_id, covered }) =>
+      covered.filter(([, to]) => (parseTimestamp(to) ?? 0n) > presentNs).map(([, to]) => `${device_id} to ${to}`),
+    );
+    found.push(
+      ...beyond,
+      ...(ready().ready && report().devices.some((each) => each.covered.length === 0) ? ['ready'] : []),
+    );
+    await rig.clock.sleep(SECOND_MS);
+  }
+  return found;
+}
+
+describe.runIf(influxdAvailable())('a Date that is wrong at a start', () => {
+  test.each([
+    ['two days ahead', 2 * DAY_MS],
+    ['in 2100', 74 * YEAR_MS],
+    ['in 9999', 7973 * YEAR_MS],
+  ])('%s for 14 s covers nothing beyond the present', async (_, aheadMs) => {
+    using rig = await rigOf();
+    const { time } = rig.simulator.settings;
+    time.jumpMs = aheadMs;
+    let found: string[] = [];
+    const life = await liveAsDaemon(rig, {
+      forMs: 30 * MINUTE_MS,
+      meanwhile: async (watch) => {
+        void rig.clock.sleep(14 * SECOND_MS).then(() => {
+          time.jumpMs = 0;
+        });
+        found = await watchClaims(rig, watch, 3 * MINUTE_MS);
+      },
+    });
+    expect(life.error).toBeNull();
+    expect(found).toEqual([]);
+    expect(told(life, 'claims-withdrawn')).toEqual([]);
+    expect(life.lastReady).toMatchObject({ ready: true });
+    await expectExact(rig);
+  });
+
+  test('is not ready, says why, and covers nothing until a second answer confirms it', async () => {
+    using rig = await rigOf();
+    rig.simulator.settings.time.jumpMs = HOUR_MS;
+    const codes: string[] = [];
+    await liveAsDaemon(rig, {
+      forMs: 3 * MINUTE_MS,
+      meanwhile: async ({ ready, report }) => {
+        await rig.clock.sleep(50 * SECOND_MS);
+        codes.push(...ready().codes);
+        expect(report().devices.filter(({ covered }) => covered.length > 0)).toEqual([]);
+      },
+    });
+    expect(codes).toContain('clock_doubted');
+  });
+
+  test('of a wrong year that lasted costs a few requests per device once it is right', async () => {
+    using rig = await rigOf({ plan: { historyMaxDays: 30 } });
+    rig.simulator.settings.time.jumpMs = 74 * YEAR_MS;
+    await liveAsDaemon(rig, { forMs: 7 * MINUTE_MS });
+    rig.simulator.settings.time.jumpMs = 0;
+    const before = rig.simulator.log.total;
+    const { lastReady } = await liveAsDaemon(rig, { forMs: 5 * MINUTE_MS });
+    const asked = rig.simulator.log.requests.filter(({ number, path }) => number > before && /telemetry/.test(path));
+    // As many as a first start takes for the two days and five minutes of polls.
+    expect(asked.length).toBeLessThan(40);
+    expect(lastReady).toMatchObject({ ready: true });
+    await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
+    await expectExact(rig);
+  });
+});
+
+test.runIf(influxdAvailable())('a wrong local clock costs no time where devices report', async () => {
+  using rig = await rigOf();
+  const clock = withWallOffset(rig.clock, () => -3 * HOUR_MS);
+  const beganMs = rig.clock.nowMs();
+  const { summary, events } = await rig.once({ clock });
+  expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
+  expect(events.filter(({ type }) => type === 'date-doubted')).toEqual([]);
+  expect(rig.clock.nowMs() - beganMs).toBeLessThan(MINUTE_MS);
+  await expectExact(rig, 1000, 10 * MINUTE_MS);
+});
