@@ -179,9 +179,9 @@ to the state and may run beside the daemon.
                        line on standard error (the data keep their own form):
                        readings, points, devices, from, to, bytes, seconds
 
-What the archive no longer keeps (archive.retention, archive.max_size) is told on
-standard error, with how many points that is; so is how far it is, on a terminal
-as a bar, elsewhere as a line a minute.
+Standard error names what the archive no longer has (archive.retention,
+archive.max_size), with the number of points, and shows the progress: a bar on
+a terminal, a line a minute elsewhere.
 A reader that closes the pipe is no failure.
 
 Exit codes: 0 written, or the reader has gone away; 1 there is no state, or it
