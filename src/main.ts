@@ -7,7 +7,7 @@
 import { readFileSync } from 'node:fs';
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import type { ProcessPorts } from './app/terminal.ts';
-import { UserError } from './core/faults.ts';
+import { internalErrorWords, UserError } from './core/faults.ts';
 import { plainText } from './core/text.ts';
 
 /** Signals this close to the first count as the same one: npm passes on what the terminal has sent already. */
@@ -118,7 +118,7 @@ main().then(
   },
   (error: unknown) => {
     const words = error instanceof Error ? error.message : 'unknown';
-    process.stderr.write(`tidemark: an error that should not happen: ${plainText(words)}\n`);
+    process.stderr.write(`tidemark: ${internalErrorWords(plainText(words))}\n`);
     process.exit(1);
   },
 );

@@ -115,3 +115,8 @@ export const LATER_HINT =
 export class RequestsSpentError extends Error {
   override readonly name = 'RequestsSpentError';
 }
+
+/** The words for an error that is a mistake of this program. */
+export function internalErrorWords(detail: string): string {
+  return `internal error: ${detail.replace(/\.$/, '')}. This is a bug; please report it with --check --bundle.`;
+}

@@ -315,7 +315,7 @@ async function sendControls(search: Search, refused: Unconfirmed): Promise<Block
   const hint =
     kind === null
       ? 'even single lines are too large for the database, or for a proxy before it: raise the limit for a request there'
-      : `no line of "${kind}" (measurement, fields) is accepted: a field of another type in the bucket, a limit, a full disk? The log of the database tells`;
+      : `no line of "${kind}" (measurement, fields) is accepted. Check the log of the database for a field of another type, a limit or a full disk`;
   return { words: refusal.words, hint, waitMs: null };
 }
 

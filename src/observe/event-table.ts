@@ -9,7 +9,7 @@
  * Pure; the log itself makes text from outside safe.
  */
 import type { AppEvent, ProgramEvent } from '../core/events.ts';
-import { LATER_HINT } from '../core/faults.ts';
+import { internalErrorWords, LATER_HINT } from '../core/faults.ts';
 import { SECOND_MS } from '../core/time.ts';
 import {
   debug,
@@ -334,7 +334,7 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
     fields: ({ mistakes, exitCode }) => ({ mistakes, exit_code: exitCode }),
     note: 'where `log.format: json` can be read, or is in the environment; elsewhere it is told as text',
   }),
-  failed: error(({ message, isKnown }) => (isKnown ? message : `an error that should not happen: ${message}`), {
+  failed: error(({ message, isKnown }) => (isKnown ? message : internalErrorWords(message)), {
     fields: ({ exitCode }) => ({ exit_code: exitCode }),
     note: 'the last line of a program that ends because of an error, with `log.format: json`; elsewhere it is told as text',
   }),

@@ -50,12 +50,28 @@ export function createAdmission({ monoMs }: Pick<Clock, 'monoMs'>): Admission {
   };
 }
 
+/** How an outage is logged. */
+interface Wording {
+  readonly level: LineLevel;
+  readonly words: string;
+}
+
+/** When a wording was logged last, and at which level. */
+interface Logged {
+  readonly level: LineLevel;
+  readonly atMs: number;
+}
+
+function keyOf({ level, words }: Wording): string {
+  return `${level} ${words}`;
+}
+
 /** What is known of an outage. */
 interface Outage {
   /** When each wording was logged; empty while the outage is over or was not logged. */
-  readonly loggedMs: Map<string, number>;
+  readonly logged: Map<string, Logged>;
   /** When each wording was logged last, also before the last end. */
-  readonly everLoggedMs: Map<string, number>;
+  readonly everLogged: Map<string, Logged>;
   /** When it was logged as a new one, lately. */
   begunMs: readonly number[];
   suppressed: number;
@@ -78,9 +94,9 @@ function suppressedByRule({ outages, kinds }: Memory, event: AppEvent, level: Li
   if (repeats === undefined) return 0;
   if ('outage' in repeats) {
     const about = repeats.outage(event);
-    const outage = outages.get(about) ?? { loggedMs: new Map(), everLoggedMs: new Map(), begunMs: [], suppressed: 0 };
+    const outage = outages.get(about) ?? { logged: new Map(), everLogged: new Map(), begunMs: [], suppressed: 0 };
     outages.set(about, outage);
-    return outageCame(outage, `${level} ${repeats.words?.(event) ?? ''}`, nowMs);
+    return outageCame(outage, { level, words: repeats.words?.(event) ?? '' }, nowMs);
   }
   if ('ends' in repeats) {
     const suppressed = outageEnded(outages.get(repeats.ends(event)));
@@ -90,37 +106,37 @@ function suppressedByRule({ outages, kinds }: Memory, event: AppEvent, level: Li
   return kindCame(kinds, `${event.type} ${level} ${repeats.alike(event)}`, { nowMs, calmMs });
 }
 
-function outageCame(outage: Outage, words: string, nowMs: number): number | null {
-  const isNew = outage.loggedMs.size === 0;
+function outageCame(outage: Outage, wording: Wording, nowMs: number): number | null {
+  const isNew = outage.logged.size === 0;
   const begun = outage.begunMs.filter((atMs) => nowMs - atMs < UNSTEADY.withinMs);
   const isLogged =
-    isNew && begun.length < UNSTEADY.begins
-      ? true
-      : isNews(isNew ? outage.everLoggedMs : outage.loggedMs, words, nowMs);
+    isNew && begun.length < UNSTEADY.begins ? true : isNews(isNew ? outage.everLogged : outage.logged, wording, nowMs);
   if (isNew) outage.begunMs = isLogged ? [...begun, nowMs] : begun;
   if (!isLogged) {
     outage.suppressed += 1;
     return null;
   }
-  outage.loggedMs.set(words, nowMs);
-  for (const [each, atMs] of outage.everLoggedMs) if (nowMs - atMs >= AGAIN_MS) outage.everLoggedMs.delete(each);
-  outage.everLoggedMs.set(words, nowMs);
+  const key = keyOf(wording);
+  const logged: Logged = { level: wording.level, atMs: nowMs };
+  outage.logged.set(key, logged);
+  for (const [each, { atMs }] of outage.everLogged) if (nowMs - atMs >= AGAIN_MS) outage.everLogged.delete(each);
+  outage.everLogged.set(key, logged);
   return takeSuppressed(outage);
 }
 
 /** Whether an outage that was logged is worth another line: for other words, a worse level, or after an hour. */
-function isNews(loggedMs: ReadonlyMap<string, number>, words: string, nowMs: number): boolean {
-  const lastMs = loggedMs.get(words);
-  if (lastMs !== undefined) return nowMs - lastMs >= AGAIN_MS;
-  const lately = [...loggedMs].filter(([, atMs]) => nowMs - atMs < AGAIN_MS).map(([each]) => each);
-  const isWorse = words.startsWith('error ') && !lately.some((each) => each.startsWith('error '));
+function isNews(logged: ReadonlyMap<string, Logged>, wording: Wording, nowMs: number): boolean {
+  const last = logged.get(keyOf(wording));
+  if (last !== undefined) return nowMs - last.atMs >= AGAIN_MS;
+  const lately = [...logged.values()].filter(({ atMs }) => nowMs - atMs < AGAIN_MS);
+  const isWorse = wording.level === 'error' && !lately.some(({ level }) => level === 'error');
   return isWorse || lately.length < MOST_WORDS;
 }
 
 /** The end of an outage that was not logged is not logged either. */
 function outageEnded(outage: Outage | undefined): number | null {
-  if (outage === undefined || outage.loggedMs.size === 0) return null;
-  outage.loggedMs.clear();
+  if (outage === undefined || outage.logged.size === 0) return null;
+  outage.logged.clear();
   return takeSuppressed(outage);
 }
 

@@ -20,7 +20,7 @@ import {
   restAfter,
 } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
-import { UserError } from '../core/faults.ts';
+import { internalErrorWords, UserError } from '../core/faults.ts';
 import type { Clock } from '../core/ports.ts';
 import { type Job, type JobEnd, type JobQueue, ruleOf } from '../core/state/jobs.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../core/time.ts';
@@ -288,7 +288,7 @@ function endOf(error: unknown): JobEnd {
   if (error instanceof UserError) {
     return { state: 'failed', exitCode: error.exitCode, summary: null, message: error.message };
   }
-  const message = `an error that should not happen: ${error instanceof Error ? error.message : 'unknown'}`;
+  const message = internalErrorWords(error instanceof Error ? error.message : 'unknown');
   return { state: 'failed', exitCode: 1, summary: null, message };
 }
 

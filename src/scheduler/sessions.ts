@@ -113,12 +113,25 @@ async function watchKey({ key, context }: DaemonParts, signal: AbortSignal): Pro
   return await pollUntil(context.clock, look, { everyMs: KEY_CHECK_MS }, signal);
 }
 
-/** What the key was refused for, and what to do about it. */
-export function refusalWords({ kind, facts }: ApiFault): string {
+/** What to do with a new key while the daemon runs. */
+const REPLACE_KEY =
+  'put it where api.key_file points: there it is noticed without a restart (given as api.key, restart Tidemark)';
+
+/**
+ * What the key was refused for, and what to do about it: without a full stop.
+ *
+ * @param useKey what to do with a new key; by default what a daemon needs.
+ */
+export function refusalWords({ kind, facts }: ApiFault, useKey = REPLACE_KEY): string {
   if (kind === 'unauthorized') {
-    return 'the API refuses the key: it is unknown, revoked or expired. Create one in the dashboard (Settings, then API) and put it where api.key_file points: there it is noticed without a restart (given as api.key, restart Tidemark)';
+    return `the API refuses the key: it is unknown, revoked or expired. Create one in the dashboard (Settings, then API) and ${useKey}`;
   }
   if (kind === 'no-api-access')
     return 'the plan of this workspace has no access to the API. A plan that includes it is needed';
-  return `the key lacks the scope ${facts.scope ?? 'devices:read'}, without which nothing can be synced. Create a key that has it`;
+  return scopeWords(facts.scope ?? 'devices:read');
+}
+
+/** The words for a missing scope that every sync needs: without a full stop. */
+export function scopeWords(scope: string): string {
+  return `the key lacks the scope ${scope}, without which nothing can be synced. Create a key that has it`;
 }

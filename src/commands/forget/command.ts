@@ -47,7 +47,11 @@ export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: Pr
         }),
       read: (found) => (isSummary(found) ? found : null),
       failed: ({ exitCode, message }) =>
-        new UserError(message ?? 'The daemon has left no summary that this version understands.', exitCode || 1),
+        new UserError(
+          message ??
+            'The summary of the daemon is of another version. Restart the daemon with the version of this command and run it again.',
+          exitCode || 1,
+        ),
       show,
     },
     { dataDir: config.dataDir, terminal },

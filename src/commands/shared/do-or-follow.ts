@@ -111,8 +111,12 @@ function summaryOf<T>({ read, failed = notDone }: Work<T>, end: JobEnd): T {
 }
 
 function notDone({ exitCode, message }: JobEnd): UserError {
-  const words = message ?? 'it has left no summary that this version understands';
-  return new UserError(`The daemon did not do it: ${words}`, exitCode === 0 ? 1 : exitCode);
+  return new UserError(
+    message === null
+      ? 'The daemon has ended this work, but its summary is of another version. Restart the daemon with the version of this command and run it again.'
+      : `The daemon did not do it: ${message}`,
+    exitCode === 0 ? 1 : exitCode,
+  );
 }
 
 interface FollowParts extends Pick<Work<unknown>, 'awaitMs'> {

@@ -5,24 +5,18 @@
 import { ApiFault, UserError } from '../../core/faults.ts';
 import type { Account } from '../../core/records.ts';
 import type { SyncContext } from '../../ingest/context.ts';
+import { refusalWords, scopeWords } from '../../scheduler/sessions.ts';
 
 /** Turns a fault that ends a session into the error of a one-off command (exit 77). */
-export function refusalOf({ kind, facts }: ApiFault): UserError {
-  if (kind === 'unauthorized') {
-    return new UserError(
-      'api.key: the API refuses the key: it is unknown, revoked or expired. Create one in the dashboard (Settings, then API) and give it as api.key.',
-      77,
-    );
-  }
-  if (kind === 'no-api-access') {
-    return new UserError('The plan of this workspace has no access to the API. A plan that includes it is needed.', 77);
-  }
-  return new UserError(missingScopeWords(facts.scope ?? 'devices:read'), 77);
+export function refusalOf(fault: ApiFault): UserError {
+  const words = refusalWords(fault, 'give it as api.key');
+  const isOfThePlan = fault.kind === 'no-api-access';
+  return new UserError(isOfThePlan ? `${words.slice(0, 1).toUpperCase()}${words.slice(1)}.` : `api.key: ${words}.`, 77);
 }
 
 /** The error text for a missing scope that every sync needs. */
 export function missingScopeWords(scope: string): string {
-  return `api.key: the key lacks the scope ${scope}, without which nothing can be synced. Create a key that has it.`;
+  return `api.key: ${scopeWords(scope)}.`;
 }
 
 /**

@@ -166,7 +166,7 @@ export function createRepairWorker(parts: RepairParts): JobWorker {
   return (args, signal) => {
     const done = { windows: 0 };
     const work = async (): Promise<JobEnd> => {
-      if (!isRepairArgs(args)) throw new Error('not to be understood');
+      if (!isRepairArgs(args)) throw notUnderstood();
       const summary = await repairState(parts, { args, done }, signal);
       return endWith(summary, summary.reason === null && summary.delivered ? 0 : 3, signal.aborted);
     };
@@ -183,7 +183,7 @@ export function createSampleWorker({ context }: Pick<RepairParts, 'context'>, da
     const done = { windows: 0 };
     const work = async (): Promise<JobEnd> => {
       const state = openVerifyState(dataDir);
-      if (state === null || !isSampleArgs(args)) throw new Error('the job is not to be understood');
+      if (state === null || !isSampleArgs(args)) throw notUnderstood();
       try {
         const summary = await sample({ context, state }, args, done, signal);
         return endWith(summary, summary.reason === null ? 0 : 3, signal.aborted);
@@ -193,6 +193,12 @@ export function createSampleWorker({ context }: Pick<RepairParts, 'context'>, da
     };
     return { end: work(), progress: () => ({ done: done.windows, total: isSampleArgs(args) ? args.windows : 0 }) };
   };
+}
+
+/** The error of a job whose arguments are of another version. */
+function notUnderstood(): UserError {
+  const words = 'The arguments of this job are of another version. Restart the daemon with the version of the command';
+  return new UserError(`${words} and run it again.`, 3);
 }
 
 /** What is to be done, and how far it is, which grows. */
