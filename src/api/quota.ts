@@ -42,7 +42,7 @@ const EARLY_MS = 250;
  */
 export const LONGEST_BLOCK_MS = 25 * HOUR_MS + 10 * SECOND_MS;
 
-export interface QuotaOptions {
+interface QuotaOptions {
   /** The part of the plan's limits that may be used: above 0, at most 1. */
   readonly share: number;
   readonly random: Random;

@@ -147,7 +147,10 @@ interface QuotaFigures extends Omit<RateLimiterFigures, 'waitingFor' | 'isRefuse
   readonly historyWaitsUntilMs: EpochMs | null;
 }
 
-/** Both windows; until when nothing may be sent, and until when history and backfill may not, where that is worth showing. */
+/**
+ * Both windows; until when nothing may be sent, and until when history and backfill may not, where that is worth
+ * showing.
+ */
 export function quotaNow(limiter: RateLimiter, { nowMs, rest }: { nowMs: number; rest: Rest | null }): QuotaFigures {
   const { minute, day, waitingUntilMs: pacedUntilMs } = limiter.figures();
   const shown = (untilMs: EpochMs | null): EpochMs | null =>

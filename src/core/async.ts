@@ -32,10 +32,11 @@ export function linkAbort(...others: readonly AbortSignal[]): LinkedAbort {
 }
 
 /**
- * Runs several pieces of work side by side until the first of them ends; then the others are told to stop and waited for.
+ * Runs several pieces of work side by side until the first of them ends; then the others are told to stop and waited
+ * for.
  *
- * @param reason what the others are aborted with where the first has returned; where it threw, they are aborted with what
- * it threw. @returns what the first returned. @throws what the first threw.
+ * @param reason what the others are aborted with where the first has returned; where it threw, they are aborted with
+ * what it threw. @returns what the first returned. @throws what the first threw.
  */
 export async function firstOf<T>(
   works: readonly ((signal: AbortSignal) => Promise<T>)[],
@@ -107,7 +108,7 @@ export function restAfter(tookMs: number): number {
 }
 
 /** Work under way side by side, each piece under a name of its own, started by a loop that a wake-up wakes. */
-export interface WorkGroup<K> {
+interface WorkGroup<K> {
   /** The names of what is under way. */
   readonly underWay: ReadonlyMap<K, unknown>;
   /** Takes in a piece of work. Its end wakes the loop. */
@@ -192,7 +193,9 @@ export async function orAborted<T>(waitedFor: Promise<T>, signal: AbortSignal): 
   }
 }
 
-/** Does `work` once nobody else is at work under the same name. Rejects with the signal's reason when that aborts first. */
+/**
+ * Does `work` once nobody else is at work under the same name. Rejects with the signal's reason when that aborts first.
+ */
 export type Turns = <T>(name: string, work: () => Promise<T>, signal: AbortSignal) => Promise<T>;
 
 /** Nobody is at work. */

@@ -8,7 +8,7 @@
 import { type Interval, type Intervals, normalize, subtract } from './intervals.ts';
 import type { EpochNs } from './time.ts';
 
-/** A reading that is held, known again by its instant and its content. */
+/** A stored reading, identified by its instant and its content. */
 export interface Edge {
   readonly at: EpochNs;
   /** `readingDigest` of the reading. */
@@ -16,12 +16,12 @@ export interface Edge {
 }
 
 /**
- * A stretch that is held in full, half-open, with the readings at its ends.
+ * A covered range, half-open, with the readings at its ends.
  *
- * `first` is the oldest reading held at or above `from` (a walk further back goes on from it; it may lie one nanosecond
- * below `from`, where a page ended in the middle of an instant). `last` is the newest one below `to`. Both are `null`
- * where the stretch holds no reading. Where the newest instant of a walk fills pages by itself, the edges may be those
- * without it: still readings that are held.
+ * `first` is the oldest stored reading at or above `from`. A scan further back starts from it. It may lie one nanosecond
+ * below `from` if a page ended in the middle of an instant. `last` is the newest stored reading below `to`. Both are
+ * `null` if the range contains no reading. If the newest instant of a scan fills whole pages, the edges may be the
+ * readings beside that instant.
  */
 export interface CoveredRange extends Interval {
   readonly first: Edge | null;

@@ -134,8 +134,8 @@ export type WriteAnswer =
   | { readonly kind: 'too-large'; readonly words: string }
   /**
    * The server speaks of the data itself: at least one line is at fault. Others may or may not be in. `retention`: it
-   * speaks of lines that are older than it keeps; `dropped`: how many lines it has dropped for this reason, where it says
-   * so; `conflict`: the reason can only be the type of a field, never the server.
+   * speaks of lines that are older than it keeps; `dropped`: how many lines it has dropped for this reason, where it
+   * says so; `conflict`: the reason can only be the type of a field, never the server.
    */
   | {
       readonly kind: 'refused';

@@ -27,8 +27,8 @@
  *    | agrees with none of them                                      | once a second answer, at least a minute   |
  *    |                                                               | later, agrees with it                     |
  *
- *    To agree means: within the grace period, by which coverage stays behind. While a `Date` does not count, the server's
- *    time is unknown and nothing is covered.
+ *    To agree means: within the grace period, by which coverage stays behind. While a `Date` does not count, the
+ *    server's time is unknown and nothing is covered.
  */
 import type { Clock } from './ports.ts';
 import { type EpochMs, type EpochNs, MINUTE_MS, nsToMs, SECOND_MS } from './time.ts';
@@ -103,11 +103,13 @@ export interface ServerClock {
    */
   presentAtMostMs(): EpochMs | null;
   /**
-   * The earliest time that the server's clock may have shown since it fell back: its time now, less what has passed since
-   * the last request whose answer did not show the fall. `null` without any evidence.
+   * The earliest time that the server's clock may have shown since it fell back: its time now, less what has passed
+   * since the last request whose answer did not show the fall. `null` without any evidence.
    */
   fellToMs(): EpochMs | null;
-  /** Local wall clock minus server's clock, to about a second, by a doubted `Date` as well; `null` before the first one. */
+  /**
+   * Local wall clock minus server's clock, to about a second, by a doubted `Date` as well; `null` before the first one.
+   */
   skewMs(): number | null;
   /** Whether the API sends no `Date`: at least three answers came, and none had one. */
   isDateAbsent(): boolean;

@@ -126,8 +126,8 @@ export interface DestinationReport extends Omit<DestinationStatus, 'delivered_po
   /** Since when the oldest point waits that it has not settled; `null` where none waits. */
   readonly oldest_pending_at: string | null;
   /**
-   * How far what stands in this database lies behind what could be covered, in the median of the devices: the lag of the
-   * archive and the age of the oldest live point that was not delivered yet. `null`: not known yet.
+   * How far what stands in this database lies behind what could be covered, in the median of the devices: the lag of
+   * the archive and the age of the oldest live point that was not delivered yet. `null`: not known yet.
    */
   readonly lag_seconds: number | null;
 }

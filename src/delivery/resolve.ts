@@ -3,12 +3,12 @@
  *
  * A database answers for a batch and not for its lines, so a refused batch is bisected until the lines at fault stand
  * alone, or the database has counted all lines of a request as dropped. Promise: a line is rejected only if it was
- * refused in this way *and* a control line was accepted after that. The control line has the same measurement and fields,
- * because databases keep types there; after "too large" it may be any line. A full disk refuses all lines: then the
- * destination is blocked, and no line is quarantined. If the database names a conflict of types and accepts no line with
- * these fields but another line, only the lines with these fields are rejected. Readings are the exception: if no value
- * is accepted, the destination is blocked. Lines that a database calls too old are found by their time (`too-old.ts`). Sending a line twice does no
- * harm, so nothing is stored between calls.
+ * refused in this way *and* a control line was accepted after that. The control line has the same measurement and
+ * fields, because databases keep types there; after "too large" it may be any line. A full disk refuses all lines: then
+ * the destination is blocked, and no line is quarantined. If the database names a conflict of types and accepts no line
+ * with these fields but another line, only the lines with these fields are rejected. Readings are the exception: if no
+ * value is accepted, the destination is blocked. Lines that a database calls too old are found by their time
+ * (`too-old.ts`). Sending a line twice does no harm, so nothing is stored between calls.
  */
 import { kindOf } from '../core/lines/line-reader.ts';
 import type { Sink, WriteAnswer } from '../core/ports.ts';
@@ -323,9 +323,11 @@ async function sendControls(search: Search, refused: Unconfirmed): Promise<Block
 const READINGS = 'telemetry value';
 
 /**
- * Sends a line of another kind after a conflict of types. If it is accepted, the refused lines of this kind are at fault.
+ * Sends a line of another kind after a conflict of types. If it is accepted, the refused lines of this kind are at
+ * fault.
  *
- * @returns why the search has to stop; `null` if the lines are rejected; 'refused' if nothing shows that they are at fault
+ * @returns why the search has to stop; `null` if the lines are rejected; 'refused' if nothing shows that they are at
+ * fault
  */
 async function sendOtherControl(search: Search, { index, kind }: Unconfirmed): Promise<Blocked | null | 'refused'> {
   const { lines, options, accepted, unconfirmed } = search;

@@ -51,7 +51,10 @@ export interface CommitInput extends Omit<CoverageInput, 'state'> {
   };
   /** What is held in blocks that overlap a range: see `Store.held`. */
   readonly storedAt: (range: Interval) => { readonly lines: readonly string[]; readonly cleared?: Intervals };
-  /** Which sensors are written; all where it is left out. What the page proves and how it is known again is of whole readings. */
+  /**
+   * Which sensors are written; all where it is left out. What the page proves and how it is known again is of whole
+   * readings.
+   */
   readonly filter?: Pick<DeviceFilter, 'includesSensor' | 'wasLeftOut'> | undefined;
 }
 

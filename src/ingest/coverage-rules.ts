@@ -104,17 +104,17 @@ export interface CoverageInput {
   /** The configured settle, in milliseconds. */
   readonly gracePeriodMs: number;
   /**
-   * Where a covered range is in doubt that ends at a reading: the instant after the newest held reading below it, at the
-   * earliest where that range begins or its lines are not cleared away. The end itself where it is left out.
+   * Where a covered range is in doubt that ends at a reading: the instant after the newest held reading below it, at
+   * the earliest where that range begins or its lines are not cleared away. The end itself where it is left out.
    */
   readonly doubtedFrom?: (range: Interval) => EpochNs;
 }
 
 /**
- * The coverage and the record after a page that brought these late readings. Where they make the grace period grow, what
- * was claimed too early is taken back, and a page that was asked for under the shorter one proves no more than the longer
- * one allows. Where the oldest reading of the page is late, more may lie below it: what is covered between it and the
- * next held reading is taken back too, and so the scan goes on until it meets held readings.
+ * The coverage and the record after a page that brought these late readings. Where they make the grace period grow,
+ * what was claimed too early is taken back, and a page that was asked for under the shorter one proves no more than the
+ * longer one allows. Where the oldest reading of the page is late, more may lie below it: what is covered between it
+ * and the next held reading is taken back too, and so the scan goes on until it meets held readings.
  */
 export function coverageAfter(input: CoverageInput, late: readonly Reading[]): Pick<PageCommit, 'covered' | 'late'> {
   const { state, covers, answeredAtMs, readings } = input;
@@ -132,7 +132,9 @@ export function coverageAfter(input: CoverageInput, late: readonly Reading[]): P
   };
 }
 
-/** The covered range below the oldest reading of a page, where that reading is late; `null` where nothing is in doubt. */
+/**
+ * The covered range below the oldest reading of a page, where that reading is late; `null` where nothing is in doubt.
+ */
 function doubtedRange(
   covered: readonly CoveredRange[],
   { readings, doubtedFrom }: CoverageInput,
@@ -210,7 +212,9 @@ export function hourStart(hour: number): EpochNs {
   return BigInt(hour) * HOUR_NS;
 }
 
-/** The hours that lie whole inside the covered ranges and are not written yet, and the set of written ones with them. */
+/**
+ * The hours that lie whole inside the covered ranges and are not written yet, and the set of written ones with them.
+ */
 export function hoursToWrite(
   covered: readonly CoveredRange[],
   written: Intervals,

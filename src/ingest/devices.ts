@@ -1,12 +1,14 @@
 /**
- * The inventory: one complete listing of the devices, what changed since the last one, and the `device` points of it.
+ * The inventory: it reads one complete list of the devices, records what changed since the last one, and makes the
+ * `device` points.
  *
- * Only a complete listing says anything of what is missing. A listing whose cursor is refused half-way is
- * begun again, and so is an empty one where the account counts devices, or tells no count and some are known: a service
- * whose storage fails answers so.
+ * Only a complete list shows that a device is missing. A list whose cursor is refused half-way is read again from its
+ * beginning. So is an empty list if the account counts devices, or if it has no count and some devices are known: a
+ * service whose storage fails returns such lists.
  *
- * Devices that are gone are polled every `sync.gone_poll`: one that answers again is back. Gone by two listings without it, it
- * comes back with a listing that has it; gone by its own 404 while it was listed all the same, with an answer.
+ * Devices that are gone are requested now and then; a device that answers again is back. A device that was missing in
+ * two lists comes back with a list that contains it. A device that was gone by its own 404, although it was listed,
+ * comes back with an answer.
  */
 import { ApiFault, type ApiFaultKind } from '../core/faults.ts';
 import { filterRecord } from '../core/filter.ts';
@@ -31,8 +33,8 @@ const AGAIN_MS = 1000;
 const MAX_ASKED = 3;
 
 /**
- * How long a listing may be: so many times what the account counts, and some more; where it counts nothing, far beyond any
- * workspace. The texts of all records may have so many characters.
+ * How long a listing may be: so many times what the account counts, and some more; where it counts nothing, far beyond
+ * any workspace. The texts of all records may have so many characters.
  */
 const LISTED_MOST = { timesCounted: 10, more: 1000, uncounted: 100_000, characters: 32_000_000 };
 
@@ -229,7 +231,9 @@ function toListed(
   return { record, name, digest, line: written ? deviceLine(record, tag, atMs) : null };
 }
 
-/** Whether an hour lies between two times; the earlier one may be the second, if it was made by a clock that was wrong. */
+/**
+ * Whether an hour lies between two times; the earlier one may be the second, if it was made by a clock that was wrong.
+ */
 function isFarFrom(a: EpochNs, b: EpochNs): boolean {
   return a - b >= POINT_EVERY_NS || b - a >= POINT_EVERY_NS;
 }

@@ -3,7 +3,8 @@
  *
  * An empty answer shows that nothing came, not that nothing is there: a service whose storage fails, or a replica that
  * is behind, answers with empty pages as well. Where the device was seen at or after the beginning of the range, or a
- * reading of the range is archived, an empty answer is provisional: the range stays a gap, with the reason `unverified`.
+ * reading of the range is archived, an empty answer is provisional: the range stays a gap, with the reason
+ * `unverified`.
  *
  * | the device's empty range            | an empty answer next to it or in it                         |
  * | ----------------------------------- | ----------------------------------------------------------- |

@@ -172,8 +172,8 @@ function settleNow({ store, settings }: SyncContext, deviceId: string): number {
 }
 
 /**
- * The task, with its limit lowered by what has changed since it began: late readings have made the grace period grow, or
- * the server's clock has fallen back.
+ * The task, with its limit lowered by what has changed since it began: late readings have made the grace period grow,
+ * or the server's clock has fallen back.
  */
 function settleLonger(context: SyncContext, task: ScanTask, settledMs: number): ScanTask {
   const grownMs = settleNow(context, task.deviceId) - settledMs;
@@ -326,7 +326,9 @@ function noteReadings({ context, served }: GapScan, deviceId: string): void {
   }
 }
 
-/** Whether an empty answer that proves a range by itself is believed; remembers it where something speaks against it. */
+/**
+ * Whether an empty answer that proves a range by itself is believed; remembers it where something speaks against it.
+ */
 function believesEmpty({ context, task, served }: GapScan, range: Interval): boolean {
   const { store, serverClock } = context;
   const { deviceId } = task;

@@ -110,7 +110,11 @@ export async function rereadDay(
   return true;
 }
 
-/** Reads a window and commits what is new of it. @returns whether it was read to its end, and how many readings came. */
+/**
+ * Reads a window and commits what is new of it.
+ *
+ * @returns whether it was read to its end, and how many readings came.
+ */
 async function commitWindow(
   context: SyncContext,
   { deviceId, window }: Pick<WindowScan, 'deviceId' | 'window'>,

@@ -62,7 +62,9 @@ export function limitAfterFall({
   return coverageLimit(passedMs, settings.gracePeriodMs);
 }
 
-/** A wanted range that was fixed before, up to what can be covered now: less while the server's clock has fallen back. */
+/**
+ * A wanted range that was fixed before, up to what can be covered now: less while the server's clock has fallen back.
+ */
 export function coverableNow(context: Parameters<typeof limitAfterFall>[0], wantedRange: WantedRange): WantedRange {
   const limit = limitAfterFall(context);
   return limit === null ? wantedRange : { ...wantedRange, limit: minNs(limit, wantedRange.limit) };
@@ -136,8 +138,8 @@ export function keptTimes(store: Pick<Store, 'fact' | 'devices' | 'newestNs'>): 
 }
 
 /**
- * Waits while the server's `Date` is in doubt. The newest reading may agree with it; if not, a second answer is asked for
- * once it can confirm it, and so on until a `Date` counts.
+ * Waits while the server's `Date` is in doubt. The newest reading may agree with it; if not, a second answer is asked
+ * for once it can confirm it, and so on until a `Date` counts.
  *
  * @throws ApiFault
  */

@@ -7,8 +7,8 @@
  * most a few lines a minute of each kind. Rounds sum up what each stream of the API has brought.
  *
  * An outage that begins again after its end was logged is logged at once. One that comes and goes all the time is
- * logged a few times in ten minutes, beginning and end, and then neither, unless its reason is new or its level worse. Memory is bounded, and each stream has at
- * most one round a minute.
+ * logged a few times in ten minutes, beginning and end, and then neither, unless its reason is new or its level worse.
+ * Memory is bounded, and each stream has at most one round a minute.
  */
 import type { AppEvent } from '../core/events.ts';
 import type { Clock, Stream } from '../core/ports.ts';
@@ -237,7 +237,8 @@ export function createRounds({ monoMs }: Pick<Clock, 'monoMs'>): Rounds {
     return ended.filter(([, { requests }]) => requests > 0).map(([stream, round]) => told(stream, round, monoMs()));
   };
   return (event) => {
-    // What is due ends before this event, so that no round has half of a request's story; one that is read ends with it.
+    // What is due ends before this event, so that no round has half of a request's story; one that is read ends with
+    // it.
     const before = end(event.type === 'stopping');
     takeIn(event, roundOf);
     return event.type === 'stream-read' ? [...before, ...end(false)] : before;

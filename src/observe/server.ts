@@ -2,10 +2,11 @@
  * The HTTP server: the status page, the same as JSON, the metrics, and the two health checks.
  *
  * Promises: GET and HEAD only; an answer is made from the reports alone and never from an error's text; slow, large and
- * endless requests are cut off; nothing is framed, nothing of the reports is cached, only the program's own script runs,
- * and the page of another site reads nothing of the reports (`isServedName`). Whatever clients do, the sync goes on and
- * /healthz and /metrics answer: a connection has one request at work (`connections.ts`), pages are made one after the other
- * with rests between them (`answers.ts`), and all connections together send at most 200 requests a second after their first ones.
+ * endless requests are cut off; nothing is framed, nothing of the reports is cached, only the program's own script
+ * runs, and the page of another site reads nothing of the reports (`isServedName`). Whatever clients do, the sync goes
+ * on and /healthz and /metrics answer: a connection has one request at work (`connections.ts`), pages are made one
+ * after the other with rests between them (`answers.ts`), and all connections together send at most 200 requests a
+ * second after their first ones.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -317,9 +318,9 @@ const NEVER_PUBLIC = new Set(['localhost', 'local', 'internal']);
 /**
  * Whether a request is answered that came by this name.
  *
- * A web page may have its own name lead to an address of ours (DNS rebinding): a browser that sees the page then lets its
- * script read what is served, as of the page's own site. So a name that somebody outside may hold is answered only where
- * the configuration has it; addresses, names of one word and names of local networks always are.
+ * A web page may have its own name lead to an address of ours (DNS rebinding): a browser that sees the page then lets
+ * its script read what is served, as of the page's own site. So a name that somebody outside may hold is answered only
+ * where the configuration has it; addresses, names of one word and names of local networks always are.
  *
  * @param host the `Host` of a request. @param names the names that the configuration has.
  */

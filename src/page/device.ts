@@ -1,6 +1,6 @@
 /**
- * The page of one device: its state, its readings (as charts, which the script draws, and as a table, which needs none), its
- * alerts, what is covered of it and why not more, and how the API has answered.
+ * The page of one device: its state, its readings (as charts, which the script draws, and as a table, which needs
+ * none), its alerts, what is covered of it and why not more, and how the API has answered.
  */
 
 import type { DeviceAnswer, DevicePage, DeviceReport, SensorSeries } from '../core/page-facts.ts';

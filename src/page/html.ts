@@ -1,9 +1,9 @@
 /**
- * Markup with values in it, tables, and numbers, lengths and moments as the page shows them. Times are UTC; the script shows
- * those of `moment` in the reader's zone.
+ * Markup with values in it, tables, and numbers, lengths and moments as the page shows them. Times are UTC; the script
+ * shows those of `moment` in the reader's zone.
  *
- * Promise: whatever a device, a sensor, a destination or a server calls itself is shown as text and stays text: no markup,
- * no control or direction characters, no more of it than a page can bear.
+ * Promise: whatever a device, a sensor, a destination or a server calls itself is shown as text and stays text: no
+ * markup, no control or direction characters, no more of it than a page can bear.
  */
 
 import type { DeviceState } from '../core/status.ts';
@@ -25,7 +25,10 @@ const ENTITIES: ReadonlyMap<string, string> = new Map([
   ["'", '&#39;'],
 ]);
 
-/** Fills values into markup: everything that is not `Html` itself is text, and is escaped. Attributes go in double quotes. */
+/**
+ * Fills values into markup: everything that is not `Html` itself is text, and is escaped. Attributes go in double
+ * quotes.
+ */
 export function html(markup: TemplateStringsArray, ...values: readonly Value[]): Html {
   return { html: markup.map((piece, index) => piece + render(values[index] ?? '')).join('') };
 }
@@ -107,8 +110,8 @@ export function figure(value: number): string {
 const NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i;
 
 /**
- * A value of a sensor or an alert: a number rounded to what can be read at a glance, with the exact one where a pointer asks
- * for it; a text as it is.
+ * A value of a sensor or an alert: a number rounded to what can be read at a glance, with the exact one where a pointer
+ * asks for it; a text as it is.
  *
  * @param maxLength of a text.
  */

@@ -1,6 +1,6 @@
 /**
- * The top of the page: the state in a sentence, what is wrong, and the figures that answer "how far behind": first the lag of
- * what stands in each database, which grows where the database or the API is down.
+ * The top of the page: the state in a sentence, what is wrong, and the figures that answer "how far behind": first the
+ * lag of what stands in each database, which grows where the database or the API is down.
  */
 
 import type { DestinationReport, HealthReport, ReadyReport, StatusOverview } from '../core/status.ts';

@@ -1,6 +1,6 @@
 /**
- * The panels of the overview, and of the pages that show one of them in full: the allowance, delivery, the streams, the work
- * under way, alerts, and what happened last.
+ * The panels of the overview, and of the pages that show one of them in full: the allowance, delivery, the streams, the
+ * work under way, alerts, and what happened last.
  */
 
 import { missingWords } from '../core/device-coverage.ts';
@@ -66,7 +66,11 @@ function waitNote(
   return html`<p class="soft">History and backfill wait until ${moment(history_waiting_until, now)}, as the day’s budget is spread over the day. Live polls go on.</p>`;
 }
 
-/** The two windows of the allowance as gauges: what this program has used, what others have, what is left. @param now the page's time. */
+/**
+ * The two windows of the allowance as gauges: what this program has used, what others have, what is left.
+ *
+ * @param now the page's time.
+ */
 export function quotaSection(
   { share, minute, day, lanes, waiting_until, history_waiting_until }: QuotaStatus,
   now: string,
@@ -329,7 +333,7 @@ function eventLine({ at, level, event, message, device_id, details }: RecentEven
 const LEVELS = ['info', 'warn', 'error'] as const;
 
 /** The least level of the events that are shown. */
-export type EventLevel = (typeof LEVELS)[number];
+type EventLevel = (typeof LEVELS)[number];
 
 /** The level that an address asks for; all of them where it asks for none. */
 export function readLevel(params: URLSearchParams): EventLevel {

@@ -174,7 +174,8 @@ function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
   if (snapshot.isExcluded) return { askedMs, atMs: null, as: null, rest: null };
   const rest = gaps.find(({ toNs, retryAtMs }) => retryAtMs > nowMs && (top === undefined || toNs > top.to)) ?? null;
   if (rest !== null) return { askedMs, atMs: rest.retryAtMs, as: 'newest readings', rest };
-  // A device that the list has never seen and that never had a reading is left to the idle poll as well, once it was polled.
+  // A device that the list has never seen and that never had a reading is left to the idle poll as well, once it was
+  // polled.
   const isQuiet =
     emptyByListing(device, { covered: telemetry.covered, newestNs }).length > 0 ||
     (device.record.lastSeenAt === null && newestNs === null && top !== undefined);

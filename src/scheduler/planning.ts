@@ -2,8 +2,8 @@
  * Planning: connects the planner to the state. It starts the planner from the stored coverage, passes events on to
  * it, and starts it again when the server's time falls back.
  *
- * `Planning` is a record. Each function here does one thing with it; functions that return something change nothing.
- * All times are the server's.
+ * `Planning` is a record. Most functions either change it or return something. `advancePlanning` and
+ * `beginAnew` do both: they change it and return the server's time. All times are the server's.
  *
  * Promise: a planner that has forgotten something or is wrong costs requests or freshness, never a reading, because
  * every request is for a gap in the coverage.

@@ -1,10 +1,10 @@
 /**
- * Answers as they stand on the wire: status, headers, and bodies as JSON text, member by member after the API document's
- * tables.
+ * Answers as they stand on the wire: status, headers, and bodies as JSON text, member by member after the API
+ * document's tables.
  *
  * Text and not objects: `1e400`, `-0` and a sensor named `__proto__` have to reach the wire as they are. Every answer
- * carries `X-RateLimit-Limit` and `X-RateLimit-Remaining` (API document, "Endpoints"), except a page in HTML, which is not
- * the service's.
+ * carries `X-RateLimit-Limit` and `X-RateLimit-Remaining` (API document, "Endpoints"), except a page in HTML, which is
+ * not the service's.
  */
 import type { EpochMs } from '../core/time.ts';
 import type { AllowanceState, WindowState } from './allowance.ts';

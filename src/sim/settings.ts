@@ -35,7 +35,10 @@ export interface SimSettings {
     limitOutside: 'refused' | 'clamped';
     /** Whether parameters that differ from those of the first page make a cursor invalid (Pagination 4). */
     cursorParameters: 'checked' | 'ignored';
-    /** What a cursor does with readings of one instant on both sides of a page's end: nothing, or it leaves out, or repeats. */
+    /**
+     * What a cursor does with readings of one instant on both sides of a page's end: nothing, or it leaves out, or
+     * repeats.
+     */
     cursorTies: 'exact' | 'skips' | 'repeats';
     /** How long a cursor is good; `null`: for ever. */
     cursorLifeMs: number | null;
@@ -56,7 +59,10 @@ export interface SimSettings {
     headers: 'minute' | 'day' | 'tightest';
     /** `free`: no refusal costs allowance; `counted`: none but 401 and 429 are free. */
     refusals: 'free' | 'counted';
-    /** What other clients of the workspace spend: so much a minute, at once every `everyMs`; small steps are a steady load. */
+    /**
+     * What other clients of the workspace spend: so much a minute, at once every `everyMs`; small steps are a steady
+     * load.
+     */
     foreign: { perMinute: number; everyMs: number };
   };
   /** Names of headers that the document does not tell. */

@@ -83,7 +83,8 @@ export function createLedger(db: Database.Database): OwnedLedger {
     book: (atMs, purpose) => book(state, { atMs, purpose }),
     recordOutcome: (requestId, outcome) => {
       state.outcomes.set(requestId, outcome);
-      // What was answered well is written with what the answer brings; a failure is looked for at once, and may be the last.
+      // What was answered well is written with what the answer brings; a failure is looked for at once, and may be the
+      // last.
       if (outcome.fault !== null && state.lease.ids.length === 0 && state.named.size === 0) flush(state);
     },
     ride: () => ride(state),

@@ -104,10 +104,11 @@ export interface EtaParts {
 const LOAD_OVER_MS = 10 * MINUTE_MS;
 
 /**
- * How long the requests that are left will take, by the budget that the planner will give them while load and quota stay
- * as they are.
+ * How long the requests that are left will take, by the budget that the planner will give them while load and quota
+ * stay as they are.
  *
- * @param left as estimated; `null`: not known. @returns `null` where there is nothing left to send, or no budget is known.
+ * @param left as estimated; `null`: not known. @returns `null` where there is nothing left to send, or no budget is
+ * known.
  */
 export function etaOf(
   parts: EtaParts,
@@ -146,7 +147,9 @@ function loadPerMs({ backfill: { othersSince } }: EtaParts, startedMs: EpochMs, 
   return othersSince(startedMs) / Math.max(MINUTE_MS, nowMs - startedMs);
 }
 
-/** Alone it takes the whole budget of the minute, as far as the API answers fast enough, until that of the day is spent. */
+/**
+ * Alone it takes the whole budget of the minute, as far as the API answers fast enough, until that of the day is spent.
+ */
 function aloneMs({ backfill: { budgets, spentDay } }: EtaParts, { tally }: Backfill, left: number): number | null {
   const { perMinute, perDay } = budgets();
   const rate = Math.min(perMinute ?? Number.POSITIVE_INFINITY, tally.perMinute() ?? Number.POSITIVE_INFINITY);

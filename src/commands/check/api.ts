@@ -66,7 +66,11 @@ async function isReached(notes: CheckNotes, { api, proxies }: Config, signal: Ab
   return noteReached(notes, reached);
 }
 
-/** Tells of each step. @returns whether all were made. */
+/**
+ * Tells of each step.
+ *
+ * @returns whether all were made.
+ */
 function noteReached(notes: CheckNotes, { host, port, name, connection, tls }: Reached): boolean {
   const steps = [
     noteStep(notes, name, {

@@ -39,7 +39,11 @@ export interface BundleParts extends CheckParts {
 const ABOUT =
   'A support bundle of Tidemark. Devices are named d1, d2, ... and the workspace "workspace", the same in all of it; there is no key, token, password, reading, sensor or position in it. Look through it before you send it: addresses of servers, names of buckets and paths are there.';
 
-/** Gathers it all and writes it. @throws UserError (exit 1) where it cannot be written. */
+/**
+ * Gathers it all and writes it.
+ *
+ * @throws UserError (exit 1) where it cannot be written.
+ */
 export async function writeSupportBundle(file: string, parts: BundleParts, ports: ProcessPorts): Promise<void> {
   const { read, terminal } = parts;
   const { told } = read;
@@ -212,7 +216,9 @@ function mapTexts(value: unknown, change: (text: string) => string): unknown {
 interface DaemonReport {
   readonly health: unknown;
   readonly ready: unknown;
-  /** What happened last, the newest first, in the log's words: without what it tells beside them, which has names in it. */
+  /**
+   * What happened last, the newest first, in the log's words: without what it tells beside them, which has names in it.
+   */
   readonly events: readonly ReportedEvent[];
   /** Lines of `/metrics`: those of Tidemark, none of a device. */
   readonly metrics: readonly string[];
@@ -223,7 +229,11 @@ type ReportedEvent = Pick<RecentEvent, 'at' | 'level' | 'event' | 'message'>;
 /** A page that does not come within this does not come. */
 const MOST = { withinMs: 5000, bytes: 4 * 1024 * 1024 };
 
-/** Asks the daemon. @returns `null` where none answers there, or it is none. */
+/**
+ * Asks the daemon.
+ *
+ * @returns `null` where none answers there, or it is none.
+ */
 async function askDaemon({ listen, statusPage }: Pick<Config, 'listen' | 'statusPage'>): Promise<DaemonReport | null> {
   if (listen.port === 0) return null;
   const page = async (path: string): Promise<string> => (await getPage(listen, path, MOST, statusPage.password)).body;
@@ -258,8 +268,8 @@ function parsed(text: string): unknown {
 }
 
 /**
- * Names for devices that tell nothing of them: d1, d2, … in the order of their ids, the same wherever they stand. For what
- * is shown to people who have no business to know how a customer calls things.
+ * Names for devices that tell nothing of them: d1, d2, … in the order of their ids, the same wherever they stand. For
+ * what is shown to people who have no business to know how a customer calls things.
  */
 interface Pseudonyms {
   /** Of a device by its id; `d?` for one that is not known. */
@@ -314,7 +324,10 @@ export function withoutQuotes(words: string): string {
     .replace(/=(?:\\.|[^\s,])+/g, '=…');
 }
 
-/** A text without what an answer (`HTTP 400: …`) that is told in it quotes: its lines name devices, in a spelling of their own. */
+/**
+ * A text without what an answer (`HTTP 400: …`) that is told in it quotes: its lines name devices, in a spelling of
+ * their own.
+ */
 function withoutQuotedAnswers(text: string): string {
   return text.replace(/\bHTTP \d{3}: [\s\S]*$/, withoutQuotes);
 }

@@ -21,7 +21,11 @@ import { askDestinations } from './destination.ts';
 import { type ApiFindings, type CheckLine, type CheckReport, type CheckStatus, checkReport } from './report.ts';
 import { canBeWritten, lookAt, stateLines } from './state.ts';
 
-/** Checks all, prints it, and gives the exit code. @throws UserError (exit 3) where it is told to stop. */
+/**
+ * Checks all, prints it, and gives the exit code.
+ *
+ * @throws UserError (exit 3) where it is told to stop.
+ */
 export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): Promise<number> {
   const { command, terminal } = parts;
   if (command.bundle !== null) requireNewFile('--bundle', command.bundle);

@@ -1,6 +1,6 @@
 /**
- * `--check`, the configuration: read as far as it can be; the mistakes of one that cannot be used; of one that can, what is
- * set up carelessly.
+ * `--check`, the configuration: read as far as it can be; the mistakes of one that cannot be used; of one that can,
+ * what is set up carelessly.
  */
 
 import { configuredDatabases } from '../../app/settings.ts';

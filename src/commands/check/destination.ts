@@ -32,7 +32,11 @@ const NO_DESTINATION: CheckLine = {
   exit_code: 0,
 };
 
-/** Asks every database of the configuration. @returns all lines on them. */
+/**
+ * Asks every database of the configuration.
+ *
+ * @returns all lines on them.
+ */
 export async function askDestinations(
   { writeProbe, terminal }: { readonly writeProbe: boolean; readonly terminal: Pick<TerminalOutput, 'hint'> },
   config: Config | StateConfig,

@@ -1,11 +1,11 @@
 /**
- * `--check`, the questions to the API, alone or as a job of the daemon, which asks with its own key, gate and state: whether
- * the key is accepted and what it may read, tried with at most six requests, each through the gate and booked like any
- * other, one after the other, none of them twice, and no more once nothing else can come of it.
+ * `--check`, the questions to the API, alone or as a job of the daemon, which asks with its own key, gate and state:
+ * whether the key is accepted and what it may read, tried with at most six requests, each through the gate and booked
+ * like any other, one after the other, none of them twice, and no more once nothing else can come of it.
  *
- * Promises: nothing that comes back is archived, delivered or pinned to the state; of the account only the figures of the
- * plan are kept, and only where none are known yet (the gate paces by them). What is wrong with one thing keeps no other
- * from being tried, unless the others would fail by the same.
+ * Promises: nothing that comes back is archived, delivered or pinned to the state; of the account only the figures of
+ * the plan are kept, and only where none are known yet (the gate paces by them). What is wrong with one thing keeps no
+ * other from being tried, unless the others would fail by the same.
  */
 
 import type { Sync } from '../../app/open-sync.ts';
@@ -60,7 +60,11 @@ export function createCheckWorker(parts: CheckApiParts): (args: unknown, signal:
   };
 }
 
-/** Asks the API. @param onAsk told what is asked for next. */
+/**
+ * Asks the API.
+ *
+ * @param onAsk told what is asked for next.
+ */
 export async function checkApi(
   parts: CheckApiParts,
   onAsk: (scope: Scope) => void,
@@ -262,7 +266,11 @@ function createAsker(parts: AskerParts): Asker {
     if (DOUBTFUL.includes(fault.kind)) doubtful += 1;
     stopped ??= STOPPING[fault.kind] ?? (doubtful > 1 ? 'what answers is not in order' : null);
   };
-  /** Takes in why nothing came. @throws what is no fault of the API. */
+  /**
+   * Takes in why nothing came.
+   *
+   * @throws what is no fault of the API.
+   */
   const failed = (error: unknown, scope: Scope | null, isAnswer: (fault: ApiFault) => boolean): void => {
     if (error instanceof RequestsSpentError) {
       stopped ??= 'the requests of a check are spent';
@@ -309,7 +317,11 @@ async function afterShortWait<T>(
   }
 }
 
-/** Gives up where the gate would keep it waiting for long. @throws ApiFault `throttled` then. */
+/**
+ * Gives up where the gate would keep it waiting for long.
+ *
+ * @throws ApiFault `throttled` then.
+ */
 async function withPatience<T>(
   { context: { clock, serverClock }, timeoutMs, waits }: AskerParts,
   work: (signal: AbortSignal) => Promise<T>,
@@ -350,8 +362,8 @@ interface Bounds {
 const BOUNDS = 'bounds';
 
 /**
- * Whether the API takes the bounds of a window as part of it: tried on readings that lie on whole seconds, the only times
- * that can be asked for exactly.
+ * Whether the API takes the bounds of a window as part of it: tried on readings that lie on whole seconds, the only
+ * times that can be asked for exactly.
  *
  * @param page readings of a device; `null` where none came. @param ask asks for a window of it; `null` where none came.
  */

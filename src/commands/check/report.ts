@@ -80,7 +80,11 @@ interface Told {
   readonly facts?: CheckLine['facts'];
 }
 
-/** Begins the lines of an area. @param destination of which destination they tell. */
+/**
+ * Begins the lines of an area.
+ *
+ * @param destination of which destination they tell.
+ */
 export function createNotes(area: CheckArea, destination: string | null = null): CheckNotes {
   const lines: CheckLine[] = [];
   const add = (line: Omit<CheckLine, 'area' | 'destination' | 'facts'>, facts: CheckLine['facts']): CheckLine => {
@@ -121,7 +125,11 @@ function plainer(status: CheckStatus): CheckStatus {
   return status === 'skip' ? 'ok' : status;
 }
 
-/** What a daemon, maybe of another version, has found at the API. @returns `null` where it cannot be understood. */
+/**
+ * What a daemon, maybe of another version, has found at the API.
+ *
+ * @returns `null` where it cannot be understood.
+ */
 export function readApiFindings(value: unknown): ApiFindings | null {
   if (!isRecord(value)) return null;
   const { requests, checks } = value;

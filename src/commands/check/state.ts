@@ -102,8 +102,8 @@ function noteRefusal(notes: CheckNotes, { directory, kind, uid }: Place, refused
 }
 
 /**
- * Whether others may look into a directory. A group that has nobody else in it is no other: root's, as the container's volume has
- * it, and the user's own, as Kubernetes gives it (`fsGroup`).
+ * Whether others may look into a directory. A group that has nobody else in it is no other: root's, as the container's
+ * volume has it, and the user's own, as Kubernetes gives it (`fsGroup`).
  */
 function isOpenToOthers({ mode, groupGid }: Placed, uid: number): boolean {
   return (mode & (groupGid === 0 || groupGid === uid ? 0o007 : 0o077)) !== 0;

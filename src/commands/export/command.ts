@@ -85,7 +85,7 @@ function createShow(view: ArchiveView, range: ReadRange, { showWork }: TerminalO
   };
 }
 
-/** How an has ended, and what it was. */
+/** How an export has ended, and what it has written. */
 interface ExportDone {
   readonly format: ExportFormat;
   readonly end: ExportEnd;

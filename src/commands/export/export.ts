@@ -1,8 +1,9 @@
 /**
  * `--export`: streams the archive, piece by piece, as fast as it is read.
  *
- * Promises: of what is in the archive from the beginning to the end every line comes once, each part in the order of time
- * (`core/state/archive.ts`), whatever the daemon does meanwhile; the memory taken does not depend on how much that is.
+ * Promises: of what is in the archive from the beginning to the end every line comes once, each part in the order of
+ * time (`core/state/archive.ts`), whatever the daemon does meanwhile; the memory taken does not depend on how much that
+ * is.
  */
 
 import { orAborted } from '../../core/async.ts';

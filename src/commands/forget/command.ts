@@ -1,6 +1,6 @@
 /**
- * `--forget --device ID`: alone under the lock, or by the daemon that holds it; then what was removed, and what it did not
- * touch.
+ * `--forget --device ID`: alone under the lock, or by the daemon that holds it; then what was removed, and what it did
+ * not touch.
  */
 
 import { settingsOf } from '../../app/settings.ts';

@@ -22,7 +22,9 @@ import type { JobWork } from '../../scheduler/jobs.ts';
 export interface ForgetSummary extends ForgottenCounts {
   readonly outcome: 'complete' | 'waiting' | 'interrupted';
   readonly exit_code: ExitCode;
-  /** Whether it is listed by the API all the same, as an excluded device is: its entry comes back, its readings do not. */
+  /**
+   * Whether it is listed by the API all the same, as an excluded device is: its entry comes back, its readings do not.
+   */
   readonly is_listed: boolean;
   /** Whether nobody was reading the state: else its write-ahead log holds what was removed until it is written next. */
   readonly is_log_empty: boolean;
@@ -144,7 +146,11 @@ async function removeLines(
   }
 }
 
-/** The device as it is listed; `null` where it is held and not listed. @throws UserError for one that nothing is held of. */
+/**
+ * The device as it is listed; `null` where it is held and not listed.
+ *
+ * @throws UserError for one that nothing is held of.
+ */
 function knownDevice({ store }: ForgetParts, deviceId: string): KnownDevice | null {
   const devices = store.devices();
   const device = devices.find(({ record }) => record.deviceId === deviceId);
@@ -163,7 +169,11 @@ function knownDevice({ store }: ForgetParts, deviceId: string): KnownDevice | nu
   throw new ForgetRefused(`--device: nothing is held of a device of that id. ${advice}`, 2);
 }
 
-/** @returns whether it is excluded. @throws UserError where it would be synced anew at once. */
+/**
+ * @returns whether it is excluded.
+ *
+ * @throws UserError where it would be synced anew at once.
+ */
 function requireLeft({ filter }: ForgetParts, device: KnownDevice | null): boolean {
   if (device === null) return false;
   if (filter.excludes(device.record)) return true;

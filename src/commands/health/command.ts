@@ -21,7 +21,12 @@ interface Finding {
   readonly reasons: readonly string[];
 }
 
-/** Queries the daemon and prints the result. @returns the exit code: 0 healthy, 1 not. @throws UserError (exit 78) where `listen` cannot be read. */
+/**
+ * Queries the daemon and prints the result.
+ *
+ * @returns the exit code: 0 healthy, 1 not.
+ * @throws UserError (exit 78) where `listen` cannot be read.
+ */
 export async function runHealthCommand(
   { configFile, json }: HealthCommand,
   ports: Pick<ProcessPorts, 'environment' | 'readFile' | 'print'>,

@@ -226,8 +226,8 @@ function hasStalled(
 }
 
 /**
- * Queues resting gaps again. If all open devices do not answer, they are tried once more where the service may have been
- * at fault, and then the devices are listed.
+ * Queues resting gaps again. If all open devices do not answer, they are tried once more where the service may have
+ * been at fault, and then the devices are listed.
  */
 function takeUpAgain(
   { planning, looks, run }: { readonly planning: Planning; readonly looks: Looks; readonly run: OnceRun },

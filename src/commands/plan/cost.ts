@@ -354,7 +354,9 @@ function budgetsOf({ perMinute, perDay }: Premises['limits'], share: number, spe
   return { perMinute: part(perMinute), perDay: perDay === null ? null : part(perDay), spent };
 }
 
-/** What a backfill beside live work is given now: the bucket of the day as the requests of the last day have left it. */
+/**
+ * What a backfill beside live work is given now: the bucket of the day as the requests of the last day have left it.
+ */
 function supplyOf(
   { nowMs, sentMs, liveSentMs, othersPerDay }: PlanFacts,
   demand: Demand,

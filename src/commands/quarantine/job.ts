@@ -1,9 +1,9 @@
 /**
- * `--quarantine retry` and `--quarantine drop`, alone or as jobs of the daemon: what stands in quarantine, sent again or
- * given up.
+ * `--quarantine retry` and `--quarantine drop`, alone or as jobs of the daemon: what stands in quarantine, sent again
+ * or given up.
  *
- * Both go through it once, in the order in which it came, in small steps: stopping anywhere costs nothing, and running it
- * again goes on with what is left.
+ * Both go through it once, in the order in which it came, in small steps: stopping anywhere costs nothing, and running
+ * it again goes on with what is left.
  */
 
 import { parseAlertPage, parseDevicePage, parseTelemetryPage } from '../../api/parse.ts';

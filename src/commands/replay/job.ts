@@ -1,5 +1,6 @@
 /**
- * `--replay`, alone or as a job of the daemon: archived points are sent again to one destination or to each, side by side.
+ * `--replay`, alone or as a job of the daemon: archived points are sent again to one destination or to each, side by
+ * side.
  */
 
 import { type ExitCode, UserError } from '../../core/faults.ts';

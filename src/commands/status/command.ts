@@ -34,8 +34,8 @@ export function runStatusCommand(
 }
 
 /**
- * All of it is made in one go, in which nobody looks after the room for new objects (`main.ts`): left to itself V8 takes
- * tens of megabytes for what is garbage at once.
+ * All of it is made in one go, in which nobody looks after the room for new objects (`main.ts`): left to itself V8
+ * takes tens of megabytes for what is garbage at once.
  */
 function keepSmall(): void {
   setFlagsFromString('--semi-space-growth-factor=1');

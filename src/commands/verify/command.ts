@@ -30,7 +30,12 @@ import {
   verifyText,
 } from './result.ts';
 
-/** Compares and prints. @returns the exit code. @throws UserError with the exit code and what to do. */
+/**
+ * Compares and prints.
+ *
+ * @returns the exit code.
+ * @throws UserError with the exit code and what to do.
+ */
 export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Promise<number> {
   const { command, config, terminal } = run;
   const asked = readSpan(command, realClock.nowMs());

@@ -224,7 +224,11 @@ async function unknownDevices(
   return found.filter((tag) => !known.has(tag));
 }
 
-/** The days that are compared: those that a span touches; what is kept where an end is not given. @returns `null` for none. */
+/**
+ * The days that are compared: those that a span touches; what is kept where an end is not given.
+ *
+ * @returns `null` for none.
+ */
 export function daysOf(
   state: Pick<VerifyState, 'extent'>,
   asked: { readonly from: EpochNs | null; readonly to: EpochNs | null },

@@ -1,13 +1,12 @@
 /**
- * Compares one day of a device point by point, if its sums differ: the archived points with those that a destination
- * returns. It goes range by range, so only a few points are in memory.
+ * Compares a day of a device whose sums differ, point by point: the archive against the answer of a destination. It
+ * goes range by range, so that few points are in memory.
  *
- * Where the archive still has the lines, each line is looked up. Where the lines were cleared, only the stored sum of
- * the day is left: the sum of the remaining returned points must equal the stored sum minus all points that are known
- * by line.
+ * Where the archive keeps the lines, each line is looked up by itself. Where it has cleared them, only sums are left:
+ * the sum of the day minus all points that are known by their line has to equal the sum of the rest of the answer.
  *
- * Promises: points that were delivered before the query must be in its answer; points delivered later may be. With
- * `--repair`, missing points are sent again as identical lines; the day must then be compared once more.
+ * Promises: points that were delivered before the destination is queried have to be in its answer; points delivered
+ * later may be. With `--repair`, missing points are sent again as identical lines, and the day is compared once more.
  */
 import { type Interval, type Intervals, includes, intersect, normalize, wholeDay } from '../../core/intervals.ts';
 import { type DestinationKind, type FindDisplaced, translate } from '../../core/lines/dialect.ts';
@@ -81,7 +80,11 @@ export interface Comparison {
   readonly source: PointSource;
   readonly destination: VerifiedDestination;
   readonly clock: Clock;
-  /** Sends lines of the log again. `null`: nothing is repaired. @returns what was in the way; `null` for nothing. */
+  /**
+   * Sends lines of the log again. `null`: nothing is repaired.
+   *
+   * @returns what was in the way; `null` for nothing.
+   */
   readonly resend: ((lines: readonly string[], signal: AbortSignal) => Promise<ReadProblem | null>) | null;
 }
 
@@ -110,7 +113,11 @@ interface DayOf {
   readonly isLast: boolean;
 }
 
-/** Compares a day range by range and repairs it. @returns the findings, or the problem. */
+/**
+ * Compares a day range by range and repairs it.
+ *
+ * @returns the findings, or the problem.
+ */
 export async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Promise<FoundDay | ReadProblem> {
   const { state, destination, source } = parts;
   let sent = 0;
@@ -401,7 +408,11 @@ interface DayEnd {
   readonly excusedPoints: number;
 }
 
-/** Ends the examination of a day by its kept sum. @returns what is found of it. */
+/**
+ * Ends the examination of a day by its kept sum.
+ *
+ * @returns what is found of it.
+ */
 export function endExamination(day: Examination, { kind, kept, excusedPoints }: DayEnd): Findings {
   const { findings, inside } = day;
   const isExact = kind === 'influxdb';

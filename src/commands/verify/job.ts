@@ -1,10 +1,11 @@
 /**
- * The part of `--verify` that sends requests to the API or writes to the state, alone or as a job of the daemon. It
- * fetches ranges again that no archive contains any more and delivers them, updates the missing points of a destination
- * (the job `mend`), and reads time windows again for a sample (the job `sample`).
+ * The part of `--verify` that requests readings from the API or writes to the state, alone or as a job of the daemon.
  *
- * Promises: every request passes the rate limiter and is booked. Fetched pages are committed like any other and
- * delivered from the log, so nothing is lost by a stop at any moment. No stored reading is counted twice.
+ * The job `mend` fetches ranges again that the archive no longer keeps, delivers them, and updates the missing points
+ * of a destination. The job `sample` reads ranges again and compares them.
+ *
+ * Promises: every request goes through the rate limiter and is counted. Fetched pages are committed like any other page
+ * and delivered from the log, so that stopping at any moment loses nothing. No stored reading is counted twice.
  */
 import type { Sync } from '../../app/open-sync.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
@@ -66,7 +67,11 @@ export async function keepMissing(
   await doShown(run, { kind: 'mend', args, alone, ...shown }, ports);
 }
 
-/** Fetches windows again and delivers them. @throws UserError with the exit code and what to do, NoApiError */
+/**
+ * Fetches windows again and delivers them.
+ *
+ * @throws UserError with the exit code and what to do, NoApiError
+ */
 export async function fetchAgain(run: VerifyRun, args: RepairArgs, ports: ProcessPorts): Promise<RepairSummary> {
   const done = { windows: 0 };
   const alone = async (): Promise<RepairSummary> =>
@@ -78,7 +83,11 @@ export async function fetchAgain(run: VerifyRun, args: RepairArgs, ports: Proces
   return await doShown(run, { kind: 'mend', args, alone, ...shown }, ports);
 }
 
-/** Reads windows again and compares. @throws UserError with the exit code and what to do. */
+/**
+ * Reads windows again and compares.
+ *
+ * @throws UserError with the exit code and what to do.
+ */
 export async function runSample(run: VerifyRun, args: SampleArgs, ports: ProcessPorts): Promise<SampleVerdict> {
   const done = { windows: 0 };
   const alone = async (): Promise<SampleVerdict> =>
@@ -207,7 +216,11 @@ interface RepairOrder {
   readonly done: { windows: number };
 }
 
-/** Fetches again, delivers and keeps what is missing. @throws UserError where a person has to act (77). */
+/**
+ * Fetches again, delivers and keeps what is missing.
+ *
+ * @throws UserError where a person has to act (77).
+ */
 async function repairState(
   parts: RepairParts,
   { args, done }: RepairOrder,
@@ -228,7 +241,11 @@ async function repairState(
   }
 }
 
-/** Reads the windows again. @returns why not all of them; `null` where all. */
+/**
+ * Reads the windows again.
+ *
+ * @returns why not all of them; `null` where all.
+ */
 async function readAgain(
   context: SyncContext,
   { args: { windows }, done, counts }: RepairOrder & { readonly counts: { requests: number; read: number } },

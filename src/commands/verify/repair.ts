@@ -44,7 +44,12 @@ interface Repair {
   readonly onDevice: OnDevice;
 }
 
-/** Repairs what sending again while comparing could not. @returns the verdict as it stands then. @throws UserError */
+/**
+ * Repairs what sending again while comparing could not.
+ *
+ * @returns the verdict as it stands then.
+ * @throws UserError
+ */
 export async function repairDestination(
   repair: Repair,
   { tally, unknown, ...first }: Compared,
@@ -98,7 +103,11 @@ function foundNow({ comparison: { state, destination }, range }: Repair, { byDev
   });
 }
 
-/** Fetches again what no archive keeps. @returns whether anything was fetched. */
+/**
+ * Fetches again what no archive keeps.
+ *
+ * @returns whether anything was fetched.
+ */
 async function fetchGone(
   { run, comparison }: Repair,
   gone: readonly GoneRange[],
@@ -181,11 +190,11 @@ function missedOf(gone: readonly GoneRange[]): RepairArgs['missed'] {
 }
 
 /**
- * Of the points of a device that were missing, those that were found to be there: all that was compared of them, but for
- * the days with a difference. Where nothing is kept nothing was found.
+ * Of the points of a device that were missing, those that were found to be there: all that was compared of them, but
+ * for the days with a difference. Where nothing is kept nothing was found.
  *
- * Points that are no readings are not compared: where a destination was set aside with some that the archive has let go of,
- * those are missing still.
+ * Points that are no readings are not compared: where a destination was set aside with some that the archive has let go
+ * of, those are missing still.
  */
 export function foundOf(
   missing: readonly MissingPoints[],
@@ -223,7 +232,11 @@ interface FoundParts {
 }
 
 export interface Resender {
-  /** Sends lines of the log. @returns what was in the way; `null` for nothing. */
+  /**
+   * Sends lines of the log.
+   *
+   * @returns what was in the way; `null` for nothing.
+   */
   send(lines: readonly string[], signal: AbortSignal): Promise<ReadProblem | null>;
   /** What the destination has refused so far, and its last words. */
   refused(): { readonly lines: number; readonly words: string | null };
@@ -267,7 +280,10 @@ interface SentOthers {
   readonly problem: ReadProblem | null;
 }
 
-/** Of what was found, what is no reading (hours that are covered, facts of the device) is sent again: nothing compares it. */
+/**
+ * Of what was found, what is no reading (hours that are covered, facts of the device) is sent again: nothing compares
+ * it.
+ */
 async function sendOthers(
   { run, resender }: Repair,
   found: readonly PointsText[],

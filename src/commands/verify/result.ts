@@ -1,6 +1,6 @@
 /**
- * The result of `--verify`, added up day by day: the object of `--json` (its members keep the public names), the exit
- * code, and the text, one screen, problems first, each with a remedy.
+ * The result of `--verify`, gathered day by day: the object of `--json`, the exit code, and one screen for people with
+ * the worst findings first, each with what to do.
  */
 
 import type { ExitCode } from '../../core/faults.ts';
@@ -231,13 +231,21 @@ export function verdictOf(
   };
 }
 
-/** What is said of a destination that nothing can be read of. @param why `null` where nothing is kept either. */
+/**
+ * What is said of a destination that nothing can be read of.
+ *
+ * @param why `null` where nothing is kept either.
+ */
 export function verdictUnread(name: string, why: string | null): DestinationVerdict {
   const problem = why === null ? null : ({ kind: 'down', words: why, hint: '' } as const);
   return verdictOf({ name, kind: null }, { tally: createTally(), problem, unknown: [] });
 }
 
-/** 2026-06-15. @param day since 1970. */
+/**
+ * 2026-06-15.
+ *
+ * @param day since 1970.
+ */
 function dayText(day: number): string {
   return formatExact(dayStart(day)).slice(0, 10);
 }

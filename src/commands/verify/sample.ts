@@ -47,7 +47,11 @@ interface Drawn {
   readonly isSum: boolean;
 }
 
-/** Draws, reads and compares. @throws UserError where a person has to act (77). */
+/**
+ * Draws, reads and compares.
+ *
+ * @throws UserError where a person has to act (77).
+ */
 export async function sample(
   parts: SampleParts,
   args: SampleArgs,
@@ -149,7 +153,11 @@ const DRAWS = 200;
 /** Half of a window of which the archive keeps the lines: about a page. */
 const HALF_NS = HOUR_NS / 2n;
 
-/** Draws a device with covered time in the range, and a covered instant. @returns `null` if there is none. */
+/**
+ * Draws a device with covered time in the range, and a covered instant.
+ *
+ * @returns `null` if there is none.
+ */
 function draw({ context, state }: SampleParts, { devices, from, to }: SampleArgs): Drawn | null {
   const { random } = context;
   const ids = devices.length > 0 ? devices : state.deviceIds();

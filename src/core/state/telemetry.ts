@@ -146,8 +146,8 @@ export interface MissedOverlap {
 }
 
 /**
- * The range of a device that empty answers alone speak for, although something says that there were readings. It is a gap
- * until the answers are believed, and is asked for again some time after that.
+ * The range of a device that empty answers alone speak for, although something says that there were readings. It is a
+ * gap until the answers are believed, and is asked for again some time after that.
  */
 export interface EmptyRange extends Interval {
   /** When it was answered emptily for the first time, in the server's time. */

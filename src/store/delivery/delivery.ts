@@ -31,7 +31,8 @@ export function createLog(db: Database.Database, { archive, missing, cleared, is
     ...register,
     destination: (name, identity) => {
       const destination = register.destination(name, identity);
-      // Whoever is known when something is cleared gets it as missing then (`archive/clearing.ts`); whoever is new, here.
+      // Whoever is known when something is cleared gets it as missing then (`archive/clearing.ts`); whoever is new,
+      // here.
       if (destination.created) missing.add(destination.id, cleared.asMissing());
       return destination;
     },

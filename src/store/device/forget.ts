@@ -242,7 +242,10 @@ const TABLES = [
 /** Devices whose alerts were left out: to be read anew when one of them is included again (`ingest/alerts.ts`). */
 const LEFT_OUT = 'alerts_left_out';
 
-/** Ranges that were backfilled by themselves, with the devices that they were asked for (`scheduler/isolated-ranges.ts`). */
+/**
+ * Ranges that were backfilled by themselves, with the devices that they were asked for
+ * (`scheduler/isolated-ranges.ts`).
+ */
 const APART = 'backfilled_apart';
 
 /** The last lines of the log, for the status page (`observe/log.ts`). */
@@ -330,7 +333,9 @@ function forgetApart(facts: Facts, deviceId: string): void {
   facts.write(APART, JSON.stringify(after));
 }
 
-/** The recent events that an earlier process has kept are dropped whole where they name the device: the log has them. */
+/**
+ * The recent events that an earlier process has kept are dropped whole where they name the device: the log has them.
+ */
 function forgetEvents(facts: Facts, deviceId: string): void {
   const text = facts.read(RECENT_EVENTS);
   if (text?.includes(JSON.stringify(deviceId).slice(1, -1)) === true) facts.write(RECENT_EVENTS, '[]');

@@ -58,8 +58,8 @@ export function inspectState(directory: string): StateFindings | null {
   const path = join(directory, STATE_FILE);
   if (!existsSync(path)) return null;
   return explained(path, () => {
-    // Read-only where a process that died has left something to be carried over. Elsewhere not: the log that a look needs
-    // is taken away again only by a connection that may.
+    // Read-only where a process that died has left something to be carried over. Elsewhere not: the log that a look
+    // needs is taken away again only by a connection that may.
     const isLeft = existsSync(`${path}-wal`) || existsSync(`${path}-journal`);
     const db = new Database(path, { readonly: isLeft, fileMustExist: true });
     try {
