@@ -8,7 +8,7 @@
  */
 import { ApiFault, type ApiFaultKind, TransportError } from '../core/faults.ts';
 import type { Api, HttpAnswer, Purpose, Reply, Transport } from '../core/ports.ts';
-import type { Cursor, DevicePage, TelemetryPage } from '../core/records.ts';
+import { type Cursor, type DevicePage, MAX_PAGE_SIZE, type TelemetryPage } from '../core/records.ts';
 import { type BackoffPolicy, backoffMs, verdictOf } from '../core/retry.ts';
 import { type EpochNs, SECOND_MS } from '../core/time.ts';
 import { type Classified, classifyAnswer, readDate, readRateLimit } from './classify.ts';
@@ -319,9 +319,8 @@ function toFault(error: unknown, request: string, status: number | null): ApiFau
   });
 }
 
-/** The default page size of the API (its document, "Pagination") and the largest that it accepts. */
+/** The default page size of the API (its document, "Pagination"). */
 const DEFAULT_SIZE = 50;
-const MAX_SIZE = 200;
 
 /** Large pages are tried again after this many answers; the number doubles each time that they are refused again. */
 const TRY_AGAIN_AFTER = 5;
@@ -368,7 +367,7 @@ export function createPageSize(planned: () => number | null): PageSize {
   let patience = TRY_AGAIN_AFTER;
   /** The limits of the pages that have named a cursor, the newest last. */
   const chains = new Map<Cursor, number>();
-  const largest = (): number => Math.max(1, Math.min(MAX_SIZE, Math.trunc(planned() ?? MAX_SIZE) || 1));
+  const largest = (): number => Math.max(1, Math.min(MAX_PAGE_SIZE, Math.trunc(planned() ?? MAX_PAGE_SIZE) || 1));
   const first = (): number => (smallFor > 0 ? Math.min(DEFAULT_SIZE, largest()) : largest());
   return {
     limitFor: (cursor) => (cursor === null ? first() : (chains.get(cursor) ?? first())),

@@ -14,7 +14,7 @@ import type { Observe } from '../core/events.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import { RequestsSpentError } from '../core/faults.ts';
 import type { Clock, Ledger, Purpose, Random, RequestLane } from '../core/ports.ts';
-import type { PlanFigures, WaitReason, WindowFigures } from '../core/quota.ts';
+import { type PlanFigures, REPORTED_FROM_MS, type WaitReason, type WindowFigures } from '../core/quota.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import { DAY_MS, type EpochMs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import {
@@ -113,8 +113,6 @@ function priorityOf({ lane, stream }: Purpose): number {
 
 const DEFAULT_CONCURRENCY = 4;
 const SLEEP_WITHOUT_PLAN_MS = 250;
-/** A shorter wait is ordinary spacing and is not reported. */
-const REPORTED_FROM_MS = 3000;
 
 /** What a rate limiter works with and remembers. */
 interface LimiterState {

@@ -17,7 +17,7 @@ import { VERSION } from '../cli/help.ts';
 import type { Heartbeats, Pulse } from '../core/heartbeats.ts';
 import type { QuotaUse } from '../core/lines/fact-lines.ts';
 import type { Api, Ledger, Transport } from '../core/ports.ts';
-import type { Learnt, LongWaits } from '../core/quota.ts';
+import { type Learnt, type LongWaits, REPORTED_FROM_MS } from '../core/quota.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
 import type { QuotaStatus } from '../core/status.ts';
@@ -137,9 +137,6 @@ function planFigures(store: Store): { perMinute: number | null; perDay: number |
   const plan = store.account()?.plan;
   return plan === undefined ? null : { perMinute: plan.requestsPerMinute, perDay: plan.requestsPerDay };
 }
-
-/** A shorter wait is ordinary spacing and is not shown. */
-const REPORTED_FROM_MS = 3000;
 
 /** The windows and the waits, as they are shown. */
 interface QuotaFigures extends Omit<RateLimiterFigures, 'waitingFor' | 'isRefusedAgain'> {

@@ -1,7 +1,9 @@
 /** The output of a command on standard error: the log, and the progress of long work. */
+
 import type { Config } from '../config/config.ts';
 import { firstOf, repeat } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
+import { REPORTED_FROM_MS } from '../core/quota.ts';
 import type { Secret } from '../core/secret.ts';
 import type { ProgressReport } from '../core/status.ts';
 import { plainText } from '../core/text.ts';
@@ -135,8 +137,6 @@ function progressFacts({ totals, destinations, allowance, eta = null, waits = nu
     waitMs: waitMs > REPORTED_FROM_MS ? waitMs : null,
   };
 }
-
-const REPORTED_FROM_MS = 3000;
 
 /** Calls `look` at intervals of the real clock until `work` has ended. */
 export async function repeatWhile<T>(work: Promise<T>, look: () => void, everyMs: number): Promise<T> {

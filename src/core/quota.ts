@@ -57,6 +57,9 @@ export interface SendLog {
   freeAtMs(cap: number, windowMs: number): number;
 }
 
+/** A shorter wait is ordinary spacing of requests and is not reported. */
+export const REPORTED_FROM_MS = 3000;
+
 /** Old entries are dropped in bulk, so that dropping is cheap. */
 const DROP_AT_ONCE = 4096;
 

@@ -7,6 +7,9 @@
  */
 import type { EpochNs } from './time.ts';
 
+/** The most records of a page (API document, "Pagination"); a plan may allow fewer. */
+export const MAX_PAGE_SIZE = 200;
+
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
 /** A `next_cursor` of the API: opaque, only ever sent back. */

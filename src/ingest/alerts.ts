@@ -16,7 +16,7 @@ import { ApiFault } from '../core/faults.ts';
 import { isOpen, type KnownAlert, type Observed, observeAlert } from '../core/lines/fact-lines.ts';
 import { nameAt } from '../core/lines/names.ts';
 import type { Purpose, Reply } from '../core/ports.ts';
-import type { AlertPage, AlertRecord, Cursor } from '../core/records.ts';
+import { type AlertPage, type AlertRecord, type Cursor, MAX_PAGE_SIZE } from '../core/records.ts';
 import { type EpochNs, HOUR_MS, msToNs } from '../core/time.ts';
 import { accountReadAt } from './account.ts';
 import type { SyncContext } from './context.ts';
@@ -80,7 +80,7 @@ interface ListDepth {
 function depthFor({ store }: SyncContext, open: readonly KnownAlert[]): ListDepth {
   const oldest = open.at(-1);
   if (oldest === undefined) return { to: null, isWhole: false };
-  const pageSize = store.account()?.plan.maxDevicesPerPage ?? 200;
+  const pageSize = store.account()?.plan.maxDevicesPerPage ?? MAX_PAGE_SIZE;
   const morePages = Math.ceil(store.alerts.countFrom(oldest) / pageSize) - 1;
   return { to: morePages < open.length ? oldest.openedAt : null, isWhole: false };
 }

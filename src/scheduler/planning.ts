@@ -8,11 +8,13 @@
  * Promise: a planner that has forgotten something or is wrong costs requests or freshness, never a reading, because
  * every request is for a gap in the coverage.
  */
+
 import { createWakeUp, type WakeUp } from '../core/async.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import { hash64 } from '../core/hash.ts';
 import { normalize } from '../core/intervals.ts';
 import type { PollSettings, Purpose, Schedules } from '../core/ports.ts';
+import { MAX_PAGE_SIZE } from '../core/records.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Gap, GapReason } from '../core/state/telemetry.ts';
 import { type EpochMs, MINUTE_MS, maxNs, nsToMs, SECOND_MS } from '../core/time.ts';
@@ -90,8 +92,6 @@ const FELL_BACK_MS = 10 * SECOND_MS;
 
 /** Phases lie within this, so that containers which all go by the minute do not all ask at its first second. */
 const PHASE_WITHIN_MS = MINUTE_MS;
-
-const USUAL_PAGE = 200;
 
 /** The account is read out of turn for such a refusal no more often than this. */
 const REFUSAL_EVERY_MS = 10 * MINUTE_MS;
@@ -177,7 +177,7 @@ export function advancePlanning(planning: Planning): EpochMs {
   }
   planning.lastMs = plannedMs(planning);
   const { planner, goals } = planning;
-  planner.setPageSize(store.account()?.plan.maxDevicesPerPage ?? USUAL_PAGE);
+  planner.setPageSize(store.account()?.plan.maxDevicesPerPage ?? MAX_PAGE_SIZE);
   if (planning.alone === null) planner.setDay(parts.day(), planning.lastMs);
   if (goals.backfill !== null) planner.restBackfill(goals.backfill.freeAtMs(planning.lastMs));
   return planning.lastMs;
@@ -424,7 +424,7 @@ function settingsOf({ context, schedules, polls, share }: PlanningParts): Planne
     accountMs: meanPeriodMs(schedules.account, nowMs),
     turnAfter,
     idlePollMs: polls.idlePollMs,
-    pageSize: store.account()?.plan.maxDevicesPerPage ?? USUAL_PAGE,
+    pageSize: store.account()?.plan.maxDevicesPerPage ?? MAX_PAGE_SIZE,
     share,
   };
 }

@@ -6,6 +6,7 @@
 import { coveredIntervals } from '../../core/coverage.ts';
 import { CLOSED_BY_NONE, coverageOf, wantedOf } from '../../core/device-coverage.ts';
 import type { FleetRates } from '../../core/fleet.ts';
+import { MAX_PAGE_SIZE } from '../../core/records.ts';
 import type { ProgressReport, StatusGap } from '../../core/status.ts';
 import { counted, grouped } from '../../core/text.ts';
 import { type EpochMs, type EpochNs, MINUTE_MS, msToNs, nsToMs, parseTimestamp, SECOND_MS } from '../../core/time.ts';
@@ -75,8 +76,6 @@ export function gapMs({ from, to }: Pick<StatusGap, 'from' | 'to'>): number {
 /** How often the report rates are read, and how often the estimate is computed from them. */
 const RATES_EVERY_MS = MINUTE_MS;
 const ESTIMATE_EVERY_MS = 5 * SECOND_MS;
-
-const PAGE = 200;
 
 /** Returns what all open devices wait for, if no estimate is possible; `null` otherwise. */
 export function waitsFor({ devices }: BackfillView): string | null {
@@ -190,7 +189,7 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
       devices,
       range: { from: BigInt(backfill.args.from), to: backfill.to },
       now: msToNs(backfill.startedMs),
-      pageSize: Math.max(1, Math.min(PAGE, plan?.maxDevicesPerPage ?? PAGE)),
+      pageSize: Math.max(1, Math.min(MAX_PAGE_SIZE, plan?.maxDevicesPerPage ?? MAX_PAGE_SIZE)),
       windowNs: windowSpanNs(plan?.historyMaxDays ?? null),
     }).requests;
   };

@@ -7,7 +7,7 @@
 
 import { type DeviceFacts, type FleetRates, fleetRates, resizeFleet, type WhatIf } from '../../core/fleet.ts';
 import type { Schedules, Stream } from '../../core/ports.ts';
-import type { Account } from '../../core/records.ts';
+import { type Account, MAX_PAGE_SIZE } from '../../core/records.ts';
 import { DAY_MS, type EpochMs, type EpochNs, formatSeconds, MINUTE_MS, MS_NS, msToNs } from '../../core/time.ts';
 import { windowSpanNs } from '../../ingest/page-request.ts';
 import { createDayBudget } from '../../scheduler/day-budget.ts';
@@ -31,8 +31,6 @@ import { NARROW_RESERVES, USUAL_RESERVES } from '../../scheduler/reserves.ts';
 
 /** The assumed limit per minute if neither the account nor a header contains it, as in `api/quota.ts`. */
 export const ASSUMED_PER_MINUTE = 10;
-/** The most records of a page (API document, "Pagination"). */
-const PAGE_SIZE = 200;
 /** Schedules that are due more rarely count as this: nothing of a day is seen of them. */
 const LONGEST_MS = 30 * DAY_MS;
 
@@ -143,7 +141,7 @@ function premisesOf({ facts, settings, whatIf, range }: PlanQuestion): Premises 
 }
 
 function pageSizeOf(account: Account | null): number {
-  return Math.max(1, Math.min(PAGE_SIZE, Math.trunc(account?.plan.maxDevicesPerPage ?? PAGE_SIZE)));
+  return Math.max(1, Math.min(MAX_PAGE_SIZE, Math.trunc(account?.plan.maxDevicesPerPage ?? MAX_PAGE_SIZE)));
 }
 
 function limitsOf(

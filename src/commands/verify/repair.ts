@@ -11,6 +11,7 @@ import type { ProcessPorts } from '../../app/terminal.ts';
 import { intersect, normalize, subtract, wholeDay } from '../../core/intervals.ts';
 import { type DestinationKind, translate } from '../../core/lines/dialect.ts';
 import type { Sink } from '../../core/ports.ts';
+import { MAX_PAGE_SIZE } from '../../core/records.ts';
 import type { ArchiveReader, ScanPosition } from '../../core/state/archive.ts';
 import { type PointsText, type RepairArgs, rangeText } from '../../core/state/job-args.ts';
 import type { MissingPoints } from '../../core/state/log.ts';
@@ -142,8 +143,6 @@ async function fetchGone(
   }
 }
 
-const PAGE_SIZE = 200;
-
 /** What fetching it takes; `null` where there is nothing to fetch. */
 export function fetchCost(gone: readonly GoneRange[], plan: VerifyState['plan'], nowMs: EpochMs): FetchCost | null {
   if (gone.length === 0) return null;
@@ -158,7 +157,7 @@ export function fetchCost(gone: readonly GoneRange[], plan: VerifyState['plan'],
       devices: [{ intervalMs, isQuiet: false, heardMs: nowMs, held: [] }],
       range: { from, to },
       now: msToNs(nowMs),
-      pageSize: Math.min(PAGE_SIZE, plan?.maxDevicesPerPage ?? PAGE_SIZE),
+      pageSize: Math.min(MAX_PAGE_SIZE, plan?.maxDevicesPerPage ?? MAX_PAGE_SIZE),
       windowNs: windowSpanNs(plan?.historyMaxDays ?? null),
     });
     cost.readings += Math.ceil(need.readings);
