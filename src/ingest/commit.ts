@@ -242,12 +242,13 @@ export function liftGaps(context: SyncContext, deviceId: string, reason: GapReas
   }
 }
 
-/** Gives a gap a name, under which it rests until its next try. */
+/** Gives a gap a name, under which it rests until its next try. @param longestMs how long it rests at most */
 export function nameGap(
   { store, serverClock, observe }: Pick<SyncContext, 'store' | 'serverClock' | 'observe'>,
   gap: Interval & { readonly deviceId: string; readonly reason: GapReason },
+  longestMs?: number,
 ): void {
   const { deviceId, from, to, reason } = gap;
-  store.nameGap(namedGap(gap, serverClock.nowMs()));
+  store.nameGap(namedGap(gap, serverClock.nowMs(), longestMs));
   observe({ type: 'gap-named', deviceId, reason, from: formatExact(from), to: formatExact(to) });
 }

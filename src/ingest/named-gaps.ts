@@ -31,10 +31,14 @@ export function restOf({ fromNs, toNs, reason }: Gap, hiddenTo: EpochNs | null):
   return { from: fromNs, to: hiddenTo ?? fromNs };
 }
 
-/** @returns the gap under its name, with the time at which it is worth another request. */
+/**
+ * @param longestMs how long the gap rests at most; by its reason where it is left out
+ * @returns the gap under its name, with the time at which it is worth another request.
+ */
 export function namedGap(
   { deviceId, from, to, reason }: Interval & { readonly deviceId: string; readonly reason: GapReason },
   nowMs: EpochMs,
+  longestMs = Number.POSITIVE_INFINITY,
 ): Gap {
-  return { deviceId, fromNs: from, toNs: to, reason, retryAtMs: nowMs + RETRY_MS[reason] };
+  return { deviceId, fromNs: from, toNs: to, reason, retryAtMs: nowMs + Math.min(RETRY_MS[reason], longestMs) };
 }

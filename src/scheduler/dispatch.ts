@@ -35,6 +35,7 @@ import {
   type TailDecision,
 } from './planner-types.ts';
 import {
+  ALONE_REST_MS,
   advancePlanning,
   nextPiece,
   openHistory,
@@ -194,11 +195,8 @@ function takeError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolea
  * A fault of the service, or of one device or stream while others are answered. Where others were answered lately, but
  * not since the request began to fail, it may be either: then a device rests until somebody is answered.
  */
-function takeFault(
-  { context, outage, planning, apiState, failed }: Running,
-  { decision, error }: Failed<ApiFault>,
-  fail: (isOwn: boolean) => void,
-): void {
+function takeFault(parts: Running, { decision, error }: Failed<ApiFault>, fail: (isOwn: boolean) => void): void {
+  const { context, outage, planning, apiState, failed } = parts;
   const { clock, answeredAtMs } = context;
   const failingSinceMs = clock.monoMs() - (error.facts.retriedMs ?? 0);
   const isOwn = answeredAtMs() >= failingSinceMs;
@@ -214,7 +212,7 @@ function takeFault(
   const task = taskFor(planning, decision);
   if (!isOwn) planning.suspects.add(decision.deviceId);
   // Other requests were answered and this one was not: the gap gets this reason until the device answers.
-  if (task !== null && (isOwn || isOnceAlone(planning))) nameUnreachable(context, task);
+  if (task !== null && (isOwn || isOnceAlone(planning))) nameUnreachable(parts, task);
   failed.inARow += 1;
   if (failed.inARow >= FAILURES_IN_A_ROW) noteStreamFailed(apiState, 'telemetry', message);
 }
@@ -227,10 +225,12 @@ function isOnceAlone({ alone }: Planning): boolean {
 }
 
 /** Records the gaps of a device that did not answer while others did, if the state has room for that. */
-function nameUnreachable(context: SyncContext, { deviceId, range }: ScanTask): void {
+function nameUnreachable({ context, planning }: DispatchParts, { deviceId, range }: ScanTask): void {
+  // A one-off ends where ten minutes bring nothing: it tries again some times before that.
+  const longestMs = isOnceAlone(planning) ? 2 * ALONE_REST_MS : undefined;
   try {
     const gaps = gapsIn(range, context.store.telemetry(deviceId).covered);
-    for (const gap of gaps) nameGap(context, { deviceId, ...gap, reason: 'device unreachable' });
+    for (const gap of gaps) nameGap(context, { deviceId, ...gap, reason: 'device unreachable' }, longestMs);
   } catch (error) {
     if (!(error instanceof StateFullError)) throw error;
     context.stateFull(error);
