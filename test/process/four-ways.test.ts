@@ -111,7 +111,7 @@ const PROBLEMS: readonly Trouble[] = [
     code: null,
     metric: /^tidemark_allowance_wait_until_timestamp_seconds [1-9]/m,
     alert: 'TidemarkThrottled',
-    says: /Waiting for allowance until /,
+    says: /Quota used up: requests resume at /,
     withinMs: [2 * MINUTE_MS, 3 * MINUTE_MS],
   },
 ];
