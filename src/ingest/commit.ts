@@ -137,7 +137,7 @@ function composeFrom({ store, settings, filterNotes }: SyncContext, page: Judged
 }
 
 /**
- * The instant after the newest held reading in a range; its beginning, or where it was cleared away to, without one.
+ * The instant after the newest stored reading in a range. Without one: its beginning, or the end of cleared lines.
  */
 function afterStoredBelow(store: Pick<Store, 'held' | 'cleared'>, deviceId: string, { from, to }: Interval): EpochNs {
   const lowest = maxNs(from, store.cleared(deviceId, from, to).at(-1)?.to ?? from);

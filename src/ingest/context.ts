@@ -93,6 +93,6 @@ export interface WantedRange {
   readonly wantedFrom: EpochNs;
   /** Nothing at or after this may be claimed: a reading may still appear there. For one device see `limitFor`. */
   readonly limit: EpochNs;
-  /** The configured settle that `limit` allows for. */
+  /** The configured grace period that `limit` allows for. */
   readonly gracePeriodMs: number;
 }

@@ -47,8 +47,8 @@ export function isCovered(covered: readonly CoveredRange[], at: EpochNs): boolea
 /**
  * Takes in late readings, of which there is at least one, seen at a time of the server.
  *
- * The settle grows to what would have awaited them, in whole minutes. One that is later than the settle may ever be
- * changes nothing there: no settle would have awaited it, and a longer one makes every request longer.
+ * The grace period grows to what would have awaited them, in whole minutes. A reading later than its maximum changes
+ * nothing: no grace period would have awaited it, and a longer one makes every request longer.
  */
 export function noteLate(before: LateRecord, late: readonly Reading[], seenAtMs: EpochMs): LateFound {
   const byMs = late.map(({ recordedAt }) => Math.max(0, seenAtMs - nsToMs(recordedAt)));
@@ -101,11 +101,11 @@ export interface CoverageInput {
   /** The server's time of the answer. */
   readonly answeredAtMs: EpochMs;
   readonly readings: readonly Reading[];
-  /** The configured settle, in milliseconds. */
+  /** The configured grace period, in milliseconds. */
   readonly gracePeriodMs: number;
   /**
-   * Where a covered range is in doubt that ends at a reading: the instant after the newest held reading below it, at
-   * the earliest where that range begins or its lines are not cleared away. The end itself where it is left out.
+   * For a covered range that ends at a late reading: the instant after the newest stored reading in it. Without one: its
+   * beginning, or the end of cleared lines.
    */
   readonly doubtedFrom?: (range: Interval) => EpochNs;
 }
@@ -149,7 +149,7 @@ function doubtedRange(
   return from < to ? { from, to } : null;
 }
 
-/** The coverage without a range, at the end of which a reading is held. */
+/** The coverage without a range that ends at a stored reading. */
 function withoutRange(
   covered: readonly CoveredRange[],
   { from, to }: Interval,
@@ -174,7 +174,7 @@ function oldestOf(readings: readonly Reading[]): Reading | null {
   );
 }
 
-/** An edge of a span that is held below an instant: its last one, else its first one. */
+/** The last, else the first edge of a covered range, if it lies below an instant. */
 function lastBelow({ first, last }: CoveredRange, end: EpochNs): Edge | null {
   return [last, first].find((edge) => edge !== null && edge.at < end) ?? null;
 }

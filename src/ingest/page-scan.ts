@@ -128,11 +128,11 @@ interface RangeScan extends Scanning {
 async function scanRange(asking: Scanning, task: ScanTask, signal: AbortSignal): Promise<ScanResult> {
   const { context } = asking;
   const { deviceId } = task;
-  const settledMs = settleNow(context, deviceId);
+  const gracePeriodMs = gracePeriodNow(context, deviceId);
   const scan: RangeScan = { ...asking, task, doubted: null, result: NOTHING_SCANNED };
   let last: Interval | null = null;
   for (;;) {
-    const lowered = settleLonger(context, task, settledMs);
+    const lowered = withGrownGracePeriod(context, task, gracePeriodMs);
     const { doubted } = scan;
     const gap = nextGap(asking, lowered) ?? (doubted && nextGap(asking, { ...lowered, range: doubted }));
     if (gap === null || isStopped(scan)) return scan.result;
@@ -167,7 +167,7 @@ function isStopped({ context, task, result }: RangeScan): boolean {
 }
 
 /** How long the readings of a device are waited for, in milliseconds. */
-function settleNow({ store, settings }: SyncContext, deviceId: string): number {
+function gracePeriodNow({ store, settings }: SyncContext, deviceId: string): number {
   return gracePeriodOf(settings.gracePeriodMs, store.telemetry(deviceId).late);
 }
 
@@ -175,8 +175,8 @@ function settleNow({ store, settings }: SyncContext, deviceId: string): number {
  * The task, with its limit lowered by what has changed since it began: late readings have made the grace period grow,
  * or the server's clock has fallen back.
  */
-function settleLonger(context: SyncContext, task: ScanTask, settledMs: number): ScanTask {
-  const grownMs = settleNow(context, task.deviceId) - settledMs;
+function withGrownGracePeriod(context: SyncContext, task: ScanTask, gracePeriodMs: number): ScanTask {
+  const grownMs = gracePeriodNow(context, task.deviceId) - gracePeriodMs;
   const limit = minNs(task.limit - msToNs(Math.max(0, grownMs)), limitAfterFall(context) ?? task.limit);
   if (limit >= task.limit) return task;
   return { ...task, limit: maxNs(limit, 0n), range: { from: task.range.from, to: minNs(task.range.to, limit) } };

@@ -254,7 +254,7 @@ const ARCHIVE = `
 
 /** Telemetry: how late readings of a device were seen to come, when a day was read again. */
 const TELEMETRY = `
-  -- Readings that came inside covered time; settle_ms: what sync.grace_period is at least for the device since then.
+  -- Readings that came inside covered time; settle_ms: what sync.settle is at least for the device since then.
   CREATE TABLE lateness (
     device_id TEXT PRIMARY KEY,
     readings INTEGER NOT NULL,
