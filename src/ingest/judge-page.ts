@@ -79,7 +79,7 @@ function disorderIn(request: PageRequest, { readings, nextCursor }: TelemetryPag
   let previous: EpochNs | null = below;
   for (const { recordedAt } of readings) {
     if (previous !== null && recordedAt > previous) return 'its readings are not newest first';
-    if (recordedAt < low || (high !== null && recordedAt > high)) return 'it has readings outside the asked window';
+    if (recordedAt < low || (high !== null && recordedAt > high)) return 'it has readings outside the requested range';
     previous = recordedAt;
   }
   return null;
@@ -102,9 +102,10 @@ function missingOverlap(seen: OverlapsSought): string | null {
   const oldest = page.readings.at(-1)?.recordedAt ?? null;
   const ended = page.nextCursor === null;
   const past = (edge: Edge): boolean => ended || (oldest !== null && oldest < edge.at);
-  if (request.near !== null && !nearSeen && past(request.near)) return 'it lacks the held reading that it goes on from';
+  if (request.near !== null && !nearSeen && past(request.near))
+    return 'it does not contain the overlap reading that it continues from';
   if (far !== null && past(far) && !shows(page.readings, far)) {
-    return 'it lacks the held reading at its far end';
+    return 'it does not contain the overlap reading at its far end';
   }
   return null;
 }

@@ -79,10 +79,10 @@ function everyNth(nth: number, fault: Fault, deviceId = 'often'): FaultPlan {
 describe.runIf(influxdAvailable())('pages that are not true', () => {
   const stray = outsideWindow(msToNs(NOW_MS - 10 * DAY_MS));
   const LIES: readonly [string, Fault, RegExp][] = [
-    ['empty', falselyEmpty, /lacks the held reading/],
+    ['empty', falselyEmpty, /does not contain the overlap reading/],
     ['out of order', upsideDown, /not newest first/],
     ['two readings exchanged', twoExchanged, /not newest first/],
-    ['readings outside the window', stray, /not newest first|outside the asked window/],
+    ['readings outside the window', stray, /not newest first|outside the requested range/],
   ];
 
   test.each(LIES)('now and then: %s', async (_, fault, reason) => {

@@ -1,0 +1,447 @@
+/**
+ * Which range a page covers: a table of pages and verdicts, one row for each branch of the judgement. Whole scans
+ * against services of all kinds: `whole-scans.test.ts`.
+ */
+import { describe, expect, test } from 'vitest';
+import type { CoveredRange } from '../../src/core/coverage.ts';
+import type { Interval } from '../../src/core/intervals.ts';
+import type { Cursor, Reading, TelemetryPage } from '../../src/core/records.ts';
+import type { EpochNs } from '../../src/core/time.ts';
+import { type JudgeContext, type Judgement, judgePage } from '../../src/ingest/judge-page.ts';
+import { type OpenGap, type PageRequest, requestFor, SLACK_NS } from '../../src/ingest/page-request.ts';
+import { at, edgeOf, pageOf, reading, readingAt } from '../core/support/readings.ts';
+
+/** The gap from second 100 to second 200, with the stored readings around it. */
+const GAP = { from: at(100), to: at(200) };
+const NEAR = reading(200.5);
+const FAR = reading(98);
+
+/** The request for the gap: bounded by 96 and 203 with both overlap readings, by 98 and 202 without them. */
+function ask(changes: Partial<OpenGap> = {}, more: Partial<PageRequest> = {}): PageRequest {
+  const open = { deviceId: 'd1', gap: GAP, near: edgeOf(NEAR), far: edgeOf(FAR), live: false, ...changes };
+  return { ...requestFor(open, { spanNs: null, nowNs: at(10_000), bothBounds: false }), ...more };
+}
+
+const ALONE = { near: null, far: null };
+const ABOVE_ALONE = { near: null };
+const CHAINED = { cursor: 'this' as Cursor, below: at(180) };
+
+/** Readings at the given seconds, in the order given. */
+const readings = (...seconds: number[]): Reading[] => seconds.map((second) => reading(second));
+const atNs = (...instants: EpochNs[]): Reading[] => instants.map((instant) => readingAt(instant));
+/** A page that names a next one, and one that does not. */
+const more = (...list: readonly Reading[]): TelemetryPage => pageOf(list, 'more');
+const last = (...list: readonly Reading[]): TelemetryPage => pageOf(list);
+
+/** What is known beside the page. */
+const seenEmpty = { emptyBefore: 1 };
+const waived = { overlapWaived: true };
+const shownFrom = (seconds: number): Partial<JudgeContext> => ({ visibleFromNs: at(seconds), emptyBefore: 1 });
+
+function judge(request: PageRequest, page: TelemetryPage, known: Partial<JudgeContext> = {}): Judgement {
+  return judgePage(request, page, { visibleFromNs: null, emptyBefore: 0, overlapWaived: false, ...known });
+}
+
+const down = (from: EpochNs): Interval => ({ from, to: GAP.to });
+const bounds = (covers: CoveredRange | null): Interval | null => covers && { from: covers.from, to: covers.to };
+
+type Row = readonly [
+  reader: string,
+  request: PageRequest,
+  page: TelemetryPage,
+  known: Partial<JudgeContext>,
+  verdict: { readonly covers: Interval; readonly next: Judgement['next']; readonly reason?: string },
+];
+
+describe('a page covers', () => {
+  test.each<Row>([
+    // A page that names a next one.
+    [
+      'what lies above its oldest reading, that instant not included: it may have more readings',
+      ask(),
+      more(NEAR, ...readings(190, 170, 150)),
+      {},
+      { covers: down(at(150) + 1n), next: 'time' },
+    ],
+    [
+      'the same where no stored reading lies above the gap to be shown',
+      ask(ALONE),
+      more(...readings(199, 180, 150)),
+      {},
+      { covers: down(at(150) + 1n), next: 'time' },
+    ],
+    [
+      'the whole gap once it reaches below it, the stored reading further down not shown',
+      ask(),
+      more(NEAR, ...readings(150, 99)),
+      {},
+      { covers: GAP, next: 'done' },
+    ],
+    [
+      'the whole gap where it shows the stored reading that it passes',
+      ask(),
+      more(NEAR, reading(150), FAR, reading(97)),
+      {},
+      { covers: GAP, next: 'done' },
+    ],
+    [
+      'all but the lowest instant where it ends there: that may have more readings',
+      ask(),
+      more(NEAR, ...readings(150, 140, 130, 100)),
+      {},
+      { covers: down(GAP.from + 1n), next: 'time' },
+    ],
+    [
+      'the same with the overlap reading among others of its instant',
+      ask(),
+      more(reading(200.5, { t: 'twin' }), NEAR, ...readings(190, 170, 150)),
+      {},
+      { covers: down(at(150) + 1n), next: 'time' },
+    ],
+    [
+      'the same with several readings of one instant, equal ones too',
+      ask(),
+      more(NEAR, ...readings(180, 170, 165), reading(160, { a: 1 }), reading(160, { a: 2 }), reading(160, { a: 1 })),
+      {},
+      { covers: down(at(160) + 1n), next: 'time' },
+    ],
+    [
+      'the same without its overlap reading once that was missing several times: the service has restated its history',
+      ask(),
+      more(...readings(199, 170, 150)),
+      waived,
+      { covers: down(at(150) + 1n), next: 'time' },
+    ],
+    [
+      'the same at any age: what it shows is not hidden by the plan',
+      ask(ALONE),
+      more(...readings(190, 170, 150)),
+      shownFrom(5000),
+      { covers: down(at(150) + 1n), next: 'time' },
+    ],
+    [
+      'the same with readings newer than the gap where the request has no upper bound',
+      ask({ live: true, ...ALONE }),
+      more(...readings(99_999, 180, 150, 140)),
+      {},
+      { covers: down(at(140) + 1n), next: 'time' },
+    ],
+    [
+      'the same with readings outside the bounds by the slack: a service may round its bounds',
+      ask(ALONE),
+      more(...atNs(at(202) + SLACK_NS, at(150), at(140), at(130))),
+      {},
+      { covers: down(at(130) + 1n), next: 'time' },
+    ],
+    [
+      'the whole gap with a reading below the bound by the slack',
+      ask(ALONE),
+      more(...atNs(at(150), at(98) - SLACK_NS)),
+      {},
+      { covers: GAP, next: 'done' },
+    ],
+    [
+      'what it shows, and is followed by its cursor, where asking by time would bring most of it once more',
+      ask(ALONE),
+      more(...readings(190, 152.5, 152, 151, 150)),
+      {},
+      { covers: down(at(150) + 1n), next: 'cursor' },
+    ],
+    [
+      'the same where one instant fills the page',
+      ask(ALONE),
+      more(...[1, 2, 3].map((a) => reading(150, { a }))),
+      {},
+      { covers: down(at(150) + 1n), next: 'cursor' },
+    ],
+    [
+      'what it shows, in a chain of which an earlier page has shown the overlap reading',
+      ask({}, { ...CHAINED, nearSeen: true }),
+      more(...readings(170, 160, 150)),
+      {},
+      { covers: down(at(150) + 1n), next: 'time' },
+    ],
+    [
+      'what the chain has shown where it is the page with the overlap reading',
+      ask({ near: edgeOf(reading(180)) }, CHAINED),
+      more(...readings(180, 170, 165, 160)),
+      {},
+      { covers: down(at(160) + 1n), next: 'time' },
+    ],
+    // A page that ends its range.
+    [
+      'all that was requested where it shows both overlap readings',
+      ask(),
+      last(NEAR, reading(150), FAR),
+      {},
+      { covers: GAP, next: 'done' },
+    ],
+    [
+      'a gap without readings where it shows both overlap readings',
+      ask(),
+      last(NEAR, FAR),
+      {},
+      { covers: GAP, next: 'done' },
+    ],
+    [
+      'all that was requested, whatever its order: it was read to its end',
+      ask(),
+      last(FAR, ...readings(150, 120), NEAR),
+      {},
+      { covers: GAP, next: 'done' },
+    ],
+    [
+      'the same where it does not name its device',
+      ask(),
+      { ...last(NEAR, FAR), deviceId: null },
+      {},
+      { covers: GAP, next: 'done' },
+    ],
+    [
+      'the same at the end of a chain that has shown the overlap reading before',
+      ask({}, { ...CHAINED, nearSeen: true }),
+      last(reading(150), FAR),
+      {},
+      { covers: GAP, next: 'done' },
+    ],
+    [
+      'nothing but emptiness where a second answer is empty and no stored reading could speak against it',
+      ask(ALONE),
+      last(),
+      seenEmpty,
+      { covers: GAP, next: 'done' },
+    ],
+    [
+      'the same where its overlap readings are known to be gone',
+      ask(),
+      last(),
+      { ...waived, ...seenEmpty },
+      { covers: GAP, next: 'done' },
+    ],
+    // What the plan may hide.
+    [
+      'an end of the data only as far back as the plan surely shows readings',
+      ask(ALONE),
+      last(...readings(190, 180)),
+      shownFrom(150),
+      { covers: down(at(150)), next: 'done', reason: 'beyond plan' },
+    ],
+    [
+      'it down to the oldest reading that is shown all the same',
+      ask(ALONE),
+      last(...readings(190, 120)),
+      shownFrom(150),
+      { covers: down(at(120)), next: 'done', reason: 'beyond plan' },
+    ],
+    [
+      'it whole where the plan surely shows all of it',
+      ask(ALONE),
+      last(reading(190)),
+      shownFrom(100),
+      { covers: GAP, next: 'done' },
+    ],
+    [
+      'it whole where the stored reading at its far end is shown',
+      ask(ABOVE_ALONE),
+      last(reading(190), FAR),
+      shownFrom(150),
+      { covers: GAP, next: 'done' },
+    ],
+    [
+      'nothing of a gap that the plan may hide altogether, and nothing beyond it',
+      ask(ALONE),
+      last(),
+      shownFrom(5000),
+      { covers: { from: GAP.to, to: GAP.to }, next: 'done', reason: 'beyond plan' },
+    ],
+    [
+      'what is surely shown, without a far overlap reading that the plan may hide by now',
+      ask(ABOVE_ALONE),
+      last(),
+      shownFrom(150),
+      { covers: down(at(150)), next: 'done', reason: 'beyond plan' },
+    ],
+    [
+      'nothing, without a complaint, where the plan may hide both overlap readings',
+      ask(),
+      last(),
+      shownFrom(5000),
+      { covers: { from: GAP.to, to: GAP.to }, next: 'done', reason: 'beyond plan' },
+    ],
+  ])('%s', (_, request, page, known, { covers, next, reason = null }) => {
+    const judged = judge(request, page, known);
+    expect({ ...judged, covers: bounds(judged.covers) }).toMatchObject({ covers, next, reason, overlapMissing: false });
+    expect(judged.readings).toBe(page.readings);
+  });
+});
+
+type Nothing = readonly [
+  reader: string,
+  request: PageRequest,
+  page: TelemetryPage,
+  known: Partial<JudgeContext>,
+  reason: RegExp,
+];
+
+const DISORDERED: readonly Nothing[] = [
+  ['is not newest first', ask(), more(NEAR, ...readings(150, 160, 140)), {}, /newest first/],
+  [
+    'goes on above the page before it',
+    ask({}, { ...CHAINED, nearSeen: true }),
+    more(...readings(181, 170)),
+    {},
+    /newest first/,
+  ],
+  [
+    'is above the bounds by more than the slack',
+    ask(ALONE),
+    more(...atNs(at(202) + SLACK_NS + 1n, at(150))),
+    {},
+    /outside/,
+  ],
+  [
+    'is below the bounds by more than the slack',
+    ask(ALONE),
+    more(...atNs(at(150), at(98) - SLACK_NS - 1n)),
+    {},
+    /outside/,
+  ],
+  ['names itself as the next page', ask({}, CHAINED), pageOf(readings(180), 'this'), {}, /next page is itself/],
+  [
+    'is empty for the first time, where no stored reading could support it',
+    ask(ALONE),
+    last(),
+    {},
+    /needs a second one/,
+  ],
+  [
+    'is empty for the first time, where overlap readings are known to be gone',
+    ask(),
+    last(),
+    waived,
+    /needs a second one/,
+  ],
+];
+
+const WITHOUT_OVERLAP: readonly Nothing[] = [
+  [
+    'passes the reading that it continues from without showing it',
+    ask(),
+    more(...readings(201, 190, 150)),
+    {},
+    /continues from/,
+  ],
+  [
+    'shows the reading that it continues from with other values',
+    ask(),
+    more(reading(200.5, { t: 'altered' }), ...readings(190, 150)),
+    {},
+    /continues from/,
+  ],
+  [
+    'shows the reading that it continues from a nanosecond off',
+    ask(),
+    more({ ...NEAR, recordedAt: NEAR.recordedAt + 1n }, ...readings(190, 150)),
+    {},
+    /continues from/,
+  ],
+  ['passes the reading at its far end without showing it', ask(), more(NEAR, ...readings(150, 97)), {}, /far end/],
+  [
+    'passes the reading that its chain continues from',
+    ask({ near: edgeOf(reading(180, { a: 9 })) }, CHAINED),
+    more(...readings(179, 170)),
+    {},
+    /continues from/,
+  ],
+  ['ends the range without the reading that it continues from', ask(), last(reading(150), FAR), {}, /continues from/],
+  ['ends the range without the reading at its far end', ask(), last(NEAR, reading(150)), {}, /far end/],
+  ['is empty where both were to be shown', ask(), last(), {}, /continues from/],
+  ['is empty once more where one was to be shown', ask(ABOVE_ALONE), last(), { emptyBefore: 5 }, /far end/],
+  ['lacks a far reading that the plan surely shows', ask(ABOVE_ALONE), last(), shownFrom(90), /far end/],
+  ['lacks a near reading that the plan surely shows', ask(), last(), shownFrom(150), /continues from/],
+];
+
+describe('a page covers nothing, but its readings are kept, where it', () => {
+  test.each(DISORDERED)('%s', (_, request, page, known, reason) => {
+    const judged = judge(request, page, known);
+    expect(judged).toMatchObject({ covers: null, next: 'again', overlapMissing: false, oldest: null });
+    expect(judged.reason).toMatch(reason);
+    expect(judged.readings).toBe(page.readings);
+  });
+
+  test.each(WITHOUT_OVERLAP)('%s, which may be a restatement', (_, request, page, known, reason) => {
+    const judged = judge(request, page, known);
+    expect(judged).toMatchObject({ covers: null, next: 'again', overlapMissing: true, nearSeen: request.nearSeen });
+    expect(judged.reason).toMatch(reason);
+    expect(judged.readings).toBe(page.readings);
+  });
+});
+
+describe('a page', () => {
+  test('of another device covers nothing, and its readings are dropped', () => {
+    const judged = judge(ask(), { ...last(NEAR, reading(150), FAR), deviceId: 'd2' });
+    expect(judged).toMatchObject({ covers: null, next: 'again', readings: [], overlapMissing: false });
+    expect(judged.reason).toMatch(/another device/);
+  });
+
+  test('that is empty but names a next one covers nothing; its cursor is followed', () => {
+    expect(judge(ask(), more())).toMatchObject({ covers: null, next: 'cursor', nearSeen: false, oldest: null });
+    expect(judge(ask(ALONE), more())).toMatchObject({ covers: null, next: 'cursor', nearSeen: true });
+  });
+
+  test('that has not reached its overlap reading covers nothing yet; the pages of its chain cover the range together', () => {
+    const near = reading(200, { a: 9 });
+    const crowd = judge(ask({ near: edgeOf(near) }), more(...[1, 2, 3].map((a) => reading(200, { a }))));
+    expect(crowd).toMatchObject({ covers: null, next: 'cursor', reason: null, nearSeen: false });
+    const chained = ask({ near: edgeOf(near) }, { cursor: 'more' as Cursor, below: at(200) });
+    expect(judge(chained, pageOf([near, ...readings(180, 170, 160)], 'next'))).toMatchObject({
+      covers: down(at(160) + 1n),
+      next: 'time',
+      nearSeen: true,
+    });
+  });
+
+  test('that ends at the reading it continues from is followed by cursor: time has not moved on', () => {
+    // A service that rounds bounds up to the second serves readings above `before`, here three of four.
+    const near = reading(150);
+    const request = ask({ gap: { from: at(100), to: at(150) + 1n }, near: edgeOf(near) });
+    expect(judge(request, more(...readings(152.9, 152.5, 151.5), near))).toMatchObject({
+      next: 'cursor',
+      nearSeen: true,
+    });
+  });
+
+  test('that repeats its cursor is followed once its readings have moved on', () => {
+    expect(judge(ask(ALONE, CHAINED), pageOf(readings(180, 170, 160, 150), 'this'))).toMatchObject({ next: 'time' });
+  });
+});
+
+describe('the edges of what a page covers', () => {
+  test('are its newest and oldest reading inside the range, those above and below left out', () => {
+    const { covers, oldest } = judge(ask(), last(NEAR, ...readings(190, 150, 120), FAR));
+    expect(covers).toEqual({ ...GAP, first: edgeOf(reading(120)), last: edgeOf(reading(190)) });
+    expect(oldest).toEqual(edgeOf(FAR));
+  });
+
+  test('are the oldest reading itself where more lies below it, though its instant is not covered', () => {
+    const { covers, oldest } = judge(ask(), more(NEAR, ...readings(190, 170, 150)));
+    expect(covers).toEqual({ from: at(150) + 1n, to: GAP.to, first: edgeOf(reading(150)), last: edgeOf(reading(190)) });
+    expect(oldest).toEqual(edgeOf(reading(150)));
+  });
+
+  test('are the first and the last served of readings that share an instant', () => {
+    const [newest, oldest] = [reading(150, { a: 1 }), reading(150, { a: 2 })];
+    const { covers } = judge(ask(), last(NEAR, newest, reading(150, { a: 3 }), oldest, FAR));
+    expect(covers).toMatchObject({ first: edgeOf(oldest), last: edgeOf(newest) });
+  });
+
+  test('are found in whatever order a complete page came', () => {
+    const { covers } = judge(ask(), last(FAR, ...readings(150, 120), NEAR));
+    expect(covers).toMatchObject({ first: edgeOf(reading(120)), last: edgeOf(reading(150)) });
+  });
+
+  test('are none where the range is empty', () => {
+    expect(judge(ask(), last(NEAR, FAR)).covers).toEqual({ ...GAP, first: null, last: null });
+    expect(judge(ask(ALONE), last(), seenEmpty).covers).toEqual({ ...GAP, first: null, last: null });
+  });
+});
