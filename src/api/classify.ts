@@ -7,7 +7,7 @@
  * into a fault. Any bytes lead to a body or a fault. The document does not name the header that asks for a wait, so it
  * is found by its name's pattern; an unreadable header counts as missing.
  */
-import { ApiFault, type ApiFaultFacts, type ApiFaultKind } from '../core/faults.ts';
+import { ApiFault, type ApiFaultFacts, type ApiFaultKind, KEY_REFUSED } from '../core/faults.ts';
 import { isRecord, member } from '../core/json.ts';
 import type { HttpAnswer } from '../core/ports.ts';
 import { SECRET_MARK } from '../core/secret.ts';
@@ -98,7 +98,7 @@ function kindOfBadRequest({ code, message, maxDays }: ErrorWords, hasCursor: boo
 const WORDS: Readonly<Record<ApiFaultKind, string>> = {
   unreachable: 'no answer',
   throttled: 'the allowance is spent',
-  unauthorized: 'the API refuses the key: missing, unknown, revoked or expired',
+  unauthorized: KEY_REFUSED,
   'scope-missing': 'the key lacks a scope',
   'no-api-access': 'the API refuses access: does the plan of the workspace include it?',
   'not-found': 'no such resource in the workspace of this key',

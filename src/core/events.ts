@@ -144,7 +144,10 @@ type SyncEvent =
       /** Points that were sent and are kept for another try. */
       readonly lines: number;
       readonly words: string;
+      /** What a person can do; empty if waiting is enough. */
       readonly hint: string;
+      /** Whether only a person can end it. */
+      readonly needsPerson: boolean;
       readonly waitMs: number;
     }
   | { readonly type: 'destination-moving'; readonly destination: string }

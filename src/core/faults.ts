@@ -104,17 +104,13 @@ export function codeOf(error: unknown, none = 'unknown error'): string {
   return error instanceof Error && 'code' in error ? String(error.code) : none;
 }
 
-/**
- * What a person is told of a destination that asks for patience, or does not answer at all: by it those that heal by
- * themselves are known from those that a person has to mend.
- */
-export const LATER_HINT =
-  'delivery goes on by itself once the database takes writes, and nothing is lost meanwhile; if this lasts, look at its log, its disk and what stands between';
-
 /** All requests that were allowed are sent. */
 export class RequestsSpentError extends Error {
   override readonly name = 'RequestsSpentError';
 }
+
+/** The words for the fault `unauthorized`: without a full stop. */
+export const KEY_REFUSED = 'the API refuses the key: it is unknown, revoked or expired';
 
 /** The words for an error that is a mistake of this program. */
 export function internalErrorWords(detail: string): string {

@@ -151,6 +151,8 @@ export type WriteAnswer =
       readonly kind: 'later';
       readonly words: string;
       readonly waitMs: number | null;
+      /** The HTTP status; missing where no answer came. */
+      readonly status?: number;
       /** The request was refused for a reason that Tidemark does not know: it may need a person. */
       readonly isUnknown?: true;
     };

@@ -150,7 +150,7 @@ async function deliverOrBlock(delivery: Delivery, signal: AbortSignal): Promise<
   } catch (error) {
     // The destination was skipped meanwhile, which has moved its position.
     if (error instanceof StaleStateError) return 'moved';
-    if (error instanceof StateFullError) return { words: error.message, hint: '', waitMs: null };
+    if (error instanceof StateFullError) return { words: error.message, hint: '', needsPerson: false, waitMs: null };
     throw error;
   }
 }

@@ -7,8 +7,13 @@
  */
 
 import type { Observe } from '../core/events.ts';
-import { LATER_HINT } from '../core/faults.ts';
-import { DESTINATION_KINDS, type DestinationKind, describeIdentity, withKind } from '../core/lines/dialect.ts';
+import {
+  DESTINATION_KINDS,
+  type DestinationKind,
+  describeIdentity,
+  isKindUnknown,
+  withKind,
+} from '../core/lines/dialect.ts';
 import type { Sink, UnknownServer, WriteAnswer } from '../core/ports.ts';
 import type { DestinationState } from '../core/state/log.ts';
 import type { KnownDestination } from '../core/state/quarantine.ts';
@@ -51,18 +56,24 @@ export interface Blocked {
   readonly words: string;
   /** What a person can do; empty if waiting is enough. */
   readonly hint: string;
+  /** Whether only a person can end it; otherwise it ends when the database takes writes again. */
+  readonly needsPerson: boolean;
   /** How long the server asked to wait, in milliseconds; `null` if it did not. */
   readonly waitMs: number | null;
   /** The database refuses for a reason that Tidemark does not know. */
-  readonly isUnknown?: true;
+  readonly isUnknown?: boolean;
 }
+
+/** The hint for a destination that is busy or does not answer. */
+export const LATER_HINT =
+  'delivery goes on by itself once the database takes writes, and nothing is lost meanwhile; if this lasts, look at its log, its disk and what stands between';
 
 /** The block that follows from an answer about the destination as a whole. */
 export function blockedBy(answer: Extract<WriteAnswer, { readonly kind: 'held' | 'later' }>): Blocked {
   const { words } = answer;
   return answer.kind === 'held'
-    ? { words, hint: answer.hint, waitMs: null }
-    : { words, hint: LATER_HINT, waitMs: answer.waitMs, ...(answer.isUnknown ? { isUnknown: true } : {}) };
+    ? { words, hint: answer.hint, needsPerson: true, waitMs: null }
+    : { words, hint: LATER_HINT, needsPerson: false, waitMs: answer.waitMs, isUnknown: answer.isUnknown === true };
 }
 
 /** Opens a destination in the state, and reports it if it is new. */
@@ -73,7 +84,7 @@ export function openDestination(
   const { name } = sink;
   const announce = (state: DestinationState, previous: string | null): void => {
     if (!state.created && previous === null) return;
-    const before = previous === null || isUnknown(previous) ? null : describeIdentity(previous);
+    const before = previous === null || isKindUnknown(previous) ? null : describeIdentity(previous);
     const points = store.backlog(state.id).pendingLines;
     observe({ type: 'destination-new', destination: name, known: !state.created, before, points });
   };
@@ -115,11 +126,6 @@ export function openDestination(
       return served;
     },
   };
-}
-
-/** Whether an identity belongs to a database of unknown kind, to which nothing was sent yet. */
-function isUnknown(identity: string): boolean {
-  return identity.startsWith('["auto"');
 }
 
 /** A database that can be sent to. */

@@ -316,7 +316,7 @@ async function sendControls(search: Search, refused: Unconfirmed): Promise<Block
     kind === null
       ? 'even single lines are too large for the database, or for a proxy before it: raise the limit for a request there'
       : `no line of "${kind}" (measurement, fields) is accepted. Check the log of the database for a field of another type, a limit or a full disk`;
-  return { words: refusal.words, hint, waitMs: null };
+  return { words: refusal.words, hint, needsPerson: true, waitMs: null };
 }
 
 /** The readings themselves. They are not moved to the quarantine as a whole. */

@@ -212,7 +212,8 @@ export function createPatience(
       failures += 1;
       held = words;
       const waitMs = backoffMs({ failures, policy: BACKOFF, random, askedMs: askedMs ?? 0 });
-      observe({ type: 'destination-held', destination, lines, words, hint, waitMs });
+      const needsPerson = isLasting || why.needsPerson;
+      observe({ type: 'destination-held', destination, lines, words, hint, needsPerson, waitMs });
       return waitMs;
     },
     moved: () => {

@@ -80,7 +80,7 @@ export function readAnswer(answer: ServerAnswer, conceal: Conceal, kind: Destina
   if (status >= 200 && status < 400) return { kind: 'held', words, hint: URL_HINT };
   if (status === 413) return { kind: 'too-large', words };
   if (LATER_STATUS.has(status) || status < 200 || status >= 500) {
-    return { kind: 'later', words, waitMs: readWaitMs(answer.headers) };
+    return { kind: 'later', words, waitMs: readWaitMs(answer.headers), status };
   }
   return { kind: 'held', words, hint: hintFor(status, said) };
 }
@@ -108,7 +108,8 @@ function readRefusal(status: number, said: Said, words: string): WriteAnswer {
   }
   if (status === 201) return { kind: 'held', words, hint: URL_HINT };
   const hint = said.influxdb ? REQUEST_HINTS.find(([pattern]) => pattern.test(ownWords))?.[1] : undefined;
-  return hint === undefined ? { kind: 'later', words, waitMs: null, isUnknown: true } : { kind: 'held', words, hint };
+  if (hint !== undefined) return { kind: 'held', words, hint };
+  return { kind: 'later', words, waitMs: null, status, isUnknown: true };
 }
 
 const ORG_HINT =

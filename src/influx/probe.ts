@@ -145,7 +145,7 @@ async function askInflux(
 /** The body of the answer at a path; `null` if there is none. */
 async function body(client: DatabaseClient, path: string, signal: AbortSignal): Promise<string | null> {
   const answer = await client.ask({ method: 'GET', path, body: '' }, signal);
-  return 'status' in answer && answer.status === 200 ? answer.body : null;
+  return !('kind' in answer) && answer.status === 200 ? answer.body : null;
 }
 
 /** Reads `GET /api/v2/buckets`: the retention of the bucket with that name, in ms; `null` if it is not shown. */

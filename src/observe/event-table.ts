@@ -9,7 +9,7 @@
  * Pure; the log itself makes text from outside safe.
  */
 import type { AppEvent, ProgramEvent } from '../core/events.ts';
-import { internalErrorWords, LATER_HINT } from '../core/faults.ts';
+import { internalErrorWords } from '../core/faults.ts';
 import { SECOND_MS } from '../core/time.ts';
 import {
   debug,
@@ -233,9 +233,8 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     repeats: { alike: ({ destination }) => destination },
     counts: ({ destination, lines }, to) => to.count('tidemark_points_beyond_retention_total', { destination }, lines),
   }),
-  // Where it says what a person can do, nothing but that helps.
   'destination-held': {
-    level: { any: ['warn', 'error'], of: ({ hint }) => (hint === '' || hint === LATER_HINT ? 'warn' : 'error') },
+    level: { any: ['warn', 'error'], of: ({ needsPerson }) => (needsPerson ? 'error' : 'warn') },
     message: ({ words, hint }) => `delivery is held: ${words}${hint === '' ? '' : `; ${hint}`}`,
     fields: ({ destination, lines, waitMs }) => ({ destination, lines, ...waitSeconds(waitMs) }),
     pattern: 'delivery is held: …',

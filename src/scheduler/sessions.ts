@@ -8,7 +8,7 @@
  */
 
 import { firstOf, pollUntil } from '../core/async.ts';
-import { ApiFault } from '../core/faults.ts';
+import { ApiFault, KEY_REFUSED } from '../core/faults.ts';
 import { backoffMs } from '../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { noteAccepted, noteRefused } from './api-state.ts';
@@ -124,7 +124,7 @@ const REPLACE_KEY =
  */
 export function refusalWords({ kind, facts }: ApiFault, useKey = REPLACE_KEY): string {
   if (kind === 'unauthorized') {
-    return `the API refuses the key: it is unknown, revoked or expired. Create one in the dashboard (Settings, then API) and ${useKey}`;
+    return `${KEY_REFUSED}. Create one in the dashboard (Settings, then API) and ${useKey}`;
   }
   if (kind === 'no-api-access')
     return 'the plan of this workspace has no access to the API. A plan that includes it is needed';

@@ -1,17 +1,26 @@
 import { expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import { LATER_HINT } from '../../src/core/faults.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
+import { LATER_HINT } from '../../src/delivery/destination.ts';
 import { createPatience } from '../../src/delivery/send-batch.ts';
 
 test('a refusal for an unknown reason that has not changed for ten minutes needs a person', () => {
   let nowMs = 0;
   const hints: string[] = [];
+  const needing: boolean[] = [];
   const observe = (event: AppEvent): void => {
-    if (event.type === 'destination-held') hints.push(event.hint);
+    if (event.type !== 'destination-held') return;
+    hints.push(event.hint);
+    needing.push(event.needsPerson);
   };
   const patience = createPatience('influx', { random: () => 0.5, observe, clock: { monoMs: () => nowMs } });
-  const unknown = { words: 'HTTP 400: no', hint: LATER_HINT, waitMs: null, isUnknown: true } as const;
+  const unknown = {
+    words: 'HTTP 400: no',
+    hint: LATER_HINT,
+    needsPerson: false,
+    waitMs: null,
+    isUnknown: true,
+  } as const;
   const pass = (ms: number): void => {
     nowMs += ms;
   };
@@ -22,7 +31,8 @@ test('a refusal for an unknown reason that has not changed for ten minutes needs
   patience.blocked(unknown, 1);
   patience.blocked({ ...unknown, words: 'HTTP 400: something else' }, 1);
   pass(11 * MINUTE_MS);
-  patience.blocked({ words: 'HTTP 400: something else', hint: LATER_HINT, waitMs: null }, 1);
+  patience.blocked({ words: 'HTTP 400: something else', hint: LATER_HINT, needsPerson: false, waitMs: null }, 1);
   expect(hints.map((hint) => hint === LATER_HINT)).toEqual([true, true, false, true, true]);
+  expect(needing).toEqual([false, false, true, false, false]);
   expect(hints[2]).toMatch(/for ten minutes: its log says why; check the address, the organisation and the bucket/);
 });

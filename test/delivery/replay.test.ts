@@ -2,7 +2,7 @@
  * Replays on the virtual clock: by the rules of delivery, at their pace, from wherever they were broken off.
  */
 import { describe, expect, test } from 'vitest';
-import { openReplays, RATE_BESIDE, requireDestination } from '../../src/commands/replay/job.ts';
+import { createReplayWorker, openReplays, RATE_BESIDE, requireDestination } from '../../src/commands/replay/job.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
 import { END_OF_TIME } from '../../src/core/state/archive.ts';
@@ -409,6 +409,15 @@ describe('arguments', () => {
     for (const wrong of [null, {}, { ...args(), from: 5 }, { ...args(), devices: 'a' }, { ...args(), maxRate: 0 }]) {
       expect(takes(wrong)).toBe(false);
     }
+  });
+
+  test('that are not understood fail with what to do, and with no internal error', async () => {
+    const { end } = createReplayWorker({} as never)(null, new AbortController().signal);
+    await expect(end).rejects.toMatchObject({
+      name: 'UserError',
+      exitCode: 3,
+      message: expect.stringMatching(/Restart/),
+    });
   });
 
   test('a destination that is not there is refused, with the one that was probably meant', () => {

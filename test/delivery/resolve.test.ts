@@ -309,9 +309,10 @@ describe('a destination at fault', () => {
 
   test('passes on what the server asked for', async () => {
     const waiting = await resolveBatch(modelSink({ trouble: () => LATER }), linesOf(3), noControl, never);
-    expect(waiting.blocked).toEqual({ words: 'HTTP 503', hint: expect.stringContaining('by itself'), waitMs: 7000 });
+    expect(waiting.blocked).toMatchObject({ words: 'HTTP 503', needsPerson: false, waitMs: 7000 });
+    expect(waiting.blocked?.hint).toContain('by itself');
     const held = await resolveBatch(modelSink({ trouble: () => HELD }), linesOf(3), noControl, never);
-    expect(held.blocked).toEqual({ words: 'HTTP 401', hint: 'influx.token', waitMs: null });
+    expect(held.blocked).toEqual({ words: 'HTTP 401', hint: 'influx.token', needsPerson: true, waitMs: null });
   });
 
   test('whose known line has grown too old for it is tried with others of the batch', async () => {

@@ -270,7 +270,7 @@ describe('later', () => {
     ['Sat, 21 Nov 2036 10:00:00 GMT', 3_600_000],
   ])('Retry-After %j is read in seconds or as a date: %j ms', (asked, waitMs) => {
     const headers = { 'retry-after': asked, date: 'Sat, 21 Nov 2026 10:00:00 GMT' };
-    expect(read(429, '', headers)).toEqual({ kind: 'later', words: 'HTTP 429', waitMs });
+    expect(read(429, '', headers)).toEqual({ kind: 'later', status: 429, words: 'HTTP 429', waitMs });
     expect(read(503, '', headers)).toHaveProperty('waitMs', waitMs);
   });
 

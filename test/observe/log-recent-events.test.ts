@@ -29,6 +29,7 @@ describe('recent events', () => {
       type: 'destination-held',
       destination: 'influx',
       words: 'it is full',
+      needsPerson: true,
       waitMs: 10 * MINUTE_MS,
     } as AppEvent);
     expect(latest()).toMatchObject([
@@ -55,7 +56,13 @@ describe('recent events', () => {
         appeared(at),
         { type: 'workspace-known' },
         { type: 'stream-failed', stream: 'telemetry', message: 'no answer' },
-        { type: 'destination-held', destination: 'influx', words: 'it is full', waitMs: 10 * MINUTE_MS },
+        {
+          type: 'destination-held',
+          destination: 'influx',
+          words: 'it is full',
+          needsPerson: true,
+          waitMs: 10 * MINUTE_MS,
+        },
         { type: 'stream-read', stream: 'telemetry' },
       ] as AppEvent[]) {
         observe(event);

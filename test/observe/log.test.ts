@@ -5,7 +5,6 @@ import { Buffer } from 'node:buffer';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import { LATER_HINT } from '../../src/core/faults.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { LineLevel } from '../../src/observe/event-row.ts';
 import { lineOf } from '../../src/observe/event-table.ts';
@@ -168,6 +167,7 @@ describe('events', () => {
     lines: 5,
     words: 'w',
     hint: 'h',
+    needsPerson: true,
     waitMs,
   });
   const retried = (waitMs: number, fault: 'unreachable' | 'throttled' = 'unreachable'): AppEvent => ({
@@ -186,8 +186,8 @@ describe('events', () => {
     ['and never more, as it heals by itself', retried(300_000), 'warn'],
     ['a refusal for lack of allowance never does', retried(300_000, 'throttled'), 'info'],
     ['a destination that a person has to mend shouts from the start', held(1000), 'error'],
-    ['one that heals by itself warns', { ...held(300_000), hint: LATER_HINT }, 'warn'],
-    ['one of which nothing can be said does too', { ...held(300_000), hint: '' }, 'warn'],
+    ['one that heals by itself warns', { ...held(300_000), needsPerson: false }, 'warn'],
+    ['one of which nothing can be said does too', { ...held(300_000), hint: '', needsPerson: false }, 'warn'],
     ['a service that does not answer warns', { type: 'service-trouble', message: 'm', waitMs: 1_000_000 }, 'warn'],
     ['an API that does not answer warns', { type: 'service-trouble', message: 'm', waitMs: 1_000_000 }, 'warn'],
     ['waiting for allowance is a normal state', { type: 'allowance-wait', untilMs: 8e9, reason: 'day' }, 'info'],

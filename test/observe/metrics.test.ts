@@ -86,7 +86,7 @@ const EVENTS: readonly AppEvent[] = [
   { type: 'readings-late', deviceId: 'd', count: 2, worstMs: 1, gracePeriodMs: 1 },
   { type: 'lines-delivered', destination: HOSTILE, lines: 450, durationMs: 20 },
   { type: 'lines-quarantined', destination: HOSTILE, lines: 3, words: KEY },
-  { type: 'destination-held', destination: HOSTILE, lines: 47, words: 'no', hint: '', waitMs: 1 },
+  { type: 'destination-held', destination: HOSTILE, lines: 47, words: 'no', hint: '', needsPerson: false, waitMs: 1 },
   { type: 'gap-named', deviceId: 'd', reason: 'beyond plan', from: '', to: '' },
   { type: 'allowance-short', of: 'readings', message: '' },
   { type: 'stream-failed', stream: 'alerts', message: '' },

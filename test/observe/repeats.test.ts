@@ -4,7 +4,6 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import { LATER_HINT } from '../../src/core/faults.ts';
 import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createLogger, logEvents } from '../../src/observe/log.ts';
 
@@ -33,7 +32,8 @@ const held = (more: Partial<Extract<AppEvent, { type: 'destination-held' }>> = {
   destination: 'influx',
   lines: 5,
   words: 'HTTP 503',
-  hint: LATER_HINT,
+  hint: 'it goes on by itself',
+  needsPerson: false,
   waitMs: 60_000,
   ...more,
 });
@@ -45,7 +45,11 @@ const PROBLEMS: readonly (readonly [level: string, AppEvent, AppEvent])[] = [
   ['error', { type: 'key-refused', message: 'the key is revoked', waitMs: 60_000 }, { type: 'key-accepted' }],
   ['error', { type: 'key-refused', message: 'the key is revoked', waitMs: 60_000 }, { type: 'key-exchanged' }],
   ['warn', held(), { type: 'destination-moving', destination: 'influx' }],
-  ['error', held({ words: 'HTTP 401', hint: 'the token' }), { type: 'destination-moving', destination: 'influx' }],
+  [
+    'error',
+    held({ words: 'HTTP 401', hint: 'the token', needsPerson: true }),
+    { type: 'destination-moving', destination: 'influx' },
+  ],
   ['error', { type: 'pulling-stopped', reason: 'the archive is full' }, { type: 'pulling-resumed' }],
 ];
 
@@ -96,7 +100,7 @@ describe('a trouble', () => {
       clock.ms += 5000;
     }
     told();
-    observe(held({ words: 'HTTP 401', hint: 'the token' }));
+    observe(held({ words: 'HTTP 401', hint: 'the token', needsPerson: true }));
     expect(told()).toEqual(['destination-held error 4']);
     observe(end);
     for (let id = 0; id < 10; id += 1) {
@@ -107,14 +111,14 @@ describe('a trouble', () => {
     clock.ms += HOUR_MS;
     for (let id = 0; id < 10; id += 1) observe(held({ words: `HTTP 503: request ${id}` }));
     told();
-    observe(held({ words: 'HTTP 404', hint: 'the bucket' }));
+    observe(held({ words: 'HTTP 404', hint: 'the bucket', needsPerson: true }));
     expect(told().map((each) => each.slice(0, -2))).toEqual(['destination-held error']);
   });
 
   test('whose reason changes is told at once, but not for each of a server that never says the same', () => {
     const { clock, observe, told } = openLog();
     observe(held());
-    observe(held({ words: 'HTTP 401', hint: 'the token' }));
+    observe(held({ words: 'HTTP 401', hint: 'the token', needsPerson: true }));
     observe(held());
     expect(told()).toEqual(['destination-held warn 0', 'destination-held error 0']);
     for (let id = 0; id < 50; id += 1) {

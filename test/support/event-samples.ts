@@ -3,7 +3,6 @@
  * held against. Of all others the line of placeholders tells everything.
  */
 import type { AppEvent } from '../../src/core/events.ts';
-import { LATER_HINT } from '../../src/core/faults.ts';
 
 type Samples = { readonly [T in AppEvent['type']]?: readonly Extract<AppEvent, { type: T }>[] };
 
@@ -27,7 +26,7 @@ export const SAMPLES: Samples = {
   'destination-new': [null, 'b'].map((before) => ({ type: 'destination-new', destination: 'influx', known: before === null, before, points: 1 })),
   'destination-older': [{ type: 'destination-older', destination: 'influx' }],
   'destination-kind': (['influxdb', 'victoriametrics'] as const).map((kind) => ({ type: 'destination-kind', destination: 'influx', kind })),
-  'destination-held': [LATER_HINT, 'h', ''].map((hint) => ({ type: 'destination-held', ...held, hint })),
+  'destination-held': [true, false].map((needsPerson) => ({ type: 'destination-held', ...held, hint: 'h', needsPerson })),
   'replay-begun': [null, 5].map((resumedAfter) => ({ type: 'replay-begun', destination: 'influx', resumedAfter, from: 'F', to: null })),
   'replay-ended': ['complete', 'stalled'].map((outcome) => ({ type: 'replay-ended', destination: 'influx', outcome, lines: 1 })),
   'job-ended': (['done', 'failed', 'cancelled'] as const).map((state) => ({ type: 'job-ended', ...job, state })),

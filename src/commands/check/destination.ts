@@ -134,16 +134,19 @@ function noteWrite(notes: CheckNotes, to: CheckedDestination, { kind, write, isP
   }
 }
 
-function noteLater(notes: CheckNotes, { name }: CheckedDestination, { words }: WriteAnswer & { kind: 'later' }): void {
+function noteLater(
+  notes: CheckNotes,
+  { name }: CheckedDestination,
+  { words, status }: WriteAnswer & { kind: 'later' },
+): void {
   const message = plainText(words, 300);
-  const status = /^HTTP (\d{3})/.exec(words)?.[1];
   if (status === undefined) {
     const remedy = `Look whether it is running, and after ${keyOf(name, 'url')}, the network and ${keyOf(name, 'ca_file')}.`;
     notes.fail('reachable', { message, remedy });
     return;
   }
   notes.ok('reachable', 'it answers');
-  if (status === '400' || status === '422') {
+  if (status === 400 || status === 422) {
     const remedy = 'Run it with --write-probe: a real point shows whether it takes points.';
     notes.warn('write', { message: `a write without points says nothing here: ${message}`, remedy });
     return;

@@ -3,7 +3,7 @@
  * request. Each kind of fault has one line with a remedy.
  */
 
-import type { ApiFault, ApiFaultKind } from '../../core/faults.ts';
+import { type ApiFault, type ApiFaultKind, KEY_REFUSED } from '../../core/faults.ts';
 import type { QuotaUse } from '../../core/lines/fact-lines.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { Learnt } from '../../core/quota.ts';
@@ -178,7 +178,7 @@ const TOLD: Readonly<Record<ApiFaultKind, Told>> = {
   'scope-missing': scopeMissing,
   unauthorized: (notes) =>
     notes.fail('key', {
-      message: 'the API refuses the key: it is unknown, revoked or expired',
+      message: KEY_REFUSED,
       remedy: `Create one ${WHERE} and put it into the file of api.key_file, alone on one line.`,
       exitCode: 77,
     }),

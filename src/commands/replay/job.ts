@@ -4,7 +4,7 @@
  */
 
 import { type ExitCode, UserError } from '../../core/faults.ts';
-import { isReplayArgs, type ReplayArgs } from '../../core/state/job-args.ts';
+import { argumentsNotUnderstood, isReplayArgs, type ReplayArgs } from '../../core/state/job-args.ts';
 import { endWith, type JobEnd } from '../../core/state/jobs.ts';
 import type { ReplayReport, ReplaySummary } from '../../core/state/replay.ts';
 import { nearest } from '../../core/text.ts';
@@ -94,7 +94,7 @@ export function createReplayWorker(
   return (args, signal) => {
     let replays: Replays | null = null;
     const work = async (): Promise<JobEnd> => {
-      if (!isReplayArgs(args)) throw new Error('no arguments of a replay');
+      if (!isReplayArgs(args)) throw argumentsNotUnderstood();
       replays = openReplays({ ...parts, isBeside: true }, args);
       const summary = await replays.run(signal);
       return endWith(summary, summary.exit_code, summary.outcome === 'interrupted');

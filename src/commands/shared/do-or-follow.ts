@@ -197,8 +197,7 @@ interface Seen {
 
 function lookAt({ board }: FollowParts, id: number): Job {
   const job = board.look(id);
-  if (job === null)
-    throw new UserError('The work that was asked of the daemon is not in its state any more. Run it again.', 3);
+  if (job === null) throw new UserError('The state does not contain this job any more. Run the command again.', 3);
   return job;
 }
 
@@ -237,8 +236,8 @@ function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
   if (!parts.board.withdraw(id)) parts.board.cancel(id);
   throw new UserError(
     stillMs < LOST_AFTER_MS
-      ? 'The daemon that did this work has stopped or died; what was reached stays. Start it again, or run this command again: without a daemon it does the work itself.'
-      : 'The process that works with this state has not looked after this work for a minute; what was reached stays. Look after that process (its log tells more), then run this again.',
+      ? 'The daemon that did this work has stopped or died; its progress is kept. Start it again, or run this command again: without a daemon the command does the work itself.'
+      : 'The daemon has not responded for a minute; its progress is kept. Check its log, restart it if it hangs, and run this command again.',
     3,
   );
 }
@@ -246,7 +245,7 @@ function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
 /** Takes the job back, or has it ended. */
 async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
   const { board, clock, isHeld } = parts;
-  if (board.withdraw(id)) throw new UserError('Stopped before the daemon had begun. Nothing was done.', 3);
+  if (board.withdraw(id)) throw new UserError('Stopped before the daemon started the job. Nothing was done.', 3);
   board.cancel(id);
   const untilMs = clock.monoMs() + CANCEL_WITHIN_MS;
   const look = (): JobEnd | 'too late' | null => {
@@ -256,7 +255,7 @@ async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
   const end = await pollUntil(clock, look, { everyMs: CHECK_EVERY_MS }, new AbortController().signal);
   if (end !== 'too late') return end;
   throw new UserError(
-    'The daemon was told to stop this work, but has not said yet that it has. What was reached stays; run it again.',
+    'The daemon has not confirmed within 8 seconds that it stopped this work; its progress is kept. Run this command again.',
     3,
   );
 }

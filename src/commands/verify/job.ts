@@ -15,14 +15,17 @@ import type { Config, StateConfig } from '../../config/config.ts';
 import { ApiFault, UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 import {
+  argumentsNotUnderstood,
   isRepairArgs,
   isSampleArgs,
   missingChangeOf,
   type RepairArgs,
   type RepairSummary,
+  readRepairSummary,
   type SampleArgs,
 } from '../../core/state/job-args.ts';
 import { endWith, type JobEnd, type JobKind } from '../../core/state/jobs.ts';
+import type { VerifyState } from '../../core/state/verify.ts';
 import { MINUTE_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import { commitPage } from '../../ingest/commit.ts';
@@ -37,7 +40,7 @@ import type { CommandRun } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { askForAccount, refusalOf } from '../shared/refusal.ts';
 import type { SampleVerdict } from './result.ts';
-import { sample } from './sample.ts';
+import { readSampleVerdict, sample } from './sample.ts';
 
 /** One run of `--verify`. The configuration has a key of the API where that is set and may be needed. */
 export type VerifyRun = CommandRun<VerifyCommand, StateConfig | Config>;
@@ -64,7 +67,7 @@ export async function keepMissing(
     }
   };
   const shown = { done: { windows: 0 }, total: 1, what: 'lack-sets brought up to date' };
-  await doShown(run, { kind: 'mend', args, alone, ...shown }, ports);
+  await doShown(run, { kind: 'mend', args, alone, read: readRepairSummary, ...shown }, ports);
 }
 
 /**
@@ -80,7 +83,7 @@ export async function fetchAgain(run: VerifyRun, args: RepairArgs, ports: Proces
       return await besideDeliveries(sync, repair, ports.signal);
     });
   const shown = { done, total: args.windows.length, what: 'windows fetched' };
-  return await doShown(run, { kind: 'mend', args, alone, ...shown }, ports);
+  return await doShown(run, { kind: 'mend', args, alone, read: readRepairSummary, ...shown }, ports);
 }
 
 /**
@@ -92,8 +95,7 @@ export async function runSample(run: VerifyRun, args: SampleArgs, ports: Process
   const done = { windows: 0 };
   const alone = async (): Promise<SampleVerdict> =>
     await withApi(run, false, ports, async ({ context }) => {
-      const state = openVerifyState(run.config.dataDir);
-      if (state === null) throw new UserError('There is nothing held yet to be read again.', 1);
+      const state = openState(run.config.dataDir);
       try {
         return await sample({ context, state }, args, done, ports.signal);
       } finally {
@@ -101,13 +103,22 @@ export async function runSample(run: VerifyRun, args: SampleArgs, ports: Process
       }
     });
   const shown = { done, total: args.windows, what: 'windows read again' };
-  return await doShown(run, { kind: 'sample', args, alone, ...shown }, ports);
+  return await doShown(run, { kind: 'sample', args, alone, read: readSampleVerdict, ...shown }, ports);
+}
+
+/** Opens the state for a comparison. @throws UserError if nothing is stored yet */
+function openState(dataDir: string): VerifyState {
+  const state = openVerifyState(dataDir);
+  if (state === null) throw new UserError('No reading is stored yet: run --once or the daemon first.', 1);
+  return state;
 }
 
 interface Shown<T> {
   readonly kind: JobKind;
   readonly args: object;
   readonly alone: () => Promise<T>;
+  /** Checks the summary that the daemon has written; `null` if it is of another version. */
+  readonly read: (summary: unknown) => T | null;
   /** Grows. */
   readonly done: { readonly windows: number };
   readonly total: number;
@@ -117,18 +128,16 @@ interface Shown<T> {
 /** Does it or has it done, and shows how far it is. */
 async function doShown<T extends object>(
   { config: { dataDir }, terminal }: VerifyRun,
-  { kind, args, alone, done, total, what }: Shown<T>,
+  { kind, args, alone, read, done, total, what }: Shown<T>,
   ports: ProcessPorts,
 ): Promise<T> {
-  const tell = (windows: number): void =>
+  const showDone = (windows: number): void =>
     terminal.showWork(() => ({ share: total === 0 ? null : windows / total, words: `${windows}/${total} ${what}` }));
   const show = (progress: unknown): void => {
-    const told = isRecord(progress) ? progress['done'] : null;
-    if (typeof told === 'number') tell(told);
+    const reported = isRecord(progress) ? progress['done'] : null;
+    if (typeof reported === 'number') showDone(reported);
   };
-  // What the daemon has left: an object of the same version of this program.
-  const read = (summary: unknown): T | null => (isRecord(summary) && 'requests' in summary ? (summary as T) : null);
-  tell(done.windows);
+  showDone(done.windows);
   return await doOrFollow({ kind, args, askedBy: '--verify', alone, read, show }, { dataDir, terminal }, ports);
 }
 
@@ -175,7 +184,7 @@ export function createRepairWorker(parts: RepairParts): JobWorker {
   return (args, signal) => {
     const done = { windows: 0 };
     const work = async (): Promise<JobEnd> => {
-      if (!isRepairArgs(args)) throw notUnderstood();
+      if (!isRepairArgs(args)) throw argumentsNotUnderstood();
       const summary = await repairState(parts, { args, done }, signal);
       return endWith(summary, summary.reason === null && summary.delivered ? 0 : 3, signal.aborted);
     };
@@ -191,8 +200,8 @@ export function createSampleWorker({ context }: Pick<RepairParts, 'context'>, da
   return (args, signal) => {
     const done = { windows: 0 };
     const work = async (): Promise<JobEnd> => {
-      const state = openVerifyState(dataDir);
-      if (state === null || !isSampleArgs(args)) throw notUnderstood();
+      if (!isSampleArgs(args)) throw argumentsNotUnderstood();
+      const state = openState(dataDir);
       try {
         const summary = await sample({ context, state }, args, done, signal);
         return endWith(summary, summary.reason === null ? 0 : 3, signal.aborted);
@@ -202,12 +211,6 @@ export function createSampleWorker({ context }: Pick<RepairParts, 'context'>, da
     };
     return { end: work(), progress: () => ({ done: done.windows, total: isSampleArgs(args) ? args.windows : 0 }) };
   };
-}
-
-/** The error of a job whose arguments are of another version. */
-function notUnderstood(): UserError {
-  const words = 'The arguments of this job are of another version. Restart the daemon with the version of the command';
-  return new UserError(`${words} and run it again.`, 3);
 }
 
 /** What is to be done, and how far it is, which grows. */

@@ -10,6 +10,7 @@
 import { ApiFault } from '../../core/faults.ts';
 import { type DeviceFilter, filterReading } from '../../core/filter.ts';
 import { type Interval, includes, intersect, lengthNs, subtract } from '../../core/intervals.ts';
+import { areRecords, isRecord } from '../../core/json.ts';
 import { encodeFieldValue, identityTag } from '../../core/lines/line-protocol.ts';
 import { readLine } from '../../core/lines/line-reader.ts';
 import { MAX_OFFSET_NS } from '../../core/lines/offsets.ts';
@@ -73,6 +74,24 @@ export async function sample(
     done.windows += 1;
   }
   return end(null);
+}
+
+const COUNTS = ['windows', 'readings', 'requests', 'missing', 'gone', 'taken_in'];
+
+/**
+ * Checks the result of a sample that a daemon, maybe of another version, has written.
+ *
+ * @returns `null` if it is not one
+ */
+export function readSampleVerdict(value: unknown): SampleVerdict | null {
+  if (!isRecord(value)) return null;
+  const { reason, differences } = value;
+  const fits =
+    COUNTS.every((name) => typeof value[name] === 'number') &&
+    (reason === null || typeof reason === 'string') &&
+    areRecords(differences, ['device_id', 'from', 'to']) &&
+    differences.every(({ missing, gone }) => typeof missing === 'number' && typeof gone === 'number');
+  return fits ? (value as unknown as SampleVerdict) : null;
 }
 
 /** @returns the findings, or why this sample could not be compared. */

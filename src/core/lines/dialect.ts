@@ -121,6 +121,11 @@ export function withKind(identity: string, kind: DestinationKind): string {
   return JSON.stringify([kind, ...place]);
 }
 
+/** Whether the kind of the database is not known yet: nothing was sent to it so far. */
+export function isKindUnknown(identity: string): boolean {
+  return partsOf(identity)?.[0] === 'auto';
+}
+
 /** A destination in words for people, without anything secret: kind, address, bucket. */
 export function describeIdentity(identity: string): string {
   const parts = partsOf(identity);

@@ -4,10 +4,19 @@
  *
  * Times are nanoseconds since 1970 as decimal digits, because a JSON number cannot hold them.
  */
+import { UserError } from '../faults.ts';
 import { isRecord, type JsonRecord } from '../json.ts';
 import type { QuarantineFilter } from '../quarantine.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 import type { FoundPoints, MissingChange } from './log.ts';
+
+/** The error of a job whose arguments another version of the program has written. */
+export function argumentsNotUnderstood(): UserError {
+  return new UserError(
+    'The daemon does not understand the arguments of this job: they are of another version. Restart the daemon with the version of the command and run the command again.',
+    3,
+  );
+}
 
 /** What a backfill is asked for. */
 export interface BackfillArgs {
@@ -68,6 +77,19 @@ export interface RepairSummary {
   readonly delivered: boolean;
   /** Why not all was done; `null` where it was. */
   readonly reason: string | null;
+}
+
+/**
+ * Checks the summary of a repair that a daemon, maybe of another version, has written.
+ *
+ * @returns `null` if it is not one
+ */
+export function readRepairSummary(value: unknown): RepairSummary | null {
+  if (!isRecord(value)) return null;
+  const { read, requests, delivered, reason } = value;
+  if (typeof read !== 'number' || typeof requests !== 'number') return null;
+  if (typeof delivered !== 'boolean' || !(reason === null || typeof reason === 'string')) return null;
+  return { read, requests, delivered, reason };
 }
 
 export function isRepairArgs(value: unknown): value is RepairArgs {

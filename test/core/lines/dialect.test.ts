@@ -5,6 +5,7 @@ import {
   describeIdentity,
   type FindDisplaced,
   identityOf,
+  isKindUnknown,
   translate,
   withKind,
 } from '../../../src/core/lines/dialect.ts';
@@ -123,6 +124,18 @@ describe('the identity of a destination', () => {
     expect(withKind(identityOf({ kind: 'auto', ...place }), 'victoriametrics')).toBe(
       identityOf({ kind: 'victoriametrics', ...place }),
     );
+  });
+
+  test('shows whether the kind is known', () => {
+    const kinds = ['auto', 'influxdb', 'victoriametrics'] as const;
+    expect(kinds.map((kind) => isKindUnknown(identityOf({ kind, ...place })))).toEqual([true, false, false]);
+    // Written by hand, or by another version with other spaces.
+    expect(['[ "auto", "http://db" ]', '', '{}', '["automatic"]'].map(isKindUnknown)).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ]);
   });
 
   test('is told in words without credentials, whatever it is', () => {
