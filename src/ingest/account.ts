@@ -19,7 +19,8 @@ const DEFAULT_TAG = 'default';
 const LAST_POINT = 'workspace_point_ms';
 
 /**
- * Reads the account and keeps it. Without the scope `account:read` that is told once, and the sync goes on without.
+ * Reads the account and keeps it. Without the scope `account:read` that is reported once, and the sync continues
+ * without.
  *
  * @returns whether the account may be read.
  * @throws ApiFault of any other kind; UserError for another workspace.
@@ -34,7 +35,7 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
     const isChanged = reportPlanChange(context, store.account()?.plan ?? null, account.plan);
     store.saveAccount(account, []);
     if (isChanged) context.planChanged();
-    // After the plan is kept, so that what is left is told by it.
+    // After the plan is kept: what is left of the quota follows from it.
     store.append(workspacePoint(context, account, { workspaceTag: tag, atMs: answeredAtMs }), 'live');
     context.archived();
     return true;
@@ -62,7 +63,7 @@ function workspacePoint(
   return [workspaceLine(account, quota(), about)];
 }
 
-/** Which reading of the account is the last one, in the words of the state; `null` where it was never read. */
+/** When the account was last read, as the state keeps it: server time in ms; `null` where it was never read. */
 export function accountReadAt(store: Pick<SyncContext['store'], 'fact'>): string | null {
   return store.fact(LAST_POINT);
 }

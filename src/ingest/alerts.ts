@@ -30,17 +30,19 @@ const MAX_STARTS = 3;
 /** Far beyond any workspace, so that a cursor that leads in a circle ends. */
 const MAX_PAGES = 10_000;
 
-/** The count that everything was last listed for, and when: the same difference is not looked into again at once. */
+/** The count for which everything was last listed, and when: the same difference is not examined again at once. */
 const LISTED_FOR = 'alerts_listed_for';
 
-/** Which reading of the account the alerts were last held against: an old one would differ by whatever came since. */
+/**
+ * The reading of the account with which the alerts were last compared: an old one would differ by whatever came since.
+ */
 const COUNTED_BY = 'alerts_counted_by';
 const LIST_AGAIN_MS = HOUR_MS;
 
 /**
  * Brings the alerts up to date.
  *
- * @returns whether the key may read them; without the scope that is told once and the sync goes on without.
+ * @returns whether the key may read them; without the scope that is reported once, and the sync continues without.
  * @throws ApiFault of any other kind; what was read until then stays.
  */
 export async function syncAlerts(context: SyncContext, signal: AbortSignal): Promise<boolean> {
@@ -169,7 +171,7 @@ async function followById(context: SyncContext, open: readonly KnownAlert[], sig
   }
 }
 
-/** Whether the account counts another number of open alerts than is known, and that was not looked into yet. */
+/** Whether the account counts another number of open alerts than is known, and that was not examined yet. */
 function countDiffers({ store, serverClock }: SyncContext): boolean {
   const counted = store.account()?.openAlerts ?? null;
   const reading = accountReadAt(store);
@@ -190,7 +192,7 @@ type FilterParts = Pick<SyncContext, 'store' | 'settings'>;
 const LEFT_OUT = 'alerts_left_out';
 
 /**
- * Notes devices of which an alert is about to be left out. Said before the alert is kept: one too many does no harm.
+ * Records devices of which an alert is about to be left out, before the alert is kept: one too many does no harm.
  */
 function recordLeftOut(parts: FilterParts, deviceIds: readonly string[]): void {
   const before = leftOut(parts);
@@ -206,7 +208,7 @@ function includedAgain(parts: FilterParts): readonly string[] {
   return [...before].filter((deviceId) => !isExcluded(deviceId));
 }
 
-/** Says that the alerts of these devices were read anew, to the end of the listing. */
+/** Records that the alerts of these devices were read anew, to the end of the listing. */
 function readAnew(parts: FilterParts, deviceIds: readonly string[]): void {
   if (deviceIds.length === 0) return;
   const left = leftOut(parts);

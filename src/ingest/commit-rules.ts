@@ -39,20 +39,20 @@ export interface CommitInput extends Omit<CoverageInput, 'state'> {
   readonly workspaceId: string;
   readonly lane: LogLane;
   readonly requestId: number;
-  /** Those of them that are not known to be held ({@link withoutEdges}); all where it is left out. */
+  /** Those of them that are not known to be stored ({@link withoutEdges}); all where it is left out. */
   readonly fresh?: readonly Reading[];
   readonly rejected: readonly RejectedRecord[];
-  /** What is held around these readings: see `Store.held`. */
-  readonly held: {
+  /** What is stored around these readings: see `Store.stored`. */
+  readonly stored: {
     readonly lines: readonly string[];
     readonly offsets: readonly TimestampOffset[];
-    /** Where lines were held that are cleared away; nowhere where it is left out. */
+    /** Where lines were stored that are cleared away; nowhere where it is left out. */
     readonly cleared?: Intervals;
   };
-  /** What is held in blocks that overlap a range: see `Store.held`. */
+  /** What is stored in blocks that overlap a range: see `Store.stored`. */
   readonly storedAt: (range: Interval) => { readonly lines: readonly string[]; readonly cleared?: Intervals };
   /**
-   * Which sensors are written; all where it is left out. What the page proves and how it is known again is of whole
+   * Which sensors are written; all where it is left out. What the page covers and its edges always come from whole
    * readings.
    */
   readonly filter?: Pick<DeviceFilter, 'includesSensor' | 'wasLeftOut'> | undefined;
@@ -72,9 +72,9 @@ export function extentOf(readings: readonly Reading[]): { from: EpochNs; to: Epo
 }
 
 /**
- * The readings of a page without those at the edges of what is held, which it was asked to show: they are held, known
- * by instant and content. What is left of a page that goes on from an edge lies outside all blocks, so that none has to
- * be unpacked to know that it is new.
+ * The readings of a page without those at the edges of covered ranges, which it had to contain: they are stored, known
+ * by instant and content. What is left of a page that continues from an edge lies outside all blocks, so that none has
+ * to be unpacked to know that it is new.
  */
 export function withoutEdges(readings: readonly Reading[], covered: readonly CoveredRange[]): readonly Reading[] {
   const digests = new Map<EpochNs, string[]>();
@@ -97,7 +97,7 @@ export function composeCommit(input: CommitInput): PageCommit {
   // Oldest first, so that a block reads in the order of time.
   for (const reading of readings.toReversed()) {
     const outcome = writeReading(writer, reading);
-    if (outcome === 'held' || outcome === 'addition') continue;
+    if (outcome === 'stored' || outcome === 'addition') continue;
     newReadings += 1;
     const hour = hourOf(reading.recordedAt);
     hourReadings.set(hour, (hourReadings.get(hour) ?? 0) + 1);
@@ -141,7 +141,7 @@ function correctedHours(input: CommitInput, newByHour: ReadonlyMap<number, numbe
     if (!includes(state.hoursWritten, BigInt(hour))) return [];
     const range = { from: hourStart(hour), to: hourStart(hour + 1) };
     const { lines, cleared = [] } = storedAt(range);
-    // Of lines that are cleared away nobody knows how many readings they were.
+    // How many readings the cleared lines were is not known.
     return cleared.length > 0 ? [] : [hourLine(input, hour, new Set(instantsIn(lines, range)).size + count)];
   });
 }
@@ -189,7 +189,7 @@ type GrowingSum = { -readonly [K in keyof DaySum]: DaySum[K] };
 function createWriter(input: CommitInput, extent: Interval): Writer {
   return {
     input,
-    places: createPlaces(input.held.lines, input.held.offsets, extent),
+    places: createPlaces(input.stored.lines, input.stored.offsets, extent),
     seriesAt: createSeriesCache(input),
     lines: [],
     rejected: [...input.rejected],
@@ -212,24 +212,24 @@ function dayOf({ days }: Writer, at: EpochNs): GrowingSum {
 
 /**
  * What a reading of a page turns out to be:
- * - `new`: nothing of it was held;
- * - `late`: the same, and its time counted as covered;
- * - `completed`: some of its values were held: it has been here before, so that it is not late;
- * - `addition`: it was held without the sensors that were left out, which are written now: neither new nor late;
- * - `held`: all of its values are held, or cannot be told from what is.
+ * - `new`: nothing of it was stored;
+ * - `late`: the same, and its time was covered;
+ * - `completed`: some of its values were stored: it was served before, so that it is not late;
+ * - `addition`: it was stored without the sensors that were left out, which are written now: neither new nor late;
+ * - `stored`: all of its values are stored, or equal to what is.
  */
-type ReadingOutcome = 'new' | 'late' | 'completed' | 'addition' | 'held';
+type ReadingOutcome = 'new' | 'late' | 'completed' | 'addition' | 'stored';
 
 /**
  * What a value of a reading turns out to be:
  * - `new`: it is written, and counted with its day;
- * - `held`: it is held already, or nothing that a line can hold: it is not written;
- * - `unverifiable`: it lies where lines were cleared away, so that nobody can tell: it is written again, as the
- *   identical line, and counts no more than one that is held.
+ * - `stored`: it is stored already, or nothing that a line can contain: it is not written;
+ * - `unverifiable`: it lies where lines were cleared away, so that it may be either: it is written again, as the
+ *   identical line, and counts no more than one that is stored.
  */
-type ValueOutcome = 'new' | 'held' | 'unverifiable';
+type ValueOutcome = 'new' | 'stored' | 'unverifiable';
 
-/** What all values of a reading share, made once: this is where the mass is. */
+/** What all values of a reading share, made once: most of the work is per value. */
 interface Instant {
   readonly at: EpochNs;
   /** The time as it stands in a line. */
@@ -248,7 +248,7 @@ function writeReading(writer: Writer, served: Reading): ReadingOutcome {
   const instant: Instant = { at, stamp: `${at}`, day: dayOf(writer, at), seriesOf: writer.seriesAt(at) };
   const fresh = values.filter((value) => writeValue(writer, instant, value) === 'new');
   const outcome = outcomeOf(writer.input, at, { fresh, known: values.length - fresh.length });
-  if (outcome !== 'held' && outcome !== 'addition') instant.day.readings += 1;
+  if (outcome !== 'stored' && outcome !== 'addition') instant.day.readings += 1;
   return outcome;
 }
 
@@ -257,7 +257,7 @@ function outcomeOf(
   at: EpochNs,
   { fresh, known }: { readonly fresh: readonly SensorValue[]; readonly known: number },
 ): ReadingOutcome {
-  if (fresh.length === 0) return 'held';
+  if (fresh.length === 0) return 'stored';
   const isCoveredTime = known === 0 && isCovered(state.covered, at);
   const isSeenBefore = known > 0 || isCoveredTime;
   if (filter !== undefined && isSeenBefore && fresh.every(({ sensor }) => filter.wasLeftOut(sensor))) return 'addition';
@@ -268,10 +268,10 @@ function outcomeOf(
 function writeValue(writer: Writer, instant: Instant, value: SensorValue): ValueOutcome {
   const { key, sensor } = instant.seriesOf(value.sensor);
   const text = encodeFieldValue(value.value);
-  if (text === null) return 'held';
+  if (text === null) return 'stored';
   const field = `${value.field}=${text}`;
   const at = writer.places.place({ sensor, recordedAt: instant.at, field });
-  if (at === null) return 'held';
+  if (at === null) return 'stored';
   const isInPlace = at === instant.at;
   const stamp = isInPlace ? instant.stamp : `${at}`;
   writer.lines.push(`${key} ${field} ${stamp}`);
@@ -284,8 +284,8 @@ function writeValue(writer: Writer, instant: Instant, value: SensorValue): Value
   return 'new';
 }
 
-/** Whether lines were held at that time that are cleared away. */
-function isCleared({ held: { cleared = [] } }: CommitInput, at: EpochNs): boolean {
+/** Whether lines were stored at that time that are cleared away. */
+function isCleared({ stored: { cleared = [] } }: CommitInput, at: EpochNs): boolean {
   return cleared.length > 0 && includes(cleared, at);
 }
 

@@ -27,7 +27,7 @@ interface JudgedPage {
   readonly reply: Reply<TelemetryPage>;
   readonly readings: readonly Reading[];
   readonly covers: CoveredRange | null;
-  /** Whether what lies in cleared ranges is to be written again, the readings at the edges of what is held too. */
+  /** Whether what lies in cleared ranges is written again, the readings at the edges of covered ranges too. */
   readonly isAgain?: boolean;
 }
 
@@ -71,7 +71,7 @@ export function commitPage(context: SyncContext, page: JudgedPage): Committed {
   context.committed({ lane: page.lane, newReadings, newPoints: lines.length });
   context.archived();
   reportSetAside(context, deviceId, setAside);
-  // The clock may have fallen back since the page was asked for.
+  // The clock may have fallen back since the page was requested.
   withdrawCoverage(context, deviceId);
   return { newReadings, doubted: late?.doubted ?? null };
 }
@@ -127,11 +127,11 @@ function composeFrom({ store, settings, filterNotes }: SyncContext, page: Judged
     readings,
     fresh,
     rejected: reply.value.rejected,
-    held: storedAround(store, deviceId, fresh),
+    stored: storedAround(store, deviceId, fresh),
     covers,
     gracePeriodMs: settings.gracePeriodMs,
     filter,
-    storedAt: ({ from, to }) => store.held(deviceId, from, to),
+    storedAt: ({ from, to }) => store.stored(deviceId, from, to),
     doubtedFrom: (range) => afterStoredBelow(store, deviceId, range),
   });
 }
@@ -139,25 +139,25 @@ function composeFrom({ store, settings, filterNotes }: SyncContext, page: Judged
 /**
  * The instant after the newest stored reading in a range. Without one: its beginning, or the end of cleared lines.
  */
-function afterStoredBelow(store: Pick<Store, 'held' | 'cleared'>, deviceId: string, { from, to }: Interval): EpochNs {
+function afterStoredBelow(store: Pick<Store, 'stored' | 'cleared'>, deviceId: string, { from, to }: Interval): EpochNs {
   const lowest = maxNs(from, store.cleared(deviceId, from, to).at(-1)?.to ?? from);
   for (let length = HOUR_NS; ; length *= 4n) {
     const range = { from: maxNs(lowest, to - length), to };
-    const newest = instantsIn(store.held(deviceId, range.from, to).lines, range).reduce(maxNs, -1n);
+    const newest = instantsIn(store.stored(deviceId, range.from, to).lines, range).reduce(maxNs, -1n);
     if (newest >= 0n) return newest + 1n;
     if (range.from === lowest) return lowest;
   }
 }
 
-/** What is held of a device around the readings of a page. */
+/** What is stored of a device around the readings of a page. */
 export function storedAround(
-  store: Pick<Store, 'held'>,
+  store: Pick<Store, 'stored'>,
   deviceId: string,
   readings: readonly Reading[],
-): CommitInput['held'] {
+): CommitInput['stored'] {
   const extent = extentOf(readings);
   if (extent === null) return { lines: [], offsets: [] };
-  return store.held(deviceId, maxNs(extent.from - MAX_OFFSET_NS, 0n), extent.to + MAX_OFFSET_NS);
+  return store.stored(deviceId, maxNs(extent.from - MAX_OFFSET_NS, 0n), extent.to + MAX_OFFSET_NS);
 }
 
 /**

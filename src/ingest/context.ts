@@ -19,9 +19,9 @@ export interface SyncSettings {
     | { readonly kind: 'since'; readonly since: EpochNs };
   /** How long after its time a reading may still appear. */
   readonly gracePeriodMs: number;
-  /** How many devices are asked at once. */
+  /** How many devices are requested at once. */
   readonly concurrency: number;
-  /** The configured `workspace.id`; `null`: as the account says. */
+  /** The configured `workspace.id`; `null`: the id of the account. */
   readonly workspaceTag: string | null;
   /** What is left out. */
   readonly filter: DeviceFilter;
@@ -36,7 +36,7 @@ export interface SyncContext {
   readonly serverClock: ServerClock;
   readonly random: Random;
   readonly observe: Observe;
-  /** When the service has answered last, whoever asked, by the monotonic clock. */
+  /** When the service has last answered any request, by the monotonic clock. */
   readonly answeredAtMs: () => number;
   /** What is spent and left of the quota. */
   readonly quota: () => QuotaUse;
@@ -55,17 +55,17 @@ export interface SyncContext {
    * Called when the workspace behind the key is known to be the right one: reports that, and lets the deliveries begin.
    */
   readonly workspaceKnown: () => void;
-  /** Called where the API does not tell whose points are waiting: the deliveries wait for it no longer. */
+  /** Called where the API does not name the workspace: the deliveries wait for it no longer. */
   readonly workspaceUnknown: () => void;
   /** Called when the key lacks the scope of a stream: reports that once. */
   readonly streamOff: (stream: Stream, scope: string) => void;
-  /** Called when a device is gone, or was forgotten: it is asked no more. */
+  /** Called when a device is gone, or was forgotten: it is requested no more. */
   readonly deviceLeft: (deviceId: string) => void;
   /** Called when the account has shown another plan: what was refused under the old one may be answered now. */
   readonly planChanged: () => void;
   /** Keeps work of one kind from overlapping: the daemon's own and a job's. */
   readonly alone: Turns;
-  /** Is told what the filter was held against, and tells what of it matches nothing. */
+  /** Records what the filter was compared with, and reports which of its patterns match nothing. */
   readonly filterNotes: Omit<FilterNotes, 'filter'>;
 }
 
@@ -77,7 +77,7 @@ export interface CommittedPage {
   readonly newPoints: number;
 }
 
-/** Who can take in the newest page of a device without claiming anything by it. */
+/** Takes in the newest page of a device; nothing is covered by it. */
 export interface Peeking {
   /**
    * @returns whether it had readings.
@@ -86,12 +86,15 @@ export interface Peeking {
   peek(deviceId: string, signal: AbortSignal): Promise<boolean>;
 }
 
-/** What may be claimed now, and the span that is wanted: fixed for a whole pass. */
+/** What may be covered now, and the range that is wanted: fixed for a whole scan. */
 export interface WantedRange {
   /** Server's time, as well as it is known, when the pass began. */
   readonly nowMs: EpochMs;
   readonly wantedFrom: EpochNs;
-  /** Nothing at or after this may be claimed: a reading may still appear there. For one device see `limitFor`. */
+  /**
+   * The coverage limit: nothing at or after it is covered, as a reading may still appear there. Of one device:
+   * `limitFor`.
+   */
   readonly limit: EpochNs;
   /** The configured grace period that `limit` allows for. */
   readonly gracePeriodMs: number;

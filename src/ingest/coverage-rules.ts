@@ -23,10 +23,10 @@ import {
   SECOND_MS,
 } from '../core/time.ts';
 
-/** The server's clock speaks in seconds: what it says may lie up to a second ahead of the time at which it looked. */
+/** `Date` is in whole seconds: a `Date` that is rounded may lie up to a second ahead of the server's clock. */
 export const CLOCK_GRAIN_MS = SECOND_MS;
 
-/** The longest that a device's readings are waited for, unless the configuration says more. */
+/** The longest grace period that late readings lead to; a configured one may be longer. */
 export const MAX_GRACE_MS = HOUR_MS;
 
 /** How long after its time a reading of this device may still appear, as far as is known. */
@@ -34,12 +34,12 @@ export function gracePeriodOf(configuredMs: number, { gracePeriodMs }: LateRecor
   return Math.max(configuredMs, gracePeriodMs);
 }
 
-/** The end of what may be claimed at a time of the server. */
+/** The coverage limit at a time of the server. */
 export function coverageLimit(serverMs: EpochMs, gracePeriodMs: number): EpochNs {
   return maxNs(msToNs(serverMs - CLOCK_GRAIN_MS - gracePeriodMs), 0n);
 }
 
-/** Whether a reading of that time is late when it comes now: its time counted as held in full. */
+/** Whether a reading of that time is late when it comes now: its time is covered. */
 export function isCovered(covered: readonly CoveredRange[], at: EpochNs): boolean {
   return covered.some(({ from, to }) => from <= at && at < to);
 }
@@ -65,27 +65,27 @@ export function noteLate(before: LateRecord, late: readonly Reading[], seenAtMs:
 /**
  * The coverage without what lies at or beyond `end`.
  *
- * @param held readings that are held, of which the newest before `end` is the new edge; without a fitting one it is the
- * other edge of the span, which is held as well.
+ * @param stored readings that are stored, of which the newest before `end` is the new edge; without a fitting one it is
+ * the other edge of the range, which is stored as well.
  */
 export function withdrawBeyond(
   covered: readonly CoveredRange[],
   end: EpochNs,
-  held: readonly Reading[],
+  stored: readonly Reading[],
 ): readonly CoveredRange[] {
   return covered
     .filter(({ from }) => from < end)
     .map((span) => {
       if (span.to <= end) return span;
-      const last = edgeBefore(span, end, held);
+      const last = edgeBefore(span, end, stored);
       return { ...span, to: end, first: span.first !== null && span.first.at < end ? span.first : last, last };
     });
 }
 
-function edgeBefore(span: CoveredRange, end: EpochNs, held: readonly Reading[]): Edge | null {
+function edgeBefore(span: CoveredRange, end: EpochNs, stored: readonly Reading[]): Edge | null {
   if (span.last !== null && span.last.at < end) return span.last;
   let newest: Reading | null = null;
-  for (const reading of held) {
+  for (const reading of stored) {
     const { recordedAt } = reading;
     if (recordedAt < span.from || recordedAt >= end) continue;
     if (newest === null || recordedAt > newest.recordedAt) newest = reading;
@@ -104,17 +104,17 @@ export interface CoverageInput {
   /** The configured grace period, in milliseconds. */
   readonly gracePeriodMs: number;
   /**
-   * For a covered range that ends at a late reading: the instant after the newest stored reading in it. Without one: its
-   * beginning, or the end of cleared lines.
+   * For a covered range that ends at a late reading: the instant after the newest stored reading in it. Without one:
+   * its beginning, or the end of cleared lines.
    */
   readonly doubtedFrom?: (range: Interval) => EpochNs;
 }
 
 /**
  * The coverage and the record after a page that brought these late readings. Where they make the grace period grow,
- * what was claimed too early is taken back, and a page that was asked for under the shorter one proves no more than the
+ * what was covered too early is taken back, and a page that was requested under the shorter one covers no more than the
  * longer one allows. Where the oldest reading of the page is late, more may lie below it: what is covered between it
- * and the next held reading is taken back too, and so the scan goes on until it meets held readings.
+ * and the next stored reading is taken back too, and so the scan goes on until it meets stored readings.
  */
 export function coverageAfter(input: CoverageInput, late: readonly Reading[]): Pick<PageCommit, 'covered' | 'late'> {
   const { state, covers, answeredAtMs, readings } = input;
@@ -179,7 +179,7 @@ function lastBelow({ first, last }: CoveredRange, end: EpochNs): Edge | null {
   return [last, first].find((edge) => edge !== null && edge.at < end) ?? null;
 }
 
-/** A commit that brings nothing and takes back what is claimed at or beyond `end`. */
+/** A commit that brings nothing and takes back the coverage at or beyond `end`. */
 export function composeWithdrawal(state: TelemetryState, end: EpochNs, atMs: EpochMs): PageCommit {
   const { deviceId, revision, hourReadings, hoursWritten } = state;
   return {
@@ -202,7 +202,7 @@ export function composeWithdrawal(state: TelemetryState, end: EpochNs, atMs: Epo
   };
 }
 
-/** The hour of a time, counted from 1970. `coverage_hour` tells "no data" from "not synced" by these. */
+/** The hour of a time, counted from 1970: the unit of `coverage_hour`. */
 export function hourOf(at: EpochNs): number {
   return Number(at / HOUR_NS);
 }
@@ -230,15 +230,15 @@ export function hoursToWrite(
 type CoverageState = Pick<TelemetryState, 'covered' | 'hoursWritten'>;
 
 /**
- * The coverage that is left when a page comes, without unverified empty ranges: what was called empty while nothing at
- * all was held of a device. Such answers could not be held against anything (two in a row had to do), and a service
- * that answers emptily for hours would leave all that was before them missing for good. So once a device shows a
- * reading, what was called empty is asked for again, wherever the reading lies: the page that shows it may be one of
- * history, and says nothing of what is newer. From then on there is a reading that the answers have to show.
+ * The coverage that is left when a page comes, without unverified empty ranges: ranges that empty answers covered while
+ * no reading of the device was stored. No stored reading could contradict such answers, so a service that answers
+ * emptily for hours would leave all that was before them missing for good. Once a device shows a reading, those ranges
+ * are requested again, wherever the reading lies: the page that shows it may be one of history, and shows nothing of
+ * what is newer. From then on there is a reading that the answers have to contain.
  *
- * @param hasLines whether telemetry of the device was ever archived. Its hours are told anew only where none was; and
- * where some was, nothing is taken back before a page vouches: a reading that is too young to be claimed comes with
- * every page.
+ * @param hasLines whether telemetry of the device was ever archived. Its hours are written anew only where
+ * none was; and where some was, nothing is taken back before a page covers a range with a reading: a reading that is
+ * too young to be covered comes with every page.
  */
 export function withoutUnverified<State extends CoverageState>(
   state: State,

@@ -29,7 +29,7 @@ const MAX_STARTS = 3;
 /** How long to wait before a listing is begun anew. */
 const AGAIN_MS = 1000;
 
-/** How many devices are asked whether they are there, where nobody counts them. */
+/** How many devices are polled to find out whether they exist, where the account has no count. */
 const MAX_ASKED = 3;
 
 /**
@@ -104,7 +104,7 @@ export async function listDevices(context: SyncContext, signal: AbortSignal): Pr
 }
 
 /**
- * Whether a listing says that there are no devices, and the account that there are, or nothing where some are known.
+ * Whether a listing has no devices although the account counts some, or, without a count, although some are known.
  */
 function isDoubted({ store }: SyncContext, { records, unreadable }: Listing): boolean {
   const counted = store.account()?.devices ?? null;
@@ -124,7 +124,7 @@ function noneListed(though: string): ApiFault {
 }
 
 /**
- * Where nobody counts the devices, they tell themselves whether an empty listing is true.
+ * Where the account has no count, the known devices are polled to find out whether an empty listing is true.
  *
  * @throws ApiFault where it is not.
  */
@@ -138,7 +138,7 @@ function isAnyKnown(store: SyncContext['store']): boolean {
   return store.devices().some(({ goneSinceMs }) => goneSinceMs === null);
 }
 
-/** @returns one of the known devices that is no 404: it is there; `null` where none is, or the key may not look. */
+/** @returns one of the known devices that is no 404: it exists; `null` where none does, or the key lacks the scope. */
 async function answeringDevice(context: SyncContext, signal: AbortSignal): Promise<string | null> {
   for (const { record } of freshestFirst(includedDevices(context)).slice(0, MAX_ASKED)) {
     const { deviceId } = record;
@@ -254,13 +254,13 @@ function reportChange(
 /** The fact that records when all devices that are gone were polled. */
 const POLLED_AT = 'gone_looked_at_ms';
 
-/** It is gone still, or the key may not look. */
+/** The device is still gone, or the key lacks the scope. */
 const NO_ANSWER: ReadonlySet<ApiFaultKind> = new Set(['not-found', 'scope-missing']);
 
-/** What one device may be met with for ever: that must not keep the list of the others from being taken in. */
+/** Faults that one device may have for ever: they must not keep the list of the others from being taken in. */
 const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['server-fault', 'unreachable', 'malformed']);
 
-/** How soon it is looked again where a look was met with that. */
+/** How soon a device is polled again after such a fault. */
 const POLL_AGAIN_MS = HOUR_MS;
 
 /**
@@ -288,7 +288,7 @@ export async function pollGoneDevices(
     store.markBack(deviceId);
     observe({ type: 'device-returned', deviceId });
   }
-  // Only now: what breaks a look off has the rest of them looked at with the next listing.
+  // Only now: if a fault interrupts the polls, the rest of the devices are polled with the next listing.
   store.saveFact(POLLED_AT, String(wasSilent ? nowMs - everyMs + POLL_AGAIN_MS : nowMs));
 }
 

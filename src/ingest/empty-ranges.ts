@@ -1,5 +1,5 @@
 /**
- * When an empty answer is believed although something says that there were readings.
+ * When an empty answer is believed although there is evidence of readings.
  *
  * An empty answer shows that nothing came, not that nothing is there: a service whose storage fails, or a replica that
  * is behind, answers with empty pages as well. Where the device was seen at or after the beginning of the range, or a
@@ -34,7 +34,7 @@ export const CONFIRMED_FOR_GOOD = 3;
 
 /** What is known beside an empty answer. */
 export interface EmptyEvidence {
-  /** The range that the answer speaks for. */
+  /** The range that the answer would cover. */
   readonly range: Interval;
   /** `last_seen_at` of the device as last listed; `null` where it has none. */
   readonly seenAt: EpochNs | null;
@@ -54,7 +54,7 @@ export interface EmptyVerdict {
   readonly next: EmptyRange | null;
 }
 
-/** Judges an empty answer that would be proof if nothing spoke against it. */
+/** Judges an empty answer that would cover its range if there were no evidence against it. */
 export function judgeEmpty(evidence: EmptyEvidence): EmptyVerdict {
   const { range, known, nowMs } = evidence;
   if (!isContradicted(evidence)) return { isBelieved: true, next: known };
@@ -67,7 +67,7 @@ export function judgeEmpty(evidence: EmptyEvidence): EmptyVerdict {
 }
 
 /**
- * Whether something says that the range has readings: an archived one, or a sign of life that no archived one explains.
+ * Whether there is evidence of readings in the range: an archived one, or a sign of life that no archived one explains.
  * Of a device without any reading every sign of life after the beginning of the range counts.
  */
 function isContradicted({ range, seenAt, newestNs }: EmptyEvidence): boolean {

@@ -16,13 +16,13 @@ import type { Reading, TelemetryPage } from '../core/records.ts';
 import { ceilToSecond, type EpochNs, maxNs, minNs } from '../core/time.ts';
 import { type PageRequest, type Progress, SLACK_NS } from './page-request.ts';
 
-/** What a page is worth. */
+/** What a page covers, and how the scan goes on. */
 export interface Judgement extends Progress {
-  /** The range that is now covered; `null` where nothing new is proven. */
+  /** The range that is now covered; `null` where the page covers nothing. */
   readonly covers: CoveredRange | null;
   /** The readings worth keeping, as served. */
   readonly readings: readonly Reading[];
-  /** Why it proves nothing, or less than the whole window; `null` where it is as it should be. */
+  /** Why it covers nothing, or less than the whole range; `null` where it is as it should be. */
   readonly reason: string | null;
   /** For `again`: whether only the overlap readings are missing, so that the answer may be a restatement. */
   readonly overlapMissing: boolean;
@@ -32,10 +32,10 @@ export interface Judgement extends Progress {
 export interface JudgeContext {
   /**
    * Readings older than this may be hidden by the plan, as far as is known; `null` where that is excluded. An end of
-   * the data below it proves nothing (`beyond plan`).
+   * the data below it covers nothing (`beyond plan`).
    */
   readonly visibleFromNs: EpochNs | null;
-  /** Empty answers to this request so far, without an overlap reading. One alone proves nothing. */
+  /** Empty answers to this request so far, without an overlap reading. One alone covers nothing. */
   readonly emptyBefore: number;
   /** Whether a missing overlap reading is accepted: it was missing several times (a restatement). */
   readonly overlapWaived: boolean;
@@ -85,7 +85,7 @@ function disorderIn(request: PageRequest, { readings, nextCursor }: TelemetryPag
   return null;
 }
 
-/** Whether an overlap reading counts: one that the plan may hide by now shows nothing by being missing. */
+/** Whether an overlap reading counts: that one is missing which the plan may hide by now shows nothing. */
 function hasToBeShown(edge: Edge | null, { visibleFromNs }: JudgeContext): edge is Edge {
   return edge !== null && (visibleFromNs === null || edge.at >= visibleFromNs);
 }
@@ -115,8 +115,8 @@ function shows(readings: readonly Reading[], edge: Edge): boolean {
 }
 
 /**
- * A page without `next_cursor` proves the rest of the window, as far back as the plan surely shows readings: nothing
- * (an empty stretch at the end of the gap) where the plan may hide all of it.
+ * A page without `next_cursor` covers the rest of the range, as far back as the plan surely shows readings: nothing (an
+ * empty range at the end of the gap) where the plan may hide all of it.
  */
 function judgeEnd(
   request: PageRequest,
@@ -145,7 +145,7 @@ function olderOf(a: EpochNs | null, b: EpochNs): EpochNs {
   return a === null || b < a ? b : a;
 }
 
-/** A page with more behind it proves the stretch above its oldest reading, that instant excluded. */
+/** A page that names a next one covers the range above its oldest reading, that instant excluded. */
 function judgeFullPage(request: PageRequest, readings: readonly Reading[], nearSeen: boolean): Judgement {
   const oldest = readings.at(-1);
   if (oldest === undefined) {

@@ -12,14 +12,13 @@ import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 /** Whether the service is out, as all streams see it together. */
 export interface OutageWatch {
   /**
-   * Takes in what became of a request, whoever made it: one that the service has understood ends an outage, if only by
-   * a refusal.
+   * Takes in the outcome of any request: one that the service has understood ends an outage, even if it refuses it.
    */
   answered(fault: ApiFaultKind | null): void;
   /**
    * Resolves when there is none, or when it is this caller's turn to try.
    *
-   * @param turned told of each look meanwhile.
+   * @param turned called at each check meanwhile.
    */
   pass(signal: AbortSignal, turned?: () => void): Promise<void>;
   /** Takes in that a try has failed. */
@@ -30,17 +29,17 @@ export interface OutageWatch {
   problem(): string | null;
   /** The longest wait between two tries, in ms. */
   longestWaitMs(): number;
-  /** Has it tried at least so often: what lives for minutes cannot wait for as long as what lives for months. */
+  /** Limits the wait between two tries: a run of minutes cannot wait for as long as a daemon. */
   limitWaits(maxMs: number): void;
-  /** When the service has answered last, whoever asked, by the monotonic clock. */
+  /** When the service has last answered any request, by the monotonic clock. */
   answeredAtMs(): number;
 }
 
 /**
  * The devices that failed while the service answered nobody: it may be at fault, and not they.
  *
- * Each of them rests as after a failure of its own. When the service answers again, or somebody has nothing else to
- * try, they are asked before their rest is over. A device that fails for good must not be asked after every answer
+ * Each of them rests as after a failure of its own. When the service answers again, or a run has nothing else to try,
+ * they are polled before their rest is over. A device that fails for good must not be asked after every answer
  * about others: so that happens once, until the device itself is answered.
  */
 export interface Suspects {
@@ -93,13 +92,13 @@ export function createSuspects({ monoMs }: Pick<Clock, 'monoMs'>): Suspects {
 
 const BACKOFF = { baseMs: 10 * SECOND_MS, maxMs: 5 * MINUTE_MS };
 
-/** What says that nobody is there who understands. */
+/** Faults that show that the service itself does not answer. */
 export const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['unreachable', 'server-fault', 'malformed', 'throttled']);
 
-/** Where others were answered so lately, a failure is that of one stream. */
+/** Where another request was answered so recently, a failure is that of one stream. */
 export const ANSWERED_LATELY_MS = 90 * SECOND_MS;
 
-/** How often those who wait look whether it is over. */
+/** How often waiting streams check whether the outage is over. */
 const CHECK_EVERY_MS = SECOND_MS;
 
 /** A service that is taken to be well. */
@@ -132,7 +131,7 @@ export function createOutageWatch({
       while (failures > 0) {
         const waitMs = retryAtMs - clock.monoMs();
         if (waitMs <= 0) {
-          // Whoever comes next waits for this try: at the latest for as long as a try may take.
+          // The next caller waits for this try: at most for as long as a try may take.
           retryAtMs = clock.monoMs() + policy.maxMs;
           hasAsked = false;
           return;

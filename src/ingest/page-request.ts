@@ -11,20 +11,20 @@ import type { Cursor, TelemetryPage } from '../core/records.ts';
 import { ceilToSecond, DAY_NS, type EpochNs, floorToSecond, HOUR_NS, maxNs, minNs, SECOND_NS } from '../core/time.ts';
 
 /**
- * How much wider than needed every bound is asked: bounds may be exclusive, truncated to seconds, or both, on a service
- * that keeps its times more precisely than it tells them.
+ * How much wider than needed every bound is: bounds may be exclusive, truncated to seconds, or both, on a service that
+ * keeps its times more precisely than it serves them.
  */
 export const SLACK_NS = 2n * SECOND_NS;
 
-/** A request for a page, and what its answer is held against. */
+/** A request for a page, and what its answer must contain. */
 export interface PageRequest {
   readonly deviceId: string;
-  /** What a complete answer would prove. */
+  /** What a complete answer would cover. */
   readonly gap: Interval;
   readonly after: EpochNs;
   /** `null` for a live request, which takes everything newer as well. */
   readonly before: EpochNs | null;
-  /** The overlap readings that the answer has to show; `null` where none is held within reach. */
+  /** The overlap readings that the answer must contain; `null` where none is stored within reach. */
   readonly near: Edge | null;
   readonly far: Edge | null;
   /** Set where time cannot move on: the next page of the same window. */
@@ -35,13 +35,13 @@ export interface PageRequest {
   readonly below?: EpochNs | null;
 }
 
-/** How far an answer has brought the scan: what the next request goes on from. */
+/** How far an answer has brought the scan: from where the next request continues. */
 export interface Progress {
   /**
    * - `done`: the window was read to its end.
    * - `time`: go on below the oldest reading, with that reading as the overlap reading.
    * - `cursor`: go on by `next_cursor`: time cannot move on.
-   * - `again`: the answer proves nothing (`reason`): ask the same once more.
+   * - `again`: the answer covers nothing (`reason`): request the same once more.
    */
   readonly next: 'done' | 'time' | 'cursor' | 'again';
   /** The oldest reading of the page: where the scan goes on. */
@@ -52,7 +52,7 @@ export interface Progress {
 
 /** What the plan allows of a window. */
 export interface WindowLimits {
-  /** The widest span that a request may have; `null`: any. */
+  /** The widest range that a request may have; `null`: any. */
   readonly spanNs: bigint | null;
   /** The server's time now, as well as it is known. */
   readonly nowNs: EpochNs;
@@ -60,11 +60,11 @@ export interface WindowLimits {
   readonly bothBounds: boolean;
 }
 
-/** A gap to ask for, with the readings that are held on both sides of it. */
+/** A gap to request, with the readings that are stored on both sides of it. */
 export interface OpenGap extends Pick<PageRequest, 'deviceId' | 'gap' | 'near' | 'far'> {
-  /** Whether the gap ends where claims end, so that nothing held lies above it. */
+  /** Whether the gap ends at the coverage limit, so that nothing stored lies above it. */
   readonly live: boolean;
-  /** How far back beyond the gap it is worth looking, for readings that came late: what is held and wanted. */
+  /** How far back beyond the gap late readings may be looked for: over what is covered and wanted. */
   readonly lateFrom?: EpochNs | null;
 }
 
@@ -142,8 +142,8 @@ function extendBack(
 /**
  * The request after a page: by cursor, or by time below the oldest reading.
  *
- * @param scan the whole gap that is scanned, of which `request` may be a part, and the reading held below it.
- * @returns `null` where the window was read to its end or the answer proved nothing.
+ * @param scan the whole gap that is scanned, of which `request` may be a part, and the reading stored below it.
+ * @returns `null` where the window was read to its end or the answer covered nothing.
  */
 export function nextRequest(
   request: PageRequest,

@@ -40,19 +40,19 @@ import { planEdge, type Refusal, servedFrom, visibleFrom, windowLimits } from '.
 /** How many empty pages in a row may name a next one before that leads nowhere. */
 const MAX_HOLLOW = 10;
 
-/** How long to wait before an odd answer is asked for again: a replica that lags behind gets time to catch up. */
+/** How long to wait before a request is repeated after an odd answer: a replica that lags gets time to catch up. */
 const AGAIN_MS = 1000;
 
 /** What a page scan is about. */
 export interface ScanTask {
   readonly deviceId: string;
-  /** The range to close, inside what may be claimed. */
+  /** The range to close, below the coverage limit. */
   readonly range: Interval;
-  /** The upper end of claims: a gap that ends there is asked for without `before`. */
+  /** The coverage limit: a gap that ends there is requested without `before`. */
   readonly limit: EpochNs;
   readonly lane: RequestLane;
   /**
-   * Where the scan ends: with the first page that proves something, or once every gap of the range is closed or named.
+   * Where the scan ends: with the first page that covers something, or once every gap of the range is closed or named.
    */
   readonly until: 'first coverage' | 'closed';
   /** Whether to stop where it is, so that something more urgent gets its turn: stopping anywhere is free. */
@@ -63,13 +63,13 @@ export interface ScanTask {
 export interface ScanResult {
   /** How many pages were answered and judged. */
   readonly pages: number;
-  /** The readings of the last page, newest first; those that were held before are among them. */
+  /** The readings of the last page, newest first; those that were stored before are among them. */
   readonly lastReadings: readonly Reading[];
   /** How many readings were new. */
   readonly newReadings: number;
-  /** Whether a page has proven a range of time that was not covered. */
+  /** Whether a page has covered a range that was not covered. */
   readonly coversNew: boolean;
-  /** Whether a page was believed or had something new: one that was neither says nothing of its device. */
+  /** Whether a page was believed or had something new: one that was neither shows nothing of its device. */
   readonly isUnderstood: boolean;
 }
 
@@ -112,7 +112,7 @@ export function createPageScanner(context: SyncContext): PageScanner {
   };
 }
 
-/** What every page scan goes by. */
+/** What all page scans share. */
 interface Scanning extends Asking {
   readonly served: ServedReadings;
 }
@@ -166,7 +166,7 @@ function isStopped({ context, task, result }: RangeScan): boolean {
   return task.isPaused?.() === true || !context.checkRoom().ok;
 }
 
-/** How long the readings of a device are waited for, in milliseconds. */
+/** The grace period of a device, in milliseconds. */
 function gracePeriodNow({ store, settings }: SyncContext, deviceId: string): number {
   return gracePeriodOf(settings.gracePeriodMs, store.telemetry(deviceId).late);
 }
@@ -202,7 +202,7 @@ function nextGap({ context, windows }: Asking, { deviceId, range, lane }: ScanTa
 interface GapScan extends Scanning, Pick<PageRequest, 'gap' | 'near' | 'far'> {
   /** The scan that it is a part of. */
   readonly whole: RangeScan;
-  /** The task as its claims stood at the beginning. */
+  /** The task with the coverage limit of its beginning. */
   readonly task: ScanTask;
   /** How far back beyond the gap late readings are looked for, where that costs nothing. */
   readonly lateFrom: EpochNs | null;
@@ -237,8 +237,8 @@ function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
 }
 
 /**
- * Back through what is covered below the gap, as far as it is wanted and not cleared away: what is asked again there
- * could not be told from what is new, and would be written again.
+ * Back through what is covered below the gap, as far as it is wanted and not cleared away: what is requested again
+ * where lines are cleared could not be distinguished from new readings, and would be written again.
  */
 function lateFromOf(context: SyncContext, deviceId: string, below: CoveredRange | undefined): EpochNs | null {
   if (below === undefined) return null;
@@ -246,7 +246,7 @@ function lateFromOf(context: SyncContext, deviceId: string, below: CoveredRange 
   return maxNs(maxNs(below.from, cleared), stillWantedFrom(context));
 }
 
-/** What to ask next; `null` where the gap has been read to its end or has a name, `gone` where the device is. */
+/** What to request next; `null` where the gap has been read to its end or has a name, `gone` where the device is. */
 type Next = PageRequest | null | 'gone';
 
 /** Asks for the pages of one gap until its window was read to the end, it has a name, or the device is gone. */
@@ -327,7 +327,7 @@ function noteReadings({ context, served }: GapScan, deviceId: string): void {
 }
 
 /**
- * Whether an empty answer that proves a range by itself is believed; remembers it where something speaks against it.
+ * Whether an empty answer that covers a range by itself is believed; remembers it where there is evidence against it.
  */
 function believesEmpty({ context, task, served }: GapScan, range: Interval): boolean {
   const { store, serverClock } = context;
@@ -345,7 +345,7 @@ function believesEmpty({ context, task, served }: GapScan, range: Interval): boo
   return isBelieved;
 }
 
-/** Does what the table of `unproven.ts` says about an answer that has proven nothing. */
+/** Follows the table of `unproven.ts` for an answer that covers nothing. */
 async function handleUnproven(
   scan: GapScan,
   { request, judged, page }: { request: PageRequest; judged: Judgement; page: TelemetryPage },
@@ -374,7 +374,7 @@ async function handleUnproven(
   return step === 'same later' ? request : fromFirstPage(request);
 }
 
-/** Whether empty answers about a device prove nothing for now. */
+/** Whether empty answers about a device cover nothing for now. */
 function isInDoubt({ store, serverClock }: SyncContext, deviceId: string): boolean {
   return isEmptyInDoubt(store.missedOverlaps(deviceId), serverClock.nowMs());
 }
@@ -390,7 +390,7 @@ function missingAt({ near, nearSeen, far, gap }: PageRequest): EpochNs {
   return ((nearSeen ? null : near) ?? far ?? near)?.at ?? gap.to;
 }
 
-/** What a refusal leaves to ask. */
+/** What to request after a refusal. */
 function handleRefusal(scan: GapScan, request: PageRequest, answer: Refusal): Next {
   const { context, task } = scan;
   const { deviceId } = task;
@@ -398,7 +398,7 @@ function handleRefusal(scan: GapScan, request: PageRequest, answer: Refusal): Ne
     case 'changed':
       return requestBelow(scan, request.gap.to, request.near);
     case 'too-old':
-      // What is left of the gap is looked for anew, as far back as may be asked.
+      // What is left of the gap is determined anew, as far back as requests may reach.
       return null;
     case 'odd': {
       const distrusted = scan.doubts.distrusted + 1;
@@ -423,7 +423,7 @@ function giveUp({ context, task }: GapScan, gap: Interval, reason: GapReason): n
 }
 
 /**
- * Takes in the newest page of a device and claims nothing by it.
+ * Takes in the newest page of a device; nothing is covered by it.
  *
  * @returns whether it had readings.
  */

@@ -1,6 +1,6 @@
 /**
- * Reads covered time once more: a window for whoever compares or repairs; yesterday of each device, for readings that
- * came so late that no live request has shown them; and ranges that empty answers alone speak for.
+ * Reads covered time once more: a window for the commands that compare and repair; yesterday of each device, for
+ * readings that came so late that no live request has shown them; and ranges that only empty answers cover.
  *
  * Each day one hour that is two days old is read as well. New readings there show that a device hands in readings more
  * than a day late. From then on its days are read again once more after that time, up to a week.
@@ -38,9 +38,9 @@ export function rereadableDay(nowMs: EpochMs): number | null {
 }
 
 /**
- * The devices of which yesterday is worth another look: those that are there, hold something of it and were not read
- * again since. Where lines of it are cleared away already, what is new could not be told: it is left alone. Whether a
- * device is left out by the configuration is for the caller to know.
+ * The devices of which yesterday is due: those that are not gone, have something covered of it and were not reread
+ * since. Where lines of it are cleared away already, new readings could not be distinguished: it is left alone. The
+ * caller leaves out excluded devices.
  *
  * @param nowMs the server's time.
  */
@@ -56,8 +56,8 @@ export function rereadDue(
     .filter(({ record, goneSinceMs }) => goneSinceMs === null && (done.get(record.deviceId) ?? -1) < day)
     .map(({ record }) => record.deviceId)
     .filter((deviceId) => {
-      const held = coveredIn(store, deviceId, windowOf(day, NEVER_LATE));
-      return held !== null && store.cleared(deviceId, held.from, held.to).length === 0;
+      const covered = coveredIn(store, deviceId, windowOf(day, NEVER_LATE));
+      return covered !== null && store.cleared(deviceId, covered.from, covered.to).length === 0;
     });
 }
 
@@ -75,16 +75,17 @@ function windowOf(day: number, { worstMs }: LateRecord): Interval {
 
 /** The part of a range that is covered and of which no lines are cleared away, as one range; `null` without any. */
 function readableIn(store: Pick<Store, 'telemetry' | 'cleared'>, deviceId: string, range: Interval): Interval | null {
-  const held = coveredIn(store, deviceId, range);
-  if (held === null) return null;
-  const from = maxNs(held.from, store.cleared(deviceId, held.from, held.to).at(-1)?.to ?? held.from);
-  return from < held.to ? { from, to: held.to } : null;
+  const covered = coveredIn(store, deviceId, range);
+  if (covered === null) return null;
+  const { to } = covered;
+  const from = maxNs(covered.from, store.cleared(deviceId, covered.from, to).at(-1)?.to ?? covered.from);
+  return from < to ? { from, to } : null;
 }
 
 /** From the first to the last instant of a range that is covered; `null` where nothing of it is. */
 function coveredIn(store: Pick<Store, 'telemetry'>, deviceId: string, whole: Interval): Interval | null {
-  const held = intersect(coveredIntervals(store.telemetry(deviceId).covered), [whole]);
-  const [first, last] = [held[0], held.at(-1)];
+  const covered = intersect(coveredIntervals(store.telemetry(deviceId).covered), [whole]);
+  const [first, last] = [covered[0], covered.at(-1)];
   return first === undefined || last === undefined ? null : { from: first.from, to: last.to };
 }
 
@@ -129,7 +130,7 @@ async function commitWindow(
   return { isWhole, served };
 }
 
-/** Asks once more for the range of a device that empty answers alone speak for. @throws ApiFault */
+/** Requests once more the range of a device that only empty answers cover. @throws ApiFault */
 async function recheckEmpty(context: SyncContext, deviceId: string, signal: AbortSignal): Promise<void> {
   const { store, serverClock } = context;
   const known = store.emptyRange(deviceId);
@@ -140,27 +141,26 @@ async function recheckEmpty(context: SyncContext, deviceId: string, signal: Abor
 }
 
 export interface Rereading {
-  /**
-   * Looks anew which devices are due. Takes a look at each.
-   *
-   * @returns whether any is.
-   */
-  look(): boolean;
+  /** Determines anew which devices are due, by the state of each. */
+  refresh(): void;
+  /** Whether any device is due, by the last refresh. */
+  isDue(): boolean;
   /** Reads what is due of the next device. @returns whether there is another. @throws ApiFault */
   next(signal: AbortSignal): Promise<boolean>;
 }
 
-/** The rereading of a daemon. Nothing is known to be due before the first look. */
+/** The rereading of a daemon. Nothing is due before the first refresh. */
 export function createRereading(context: SyncContext): Rereading {
   const { store, serverClock } = context;
   const empties = createEmptyChecks(context);
   let due: string[] = [];
   return {
-    look: () => {
+    refresh: () => {
       const isExcluded = exclusionNow(context);
       due = rereadDue(store, serverClock.nowMs()).filter((deviceId) => !isExcluded(deviceId));
-      return empties.look() || due.length > 0;
+      empties.refresh();
     },
+    isDue: () => empties.isDue() || due.length > 0,
     next: async (signal) => {
       if (await empties.next(signal)) return true;
       const deviceId = due.shift();
@@ -171,16 +171,16 @@ export function createRereading(context: SyncContext): Rereading {
   };
 }
 
-/** The part of the rereading that a one-off does too: the ranges that empty answers alone speak for. */
+/** The part of the rereading that a one-off does too: the ranges that only empty answers cover. */
 export function createEmptyChecks(context: SyncContext): Rereading {
   const { store, serverClock } = context;
   let due: string[] = [];
   return {
-    look: () => {
+    refresh: () => {
       const isExcluded = exclusionNow(context);
       due = store.dueEmptyRanges(serverClock.nowMs()).filter((deviceId) => !isExcluded(deviceId));
-      return due.length > 0;
     },
+    isDue: () => due.length > 0,
     next: async (signal) => {
       const deviceId = due.shift();
       if (deviceId !== undefined) await recheckEmpty(context, deviceId, signal);
@@ -236,11 +236,11 @@ export async function readWindow(
   }
 }
 
-/** What to ask next; `null` at the end of the window. */
+/** What to request next; `null` at the end of the window. */
 type Next = PageRequest | null | 'given up';
 
 /**
- * The request for what is left below `to`. Nothing is claimed by its answers, so that they need no overlap readings.
+ * The request for what is left below `to`. Nothing is covered by its answers, so that they need no overlap readings.
  */
 function requestBelow({ deviceId, window, windows }: WindowScan, to: bigint): PageRequest | null {
   if (to <= window.from) return null;

@@ -63,7 +63,7 @@ function commit(
   if (workspaceId === null) return 'its workspace is not known';
   const state = store.telemetry(deviceId);
   const composed = composeCommit({
-    // It is not late: it came in time, and was not understood. So nothing is claimed, and nothing withdrawn.
+    // It is not late: it came in time, and was not understood. So nothing is covered by it, and nothing withdrawn.
     state: { ...state, covered: [] },
     workspaceId,
     lane: 'history',
@@ -71,11 +71,11 @@ function commit(
     answeredAtMs: serverClock.nowMs(),
     readings: [reading],
     rejected: [],
-    held: storedAround(store, deviceId, [reading]),
+    stored: storedAround(store, deviceId, [reading]),
     covers: null,
     gracePeriodMs: settings.gracePeriodMs,
     filter: filterNotes.touchesSensors ? settings.filter : undefined,
-    storedAt: ({ from, to }) => store.held(deviceId, from, to),
+    storedAt: ({ from, to }) => store.stored(deviceId, from, to),
   });
   if (composed.rejected.length > 0) return `still: ${composed.rejected[0]?.reason ?? ''}`;
   try {

@@ -14,7 +14,7 @@ import { addScans, NOTHING_SCANNED, type PageScanner, type ScanResult, type Scan
 interface Turn {
   readonly task: ScanTask;
   readonly ended: Promise<void>;
-  /** Whether somebody more urgent has come. */
+  /** Whether a more urgent scan has come. */
   isInTheWay: boolean;
 }
 
@@ -32,7 +32,7 @@ export function takingTurns(scanner: PageScanner): PageScanner {
         const first = othersOf(turns, task).find((other) => !isLessUrgent(other.task, task));
         if (first !== undefined) {
           await orAborted(first.ended, signal);
-          // Others may have come in the same moment: whoever looks and finds nobody begins at once.
+          // Others may have come in the same moment: the first that finds no other scan begins at once.
           continue;
         }
         if (task.isPaused?.() === true) return result;
@@ -48,7 +48,7 @@ function othersOf(turns: Turns, task: ScanTask): Turn[] {
   return [...(turns.get(task.deviceId) ?? [])].filter((turn) => overlap(turn.task, task));
 }
 
-/** Scans until it is done or in somebody's way; its turn has begun when this returns its promise. */
+/** Scans until it is done or in the way of a more urgent scan; its turn has begun when this returns its promise. */
 async function takeTurn(
   turns: Turns,
   scanner: PageScanner,

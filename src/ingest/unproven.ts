@@ -1,11 +1,11 @@
 /**
- * What to do about an answer that proves nothing, and how long empty answers are not trusted. Pure.
+ * What to do about an answer that covers nothing, and how long empty answers are not trusted. Pure.
  *
  * A service that lags, restarts or has lost its storage gives odd answers for a while; a retry may get a good one. If
  * pages *with* readings lack the overlap reading several times, that reading is gone. An *empty* page shows only that
  * nothing came: a service whose storage fails answers so, maybe for hours and for every device. So a reading that only
  * empty answers lack counts as gone only a day after it was first missed, if no answer has shown it in the meantime.
- * Until then, empty answers about the device prove nothing.
+ * Until then, empty answers about the device cover nothing.
  *
  * | the answer                                                    | 1st            | 2nd            | 3rd and later       |
  * | ------------------------------------------------------------- | -------------- | -------------- | ------------------- |
@@ -25,13 +25,13 @@ import type { Reading } from '../core/records.ts';
 import type { MissedOverlap } from '../core/state/telemetry.ts';
 import { DAY_MS, type EpochMs, type EpochNs } from '../core/time.ts';
 
-/** How often an answer that proves nothing is asked for before its gap is named. */
+/** How often a request is made whose answers cover nothing, before its gap is named. */
 export const TRIES = 3;
 
-/** How long empty answers may lack a held reading before it is taken as gone: longer than a service fails. */
+/** How long empty answers may lack a stored reading before it is taken as gone: longer than a service fails. */
 const EMPTY_PATIENCE_MS = DAY_MS;
 
-/** What an answer that proves nothing is like: the rows of the table. */
+/** Kinds of answers that cover nothing: the rows of the table. */
 type Finding =
   | 'first empty'
   | 'empty in doubt'
@@ -61,9 +61,9 @@ const STEPS: Readonly<Record<Finding, readonly [first: Step, second: Step, later
   'empty, overlap overdue': ['restart later', 'restart later', 'believe the answers'],
 };
 
-/** What a scan of one gap has met since the last answer that proved something. */
+/** What a scan of one gap has met since the last answer that covered something. */
 export interface Doubts {
-  /** Answers that proved nothing, the first empty one aside. */
+  /** Answers that covered nothing, the first empty one aside. */
   readonly distrusted: number;
   readonly empties: number;
   /** Answers that lacked the overlap reading. */
@@ -77,7 +77,7 @@ export const NO_DOUBTS: Doubts = { distrusted: 0, empties: 0, withoutOverlap: 0,
 /** Since when empty answers have lacked a reading: never, for less than a day, for longer. */
 type Missed = 'never' | 'awaited' | 'overdue';
 
-/** An answer that proves nothing. */
+/** An answer that covers nothing. */
 export interface Unproven {
   /** Whether it has no reading, and is not of another device. */
   readonly isEmpty: boolean;
@@ -101,7 +101,7 @@ function findingOf({ isEmpty, overlapMissing, missed }: Unproven, { empties }: D
   return empties === 0 ? 'first empty' : 'odd';
 }
 
-/** What to do about an answer that proves nothing, and what the scan has met with it. Pure. */
+/** What to do about an answer that covers nothing, and what the scan has met with it. Pure. */
 export function weigh(before: Doubts, answer: Unproven): { readonly step: Step; readonly doubts: Doubts } {
   const finding = findingOf(answer, before);
   const countsMiss = answer.overlapMissing && finding !== 'empty, overlap awaited';
@@ -132,8 +132,8 @@ export function unlessGone(edge: Edge | null, missed: readonly MissedOverlap[]):
 }
 
 /**
- * Whether an empty answer about a device proves nothing for now: such answers have lacked a reading that they must
- * show.
+ * Whether an empty answer about a device covers nothing for now: such answers have lacked a reading that they must
+ * contain.
  */
 export function isEmptyInDoubt(missed: readonly MissedOverlap[], nowMs: EpochMs): boolean {
   return missed.some(({ isGone, sinceMs }) => !isGone && nowMs - sinceMs < EMPTY_PATIENCE_MS);
@@ -171,6 +171,6 @@ export function missedAfter(
     const isGone = nowMs - sinceMs >= EMPTY_PATIENCE_MS;
     return known?.isGone === isGone ? null : { at, sinceMs, isGone };
   }
-  // Answers with readings lack it as well: nobody waits for it any more.
+  // Answers with readings lack it as well: it is not awaited any more.
   return step === 'overlap is gone' && known?.isGone === false ? { ...known, isGone: true } : null;
 }

@@ -10,7 +10,7 @@ import type { Peeking, SyncContext, SyncSettings, WantedRange } from './context.
 import { CLOCK_GRAIN_MS, coverageLimit, gracePeriodOf } from './coverage-rules.ts';
 import { freshestFirst, includedDevices } from './filter.ts';
 
-/** The horizon of work that begins now; `null` while nothing is known of the server's time. */
+/** The wanted range of work that begins now; `null` while nothing is known of the server's time. */
 export function wantedNow({
   serverClock,
   settings,
@@ -18,13 +18,13 @@ export function wantedNow({
   readonly serverClock: Pick<SyncContext['serverClock'], 'highestPassedMs' | 'passedMs'>;
   readonly settings: Pick<SyncSettings, 'history' | 'gracePeriodMs'>;
 }): WantedRange | null {
-  const heldMs = serverClock.highestPassedMs();
-  // Where `Date` has fallen back nothing is claimed anew, and what lies beyond is read again once it has passed.
+  const nowMs = serverClock.highestPassedMs();
+  // Where `Date` has fallen back nothing new is covered, and what lies beyond is read again once it has passed.
   const passedMs = serverClock.passedMs();
-  return heldMs === null || passedMs === null ? null : wantedAt(settings, { nowMs: heldMs, passedMs });
+  return nowMs === null || passedMs === null ? null : wantedAt(settings, { nowMs, passedMs });
 }
 
-/** The horizon by times that are known. */
+/** The wanted range by times that are known. */
 export function wantedAt(
   settings: Pick<SyncSettings, 'history' | 'gracePeriodMs'>,
   { nowMs, passedMs }: { nowMs: EpochMs; passedMs: EpochMs },
@@ -38,8 +38,8 @@ export function wantedAt(
 }
 
 /**
- * The end of what may be claimed of one device: lower than the horizon's by what late readings have made its settle
- * grow. Wherever the limit of a device counts, it is this one.
+ * The coverage limit of one device: lower than the common one by what late readings have added to its grace period.
+ * Wherever the limit of a device counts, it is this one.
  */
 export function limitFor(
   { limit, gracePeriodMs }: Pick<WantedRange, 'limit' | 'gracePeriodMs'>,
@@ -70,37 +70,37 @@ export function coverableNow(context: Parameters<typeof limitAfterFall>[0], want
   return limit === null ? wantedRange : { ...wantedRange, limit: minNs(limit, wantedRange.limit) };
 }
 
-/** The server's clock is known to a few seconds: what leaves the wanted span within these has left it. */
+/** The server's clock is known to a few seconds: what leaves the wanted range within these has left it. */
 const LEAVING_MS = 10 * SECOND_MS;
 
-/** Where the span that is still wanted begins, when time has gone on since the horizon was fixed. */
+/** Where the range that is still wanted begins, when time has passed since it was fixed. */
 export function stillWantedFrom({ serverClock, settings }: Pick<SyncContext, 'serverClock' | 'settings'>): EpochNs {
   return wantedFrom(settings, serverClock.nowMs() + LEAVING_MS);
 }
 
-/** Where the wanted span begins, seen from a moment. */
+/** Where the wanted range begins at a moment. */
 export function wantedFrom({ history }: Pick<SyncSettings, 'history'>, nowMs: number): EpochNs {
   return history.kind === 'since' ? history.since : maxNs(msToNs(nowMs - history.ageMs), 0n);
 }
 
-/** The stretch since the last look is open on every device all the time: that alone is not being behind. */
+/** The range since the last poll is a gap of every device at any time: by that alone no device is behind. */
 const LIVE_LAG_SECONDS = 5 * 60;
 
-/** For how long the newest stretch of a device may be open: until its next turn comes, and the turn after that. */
+/** How long the newest gap of a device may be: until its next turn comes, and the turn after that. */
 export function openSeconds({
   context,
   staleMs,
 }: {
   readonly context: { readonly settings: Pick<SyncSettings, 'gracePeriodMs'> };
-  /** How old readings become as a matter of course where the allowance is short, in ms. */
+  /** How old readings normally become where the quota is short, in ms. */
   readonly staleMs: () => number;
 }): number {
   return Math.max(LIVE_LAG_SECONDS, (2 * staleMs()) / 1000) + context.settings.gracePeriodMs / 1000;
 }
 
 /**
- * Learns the server's time where no `Date` tells it: the newest reading is what is known of it then. Takes in the
- * newest page of one device after the other until one has a reading.
+ * Learns the server's time where answers have no `Date`: the newest reading is all that is known of it then. Takes in
+ * the newest page of one device after the other until one has a reading.
  *
  * @throws ApiFault but for a missing scope.
  */
@@ -108,11 +108,11 @@ export async function learnTime(context: SyncContext, scanner: Peeking, signal: 
   const { serverClock } = context;
   await confirmTime(context, scanner, signal);
   keepTime(context);
-  // Without `Date` the known time stands still between readings: a look at the newest one moves it on.
+  // Without `Date` the known time stands still between readings: polling the newest one moves it on.
   if (serverClock.highestPassedMs() !== null && !serverClock.isDateAbsent()) return;
   try {
     if (await findReading(context, scanner, signal)) return;
-    // An empty answer alone proves nothing: only a second look shows that there is no reading anywhere.
+    // One empty answer proves nothing: only a second one shows that there is no reading anywhere.
     if (serverClock.highestPassedMs() === null) await findReading(context, scanner, signal);
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
@@ -138,8 +138,8 @@ export function keptTimes(store: Pick<Store, 'fact' | 'devices' | 'newestNs'>): 
 }
 
 /**
- * Waits while the server's `Date` is in doubt. The newest reading may agree with it; if not, a second answer is asked
- * for once it can confirm it, and so on until a `Date` counts.
+ * Waits while the server's `Date` is in doubt. The newest reading may agree with it; if not, a second answer is
+ * requested once it can confirm it, and so on until a `Date` counts.
  *
  * @throws ApiFault
  */

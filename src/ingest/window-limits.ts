@@ -47,7 +47,7 @@ export interface WindowRules extends WindowKnowledge {
   readonly nowNs: EpochNs;
 }
 
-/** @returns what a window may look like now. */
+/** @returns the limits of a window now. */
 export function windowLimits({ span, planDays, nowNs, bothBounds }: WindowRules): WindowLimits {
   return { spanNs: span?.planDays === planDays ? span.spanNs : windowSpanNs(planDays), nowNs, bothBounds };
 }

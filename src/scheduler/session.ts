@@ -95,7 +95,10 @@ export async function runAlone(
   const alone = begin(areListed);
   beginAlone(planning, alone);
   const rereading = createEmptyChecks(context);
-  if (alone.lane === 'first-history') planning.planner.setReread(rereading.look());
+  if (alone.lane === 'first-history') {
+    rereading.refresh();
+    planning.planner.setReread(rereading.isDue());
+  }
   return await followPlan({ ...parts, rereading, readStream: readStream(parts) }, signal);
 }
 
@@ -167,7 +170,8 @@ async function runRereads(
   const step = (): number => {
     // Where the quota is short it is never its turn, and a look at every device would be for nothing.
     if (planning.rest?.reason === 'idle') {
-      planning.planner.setReread(rereading.look());
+      rereading.refresh();
+      planning.planner.setReread(rereading.isDue());
       planning.wakeUp.notify();
     }
     return REREAD_REST_MS;

@@ -216,7 +216,7 @@ function telemetryPort(parts: Parts, write: Writer): TelemetryStore {
     telemetry: (deviceId) => telemetryState(telemetry, deviceId),
     coverageOfAll: parts.coverageOfAll,
     newestNs: (deviceId) => newestNs(telemetry, deviceId),
-    held: (deviceId, from, to) => ({
+    stored: (deviceId, from, to) => ({
       lines: archive.linesAround(deviceId, from, to),
       offsets: archive.offsetsAround(deviceId, from, to),
       cleared: archive.clearedAround(deviceId, from, to),

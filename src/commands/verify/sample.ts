@@ -123,7 +123,7 @@ async function auditWindow(
   signal: AbortSignal,
 ): Promise<Compared | null> {
   const { filter } = context.settings;
-  const held = context.store.held(deviceId, maxNs(window.from - MAX_OFFSET_NS, 0n), window.to + MAX_OFFSET_NS);
+  const held = context.store.stored(deviceId, maxNs(window.from - MAX_OFFSET_NS, 0n), window.to + MAX_OFFSET_NS);
   const day = Number(window.from / DAY_NS);
   const kept = state.days(deviceId, day, day + 1)[0] ?? { points: 0, hashHigh: 0, hashLow: 0 };
   const served: ValueSet = new Set();

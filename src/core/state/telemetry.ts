@@ -134,8 +134,8 @@ export interface Gap {
 }
 
 /**
- * A held reading that an answer had to show and that wholly empty answers have lacked instead: the answers may be
- * false, or the reading gone from the API.
+ * A stored reading that an answer had to contain and that wholly empty answers have lacked: the answers may be false, or
+ * the reading gone from the API.
  */
 export interface MissedOverlap {
   readonly at: EpochNs;
@@ -146,8 +146,8 @@ export interface MissedOverlap {
 }
 
 /**
- * The range of a device that empty answers alone speak for, although something says that there were readings. It is a
- * gap until the answers are believed, and is asked for again some time after that.
+ * The range of a device that only empty answers cover, although there is evidence of readings. It is a gap until the
+ * answers are believed, and is requested again some time after that.
  */
 export interface EmptyRange extends Interval {
   /** When it was answered emptily for the first time, in the server's time. */
@@ -180,14 +180,14 @@ export interface TelemetryStore {
   newestNs(deviceId: string): EpochNs | null;
   /**
    * Telemetry lines of a device in blocks that overlap the range, all ties recorded or written in it, and where in it
-   * lines were held that are cleared away.
+   * lines were stored that are cleared away.
    */
-  held(
+  stored(
     deviceId: string,
     from: EpochNs,
     to: EpochNs,
   ): { lines: readonly string[]; offsets: readonly TimestampOffset[]; cleared: Intervals };
-  /** Where in the range lines were held that are cleared away, ascending. */
+  /** Where in the range lines were stored that are cleared away, ascending. */
   cleared(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
   /**
    * @returns those of its `rejected` that were not set aside before.

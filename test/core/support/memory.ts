@@ -63,7 +63,7 @@ export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: '
     late: NEVER_LATE,
   };
   const offsets = (): readonly TimestampOffset[] => landings.flatMap((landing) => landing.offsets);
-  const held = (from: EpochNs, to: EpochNs): { lines: readonly string[]; offsets: readonly TimestampOffset[] } => {
+  const stored = (from: EpochNs, to: EpochNs): { lines: readonly string[]; offsets: readonly TimestampOffset[] } => {
     const within = (at: EpochNs): boolean => from <= at && at <= to;
     return {
       lines: blocks.filter(({ firstNs, lastNs }) => firstNs <= to && lastNs >= from).flatMap(({ lines }) => lines),
@@ -86,11 +86,12 @@ export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: '
       answeredAtMs,
       readings,
       rejected,
-      held: extent === null ? { lines: [], offsets: [] } : held(extent.from - MAX_OFFSET_NS, extent.to + MAX_OFFSET_NS),
+      stored:
+        extent === null ? { lines: [], offsets: [] } : stored(extent.from - MAX_OFFSET_NS, extent.to + MAX_OFFSET_NS),
       covers,
       ...(filter === undefined ? {} : { filter }),
       gracePeriodMs: 120_000,
-      storedAt: ({ from, to }) => held(from, to),
+      storedAt: ({ from, to }) => stored(from, to),
     });
   };
   const keep = (landing: PageCommit): void => {

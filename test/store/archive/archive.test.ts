@@ -150,7 +150,7 @@ describe('looking around an instant', () => {
     [31n, 99n, []],
   ])('from %s to %s finds the blocks that reach into it, of that device alone', (from, to, lines) => {
     using state = withBlocks();
-    expect(state.store.held('d', from, to).lines).toEqual(lines);
+    expect(state.store.stored('d', from, to).lines).toEqual(lines);
   });
 
   test('finds offsets by the time that was recorded and by the time that is written', () => {
@@ -158,12 +158,12 @@ describe('looking around an instant', () => {
     const tie = { sensor: 's', recordedNs: 100n, field: 'value=1', writtenNs: 105n };
     state.store.commitPage(landing({ offsets: [tie] }));
     state.reopen();
-    const offsets = (from: bigint, to: bigint) => state.store.held('d', from, to).offsets;
+    const offsets = (from: bigint, to: bigint) => state.store.stored('d', from, to).offsets;
     expect(offsets(100n, 100n)).toEqual([tie]);
     expect(offsets(105n, 105n)).toEqual([tie]);
     expect(offsets(90n, 110n)).toEqual([tie]);
     expect([offsets(0n, 99n), offsets(101n, 104n), offsets(106n, 999n)]).toEqual([[], [], []]);
-    expect(state.store.held('other', 0n, 999n).offsets).toEqual([]);
+    expect(state.store.stored('other', 0n, 999n).offsets).toEqual([]);
   });
 });
 

@@ -24,10 +24,10 @@ function commitPage({ store }: ScratchStore, readings: readonly Reading[]): Page
     answeredAtMs: 1,
     readings,
     rejected: [],
-    held: store.held('d', extent.from - MAX_OFFSET_NS, extent.to + MAX_OFFSET_NS),
+    stored: store.stored('d', extent.from - MAX_OFFSET_NS, extent.to + MAX_OFFSET_NS),
     covers: null,
     gracePeriodMs: 0,
-    storedAt: ({ from, to }) => store.held('d', from, to),
+    storedAt: ({ from, to }) => store.stored('d', from, to),
   });
   store.commitPage(landing);
   return landing;

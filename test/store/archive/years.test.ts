@@ -73,7 +73,7 @@ describe('sealing', () => {
     });
     expect(state.rows('SELECT count(*) AS n FROM block')).toEqual([{ n: 5 }]);
     expect(state.store.backlog(id).pendingLines).toBe(0);
-    expect(state.store.held('a', 0n, 99n).lines.length).toBeGreaterThan(0);
+    expect(state.store.stored('a', 0n, 99n).lines.length).toBeGreaterThan(0);
     expect(state.store.totals().lines).toBe(300);
   });
 
@@ -143,7 +143,7 @@ describe('clearing', () => {
     deliver(state, id, 2);
     expect(state.maintenance.clear({ ...readers, beforeMs: time.nowMs })).toEqual({ blocks: 1, lines: 2 });
     expect(readAll(state, 'live').lines).toHaveLength(1);
-    expect(state.store.held('a', 0n, 50n)).toMatchObject({
+    expect(state.store.stored('a', 0n, 50n)).toMatchObject({
       cleared: [
         { from: 10n, to: 11n },
         { from: 20n, to: 21n },

@@ -122,8 +122,8 @@ describe('a landing', () => {
     state.store.commitPage(landing({ lines: ['m v=1'], firstNs: at, lastNs: at, covered: [exact] }));
     state.reopen();
     expect(state.store.telemetry('d').covered).toEqual([exact]);
-    expect(state.store.held('d', at, at).lines).toEqual(['m v=1']);
-    expect(state.store.held('d', at + 1n, at + 1n).lines).toEqual([]);
+    expect(state.store.stored('d', at, at).lines).toEqual(['m v=1']);
+    expect(state.store.stored('d', at + 1n, at + 1n).lines).toEqual([]);
   });
 
   test('notes with its request what that brought', () => {
