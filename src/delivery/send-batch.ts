@@ -26,7 +26,7 @@ export interface Sent {
 
 interface BatchParts {
   readonly store: Pick<Store, 'displacedTo' | 'devices'>;
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, 'nowMs'>;
   readonly controls: ControlLines;
 }
 

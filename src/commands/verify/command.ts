@@ -108,7 +108,9 @@ async function verify(
   const { kind } = destination;
   const source = createPointSource(options, kind, identityTag(state.workspaceTag));
   const sink = createInfluxSink(options, kind);
-  const resender = run.command.repair ? createResender({ sink, kind, state, batchLines }) : null;
+  const resender = run.command.repair
+    ? createResender({ destination: { kind, sink }, state, clock: realClock, batchLines })
+    : null;
   const comparison = { state, source, destination, clock: realClock, resend: resender?.send ?? null };
   const onDevice = (done: number, of: number): void =>
     run.terminal.showWork(() => ({ share: done / of, words: `${done}/${of} devices of ${name}` }));

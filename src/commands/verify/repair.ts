@@ -9,15 +9,15 @@
 import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
 import { intersect, normalize, subtract, wholeDay } from '../../core/intervals.ts';
-import { type DestinationKind, translate } from '../../core/lines/dialect.ts';
-import type { Sink } from '../../core/ports.ts';
+import type { Clock } from '../../core/ports.ts';
 import { MAX_PAGE_SIZE } from '../../core/records.ts';
 import type { ArchiveReader, ScanPosition } from '../../core/state/archive.ts';
 import { type PointsText, type RepairArgs, rangeText } from '../../core/state/job-args.ts';
 import type { MissingPoints } from '../../core/state/log.ts';
 import type { KeptDay, ReadProblem, VerifyState } from '../../core/state/verify.ts';
 import { DAY_MS, DAY_NS, dayStart, type EpochMs, msToNs } from '../../core/time.ts';
-import { resolveBatch } from '../../delivery/resolve.ts';
+import type { Served } from '../../delivery/destination.ts';
+import { createBatchSize, createControlLines, sendBatch } from '../../delivery/send-batch.ts';
 import { windowSpanNs } from '../../ingest/page-request.ts';
 import { backfillNeed } from '../../scheduler/estimate.ts';
 import { openArchiveView } from '../../store/archive/reader.ts';
@@ -242,23 +242,27 @@ export interface Resender {
 }
 
 interface ResendParts {
-  readonly sink: Sink;
-  readonly kind: DestinationKind;
+  readonly destination: Served;
   readonly state: Pick<VerifyState, 'displacedTo'>;
+  readonly clock: Pick<Clock, 'nowMs'>;
   readonly batchLines: number;
 }
 
-/** Opens it for a destination. */
-export function createResender({ sink, kind, state, batchLines }: ResendParts): Resender {
+/** Sends to a destination by the rules of delivery. Nothing is recorded, so no device is looked up. */
+export function createResender({ destination, state, clock, batchLines }: ResendParts): Resender {
+  const store = { displacedTo: state.displacedTo, devices: () => [] };
+  const controls = createControlLines();
+  const batchSize = createBatchSize(batchLines);
   const refused = { lines: 0, words: null as string | null };
   return {
     refused: () => ({ ...refused }),
     send: async (lines, signal) => {
-      const { lines: all } = translate(kind, lines, state.displacedTo);
       let done = 0;
-      while (done < all.length) {
-        const batch = all.slice(done, done + batchLines);
-        const { resolved, rejected, blocked } = await resolveBatch(sink, batch, { controlFor: () => null }, signal);
+      while (done < lines.length) {
+        const batch = lines.slice(done, done + batchSize.lines());
+        const { resolution } = await sendBatch({ store, clock, controls }, destination, batch, signal);
+        const { resolved, rejected, blocked, tooLarge } = resolution;
+        batchSize.sent({ lines: batch.length, tooLarge, isWhole: resolved === batch.length });
         done += resolved;
         refused.lines += rejected.length;
         refused.words = rejected.at(-1)?.words ?? refused.words;

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { foundOf } from '../../../src/commands/verify/repair.ts';
+import { createResender, foundOf } from '../../../src/commands/verify/repair.ts';
+import type { Sink, WriteAnswer } from '../../../src/core/ports.ts';
 import type { MissingPoints } from '../../../src/core/state/log.ts';
 import type { KeptDay } from '../../../src/core/state/verify.ts';
 import { DAY_NS } from '../../../src/core/time.ts';
@@ -61,5 +62,49 @@ describe('what a destination lacked and was found to have', () => {
       [`${at(15)}`, undefined],
       [`${at(11)}`, 24],
     ]);
+  });
+});
+
+describe('sending again', () => {
+  const lineOf = (value: number, second: number): string =>
+    `telemetry,device_id=d,sensor=s value=${value} ${second}000000000`;
+  /** A database that refuses negative values, and requests of more than `most` lines. */
+  const resenderTo = (most = 1000) => {
+    const sizes: number[] = [];
+    const sink: Sink = {
+      name: 'influx',
+      write: (lines): Promise<WriteAnswer> => {
+        sizes.push(lines.length);
+        if (lines.length > most) return Promise.resolve({ kind: 'too-large', words: 'HTTP 413' });
+        const isBad = lines.some((line) => line.includes('value=-'));
+        return Promise.resolve(
+          isBad ? { kind: 'refused', words: 'HTTP 400: bad', retention: false } : { kind: 'accepted' },
+        );
+      },
+    };
+    const state = { displacedTo: () => [] };
+    const parts = { destination: { kind: 'influxdb', sink }, state, clock: { nowMs: () => 0 }, batchLines: 8 } as const;
+    return { sizes, ...createResender(parts) };
+  };
+  const never = new AbortController().signal;
+  const lines = (count: number, value: number): string[] => Array.from({ length: count }, (_, at) => lineOf(value, at));
+
+  test('lines that are all refused are rejected, as others like them were accepted before', async () => {
+    const resender = resenderTo();
+    expect(await resender.send(lines(8, 1), never)).toBeNull();
+    expect(await resender.send(lines(8, -1), never)).toBeNull();
+    expect(resender.refused()).toEqual({ lines: 8, words: 'HTTP 400: bad' });
+  });
+
+  test('where nothing was ever accepted, the destination is blocked, and nothing counts as rejected', async () => {
+    const resender = resenderTo();
+    expect(await resender.send(lines(8, -1), never)).toMatchObject({ kind: 'down', words: 'HTTP 400: bad' });
+    expect(resender.refused().lines).toBe(0);
+  });
+
+  test('batches are smaller after one that was too large', async () => {
+    const { send, sizes } = resenderTo(4);
+    expect(await send(lines(16, 1), never)).toBeNull();
+    expect(sizes).toEqual([8, 4, 4, 4, 4]);
   });
 });

@@ -87,7 +87,9 @@ export async function verifyAt(rig: Rig, place: Place, options: VerifyOptions = 
     const source = (options.source ?? ((same) => same))(createPointSource(place.options, place.kind, tag));
     const sink = (options.sink ?? ((same) => same))(createInfluxSink(place.options, place.kind));
     const resender =
-      options.repair === true ? createResender({ sink, kind: place.kind, state, batchLines: 5000 }) : null;
+      options.repair === true
+        ? createResender({ destination: { kind: place.kind, sink }, state, clock, batchLines: 5000 })
+        : null;
     const range = {
       ...days,
       deviceIds: options.deviceIds ?? state.deviceIds(),
