@@ -20,9 +20,11 @@ const SEE_HELP = 'tidemark --help lists what there is.';
  * @throws UserError (exit code 2) for the first mistake
  */
 export function parseArguments(argv: readonly string[]): Command {
-  const given = readFlags(argv);
+  const given = readWords(argv);
   const modes = MODES.filter(({ flag }) => given.has(flag)).map(({ flag }) => flag);
   if (given.has('help')) return { mode: 'help', topic: helpTopic(modes.filter((mode) => mode !== 'help')) };
+  const valueless = FLAGS.find(({ flag, value }) => value === 'required' && given.get(flag)?.[0] === '');
+  if (valueless !== undefined) throw needsValue(valueless);
   const [mode, ...others] = modes;
   if (others.length > 0) {
     throw mistake(`${modes.map(dashed).join(' and ')} are modes, and one is run at a time. Give one of them.`);
@@ -47,10 +49,13 @@ function daemon(given: Given): Command {
 
 const DAEMON_FLAGS: ReadonlySet<string> = new Set(['config', 'log-level']);
 
-/** Reads all flags with their values. Each must be known and given once. */
-function readFlags(argv: readonly string[]): Given {
+/** Reads all flags with their values, and the name of a mode without its dashes. Each must be known and given once. */
+function readWords(argv: readonly string[]): Given {
   const options = Object.fromEntries(
-    FLAGS.map(({ flag, value }) => [flag, { type: value === 'required' ? 'string' : 'boolean' } as const]),
+    FLAGS.map(({ flag, value, short }) => [
+      flag,
+      { type: value === 'required' ? 'string' : 'boolean', ...(short === undefined ? {} : { short }) } as const,
+    ]),
   );
   const { tokens } = parseArgs({ args: argv.map(withValueForHelp), options, strict: false, tokens: true });
   const given = new Map<string, readonly string[]>();
@@ -62,11 +67,14 @@ function readFlags(argv: readonly string[]): Given {
   return given;
 }
 
+const HELP_FLAGS: readonly string[] = ['--help', '-h'];
+
 /** `--export --help` asks about a mode, so the missing value of the mode does not matter. */
 function withValueForHelp(word: string, index: number, argv: readonly string[]): string {
   const next = argv[index + 1];
-  const asks = argv.includes('--help') && (next === undefined || next === '--help');
-  const isMissing = asks && MODES.some(({ flag, value }) => value === 'required' && dashed(flag) === word);
+  const asks = argv.some((other) => HELP_FLAGS.includes(other) || other === 'help');
+  const isLast = next === undefined || HELP_FLAGS.includes(next);
+  const isMissing = asks && isLast && MODES.some(({ flag, value }) => value === 'required' && dashed(flag) === word);
   return isMissing ? `${word}=?` : word;
 }
 
@@ -78,7 +86,8 @@ interface FlagToken {
 }
 
 function readFlag({ name, rawName, value, inlineValue }: FlagToken, given: Map<string, readonly string[]>): void {
-  const flag = rawName.startsWith('--') ? FLAGS.find((known) => known.flag === name) : undefined;
+  const isShort = !rawName.startsWith('--');
+  const flag = FLAGS.find((known) => known.flag === name && (!isShort || rawName === `-${known.short}`));
   if (flag === undefined) throw unknownFlag(rawName);
   if (given.has(name) && !flag.repeatable) throw mistake(`${dashed(name)} was given twice. Give it once.`);
   given.set(name, [...(given.get(name) ?? []), flagValue(flag, value, inlineValue === true)]);
@@ -90,32 +99,63 @@ function flagValue({ flag, value: wanted, hint }: Flag, value: string | undefine
     return value ?? '';
   }
   const swallowed = value !== undefined && !inline && value.startsWith('-');
-  if (value === undefined || value === '' || swallowed) {
-    throw mistake(`${dashed(flag)} needs a value: ${dashed(flag)} ${hint ?? 'VALUE'}.`);
-  }
+  if (value === undefined || value === '' || swallowed) throw needsValue({ flag, hint });
   return value;
 }
 
-/** Reads a word without dashes. Only `--quarantine` may be followed by one. */
+function needsValue({
+  flag,
+  hint = 'VALUE',
+}: {
+  readonly flag: string;
+  readonly hint?: string | undefined;
+}): UserError {
+  return mistake(`${dashed(flag)} needs a value: ${dashed(flag)} ${hint}.`);
+}
+
+/** Reads a word without dashes: the value of a mode, such as `csv` of `export csv`, or the name of a mode. */
 function readPositional(word: string, given: Map<string, readonly string[]>): void {
-  const last = [...given.keys()].at(-1);
-  const optional = FLAGS.find(({ flag, value }) => flag === last && value === 'optional');
-  if (optional !== undefined && given.get(optional.flag)?.[0] === '') {
-    given.set(optional.flag, [word]);
+  const mode = awaitingValue(given);
+  if (mode !== undefined && word !== '') {
+    given.set(mode, [word]);
     return;
   }
-  const meant = nearest(word.replace(/^-+/, ''), FLAG_NAMES);
-  if (meant === null) {
-    throw mistake(`One argument is no flag, and Tidemark takes nothing but flags. ${SEE_HELP}`);
+  const named = MODES.find(({ flag }) => flag === word);
+  if (named !== undefined) {
+    if (given.has(word)) throw mistake(`${dashed(word)} was given twice. Give it once.`);
+    given.set(word, ['']);
+    return;
   }
-  throw mistake(`Flags begin with two dashes: did you mean ${dashed(meant)}?`);
+  throw strayWord(word);
+}
+
+/** The mode that was given last and may be followed by its value; `undefined` if there is none. */
+function awaitingValue(given: Given): Mode | undefined {
+  const last = [...given.keys()].at(-1);
+  const open = MODES.filter(({ flag, value }) => value !== 'none' && given.get(flag)?.[0] === '');
+  // A value that must come may come later, as in `export --from 7d csv`.
+  return open.find(({ flag, value }) => value === 'required' || flag === last)?.flag;
+}
+
+/** The error for a word that is neither a flag nor a mode. It does not repeat the word, which may be a key. */
+function strayWord(word: string): UserError {
+  if (word === 'daemon')
+    return mistake('The daemon has no mode: run tidemark without one, with --config FILE if needed.');
+  const meant = nearest(word.replace(/^-+/, ''), FLAG_NAMES);
+  if (meant === null) return mistake(`One argument is neither a mode nor a flag. ${SEE_HELP}`);
+  const isMode = !word.startsWith('-') && MODES.some(({ flag }) => flag === meant);
+  return mistake(
+    isMode
+      ? `One argument is no mode: did you mean ${meant}?`
+      : `Flags begin with two dashes: did you mean ${dashed(meant)}?`,
+  );
 }
 
 const FLAG_NAMES = FLAGS.map(({ flag }) => flag);
 
 function unknownFlag(rawName: string): UserError {
   const name = rawName.replace(/^-+/, '');
-  const byLetter = name.length === 1 ? FLAG_NAMES.find((flag) => flag.startsWith(name)) : undefined;
+  const byLetter = name.length === 1 ? FLAG_NAMES.find((flag) => flag.startsWith(name.toLowerCase())) : undefined;
   const meant = byLetter ?? nearest(name, FLAG_NAMES);
   const advice = meant === null ? SEE_HELP : `Did you mean ${dashed(meant)}?`;
   const secret = /key|token|secret|password/i.test(name)

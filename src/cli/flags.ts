@@ -7,6 +7,8 @@ export interface Flag {
   /** Its name without the dashes. */
   readonly flag: string;
   readonly value: FlagValue;
+  /** A letter that means the same after one dash. */
+  readonly short?: string;
   /** How the help text shows its value. */
   readonly hint?: string;
   readonly repeatable?: boolean;
@@ -16,8 +18,8 @@ const MODE_FLAGS = [
   { flag: 'once', value: 'none', does: 'closes every hole in the history, delivers, and exits' },
   { flag: 'demo', value: 'none', does: 'shows it all at work, with a simulated workspace' },
   { flag: 'plan', value: 'none', does: 'tells what a sync would cost' },
-  { flag: 'help', value: 'none', does: 'shows this, or with a mode more about that' },
-  { flag: 'version', value: 'none', does: 'shows the version' },
+  { flag: 'help', value: 'none', short: 'h', does: 'shows this, or with a mode more about that' },
+  { flag: 'version', value: 'none', short: 'v', does: 'shows the version' },
   { flag: 'health', value: 'none', does: 'asks the running daemon whether it is well: 0 or 1' },
   { flag: 'backfill', value: 'none', does: 'fills a span of history' },
   { flag: 'status', value: 'none', does: 'tells what is held' },

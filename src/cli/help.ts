@@ -11,7 +11,8 @@ the time-series database of its owner.
 Usage: tidemark [MODE] [FLAGS]
        npm start -- [MODE] [FLAGS]      in a checkout
 
-Modes, one at a time:
+Modes, one at a time; tidemark status is tidemark --status, tidemark help status
+explains it:
 `;
 
 const FLAGS_AND_MORE = `
@@ -19,6 +20,7 @@ Flags:
   --config FILE        the configuration file, else config/tidemark.yaml
   --json               what a command tells, as one object on standard output
   --log-level LEVEL    error, warn, info or debug; wins over log.level
+  -h, -v               the same as --help and --version
 
 Configuration: a YAML file, see config/tidemark.example.yaml, and for every key
 an environment variable, which wins: api.url is TIDEMARK_API_URL, and so on.
@@ -35,6 +37,7 @@ Examples:
   tidemark --demo
   tidemark --config /etc/tidemark.yaml
   tidemark --plan --what-if share=0.5
+  tidemark status --device "Cold room 1"
   tidemark --once --config /etc/tidemark.yaml
   TIDEMARK_API_KEY_FILE=/run/key tidemark --once --json
 `;

@@ -24,7 +24,7 @@ also after a restart of the daemon. Alone it takes the whole share.
                     as there is anything, of each device until 400 days in a row
                     have no reading
   --to T            the same; else the moment it began, less sync.grace_period
-  --device ID       this device alone; may be repeated
+  --device ID       this device alone, by id or name; may be repeated
   --max-share S     takes at most this part of api.share, such as 0.25
   --finish-by T     goes no faster than it takes to be done by then: a date, an
                     RFC 3339 time, or a length of time from now on (12h)
@@ -78,7 +78,8 @@ by what that has read. Nothing is fetched, kept or delivered.
 
   --from T, --to T     the stretch: a date, an RFC 3339 time or an age (90d);
                        else sync.history up to now; --from all for all there is
-  --device ID          the stretch of this device alone; may be repeated
+  --device ID          the stretch of this device alone, by id or name; may be
+                       repeated
   --max-share S        the stretch at a part of the share, such as 0.25
   --finish-by T        the stretch done by a time to come: a date, an RFC 3339
                        time, or a length of time from now on (12h)
@@ -173,7 +174,7 @@ to the state and may run beside the daemon.
 
   --from T, --to T     the stretch: a date, an RFC 3339 time or an age (90d),
                        its end not included; else all of it
-  --device ID          this device alone; may be repeated
+  --device ID          this device alone, by id or name; may be repeated
 
   --json               tells at its end what was written, as one object in one
                        line on standard error (the data keep their own form):
@@ -203,7 +204,7 @@ is not stored twice.
 
   --from T, --to T     the stretch: a date, an RFC 3339 time or an age (90d),
                        its end not included; else all that the archive keeps
-  --device ID          this device alone; may be repeated
+  --device ID          this device alone, by id or name; may be repeated
   --destination NAME   one of several databases; else each of them
   --max-rate LINES     lines a second at most
 
@@ -284,7 +285,7 @@ understood: each is kept with the words of whoever refused it.
           points. It has to be told which: by one of the flags below at least.
 
   --destination NAME   the points of this database alone
-  --device ID          those of this device; may be repeated
+  --device ID          those of this device, by id or name; may be repeated
   --reason TEXT        those whose words hold this text
   --from T, --to T     points of this time: a date, an RFC 3339 time or an age;
                        records of the API by when they were set aside

@@ -5,7 +5,9 @@
  * Keys of the configuration keep their names in `--what-if`; the shorter names mean the same keys.
  */
 import type { DeviceFilter } from './filter.ts';
+import type { NamedDevice } from './find-device.ts';
 import { type Intervals, intersect, lengthNs } from './intervals.ts';
+import { nameOf } from './lines/names.ts';
 import type { Schedules } from './ports.ts';
 import type { DeviceRecord } from './records.ts';
 import { nearest } from './text.ts';
@@ -30,8 +32,7 @@ export interface DayReadings {
 }
 
 /** What is known of a device from the listing and from the state. */
-export interface DeviceFacts {
-  readonly deviceId: string;
+export interface DeviceFacts extends NamedDevice {
   /** `last_seen_at`; `null` where the listing says none. */
   readonly lastSeenMs: EpochMs | null;
   readonly lifecycle: string | null;
@@ -56,6 +57,7 @@ export function deviceFacts(
 ): DeviceFacts[] {
   return records.map((record) => ({
     deviceId: record.deviceId,
+    name: nameOf(record),
     lastSeenMs: record.lastSeenAt === null ? null : nsToMs(record.lastSeenAt),
     lifecycle: record.lifecycleStatus,
     isLeftOut: filter.excludes(record),

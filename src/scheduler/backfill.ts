@@ -8,6 +8,7 @@
 
 import type { CoveredRange } from '../core/coverage.ts';
 import { UserError } from '../core/faults.ts';
+import { findDeviceIds } from '../core/find-device.ts';
 import { type Interval, type Intervals, normalize, subtract } from '../core/intervals.ts';
 import type { Clock } from '../core/ports.ts';
 import { createSendLog } from '../core/quota.ts';
@@ -74,7 +75,11 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
   const devices = new Map(chosenDevices(context, args.devices).map((device) => [device.record.deviceId, device]));
   // An end that is only the moment of the start isolates no range.
   if (args.to !== null && range.to < wantedRange.limit) {
-    noteIsolated(store, { ...range, devices: args.devices, held: [...devices.keys()].map(store.telemetry) });
+    noteIsolated(store, {
+      ...range,
+      devices: args.devices.length === 0 ? [] : [...devices.keys()],
+      held: [...devices.keys()].map(store.telemetry),
+    });
   }
   const startedMs = serverClock.nowMs();
   const state: BackfillState = { context, settings, range, startedMs, devices };
@@ -185,30 +190,36 @@ function rangeOf({ fromNs, toNs }: Gap): Interval {
 }
 
 /**
- * Returns the named devices; without names, all included devices that the API lists.
+ * Returns the devices that are named by id or name; without any, all included devices that the API lists.
  *
  * @throws UserError (exit 2)
  */
-function chosenDevices(context: SyncContext, ids: readonly string[]): readonly KnownDevice[] {
+function chosenDevices(context: SyncContext, wanted: readonly string[]): readonly KnownDevice[] {
   const kept = includedDevices(context);
-  if (ids.length === 0) return kept;
+  if (wanted.length === 0) return kept;
   const byId = new Map(kept.map((device) => [device.record.deviceId, device]));
-  const all = new Set(context.store.devices().map(({ record }) => record.deviceId));
-  return [...new Set(ids)].map((deviceId, index) => {
+  const listed = context.store.devices().filter(({ record, goneSinceMs }) => {
+    return goneSinceMs === null || !byId.has(record.deviceId);
+  });
+  const ids = findDeviceIds(
+    listed.map(({ record: { deviceId }, name }) => ({ deviceId, name })),
+    wanted,
+    UNLISTED,
+  );
+  return ids.map((deviceId, index) => {
     const device = byId.get(deviceId);
-    if (device !== undefined && device.goneSinceMs === null) return device;
-    throw new UserError(
-      `${ids.length === 1 ? '--device' : `--device number ${index + 1}`}: ${whyNot(all.has(deviceId) && device === undefined)}`,
-      2,
-    );
+    if (device === undefined) throw leftOutDevice(index, ids.length);
+    return device;
   });
 }
 
-/** The same words as `--plan` (`commands/plan/command.ts`). */
-function whyNot(isLeftOut: boolean): string {
-  return isLeftOut
-    ? 'sync.include or sync.exclude leaves that device out: nothing of it is read.'
-    : 'the workspace lists no device with that id.';
+/** What is said about a device that the API does not list. */
+export const UNLISTED = 'the workspace lists no device with that id or name';
+
+/** The error for a device that the configuration leaves out: the `index`th of so many. */
+export function leftOutDevice(index: number, count: number): UserError {
+  const flag = count === 1 ? '--device' : `--device number ${index + 1}`;
+  return new UserError(`${flag}: sync.include or sync.exclude leaves that device out: nothing of it is read.`, 2);
 }
 
 /**

@@ -102,6 +102,81 @@ describe('what is understood', () => {
   });
 });
 
+describe('a mode without its dashes', () => {
+  test.each<[string[], string[]]>([
+    [['once'], ['--once']],
+    [
+      ['status', '--device', 'Cold room 1'],
+      ['--status', '--device', 'Cold room 1'],
+    ],
+    [
+      ['--config', 'x.yaml', 'status'],
+      ['--config', 'x.yaml', '--status'],
+    ],
+    [
+      ['--config', 'status', 'check'],
+      ['--config', 'status', '--check'],
+    ],
+    [
+      ['export', 'csv', '--from', '7d'],
+      ['--export', 'csv', '--from', '7d'],
+    ],
+    [
+      ['export', '--from', '7d', 'csv'],
+      ['--export', 'csv', '--from', '7d'],
+    ],
+    [
+      ['backup', 'status'],
+      ['--backup', 'status'],
+    ],
+    [['quarantine'], ['--quarantine']],
+    [
+      ['quarantine', 'drop', '--device', 'a'],
+      ['--quarantine', 'drop', '--device', 'a'],
+    ],
+    [
+      ['forget', '--device', 'a'],
+      ['--forget', '--device', 'a'],
+    ],
+    [['help'], ['--help']],
+    [
+      ['help', 'status'],
+      ['--status', '--help'],
+    ],
+    [
+      ['help', 'export'],
+      ['--export', '--help'],
+    ],
+    [
+      ['help', '--export'],
+      ['--export', '--help'],
+    ],
+    [
+      ['export', '-h'],
+      ['--export', '--help'],
+    ],
+    [
+      ['--backup', '-h'],
+      ['--backup', '--help'],
+    ],
+    [['-h'], ['--help']],
+    [
+      ['status', '-h'],
+      ['--status', '--help'],
+    ],
+    [['-v'], ['--version']],
+    [['version'], ['--version']],
+  ])('%j is %j', (argv, dashed) => {
+    expect(parseArguments(argv)).toEqual(parseArguments(dashed));
+  });
+
+  test.each(MODES.map(({ flag, value }) => [flag, value] as const))('%s', (flag, value) => {
+    const more = { none: [], optional: [], required: ['csv'] }[value];
+    const device = flag === 'forget' ? ['--device', 'x'] : [];
+    expect(parseArguments([flag, ...more, ...device])).toEqual(parseArguments([`--${flag}`, ...more, ...device]));
+  });
+});
+
 describe('modes', () => {
   test('without a mode it is the daemon', () => {
     expect(parseArguments([])).toEqual({ mode: 'daemon', configFile: null, logLevel: null });
@@ -128,11 +203,22 @@ describe('mistakes', () => {
     [['--once', '--log-levle', 'info'], /no flag --log-levle\. Did you mean --log-level\?/],
     [['--once', '--no-json'], /no flag --no-json\. Did you mean --json\?/],
     [['--frobnicate'], /no flag --frobnicate\. tidemark --help lists/],
-    [['-h'], /no flag -h\. Did you mean --help\?/],
+    [['-H'], /no flag -H\. Did you mean --help\?/],
     [['-once'], /no flag -o\./],
-    [['once'], /two dashes: did you mean --once\?/],
+    [['onec'], /One argument is no mode: did you mean once\?/],
+    [['statsu', '--device', 'a'], /One argument is no mode: did you mean status\?/],
+    [['config', 'x.yaml'], /two dashes: did you mean --config\?/],
+    [['daemon'], /The daemon has no mode: run tidemark without one/],
+    [['once', 'demo'], /--once and --demo are modes, and one is run at a time/],
+    [['once', 'once'], /--once was given twice/],
+    [['once', '--once'], /--once was given twice/],
+    [['export'], /--export needs a value: --export csv\|ndjson\|lp/],
+    [['export', '--from', '7d'], /--export needs a value/],
+    [['export', 'cvs'], /--export takes csv, ndjson or lp\. Did you mean csv\?/],
+    [['backup'], /--backup needs a value: --backup FILE/],
+    [['quarantine', 'lst'], /--quarantine takes list, retry or drop\. Did you mean list\?/],
     [['--', '--once'], /two dashes: did you mean --once\?/],
-    [['--once', ''], /One argument is no flag/],
+    [['--once', ''], /One argument is neither a mode nor a flag/],
     [['--once', '--demo'], /--once and --demo are modes, and one is run at a time/],
     [['--once', '--version', '--demo'], /--once, --demo|--once and --demo/],
     [['--once', '--once'], /--once was given twice/],
@@ -178,7 +264,7 @@ describe('mistakes', () => {
     [['--check', '--write-probe=yes'], /--write-probe takes no value/],
     [['--check', '--write-probe', '--write-probe'], /--write-probe was given twice/],
     [['--version', '--json'], /--json means nothing with --version/],
-    [['--quarantine', 'list', 'drop'], /One argument is no flag|two dashes/],
+    [['--quarantine', 'list', 'drop'], /One argument is neither a mode nor a flag|two dashes/],
   ])('%j', (argv, words) => {
     expect(mistakeOf(...argv)).toMatch(words);
   });

@@ -44,6 +44,7 @@ describe('the rate of a device', () => {
 
   const DEVICE: DeviceFacts = {
     deviceId: 'd',
+    name: 'd',
     lastSeenMs: NOW - MINUTE_MS,
     lifecycle: 'active',
     isLeftOut: false,

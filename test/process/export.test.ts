@@ -181,8 +181,8 @@ describe('what is asked for', () => {
   });
 
   test.each<[string[], number, RegExp]>([
-    [['--device', 'wlak'], 2, /--device: nothing is held of a device with that id\. Did you mean walk\?/],
-    [['--device', 'CANARY-of-a-key'], 2, /It takes the id of a device as the API lists it\./],
+    [['--device', 'wlak'], 2, /--device: the state knows no device with that id or name\. Nearest: walk\./],
+    [['--device', 'CANARY-of-a-key'], 2, /with that id or name\. Known: /],
     [['--from', 'CANARY'], 2, /--from: expected a date/],
     [['--from', '2d', '--to', '3d'], 2, /--from: expected a time before that of --to/],
     [['--destination', 'influx'], 2, /--destination means nothing with --export/],

@@ -98,7 +98,7 @@ describe('without a state, and with wrong arguments', () => {
       /no destination of that name/,
     );
     const unknown = await stage.run(['--forget', '--device', 'wlak'], { env });
-    expectTold(unknown, 2, /nothing is held of a device of that id\. Did you mean walk\?/);
+    expectTold(unknown, 2, /the state knows no device with that id or name\. Nearest: walk\./);
     expectTold(await stage.run(['--quarantine', 'drop'], { env }), 2, /gives up for ever, so it has to be told what/);
     const { stdout } = await stage.run(['--quarantine'], { env });
     expect(stdout).toBe('Nothing is in quarantine.\n');

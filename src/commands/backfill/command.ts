@@ -9,7 +9,7 @@ import { withSync } from '../../app/with-sync.ts';
 import type { BackfillCommand } from '../../cli/command.ts';
 import type { Config } from '../../config/config.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
-import type { CommandRun } from '../shared/command.ts';
+import { type CommandRun, chosenDevices } from '../shared/command.ts';
 import { doOrFollow, showProgress } from '../shared/do-or-follow.ts';
 import { argsOf, readBackfillOptions } from '../shared/options.ts';
 import { ratesOfState } from '../shared/state-report.ts';
@@ -34,7 +34,7 @@ export async function runBackfillCommand(
 ): Promise<number> {
   const { command, config, terminal } = parts;
   const asked = readBackfillOptions(command, realClock.nowMs());
-  const args = argsOf(asked, command.devices);
+  const args = argsOf(asked, chosenDevices(config.dataDir, command.devices, false));
   const summary = await doOrFollow(
     {
       kind: 'backfill',

@@ -12,7 +12,7 @@ import { grouped } from '../../core/text.ts';
 import { type EpochNs, formatExact, minNs, msToNs } from '../../core/time.ts';
 import type { Logger } from '../../observe/log.ts';
 import { type ArchiveView, type ClearedPoints, openArchiveView } from '../../store/archive/reader.ts';
-import { type CommandRun, noState, requireKnown } from '../shared/command.ts';
+import { type CommandRun, chosenDevices, noState } from '../shared/command.ts';
 import { readSpan } from '../shared/options.ts';
 import { type ExportCounts, type ExportEnd, runExport } from './export.ts';
 import { createFormatter } from './format.ts';
@@ -25,11 +25,11 @@ export async function runExportCommand(
   const asked = readSpan(command, realClock.nowMs());
   const view = openArchiveView(config.dataDir);
   if (view === null) throw noState(config.dataDir);
-  const { devices, format } = command;
+  const { format } = command;
   const beganMs = realClock.monoMs();
   let bytes = 0;
   try {
-    requireKnown(view, devices);
+    const devices = chosenDevices(config.dataDir, command.devices, true);
     const range: ReadRange = {
       from: asked.from ?? 0n,
       to: asked.to ?? END_OF_TIME,

@@ -12,7 +12,7 @@ import { isRecord } from '../../core/json.ts';
 import { identityTag } from '../../core/lines/line-protocol.ts';
 import { counted, grouped, plainText } from '../../core/text.ts';
 import { requireState } from '../../store/open/read-only.ts';
-import { type CommandRun, printAnswer } from '../shared/command.ts';
+import { type CommandRun, chosenDevices, printAnswer } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { wrap } from '../shared/layout.ts';
 import { type ForgetSummary, forgetDevice, forgetParts } from './job.ts';
@@ -23,8 +23,8 @@ const CHECK_EVERY_MS = 500;
 /** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: ProcessPorts): Promise<number> {
   const { command, config, terminal } = run;
-  const { device } = command;
   requireState(config.dataDir);
+  const device = chosenDevices(config.dataDir, [command.device], false)[0] ?? command.device;
   const { destinations } = settingsOf(config);
   const show = (progress: unknown): void => {
     const share = isRecord(progress) ? progress['share'] : null;

@@ -8,12 +8,13 @@
 
 import { type ExitCode, UserError } from '../../core/faults.ts';
 import type { DeviceFilter } from '../../core/filter.ts';
+import { findDeviceIds } from '../../core/find-device.ts';
 import type { KnownDevice } from '../../core/state/inventory.ts';
 import { deviceToForget } from '../../core/state/job-args.ts';
 import { endWith, type JobEnd } from '../../core/state/jobs.ts';
 import { LOG_LANES } from '../../core/state/log.ts';
 import type { ForgottenCounts } from '../../core/state/state.ts';
-import { counted, nearest, plainText } from '../../core/text.ts';
+import { counted, plainText } from '../../core/text.ts';
 import { type DestinationOptions, reachableOf } from '../../delivery/destination.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
@@ -147,7 +148,7 @@ async function removeLines(
 }
 
 /**
- * The device as it is listed; `null` where it is held and not listed.
+ * The device as it is listed; `null` where it is stored and not listed.
  *
  * @throws UserError for one that nothing is held of.
  */
@@ -156,17 +157,18 @@ function knownDevice({ store }: ForgetParts, deviceId: string): KnownDevice | nu
   const device = devices.find(({ record }) => record.deviceId === deviceId);
   if (device !== undefined) return device;
   if (store.forgetting.knows(deviceId)) return null;
-  const named = devices.filter(({ name }) => name === deviceId).map(({ record }) => record.deviceId);
-  if (named.length > 0) {
-    const ids = named.slice(0, 3).map((each) => plainText(each, 60));
-    throw new ForgetRefused(`--device takes the id of a device. That is the name of ${ids.join(', ')}.`, 2);
+  throw new ForgetRefused(whyUnknown(devices, deviceId), 2);
+}
+
+function whyUnknown(devices: readonly KnownDevice[], deviceId: string): string {
+  try {
+    const named = devices.map(({ record, name }) => ({ deviceId: record.deviceId, name }));
+    const [id = ''] = findDeviceIds(named, [deviceId]);
+    return `--device: that is the name of a device. Give its id: ${plainText(id, 60)}.`;
+  } catch (error) {
+    if (error instanceof UserError) return error.message;
+    throw error;
   }
-  const meant = nearest(
-    deviceId,
-    devices.map(({ record }) => record.deviceId),
-  );
-  const advice = meant === null ? 'The status page lists the devices.' : `Did you mean ${plainText(meant, 60)}?`;
-  throw new ForgetRefused(`--device: nothing is held of a device of that id. ${advice}`, 2);
 }
 
 /**

@@ -15,6 +15,7 @@ import type { Config } from '../../config/config.ts';
 import { count, cron, share, Unfit } from '../../config/values.ts';
 import { ApiFault, UserError } from '../../core/faults.ts';
 import { createFilter } from '../../core/filter.ts';
+import { findDeviceIds } from '../../core/find-device.ts';
 import type { WhatIf, WhatIfText } from '../../core/fleet.ts';
 import { deviceFacts, MEASURED_DAYS } from '../../core/fleet.ts';
 import type { Clock, Schedule } from '../../core/ports.ts';
@@ -23,6 +24,7 @@ import { DAY_MS, DAY_NS, type EpochMs, maxNs, msToNs } from '../../core/time.ts'
 import type { SyncContext } from '../../ingest/context.ts';
 import { listDevices } from '../../ingest/devices.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
+import { leftOutDevice, UNLISTED } from '../../scheduler/backfill.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
 import { readStateView, type StateView } from '../../store/look/read-state.ts';
 import { HeldError } from '../../store/open/lock.ts';
@@ -189,16 +191,12 @@ function spanOf({ command, config }: PlanParts, facts: PlanFacts): PlanRange {
   const from = options.isAll ? maxNs(to - EXAMPLE_NS, 0n) : (options.from ?? wantedFrom(config.sync, facts.nowMs));
   if (from >= to)
     throw new UserError('--to: expected a time after the beginning of sync.history, or --from beside it', 2);
-  const known = new Map(facts.devices.map(({ deviceId, isLeftOut }) => [deviceId, isLeftOut]));
-  command.devices.forEach((deviceId, index) => {
-    const which = command.devices.length === 1 ? '--device' : `--device number ${index + 1}`;
-    const isLeftOut = known.get(deviceId);
-    if (isLeftOut === undefined) throw new UserError(`${which}: the workspace lists no device with that id.`, 2);
-    if (isLeftOut) {
-      throw new UserError(`${which}: sync.include or sync.exclude leaves that device out: nothing of it is read.`, 2);
-    }
+  const chosen = findDeviceIds(facts.devices, command.devices, UNLISTED);
+  const leftOut = new Set(facts.devices.filter(({ isLeftOut }) => isLeftOut).map(({ deviceId }) => deviceId));
+  chosen.forEach((deviceId, index) => {
+    if (leftOut.has(deviceId)) throw leftOutDevice(index, chosen.length);
   });
-  return { from, to, isAll: options.isAll, deviceIds: command.devices.length === 0 ? null : new Set(command.devices) };
+  return { from, to, isAll: options.isAll, deviceIds: chosen.length === 0 ? null : new Set(chosen) };
 }
 
 /** What was asked for. */

@@ -17,7 +17,7 @@ import { counted, grouped, nearest, plainText } from '../../core/text.ts';
 import { type DestinationOptions, reachableOf } from '../../delivery/destination.ts';
 import { readQuarantine } from '../../store/look/read-state.ts';
 import { requireState } from '../../store/open/read-only.ts';
-import { type CommandRun, printAnswer } from '../shared/command.ts';
+import { type CommandRun, chosenDevices, printAnswer } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { wrap } from '../shared/layout.ts';
 import { readSpan } from '../shared/options.ts';
@@ -33,9 +33,10 @@ import { dropAdvice, listQuarantine, quarantineListText } from './list.ts';
 /** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runQuarantineCommand(run: CommandRun<QuarantineCommand>, ports: ProcessPorts): Promise<number> {
   const { command, config, secrets } = run;
-  const { action, destination, devices, reason } = command;
-  const filter = { destination, devices, reason, ...readSpan(command, realClock.nowMs()) };
+  const { action, destination, reason } = command;
+  const span = readSpan(command, realClock.nowMs());
   requireState(config.dataDir);
+  const filter = { destination, devices: chosenDevices(config.dataDir, command.devices, true), reason, ...span };
   const { destinations } = settingsOf(config, createSecretReader({ readFile: ports.readFile, secrets }));
   const list = readQuarantine(config.dataDir, (quarantine) => {
     requireDestination(filter, { known: quarantine.destinations(), destinations });

@@ -23,7 +23,7 @@ import { createDeliverer } from '../../delivery/deliver.ts';
 import type { Logger } from '../../observe/log.ts';
 import { openArchiveView } from '../../store/archive/reader.ts';
 import { openStore } from '../../store/store.ts';
-import { type CommandRun, noState, requireKnown } from '../shared/command.ts';
+import { type CommandRun, chosenDevices, noState } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { readSpan } from '../shared/options.ts';
 import { openReplays, requireDestination } from './job.ts';
@@ -35,8 +35,8 @@ const CHECK_EVERY_MS = 500;
 /** Runs it. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runReplayCommand(run: ReplayRun, ports: ProcessPorts): Promise<number> {
   const { command, config, terminal } = run;
-  const args = readArgs(command);
-  lookFirst(config, command);
+  const asked = readArgs(command);
+  const args = { ...asked, devices: lookFirst(config, command) };
   const show = createShow(terminal);
   const summary = await doOrFollow(
     {
@@ -75,17 +75,14 @@ function readArgs({ destination, devices, from, to, maxRate }: ReplayCommand): R
   };
 }
 
-/** Mistakes are told before anything is begun. @throws UserError */
-function lookFirst(config: StateConfig, { devices, destination }: ReplayCommand): void {
+/** Mistakes are reported before anything is begun. @returns the ids of the devices. @throws UserError */
+function lookFirst(config: StateConfig, { devices, destination }: ReplayCommand): readonly string[] {
   const names = settingsOf(config).destinations.map(({ sink }) => sink.name);
   requireDestination(names, destination);
   const view = openArchiveView(config.dataDir);
   if (view === null) throw noState(config.dataDir);
-  try {
-    requireKnown(view, devices);
-  } finally {
-    view.close();
-  }
+  view.close();
+  return chosenDevices(config.dataDir, devices, true);
 }
 
 async function replay(

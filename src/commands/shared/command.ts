@@ -1,12 +1,13 @@
 /**
- * What every command receives, and what several commands do alike: print a result, refuse a missing state or an
- * unknown device.
+ * What every command receives, and what several commands do alike: print a result, refuse a missing state, find the
+ * devices that the command line names.
  */
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { UserError } from '../../core/faults.ts';
+import { findDeviceIds, type NamedDevice } from '../../core/find-device.ts';
 import type { Secret } from '../../core/secret.ts';
-import { nearest, plainText } from '../../core/text.ts';
+import { readDeviceNames } from '../../store/look/read-state.ts';
 
 /** One run of a command: what the command line says, the configuration, and how it speaks. */
 export interface CommandRun<Command, Config = StateConfig> {
@@ -37,15 +38,25 @@ export function noState(dataDir: string): UserError {
   );
 }
 
-/** @throws UserError (exit 2) where a device was asked for of which nothing is known. */
-export function requireKnown(
-  state: { strangers(deviceIds: readonly string[]): readonly string[]; deviceIds(): readonly string[] },
-  deviceIds: readonly string[],
-): void {
-  const [stranger] = state.strangers(deviceIds);
-  if (stranger === undefined) return;
-  const meant = nearest(stranger, state.deviceIds());
-  const advice =
-    meant === null ? 'It takes the id of a device as the API lists it.' : `Did you mean ${plainText(meant, 60)}?`;
-  throw new UserError(`--device: nothing is held of a device with that id. ${advice}`, 2);
+/**
+ * Finds the devices of the command line by id or name.
+ *
+ * @param wanted what `--device` was given
+ * @param isFinal whether the state knows every device that can be meant. Otherwise a text that fits none is passed on
+ *   as it is: the command decides with a newer list of devices.
+ * @returns their ids
+ * @throws UserError (exit 2) if a text fits no device, or several; (exit 1) if the state cannot be read
+ */
+export function chosenDevices(dataDir: string, wanted: readonly string[], isFinal: boolean): readonly string[] {
+  if (wanted.length === 0) return wanted;
+  const known = readDeviceNames(dataDir, wanted);
+  if (known === null) return wanted;
+  if (isFinal) return findDeviceIds(known, wanted);
+  return [...new Set(wanted.flatMap((text) => idsByName(known, text)))];
+}
+
+/** A device by its name; a text that fits no device as it is. */
+function idsByName(known: readonly NamedDevice[], text: string): readonly string[] {
+  const isName = known.some(({ name }) => name.trim().toLowerCase() === text.trim().toLowerCase());
+  return isName ? findDeviceIds(known, [text]) : [text];
 }

@@ -7,12 +7,13 @@ import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { StatusCommand } from '../../cli/command.ts';
 import { UserError } from '../../core/faults.ts';
+import { findDeviceIds } from '../../core/find-device.ts';
 import type { Clock } from '../../core/ports.ts';
 import { deviceReport } from '../../report/device-report.ts';
 import { reportNow } from '../../report/report.ts';
 import { openToRead } from '../../store/look/read-state.ts';
 import { partsOfState, type StatusConfig } from '../shared/state-report.ts';
-import { deviceText, findDevice } from './device.ts';
+import { deviceText } from './device.ts';
 import { statusText } from './text.ts';
 
 /** Tells it. @returns the exit code. @throws UserError with the exit code and what to do. */
@@ -54,7 +55,16 @@ export function statusOf(
     const report = reportNow(parts);
     return json ? `${JSON.stringify(report)}\n` : statusText(report);
   }
-  const report = deviceReport(parts, findDevice(state.store.devices(), device));
+  const devices = state.store.devices();
+  if (devices.length === 0) {
+    throw new UserError('--device: no device is listed yet. Start the daemon or run --once first.', 2);
+  }
+  const [id] = findDeviceIds(
+    devices.map(({ record: { deviceId }, name }) => ({ deviceId, name })),
+    [device],
+  );
+  const chosen = devices.find(({ record }) => record.deviceId === id);
+  const report = chosen === undefined ? null : deviceReport(parts, chosen);
   if (report === null) throw noState(config.dataDir);
   return json ? `${JSON.stringify(report)}\n` : deviceText(report);
 }

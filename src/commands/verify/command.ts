@@ -14,7 +14,7 @@ import { dayStart, formatExact } from '../../core/time.ts';
 import { createPointSource } from '../../influx/point-source.ts';
 import { createInfluxSink } from '../../influx/sink.ts';
 import { openVerifyState } from '../../store/look/verify.ts';
-import { printAnswer } from '../shared/command.ts';
+import { chosenDevices, printAnswer } from '../shared/command.ts';
 import { type RequestedRange, readSpan } from '../shared/options.ts';
 import { compareDestination, daysOf, type VerifyRange } from './compare.ts';
 import { runSample, type VerifyRun } from './job.ts';
@@ -45,7 +45,8 @@ export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Pro
   const state = openVerifyState(config.dataDir);
   if (state === null) throw noState(config.dataDir);
   try {
-    const deviceIds = devicesOf(state, command.devices);
+    const deviceIds =
+      command.devices.length === 0 ? state.deviceIds() : chosenDevices(config.dataDir, command.devices, true);
     const days = daysOf(state, asked, realClock);
     const range = days === null ? null : { ...days, deviceIds, isAll: command.devices.length === 0 };
     const destinations: DestinationVerdict[] = [];
@@ -119,18 +120,6 @@ async function verify(
     return await repairDestination({ run, comparison, range, resender, onDevice }, compared, ports);
   const toFetch = fetchCost(totalOf(compared.tally).gone, state.plan, realClock.nowMs());
   return verdictOf(source, compared, { toFetch });
-}
-
-function devicesOf(state: VerifyState, asked: readonly string[]): readonly string[] {
-  const all = state.deviceIds();
-  if (asked.length === 0) return all;
-  const known = new Set(all);
-  asked.forEach((deviceId, index) => {
-    if (known.has(deviceId)) return;
-    const which = asked.length === 1 ? '--device' : `--device number ${index + 1}`;
-    throw new UserError(`${which}: the state knows no device with that id.`, 2);
-  });
-  return [...new Set(asked)];
 }
 
 function nothingToCompare(): UserError {

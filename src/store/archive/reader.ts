@@ -276,9 +276,6 @@ export interface ClearedPoints {
 export interface ArchiveView extends ArchiveReader {
   /** How many devices are known. */
   deviceCount(): number;
-  /** Which of the ids nothing is known of. */
-  strangers(deviceIds: readonly string[]): readonly string[];
-  deviceIds(): readonly string[];
   /** What was cleared of a range, at most: whole ranges are remembered; `null` for nothing. */
   cleared(range: ReadRange): ClearedPoints | null;
   close(): void;
@@ -306,12 +303,6 @@ interface ClearedRow {
 
 function createFacts(db: Database.Database): Omit<ArchiveView, keyof ArchiveReader | 'close'> {
   const count = db.prepare<[], bigint>('SELECT count(*) FROM device').pluck();
-  const ids = db.prepare<[], string>('SELECT device_id FROM device ORDER BY device_id').pluck();
-  const known = db
-    .prepare<[string, string], bigint>(
-      'SELECT 1 FROM device WHERE device_id = ? UNION SELECT 1 FROM block WHERE device_id = ?',
-    )
-    .pluck();
   const cleared = db.prepare<[Readonly<Record<string, unknown>>], ClearedRow>(
     `SELECT sum(points) AS points, count(DISTINCT nullif(device_id, '')) AS devices,
        min(from_ns) AS "from", max(to_ns) AS "to"
@@ -320,8 +311,6 @@ function createFacts(db: Database.Database): Omit<ArchiveView, keyof ArchiveRead
   );
   return {
     deviceCount: () => Number(count.get() ?? 0n),
-    deviceIds: () => ids.all(),
-    strangers: (deviceIds) => deviceIds.filter((id) => known.get(id, id) === undefined),
     cleared: ({ from, to, devices, kinds }) => {
       const named = devices.length === 0 ? null : JSON.stringify(devices);
       const row = cleared.get({ from, to, all: kinds === 'all' ? 1 : 0, devices: named });

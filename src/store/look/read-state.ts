@@ -8,6 +8,7 @@
  */
 import { join } from 'node:path';
 import type Database from 'better-sqlite3';
+import type { NamedDevice } from '../../core/find-device.ts';
 import type { DayReadings, DeviceFacts } from '../../core/fleet.ts';
 import { type Interval, normalize } from '../../core/intervals.ts';
 import type { Ledger } from '../../core/ports.ts';
@@ -121,6 +122,36 @@ function look(db: Database.Database, path: string, since: { day: number; request
     sentMs: requests.all(Math.floor(since.requestsMs)).map(Number),
     liveSentMs: ofLive.all(Math.floor(since.requestsMs)).map(Number),
   };
+}
+
+/**
+ * Reads the names of the devices in a directory.
+ *
+ * @param alsoIds ids that are included if anything is stored of them, though no list has such a device
+ * @returns `null` where there is no state, or nothing in it yet.
+ * @throws UserError (exit 1) where it cannot be read.
+ */
+export function readDeviceNames(directory: string, alsoIds: readonly string[]): NamedDevice[] | null {
+  return readOnce(directory, (db, path) => {
+    if (!hasShape(db, path, FIRST_STEP)) return null;
+    const devices = db
+      .prepare<[], NamedDevice>('SELECT device_id AS deviceId, name FROM device ORDER BY device_id')
+      .all();
+    const isStored = db
+      .prepare<[{ id: string; quoted: string }], bigint>(
+        `SELECT 1 WHERE EXISTS (SELECT 1 FROM device_revision WHERE device_id = @id)
+           OR EXISTS (SELECT 1 FROM block WHERE device_id = @id)
+           OR EXISTS (SELECT 1 FROM quarantine
+             WHERE source = @id OR (destination_id IS NULL AND instr(content, @quoted) > 0))`,
+      )
+      .pluck();
+    const others = alsoIds.filter(
+      (id) =>
+        devices.every(({ deviceId }) => deviceId !== id) &&
+        isStored.get({ id, quoted: JSON.stringify(id) }) !== undefined,
+    );
+    return [...devices, ...others.map((id) => ({ deviceId: id, name: id }))];
+  });
 }
 
 function telemetryOf(db: Database.Database, sinceDay: number): Map<string, CoveredTelemetry> {

@@ -406,7 +406,10 @@ describe('what is wrong', () => {
   test('a device that is not there, or left out, and a stretch that ends before it begins: exit 2', async () => {
     using rig = openPlanRig({ devices: fleet(2, MINUTE_MS), filter: { exclude: ['d-0001'] } });
     const ids = await refusalOf(rig.plan({ devices: ['d-0000', 'sk_live_4242'] }));
-    expect([ids.exitCode, ids.message]).toEqual([2, '--device number 2: the workspace lists no device with that id.']);
+    expect([ids.exitCode, ids.message]).toEqual([
+      2,
+      '--device number 2: the workspace lists no device with that id or name. Known: d-0000, d-0001.',
+    ]);
     const out = await refusalOf(rig.plan({ devices: ['d-0001'] }));
     expect([out.exitCode, out.message]).toEqual([2, expect.stringMatching(/sync\.exclude leaves that device out/)]);
     const span = await refusalOf(rig.plan({ to: '30d' }));
