@@ -276,7 +276,7 @@ function createAttempt(options: ApiClientOptions): Attempt {
       const answeredAtMs = Math.floor(serverClock.nowMs() - (clock.monoMs() - receivedMonoMs));
       return { value, answeredAtMs, requestId };
     } catch (error) {
-      fault = toFault(error, request, status);
+      fault = toFault(error, { request, status, signal });
       if (fault === null) throw error;
       return fault;
     } finally {
@@ -306,8 +306,17 @@ function isFromApi(meaning: Classified): boolean {
   return meaning.kind === 'ok' || meaning.fault.kind !== 'server-fault';
 }
 
+/** The attempt that an error has ended. */
+interface Attempted {
+  readonly request: string;
+  readonly status: number | null;
+  readonly signal: AbortSignal;
+}
+
 /** The fault that an error stands for; `null` for an abort or a bug of this program. */
-function toFault(error: unknown, request: string, status: number | null): ApiFault | null {
+function toFault(error: unknown, { request, status, signal }: Attempted): ApiFault | null {
+  // A request may be aborted with the fault of another one.
+  if (error === signal.reason) return null;
   if (error instanceof ApiFault) return error;
   if (!(error instanceof TransportError)) return null;
   const kind: ApiFaultKind = error.failure === 'too-large' ? 'malformed' : 'unreachable';

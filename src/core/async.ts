@@ -107,40 +107,49 @@ export function restAfter(tookMs: number): number {
   return tookMs / LOOK_PART;
 }
 
-/** Work under way side by side, each piece under a name of its own, started by a loop that a wake-up wakes. */
-interface WorkGroup<K> {
+/** Pieces of work side by side, each under a name of its own, started by a loop. */
+export interface WorkGroup<K> {
   /** The names of what is under way. */
   readonly underWay: ReadonlyMap<K, unknown>;
-  /** Takes in a piece of work. Its end wakes the loop. */
-  add(name: K, work: Promise<void>): void;
-  /** @throws what the first piece of work that failed has failed with. */
-  throwFailure(): void;
-  /** Waits until nothing is under way any more. */
-  ended(): Promise<void>;
+  /** Aborts when a piece of work or the loop has failed, or when the outer signal does: the loop waits with it too. */
+  readonly signal: AbortSignal;
+  /** Starts a piece of work with the signal of the group. Its end wakes the loop. */
+  start(name: K, work: (signal: AbortSignal) => Promise<void>): void;
 }
 
-/** Creates a group in which nothing is under way. */
-export function createWorkGroup<K>({ notify }: Pick<WakeUp, 'notify'>): WorkGroup<K> {
+/**
+ * Runs a loop that starts pieces of work, until the loop or a piece fails; then the others are told to stop and waited
+ * for.
+ *
+ * @param wakeUp notified at the end of each piece.
+ * @throws what failed first; the outer signal's reason when that aborts before.
+ */
+export async function runWorkGroup<K>(
+  { notify }: Pick<WakeUp, 'notify'>,
+  loop: (group: WorkGroup<K>) => Promise<never>,
+  outer: AbortSignal,
+): Promise<never> {
   const underWay = new Map<K, Promise<void>>();
-  let failure: { readonly cause: unknown } | null = null;
-  return {
-    underWay,
-    add: (name, work) => {
-      const ended = work
-        .catch((cause: unknown) => {
-          failure ??= { cause };
-        })
-        .finally(() => {
-          underWay.delete(name);
-          notify();
-        });
-      underWay.set(name, ended);
-    },
-    throwFailure: () => {
-      if (failure !== null) throw failure.cause;
-    },
-    ended: async () => void (await Promise.allSettled(underWay.values())),
+  const link = linkAbort(outer);
+  const { signal, abort } = link;
+  const start = (name: K, work: (signal: AbortSignal) => Promise<void>): void => {
+    const ended = work(signal)
+      .catch(abort)
+      .finally(() => {
+        underWay.delete(name);
+        notify();
+      });
+    underWay.set(name, ended);
   };
+  try {
+    return await loop({ underWay, signal, start });
+  } catch (error) {
+    abort(error);
+    throw signal.reason;
+  } finally {
+    link.release();
+    await Promise.allSettled(underWay.values());
+  }
 }
 
 /** Lets a loop rest until there is something to do, or a while has passed, without asking again and again. */

@@ -4,15 +4,15 @@
  *
  * Promises:
  * - A task is chosen at the moment at which it can be sent, so that everything known by then counts.
- * - Each decision returns to the planner as exactly one result.
+ * - Each decision returns to the planner as exactly one result, as long as the session lasts.
  * - A failure about one device rests that device only. The loop waits until an outage of the service is over. A
- *   refused key or plan ends the loop.
+ *   refused key or plan ends the loop, and aborts the tasks beside it.
  *
  * A task about a device stops after the first page that extends the coverage, so that the next request is again the
  * most valuable one. `--once` alone has nothing more urgent: its tasks close a whole range of a device.
  */
 import { StateFullError } from '../core/archive-room.ts';
-import { createWorkGroup, pollUntil } from '../core/async.ts';
+import { pollUntil, runWorkGroup, type WorkGroup } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
 import { ApiFault } from '../core/faults.ts';
 import type { Pulse } from '../core/heartbeats.ts';
@@ -86,38 +86,43 @@ interface Running extends DispatchParts {
 }
 
 /**
- * Follows the planner until the signal aborts.
+ * Follows the planner until the signal aborts or a task fails with what ends the session. Then no task is started any
+ * more, and those under way are aborted and waited for.
  *
- * @throws what ends a session: see `endsSession`.
+ * @throws what ends a session (see `endsSession`), of the task that failed first.
  */
 export async function followPlan(given: DispatchParts, signal: AbortSignal): Promise<never> {
   const parts: Running = { ...given, failed: { inARow: 0 } };
-  const { planning, context, outage, pulse } = parts;
-  const group = createWorkGroup<Decision>(planning.wakeUp);
   try {
-    for (;;) {
-      group.throwFailure();
-      if (group.underWay.size >= context.settings.concurrency) {
-        // No heartbeat here: while all tasks are busy, only their requests show that the loop is alive.
-        await planning.wakeUp.wait(LONGEST_REST_MS, signal);
-        continue;
-      }
-      pulse.beat(LONGEST_REST_MS);
-      await untilRoom(context, signal, pulse);
-      await outage.pass(signal, pulse.beat);
-      await parts.untilTurn(signal);
-      const next = planning.planner.next(advancePlanning(planning));
-      setRest(planning, next.kind === 'rest' ? next : null);
-      if (next.kind === 'rest') {
-        await rest(parts, next, signal);
-        continue;
-      }
-      planning.planner.began(next, plannedMs(planning));
-      group.add(next, carryOut(parts, next, signal));
-    }
+    const loop = async (group: WorkGroup<Decision>): Promise<never> => await startTasks(parts, group);
+    return await runWorkGroup(parts.planning.wakeUp, loop, signal);
   } finally {
-    await group.ended();
-    pulse.rest();
+    parts.pulse.rest();
+  }
+}
+
+/** Starts one task after the other, as many side by side as the settings allow. */
+async function startTasks(parts: Running, { underWay, signal, start }: WorkGroup<Decision>): Promise<never> {
+  const { planning, context, outage, pulse } = parts;
+  for (;;) {
+    if (underWay.size >= context.settings.concurrency) {
+      // No heartbeat here: while all tasks are busy, only their requests show that the loop is alive.
+      await planning.wakeUp.wait(LONGEST_REST_MS, signal);
+      continue;
+    }
+    pulse.beat(LONGEST_REST_MS);
+    await untilRoom(context, signal, pulse);
+    await outage.pass(signal, pulse.beat);
+    await parts.untilTurn(signal);
+    signal.throwIfAborted();
+    const next = planning.planner.next(advancePlanning(planning));
+    setRest(planning, next.kind === 'rest' ? next : null);
+    if (next.kind === 'rest') {
+      await rest(parts, next, signal);
+      continue;
+    }
+    planning.planner.began(next, plannedMs(planning));
+    start(next, async (stop) => await carryOut(parts, next, stop));
   }
 }
 
@@ -139,7 +144,7 @@ async function rest({ planning, outage }: DispatchParts, { untilMs }: Rest, sign
 }
 
 /**
- * Carries out a decision and reports its result to the planner.
+ * Carries out a decision and reports its result to the planner; where it was aborted, it has none.
  *
  * @throws what ends a session.
  */

@@ -12,12 +12,14 @@
 import { StateFullError } from '../core/archive-room.ts';
 import {
   createWakeUp,
-  createWorkGroup,
   type LinkedAbort,
   linkAbort,
   pollUntil,
   repeat,
   restAfter,
+  runWorkGroup,
+  type WakeUp,
+  type WorkGroup,
 } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import { internalErrorWords, UserError } from '../core/faults.ts';
@@ -77,41 +79,42 @@ const STOPPED: JobEnd = {
 const BEFORE_START: JobEnd = { state: 'cancelled', exitCode: 3, summary: null, message: 'cancelled before it began' };
 
 /**
- * Takes jobs until the signal aborts.
+ * Takes jobs until the signal aborts or a job fails with what would end the daemon's own work too. Then the jobs under
+ * way are told to stop and waited for.
  *
  * @throws what would end the daemon's own work too.
  */
 export async function runJobs(parts: JobParts, signal: AbortSignal): Promise<never> {
+  const wakeUp = createWakeUp(parts.clock);
+  return await runWorkGroup(wakeUp, async (group: JobGroup) => await startJobs(parts, group, wakeUp), signal);
+}
+
+/** By place: long work has one of its kind, all other work shares one. */
+type JobGroup = WorkGroup<string>;
+
+/** Starts each job when its place is free, and clears the ended ones. */
+async function startJobs(
+  parts: JobParts,
+  { underWay, signal, start }: JobGroup,
+  wakeUp: Pick<WakeUp, 'wait'>,
+): Promise<never> {
   const { queue, clock } = parts;
   const beats = createBeats(clock, queue.open());
-  const link = linkAbort(signal);
-  const wakeUp = createWakeUp(clock);
-  /** By place: long work has one of its kind, all other work shares one. */
-  const group = createWorkGroup<string>(wakeUp);
-  const { underWay } = group;
   let clearedAtMs = Number.NEGATIVE_INFINITY;
-  try {
-    for (;;) {
-      signal.throwIfAborted();
-      withRoom(null, () => {
-        if (clock.monoMs() - clearedAtMs >= CLEAR_EVERY_MS) {
-          queue.clear(clock.nowMs() - KEPT_MS);
-          clearedAtMs = clock.monoMs();
-        }
-        for (const job of lookAfter(parts, beats)) {
-          if (mayBegin(parts, { job, beats, underWay })) {
-            group.add(placeOf(job), doJob(parts, { job, beats }, link.signal));
-          }
-        }
-        return null;
-      });
-      await wakeUp.wait(CHECK_EVERY_MS, signal);
-      group.throwFailure();
-    }
-  } finally {
-    link.release();
-    link.abort(signal.reason ?? new Error('jobs are taken no more'));
-    await group.ended();
+  for (;;) {
+    signal.throwIfAborted();
+    withRoom(null, () => {
+      if (clock.monoMs() - clearedAtMs >= CLEAR_EVERY_MS) {
+        queue.clear(clock.nowMs() - KEPT_MS);
+        clearedAtMs = clock.monoMs();
+      }
+      for (const job of lookAfter(parts, beats)) {
+        if (!mayBegin(parts, { job, beats, underWay })) continue;
+        start(placeOf(job), async (stop) => await doJob(parts, { job, beats }, stop));
+      }
+      return null;
+    });
+    await wakeUp.wait(CHECK_EVERY_MS, signal);
   }
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createHttpTransport } from '../../src/api/transport.ts';
-import { TransportError } from '../../src/core/faults.ts';
+import { ApiFault, TransportError } from '../../src/core/faults.ts';
 import type { TelemetryQuery } from '../../src/core/ports.ts';
 import type { Cursor } from '../../src/core/records.ts';
 import { createClientWorld, faultOf, KEY, PURPOSE, SIGNAL, type Step } from './support/client-world.ts';
@@ -171,6 +171,17 @@ test('an abort leaves no request under way: the booking is settled and the place
   expect(world.ledger.bookings).toMatchObject([{ outcome: { status: null, fault: null } }]);
   for (let i = 0; i < 5; i += 1) await telemetry(world);
   expect(world.requests.length).toBe(6);
+});
+
+test('a request that is aborted with the fault of another one has none of its own', async () => {
+  const world = createClientWorld([{}]);
+  const stop = new AbortController();
+  const asked = world.api.telemetry(QUERY, PURPOSE, stop.signal);
+  await world.clock.sleep(10);
+  const fault = new ApiFault('unauthorized', 'refused', { request: 'GET /alerts' });
+  stop.abort(fault);
+  await expect(asked).rejects.toBe(fault);
+  expect(world.ledger.bookings).toMatchObject([{ outcome: { status: null, fault: null } }]);
 });
 
 test('a mistake of this program is neither hidden nor tried again, and its booking is settled', async () => {

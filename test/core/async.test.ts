@@ -2,7 +2,7 @@
  * Polling until something is found, work side by side, and turns: who may work at the same time, who waits, who makes way.
  */
 import { describe, expect, test } from 'vitest';
-import { createTurns, createWakeUp, createWorkGroup, pollUntil } from '../../src/core/async.ts';
+import { createTurns, createWakeUp, pollUntil, runWorkGroup, type WorkGroup } from '../../src/core/async.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
 const NEVER = new AbortController().signal;
@@ -99,24 +99,69 @@ describe('polling', () => {
 });
 
 describe('a group of work', () => {
-  test('wakes its loop at each end, and keeps the first failure for it', async () => {
+  /** Runs a group over pieces that fail after some time, or sleep until they are told to stop. */
+  function live(pieces: Readonly<Record<string, number | null>>, signal = NEVER) {
     const clock = createVirtualClock(0);
     const wakeUp = createWakeUp(clock);
-    const group = createWorkGroup<string>(wakeUp);
-    const failing = async (ms: number, words: string): Promise<void> => {
-      await clock.sleep(ms);
-      throw new Error(words);
+    const log: string[] = [];
+    const loop = async ({ underWay, signal: stop, start }: WorkGroup<string>): Promise<never> => {
+      for (const [name, failsAtMs] of Object.entries(pieces)) {
+        start(name, async (piece) => {
+          await clock.sleep(failsAtMs ?? 1000, piece).catch(() => log.push(`${name} stops ${clock.monoMs()}`));
+          if (failsAtMs !== null && !piece.aborted) throw new Error(name);
+        });
+      }
+      for (;;) {
+        await wakeUp.wait(600, stop);
+        log.push(`${[...underWay.keys()].join(' ')} ${clock.monoMs()}`);
+      }
     };
-    group.add('good', clock.sleep(10));
-    group.add('first', failing(20, 'first'));
-    group.add('second', failing(30, 'second'));
-    await wakeUp.wait(1000, NEVER);
-    expect([clock.monoMs(), ...group.underWay.keys()]).toEqual([10, 'first', 'second']);
-    expect(group.throwFailure).not.toThrow();
-    await wakeUp.wait(1000, NEVER);
-    expect(group.throwFailure).toThrow('first');
-    await group.ended();
-    expect(group.underWay.size).toBe(0);
-    expect(group.throwFailure).toThrow('first');
+    const end = runWorkGroup(wakeUp, loop, signal).catch((error: Error) => `${error.message} ${clock.monoMs()}`);
+    return { clock, log, end };
+  }
+
+  test('wakes its loop at the end of each piece', async () => {
+    const stop = new AbortController();
+    const { clock, log, end } = live({ one: null, two: null }, stop.signal);
+    await clock.sleep(1100);
+    stop.abort(new Error('enough'));
+    expect(await end).toBe('enough 1100');
+    expect(log).toEqual(['one two 600', 'two 1000', ' 1000']);
+  });
+
+  test('ends with the failure that came first, once all other pieces have ended', async () => {
+    const { log, end } = live({ long: null, late: 500, early: 20 });
+    expect(await end).toBe('early 20');
+    expect(log).toEqual(['long stops 20', 'late stops 20']);
+  });
+
+  test('ends with the reason of the outer signal, and leaves no listener there', async () => {
+    const stop = new AbortController();
+    const listeners = new Set<unknown>();
+    const { signal } = stop;
+    const add = signal.addEventListener.bind(signal);
+    signal.addEventListener = (type: string, listener: () => void, options?: object) => {
+      listeners.add(listener);
+      add(type, listener, options);
+    };
+    signal.removeEventListener = (_type: string, listener: unknown) => void listeners.delete(listener);
+    const { clock, log, end } = live({ long: null }, signal);
+    await clock.sleep(10);
+    stop.abort(new Error('outer'));
+    expect(await end).toBe('outer 10');
+    expect(log).toEqual(['long stops 10']);
+    expect(listeners).toEqual(new Set());
+  });
+
+  test('aborts its pieces when the loop itself fails', async () => {
+    const clock = createVirtualClock(0);
+    const log: unknown[] = [];
+    const loop = async ({ start }: WorkGroup<string>): Promise<never> => {
+      start('long', async (piece) => await clock.sleep(1000, piece).catch((error) => void log.push(error.message)));
+      await clock.sleep(5);
+      throw new Error('bad loop');
+    };
+    await expect(runWorkGroup(createWakeUp(clock), loop, NEVER)).rejects.toThrow('bad loop');
+    expect([log, clock.monoMs()]).toEqual([['bad loop'], 5]);
   });
 });
