@@ -234,12 +234,12 @@ function figuresOf({ options, quota, accounting }: LimiterState): RateLimiterFig
 
 function reportWait({ onWait, observe }: RateLimiterOptions, untilMs: EpochMs, reason: WaitReason): void {
   onWait?.(untilMs, reason);
-  observe({ type: 'allowance-wait', untilMs, reason });
+  observe({ type: 'quota-wait', untilMs, reason });
 }
 
 function reportDoubt({ onPlanDoubted, observe }: RateLimiterOptions, limit: number): void {
   onPlanDoubted?.();
-  observe({ type: 'plan-doubted', limit });
+  observe({ type: 'limit-mismatch', limit });
 }
 
 /** Whether the server's time is known, or it is known that the server sends none. */

@@ -189,7 +189,7 @@ function checkDestinations(parts: MaintenanceParts): ReadonlyMap<number, Standin
     if (standing === undefined) continue;
     standings.set(id, { ...standing, skippedTo: maintenance.endOfLog() });
     const destination = destinations().find(({ destinationId }) => destinationId === id)?.name ?? '';
-    observe({ type: 'destination-set-aside', destination, lines: store.backlog(id).pendingLines });
+    observe({ type: 'destination-skipped', destination, lines: store.backlog(id).pendingLines });
   }
   for (const [id, standing] of standings) maintenance.saveStanding(id, standing);
   return standings;

@@ -105,8 +105,8 @@ function measure(state: RoomState): void {
 function report(state: RoomState): void {
   const { none, reported, parts } = state;
   state.reported = none;
-  if (none !== null && none.cause !== reported?.cause) parts.observe({ type: 'pulling-stopped', reason: none.reason });
-  if (none === null && reported !== null) parts.observe({ type: 'pulling-resumed' });
+  if (none !== null && none.cause !== reported?.cause) parts.observe({ type: 'polling-stopped', reason: none.reason });
+  if (none === null && reported !== null) parts.observe({ type: 'polling-resumed' });
 }
 
 function answerOf({ none }: RoomState): RoomAnswer {

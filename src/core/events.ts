@@ -30,15 +30,15 @@ type SyncEvent =
       readonly message: string;
     }
   /** Emitted when a wait of more than a few seconds begins. A normal state, never an error. */
-  | { readonly type: 'allowance-wait'; readonly untilMs: EpochMs; readonly reason: 'pace' | 'minute' | 'day' | 'asked' }
+  | { readonly type: 'quota-wait'; readonly untilMs: EpochMs; readonly reason: 'pace' | 'minute' | 'day' | 'asked' }
   /** An answer speaks of a limit that the plan as known does not have: the account is read out of turn. */
-  | { readonly type: 'plan-doubted'; readonly limit: number }
+  | { readonly type: 'limit-mismatch'; readonly limit: number }
   | { readonly type: 'plan-changed'; readonly before: string; readonly after: string }
   // Records
   | { readonly type: 'records-rejected'; readonly stream: Stream; readonly count: number; readonly reason: string }
   | { readonly type: 'values-dropped'; readonly deviceId: string; readonly count: number; readonly reason: string }
   | {
-      readonly type: 'page-landed';
+      readonly type: 'page-committed';
       readonly deviceId: string;
       readonly lane: RequestLane;
       /** Readings of the page, known ones included. */
@@ -49,7 +49,7 @@ type SyncEvent =
       /** Whether more is held in full than before. */
       readonly coversNew: boolean;
     }
-  | { readonly type: 'page-distrusted'; readonly deviceId: string; readonly reason: string; readonly attempt: number }
+  | { readonly type: 'page-rejected'; readonly deviceId: string; readonly reason: string; readonly attempt: number }
   | { readonly type: 'restatement'; readonly deviceId: string; readonly at: string }
   /** New readings inside time that was held in full before; `worstMs`: from its time to now, of the latest one. */
   | {
@@ -61,11 +61,11 @@ type SyncEvent =
       readonly gracePeriodMs: number;
     }
   /** The `Date` of the API agrees with no other clock: nothing is covered until a second answer confirms it. */
-  | { readonly type: 'date-doubted'; readonly date: string; readonly local: string }
+  | { readonly type: 'clock-unconfirmed'; readonly date: string; readonly local: string }
   /** The server's clock has fallen back behind what is held: from there on it is read again. */
-  | { readonly type: 'claims-withdrawn'; readonly deviceId: string; readonly from: string; readonly to: string }
+  | { readonly type: 'coverage-withdrawn'; readonly deviceId: string; readonly from: string; readonly to: string }
   | {
-      readonly type: 'gap-named';
+      readonly type: 'gap-recorded';
       readonly deviceId: string;
       readonly reason: string;
       readonly from: string;
@@ -73,7 +73,7 @@ type SyncEvent =
     }
   /** A page of a listing was taken in. */
   | {
-      readonly type: 'listing-landed';
+      readonly type: 'list-page-committed';
       readonly stream: 'devices' | 'alerts';
       /** Records of it that could be read. */
       readonly records: number;
@@ -81,7 +81,7 @@ type SyncEvent =
     }
   /** What a stream has brought since its last line: made from the other events by the log. */
   | {
-      readonly type: 'round-done';
+      readonly type: 'poll-summary';
       readonly stream: Stream;
       /** How often its work came to an end. */
       readonly runs: number;
@@ -103,7 +103,7 @@ type SyncEvent =
   /** The work on a stream has come to its end, for now. */
   | { readonly type: 'stream-read'; readonly stream: Stream }
   /** One that had failed was read to its end. */
-  | { readonly type: 'stream-back'; readonly stream: Stream }
+  | { readonly type: 'stream-recovered'; readonly stream: Stream }
   | { readonly type: 'device-appeared'; readonly deviceId: string; readonly name: string }
   | { readonly type: 'device-renamed'; readonly deviceId: string; readonly before: string; readonly after: string }
   | { readonly type: 'device-gone'; readonly deviceId: string }
@@ -139,7 +139,7 @@ type SyncEvent =
   | { readonly type: 'lines-quarantined'; readonly destination: string; readonly lines: number; readonly words: string }
   | { readonly type: 'lines-beyond-retention'; readonly destination: string; readonly lines: number }
   | {
-      readonly type: 'destination-held';
+      readonly type: 'delivery-blocked';
       readonly destination: string;
       /** Points that were sent and are kept for another try. */
       readonly lines: number;
@@ -150,10 +150,10 @@ type SyncEvent =
       readonly needsPerson: boolean;
       readonly waitMs: number;
     }
-  | { readonly type: 'destination-moving'; readonly destination: string }
+  | { readonly type: 'delivery-resumed'; readonly destination: string }
   /** Archived points are sent to a destination once more. */
   | {
-      readonly type: 'replay-begun';
+      readonly type: 'replay-started';
       readonly destination: string;
       /** Whether it goes on with one that was broken off, after so many lines. */
       readonly resumedAfter: number | null;
@@ -174,13 +174,13 @@ type SyncEvent =
       readonly why: 'age' | 'size';
     }
   /** There is no room for more: nothing is asked of the API, delivery goes on. */
-  | { readonly type: 'pulling-stopped'; readonly reason: string }
-  | { readonly type: 'pulling-resumed' }
+  | { readonly type: 'polling-stopped'; readonly reason: string }
+  | { readonly type: 'polling-resumed' }
   /** It has accepted nothing for too long while others moved: what waits for it counts as missing there. */
-  | { readonly type: 'destination-set-aside'; readonly destination: string; readonly lines: number }
+  | { readonly type: 'destination-skipped'; readonly destination: string; readonly lines: number }
   /** The schedules, or even the readings, ask for more than the allowance carries; reported again when that changes. */
-  | { readonly type: 'allowance-short'; readonly of: 'schedules' | 'readings'; readonly message: string }
-  | { readonly type: 'allowance-enough' }
+  | { readonly type: 'quota-short'; readonly of: 'schedules' | 'readings'; readonly message: string }
+  | { readonly type: 'quota-enough' }
   // Jobs
   | { readonly type: 'job-started'; readonly job: number; readonly kind: string; readonly askedBy: string }
   | {
@@ -196,17 +196,17 @@ type SyncEvent =
   // Running
   /** The account was read, or cannot be: from now on it is sure which workspace is written. */
   | { readonly type: 'workspace-known' }
-  /** The API as a whole does not answer; `service-back` when it does again. */
-  | { readonly type: 'service-trouble'; readonly message: string; readonly waitMs: number }
-  | { readonly type: 'service-back' }
+  /** The API as a whole does not answer; `api-recovered` when it does again. */
+  | { readonly type: 'api-outage'; readonly message: string; readonly waitMs: number }
+  | { readonly type: 'api-recovered' }
   /** The key or the plan is refused: no requests are made until it is repaired, but for a try now and then. */
   | { readonly type: 'key-refused'; readonly message: string; readonly waitMs: number }
-  | { readonly type: 'key-exchanged' }
+  | { readonly type: 'key-changed' }
   /** A key that was refused is taken again, or the one that has come in its place. */
   | { readonly type: 'key-accepted' }
   /** Once in the life of a process: everything that can be had is held, and is being kept up with from now on. */
   | {
-      readonly type: 'first-fill-done';
+      readonly type: 'initial-sync-done';
       readonly devices: number;
       /** How many of them have gaps that cannot be closed now. */
       readonly withGaps: number;
@@ -246,13 +246,13 @@ export type ProgramEvent =
       readonly gaps: number;
     }
   /** Something that is not in place after it; `isWanted`: it was left out on purpose. */
-  | { readonly type: 'run-lacks'; readonly message: string; readonly isWanted: boolean }
+  | { readonly type: 'run-incomplete'; readonly message: string; readonly isWanted: boolean }
   /** What has become of points that were sent again, and of an export. */
-  | { readonly type: 'replay-told'; readonly message: string; readonly isWell: boolean }
-  | { readonly type: 'export-told'; readonly message: string; readonly isWell: boolean }
+  | { readonly type: 'replay-report'; readonly message: string; readonly isWell: boolean }
+  | { readonly type: 'export-report'; readonly message: string; readonly isWell: boolean }
   /** What a repair fetches from the API, and what it could not fetch. */
   | {
-      readonly type: 'repair-told';
+      readonly type: 'repair-report';
       readonly message: string;
       readonly isWell: boolean;
       /** What is to be fetched; `null` where the line is not about that. */

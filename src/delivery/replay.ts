@@ -71,7 +71,7 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
   return {
     run: async (signal) => {
       const resumedAfter = resumed === null ? null : resumed.counts.lines;
-      observe({ type: 'replay-begun', destination: target.name, resumedAfter, from: formatExact(range.from), to });
+      observe({ type: 'replay-started', destination: target.name, resumedAfter, from: formatExact(range.from), to });
       replays.keep(target.destinationId, job.state);
       try {
         job.outcome = await sendAll(job, parts, signal);

@@ -213,11 +213,11 @@ export function createPatience(
       held = words;
       const waitMs = backoffMs({ failures, policy: BACKOFF, random, askedMs: askedMs ?? 0 });
       const needsPerson = isLasting || why.needsPerson;
-      observe({ type: 'destination-held', destination, lines, words, hint, needsPerson, waitMs });
+      observe({ type: 'delivery-blocked', destination, lines, words, hint, needsPerson, waitMs });
       return waitMs;
     },
     moved: () => {
-      if (held !== null) observe({ type: 'destination-moving', destination });
+      if (held !== null) observe({ type: 'delivery-resumed', destination });
       held = null;
       failures = 0;
     },

@@ -156,7 +156,7 @@ function keep(context: SyncContext, alerts: readonly AlertRecord[], atNs: EpochN
     changed.map(({ known }) => known),
     lines,
   );
-  context.observe({ type: 'listing-landed', stream: 'alerts', records: alerts.length, newPoints: lines.length });
+  context.observe({ type: 'list-page-committed', stream: 'alerts', records: alerts.length, newPoints: lines.length });
 }
 
 async function followById(context: SyncContext, open: readonly KnownAlert[], signal: AbortSignal): Promise<void> {

@@ -60,7 +60,7 @@ export function commitPage(context: SyncContext, page: JudgedPage): Committed {
     });
   }
   observe({
-    type: 'page-landed',
+    type: 'page-committed',
     deviceId,
     lane: page.lane,
     served: readings.length,
@@ -179,7 +179,7 @@ function withdrawCoverage({ store, serverClock, settings, observe }: SyncContext
   const seenTo = newest.last === null ? newest.from : coverageLimit(nsToMs(newest.last.at), gracePeriodMs);
   const from = minNs(seenTo, coverageLimit(fellToMs, gracePeriodMs));
   store.commitPage(composeWithdrawal(state, from, serverClock.nowMs()));
-  observe({ type: 'claims-withdrawn', deviceId, from: formatExact(from), to: formatExact(to) });
+  observe({ type: 'coverage-withdrawn', deviceId, from: formatExact(from), to: formatExact(to) });
   return true;
 }
 
@@ -250,5 +250,5 @@ export function nameGap(
 ): void {
   const { deviceId, from, to, reason } = gap;
   store.nameGap(namedGap(gap, serverClock.nowMs(), longestMs));
-  observe({ type: 'gap-named', deviceId, reason, from: formatExact(from), to: formatExact(to) });
+  observe({ type: 'gap-recorded', deviceId, reason, from: formatExact(from), to: formatExact(to) });
 }

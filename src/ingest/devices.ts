@@ -60,7 +60,7 @@ async function syncAlone(context: SyncContext, signal: AbortSignal): Promise<voi
   const missing = unreadable > 0 ? [] : [...known.keys()].filter((deviceId) => !records.has(deviceId));
   store.saveInventory({ listed, missing, atMs: answeredAtMs });
   const newPoints = listed.filter(({ line }) => line !== null).length;
-  observe({ type: 'listing-landed', stream: 'devices', records: listed.length, newPoints });
+  observe({ type: 'list-page-committed', stream: 'devices', records: listed.length, newPoints });
   context.filterNotes.devicesListed(listed.map(({ record }) => record));
   for (const { record, name } of listed) reportChange(context, known.get(record.deviceId), record, name);
   for (const device of store.devices()) {

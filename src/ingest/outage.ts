@@ -124,7 +124,7 @@ export function createOutageWatch({
       answeredAtMs = clock.monoMs();
       if (failures === 0) return;
       failures = 0;
-      if (problem !== null) observe({ type: 'service-back' });
+      if (problem !== null) observe({ type: 'api-recovered' });
       problem = null;
     },
     pass: async (signal, turned) => {
@@ -149,7 +149,7 @@ export function createOutageWatch({
       // A 429 is an answer: it is waited for together, and is no outage of the service.
       if (kind === 'throttled') return;
       problem = message;
-      observe({ type: 'service-trouble', message, waitMs });
+      observe({ type: 'api-outage', message, waitMs });
     },
     done: () => {
       if (failures > 0 && !hasAsked) retryAtMs = clock.monoMs();

@@ -363,7 +363,7 @@ async function handleUnproven(
   scan.doubts = doubts;
   if (step === 'same at once') return request;
   const reason = judged.reason ?? '';
-  context.observe({ type: 'page-distrusted', deviceId, reason, attempt: doubts.distrusted });
+  context.observe({ type: 'page-rejected', deviceId, reason, attempt: doubts.distrusted });
   const remembered = missedAfter(known, { at, step }, nowMs);
   if (remembered !== null) context.store.saveMissedOverlap(deviceId, remembered);
   if (step === 'remember, give up' || step === 'give up') return giveUp(scan, request.gap, 'page not understood');
@@ -403,7 +403,7 @@ function handleRefusal(scan: GapScan, request: PageRequest, answer: Refusal): Ne
     case 'odd': {
       const distrusted = scan.doubts.distrusted + 1;
       scan.doubts = { ...scan.doubts, distrusted };
-      context.observe({ type: 'page-distrusted', deviceId, reason: answer.reason, attempt: distrusted });
+      context.observe({ type: 'page-rejected', deviceId, reason: answer.reason, attempt: distrusted });
       return distrusted < TRIES ? fromFirstPage(request) : giveUp(scan, request.gap, 'page not understood');
     }
     case 'gone':

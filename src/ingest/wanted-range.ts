@@ -149,7 +149,7 @@ async function confirmTime(context: SyncContext, scanner: Peeking, signal: Abort
   const [freshest] = freshestFirst(includedDevices(context));
   if (freshest !== undefined) await peekIfAllowed(scanner, freshest.record.deviceId, signal);
   for (let doubt = serverClock.doubt(); doubt !== null; doubt = serverClock.doubt()) {
-    observe({ type: 'date-doubted', date: formatMs(doubt.dateMs), local: formatMs(clock.nowMs()) });
+    observe({ type: 'clock-unconfirmed', date: formatMs(doubt.dateMs), local: formatMs(clock.nowMs()) });
     await clock.sleep(doubt.confirmedInMs + SECOND_MS, signal);
     await syncAccount(context, signal);
   }

@@ -58,18 +58,20 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     repeats: { alike: ({ fault }) => fault, isBrief: true },
     counts: (_, to) => to.count('tidemark_api_retries_total', {}),
   },
-  'allowance-wait': info(({ reason }) => `waiting: ${WAITS[reason]}`, {
+  'quota-wait': info(({ reason }) => `waiting: ${WAITS[reason]}`, {
     fields: ({ untilMs }) => ({ until: instant(untilMs) }),
     pattern: 'waiting: …',
     repeats: { alike: ({ reason }) => reason },
     counts: ({ reason }, to) => to.count('tidemark_allowance_waits_total', { reason }),
   }),
-  'allowance-short': warn(({ message }) => `the allowance is short: ${message}`, {
+  'quota-short': warn(({ message }) => `the allowance is short: ${message}`, {
     fields: ({ of }) => ({ of }),
     counts: ({ of }, to) => setShort(to, of),
   }),
-  'allowance-enough': info('the allowance carries the schedules again', { counts: (_, to) => setShort(to, null) }),
-  'plan-doubted': info('the API speaks of a limit that the plan does not have', { fields: ({ limit }) => ({ limit }) }),
+  'quota-enough': info('the allowance carries the schedules again', { counts: (_, to) => setShort(to, null) }),
+  'limit-mismatch': info('the API speaks of a limit that the plan does not have', {
+    fields: ({ limit }) => ({ limit }),
+  }),
   'plan-changed': warn('the plan of the workspace has changed', { fields: ({ before, after }) => ({ before, after }) }),
   'records-rejected': warn(({ reason }) => `records were set aside: ${reason}`, {
     fields: ({ stream, count }) => ({ stream, count }),
@@ -81,7 +83,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     repeats: { alike: ({ deviceId, reason }) => `${deviceId} ${reason}` },
     counts: ({ count }, to) => to.count('tidemark_values_dropped_total', {}, count),
   }),
-  'page-landed': debug('a page landed', {
+  'page-committed': debug('a page landed', {
     fields: ({ deviceId, lane, readings, newPoints }) => {
       return { device_id: deviceId, lane, new_readings: readings, new_points: newPoints };
     },
@@ -91,7 +93,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       to.count('tidemark_points_archived_total', { lane }, newPoints);
     },
   }),
-  'page-distrusted': {
+  'page-rejected': {
     level: { any: ['info', 'warn'], of: ({ attempt }) => (attempt > 1 ? 'warn' : 'info') },
     message: ({ reason }) => `a page proves nothing: ${reason}`,
     fields: ({ deviceId, attempt }) => ({ device_id: deviceId, attempt }),
@@ -114,22 +116,22 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     repeats: { alike: ({ deviceId }) => deviceId },
     counts: ({ count }, to) => to.count('tidemark_readings_late_total', {}, count),
   }),
-  'date-doubted': warn(
+  'clock-unconfirmed': warn(
     "the API's clock agrees with no other clock: nothing is covered until a second answer confirms it, a minute later",
     { fields: ({ date, local }) => ({ api_time: date, local_time: local }) },
   ),
-  'claims-withdrawn': warn("the server's clock has fallen back: what lies beyond its present is read again", {
+  'coverage-withdrawn': warn("the server's clock has fallen back: what lies beyond its present is read again", {
     fields: ({ deviceId, from, to }) => ({ device_id: deviceId, from, to }),
   }),
   // Where pages are what is short, there is one with every page, and one warning for them all.
-  'gap-named': {
+  'gap-recorded': {
     level: {
       any: ['warn', 'info', 'debug'],
       of: ({ reason }) => (reason === 'beyond allowance' ? 'debug' : reason === 'unverified' ? 'info' : 'warn'),
     },
     message: ({ reason }) => `a gap is left: ${reason}`,
     fields: ({ deviceId, from, to }) => ({ device_id: deviceId, from, to }),
-    note: 'debug where pages are what is short: `allowance-short` tells of all of them',
+    note: 'debug where pages are what is short: `quota-short` tells of all of them',
     repeats: { alike: ({ deviceId, reason }) => `${deviceId} ${reason}` },
     counts: ({ reason }, to) => to.count('tidemark_gaps_named_total', { reason }),
   },
@@ -158,14 +160,14 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     fields: ({ stream }) => ({ stream }),
     counts: ({ stream }, to) => to.count('tidemark_stream_runs_total', { stream, result: 'ok' }),
   }),
-  'stream-back': info(({ stream }) => `${stream} can be read again`, {
+  'stream-recovered': info(({ stream }) => `${stream} can be read again`, {
     fields: ({ stream }) => ({ stream }),
     repeats: { ends: ({ stream }) => `stream ${stream}` },
   }),
-  'listing-landed': debug('a page of a listing was taken in', {
+  'list-page-committed': debug('a page of a listing was taken in', {
     fields: ({ stream, records, newPoints }) => ({ stream, records, new_points: newPoints }),
   }),
-  'round-done': info(roundMessage, {
+  'poll-summary': info(roundMessage, {
     fields: roundFields,
     pattern: '…',
     fieldNames: [
@@ -233,7 +235,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     repeats: { alike: ({ destination }) => destination },
     counts: ({ destination, lines }, to) => to.count('tidemark_points_beyond_retention_total', { destination }, lines),
   }),
-  'destination-held': {
+  'delivery-blocked': {
     level: { any: ['warn', 'error'], of: ({ needsPerson }) => (needsPerson ? 'error' : 'warn') },
     message: ({ words, hint }) => `delivery is held: ${words}${hint === '' ? '' : `; ${hint}`}`,
     fields: ({ destination, lines, waitMs }) => ({ destination, lines, ...waitSeconds(waitMs) }),
@@ -242,11 +244,11 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     repeats: { outage: ({ destination }) => `destination ${destination}`, words: ({ words }) => words },
     counts: ({ destination, lines }, to) => to.count('tidemark_points_retried_total', { destination }, lines),
   },
-  'destination-moving': info('delivery moves again', {
+  'delivery-resumed': info('delivery moves again', {
     fields: ({ destination }) => ({ destination }),
     repeats: { ends: ({ destination }) => `destination ${destination}` },
   }),
-  'replay-begun': info(
+  'replay-started': info(
     ({ resumedAfter }) =>
       resumedAfter === null ? 'archived points are sent again' : 'goes on with sending archived points again',
     {
@@ -272,9 +274,9 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'archive-cleared': debug(({ why }) => `delivered points were cleared from the archive, by their ${why}`, {
     fields: ({ blocks, lines }) => ({ blocks, lines }),
   }),
-  'pulling-stopped': error(({ reason }) => `pulling has stopped: ${reason}`, { repeats: { outage: () => 'room' } }),
-  'pulling-resumed': info('there is room again: pulling goes on', { repeats: { ends: () => 'room' } }),
-  'destination-set-aside': error(
+  'polling-stopped': error(({ reason }) => `pulling has stopped: ${reason}`, { repeats: { outage: () => 'room' } }),
+  'polling-resumed': info('there is room again: pulling goes on', { repeats: { ends: () => 'room' } }),
+  'destination-skipped': error(
     'a destination blocks for too long while others move: it is set aside, and lacks what waited for it',
     { fields: ({ destination, lines }) => ({ destination, lines }) },
   ),
@@ -292,24 +294,24 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     note: 'warn where it failed',
   },
   'workspace-known': debug('the workspace is known'),
-  'service-trouble': warn(({ message }) => `the API does not answer: ${message}`, {
+  'api-outage': warn(({ message }) => `the API does not answer: ${message}`, {
     fields: ({ waitMs }) => waitSeconds(waitMs),
     repeats: { outage: () => 'service' },
   }),
-  'service-back': info('the API answers again', { repeats: { ends: () => 'service' } }),
+  'api-recovered': info('the API answers again', { repeats: { ends: () => 'service' } }),
   'key-refused': error(({ message }) => message, {
     fields: ({ waitMs }) => waitSeconds(waitMs),
     note: '`the API refuses the key: …`, `the plan of this workspace has no access to the API. …`, `the key lacks the scope …`',
     repeats: { outage: () => 'key', words: ({ message }) => message },
   }),
   'key-accepted': info('the API takes the key again: the sync goes on', {
-    note: 'after `key-exchanged` on debug only',
+    note: 'after `key-changed` on debug only',
     repeats: { ends: () => 'key' },
   }),
-  'key-exchanged': info('the key was exchanged: going on with the new one', {
+  'key-changed': info('the key was exchanged: going on with the new one', {
     repeats: { ends: () => 'key', isNews: true },
   }),
-  'first-fill-done': info(
+  'initial-sync-done': info(
     ({ devices, withGaps }) =>
       withGaps === 0
         ? `all ${devices} devices are held in full`
@@ -349,14 +351,14 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
     pattern: '…',
     note: '`--once`, `--backfill`: all is in place, or why not (warn)',
   },
-  'run-lacks': {
+  'run-incomplete': {
     level: { any: ['warn', 'info'], of: ({ isWanted }) => (isWanted ? 'info' : 'warn') },
     message: ({ message }) => message,
     note: '`--once`, `--backfill`: something that is not in place, a line each; info for what was left out on purpose',
   },
-  'replay-told': told('`--replay`: what has become of the points'),
-  'export-told': told('`--export`: what was written, and what the archive has no longer'),
-  'repair-told': {
+  'replay-report': told('`--replay`: what has become of the points'),
+  'export-report': told('`--export`: what was written, and what the archive has no longer'),
+  'repair-report': {
     ...told('`--verify --repair`: what is fetched again, and what could not be'),
     fields: ({ cost }) => {
       if (cost === null) return {};
@@ -410,19 +412,19 @@ function told<E extends { readonly message: string; readonly isWell: boolean }>(
   };
 }
 
-function roundMessage(event: EventOf<'round-done'>): string {
+function roundMessage(event: EventOf<'poll-summary'>): string {
   const { stream, devices, records, newPoints } = event;
   if (stream === 'account') return 'the account was read';
   if (stream !== 'telemetry') return `${stream}: ${listedWords(event)}, ${newPoints} new points`;
   return `telemetry: ${records} new readings of ${devices} devices, ${newPoints} new points`;
 }
 
-function listedWords({ runs, requests, failed, records }: EventOf<'round-done'>): string {
+function listedWords({ runs, requests, failed, records }: EventOf<'poll-summary'>): string {
   if (failed === requests) return 'not listed';
   return runs > 1 ? `${records} listed in ${runs} runs` : `${records} listed`;
 }
 
-function roundFields(event: EventOf<'round-done'>): FieldValues {
+function roundFields(event: EventOf<'poll-summary'>): FieldValues {
   const { stream, runs, requests, failed, devices, records, newPoints, durationMs } = event;
   const counts = { stream, runs, requests, failed_requests: failed, duration_ms: Math.round(durationMs) };
   if (stream === 'account') return counts;

@@ -190,7 +190,7 @@ function suppressedByQuota(windows: Map<string, Window>, name: string, nowMs: nu
  * device is asked when it has something new: there a minute is one. Rounds that follow each other more closely share
  * one.
  */
-type RoundDone = Extract<AppEvent, { type: 'round-done' }>;
+type RoundDone = Extract<AppEvent, { type: 'poll-summary' }>;
 
 /**
  * Takes every event in.
@@ -258,14 +258,14 @@ function takeIn(event: AppEvent, roundOf: (stream: Stream) => Round): void {
       if (event.fault !== null) round.failed += 1;
       return;
     }
-    case 'page-landed': {
+    case 'page-committed': {
       const round = roundOf('telemetry');
       round.records += event.readings;
       round.points += event.newPoints;
       round.devices.add(event.deviceId);
       return;
     }
-    case 'listing-landed': {
+    case 'list-page-committed': {
       const round = roundOf(event.stream);
       round.records += event.records;
       round.points += event.newPoints;
@@ -284,5 +284,5 @@ function takeIn(event: AppEvent, roundOf: (stream: Stream) => Round): void {
 function told(stream: Stream, round: Round, nowMs: number): RoundDone {
   const { sinceMs, runs, requests, failed, records, points, devices } = round;
   const counts = { runs, requests, failed, records, newPoints: points, devices: devices.size };
-  return { type: 'round-done', stream, ...counts, durationMs: nowMs - sinceMs };
+  return { type: 'poll-summary', stream, ...counts, durationMs: nowMs - sinceMs };
 }

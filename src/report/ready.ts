@@ -108,7 +108,7 @@ export function createFirstFill({ report, ready, observe, clock, statusPage }: F
     if (kept.length === 0 || !kept.every(isFilled)) return;
     dueMs = Number.POSITIVE_INFINITY;
     observe({
-      type: 'first-fill-done',
+      type: 'initial-sync-done',
       devices: kept.length,
       withGaps: kept.filter(({ gaps }) => gaps.some(({ reason }) => reason !== UNREACHED)).length,
       points: totals.archived_points,

@@ -9,7 +9,7 @@
  * | `noteAnswered` | answered now; no longer off | `stream-on` where it was off |
  * | `noteOff` | off: the key lacks its scope; not failing | `stream-off` where it was not off |
  * | `noteStreamFailed` | failing, until its work ends after an answer | `stream-failed` |
- * | `noteRead` | read now; not failing if answered since | `stream-read`, and `stream-back` if it had failed |
+ * | `noteRead` | read now; not failing if answered since | `stream-read`, and `stream-recovered` if it had failed |
  */
 import type { Observe } from '../core/events.ts';
 import type { ApiFault } from '../core/faults.ts';
@@ -117,7 +117,7 @@ export function noteRead(state: ApiState, name: Stream): void {
   stream.readAtMs = monoMs();
   if (isBack) stream.failure = null;
   observe({ type: 'stream-read', stream: name });
-  if (isBack) observe({ type: 'stream-back', stream: name });
+  if (isBack) observe({ type: 'stream-recovered', stream: name });
 }
 
 /**

@@ -51,7 +51,7 @@ export function createDemandWatch({
       const plan = store.account()?.plan;
       const shortfall = plan === undefined ? null : shortfallNow(askedFor, plan);
       if (shortfall === null) {
-        if (reported !== null) observe({ type: 'allowance-enough' });
+        if (reported !== null) observe({ type: 'quota-enough' });
         reported = null;
         keep();
         return;
@@ -60,7 +60,7 @@ export function createDemandWatch({
       if (reported !== null && !isNews(reported, now)) return;
       reported = now;
       keep();
-      observe({ type: 'allowance-short', of: shortfall.of, message: shortfallText(shortfall) });
+      observe({ type: 'quota-short', of: shortfall.of, message: shortfallText(shortfall) });
     },
     staleMs: () => reported?.shortfall.freshness.p95Ms ?? 0,
   };

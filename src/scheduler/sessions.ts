@@ -78,7 +78,7 @@ async function holdSessions(parts: DaemonParts, signal: AbortSignal): Promise<ne
     }
     if (!key.hasChanged()) continue;
     key.adopt();
-    observe({ type: 'key-exchanged' });
+    observe({ type: 'key-changed' });
   }
 }
 

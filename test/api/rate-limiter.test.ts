@@ -214,10 +214,10 @@ describe('what is told', () => {
   test('a wait of more than a few seconds once, with its end and its reason', async () => {
     const world = createPacedWorld({ plan: { perMinute: 60, perDay: 5 }, random: seededRandom(1) });
     await world.askUntil(world.start(), 2 * HOUR_MS);
-    const waits = world.events.filter(({ type }) => type === 'allowance-wait');
-    expect(waits).toEqual([{ type: 'allowance-wait', reason: 'day', untilMs: expect.any(Number) }]);
+    const waits = world.events.filter(({ type }) => type === 'quota-wait');
+    expect(waits).toEqual([{ type: 'quota-wait', reason: 'day', untilMs: expect.any(Number) }]);
     const [wait] = waits;
-    const untilMs = wait?.type === 'allowance-wait' ? wait.untilMs : 0;
+    const untilMs = wait?.type === 'quota-wait' ? wait.untilMs : 0;
     expect(Math.abs(untilMs - (START_MS + DAY_MS))).toBeLessThan(MINUTE_MS);
   });
 

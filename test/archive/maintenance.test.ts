@@ -147,7 +147,7 @@ describe('a destination that stands', () => {
     await it.pass(2 * DAY_MS, hour);
     expect(it.types(), 'not before').toEqual([]);
     await it.pass(2 * DAY_MS, hour);
-    expect(it.types()).toEqual(['destination-set-aside']);
+    expect(it.types()).toEqual(['destination-skipped']);
     expect(it.state.store.backlog(dead).pendingLines).toBeLessThan(all.length / 2);
     await it.pass(6 * DAY_MS, hour);
     const received = deliverAll(it, dead);
@@ -163,7 +163,7 @@ describe('a destination that stands', () => {
       hour();
       deliverAll(it, dead);
     });
-    expect(it.types()).toEqual(['destination-set-aside']);
+    expect(it.types()).toEqual(['destination-skipped']);
     expect(it.state.store.missing(dead)).toEqual(lacks);
     expect(it.state.store.backlog(dead).pendingLines).toBe(0);
   });
@@ -225,10 +225,10 @@ describe('archive.max_size', () => {
       reason: expect.stringMatching(/^the archive is full: 4 MiB of archive\.max_size 4 MiB/),
     });
     await it.pass(HOUR_MS);
-    expect(it.types()).toEqual(['pulling-stopped']);
+    expect(it.types()).toEqual(['polling-stopped']);
     const received = deliverAll(it, id);
     await it.run(MINUTE_MS);
-    expect(it.types()).toEqual(['pulling-stopped', 'pulling-resumed']);
+    expect(it.types()).toEqual(['polling-stopped', 'polling-resumed']);
     expect(received.toSorted()).toEqual(all.toSorted());
     expect(await fill()).toBeGreaterThan(0);
     expect(it.state.store.missing(id)).toEqual([]);
@@ -266,7 +266,7 @@ describe('the disk', () => {
     it.disk.freeBytes = 330 * MIB;
     await it.parts.clock.sleep(3 * SECOND_MS);
     expect(it.parts.room.check().ok).toBe(true);
-    expect(it.types()).toEqual(['pulling-stopped', 'pulling-resumed']);
+    expect(it.types()).toEqual(['polling-stopped', 'polling-resumed']);
   });
 
   test('is judged by a check alone: answer and status report what the last check found, and change nothing', async () => {
@@ -280,7 +280,7 @@ describe('the disk', () => {
     expect(it.types()).toEqual([]);
     expect(room.check().ok).toBe(false);
     expect([room.answer().ok, room.status().diskFreeBytes]).toEqual([false, 100 * MIB]);
-    expect(it.types()).toEqual(['pulling-stopped']);
+    expect(it.types()).toEqual(['polling-stopped']);
   });
 
   test('is watched before the maintenance may begin: a disk that fills up meanwhile is reported', async () => {
@@ -291,7 +291,7 @@ describe('the disk', () => {
     await it.parts.clock.sleep(MINUTE_MS);
     it.disk.freeBytes = 100 * MIB;
     await it.parts.clock.sleep(MINUTE_MS);
-    expect(it.types()).toEqual(['pulling-stopped']);
+    expect(it.types()).toEqual(['polling-stopped']);
     stop.abort();
     await running;
   });
@@ -303,7 +303,7 @@ describe('the disk', () => {
     expect(it.parts.room.status().full).toContain('the disk is full');
     await it.parts.clock.sleep(61 * SECOND_MS);
     expect(it.parts.room.check()).toEqual({ ok: true });
-    expect(it.types()).toEqual(['pulling-stopped', 'pulling-resumed']);
+    expect(it.types()).toEqual(['polling-stopped', 'polling-resumed']);
   });
 });
 

@@ -40,11 +40,11 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
     const { summary, events } = await rig.once({
       disk,
       observe: (event) => {
-        if (event.type === 'page-landed') asked.push(rig.clock.nowMs() - NOW_MS);
+        if (event.type === 'page-committed') asked.push(rig.clock.nowMs() - NOW_MS);
       },
     });
     const told = events.map(({ type }) => type).filter((type) => type.startsWith('pulling-'));
-    expect(told).toEqual(['pulling-stopped', 'pulling-resumed']);
+    expect(told).toEqual(['polling-stopped', 'polling-resumed']);
     expect(asked.filter((ms) => ms < 3 * MINUTE_MS).length, 'the page under way is landed').toBeLessThanOrEqual(5);
     expect(asked.some((ms) => ms >= 3 * MINUTE_MS)).toBe(true);
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
@@ -98,7 +98,7 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
     const { runOnce } = await import('../../src/commands/once/run.ts');
     const reasons: string[] = [];
     sync.listen((event) => {
-      if (event.type === 'pulling-stopped') reasons.push(...sync.ready().reasons, sync.report().summary);
+      if (event.type === 'polling-stopped') reasons.push(...sync.ready().reasons, sync.report().summary);
     });
     const summary = await runOnce(sync, new AbortController().signal);
     sync.close();

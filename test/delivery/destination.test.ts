@@ -217,7 +217,7 @@ describe('lines that a destination cannot hold', () => {
     const life = lifeOf(state, { ...fixed(database([]), {}, 'victoriametrics'), sink });
     await life.run(SECOND_MS);
     expect([life.deliverer.pendingLines(), life.deliverer.held()]).toEqual([3, 'HTTP 503']);
-    expect(told(life, 'destination-held')).toMatchObject([{ hint: expect.stringContaining('by itself') }, {}]);
+    expect(told(life, 'delivery-blocked')).toMatchObject([{ hint: expect.stringContaining('by itself') }, {}]);
   });
 });
 

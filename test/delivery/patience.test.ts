@@ -9,7 +9,7 @@ test('a refusal for an unknown reason that has not changed for ten minutes needs
   const hints: string[] = [];
   const needing: boolean[] = [];
   const observe = (event: AppEvent): void => {
-    if (event.type !== 'destination-held') return;
+    if (event.type !== 'delivery-blocked') return;
     hints.push(event.hint);
     needing.push(event.needsPerson);
   };

@@ -113,7 +113,7 @@ describe('a replay', () => {
       destinations: [{ name: 'influx', lines: 301, accepted: 301, refused: 0, known: 0, beyond: 0, resumed: false }],
     });
     expect(state.store.replays.unfinished(life.deliverer.destinationId)).toBeNull();
-    expect(life.events.map(({ type }) => type).slice(-2)).toEqual(['replay-begun', 'replay-ended']);
+    expect(life.events.map(({ type }) => type).slice(-2)).toEqual(['replay-started', 'replay-ended']);
   });
 
   test('takes a stretch and the devices that were named', async () => {
@@ -358,7 +358,7 @@ describe('what was broken off', () => {
       expect([...new Set(db.lines())].toSorted()).toEqual(archived(state));
       // A step that was not recorded is sent again, no more.
       expect(db.lines().length - 301).toBeLessThanOrEqual(Math.min(sentBefore, 150));
-      expect(life.events.filter(({ type }) => type === 'replay-begun')).toMatchObject([
+      expect(life.events.filter(({ type }) => type === 'replay-started')).toMatchObject([
         { resumedAfter: null },
         { resumedAfter: first.destinations[0]?.lines },
       ]);

@@ -92,7 +92,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
     }
     const told = events.filter(({ type }) => type === 'lines-beyond-retention');
     expect(told.length).toBeGreaterThan(0);
-    expect(events.filter(({ type }) => type === 'destination-held')).toEqual([]);
+    expect(events.filter(({ type }) => type === 'delivery-blocked')).toEqual([]);
   });
 
   test('settles a log that is wholly too old, with nothing known from before, in one request a batch', async () => {

@@ -103,7 +103,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a VictoriaMetrics tha
     const { summary, events } = await rig.once({ destinations });
     bench.proxy.setFaults(null);
     expect(summary).toMatchObject({ exit_code: 0, destinations: [{ name: 'influx' }, { name: 'second' }] });
-    const held = events.filter((event) => event.type === 'destination-held').map(({ destination }) => destination);
+    const held = events.filter((event) => event.type === 'delivery-blocked').map(({ destination }) => destination);
     expect(new Set(held)).toEqual(new Set(['influx']));
     await expectExact(rig, 5000);
     const { missing, invented } = await rig.verdict(NOW_MS, {

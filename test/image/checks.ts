@@ -134,12 +134,12 @@ async function killed(engine: Engine, stage: Stage): Promise<void> {
   const startedMs = Date.now();
   {
     await using first = await detached(engine, { flags, args: [] });
-    await first.until(/first-fill-done/);
+    await first.until(/initial-sync-done/);
     await first.signal('KILL');
   }
   const asked = stage.simulator.log.total;
   await using second = await detached(engine, { flags, args: [] });
-  await second.until(/first-fill-done/);
+  await second.until(/initial-sync-done/);
   const inspected = await engine.podman(['inspect', '--latest']);
   assert.ok(!inspected.stdout.includes(KEY) && !inspected.stdout.includes(TOKEN), 'a secret in podman inspect');
   assert.equal(await second.stop(), 0);

@@ -148,7 +148,7 @@ const asked = (rig: Rig, deviceId: string): number =>
 
 /** Hears of what a healthy service gives no reason for. */
 function oddEvents(): { odd: string[]; observe: SyncOptions['observe'] } {
-  const kinds = ['page-distrusted', 'restatement', 'gap-named', 'records-rejected', 'readings-late'];
+  const kinds = ['page-rejected', 'restatement', 'gap-recorded', 'records-rejected', 'readings-late'];
   const odd: string[] = [];
   const observe: SyncOptions['observe'] = ({ type }) => {
     if (kinds.includes(type)) odd.push(type);

@@ -11,7 +11,7 @@ function rig() {
   const clock = { nowMs: () => 0, monoMs: () => 1_000_000, sleep: async () => {} };
   const observe = (event: AppEvent): void => {
     told.push(event.type);
-    if (event.type === 'service-trouble') waitsMs.push(event.waitMs);
+    if (event.type === 'api-outage') waitsMs.push(event.waitMs);
   };
   const outage = createOutageWatch({ clock, random: () => 0.5, observe });
   const fails = (kind: ApiFaultKind): void => outage.note(new ApiFault(kind, 'it fails', { request: 'GET /devices' }));
@@ -23,9 +23,9 @@ describe('a service in trouble', () => {
     const { told, fails, answers } = rig();
     fails('server-fault');
     answers('server-fault');
-    expect(told).toEqual(['service-trouble']);
+    expect(told).toEqual(['api-outage']);
     answers(null);
-    expect(told).toEqual(['service-trouble', 'service-back']);
+    expect(told).toEqual(['api-outage', 'api-recovered']);
     answers(null);
     expect(told).toHaveLength(2);
   });
@@ -42,7 +42,7 @@ describe('a service in trouble', () => {
     fails('throttled');
     fails('unreachable');
     answers(null);
-    expect(told).toEqual(['service-trouble', 'service-back']);
+    expect(told).toEqual(['api-outage', 'api-recovered']);
   });
 
   test('is tried at growing distances, up to five minutes, or as often as is asked for', () => {

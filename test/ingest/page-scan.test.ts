@@ -70,7 +70,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect(new Set(summary.gaps.map(({ device_id, reason }) => `${device_id}: ${reason}`))).toEqual(
       new Set(['walk: page not understood']),
     );
-    expect(told(events, 'page-distrusted').length).toBeGreaterThanOrEqual(3);
+    expect(told(events, 'page-rejected').length).toBeGreaterThanOrEqual(3);
     const kept = await bench.influxd.query(rig.database, "SELECT count(value) FROM telemetry WHERE device_id = 'walk'");
     expect(Number(kept[0]?.count)).toBeGreaterThan(100);
     rig.simulator.faults = null;
@@ -90,7 +90,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     });
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
-    expect(told(events, 'page-distrusted')).toHaveLength(2);
+    expect(told(events, 'page-rejected')).toHaveLength(2);
     const verdict = await rig.verdict(NOW_MS);
     expect([verdict.missing, verdict.invented]).toEqual([[], []]);
   });

@@ -108,7 +108,7 @@ async function liveOne(stage: Stage, life: Life, watch: Watch | null): Promise<s
   const observe = (event: AppEvent): void => {
     watch?.(life, clock.nowMs(), event);
     if (event.type === 'stream-read' && event.stream === 'telemetry') living.events.passedAtMs ??= clock.nowMs();
-    if (event.type === 'page-landed') living.events.landedAtMs ??= clock.nowMs();
+    if (event.type === 'page-committed') living.events.landedAtMs ??= clock.nowMs();
   };
   const dataDir = stage.dataDir;
   const execution = scheduleKill(stage, living);

@@ -26,14 +26,14 @@ describe('recent events', () => {
     observe(appeared(1));
     time.ms += 1500;
     observe({
-      type: 'destination-held',
+      type: 'delivery-blocked',
       destination: 'influx',
       words: 'it is full',
       needsPerson: true,
       waitMs: 10 * MINUTE_MS,
     } as AppEvent);
     expect(latest()).toMatchObject([
-      { at: '2026-11-21T12:00:01.500Z', level: 'error', event: 'destination-held' },
+      { at: '2026-11-21T12:00:01.500Z', level: 'error', event: 'delivery-blocked' },
       {
         at: '2026-11-21T12:00:00.000Z',
         level: 'info',
@@ -57,7 +57,7 @@ describe('recent events', () => {
         { type: 'workspace-known' },
         { type: 'stream-failed', stream: 'telemetry', message: 'no answer' },
         {
-          type: 'destination-held',
+          type: 'delivery-blocked',
           destination: 'influx',
           words: 'it is full',
           needsPerson: true,
@@ -112,7 +112,7 @@ describe('recent events', () => {
     const name = `canary-4242\u001b[31m\u202e<b>${'x'.repeat(5000)}`;
     observe({ type: 'device-appeared', deviceId: 'canary-4242', name });
     observe({
-      type: 'destination-held',
+      type: 'delivery-blocked',
       destination: 'influx',
       words: `${'y'.repeat(990)}canary-4242`,
       waitMs: 10 * MINUTE_MS,

@@ -162,7 +162,7 @@ describe('text from outside', () => {
 
 describe('events', () => {
   const held = (waitMs: number): AppEvent => ({
-    type: 'destination-held',
+    type: 'delivery-blocked',
     destination: 'i',
     lines: 5,
     words: 'w',
@@ -188,14 +188,10 @@ describe('events', () => {
     ['a destination that a person has to mend shouts from the start', held(1000), 'error'],
     ['one that heals by itself warns', { ...held(300_000), needsPerson: false }, 'warn'],
     ['one of which nothing can be said does too', { ...held(300_000), hint: '', needsPerson: false }, 'warn'],
-    ['a service that does not answer warns', { type: 'service-trouble', message: 'm', waitMs: 1_000_000 }, 'warn'],
-    ['an API that does not answer warns', { type: 'service-trouble', message: 'm', waitMs: 1_000_000 }, 'warn'],
-    ['waiting for allowance is a normal state', { type: 'allowance-wait', untilMs: 8e9, reason: 'day' }, 'info'],
-    [
-      'a wait without an end does not stop the log',
-      { type: 'allowance-wait', untilMs: Infinity, reason: 'day' },
-      'info',
-    ],
+    ['a service that does not answer warns', { type: 'api-outage', message: 'm', waitMs: 1_000_000 }, 'warn'],
+    ['an API that does not answer warns', { type: 'api-outage', message: 'm', waitMs: 1_000_000 }, 'warn'],
+    ['waiting for allowance is a normal state', { type: 'quota-wait', untilMs: 8e9, reason: 'day' }, 'info'],
+    ['a wait without an end does not stop the log', { type: 'quota-wait', untilMs: Infinity, reason: 'day' }, 'info'],
   ] as [string, AppEvent, string][])('%s', (_what, event, level) => {
     expect(lineOf(event).level).toBe(level);
   });

@@ -82,13 +82,13 @@ const EVENTS: readonly AppEvent[] = [
     durationMs: 4,
     fault: 'unreachable',
   },
-  { type: 'page-landed', deviceId: 'd', lane: 'live', served: 200, readings: 150, newPoints: 450, coversNew: true },
+  { type: 'page-committed', deviceId: 'd', lane: 'live', served: 200, readings: 150, newPoints: 450, coversNew: true },
   { type: 'readings-late', deviceId: 'd', count: 2, worstMs: 1, gracePeriodMs: 1 },
   { type: 'lines-delivered', destination: HOSTILE, lines: 450, durationMs: 20 },
   { type: 'lines-quarantined', destination: HOSTILE, lines: 3, words: KEY },
-  { type: 'destination-held', destination: HOSTILE, lines: 47, words: 'no', hint: '', needsPerson: false, waitMs: 1 },
-  { type: 'gap-named', deviceId: 'd', reason: 'beyond plan', from: '', to: '' },
-  { type: 'allowance-short', of: 'readings', message: '' },
+  { type: 'delivery-blocked', destination: HOSTILE, lines: 47, words: 'no', hint: '', needsPerson: false, waitMs: 1 },
+  { type: 'gap-recorded', deviceId: 'd', reason: 'beyond plan', from: '', to: '' },
+  { type: 'quota-short', of: 'readings', message: '' },
   { type: 'stream-failed', stream: 'alerts', message: '' },
 ];
 

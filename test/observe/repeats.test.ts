@@ -27,8 +27,8 @@ function openLog() {
   };
 }
 
-const held = (more: Partial<Extract<AppEvent, { type: 'destination-held' }>> = {}): AppEvent => ({
-  type: 'destination-held',
+const held = (more: Partial<Extract<AppEvent, { type: 'delivery-blocked' }>> = {}): AppEvent => ({
+  type: 'delivery-blocked',
   destination: 'influx',
   lines: 5,
   words: 'HTTP 503',
@@ -40,17 +40,21 @@ const held = (more: Partial<Extract<AppEvent, { type: 'destination-held' }>> = {
 
 /** Each kind of trouble that has an end, and what ends it. */
 const PROBLEMS: readonly (readonly [level: string, AppEvent, AppEvent])[] = [
-  ['warn', { type: 'stream-failed', stream: 'alerts', message: 'down' }, { type: 'stream-back', stream: 'alerts' }],
-  ['warn', { type: 'service-trouble', message: 'down', waitMs: 10_000 }, { type: 'service-back' }],
+  [
+    'warn',
+    { type: 'stream-failed', stream: 'alerts', message: 'down' },
+    { type: 'stream-recovered', stream: 'alerts' },
+  ],
+  ['warn', { type: 'api-outage', message: 'down', waitMs: 10_000 }, { type: 'api-recovered' }],
   ['error', { type: 'key-refused', message: 'the key is revoked', waitMs: 60_000 }, { type: 'key-accepted' }],
-  ['error', { type: 'key-refused', message: 'the key is revoked', waitMs: 60_000 }, { type: 'key-exchanged' }],
-  ['warn', held(), { type: 'destination-moving', destination: 'influx' }],
+  ['error', { type: 'key-refused', message: 'the key is revoked', waitMs: 60_000 }, { type: 'key-changed' }],
+  ['warn', held(), { type: 'delivery-resumed', destination: 'influx' }],
   [
     'error',
     held({ words: 'HTTP 401', hint: 'the token', needsPerson: true }),
-    { type: 'destination-moving', destination: 'influx' },
+    { type: 'delivery-resumed', destination: 'influx' },
   ],
-  ['error', { type: 'pulling-stopped', reason: 'the archive is full' }, { type: 'pulling-resumed' }],
+  ['error', { type: 'polling-stopped', reason: 'the archive is full' }, { type: 'polling-resumed' }],
 ];
 
 describe.each(
@@ -86,14 +90,14 @@ describe.each(
     const lines = told().map((line) => line.split(' ')[0]);
     expect(lines.filter((type) => type === trouble.type)).toHaveLength(4);
     // Another key is news whatever was told before.
-    if (end.type !== 'key-exchanged') expect(lines.filter((type) => type === end.type)).toHaveLength(4);
+    if (end.type !== 'key-changed') expect(lines.filter((type) => type === end.type)).toHaveLength(4);
   });
 });
 
 describe('a trouble', () => {
   test('that came and went is told at once when its reason is new or its level worse, however often it came', () => {
     const { clock, observe, told } = openLog();
-    const end: AppEvent = { type: 'destination-moving', destination: 'influx' };
+    const end: AppEvent = { type: 'delivery-resumed', destination: 'influx' };
     for (let id = 0; id < 6; id += 1) {
       observe(held());
       observe(end);
@@ -101,7 +105,7 @@ describe('a trouble', () => {
     }
     told();
     observe(held({ words: 'HTTP 401', hint: 'the token', needsPerson: true }));
-    expect(told()).toEqual(['destination-held error 4']);
+    expect(told()).toEqual(['delivery-blocked error 4']);
     observe(end);
     for (let id = 0; id < 10; id += 1) {
       observe(held({ words: `HTTP 503: request ${id}` }));
@@ -112,7 +116,7 @@ describe('a trouble', () => {
     for (let id = 0; id < 10; id += 1) observe(held({ words: `HTTP 503: request ${id}` }));
     told();
     observe(held({ words: 'HTTP 404', hint: 'the bucket', needsPerson: true }));
-    expect(told().map((each) => each.slice(0, -2))).toEqual(['destination-held error']);
+    expect(told().map((each) => each.slice(0, -2))).toEqual(['delivery-blocked error']);
   });
 
   test('whose reason changes is told at once, but not for each of a server that never says the same', () => {
@@ -120,7 +124,7 @@ describe('a trouble', () => {
     observe(held());
     observe(held({ words: 'HTTP 401', hint: 'the token', needsPerson: true }));
     observe(held());
-    expect(told()).toEqual(['destination-held warn 0', 'destination-held error 0']);
+    expect(told()).toEqual(['delivery-blocked warn 0', 'delivery-blocked error 0']);
     for (let id = 0; id < 50; id += 1) {
       clock.ms += MINUTE_MS;
       observe(held({ words: `HTTP 503: request ${id}` }));
@@ -132,15 +136,15 @@ describe('a trouble', () => {
     const { observe, told } = openLog();
     observe(held());
     observe(held({ destination: 'second' }));
-    observe({ type: 'destination-moving', destination: 'second' });
+    observe({ type: 'delivery-resumed', destination: 'second' });
     observe(held());
-    expect(told()).toEqual(['destination-held warn 0', 'destination-held warn 0', 'destination-moving info 0']);
+    expect(told()).toEqual(['delivery-blocked warn 0', 'delivery-blocked warn 0', 'delivery-resumed info 0']);
   });
 
   test('that was never told has no end to tell', () => {
     const { observe, told } = openLog();
-    observe({ type: 'service-back' });
-    observe({ type: 'destination-moving', destination: 'influx' });
+    observe({ type: 'api-recovered' });
+    observe({ type: 'delivery-resumed', destination: 'influx' });
     expect(told()).toEqual([]);
   });
 
@@ -148,20 +152,20 @@ describe('a trouble', () => {
     const { observe, told } = openLog();
     observe({ type: 'stream-failed', stream: 'alerts', message: 'down' });
     observe({ type: 'stream-off', stream: 'alerts', scope: 'alerts:read' });
-    observe({ type: 'stream-back', stream: 'alerts' });
+    observe({ type: 'stream-recovered', stream: 'alerts' });
     expect(told()).toEqual(['stream-failed warn 0', 'stream-off warn 0']);
   });
 });
 
 /** Each kind that has no end of its own. */
 const SINGLE: readonly AppEvent[] = [
-  { type: 'allowance-wait', untilMs: 8e9, reason: 'day' },
+  { type: 'quota-wait', untilMs: 8e9, reason: 'day' },
   { type: 'records-rejected', stream: 'alerts', count: 1, reason: 'no id' },
   { type: 'values-dropped', deviceId: 'd', count: 1, reason: 'not a finite number' },
-  { type: 'page-distrusted', deviceId: 'd', reason: 'its next page is itself', attempt: 2 },
+  { type: 'page-rejected', deviceId: 'd', reason: 'its next page is itself', attempt: 2 },
   { type: 'restatement', deviceId: 'd', at: 'T' },
   { type: 'readings-late', deviceId: 'd', count: 1, worstMs: 1, gracePeriodMs: 1 },
-  { type: 'gap-named', deviceId: 'd', reason: 'device unreachable', from: 'F', to: 'T' },
+  { type: 'gap-recorded', deviceId: 'd', reason: 'device unreachable', from: 'F', to: 'T' },
   { type: 'lines-quarantined', destination: 'influx', lines: 1, words: 'partial write' },
   { type: 'lines-beyond-retention', destination: 'influx', lines: 1 },
   { type: 'request-retried', request: 'GET /account', fault: 'unreachable', attempt: 1, waitMs: 30_000, message: 'm' },
@@ -208,7 +212,7 @@ describe('a round', () => {
     fault,
   });
   const landed = (deviceId: string, newPoints: number): AppEvent => ({
-    type: 'page-landed',
+    type: 'page-committed',
     deviceId,
     lane: 'live',
     served: 50,
@@ -226,7 +230,7 @@ describe('a round', () => {
     }
     expect(lines()).toMatchObject([
       {
-        event: 'round-done',
+        event: 'poll-summary',
         level: 'info',
         msg: 'telemetry: 120 new readings of 7 devices, 240 new points',
         stream: 'telemetry',
@@ -240,7 +244,7 @@ describe('a round', () => {
       { requests: 60 },
     ]);
     observe({ type: 'stopping', reason: 'told to stop' });
-    expect(lines().map(({ event }) => event)).toEqual(['stopping', 'round-done']);
+    expect(lines().map(({ event }) => event)).toEqual(['stopping', 'poll-summary']);
   });
 
   test('of a listing is told at its end, with what it brought and what failed', () => {
@@ -248,7 +252,7 @@ describe('a round', () => {
     const round = (): void => {
       observe(asked('devices', 'throttled'));
       observe(asked('devices'));
-      observe({ type: 'listing-landed', stream: 'devices', records: 31, newPoints: 2 });
+      observe({ type: 'list-page-committed', stream: 'devices', records: 31, newPoints: 2 });
       observe({ type: 'stream-read', stream: 'devices' });
     };
     round();

@@ -30,7 +30,7 @@ function count(stage: Stage, sql: string): number {
 test('beside a daemon: that asks, with its own key, and both are one allowance', async () => {
   await using stage = await openStage();
   const daemon = await startDaemon(stage);
-  await until('all is held', () => daemon.stderr().includes('first-fill-done'));
+  await until('all is held', () => daemon.stderr().includes('initial-sync-done'));
   const check = await stage.run(['--check', '--json'], { env: { TIDEMARK_API_KEY: 'tmk_CANARYanother' } });
   expect(check.code, check.stderr).toBe(0);
   const report = JSON.parse(check.stdout) as CheckReport;
@@ -53,7 +53,7 @@ test('a bundle beside a daemon has what that tells of itself, and no secret', as
   const daemon = stage.start([], { env });
   await until(
     'all is held',
-    () => daemon.stderr().includes('first-fill-done') || daemon.child.exitCode !== null,
+    () => daemon.stderr().includes('initial-sync-done') || daemon.child.exitCode !== null,
     40_000,
   );
   const file = join(stage.directory, 'bundle.json');
@@ -68,7 +68,7 @@ test('a bundle beside a daemon has what that tells of itself, and no secret', as
   expect(told.metrics).toContainEqual(
     expect.stringMatching(/^tidemark_api_request_duration_seconds_sum\{stream="devices"\} /),
   );
-  expect(told.events).toContainEqual(expect.objectContaining({ level: 'info', event: 'first-fill-done' }));
+  expect(told.events).toContainEqual(expect.objectContaining({ level: 'info', event: 'initial-sync-done' }));
   expect(configuration.values['api.key']).toBe('(given, not shown)   (environment)');
   expect(state.requests.length).toBeGreaterThan(5);
   for (const word of ['CANARY', 'walk', 'tied', 'burst']) expect(text).not.toContain(word);

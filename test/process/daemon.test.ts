@@ -56,8 +56,8 @@ describe('the daemon as a process', () => {
       const report = (await (await fetch(`${url}status.json`)).json()) as StatusReport;
       return report.destinations[0]?.pending_points === 0;
     });
-    await until('it says that all is held', () => run.stderr().includes('"event":"first-fill-done"'));
-    const fills = linesOf(run).filter(({ event }) => event === 'first-fill-done');
+    await until('it says that all is held', () => run.stderr().includes('"event":"initial-sync-done"'));
+    const fills = linesOf(run).filter(({ event }) => event === 'initial-sync-done');
     expect(fills).toMatchObject([{ level: 'info', msg: 'all 3 devices are held in full', status_page: url }]);
     const reportedMs = performance.now();
     expect(await stop(run)).toBe(0);
@@ -124,7 +124,7 @@ describe('the daemon as a process', () => {
       const run = stage.start([], { env });
       await until('it is refused', () => run.stderr().includes('influx.token: the database does not accept it'));
       writeFileSync(tokenFile, `${TOKEN}\n`);
-      await until('it delivers', () => run.stderr().includes('"event":"destination-moving"'));
+      await until('it delivers', () => run.stderr().includes('"event":"delivery-resumed"'));
       expect(await stop(run)).toBe(0);
       expect(run.stderr()).not.toContain('CANARY');
     },

@@ -57,7 +57,7 @@ const PROBLEMS: readonly Trouble[] = [
     off: ({ stage }) => {
       stage.simulator.faults = null;
     },
-    events: ['service-trouble', 'service-back'],
+    events: ['api-outage', 'api-recovered'],
     code: 'api_unreachable',
     metric: /^tidemark_not_ready\{code="api_unreachable"\} 1$/m,
     alert: 'TidemarkStreamNotRead',
@@ -70,7 +70,7 @@ const PROBLEMS: readonly Trouble[] = [
       stage.simulator.settings.key.secret = `${KEY}-next`;
     },
     off: ({ keyFile }) => writeFileSync(keyFile, `${KEY}-next\n`),
-    events: ['key-refused', 'key-exchanged'],
+    events: ['key-refused', 'key-changed'],
     code: 'key_refused',
     metric: /^tidemark_not_ready\{code="key_refused"\} 1$/m,
     alert: 'TidemarkKeyRefused',
@@ -81,7 +81,7 @@ const PROBLEMS: readonly Trouble[] = [
     name: 'a database that is down',
     on: async ({ bench }) => await bench.influxd.kill(),
     off: async ({ bench }) => await bench.influxd.restart(),
-    events: ['destination-held', 'destination-moving'],
+    events: ['delivery-blocked', 'delivery-resumed'],
     code: 'destination_held',
     metric: /^tidemark_destination_up\{destination="influx"\} 0$/m,
     alert: 'TidemarkDestinationDown',
@@ -92,7 +92,7 @@ const PROBLEMS: readonly Trouble[] = [
     name: 'a disk that is full',
     on: ({ stage }) => writeUntilFull(join(stage.dataDir, '..', 'ballast')),
     off: ({ stage }) => rmSync(join(stage.dataDir, '..', 'ballast')),
-    events: ['pulling-stopped', 'pulling-resumed'],
+    events: ['polling-stopped', 'polling-resumed'],
     code: 'state_full',
     metric: /^tidemark_pulling_stopped 1$/m,
     alert: 'TidemarkPullingStopped',
@@ -107,7 +107,7 @@ const PROBLEMS: readonly Trouble[] = [
     off: ({ stage }) => {
       stage.simulator.settings.allowance.foreign = { perMinute: 0, everyMs: 1000 };
     },
-    events: ['allowance-wait', 'stream-read'],
+    events: ['quota-wait', 'stream-read'],
     code: null,
     metric: /^tidemark_allowance_wait_until_timestamp_seconds [1-9]/m,
     alert: 'TidemarkThrottled',

@@ -50,12 +50,12 @@ describe('the log of a daemon', () => {
     const run = stage.start([], { env });
     await hears(run, 'key-refused');
     writeFileSync(join(stage.directory, 'key'), KEY);
-    await hears(run, 'key-exchanged');
-    await hears(run, 'destination-held');
-    await until('all is archived', () => run.stderr().includes('"event":"page-landed"'));
+    await hears(run, 'key-changed');
+    await hears(run, 'delivery-blocked');
+    await until('all is archived', () => run.stderr().includes('"event":"page-committed"'));
     bench.proxy.setFaults(null);
-    await hears(run, 'destination-moving');
-    await hears(run, 'first-fill-done');
+    await hears(run, 'delivery-resumed');
+    await hears(run, 'initial-sync-done');
     run.child.kill('SIGTERM');
     const { stderr, code } = await run.ended;
     expect(code).toBe(0);
@@ -63,15 +63,15 @@ describe('the log of a daemon', () => {
     for (const secret of [KEY, TOKEN, 'CANARY', encodeURIComponent(TOKEN), '?token', 'limit='])
       expect(stderr).not.toContain(secret);
     const told = toldIn(stderr);
-    for (const event of ['started', 'round-done', 'filter-matches-nothing', 'stopping', 'stopped'])
+    for (const event of ['started', 'poll-summary', 'filter-matches-nothing', 'stopping', 'stopped'])
       expect(told, event).toHaveProperty(event);
     expect(told).toMatchObject({
-      'destination-held': 1,
-      'destination-moving': 1,
+      'delivery-blocked': 1,
+      'delivery-resumed': 1,
       'key-refused': 1,
-      'key-exchanged': 1,
+      'key-changed': 1,
     });
-    expect(told['round-done']).toBeLessThan(15);
+    expect(told['poll-summary']).toBeLessThan(15);
   });
 
   test('whose API is down says so once, and when it is over', async () => {
@@ -80,14 +80,14 @@ describe('the log of a daemon', () => {
     const env = { TIDEMARK_LISTEN: '127.0.0.1:0', TIDEMARK_LOG_LEVEL: 'debug', TIDEMARK_LOG_FORMAT: 'json' };
     // A request is tried five times, with growing pauses, before it counts as failed.
     const run = stage.start([], { env });
-    await hears(run, 'service-trouble');
+    await hears(run, 'api-outage');
     stage.simulator.faults = null;
-    await hears(run, 'service-back');
-    await hears(run, 'round-done');
+    await hears(run, 'api-recovered');
+    await hears(run, 'poll-summary');
     run.child.kill('SIGTERM');
     const { stderr } = await run.ended;
     expect(linesOf(stderr).flatMap(mistakesOfLine)).toEqual([]);
-    expect(toldIn(stderr)).toMatchObject({ 'service-trouble': 1, 'service-back': 1, 'stream-failed': 1 });
+    expect(toldIn(stderr)).toMatchObject({ 'api-outage': 1, 'api-recovered': 1, 'stream-failed': 1 });
     expect(stderr).not.toContain(KEY);
   });
 });
@@ -99,10 +99,10 @@ describe('the log of a one-off', () => {
     const once = await stage.run(['--once', '--json'], { env });
     expect(once.code).toBe(0);
     expect(linesOf(once.stderr).flatMap(mistakesOfLine)).toEqual([]);
-    expect(toldIn(once.stderr)).toMatchObject({ 'run-ended': 1, 'run-lacks': 1, 'stream-off': 2 });
+    expect(toldIn(once.stderr)).toMatchObject({ 'run-ended': 1, 'run-incomplete': 1, 'stream-off': 2 });
     const exported = await stage.run(['--export', 'lp'], { env });
     expect(linesOf(exported.stderr).flatMap(mistakesOfLine)).toEqual([]);
-    expect(toldIn(exported.stderr)).toMatchObject({ 'export-told': 1 });
+    expect(toldIn(exported.stderr)).toMatchObject({ 'export-report': 1 });
     stage.simulator.settings.key.revoked = true;
     const refused = await stage.run(['--once', '--json'], { env });
     expect(refused.code).toBe(77);

@@ -48,7 +48,7 @@ describe.runIf(influxdAvailable())('a state that moves', () => {
   test('is gone on with on another host, by another user: a page of what is new, none of what is held', async () => {
     await using stage = await openStage({ bench });
     const daemon = stage.start([], { env: ANY_PORT });
-    await until('all is held', () => daemon.stderr().includes('first-fill-done'));
+    await until('all is held', () => daemon.stderr().includes('initial-sync-done'));
     const file = join(stage.directory, 'copy.db');
     const backup = await stage.run(['--backup', file]);
     expect(backup.code, backup.stderr).toBe(0);

@@ -247,7 +247,7 @@ describe('the search', () => {
       const { Secret } = await import(${url('core/secret.ts')});
       const ports = { stderr: process.stderr };
       const open = (secrets) => openTerminalOutput({ ports, log: { level: 'info', format: 'json' }, level: null, secrets });
-      const event = { type: 'service-trouble', message: 'the server says ' + process.argv[1], waitMs: 60000 };
+      const event = { type: 'api-outage', message: 'the server says ' + process.argv[1], waitMs: 60000 };
       open(process.argv[2] === 'knows' ? [new Secret(process.argv[1])] : []).observe(event);`;
     const say = (how: string): string =>
       spawnSync(process.execPath, ['--input-type=module', '-e', leaky, KEY, how], { encoding: 'utf8', cwd: ROOT })

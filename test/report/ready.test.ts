@@ -75,7 +75,7 @@ function told(devices: readonly DeviceStatus[], ready = true): AppEvent[] {
   return events;
 }
 
-const done = { type: 'first-fill-done', points: 99, pending: 7, statusPage: 'http://127.0.0.1:9464/' };
+const done = { type: 'initial-sync-done', points: 99, pending: 7, statusPage: 'http://127.0.0.1:9464/' };
 
 describe('the line that the first fill is through', () => {
   test('is told once when all is held, the stretch since the last look aside', () => {

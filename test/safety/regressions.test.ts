@@ -147,7 +147,7 @@ describe.runIf(influxdAvailable())('a service with habits of its own', () => {
     });
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
-    expect(events.filter(({ type }) => type === 'gap-named' || type === 'page-distrusted')).toEqual([]);
+    expect(events.filter(({ type }) => type === 'gap-recorded' || type === 'page-rejected')).toEqual([]);
   });
 
   test('that answers every cursor with the first page does not hold the program for ever', async () => {

@@ -83,14 +83,14 @@ describe('a stream that fails', () => {
     noteRead(state, 'alerts');
     expect([alerts()?.state, report.failingLong()]).toEqual(['on', []]);
     noteRead(state, 'alerts');
-    expect(told('stream-back')).toBe(1);
+    expect(told('stream-recovered')).toBe(1);
   });
 
   test('is not mended by work that had nothing to ask', () => {
     const { state, alerts, told } = life();
     noteStreamFailed(state, 'alerts', 'malformed');
     noteRead(state, 'alerts');
-    expect([alerts()?.state, told('stream-back')]).toEqual(['failing', 0]);
+    expect([alerts()?.state, told('stream-recovered')]).toEqual(['failing', 0]);
   });
 });
 

@@ -35,7 +35,7 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
     // Five tries every five minutes or so, by one stream alone.
     expect(during).toBeGreaterThan(100);
     expect(during).toBeLessThan(6 * 12 * 7);
-    expect(told(life, 'service-back').length).toBeGreaterThan(0);
+    expect(told(life, 'api-recovered').length).toBeGreaterThan(0);
     await expectExact(rig);
   });
 
@@ -79,7 +79,7 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
     await expectExact(rig);
     expect(alertsOf(life.lastReport)).toMatchObject({ state: 'on', reason: null });
     expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [] });
-    expect(told(life, 'stream-back')).toEqual([{ type: 'stream-back', stream: 'alerts' }]);
+    expect(told(life, 'stream-recovered')).toEqual([{ type: 'stream-recovered', stream: 'alerts' }]);
     expect(told(life, 'stream-failed').every(({ stream }) => stream === 'alerts')).toBe(true);
     expect(told(life, 'stream-failed').length).toBeLessThan(2 * 60);
     expect(life.lastReport.streams.find(({ name }) => name === 'telemetry')).toMatchObject({ state: 'on' });

@@ -43,7 +43,7 @@ describe.runIf(influxdAvailable())('the daemon', () => {
       expect(device.lag_seconds, device.device_id).toBeLessThanOrEqual(70);
     }
     expect(life.lastReport.devices.find(({ device_id }) => device_id === 'seldom')?.state).toBe('live');
-    expect(told(life, 'gap-named')).toEqual([]);
+    expect(told(life, 'gap-recorded')).toEqual([]);
     expect(life.lastReport.destinations[0]).toMatchObject({ quarantined: 0, held: null });
   });
 
@@ -155,7 +155,7 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     expect(refused?.requests).toBeLessThan(30);
     expect(refused?.reasons.join()).toMatch(/refuses the key/);
     expect(renewed?.reasons).toEqual([]);
-    expect(told(life, 'key-exchanged')).toHaveLength(1);
+    expect(told(life, 'key-changed')).toHaveLength(1);
     expect(told(life, 'key-accepted')).toHaveLength(1);
     await expectExact(rig);
   });

@@ -105,7 +105,7 @@ describe.runIf(influxdAvailable())('a database that is down for three days', () 
     expect(normal).toBeGreaterThan(100);
     expect(first).toBeLessThanOrEqual(normal);
     expect(Math.max(second - first, third - second)).toBeLessThanOrEqual(normal + 5);
-    expect(story.events.filter(({ type }) => type === 'destination-moving')).toHaveLength(1);
+    expect(story.events.filter(({ type }) => type === 'delivery-resumed')).toHaveLength(1);
     expect(story.events.filter(({ type }) => type === 'lines-quarantined')).toEqual([]);
 
     const { live: lively, history } = story.waiting;

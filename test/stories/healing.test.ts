@@ -44,7 +44,7 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
         rig.simulator.faults = null;
       },
     });
-    expect(told(life, 'gap-named').filter(({ deviceId }) => deviceId !== 'often')).toEqual([]);
+    expect(told(life, 'gap-recorded').filter(({ deviceId }) => deviceId !== 'often')).toEqual([]);
     await expectHealed(rig, life);
   });
 
@@ -56,7 +56,7 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
     await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
     const life = await liveEmptyFor(rig, 2 * HOUR_MS, { thenMs: 30 * MINUTE_MS });
     expect(told(life, 'restatement')).toEqual([]);
-    expect(new Set(told(life, 'gap-named').map(({ deviceId, reason }) => `${deviceId}: ${reason}`))).toEqual(
+    expect(new Set(told(life, 'gap-recorded').map(({ deviceId, reason }) => `${deviceId}: ${reason}`))).toEqual(
       new Set(['often: page not understood']),
     );
     await expectHealed(rig, life, NOW_MS - 2 * DAY_MS + 4 * HOUR_MS);
@@ -123,7 +123,7 @@ describe.runIf(influxdAvailable())('a plan that shows nothing older than its day
     const before = log.total;
     const life = await liveAsDaemon(rig, { forMs: 3 * HOUR_MS });
     expect(told(life, 'restatement')).toEqual([]);
-    expect(new Set(told(life, 'gap-named').map(({ reason }) => reason))).toEqual(new Set(['beyond plan']));
+    expect(new Set(told(life, 'gap-recorded').map(({ reason }) => reason))).toEqual(new Set(['beyond plan']));
     const asked = log.requests.filter(({ number, path }) => number > before && path.includes('telemetry'));
     expect(asked.length, 'seldom asked').toBeLessThan(20);
   });
@@ -141,7 +141,7 @@ describe.runIf(influxdAvailable())('readings that are gone from the API, all the
     const reasons = silent.lastReport.devices.flatMap(({ gaps }) => gaps.map(({ reason }) => reason));
     // What a silent device may have said since it was last asked.
     expect(new Set(reasons).size === 0 || [...reasons].join() === 'not reached yet', reasons.join()).toBe(true);
-    const distrusted = told(silent, 'page-distrusted').length;
+    const distrusted = told(silent, 'page-rejected').length;
     expect(distrusted, 'seldom asked').toBeLessThan(100);
     expect(distrusted).toBeGreaterThan(20);
     const after = await liveAsDaemon(rig, { forMs: 3 * HOUR_MS });
@@ -224,7 +224,7 @@ describe.runIf(influxdAvailable())('--once, where a reading is gone at the edge 
     await rig.clock.sleep(6 * HOUR_MS);
     expect(told(await rig.once({ settings: aDay }), 'restatement')).toHaveLength(1);
     const { summary, events } = await rig.once();
-    expect(told({ events }, 'page-distrusted')).toEqual([]);
+    expect(told({ events }, 'page-rejected')).toEqual([]);
     expect(new Set(summary.gaps.map(({ reason }) => reason))).toEqual(new Set(['beyond plan']));
   });
 });

@@ -89,7 +89,7 @@ describe.runIf(influxdAvailable())('readings that come later than the settle', (
       },
     });
     expect(lateOf(events)).toMatchObject([{ deviceId: 'often', count: 1, gracePeriodMs: 12 * MINUTE_MS }]);
-    expect(events.filter(({ type }) => type === 'gap-named' || type === 'page-distrusted')).toEqual([]);
+    expect(events.filter(({ type }) => type === 'gap-recorded' || type === 'page-rejected')).toEqual([]);
     // A look a minute at each of two devices: late readings cost nothing.
     expect(telemetryRequests(rig) - before).toBeLessThanOrEqual(2 * 60);
     await finish(rig);

@@ -51,7 +51,7 @@ describe.runIf(influxdAvailable())('four hundred devices on 2,000 requests a day
     expect(atMs.length).toBeLessThanOrEqual(PLAN.requestsPerDay * SHARE);
     // All of it is of use: there is more to ask than may be asked.
     expect(atMs.length).toBeGreaterThanOrEqual(0.9 * PLAN.requestsPerDay * SHARE);
-    expect(told(life, 'allowance-short')[0]).toMatchObject({ of: 'schedules' });
+    expect(told(life, 'quota-short')[0]).toMatchObject({ of: 'schedules' });
     const verdict = await rig.verdict(rig.clock.nowMs() - 17 * HOUR_MS);
     expect(verdict.missing.slice(0, 5)).toEqual([]);
     expect(verdict.invented.slice(0, 5)).toEqual([]);

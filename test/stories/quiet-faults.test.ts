@@ -42,11 +42,11 @@ const told = (events: readonly AppEvent[], ...types: AppEvent['type'][]): AppEve
   events.filter(({ type }) => types.includes(type));
 
 const TROUBLE: readonly AppEvent['type'][] = [
-  'page-distrusted',
+  'page-rejected',
   'restatement',
-  'gap-named',
+  'gap-recorded',
   'readings-late',
-  'claims-withdrawn',
+  'coverage-withdrawn',
   'records-rejected',
 ];
 
@@ -90,11 +90,11 @@ describe.runIf(influxdAvailable())('pages that are not true', () => {
     await rig.once();
     rig.simulator.faults = everyNth(3, fault);
     const events = await liveFor(rig, 60);
-    const distrusted = told(events, 'page-distrusted');
+    const distrusted = told(events, 'page-rejected');
     expect(distrusted.length).toBeGreaterThan(5);
     for (const event of distrusted)
       expect(event).toMatchObject({ deviceId: 'often', reason: expect.stringMatching(reason) });
-    expect(told(events, 'gap-named', 'restatement', 'readings-late', 'claims-withdrawn')).toEqual([]);
+    expect(told(events, 'gap-recorded', 'restatement', 'readings-late', 'coverage-withdrawn')).toEqual([]);
     await finish(rig, { invented: (point) => point.includes('stray') });
   });
 
@@ -103,8 +103,8 @@ describe.runIf(influxdAvailable())('pages that are not true', () => {
     await rig.once();
     rig.simulator.faults = everyNth(1, upsideDown);
     const events = await liveFor(rig, 10);
-    expect(told(events, 'gap-named')).not.toEqual([]);
-    for (const event of told(events, 'gap-named')) {
+    expect(told(events, 'gap-recorded')).not.toEqual([]);
+    for (const event of told(events, 'gap-recorded')) {
       expect(event).toMatchObject({ deviceId: 'often', reason: 'page not understood' });
     }
     rig.simulator.faults = null;
@@ -224,7 +224,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
         if (minute !== 45) return;
         mended = soFar.length;
         // Fresh again long before the hour is over.
-        expect(told(soFar, 'claims-withdrawn').length).toBe(2);
+        expect(told(soFar, 'coverage-withdrawn').length).toBe(2);
         for (const to of newest) {
           expect(to).toBeLessThan(msToNs(rig.clock.nowMs() - MINUTE_MS));
           expect(to).toBeGreaterThan(msToNs(rig.clock.nowMs() - 8 * MINUTE_MS));
@@ -233,7 +233,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
     });
     // By the clock that was ahead every reading came an hour late; by the true one none does.
     expect(told(events.slice(mended), ...TROUBLE)).toEqual([]);
-    expect(told(events, 'gap-named', 'restatement', 'page-distrusted')).toEqual([]);
+    expect(told(events, 'gap-recorded', 'restatement', 'page-rejected')).toEqual([]);
     // What is wanted was counted from the hour ahead.
     await finish(rig, { wantedMs: HISTORY_MS - HOUR_MS });
   });
@@ -245,7 +245,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
     jump(rig, 0);
     await rig.clock.sleep(10 * MINUTE_MS);
     const { events } = await rig.once();
-    expect(told(events, 'claims-withdrawn').map((event) => 'deviceId' in event && event.deviceId)).toEqual(
+    expect(told(events, 'coverage-withdrawn').map((event) => 'deviceId' in event && event.deviceId)).toEqual(
       expect.arrayContaining(['often', 'tied']),
     );
     await rig.clock.sleep(20 * MINUTE_MS);

@@ -29,7 +29,7 @@ describe.runIf(influxdAvailable())('a short outage', () => {
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
     // All devices that were left failed, and nothing but them was left to ask.
-    expect(told({ events }, 'gap-named').length).toBeGreaterThan(1);
+    expect(told({ events }, 'gap-recorded').length).toBeGreaterThan(1);
     expect(rig.clock.monoMs()).toBeLessThan(MINUTE_MS);
     expect(rig.simulator.log.requests.filter(({ path }) => path === '/devices')).toHaveLength(1);
   });
@@ -83,7 +83,7 @@ describe.runIf(influxdAvailable())('a short outage', () => {
       await shrink;
       expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
       expect(told({ events }, 'plan-changed')).toHaveLength(1);
-      expect(told({ events }, 'gap-named')).toEqual([]);
+      expect(told({ events }, 'gap-recorded')).toEqual([]);
       expect(rig.clock.monoMs()).toBeLessThan(longestS * SECOND_MS);
     },
   );
@@ -106,6 +106,6 @@ describe.runIf(influxdAvailable())('a short outage', () => {
     using rig = await rigOf({ faults: onPath(/telemetry/, always({ kind: 'mangle', change: long })) });
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
-    expect(told({ events }, 'page-distrusted')).toEqual([]);
+    expect(told({ events }, 'page-rejected')).toEqual([]);
   });
 });

@@ -56,7 +56,7 @@ describe.runIf(influxdAvailable())('a Date that is wrong at a start', () => {
     });
     expect(life.error).toBeNull();
     expect(found).toEqual([]);
-    expect(told(life, 'claims-withdrawn')).toEqual([]);
+    expect(told(life, 'coverage-withdrawn')).toEqual([]);
     expect(life.lastReady).toMatchObject({ ready: true });
     await expectExact(rig);
   });
@@ -98,7 +98,7 @@ test.runIf(influxdAvailable())('a wrong local clock costs no time where devices 
   const beganMs = rig.clock.nowMs();
   const { summary, events } = await rig.once({ clock });
   expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
-  expect(events.filter(({ type }) => type === 'date-doubted')).toEqual([]);
+  expect(events.filter(({ type }) => type === 'clock-unconfirmed')).toEqual([]);
   expect(rig.clock.nowMs() - beganMs).toBeLessThan(MINUTE_MS);
   await expectExact(rig, 1000, 10 * MINUTE_MS);
 });

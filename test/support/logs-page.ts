@@ -8,7 +8,7 @@ import { createLogger, logEvents } from '../../src/observe/log.ts';
 import { type LineRow, PROGRAM_ROWS, SYNC_ROWS } from './log-lines.ts';
 
 const SHOWN: AppEvent = {
-  type: 'round-done',
+  type: 'poll-summary',
   stream: 'telemetry',
   runs: 31,
   requests: 31,
@@ -67,8 +67,8 @@ change). This page is made from the program's own tables.
 
 \`\`\`sh
 journalctl -u tidemark -o cat | jq -c 'select(.level == "error" or .level == "warn")'
-docker logs tidemark 2>&1 | jq -r 'select(.event == "destination-held") | [.time, .destination, .msg] | @tsv'
-jq -s 'map(select(.event == "round-done" and .stream == "telemetry").new_points) | add' tidemark.log
+docker logs tidemark 2>&1 | jq -r 'select(.event == "delivery-blocked") | [.time, .destination, .msg] | @tsv'
+jq -s 'map(select(.event == "poll-summary" and .stream == "telemetry").new_points) | add' tidemark.log
 jq -s 'group_by(.event) | map({event: .[0].event, lines: length})' tidemark.log
 \`\`\`
 

@@ -125,7 +125,7 @@ function exportSummary({ format, end, range, bytes, seconds, cleared }: ExportDo
 /** Says it in words. */
 function reportExport({ end: { outcome, lines, devices }, range, cleared }: ExportDone, { say }: Logger): void {
   if (outcome === 'unread') return;
-  const tell = (isWell: boolean, message: string): void => say({ type: 'export-told', message, isWell });
+  const tell = (isWell: boolean, message: string): void => say({ type: 'export-report', message, isWell });
   if (outcome === 'interrupted') {
     tell(false, `stopped before the end: what was written (${grouped(lines)} lines) is not all`);
     return;

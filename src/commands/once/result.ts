@@ -120,7 +120,7 @@ export function reportEnd(summary: OnceSummary, { say }: Logger): void {
     points: points_archived,
     gaps: gaps.length,
   });
-  const lacks = (message: string): void => say({ type: 'run-lacks', message, isWanted: false });
+  const lacks = (message: string): void => say({ type: 'run-incomplete', message, isWanted: false });
   if (quarantined > 0) lacks(`${quarantined} records or points are in quarantine, with their reasons`);
   for (const { name, pending_points, held } of summary.destinations) {
     if (pending_points === 0) continue;
@@ -133,7 +133,7 @@ export function reportEnd(summary: OnceSummary, { say }: Logger): void {
   const leftOut = gaps.filter(({ reason }) => reason === 'excluded').length;
   if (leftOut > 0) {
     const message = `${leftOut} devices are left out by sync.include and sync.exclude`;
-    say({ type: 'run-lacks', message, isWanted: true });
+    say({ type: 'run-incomplete', message, isWanted: true });
   }
   const missed = gaps.filter(({ reason }) => reason !== 'excluded');
   for (const { device_id, from, to, reason } of missed.slice(0, GAPS_LISTED)) {

@@ -135,7 +135,7 @@ function replayWords(reports: readonly ReplayReport[], linesPerS: number): strin
 
 /** Says how it ended. */
 function reportReplayEnd({ destinations }: ReplaySummary, { say }: Logger): void {
-  const tell: Tell = (isWell, message) => say({ type: 'replay-told', message, isWell });
+  const tell: Tell = (isWell, message) => say({ type: 'replay-report', message, isWell });
   for (const report of destinations) {
     reportOutcome(report, tell);
     reportCounts(report, tell);

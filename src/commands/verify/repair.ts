@@ -117,10 +117,10 @@ async function fetchGone(
   const { terminal } = run;
   const { name } = comparison.source;
   const warn = (message: string): void =>
-    terminal.logger.say({ type: 'repair-told', message, isWell: false, cost: null });
+    terminal.logger.say({ type: 'repair-report', message, isWell: false, cost: null });
   const cost = fetchCost(gone, comparison.state.plan, realClock.nowMs());
   terminal.logger.say({
-    type: 'repair-told',
+    type: 'repair-report',
     message: 'the archive keeps no more what is missing: it is fetched again from the API',
     isWell: true,
     cost: cost === null ? null : { destination: name, ...cost },

@@ -160,7 +160,7 @@ describe('a bundle', () => {
         {
           at: '',
           level: 'warn',
-          event: 'destination-held',
+          event: 'delivery-blocked',
           message: `delivery is held: ${words('Greenhouse\\,\\ north\\=left')}`,
         },
       ],

@@ -159,11 +159,11 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
     const logger = createLogger({ level: 'info', format: 'json', secrets: [], clock: rig.clock, stream });
     const { summary, events } = await rig.once({ observe: logEvents(logger, rig.clock) });
     expect(summary).toMatchObject({ outcome: 'complete' });
-    expect(events.filter(({ type }) => type === 'service-trouble').length).toBeGreaterThan(2);
-    expect(events.filter(({ type }) => type === 'service-back')).toHaveLength(1);
+    expect(events.filter(({ type }) => type === 'api-outage').length).toBeGreaterThan(2);
+    expect(events.filter(({ type }) => type === 'api-recovered')).toHaveLength(1);
     expect(written.flatMap(mistakesOfLine)).toEqual([]);
     const lines = written.map((text) => JSON.parse(text)).filter(({ event }) => event.startsWith('service-'));
-    expect(lines.map(({ event }) => event)).toEqual(['service-trouble', 'service-back']);
+    expect(lines.map(({ event }) => event)).toEqual(['api-outage', 'api-recovered']);
     expect(lines[1].held_back).toBeGreaterThan(1);
   });
 
@@ -174,7 +174,7 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
       using rig = await openRig(bench, { world: hardWorld(), faults, historyMs: 3 * HOUR_MS });
       const { summary, events } = await rig.once();
       expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
-      const waits = events.flatMap((event) => (event.type === 'service-trouble' ? [event.waitMs] : []));
+      const waits = events.flatMap((event) => (event.type === 'api-outage' ? [event.waitMs] : []));
       expect(waits.length).toBeGreaterThan(8);
       expect(Math.max(...waits)).toBeLessThanOrEqual(MINUTE_MS);
     },

@@ -162,7 +162,7 @@ describe.runIf(influxdAvailable())('status', () => {
   test('where the allowance does not carry the schedules, the stretched freshness is the target', async () => {
     using rig = await rigOf({ settings: { plan: { requestsPerMinute: 10, requestsPerDay: 400 } }, historyMs: HOUR_MS });
     const life = await liveAsDaemon(rig, { forMs: 3 * HOUR_MS });
-    expect(life.events.some(({ type }) => type === 'allowance-short')).toBe(true);
+    expect(life.events.some(({ type }) => type === 'quota-short')).toBe(true);
     const config = configOf(rig);
     const { freshness } = reportOf(config, rig.clock);
     expect(freshness).toMatchObject({
