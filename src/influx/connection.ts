@@ -5,11 +5,14 @@
  * The client's `WriteApi` is not used: its acknowledgement is not reliable, it retries from memory, and it reads
  * `Retry-After` as milliseconds. Its transport sends once, and the limit for the body is added here. It follows no
  * redirect. Its own `proxyUrl` is not used either (it supports neither CONNECT nor NO_PROXY); Node's agents handle
- * proxies.
+ * proxies. Bodies are compressed here: the client compresses at level 6, which takes four times the time of level 1 to
+ * save a fifth of the bytes.
  */
 import type { ClientRequest, Agent as HttpAgent, IncomingMessage, RequestOptions } from 'node:http';
 import { createRequire } from 'node:module';
 import { Writable } from 'node:stream';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import { HttpError, InfluxDB, setLogger } from '@influxdata/influxdb-client';
 import { UserError } from '../core/faults.ts';
 import type { ServerAnswer } from './answers.ts';
@@ -24,8 +27,11 @@ export const https: typeof import('node:https') = require('node:https');
 /** Enough for all words that are shown, and for the errors of a hundred lines. */
 const MAX_BODY_BYTES = 64 * 1024;
 
-/** A smaller body is sent without compression. */
-const GZIP_FROM_BYTES = 1000;
+/** A shorter body is sent without compression. */
+const GZIP_FROM_LENGTH = 1000;
+
+/** Compresses a text into one gzip member: InfluxDB 3 reads only the first member of a body, and answers 204. */
+const compress = (text: string): Promise<Buffer> => promisify(gzip)(text, { level: 1 });
 
 interface ConnectionOptions {
   /** The base URL; query, fragment and credentials are ignored. */
@@ -65,6 +71,7 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
   const authorization = basic && token.includes(':') ? { authorization: `Basic ${btoa(token)}` } : {};
   return async ({ method, path, body }, signal) => {
     const seen: Seen = { answer: null, chunks: [], bytes: 0 };
+    const packed = body.length < GZIP_FROM_LENGTH ? null : await compress(body);
     const { transport } = new InfluxDB({
       url: base,
       token,
@@ -74,16 +81,15 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
         agent,
         // The option through which the client accepts the functions that send. It does not make them follow redirects.
         'follow-redirects': {
-          http: { request: watch(seen, http.request) },
-          https: { request: watch(seen, https.request) },
+          http: { request: watch(seen, carrying(packed, http.request)) },
+          https: { request: watch(seen, carrying(packed, https.request)) },
         },
       },
     });
     try {
-      await transport.request(path, body, {
+      await transport.request(path, packed === null ? body : '', {
         method,
         headers: { 'content-type': 'text/plain; charset=utf-8', ...authorization },
-        gzipThreshold: GZIP_FROM_BYTES,
         signal,
       });
     } catch (error) {
@@ -119,6 +125,17 @@ interface Seen {
   answer: IncomingMessage | null;
   readonly chunks: Buffer[];
   bytes: number;
+}
+
+/** Wraps a function that sends: it sends this compressed body in place of an empty one. */
+function carrying(packed: Buffer | null, send: HttpSend): HttpSend {
+  if (packed === null) return send;
+  return (options, onAnswer) => {
+    const packing = { 'content-encoding': 'gzip', 'content-length': packed.length };
+    const request = send({ ...options, headers: { ...options.headers, ...packing } }, onAnswer);
+    request.write(packed);
+    return request;
+  };
 }
 
 /** Wraps a function that sends: records the answer, and cuts its body at the limit. */
