@@ -1,0 +1,249 @@
+/**
+ * What planning passes on to the planner, and what it keeps itself: the present, the rest, the goals, and the doubts
+ * about the plan.
+ */
+import { describe, expect, test } from 'vitest';
+import { DAY_NS, HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
+import { wantedNow } from '../../src/ingest/wanted-range.ts';
+import { createWantedGoal, type Goal } from '../../src/scheduler/goal.ts';
+import type { Rest } from '../../src/scheduler/planner-types.ts';
+import {
+  advancePlanning,
+  beginAlone,
+  beginPlanning,
+  hasStarted,
+  hastenStream,
+  nextPiece,
+  noteBooked,
+  noteCommitted,
+  noteDone,
+  notePlanDoubted,
+  noteWithdrawn,
+  openHistory,
+  type Planning,
+  phaseOf,
+  plannedMs,
+  setGoal,
+  setRest,
+  takeInStream,
+  takeOutDevice,
+  viewDevice,
+} from '../../src/scheduler/planning.ts';
+import { scratchStore } from '../store/support.ts';
+import { createSessionWorld, listBefore, mute, START_MS } from './session-world.ts';
+
+/** Planning over two devices that are known and of which nothing is stored; the server's time is known. */
+function createWorld(state: ReturnType<typeof scratchStore>) {
+  listBefore(state, [mute('a'), mute('b')]);
+  const world = createSessionWorld(state);
+  world.hear();
+  return world;
+}
+
+const asked = ({ asked }: Planning): string[] => [...asked].toSorted();
+
+/** A goal of one device that counts what it is told. */
+function countingGoal(deviceId: string) {
+  const counts = { sent: 0, committed: 0 };
+  const goal: Goal = {
+    covers: (each) => each === deviceId,
+    open: (each) => ({ day: 0, week: 0, rest: each === deviceId ? 1000 : 0 }),
+    next: () => null,
+    freeAtMs: () => Number.NEGATIVE_INFINITY,
+    sent: () => {
+      counts.sent += 1;
+    },
+    committed: () => {
+      counts.committed += 1;
+    },
+  };
+  return { goal, counts };
+}
+
+describe('the start', () => {
+  test('takes in the devices that are known, and lists them where they were not listed', () => {
+    using state = scratchStore();
+    const { planning } = createWorld(state);
+    expect(hasStarted(planning)).toBe(false);
+    beginPlanning(planning, { areListed: false });
+    expect(hasStarted(planning)).toBe(true);
+    expect(asked(planning)).toEqual(['a', 'b']);
+    expect(planning.planner.hastened()).toEqual(['devices']);
+  });
+
+  test('of a one-off takes in the devices of its goal alone, and the streams that it names', () => {
+    using state = scratchStore();
+    const { planning } = createWorld(state);
+    const { goal } = countingGoal('b');
+    beginAlone(planning, { lane: 'first-history', goal, streams: [] });
+    expect(asked(planning)).toEqual(['b']);
+    expect(planning.planner.next(advancePlanning(planning))).toEqual({
+      kind: 'history',
+      lane: 'first-history',
+      deviceId: 'b',
+      recency: 'rest',
+    });
+  });
+});
+
+describe('the present', () => {
+  test('does not fall back by a little', () => {
+    using state = scratchStore();
+    const { planning, context } = createWorld(state);
+    beginPlanning(planning, { areListed: true });
+    const before = advancePlanning(planning);
+    const { planner } = planning;
+    Object.assign(context.serverClock, { nowMs: () => START_MS - 5 * SECOND_MS });
+    expect([plannedMs(planning), advancePlanning(planning)]).toEqual([before, before]);
+    expect(planning.planner).toBe(planner);
+  });
+
+  test('that has fallen back begins anew, and keeps the streams that a job waits for', () => {
+    using state = scratchStore();
+    const { planning, context } = createWorld(state);
+    beginPlanning(planning, { areListed: true });
+    hastenStream(planning, 'alerts', false);
+    const { planner } = planning;
+    Object.assign(context.serverClock, { nowMs: () => START_MS - HOUR_MS });
+    expect(advancePlanning(planning)).toBe(START_MS - HOUR_MS);
+    expect(planning.planner).not.toBe(planner);
+    expect(planning.planner.hastened()).toEqual(['alerts']);
+  });
+
+  test('begins anew where coverage was taken back, once', () => {
+    using state = scratchStore();
+    const { planning } = createWorld(state);
+    beginPlanning(planning, { areListed: true });
+    const { planner } = planning;
+    noteWithdrawn(planning);
+    advancePlanning(planning);
+    const anew = planning.planner;
+    expect(anew).not.toBe(planner);
+    advancePlanning(planning);
+    expect(planning.planner).toBe(anew);
+  });
+});
+
+describe('a device', () => {
+  test('that has left is not polled because of its gaps', () => {
+    using state = scratchStore();
+    const { planning } = createWorld(state);
+    beginPlanning(planning, { areListed: true });
+    setGoal(planning, 'backfill', countingGoal('a').goal);
+    expect(openHistory(planning, 'backfill', 'a').rest).toBe(1000);
+    expect(viewDevice(planning, 'a')).not.toBeNull();
+    takeOutDevice(planning, 'a');
+    expect(viewDevice(planning, 'a')).toBeNull();
+    expect(openHistory(planning, 'backfill', 'a')).toEqual({ day: 0, week: 0, rest: 0 });
+    expect(nextPiece(planning, { lane: 'backfill', deviceId: 'a', recency: 'rest' })).toBeNull();
+  });
+
+  test('is viewed only once the server’s time is known', () => {
+    using state = scratchStore();
+    listBefore(state, [mute('a')]);
+    const { planning, hear } = createSessionWorld(state);
+    beginPlanning(planning, { areListed: true });
+    expect(viewDevice(planning, 'a')).toBeNull();
+    hear();
+    const { from, to } = viewDevice(planning, 'a')?.wanted ?? { from: 0n, to: 0n };
+    expect(to - from).toBe(8n * DAY_NS - msToNs(2 * MINUTE_MS + SECOND_MS));
+  });
+});
+
+describe('a goal', () => {
+  test('gives its piece before the own history of the device', () => {
+    using state = scratchStore();
+    const { planning, context } = createWorld(state);
+    const wantedRange = wantedNow(context);
+    if (wantedRange === null) throw new Error('the time is known');
+    const goal = createWantedGoal(context, wantedRange);
+    beginAlone(planning, { lane: 'first-history', goal, streams: [] });
+    const piece = nextPiece(planning, { lane: 'first-history', deviceId: 'a', recency: 'day' });
+    expect(piece).toMatchObject({ lane: 'live', limit: wantedRange.limit });
+    expect(piece?.range.to).toBe(wantedRange.limit);
+  });
+
+  test('of a backfill counts the requests and pages of its lane alone', () => {
+    using state = scratchStore();
+    const { planning } = createWorld(state);
+    beginPlanning(planning, { areListed: true });
+    const { goal, counts } = countingGoal('a');
+    setGoal(planning, 'backfill', goal);
+    expect(openHistory(planning, 'backfill', 'a').rest).toBe(1000);
+    for (const lane of ['live', 'backfill'] as const) {
+      noteBooked(planning, { lane, stream: 'telemetry', deviceId: 'a' });
+      noteCommitted(planning, { lane, newReadings: 1, newPoints: 1 });
+    }
+    expect(counts).toEqual({ sent: 1, committed: 1 });
+    setGoal(planning, 'backfill', null);
+    expect(openHistory(planning, 'backfill', 'a').rest).toBe(0);
+  });
+});
+
+describe('a stream', () => {
+  test('of a one-off is over once it was read, or could not be', () => {
+    using state = scratchStore();
+    const { planning } = createWorld(state);
+    beginAlone(planning, { lane: 'first-history', goal: null, streams: ['alerts', 'devices'] });
+    takeInStream(planning, 'alerts', null);
+    expect(planning.alone?.streams).toEqual(['devices']);
+    takeInStream(planning, 'devices', START_MS + HOUR_MS);
+    expect(planning.alone?.streams).toEqual([]);
+    expect(planning.planner.next(advancePlanning(planning) + 10 * MINUTE_MS).kind).toBe('rest');
+  });
+
+  test('wakes the loop when it is hastened', async () => {
+    using state = scratchStore();
+    const { planning, clock } = createWorld(state);
+    beginPlanning(planning, { areListed: true });
+    const woken = planning.wakeUp.wait(HOUR_MS, new AbortController().signal);
+    hastenStream(planning, 'alerts', false);
+    await woken;
+    expect(clock.monoMs()).toBe(0);
+  });
+});
+
+test('a rest is kept, and wakes who waits for it; `null` takes it back', async () => {
+  using state = scratchStore();
+  const { planning, clock } = createWorld(state);
+  const rest: Rest = { kind: 'rest', untilMs: 1, reason: 'idle' };
+  setRest(planning, rest);
+  await planning.rested.wait(HOUR_MS, new AbortController().signal);
+  expect([planning.rest, clock.monoMs()]).toEqual([rest, 0]);
+  setRest(planning, null);
+  expect(planning.rest).toBeNull();
+});
+
+describe('a doubt about the plan', () => {
+  test.each([
+    [
+      'a refused range',
+      (planning: Planning) => noteDone(planning, 'range-too-large', { lane: 'live', stream: 'telemetry' }),
+      10,
+    ],
+    ['an unknown limit', notePlanDoubted, 1],
+  ])('by %s has the account read, but not at each', async (_what, doubt, everyMinutes) => {
+    using state = scratchStore();
+    const { planning, clock } = createWorld(state);
+    beginPlanning(planning, { areListed: true });
+    const readAgain = (): boolean => {
+      const isHastened = planning.planner.hastened().includes('account');
+      planning.planner.done('account', plannedMs(planning));
+      return isHastened;
+    };
+    doubt(planning);
+    expect(readAgain()).toBe(true);
+    doubt(planning);
+    expect(readAgain()).toBe(false);
+    await clock.sleep(everyMinutes * MINUTE_MS);
+    doubt(planning);
+    expect(readAgain()).toBe(true);
+  });
+});
+
+test('the phase of a workspace is always the same, and spread over a minute', () => {
+  const phases = Array.from({ length: 200 }, (_, index) => phaseOf(`workspace-${index}`));
+  expect(phaseOf('workspace-7')).toBe(phases[7]);
+  expect(phases.every((ms) => ms >= 0 && ms < MINUTE_MS)).toBe(true);
+  expect(new Set(phases.map((ms) => Math.floor(ms / (10 * SECOND_MS)))).size).toBe(6);
+});

@@ -1,0 +1,113 @@
+/**
+ * How a session begins and ends: what is read first, what is tried again, and what a person has to act on.
+ */
+import { describe, expect, test } from 'vitest';
+import { ApiFault, type ApiFaultKind, UserError } from '../../src/core/faults.ts';
+import { MINUTE_MS } from '../../src/core/time.ts';
+import type { Alone } from '../../src/scheduler/planning.ts';
+import { runAlone, runSession } from '../../src/scheduler/session.ts';
+import { scratchStore } from '../store/support.ts';
+import { createSessionWorld, listBefore, mute, type Script } from './session-world.ts';
+
+const fault = (kind: ApiFaultKind): ApiFault => new ApiFault(kind, kind, { request: 'GET /x' });
+const DOWN = fault('server-fault');
+
+/** A session of so long, over a state in which devices may be known from before. */
+async function live(script: Script, { knows = [] as readonly string[], forMs = MINUTE_MS } = {}) {
+  using state = scratchStore();
+  if (knows.length > 0) listBefore(state, knows.map(mute));
+  const { clock, log, parts } = createSessionWorld(state, script);
+  const stop = new AbortController();
+  void clock.sleep(forMs).then(() => stop.abort(new Error('over')));
+  const onStarted = (): void => void log.push(`started ${Math.floor(clock.monoMs() / 1000)}`);
+  const error: unknown = await runSession(parts, onStarted, stop.signal).catch((reason: unknown) => reason);
+  return { error, log, endedMs: clock.monoMs(), devices: state.store.devices().length };
+}
+
+describe('the session of the daemon', () => {
+  test('reads the account before all else, then the devices, then what the planner names', async () => {
+    const { error, log, devices } = await live({});
+    expect(log.slice(0, 4)).toEqual(['account 0', 'workspace known', 'devices 0', 'started 0']);
+    expect(log.slice(4).toSorted()).toEqual(['alerts 0', 'scan a 0', 'scan b 0']);
+    expect([error, devices]).toEqual([new Error('over'), 2]);
+  });
+
+  test.each<[ApiFaultKind, 'account' | 'devices']>([
+    ['unauthorized', 'account'],
+    ['no-api-access', 'account'],
+    ['unauthorized', 'devices'],
+    ['scope-missing', 'devices'],
+  ])('ends at once with %s of the %s, and was never started', async (kind, stream) => {
+    const { error, log, endedMs } = await live({ fails: { [stream]: [fault(kind)] } }, { knows: ['a'] });
+    expect(error).toMatchObject({ kind });
+    expect(endedMs).toBeLessThan(1000);
+    expect(log.filter((line) => /started|scan/.test(line))).toEqual([]);
+  });
+
+  test('ends with words where the key belongs to another workspace, before a device is written', async () => {
+    const other = { workspaceId: 'other', plan: {} } as unknown as NonNullable<Script['account']>;
+    const { error, log } = await live({ account: other }, { knows: ['a'] });
+    expect(error).toBeInstanceOf(UserError);
+    expect(log).toEqual(['account 0']);
+  });
+
+  test('goes on with the devices that are known where they cannot be listed', async () => {
+    const { log } = await live({ fails: { devices: [DOWN] } }, { knows: ['a'] });
+    const startedAt = log.findIndex((line) => line.startsWith('started'));
+    expect(log.slice(0, startedAt)).toEqual(['account 0', 'workspace known', 'devices 0']);
+    expect(log.slice(startedAt).some((line) => line.startsWith('scan a'))).toBe(true);
+  });
+
+  test('lists the devices again and again where none is known', async () => {
+    const { log } = await live({ fails: { devices: [DOWN, DOWN] } }, { forMs: 10 * MINUTE_MS });
+    const listings = log.filter((line) => line.startsWith('devices'));
+    expect(listings.slice(0, 3)).toHaveLength(3);
+    expect(log.indexOf(listings[2] ?? '')).toBeLessThan(log.findIndex((line) => line.startsWith('started')));
+  });
+
+  test('reads the account while the state is full, and nothing else until there is room', async () => {
+    const { log } = await live({ roomFromMs: 20_000 });
+    expect(log.slice(0, 3)).toEqual(['account 0', 'workspace known', 'devices 20']);
+  });
+});
+
+describe('the session of a one-off', () => {
+  /** A one-off that reads streams once and no telemetry. */
+  async function once(script: Script, { mayGoUnlisted = true, streams = ['alerts'] as Alone['streams'] } = {}) {
+    using state = scratchStore();
+    listBefore(state, [mute('a')]);
+    const { clock, log, parts, planning } = createSessionWorld(state, script);
+    const stop = new AbortController();
+    void clock.sleep(MINUTE_MS).then(() => stop.abort(new Error('over')));
+    const begin = (areListed: boolean): Alone => {
+      log.push(`begins, listed: ${areListed}`);
+      return { lane: 'first-history', goal: null, streams };
+    };
+    const end = await runAlone(parts, { begin, mayGoUnlisted }, stop.signal).catch((error: Error) => error.message);
+    return { end, log, left: planning.alone?.streams };
+  }
+
+  test('reads each of its streams once, and then rests', async () => {
+    const { end, log, left } = await once({});
+    expect(log).toEqual(['account 0', 'workspace known', 'devices 0', 'begins, listed: true', 'alerts 0']);
+    expect([end, left]).toEqual(['over', []]);
+  });
+
+  test.each([
+    [true, 'begins, listed: false'],
+    [false, 'begins, listed: true'],
+  ])('may go without a list: %s', async (mayGoUnlisted, begins) => {
+    const { log } = await once({ fails: { devices: [DOWN] } }, { mayGoUnlisted });
+    expect(log.find((line) => line.startsWith('begins'))).toBe(begins);
+  });
+
+  test('ends with what its beginning throws', async () => {
+    using state = scratchStore();
+    const { parts } = createSessionWorld(state);
+    const begin = (): never => {
+      throw new UserError('nothing to do', 2);
+    };
+    const running = runAlone(parts, { begin, mayGoUnlisted: false }, new AbortController().signal);
+    await expect(running).rejects.toThrow('nothing to do');
+  });
+});
