@@ -9,14 +9,13 @@ const INTRODUCTION = `# Dashboards
 
 <!-- Made by \`npm run dashboards\` from grafana/source: change it there. -->
 
-Six dashboards for Grafana 11 and later, with the data sources and alert rules that go with them. \`docker compose --profile
-demo up\` shows them with a simulated workspace; [docs/databases.md](../docs/databases.md) tells how to use them with the
+Six dashboards for Grafana 11 and later, with the data sources and alert rules that go with them. \`docker compose -f
+compose.demo.yaml up\` shows them with a simulated workspace; [docs/databases.md](../docs/databases.md) tells how to use them with the
 InfluxDB and the Grafana that you have.
 
 - \`dashboards/\`: the dashboards, as Grafana provisions or imports them. All are generated from \`source/\`.
 - \`provisioning/\`: data sources with the uids \`tidemark-influxdb\` and \`tidemark-prometheus\`, the provider of the
   dashboards, and ${RULES.length} alert rules. Whom they tell is yours to say: they go where your notification policy sends everything.
-- \`prometheus.yml\`: what the Prometheus of \`compose.yaml\` reads.
 - \`dashboards-victoriametrics/\` and \`provisioning-victoriametrics/\`: the two dashboards for data in VictoriaMetrics, and what
   Grafana needs for them. Nothing reads them unless you have it do so.
 

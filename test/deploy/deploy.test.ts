@@ -1,6 +1,6 @@
 /**
  * The deployment files, read by the programs that will read them: what kustomize renders is held against the schemas of the
- * oldest and the newest Kubernetes that they are for, compose.yaml is read by Compose's own loader, workflows are linted.
+ * oldest and the newest Kubernetes that they are for, workflows are linted. (The compose files: compose.test.ts.)
  */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -129,61 +129,6 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
 function selects(selector: Readonly<Record<string, string>>, labels: Readonly<Record<string, string>>): boolean {
   return Object.entries(selector).every(([name, value]) => labels[name] === value);
 }
-
-/** Its schema, merges and variables; that what is named is there is looked at here and in test/grafana/provisioning.test.ts. */
-describe.runIf(AVAILABLE)("compose.yaml, read by Compose's own loader", () => {
-  test('the second workspace of docs/databases.md is what it says beside it', () => {
-    const page = readFileSync(join(ROOT, 'docs', 'databases.md'), 'utf8');
-    const example = /```yaml\n(services:\n {2}tidemark-second:[\s\S]*?)```/.exec(page)?.[1] ?? '';
-    const folder = mkdtempSync(join(tmpdir(), 'tidemark-compose-'));
-    cpSync(join(ROOT, 'compose.yaml'), join(folder, 'compose.yaml'));
-    writeFileSync(join(folder, 'compose.override.yaml'), example);
-    const args = ['--format', 'json', 'compose.yaml', 'compose.override.yaml'];
-    const { code, stdout, stderr } = runTool('compose-spec', args, { cwd: folder });
-    rmSync(folder, { recursive: true });
-    expect([code, stderr]).toEqual([0, '']);
-    const { services } = JSON.parse(stdout);
-    const { ports, secrets, volumes, networks, profiles } = services['tidemark-second'];
-    expect(profiles).toEqual(['workspace']);
-    expect(ports).toMatchObject([{ published: '9465' }]);
-    expect(secrets).toMatchObject([{ source: 'second-key' }]);
-    expect(networks.default.aliases).toEqual(['tidemark-second']);
-    expect(volumes.map(({ source }: { source: string }) => source).sort()).toEqual(['generated', 'second-data']);
-  });
-
-  const load = (file = join(ROOT, 'compose.yaml')) =>
-    runTool('compose-spec', ['--format', 'json', file], { cwd: ROOT });
-
-  test('is taken, and holds together once merged', () => {
-    const { code, stdout, stderr } = load();
-    expect([code, stderr]).toEqual([0, '']);
-    const { services, volumes } = JSON.parse(stdout);
-    for (const name of ['tidemark-demo', 'tidemark-workspace']) {
-      const { environment, depends_on, volumes: mounts } = services[name];
-      expect(environment.TIDEMARK_INFLUX_URL).toBe('http://influxdb:8086');
-      expect(Object.keys(depends_on).filter((other) => !(other in services))).toEqual([]);
-      const named = mounts.filter(({ type }: { type: string }) => type === 'volume');
-      expect(
-        named.map(({ source }: { source: string }) => source).filter((source: string) => !(source in volumes)),
-      ).toEqual([]);
-      expect(named).toHaveLength(2);
-    }
-  });
-
-  test('a mistake is noticed', () => {
-    const text = readFileSync(join(ROOT, 'compose.yaml'), 'utf8');
-    for (const [right, wrong] of [
-      ['stop_grace_period', 'stop_gracious_period'],
-      ['condition: service_healthy', 'condition: service_hale'],
-      ['start_period: 20s', 'start_period: [20s]'],
-      ['<<: *tidemark', '<<: *tidemork'],
-    ] as const) {
-      const file = join(copy, 'compose.yaml');
-      writeFileSync(file, text.replace(right, wrong));
-      expect(load(file).code, wrong).not.toBe(0);
-    }
-  });
-});
 
 describe.runIf(AVAILABLE)('the workflows', () => {
   const folder = join(ROOT, '.github', 'workflows');

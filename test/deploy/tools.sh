@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the tests of the deployment files read them with (tools.txt: name, version, Go package), each in a directory of
-# its version, and nothing that is there already. Needs Go (any from 1.21 on brings the one that it needs).
+# Installs what the tests of the deployment files read them with (tools.txt: name, version, Go package, or a folder here that is
+# one), each under its name and version, and nothing that is there already. Needs Go (any from 1.21 on brings the one that
+# it needs).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 # Where it is installed by hand, it is in nobody's path.
@@ -13,6 +14,10 @@ while read -r name version package; do
     exit 1
   fi
   mkdir -p "$place"
+  if [ -d "$package" ]; then
+    (cd "$package" && go build -o "$place/$name-$version" .) </dev/null
+    continue
+  fi
   GOBIN="$place/new" go install "$package@$version" </dev/null
   # A program is named by the last part of its package that is no version.
   mv "$place/new/"* "$place/$name-$version"

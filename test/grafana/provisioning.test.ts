@@ -1,15 +1,11 @@
 /**
- * The files around the dashboards: what Grafana, Prometheus and Compose read. Their own programs are not at hand here, so
- * each key is held against the ones that their documentation names.
+ * The files around the dashboards: what Grafana reads. It is not at hand here, so each key is held against the ones that its
+ * documentation names.
  */
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { SOURCES } from '../../grafana/source/layout.ts';
-import { CONFIG_KEYS } from '../../src/config/schema.ts';
 import { boardFiles, readBoards } from './support/boards.ts';
 import { SCRAPE } from './support/promql-text.ts';
 import { typeFaults } from './support/sdk-types.ts';
@@ -101,7 +97,7 @@ test('two providers have names and folders of their own, and Compose brings noth
   const providers = paths.flatMap((path) => readYaml(`grafana/${path}.yaml`)['providers'] as Tree[]);
   for (const key of ['name', 'folder', 'folderUid']) expect(new Set(providers.map((one) => one[key])).size).toBe(2);
   expect(existsSync('grafana/provisioning/dashboards/tidemark-victoriametrics.yaml')).toBe(false);
-  expect(readFileSync('compose.yaml', 'utf8')).not.toContain('victoria');
+  expect(readFileSync('config/compose/around.yaml', 'utf8')).not.toContain('victoria');
 });
 
 test('the page on databases names the files and folders of VictoriaMetrics as they are', () => {
@@ -172,7 +168,7 @@ describe('alert rules', () => {
       const [, anchor = ''] = /^\$\{TIDEMARK_DOCS_URL\}\/docs\/troubleshooting\.md#([\w-]+)$/.exec(runbook) ?? [];
       expect(page).toMatch(new RegExp(`^##+ ${anchor.replaceAll('-', ' ')}$`, 'm'));
     }
-    const { environment } = parse(readFileSync('compose.yaml', 'utf8'), { merge: true }).services.grafana;
+    const { environment } = parse(readFileSync('config/compose/around.yaml', 'utf8'), { merge: true }).services.grafana;
     expect(environment.TIDEMARK_DOCS_URL).toMatch(/^\$\{TIDEMARK_DOCS_URL:-https:\/\/\S+[^/]\}$/);
   });
 
@@ -183,138 +179,5 @@ describe('alert rules', () => {
       value: { ...rule, folderUID: 'f', orgID: 1, ruleGroup: 'g' },
     }));
     expect(typeFaults(claims)).toEqual(claims.map(() => []));
-  });
-});
-
-/** The client of InfluxDB 2 as far as the script knows it: a token tells by whom and for what it was made. */
-const INFLUX = `#!/bin/sh
-[ "$1 $2" = "bucket list" ] && { printf 'b1\\ttidemark\\tinfinite\\n'; exit; }
-[ "$1 $2 $3 $4" = "auth create --json --description" ] || exit 1
-echo "$5" >> "$(dirname "$0")/made"
-shift 5
-printf '{\\n\\t"id": "0",\\n\\t"token": "%s:%s",\\n\\t"status": "active"\\n}\\n' "$INFLUX_TOKEN" "$(echo "$*" | tr ' ' _)"
-`;
-
-describe('compose.yaml', () => {
-  const compose = readYaml('compose.yaml') as {
-    services: Record<string, Tree & { environment?: Record<string, string>; volumes?: string[]; image?: string }>;
-    volumes: Tree;
-    secrets: Tree;
-  };
-  const services = Object.entries(compose.services);
-
-  test('has keys that Compose knows', () => {
-    expect(strangers(compose, ['name', 'services', 'volumes', 'secrets', 'x-tidemark', 'x-influx-access'])).toEqual([]);
-    const known = [
-      ...[
-        'build',
-        'image',
-        'restart',
-        'stop_grace_period',
-        'networks',
-        'depends_on',
-        'healthcheck',
-        'ports',
-        'profiles',
-      ],
-      ...['command', 'entrypoint', 'environment', 'volumes', 'secrets', 'user', 'network_mode'],
-    ];
-    for (const [name, service] of services) expect(strangers(service, known), name).toEqual([]);
-  });
-
-  test('pins each image to a version, and opens ports on this machine only', () => {
-    for (const [name, { image, ports = [] }] of services) {
-      if (!name.startsWith('tidemark')) expect(image, name).toMatch(/:v?\d+\.\d+\.\d+$/);
-      for (const port of ports as string[]) expect(port, name).toMatch(/^127\.0\.0\.1:/);
-    }
-  });
-
-  test('starts each service once what it needs is well', () => {
-    for (const [name, { depends_on: needs = {}, healthcheck }] of services) {
-      for (const [other, how] of Object.entries(needs as Record<string, { condition: string }>)) {
-        const once = compose.services[other]?.['healthcheck'] === undefined;
-        expect(how.condition, name).toBe(once ? 'service_completed_successfully' : 'service_healthy');
-      }
-      expect(healthcheck === undefined, name).toBe(name === 'generate' || name === 'tokens');
-    }
-  });
-
-  test('mounts what there is, and every named volume is declared and used', () => {
-    const mounts = services.flatMap(([, { volumes = [] }]) => volumes.map((volume) => volume.split(':')[0] ?? ''));
-    for (const mount of mounts.filter((source) => source.startsWith('.'))) expect(existsSync(mount), mount).toBe(true);
-    const named = mounts.filter((source) => !source.startsWith('.'));
-    expect(new Set(named)).toEqual(new Set(Object.keys(compose.volumes)));
-  });
-
-  test('gives secrets as files alone', () => {
-    for (const [name, { environment = {} }] of services) {
-      for (const [variable, value] of Object.entries(environment)) {
-        if (/TOKEN|PASSWORD|_KEY/.test(variable))
-          expect(`${variable}=${value}`, name).toMatch(/FILE=\/run\/(?:tidemark|operator|secrets)\//);
-      }
-    }
-  });
-
-  test("speaks of Tidemark's keys, and of the database that Grafana asks", () => {
-    const keys = new Set(Object.keys(CONFIG_KEYS).map((path) => `TIDEMARK_${path.toUpperCase().replaceAll('.', '_')}`));
-    const { environment = {} } = compose.services['tidemark-workspace'] ?? {};
-    const own = Object.keys(environment).map((name) => name.replace(/_FILE$/, ''));
-    expect(own.filter((name) => !keys.has(name))).toEqual([]);
-    const source = readFileSync('grafana/provisioning/datasources/tidemark.yaml', 'utf8');
-    expect(source).toContain(`dbName: ${environment['TIDEMARK_INFLUX_BUCKET']}\n`);
-    expect(source).toContain(`url: ${environment['TIDEMARK_INFLUX_URL']}\n`);
-    const influx = compose.services['influxdb']?.environment ?? {};
-    expect(influx['DOCKER_INFLUXDB_INIT_BUCKET']).toBe(environment['TIDEMARK_INFLUX_BUCKET']);
-    expect(influx['DOCKER_INFLUXDB_INIT_ORG']).toBe(environment['TIDEMARK_INFLUX_ORG']);
-    expect(environment['TIDEMARK_INFLUX_TOKEN_FILE']).toBe('/run/tidemark/tidemark-token');
-  });
-
-  test('the operator token is seen by the database and by what makes tokens, and by nothing else', () => {
-    const seenBy = services.filter(([, { volumes = [] }]) => volumes.some((volume) => volume.startsWith('operator:')));
-    expect(seenBy.map(([name]) => name).sort()).toEqual(['generate', 'influxdb', 'tokens']);
-    const operator = compose.services['influxdb']?.environment?.['DOCKER_INFLUXDB_INIT_ADMIN_TOKEN_FILE'];
-    expect(operator).toMatch(/^\/run\/operator\//);
-  });
-
-  test('Prometheus loads the rules that there are', () => {
-    const { rule_files: files } = readYaml('grafana/prometheus.yml') as { rule_files: string[] };
-    expect(files.length).toBe(2);
-    for (const file of files) {
-      expect(existsSync(file.replace('/etc/prometheus/rules/', 'config/prometheus/')), file).toBe(true);
-    }
-    expect(compose.services['prometheus']?.volumes).toContain('./config/prometheus:/etc/prometheus/rules:ro');
-  });
-
-  test('makes a token that reads and writes for Tidemark and one that only reads for Grafana, once', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'tidemark-tokens-'));
-    const run = (name: string): void => {
-      const [script = ''] = (compose.services[name]?.['command'] ?? []) as string[];
-      const here = script.replaceAll('$$', '$').replaceAll('/run/', `${folder}/`);
-      execFileSync('/bin/sh', ['-ec', here], { env: { ...process.env, PATH: `${folder}:${process.env['PATH']}` } });
-    };
-    const read = (name: string): string => readFileSync(join(folder, name), 'utf8');
-    try {
-      for (const name of ['tidemark', 'operator']) mkdirSync(join(folder, name));
-      writeFileSync(join(folder, 'influx'), INFLUX, { mode: 0o755 });
-      // What an earlier version had given to all.
-      writeFileSync(join(folder, 'tidemark', 'influx-token'), 'of-before');
-      run('generate');
-      expect(read('operator/influx-token')).toBe('of-before');
-      expect(existsSync(join(folder, 'tidemark', 'influx-token'))).toBe(false);
-      expect(read('tidemark/grafana-password')).toMatch(/^[0-9a-f]{64}$/);
-      for (const _ of ['first', 'again']) {
-        run('tokens');
-        expect(read('tidemark/tidemark-token')).toBe('of-before:--read-bucket_b1_--write-bucket_b1');
-        expect(read('tidemark/grafana-token')).toBe('of-before:--read-bucket_b1');
-      }
-      expect(read('made').trim().split('\n')).toEqual(['tidemark-token', 'grafana-token']);
-      expect(readdirSync(join(folder, 'tidemark')).sort()).toEqual([
-        'grafana-password',
-        'grafana-token',
-        'tidemark-token',
-      ]);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
   });
 });

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { METRICS, type MetricRow } from '../../src/observe/metrics-table.ts';
-import { prometheusAvailable, promtool } from '../support/prometheus.ts';
+import { amtool, prometheusAvailable, promtool } from '../support/prometheus.ts';
 
 const DIR = 'config/prometheus';
 const ROWS: Readonly<Record<string, MetricRow>> = METRICS;
@@ -85,11 +85,10 @@ describe('the rules', () => {
     }
   });
 
-  test('the address of the documentation is one setting, absolute, in both examples', () => {
-    for (const path of ['config/prometheus/prometheus.yml', 'grafana/prometheus.yml']) {
-      const { global } = parse(readFileSync(path, 'utf8')) as { global: { external_labels: Record<string, string> } };
-      expect(global.external_labels['tidemark_docs'], path).toMatch(/^https:\/\/\S+[^/]$/);
-    }
+  test('the address of the documentation is one setting, absolute; every file of rules is read', () => {
+    const { global, rule_files: files } = parse(readFileSync(`${DIR}/prometheus.yml`, 'utf8'));
+    expect(global.external_labels.tidemark_docs).toMatch(/^https:\/\/\S+[^/]$/);
+    expect(files.toSorted()).toEqual(RULES);
   });
 
   test('the page about metrics names every alert', () => {
@@ -104,6 +103,16 @@ describe.runIf(prometheusAvailable())('promtool', () => {
     expect(checked).toMatchObject({ code: 0 });
     expect(checked.said).not.toMatch(/FAILED|lint/i);
     expect(promtool(['check', 'config', 'prometheus.yml'], '', DIR)).toMatchObject({ code: 0 });
+  });
+
+  test("amtool finds the Alertmanager's file right, and notes what only the owner can fill in", () => {
+    const checked = amtool(['check-config', `${DIR}/alertmanager.yml`]);
+    expect(checked).toMatchObject({ code: 0, said: expect.stringContaining('2 receivers') });
+    const routed = (severity: string) =>
+      amtool(['config', 'routes', 'test', `--config.file=${DIR}/alertmanager.yml`, `severity=${severity}`]).said.split(
+        '\n',
+      )[0];
+    expect(['critical', 'warning', 'info', 'none'].map(routed)).toEqual(['owner', 'owner', 'nobody', 'nobody']);
   });
 
   test('passes their unit tests', () => {

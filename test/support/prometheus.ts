@@ -1,6 +1,6 @@
 /**
- * A real Prometheus for a test, Debian's, on a free port of loopback in a temporary directory; and `promtool`, which
- * judges metrics and rules.
+ * A real Prometheus for a test, Debian's, on a free port of loopback in a temporary directory; and `promtool` and
+ * `amtool`, which judge metrics, rules and the configuration of an Alertmanager.
  *
  * It promises to leave nothing behind, as `influxd.ts` does.
  */
@@ -13,27 +13,36 @@ import { freePort } from './ports.ts';
 
 const PROMETHEUS = '/usr/bin/prometheus';
 const PROMTOOL = '/usr/bin/promtool';
+const AMTOOL = '/usr/bin/amtool';
 
 /** Kills the server and removes its files when its standard input ends, so also when the test process dies. */
 const KEEPER = '"$@" </dev/null & child=$!; read -r word; kill -9 $child; wait $child; rm -rf "$DIR"';
 
 /** Whether tests with a real Prometheus can run here; where it is missing: an error in CI, elsewhere a word about it. */
 export function prometheusAvailable(): boolean {
-  if (existsSync(PROMETHEUS) && existsSync(PROMTOOL)) return true;
-  const advice = `${PROMETHEUS} is missing: the tests with a real Prometheus need it (apt-get install prometheus)`;
+  const missing = [PROMETHEUS, PROMTOOL, AMTOOL].filter((path) => !existsSync(path));
+  if (missing.length === 0) return true;
+  const advice = `${missing[0]} is missing: the tests with a real Prometheus need it (apt-get install prometheus prometheus-alertmanager)`;
   const { CI } = process.env;
   if (CI !== undefined && CI !== '') throw new Error(advice);
   process.stderr.write(`${advice}; they are left out\n`);
   return false;
 }
 
+interface ToolRun {
+  readonly code: number | null;
+  readonly said: string;
+}
+
 /** Runs promtool. @returns its exit code and everything that it said. */
-export function promtool(
-  args: readonly string[],
-  input = '',
-  cwd = process.cwd(),
-): { readonly code: number | null; readonly said: string } {
-  const { status, stdout, stderr } = spawnSync(PROMTOOL, args, { input, cwd, encoding: 'utf8' });
+export const promtool = (args: readonly string[], input = '', cwd = process.cwd()): ToolRun =>
+  runTool(PROMTOOL, args, input, cwd);
+
+/** Runs amtool, which judges the configuration of an Alertmanager. @returns as `promtool` does. */
+export const amtool = (args: readonly string[]): ToolRun => runTool(AMTOOL, args, '', process.cwd());
+
+function runTool(path: string, args: readonly string[], input: string, cwd: string): ToolRun {
+  const { status, stdout, stderr } = spawnSync(path, args, { input, cwd, encoding: 'utf8' });
   return { code: status, said: `${stdout}${stderr}` };
 }
 
