@@ -47,7 +47,7 @@ process.on('SIGINT', onSignal);
 const YOUNG_BYTES = 5 * 1024 * 1024;
 /** How far the heap grows beyond what is in use: a daemon has its allowance to wait for, a one-off wants to be done. */
 const GROWTH_PERCENT = { daemon: 40, oneOff: 85 };
-const CHECK_EVERY_MS = 20;
+const HEAP_CHECK_MS = 20;
 
 setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT.oneOff}`);
 const growth = setInterval(() => {
@@ -56,7 +56,7 @@ const growth = setInterval(() => {
   if ((young?.space_size ?? 0) < YOUNG_BYTES) return;
   clearInterval(growth);
   setFlagsFromString('--semi-space-growth-factor=1');
-}, CHECK_EVERY_MS).unref();
+}, HEAP_CHECK_MS).unref();
 
 const ports: ProcessPorts = {
   environment: process.env,

@@ -7,6 +7,7 @@ import { REPORTED_FROM_MS } from '../core/quota.ts';
 import type { Secret } from '../core/secret.ts';
 import type { ProgressReport } from '../core/status.ts';
 import { plainText } from '../core/text.ts';
+import { SECOND_MS } from '../core/time.ts';
 import { createLogger, type Logger, type LogStream, logEvents } from '../observe/log.ts';
 import {
   createProgress,
@@ -137,6 +138,12 @@ function progressFacts({ totals, destinations, allowance, eta = null, waits = nu
     waitMs: waitMs > REPORTED_FROM_MS ? waitMs : null,
   };
 }
+
+/**
+ * How often progress is shown: `figures` of the whole state, which take a while to gather, and `work` that counts its
+ * own steps.
+ */
+export const SHOW_EVERY_MS = { figures: SECOND_MS, work: SECOND_MS / 2 };
 
 /** Calls `look` at intervals of the real clock until `work` has ended. */
 export async function repeatWhile<T>(work: Promise<T>, look: () => void, everyMs: number): Promise<T> {

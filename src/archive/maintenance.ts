@@ -48,7 +48,7 @@ const STEP = { mostMs: 12, mostPieces: 50 };
 const REST_MS = { busy: 100, idle: 5 * SECOND_MS };
 
 /** How often the progress of the destinations, the age of blocks and the groups to compact are checked. */
-const CHECK_EVERY_MS = MINUTE_MS;
+const ROUND_CHECK_MS = MINUTE_MS;
 
 /**
  * Blocks younger than this stay even if the archive is full: the next page of a scan repeats some of their readings,
@@ -134,7 +134,7 @@ function step(parts: MaintenanceParts, round: Round): boolean {
   const beganMs = clock.monoMs();
   try {
     room.check();
-    if (beganMs - round.checkedAtMs >= CHECK_EVERY_MS) refreshRound(parts, round);
+    if (beganMs - round.checkedAtMs >= ROUND_CHECK_MS) refreshRound(parts, round);
     for (let piece = 0; piece < STEP.mostPieces && clock.monoMs() - beganMs < STEP.mostMs; piece += 1) {
       if (!doPiece(parts, round)) return false;
     }

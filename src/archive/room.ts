@@ -32,8 +32,8 @@ export interface Room {
   status(): RoomStatus;
 }
 
-/** For how long a measurement counts. */
-const CHECK_EVERY_MS = 2 * SECOND_MS;
+/** How often the sizes are measured. */
+const MEASURE_EVERY_MS = 2 * SECOND_MS;
 
 interface RoomParts {
   readonly maintenance: Pick<ArchiveMaintenance, 'size'>;
@@ -71,7 +71,7 @@ export function createRoom(parts: RoomParts): Room {
   measure(state);
   return {
     check: () => {
-      if (parts.clock.monoMs() - state.measuredAtMs >= CHECK_EVERY_MS) measure(state);
+      if (parts.clock.monoMs() - state.measuredAtMs >= MEASURE_EVERY_MS) measure(state);
       report(state);
       return answerOf(state);
     },

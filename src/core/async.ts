@@ -67,8 +67,8 @@ export async function repeat(
 
 /** How often `pollUntil` looks. */
 interface PollRate {
-  /** The rest between two looks, in ms. */
-  readonly everyMs: number;
+  /** The rest between two looks, in ms; a function returns it after each look. */
+  readonly everyMs: number | (() => number);
   /** Ends the rest early when it is notified. */
   readonly wakeUp?: WakeUp;
 }
@@ -94,10 +94,11 @@ export async function pollUntil<T>(
     const found = look();
     if (found !== null) return found;
     const restMs = restAfter(clock.monoMs() - beganMs);
-    if (wakeUp === undefined) await clock.sleep(Math.max(everyMs, restMs), signal);
+    const nextMs = typeof everyMs === 'number' ? everyMs : everyMs();
+    if (wakeUp === undefined) await clock.sleep(Math.max(nextMs, restMs), signal);
     else {
       if (restMs > 0) await clock.sleep(restMs, signal);
-      await wakeUp.wait(everyMs, signal);
+      await wakeUp.wait(nextMs, signal);
     }
   }
 }

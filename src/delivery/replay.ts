@@ -6,6 +6,7 @@
  * anywhere and continues from the last recorded step; it may then send a line twice, but skips none. Live delivery goes
  * first, and the replay sends no more lines a second than allowed.
  */
+import { pollUntil } from '../core/async.ts';
 import { STALLED_AFTER_MS } from '../core/retry.ts';
 import { END_OF_TIME, type ReadPiece, type ReadRange, type ScanPosition } from '../core/state/archive.ts';
 import type { ReplayArgs } from '../core/state/job-args.ts';
@@ -318,8 +319,11 @@ async function untilTurn(sender: Sender, lines: number, signal: AbortSignal): Pr
   const { store, clock, maxRate, isBeside, target } = sender;
   signal.throwIfAborted();
   const beganMs = clock.monoMs();
-  const isLive = (): boolean => isBeside && store.replays.pendingLines(target.destinationId) > 0;
-  while (isLive() && clock.monoMs() - beganMs < LIVE_FIRST.mostMs) await clock.sleep(LIVE_FIRST.lookMs, signal);
+  const look = (): true | null => {
+    if (!isBeside || clock.monoMs() - beganMs >= LIVE_FIRST.mostMs) return true;
+    return store.replays.pendingLines(target.destinationId) > 0 ? null : true;
+  };
+  await pollUntil(clock, look, { everyMs: LIVE_FIRST.lookMs }, signal);
   if (maxRate === null) return;
   const waitMs = sender.freeAtMs - clock.monoMs();
   if (waitMs > 0) await clock.sleep(waitMs, signal);

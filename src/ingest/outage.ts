@@ -3,6 +3,7 @@
  * the others wait for the result. So an outage of hours costs a request now and then, and not one for each stream and
  * device.
  */
+import { pollUntil } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { ApiFault, ApiFaultKind } from '../core/faults.ts';
 import type { Clock, Random } from '../core/ports.ts';
@@ -99,7 +100,7 @@ export const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['unreachable', 'serve
 export const ANSWERED_LATELY_MS = 90 * SECOND_MS;
 
 /** How often waiting streams check whether the outage is over. */
-const CHECK_EVERY_MS = SECOND_MS;
+const OUTAGE_CHECK_MS = SECOND_MS;
 
 /** A service that is taken to be well. */
 export function createOutageWatch({
@@ -128,17 +129,17 @@ export function createOutageWatch({
       problem = null;
     },
     pass: async (signal, turned) => {
-      while (failures > 0) {
-        const waitMs = retryAtMs - clock.monoMs();
-        if (waitMs <= 0) {
-          // The next caller waits for this try: at most for as long as a try may take.
-          retryAtMs = clock.monoMs() + policy.maxMs;
-          hasAsked = false;
-          return;
-        }
-        await clock.sleep(Math.min(waitMs, CHECK_EVERY_MS), signal);
+      const look = (): true | null => {
         turned?.();
-      }
+        if (failures === 0) return true;
+        if (retryAtMs > clock.monoMs()) return null;
+        // The others wait for this attempt, at most as long as an attempt may take.
+        retryAtMs = clock.monoMs() + policy.maxMs;
+        hasAsked = false;
+        return true;
+      };
+      const everyMs = (): number => Math.min(retryAtMs - clock.monoMs(), OUTAGE_CHECK_MS);
+      await pollUntil(clock, look, { everyMs }, signal);
     },
     note: ({ kind, message, facts }) => {
       if (!SILENCE.has(kind)) return;

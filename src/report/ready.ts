@@ -82,7 +82,7 @@ function hasAny({ devices }: ReadyParts['store']): boolean {
  * How often to check whether the first fill is complete, until it is; the reports for it take at most this part of the
  * time.
  */
-const CHECK_EVERY_MS = 10 * SECOND_MS;
+const FIRST_FILL_CHECK_MS = 10 * SECOND_MS;
 const LOOK_PART = 0.02;
 
 interface FirstFillParts {
@@ -100,7 +100,7 @@ export function createFirstFill({ report, ready, observe, clock, statusPage }: F
   return () => {
     const nowMs = clock.monoMs();
     if (nowMs < dueMs) return;
-    dueMs = nowMs + CHECK_EVERY_MS;
+    dueMs = nowMs + FIRST_FILL_CHECK_MS;
     if (!ready().ready) return;
     const { devices, totals, destinations } = report();
     dueMs = Math.max(dueMs, nowMs + (clock.monoMs() - nowMs) / LOOK_PART);

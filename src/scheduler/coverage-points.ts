@@ -24,7 +24,7 @@ const MOVED_NS = 5n * MINUTE_NS;
 const OLDEST_NS = 14n * MINUTE_NS;
 
 /** How often a part of the devices is looked at, and how soon where the server's time is not known yet. */
-const CHECK_EVERY_MS = MINUTE_MS;
+const COVERAGE_CHECK_MS = MINUTE_MS;
 const UNTIL_TIME_IS_KNOWN_MS = 5 * SECOND_MS;
 
 /** A look at a device costs about 0.2 ms: so many at once, and each device every four minutes at the latest. */
@@ -43,7 +43,7 @@ export async function keepCoveragePoints(context: SyncContext, signal: AbortSign
   const step = (): number => {
     const wantedRange = wantedNow(context);
     if (wantedRange === null) return UNTIL_TIME_IS_KNOWN_MS;
-    if (!context.checkRoom().ok) return CHECK_EVERY_MS;
+    if (!context.checkRoom().ok) return COVERAGE_CHECK_MS;
     try {
       noteCoverage(context, wantedRange, looks);
     } catch (error) {
@@ -51,7 +51,7 @@ export async function keepCoveragePoints(context: SyncContext, signal: AbortSign
       context.stateFull(error);
     }
     looks += 1;
-    return CHECK_EVERY_MS;
+    return COVERAGE_CHECK_MS;
   };
   return await repeat(context.clock, step, signal);
 }

@@ -56,7 +56,7 @@ export interface JobParts {
 }
 
 /** How often the loop checks for jobs, and how often a running job is checked. */
-const CHECK_EVERY_MS = SECOND_MS;
+export const JOB_CHECK_MS = SECOND_MS;
 
 /** How long an ended job is kept, and how often old ones are removed. */
 const KEPT_MS = DAY_MS;
@@ -114,7 +114,7 @@ async function startJobs(
       }
       return null;
     });
-    await wakeUp.wait(CHECK_EVERY_MS, signal);
+    await wakeUp.wait(JOB_CHECK_MS, signal);
   }
 }
 
@@ -228,7 +228,7 @@ async function watchOver(
   let reportedAtMs = Number.NEGATIVE_INFINITY;
   let tookMs = 0;
   const step = (): number =>
-    withRoom(CHECK_EVERY_MS, () => {
+    withRoom(JOB_CHECK_MS, () => {
       const now = queue.open().find(({ id }) => id === job.id);
       const reason = now === undefined ? 'vanished' : reasonToEnd(now, beats);
       if (reason !== null) {
@@ -237,13 +237,13 @@ async function watchOver(
       }
       const startedMs = clock.monoMs();
       // A progress report may look at every device.
-      if (startedMs - reportedAtMs < restAfter(tookMs)) return CHECK_EVERY_MS;
+      if (startedMs - reportedAtMs < restAfter(tookMs)) return JOB_CHECK_MS;
       const progress: unknown = JSON.parse(scrub(JSON.stringify(work.progress())));
       queue.tell(job.id, progress);
       parts.onProgress?.(job.id, progress);
       reportedAtMs = clock.monoMs();
       tookMs = reportedAtMs - startedMs;
-      return CHECK_EVERY_MS;
+      return JOB_CHECK_MS;
     });
   await repeat(clock, step, over).catch((error: unknown) => {
     if (error !== over.reason) throw error;
@@ -269,7 +269,7 @@ interface Ended {
 /** Ends a job as soon as the state has room for that. */
 async function endSurely(parts: JobParts, ended: Ended, signal: AbortSignal): Promise<void> {
   const look = (): true | null => withRoom(null, () => endJob(parts, ended));
-  await pollUntil(parts.clock, look, { everyMs: CHECK_EVERY_MS }, signal);
+  await pollUntil(parts.clock, look, { everyMs: JOB_CHECK_MS }, signal);
 }
 
 function endJob({ queue, clock, observe, onEnd, scrub }: JobParts, { job, beganMs, end }: Ended): true {

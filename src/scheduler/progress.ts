@@ -5,8 +5,12 @@
  * or for quota does not count.
  */
 import type { Clock, RequestLane } from '../core/ports.ts';
+import { SECOND_MS } from '../core/time.ts';
 import type { SyncContext } from '../ingest/context.ts';
 import type { ApiState } from './api-state.ts';
+
+/** How often the gaps of such work are queued again: a gap that was resting may be due. */
+export const REOPEN_EVERY_MS = 5 * SECOND_MS;
 
 /** How the work stands at a look at it. */
 interface WorkView {

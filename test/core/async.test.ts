@@ -53,6 +53,14 @@ describe('turns', () => {
 });
 
 describe('polling', () => {
+  test('rests for as long as a function returns after each look', async () => {
+    const clock = createVirtualClock(0);
+    const looks: number[] = [];
+    const look = (): true | null => (looks.push(clock.monoMs()) === 4 ? true : null);
+    await pollUntil(clock, look, { everyMs: () => looks.length * 10 }, NEVER);
+    expect(looks).toEqual([0, 10, 30, 60]);
+  });
+
   test('looks at once, then after each rest, until a look finds something', async () => {
     const clock = createVirtualClock(0);
     const looked: number[] = [];

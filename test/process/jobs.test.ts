@@ -144,7 +144,7 @@ describe('--once beside a daemon', () => {
     expectTold(
       await once.ended,
       3,
-      /The daemon that did this work has stopped or died.*without a daemon it does the work itself/,
+      /The daemon that did this work has stopped or died.*without a daemon the command does the work itself/,
     );
     expect(performance.now() - killedMs).toBeLessThan(patient(15_000));
     stage.simulator.faults = null;

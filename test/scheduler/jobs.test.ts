@@ -431,7 +431,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     sync.jobs.beat();
     expect(sync.jobs.take(1, rig.clock.nowMs())).toBe(true);
     const beganMs = rig.clock.monoMs();
-    const words = expect.stringContaining('has not looked after this work for a minute');
+    const words = expect.stringContaining('has not responded for a minute');
     expect(await following).toMatchObject({ exitCode: 3, message: words });
     expect(rig.clock.monoMs() - beganMs).toBeLessThan(70 * SECOND_MS);
     expect(sync.jobs.open()).toMatchObject([{ isCancelAsked: true }]);

@@ -4,7 +4,7 @@
  */
 
 import { realClock } from '../../app/real-clock.ts';
-import { type ProcessPorts, repeatWhile } from '../../app/terminal.ts';
+import { type ProcessPorts, repeatWhile, SHOW_EVERY_MS } from '../../app/terminal.ts';
 import { withSync } from '../../app/with-sync.ts';
 import type { BackfillCommand } from '../../cli/command.ts';
 import type { Config } from '../../config/config.ts';
@@ -15,9 +15,6 @@ import { argsOf, readBackfillOptions } from '../shared/options.ts';
 import { ratesOfState } from '../shared/state-report.ts';
 import { type BackfillSummary, backfillEndText, readBackfillSummary } from './result.ts';
 import { type BackfillRun, runBackfill } from './run.ts';
-
-/** How often the progress is looked at. */
-const CHECK_EVERY_MS = 1000;
 
 /** How long the command waits for a daemon that restarts. */
 const RESTART_MS = 30_000;
@@ -68,6 +65,6 @@ async function alone(
     };
     const rates = ratesOfState(config.dataDir, sync.context.settings.filter);
     const work = runBackfill({ ...sync, rates, onStarted }, args, ports.signal);
-    return await repeatWhile(work, look, CHECK_EVERY_MS).finally(terminal.endProgress);
+    return await repeatWhile(work, look, SHOW_EVERY_MS.figures).finally(terminal.endProgress);
   });
 }

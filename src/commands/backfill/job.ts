@@ -11,15 +11,13 @@ import type { BackfillArgs } from '../../core/state/job-args.ts';
 import type { Job, JobEnd, JobQueue } from '../../core/state/jobs.ts';
 import type { Store } from '../../core/state/state.ts';
 import type { ProgressReport } from '../../core/status.ts';
-import { HOUR_MS, SECOND_MS } from '../../core/time.ts';
+import { HOUR_MS } from '../../core/time.ts';
 import type { WantedRange } from '../../ingest/context.ts';
 import { wantedNow } from '../../ingest/wanted-range.ts';
 import { beginBackfill } from '../../scheduler/backfill.ts';
-import type { JobWorker } from '../../scheduler/jobs.ts';
+import { JOB_CHECK_MS, type JobWorker } from '../../scheduler/jobs.ts';
 import { hasStarted, setGoal } from '../../scheduler/planning.ts';
 import { type BackfillRun, type BackfillWorkParts, createBackfillRun, endWhereRefused } from './run.ts';
-
-const CHECK_EVERY_MS = SECOND_MS;
 
 /** The worker for `runJobs`; one job at a time. */
 export function createBackfillWorker(parts: BackfillWorkParts): JobWorker {
@@ -98,7 +96,7 @@ async function untilListed(
     }
     return null;
   };
-  return await pollUntil(clock, step, { everyMs: CHECK_EVERY_MS }, signal);
+  return await pollUntil(clock, step, { everyMs: JOB_CHECK_MS }, signal);
 }
 
 /** The name of the asker in the log and in `--status`. */

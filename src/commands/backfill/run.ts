@@ -17,7 +17,7 @@ import { wantedNow } from '../../ingest/wanted-range.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
 import { type Backfill, beginBackfill } from '../../scheduler/backfill.ts';
 import { type Alone, type Planning, reopenDevice } from '../../scheduler/planning.ts';
-import { createProgressWatch, isWaiting, type WaitingParts } from '../../scheduler/progress.ts';
+import { createProgressWatch, isWaiting, REOPEN_EVERY_MS, type WaitingParts } from '../../scheduler/progress.ts';
 import { runAlone, type SessionParts } from '../../scheduler/session.ts';
 import { refusalWords } from '../../scheduler/sessions.ts';
 import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
@@ -59,10 +59,7 @@ interface Seen {
 }
 
 /** How often the progress is checked. */
-const CHECK_EVERY_MS = 2 * SECOND_MS;
-
-/** How often the gaps are queued again: a gap that was resting may be due. */
-const REOPEN_EVERY_MS = 5 * SECOND_MS;
+const BACKFILL_CHECK_MS = 2 * SECOND_MS;
 
 /** Creates the run of a backfill that has started. */
 export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill): BackfillRun {
@@ -129,7 +126,7 @@ async function untilClosed(
     reopen(look);
     return null;
   };
-  return await pollUntil(clock, step, { everyMs: CHECK_EVERY_MS }, signal);
+  return await pollUntil(clock, step, { everyMs: BACKFILL_CHECK_MS }, signal);
 }
 
 /** Queues the gaps again every few seconds: a gap that was resting may be due. */

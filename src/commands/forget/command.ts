@@ -4,7 +4,7 @@
  */
 
 import { settingsOf } from '../../app/settings.ts';
-import { type ProcessPorts, repeatWhile } from '../../app/terminal.ts';
+import { type ProcessPorts, repeatWhile, SHOW_EVERY_MS } from '../../app/terminal.ts';
 import { withState } from '../../app/with-sync.ts';
 import type { ForgetCommand } from '../../cli/command.ts';
 import { UserError } from '../../core/faults.ts';
@@ -16,9 +16,6 @@ import { type CommandRun, chosenDevices, printAnswer } from '../shared/command.t
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { wrap } from '../shared/layout.ts';
 import { type ForgetSummary, forgetDevice, forgetParts } from './job.ts';
-
-/** How often it is looked how far it is. */
-const CHECK_EVERY_MS = 500;
 
 /** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: ProcessPorts): Promise<number> {
@@ -43,7 +40,7 @@ export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: Pr
             { deviceId: device, progress },
             ports.signal,
           );
-          return repeatWhile(work, () => show(progress), CHECK_EVERY_MS).finally(terminal.endProgress);
+          return repeatWhile(work, () => show(progress), SHOW_EVERY_MS.work).finally(terminal.endProgress);
         }),
       read: (found) => (isSummary(found) ? found : null),
       failed: ({ exitCode, message }) =>

@@ -3,16 +3,13 @@
  * follows that.
  */
 
-import { type ProcessPorts, repeatWhile } from '../../app/terminal.ts';
+import { type ProcessPorts, repeatWhile, SHOW_EVERY_MS } from '../../app/terminal.ts';
 import { withSync } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
 import type { CommandRun } from '../shared/command.ts';
 import { doOrFollow, showProgress } from '../shared/do-or-follow.ts';
 import { type OnceSummary, readOnceSummary, reportEnd } from './result.ts';
 import { runOnce } from './run.ts';
-
-/** How often the progress is looked at. */
-const CHECK_EVERY_MS = 1000;
 
 type OnceRun = CommandRun<{ readonly json: boolean }, Config>;
 
@@ -46,6 +43,6 @@ async function once(run: OnceRun, ports: ProcessPorts): Promise<OnceSummary> {
   return await withSync(run, ports, async (sync) => {
     const { report } = sync;
     const look = (): void => terminal.show(report);
-    return await repeatWhile(runOnce(sync, ports.signal), look, CHECK_EVERY_MS).finally(terminal.endProgress);
+    return await repeatWhile(runOnce(sync, ports.signal), look, SHOW_EVERY_MS.figures).finally(terminal.endProgress);
   });
 }

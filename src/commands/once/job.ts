@@ -9,10 +9,9 @@ import { UserError } from '../../core/faults.ts';
 import type { Stream } from '../../core/ports.ts';
 import type { JobEnd } from '../../core/state/jobs.ts';
 import type { ProgressReport, StatusReport } from '../../core/status.ts';
-import { SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
-import type { JobWork } from '../../scheduler/jobs.ts';
+import { JOB_CHECK_MS, type JobWork } from '../../scheduler/jobs.ts';
 import { hasStarted, hastenStream, setGoal } from '../../scheduler/planning.ts';
 import { untilDelivered } from '../shared/alone.ts';
 import { refusalOf } from '../shared/refusal.ts';
@@ -23,9 +22,6 @@ interface OnceJobParts extends WatchParts {
   readonly deliverers: readonly Deliverer[];
   readonly report: () => StatusReport;
 }
-
-/** How often the progress is checked. */
-const CHECK_EVERY_MS = SECOND_MS;
 
 /** The worker for `runJobs`; one job at a time. */
 export function createOnceWorker(parts: OnceJobParts): (args: unknown, signal: AbortSignal) => JobWork {
@@ -83,7 +79,7 @@ async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Pr
     if (!run.hasStarted && hasStarted(planning) && isAccountRead) begin(parts, run);
     return look();
   };
-  return await pollUntil(context.clock, step, { everyMs: CHECK_EVERY_MS }, signal);
+  return await pollUntil(context.clock, step, { everyMs: JOB_CHECK_MS }, signal);
 }
 
 /** Asks the planner for what the job needs, the workspace being the one that it was. */

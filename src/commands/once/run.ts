@@ -19,7 +19,13 @@ import { noteCoverage } from '../../scheduler/coverage-points.ts';
 import { createWantedGoal, type Goal } from '../../scheduler/goal.ts';
 import { NOTHING_OPEN, RECENCIES } from '../../scheduler/history-queue.ts';
 import { type Alone, liftRests, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
-import { createProgressWatch, isWaiting, type ProgressWatch, type WaitingParts } from '../../scheduler/progress.ts';
+import {
+  createProgressWatch,
+  isWaiting,
+  type ProgressWatch,
+  REOPEN_EVERY_MS,
+  type WaitingParts,
+} from '../../scheduler/progress.ts';
 import { runAlone, type SessionParts } from '../../scheduler/session.ts';
 import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
 import { refusalOf } from '../shared/refusal.ts';
@@ -51,9 +57,8 @@ export interface OnceRun {
   hasStarted: boolean;
 }
 
-/** The longest time between two looks at a run, and how often resting gaps are queued again. */
-const CHECK_EVERY_MS = 5 * SECOND_MS;
-const REOPEN_EVERY_MS = 5 * SECOND_MS;
+/** The longest time between two looks at a run. */
+const RUN_CHECK_MS = 5 * SECOND_MS;
 
 /** How often the devices are listed again while some of them do not answer. */
 const RELIST_EVERY_MS = MINUTE_MS;
@@ -154,7 +159,7 @@ export interface WatchParts extends WaitingParts {
 
 /** Waits until no gap is left, no gap can be closed, or there is no progress. */
 async function untilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal): Promise<OnceOutcome> {
-  const rate = { everyMs: CHECK_EVERY_MS, wakeUp: parts.planning.rested };
+  const rate = { everyMs: RUN_CHECK_MS, wakeUp: parts.planning.rested };
   const look = createOutcomeCheck(parts, run);
   const areChecked = createChecksWait(parts.context, run);
   const step = (): OnceOutcome | null => {

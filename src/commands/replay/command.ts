@@ -5,7 +5,7 @@
 
 import { realClock, realRandom } from '../../app/real-clock.ts';
 import { createSecretReader, settingsOf } from '../../app/settings.ts';
-import { type ProcessPorts, repeatWhile, type TerminalOutput } from '../../app/terminal.ts';
+import { type ProcessPorts, repeatWhile, SHOW_EVERY_MS, type TerminalOutput } from '../../app/terminal.ts';
 import type { ReplayCommand } from '../../cli/command.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { count, Unfit } from '../../config/values.ts';
@@ -29,8 +29,6 @@ import { readSpan } from '../shared/options.ts';
 import { openReplays, requireDestination } from './job.ts';
 
 type ReplayRun = CommandRun<ReplayCommand>;
-
-const CHECK_EVERY_MS = 500;
 
 /** Runs it. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runReplayCommand(run: ReplayRun, ports: ProcessPorts): Promise<number> {
@@ -99,7 +97,7 @@ async function replay(
     const deliverers = wanted.map((options) => createDeliverer(parts, options));
     const replays = openReplays({ ...parts, deliverers, isBeside: false }, args);
     const look = (): void => show(replays.reports());
-    return await repeatWhile(replays.run(ports.signal), look, CHECK_EVERY_MS).finally(terminal.endProgress);
+    return await repeatWhile(replays.run(ports.signal), look, SHOW_EVERY_MS.work).finally(terminal.endProgress);
   } finally {
     opened.close();
   }

@@ -133,7 +133,7 @@ interface FollowParts extends Pick<Work<unknown>, 'awaitMs'> {
 }
 
 /** How often the job is looked at, and how often its follower counts on. */
-const CHECK_EVERY_MS = SECOND_MS / 2;
+const FOLLOW_CHECK_MS = SECOND_MS / 2;
 const BEAT_EVERY_MS = 5 * SECOND_MS;
 
 /** A daemon that takes jobs looks once a second. */
@@ -167,18 +167,19 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
     beatAtMs: askedAtMs,
     reportWaitAtMs: askedAtMs + WAITING_AFTER_MS,
   };
-  try {
-    for (;;) {
-      signal.throwIfAborted();
-      const job = lookAt(parts, id);
-      if (job.end !== null) {
-        // Short work may be over before it was seen under way.
-        if (seen.beat === 0) parts.onSeen();
-        return job.end;
-      }
-      if (!takeIn(parts, job, seen) && board.withdraw(id)) return null;
-      await clock.sleep(CHECK_EVERY_MS, signal);
+  const look = (): JobEnd | 'not taken' | null => {
+    signal.throwIfAborted();
+    const job = lookAt(parts, id);
+    if (job.end !== null) {
+      // Short work may be over before it was seen under way.
+      if (seen.beat === 0) parts.onSeen();
+      return job.end;
     }
+    return !takeIn(parts, job, seen) && board.withdraw(id) ? 'not taken' : null;
+  };
+  try {
+    const end = await pollUntil(clock, look, { everyMs: FOLLOW_CHECK_MS }, signal);
+    return end === 'not taken' ? null : end;
   } catch (error) {
     if (!signal.aborted || error instanceof UserError) throw error;
     return await cancel(parts, id);
@@ -252,7 +253,7 @@ async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
     if (clock.monoMs() >= untilMs) return 'too late';
     return lookAt(parts, id).end ?? (isHeld() ? null : 'too late');
   };
-  const end = await pollUntil(clock, look, { everyMs: CHECK_EVERY_MS }, new AbortController().signal);
+  const end = await pollUntil(clock, look, { everyMs: FOLLOW_CHECK_MS }, new AbortController().signal);
   if (end !== 'too late') return end;
   throw new UserError(
     'The daemon has not confirmed within 8 seconds that it stopped this work; its progress is kept. Run this command again.',
