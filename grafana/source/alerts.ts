@@ -1,9 +1,9 @@
 /** The dashboard "Alerts": what is open, what was, and what keeps coming back. */
 import { chosen, DAILY, FACTS, IN_RANGE, lines, newest, OF_DEVICES, OF_WORKSPACE, tables } from './influxql.ts';
 import { ALERT_STATUS, BAD_IF_ANY, type Column, join, only, PLAIN, TO_DEVICE, toPanel, words } from './looks.ts';
-import type { DashboardSpec, PanelSpec } from './model.ts';
+import type { DashboardSpec, PanelSpec, Variable } from './model.ts';
 import { bars, grid, lineChart, stat, timeline } from './panels.ts';
-import { deviceVariable, HUB, KIND, MODEL, WORKSPACE } from './variables.ts';
+import { choice, deviceVariable, HUB, KIND, MODEL, WORKSPACE } from './variables.ts';
 
 const OF_KIND = chosen('kind');
 const CHOSEN = `${OF_WORKSPACE} AND ${OF_DEVICES} AND ${OF_KIND}`;
@@ -178,14 +178,15 @@ const HISTORY: readonly PanelSpec[] = [
   }),
   timeline({
     title: 'Timeline',
-    description: 'Each alert that was open in this range, from when it was seen so first: red while it was open.',
+    description:
+      'The alerts that were open in this range, the last fifty: red while they were open, from when they were seen so first.',
     w: 24,
     h: 10,
     interval: '10m',
     maxDataPoints: 200,
     // The outer query leaves out those that were never open: at the first sync all of the past are seen, once.
     targets: lines([
-      `SELECT max(open) FROM (SELECT last(open) AS open FROM ${STATES} GROUP BY time($__interval), ${EACH} fill(previous)) WHERE open = 1 AND ${DAILY} GROUP BY time($__interval), ${EACH} fill(0)`,
+      `SELECT max(open) FROM (SELECT last(open) AS open FROM ${STATES} AND ${chosen('alert_id', 'newest')} GROUP BY time($__interval), ${EACH} fill(previous)) WHERE open = 1 AND ${DAILY} GROUP BY time($__interval), ${EACH} fill(0)`,
       '$tag_device_name: $tag_sensor ($tag_alert_id)',
     ]),
     noValue: NONE,
@@ -208,6 +209,15 @@ const HISTORY: readonly PanelSpec[] = [
   }),
 ];
 
+/** The alerts that were reported as open last: more lines than these nobody can read. */
+const NEWEST: Variable = choice({
+  name: 'newest',
+  label: 'newest',
+  query: `SELECT id FROM (SELECT open, alert_id AS id FROM ${STATES} AND open = 1 ORDER BY time DESC LIMIT 50) ORDER BY time DESC`,
+  all: 'listed',
+  hide: 2,
+});
+
 export const ALERTS: DashboardSpec = {
   uid: 'tidemark-alerts',
   title: 'Tidemark / Alerts',
@@ -215,7 +225,7 @@ export const ALERTS: DashboardSpec = {
   source: 'influxdb',
   from: 'now-24h',
   refresh: '1m',
-  variables: [WORKSPACE, HUB, MODEL, deviceVariable('devices', 'any'), KIND],
+  variables: [WORKSPACE, HUB, MODEL, deviceVariable('devices', 'any'), KIND, NEWEST],
   sections: [
     { title: 'Now', panels: [...NUMBERS, ...TABLES] },
     { title: 'What is it about', panels: COUNTS },

@@ -9,16 +9,14 @@ import {
   openAlerts,
   TARGET,
 } from './both.ts';
-import { AT_END, DAILY, HOURLY, IN_RANGE, IS_READ, lines, newest, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
-import { LAG_LOOKS, lagNow, lateNow, syncOf, whileReporting } from './lag.ts';
+import { AT_END, DAILY, HOURLY, IN_RANGE, lines, newest, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
+import { LAG_LOOKS, lagLines, lagNow, lateNow, syncOf, whileReporting } from './lag.ts';
 import { join, LIFECYCLE, ONLINE, only, PLAIN, steps, TO_ALERTS, TO_DEVICE, toDevice, toPanel } from './looks.ts';
 import type { DashboardSpec, PanelOf, PanelSpec, Transformation } from './model.ts';
 import { bars, grid, NO_DEVICES, share } from './panels.ts';
 import { HUB, MODEL, WORKSPACE } from './variables.ts';
 
 const STATES = `SELECT last(online) AS online, last(lifecycle_status) AS lifecycle FROM device WHERE ${AT_END} AND ${OF_FLEET} GROUP BY device_id`;
-
-const COVERAGE = `coverage WHERE ${HOURLY} AND ${OF_WORKSPACE}`;
 
 /** Whole steps, also where the range is shorter than one. */
 const STEPS = `time >= \${__from}ms - 4h AND time < \${__to}ms`;
@@ -111,12 +109,7 @@ const OVER_TIME: readonly PanelSpec[] = [
     ]),
     { description: 'Devices online, in steps of two hours or more back from the end of the range.', interval: '2h' },
   ),
-  lagOverTime(
-    lines([
-      `SELECT percentile(lag_seconds, 50) AS median, percentile(lag_seconds, 95) AS p95, max(lag_seconds) AS largest FROM ${COVERAGE} AND ${IS_READ} GROUP BY time($__interval) fill(null)`,
-      '$col',
-    ]),
-  ),
+  lagOverTime(lagLines(OF_WORKSPACE)),
 ];
 
 /** The hubs of the workspace: name, state and firmware, by the id that devices give as their parent. */

@@ -42,14 +42,18 @@ export function syncOf(where: string): string {
 export function lagNow(where: string): InfluxTarget[] {
   const figures = `SELECT percentile(lag, 50) AS median, percentile(lag, 95) AS p95 FROM (${reported(where)}) WHERE ${IS_READ}`;
   const such = (condition: string): string => `SELECT median, p95 FROM (${figures}) WHERE ${condition}`;
-  // A step without a report has 0. One figure and no second one: each would read all points of the range once more.
-  const newest = `SELECT last(w) AS reported, max(w) AS w FROM (${steps('max(watermark_ms) AS w', HOURLY, where)})`;
+  // 1 where something was reported, and 0 beside the newest watermark of the range: only `last` does not read all of it.
+  const reports = `SELECT 0 * count(gap_seconds) + 1 AS r FROM coverage WHERE ${REPORTED} AND ${where}`;
+  const newest = `SELECT 0 * last(watermark_ms) AS r, last(watermark_ms) AS w FROM coverage WHERE ${HOURLY} AND ${where}`;
   const named = `$col|\${__url_time_range}`;
   return lines(
     [such(`p95 <= ${TARGET_S}`), named],
     [such(`p95 > ${TARGET_S} AND p95 / 4 <= ${TARGET_S}`), named],
     [such(`p95 / 4 > ${TARGET_S}`), named],
-    [`SELECT (\${__to} - w) / 1000 AS stopped FROM (${newest}) WHERE reported = 0 AND w > 0`, named],
+    [
+      `SELECT (\${__to} - w) / 1000 AS stopped FROM (SELECT sum(r) AS r, max(w) AS w FROM (${reports}), (${newest})) WHERE r = 0`,
+      named,
+    ],
     [`SELECT count(state) AS syncing FROM (${reported(where)}) WHERE state = 'catching-up'`, named],
   );
 }
@@ -74,6 +78,16 @@ export const LAG_LOOKS: readonly Override[] = [
   ...[named('median', 'median'), named('p95', 'p95'), named('stopped', 'daemon stopped: newest data')],
   named('syncing', 'devices catching up'),
 ];
+
+/**
+ * The lag of the devices over time: median, 95th percentile, largest. A query each, as several figures of one query wait
+ * for each other; `max` would keep a step of its own for each device.
+ */
+export function lagLines(where: string): InfluxTarget[] {
+  const percentile = (part: number): string =>
+    `SELECT percentile(lag_seconds, ${part}) FROM coverage WHERE ${HOURLY} AND ${where} AND ${IS_READ} GROUP BY time($__interval) fill(null)`;
+  return lines([percentile(50), 'median'], [percentile(95), 'p95'], [percentile(100), 'largest']);
+}
 
 /** Devices with a lag above the target; 0 where there is none, nothing where the daemon has stopped. */
 export function lateNow(where: string): InfluxTarget[] {

@@ -1,14 +1,13 @@
 /** The dashboard "Workspace and quota": what the plan gives, what of it is used, and what it buys. */
 import { lagOverTime, lagStat, TARGET } from './both.ts';
-import { HOURLY, IN_RANGE, IS_READ, lines, newest, OF_WORKSPACE, tables } from './influxql.ts';
-import { LAG_LOOKS, lagNow, REPORTED } from './lag.ts';
+import { HOURLY, IN_RANGE, lines, newest, OF_WORKSPACE, tables } from './influxql.ts';
+import { LAG_LOOKS, lagLines, lagNow, REPORTED } from './lag.ts';
 import { COVERAGE_STATE, PLAIN, SPENT, steps } from './looks.ts';
 import type { DashboardSpec, PanelSpec } from './model.ts';
 import { bars, grid, lineChart, stat } from './panels.ts';
 import { WORKSPACE } from './variables.ts';
 
 const ACCOUNT = `workspace WHERE ${HOURLY} AND ${OF_WORKSPACE}`;
-const COVERED = `coverage WHERE ${HOURLY} AND ${OF_WORKSPACE}`;
 const NO_ACCOUNT = 'The account was not read in this range: it is read hourly, with the scope account:read.';
 const HOUR_MS = 3_600_000;
 
@@ -156,12 +155,7 @@ function inState(state: string): readonly [query: string, alias: string] {
 }
 
 const BOUGHT: readonly PanelSpec[] = [
-  lagOverTime(
-    lines([
-      `SELECT percentile(lag_seconds, 50) AS median, percentile(lag_seconds, 95) AS p95, max(lag_seconds) AS largest FROM ${COVERED} AND ${IS_READ} GROUP BY time($__interval) fill(null)`,
-      '$col',
-    ]),
-  ),
+  lagOverTime(lagLines(OF_WORKSPACE)),
   bars({
     title: 'Devices by state of sync',
     description:

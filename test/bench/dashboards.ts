@@ -1,6 +1,6 @@
 /**
- * How quickly an InfluxDB answers what the dashboards ask: a large fleet with a month of readings, and each query of each
- * panel several times over the range that a dashboard opens with.
+ * How quickly an InfluxDB answers what the dashboards ask: a large fleet with some days of readings, and all queries of
+ * each panel, one after the other, several times over the range that a dashboard opens with.
  */
 
 import { DAY_MS } from '../../src/core/time.ts';
@@ -10,11 +10,11 @@ import { openBoard } from '../grafana/support/viewer.ts';
 import { startInfluxd } from '../support/influxd.ts';
 import type { Measured } from './table.ts';
 
-const INTERVAL_MS = 600_000;
+const INTERVAL_MS = 300_000;
 /** The newest of the readings; any round time does. */
 const NOW_MS = Date.UTC(2026, 5, 15, 12);
-const LOOKS = 20;
-const WANTED_MS = 1000;
+const LOOKS = 10;
+const WANTED_MS = 2000;
 const SLOWEST = 5;
 
 interface Timed {
@@ -29,10 +29,10 @@ export interface DashboardBench {
 }
 
 export function dashboardBench(isQuick: boolean): DashboardBench {
-  return isQuick ? { devices: 1000, days: 2, looks: 5 } : { devices: 1000, days: 30, looks: LOOKS };
+  return isQuick ? { devices: 2000, days: 1.125, looks: 3 } : { devices: 2000, days: 8, looks: LOOKS };
 }
 
-/** Fills a database and asks it. @returns the slowest query of all panels, by its 95th percentile. */
+/** Fills a database and asks it. @returns the slowest panel, by its 95th percentile. */
 export async function measureDashboards(
   { devices, days, looks }: DashboardBench,
   say: (text: string) => void,
@@ -41,31 +41,33 @@ export async function measureDashboards(
   const points = await writeFleet(influxd, 'fleet', { devices, days, intervalMs: INTERVAL_MS, nowMs: NOW_MS });
   say(`dashboards: ${points} points of ${devices} devices over ${days} days`);
   const timed: Timed[] = [];
-  for (const [name, text] of await queriesOf(influxd.url)) {
-    timed.push({ name, p95Ms: await percentile(looks, () => answered(influxd.url, text)) });
+  for (const [name, texts] of await panelsOf(influxd.url)) {
+    const look = async (): Promise<void> => {
+      for (const text of texts) await answered(influxd.url, text);
+    };
+    timed.push({ name, p95Ms: await percentile(looks, look) });
   }
   const slowest = timed.toSorted((a, b) => b.p95Ms - a.p95Ms);
   for (const { name, p95Ms } of slowest.slice(0, SLOWEST)) say(`dashboards: ${p95Ms.toFixed(0)} ms ${name}`);
   const values = [slowest[0]?.p95Ms ?? Infinity];
-  return [{ figure: 'slowest panel query, 95 %', unit: 'ms', wanted: WANTED_MS, better: 'less', values }];
+  return [{ figure: 'slowest panel, 95 %', unit: 'ms', wanted: WANTED_MS, better: 'less', values }];
 }
 
-/** Every query of every panel, as Grafana would send it; of a repeated panel the first. */
-async function queriesOf(url: string): Promise<(readonly [name: string, text: string])[]> {
+/** The queries of every panel, as Grafana would send them; of a repeated panel the first. */
+async function panelsOf(url: string): Promise<(readonly [name: string, texts: readonly string[]])[]> {
   const range = { fromMs: NOW_MS - DAY_MS, toMs: NOW_MS };
-  const queries: (readonly [name: string, text: string])[] = [];
+  const panels: (readonly [name: string, texts: readonly string[]])[] = [];
   for (const board of readBoards().filter(asksInflux)) {
     const viewer = await openBoard(board, { place: { url, database: 'fleet' }, range });
     for (const panel of shownPanels(board)) {
       const { repeat, targets = [] } = panel;
       const first = repeat === undefined ? undefined : viewer.lists.get(repeat)?.[0]?.value;
       const scoped = new Map(repeat === undefined || first === undefined ? [] : [[repeat, first]]);
-      for (const { refId, query = '' } of targets) {
-        queries.push([`${board.uid}: ${panel.title} ${refId}`, viewer.text(query, panel, scoped)]);
-      }
+      const texts = targets.map(({ query = '' }) => viewer.text(query, panel, scoped));
+      panels.push([`${board.uid}: ${panel.title}`, texts]);
     }
   }
-  return queries;
+  return panels;
 }
 
 /** The database's own time and that of its answer's way; not what a browser makes of it. */

@@ -5,8 +5,8 @@
  * Prints a table and exits 1 on a miss. `--quick` takes fewer days and one run of each; `--only NAME` (again and again)
  * takes some of the figures: archive, delivery, memory, start, requests, planner, metrics, page, attacks (on the HTTP server), pause (answers of the API that are as large as they may be), export, replay, verify (a million points
  * in a real InfluxDB, and five times as many; `--days 70`: ten million, and fifty), status (on a state of
- * 10,000 devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it), grafana (15 million
- * points, in minutes; `--quick`: a million); `--runs N`, `--devices N`, `--days N`,
+ * 10,000 devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it), grafana (14 million
+ * points, in minutes; `--quick`: two million); `--runs N`, `--devices N`, `--days N`,
  * `--program FILE` do what they say.
  */
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -63,6 +63,11 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
     await bench.influxd.query('', 'CREATE DATABASE large');
     const size = { devices: 1000, days: 0.25, intervalMs: 10 * MINUTE_MS, nowMs: Date.UTC(2026, 5, 15, 12) };
     await writeFleet(bench.influxd, 'large', size);
+    const alerts = Array.from({ length: 70 }, (_, id) => {
+      const tags = `alert_id=a${id},device_id=d00${100 + id},device_name=Device\\ ${100 + id},kind=offline,workspace_id=ws-large`;
+      return `alert_state,${tags} status="open",open=1,fire_count=1 ${size.nowMs - (100 + id) * MINUTE_MS}000000`;
+    });
+    expect(await bench.influxd.write('large', alerts.join('\n'))).toBe(204);
     const seen = await lookAtAll({ place: place('large'), nowMs: size.nowMs });
     for (const name of ['tidemark-fleet: Devices', 'tidemark-sensors: All devices']) {
       expect(new Set(column(seen.get(name)?.[0], 'device_id')).size, name).toBe(1000);
@@ -74,5 +79,10 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       if (isDrawn) expect(frames.length, name).toBeLessThanOrEqual(50);
     }
     expect(seen.get('tidemark-sensors: $one_sensor by device: the extremes')).toHaveLength(40);
+    const lines = new Set(seen.get('tidemark-alerts: Timeline')?.map(({ name }) => /\((\w+)\)$/.exec(name ?? '')?.[1]));
+    expect([lines.has('a0'), lines.has('a40'), lines.has('a60')]).toEqual([true, true, false]);
+    const range = { fromMs: size.nowMs - DAY_MS, toMs: size.nowMs };
+    const sensors = await openBoard(board('sensors'), { place: place('large'), range });
+    expect(sensors.lists.get('sample')).toHaveLength(200);
   });
 });
