@@ -11,6 +11,7 @@ import {
   cycleBetweenParts,
   functionsOf,
   importsOf,
+  impureImports,
   MAX_FUNCTION_LINES,
   MAX_LINES,
   PURE,
@@ -51,6 +52,10 @@ describe('the tree', () => {
 
   test('every entry in the list of pure files still has files', () => {
     expect(PURE.filter((entry) => !files.some(({ path }) => entry.test(path)))).toEqual([]);
+  });
+
+  test('pure files import pure files alone, types aside', () => {
+    expect(impureImports(files)).toEqual([]);
   });
 
   test('no two parts import each other, by values or by types, over any number of steps', () => {
@@ -209,6 +214,21 @@ describe('the checker', () => {
     const violation = `is to be pure, but has ${found}`;
     expect(violations({ path, text: HEADER + code })).toContain(violation);
     expect(violations({ path: 'ingest/page-scan.ts', text: HEADER + code })).not.toContain(violation);
+  });
+
+  test.each([
+    ['a value', "import { scan } from './page-scan.ts';", true],
+    ['a value beside a type', "import { scan, type Scan } from './page-scan.ts';", true],
+    ['an effect', "import './page-scan.ts';", true],
+    ['a re-export', "export { scan } from './page-scan.ts';", true],
+    ['a type', "import type { Scan } from './page-scan.ts';", false],
+    ['a pure file', "import { judgePage } from './judge-page.ts';", false],
+    ['constants of the ports', "import { STREAMS } from '../core/ports.ts';", false],
+    ['a value after code', "export const a = 1;\nimport { scan } from './page-scan.ts';", true],
+  ])('tells whether a pure file may import %s', (_what, code, isFound) => {
+    const found = ['ingest/unproven.ts is to be pure, but imports ingest/page-scan.ts'];
+    expect(impureImports([{ path: 'ingest/unproven.ts', text: HEADER + code }])).toEqual(isFound ? found : []);
+    expect(impureImports([{ path: 'ingest/page-scan.ts', text: HEADER + code }])).toEqual([]);
   });
 
   test('finds a missing header and a file that is too long', () => {

@@ -3,7 +3,6 @@
  * with the base URL: no value from a server can send the key elsewhere. There is one rule for device ids, so that every
  * id that a listing contains can also be requested.
  */
-import { Buffer } from 'node:buffer';
 import { ApiFault, UserError } from '../core/faults.ts';
 import type { TelemetryQuery } from '../core/ports.ts';
 import type { Cursor } from '../core/records.ts';
@@ -137,6 +136,6 @@ export function deviceIdProblem(id: unknown): string | null {
   if (id === '.' || id === '..') return 'device_id would change the path of a request';
   if (!id.isWellFormed()) return 'device_id is no valid Unicode';
   if (/\p{Cc}/u.test(id)) return 'device_id has control characters';
-  if (Buffer.byteLength(id) > MAX_ID_BYTES) return `device_id is longer than ${MAX_ID_BYTES} bytes`;
+  if (new TextEncoder().encode(id).length > MAX_ID_BYTES) return `device_id is longer than ${MAX_ID_BYTES} bytes`;
   return null;
 }

@@ -1,6 +1,8 @@
 /**
- * The kinds of faults. The kind decides what the program does, never the text of a message.
+ * The kinds of faults, and the words for them. The kind decides what the program does, never the text of a message.
  */
+
+import { plainText } from './text.ts';
 
 /**
  * - `unreachable`: no answer (refused, reset, timed out, TLS, name look-up).
@@ -115,4 +117,50 @@ export const KEY_REFUSED = 'the API refuses the key: it is unknown, revoked or e
 /** The words for an error that is a mistake of this program. */
 export function internalErrorWords(detail: string): string {
   return `internal error: ${detail.replace(/\.$/, '')}. This is a bug; please report it with --check --bundle.`;
+}
+
+/** What to do with a new key while the daemon runs. */
+const REPLACE_KEY =
+  'put it where api.key_file points: there it is noticed without a restart (given as api.key, restart Tidemark)';
+
+/**
+ * What the key was refused for, and what to do about it: without a full stop.
+ *
+ * @param useKey what to do with a new key; by default what a daemon needs.
+ */
+export function refusalWords({ kind, facts }: ApiFault, useKey = REPLACE_KEY): string {
+  if (kind === 'unauthorized') {
+    return `${KEY_REFUSED}. Create one in the dashboard (Settings, then API) and ${useKey}`;
+  }
+  if (kind === 'no-api-access')
+    return 'the plan of this workspace has no access to the API. A plan that includes it is needed';
+  return scopeWords(facts.scope ?? 'devices:read');
+}
+
+/** The words for a missing scope that every sync needs: without a full stop. */
+export function scopeWords(scope: string): string {
+  return `the key lacks the scope ${scope}, without which nothing can be synced. Create a key that has it`;
+}
+
+const FAULT_WORDS: Readonly<Record<ApiFaultKind, string>> = {
+  unreachable: 'the API could not be reached',
+  throttled: 'the API says that the allowance is spent (429)',
+  unauthorized: 'the API refuses the key (401)',
+  'scope-missing': 'the key lacks the scope for it (403)',
+  'no-api-access': 'the plan gives no API access (403)',
+  'not-found': 'the API does not know it (404)',
+  'bad-cursor': 'the API refused the cursor (400)',
+  'range-too-large': 'refused by the plan: the window was too wide (400)',
+  'invalid-request': 'the API refused what was asked (400)',
+  'server-fault': 'the API failed (5xx)',
+  malformed: 'the answer was not understood',
+};
+
+/**
+ * A fault of the API in words for people.
+ *
+ * @param fault as a process has left it, maybe of another version.
+ */
+export function faultWords(fault: string): string {
+  return Object.hasOwn(FAULT_WORDS, fault) ? FAULT_WORDS[fault as ApiFaultKind] : plainText(fault, 60);
 }

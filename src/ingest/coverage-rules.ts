@@ -22,6 +22,7 @@ import {
   nsToMs,
   SECOND_MS,
 } from '../core/time.ts';
+import type { WantedRange } from './context.ts';
 
 /** `Date` is in whole seconds: a `Date` that is rounded may lie up to a second ahead of the server's clock. */
 export const CLOCK_GRAIN_MS = SECOND_MS;
@@ -252,4 +253,15 @@ export function withoutUnverified<State extends CoverageState>(
 
 function isVerified({ first, last }: CoveredRange): boolean {
   return first !== null || last !== null;
+}
+
+/**
+ * The coverage limit of one device: lower than the common one by what late readings have added to its grace period.
+ * Wherever the limit of a device counts, it is this one.
+ */
+export function limitFor(
+  { limit, gracePeriodMs }: Pick<WantedRange, 'limit' | 'gracePeriodMs'>,
+  { late }: Pick<TelemetryState, 'late'>,
+): EpochNs {
+  return maxNs(limit - msToNs(gracePeriodOf(gracePeriodMs, late) - gracePeriodMs), 0n);
 }

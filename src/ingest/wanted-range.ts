@@ -3,11 +3,10 @@
  */
 import { ApiFault } from '../core/faults.ts';
 import type { Store } from '../core/state/state.ts';
-import type { TelemetryState } from '../core/state/telemetry.ts';
 import { type EpochMs, type EpochNs, formatMs, maxNs, minNs, msToNs, nsToMs, SECOND_MS } from '../core/time.ts';
 import { accountReadAt, syncAccount } from './account.ts';
 import type { Peeking, SyncContext, SyncSettings, WantedRange } from './context.ts';
-import { CLOCK_GRAIN_MS, coverageLimit, gracePeriodOf } from './coverage-rules.ts';
+import { CLOCK_GRAIN_MS, coverageLimit } from './coverage-rules.ts';
 import { freshestFirst, includedDevices } from './filter.ts';
 
 /** The wanted range of work that begins now; `null` while nothing is known of the server's time. */
@@ -35,17 +34,6 @@ export function wantedAt(
     gracePeriodMs: settings.gracePeriodMs,
     limit: maxNs(msToNs(passedMs - CLOCK_GRAIN_MS - settings.gracePeriodMs), 0n),
   };
-}
-
-/**
- * The coverage limit of one device: lower than the common one by what late readings have added to its grace period.
- * Wherever the limit of a device counts, it is this one.
- */
-export function limitFor(
-  { limit, gracePeriodMs }: Pick<WantedRange, 'limit' | 'gracePeriodMs'>,
-  { late }: Pick<TelemetryState, 'late'>,
-): EpochNs {
-  return maxNs(limit - msToNs(gracePeriodOf(gracePeriodMs, late) - gracePeriodMs), 0n);
 }
 
 /** The coverage limit while the server's clock is behind what it has shown before; `null` while it is not. */

@@ -4,14 +4,14 @@
  */
 import { coveredIntervals } from '../core/coverage.ts';
 import { emptyByListing, wantedOf } from '../core/device-coverage.ts';
-import type { ApiFaultKind } from '../core/faults.ts';
+import { faultWords } from '../core/faults.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { DeviceReport } from '../core/page-facts.ts';
 import type { PollSettings } from '../core/ports.ts';
 import type { StateFacts } from '../core/state/facts.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
-import { duration, plainText } from '../core/text.ts';
+import { duration } from '../core/text.ts';
 import {
   DAY_NS,
   type EpochMs,
@@ -24,8 +24,8 @@ import {
   SECOND_MS,
 } from '../core/time.ts';
 import type { WantedRange } from '../ingest/context.ts';
-import { CLOCK_GRAIN_MS, gracePeriodOf } from '../ingest/coverage-rules.ts';
-import { limitFor, openSeconds, wantedNow } from '../ingest/wanted-range.ts';
+import { CLOCK_GRAIN_MS, gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
+import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 
 import { coverageBar } from './bars.ts';
 import { type DeviceSnapshot, snapshotDevice, UNREACHED } from './device-snapshot.ts';
@@ -250,27 +250,4 @@ function namedAtTheEnd(gaps: DeviceReport['gaps']): string | null {
 
 function timeOf(ms: EpochMs): string {
   return formatExact(msToNs(ms));
-}
-
-const FAULT_WORDS: Readonly<Record<ApiFaultKind, string>> = {
-  unreachable: 'the API could not be reached',
-  throttled: 'the API says that the allowance is spent (429)',
-  unauthorized: 'the API refuses the key (401)',
-  'scope-missing': 'the key lacks the scope for it (403)',
-  'no-api-access': 'the plan gives no API access (403)',
-  'not-found': 'the API does not know it (404)',
-  'bad-cursor': 'the API refused the cursor (400)',
-  'range-too-large': 'refused by the plan: the window was too wide (400)',
-  'invalid-request': 'the API refused what was asked (400)',
-  'server-fault': 'the API failed (5xx)',
-  malformed: 'the answer was not understood',
-};
-
-/**
- * A fault of the API in words for people.
- *
- * @param fault as a process has left it, maybe of another version.
- */
-export function faultWords(fault: string): string {
-  return Object.hasOwn(FAULT_WORDS, fault) ? FAULT_WORDS[fault as ApiFaultKind] : plainText(fault, 60);
 }

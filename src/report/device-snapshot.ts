@@ -10,7 +10,8 @@ import type { CoverageNow } from '../core/state/telemetry.ts';
 import type { DeviceStatus, FreshnessStatus, GapSum, StatusGap } from '../core/status.ts';
 import { formatExact } from '../core/time.ts';
 import type { WantedRange } from '../ingest/context.ts';
-import { limitFor } from '../ingest/wanted-range.ts';
+import { limitFor } from '../ingest/coverage-rules.ts';
+
 import type { DeviceSummary } from './device-list.ts';
 
 /** The reason of a gap that is yet to be read, as people see it. */

@@ -7,6 +7,7 @@
  * a few milliseconds with rests between them, so that no scrape and no request waits for it. It takes a twentieth of a
  * processor; callers get the result of the last complete scan.
  */
+
 import { repeat } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
 import { emptyByListing } from '../core/device-coverage.ts';
@@ -18,7 +19,8 @@ import { type CoverageNow, NOTHING_COVERED } from '../core/state/telemetry.ts';
 import type { DeviceFigures, FleetFigures } from '../core/status.ts';
 import { DAY_NS, maxNs, SECOND_MS, SECOND_NS } from '../core/time.ts';
 import type { SyncContext, SyncSettings, WantedRange } from '../ingest/context.ts';
-import { limitFor, openSeconds, wantedNow } from '../ingest/wanted-range.ts';
+import { limitFor } from '../ingest/coverage-rules.ts';
+import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import type { DeviceSummary } from './device-list.ts';
 import {
   createDeviceSums,

@@ -12,6 +12,7 @@
  * Before the API has answered for the first time nothing is known of the server's time; the state is shown all the
  * same, by the local clock: nothing is claimed by it.
  */
+
 import { createTurns } from '../core/async.ts';
 import { coveredIntervals } from '../core/coverage.ts';
 import { emptyByListing, wantedOf } from '../core/device-coverage.ts';
@@ -42,7 +43,8 @@ import { NOTHING_COVERED } from '../core/state/telemetry.ts';
 import { shortened } from '../core/text.ts';
 import { DAY_MS, DAY_NS, type EpochMs, formatExact, maxNs, minNs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { WantedRange } from '../ingest/context.ts';
-import { limitFor, openSeconds, wantedAt } from '../ingest/wanted-range.ts';
+import { limitFor } from '../ingest/coverage-rules.ts';
+import { openSeconds, wantedAt } from '../ingest/wanted-range.ts';
 import { dayBar } from './bars.ts';
 import { type DeviceSummary, type ListedDevice, listByName, pickDevices } from './device-list.ts';
 import { type DeviceReportParts, deviceReport } from './device-report.ts';

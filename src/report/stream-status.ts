@@ -2,11 +2,12 @@
  * The streams of the API as `--status`, the metrics and the readiness check show them: pure functions of what the
  * scheduler has recorded.
  */
+
+import { refusalWords } from '../core/faults.ts';
 import { STREAMS, type Stream } from '../core/ports.ts';
 import type { StreamStatus } from '../core/status.ts';
 import { formatExact, MINUTE_MS, msToNs } from '../core/time.ts';
 import type { ApiState, StreamState } from '../scheduler/api-state.ts';
-import { refusalWords } from '../scheduler/sessions.ts';
 
 /** The streams as they are shown, and what keeps the API from being read. */
 export interface StreamReport {

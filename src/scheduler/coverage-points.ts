@@ -5,6 +5,7 @@
  * A point is written when the state of a device changes, when its watermark has moved five minutes, and at least
  * every 15 minutes. The last point of each device is part of the state, so a restart repeats none.
  */
+
 import { StateFullError } from '../core/archive-room.ts';
 import { repeat } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
@@ -14,7 +15,8 @@ import { coverageLine } from '../core/lines/fact-lines.ts';
 import type { CoveragePoint, KnownDevice, NewCoveragePoint } from '../core/state/inventory.ts';
 import { type EpochNs, MINUTE_MS, MINUTE_NS, maxNs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext, WantedRange } from '../ingest/context.ts';
-import { limitFor, openSeconds, stillWantedFrom, wantedNow } from '../ingest/wanted-range.ts';
+import { limitFor } from '../ingest/coverage-rules.ts';
+import { openSeconds, stillWantedFrom, wantedNow } from '../ingest/wanted-range.ts';
 import { staleMsOf } from './demand-watch.ts';
 
 /** How far a watermark moves before there is another point. */

@@ -61,6 +61,8 @@ export function createDayBudget(share: number): DayBudget {
 
   return {
     setFigures(figures, nowMs) {
+      // What has gathered so far did so at the rate of the budget until now.
+      if (Number.isFinite(budget)) fill(nowMs);
       minutePerMs = (figures.minuteBudget ?? Number.POSITIVE_INFINITY) / MINUTE_MS;
       if (figures.limit === null || figures.budget === null) {
         budget = Number.POSITIVE_INFINITY;
@@ -79,7 +81,7 @@ export function createDayBudget(share: number): DayBudget {
     },
     freeAtMs(isLive, nowMs) {
       if (!Number.isFinite(budget)) return nowMs;
-      const missing = Math.min(burst(), isLive ? 1 : 1 + burst() * RESERVE) - fill(nowMs);
+      const missing = Math.min(burst(), isLive ? 1 : 1 + burst() * RESERVE) - tokensAt(nowMs);
       return missing <= 0 ? nowMs : nowMs + Math.ceil(missing / perMs());
     },
     spare: (nowMs) => (Number.isFinite(budget) ? Math.max(0, tokensAt(nowMs) - burst() * RESERVE) : budget),

@@ -2,7 +2,8 @@
  * Decides which request is worth most now. `decide` holds the order of the decision; the functions below it are its
  * steps.
  *
- * It reads the state of the planner. Its only write is to move devices between queues when their time has come.
+ * It reads the state of the planner. It writes one thing: devices whose time has come move on in the device queue
+ * (`advance`) and in the history queues (`admitHistories`).
  */
 
 import type { Stream } from '../core/ports.ts';

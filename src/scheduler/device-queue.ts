@@ -405,8 +405,3 @@ export function ratesOf({ devices }: DeviceQueue): Rates {
   }
   return { knownMs, unknown, quiet };
 }
-
-/** Steps in its heaps so far. */
-export function queueSteps({ heaps }: DeviceQueue): number {
-  return Object.values(heaps).reduce((sum, heap) => sum + heap.steps, 0);
-}

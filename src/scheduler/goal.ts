@@ -4,6 +4,7 @@
  *
  * What is left of a goal is computed from the coverage each time. So its work may end at any moment and start again.
  */
+
 import { gapsIn } from '../core/coverage.ts';
 import { type Interval, type Intervals, normalize, subtract } from '../core/intervals.ts';
 import type { RequestLane } from '../core/ports.ts';
@@ -11,8 +12,9 @@ import type { TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochMs, type EpochNs, maxNs } from '../core/time.ts';
 import { createLearntWindows, windowRules } from '../ingest/ask-page.ts';
 import type { CommittedPage, SyncContext, WantedRange } from '../ingest/context.ts';
+import { limitFor } from '../ingest/coverage-rules.ts';
 import { isResting, restOf } from '../ingest/named-gaps.ts';
-import { coverableNow, limitFor } from '../ingest/wanted-range.ts';
+import { coverableNow } from '../ingest/wanted-range.ts';
 import { planEdge } from '../ingest/window-limits.ts';
 import { openOf, type ViewInput } from './device-view.ts';
 import type { OpenHistory, Recency } from './history-queue.ts';

@@ -126,11 +126,6 @@ export function nextHistoryMs(queue: HistoryQueue): number {
   return headKey(queue.resting);
 }
 
-/** Steps in its heaps so far. */
-export function historySteps(queue: HistoryQueue): number {
-  return RECENCIES.reduce((sum, recency) => sum + queue.heaps[recency].steps, 0);
-}
-
 function entryOf(queue: HistoryQueue, deviceId: string): Entry {
   const known = queue.entries.get(deviceId);
   if (known !== undefined) return known;

@@ -150,6 +150,4 @@ export interface Planner {
   daySupply(nowMs: number): DaySupply;
   /** How fast the devices report, as far as is known. Takes a look at each. */
   rates(): Rates;
-  /** Steps in its heaps so far: what tests measure instead of time. */
-  steps(): number;
 }

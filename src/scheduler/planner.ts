@@ -29,7 +29,6 @@ import {
   noteDeviceListed,
   noteDeviceStored,
   pickLive,
-  queueSteps,
   ratesOf,
   readingsPerMs,
   releaseDevice,
@@ -37,7 +36,6 @@ import {
   setUnlisted,
 } from './device-queue.ts';
 import {
-  historySteps,
   holdHistory,
   liftHistoryRest,
   type OpenHistory,
@@ -222,9 +220,8 @@ function figuresOf(state: PlannerState): PlannerFigures {
   };
 }
 
-/** A planner that knows no device. */
-export function createPlanner(settings: PlannerSettings): Planner {
-  const state = createPlannerState(settings);
+/** A planner that knows no device. @param state what it keeps: a new state, unless it is to be looked into. */
+export function createPlanner(settings: PlannerSettings, state = createPlannerState(settings)): Planner {
   const { devices, histories, streams } = state;
   return {
     next: (nowMs) => next(state, nowMs),
@@ -266,6 +263,5 @@ export function createPlanner(settings: PlannerSettings): Planner {
       backfillReserve: (state.commitment.isOver ? NARROW_RESERVES : USUAL_RESERVES).backfill,
     }),
     rates: () => ratesOf(devices),
-    steps: () => queueSteps(devices) + queuesOf(state).reduce((sum, queue) => sum + historySteps(queue), 0),
   };
 }

@@ -20,9 +20,10 @@ import type { Gap, GapReason } from '../core/state/telemetry.ts';
 import { type EpochMs, MINUTE_MS, maxNs, nsToMs, SECOND_MS } from '../core/time.ts';
 import { liftGaps } from '../ingest/commit.ts';
 import type { CommittedPage, SyncContext } from '../ingest/context.ts';
+import { limitFor } from '../ingest/coverage-rules.ts';
 import { freshestFirst, includedDevices } from '../ingest/filter.ts';
 import { createSuspects, SILENCE, type Suspects } from '../ingest/outage.ts';
-import { limitFor, wantedNow } from '../ingest/wanted-range.ts';
+import { wantedNow } from '../ingest/wanted-range.ts';
 import type { DayFigures } from './day-budget.ts';
 import { createDemandWatch, type DemandWatch } from './demand-watch.ts';
 

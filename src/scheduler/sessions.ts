@@ -8,7 +8,7 @@
  */
 
 import { firstOf, pollUntil } from '../core/async.ts';
-import { ApiFault, KEY_REFUSED } from '../core/faults.ts';
+import { ApiFault, refusalWords } from '../core/faults.ts';
 import { backoffMs } from '../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { noteAccepted, noteRefused } from './api-state.ts';
@@ -111,27 +111,4 @@ async function oneSession(parts: DaemonParts, signal: AbortSignal): Promise<Sess
 async function watchKey({ key, context }: DaemonParts, signal: AbortSignal): Promise<'key exchanged'> {
   const look = (): 'key exchanged' | null => (key.hasChanged() ? 'key exchanged' : null);
   return await pollUntil(context.clock, look, { everyMs: KEY_CHECK_MS }, signal);
-}
-
-/** What to do with a new key while the daemon runs. */
-const REPLACE_KEY =
-  'put it where api.key_file points: there it is noticed without a restart (given as api.key, restart Tidemark)';
-
-/**
- * What the key was refused for, and what to do about it: without a full stop.
- *
- * @param useKey what to do with a new key; by default what a daemon needs.
- */
-export function refusalWords({ kind, facts }: ApiFault, useKey = REPLACE_KEY): string {
-  if (kind === 'unauthorized') {
-    return `${KEY_REFUSED}. Create one in the dashboard (Settings, then API) and ${useKey}`;
-  }
-  if (kind === 'no-api-access')
-    return 'the plan of this workspace has no access to the API. A plan that includes it is needed';
-  return scopeWords(facts.scope ?? 'devices:read');
-}
-
-/** The words for a missing scope that every sync needs: without a full stop. */
-export function scopeWords(scope: string): string {
-  return `the key lacks the scope ${scope}, without which nothing can be synced. Create a key that has it`;
 }

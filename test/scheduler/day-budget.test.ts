@@ -22,6 +22,25 @@ function sendAll(spread: ReturnType<typeof createDayBudget>, fromMs: number, unt
 }
 
 describe("the day's budget", () => {
+  test('does not change by being asked when a request may go', () => {
+    const spread = createDayBudget(0.8);
+    spread.setFigures(FIGURES, 0);
+    sendAll(spread, 0, HOUR_MS);
+    const freeMs = spread.freeAtMs(false, HOUR_MS);
+    expect(freeMs).toBeGreaterThan(HOUR_MS);
+    spread.freeAtMs(true, DAY_MS);
+    expect(spread.freeAtMs(false, HOUR_MS)).toBe(freeMs);
+  });
+
+  test('gathers at the rate of its time: a larger budget counts from when it is known', () => {
+    const spread = createDayBudget(0.8);
+    spread.setFigures(FIGURES, 0);
+    for (let count = 0; count < 120; count += 1) spread.sent(0);
+    // Half an hour brings 81 requests by the old budget. By the new one it would be 8,000, more than the reserve.
+    spread.setFigures({ ...FIGURES, limit: 500_000, budget: 400_000 }, HOUR_MS / 2);
+    expect(spread.spare(HOUR_MS / 2)).toBe(0);
+  });
+
   test('is used all but wholly, evenly, and never exceeded in any 24 hours', () => {
     const spread = createDayBudget(0.8);
     spread.setFigures(FIGURES, 0);

@@ -1,12 +1,14 @@
 /**
  * Readings that come late, whole program: delivered, counted, and reason enough to claim later from then on.
  */
+
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, minNs, msToNs, SECOND_MS } from '../../src/core/time.ts';
+import { limitFor } from '../../src/ingest/coverage-rules.ts';
 import { createPageScanner } from '../../src/ingest/page-scan.ts';
 import { rereadableDay, rereadDay, rereadDue } from '../../src/ingest/reread.ts';
-import { limitFor, wantedNow } from '../../src/ingest/wanted-range.ts';
+import { wantedNow } from '../../src/ingest/wanted-range.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import type { DeviceSpec, SimReading } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';

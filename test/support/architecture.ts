@@ -97,13 +97,17 @@ export const PURE: readonly RegExp[] = [
   /^ingest\/(?:commit-rules|coverage-rules|empty-ranges|judge-page|named-gaps|page-request|unproven|window-limits)\.ts$/,
   /^scheduler\/(?:day-budget|decide|demand|device-outlook|device-queue|device-view|estimate|heap|history-queue)\.ts$/,
   /^scheduler\/(?:planner|planner-types|api-state|report-rate|reserves|streams)\.ts$/,
-  /^api\/(?:classify|parse|quota|throttle|windows)\.ts$/,
+  /^api\/(?:classify|parse|quota|throttle|urls|windows)\.ts$/,
   /^influx\/answers\.ts$/,
   /^report\/(?:bars|device-list|device-snapshot|series|stream-status)\.ts$/,
   /^observe\/(?:event-row|event-table|metrics-table|progress|repeats)\.ts$/,
-  /^page\/(?:coverage|device|devices|layout|overview|panels|query|style)\.ts$/,
-  /^commands\/(?:check\/report|export\/format|plan\/cost|plan\/text|status\/device|status\/text|verify\/result)\.ts$/,
+  /^page\/(?:coverage|device|devices|html|layout|overview|panels|query|style)\.ts$/,
+  /^commands\/(?:check\/report|export\/format|plan\/cost|plan\/text|status\/device|status\/text|verify\/examine|verify\/result)\.ts$/,
+  /^commands\/shared\/layout\.ts$/,
 ];
+
+/** Names of ports with the constants that belong to them: a pure file may use both. */
+const PORTS = /^core\/(?:ports\.ts|state\/)/;
 
 /** What no file of {@link PURE} may mention. */
 const IMPURE = /\b(?:await|async|SyncContext|\w*(?:Store|Ledger)|Date\.now|Math\.random)\b/g;
@@ -132,6 +136,23 @@ function targetsAfter(pattern: RegExp, text: string): (string | null)[] {
     const rest = kept.slice(index + head.length);
     return /^\s*\(?\s*(['"])([^'"\n]+)\1/.exec(rest)?.[2] ?? null;
   });
+}
+
+/** Imports and re-exports that are left once the types are taken out. */
+const FOR_VALUES = /(?<![.\w])(?:import|export)\b(?!\s*type\b)[^;]*?\bfrom\b|(?<![.\w])import(?=\s*;)/g;
+
+/** The files that pure files import for their values though they are not pure themselves: each makes its importer impure. */
+export function impureImports(files: readonly SourceFile[]): string[] {
+  const isPure = (path: string): boolean => PURE.some((entry) => entry.test(path)) || PORTS.test(path);
+  return files
+    .filter(({ path }) => PURE.some((entry) => entry.test(path)))
+    .flatMap(({ path, text }) =>
+      targetsAfter(FOR_VALUES, text)
+        .filter((target) => target?.startsWith('.'))
+        .map((target) => posix.join(posix.dirname(path), target ?? ''))
+        .filter((target) => !isPure(target))
+        .map((target) => `${path} is to be pure, but imports ${target}`),
+    );
 }
 
 /** Every rule that a file breaks, in words. */

@@ -2,12 +2,14 @@
  * A long life in few words: the live rounds of a daemon, once a virtual minute, over the parts of one sync. What it
  * archives is delivered by the next `once`.
  */
+
 import type { Sync } from '../../src/app/open-sync.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import { DAY_NS, type EpochNs, MINUTE_MS, maxNs } from '../../src/core/time.ts';
+import { limitFor } from '../../src/ingest/coverage-rules.ts';
 import { syncDevices } from '../../src/ingest/devices.ts';
 import { freshestFirst, includedDevices } from '../../src/ingest/filter.ts';
-import { limitFor, wantedNow } from '../../src/ingest/wanted-range.ts';
+import { wantedNow } from '../../src/ingest/wanted-range.ts';
 import { noteCoverage } from '../../src/scheduler/coverage-points.ts';
 import type { Rig } from './rig.ts';
 

@@ -7,7 +7,7 @@
  */
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
 import { firstOf, pollUntil } from '../../core/async.ts';
-import { ApiFault, UserError } from '../../core/faults.ts';
+import { ApiFault, refusalWords, UserError } from '../../core/faults.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
 import type { ProgressReport } from '../../core/status.ts';
@@ -19,7 +19,6 @@ import { type Backfill, beginBackfill } from '../../scheduler/backfill.ts';
 import { type Alone, type Planning, reopenDevice } from '../../scheduler/planning.ts';
 import { createProgressWatch, isWaiting, REOPEN_EVERY_MS, type WaitingParts } from '../../scheduler/progress.ts';
 import { runAlone, type SessionParts } from '../../scheduler/session.ts';
-import { refusalWords } from '../../scheduler/sessions.ts';
 import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
 import { missingScopeWords, refusalOf } from '../shared/refusal.ts';
 import {

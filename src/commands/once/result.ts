@@ -10,7 +10,8 @@ import type { DestinationStatus, StatusGap } from '../../core/status.ts';
 import { parseTimestamp } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext, WantedRange } from '../../ingest/context.ts';
-import { coverableNow, limitFor, stillWantedFrom, wantedNow } from '../../ingest/wanted-range.ts';
+import { limitFor } from '../../ingest/coverage-rules.ts';
+import { coverableNow, stillWantedFrom, wantedNow } from '../../ingest/wanted-range.ts';
 import type { Logger } from '../../observe/log.ts';
 
 /** What `--once --json` prints. */

@@ -2,10 +2,9 @@
  * What one-off commands that send requests share: the first request for the account, and the errors for a refused
  * key.
  */
-import { ApiFault, UserError } from '../../core/faults.ts';
+import { ApiFault, refusalWords, scopeWords, UserError } from '../../core/faults.ts';
 import type { Account } from '../../core/records.ts';
 import type { SyncContext } from '../../ingest/context.ts';
-import { refusalWords, scopeWords } from '../../scheduler/sessions.ts';
 
 /** Turns a fault that ends a session into the error of a one-off command (exit 77). */
 export function refusalOf(fault: ApiFault): UserError {

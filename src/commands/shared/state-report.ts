@@ -9,6 +9,7 @@ import { createRoom } from '../../archive/room.ts';
 import { VERSION } from '../../cli/help.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { MIN_FREE_BYTES } from '../../core/archive-room.ts';
+import { faultWords } from '../../core/faults.ts';
 import { createFilter, type DeviceFilter } from '../../core/filter.ts';
 import { deviceFacts, type FleetRates, fleetRates, MEASURED_DAYS } from '../../core/fleet.ts';
 import { DESTINATION_KINDS, identityOf, withKind } from '../../core/lines/dialect.ts';
@@ -16,7 +17,7 @@ import type { Clock } from '../../core/ports.ts';
 import type { QuotaStatus, QuotaWindow, StreamStatus } from '../../core/status.ts';
 import { DAY_MS, type EpochMs, formatExact, MINUTE_MS, msToNs, SECOND_MS } from '../../core/time.ts';
 import type { DeviceReportParts } from '../../report/device-report.ts';
-import { faultWords } from '../../report/device-report.ts';
+
 import type { ReportedDestination } from '../../report/report.ts';
 import { staleMsOf } from '../../scheduler/demand-watch.ts';
 import { createDisk } from '../../store/look/place.ts';

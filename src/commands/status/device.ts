@@ -1,10 +1,10 @@
 /**
  * `--status --device`: the status of one device as text: first why it lags, then its coverage and its last requests.
  */
+import { faultWords } from '../../core/faults.ts';
 import type { DeviceAnswer, DeviceReport } from '../../core/page-facts.ts';
 import type { StatusGap } from '../../core/status.ts';
 import { duration, percent, plainText } from '../../core/text.ts';
-import { faultWords } from '../../report/device-report.ts';
 import { count, minute, moment, nameText, plural, row, wrap } from '../shared/layout.ts';
 import { gapWords, laneWords } from './text.ts';
 

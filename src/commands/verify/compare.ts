@@ -8,16 +8,49 @@
  * be stopped at any moment and leaves nothing half done.
  */
 
-import { type Intervals, intersect, lengthNs, wholeDay } from '../../core/intervals.ts';
+import { type Interval, type Intervals, intersect, lengthNs, normalize, wholeDay } from '../../core/intervals.ts';
 import type { DestinationKind } from '../../core/lines/dialect.ts';
 import { identityTag } from '../../core/lines/line-protocol.ts';
 import { addPoint, emptySum, type GrowingSum, isSameSum, pointIdentity } from '../../core/lines/points.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { KeptDay, PointSource, ReadProblem, TakePoint, VerifyState } from '../../core/state/verify.ts';
-import { DAY_MS, DAY_NS, dayStart, type EpochNs, minNs, msToNs, SECOND_MS } from '../../core/time.ts';
+import type { MissingPoints } from '../../core/state/log.ts';
+import type {
+  KeptDay,
+  PointSource,
+  ReadProblem,
+  TakePoint,
+  VerifiedDestination,
+  VerifyState,
+} from '../../core/state/verify.ts';
+import { DAY_MS, DAY_NS, dayStart, type EpochNs, minNs, msToNs, SECOND_MS, SECOND_NS } from '../../core/time.ts';
 import { askPatiently } from './ask.ts';
-import { type Comparison, examineDay, type FoundDay, noDay, noFindings } from './examine.ts';
+import {
+  beginExamination,
+  type Examination,
+  type Excuse,
+  endExamination,
+  examineRange,
+  type FoundDay,
+  gather,
+  noDay,
+  noFindings,
+  type Returned,
+} from './examine.ts';
 import { addDay, type Compared, createTally, type Tally, tallyOf } from './result.ts';
+
+/** A destination that is compared with the state. */
+export interface Comparison {
+  readonly state: VerifyState;
+  readonly source: PointSource;
+  readonly destination: VerifiedDestination;
+  readonly clock: Clock;
+  /**
+   * Sends lines of the log again. `null`: nothing is repaired.
+   *
+   * @returns what was in the way; `null` for nothing.
+   */
+  readonly resend: ((lines: readonly string[], signal: AbortSignal) => Promise<ReadProblem | null>) | null;
+}
 
 /** What is compared: whole days, UTC. */
 export interface VerifyRange {
@@ -240,4 +273,141 @@ export function daysOf(
   const fromDay = asked.from === null ? kept.from : Number(asked.from / DAY_NS);
   const toDay = asked.to === null ? Math.max(kept.to, today) + 1 : Number((asked.to + DAY_NS - 1n) / DAY_NS);
   return { fromDay, toDay: Math.max(fromDay + 1, toDay) };
+}
+
+/** How often a day is compared again because the state has changed meanwhile. */
+const ATTEMPTS = 3;
+
+interface DayOf {
+  readonly deviceId: string;
+  readonly day: number;
+  /** About how many points it has. */
+  readonly size: number;
+  /** Whether nothing is sent again any more: it is looked at once more after that. */
+  readonly isLast: boolean;
+}
+
+/**
+ * Compares a day range by range and repairs it.
+ *
+ * @returns the findings, or the problem.
+ */
+async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Promise<FoundDay | ReadProblem> {
+  const { state, destination, source } = parts;
+  let sent = 0;
+  for (let attempt = 1; ; attempt += 1) {
+    const keptBefore = keptOf(state, of);
+    const excuses = state
+      .missing(destination.id, of.deviceId, wholeDay(of.day))
+      .filter((excuse) => isExcuse(excuse, parts))
+      .map(({ fromNs, toNs, points }): Excuse => ({ from: fromNs, to: toNs, points }));
+    const covered = state.covered(of.deviceId);
+    const work: DayWork = { of, examination: beginExamination(), covered, cleared: [], excuses, sent: 0 };
+    const problem = await examineSpans(parts, work, signal);
+    if (problem !== null) return problem;
+    sent += work.sent;
+    const kept = keptOf(state, of);
+    const cleared = normalize(work.cleared);
+    const end = { deviceId: of.deviceId, day: of.day, kept, sent, cleared };
+    // Without a cleared stretch every line was looked for by itself.
+    if (cleared.length === 0) return { ...end, findings: work.examination.findings };
+    if (!isSameSum(kept, keptBefore) && attempt < ATTEMPTS) continue;
+    const excusedPoints = pointsIn(excuses, cleared);
+    return { ...end, findings: endExamination(work.examination, { kind: source.kind, kept, excusedPoints }) };
+  }
+}
+
+async function examineSpans(parts: Comparison, work: DayWork, signal: AbortSignal): Promise<ReadProblem | null> {
+  const resend = work.of.isLast ? null : parts.resend;
+  const { examination } = work;
+  for (const range of stretchesOf(work.of)) {
+    const problem = await compareRange(parts, { ...work, range }, signal);
+    if (problem !== null) return problem;
+    const lines = examination.resend.splice(0);
+    if (resend === null || lines.length === 0) continue;
+    const refusal = await resend(lines, signal);
+    if (refusal !== null) return refusal;
+    work.sent += lines.length;
+  }
+  return null;
+}
+
+/** What is beyond a retention stays so; what a destination was set aside with, or came too late for, can be mended. */
+function isExcuse({ reason }: MissingPoints, { resend }: Comparison): boolean {
+  return resend === null || (reason !== 'cleared' && reason !== 'set aside');
+}
+
+function pointsIn(excuses: readonly Excuse[], cleared: Intervals): number {
+  return excuses.filter((each) => intersect([each], cleared).length > 0).reduce((sum, { points }) => sum + points, 0);
+}
+
+interface DayWork {
+  readonly of: DayOf;
+  readonly examination: Examination;
+  readonly covered: Intervals;
+  /** Grows. */
+  readonly cleared: Interval[];
+  readonly excuses: readonly Excuse[];
+  sent: number;
+}
+
+/** How far times may be moved on the way to a database that keeps milliseconds. */
+const MOVED_NS: EpochNs = SECOND_NS;
+
+async function compareRange(
+  { state, source, destination, clock }: Comparison,
+  { of: { deviceId }, range, examination, covered, cleared, excuses }: DayWork & { readonly range: Interval },
+  signal: AbortSignal,
+): Promise<ReadProblem | null> {
+  const isMoved = source.kind === 'victoriametrics';
+  // In this order: what is settled now has to be in the answer; what is in the answer has been archived by then.
+  const positions = state.positions(destination.id);
+  const returned = await askPatiently(
+    { source, clock },
+    { device: identityTag(deviceId), ...range },
+    () => {
+      const gathered: Returned = new Map();
+      return { gathered, take: gather(gathered) };
+    },
+    signal,
+  );
+  if ('words' in returned) return returned;
+  const reach = isMoved ? { from: range.from - MOVED_NS, to: range.to + MOVED_NS } : range;
+  const looked = state.stretch({ deviceId, destinationId: destination.id, ...reach }, positions);
+  const gone = isMoved
+    ? looked.cleared.map(({ from, to }) => ({ from: from - (from % 1_000_000n), to }))
+    : looked.cleared;
+  cleared.push(...intersect(gone, [range]));
+  examineRange(examination, {
+    kind: source.kind,
+    kept: { ...looked, cleared: gone },
+    returned,
+    findDisplaced: state.displacedTo,
+    excuses,
+    covered,
+    range,
+  });
+  return null;
+}
+
+/** How many points are compared by themselves at once. */
+const RANGE_POINTS = 20_000;
+
+function stretchesOf({ day, size }: DayOf): Interval[] {
+  const parts = BigInt(Math.min(1440, Math.ceil(Math.max(1, size) / RANGE_POINTS)));
+  const from = dayStart(day);
+  return Array.from({ length: Number(parts) }, (_, nth) => ({
+    from: from + edge(BigInt(nth), parts),
+    to: from + edge(BigInt(nth) + 1n, parts),
+  }));
+}
+
+/** Whole milliseconds: a database that keeps those has nothing across an edge. */
+function edge(nth: bigint, parts: bigint): EpochNs {
+  const ns = (DAY_NS * nth) / parts;
+  return ns - (ns % 1_000_000n);
+}
+
+function keptOf(state: VerifyState, { deviceId, day }: DayOf): KeptDay {
+  return state.days(deviceId, day, day + 1)[0] ?? noDay(day);
 }

@@ -8,9 +8,8 @@
  * Promises: points that were delivered before the destination is queried have to be in its answer; points delivered
  * later may be. With `--repair`, missing points are sent again as identical lines, and the day is compared once more.
  */
-import { type Interval, type Intervals, includes, intersect, normalize, wholeDay } from '../../core/intervals.ts';
+import { type Interval, type Intervals, includes } from '../../core/intervals.ts';
 import { type DestinationKind, type FindDisplaced, translate } from '../../core/lines/dialect.ts';
-import { identityTag } from '../../core/lines/line-protocol.ts';
 import { readLine } from '../../core/lines/line-reader.ts';
 import {
   addPoint,
@@ -21,19 +20,8 @@ import {
   type PointSum,
   pointIdentity,
 } from '../../core/lines/points.ts';
-import type { Clock } from '../../core/ports.ts';
-import type { MissingPoints } from '../../core/state/log.ts';
-import type {
-  KeptDay,
-  KeptRange,
-  PointSource,
-  ReadProblem,
-  TakePoint,
-  VerifiedDestination,
-  VerifyState,
-} from '../../core/state/verify.ts';
-import { DAY_NS, dayStart, type EpochNs, SECOND_NS } from '../../core/time.ts';
-import { askPatiently } from './ask.ts';
+import type { KeptDay, KeptRange, TakePoint } from '../../core/state/verify.ts';
+import type { EpochNs } from '../../core/time.ts';
 
 /** What makes a day differ. */
 export const DIFFERENCES = ['missing', 'different', 'extra', 'untold'] as const;
@@ -74,20 +62,6 @@ export function addFindings(to: Findings, from: Findings): void {
   for (const key of Object.keys(to) as (keyof Findings)[]) to[key] += from[key];
 }
 
-/** A destination that is compared with the state. */
-export interface Comparison {
-  readonly state: VerifyState;
-  readonly source: PointSource;
-  readonly destination: VerifiedDestination;
-  readonly clock: Clock;
-  /**
-   * Sends lines of the log again. `null`: nothing is repaired.
-   *
-   * @returns what was in the way; `null` for nothing.
-   */
-  readonly resend: ((lines: readonly string[], signal: AbortSignal) => Promise<ReadProblem | null>) | null;
-}
-
 /** A day of a device as it was found. */
 export interface FoundDay {
   readonly deviceId: string;
@@ -99,143 +73,6 @@ export interface FoundDay {
   readonly sent: number;
   /** Where of it the archive keeps nothing any more, where the day was looked at point by point. */
   readonly cleared: Intervals;
-}
-
-/** How often a day is compared again because the state has changed meanwhile. */
-const ATTEMPTS = 3;
-
-interface DayOf {
-  readonly deviceId: string;
-  readonly day: number;
-  /** About how many points it has. */
-  readonly size: number;
-  /** Whether nothing is sent again any more: it is looked at once more after that. */
-  readonly isLast: boolean;
-}
-
-/**
- * Compares a day range by range and repairs it.
- *
- * @returns the findings, or the problem.
- */
-export async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Promise<FoundDay | ReadProblem> {
-  const { state, destination, source } = parts;
-  let sent = 0;
-  for (let attempt = 1; ; attempt += 1) {
-    const keptBefore = keptOf(state, of);
-    const excuses = state
-      .missing(destination.id, of.deviceId, wholeDay(of.day))
-      .filter((excuse) => isExcuse(excuse, parts))
-      .map(({ fromNs, toNs, points }): Excuse => ({ from: fromNs, to: toNs, points }));
-    const covered = state.covered(of.deviceId);
-    const work: DayWork = { of, examination: beginExamination(), covered, cleared: [], excuses, sent: 0 };
-    const problem = await examineSpans(parts, work, signal);
-    if (problem !== null) return problem;
-    sent += work.sent;
-    const kept = keptOf(state, of);
-    const cleared = normalize(work.cleared);
-    const end = { deviceId: of.deviceId, day: of.day, kept, sent, cleared };
-    // Without a cleared stretch every line was looked for by itself.
-    if (cleared.length === 0) return { ...end, findings: work.examination.findings };
-    if (!isSameSum(kept, keptBefore) && attempt < ATTEMPTS) continue;
-    const excusedPoints = pointsIn(excuses, cleared);
-    return { ...end, findings: endExamination(work.examination, { kind: source.kind, kept, excusedPoints }) };
-  }
-}
-
-async function examineSpans(parts: Comparison, work: DayWork, signal: AbortSignal): Promise<ReadProblem | null> {
-  const resend = work.of.isLast ? null : parts.resend;
-  const { examination } = work;
-  for (const range of stretchesOf(work.of)) {
-    const problem = await compareRange(parts, { ...work, range }, signal);
-    if (problem !== null) return problem;
-    const lines = examination.resend.splice(0);
-    if (resend === null || lines.length === 0) continue;
-    const refusal = await resend(lines, signal);
-    if (refusal !== null) return refusal;
-    work.sent += lines.length;
-  }
-  return null;
-}
-
-/** What is beyond a retention stays so; what a destination was set aside with, or came too late for, can be mended. */
-function isExcuse({ reason }: MissingPoints, { resend }: Comparison): boolean {
-  return resend === null || (reason !== 'cleared' && reason !== 'set aside');
-}
-
-function pointsIn(excuses: readonly Excuse[], cleared: Intervals): number {
-  return excuses.filter((each) => intersect([each], cleared).length > 0).reduce((sum, { points }) => sum + points, 0);
-}
-
-interface DayWork {
-  readonly of: DayOf;
-  readonly examination: Examination;
-  readonly covered: Intervals;
-  /** Grows. */
-  readonly cleared: Interval[];
-  readonly excuses: readonly Excuse[];
-  sent: number;
-}
-
-/** How far times may be moved on the way to a database that keeps milliseconds. */
-const MOVED_NS: EpochNs = SECOND_NS;
-
-async function compareRange(
-  { state, source, destination, clock }: Comparison,
-  { of: { deviceId }, range, examination, covered, cleared, excuses }: DayWork & { readonly range: Interval },
-  signal: AbortSignal,
-): Promise<ReadProblem | null> {
-  const isMoved = source.kind === 'victoriametrics';
-  // In this order: what is settled now has to be in the answer; what is in the answer has been archived by then.
-  const positions = state.positions(destination.id);
-  const returned = await askPatiently(
-    { source, clock },
-    { device: identityTag(deviceId), ...range },
-    () => {
-      const gathered: Returned = new Map();
-      return { gathered, take: gather(gathered) };
-    },
-    signal,
-  );
-  if ('words' in returned) return returned;
-  const reach = isMoved ? { from: range.from - MOVED_NS, to: range.to + MOVED_NS } : range;
-  const looked = state.stretch({ deviceId, destinationId: destination.id, ...reach }, positions);
-  const gone = isMoved
-    ? looked.cleared.map(({ from, to }) => ({ from: from - (from % 1_000_000n), to }))
-    : looked.cleared;
-  cleared.push(...intersect(gone, [range]));
-  examineRange(examination, {
-    kind: source.kind,
-    kept: { ...looked, cleared: gone },
-    returned,
-    findDisplaced: state.displacedTo,
-    excuses,
-    covered,
-    range,
-  });
-  return null;
-}
-
-/** How many points are compared by themselves at once. */
-const RANGE_POINTS = 20_000;
-
-function stretchesOf({ day, size }: DayOf): Interval[] {
-  const parts = BigInt(Math.min(1440, Math.ceil(Math.max(1, size) / RANGE_POINTS)));
-  const from = dayStart(day);
-  return Array.from({ length: Number(parts) }, (_, nth) => ({
-    from: from + edge(BigInt(nth), parts),
-    to: from + edge(BigInt(nth) + 1n, parts),
-  }));
-}
-
-/** Whole milliseconds: a database that keeps those has nothing across an edge. */
-function edge(nth: bigint, parts: bigint): EpochNs {
-  const ns = (DAY_NS * nth) / parts;
-  return ns - (ns % 1_000_000n);
-}
-
-function keptOf(state: VerifyState, { deviceId, day }: DayOf): KeptDay {
-  return state.days(deviceId, day, day + 1)[0] ?? noDay(day);
 }
 
 /** A day of which nothing is kept. */
@@ -259,7 +96,7 @@ export function gather(returned: Returned): TakePoint {
 const keyOf = (stamp: string, sensor: string, name: string): string => `${stamp} ${name} ${sensor}`;
 
 /** The state of the comparison of a day, range by range. */
-interface Examination {
+export interface Examination {
   readonly findings: Findings;
   /** Lines of the log that are to be sent again. */
   readonly resend: string[];
@@ -276,7 +113,7 @@ export function beginExamination(): Examination {
 }
 
 /** A range of points that are known to be missing, and how many of them it still excuses. */
-interface Excuse extends Interval {
+export interface Excuse extends Interval {
   points: number;
 }
 

@@ -21,8 +21,8 @@ import { createBatchSize, createControlLines, sendBatch } from '../../delivery/s
 import { windowSpanNs } from '../../ingest/page-request.ts';
 import { backfillNeed } from '../../scheduler/estimate.ts';
 import { openArchiveView } from '../../store/archive/reader.ts';
+import type { Comparison } from './compare.ts';
 import { compareDestination, type OnDevice, STOPPED, type VerifyRange } from './compare.ts';
-import type { Comparison } from './examine.ts';
 import { fetchAgain, keepMissing, NoApiError, type VerifyRun } from './job.ts';
 import {
   type Compared,

@@ -4,6 +4,7 @@
 
 import { quotaFigures } from '../../../src/api/quota.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
+import { createPlannerState, type PlannerState } from '../../../src/scheduler/decide.ts';
 import { createPlanner } from '../../../src/scheduler/planner.ts';
 import {
   type Decision,
@@ -60,7 +61,8 @@ export const SETTINGS = {
 /** Runs it. All is held when it begins. */
 export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunOptions): PlannerRun {
   const pace = createPace(service, plan, seed);
-  const planner = createPlanner(SETTINGS);
+  const state = createPlannerState(SETTINGS);
+  const planner = createPlanner(SETTINGS, state);
   const holdings = new Map(fleet.map((device) => [device.deviceId, hold(device, 0, device.newestAt(0))]));
   for (const device of fleet) tellHeld(planner, device);
   const figuresAt = (nowMs: number) => ({
@@ -147,7 +149,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
     deciding: deciding.end(),
     telling: telling.end(),
     idleMs,
-    stepsPerDecision: planner.steps() / Math.max(1, deciding.end().count),
+    stepsPerDecision: stepsIn(state) / Math.max(1, deciding.end().count),
   };
 }
 
@@ -160,4 +162,10 @@ export function tellHeld(planner: Planner, device: Device): void {
     askedMs: 0,
     rate: learnFromPage(UNKNOWN_RATE, instants),
   });
+}
+
+/** Steps in the heaps of a planner so far: what is measured instead of time. */
+function stepsIn({ devices, histories }: PlannerState): number {
+  const heaps = [devices, ...Object.values(histories)].flatMap((queue) => Object.values(queue.heaps));
+  return heaps.reduce((sum, { steps }) => sum + steps, 0);
 }
