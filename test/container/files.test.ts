@@ -72,6 +72,7 @@ describe('every variable that is named is one of the configuration', () => {
     join('config', 'tidemark.env.example'),
     join('config', 'systemd', 'tidemark@.service'),
     join('docs', 'container.md'),
+    join('config', 'helm', 'tidemark', 'values.yaml'),
     ...readdirSync(KUBERNETES, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.yaml'))
       .map((name) => join('config', 'kubernetes', name)),
@@ -128,7 +129,7 @@ describe('the manifests of Kubernetes', () => {
 
   test('every file of them is YAML', () => {
     const files = readdirSync(KUBERNETES, { recursive: true, encoding: 'utf8' }).filter((name) => /\.yaml$/.test(name));
-    expect(files.length).toBeGreaterThan(7);
+    expect(files.length).toBeGreaterThan(6);
     for (const file of files) {
       for (const document of parseAllDocuments(readFileSync(join(KUBERNETES, file), 'utf8'))) {
         expect([file, document.errors]).toEqual([file, []]);
@@ -142,6 +143,8 @@ describe('the release', () => {
     const { version } = JSON.parse(read('package.json'));
     expect(read('Dockerfile')).toContain(`ARG VERSION=${version}`);
     expect(read('config', 'kubernetes', 'base', 'kustomization.yaml')).toContain(`newTag: ${version}`);
+    const chart = parse(read('config', 'helm', 'tidemark', 'Chart.yaml'));
+    expect([chart.version, chart.appVersion]).toEqual([version, version]);
     expect(read('src', 'cli/help.ts')).toContain(`'${version}'`);
   });
 });

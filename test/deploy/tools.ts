@@ -1,6 +1,6 @@
 /**
- * The programs that read the deployment files as their own world does: kustomize, kubeconform, compose's own loader,
- * actionlint. `tools.sh` installs them; the versions are in `tools.txt`.
+ * The programs that read the deployment files as their own world does: kustomize, helm, kubeconform, Compose's own
+ * loader, actionlint. `tools.sh` installs them; the versions are in `tools.txt`.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -27,6 +27,9 @@ export function toolsAvailable(): boolean {
   return false;
 }
 
+/** Where one of them is. */
+export const toolPath = (name: string): string => TOOLS.get(name) ?? name;
+
 export interface ToolRun {
   readonly code: number | null;
   readonly stdout: string;
@@ -40,7 +43,7 @@ export function runTool(
   { input = '', cwd, env = {} }: { input?: string; cwd?: string; env?: Readonly<Record<string, string>> } = {},
 ): ToolRun {
   const { PATH } = process.env;
-  const { status, stdout, stderr } = spawnSync(TOOLS.get(name) ?? name, args, {
+  const { status, stdout, stderr } = spawnSync(toolPath(name), args, {
     input,
     cwd,
     env: { PATH, HOME: homedir(), ...env },

@@ -1,0 +1,294 @@
+/**
+ * The manifests and the chart, rendered by the real kustomize and helm through the very commands of docs/container.md, and held
+ * against the schemas of the oldest and the newest Kubernetes that they are for.
+ */
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { runTool, toolPath, toolsAvailable } from './tools.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const SCHEMAS = join(import.meta.dirname, 'schemas');
+/** `ReadWriteOncePod` is there for good from 1.29 on. */
+const KUBERNETES = ['v1.29.0', 'v1.37.0'];
+
+interface Rendered {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string; readonly [member: string]: unknown };
+  // What is rendered is a tree of a foreign kind.
+  // biome-ignore lint/suspicious/noExplicitAny: see above
+  readonly [member: string]: any;
+}
+
+const AVAILABLE = toolsAvailable();
+
+/** Runs in place of kubectl: renders what it would apply, and keeps secrets that it would create. */
+const KUBECTL = `#!/bin/sh -e
+case "$*" in
+  "apply -k "*) exec kustomize build "$3" ;;
+  "create namespace tidemark") ;;
+  "-n tidemark create secret generic "*) printf '%s\\n' "$6" >> created ;;
+  *) echo "kubectl $*: not expected here" >&2; exit 1 ;;
+esac
+`;
+
+/** Runs in place of helm: renders what it would install, as Kubernetes 1.29 would be asked. */
+const HELM = `#!/bin/sh -e
+[ "$1 $2" = "upgrade --install" ] && shift 2 && exec real-helm template --kube-version 1.29.0 "$@"
+`;
+
+/** Commands of docs/container.md: what the section shows in its blocks without a language, one script a block. */
+function recipes(): { readonly scripts: readonly string[]; readonly values: string } {
+  const page = readFileSync(join(ROOT, 'docs', 'container.md'), 'utf8');
+  const section = (page.split('## Kubernetes')[1] ?? '').split('\n## ')[0] ?? '';
+  const blocks = [...section.matchAll(/```(\w*)\n([\s\S]*?)```/g)];
+  const [values] = blocks.filter(([, kind]) => kind === 'yaml').map(([, , text = '']) => text);
+  return { scripts: blocks.filter(([, kind]) => kind === '').map(([, , text = '']) => text), values: values ?? '' };
+}
+
+let copy: string;
+/** What each of the recipes renders, in their order: kustomize with one workspace, with two, and helm. */
+let rendered: readonly string[];
+beforeAll(() => {
+  if (!AVAILABLE) return;
+  const place = mkdtempSync(join(tmpdir(), 'tidemark-deploy-'));
+  cpSync(join(ROOT, 'config'), join(place, 'config'), { recursive: true });
+  cpSync(join(ROOT, 'grafana', 'dashboards'), join(place, 'grafana', 'dashboards'), { recursive: true });
+  mkdirSync(join(place, 'bin'));
+  writeFileSync(join(place, 'bin', 'kubectl'), KUBECTL, { mode: 0o755 });
+  writeFileSync(join(place, 'bin', 'helm'), HELM, { mode: 0o755 });
+  symlinkSync(toolPath('kustomize'), join(place, 'bin', 'kustomize'));
+  symlinkSync(toolPath('helm'), join(place, 'bin', 'real-helm'));
+  copy = join(place, 'config', 'kubernetes');
+  const { scripts, values } = recipes();
+  writeFileSync(join(place, 'tidemark-values.yaml'), values);
+  const secrets = { KEY: 'the key of home', TOKEN: 'the token', OFFICE_KEY: 'the key of office' };
+  rendered = scripts.map((script) => {
+    const { status, stdout, stderr } = spawnSync('/bin/sh', ['-ec', script], {
+      cwd: place,
+      env: { ...secrets, PATH: `${join(place, 'bin')}:/usr/bin:/bin`, HOME: place },
+      encoding: 'utf8',
+    });
+    // Helm names each symbolic link that it follows.
+    const said = stderr.split('\n').filter((line) => line !== '' && !line.includes('found symbolic link'));
+    expect([status, said]).toEqual([0, []]);
+    return stdout;
+  });
+});
+afterAll(() => {
+  if (AVAILABLE) rmSync(join(copy, '..', '..'), { recursive: true, force: true });
+});
+
+function render(folder: string): string {
+  const { code, stdout, stderr } = runTool('kustomize', ['build', folder], { cwd: copy });
+  expect([code, stderr]).toEqual([0, '']);
+  return stdout;
+}
+
+const parsed = (text: string): Rendered[] => parseAllDocuments(text).map((document) => document.toJS());
+
+/** @returns what kubeconform says of manifests; empty where it has nothing to say. */
+function complaints(text: string, version: string): string {
+  const schemas = [version, '.'].flatMap((folder) => [
+    '-schema-location',
+    join(SCHEMAS, folder, '{{.ResourceKind}}.json'),
+  ]);
+  const { code, stdout, stderr } = runTool('kubeconform', ['-strict', ...schemas, '-'], { input: text });
+  const words = stdout + stderr;
+  expect(code === 0, words).toBe(words === '');
+  return words;
+}
+
+describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
+  test.each(KUBERNETES)('are what Kubernetes %s takes: by the recipes, the base, the monitor', (version) => {
+    expect(rendered).toHaveLength(3);
+    for (const text of rendered) expect(complaints(text, version)).toBe('');
+    for (const folder of ['base', 'podmonitor']) expect(complaints(render(folder), version)).toBe('');
+  });
+
+  test.each(KUBERNETES)('a mistake is noticed (%s)', (version) => {
+    const base = render('base');
+    const broken = [
+      ['serviceName:', 'servceName:'],
+      ['replicas: 1', 'replicas: one'],
+      ['protocol: UDP', 'protocol: 53'],
+      ['containerPort: 9464', 'containerPort: true'],
+    ] as const;
+    for (const [right, wrong] of broken) expect(complaints(base.replace(right, wrong), version)).toMatch(/invalid/);
+    expect(complaints(render('podmonitor').replace('port: http', 'prt: http'), version)).toMatch(/invalid/);
+  });
+
+  test('are, for each workspace, a pod that uses what is rendered beside it, and nobody else', () => {
+    const all = parsed(rendered[1] ?? '');
+    const named = (kind: string, name: string): Rendered | undefined =>
+      all.find((each) => each.kind === kind && each.metadata.name === name);
+    const sets = all.filter(({ kind }) => kind === 'StatefulSet');
+    expect(sets.map(({ metadata }) => metadata.name).sort()).toEqual(['home-tidemark', 'office-tidemark']);
+    for (const { spec } of sets) {
+      const { metadata, spec: pod } = spec.template;
+      const workspace = metadata.labels['tidemark/workspace'];
+      expect(named('ConfigMap', pod.containers[0].envFrom[0].configMapRef.name)?.['data']).toHaveProperty(
+        'TIDEMARK_API_URL',
+      );
+      const { data } = named('Secret', pod.volumes[0].secret.secretName) ?? { data: {} };
+      expect(Buffer.from(data.tidemark_api_key ?? '', 'base64').toString()).toBe(`the key of ${workspace}`);
+      expect(metadata.labels).toMatchObject(spec.selector.matchLabels);
+      const service = named('Service', spec.serviceName)?.['spec'];
+      for (const { selector } of [
+        service,
+        { selector: named('NetworkPolicy', spec.serviceName)?.['spec'].podSelector.matchLabels },
+      ]) {
+        const chosen = sets.filter((set) => selects(selector, set['spec'].template.metadata.labels));
+        expect(chosen.map((set) => set['spec'].template.metadata.labels['tidemark/workspace'])).toEqual([workspace]);
+      }
+      expect(pod.containers[0].image).toMatch(/^registry\.example\/tidemark:\d+\.\d+\.\d+/);
+      expect(spec.volumeClaimTemplates[0].metadata.name).toBe(pod.containers[0].volumeMounts[0].name);
+    }
+    const outside = all.filter(({ kind, metadata }) => kind !== 'Namespace' && metadata.namespace !== 'tidemark');
+    expect(outside).toEqual([]);
+  });
+
+  test('with the monitor, each pod is scraped once', () => {
+    const file = join(copy, 'workspaces', 'kustomization.yaml');
+    const before = readFileSync(file, 'utf8');
+    writeFileSync(file, before.replace('  - home\n', '  - home\n  - ../podmonitor\n'));
+    const all = parsed(render('workspaces'));
+    writeFileSync(file, before);
+    const monitors = all.filter(({ kind }) => kind === 'PodMonitor');
+    expect(monitors.map(({ metadata }) => metadata.namespace)).toEqual(['tidemark']);
+    const pods = all.filter(({ kind }) => kind === 'StatefulSet').map(({ spec }) => spec.template.metadata.labels);
+    const scraped = pods.filter((labels) => selects(monitors[0]?.['spec'].selector.matchLabels, labels));
+    expect(scraped).toHaveLength(2);
+    expect(pods.map((labels) => labels[monitors[0]?.['spec'].jobLabel])).toEqual(['tidemark', 'tidemark']);
+  });
+
+  test('let out to the port of every database that the documentation names', () => {
+    const pages = ['databases.md', 'schema.md', 'scaling.md'].map((name) =>
+      readFileSync(join(ROOT, 'docs', name), 'utf8'),
+    );
+    const named = pages.flatMap((page) =>
+      [...page.matchAll(/https?:\/\/(?:host|victoria[\w.]*|influxdb[\w.]*|vminsert):(\d{4})/g)].map(([, port]) =>
+        Number(port),
+      ),
+    );
+    expect(new Set(named)).toEqual(new Set([8086, 8181, 8428, 8480]));
+    for (const text of rendered) {
+      for (const { spec } of parsed(text).filter(({ kind }) => kind === 'NetworkPolicy')) {
+        const open = spec.egress.flatMap(({ ports }: { ports: { port: number }[] }) => ports.map(({ port }) => port));
+        expect([443, ...named].filter((port) => !open.includes(port))).toEqual([]);
+      }
+    }
+  });
+
+  test('a workspace without its two files is refused', () => {
+    const key = join(copy, 'workspaces', 'home', 'tidemark_api_key');
+    const text = readFileSync(key);
+    rmSync(key);
+    const { code, stderr } = runTool('kustomize', ['build', 'workspaces/home'], { cwd: copy });
+    writeFileSync(key, text);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/tidemark_api_key/);
+  });
+});
+
+function selects(selector: Readonly<Record<string, string>>, labels: Readonly<Record<string, string>>): boolean {
+  return Object.entries(selector).every(([name, value]) => labels[name] === value);
+}
+
+/** What both ways render, without what is each one's own: names by content, whose an object is, the restart by a checksum. */
+function common(text: string): Readonly<Record<string, unknown>> {
+  const owner = ['app.kubernetes.io/managed-by', 'app.kubernetes.io/version', 'helm.sh/chart', 'checksum/config'];
+  const plain = text
+    .split('\n')
+    .filter((line) => !owner.some((key) => line.trim().startsWith(`${key}:`)))
+    .join('\n')
+    .replaceAll(/(-tidemark)-[a-z0-9]{10}\b/g, '$1');
+  const shared = parsed(plain).filter((each) =>
+    ['ConfigMap', 'Service', 'NetworkPolicy', 'StatefulSet'].includes(each?.kind),
+  );
+  return Object.fromEntries(
+    shared
+      .filter(({ metadata }) => metadata.name.endsWith('-tidemark'))
+      .map((each) => [`${each.kind} ${each.metadata.name}`, each])
+      .sort(),
+  );
+}
+
+describe.runIf(AVAILABLE)('the chart', () => {
+  const CHART = join(ROOT, 'config', 'helm', 'tidemark');
+  const { values } = recipes();
+  const chart = (args: readonly string[], input = values) => runTool('helm', args, { input });
+  /** What the monitoring of the recipe consists of. */
+  const ofKind = (kind: string): Rendered[] => parsed(rendered[2] ?? '').filter((each) => each?.kind === kind);
+
+  test('has nothing that helm lint dislikes, with and without values', () => {
+    for (const how of [[], ['-f', '-']]) {
+      const { code, stdout } = chart(['lint', '--strict', CHART, ...how]);
+      expect([code, stdout]).toEqual([0, expect.stringContaining('1 chart(s) linted, 0 chart(s) failed')]);
+    }
+  });
+
+  test('renders what kustomize renders, where they overlap', () => {
+    const values = `workspaces:
+  home: { config: { TIDEMARK_API_URL: https://api.example.com/external/v1 } }
+  office: { config: { TIDEMARK_API_URL: https://api.example.com/external/v1 } }
+`;
+    const args = ['template', 'tidemark', CHART, '-n', 'tidemark', '--kube-version', '1.29.0', '-f', '-'];
+    const { code, stdout } = chart(args, values);
+    expect(code).toBe(0);
+    const own = common(stdout);
+    expect(Object.keys(own)).toHaveLength(8);
+    expect(own).toEqual(common(rendered[1] ?? ''));
+  });
+
+  test('gives a workspace its own configuration over that of all, and the secret that exists', () => {
+    const [set] = ofKind('StatefulSet').filter(({ metadata }) => metadata.name === 'office-tidemark');
+    expect(set?.['spec'].template.spec.volumes[0].secret.secretName).toBe('office-tidemark');
+    const [config] = ofKind('ConfigMap').filter(({ metadata }) => metadata.name === 'office-tidemark');
+    expect(config?.['data']).toMatchObject({ TIDEMARK_API_SHARE: '0.5', TIDEMARK_INFLUX_BUCKET: 'telemetry' });
+    expect(readFileSync(join(copy, '..', '..', 'created'), 'utf8').trim()).toBe('home-tidemark');
+    expect(ofKind('Secret')).toEqual([]);
+  });
+
+  test('brings every rule, with the address of the documentation in it, and a monitor that names the job of the rules', () => {
+    const rules = (file: string) => parse(readFileSync(join(ROOT, 'config/prometheus', file), 'utf8')).groups;
+    const asRendered = (text: string) =>
+      JSON.parse(text.replaceAll('{{ $externalLabels.tidemark_docs }}', parse(docs).docsUrl));
+    const docs = readFileSync(join(CHART, 'values.yaml'), 'utf8');
+    for (const name of ['alerts', 'recording']) {
+      const [rule] = ofKind('PrometheusRule').filter(({ metadata }) => metadata.name === `tidemark-${name}`);
+      expect(rule?.['spec'].groups).toEqual(asRendered(JSON.stringify(rules(`tidemark-${name}.yml`))));
+    }
+    const [monitor] = ofKind('ServiceMonitor');
+    for (const { metadata, spec } of ofKind('Service')) {
+      const labels = metadata['labels'] as Readonly<Record<string, string>>;
+      expect(labels[monitor?.['spec'].jobLabel]).toBe('tidemark');
+      expect(selects(monitor?.['spec'].selector.matchLabels, labels)).toBe(true);
+      expect(spec.ports.map(({ name }: { name: string }) => name)).toContain(monitor?.['spec'].endpoints[0].port);
+    }
+  });
+
+  test('brings every dashboard as it is', () => {
+    const names = readdirSync(join(ROOT, 'grafana', 'dashboards'));
+    const maps = ofKind('ConfigMap').filter(({ metadata }) => metadata.name.endsWith('-dashboard'));
+    const brought = Object.assign({}, ...maps.map(({ data }) => data));
+    expect(Object.keys(brought).sort()).toEqual(names.sort());
+    for (const name of names)
+      expect(brought[name]).toBe(readFileSync(join(ROOT, 'grafana', 'dashboards', name), 'utf8'));
+  });
+
+  test.each([
+    ['workspaces: {Home: {config: {TIDEMARK_API_URL: x}}}', /workspaces/],
+    ['workspaces: {home: {config: {}}}', /TIDEMARK_API_URL is required/],
+    ['workspaces: {home: {config: {TIDEMARK_API_URL: x}, apiKey: k}}', /apiKey/],
+    ['imgae: {}', /imgae/],
+    ['networkPolicy: {egressPorts: [http]}', /egressPorts/],
+  ])('refuses wrong values: %s', (wrong, words) => {
+    const { code, stderr } = chart(['template', CHART, '--kube-version', '1.29.0', '-f', '-'], wrong);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(words);
+  });
+});
