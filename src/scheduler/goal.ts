@@ -7,9 +7,9 @@
 
 import { gapsIn } from '../core/coverage.ts';
 import { type Interval, type Intervals, normalize, subtract } from '../core/intervals.ts';
-import type { RequestLane } from '../core/ports.ts';
+import type { Clock, RequestLane } from '../core/ports.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
-import { DAY_NS, type EpochMs, type EpochNs, maxNs } from '../core/time.ts';
+import { DAY_NS, type EpochMs, type EpochNs, MINUTE_MS, maxNs } from '../core/time.ts';
 import { createLearntWindows, windowRules } from '../ingest/ask-page.ts';
 import type { CommittedPage, SyncContext, WantedRange } from '../ingest/context.ts';
 import { limitFor } from '../ingest/coverage-rules.ts';
@@ -77,6 +77,30 @@ export function createWantedGoal(context: SyncContext, wantedRange: WantedRange)
     freeAtMs: () => Number.NEGATIVE_INFINITY,
     sent: () => {},
     committed: () => {},
+  };
+}
+
+/** The longest wait for empty ranges that are to be requested once more, when all else is complete. */
+const LONGEST_RECHECK_MS = 2 * MINUTE_MS;
+
+/**
+ * Watches the empty ranges that were due to be requested once more when a goal was set.
+ *
+ * @param dueBeforeMs when it was set, in server time.
+ * @returns whether none of them is due any more, or two minutes have passed since the first call that found some.
+ */
+export function createRecheckWait(
+  {
+    store,
+    clock,
+  }: { readonly store: Pick<SyncContext['store'], 'dueEmptyRanges'>; readonly clock: Pick<Clock, 'monoMs'> },
+  dueBeforeMs: () => EpochMs,
+): () => boolean {
+  let sinceMs: number | null = null;
+  return () => {
+    if (store.dueEmptyRanges(dueBeforeMs()).length === 0) return true;
+    sinceMs ??= clock.monoMs();
+    return clock.monoMs() - sinceMs >= LONGEST_RECHECK_MS;
   };
 }
 

@@ -1,7 +1,7 @@
 /** What of a goal is to be asked for next. */
 import { expect, test } from 'vitest';
-import { DAY_NS } from '../../src/core/time.ts';
-import { gapsToAsk, newestGap } from '../../src/scheduler/goal.ts';
+import { DAY_NS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { createRecheckWait, gapsToAsk, newestGap } from '../../src/scheduler/goal.ts';
 
 test('the gaps are what is wanted and neither covered, resting nor asked for by others', () => {
   const covered = [{ from: 20n, to: 30n, first: null, last: null }];
@@ -27,4 +27,25 @@ test('the newest gap comes first, as far as it lies in the reach', () => {
   expect(newestGap(gaps, 'rest', now)).toEqual({ from: 90n * DAY_NS, to: now });
   expect(newestGap(gaps.slice(0, 1), 'day', now)).toBeNull();
   expect(newestGap([], 'rest', now)).toBeNull();
+});
+
+test('empty ranges that were due are waited for until they were requested again, for two minutes at most', () => {
+  const now = { ms: 5 * MINUTE_MS };
+  /** When the range of each device is due, in server time. */
+  const due = new Map([
+    ['a', 90],
+    ['later', 200],
+  ]);
+  const store = { dueEmptyRanges: (atMs: number) => [...due].flatMap(([id, dueMs]) => (dueMs <= atMs ? [id] : [])) };
+  const create = () => createRecheckWait({ store, clock: { monoMs: () => now.ms } }, () => 100);
+  const first = create();
+  expect(first()).toBe(false);
+  now.ms += 2 * MINUTE_MS - SECOND_MS;
+  expect(first(), 'still in its time').toBe(false);
+  const second = create();
+  expect(second()).toBe(false);
+  now.ms += SECOND_MS;
+  expect([first(), second()], 'each has its own time').toEqual([true, false]);
+  due.delete('a');
+  expect(second(), 'what became due later is not waited for').toBe(true);
 });

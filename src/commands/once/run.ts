@@ -16,7 +16,7 @@ import type { SyncContext, WantedRange } from '../../ingest/context.ts';
 import { wantedNow } from '../../ingest/wanted-range.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
 import { noteCoverage } from '../../scheduler/coverage-points.ts';
-import { createWantedGoal, type Goal } from '../../scheduler/goal.ts';
+import { createRecheckWait, createWantedGoal, type Goal } from '../../scheduler/goal.ts';
 import { NOTHING_OPEN, RECENCIES } from '../../scheduler/history-queue.ts';
 import { type Alone, liftRests, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
 import {
@@ -62,9 +62,6 @@ const RUN_CHECK_MS = 5 * SECOND_MS;
 
 /** How often the devices are listed again while some of them do not answer. */
 const RELIST_EVERY_MS = MINUTE_MS;
-
-/** How long a run that is complete waits for the ranges that are asked for once more. */
-const LONGEST_CHECKS_MS = 2 * MINUTE_MS;
 
 /** How long to wait for one more try when the service is out or just back. */
 const LAST_TRY_MS = 2 * MINUTE_MS;
@@ -161,24 +158,12 @@ export interface WatchParts extends WaitingParts {
 async function untilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal): Promise<OnceOutcome> {
   const rate = { everyMs: RUN_CHECK_MS, wakeUp: parts.planning.rested };
   const look = createOutcomeCheck(parts, run);
-  const areChecked = createChecksWait(parts.context, run);
+  const areRechecked = createRecheckWait(parts.context, () => run.wantedRange?.nowMs ?? 0);
   const step = (): OnceOutcome | null => {
     const outcome = look();
-    return outcome === 'complete' && !areChecked() ? null : outcome;
+    return outcome === 'complete' && !areRechecked() ? null : outcome;
   };
   return await pollUntil(parts.context.clock, step, rate, signal);
-}
-
-/**
- * Whether the empty ranges that were due when the run began were asked for once more, or have had their time for it.
- */
-function createChecksWait({ store, clock }: SyncContext, run: OnceRun): () => boolean {
-  let sinceMs: number | null = null;
-  return () => {
-    if (store.dueEmptyRanges(run.wantedRange?.nowMs ?? 0).length === 0) return true;
-    sinceMs ??= clock.monoMs();
-    return clock.monoMs() - sinceMs >= LONGEST_CHECKS_MS;
-  };
 }
 
 /** What one look passes on to the next. All times are of the monotonic clock. */
