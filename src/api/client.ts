@@ -12,7 +12,7 @@ import { type Cursor, type DevicePage, MAX_PAGE_SIZE, type TelemetryPage } from 
 import { type BackoffPolicy, backoffMs, verdictOf } from '../core/retry.ts';
 import { type EpochNs, SECOND_MS } from '../core/time.ts';
 import { type Classified, classifyAnswer, readDate, readRateLimit } from './classify.ts';
-import { parseAccount, parseAlert, parseAlertPage, parseDevicePage, telemetrySteps } from './parse.ts';
+import { parseAccount, parseAlert, parseAlertPage, parseDevicePage, type TimeLimit, telemetrySteps } from './parse.ts';
 import type { RateLimiter, RateLimiterOptions } from './rate-limiter.ts';
 import {
   ACCOUNT,
@@ -56,7 +56,12 @@ const BACKOFF: BackoffPolicy = { baseMs: SECOND_MS, maxMs: 30 * SECOND_MS };
  *
  * @throws ApiFault if the body is not as documented
  */
-type Parse<T> = (body: unknown, request: string, turn: () => Promise<void>) => T | Promise<T>;
+type Parse<T> = (body: unknown, request: string, help: ParseHelp) => T | Promise<T>;
+
+interface ParseHelp extends TimeLimit {
+  /** Lets other work have a turn. */
+  readonly turn: () => Promise<void>;
+}
 
 interface Ask<T> {
   readonly target: Target;
@@ -222,9 +227,9 @@ function isBadRequest(error: unknown): boolean {
 async function parseTelemetryInTurns(
   body: unknown,
   request: string,
-  turn: () => Promise<void>,
+  { turn, ...limit }: ParseHelp,
 ): Promise<TelemetryPage> {
-  const steps = telemetrySteps(body, request);
+  const steps = telemetrySteps(body, request, limit);
   let step = steps.next();
   while (step.done !== true) {
     await turn();
@@ -270,7 +275,7 @@ function createAttempt(options: ApiClientOptions): Attempt {
       if (isFromApi(meaning)) serverClock.heard({ dateMs: readDate(headers), sentMonoMs, receivedMonoMs });
       if (meaning.kind === 'fault') throw meaning.fault;
       const turn = async (): Promise<void> => await clock.sleep(0, signal);
-      const value = await parse(meaning.body, request, turn);
+      const value = await parse(meaning.body, request, { turn, latestNs: serverClock.latestNs() });
       // The times in the answer may show that its `Date` is right.
       if (timesOf !== undefined) serverClock.heardServed(timesOf(value));
       const answeredAtMs = Math.floor(serverClock.nowMs() - (clock.monoMs() - receivedMonoMs));

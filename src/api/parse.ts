@@ -5,6 +5,9 @@
  * null, absent or of an unexpected type becomes `null`. A record without its identity is rejected with a reason, and
  * the rest of its page counts. Any JSON leads to a record or an `ApiFault`.
  *
+ * A time that no clock has reached yet counts as none (`TimeLimit`): a reading or an alert of such a time is rejected, so
+ * that no point of it is ever made; `last_seen_at` becomes `null`.
+ *
  * No schema library is used: no member except the identity can make a record invalid, so a schema would consist of
  * exceptions, and loading a library takes a fifth of the time to the first request.
  */
@@ -22,11 +25,23 @@ import type {
   RejectedRecord,
   TelemetryPage,
 } from '../core/records.ts';
-import { DAY_MS, type EpochMs, type EpochNs, MS_NS, nsToMs, parseTimestamp } from '../core/time.ts';
+import { DAY_MS, type EpochMs, type EpochNs, MAX_MS, MS_NS, msToNs, nsToMs, parseTimestamp } from '../core/time.ts';
 import { malformed } from './classify.ts';
 import { deviceIdProblem } from './urls.ts';
 
 const MAX_WORKSPACE_ID = 256;
+
+/** Which times are taken in. */
+export interface TimeLimit {
+  /** The latest one: a day after every clock. */
+  readonly latestNs: EpochNs;
+}
+
+/** Every time that can be stored. */
+const ANY_TIME: TimeLimit = { latestNs: msToNs(MAX_MS) };
+
+/** Why a record is rejected that has a later time. */
+const FUTURE = 'is more than a day later than every clock';
 
 /**
  * Parses `GET /account`.
@@ -72,12 +87,12 @@ function readPlan(plan: object): Plan {
  *
  * @throws ApiFault `malformed` if the body is not a page
  */
-export function parseDevicePage(body: unknown, request: string): DevicePage {
+export function parseDevicePage(body: unknown, request: string, limit = ANY_TIME): DevicePage {
   const { data, nextCursor } = openEnvelope(body, request);
   const devices: DeviceRecord[] = [];
   const rejected: RejectedRecord[] = [];
   for (const item of data) {
-    const device = readDevice(item);
+    const device = readDevice(item, limit);
     if (typeof device === 'string') rejected.push(rejectRecord(device, item));
     else devices.push(device);
   }
@@ -89,11 +104,12 @@ export function parseDevicePage(body: unknown, request: string): DevicePage {
  *
  * @returns the device, or the reason why the record is rejected
  */
-function readDevice(item: unknown): DeviceRecord | string {
+function readDevice(item: unknown, { latestNs }: TimeLimit): DeviceRecord | string {
   if (!isRecord(item)) return 'the device is no object';
   const problem = deviceIdProblem(member(item, 'device_id'));
   const deviceId = textIn(item, 'device_id');
   if (problem !== null || deviceId === null) return problem ?? 'the device is unreadable';
+  const seenAt = timeIn(item, 'last_seen_at');
   return {
     deviceId,
     name: textIn(item, 'name'),
@@ -104,7 +120,7 @@ function readDevice(item: unknown): DeviceRecord | string {
     lifecycleStatus: textIn(item, 'lifecycle_status'),
     online: flagIn(item, 'online'),
     presence: textIn(item, 'presence'),
-    lastSeenAt: timeIn(item, 'last_seen_at'),
+    lastSeenAt: seenAt !== null && seenAt > latestNs ? null : seenAt,
     latitude: numberIn(item, 'latitude'),
     longitude: numberIn(item, 'longitude'),
     locationUpdatedAt: timeIn(item, 'location_updated_at'),
@@ -132,17 +148,25 @@ const VALUES_A_TURN = 5000;
  *
  * @throws ApiFault `malformed` if the body is not a page
  */
-export function* telemetrySteps(body: unknown, request: string): Generator<void, TelemetryPage> {
-  const { page, data, nextCursor } = openEnvelope(body, request);
-  const deviceId = member(page, 'device_id');
+export function* telemetrySteps(
+  body: unknown,
+  request: string,
+  { latestNs }: TimeLimit = ANY_TIME,
+): Generator<void, TelemetryPage> {
+  const { page: envelope, data, nextCursor } = openEnvelope(body, request);
+  const deviceId = member(envelope, 'device_id');
   const readings: Reading[] = [];
   const rejected: RejectedRecord[] = [];
   const readTime = createTimeReader();
   let values = 0;
+  let hasFuture = false;
   for (const item of data) {
     const reading = readReading(item, readTime);
     if (typeof reading === 'string') rejected.push(rejectRecord(reading, item));
-    else {
+    else if (reading.recordedAt > latestNs) {
+      hasFuture = true;
+      rejected.push(rejectRecord(`recorded_at ${FUTURE}`, item));
+    } else {
       readings.push(reading);
       values += reading.values.length;
     }
@@ -150,7 +174,8 @@ export function* telemetrySteps(body: unknown, request: string): Generator<void,
     values = 0;
     yield;
   }
-  return { deviceId: typeof deviceId === 'string' ? deviceId : null, readings, rejected, nextCursor };
+  const page = { deviceId: typeof deviceId === 'string' ? deviceId : null, readings, rejected, nextCursor };
+  return hasFuture ? { ...page, hasFuture } : page;
 }
 
 /**
@@ -199,17 +224,17 @@ function readAlert(item: unknown): AlertRecord | null {
  *
  * @throws ApiFault `malformed` if the body is not a page
  */
-export function parseAlertPage(body: unknown, request: string): AlertPage {
+export function parseAlertPage(body: unknown, request: string, { latestNs } = ANY_TIME): AlertPage {
   const { data, nextCursor } = openEnvelope(body, request);
   const alerts: AlertRecord[] = [];
   const rejected: RejectedRecord[] = [];
   for (const item of data) {
     const alert = readAlert(item);
-    if (alert !== null) alerts.push(alert);
-    else
-      rejected.push(
-        rejectRecord(isRecord(item) ? 'the alert has no usable id or time' : 'the alert is no object', item),
-      );
+    if (alert === null) {
+      const reason = isRecord(item) ? 'the alert has no usable id or time' : 'the alert is no object';
+      rejected.push(rejectRecord(reason, item));
+    } else if (alert.openedAt > latestNs) rejected.push(rejectRecord(`opened_at ${FUTURE}`, item));
+    else alerts.push(alert);
   }
   return { alerts, rejected, nextCursor };
 }

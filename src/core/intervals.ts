@@ -26,6 +26,11 @@ export function normalize(intervals: Iterable<Interval>): Intervals {
   return merged;
 }
 
+/** The shortest interval that contains both. */
+export function hullOf(a: Interval | null, b: Interval): Interval {
+  return a === null ? b : { from: minNs(a.from, b.from), to: maxNs(a.to, b.to) };
+}
+
 /** All instants that are in `a` or in `b`. */
 export function union(a: Intervals, b: Intervals): Intervals {
   return normalize([...a, ...b]);

@@ -37,6 +37,8 @@ export interface TelemetryPage {
   /** In the order served: newest first, if the API keeps its word. */
   readonly readings: readonly Reading[];
   readonly rejected: readonly RejectedRecord[];
+  /** Whether some of `rejected` are readings of times that no clock has reached. */
+  readonly hasFuture?: boolean;
   readonly nextCursor: Cursor | null;
 }
 

@@ -31,7 +31,7 @@
  *    server's time is unknown and nothing is covered.
  */
 import type { Clock } from './ports.ts';
-import { type EpochMs, type EpochNs, MINUTE_MS, nsToMs, SECOND_MS } from './time.ts';
+import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, msToNs, nsToMs, SECOND_MS } from './time.ts';
 
 const REMEMBERED_MS = 10 * MINUTE_MS;
 const REMEMBERED_AT_LEAST = 3;
@@ -56,7 +56,7 @@ const CONFIRMED_AFTER_MS = MINUTE_MS;
 interface OtherClocks {
   /** How far clocks may differ that agree, in ms: the grace period. */
   readonly toleranceMs: number;
-  /** Times of the server that the state has. Called only if the local clock disagrees. */
+  /** Times of the server that the state has. Called only where `Date` is missing or disagrees with the local clock. */
   readonly keptMs: () => readonly EpochMs[];
 }
 
@@ -113,6 +113,11 @@ export interface ServerClock {
   skewMs(): number | null;
   /** Whether the API sends no `Date`: at least three answers came, and none had one. */
   isDateAbsent(): boolean;
+  /**
+   * The latest time that a served record may have: a day after the latest of the clocks (the server's, doubted or not,
+   * the local one, and without `Date` the times that the state had at the start). No record of a later time is taken in.
+   */
+  latestNs(): EpochNs;
 }
 
 /** Bounds of the offset, server's minus monotonic time, by one or several answers. */
@@ -138,6 +143,7 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
   let newestReadingMs: EpochMs | null = null;
   /** The highest time that the evidence has shown before its last change. */
   let highestBeforeMs: EpochMs | null = null;
+  const keptMs = latestKept(others);
   const passedMs = (): EpochMs | null => {
     if (doubted !== null) return null;
     return memory.samples.length === 0 ? newestReadingMs : lowestMs(memory.samples, clock.monoMs());
@@ -180,14 +186,27 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
     highestPassedMs: () => laterOf(highestBeforeMs, passedMs()),
     passedMs,
     presentAtMostMs,
-    fellToMs() {
-      const nowMs = passedMs();
-      if (nowMs === null || last.uprightMonoMs === null) return nowMs;
-      return Math.floor(nowMs - (clock.monoMs() - last.uprightMonoMs));
-    },
+    fellToMs: () => fellTo(passedMs(), last, clock),
     skewMs: () => (known().length === 0 ? null : clock.nowMs() - estimateMs(known(), clock)),
     isDateAbsent: () => known().length === 0 && answersWithout >= ABSENT_AFTER,
+    latestNs: () => {
+      const dates = known();
+      return msToNs(Math.max(clock.nowMs(), dates.length > 0 ? estimateMs(dates, clock) : keptMs()) + DAY_MS);
+    },
   };
+}
+
+/** The latest time in the state at the first call. */
+function latestKept(others: OtherClocks | null): () => EpochMs {
+  let keptMs: EpochMs | null = null;
+  return () => {
+    keptMs ??= Math.max(0, ...(others?.keptMs() ?? []));
+    return keptMs;
+  };
+}
+
+function fellTo(nowMs: EpochMs | null, { uprightMonoMs }: LastAnswers, clock: Clock): EpochMs | null {
+  return nowMs === null || uprightMonoMs === null ? nowMs : Math.floor(nowMs - (clock.monoMs() - uprightMonoMs));
 }
 
 function laterOf(a: EpochMs | null, b: EpochMs | null): EpochMs | null {

@@ -92,6 +92,14 @@ export function noteServed(learnt: LearntWindows, readings: readonly Reading[]):
   for (const { record } of learnt.store.devices()) learnt.store.clearGaps(record.deviceId);
 }
 
+/**
+ * Records that a page without an upper bound has readings of times that no clock has reached. From now on requests have
+ * one, so that no page is filled with such readings.
+ */
+export function noteFuture(learnt: LearntWindows): void {
+  learnt.bothBounds = true;
+}
+
 /** Forgets the width that was learnt under another plan, for good. */
 function forgetOtherPlan(learnt: LearntWindows): void {
   const { span } = learnt;

@@ -112,6 +112,11 @@ export function fromFirstPage(request: PageRequest): PageRequest {
   return { ...request, cursor: null, nearSeen: request.near === null };
 }
 
+/** The time of the overlap reading that an answer lacks: the near one, unless an earlier page has shown that. */
+export function missingAt({ near, nearSeen, far, gap }: PageRequest): EpochNs {
+  return ((nearSeen ? null : near) ?? far ?? near)?.at ?? gap.to;
+}
+
 function withinWindow(
   { gap, far }: OpenGap,
   reach: (from: EpochNs) => EpochNs,

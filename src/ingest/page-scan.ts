@@ -9,19 +9,27 @@
  * last.
  */
 import { type CoveredRange, type Edge, gapsIn, overlapsOf } from '../core/coverage.ts';
-import { type Interval, normalize, subtract } from '../core/intervals.ts';
+import { hullOf, type Interval, normalize, subtract } from '../core/intervals.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
 import { ForgottenError, type GapReason } from '../core/state/telemetry.ts';
 import { type EpochNs, formatExact, maxNs, minNs, msToNs } from '../core/time.ts';
-import { type Asking, askForNewest, askForPage, createLearntWindows, noteServed, windowRules } from './ask-page.ts';
+import {
+  type Asking,
+  askForNewest,
+  askForPage,
+  createLearntWindows,
+  noteFuture,
+  noteServed,
+  windowRules,
+} from './ask-page.ts';
 import { commitPage, nameGap } from './commit.ts';
 import type { Peeking, SyncContext } from './context.ts';
 import { gracePeriodOf } from './coverage-rules.ts';
 import { controlFor, judgeEmpty, noteServedReadings, nothingServed, type ServedReadings } from './empty-ranges.ts';
 import { type Judgement, judgePage } from './judge-page.ts';
 import { isResting, restOf } from './named-gaps.ts';
-import { fromFirstPage, nextRequest, type PageRequest, requestFor } from './page-request.ts';
+import { fromFirstPage, missingAt, nextRequest, type PageRequest, requestFor } from './page-request.ts';
 import {
   type Doubts,
   isEmptyInDoubt,
@@ -146,10 +154,6 @@ async function scanRange(asking: Scanning, task: ScanTask, signal: AbortSignal):
   }
 }
 
-function hullOf(a: Interval | null, b: Interval): Interval {
-  return a === null ? b : { from: minNs(a.from, b.from), to: maxNs(a.to, b.to) };
-}
-
 /** @returns what the work does; `null` where the device was forgotten meanwhile. */
 async function unlessForgotten<T>(work: Promise<T>): Promise<T | null> {
   try {
@@ -263,11 +267,8 @@ async function scanGap(scan: GapScan, signal: AbortSignal): Promise<'to its end'
 /** The request for what is left of the gap below `to`, by the window rules as they stand. */
 function requestBelow({ windows, task, gap, far, lateFrom }: GapScan, to: EpochNs, near: Edge | null): PageRequest {
   const live = to === task.limit && near === null;
-  const left = { from: gap.from, to };
-  return requestFor(
-    { deviceId: task.deviceId, gap: left, near, far, live, lateFrom },
-    windowLimits(windowRules(windows)),
-  );
+  const open = { deviceId: task.deviceId, gap: { from: gap.from, to }, near, far, live, lateFrom };
+  return requestFor(open, windowLimits(windowRules(windows)));
 }
 
 /** Judges a page and commits what it is worth. */
@@ -308,10 +309,21 @@ async function handlePage(
   if (judged.reason === 'beyond plan' && covers !== null) {
     nameGap(context, { deviceId, from: request.gap.from, to: covers.from, reason: 'beyond plan' });
   }
+  return requestAfter(scan, request, judged, page);
+}
+
+/** The request after a page that covers something or names a next one; `null` where the window was read to its end. */
+function requestAfter(scan: GapScan, request: PageRequest, judged: Judgement, page: TelemetryPage): PageRequest | null {
+  const { windows, gap, far } = scan;
+  const isHollow = judged.next === 'cursor' && page.readings.length === 0;
   scan.doubts = NO_DOUBTS;
-  scan.hollow = judged.next === 'cursor' && readings.length === 0 ? scan.hollow + 1 : 0;
+  if (page.hasFuture === true && request.before === null) {
+    noteFuture(windows);
+    if (isHollow) return requestBelow(scan, request.gap.to, request.near);
+  }
+  scan.hollow = isHollow ? scan.hollow + 1 : 0;
   if (scan.hollow >= MAX_HOLLOW) return giveUp(scan, request.gap, 'page not understood');
-  return nextRequest(request, judged, { page, gap: scan.gap, far: scan.far, limits: windowLimits(rules) });
+  return nextRequest(request, judged, { page, gap, far, limits: windowLimits(windowRules(windows)) });
 }
 
 /** Records that a device has readings: it has no empty range any more, and is a control for the others. */
@@ -383,11 +395,6 @@ function isInDoubt({ store, serverClock }: SyncContext, deviceId: string): boole
 function noteShown({ store }: SyncContext, deviceId: string, readings: readonly Reading[]): void {
   const shown = shownAgain(store.missedOverlaps(deviceId), readings);
   if (shown.length > 0) store.dropMissedOverlaps(deviceId, shown);
-}
-
-/** The time of the overlap reading that an answer lacks: the near one, unless an earlier page has shown that. */
-function missingAt({ near, nearSeen, far, gap }: PageRequest): EpochNs {
-  return ((nearSeen ? null : near) ?? far ?? near)?.at ?? gap.to;
 }
 
 /** What to request after a refusal. */

@@ -42,16 +42,24 @@ export function createRecordRetry(parts: Parts, reparse: Reparse): RetryRecord {
     if (parsed.kind === 'not-understood') return parsed.why;
     if (parsed.kind === 'reading') {
       devices ??= new Map(store.devices().map(({ record }) => [record.deviceId, settings.filter.excludes(record)]));
-      const isExcluded = devices.get(item.source);
-      if (isExcluded === undefined) return 'its device is not known';
-      if (isExcluded) return 'its device is excluded by sync.include or sync.exclude';
-      parts.filterNotes.sensorsRead([parsed.reading]);
-      const why = commit(parts, item.source, parsed.reading);
+      const why = retryReading(parts, parsed.reading, { deviceId: item.source, isExcluded: devices.get(item.source) });
       if (why !== null) return why;
     }
     store.quarantine.takeOut([item.id]);
     return null;
   };
+}
+
+function retryReading(
+  parts: Parts,
+  reading: Reading,
+  { deviceId, isExcluded }: { readonly deviceId: string; readonly isExcluded: boolean | undefined },
+): string | null {
+  if (isExcluded === undefined) return 'its device is not known';
+  if (isExcluded) return 'its device is excluded by sync.include or sync.exclude';
+  if (reading.recordedAt > parts.serverClock.latestNs()) return 'its time is more than a day later than every clock';
+  parts.filterNotes.sensorsRead([reading]);
+  return commit(parts, deviceId, reading);
 }
 
 function commit(

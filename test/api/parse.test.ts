@@ -1,8 +1,16 @@
 /** What an answer of the API means: pages of telemetry, devices and the account, and what is refused of them. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseAccount, parseDevicePage, parseTelemetryPage, telemetrySteps } from '../../src/api/parse.ts';
+import {
+  parseAccount,
+  parseAlertPage,
+  parseDevicePage,
+  parseTelemetryPage,
+  type TimeLimit,
+  telemetrySteps,
+} from '../../src/api/parse.ts';
 import { ApiFault } from '../../src/core/faults.ts';
+import type { TelemetryPage } from '../../src/core/records.ts';
 import { type EpochNs, parseTimestamp } from '../../src/core/time.ts';
 
 const REQUEST = 'GET /x';
@@ -16,6 +24,13 @@ function faultOf(parse: () => unknown): ApiFault {
     throw error;
   }
   throw new Error('it was accepted');
+}
+
+function parse(body: unknown, limit?: TimeLimit): TelemetryPage {
+  const steps = telemetrySteps(body, REQUEST, limit);
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  return step.value;
 }
 
 /** What `JSON.parse` gives for a text: the only way in which an answer comes in. */
@@ -44,6 +59,25 @@ describe('a telemetry page', () => {
       rejected: [],
       nextCursor: 'c==',
     });
+  });
+
+  test('refuses a reading of a time that no clock has reached, with the reason, and shows that there was one', () => {
+    const at = (text: string): EpochNs => parseTimestamp(text) ?? 0n;
+    const body = {
+      data: [
+        { recorded_at: '2026-11-22T12:00:00.000000001Z', values: { t: 1 } },
+        { recorded_at: '2026-11-22T12:00:00Z', values: { t: 2 } },
+        { recorded_at: '1970-01-01T00:00:00Z', values: { t: 3 } },
+      ],
+    };
+    const page = parse(body, { latestNs: at('2026-11-22T12:00:00Z') });
+    expect(page.readings.map(({ values }) => values[0]?.[1])).toEqual([2, 3]);
+    expect(page).toMatchObject({
+      hasFuture: true,
+      rejected: [{ reason: expect.stringMatching(/later than every clock/) }],
+    });
+    expect(JSON.parse(page.rejected[0]?.record ?? '')).toEqual(body.data[0]);
+    expect(parse(body).readings, 'any time that can be stored').toHaveLength(3);
   });
 
   test('keeps sensors that are called like parts of JavaScript', () => {
@@ -357,4 +391,38 @@ test('a page of telemetry is parsed in steps of a bounded number of values, with
   for (; step.done !== true; step = steps.next()) yields += 1;
   expect(step.value).toEqual(parseTelemetryPage(body, REQUEST));
   expect(yields).toBe(Math.floor(200 / Math.ceil(5000 / 300)));
+});
+
+describe('a time that no clock has reached', () => {
+  const LIMIT = { latestNs: 1_795_262_400_000_000_000n };
+
+  test('is no last_seen_at: the device counts without it', () => {
+    const { devices, rejected } = parseDevicePage(
+      {
+        data: [
+          { device_id: 'a', last_seen_at: '2026-11-21T12:00:00.001Z' },
+          { device_id: 'b', last_seen_at: '2026-11-21T12:00:00Z' },
+        ],
+      },
+      REQUEST,
+      LIMIT,
+    );
+    expect(devices.map(({ lastSeenAt }) => lastSeenAt)).toEqual([null, LIMIT.latestNs]);
+    expect(rejected).toEqual([]);
+  });
+
+  test('rejects an alert that was opened then', () => {
+    const { alerts, rejected } = parseAlertPage(
+      {
+        data: [
+          { alert_id: 1, opened_at: '2026-11-21T12:00:01Z' },
+          { alert_id: 2, opened_at: '2026-11-21T12:00:00Z' },
+        ],
+      },
+      REQUEST,
+      LIMIT,
+    );
+    expect(alerts.map(({ alertId }) => alertId)).toEqual([2]);
+    expect(rejected).toMatchObject([{ reason: expect.stringMatching(/^opened_at .*later than every clock/) }]);
+  });
 });

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/core/ports.ts';
 import { createServerClock } from '../../src/core/server-clock.ts';
-import { HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs, nsToMs, SECOND_MS } from '../../src/core/time.ts';
+import { createVirtualClock } from '../support/virtual-clock.ts';
 
 const T0 = Date.UTC(2026, 10, 21, 12);
 
@@ -77,6 +78,27 @@ describe('the estimate', () => {
     }
     expect(w.serverMs() - w.serverClock.nowMs()).toBeLessThanOrEqual(100);
     expect(w.serverClock.nowMs()).toBeLessThanOrEqual(w.serverMs());
+  });
+});
+
+describe('the latest time that a record may have', () => {
+  const past = (w: ReturnType<typeof world>, ms: number): number => nsToMs(w.serverClock.latestNs()) - ms;
+
+  test('is a day after the local clock, or after the server where that is later', () => {
+    const behind = world({ skewMs: -7 * DAY_MS });
+    expect(past(behind, behind.wallMs())).toBe(DAY_MS);
+    behind.ask();
+    expect(Math.abs(past(behind, behind.serverMs()) - DAY_MS)).toBeLessThanOrEqual(1100);
+    const ahead = world({ skewMs: 7 * DAY_MS });
+    ahead.ask();
+    expect(past(ahead, ahead.wallMs())).toBe(DAY_MS);
+  });
+
+  test('without a Date is a day after the newest time in the state, where the local clock is behind that', () => {
+    const clock = createVirtualClock(0);
+    const others = { toleranceMs: 0, keptMs: () => [30 * DAY_MS, 40 * DAY_MS] };
+    expect(createServerClock(clock, others).latestNs()).toBe(msToNs(41 * DAY_MS));
+    expect(createServerClock(clock).latestNs()).toBe(msToNs(DAY_MS));
   });
 });
 

@@ -247,6 +247,20 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'readings taken in whatever their time is',
+    caughtBy: ['farFuture'],
+    edits: [
+      { file: 'api/parse.ts', find: 'else if (reading.recordedAt > latestNs) {', replace: 'else if (latestNs < 0n) {' },
+    ],
+  },
+  {
+    name: 'pages followed that are full of readings yet to come',
+    caughtBy: ['farFuture'],
+    edits: [
+      { file: 'ingest/page-scan.ts', find: 'page.hasFuture === true && ', replace: 'page.hasFuture === null && ' },
+    ],
+  },
+  {
     name: 'coverage taken back from the devices that are asked meanwhile alone',
     caughtBy: ['clockFallsForSeconds'],
     edits: [

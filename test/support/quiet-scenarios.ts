@@ -98,6 +98,20 @@ export const firstDateWrong: Scenario = async (bench, program) => {
   return found;
 };
 
+/** More readings of the year 2100 than a page holds lie on top of every page without an upper bound. */
+export const farFuture: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program, { devices: [OFTEN, { deviceId: 'calm', intervalMs: 5 * MINUTE_MS }] });
+  const record = (index: number): string =>
+    `{"recorded_at":"2100-01-01T00:00:${String(59 - (index % 60)).padStart(2, '0')}Z","values":{"temperature":${index}}}`;
+  const records = Array.from({ length: 200 }, (_, index) => record(Math.floor(index / 4)));
+  rig.simulator.faults = onPath(/often\/telemetry/, (_, { query }) =>
+    query.has('before') ? null : { kind: 'mangle', change: (page) => ({ ...page, records, nextCursor: 'further' }) },
+  );
+  const { summary } = await rig.once();
+  const end = summary.exit_code === 0 ? [] : [`exit ${summary.exit_code}: ${JSON.stringify(summary.gaps)}`];
+  return [...end, ...(await finish(rig, NOW_MS))];
+};
+
 /** How far, and for how long, the clock of `clockFallsForSeconds` falls back, with the stamps of its readings. */
 const FALL_MS = 2 * HOUR_MS;
 const FALLEN_FOR_MS = 18 * SECOND_MS;

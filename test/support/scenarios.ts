@@ -36,6 +36,7 @@ import {
   cursorsThatSkip,
   dateFallsBack,
   dateJumps,
+  farFuture,
   firstDateWrong,
   slowAnswers,
 } from './quiet-scenarios.ts';
@@ -281,6 +282,7 @@ export const SCENARIOS = {
   slowAnswers,
   dateJumps,
   dateFallsBack,
+  farFuture,
   firstDateWrong,
   clockFallsForSeconds,
   cursorsThatSkip,
