@@ -3,7 +3,7 @@
  * from. Secrets in files are read again while the program runs.
  */
 import type { DemoConfig, StateConfig } from '../config/config.ts';
-import { secretText, Unfit } from '../config/values.ts';
+import { minTokenLength, secretText, Unfit } from '../config/values.ts';
 import { UserError } from '../core/faults.ts';
 import { createFilter } from '../core/filter.ts';
 import { DESTINATION_KINDS, identityOf } from '../core/lines/dialect.ts';
@@ -21,7 +21,7 @@ import type { SyncOptions } from './open-sync.ts';
  */
 export function settingsOf(
   config: Pick<DemoConfig, 'sync' | 'api' | 'influx' | 'destinations' | 'proxies' | 'workspaceId' | 'archive'>,
-  readSecret: (file: string) => Secret | null = () => null,
+  readSecret: (file: string, minLength?: number) => Secret | null = () => null,
 ): Pick<SyncOptions, 'settings' | 'destinations' | 'archive'> {
   return {
     settings: {
@@ -38,11 +38,11 @@ export function settingsOf(
 /** The databases of the configuration as destinations, each with its name. */
 function destinationsOf(
   { influx, destinations, proxies }: Pick<DemoConfig, 'influx' | 'destinations' | 'proxies'>,
-  readSecret: (file: string) => Secret | null,
+  readSecret: (file: string, minLength?: number) => Secret | null,
 ): DestinationOptions[] {
   return configuredDatabases({ influx, destinations }).map(
     ({ name, kind, url, token, tokenFile, org, bucket, timeoutMs, ca, batchLines }) => {
-      const renewToken = tokenFile === null ? undefined : () => readSecret(tokenFile);
+      const renewToken = tokenFile === null ? undefined : () => readSecret(tokenFile, minTokenLength(url));
       const to = { name, url, token, renewToken, org, bucket, timeoutMs, ca: ca ?? undefined, proxies };
       const served = kind === 'auto' ? createUnknownServer(to) : kind;
       const sink = createInfluxSink(to, kind === 'auto' ? 'influxdb' : kind);
@@ -61,11 +61,14 @@ interface SecretParts {
  * Creates a function that reads secrets from files. It returns `null` for a file that is empty, half-written or missing
  * for a moment.
  */
-export function createSecretReader({ readFile, secrets }: SecretParts): (file: string) => Secret | null {
-  return (file) => {
+export function createSecretReader({
+  readFile,
+  secrets,
+}: SecretParts): (file: string, minLength?: number) => Secret | null {
+  return (file, minLength) => {
     let text: string | Unfit;
     try {
-      text = secretText(readFile(file));
+      text = secretText(readFile(file), minLength);
     } catch {
       return null;
     }

@@ -100,6 +100,9 @@ async function runLoaded<C extends StateConfig>(
   const load = (table as { readonly [mode: string]: (() => Promise<Run<FileCommand, C>>) | undefined })[command.mode];
   if (load === undefined) throw new Error(`no command of the mode ${command.mode}`);
   const begun = begin(loaded, command, ports);
+  const isSync = command.mode === 'daemon' || command.mode === 'once';
+  for (const message of isSync ? loaded.warnings : [])
+    begun.terminal.logger.say({ type: 'configuration-odd', message });
   const run = await load();
   return await withFinalReport(begun, () => run(begun, ports));
 }
@@ -112,9 +115,9 @@ async function checkCommand(command: CheckCommand, input: ConfigInput, ports: Pr
   ]);
   const { read, ...loaded } = readForCheck(input);
   const run = begin(loaded, command, ports);
-  const { secretVariables } = loaded;
+  const { secretVariables, warnings } = loaded;
   return await withFinalReport(run, () =>
-    runCheckCommand({ command, read, secretVariables, terminal: run.terminal }, ports),
+    runCheckCommand({ command, read, secretVariables, warnings, terminal: run.terminal }, ports),
   );
 }
 

@@ -119,6 +119,8 @@ export interface Loaded<C> {
   readonly config: C;
   /** Every given secret, to keep them out of the logs. */
   readonly secrets: readonly Secret[];
+  /** One line for each value that can be used and should not, as `place: what; what to do`. */
+  readonly warnings: readonly string[];
   /** The environment variables that contained a secret, to be deleted after the loading. */
   readonly secretVariables: readonly string[];
 }

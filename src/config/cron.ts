@@ -16,6 +16,35 @@ interface CronMistake {
   readonly mistake: string;
 }
 
+/** The fields from the last to the first, with how many values each has. */
+const FIELDS: readonly (readonly [name: string, values: number])[] = [
+  ['weekday', 7],
+  ['month', 12],
+  ['day', 31],
+  ['hour', 24],
+  ['minute', 60],
+  ['second', 60],
+];
+
+/**
+ * Finds a step that is as large as its field, such as 70 minutes. node-cron accepts it and then names
+ * only the first value of the field.
+ *
+ * @returns what is wrong with it; `null` if every step fits
+ */
+export function cronStepMistake(text: string): string | null {
+  const fields = text.trim().split(/\s+/).toReversed();
+  for (const [index, field] of fields.entries()) {
+    const [name, values] = FIELDS[index] ?? ['', 0];
+    const steps = [...field.matchAll(/\/(\d{1,9})/g)].map(([, step]) => Number(step));
+    const tooLarge = steps.find((step) => step >= values);
+    if (tooLarge !== undefined) {
+      return `the step ${tooLarge} of the ${name} is too large: expected 1 to ${values - 1}`;
+    }
+  }
+  return null;
+}
+
 /** Reads an expression of five fields, or of six fields with the seconds first. Names such as `@hourly` are allowed. */
 export function readCron(text: string): Schedule | CronMistake {
   const { valid, errors } = validateDetailed(text);

@@ -39,12 +39,14 @@ import {
   fileProblem,
   type Given,
   NO_FILE,
+  type PlacedSecret,
   readConfigFile,
   readEnvironment,
   type SourceReading,
   shownPath,
+  strayedSecrets,
 } from './sources.ts';
-import { secretText, Unfit } from './values.ts';
+import { isShort, minTokenLength, secretText, Unfit } from './values.ts';
 
 /** @throws ConfigError with all mistakes */
 export function loadConfig(input: ConfigInput): Loaded<Config> {
@@ -197,6 +199,7 @@ function readShared(
 
 /** Ends the reading: returns the configuration, or throws all mistakes at once. */
 function finish<C>(config: C, reading: Reading, environment: ConfigInput['environment']): Loaded<C> {
+  reading.mistakes.push(...strayedSecrets(reading));
   const mistakes = mistakesOf(reading);
   if (mistakes.length > 0) {
     throw new ConfigError(mistakes, reading.given.get('log.format')?.text.trim() === 'json');
@@ -204,6 +207,7 @@ function finish<C>(config: C, reading: Reading, environment: ConfigInput['enviro
   const variables = (['api.key', 'influx.token', 'listen_password'] as const).map(variableOf);
   return {
     config,
+    warnings: reading.warnings,
     secrets: reading.secrets,
     secretVariables: variables.filter((name) => environment[name] !== undefined),
   };
@@ -219,6 +223,10 @@ interface Reading {
   readonly mistakes: string[];
   /** The secrets read so far. */
   readonly secrets: Secret[];
+  /** The same, with their places. */
+  readonly owners: PlacedSecret[];
+  /** One line for each value that can be used and should not. */
+  readonly warnings: string[];
   /** All texts that were given for a secret, valid or not. */
   readonly hidden: string[];
 }
@@ -238,7 +246,16 @@ function beginReading(
   const own = readEnvironment(environment, knownVariables(), renamedVariables());
   const given = new Map([...file.given, ...own.given]);
   for (const path of without) given.delete(path);
-  return { nowMs, readFile, given, mistakes: [...file.mistakes, ...own.mistakes], secrets: [], hidden: [] };
+  return {
+    nowMs,
+    readFile,
+    given,
+    mistakes: [...file.mistakes, ...own.mistakes],
+    secrets: [],
+    owners: [],
+    warnings: [],
+    hidden: [],
+  };
 }
 
 /** Whether a key was given, directly or as a file. */
@@ -272,30 +289,45 @@ function readValue<K extends ValuePath>({ given, mistakes, nowMs }: Reading, pat
 }
 
 /** Reads a secret, which may be given directly or as the path of a file, but not both. */
-function readSecret(reading: Reading, path: SecretPath): SecretAndFile {
+function readSecret(reading: Reading, path: SecretPath, minLength?: number): SecretAndFile {
   const [own, byFile] = [reading.given.get(path), reading.given.get(fileForm(path))];
   if (own !== undefined) reading.hidden.push(own.text);
   if (own !== undefined && byFile !== undefined) {
     reading.mistakes.push(`${own.place} and ${byFile.place}: both are given; give one of them`);
     return { secret: null, file: null };
   }
-  if (own !== undefined) return { secret: checkSecret(reading, own.text, `${own.place}: the secret`), file: null };
+  const checked = (text: string, what: string, place: string): Secret | null =>
+    checkSecret(reading, text, { what, place, minLength });
+  if (own !== undefined) return { secret: checked(own.text, `${own.place}: the secret`, own.place), file: null };
   if (byFile === undefined) return { secret: null, file: null };
   const file = byFile.text.trim();
   const text = openFile(reading, byFile.place, file);
   if (text === null) return { secret: null, file };
   reading.hidden.push(text);
-  return { secret: checkSecret(reading, text, `${byFile.place}: the file${shownPath(file)}`), file };
+  return { secret: checked(text, `${byFile.place}: the file${shownPath(file)}`, byFile.place), file };
 }
 
-function checkSecret(reading: Reading, text: string, what: string): Secret | null {
-  const checked = secretText(text);
+/** A secret that was given, and how it is called in messages. */
+interface GivenSecret {
+  readonly what: string;
+  /** The place of its key. */
+  readonly place: string;
+  readonly minLength: number | undefined;
+}
+
+function checkSecret(reading: Reading, text: string, { what, place, minLength }: GivenSecret): Secret | null {
+  const checked = secretText(text, minLength);
   if (checked instanceof Unfit) {
     reading.mistakes.push(`${what} ${checked.reason}`);
     return null;
   }
   const secret = new Secret(checked);
   reading.secrets.push(secret);
+  reading.owners.push({ place, secret });
+  if (isShort(checked)) {
+    const words = 'the secret is shorter than 4 characters, so it is hidden only where it is used as a credential';
+    reading.warnings.push(`${place}: ${words}; use a longer one as soon as others can reach the database`);
+  }
   return secret;
 }
 
@@ -378,9 +410,10 @@ function sectionAsInflux(reading: Reading, section: string): Reading {
 }
 
 function readDatabase(reading: Reading): InfluxConfig {
-  const { secret, file } = readSecret(reading, 'influx.token');
+  const url = readValue(reading, 'influx.url') ?? '';
+  const { secret, file } = readSecret(reading, 'influx.token', minTokenLength(url));
   return {
-    url: readValue(reading, 'influx.url') ?? '',
+    url,
     token: secret,
     tokenFile: file,
     org: readValue(reading, 'influx.org') ?? '',

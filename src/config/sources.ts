@@ -9,7 +9,9 @@ import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
 import type { LineCounter, Pair, YAMLError } from 'yaml';
 import { codeOf } from '../core/faults.ts';
+import type { Secret } from '../core/secret.ts';
 import { nearest, plainText } from '../core/text.ts';
+import { isShort } from './values.ts';
 
 /** A given value. */
 export interface Given {
@@ -308,4 +310,33 @@ export function readEnvironment(
     );
   }
   return { given, mistakes, whole: true };
+}
+
+/** A secret and the place where it was given. */
+export interface PlacedSecret {
+  readonly place: string;
+  readonly secret: Secret;
+}
+
+/** @returns a mistake for each secret that stands in a place where it is shown, or sent to somebody else. */
+export function strayedSecrets({
+  given,
+  owners,
+}: {
+  readonly given: ReadonlyMap<string, Given>;
+  readonly owners: readonly PlacedSecret[];
+}): string[] {
+  const places = new Set(owners.map(({ place }) => place));
+  const long = owners.filter(({ secret }) => !isShort(secret.reveal()));
+  const inValues = [...given.values()].flatMap(({ text, place }) => {
+    const owner = places.has(place) ? undefined : long.find(({ secret }) => secret.reveal() === text.trim());
+    return owner === undefined ? [] : [`${place}: this is the secret of ${owner.place}; a secret belongs there alone`];
+  });
+  const key = long.find(({ place }) => place.startsWith('api.'));
+  const elsewhere = long.flatMap(({ place, secret }) =>
+    key === undefined || place === key.place || secret.reveal() !== key.secret.reveal()
+      ? []
+      : [`${place}: this is the secret of ${key.place}; the key of the API must not be sent elsewhere`],
+  );
+  return [...inValues, ...elsewhere];
 }

@@ -18,7 +18,7 @@ import {
   parseTimestamp,
   SECOND_MS,
 } from '../core/time.ts';
-import { readCron } from './cron.ts';
+import { cronStepMistake, readCron } from './cron.ts';
 import { type Listen, parseListen } from './listen.ts';
 
 /** Why a text is not valid: a phrase that follows the key's name and a colon. */
@@ -167,12 +167,30 @@ export const listen: Parse<Listen> = (text) =>
 /** The shortest secret. A shorter one could not be searched for in the logs. */
 const MIN_SECRET_LENGTH = 4;
 
+/** Whether an address leads to this machine. */
+export function isLoopback(url: string): boolean {
+  return URL.canParse(url) && LOOPBACK.test(new URL(url).hostname);
+}
+
+const LOOPBACK = /^(?:localhost|.*\.localhost|127(?:\.\d+){3}|\[::1\])$/;
+
+/** The shortest token of a database: on this machine it may be shorter, for tests and for the first steps. */
+export function minTokenLength(url: string): number {
+  return isLoopback(url) ? 1 : MIN_SECRET_LENGTH;
+}
+
+/** Whether a secret is too short to be searched for in every text. */
+export function isShort(secret: string): boolean {
+  return secret.length < MIN_SECRET_LENGTH;
+}
+
 /**
  * Checks a key or token, without one trailing newline.
  *
+ * @param minLength the shortest that is accepted
  * @returns the secret, or why it is not valid, without repeating any of it
  */
-export function secretText(given: string): string | Unfit {
+export function secretText(given: string, minLength = MIN_SECRET_LENGTH): string | Unfit {
   const text = given.replace(/\r?\n$/, '');
   if (text === '') return new Unfit('is empty');
   if (/\p{Cc}/u.test(text)) {
@@ -183,7 +201,7 @@ export function secretText(given: string): string | Unfit {
     return new Unfit('has blanks at an end, or characters that no HTTP header can carry');
   }
   if (text.length > 4096) return new Unfit('is longer than 4096 characters: that is no key or token');
-  if (text.length < MIN_SECRET_LENGTH) return new Unfit(`is shorter than ${MIN_SECRET_LENGTH} characters`);
+  if (text.length < minLength) return new Unfit(`is shorter than ${MIN_SECRET_LENGTH} characters`);
   return text;
 }
 
@@ -224,6 +242,8 @@ export const flag: Parse<boolean> = (text) =>
 
 /** A cron expression, in UTC. */
 export const cron: Parse<Schedule> = (text) => {
+  const step = cronStepMistake(text);
+  if (step !== null) return new Unfit(step);
   const read = readCron(text);
   if (!('mistake' in read)) return read;
   return expected('a cron expression: minute hour day month weekday, such as */5 * * * *');

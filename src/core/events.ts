@@ -225,6 +225,8 @@ export type ProgramEvent =
   | { readonly type: 'status-page-failed'; readonly message: string }
   /** How far long work is. */
   | { readonly type: 'progress'; readonly message: string }
+  /** A value of the configuration can be used and should not. */
+  | { readonly type: 'configuration-odd'; readonly message: string }
   | {
       readonly type: 'configuration-invalid';
       readonly message: string;

@@ -6,6 +6,18 @@
 /** What stands where a secret stood. */
 export const SECRET_MARK = '[secret]';
 
+/**
+ * The forms in which a secret can stand in a text. A short one, which a word may equal by chance, only as a credential.
+ */
+export function formsOfSecret(secret: string): readonly string[] {
+  // InfluxDB 1.8 takes `user:password` as a token: the password alone is a secret too.
+  const whole = [secret, secret.slice(secret.indexOf(':') + 1)].filter((part) => part.length >= SHORTEST_SEARCHED);
+  return whole.length > 0 ? whole : ['Token', 'Bearer'].map((scheme) => `${scheme} ${secret}`);
+}
+
+/** Shorter texts are no secret by themselves. */
+const SHORTEST_SEARCHED = 4;
+
 export class Secret {
   readonly #value: string;
 

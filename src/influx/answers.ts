@@ -8,7 +8,7 @@
 import { isRecord } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { WriteAnswer } from '../core/ports.ts';
-import { SECRET_MARK } from '../core/secret.ts';
+import { formsOfSecret, SECRET_MARK } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
 
 /** An HTTP answer as far as it was read: the body may be cut. */
@@ -240,8 +240,7 @@ export function failureWords(error: unknown): string {
 
 /** Hides the token, and the password of `user:password`, in every message. */
 export function concealing(secret: string): Conceal {
-  const password = secret.slice(secret.indexOf(':') + 1);
-  const hidden = [secret, password].filter((text) => text.length >= 4);
+  const hidden = formsOfSecret(secret);
   return (text) => hidden.reduce((left, part) => left.replaceAll(part, SECRET_MARK), text);
 }
 

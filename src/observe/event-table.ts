@@ -331,6 +331,7 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
   stopped: info('stopped'),
   'status-page-failed': error(({ message }) => `status page: ${message}`),
   progress: info(({ message }) => message, { note: 'how far long work is, once a minute' }),
+  'configuration-odd': warn(({ message }) => message),
   'configuration-invalid': error(({ message }) => `The configuration is not usable: ${message}`, {
     fields: ({ mistakes, exitCode }) => ({ mistakes, exit_code: exitCode }),
     note: 'where `log.format: json` can be read, or is in the environment; elsewhere it is told as text',

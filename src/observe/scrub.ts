@@ -3,7 +3,7 @@
  * is, inside JSON, in a URL, in base64).
  */
 import { Buffer } from 'node:buffer';
-import { SECRET_MARK, type Secret } from '../core/secret.ts';
+import { formsOfSecret, SECRET_MARK, type Secret } from '../core/secret.ts';
 
 /** Gives a text back without secrets. */
 export type Scrub = (text: string) => string;
@@ -31,9 +31,7 @@ function allForms(secrets: readonly Secret[]): string[] {
 }
 
 function formsOf(secret: string): string[] {
-  // InfluxDB 1.8 takes `user:password` as a token: the password alone is a secret too.
-  const parts = [secret, secret.slice(secret.indexOf(':') + 1)].filter((part) => part.length >= 4);
-  return parts.flatMap((part) => [
+  return formsOfSecret(secret).flatMap((part) => [
     part,
     JSON.stringify(part).slice(1, -1),
     encodeURIComponent(part),

@@ -61,6 +61,9 @@ const PROBLEMS: readonly (readonly [start: string, problem: Problem])[] = [
   // A link to what is not there, such as a disk that is not mounted.
   ['ENOENT', 'no-directory'],
   ['EEXIST', 'no-directory'],
+  ['ELOOP', 'no-directory'],
+  ['ENAMETOOLONG', 'no-directory'],
+  ['EINVAL', 'no-directory'],
   ['SQLITE_READONLY', 'unwritable'],
   ['SQLITE_CANTOPEN', 'unwritable'],
   ['SQLITE_PERM', 'unwritable'],

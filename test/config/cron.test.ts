@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { readCron } from '../../src/config/cron.ts';
+import { cron, Unfit } from '../../src/config/values.ts';
 
 const AT = Date.UTC(2026, 5, 15, 12, 34, 56, 789);
 
@@ -51,4 +52,25 @@ describe('a cron expression', () => {
   test.each([['* * * *'], ['61 * * * *'], ['every minute'], [''], ['0 0 30 2 *']])('%j is refused', (text) => {
     expect(readCron(text)).toHaveProperty('mistake');
   });
+});
+
+describe('a step that is as large as its field', () => {
+  test.each([
+    ['*/70 * * * *', 'the step 70 of the minute is too large: expected 1 to 59'],
+    ['*/60 * * * *', 'the step 60 of the minute is too large: expected 1 to 59'],
+    ['0 */24 * * *', 'the step 24 of the hour is too large: expected 1 to 23'],
+    ['*/90 * * * * *', 'the step 90 of the second is too large: expected 1 to 59'],
+    ['0 0 1-31/31 * *', 'the step 31 of the day is too large: expected 1 to 30'],
+    ['0 0 1 */12 *', 'the step 12 of the month is too large: expected 1 to 11'],
+    ['0 0 * * */7', 'the step 7 of the weekday is too large: expected 1 to 6'],
+  ])('%j is refused', (text, reason) => {
+    expect(cron(text)).toEqual(new Unfit(reason));
+  });
+
+  test.each(['*/59 * * * *', '0 */23 * * *', '*/30 * * * * *', '0 0 */30 * *', '5-55/10 * * * *'])(
+    '%j is read',
+    (text) => {
+      expect(cron(text)).toHaveProperty('next');
+    },
+  );
 });

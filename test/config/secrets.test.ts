@@ -5,6 +5,9 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { UserError } from '../../src/core/faults.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { concealing } from '../../src/influx/answers.ts';
+import { createScrub } from '../../src/observe/scrub.ts';
 
 const URL = { TIDEMARK_API_URL: 'https://api.test/external/v1' };
 const CANARY = 'sk_live_CANARY_4242';
@@ -109,5 +112,62 @@ describe('a secret that went astray is not repeated', () => {
 
   test('the search works: a refusal that did repeat it would be seen', () => {
     expect(messageOf({ ...URL, [`TIDEMARK_${CANARY}`]: 'x', TIDEMARK_API_KEY: 'abcd' })).toContain('CANARY');
+  });
+});
+
+describe('a token of less than four characters', () => {
+  const DATABASE = { ...URL, TIDEMARK_API_KEY: CANARY, TIDEMARK_INFLUX_BUCKET: 'b', TIDEMARK_INFLUX_TOKEN: 'u:p' };
+  const load = (url: string) => {
+    const environment = { ...DATABASE, TIDEMARK_INFLUX_URL: url };
+    return loadConfig({ file: null, environment, readFile: () => '', nowMs: 1e12 });
+  };
+
+  test.each(['http://localhost:8086', 'http://127.0.0.1:8086', 'http://[::1]:8086'])('may be used at %s', (url) => {
+    const { config, warnings } = load(url);
+    expect(config.influx?.token?.reveal()).toBe('u:p');
+    expect(warnings).toEqual([
+      expect.stringMatching(/^influx\.token \(TIDEMARK_INFLUX_TOKEN\): the secret is shorter than 4 characters/),
+    ]);
+  });
+
+  test.each(['http://db:8086', 'http://10.0.0.1:8086', 'http://127.0.0.1.example'])('is refused at %s', (url) => {
+    expect(() => load(url)).toThrow(/influx\.token .*shorter than 4 characters/);
+  });
+
+  test('is hidden where it is a credential, and nowhere else', () => {
+    const scrub = createScrub([new Secret('u:p')]);
+    expect(scrub('Authorization: Token u:p, cpu:power u:p')).toBe('Authorization: [secret], cpu:power u:p');
+    expect(concealing('u:p')('sent "Token u:p"')).toBe('sent "[secret]"');
+  });
+
+  test('a key of the API is never so short', () => {
+    expect(messageOf({ ...URL, TIDEMARK_API_KEY: 'abc' })).toContain('shorter than 4 characters');
+    const local = { TIDEMARK_API_URL: 'http://127.0.0.1/external/v1', TIDEMARK_API_KEY: 'abc' };
+    expect(messageOf(local)).toContain('shorter than 4 characters');
+  });
+});
+
+describe('a secret in the wrong place', () => {
+  const INFLUX = { TIDEMARK_INFLUX_URL: 'http://db:8086', TIDEMARK_INFLUX_BUCKET: 'b' };
+
+  test.each([
+    ['TIDEMARK_WORKSPACE_ID', CANARY],
+    ['TIDEMARK_INFLUX_ORG', CANARY],
+    ['TIDEMARK_INFLUX_BUCKET', ` ${CANARY} `],
+    ['TIDEMARK_SYNC_EXCLUDE', CANARY],
+  ])('%s: the value of another key is refused and not repeated', (name, text) => {
+    const message = messageOf({ ...URL, ...INFLUX, TIDEMARK_API_KEY: CANARY, [name]: text });
+    expect(message).toContain(`(${name}): this is the secret of api.key (TIDEMARK_API_KEY)`);
+    expect(message).not.toContain('CANARY');
+  });
+
+  test('the key of the API is not sent to a database', () => {
+    const message = messageOf({ ...URL, ...INFLUX, TIDEMARK_API_KEY: CANARY, TIDEMARK_INFLUX_TOKEN: CANARY });
+    expect(message).toContain('influx.token (TIDEMARK_INFLUX_TOKEN): this is the secret of api.key');
+  });
+
+  test('a token and a password may be the same', () => {
+    const same = { TIDEMARK_INFLUX_TOKEN: 'canary-0815', TIDEMARK_LISTEN_PASSWORD: 'canary-0815' };
+    expect(() => messageOf({ ...URL, ...INFLUX, TIDEMARK_API_KEY: CANARY, ...same })).toThrow('accepted');
   });
 });

@@ -14,7 +14,7 @@ import { duration } from '../../core/text.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import { HeldError } from '../../store/open/lock.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
-import { SCOPES } from './findings.ts';
+import { noteSchedules, SCOPES } from './findings.ts';
 import { checkApi } from './job.ts';
 import { type ApiFindings, type CheckNotes, createNotes, inTwo, readApiFindings } from './report.ts';
 
@@ -33,6 +33,8 @@ export async function apiLines({ config, terminal, canBook }: ApiPart, signal: A
   if (!canBook) return left(notes, 'every request is booked in the state first, and that cannot be used');
   try {
     const found = await askApi({ config, terminal }, signal);
+    const plan = found.checks.find(({ name }) => name === 'plan')?.facts;
+    if (plan !== undefined) noteSchedules(notes, plan, config, realClock.nowMs());
     return { requests: found.requests, checks: [...notes.lines, ...found.checks] };
   } catch (error) {
     signal.throwIfAborted();

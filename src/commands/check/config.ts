@@ -10,6 +10,7 @@ import { type Config, ConfigError, type ConfigInput, type Loaded, type StateConf
 import { type DescribedConfig, describeConfig } from '../../config/describe.ts';
 import { loadConfig, loadStateConfig } from '../../config/load.ts';
 import { DEFAULT_FILE } from '../../config/sources.ts';
+import { isLoopback } from '../../config/values.ts';
 import { modeOf } from '../../store/look/place.ts';
 import { keyOf } from './destination.ts';
 import { type CheckLine, type CheckNotes, createNotes } from './report.ts';
@@ -38,7 +39,13 @@ export function readForCheck(input: ConfigInput): Loaded<Pick<Config, 'log'>> & 
   const part = tryTo(() => loadStateConfig(input));
   if (!(part instanceof ConfigError)) return { ...part, read: { config: null, state: part.config, mistakes, told } };
   const log = { level: 'info', format: 'auto' } as const;
-  return { config: { log }, secrets: [], secretVariables: [], read: { config: null, state: null, mistakes, told } };
+  return {
+    config: { log },
+    secrets: [],
+    secretVariables: [],
+    warnings: [],
+    read: { config: null, state: null, mistakes, told },
+  };
 }
 
 function tryTo<T>(work: () => T): T | ConfigError {
@@ -55,12 +62,13 @@ export interface CheckParts {
   readonly command: CheckCommand;
   readonly read: ReadForCheck;
   readonly secretVariables: readonly string[];
+  readonly warnings: readonly string[];
   readonly terminal: TerminalOutput;
 }
 
 /** All lines on the configuration. */
 export function configLines(
-  { command, read, secretVariables }: CheckParts,
+  { command, read, secretVariables, warnings }: CheckParts,
   environment: ProcessPorts['environment'],
 ): CheckLine[] {
   const { mistakes, state: config } = read;
@@ -76,6 +84,7 @@ export function configLines(
   const page = { secretKey: 'listen_password', hasSecret: password !== null, file: passwordFile };
   for (const place of [...places, page]) noteSecret(notes, place, { file, secretVariables });
   for (const place of places) noteAddress(notes, place);
+  for (const warning of warnings) noteWarning(notes, warning);
   noteListen(notes, config);
   const proxies = Object.keys(config.proxies).filter((name) => !/^no_proxy$/i.test(name));
   if (proxies.length > 0) notes.ok('proxy', `${proxies.join(', ')}: requests go that way, but to hosts in NO_PROXY`);
@@ -91,6 +100,13 @@ function noteMistake(notes: CheckNotes, mistake: string): void {
     remedy: 'Correct it; docs/configuration.md tells of every key.',
     exitCode: 78,
   });
+}
+
+/** `influx.token (TIDEMARK_INFLUX_TOKEN): the secret is …; use …` */
+function noteWarning(notes: CheckNotes, warning: string): void {
+  const [, name = 'values', message = warning, remedy = ''] =
+    /^([\w.-]{1,60}) ?[^:]*: (.*); (.*)$/s.exec(warning) ?? [];
+  notes.warn(name, { message, remedy: `${remedy.slice(0, 1).toUpperCase()}${remedy.slice(1)}.` });
 }
 
 /** Something with an address and a secret. */
@@ -148,8 +164,6 @@ function noteSecret(
   });
 }
 
-const LOOPBACK = /^(?:localhost|.*\.localhost|127(?:\.\d+){3}|\[::1\])$/;
-
 /** Node takes that to mean that any certificate will do. */
 function noteUncheckedTls(notes: CheckNotes): void {
   notes.warn('NODE_TLS_REJECT_UNAUTHORIZED', {
@@ -161,15 +175,14 @@ function noteUncheckedTls(notes: CheckNotes): void {
 /** Who can read the status page. */
 function noteListen(notes: CheckNotes, { listen: { host, port }, statusPage }: Config | StateConfig): void {
   const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  const isLocal = LOOPBACK.test(host.includes(':') ? `[${host}]` : host);
+  const isLocal = isLoopback(`http://${place}`);
   const readers = isLocal ? 'everybody on this machine' : 'everybody who reaches this port';
   const words = statusPage.password === null ? ', without a password' : ', with the password';
   notes.ok('listen', `${place}: the status page can be read by ${readers}${words}`);
 }
 
 function noteAddress(notes: CheckNotes, { urlKey, url, secretKey, hasSecret }: SecretPlace): void {
-  const { protocol, hostname } = new URL(url);
-  if (!hasSecret || protocol !== 'http:' || LOOPBACK.test(hostname)) return;
+  if (!hasSecret || !url.startsWith('http:') || isLoopback(url)) return;
   notes.warn(urlKey, {
     message: `http:// to another host: whoever sees the traffic reads ${secretKey}`,
     remedy: `Set ${urlKey} to an address that begins with https://, if there is one.`,

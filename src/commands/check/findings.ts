@@ -3,16 +3,19 @@
  * request. Each kind of fault has one line with a remedy.
  */
 
+import type { Config } from '../../config/config.ts';
 import { type ApiFault, type ApiFaultKind, KEY_REFUSED } from '../../core/faults.ts';
 import type { QuotaUse } from '../../core/lines/fact-lines.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { Learnt } from '../../core/quota.ts';
-import type { Account, DevicePage } from '../../core/records.ts';
+import { type Account, type DevicePage, MAX_PAGE_SIZE } from '../../core/records.ts';
 import type { ServerClock } from '../../core/server-clock.ts';
 import { counted, duration, grouped, plainText } from '../../core/text.ts';
-import { DAY_MS, nsToMs, SECOND_MS } from '../../core/time.ts';
+import { DAY_MS, type EpochMs, nsToMs, SECOND_MS } from '../../core/time.ts';
 import type { SyncSettings } from '../../ingest/context.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
+import { demandOf, totalOf } from '../../scheduler/demand.ts';
+import { meanPeriodMs } from '../../scheduler/estimate.ts';
 import type { CheckLine, CheckNotes } from './report.ts';
 
 /** What a key is for. The first two are what nothing can be synced without. */
@@ -37,6 +40,7 @@ export function notePlan(notes: CheckNotes, { plan, devices, openAlerts }: Accou
     external_requests_per_day: requestsPerDay,
     history_max_days: historyMaxDays,
     max_devices_per_page: maxDevicesPerPage,
+    devices,
   };
   if (requestsPerMinute === null || requestsPerDay === null) {
     const remedy = 'Nothing: the allowance is guessed cautiously from the answers.';
@@ -59,6 +63,50 @@ export function noteHistory(
     remedy: 'Nothing, or a larger plan; gaps that stay for this reason are named "beyond plan".',
   });
 }
+
+/**
+ * Whether the plan carries what the schedules of lists and idle polls ask for, whatever the devices report. What live
+ * readings need besides depends on how often the devices report: `--plan` estimates it.
+ */
+export function noteSchedules(
+  notes: CheckNotes,
+  plan: NonNullable<CheckLine['facts']>,
+  { sync: { schedules, polls }, api: { share } }: Pick<Config, 'sync' | 'api'>,
+  nowMs: EpochMs,
+): void {
+  const figureOf = (name: string): number | null => (typeof plan[name] === 'number' ? plan[name] : null);
+  const demand = demandOf({
+    freshnessMs: meanPeriodMs(schedules.telemetry, nowMs),
+    devicesMs: meanPeriodMs(schedules.devices, nowMs),
+    alertsMs: meanPeriodMs(schedules.alerts, nowMs),
+    accountMs: meanPeriodMs(schedules.account, nowMs),
+    idlePollMs: polls.idlePollMs,
+    share,
+    intervalsMs: [],
+    quietDevices: figureOf('devices') ?? 0,
+    pageSize: figureOf('max_devices_per_page') ?? MAX_PAGE_SIZE,
+    perMinute: figureOf('external_requests_per_minute'),
+    perDay: figureOf('external_requests_per_day'),
+    othersPerDay: 0,
+  });
+  const { live: _live, ...requests } = demand.asked;
+  const total = Math.ceil(totalOf({ ...requests, live: 0 }));
+  if (total <= demand.budget) return;
+  const facts = { requests_per_day: total, budget_per_day: demand.budget };
+  const parts = Object.entries(requests).map(([lane, count]) => `${SCHEDULE_KEYS[lane]} ${grouped(Math.ceil(count))}`);
+  notes.warn('schedules', {
+    message: `the schedules ask for ${grouped(total)} requests a day (${parts.join(', ')}), and api.share of the plan carries ${grouped(demand.budget)}: all intervals grow until they fit`,
+    remedy: 'Set longer intervals for the largest of them. tidemark --plan shows what fits.',
+    facts,
+  });
+}
+
+const SCHEDULE_KEYS: Readonly<Record<string, string>> = {
+  alerts: 'sync.alerts',
+  inventory: 'sync.devices',
+  account: 'sync.account',
+  sweep: 'sync.idle_poll',
+};
 
 /** Whether the key is of the workspace that the state belongs to. */
 export function noteWorkspace(notes: CheckNotes, account: Account, pinned: string | null): CheckLine {

@@ -7,7 +7,7 @@
  * a newer version.
  */
 import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { UserError } from '../../core/faults.ts';
 import { DamageError, explained } from '../explain.ts';
@@ -38,7 +38,7 @@ interface OpenDatabase {
 export function openDatabase(directory: string, maxBytes: number | null = null): OpenDatabase {
   const path = join(directory, STATE_FILE);
   return explained(path, () => {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    makeDirectory(directory);
     const lock = takeLock(join(directory, LOCK_FILE));
     try {
       return { ...openLocked(path, { lock, maxBytes }), path };
@@ -47,6 +47,27 @@ export function openDatabase(directory: string, maxBytes: number | null = null):
       throw error;
     }
   });
+}
+
+/**
+ * Makes a directory and those above it. Not by the recursive call of Node: where a file system accepts no directory, such
+ * as /proc, that one tries for ever.
+ */
+function makeDirectory(directory: string): void {
+  const missing: string[] = [];
+  let path = resolve(directory);
+  while (!existsSync(path) && path !== dirname(path)) {
+    missing.push(path);
+    path = dirname(path);
+  }
+  for (const each of missing.reverse()) {
+    try {
+      mkdirSync(each, { mode: 0o700 });
+    } catch (error) {
+      // Another process may have made it just now.
+      if (statSync(each, { throwIfNoEntry: false })?.isDirectory() !== true) throw error;
+    }
+  }
 }
 
 function openLocked(

@@ -207,6 +207,19 @@ describe('the plan, the clock, the allowance', () => {
     expect(report.exit_code).toBe(0);
   });
 
+  test('schedules that the plan does not carry are warned of, with the figures', async () => {
+    await using stage = await openStage({ settings: { plan: { requestsPerMinute: 30, requestsPerDay: 1000 } } });
+    const report = await stage.report({ TIDEMARK_SYNC_ALERTS: '* * * * *', TIDEMARK_SYNC_ACCOUNT: '0 0 * * *' });
+    expect(line(report, 'schedules')).toMatchObject({
+      status: 'warn',
+      message: expect.stringMatching(
+        /ask for [\d,]+ requests a day \(.*sync\.alerts 1,440.*\), and api\.share of the plan carries 1,000:/,
+      ),
+    });
+    const slow = await stage.report({ TIDEMARK_SYNC_ALERTS: '0 * * * *', TIDEMARK_SYNC_DEVICES: '0 * * * *' });
+    expect(slow.checks.filter(({ name }) => name === 'schedules')).toEqual([]);
+  });
+
   test('429 with a long wait: one request, told at once, and the wait is kept', async () => {
     await using stage = await openStage();
     await using front = await serve((_request, response) => {

@@ -8,9 +8,14 @@ function linesOf(environment: Readonly<Record<string, string>>): (name: string) 
   const noFile = (path: string): never => {
     throw Object.assign(new Error(path), { code: 'ENOENT' });
   };
-  const { read, secretVariables } = readForCheck({ file: null, readFile: noFile, environment: given, nowMs: 1e12 });
+  const { read, secretVariables, warnings } = readForCheck({
+    file: null,
+    readFile: noFile,
+    environment: given,
+    nowMs: 1e12,
+  });
   const command = { configFile: null } as CheckParts['command'];
-  const parts = { command, read, secretVariables } as CheckParts;
+  const parts = { command, read, secretVariables, warnings } as CheckParts;
   const lines = configLines(parts, given);
   return (name) => lines.find((line) => line.name === name);
 }
@@ -33,4 +38,14 @@ test('who can read the status page is told', () => {
     '0.0.0.0:80: the status page can be read by everybody who reaches this port, with the password',
   );
   expect(words({ TIDEMARK_LISTEN: '[::1]:80' })).toMatch(/^\[::1\]:80: .* on this machine/);
+});
+
+test('a short token of a database on this machine is warned of', () => {
+  const database = { TIDEMARK_INFLUX_URL: 'http://127.0.0.1:8086', TIDEMARK_INFLUX_BUCKET: 'b' };
+  expect(linesOf({ ...database, TIDEMARK_INFLUX_TOKEN: 'long' })('influx.token')?.status).not.toBe('warn');
+  expect(linesOf({ ...database, TIDEMARK_INFLUX_TOKEN: 'u:p' })('influx.token')).toMatchObject({
+    status: 'warn',
+    message: expect.stringContaining('shorter than 4 characters'),
+    remedy: 'Use a longer one as soon as others can reach the database.',
+  });
 });

@@ -128,8 +128,8 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     ]);
     expect(ends.map(({ message }) => message)).toEqual([
       expect.stringMatching(/still in the workspace and not excluded.*\(often\) into sync\.exclude/),
-      expect.stringMatching(/Did you mean often\?/),
-      expect.stringMatching(/The status page lists the devices/),
+      expect.stringMatching(/Nearest: often\./),
+      expect.stringMatching(/Known: often, seldom, tied\./),
     ]);
     expect(ends[2]?.message, 'what was typed is not repeated').not.toContain('xyzzy');
     const failing = {

@@ -376,6 +376,14 @@ describe('a place that cannot hold a state', () => {
     expect(readFileSync(join(place.path, 'file'), 'utf8')).toBe('mine');
   });
 
+  test.skipIf(!existsSync('/proc/self'))('a file system that accepts no directory, and a name that is too long', () => {
+    const long = join('/tmp', 'a'.repeat(300), 'data');
+    for (const path of ['/proc/tidemark/data', long]) {
+      const error = refusal(path);
+      expect([error.exitCode, error.message]).toEqual([1, expect.stringContaining('Give data_dir another place')]);
+    }
+  });
+
   test('a link to what is not there, such as a disk that is not mounted', () => {
     using place = scratch();
     symlinkSync(join(place.path, 'not-mounted'), join(place.path, 'link'));
