@@ -3,7 +3,7 @@
  * only its author knew, and no file beside the checkout or on somebody's machine.
  */
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 
@@ -26,7 +26,12 @@ const tracked = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '
   encoding: 'utf8',
 })
   .split('\0')
-  .filter((path) => path !== '' && !FOREIGN.test(path) && existsSync(join(ROOT, path)));
+  .filter((path) => path !== '' && !FOREIGN.test(path) && isFile(join(ROOT, path)));
+
+/** Whether there is text of its own: a link to a folder has none. */
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
 
 function linesWith(pattern: RegExp): string[] {
   return tracked.flatMap((path) =>
