@@ -127,6 +127,10 @@ export interface Sync
   requestsDone(): number;
   /** Subscribes to all events from now on, to show them. A part that has to act is called instead. */
   listen(listener: Observe): void;
+  /** Has a function called with each device whose data was removed, to remove what is kept of it elsewhere. */
+  onForgotten(forget: (deviceId: string) => void): void;
+  /** Calls these functions. */
+  forgotten(deviceId: string): void;
   report(): StatusReport;
   /** The report without its devices, from the last scan of all devices. It costs almost nothing. */
   overview(): StatusOverview;
@@ -209,6 +213,10 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
     waitsForQuota: () => !['pace', null].includes(limiter.figures().waitingFor),
     isRefusedAgain: () => limiter.figures().isRefusedAgain,
     listen: (listener) => void base.listeners.push(listener),
+    onForgotten: (forget) => void base.forgetters.push(forget),
+    forgotten: (deviceId) => {
+      for (const forget of base.forgetters) forget(deviceId);
+    },
     close: opened.close,
   };
 }
@@ -232,6 +240,7 @@ function createBase({ clock, random, observe: hear, settings }: SyncOptions, sto
   const others = { toleranceMs: settings.gracePeriodMs, keptMs: () => keptTimes(store) };
   const serverClock = createServerClock(clock, others);
   const listeners: Observe[] = [];
+  const forgetters: ((deviceId: string) => void)[] = [];
   const observe: Observe = (event) => {
     for (const listen of listeners) listen(event);
     hear(event);
@@ -240,6 +249,7 @@ function createBase({ clock, random, observe: hear, settings }: SyncOptions, sto
     serverClock,
     apiState: createApiState({ observe, serverNowMs: serverClock.nowMs, monoMs: clock.monoMs }),
     listeners,
+    forgetters,
     observe,
     outage: createOutageWatch({ clock, random, observe }),
     confirmation: createWorkspaceConfirmation(),

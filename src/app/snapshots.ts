@@ -5,7 +5,7 @@
  * the last scan that was made for other reasons, and shows its age.
  */
 import { StateFullError } from '../core/archive-room.ts';
-import type { PageFacts } from '../core/page-facts.ts';
+import { type PageFacts, RECENT_EVENTS } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
 import type { HealthReport, ReadyReport, StatusOverview, StatusReport } from '../core/status.ts';
 import { createRecentEvents } from '../observe/log.ts';
@@ -62,14 +62,15 @@ interface ShownFacts {
   readonly keepEvents: () => void;
 }
 
-/** The fact that holds the recent events. */
-const RECENT_EVENTS = 'recent_events';
-
 /** Prepares it. Listens to the events from now on. */
-export function createShownFacts(sync: Pick<Sync, 'listen' | 'pageFacts' | 'context'>, scrub: Scrub): ShownFacts {
+export function createShownFacts(
+  sync: Pick<Sync, 'listen' | 'onForgotten' | 'pageFacts' | 'context'>,
+  scrub: Scrub,
+): ShownFacts {
   const { store } = sync.context;
   const recent = createRecentEvents({ clock: realClock, scrub, before: store.fact(RECENT_EVENTS) });
   sync.listen(recent.observe);
+  sync.onForgotten(recent.forget);
   const { devices, device, alerts } = sync.pageFacts(recent.latest);
   return {
     facts: {

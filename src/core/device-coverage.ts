@@ -34,6 +34,9 @@ type WantedDevice = Pick<KnownDevice, 'record' | 'goneSinceMs'> & {
   readonly isExcluded?: boolean;
 };
 
+/** The reason of a gap that nothing hinders: it is not read yet. */
+export const UNREACHED = 'not reached yet';
+
 /** Reasons of gaps that no work closes: such gaps are named, not waited for. */
 export const CLOSED_BY_NONE: ReadonlySet<string> = new Set(['device gone', 'excluded']);
 
@@ -59,7 +62,7 @@ export function coverageOf(device: WantedDevice, held: KnownCoverage, wanted: In
     lagSeconds: seconds(lag),
     gapSeconds: seconds(lengthNs(open)),
     // Whatever the reason was while it was read.
-    holes: reason === null ? nameHoles(open, held.gaps, 'not reached yet') : nameHoles(open, [], reason),
+    holes: reason === null ? nameHoles(open, held.gaps, UNREACHED) : nameHoles(open, [], reason),
   };
 }
 

@@ -149,6 +149,9 @@ export interface AlertsView {
   readonly rows: readonly AlertRow[];
 }
 
+/** The key under which the state keeps the recent events for the next process. */
+export const RECENT_EVENTS = 'recent_events';
+
 /** A line of the log. */
 export interface RecentEvent {
   readonly at: string;

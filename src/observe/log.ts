@@ -130,6 +130,8 @@ export const MOST_RECENT = 100;
 
 interface RecentEvents {
   readonly observe: Observe;
+  /** Removes the lines about a device. */
+  forget(deviceId: string): void;
   /** The newest first. */
   latest(): readonly RecentEvent[];
   /** All of them as text, for `before` of the next process; `null` where there are no others since the last call. */
@@ -171,10 +173,11 @@ export function createRecentEvents({ clock, scrub, before = null }: RecentParts)
   };
   const write = logEvents({ line }, clock);
   return {
-    observe: (event) => {
-      write(event);
-      // What is stored of a device is removed, and this with it.
-      if (event.type === 'device-forgotten') kept = kept.filter((each) => !namesDevice(each, event.deviceId));
+    observe: write,
+    forget: (deviceId) => {
+      const shown = clean(deviceId);
+      kept = kept.filter(({ device_id }) => device_id !== shown);
+      isKept = false;
     },
     latest: () => kept.toReversed(),
     takeUnkept: () => {
@@ -183,11 +186,6 @@ export function createRecentEvents({ clock, scrub, before = null }: RecentParts)
       return JSON.stringify(kept);
     },
   };
-}
-
-/** Whether a line is about a device. That it was forgotten is to be seen. */
-function namesDevice({ device_id, event }: RecentEvent, deviceId: string): boolean {
-  return device_id === deviceId && event !== 'device-forgotten';
 }
 
 /** What an earlier process kept. What cannot be read is as good as nothing. */

@@ -5,12 +5,14 @@
  * A value that is unknown, or of something that no longer exists, has no series. Names of destinations and devices are
  * label values, escaped and shortened, and contain no secret.
  */
+
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Observe } from '../core/events.ts';
 import type { LoopStanding } from '../core/heartbeats.ts';
 import { type Clock, STREAMS } from '../core/ports.ts';
 import { JOB_RULES } from '../core/state/jobs.ts';
 import type { MissingReason } from '../core/state/log.ts';
+import { GAP_REASONS } from '../core/state/telemetry.ts';
 import type { DestinationFigures, Figures, FleetFigures } from '../core/status.ts';
 import { type HealthReport, READY_CODES, type ReadyReport } from '../core/status.ts';
 import { plainText } from '../core/text.ts';
@@ -120,15 +122,6 @@ function addProcess(registry: Registry): void {
 
 /** How finely the lag of the event loop is watched: 50 samples a second cost nothing that can be measured. */
 const LAG_GRAIN_MS = 20;
-
-const GAP_REASONS = [
-  'beyond plan',
-  'beyond allowance',
-  'page not understood',
-  'unverified',
-  'device unreachable',
-  'device gone',
-] as const;
 
 /** Counters begin at 0 where what they count by is known, so that the first of its kind is an increase. */
 function countFromZero(to: Instruments, destinations: readonly string[]): void {

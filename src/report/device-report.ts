@@ -3,7 +3,7 @@
  * way. It goes by the rules of the planner and of coverage; it cannot see the planner's own plans.
  */
 import { coveredIntervals } from '../core/coverage.ts';
-import { emptyByListing, wantedOf } from '../core/device-coverage.ts';
+import { emptyByListing, UNREACHED, wantedOf } from '../core/device-coverage.ts';
 import { faultWords } from '../core/faults.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { DeviceReport } from '../core/page-facts.ts';
@@ -28,7 +28,7 @@ import { CLOCK_GRAIN_MS, gracePeriodOf, limitFor } from '../ingest/coverage-rule
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 
 import { coverageBar } from './bars.ts';
-import { type DeviceSnapshot, snapshotDevice, UNREACHED } from './device-snapshot.ts';
+import { type DeviceSnapshot, snapshotDevice } from './device-snapshot.ts';
 import { dueAfter, type ReportParts, timeText } from './report.ts';
 
 /** What the report on a device is made from. */

@@ -14,9 +14,6 @@ import { limitFor } from '../ingest/coverage-rules.ts';
 
 import type { DeviceSummary } from './device-list.ts';
 
-/** The reason of a gap that is yet to be read, as people see it. */
-export const UNREACHED = 'not reached yet';
-
 /** The settings and the time that a snapshot goes by. */
 export interface DeviceView {
   readonly filter: DeviceFilter;

@@ -5,7 +5,9 @@
  * It also reports once per process that the initial sync is complete, so that nobody has to watch a progress bar for
  * hours.
  */
+
 import type { Room } from '../archive/room.ts';
+import { UNREACHED } from '../core/device-coverage.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
@@ -13,7 +15,6 @@ import type { Store } from '../core/state/state.ts';
 import type { FleetFigures, ReadyCode, ReadyReport, StatusReport } from '../core/status.ts';
 import { formatMs, SECOND_MS } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
-import { UNREACHED } from './device-snapshot.ts';
 import type { StreamReport } from './stream-status.ts';
 
 interface ReadyParts {

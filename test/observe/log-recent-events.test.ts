@@ -143,9 +143,12 @@ describe('recent events', () => {
   });
 
   test('have nothing of a device that was forgotten but that', () => {
-    const { observe, latest } = openEar();
+    const { observe, latest, forget, takeUnkept } = openEar();
     observe(appeared(1));
     observe(appeared(2));
+    takeUnkept();
+    forget('d1');
+    expect(takeUnkept()).not.toContain('d1');
     observe({ type: 'device-forgotten', deviceId: 'd1', points: 5 });
     expect(latest().map(({ event, device_id }) => `${event} ${device_id}`)).toEqual([
       'device-forgotten d1',

@@ -3,7 +3,7 @@
  * text lists what the backfill brought, what was empty, what is missing, and what to do about that.
  */
 
-import { missingStatuses, missingWords } from '../../core/device-coverage.ts';
+import { missingStatuses, missingWords, UNREACHED } from '../../core/device-coverage.ts';
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
@@ -153,7 +153,7 @@ const ID_LENGTH = 32;
 
 /** What to do about a missing range, by its reason. */
 const REMEDIES: Readonly<Record<string, string>> = {
-  'not reached yet': 'run the same command again: it goes on where it was',
+  [UNREACHED]: 'run the same command again: it goes on where it was',
   'page not understood': 'the API answers oddly there; run it again later',
   unverified: 'the API answers emptily though the device was seen then; run it again in half an hour',
   'device unreachable': 'the API does not answer for this device; run it again later',

@@ -5,8 +5,10 @@
  * It ends when no gap of the range can be closed any more and every destination has what was archived by then. It
  * also ends after ten minutes without progress; time spent waiting for quota or for a turn does not count.
  */
+
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
 import { firstOf, pollUntil } from '../../core/async.ts';
+import { UNREACHED } from '../../core/device-coverage.ts';
 import { ApiFault, refusalWords, UserError } from '../../core/faults.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
@@ -117,7 +119,7 @@ async function untilClosed(
     const outcome = outcomeOf(look, backfill);
     if (outcome !== null) return outcome;
     endWhereRefused(apiState);
-    const waits = isWaiting(parts, { isQueued: look.openFor.has('not reached yet'), lanes: ['backfill'] });
+    const waits = isWaiting(parts, { isQueued: look.openFor.has(UNREACHED), lanes: ['backfill'] });
     if (watch.idleMs({ left: look.openMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
     const left = estimate();
     seen.eta = etaOf(parts, backfill, left);

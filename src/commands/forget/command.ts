@@ -36,7 +36,7 @@ export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: Pr
         withState(run, ({ context }) => {
           const progress = { share: 0 };
           const work = forgetDevice(
-            forgetParts({ context, destinations }),
+            forgetParts({ context, destinations, forgotten: () => {} }),
             { deviceId: device, progress },
             ports.signal,
           );

@@ -33,6 +33,8 @@ export interface ForgetSummary extends ForgottenCounts {
 
 export interface ForgetParts extends Pick<SyncContext, 'store' | 'clock' | 'observe' | 'deviceLeft'> {
   readonly filter: Pick<DeviceFilter, 'excludes'>;
+  /** Removes what is kept of a device outside of the state. */
+  readonly forgotten: (deviceId: string) => void;
   /** The databases of the configuration that the state knows. */
   readonly configured: () => readonly { readonly id: number; readonly name: string }[];
 }
@@ -41,16 +43,18 @@ export interface ForgetParts extends Pick<SyncContext, 'store' | 'clock' | 'obse
 interface WorkOf {
   readonly context: SyncContext;
   readonly destinations: readonly DestinationOptions[];
+  readonly forgotten: (deviceId: string) => void;
 }
 
 /** Puts together what the work needs, in a daemon and alone. */
-export function forgetParts({ context, destinations }: WorkOf): ForgetParts {
+export function forgetParts({ context, destinations, forgotten }: WorkOf): ForgetParts {
   const { store, clock, observe, deviceLeft, settings } = context;
   return {
     store,
     clock,
     observe,
     deviceLeft,
+    forgotten,
     filter: settings.filter,
     configured: () => reachableOf(store.quarantine.destinations(), destinations),
   };
@@ -93,7 +97,7 @@ export async function forgetDevice(
   { deviceId, progress = { share: 0 } }: { readonly deviceId: string; readonly progress?: Progress },
   signal: AbortSignal,
 ): Promise<ForgetSummary> {
-  const { store, observe, deviceLeft } = parts;
+  const { store, observe, deviceLeft, forgotten } = parts;
   const { forgetting } = store;
   const device = knownDevice(parts, deviceId);
   const isExcluded = requireLeft(parts, device);
@@ -105,6 +109,7 @@ export async function forgetDevice(
     const state = await removeLines(parts, { deviceId, sum, progress }, signal);
     if (state === 'done') {
       deviceLeft(deviceId);
+      forgotten(deviceId);
       observe({ type: 'device-forgotten', deviceId, points: sum.points });
     }
     const is_log_empty = await emptyLog(parts, signal);

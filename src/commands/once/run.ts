@@ -5,9 +5,11 @@
  * Exit codes: 0 if everything is complete; 3 if it was interrupted or made no progress for ten minutes; 1 if running
  * it again will not help. What it has archived stays in every case.
  */
+
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
 import { StateFullError } from '../../core/archive-room.ts';
 import { firstOf, pollUntil } from '../../core/async.ts';
+import { UNREACHED } from '../../core/device-coverage.ts';
 import { ApiFault, UserError } from '../../core/faults.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
@@ -266,7 +268,7 @@ function isClosed({ goal }: OnceRun, deviceId: string): boolean {
 function waits(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]): boolean {
   // A device that does not answer rests, and its other gaps rest with it.
   const mute = new Set(gaps.flatMap(({ device_id, reason }) => (reason === 'device unreachable' ? [device_id] : [])));
-  const isHistory = gaps.some(({ device_id, reason }) => reason === 'not reached yet' && !mute.has(device_id));
+  const isHistory = gaps.some(({ device_id, reason }) => reason === UNREACHED && !mute.has(device_id));
   return (
     isWaiting(parts, { isQueued: isHistory, lanes: ['first-history'] }) ||
     isWaiting(parts, { isQueued: unread(parts, run).length > 0, lanes: ['inventory', 'alerts'] })

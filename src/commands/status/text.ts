@@ -3,6 +3,7 @@
  * contains everything that it shows.
  */
 
+import { UNREACHED } from '../../core/device-coverage.ts';
 import type {
   DestinationReport,
   DeviceStatus,
@@ -260,7 +261,7 @@ interface GapWords {
 }
 
 const WORDS: ReadonlyMap<string, GapWords> = new Map([
-  ['not reached yet', { why: 'not reached yet', remedy: 'comes while the daemon runs, or by --once' }],
+  [UNREACHED, { why: UNREACHED, remedy: 'comes while the daemon runs, or by --once' }],
   ['beyond plan', { why: 'refused by the plan', remedy: 'older than its history_max_days' }],
   ['beyond allowance', { why: 'beyond the allowance', remedy: '--plan tells what would carry them' }],
   ['page not understood', { why: 'page not understood', remedy: 'tried again now and then, see the log' }],

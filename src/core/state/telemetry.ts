@@ -115,14 +115,18 @@ export class ForgottenError extends Error {
   override readonly name = 'ForgottenError';
 }
 
-/** Why a range that is wanted is not covered. */
-export type GapReason =
-  | 'beyond plan'
-  | 'beyond allowance'
-  | 'page not understood'
-  | 'unverified'
-  | 'device unreachable'
-  | 'device gone';
+/** The reasons why a range that is wanted is not covered. */
+export const GAP_REASONS = [
+  'beyond plan',
+  'beyond allowance',
+  'page not understood',
+  'unverified',
+  'device unreachable',
+  'device gone',
+] as const;
+
+/** One of them. */
+export type GapReason = (typeof GAP_REASONS)[number];
 
 export interface Gap {
   readonly deviceId: string;

@@ -5,8 +5,10 @@
  * not acknowledged stays until it has. Removed data does not remain in the file: deleted cells are overwritten
  * (`secure_delete`, see `open/database.ts`), free pages are returned, and the write-ahead log is emptied.
  */
+
 import type Database from 'better-sqlite3';
 import { identityTag } from '../../core/lines/line-protocol.ts';
+import { RECENT_EVENTS } from '../../core/page-facts.ts';
 import { aboutItem } from '../../core/quarantine.ts';
 import type { LogLane } from '../../core/state/log.ts';
 import type { ForgetStep, ForgetStore, ForgottenCounts } from '../../core/state/state.ts';
@@ -247,9 +249,6 @@ const LEFT_OUT = 'alerts_left_out';
  * (`scheduler/isolated-ranges.ts`).
  */
 const APART = 'backfilled_apart';
-
-/** The last lines of the log, for the status page (`observe/log.ts`). */
-const RECENT_EVENTS = 'recent_events';
 
 interface Apart {
   readonly devices: readonly string[] | null;

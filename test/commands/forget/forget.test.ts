@@ -66,7 +66,10 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     );
     await rig.clock.busy(hold.asked);
     store.markGone('often', clock.nowMs());
+    const removedElsewhere: string[] = [];
+    sync.onForgotten((deviceId) => removedElsewhere.push(deviceId));
     const forgotten = await forgetDevice(parts, { deviceId: 'often' }, NEVER);
+    expect(removedElsewhere).toEqual(['often']);
     expect(forgotten).toMatchObject({ outcome: 'complete', exit_code: 0, is_listed: false, is_log_empty: true });
     expect(forgotten.points).toBeGreaterThan(1000);
     hold.release();

@@ -60,9 +60,11 @@ describe('a secret', () => {
     state.store.alerts.keep([{ ...known, alertId: 1, deviceId: 'd', deviceName: 'canary-4242' }], []);
     const { facts } = pageFactsOf(state, { nowMs: () => NOON_MS });
     const listeners: Observe[] = [];
+    const forgetters: ((deviceId: string) => void)[] = [];
     const sync = {
       context: { store: state.store } as unknown as Sync['context'],
       listen: (listener: Observe): void => void listeners.push(listener),
+      onForgotten: (forget: (deviceId: string) => void): void => void forgetters.push(forget),
       pageFacts: (events: PageFacts['events']): PageFacts => ({ ...facts, events }),
     };
     const { facts: shown } = createShownFacts(sync, createScrub([new Secret('canary-4242')]));
@@ -77,6 +79,8 @@ describe('a secret', () => {
       true,
     ]);
     expect(await shown.device('nobody', 60)).toBeNull();
+    for (const forget of forgetters) forget('d');
+    expect(shown.events()).toEqual([]);
   });
 });
 
