@@ -8,7 +8,7 @@
  * Two records hold its state: a `RangeScan` lasts for one task, a `GapScan` from the first request of a gap to the
  * last.
  */
-import { type CoveredRange, type Edge, gapsIn, overlapsOf } from '../core/coverage.ts';
+import { type Edge, gapsIn, overlapsOf } from '../core/coverage.ts';
 import { hullOf, type Interval, normalize, subtract } from '../core/intervals.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
@@ -42,7 +42,7 @@ import {
   unlessGone,
   weigh,
 } from './unproven.ts';
-import { limitAfterFall, stillWantedFrom } from './wanted-range.ts';
+import { lateFromOf, limitAfterFall } from './wanted-range.ts';
 import { planEdge, type Refusal, servedFrom, visibleFrom, windowLimits } from './window-limits.ts';
 
 /** How many empty pages in a row may name a next one before that leads nowhere. */
@@ -234,20 +234,10 @@ function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
     gap,
     near,
     far: far !== null && oldest !== null && far.at < oldest ? null : far,
-    lateFrom: lateFromOf(context, deviceId, below),
+    lateFrom: below === undefined ? null : lateFromOf(context, { deviceId, gap, below }),
     doubts: NO_DOUBTS,
     hollow: 0,
   };
-}
-
-/**
- * Back through what is covered below the gap, as far as it is wanted and not cleared away: what is requested again
- * where lines are cleared could not be distinguished from new readings, and would be written again.
- */
-function lateFromOf(context: SyncContext, deviceId: string, below: CoveredRange | undefined): EpochNs | null {
-  if (below === undefined) return null;
-  const cleared = context.store.cleared(deviceId, below.from, below.to).at(-1)?.to ?? below.from;
-  return maxNs(maxNs(below.from, cleared), stillWantedFrom(context));
 }
 
 /** What to request next; `null` where the gap has been read to its end or has a name, `gone` where the device is. */

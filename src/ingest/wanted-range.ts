@@ -1,12 +1,25 @@
 /**
  * The range that the sync wants, the coverage limit at its upper end, and how the server's time is learnt for both.
  */
+import type { CoveredRange } from '../core/coverage.ts';
 import { ApiFault } from '../core/faults.ts';
+import { hash64 } from '../core/hash.ts';
+import type { Interval } from '../core/intervals.ts';
 import type { Store } from '../core/state/state.ts';
-import { type EpochMs, type EpochNs, formatMs, maxNs, minNs, msToNs, nsToMs, SECOND_MS } from '../core/time.ts';
+import {
+  type EpochMs,
+  type EpochNs,
+  formatMs,
+  MINUTE_MS,
+  maxNs,
+  minNs,
+  msToNs,
+  nsToMs,
+  SECOND_MS,
+} from '../core/time.ts';
 import { accountReadAt, syncAccount } from './account.ts';
 import type { Peeking, SyncContext, SyncSettings, WantedRange } from './context.ts';
-import { CLOCK_GRAIN_MS, coverageLimit } from './coverage-rules.ts';
+import { CLOCK_GRAIN_MS, coverageLimit, gracePeriodOf } from './coverage-rules.ts';
 import { freshestFirst, includedDevices } from './filter.ts';
 
 /** The wanted range of work that begins now; `null` while nothing is known of the server's time. */
@@ -69,6 +82,35 @@ export function stillWantedFrom({ serverClock, settings }: Pick<SyncContext, 'se
 /** Where the wanted range begins at a moment. */
 export function wantedFrom({ history }: Pick<SyncSettings, 'history'>, nowMs: number): EpochNs {
   return history.kind === 'since' ? history.since : maxNs(msToNs(nowMs - history.ageMs), 0n);
+}
+
+/** How far below the newest stored reading a live request begins at least. */
+const LOOKBACK_MS = 10 * MINUTE_MS;
+
+/** How often a live request of a device whose readings were never late takes a full page. */
+const FULL_PAGE_NS = msToNs(15 * MINUTE_MS);
+
+/**
+ * How far below a gap its live request looks for late readings where its page has room: through what is covered there,
+ * as far as it is wanted and not cleared away. What is requested again where lines are cleared could not be
+ * distinguished from new readings, and would be written again.
+ *
+ * Between two full pages it reaches only as far below the newest stored reading as a reading is likely to be late: a
+ * page of known readings takes most of the time of a poll.
+ */
+export function lateFromOf(
+  context: SyncContext,
+  { deviceId, gap, below }: { readonly deviceId: string; readonly gap: Interval; readonly below: CoveredRange },
+): EpochNs {
+  const { store, settings } = context;
+  const cleared = store.cleared(deviceId, below.from, below.to).at(-1)?.to ?? below.from;
+  const oldest = maxNs(maxNs(below.from, cleared), stillWantedFrom(context));
+  const { late } = store.telemetry(deviceId);
+  // The end of what is covered is the time of the last page. Each device has quarters of an hour of its own.
+  const turnOf = (at: EpochNs): bigint => (at + msToNs(hash64(deviceId).hi)) / FULL_PAGE_NS;
+  if (late.readings > 0 || below.last === null || turnOf(gap.from) < turnOf(gap.to)) return oldest;
+  const lookbackMs = Math.max(LOOKBACK_MS, gracePeriodOf(settings.gracePeriodMs, late));
+  return maxNs(oldest, below.last.at - msToNs(lookbackMs));
 }
 
 /** The range since the last poll is a gap of every device at any time: by that alone no device is behind. */

@@ -6,6 +6,7 @@ import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { LiveCounts } from './live-api.ts';
 import type { SinkCounts } from './null-influx.ts';
 import type { OriginCounts } from './origin.ts';
 import type { WorkspaceSize } from './workspace.ts';
@@ -24,6 +25,11 @@ export async function startOrigin(size: WorkspaceSize): Promise<Part<OriginCount
 /** Starts the API of one device with very large pages. */
 export async function startFatApi(newestMs: number, sensors: number): Promise<Part<never>> {
   return await startPart<never>('fat-api.ts', '/external/v1', [String(newestMs), String(sensors)]);
+}
+
+/** Starts the API of a fleet that reports once a minute, by the clock of this machine. */
+export async function startLiveApi(devices: number): Promise<Part<LiveCounts>> {
+  return await startPart<LiveCounts>('live-api.ts', '/external/v1', [String(devices)]);
 }
 
 /** Starts the database that keeps nothing. */
