@@ -28,17 +28,17 @@ import {
 import type { Instruments } from './metrics-table.ts';
 
 const WAITS = {
-  pace: 'keeping an even pace',
-  minute: "this minute's share of the allowance is spent",
-  day: "this day's share of the allowance is spent",
-  asked: 'the API asked to wait',
+  pace: 'requests are spread evenly',
+  minute: "this minute's budget is used up",
+  day: "this day's budget is used up",
+  asked: 'the API asked to wait (Retry-After)',
 } as const;
 
-const JOB_ENDS = { done: 'is done', failed: 'has failed', cancelled: 'was cancelled' } as const;
+const JOB_ENDS = { done: 'finished', failed: 'failed', cancelled: 'cancelled' } as const;
 
 /** Events of the sync, in the order of the reference page. */
 export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
-  'request-done': debug('request done', {
+  'request-done': debug('Request finished', {
     fields: ({ request, lane, status, durationMs, fault }) => {
       return { request, lane, status, fault, duration_ms: Math.round(durationMs) };
     },
@@ -52,38 +52,38 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   }),
   'request-retried': {
     level: { any: ['debug', 'info', 'warn'], of: retryLevel },
-    message: ({ message }) => `a request will be tried again: ${message}`,
+    message: ({ message }) => `Retrying a request: ${message}`,
     fields: ({ request, fault, attempt, waitMs }) => ({ request, fault, attempt, ...waitSeconds(waitMs) }),
     note: 'by its wait: info from 5 seconds on and for lack of allowance, warn from 20 seconds on',
     repeats: { alike: ({ fault }) => fault, isBrief: true },
     counts: (_, to) => to.count('tidemark_api_retries_total', {}),
   },
-  'quota-wait': info(({ reason }) => `waiting: ${WAITS[reason]}`, {
+  'quota-wait': info(({ reason }) => `Waiting: ${WAITS[reason]}`, {
     fields: ({ untilMs }) => ({ until: instant(untilMs) }),
-    pattern: 'waiting: …',
+    pattern: 'Waiting: …',
     repeats: { alike: ({ reason }) => reason },
     counts: ({ reason }, to) => to.count('tidemark_allowance_waits_total', { reason }),
   }),
-  'quota-short': warn(({ message }) => `the allowance is short: ${message}`, {
+  'quota-short': warn(({ message }) => `The quota is too small: ${message}`, {
     fields: ({ of }) => ({ of }),
     counts: ({ of }, to) => setShort(to, of),
   }),
-  'quota-enough': info('the allowance carries the schedules again', { counts: (_, to) => setShort(to, null) }),
-  'limit-mismatch': info('the API speaks of a limit that the plan does not have', {
+  'quota-enough': info('The quota is large enough for all schedules again', { counts: (_, to) => setShort(to, null) }),
+  'limit-mismatch': info('The API reports a limit that the plan does not contain', {
     fields: ({ limit }) => ({ limit }),
   }),
-  'plan-changed': warn('the plan of the workspace has changed', { fields: ({ before, after }) => ({ before, after }) }),
-  'records-rejected': warn(({ reason }) => `records were set aside: ${reason}`, {
+  'plan-changed': warn('The plan of the workspace has changed', { fields: ({ before, after }) => ({ before, after }) }),
+  'records-rejected': warn(({ reason }) => `Records rejected: ${reason}`, {
     fields: ({ stream, count }) => ({ stream, count }),
     repeats: { alike: ({ stream, reason }) => `${stream} ${reason}` },
     counts: ({ stream, count }, to) => to.count('tidemark_records_rejected_total', { stream }, count),
   }),
-  'values-dropped': warn(({ reason }) => `values were set aside, the others of their readings are written: ${reason}`, {
+  'values-dropped': warn(({ reason }) => `Values rejected, the other values of their readings are kept: ${reason}`, {
     fields: ({ deviceId, count }) => ({ device_id: deviceId, count }),
     repeats: { alike: ({ deviceId, reason }) => `${deviceId} ${reason}` },
     counts: ({ count }, to) => to.count('tidemark_values_dropped_total', {}, count),
   }),
-  'page-committed': debug('a page landed', {
+  'page-committed': debug('Page committed', {
     fields: ({ deviceId, lane, readings, newPoints }) => {
       return { device_id: deviceId, lane, new_readings: readings, new_points: newPoints };
     },
@@ -95,18 +95,18 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   }),
   'page-rejected': {
     level: { any: ['info', 'warn'], of: ({ attempt }) => (attempt > 1 ? 'warn' : 'info') },
-    message: ({ reason }) => `a page proves nothing: ${reason}`,
+    message: ({ reason }) => `Response rejected: ${reason}`,
     fields: ({ deviceId, attempt }) => ({ device_id: deviceId, attempt }),
     note: 'warn from the second try on',
     repeats: { alike: ({ deviceId, reason }) => `${deviceId} ${reason}` },
     counts: (_, to) => to.count('tidemark_pages_distrusted_total', {}),
   },
-  restatement: warn('the API no longer shows a reading that it showed before', {
+  restatement: warn('The API no longer returns a reading that it returned before', {
     fields: ({ deviceId, at }) => ({ device_id: deviceId, at }),
     repeats: { alike: ({ deviceId }) => deviceId },
     counts: (_, to) => to.count('tidemark_restatements_total', {}),
   }),
-  'readings-late': info('readings came after their time counted as complete: they are delivered all the same', {
+  'readings-late': info('Readings arrived later than the grace period; they are stored and delivered', {
     fields: ({ deviceId, count, worstMs, gracePeriodMs }) => ({
       device_id: deviceId,
       count,
@@ -117,10 +117,10 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     counts: ({ count }, to) => to.count('tidemark_readings_late_total', {}, count),
   }),
   'clock-unconfirmed': warn(
-    "the API's clock agrees with no other clock: nothing is covered until a second answer confirms it, a minute later",
+    'The clock of the API agrees with no other clock; nothing counts as covered until an answer at least a minute later confirms it',
     { fields: ({ date, local }) => ({ api_time: date, local_time: local }) },
   ),
-  'coverage-withdrawn': warn("the server's clock has fallen back: what lies beyond its present is read again", {
+  'coverage-withdrawn': warn('The clock of the API went back; ranges later than its current time are read again', {
     fields: ({ deviceId, from, to }) => ({ device_id: deviceId, from, to }),
   }),
   // Where pages are what is short, there is one with every page, and one warning for them all.
@@ -129,9 +129,9 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       any: ['warn', 'info', 'debug'],
       of: ({ reason }) => (reason === 'beyond allowance' ? 'debug' : reason === 'unverified' ? 'info' : 'warn'),
     },
-    message: ({ reason }) => `a gap is left: ${reason}`,
+    message: ({ reason }) => `Gap recorded: ${reason}`,
     fields: ({ deviceId, from, to }) => ({ device_id: deviceId, from, to }),
-    note: 'debug where pages are what is short: `quota-short` tells of all of them',
+    note: 'debug where the quota is too small for every page: one `quota-short` line covers them all',
     repeats: { alike: ({ deviceId, reason }) => `${deviceId} ${reason}` },
     counts: ({ reason }, to) => to.count('tidemark_gaps_named_total', { reason }),
   },
@@ -142,29 +142,29 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       of: ({ stream }) => (stream === 'telemetry' || stream === 'devices' ? 'error' : 'warn'),
     },
     message: ({ scope }) =>
-      `the key lacks the scope ${scope}: this stream is off, the others run. Give the key the scope (noticed within the hour), or exchange the key in api.key_file (noticed at once)`,
+      `The key lacks the scope ${scope}: this stream is off, the others run. Give the key the scope (noticed within the hour), or exchange the key in api.key_file (noticed at once)`,
     fields: ({ stream, scope }) => ({ stream, scope }),
-    pattern: 'the key lacks the scope …: this stream is off, the others run. …',
+    pattern: 'The key lacks the scope …: this stream is off, the others run. …',
     note: 'error for devices and telemetry: nothing is synced without them',
     repeats: { ends: ({ stream }) => `stream ${stream}`, isNews: true },
   },
-  'stream-on': info('the key has the scope of this stream now: it is on again', {
+  'stream-on': info('The key has the scope of this stream; the stream is on again', {
     fields: ({ stream }) => ({ stream }),
   }),
-  'stream-failed': warn(({ stream, message }) => `${stream} could not be read: ${message}`, {
+  'stream-failed': warn(({ stream, message }) => `Stream ${stream} failed: ${message}`, {
     fields: ({ stream }) => ({ stream }),
     repeats: { outage: ({ stream }) => `stream ${stream}` },
     counts: ({ stream }, to) => to.count('tidemark_stream_runs_total', { stream, result: 'failed' }),
   }),
-  'stream-read': debug('a stream was read', {
+  'stream-read': debug('Stream read', {
     fields: ({ stream }) => ({ stream }),
     counts: ({ stream }, to) => to.count('tidemark_stream_runs_total', { stream, result: 'ok' }),
   }),
-  'stream-recovered': info(({ stream }) => `${stream} can be read again`, {
+  'stream-recovered': info(({ stream }) => `Stream ${stream} works again`, {
     fields: ({ stream }) => ({ stream }),
     repeats: { ends: ({ stream }) => `stream ${stream}` },
   }),
-  'list-page-committed': debug('a page of a listing was taken in', {
+  'list-page-committed': debug('List page committed', {
     fields: ({ stream, records, newPoints }) => ({ stream, records, new_points: newPoints }),
   }),
   'poll-summary': info(roundMessage, {
@@ -181,17 +181,17 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       'new_points',
       'duration_ms',
     ],
-    note: 'a round of a stream: `telemetry: 3 new readings of 2 devices, 12 new points`, `devices: 31 listed, 0 new points`, `alerts: …`, `the account was read`; one a minute at most for each stream, telemetry by the minute',
+    note: 'a summary of the polls of a stream: `telemetry: 3 new readings of 2 devices, 12 new points`, `devices: 31 listed, 0 new points`, `alerts: …`, `account: read`; one a minute at most for each stream, telemetry by the minute',
     isRoutine: true,
   }),
-  'device-appeared': info('a new device', {
+  'device-appeared': info('New device', {
     fields: ({ deviceId, name }) => ({ device_id: deviceId, device_name: name }),
   }),
-  'device-renamed': info('a device was renamed', {
+  'device-renamed': info('Device renamed', {
     fields: ({ deviceId, before, after }) => ({ device_id: deviceId, before, after }),
   }),
-  'device-gone': info('a device is gone', { fields: ({ deviceId }) => ({ device_id: deviceId }) }),
-  'device-returned': info('a device is back', { fields: ({ deviceId }) => ({ device_id: deviceId }) }),
+  'device-gone': info('Device is no longer listed', { fields: ({ deviceId }) => ({ device_id: deviceId }) }),
+  'device-returned': info('Device is listed again', { fields: ({ deviceId }) => ({ device_id: deviceId }) }),
   'filter-matches-nothing': warn(
     ({ key }) => {
       const what = key === 'sync.exclude_sensors' ? 'no sensor that was read so far' : 'no device';
@@ -202,178 +202,176 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'destination-new': {
     level: { any: ['info', 'warn'], of: ({ before }) => (before === null ? 'info' : 'warn') },
     message: ({ known, points }) =>
-      `${known ? 'a destination that was left is taken up again' : 'a new destination'}: ${points > 0 ? 'it is filled from the archive' : 'nothing in the archive waits for it, it gets what is read from now on'}`,
+      `${known ? 'Destination is configured again' : 'New destination'}: ${points > 0 ? 'the archive is sent to it' : 'it receives data from now on'}`,
     fields: ({ destination, points, before }) => ({ destination, points, before }),
-    pattern: '… destination…: …',
+    pattern: '…estination…: …',
     note: 'warn where another had the name before',
   },
   'destination-older': warn(
-    'the state is empty, but the database has telemetry of this workspace already: devices that were renamed since are written anew, under the names that they have today. If there is an older state, or a copy of one (--backup), stop, put that into data_dir and start again; else there is nothing to do',
+    'The state is empty, but the database already has telemetry of this workspace: renamed devices will be written again under their current names. If you have an older state or a backup of one (--backup), stop, put it into data_dir and start again; else nothing needs to be done',
     {
       fields: ({ destination }) => ({ destination }),
-      pattern: 'the state is empty, but the database has telemetry of this workspace already: …',
+      pattern: 'The state is empty, but the database already has telemetry of this workspace: …',
     },
   ),
-  'destination-kind': info(
-    ({ kind }) => `the database says that it is ${kind === 'influxdb' ? 'an InfluxDB' : 'a VictoriaMetrics'}`,
-    { fields: ({ destination, kind }) => ({ destination, kind }), pattern: 'the database says that it is …' },
-  ),
-  'lines-delivered': debug('lines delivered', {
+  'destination-kind': info(({ kind }) => `The database is ${kind === 'influxdb' ? 'InfluxDB' : 'VictoriaMetrics'}`, {
+    fields: ({ destination, kind }) => ({ destination, kind }),
+    pattern: 'The database is …',
+  }),
+  'lines-delivered': debug('Lines delivered', {
     fields: ({ destination, lines, durationMs }) => ({ destination, lines, duration_ms: Math.round(durationMs) }),
     counts: ({ destination, lines, durationMs }, to) => {
       to.count('tidemark_points_written_total', { destination }, lines);
       to.time('tidemark_write_duration_seconds', { destination }, durationMs);
     },
   }),
-  'lines-quarantined': warn(({ words }) => `points were refused and are kept in quarantine: ${words}`, {
+  'lines-quarantined': warn(({ words }) => `Points rejected by the database, kept in quarantine: ${words}`, {
     fields: ({ destination, lines }) => ({ destination, lines }),
     repeats: { alike: ({ destination, words }) => `${destination} ${words}` },
     counts: ({ destination, lines }, to) => to.count('tidemark_points_refused_total', { destination }, lines),
   }),
-  'lines-beyond-retention': info('points are older than the database keeps: they are not there', {
+  'lines-beyond-retention': info('Points are older than the retention of the database; it drops them', {
     fields: ({ destination, lines }) => ({ destination, lines }),
     repeats: { alike: ({ destination }) => destination },
     counts: ({ destination, lines }, to) => to.count('tidemark_points_beyond_retention_total', { destination }, lines),
   }),
   'delivery-blocked': {
     level: { any: ['warn', 'error'], of: ({ needsPerson }) => (needsPerson ? 'error' : 'warn') },
-    message: ({ words, hint }) => `delivery is held: ${words}${hint === '' ? '' : `; ${hint}`}`,
+    message: ({ words, hint }) => `Delivery blocked: ${words}${hint === '' ? '' : `; ${hint}`}`,
     fields: ({ destination, lines, waitMs }) => ({ destination, lines, ...waitSeconds(waitMs) }),
-    pattern: 'delivery is held: …',
-    note: 'error where only a person can mend it (token, bucket, address), warn where the database is down or busy',
+    pattern: 'Delivery blocked: …',
+    note: 'error where a person has to act (token, bucket, address), warn where the database is down or busy',
     repeats: { outage: ({ destination }) => `destination ${destination}`, words: ({ words }) => words },
     counts: ({ destination, lines }, to) => to.count('tidemark_points_retried_total', { destination }, lines),
   },
-  'delivery-resumed': info('delivery moves again', {
+  'delivery-resumed': info('Delivery resumed', {
     fields: ({ destination }) => ({ destination }),
     repeats: { ends: ({ destination }) => `destination ${destination}` },
   }),
   'replay-started': info(
     ({ resumedAfter }) =>
-      resumedAfter === null ? 'archived points are sent again' : 'goes on with sending archived points again',
+      resumedAfter === null
+        ? 'Replay started: archived points are sent again'
+        : 'Replay continues: archived points are sent again',
     {
       fields: ({ destination, resumedAfter, from, to }) => {
         return { destination, from, to: to ?? 'now', ...(resumedAfter === null ? {} : { after_lines: resumedAfter }) };
       },
-      pattern: '…archived points…again',
+      pattern: 'Replay …: archived points are sent again',
     },
   ),
   'replay-ended': {
     level: { any: ['info', 'warn'], of: ({ outcome }) => (outcome === 'complete' ? 'info' : 'warn') },
-    message: ({ outcome }) => `sending archived points again: ${outcome}`,
+    message: ({ outcome }) => `Replay ended: ${outcome}`,
     fields: ({ destination, lines }) => ({ destination, lines }),
     note: 'warn unless it is complete',
   },
-  'device-forgotten': info('what was held of a device is removed, as was asked for', {
+  'device-forgotten': info('Device removed from the state, as requested (--forget)', {
     fields: ({ deviceId, points }) => ({ device_id: deviceId, points }),
   }),
-  'archive-only': info(
-    'no database is configured: the archive alone is filled, and pulling stops at archive.max_size',
-    { fields: ({ maxBytes }) => ({ max_bytes: maxBytes }) },
-  ),
-  'archive-cleared': debug(({ why }) => `delivered points were cleared from the archive, by their ${why}`, {
+  'archive-only': info('No database is configured: only the archive is filled, and polling stops at archive.max_size', {
+    fields: ({ maxBytes }) => ({ max_bytes: maxBytes }),
+  }),
+  'archive-cleared': debug(({ why }) => `Delivered points removed from the archive, by ${why}`, {
     fields: ({ blocks, lines }) => ({ blocks, lines }),
   }),
-  'polling-stopped': error(({ reason }) => `pulling has stopped: ${reason}`, { repeats: { outage: () => 'room' } }),
-  'polling-resumed': info('there is room again: pulling goes on', { repeats: { ends: () => 'room' } }),
+  'polling-stopped': error(({ reason }) => `Polling stopped: ${reason}`, { repeats: { outage: () => 'room' } }),
+  'polling-resumed': info('Polling resumed: there is room again', { repeats: { ends: () => 'room' } }),
   'destination-skipped': error(
-    'a destination blocks for too long while others move: it is set aside, and lacks what waited for it',
+    'Destination has accepted nothing for longer than archive.retention while others work: skipping it. Its undelivered points are counted as missing',
     { fields: ({ destination, lines }) => ({ destination, lines }) },
   ),
-  'job-started': info(({ kind }) => `a command asked for work, which is begun: ${kind}`, {
+  'job-started': info(({ kind, askedBy }) => `Starting job "${kind}" (requested by ${askedBy})`, {
     fields: ({ job, kind, askedBy }) => ({ job, kind, asked_by: askedBy }),
   }),
   'job-ended': {
     level: { any: ['info', 'warn'], of: ({ state }) => (state === 'failed' ? 'warn' : 'info') },
-    message: ({ kind, state, message }) =>
-      `the work that a command asked for ${JOB_ENDS[state]}: ${kind}${message === null ? '' : `: ${message}`}`,
+    message: ({ kind, state, message }) => `Job "${kind}" ${JOB_ENDS[state]}${message === null ? '' : `: ${message}`}`,
     fields: ({ job, kind, state, exitCode, durationMs }) => {
       return { job, kind, state, exit_code: exitCode, duration_ms: Math.round(durationMs) };
     },
-    pattern: 'the work that a command asked for …',
+    pattern: 'Job "…" …',
     note: 'warn where it failed',
   },
-  'workspace-known': debug('the workspace is known'),
-  'api-outage': warn(({ message }) => `the API does not answer: ${message}`, {
+  'workspace-known': debug('Workspace identified'),
+  'api-outage': warn(({ message }) => `The API does not answer: ${message}`, {
     fields: ({ waitMs }) => waitSeconds(waitMs),
     repeats: { outage: () => 'service' },
   }),
-  'api-recovered': info('the API answers again', { repeats: { ends: () => 'service' } }),
+  'api-recovered': info('The API answers again', { repeats: { ends: () => 'service' } }),
   'key-refused': error(({ message }) => message, {
     fields: ({ waitMs }) => waitSeconds(waitMs),
     note: '`the API refuses the key: …`, `the plan of this workspace has no access to the API. …`, `the key lacks the scope …`',
     repeats: { outage: () => 'key', words: ({ message }) => message },
   }),
-  'key-accepted': info('the API takes the key again: the sync goes on', {
+  'key-accepted': info('The API accepts the key again; polling resumed', {
     note: 'after `key-changed` on debug only',
     repeats: { ends: () => 'key' },
   }),
-  'key-changed': info('the key was exchanged: going on with the new one', {
+  'key-changed': info('The key has changed; using the new one', {
     repeats: { ends: () => 'key', isNews: true },
   }),
   'initial-sync-done': info(
     ({ devices, withGaps }) =>
       withGaps === 0
-        ? `all ${devices} devices are held in full`
-        : `all that can be had of ${devices} devices is held; ${withGaps} of them have gaps, with their reasons on the status page`,
+        ? `Sync complete: all ${devices} devices, no gaps`
+        : `Initial sync complete: ${devices} devices, ${withGaps} with gaps; the status page shows the reasons`,
     {
       fields: ({ points, pending, statusPage }) => ({ points, points_to_deliver: pending, status_page: statusPage }),
-      pattern: 'all …',
-      note: '`all 31 devices are held in full`, or how many have gaps; once after each start',
+      pattern: '…ync complete: …',
+      note: '`Sync complete: all 31 devices, no gaps`, or how many have gaps; once after each start',
     },
   ),
-  stopping: info(({ reason }) => `${reason}: what is under way is brought to an end`),
+  stopping: info(({ reason }) => `${reason}, shutting down`),
 };
 
 /** Events of the program around the sync and of its commands. */
 export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
-  started: info('tidemark runs', { fields: ({ statusPage }) => ({ status_page: statusPage }) }),
-  stopped: info('stopped'),
-  'status-page-failed': error(({ message }) => `status page: ${message}`),
-  progress: info(({ message }) => message, { note: 'how far long work is, once a minute' }),
+  started: info('Tidemark started', { fields: ({ statusPage }) => ({ status_page: statusPage }) }),
+  stopped: info('Tidemark stopped'),
+  'status-page-failed': error(({ message }) => `Status page failed: ${message}`),
+  progress: info(({ message }) => message, { note: 'progress of a long job, once a minute' }),
   'configuration-odd': warn(({ message }) => message),
   'configuration-invalid': error(({ message }) => `The configuration is not usable: ${message}`, {
     fields: ({ mistakes, exitCode }) => ({ mistakes, exit_code: exitCode }),
-    note: 'where `log.format: json` can be read, or is in the environment; elsewhere it is told as text',
+    note: 'where `log.format: json` can be read, or is in the environment; elsewhere it is printed as text',
   }),
   failed: error(({ message, isKnown }) => (isKnown ? message : internalErrorWords(message)), {
     fields: ({ exitCode }) => ({ exit_code: exitCode }),
-    note: 'the last line of a program that ends because of an error, with `log.format: json`; elsewhere it is told as text',
+    note: 'the last line of a program that ends because of an error, with `log.format: json`; elsewhere it is printed as text',
   }),
   'run-ended': {
     level: { any: ['info', 'warn'], of: ({ exitCode }) => (exitCode === 0 ? 'info' : 'warn') },
     message: ({ exitCode, isAllRead, outcome }) => {
-      if (exitCode !== 0) return `ended before it was complete: ${outcome}`;
-      return `${isAllRead ? 'all' : 'all that the key may read'} is in place`;
+      if (exitCode !== 0) return `Ended incomplete: ${outcome}`;
+      return isAllRead ? 'Sync complete' : 'Sync complete for the streams that the key may read';
     },
     fields: ({ devices, points, gaps, exitCode, outcome }) => {
       return { devices, points, gaps, exit_code: exitCode, outcome };
     },
     pattern: '…',
-    note: '`--once`, `--backfill`: all is in place, or why not (warn)',
+    note: '`--once`, `--backfill`: complete, or why not (warn)',
   },
   'run-incomplete': {
     level: { any: ['warn', 'info'], of: ({ isWanted }) => (isWanted ? 'info' : 'warn') },
     message: ({ message }) => message,
-    note: '`--once`, `--backfill`: something that is not in place, a line each; info for what was left out on purpose',
+    note: '`--once`, `--backfill`: one line for each part that is incomplete; info where it was left out on purpose',
   },
-  'replay-report': told('`--replay`: what has become of the points'),
-  'export-report': told('`--export`: what was written, and what the archive has no longer'),
+  'replay-report': told('`--replay`: the result'),
+  'export-report': told('`--export`: what was written, and what the archive no longer has'),
   'repair-report': {
-    ...told('`--verify --repair`: what is fetched again, and what could not be'),
+    ...told('`--verify --repair`: what is fetched again, and what cannot be'),
     fields: ({ cost }) => {
       if (cost === null) return {};
       const { destination, points, readings, requests } = cost;
       return { destination, points, readings, requests };
     },
   },
-  'job-followed': info('a daemon works with this state: it does the work, with its own configuration', {
+  'job-followed': info('A daemon uses this state; it runs the job with its own configuration', {
     fields: ({ dataDir }) => ({ data_dir: dataDir }),
   }),
-  'job-queued': info(
-    'the daemon is at other work of this kind, which a command asked for before: this one waits (--status tells of both)',
-  ),
-  'bundle-written': info('a support bundle was written: look through it before you send it', {
+  'job-queued': info('The daemon runs another job of this kind; this job waits (--status shows both)'),
+  'bundle-written': info('Support bundle written; read it before you send it', {
     fields: ({ file }) => ({ file }),
   }),
 };
@@ -396,7 +394,7 @@ export function lineOf(event: AppEvent): EventLine {
   };
 }
 
-/** How loud it is that a request will be tried again: a blip is nothing but that request's own matter. */
+/** How loud it is that Retrying a request: a blip is nothing but that request's own matter. */
 function retryLevel({ fault, waitMs }: EventOf<'request-retried'>): LineLevel {
   // A refusal for lack of allowance is the API's way to say "later", not a failure.
   if (fault === 'throttled') return 'info';
@@ -415,7 +413,7 @@ function told<E extends { readonly message: string; readonly isWell: boolean }>(
 
 function roundMessage(event: EventOf<'poll-summary'>): string {
   const { stream, devices, records, newPoints } = event;
-  if (stream === 'account') return 'the account was read';
+  if (stream === 'account') return 'account: read';
   if (stream !== 'telemetry') return `${stream}: ${listedWords(event)}, ${newPoints} new points`;
   return `telemetry: ${records} new readings of ${devices} devices, ${newPoints} new points`;
 }

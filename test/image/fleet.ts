@@ -48,7 +48,7 @@ export async function fleet(engine: Engine): Promise<void> {
       `--volume=${volume.path}:/data`,
     ];
     await using daemon = await detached(engine, { flags, args: [] });
-    await daemon.until(/tidemark runs/);
+    await daemon.until(/Tidemark started/);
     await sleep(MINUTES * 60_000);
     const { totals } = (await (await fetch(`http://127.0.0.1:${PORT}/status.json`)).json()) as StatusReport;
     const { stdout } = await daemon.exec(['cat', '/proc/1/status']);

@@ -72,7 +72,7 @@ describe('the table', () => {
       time: '2026-11-21T00:00:00.000Z',
       event: 'device-gone',
       device_id: 'd',
-      msg: 'a device is gone',
+      msg: 'Device is no longer listed',
     };
     const wrong = (more: Record<string, unknown>): number =>
       mistakesOfLine(JSON.stringify({ ...line, ...more })).length;

@@ -38,7 +38,7 @@ describe('recent events', () => {
         at: '2026-11-21T12:00:00.000Z',
         level: 'info',
         event: 'device-appeared',
-        message: 'a new device',
+        message: 'New device',
         device_id: 'd1',
         details: 'device name Name 1',
       },

@@ -197,7 +197,7 @@ describe('events', () => {
   });
 
   test('say what to do when a destination is held', () => {
-    expect(lineOf(held(1000)).message).toBe('delivery is held: w; h');
+    expect(lineOf(held(1000)).message).toBe('Delivery blocked: w; h');
   });
 
   test('say what to do where the key lacks a scope', () => {
@@ -209,9 +209,9 @@ describe('events', () => {
   test('say of a new destination what it gets', () => {
     const words = (points: number, known = false): string =>
       lineOf({ type: 'destination-new', destination: 'influx', known, before: null, points }).message;
-    expect(words(0)).toBe('a new destination: nothing in the archive waits for it, it gets what is read from now on');
-    expect(words(7)).toBe('a new destination: it is filled from the archive');
-    expect(words(7, true)).toBe('a destination that was left is taken up again: it is filled from the archive');
+    expect(words(0)).toBe('New destination: it receives data from now on');
+    expect(words(7)).toBe('New destination: the archive is sent to it');
+    expect(words(7, true)).toBe('Destination is configured again: the archive is sent to it');
   });
 
   test('that repeat themselves are written ten times a minute, then counted', () => {

@@ -128,7 +128,7 @@ describe('the demo', () => {
     const run = start(['--demo'], { cwd: temporary, env: { TMPDIR: temporary } });
     try {
       run.child.stdout?.destroy();
-      await until('it works', () => run.stderr().includes('a new device') || run.child.exitCode !== null);
+      await until('it works', () => run.stderr().includes('New device') || run.child.exitCode !== null);
       run.child.kill('SIGTERM');
       const { code, stderr } = await run.ended;
       expect([code, stderr.includes('EPIPE')]).toEqual([0, false]);

@@ -83,7 +83,7 @@ describe('--once beside a daemon', () => {
       gaps: [],
       destinations: [{ name: 'influx', quarantined: 0, held: null }],
     });
-    expect(once.stderr).toContain('all is in place');
+    expect(once.stderr).toContain('Sync complete');
     expect(once.stderr).not.toContain('CANARY');
     const verdict = await stage.verdict(startedMs);
     expect([verdict.missing.slice(0, 5), verdict.invented.slice(0, 5)]).toEqual([[], []]);

@@ -80,7 +80,7 @@ describe.runIf(influxdAvailable())('--replay', () => {
     expect(stderr).toContain('run it again with the same words: it goes on from there');
     const again = await stage.run(['--replay'], { env: NO_KEY });
     expect(again.code, again.stderr).toBe(0);
-    expect(again.stderr).toContain('goes on with sending archived points again');
+    expect(again.stderr).toContain('Replay continues: archived points are sent again');
     expect(await count(stage)).toBe(before);
   });
 

@@ -155,7 +155,7 @@ describe.runIf(influxdAvailable())('the key and the token appear nowhere', () =>
     };
     bench.proxy.setFaults(({ lines }) => (isBad(lines) ? { kind: 'answer', ...REPEATING[how] } : null));
     try {
-      const told = how === 'finds lines at fault and repeats it' ? /in quarantine: HTTP 400/ : /delivery is held: HTTP/;
+      const told = how === 'finds lines at fault and repeats it' ? /in quarantine: HTTP 400/ : /Delivery blocked: HTTP/;
       const ended = await runUntil(stage, told);
       expect(ended.stderr).toMatch(told);
       expect(leaksIn(everythingOf(stage, ended))).toEqual([]);

@@ -161,7 +161,7 @@ describe('a bundle', () => {
           at: '',
           level: 'warn',
           event: 'delivery-blocked',
-          message: `delivery is held: ${words('Greenhouse\\,\\ north\\=left')}`,
+          message: `Delivery blocked: ${words('Greenhouse\\,\\ north\\=left')}`,
         },
       ],
     };
@@ -170,7 +170,7 @@ describe('a bundle', () => {
     const { port } = daemon.address() as AddressInfo;
     const { bundle, text } = await bundleOf(stage, { TIDEMARK_LISTEN: `127.0.0.1:${port}` });
     daemon.close();
-    expect(bundle.daemon.events[0].message).toBe("delivery is held: HTTP 400: unable to parse '…': invalid number");
+    expect(bundle.daemon.events[0].message).toBe("Delivery blocked: HTTP 400: unable to parse '…': invalid number");
     expect(bundle.daemon.ready.reasons[0]).toMatch(/^destination influx: HTTP 400: unable to parse /);
     expectDiscreet(text);
   });

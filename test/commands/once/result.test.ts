@@ -30,8 +30,8 @@ function linesOf(changes: Partial<OnceSummary>): string[] {
 }
 
 describe('the end of --once', () => {
-  test('is one line where all is in place', () => {
-    expect(linesOf({})).toEqual(['info: all is in place']);
+  test('is one line where all is complete', () => {
+    expect(linesOf({})).toEqual(['info: Sync complete']);
   });
 
   test('names what is not in a database, and why', () => {
@@ -45,7 +45,7 @@ describe('the end of --once', () => {
     const lacks = [lack, { ...lack, reason: 'set aside' }, { ...lack, reason: 'cleared' }] as const;
     const span = '(from 2026-01-01T00:00:00Z to 2026-02-01T00:00:00.5Z)';
     expect(linesOf({ destinations: [{ ...DESTINATION, lacks }] })).toEqual([
-      'info: all is in place',
+      'info: Sync complete',
       `warn: 12,345 points are not in influx: beyond its retention ${span}; once it keeps them for longer, --replay --destination influx sends what the archive has of them`,
       `warn: 12,345 points are not in influx: it was set aside ${span}; --verify --repair --destination influx brings them there`,
       `warn: 12,345 points are not in influx: the archive no longer kept them ${span}; --verify --repair --destination influx fetches them again`,

@@ -168,7 +168,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     const more = { TIDEMARK_LISTEN: '127.0.0.1:0', TIDEMARK_SYNC_HISTORY: '4h' };
     const before = requestsOf(stage);
     const daemon = stage.start([], { env: more });
-    await until('it is there', () => /status page|tidemark runs/i.test(daemon.stderr()));
+    await until('it is there', () => /status page|Tidemark started/i.test(daemon.stderr()));
     await until('it has read further back', () => requestsOf(stage) > before + 8);
     const equal = await stage.run(['--verify'], { env: NO_API });
     expect(equal.code, equal.stdout + equal.stderr).toBe(0);
