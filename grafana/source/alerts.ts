@@ -3,6 +3,7 @@ import { chosen, DAILY, FACTS, IN_RANGE, lines, newest, OF_DEVICES, OF_WORKSPACE
 import { ALERT_STATUS, BAD_IF_ANY, type Column, join, only, PLAIN, TO_DEVICE, toPanel, words } from './looks.ts';
 import type { DashboardSpec, PanelSpec, Variable } from './model.ts';
 import { bars, grid, lineChart, stat, timeline } from './panels.ts';
+import { UNIT_COLUMN } from './sensor-units.ts';
 import { choice, deviceVariable, HUB, KIND, MODEL, WORKSPACE } from './variables.ts';
 
 const OF_KIND = chosen('kind');
@@ -72,6 +73,7 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   status: { title: 'Status', mappings: [ALERT_STATUS], colored: true, width: 120 },
   kind: { title: 'Kind' },
   sensor: { title: 'Sensor' },
+  unit: UNIT_COLUMN,
   value: { title: 'Value', decimals: 2 },
   threshold: { title: 'Threshold', decimals: 2 },
   condition: { title: 'Condition', width: 220 },
@@ -82,7 +84,7 @@ const COLUMNS: Readonly<Record<string, Column>> = {
 };
 
 const LAST_STATES = newest(
-  ['device_id', 'device_name', 'kind', 'sensor', 'status', 'open', 'value', 'fire_count'],
+  ['device_id', 'device_name', 'kind', 'sensor', 'sensor AS unit', 'status', 'open', 'value', 'fire_count'],
   STATES,
   'alert_id',
 );

@@ -26,7 +26,15 @@ export const DEVICE_COLUMNS = {
   newest: { title: 'Newest reading', unit: 'dateTimeFromNow', width: 140 },
   lastSeen: { title: 'Last seen (as listed)', unit: 'dateTimeFromNow', width: 170 },
   sync: { title: 'Sync', mappings: [COVERAGE_STATE, NOT_REPORTED], colored: true, width: 120 },
-  lag: { title: 'Lag', unit: 's', decimals: 0, mappings: [INITIAL_SYNC], thresholds: NEUTRAL, colored: true },
+  // Below 0 where nothing is reported any more: Grafana writes "20 hours ago" then.
+  lag: {
+    title: 'Lag',
+    unit: 'dtdurations',
+    decimals: 0,
+    mappings: [INITIAL_SYNC],
+    thresholds: steps('red', [0, 'text']),
+    colored: true,
+  },
   gap: { title: 'Missing', unit: 's', decimals: 0 },
   model: { title: 'Model' },
   id: { title: 'Id' },

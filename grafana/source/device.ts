@@ -5,6 +5,7 @@ import { syncOf } from './lag.ts';
 import { ALERT_STATUS, COVERAGE_STATE, join, LIFECYCLE, ONLINE, only, TO_DEVICE, words } from './looks.ts';
 import type { Annotation, DashboardSpec, PanelSpec } from './model.ts';
 import { grid, NO_DEVICES, NO_READINGS, timeline } from './panels.ts';
+import { UNIT_COLUMN } from './sensor-units.ts';
 import { deviceVariable, HUB, MODEL, PARENT, SENSORS, WORKSPACE } from './variables.ts';
 
 const EACH = 'device_id, device_name';
@@ -62,12 +63,13 @@ const VALUES: readonly PanelSpec[] = [
     w: 24,
     h: 7,
     targets: tables(
-      `SELECT last(value) AS now, min(value) AS least, mean(value) AS mean, max(value) AS greatest, count(value) AS count FROM ${TELEMETRY} GROUP BY sensor, ${EACH}`,
+      `SELECT sensor, device_name, device_id, now, least, mean, greatest, count, sensor AS unit FROM (SELECT last(value) AS now, min(value) AS least, mean(value) AS mean, max(value) AS greatest, count(value) AS count FROM ${TELEMETRY} GROUP BY sensor, ${EACH})`,
     ),
     noValue: NO_READINGS,
     columns: {
       sensor: { title: 'Sensor' },
       device_name: { title: 'Device' },
+      unit: UNIT_COLUMN,
       ...VALUE_COLUMNS,
       device_id: { title: 'Id', hidden: true },
       Time: { title: 'Time', hidden: true },
@@ -155,7 +157,7 @@ const AROUND: readonly PanelSpec[] = [
     h: 8,
     targets: tables(
       newest(
-        ['sensor', 'kind', 'status', 'value', 'fire_count'],
+        ['sensor', 'sensor AS unit', 'kind', 'status', 'value', 'fire_count'],
         `alert_state WHERE ${FACTS} AND ${OF_DEVICE}`,
         'alert_id',
       ),
@@ -168,6 +170,7 @@ const AROUND: readonly PanelSpec[] = [
       rule_name: { title: 'Rule' },
       status: { title: 'Status', mappings: [ALERT_STATUS], colored: true },
       sensor: { title: 'Sensor' },
+      unit: UNIT_COLUMN,
       value: { title: 'Value', decimals: 2 },
       condition: { title: 'Condition' },
       threshold: { title: 'Threshold', decimals: 2 },
@@ -212,6 +215,15 @@ const ALERTS: Annotation = {
   tagsColumn: 'device_name,sensor',
 };
 
+/** A name is new where it is first reported; what was renamed before the last week is not asked for. */
+const RENAMES: Annotation = {
+  name: 'Renames',
+  iconColor: 'purple',
+  query: `SELECT label FROM (SELECT first(label) AS label FROM device WHERE ${since('7d')} AND ${OF_DEVICE} GROUP BY device_id, device_name)`,
+  textColumn: 'label',
+  tagsColumn: '',
+};
+
 export const DEVICE: DashboardSpec = {
   uid: 'tidemark-device',
   title: 'Tidemark / Device',
@@ -220,7 +232,7 @@ export const DEVICE: DashboardSpec = {
   from: 'now-24h',
   refresh: '1m',
   variables: [WORKSPACE, HUB, MODEL, deviceVariable('device', 'none'), SENSORS, PARENT],
-  annotations: [ALERTS],
+  annotations: [ALERTS, RENAMES],
   sections: [
     { title: 'Now', panels: [FACTS_NOW] },
     { title: 'Values', panels: VALUES },

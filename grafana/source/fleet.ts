@@ -246,14 +246,14 @@ const COMPLETENESS: PanelSpec = grid({
   title: 'Completeness and availability',
   description:
     'Completeness: hours of the range that are covered. Availability: covered hours in which the device sent a reading. The worst first; the last two hours do not count yet.',
-  w: 12,
+  w: 24,
   h: 12,
   targets: tables(
     // Steps back from the end of the range: each of them has the beginning of one hour in it.
     `SELECT mean(covered) AS complete FROM (SELECT count(readings) AS covered FROM coverage_hour WHERE ${HOURS_DONE} AND ${OF_WORKSPACE} GROUP BY time(1h, \${__to}ms), device_id fill(0)) GROUP BY device_id`,
     `SELECT count(readings) AS covered FROM coverage_hour WHERE ${HOURS_DONE} AND ${OF_WORKSPACE} GROUP BY device_id`,
     `SELECT count(readings) AS heard FROM coverage_hour WHERE ${HOURS_DONE} AND ${OF_WORKSPACE} AND readings > 0 GROUP BY device_id`,
-    newest(['device_name', 'parent_device_id'], `device WHERE ${HOURLY} AND ${OF_FLEET}`, 'device_id'),
+    newest(['device_name', 'parent_device_id', 'tags'], `device WHERE ${HOURLY} AND ${OF_FLEET}`, 'device_id'),
     HUBS,
   ),
   noValue: 'No hour of this range is covered yet.',
@@ -275,41 +275,45 @@ const COMPLETENESS: PanelSpec = grid({
     parent_device_id: { title: 'Hub id', hidden: true },
     hub_online: { title: 'Hub online', hidden: true },
     firmware: { title: 'Firmware of the hub', hidden: true },
+    tags: { title: 'Tags' },
   },
   sortBy: [{ displayName: 'Completeness' }, { displayName: 'Availability' }],
 });
 
-const HUB_COMPLETENESS: PanelSpec = grid({
-  title: 'Completeness and availability by hub',
-  description: 'The mean of the devices below each hub, the worst first.',
-  w: 12,
-  h: 12,
-  targets: COMPLETENESS.targets,
-  noValue: 'No hour of this range is covered yet.',
-  transformations: [
-    { ...join('device_id'), filter: { id: 'byRefId', options: '/^(?:A|B|C|D)$/' } },
-    ...WITH_HUB,
-    share('heard', 'covered', 'available'),
-    {
-      id: 'groupBy',
-      options: {
-        fields: {
-          hub: { operation: 'groupby', aggregations: [] },
-          complete: { operation: 'aggregate', aggregations: ['mean'] },
-          available: { operation: 'aggregate', aggregations: ['mean'] },
-          device_id: { operation: 'aggregate', aggregations: ['count'] },
+/** The same as a mean of devices that have a fact in common. */
+function completenessBy(field: string, { title, description }: { title: string; description: string }): PanelSpec {
+  return grid({
+    title: `Completeness and availability by ${title.toLowerCase()}`,
+    description,
+    w: 12,
+    h: 12,
+    targets: COMPLETENESS.targets,
+    noValue: 'No hour of this range is covered yet.',
+    transformations: [
+      { ...join('device_id'), filter: { id: 'byRefId', options: '/^(?:A|B|C|D)$/' } },
+      ...WITH_HUB,
+      share('heard', 'covered', 'available'),
+      {
+        id: 'groupBy',
+        options: {
+          fields: {
+            [field]: { operation: 'groupby', aggregations: [] },
+            complete: { operation: 'aggregate', aggregations: ['mean'] },
+            available: { operation: 'aggregate', aggregations: ['mean'] },
+            device_id: { operation: 'aggregate', aggregations: ['count'] },
+          },
         },
       },
+    ],
+    columns: {
+      [field]: { title },
+      'complete (mean)': { title: 'Completeness', unit: 'percentunit', decimals: 1 },
+      'available (mean)': { title: 'Availability', unit: 'percentunit', decimals: 1 },
+      'device_id (count)': { title: 'Devices' },
     },
-  ],
-  columns: {
-    hub: { title: 'Hub' },
-    'complete (mean)': { title: 'Completeness', unit: 'percentunit', decimals: 1 },
-    'available (mean)': { title: 'Availability', unit: 'percentunit', decimals: 1 },
-    'device_id (count)': { title: 'Devices' },
-  },
-  sortBy: [{ displayName: 'Completeness' }, { displayName: 'Availability' }],
-});
+    sortBy: [{ displayName: 'Completeness' }, { displayName: 'Availability' }],
+  });
+}
 
 /** Devices counted by one of their facts. */
 function distribution(title: string, field: string, description: string): PanelSpec {
@@ -343,7 +347,21 @@ export const FLEET: DashboardSpec = {
     { title: 'Now', panels: NUMBERS },
     { title: 'What needs attention', panels: [DEVICES, SILENT_LONGEST, HUB_TABLE] },
     { title: 'Where and when', panels: [MAP, ...OVER_TIME] },
-    { title: 'Over the range', panels: [COMPLETENESS, HUB_COMPLETENESS] },
+    {
+      title: 'Over the range',
+      panels: [
+        COMPLETENESS,
+        completenessBy('hub', {
+          title: 'Hub',
+          description: 'The mean of the devices below each hub, the worst first.',
+        }),
+        completenessBy('tags', {
+          title: 'Tags',
+          description:
+            'The mean of the devices with the same tags, the worst first. To compare sites, give the devices of a site a tag.',
+        }),
+      ],
+    },
     {
       title: 'What there is',
       panels: [

@@ -26,12 +26,12 @@ function steps(select: string, within: string, where: string): string {
 
 /**
  * The state, the missing time and the lag of each device, in a table. A device that was not reported has no state; the
- * second source has it in the table all the same.
+ * second source has it in the table all the same, with its lag below 0.
  */
 export function syncOf(where: string): string {
-  const now = `SELECT last(state) AS state, last(gap_seconds) AS gap FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;
-  const known = `SELECT ${LAG_S} AS lag, last(gap_seconds) AS known FROM coverage WHERE ${HOURLY} AND ${where} GROUP BY device_id`;
-  return `SELECT last(state) AS state, last(gap) AS gap_seconds, last(lag) AS lag, last(known) AS known FROM (${now}), (${known}) GROUP BY device_id`;
+  const now = `SELECT last(state) AS state, last(gap_seconds) AS gap, 1 + 0 * last(gap_seconds) AS r FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;
+  const known = `SELECT ${LAG_S} AS lag, last(gap_seconds) AS known, 0 * last(gap_seconds) AS r FROM coverage WHERE ${HOURLY} AND ${where} GROUP BY device_id`;
+  return `SELECT last(state) AS state, last(gap) AS gap_seconds, last(lag) * (2 * sum(r) - 1) AS lag, last(known) AS known FROM (${now}), (${known}) GROUP BY device_id`;
 }
 
 /**

@@ -77,6 +77,11 @@ export function ofInterval(where: string): string {
   return `avg by (sensor, device_id, device_name) (avg_over_time(${of('telemetry_value', where)}[$__interval]))`;
 }
 
+/** The same with the sensor a second time, for the column of units. */
+export function withUnit(expr: string): string {
+  return `label_join(${expr}, "unit", "", "sensor")`;
+}
+
 /** A figure of all readings of the range, by device and sensor. */
 export function ofRange(figure: 'last' | 'min' | 'avg' | 'max' | 'count', where: string): string {
   const together = figure === 'count' ? 'sum' : figure === 'last' ? 'max' : figure;

@@ -16,10 +16,11 @@ import {
   ofRange,
   SENSORS,
   WORKSPACE,
+  withUnit,
 } from './points.ts';
 import { presentTable, series } from './promql.ts';
 import { deviceTable } from './promql-fleet.ts';
-import { SENSOR_UNITS } from './sensor-units.ts';
+import { SENSOR_UNITS, UNIT_COLUMN } from './sensor-units.ts';
 
 const OF_CHOSEN = `${OF_DEVICE}, ${OF_SENSOR}`;
 const OF_ALL = `${OF_WORKSPACE}, ${OF_SENSOR}`;
@@ -32,17 +33,18 @@ const VALUES: readonly PanelSpec[] = [
     w: 24,
     h: 7,
     targets: presentTable(
-      ofRange('last', OF_CHOSEN),
-      ofRange('min', OF_CHOSEN),
-      ofRange('avg', OF_CHOSEN),
-      ofRange('max', OF_CHOSEN),
-      ofRange('count', OF_CHOSEN),
+      withUnit(ofRange('last', OF_CHOSEN)),
+      withUnit(ofRange('min', OF_CHOSEN)),
+      withUnit(ofRange('avg', OF_CHOSEN)),
+      withUnit(ofRange('max', OF_CHOSEN)),
+      withUnit(ofRange('count', OF_CHOSEN)),
     ),
     noValue: NO_READINGS,
     transformations: [MERGE],
     columns: {
       sensor: { title: 'Sensor' },
       device_name: { title: 'Device' },
+      unit: UNIT_COLUMN,
       'Value #A': VALUE_COLUMNS.now,
       'Value #B': VALUE_COLUMNS.least,
       'Value #C': VALUE_COLUMNS.mean,
@@ -83,11 +85,12 @@ const ACROSS: readonly PanelSpec[] = [
       'The newest value of each device of the workspace that reported one of the sensors in the last three hours.',
     w: 24,
     h: 10,
-    targets: presentTable(`max by (sensor, device_id, device_name) (${held('telemetry_value', OF_ALL)})`),
+    targets: presentTable(withUnit(`max by (sensor, device_id, device_name) (${held('telemetry_value', OF_ALL)})`)),
     noValue: 'No device reported one of these sensors in the three hours before the end of the range.',
     columns: {
       sensor: { title: 'Sensor' },
       device_name: { title: 'Device', links: [toDevice('tidemark-vm-device', 'victoria_datasource')], width: 260 },
+      unit: UNIT_COLUMN,
       Value: VALUE_COLUMNS.now,
       device_id: { title: 'Id' },
       Time: { title: 'Time', hidden: true },

