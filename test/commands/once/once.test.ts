@@ -162,7 +162,7 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
     expect(events.filter(({ type }) => type === 'api-outage').length).toBeGreaterThan(2);
     expect(events.filter(({ type }) => type === 'api-recovered')).toHaveLength(1);
     expect(written.flatMap(mistakesOfLine)).toEqual([]);
-    const lines = written.map((text) => JSON.parse(text)).filter(({ event }) => event.startsWith('service-'));
+    const lines = written.map((text) => JSON.parse(text)).filter(({ event }) => event.startsWith('api-'));
     expect(lines.map(({ event }) => event)).toEqual(['api-outage', 'api-recovered']);
     expect(lines[1].held_back).toBeGreaterThan(1);
   });
