@@ -29,7 +29,7 @@ import type { Observe } from '../core/events.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import { createHeartbeats, type Heartbeats, type Pulse } from '../core/heartbeats.ts';
 import type { PageFacts, RecentEvent } from '../core/page-facts.ts';
-import type { Clock, Disk, PollSettings, Purpose, Random, Transport } from '../core/ports.ts';
+import type { Clock, Disk, Purpose, Random, Transport } from '../core/ports.ts';
 import { createServerClock } from '../core/server-clock.ts';
 import type { JobQueue } from '../core/state/jobs.ts';
 import type { ReadyReport, StatusOverview, StatusReport } from '../core/status.ts';
@@ -85,7 +85,7 @@ export interface SyncOptions {
   /** Sends requests: over HTTP, or in-process in simulations. */
   readonly transport: Transport;
   readonly api: ApiAccess;
-  readonly settings: SyncSettings & { readonly polls: PollSettings };
+  readonly settings: SyncSettings;
   readonly destinations: readonly DestinationOptions[];
   readonly dataDir: string;
   /** The limits of the archive; without them everything is kept. */
@@ -360,17 +360,12 @@ function createContext({ settings, clock, random }: SyncOptions, parts: ContextP
   };
 }
 
-function openPlanning(
-  { settings, api }: SyncOptions,
-  context: SyncContext,
-  limiter: ApiConnection['limiter'],
-): Planning {
-  const { schedules, polls } = settings;
+function openPlanning({ api }: SyncOptions, context: SyncContext, limiter: ApiConnection['limiter']): Planning {
   const day = (): DayFigures => {
     const { day: window, minute } = limiter.figures();
     return { ...window, minuteBudget: minute.budget };
   };
-  return createPlanning({ context, schedules, polls, share: api.share, day });
+  return createPlanning({ context, share: api.share, day });
 }
 
 interface Parts {

@@ -6,7 +6,7 @@ import type { Turns } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { DeviceFilter } from '../core/filter.ts';
 import type { QuotaUse } from '../core/lines/fact-lines.ts';
-import type { Api, Clock, Random, RequestLane, Schedules, Stream } from '../core/ports.ts';
+import type { Api, Clock, PollSettings, Random, RequestLane, Schedules, Stream } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
 import type { EpochMs, EpochNs } from '../core/time.ts';
@@ -27,6 +27,7 @@ export interface SyncSettings {
   readonly filter: DeviceFilter;
   /** When each stream is due, at the latest. */
   readonly schedules: Schedules;
+  readonly polls: PollSettings;
 }
 
 export interface SyncContext {

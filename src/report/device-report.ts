@@ -27,6 +27,7 @@ import type { WantedRange } from '../ingest/context.ts';
 import { CLOCK_GRAIN_MS, gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 
+import { idlePollDueMs } from '../scheduler/device-outlook.ts';
 import { coverageBar } from './bars.ts';
 import { type DeviceSnapshot, snapshotDevice } from './device-snapshot.ts';
 import { dueAfter, type ReportParts, timeText } from './report.ts';
@@ -179,10 +180,10 @@ function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
   const isQuiet =
     emptyByListing(device, { covered: telemetry.covered, newestNs }).length > 0 ||
     (device.record.lastSeenAt === null && newestNs === null && top !== undefined);
-  const { idlePollMs, goneMs } = parts.polls;
   if (device.goneSinceMs !== null && askedMs !== null)
-    return { askedMs, atMs: askedMs + goneMs, as: 'sweep', rest: null };
-  if (isQuiet && askedMs !== null) return { askedMs, atMs: askedMs + idlePollMs, as: 'sweep', rest: null };
+    return { askedMs, atMs: askedMs + parts.polls.goneMs, as: 'sweep', rest: null };
+  if (isQuiet && askedMs !== null)
+    return { askedMs, atMs: idlePollDueMs(askedMs, parts.polls), as: 'sweep', rest: null };
   const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
   return { askedMs, atMs: askedMs === null ? nowMs : after('telemetry', askedMs), as: 'newest readings', rest: null };
 }

@@ -26,12 +26,14 @@ import { listEveryMs, listPages, PRIOR_SURPRISES_A_DAY } from './streams.ts';
 
 /** A workspace, its schedules and its allowance. */
 export interface DemandInput
-  extends Pick<PlannerSettings, 'freshnessMs' | 'devicesMs' | 'alertsMs' | 'accountMs' | 'pageSize' | 'share'> {
+  extends Pick<
+    PlannerSettings,
+    'freshnessMs' | 'devicesMs' | 'alertsMs' | 'accountMs' | 'polls' | 'pageSize' | 'share'
+  > {
   /** From reading to reading, in ms, of each device that reports; measured or assumed. */
   readonly intervalsMs: readonly number[];
   /** Devices that do not report. */
   readonly quietDevices: number;
-  readonly idlePollMs: number;
   /** The plan's figures; `null` where there is no such limit or it is not known. */
   readonly perMinute: number | null;
   readonly perDay: number | null;
@@ -138,8 +140,8 @@ function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLa
   /** Stretched, but for its floor. */
   const least = (asked: number, stretched: number, floor: number): number =>
     Math.max(stretched, Math.min(asked, floor * budget));
-  const { alertsMs, accountMs, idlePollMs, devicesMs } = input;
-  const sweeps = (quietDevices * DAY_MS) / idlePollMs;
+  const { alertsMs, accountMs, polls, devicesMs } = input;
+  const sweeps = (quietDevices * DAY_MS) / polls.idlePollMs;
   return {
     live,
     alerts: least(DAY_MS / alertsMs, DAY_MS / (alertsMs * stretch), USUAL_RESERVES.alerts),
@@ -308,7 +310,7 @@ export function shortfallNow({ asked, rates, othersPerDay }: AskedFor, plan: Pla
 }
 
 function demandInput(
-  { freshnessMs, devicesMs, alertsMs, accountMs, idlePollMs, pageSize, share }: PlannerSettings,
+  { freshnessMs, devicesMs, alertsMs, accountMs, polls, pageSize, share }: PlannerSettings,
   { knownMs, unknown, quiet }: Rates,
   limits: Pick<DemandInput, 'perMinute' | 'perDay' | 'othersPerDay'>,
 ): DemandInput {
@@ -322,7 +324,7 @@ function demandInput(
     devicesMs,
     alertsMs,
     accountMs,
-    idlePollMs,
+    polls,
     pageSize,
     share,
     ...limits,

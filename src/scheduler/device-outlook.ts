@@ -7,7 +7,8 @@
  * prediction and the listing is a hint: neither changes the coverage.
  */
 
-import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import type { PollSettings } from '../core/ports.ts';
+import { type EpochMs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import {
   learnFromEmpty,
   learnFromPage,
@@ -115,8 +116,7 @@ export interface Outlook {
 
 /** By which rules all devices are asked now. */
 export interface OutlookRules {
-  /** `sync.idle_poll`: how often a device is asked of which nothing new is expected, in ms. */
-  readonly idlePollMs: number;
+  readonly polls: PollSettings;
   /** How often a device is asked while it has something new, where the quota carries that. */
   readonly freshnessMs: number;
   readonly pageSize: number;
@@ -199,29 +199,36 @@ function hasNews(facts: DeviceFacts): boolean {
 }
 
 /** From when on something new is there all but certainly. */
-function sureFromMs(facts: DeviceFacts, { idlePollMs }: OutlookRules): number {
+function sureFromMs(facts: DeviceFacts, { polls }: OutlookRules): number {
   if (hasNews(facts)) return NEVER_MS;
   if (facts.newestMs === NEVER_MS || !facts.isActive) return Number.POSITIVE_INFINITY;
   if (!facts.isQuiet) return facts.newestMs + surelyWithinMs(facts.rate);
   if (isHinted(facts)) return Number.POSITIVE_INFINITY;
   // Without a hint nothing shows when it speaks again: it is asked at doubling distances until that is its idle poll.
   const restMs = surelyWithinMs(facts.rate) * 2 ** Math.min(facts.emptiesInARow, 20);
-  return restMs >= idlePollMs ? Number.POSITIVE_INFINITY : facts.askedMs + restMs;
+  return restMs >= polls.idlePollMs ? Number.POSITIVE_INFINITY : facts.askedMs + restMs;
+}
+
+/** When a device is due for its idle poll, as far as the listing shows whether it has something new. */
+export function idlePollDueMs(askedMs: EpochMs, { idlePollMs }: PollSettings): EpochMs {
+  return askedMs + idlePollMs;
 }
 
 /**
- * From one idle poll to the next of a device of which no listing tells: at its next reading where that is still to
- * come, then at doubling distances. What was silent for an idle poll when it was asked last has its idle polls alone.
+ * When a device of which no listing shows anything is due for its idle poll: at its next reading where that is still to
+ * come, then at doubling distances. A device that was silent for an idle poll when it was last polled has only that.
  */
-export function unlistedPollMs(
+export function unlistedPollDueMs(
   facts: DeviceFacts,
-  { idlePollMs, freshnessMs }: Pick<OutlookRules, 'idlePollMs' | 'freshnessMs'>,
-): number {
+  { polls, freshnessMs }: Pick<OutlookRules, 'polls' | 'freshnessMs'>,
+): EpochMs {
+  const { askedMs } = facts;
+  const dueMs = idlePollDueMs(askedMs, polls);
   const withinMs = surelyWithinMs(facts.rate);
-  const silentMs = facts.askedMs - facts.newestMs;
-  if (!facts.isActive || !(silentMs < idlePollMs)) return idlePollMs;
+  const silentMs = askedMs - facts.newestMs;
+  if (!facts.isActive || !(silentMs < polls.idlePollMs)) return dueMs;
   const nextMs = withinMs > silentMs ? withinMs - silentMs : withinMs * 2 ** Math.min(facts.emptiesInARow, 20);
-  return Math.min(idlePollMs, Math.max(freshnessMs, nextMs));
+  return Math.min(dueMs, askedMs + Math.max(freshnessMs, nextMs));
 }
 
 function oldestOf(facts: DeviceFacts): number {

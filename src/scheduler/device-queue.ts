@@ -34,6 +34,7 @@
 import { MINUTE_MS } from '../core/time.ts';
 import {
   type DeviceFacts,
+  idlePollDueMs,
   NEVER_MS,
   noteAnswer,
   noteFailure,
@@ -46,7 +47,7 @@ import {
   type TailGap,
   turnOf,
   unknownDevice,
-  unlistedPollMs,
+  unlistedPollDueMs,
 } from './device-outlook.ts';
 import { createHeap, dropSlot, type Heap, headKey, headSlot, putSlot } from './heap.ts';
 import type { ReportRate } from './report-rate.ts';
@@ -295,8 +296,8 @@ function enter(queue: DeviceQueue, { deviceId, state, slot, facts, outlook }: Qu
   const { heaps, rules } = queue;
   switch (state) {
     case 'idle': {
-      const pollMs = queue.isUnlisted ? unlistedPollMs(facts, rules) : rules.idlePollMs;
-      putSlot(heaps.idle, slot, Math.max(facts.askedMs + pollMs, facts.restMs));
+      const dueMs = queue.isUnlisted ? unlistedPollDueMs(facts, rules) : idlePollDueMs(facts.askedMs, rules.polls);
+      putSlot(heaps.idle, slot, Math.max(dueMs, facts.restMs));
       break;
     }
     case 'waiting':

@@ -4,6 +4,7 @@
  */
 import { type CoveredRange, gapsIn } from '../core/coverage.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract } from '../core/intervals.ts';
+import type { PollSettings } from '../core/ports.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochMs, type EpochNs, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
@@ -106,10 +107,10 @@ const ASLEEP: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
  */
 export function fromBefore(
   device: KnownDevice,
-  { nowMs, idlePollMs }: { nowMs: EpochMs; idlePollMs: number },
+  { nowMs, polls }: { readonly nowMs: EpochMs; readonly polls: PollSettings },
 ): ListedTail {
   const listed = toListed(device);
-  const isReporting = listed.seenMs === null || device.lastListedMs - listed.seenMs < idlePollMs;
+  const isReporting = listed.seenMs === null || device.lastListedMs - listed.seenMs < polls.idlePollMs;
   return { ...listed, seenMs: isReporting ? nowMs : listed.seenMs };
 }
 

@@ -2,7 +2,7 @@
  * The interface of the planner: its settings, its events and its decisions.
  */
 
-import type { Purpose } from '../core/ports.ts';
+import type { PollSettings, Purpose } from '../core/ports.ts';
 import type { DayFigures } from './day-budget.ts';
 import type { TailAnswer } from './device-outlook.ts';
 import type { ListedTail, Rates, StoredTail } from './device-queue.ts';
@@ -11,8 +11,7 @@ import type { WholeStream } from './streams.ts';
 
 /** What is asked for by the configuration and the plan. */
 export interface PlannerSettings {
-  /** `sync.idle_poll`, in ms. */
-  readonly idlePollMs: number;
+  readonly polls: PollSettings;
   /** The distance of two turns of `sync.telemetry`, `.devices`, `.alerts`, `.account`, in ms. */
   readonly freshnessMs: number;
   readonly devicesMs: number;

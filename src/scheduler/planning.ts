@@ -13,7 +13,7 @@ import { createWakeUp, type WakeUp } from '../core/async.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import { hash64 } from '../core/hash.ts';
 import { normalize } from '../core/intervals.ts';
-import type { PollSettings, Purpose, Schedules } from '../core/ports.ts';
+import type { Purpose } from '../core/ports.ts';
 import { MAX_PAGE_SIZE } from '../core/records.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Gap, GapReason } from '../core/state/telemetry.ts';
@@ -39,8 +39,6 @@ import type { WholeStream } from './streams.ts';
 
 interface PlanningParts {
   readonly context: SyncContext;
-  readonly schedules: Schedules;
-  readonly polls: PollSettings;
   /** `api.share`. */
   readonly share: number;
   /** The day's window of the quota as it stands. */
@@ -250,7 +248,7 @@ function takeInDevices(planning: Planning, isFresh = true): void {
   // A name that kept a gap closed has an end.
   const named = new Set(store.gaps().map(({ deviceId }) => deviceId));
   for (const deviceId of [...named].filter((each) => ids.has(each))) reopenDevice(planning, deviceId);
-  const now = { nowMs: serverClock.nowMs(), idlePollMs: parts.polls.idlePollMs };
+  const now = { nowMs: serverClock.nowMs(), polls: parts.context.settings.polls };
   const listed = there.map((device) => (isFresh ? toListed(device) : fromBefore(device, now)));
   planner.listed(listed, { isLast: true }, now.nowMs);
   planning.wakeUp.notify();
@@ -412,8 +410,9 @@ export function weighDemand({ parts, planner, demand }: Planning): void {
 }
 
 /** Returns the planner's settings as they are now. */
-function settingsOf({ context, schedules, polls, share }: PlanningParts): PlannerSettings {
-  const { store, serverClock } = context;
+function settingsOf({ context, share }: PlanningParts): PlannerSettings {
+  const { store, serverClock, settings } = context;
+  const { schedules, polls } = settings;
   const nowMs = serverClock.nowMs();
   const phaseMs = phaseOf(store.workspaceTag() ?? '');
   const turnAfter = (kind: WholeStream, lastMs: EpochMs): EpochMs =>
@@ -424,7 +423,7 @@ function settingsOf({ context, schedules, polls, share }: PlanningParts): Planne
     alertsMs: meanPeriodMs(schedules.alerts, nowMs),
     accountMs: meanPeriodMs(schedules.account, nowMs),
     turnAfter,
-    idlePollMs: polls.idlePollMs,
+    polls,
     pageSize: store.account()?.plan.maxDevicesPerPage ?? MAX_PAGE_SIZE,
     share,
   };

@@ -129,8 +129,8 @@ async function readFirst(parts: SessionParts, mayGoUnlisted: boolean, signal: Ab
  * @returns whether the key may read it.
  */
 function readStream(parts: SessionParts): (kind: StreamDecision['kind'], signal: AbortSignal) => Promise<boolean> {
-  const { context, scanner, planning } = parts;
-  const everyMs = planning.parts.polls.goneMs;
+  const { context, scanner } = parts;
+  const everyMs = context.settings.polls.goneMs;
   const read = {
     account: (signal: AbortSignal) => syncAccount(context, signal),
     alerts: (signal: AbortSignal) => syncAlerts(context, signal),

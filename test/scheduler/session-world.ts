@@ -112,8 +112,7 @@ export function createSessionWorld({ store }: ScratchStore, script: Script = {})
   const day = { limit: null, budget: null, spent: 0, others: null } as unknown as ReturnType<
     Parameters<typeof createPlanning>[0]['day']
   >;
-  const polls = { idlePollMs: 6 * HOUR_MS, goneMs: DAY_MS };
-  const planning = createPlanning({ context, schedules: SCHEDULES, polls, share: 0.8, day: () => day });
+  const planning = createPlanning({ context, share: 0.8, day: () => day });
   const parts = {
     context,
     planning,

@@ -80,7 +80,7 @@ export function noteSchedules(
     devicesMs: meanPeriodMs(schedules.devices, nowMs),
     alertsMs: meanPeriodMs(schedules.alerts, nowMs),
     accountMs: meanPeriodMs(schedules.account, nowMs),
-    idlePollMs: polls.idlePollMs,
+    polls,
     share,
     intervalsMs: [],
     quietDevices: figureOf('devices') ?? 0,

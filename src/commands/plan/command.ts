@@ -104,7 +104,7 @@ export async function planOf(parts: PlanParts, signal: AbortSignal): Promise<Cos
   const settings = {
     share: config.api.share,
     schedules: config.sync.schedules,
-    idlePollMs: config.sync.polls.idlePollMs,
+    polls: config.sync.polls,
   };
   return costPlan({ facts, settings, whatIf, pace, range: spanOf(parts, facts) });
 }

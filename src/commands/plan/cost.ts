@@ -6,7 +6,7 @@
  */
 
 import { type DeviceFacts, type FleetRates, fleetRates, resizeFleet, type WhatIf } from '../../core/fleet.ts';
-import type { Schedules, Stream } from '../../core/ports.ts';
+import type { PollSettings, Schedules, Stream } from '../../core/ports.ts';
 import { type Account, MAX_PAGE_SIZE } from '../../core/records.ts';
 import { DAY_MS, type EpochMs, type EpochNs, formatSeconds, MINUTE_MS, MS_NS, msToNs } from '../../core/time.ts';
 import { windowSpanNs } from '../../ingest/page-request.ts';
@@ -19,6 +19,7 @@ import {
   shortfallOf,
   shortfallText,
 } from '../../scheduler/demand.ts';
+import { idlePollDueMs } from '../../scheduler/device-outlook.ts';
 import {
   aloneFinishMs,
   type BesideSupply,
@@ -63,7 +64,7 @@ export interface PlanFacts {
 interface PlanSettings {
   readonly share: number;
   readonly schedules: Schedules;
-  readonly idlePollMs: number;
+  readonly polls: PollSettings;
 }
 
 /** The requested range of history. */
@@ -128,7 +129,7 @@ function premisesOf({ facts, settings, whatIf, range }: PlanQuestion): Premises 
       devicesMs: everyMs('devices'),
       alertsMs: everyMs('alerts'),
       accountMs: everyMs('account'),
-      idlePollMs: settings.idlePollMs,
+      polls: settings.polls,
       pageSize: pageSizeOf(facts.account),
       ...limits,
       share: whatIf.share ?? settings.share,
@@ -248,7 +249,7 @@ function schedulesOf({ schedules: { telemetry, devices, alerts, account }, input
     devices: { cron: devices.text, mean_seconds: seconds(input.devicesMs) },
     alerts: { cron: alerts.text, mean_seconds: seconds(input.alertsMs) },
     account: { cron: account.text, mean_seconds: seconds(input.accountMs) },
-    sweep: { mean_seconds: seconds(input.idlePollMs) },
+    sweep: { mean_seconds: seconds(idlePollDueMs(0, input.polls)) },
   };
 }
 
