@@ -6,6 +6,7 @@ import { VERSION } from '../src/cli/help.ts';
 import { keyEntries } from '../src/config/schema.ts';
 import type { ExitCode } from '../src/core/faults.ts';
 import { PROGRAM_EVENTS, SYNC_EVENTS } from '../src/observe/event-table.ts';
+import { MUTANTS } from './safety/mutants.ts';
 import { configurationPage } from './support/configuration-page.ts';
 import { logsPage } from './support/logs-page.ts';
 import { metricsPage } from './support/metrics-page.ts';
@@ -136,5 +137,24 @@ describe('docs/troubleshooting.md', () => {
   test('tells of every event that an operator sees', () => {
     const seen = Object.entries(SYNC_EVENTS).filter(([, { level }]) => level !== 'debug');
     expect(seen.map(([name]) => name).filter((name) => !named.includes(name))).toEqual([]);
+  });
+});
+
+describe('docs/reliability.md', () => {
+  const page = readFileSync('docs/reliability.md', 'utf8');
+  const rows = page.split('\n').filter((line) => /^\| (complete|once|polite|frugal|honest|private): /.test(line));
+
+  test('has a row for each of the six promises, with test files that there are', () => {
+    expect(rows).toHaveLength(6);
+    for (const row of rows) {
+      const files = [...row.matchAll(/`([^`]+)`/g)].map(([, file = '']) => file);
+      expect(files.length, row).toBeGreaterThan(0);
+      expect(files.filter((file) => !file.endsWith('.test.ts') || !existsSync(file))).toEqual([]);
+    }
+  });
+
+  test('names every broken variant once, and none that there is not', () => {
+    const named = rows.flatMap((row) => [...row.matchAll(/"([^"]+)"/g)].map(([, name]) => name));
+    expect(named.toSorted()).toEqual(MUTANTS.map(({ name }) => name).toSorted());
   });
 });
