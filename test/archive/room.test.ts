@@ -43,7 +43,7 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
         if (event.type === 'page-committed') asked.push(rig.clock.nowMs() - NOW_MS);
       },
     });
-    const told = events.map(({ type }) => type).filter((type) => type.startsWith('pulling-'));
+    const told = events.map(({ type }) => type).filter((type) => type.startsWith('polling-'));
     expect(told).toEqual(['polling-stopped', 'polling-resumed']);
     expect(asked.filter((ms) => ms < 3 * MINUTE_MS).length, 'the page under way is landed').toBeLessThanOrEqual(5);
     expect(asked.some((ms) => ms >= 3 * MINUTE_MS)).toBe(true);

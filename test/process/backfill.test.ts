@@ -59,7 +59,7 @@ describe.runIf(influxdAvailable())('--backfill', () => {
     const { code, stdout, stderr } = await stage.run(args);
     expect(code, stderr).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ outcome: 'complete', devices: 2, missing: [], late: false });
-    expect(stderr).toContain('a daemon works with this state');
+    expect(stderr).toContain('A daemon uses this state');
     expect(daemon.child.exitCode).toBeNull();
     const wrong = await stage.run(['--backfill', '--from', '3d', '--device', 'nobody']);
     expect([wrong.code, wrong.stdout]).toEqual([2, '']);

@@ -54,7 +54,7 @@ async function openStuck(options: StageOptions = {}): Promise<{ stage: Stage; da
   const daemon = await startDaemon(stage);
   const once = stage.start(['--once', '--json']);
   await until('the job runs', () => jobsOf(stage).some(({ state }) => state === 'running'));
-  await until('the command follows', () => once.stderr().includes('a daemon works with this state'));
+  await until('the command follows', () => once.stderr().includes('A daemon uses this state'));
   return { stage, daemon, once };
 }
 
@@ -89,7 +89,7 @@ describe('--once beside a daemon', () => {
     expect([verdict.missing.slice(0, 5), verdict.invented.slice(0, 5)]).toEqual([[], []]);
     expect(verdict.expected).toBeGreaterThan(300);
     expect(jobsOf(stage)).toEqual([{ kind: 'once', state: 'done', exit_code: 0, message: null }]);
-    expect(daemon.stderr()).toContain('a command asked for work');
+    expect(daemon.stderr()).toContain('Starting job "once"');
     expect(daemon.child.exitCode, 'the daemon goes on').toBeNull();
     expect(await stop(daemon)).toBe(0);
     const [booked] = rows<{ n: number }>(stage, 'SELECT count(*) AS n FROM request');

@@ -159,7 +159,7 @@ describe('what the API refuses', () => {
     const { code, stdout, stderr } = await stage.run(['--once', '--json']);
     expect(code, stderr).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ outcome: 'complete', devices: 1, ...summary });
-    expect(stderr).toContain(`the key lacks the scope ${stream}:read`);
+    expect(stderr).toContain(`The key lacks the scope ${stream}:read`);
   });
 });
 

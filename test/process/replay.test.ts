@@ -60,7 +60,7 @@ describe.runIf(influxdAvailable())('--replay', () => {
     await empty(stage);
     const { code, stdout, stderr } = await stage.run(['--replay', '--json'], { env: NO_KEY });
     expect(code, stderr).toBe(0);
-    expect(stderr).toContain('a daemon works with this state');
+    expect(stderr).toContain('A daemon uses this state');
     expect(JSON.parse(stdout)).toMatchObject({ outcome: 'complete', destinations: [{ name: 'influx' }] });
     expect(await count(stage)).toBeGreaterThanOrEqual(before);
     expect(daemon.stderr()).toContain('"replay-ended"');
@@ -90,7 +90,7 @@ describe.runIf(influxdAvailable())('--replay', () => {
     [['--max-rate', '0'], 2, /--max-rate: expected a whole number from 1 to 100000000 lines a second/],
     [['--max-rate', 'CANARY'], 2, /--max-rate: expected a whole number/],
     [['--from', 'CANARY'], 2, /--from: expected a date/],
-    [['--device', 'wlak'], 2, /Did you mean walk\?/],
+    [['--device', 'wlak'], 2, /Nearest: walk\./],
   ])('%j is told what is wrong', async (args, exitCode, words) => {
     await using stage = await filled();
     const { code, stdout, stderr } = await stage.run(['--replay', ...args], { env: NO_KEY });

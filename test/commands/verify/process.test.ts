@@ -175,7 +175,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     await bench.influxd.query(stage.database, `DELETE FROM telemetry WHERE device_id = 'tied'`);
     const repaired = await stage.run(['--verify', '--repair'], { env: NO_API });
     expect(repaired.code, repaired.stdout + repaired.stderr).toBe(0);
-    expect(repaired.stderr).toMatch(/a daemon works with this state: it does the work/);
+    expect(repaired.stderr).toMatch(/A daemon uses this state; it runs the job/);
     const sampled = await stage.run(['--verify', '--sample', '3']);
     expect(sampled.code, sampled.stdout + sampled.stderr).toBe(0);
     expect(sampled.stdout).toMatch(/Sample: 3 windows read again from the API/);
