@@ -79,7 +79,7 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
     noteIsolated(store, {
       ...range,
       devices: args.devices.length === 0 ? [] : [...devices.keys()],
-      held: [...devices.keys()].map(store.telemetry),
+      states: [...devices.keys()].map(store.telemetry),
     });
   }
   const startedMs = serverClock.nowMs();

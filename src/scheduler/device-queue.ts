@@ -1,14 +1,14 @@
 /**
- * The queue of devices, in the order in which their newest ends are worth a request: a state machine per device, and a
- * heap per state that waits for something. A change takes a few heap steps, whatever the number of devices.
+ * The device queue: it orders the devices by how much a request for their newest readings is worth. Each device has a
+ * state, and each state that waits for something has a heap. A change takes a few heap steps for any number of devices.
  *
  * | state   | what it means                                       | where it is, by what                                   |
  * | ------- | --------------------------------------------------- | ------------------------------------------------------ |
  * | absent  | not known                                           | -                                                      |
- * | idle    | nothing new is expected                             | `idle`, by when its idle poll is due                   |
- * | waiting | something will be there                             | `waiting`, by when it becomes ready or full            |
- * | ready   | something is there                                  | `ready`, by its oldest reading, and `filling`, by when its page is full |
- * | full    | a page of it is there, waiting longer costs another | `full`, by when it runs over, or by turn               |
+ * | idle    | no new reading is expected                          | `idle`, by when its idle poll is due                   |
+ * | waiting | a new reading is expected later                     | `waiting`, by when it becomes ready or full            |
+ * | ready   | a new reading is expected to be there               | `ready`, by its oldest reading, and `filling`, by when its page is full |
+ * | full    | a full page is there; waiting longer costs another  | `full`, by when it runs over, or by turn               |
  * | asked   | a request about it is under way                     | -                                                      |
  *
  * The next state for each state and event. `placed` is `idle` or `waiting`: the outlook of the device (`outlookOf`)
@@ -16,7 +16,7 @@
  *
  * | event     | absent | idle   | waiting | ready  | full   | asked  |
  * | --------- | ------ | ------ | ------- | ------ | ------ | ------ |
- * | held      | placed | placed | placed  | placed | placed | asked  |
+ * | stored    | placed | placed | placed  | placed | placed | asked  |
  * | listed    | placed | placed | placed  | placed | placed | asked  |
  * | left      | absent | absent | absent  | absent | absent | absent |
  * | began     | absent | asked  | asked   | asked  | asked  | asked  |
@@ -56,7 +56,7 @@ export type DeviceState = 'absent' | 'idle' | 'waiting' | 'ready' | 'full' | 'as
 
 /** `left`: it is gone, excluded or forgotten; `reordered`: the rules changed. */
 export type DeviceEvent =
-  | 'held'
+  | 'stored'
   | 'listed'
   | 'left'
   | 'began'
@@ -70,7 +70,7 @@ export type DeviceEvent =
 /** The table of the header. */
 // biome-ignore format: a row for each event
 const TRANSITIONS: Readonly<Record<DeviceEvent, Readonly<Record<DeviceState, DeviceState | 'placed'>>>> = {
-  held:      { absent: 'placed', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'asked' },
+  stored:    { absent: 'placed', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'asked' },
   listed:    { absent: 'placed', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'asked' },
   left:      { absent: 'absent', idle: 'absent', waiting: 'absent',  ready: 'absent', full: 'absent', asked: 'absent' },
   began:     { absent: 'absent', idle: 'asked',  waiting: 'asked',   ready: 'asked',  full: 'asked',  asked: 'asked' },
@@ -172,18 +172,18 @@ export interface ListedTail {
 }
 
 /** Takes in what the state has of a device that is there. */
-export function noteDeviceStored(queue: DeviceQueue, deviceId: string, held: StoredTail): void {
+export function noteDeviceStored(queue: DeviceQueue, deviceId: string, stored: StoredTail): void {
   const device = deviceOf(queue, deviceId);
   Object.assign(device.facts, {
-    newestMs: held.newestMs ?? NEVER_MS,
-    askedMs: held.askedMs ?? NEVER_MS,
-    rate: held.rate,
-    tailGap: held.tailGap ?? null,
+    newestMs: stored.newestMs ?? NEVER_MS,
+    askedMs: stored.askedMs ?? NEVER_MS,
+    rate: stored.rate,
+    tailGap: stored.tailGap ?? null,
     isQuiet: false,
     failures: 0,
     restMs: NEVER_MS,
   });
-  move(queue, device, 'held');
+  move(queue, device, 'stored');
 }
 
 /**

@@ -19,7 +19,7 @@ import { planEdge } from '../ingest/window-limits.ts';
 import { openOf, type ViewInput } from './device-view.ts';
 import type { OpenHistory, Recency } from './history-queue.ts';
 
-/** What to ask of a device next, and how. */
+/** The next range to request from a device. */
 export interface Piece {
   readonly range: Interval;
   /** The coverage limit of the device: a range that ends there is requested without an upper bound. */
@@ -30,18 +30,18 @@ export interface Piece {
 export interface Goal {
   covers(deviceId: string): boolean;
   /**
-   * How much of a device is worth a request now.
+   * Returns the missing history of a device that is worth a request now.
    *
    * @param others ranges that other work requests.
    */
   open(deviceId: string, others: Intervals): OpenHistory;
-  /** What to ask next; `null` where there is nothing now. */
+  /** Returns the next range to request; `null` where there is none now. */
   next(deviceId: string, recency: Recency, others: Intervals): Piece | null;
-  /** When its next request may go, in server time, where it has a pace of its own. */
+  /** Returns when its next request may be sent, in server time, if it limits its own rate. */
   freeAtMs(nowMs: EpochMs): EpochMs;
-  /** Takes in that a request of its lane was booked. */
+  /** Records that a request of its lane was booked. */
   sent(nowMs: EpochMs): void;
-  /** Takes in that a page of its lane was committed. */
+  /** Records that a page of its lane was committed. */
   committed(page: CommittedPage): void;
 }
 

@@ -34,12 +34,12 @@ interface Asked extends Interval {
   /** Ids; none: all. */
   readonly devices: readonly string[];
   /** The coverage of each device that the backfill fills. */
-  readonly held: readonly TelemetryState[];
+  readonly states: readonly TelemetryState[];
 }
 
 /** Records a range that is about to be filled. */
-export function noteIsolated(store: Facts, { from, to, devices, held }: Asked): void {
-  const except = held.filter((state) => isOwedAfter(store, state, { from, to })).map(({ deviceId }) => deviceId);
+export function noteIsolated(store: Facts, { from, to, devices, states }: Asked): void {
+  const except = states.filter((state) => isOwedAfter(store, state, { from, to })).map(({ deviceId }) => deviceId);
   const own = { from: String(from), to: String(to), devices: devices.length === 0 ? null : devices };
   const next: StoredRange = except.length === 0 ? own : { ...own, except };
   const others = rangesStored(store).filter((known) => !isWithin(known, next));

@@ -9,36 +9,36 @@ import type { ListedTail, Rates, StoredTail } from './device-queue.ts';
 import type { OpenHistory, Recency } from './history-queue.ts';
 import type { WholeStream } from './streams.ts';
 
-/** What is asked for by the configuration and the plan. */
+/** What the configuration and the plan ask of the planner. */
 export interface PlannerSettings {
   readonly polls: PollSettings;
-  /** The distance of two turns of `sync.telemetry`, `.devices`, `.alerts`, `.account`, in ms. */
+  /** The mean interval of the schedules `sync.telemetry`, `.devices`, `.alerts` and `.account`, in ms. */
   readonly freshnessMs: number;
   readonly devicesMs: number;
   readonly alertsMs: number;
   readonly accountMs: number;
-  /** The first turn of a stream's schedule after a time; by the distances above where this is left out. */
+  /** Returns the next time of a stream's schedule after `lastMs`; without it the intervals above count. */
   readonly turnAfter?: (kind: WholeStream, lastMs: number) => number;
   /** Records per page, until `setPageSize` is called. */
   readonly pageSize: number;
   /** `api.share`. */
   readonly share: number;
-  /** The longest that a stream rests after failures of its own, in ms; where this is left out, as long as usual. */
+  /** The longest rest of a stream after failures of its own, in ms; without it the usual one. */
   readonly longestRestMs?: number;
 }
 
-/** One page of the newest end of a device. */
+/** Requests one page of the newest readings of a device. */
 export interface TailDecision {
   readonly kind: 'tail';
   readonly lane: 'live' | 'sweep';
   readonly deviceId: string;
-  /** What lies below the page is given up, as a named gap. */
+  /** Whether the range below the page becomes a gap with a reason and is not requested. */
   readonly newestOnly: boolean;
-  /** What is newer than this is left to the next turn, in ms; `null`: nothing is. */
+  /** Newer readings are left to the next request, in ms; `null`: all are requested. */
   readonly untilMs: number | null;
 }
 
-/** One page of the missing history of a device, newest first. */
+/** Requests one page of the missing history of a device, newest first. */
 export interface HistoryDecision {
   readonly kind: 'history';
   readonly lane: 'first-history' | 'backfill';
@@ -52,7 +52,7 @@ export interface StreamDecision {
   readonly lane: 'inventory' | 'alerts';
 }
 
-/** One piece of what was held for complete and is read once more (yesterday); of which device, the caller knows. */
+/** Reads a covered range once more (of yesterday); the caller knows the device. */
 export interface RereadDecision {
   readonly kind: 'reread';
   readonly lane: 'sweep';
@@ -61,7 +61,7 @@ export interface RereadDecision {
 /** A request to make. */
 export type Decision = TailDecision | HistoryDecision | StreamDecision | RereadDecision;
 
-/** What it is booked under. */
+/** Returns the purpose that the requests of a decision are booked under. */
 export function purposeOf(decision: Decision): Purpose {
   const { lane } = decision;
   return 'deviceId' in decision
@@ -70,7 +70,7 @@ export function purposeOf(decision: Decision): Purpose {
 }
 
 /**
- * Nothing before that time, unless something happens. `day`: the day's budget is spread, and no lane may send;
+ * No request before that time, unless an event changes that. `day`: the day's budget is spread, and no lane may send;
  * `spare`: live work may, but it has nothing due, and the lanes below it wait until the day has something to spare;
  * `idle`: nothing is due.
  */
@@ -80,11 +80,11 @@ export interface Rest {
   readonly reason: 'day' | 'spare' | 'idle';
 }
 
-/** What the day's budget has for work below the live lane, in requests; infinite where no limit is known. */
+/** The part of the day's budget for lanes below the live lane, in requests; infinite where no limit is known. */
 export interface DaySupply {
-  /** What may be taken at once. */
+  /** The requests that may be sent at once. */
   readonly spare: number;
-  /** By how much the bucket fills, per ms, for all lanes together. */
+  /** The requests that the bucket gains per ms, for all lanes together. */
   readonly fillPerMs: number;
   /** The part of all requests that a backfill gets at least. */
   readonly backfillReserve: number;
@@ -92,61 +92,61 @@ export interface DaySupply {
 
 /** The figures of the planner, for the status page and for warnings. */
 export interface PlannerFigures {
-  /** Whether not even the readings fit, so that only the newest page of each device is kept. */
+  /** Whether the quota cannot carry all readings, so that each device gets its newest page only. */
   readonly isOvercommitted: boolean;
-  /** At which age devices were asked lately, in ms. */
+  /** The mean lag at which devices were polled lately, in ms. */
   readonly liveLagMs: number;
   readonly listEveryMs: number;
   readonly droppedHints: number;
-  /** Live requests, sweeps apart, and those of them that brought nothing new. */
+  /** Live requests without idle polls, and how many of them returned nothing new. */
   readonly liveAsked: number;
   readonly liveEmpty: number;
-  /** What is open of history, in ms of all devices together. */
+  /** The missing history of all devices together, in ms. */
   readonly openHistoryMs: OpenHistory;
   readonly devices: number;
   readonly readingsPerDay: number;
 }
 
-/** All times are the server's, in ms; they may be any clock's as long as it is one. */
+/** The planner. All times are of one clock, in ms: the server's. */
 export interface Planner {
-  /** The request that is worth most. Changes nothing that counts: asking twice gives the same. */
+  /** Returns the request that is worth most. A second call at the same time returns the same. */
   next(nowMs: number): Decision | Rest;
-  /** It is being made. It comes back by exactly one of the next six. */
+  /** Records that a decision is carried out. Exactly one of the next six calls ends it. */
   began(decision: Decision, nowMs: number): void;
   tailCommitted(decision: TailDecision, answer: TailAnswer, nowMs: number): void;
   historyCommitted(decision: HistoryDecision, open: OpenHistory): void;
-  /** A page of the listing has come. */
+  /** Records a page of the device list. */
   listed(devices: readonly ListedTail[], page: { isLast: boolean }, nowMs: number): void;
-  /** The alerts or the account were read to their end. */
+  /** Records that the alerts or the account were read to their end. */
   done(kind: 'alerts' | 'account', nowMs: number): void;
-  /** Says whether there is something to read again, also after each that was: it gets what all else leaves. */
+  /** Sets whether a range is to be read again, also after each reread. Rereads have the lowest priority. */
   setReread(isDue: boolean): void;
-  /** It came to nothing. `isOwn`: by a fault of this device or stream, so that it rests for a while; else as before. */
+  /** Records that a decision failed. `isOwn`: by a fault of this device or stream, which then rests for a while. */
   failed(decision: Decision, fault: { isOwn: boolean }, nowMs: number): void;
-  /** A device rests no longer: its failures were not its own. */
+  /** Ends the rest of a device: its failures were not its own. */
   lift(deviceId: string): void;
-  /** A request was booked, by any part of the program. A decision causes one or more. */
+  /** Records a booked request of any part of the program. A decision causes one or more. */
   booked(purpose: Pick<Purpose, 'lane' | 'stream'>, nowMs: number): void;
-  /** The day's window as it stands: after each answer will do. */
+  /** Sets the figures of the day's window, for example after each answer. */
   setDay(day: DayFigures, nowMs: number): void;
   setPageSize(records: number): void;
-  /** What the state holds of a device that is there: at the start, when it is back, and where others have asked it. */
-  held(deviceId: string, held: StoredTail): void;
-  /** It is gone, excluded or forgotten: nothing is asked of it. */
+  /** Records what the state has of a device: at the start, when it returns, and when others have polled it. */
+  stored(deviceId: string, stored: StoredTail): void;
+  /** Records that a device is gone, excluded or forgotten: it is not polled. */
   left(deviceId: string): void;
-  /** What is open of a device's history. */
+  /** Records the missing history of a device. */
   open(lane: 'first-history' | 'backfill', deviceId: string, open: OpenHistory): void;
-  /** No backfill request is sent before that time. */
+  /** Sets the time before which no backfill request is sent. */
   restBackfill(untilMs: number): void;
-  /** It is due now: the plan is doubted, an owner asks. */
+  /** Makes a stream due now: the plan is in doubt, or a person asks. */
   hasten(kind: WholeStream): void;
-  /** The streams that were hastened and not read since. */
+  /** Returns the streams that were hastened and not read since. */
   hastened(): readonly WholeStream[];
-  /** The key does not have the scope: the stream is not read before that time. */
+  /** Records that the key does not have the scope: the stream is not read before that time. */
   off(stream: WholeStream | 'telemetry', untilMs: number): void;
   figures(): PlannerFigures;
-  /** What the day's budget has for history and backfill. Changes nothing. */
+  /** Returns what the day's budget has for history and backfill. */
   daySupply(nowMs: number): DaySupply;
-  /** How fast the devices report, as far as is known. Takes a look at each. */
+  /** Returns how fast the devices report, as far as is known. Looks at each device. */
   rates(): Rates;
 }

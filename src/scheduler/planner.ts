@@ -244,7 +244,7 @@ export function createPlanner(settings: PlannerSettings, state = createPlannerSt
       renew(state, nowMs);
     },
     setPageSize: (records) => setPageSize(state, records),
-    held: (deviceId, held) => noteDeviceStored(devices, deviceId, held),
+    stored: (deviceId, stored) => noteDeviceStored(devices, deviceId, stored),
     left: (deviceId) => {
       dropDevice(devices, deviceId);
       removeHistories(state, deviceId);

@@ -271,7 +271,7 @@ function takeInDevice(planning: Planning, deviceId: string): void {
   if (now === null) return;
   const { newestMs, coveredToMs, tailGap } = now.view;
   const newestNs = parts.context.store.newestNs(deviceId);
-  planner.held(deviceId, {
+  planner.stored(deviceId, {
     tailGap,
     newestMs: newestNs === null ? newestMs : Math.max(newestMs ?? 0, nsToMs(newestNs)),
     // The covered range ended the grace period before the device was last polled.

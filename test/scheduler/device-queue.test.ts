@@ -65,7 +65,7 @@ function outcomes(event: DeviceEvent, before: DeviceState): readonly (DeviceStat
 }
 
 const TABLE = documented();
-const STATES = [...(TABLE.get('held')?.keys() ?? [])];
+const STATES = [...(TABLE.get('stored')?.keys() ?? [])];
 
 /** What brings a device to a state, in the order of events. */
 const WAYS: Readonly<Record<DeviceState, (queue: DeviceQueue) => void>> = {
@@ -87,7 +87,8 @@ const WAYS: Readonly<Record<DeviceState, (queue: DeviceQueue) => void>> = {
 };
 
 const EVENTS: Readonly<Record<DeviceEvent, (queue: DeviceQueue, deviceId: string, nowMs: number) => void>> = {
-  held: (queue, deviceId, nowMs) => noteDeviceStored(queue, deviceId, { newestMs: nowMs, askedMs: nowMs, rate: RATE }),
+  stored: (queue, deviceId, nowMs) =>
+    noteDeviceStored(queue, deviceId, { newestMs: nowMs, askedMs: nowMs, rate: RATE }),
   listed: (queue, deviceId, nowMs) => noteDeviceListed(queue, { deviceId, seenMs: nowMs, isActive: true }, nowMs),
   left: dropDevice,
   began: beginDevice,

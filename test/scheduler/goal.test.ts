@@ -1,4 +1,4 @@
-/** What of a goal is to be asked for next. */
+/** Which range of a goal is requested next, and how long rechecks are waited for. */
 import { expect, test } from 'vitest';
 import { DAY_NS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createRecheckWait, gapsToAsk, newestGap } from '../../src/scheduler/goal.ts';

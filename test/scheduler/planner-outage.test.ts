@@ -55,7 +55,7 @@ describe('trouble', () => {
     const rate = { intervalMs: 10 * MINUTE_MS, deviationMs: 0 };
     const nowMs = 10 * HOUR_MS;
     const hold = (deviceId: string, newestMs: number): void => {
-      world.planner.held(deviceId, { newestMs, askedMs: nowMs, rate });
+      world.planner.stored(deviceId, { newestMs, askedMs: nowMs, rate });
       world.planner.listed([{ deviceId, seenMs: newestMs, isActive: true }], { isLast: true }, nowMs);
     };
     for (let index = 0; index < 300; index += 1) hold(`old${index}`, HOUR_MS);
@@ -93,7 +93,7 @@ describe('devices come and go', () => {
     const world = createWorld([evenDevice('back', { intervalMs: MINUTE_MS })]);
     const tail = { newestMs: 0, askedMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } };
     for (const deviceId of ['left', 'back']) {
-      world.planner.held(deviceId, tail);
+      world.planner.stored(deviceId, tail);
       world.planner.left(deviceId);
     }
     world.hold('back', HOUR_MS);
@@ -104,7 +104,7 @@ describe('devices come and go', () => {
 
   test('one that is paused is asked by hint and sweep only', () => {
     const world = createWorld([]);
-    world.planner.held('paused', { newestMs: 0, askedMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } });
+    world.planner.stored('paused', { newestMs: 0, askedMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } });
     world.planner.listed([{ deviceId: 'paused', seenMs: 0, isActive: false }], { isLast: true }, 1);
     const quiet = world.run({ fromMs: 2, untilMs: 5 * HOUR_MS });
     expect(tailsOf(quiet)).toEqual([]);

@@ -120,7 +120,7 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
       const device = heldOf(deviceId).device;
       const newest = device.newestAt(atMs);
       holdings.set(deviceId, hold(device, atMs, newest));
-      planner.held(deviceId, {
+      planner.stored(deviceId, {
         newestMs: device.timeOf(newest),
         askedMs: atMs,
         rate: { intervalMs: device.intervalMs, deviationMs: 0 },

@@ -91,7 +91,7 @@ describe('a hint', () => {
     const lying = evenDevice('lies', { intervalMs: 5 * MINUTE_MS, seenAt: () => -DAY_MS });
     const world = createWorld([lying, evenDevice('silent', SILENT)]);
     world.hold('silent', 0);
-    world.planner.held('lies', { newestMs: 0, askedMs: 0, rate: UNKNOWN_RATE });
+    world.planner.stored('lies', { newestMs: 0, askedMs: 0, rate: UNKNOWN_RATE });
     const before = world.run({ fromMs: 0, untilMs: 5 * HOUR_MS });
     expect(countOf(before, 'lies'), 'the list says that it is silent').toBe(0);
     const after = world.run({ fromMs: 5 * HOUR_MS, untilMs: DAY_MS });
@@ -140,7 +140,7 @@ describe('a hint', () => {
     const world = createWorld([speaks]);
     // It is taken for one of every minute that has fallen silent.
     world.hold('speaks', 0);
-    world.planner.held('speaks', { newestMs: 0, askedMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } });
+    world.planner.stored('speaks', { newestMs: 0, askedMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } });
     const asked = tailsOf(world.run({ fromMs: 0, untilMs: 11 * HOUR_MS })).filter(({ newReadings }) => newReadings > 0);
     expect(asked).toHaveLength(1);
     expect(asked[0]?.atMs ?? 0).toBeLessThan(10 * HOUR_MS + 5 * MINUTE_MS);

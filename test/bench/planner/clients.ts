@@ -157,7 +157,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
 export function tellHeld(planner: Planner, device: Device): void {
   const newest = device.newestAt(0);
   const instants = Array.from({ length: 20 }, (_, back) => device.timeOf(newest - back));
-  planner.held(device.deviceId, {
+  planner.stored(device.deviceId, {
     newestMs: instants[0] ?? null,
     askedMs: 0,
     rate: learnFromPage(UNKNOWN_RATE, instants),
