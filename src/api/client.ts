@@ -6,6 +6,7 @@
  * header of the request and nowhere else. A new endpoint needs a target (`urls.ts`), a parser (`parse.ts`) and a line
  * here.
  */
+import type { AnswerBytes } from '../core/events.ts';
 import { ApiFault, type ApiFaultKind, TransportError } from '../core/faults.ts';
 import type { Api, HttpAnswer, Purpose, Reply, Transport } from '../core/ports.ts';
 import { type Cursor, type DevicePage, MAX_PAGE_SIZE, type TelemetryPage } from '../core/records.ts';
@@ -244,6 +245,10 @@ function newestOf({ readings }: TelemetryPage): EpochNs | null {
   return newest;
 }
 
+function bytesOf({ body, wireBytes = body.length }: HttpAnswer): AnswerBytes {
+  return { wire: wireBytes, decoded: body.length };
+}
+
 type Attempt = <T>(asked: Ask<T>, signal: AbortSignal) => Promise<Reply<T> | ApiFault>;
 
 /**
@@ -263,12 +268,14 @@ function createAttempt(options: ApiClientOptions): Attempt {
     const sentMonoMs = clock.monoMs();
     let status: number | null = null;
     let headers: HttpAnswer['headers'] = {};
+    let bytes: AnswerBytes | null = null;
     let fault: ApiFault | null = null;
     try {
       const sent = { authorization: `Bearer ${key}`, accept: 'application/json', 'user-agent': userAgent };
       const answer = await transport({ method: 'GET', url, headers: sent }, signal);
       const receivedMonoMs = clock.monoMs();
       ({ status, headers } = answer);
+      bytes = bytesOf(answer);
       const nowMs = readDate(headers) ?? serverClock.nowMs();
       const meaning = classifyAnswer(answer, { request, hasCursor: hasCursor(target), nowMs, secret: key });
       // A gateway's clock is not the server's.
@@ -291,7 +298,7 @@ function createAttempt(options: ApiClientOptions): Attempt {
       const durationMs = clock.monoMs() - sentMonoMs;
       const { stream, lane } = purpose;
       options.onDone?.(kind, purpose);
-      observe({ type: 'request-done', request, stream, lane, status, durationMs, fault: kind });
+      observe({ type: 'request-done', request, stream, lane, status, durationMs, fault: kind, bytes });
     }
   };
 }

@@ -98,7 +98,7 @@ async function exchange(dispatcher: Dispatcher, request: HttpRequest, signal: Ab
   const headers = flatten(answer.headers);
   const packed = await readCapped(answer.body, Number(headers['content-length'] ?? 0));
   const body = await unpack(packed, headers['content-encoding']);
-  return { status: answer.statusCode, headers, body };
+  return { status: answer.statusCode, headers, body, ...(body === packed ? {} : { wireBytes: packed.length }) };
 }
 
 /** Headers by lower-case name. Repeated ones are joined, as HTTP defines. */

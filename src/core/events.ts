@@ -20,6 +20,8 @@ type SyncEvent =
       readonly status: number | null;
       readonly durationMs: number;
       readonly fault: ApiFaultKind | null;
+      /** The length of the answer's body as received and decompressed; none without an answer. */
+      readonly bytes?: AnswerBytes | null;
     }
   | {
       readonly type: 'request-retried';
@@ -268,6 +270,14 @@ export type ProgramEvent =
   | { readonly type: 'job-followed'; readonly dataDir: string }
   | { readonly type: 'job-queued' }
   | { readonly type: 'bundle-written'; readonly file: string };
+
+/** The length of the body of an answer. */
+export interface AnswerBytes {
+  /** As received. */
+  readonly wire: number;
+  /** Decompressed. */
+  readonly decoded: number;
+}
 
 export type AppEvent = SyncEvent | ProgramEvent;
 

@@ -94,6 +94,8 @@ export interface HttpAnswer {
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
+  /** The length of the body as it was received, before it was decompressed; absent if it was not compressed. */
+  readonly wireBytes?: number;
 }
 
 /**

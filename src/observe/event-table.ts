@@ -42,8 +42,10 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     fields: ({ request, lane, status, durationMs, fault }) => {
       return { request, lane, status, fault, duration_ms: Math.round(durationMs) };
     },
-    counts: ({ stream, lane, status, durationMs, fault }, to, nowMs) => {
+    counts: ({ stream, lane, status, durationMs, fault, bytes }, to, nowMs) => {
       to.count('tidemark_api_requests_total', { stream, lane, status: status === null ? 'none' : String(status) });
+      to.count('tidemark_api_response_bytes_total', { stream, form: 'wire' }, bytes?.wire ?? 0);
+      to.count('tidemark_api_response_bytes_total', { stream, form: 'decoded' }, bytes?.decoded ?? 0);
       to.time('tidemark_api_request_duration_seconds', { stream }, durationMs);
       if (fault === null) to.set('tidemark_stream_last_success_timestamp_seconds', { stream }, nowMs / 1000);
       else to.count('tidemark_api_faults_total', { fault });

@@ -50,6 +50,8 @@ export const METRICS = {
     'Requests sent to the API, by endpoint (stream), what for (lane) and HTTP status; none where no answer came.'),
   tidemark_api_request_duration_seconds: timing(['stream'], REQUEST_SECONDS,
     'From sending a request to the end of its answer.'),
+  tidemark_api_response_bytes_total: counter('bytes', ['stream', 'form'],
+    'Bytes of the bodies of answers, as received (form: wire) and decompressed (form: decoded).'),
   tidemark_api_faults_total: counter('requests', ['fault'],
     'Requests that did not bring what they were sent for, by kind.'),
   tidemark_api_throttled_total: counter('requests', [], 'Requests that the API refused with 429.'),

@@ -29,6 +29,7 @@ describe('an answer', () => {
         status: 200,
         durationMs: 40,
         fault: null,
+        bytes: { wire: 46, decoded: 46 },
       },
     ]);
   });

@@ -65,7 +65,9 @@ describe('an answer', () => {
     await using server = await startOddServer(
       answer(pack('{"packed":true}'), { headers: { 'content-encoding': encoding } }),
     );
-    expect(textOf(await ask(server.url))).toBe('{"packed":true}');
+    const unpacked = await ask(server.url);
+    expect(textOf(unpacked)).toBe('{"packed":true}');
+    expect(unpacked.wireBytes).toBe(pack('{"packed":true}').length);
   });
 
   test('comes over a connection that is kept open', async () => {

@@ -63,6 +63,7 @@ const EVENTS: readonly AppEvent[] = [
     status: 200,
     durationMs: 40,
     fault: null,
+    bytes: { wire: 300, decoded: 2000 },
   },
   {
     type: 'request-done',
@@ -149,6 +150,8 @@ describe('what is served', () => {
     expect(has('tidemark_api_requests_total{stream="telemetry",lane="live",status="429"}')).toBe(1);
     expect(has('tidemark_api_requests_total{stream="telemetry",lane="live",status="none"}')).toBe(1);
     expect(has('tidemark_api_request_duration_seconds_sum{stream="devices"}')).toBe(0.04);
+    expect(has('tidemark_api_response_bytes_total{stream="devices",form="wire"}')).toBe(300);
+    expect(has('tidemark_api_response_bytes_total{stream="devices",form="decoded"}')).toBe(2000);
     expect(has('tidemark_api_throttled_total')).toBe(1);
     expect(has('tidemark_api_faults_total{fault="unreachable"}')).toBe(1);
     expect(has('tidemark_stream_last_success_timestamp_seconds{stream="devices"}')).toBe(1_700_000_000);
