@@ -27,13 +27,15 @@ export function wantedNow({
   serverClock,
   settings,
 }: {
-  readonly serverClock: Pick<SyncContext['serverClock'], 'highestPassedMs' | 'passedMs'>;
+  readonly serverClock: Pick<SyncContext['serverClock'], 'highestPassedMs' | 'passedMs' | 'nowMs'>;
   readonly settings: Pick<SyncSettings, 'history' | 'gracePeriodMs'>;
 }): WantedRange | null {
-  const nowMs = serverClock.highestPassedMs();
+  const highestMs = serverClock.highestPassedMs();
   // Where `Date` has fallen back nothing new is covered, and what lies beyond is read again once it has passed.
   const passedMs = serverClock.passedMs();
-  return nowMs === null || passedMs === null ? null : wantedAt(settings, { nowMs, passedMs });
+  if (highestMs === null || passedMs === null) return null;
+  // After a wrong year the history of the right one is wanted.
+  return wantedAt(settings, { nowMs: Math.min(highestMs, serverClock.nowMs()), passedMs });
 }
 
 /** The wanted range by times that are known. */

@@ -94,7 +94,7 @@ function byAnyClock(parts: PageParts): TimedParts {
   return {
     ...parts,
     context: { store, settings, serverClock: { nowMs, highestPassedMs, passedMs } },
-    wantedRange: () => wantedAt(settings, { nowMs: highestPassedMs(), passedMs: passedMs() }),
+    wantedRange: () => wantedAt(settings, { nowMs: Math.min(highestPassedMs(), nowMs()), passedMs: passedMs() }),
   };
 }
 

@@ -92,6 +92,42 @@ describe.runIf(influxdAvailable())('a Date that is wrong at a start', () => {
   });
 });
 
+test.runIf(influxdAvailable()).each([
+  ['an age', {}],
+  ['a fixed start, in windows of 30 days', { since: parseTimestamp('2026-06-13T00:00:00Z') ?? 0n }],
+])(
+  'a Date of 2100 that is right again in the same process costs a few requests per device: history by %s',
+  async (_, history) => {
+    using rig = await openRig(bench, {
+      world: worldOf(DEVICES),
+      historyMs: 2 * DAY_MS,
+      settings: { plan: { historyMaxDays: 30 } },
+      ...history,
+    });
+    const { time } = rig.simulator.settings;
+    time.jumpMs = 74 * YEAR_MS;
+    let before = 0;
+    const life = await liveAsDaemon(rig, {
+      forMs: 40 * MINUTE_MS,
+      meanwhile: async () => {
+        await rig.clock.sleep(7 * MINUTE_MS);
+        time.jumpMs = 0;
+        before = rig.simulator.log.total;
+      },
+    });
+    const polls = 33;
+    for (const { deviceId } of DEVICES) {
+      const asked = rig.simulator.log.requests.filter(
+        ({ number, path }) => number > before && path.includes(`/${deviceId}/telemetry`),
+      );
+      // Two days of the device that reports every minute are 15 pages.
+      expect(asked.length, deviceId).toBeLessThan(polls + 25);
+    }
+    expect(life.lastReady).toMatchObject({ ready: true });
+    await expectExact(rig);
+  },
+);
+
 test.runIf(influxdAvailable())('a wrong local clock costs no time where devices report', async () => {
   using rig = await rigOf();
   const clock = withWallOffset(rig.clock, () => -3 * HOUR_MS);

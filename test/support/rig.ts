@@ -15,6 +15,7 @@ import type { AppEvent } from '../../src/core/events.ts';
 import { createFilter, type FilterSpec } from '../../src/core/filter.ts';
 import type { Schedule, Schedules, Sink } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
+import type { EpochNs } from '../../src/core/time.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import * as daemon from '../../src/scheduler/sessions.ts';
 import type { FaultPlan } from '../../src/sim/faults.ts';
@@ -68,6 +69,8 @@ export interface RigOptions {
   readonly settings?: SettingsOverrides;
   readonly faults?: FaultPlan;
   readonly historyMs: number;
+  /** Where the history begins in place of that. */
+  readonly since?: EpochNs;
   readonly gracePeriodMs?: number;
   readonly share?: number;
   readonly concurrency?: number;
@@ -123,7 +126,8 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
   const gracePeriodMs = options.gracePeriodMs ?? 120_000;
   const { openSync, runOnce } = options.program ?? REAL_PROGRAM;
   const settings: SyncOptions['settings'] = {
-    history: { kind: 'age', ageMs: options.historyMs },
+    history:
+      options.since === undefined ? { kind: 'age', ageMs: options.historyMs } : { kind: 'since', since: options.since },
     gracePeriodMs,
     concurrency: options.concurrency ?? 4,
     workspaceTag: options.workspaceTag ?? null,
