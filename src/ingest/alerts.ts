@@ -181,7 +181,7 @@ function countDiffers({ store, serverClock }: SyncContext): boolean {
   if (counted === known) return false;
   const [about, at] = (store.fact(LISTED_FOR) ?? '').split(' at ');
   const difference = `${counted} of ${known}`;
-  if (about === difference && serverClock.nowMs() - Number(at) < LIST_AGAIN_MS) return false;
+  if (about === difference && Math.abs(serverClock.nowMs() - Number(at)) < LIST_AGAIN_MS) return false;
   store.saveFact(LISTED_FOR, `${difference} at ${serverClock.nowMs()}`);
   return true;
 }

@@ -255,6 +255,11 @@ function isVerified({ first, last }: CoveredRange): boolean {
   return first !== null || last !== null;
 }
 
+/** The time that the server's clock has certainly passed: the coverage limit plus what it stays behind. */
+export function presentOf({ limit, gracePeriodMs }: Pick<WantedRange, 'limit' | 'gracePeriodMs'>): EpochNs {
+  return limit + msToNs(gracePeriodMs + CLOCK_GRAIN_MS);
+}
+
 /**
  * The coverage limit of one device: lower than the common one by what late readings have added to its grace period.
  * Wherever the limit of a device counts, it is this one.

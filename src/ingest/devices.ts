@@ -278,7 +278,8 @@ export async function pollGoneDevices(
   const nowMs = serverClock.nowMs();
   const last = store.fact(POLLED_AT);
   if (last === null) return store.saveFact(POLLED_AT, String(nowMs));
-  if (nowMs - Number(last) < everyMs) return;
+  // A poll in the future was dated by a clock that was ahead.
+  if (Number(last) <= nowMs && nowMs - Number(last) < everyMs) return;
   let wasSilent = false;
   for (const { record } of gone) {
     const { deviceId } = record;

@@ -86,7 +86,9 @@ function isSpread({ answers, sinceMs }: EmptyRange, nowMs: EpochMs): boolean {
 
 function joinEmpty(known: EmptyRange | null, { from, to }: Interval, nowMs: EpochMs): EmptyRange {
   if (known === null) return { from, to, sinceMs: nowMs, answers: 1, confirmed: 0, dueMs: null };
-  return { ...known, from: minNs(known.from, from), to: maxNs(known.to, to), answers: known.answers + 1 };
+  const whole = { from: minNs(known.from, from), to: maxNs(known.to, to) };
+  // An answer from the future was dated by a clock that was ahead.
+  return { ...known, ...whole, sinceMs: Math.min(known.sinceMs, nowMs), answers: known.answers + 1 };
 }
 
 /** What the state remembers when a believed range was asked for again, and the answer was empty once more. */

@@ -17,9 +17,20 @@ const RETRY_MS: Readonly<Record<GapReason, number>> = {
   'device gone': DAY_MS,
 };
 
+/** How far the clock by which a gap was named may have been ahead. */
+const CLOCK_SLACK_MS = MINUTE_MS;
+
+/**
+ * Whether the time of the next try is yet to come. A gap whose next try is further away than its reason allows was named
+ * by a clock that was ahead: it is tried now.
+ */
+export function isAwaitingRetry({ retryAtMs, reason }: Pick<Gap, 'retryAtMs' | 'reason'>, nowMs: EpochMs): boolean {
+  return retryAtMs > nowMs && retryAtMs - nowMs <= RETRY_MS[reason] + CLOCK_SLACK_MS;
+}
+
 /** Whether a gap rests now. A backfill requests the gaps that were given up in favour of newer pages. */
-export function isResting({ retryAtMs, reason }: Gap, lane: RequestLane, nowMs: number): boolean {
-  return retryAtMs > nowMs && (lane !== 'backfill' || reason !== 'beyond allowance');
+export function isResting(gap: Gap, lane: RequestLane, nowMs: EpochMs): boolean {
+  return isAwaitingRetry(gap, nowMs) && (lane !== 'backfill' || gap.reason !== 'beyond allowance');
 }
 
 /**

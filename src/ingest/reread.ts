@@ -53,7 +53,7 @@ export function rereadDue(
   const done = store.rereadDays();
   return store
     .devices()
-    .filter(({ record, goneSinceMs }) => goneSinceMs === null && (done.get(record.deviceId) ?? -1) < day)
+    .filter(({ record, goneSinceMs }) => goneSinceMs === null && done.get(record.deviceId) !== day)
     .map(({ record }) => record.deviceId)
     .filter((deviceId) => {
       const covered = coveredIn(store, deviceId, windowOf(day, NEVER_LATE));

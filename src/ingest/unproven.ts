@@ -166,6 +166,8 @@ export function missedAfter(
   nowMs: EpochMs,
 ): MissedOverlap | null {
   const known = missed.find((each) => each.at === at);
+  // Missed first in the future: by a clock that was ahead.
+  if (known?.isGone === false && known.sinceMs > nowMs) return { ...known, sinceMs: nowMs };
   if (step === 'remember, give up' || step === 'believe the answers') {
     const sinceMs = known?.sinceMs ?? nowMs;
     const isGone = nowMs - sinceMs >= EMPTY_PATIENCE_MS;

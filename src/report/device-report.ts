@@ -25,6 +25,7 @@ import {
 } from '../core/time.ts';
 import type { WantedRange } from '../ingest/context.ts';
 import { CLOCK_GRAIN_MS, gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
+import { isAwaitingRetry } from '../ingest/named-gaps.ts';
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 
 import { idlePollDueMs } from '../scheduler/device-outlook.ts';
@@ -173,7 +174,7 @@ function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
   const byCoverage = top === undefined ? null : nsToMs(top.to) + settings.gracePeriodMs + CLOCK_GRAIN_MS;
   const askedMs = requests.last[0]?.atMs ?? byCoverage;
   if (snapshot.isExcluded) return { askedMs, atMs: null, as: null, rest: null };
-  const rest = gaps.find(({ toNs, retryAtMs }) => retryAtMs > nowMs && (top === undefined || toNs > top.to)) ?? null;
+  const rest = gaps.find((gap) => isAwaitingRetry(gap, nowMs) && (top === undefined || gap.toNs > top.to)) ?? null;
   if (rest !== null) return { askedMs, atMs: rest.retryAtMs, as: 'newest readings', rest };
   // A device that the list has never seen and that never had a reading is left to the idle poll as well, once it was
   // polled.

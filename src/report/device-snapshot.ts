@@ -5,12 +5,13 @@
 
 import { coverageOf, coveredShare, emptyByListing, wantedOf } from '../core/device-coverage.ts';
 import type { DeviceFilter } from '../core/filter.ts';
+import type { Interval } from '../core/intervals.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { CoverageNow } from '../core/state/telemetry.ts';
 import type { DeviceStatus, FreshnessStatus, GapSum, StatusGap } from '../core/status.ts';
-import { formatExact } from '../core/time.ts';
+import { type EpochNs, formatExact, minNs } from '../core/time.ts';
 import type { WantedRange } from '../ingest/context.ts';
-import { limitFor } from '../ingest/coverage-rules.ts';
+import { limitFor, presentOf } from '../ingest/coverage-rules.ts';
 
 import type { DeviceSummary } from './device-list.ts';
 
@@ -51,10 +52,18 @@ export function snapshotDevice(
       device_name: device.name,
       state: coverage.state,
       lag_seconds: covered.length === 0 ? null : coverage.lagSeconds,
-      covered: covered.map(({ from, to }) => [formatExact(from), formatExact(to)] as const),
+      covered: upTo(presentOf(wantedRange), covered).map(
+        ({ from, to }) => [formatExact(from), formatExact(to)] as const,
+      ),
       gaps: coverage.holes,
     },
   };
+}
+
+/** The covered ranges up to the API's present: what lies beyond it comes from a clock that was ahead. */
+function upTo(presentNs: EpochNs, covered: readonly Interval[]): readonly Interval[] {
+  if ((covered.at(-1)?.to ?? 0n) <= presentNs) return covered;
+  return covered.filter(({ from }) => from < presentNs).map(({ from, to }) => ({ from, to: minNs(to, presentNs) }));
 }
 
 /** What is kept of a snapshot where thousands are kept. */

@@ -13,7 +13,7 @@ import { coverageOf, emptyByListing, wantedOf } from '../core/device-coverage.ts
 import { hash64 } from '../core/hash.ts';
 import { coverageLine } from '../core/lines/fact-lines.ts';
 import type { CoveragePoint, KnownDevice, NewCoveragePoint } from '../core/state/inventory.ts';
-import { type EpochNs, MINUTE_MS, MINUTE_NS, maxNs, msToNs, SECOND_MS } from '../core/time.ts';
+import { DAY_NS, type EpochNs, MINUTE_MS, MINUTE_NS, maxNs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext, WantedRange } from '../ingest/context.ts';
 import { limitFor } from '../ingest/coverage-rules.ts';
 import { openSeconds, stillWantedFrom, wantedNow } from '../ingest/wanted-range.ts';
@@ -128,7 +128,8 @@ function lookAt({ store, settings }: SyncContext, device: KnownDevice, look: Loo
 function isDue(before: CoveragePoint | undefined, now: CoveragePoint, nextNs: EpochNs): boolean {
   if (before === undefined) return true;
   const ageNs = now.atNs - before.atNs;
-  if (ageNs <= 0n) return false;
+  // A point from more than a day ahead was made by a clock that was wrong.
+  if (ageNs <= 0n) return -ageNs > DAY_NS;
   return before.state !== now.state || hasMoved(before.watermarkNs, now.watermarkNs) || ageNs + nextNs > OLDEST_NS;
 }
 

@@ -22,6 +22,7 @@ import { liftGaps } from '../ingest/commit.ts';
 import type { CommittedPage, SyncContext } from '../ingest/context.ts';
 import { limitFor } from '../ingest/coverage-rules.ts';
 import { freshestFirst, includedDevices } from '../ingest/filter.ts';
+import { isAwaitingRetry } from '../ingest/named-gaps.ts';
 import { createSuspects, SILENCE, type Suspects } from '../ingest/outage.ts';
 import { wantedNow } from '../ingest/wanted-range.ts';
 import type { DayFigures } from './day-budget.ts';
@@ -301,8 +302,8 @@ export function viewDevice({ parts, asked }: Planning, deviceId: string): Viewed
   const gaps = store.gaps(deviceId);
   const rangesOf = (isOf: (gap: Gap) => boolean) =>
     normalize(gaps.filter(isOf).map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs })));
-  const resting = rangesOf(({ retryAtMs }) => retryAtMs > nowMs);
-  const named = rangesOf(({ retryAtMs }) => retryAtMs <= nowMs);
+  const resting = rangesOf((gap) => isAwaitingRetry(gap, nowMs));
+  const named = rangesOf((gap) => !isAwaitingRetry(gap, nowMs));
   const from = goesOnFrom(store, state, wantedRange.wantedFrom);
   const wanted = { from, to: maxNs(limitFor(wantedRange, state), from) };
   return { state, wanted, view: viewOf({ covered: state.covered, wanted, resting, named }) };

@@ -62,6 +62,13 @@ describe('judgeEmpty', () => {
     expect(answers(0, 30)).toBe(false);
   });
 
+  test('counts half an hour from now on where the first answer was dated by a clock that was ahead', () => {
+    const first = judgeEmpty({ ...SEEN, nowMs: NOW_MS + 400 * DAY_MS }).next;
+    const next = judgeEmpty({ ...SEEN, known: first }).next;
+    expect(next).toMatchObject({ sinceMs: NOW_MS, answers: 2 });
+    expect(judgeEmpty({ ...SEEN, known: next, nowMs: NOW_MS + 30 * MINUTE_MS }).isBelieved).toBe(true);
+  });
+
   test('believes what adjoins a believed range, which grows, and asks for it when that one is due', () => {
     const { next } = judgeEmpty({ ...SEEN, controlMs: NOW_MS });
     const later = { from: RANGE.to, to: RANGE.to + 1n };

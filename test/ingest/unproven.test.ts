@@ -113,6 +113,13 @@ describe('an overlap reading that empty answers lack', () => {
     expect(missedAfter(missed, { at: 5n, step: 'give up' }, 2000)).toBeNull();
   });
 
+  test('that was missed first by a clock that was ahead is awaited from now on', () => {
+    const later = [{ at: 5n, sinceMs: 400 * DAY_MS, isGone: false }];
+    for (const step of ['give up', 'believe the answers'] as const) {
+      expect(missedAfter(later, { at: 5n, step }, 1000)).toEqual({ at: 5n, sinceMs: 1000, isGone: false });
+    }
+  });
+
   test('is missed no longer once a page shows it, and asked for no longer once it is gone', () => {
     const shown = reading(3);
     const { recordedAt: at } = shown;

@@ -128,6 +128,18 @@ describe('the coverage points', () => {
     expect(points.at(-1)).toMatchObject({ state: 'catching-up', watermark: 1 });
   });
 
+  test('are written again though the last one was made by a clock that was a year ahead', async () => {
+    using state = scratchStore();
+    const parts = daemon(state);
+    list(state, parts, mute('a'));
+    const atNs = msToNs(START_MS + 366 * DAY_MS);
+    state.store.saveCoveragePoints([
+      { deviceId: 'a', state: 'live', watermarkNs: null, atNs, line: 'coverage,n=1 v=1 1' },
+    ]);
+    await run(parts, 20, () => {});
+    expect(minutesOf(pointsOf(state).get('a'))).toContain(0);
+  });
+
   test('have no watermark until the device was covered up to the present', async () => {
     using state = scratchStore();
     const parts = daemon(state);

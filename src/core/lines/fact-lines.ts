@@ -202,12 +202,13 @@ export function observeAlert(
   const digest = stateDigest(alert);
   const open = isOpen(alert);
   const facts = factsOf(alert);
-  if (known !== null && known.stateDigest === digest && !(open && atNs - known.stateNs >= REPEAT_NS)) {
+  const isRepeated =
+    known !== null && open && (atNs - known.stateNs >= REPEAT_NS || isByWrongClock(known.stateNs, atNs));
+  if (known !== null && known.stateDigest === digest && !isRepeated) {
     return { known: { ...known, facts: known.facts ?? facts }, changed: known.facts === null, lines: [] };
   }
   const identity = known ?? identityOf(alert, seen.deviceName);
-  // Two states at one instant would be one point.
-  const stateNs = known !== null && atNs <= known.stateNs ? known.stateNs + 1n : atNs;
+  const stateNs = known === null ? atNs : laterThan(known.stateNs, atNs);
   const tags = tagsOf(identity, workspaceTag);
   const first = known === null ? factLine(alert, tags) : null;
   const state = encodeLine({ measurement: 'alert_state', tags, fields: stateFields(alert, open), at: stateNs });
@@ -218,6 +219,16 @@ export function observeAlert(
     changed: true,
     lines,
   };
+}
+
+/** The time of the next state: two at one instant would be one point. */
+function laterThan(lastNs: EpochNs, atNs: EpochNs): EpochNs {
+  return atNs > lastNs || isByWrongClock(lastNs, atNs) ? atNs : lastNs + 1n;
+}
+
+/** Whether a state was observed more than a day later than now: by a clock that was wrong. */
+function isByWrongClock(lastNs: EpochNs, atNs: EpochNs): boolean {
+  return lastNs - atNs > DAY_NS;
 }
 
 function factsOf({ ruleName, condition, threshold, status, fireCount, value }: AlertRecord): AlertFacts {

@@ -4,7 +4,7 @@
  */
 import type Database from 'better-sqlite3';
 import type { EmptyRange, Gap, GapReason, MissedOverlap, TelemetryStore } from '../../core/state/telemetry.ts';
-import type { EpochNs } from '../../core/time.ts';
+import { DAY_MS, type EpochNs } from '../../core/time.ts';
 import { remember } from '../transactions.ts';
 
 /** Devices of which rows are remembered: they are looked for again and again, and seldom there. */
@@ -110,7 +110,7 @@ interface EmptyRangeTable extends Pick<TelemetryStore, 'emptyRange' | 'dueEmptyR
 export function createEmptyRanges(db: Database.Database): EmptyRangeTable {
   const columns = 'SELECT device_id, from_ns, to_ns, since_ms, answers, confirmed, due_ms FROM empty_range';
   const ofDevice = db.prepare<[string], EmptyRangeRow>(`${columns} WHERE device_id = ?`);
-  const due = db.prepare<[number], EmptyRangeRow>(`${columns} WHERE due_ms <= ? ORDER BY due_ms`);
+  const due = db.prepare<[number, number], EmptyRangeRow>(`${columns} WHERE due_ms <= ? OR due_ms > ? ORDER BY due_ms`);
   const keep = db.prepare(
     `INSERT OR REPLACE INTO empty_range (device_id, from_ns, to_ns, since_ms, answers, confirmed, due_ms)
       VALUES (?, ?, ?, ?, ?, ?, ?)`,
@@ -126,7 +126,8 @@ export function createEmptyRanges(db: Database.Database): EmptyRangeTable {
   );
   return {
     emptyRange: known.get,
-    dueEmptyRanges: (nowMs) => due.all(Math.floor(nowMs)).map(({ device_id }) => device_id),
+    // What is due later than in a day was believed by a clock that was ahead.
+    dueEmptyRanges: (nowMs) => due.all(Math.floor(nowMs), Math.floor(nowMs + DAY_MS)).map(({ device_id }) => device_id),
     saveEmptyRange: (deviceId, range) => {
       known.drop(deviceId);
       if (range === null) drop.run(deviceId);

@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { coverageLine, deviceDigest, deviceLine, workspaceLine } from '../../../src/core/lines/fact-lines.ts';
-import type { Account, DeviceRecord } from '../../../src/core/records.ts';
-import { nsToMs } from '../../../src/core/time.ts';
+import {
+  coverageLine,
+  deviceDigest,
+  deviceLine,
+  type KnownAlert,
+  observeAlert,
+  workspaceLine,
+} from '../../../src/core/lines/fact-lines.ts';
+import type { Account, AlertRecord, DeviceRecord } from '../../../src/core/records.ts';
+import { DAY_NS, nsToMs } from '../../../src/core/time.ts';
 import { parseReferenceLine, type ReferenceLine } from '../../support/reference-parser.ts';
 import { at } from '../support/readings.ts';
 
@@ -232,6 +239,36 @@ describe('a coverage point', () => {
     const facts = { deviceId: 'd', deviceName: 'n', state: 'catching-up', lagSeconds: 9, gapSeconds: 9 } as const;
     const { fields } = parseReferenceLine(coverageLine({ ...facts, watermarkNs: null, atNs: AT_NS }, 'w1'));
     expect([...fields.keys()]).toEqual(['state', 'lag_seconds', 'gap_seconds']);
+  });
+});
+
+describe('the state of an alert', () => {
+  const ALERT: AlertRecord = {
+    alertId: 1,
+    deviceId: 'd',
+    ruleName: null,
+    kind: null,
+    sensor: null,
+    condition: null,
+    threshold: null,
+    value: 1,
+    fireCount: 1,
+    status: 'open',
+    openedAt: 5n * DAY_NS,
+  };
+  const observe = (alert: AlertRecord, known: KnownAlert | null, atNs: bigint) =>
+    observeAlert(alert, { known, deviceName: null, atNs, workspaceTag: 'w' });
+
+  test('is written at its own time, though the one before was observed by a clock that was a year ahead', () => {
+    const ahead = observe(ALERT, null, 400n * DAY_NS).known;
+    const [line] = observe({ ...ALERT, fireCount: 2 }, ahead, 10n * DAY_NS).lines;
+    expect(line?.endsWith(` ${10n * DAY_NS}`)).toBe(true);
+    expect(observe(ALERT, ahead, 10n * DAY_NS).known.stateNs, 'unchanged, and repeated').toBe(10n * DAY_NS);
+  });
+
+  test('is written a nanosecond later than the one before at the same time', () => {
+    const { known } = observe(ALERT, null, 10n * DAY_NS);
+    expect(observe({ ...ALERT, fireCount: 2 }, known, 10n * DAY_NS).known.stateNs).toBe(10n * DAY_NS + 1n);
   });
 });
 

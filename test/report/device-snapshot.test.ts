@@ -1,0 +1,43 @@
+/** What is reported of one device. */
+import { describe, expect, test } from 'vitest';
+import { createFilter } from '../../src/core/filter.ts';
+import { type CoverageNow, NOTHING_COVERED } from '../../src/core/state/telemetry.ts';
+import { formatExact, HOUR_MS, msToNs } from '../../src/core/time.ts';
+import { wantedAt } from '../../src/ingest/wanted-range.ts';
+import { snapshotDevice } from '../../src/report/device-snapshot.ts';
+import { device } from '../store/support.ts';
+
+const NOW_MS = Date.UTC(2026, 5, 15, 12);
+
+function coveredOf(...hours: readonly (readonly [from: number, to: number])[]): readonly (readonly string[])[] {
+  const at = (hour: number): bigint => msToNs(NOW_MS + hour * HOUR_MS);
+  const covered = hours.map(([from, to]) => ({ from: at(from), to: at(to), first: null, last: null }));
+  const known: CoverageNow = { ...NOTHING_COVERED, covered };
+  const settings = { history: { kind: 'age', ageMs: 48 * HOUR_MS }, gracePeriodMs: 120_000 } as const;
+  const listed = {
+    record: device('d', { lastSeenAt: null }),
+    name: 'd',
+    firstListedMs: 0,
+    lastListedMs: NOW_MS,
+    missedListings: 0,
+    goneSinceMs: null,
+  };
+  const wantedRange = wantedAt(settings, { nowMs: NOW_MS, passedMs: NOW_MS });
+  const filter = createFilter({ include: [], exclude: [], excludeSensors: [], keepsLocation: true });
+  return snapshotDevice({ filter, wantedRange, openSeconds: 0 }, listed, known).status.covered;
+}
+
+const text = (hour: number): string => formatExact(msToNs(NOW_MS + hour * HOUR_MS));
+
+describe('the covered ranges of a device', () => {
+  test('are shown as they are up to the present', () => {
+    expect(coveredOf([-48, -20], [-3, 0])).toEqual([
+      [text(-48), text(-20)],
+      [text(-3), text(0)],
+    ]);
+  });
+
+  test("end at the API's present, whatever a clock that was ahead has covered beyond it", () => {
+    expect(coveredOf([-3, 24 * 400], [24 * 500, 24 * 501])).toEqual([[text(-3), text(0)]]);
+  });
+});
