@@ -9,10 +9,13 @@ import { PROMQL_FLEET } from './promql-fleet.ts';
 import { readmeFile } from './readme.ts';
 import { rulesFile } from './rules.ts';
 import { SENSORS_BOARD } from './sensors.ts';
+import { startBoard } from './start.ts';
 import { SYNC } from './sync.ts';
 import { WORKSPACE_BOARD } from './workspace.ts';
 
-export const DASHBOARDS: readonly DashboardSpec[] = [FLEET, DEVICE, SENSORS_BOARD, ALERTS, WORKSPACE_BOARD, SYNC];
+const SUBJECTS: readonly DashboardSpec[] = [FLEET, DEVICE, SENSORS_BOARD, ALERTS, WORKSPACE_BOARD, SYNC];
+
+export const DASHBOARDS: readonly DashboardSpec[] = [startBoard(SUBJECTS), ...SUBJECTS];
 
 /** The small set for those whose data is in a VictoriaMetrics: in a folder that only they have Grafana read. */
 export const PROMQL_DASHBOARDS: readonly DashboardSpec[] = [PROMQL_FLEET, PROMQL_DEVICE];

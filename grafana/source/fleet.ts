@@ -12,7 +12,7 @@ import {
 import { AT_END, DAILY, HOURLY, IN_RANGE, lines, newest, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
 import { LAG_LOOKS, lagLines, lagNow, lateNow, syncOf, whileReporting } from './lag.ts';
 import { join, LIFECYCLE, ONLINE, only, PLAIN, steps, TO_ALERTS, TO_DEVICE, toDevice, toPanel } from './looks.ts';
-import type { DashboardSpec, PanelOf, PanelSpec, Transformation } from './model.ts';
+import type { DashboardSpec, DataLink, PanelOf, PanelSpec, Transformation } from './model.ts';
 import { bars, grid, NO_DEVICES, share } from './panels.ts';
 import { HUB, MODEL, WORKSPACE } from './variables.ts';
 
@@ -23,33 +23,36 @@ const STEPS = `time >= \${__from}ms - 4h AND time < \${__to}ms`;
 
 const TO_TABLE = toPanel('tidemark-fleet', 'Devices', 'List the devices');
 
-const NUMBERS: readonly PanelSpec[] = [
-  // A sum is 0 where devices are there and none is online; nothing at all where no state is.
-  onlineNow({
-    ...whileReporting('online', `SELECT sum(online) AS online FROM (${STATES})`, OF_WORKSPACE),
-    links: [TO_TABLE],
-  }),
-  badCount('Silent', 'Active devices that do not report. The table below lists them first.', {
-    ...whileReporting(
-      'silent',
-      `SELECT count(online) - sum(online) AS silent FROM (${STATES}) WHERE lifecycle = 'active'`,
-      OF_WORKSPACE,
-    ),
-    links: [TO_TABLE],
-  }),
-  badCount('Late', 'Devices of the workspace with a lag above the target that is chosen above.', {
-    targets: lateNow(OF_WORKSPACE),
-    links: [TO_TABLE],
-  }),
-  openAlerts('Alerts of the whole workspace that are not resolved. The dashboard "Tidemark / Alerts" lists them.', {
-    targets: lines([
-      `SELECT sum(open) AS alerts FROM (SELECT last(open) AS open FROM alert_state WHERE ${DAILY} AND ${OF_WORKSPACE} GROUP BY alert_id)`,
-      'Open',
-    ]),
-    links: [TO_ALERTS],
-  }),
-  lagStat({ targets: lagNow(OF_WORKSPACE), overrides: LAG_LOOKS }, 8),
-];
+/** What stands on top of the fleet, and of the start page. @param toTable leads to the devices. */
+export function fleetNumbers(toTable: DataLink): readonly PanelSpec[] {
+  return [
+    // A sum is 0 where devices are there and none is online; nothing at all where no state is.
+    onlineNow({
+      ...whileReporting('online', `SELECT sum(online) AS online FROM (${STATES})`, OF_WORKSPACE),
+      links: [toTable],
+    }),
+    badCount('Silent', 'Active devices that do not report. The table below lists them first.', {
+      ...whileReporting(
+        'silent',
+        `SELECT count(online) - sum(online) AS silent FROM (${STATES}) WHERE lifecycle = 'active'`,
+        OF_WORKSPACE,
+      ),
+      links: [toTable],
+    }),
+    badCount('Late', 'Devices of the workspace with a lag above the target that is chosen above.', {
+      targets: lateNow(OF_WORKSPACE),
+      links: [toTable],
+    }),
+    openAlerts('Alerts of the whole workspace that are not resolved. The dashboard "Tidemark / Alerts" lists them.', {
+      targets: lines([
+        `SELECT sum(open) AS alerts FROM (SELECT last(open) AS open FROM alert_state WHERE ${DAILY} AND ${OF_WORKSPACE} GROUP BY alert_id)`,
+        'Open',
+      ]),
+      links: [TO_ALERTS],
+    }),
+    lagStat({ targets: lagNow(OF_WORKSPACE), overrides: LAG_LOOKS }, 8),
+  ];
+}
 
 const MAP: PanelOf<'geomap'> = {
   type: 'geomap',
@@ -344,7 +347,7 @@ export const FLEET: DashboardSpec = {
   refresh: '1m',
   variables: [WORKSPACE, HUB, MODEL, TARGET],
   sections: [
-    { title: 'Now', panels: NUMBERS },
+    { title: 'Now', panels: fleetNumbers(TO_TABLE) },
     { title: 'What needs attention', panels: [DEVICES, SILENT_LONGEST, HUB_TABLE] },
     { title: 'Where and when', panels: [MAP, ...OVER_TIME] },
     {

@@ -159,7 +159,7 @@ export function join(byField: string, mode: 'outer' | 'inner' | 'outerTabular' =
 }
 
 /** Rows with such a value, or with any. */
-export function only(fieldName: string, id: 'equal' | 'isNotNull' | 'lower', value?: number): Transformation {
+export function only(fieldName: string, id: 'equal' | 'isNotNull' | 'lower', value?: number | string): Transformation {
   const config = { id, options: value === undefined ? {} : { value } };
   return { id: 'filterByValue', options: { type: 'include', match: 'all', filters: [{ fieldName, config }] } };
 }

@@ -9,6 +9,7 @@ import type * as heatmap from '@grafana/grafana-foundation-sdk/heatmap';
 import type * as stat from '@grafana/grafana-foundation-sdk/stat';
 import type * as statetimeline from '@grafana/grafana-foundation-sdk/statetimeline';
 import type * as table from '@grafana/grafana-foundation-sdk/table';
+import type * as text from '@grafana/grafana-foundation-sdk/text';
 import type * as timeseries from '@grafana/grafana-foundation-sdk/timeseries';
 
 /** A type of the SDK with its enums as the words and numbers that they stand for: `'auto'` for `VisibilityMode.Auto`. */
@@ -20,14 +21,30 @@ export type Plain<T> = 0 extends 1 & T
       ? T
       : { readonly [K in keyof T]: Plain<T[K]> };
 
+/** Options of the list of alerts, of which the SDK has no type. Without a data source: those of Grafana and of Prometheus. */
+interface AlertList {
+  readonly viewMode: 'list';
+  readonly groupMode: 'default' | 'custom';
+  readonly groupBy: readonly string[];
+  readonly maxItems: number;
+  /** By how grave they are. */
+  readonly sortOrder: 3;
+  readonly dashboardAlerts: boolean;
+  readonly alertName: string;
+  readonly alertInstanceLabelFilter: string;
+  readonly stateFilter: Readonly<Record<'firing' | 'pending' | 'noData' | 'normal' | 'error', boolean>>;
+}
+
 /** What the panels of each type have of their own. */
 interface Kinds {
+  readonly alertlist: { options: AlertList; custom: Record<string, never> };
   readonly bargauge: { options: bargauge.Options; custom: Record<string, never> };
   readonly geomap: { options: geomap.Options; custom: Record<string, never> };
   readonly heatmap: { options: heatmap.Options; custom: heatmap.FieldConfig };
   readonly stat: { options: stat.Options; custom: Record<string, never> };
   readonly 'state-timeline': { options: statetimeline.Options; custom: statetimeline.FieldConfig };
   readonly table: { options: table.Options; custom: Partial<table.FieldConfig> };
+  readonly text: { options: text.Options; custom: Record<string, never> };
   readonly timeseries: { options: timeseries.Options; custom: timeseries.FieldConfig };
 }
 

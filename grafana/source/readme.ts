@@ -9,7 +9,7 @@ const INTRODUCTION = `# Dashboards
 
 <!-- Made by \`npm run dashboards\` from grafana/source: change it there. -->
 
-Six dashboards for Grafana 11 and later, with the data sources and alert rules that go with them. \`docker compose -f
+Seven dashboards for Grafana 11 and later, with the data sources and alert rules that go with them. \`docker compose -f
 compose.demo.yaml up\` shows them with a simulated workspace; [docs/databases.md](../docs/databases.md) tells how to use them with the
 InfluxDB and the Grafana that you have.
 
@@ -19,8 +19,8 @@ InfluxDB and the Grafana that you have.
 - \`dashboards-victoriametrics/\` and \`provisioning-victoriametrics/\`: the two dashboards for data in VictoriaMetrics, and what
   Grafana needs for them. Nothing reads them unless you have it do so.
 
-Five of them ask the database that Tidemark fills, in InfluxQL, so that one set serves InfluxDB 1.8, 2 (the bucket is the
-database) and 3. The sixth asks a Prometheus that reads Tidemark's own metrics. Data in VictoriaMetrics can be looked at in
+Six of them ask the database that Tidemark fills, in InfluxQL, so that one set serves InfluxDB 1.8, 2 (the bucket is the
+database) and 3. The seventh asks a Prometheus that reads Tidemark's own metrics. Data in VictoriaMetrics can be looked at in
 PromQL: two more dashboards do, [for those who have one](#for-victoriametrics).
 
 The pictures show the demo's workspace, drawn with Grafana's own components; timelines and maps are left out of them.

@@ -117,6 +117,7 @@ const KNOWN_UIDS = [
   'tidemark-device',
   'tidemark-fleet',
   'tidemark-sensors',
+  'tidemark-start',
   'tidemark-sync',
   'tidemark-workspace',
   'tidemark-vm-device',
@@ -193,6 +194,17 @@ test.each(boards.map((board) => [board.uid, board] as const))('%s says what it i
     expect(panel.description?.length, panel.title).toBeGreaterThan(20);
     expect(panel.fieldConfig?.defaults['noValue'], panel.title).toBeTypeOf('string');
     expect(panel.targets?.length, panel.title).toBeGreaterThan(0);
+  }
+});
+
+test('the start page has a line with a sentence for each other dashboard of its set', () => {
+  const start = boards.find(({ uid }) => uid === 'tidemark-start');
+  const content = String(allPanels(start as Board).find(({ type }) => type === 'text')?.options?.['content']);
+  const others = boards.filter(({ uid, tags }) => uid !== 'tidemark-start' && tags[0] === 'tidemark');
+  const lines = content.split('\n');
+  expect(lines).toHaveLength(others.length);
+  for (const { uid, description } of others) {
+    expect(lines.find((line) => line.includes(`(/d/${uid}?`)) ?? uid).toContain(description);
   }
 });
 

@@ -225,6 +225,16 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       },
     );
 
+    test('the start page names what needs attention, and all of it once the daemon has stopped', async () => {
+      const calm = await at(0).table('start', 'What needs attention');
+      expect(calm[0]).toMatchObject({ Name: 'Wine cellar', Online: 'Not online, red', Sync: 'silent, orange' });
+      for (const { Online, Lag } of calm) expect(`${Online} ${Lag}`).toMatch(/^Not online|hours?|days?|weeks?/);
+      const stopped = await at(20 * 60).table('start', 'What needs attention');
+      expect(stopped.length).toBe(20);
+      expect(new Set(stopped.map(({ Sync }) => Sync))).toEqual(new Set(['not reported, red']));
+      expect((await at(20 * 60).numbers('start', 'Lag'))[0]).toMatch(/20 hours, red$/);
+    });
+
     test('two days after it, where nothing is left in the range, they are red as well', async () => {
       for (const title of ['Online', 'Silent', 'Late', 'Lag']) {
         expect(await at(2 * 24 * 60).numbers('fleet', title), title).toEqual([

@@ -92,9 +92,9 @@ export function allPanels(board: Board): readonly Panel[] {
   return board.panels.flatMap((panel) => [panel, ...(panel.panels ?? [])]);
 }
 
-/** The panels that show something. */
+/** The panels that show an answer: no headings, words or lists that Grafana makes by itself. */
 export function shownPanels(board: Board): readonly Panel[] {
-  return allPanels(board).filter(({ type }) => type !== 'row');
+  return allPanels(board).filter(({ type }) => !['row', 'text', 'alertlist'].includes(type));
 }
 
 /** Whether a dashboard asks an InfluxDB. */
