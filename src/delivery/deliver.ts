@@ -48,7 +48,7 @@ export interface Deliverer {
   pendingLines(): number;
   deliveredLines(): number;
   /** Why the delivery is blocked; `null` if it is not. */
-  held(): string | null;
+  blockedReason(): string | null;
   /**
    * Sends lines of the log once more, by the same rules, without recording anything.
    *
@@ -126,7 +126,7 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     run: async (signal) => await repeat(clock, deliverAll, signal),
     pendingLines: () => store.backlog(destination.id()).pendingLines,
     deliveredLines: () => delivery.delivered,
-    held: patience.held,
+    blockedReason: patience.blockedReason,
     resend: async (lines, signal) => {
       const served = await destination.open(signal);
       return 'sink' in served ? await sendBatch({ store, clock, controls }, served, lines, signal) : served;

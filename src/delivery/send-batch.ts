@@ -179,7 +179,7 @@ export interface Patience {
   /** Records that lines were accepted, or that there is nothing to send. */
   moved(): void;
   /** Why the delivery is blocked; `null` if it is not. */
-  held(): string | null;
+  blockedReason(): string | null;
 }
 
 /** A refusal for an unknown reason that has not changed for so long does not end by itself. */
@@ -199,26 +199,26 @@ export function createPatience(
   }: { readonly random: Random; readonly observe: Observe; readonly clock: Pick<Clock, 'monoMs'> },
 ): Patience {
   let failures = 0;
-  let held: string | null = null;
+  let reason: string | null = null;
   /** Since when the words are the same. */
   let sinceMs = 0;
   return {
-    held: () => held,
+    blockedReason: () => reason,
     blocked: (why, lines) => {
       const { words, waitMs: askedMs } = why;
-      if (held !== words) sinceMs = clock.monoMs();
+      if (reason !== words) sinceMs = clock.monoMs();
       const isLasting = why.isUnknown === true && clock.monoMs() - sinceMs >= UNKNOWN_LASTS_MS;
       const hint = isLasting ? LASTING_HINT : why.hint;
       failures += 1;
-      held = words;
+      reason = words;
       const waitMs = backoffMs({ failures, policy: BACKOFF, random, askedMs: askedMs ?? 0 });
       const needsPerson = isLasting || why.needsPerson;
       observe({ type: 'delivery-blocked', destination, lines, words, hint, needsPerson, waitMs });
       return waitMs;
     },
     moved: () => {
-      if (held !== null) observe({ type: 'delivery-resumed', destination });
-      held = null;
+      if (reason !== null) observe({ type: 'delivery-resumed', destination });
+      reason = null;
       failures = 0;
     },
   };

@@ -359,10 +359,10 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
     message: ({ message }) => message,
     note: '`--once`, `--backfill`: one line for each part that is incomplete; info where it was left out on purpose',
   },
-  'replay-report': told('`--replay`: the result'),
-  'export-report': told('`--export`: what was written, and what the archive no longer has'),
+  'replay-report': reportRow('`--replay`: the result'),
+  'export-report': reportRow('`--export`: what was written, and what the archive no longer has'),
   'repair-report': {
-    ...told('`--verify --repair`: what is fetched again, and what cannot be'),
+    ...reportRow('`--verify --repair`: what is fetched again, and what cannot be'),
     fields: ({ cost }) => {
       if (cost === null) return {};
       const { destination, points, readings, requests } = cost;
@@ -405,7 +405,7 @@ function retryLevel({ fault, waitMs }: EventOf<'request-retried'>): LineLevel {
 }
 
 /** A line in words of the command's own. */
-function told<E extends { readonly message: string; readonly isWell: boolean }>(note: string): EventRow<E> {
+function reportRow<E extends { readonly message: string; readonly isWell: boolean }>(note: string): EventRow<E> {
   return {
     level: { any: ['info', 'warn'], of: ({ isWell }) => (isWell ? 'info' : 'warn') },
     message: ({ message }) => message,

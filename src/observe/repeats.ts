@@ -234,7 +234,9 @@ export function createRounds({ monoMs }: Pick<Clock, 'monoMs'>): Rounds {
       rounds.delete(stream);
       reportedMs.set(stream, monoMs());
     }
-    return ended.filter(([, { requests }]) => requests > 0).map(([stream, round]) => told(stream, round, monoMs()));
+    return ended
+      .filter(([, { requests }]) => requests > 0)
+      .map(([stream, round]) => roundDone(stream, round, monoMs()));
   };
   return (event) => {
     // What is due ends before this event, so that no round has half of a request's story; one that is read ends with
@@ -281,7 +283,7 @@ function takeIn(event: AppEvent, roundOf: (stream: Stream) => Round): void {
   }
 }
 
-function told(stream: Stream, round: Round, nowMs: number): RoundDone {
+function roundDone(stream: Stream, round: Round, nowMs: number): RoundDone {
   const { sinceMs, runs, requests, failed, records, points, devices } = round;
   const counts = { runs, requests, failed, records, newPoints: points, devices: devices.size };
   return { type: 'poll-summary', stream, ...counts, durationMs: nowMs - sinceMs };

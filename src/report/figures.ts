@@ -21,7 +21,7 @@ import type { StreamReport } from './stream-status.ts';
 
 interface FiguresParts {
   readonly context: Pick<SyncContext, 'store' | 'clock' | 'serverClock' | 'settings'>;
-  readonly deliverers: readonly Pick<Deliverer, 'name' | 'destinationId' | 'held' | 'deliveredLines'>[];
+  readonly deliverers: readonly Pick<Deliverer, 'name' | 'destinationId' | 'blockedReason' | 'deliveredLines'>[];
   /** As it stands; the wait in the server's time. */
   readonly quota: () => Figures['allowance'];
   readonly planning: Pick<Planning, 'planner' | 'demand'>;
@@ -97,13 +97,13 @@ function localQuota({ quota, context: { clock, serverClock } }: FiguresParts): F
 
 function destinationFigures(
   { context: { store, clock }, facts }: FiguresParts,
-  { name, destinationId, held }: FiguresParts['deliverers'][number],
+  { name, destinationId, blockedReason }: FiguresParts['deliverers'][number],
 ): DestinationFigures {
   const { pendingLines, quarantined } = store.backlog(destinationId);
   const since = facts.oldestPendingMs(destinationId);
   return {
     name,
-    held: held(),
+    held: blockedReason(),
     pendingPoints: pendingLines,
     pendingSeconds: since === null ? 0 : Math.max(0, clock.nowMs() - since) / SECOND_MS,
     quarantined,

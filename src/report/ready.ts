@@ -18,7 +18,7 @@ import type { Deliverer } from '../delivery/deliver.ts';
 import type { StreamReport } from './stream-status.ts';
 
 interface ReadyParts {
-  readonly deliverers: readonly Pick<Deliverer, 'name' | 'held'>[];
+  readonly deliverers: readonly Pick<Deliverer, 'name' | 'blockedReason'>[];
   readonly streams: Pick<StreamReport, 'list' | 'problem' | 'isRefused' | 'failingLong' | 'isListed'>;
   readonly room: Pick<Room, 'status'>;
   readonly serverClock: Pick<ServerClock, 'doubt'>;
@@ -33,15 +33,15 @@ type Reason = readonly [code: ReadyCode, words: string];
 export function readyNow(parts: ReadyParts): ReadyReport {
   const { deliverers, room } = parts;
   const { full } = room.status();
-  const held = deliverers.flatMap(({ name, held }): Reason[] => {
-    const why = held();
+  const blocked = deliverers.flatMap(({ name, blockedReason }): Reason[] => {
+    const why = blockedReason();
     return why === null ? [] : [['destination_held', `destination ${name}: ${why}`]];
   });
   const found: Reason[] = [
     ...apiReasons(parts),
     ...clockReasons(parts),
     ...(full === null ? [] : [['state_full', `state: ${full}`] as const]),
-    ...held,
+    ...blocked,
     ...deviceReasons(parts),
   ];
   return { ready: found.length === 0, reasons: found.map(([, words]) => words), codes: found.map(([code]) => code) };

@@ -37,7 +37,7 @@ export interface ReportedDestination {
   readonly destinationId: number | null;
   /** `null` where no process delivers. */
   deliveredLines(): number | null;
-  held(): string | null;
+  blockedReason(): string | null;
 }
 
 /** What the report is made from. */
@@ -170,13 +170,13 @@ function jobStatus({ id, kind, state, askedBy, askedMs, startedMs, progress }: O
 /** @param medianSeconds the lag of the archive. */
 function destinationReport(
   { context: { store }, facts }: ReportParts,
-  { name, destinationId: id, deliveredLines, held }: ReportedDestination,
+  { name, destinationId: id, deliveredLines, blockedReason }: ReportedDestination,
   { nowMs, medianSeconds }: { readonly nowMs: EpochMs; readonly medianSeconds: number | null },
 ): DestinationReport {
   if (id === null) {
     const { lines } = store.totals();
     const common = { quarantined: 0, lacks: [], oldest_pending_at: null, lag_seconds: null };
-    return { name, pending_points: lines, delivered_points: deliveredLines(), held: held(), ...common };
+    return { name, pending_points: lines, delivered_points: deliveredLines(), held: blockedReason(), ...common };
   }
   const { pendingLines, quarantined } = store.backlog(id);
   const waitsSinceMs = facts.oldestLivePendingMs(id);
@@ -189,7 +189,7 @@ function destinationReport(
     oldest_pending_at: pendingLines === 0 ? null : timeText(facts.oldestPendingMs(id)),
     lag_seconds: medianSeconds === null ? null : Math.round(medianSeconds + waitsSeconds),
     lacks: missingStatuses(store.missingSums(id)),
-    held: held(),
+    held: blockedReason(),
   };
 }
 
@@ -275,8 +275,8 @@ function wrongWords({ deliverers, streams, room }: ReportParts): string | null {
   if (full !== null) return `Nothing new is read: ${full}`;
   const unread = unreadStream(streams);
   if (unread !== null) return `${unread.name} cannot be read: ${unread.reason}`;
-  const held = deliverers.find((deliverer) => deliverer.held() !== null);
-  return held === undefined ? null : `Delivery to ${held.name} is held: ${held.held() ?? ''}`;
+  const blocked = deliverers.find((deliverer) => deliverer.blockedReason() !== null);
+  return blocked === undefined ? null : `Delivery to ${blocked.name} is held: ${blocked.blockedReason() ?? ''}`;
 }
 
 function noListWords(devices: number, isAtWork: boolean): string {

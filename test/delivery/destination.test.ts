@@ -99,7 +99,7 @@ describe('a database of which nobody has said what it is', () => {
     const life = lifeOf(state, auto(db.server));
     expect(life.deliverer.pendingLines()).toBe(3);
     await life.run(0.5 * SECOND_MS);
-    expect([db.sent, life.deliverer.held()]).toEqual([[], DOWN.words]);
+    expect([db.sent, life.deliverer.blockedReason()]).toEqual([[], DOWN.words]);
     expect(told(life, 'destination-new')).toEqual([]);
     await life.run(60 * SECOND_MS);
     expect(db.sent).toEqual([
@@ -111,7 +111,7 @@ describe('a database of which nobody has said what it is', () => {
         ],
       },
     ]);
-    expect([life.deliverer.pendingLines(), life.deliverer.deliveredLines(), life.deliverer.held()]).toEqual([
+    expect([life.deliverer.pendingLines(), life.deliverer.deliveredLines(), life.deliverer.blockedReason()]).toEqual([
       0,
       2,
       null,
@@ -216,7 +216,7 @@ describe('lines that a destination cannot hold', () => {
     };
     const life = lifeOf(state, { ...fixed(database([]), {}, 'victoriametrics'), sink });
     await life.run(SECOND_MS);
-    expect([life.deliverer.pendingLines(), life.deliverer.held()]).toEqual([3, 'HTTP 503']);
+    expect([life.deliverer.pendingLines(), life.deliverer.blockedReason()]).toEqual([3, 'HTTP 503']);
     expect(told(life, 'delivery-blocked')).toMatchObject([{ hint: expect.stringContaining('by itself') }, {}]);
   });
 });

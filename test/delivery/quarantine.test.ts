@@ -52,7 +52,7 @@ describe.runIf(influxdAvailable())('a full disk behind a refusal', () => {
     const stop = new AbortController();
     const running = deliverer.run(stop.signal).catch(() => undefined);
     await clock.sleep(ms);
-    const held = deliverer.held();
+    const held = deliverer.blockedReason();
     stop.abort();
     await running;
     const id = deliverer.destinationId;

@@ -45,7 +45,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
     const stop = new AbortController();
     const running = deliverer.run(stop.signal).catch(() => undefined);
     for (let second = 0; deliverer.pendingLines() > 0 && second < 120; second += 1) await clock.sleep(SECOND_MS);
-    const held = deliverer.held();
+    const held = deliverer.blockedReason();
     stop.abort();
     await running;
     const { quarantined } = state.store.backlog(deliverer.destinationId);

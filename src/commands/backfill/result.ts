@@ -114,7 +114,7 @@ function destinationsOf({ context: { store }, deliverers, deliveredBefore }: Cou
       pending_points: pendingLines,
       quarantined,
       lacks: missingStatuses(store.missingSums(deliverer.destinationId)),
-      held: deliverer.held(),
+      held: deliverer.blockedReason(),
     };
   });
 }

@@ -71,7 +71,7 @@ export function summarize(
         pending_points: pendingLines,
         quarantined,
         lacks: missingStatuses(store.missingSums(deliverer.destinationId)),
-        held: deliverer.held(),
+        held: deliverer.blockedReason(),
       };
     }),
   };

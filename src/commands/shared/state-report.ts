@@ -113,7 +113,7 @@ function destinationsOf(state: ReadState, config: StatusConfig): ReportedDestina
 
 function told({ maintenance }: ReadState, name: string, id: number | null): ReportedDestination {
   const held = id === null ? null : (maintenance.standing(id)?.held ?? null);
-  return { name, destinationId: id, deliveredLines: () => null, held: () => held };
+  return { name, destinationId: id, deliveredLines: () => null, blockedReason: () => held };
 }
 
 /** Shorter waits are the even pace, and no waiting that anybody needs to know of. */

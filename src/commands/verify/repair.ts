@@ -201,7 +201,7 @@ export function foundOf(
 ): readonly PointsText[] {
   const bounds = { from: dayStart(compared.fromDay), to: dayStart(compared.toDay) };
   const own = new Set(differing);
-  // What is found takes back all of a stretch, for whatever reason it was missing.
+  // What is found takes back all of a range, for whatever reason it was missing.
   const aside = missing
     .filter(({ reason }) => reason === 'set aside')
     .map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs }));
@@ -310,11 +310,11 @@ export async function resendOthers(
 ): Promise<SentOthers> {
   const taken: PointsText[] = [];
   try {
-    for (const stretch of found) {
+    for (const range of found) {
       const before = parts.resender.refused().lines;
-      const problem = await resendRange(parts, stretch, signal);
+      const problem = await resendRange(parts, range, signal);
       if (problem !== null) return { found: taken, problem };
-      if (parts.resender.refused().lines === before) taken.push(stretch);
+      if (parts.resender.refused().lines === before) taken.push(range);
     }
   } catch (error) {
     if (!signal.aborted) throw error;

@@ -40,7 +40,7 @@ export interface DestinationVerdict extends Readonly<Omit<Findings, 'gone'>> {
   readonly devices_compared: number;
   /** Days of devices of which something is kept or returned. */
   readonly days_compared: number;
-  /** Of those: how many are not held in full (yet). What is kept of them is compared all the same. */
+  /** Of those: how many are not covered in full (yet). What is kept of them is compared all the same. */
   readonly days_partly_covered: number;
   readonly points_kept: number;
   /** With `--repair`: points that were sent again and are there now; points that it refused again, and its words. */
@@ -63,9 +63,9 @@ export interface WindowDifference {
   readonly device_id: string;
   readonly from: string;
   readonly to: string;
-  /** Points that are served and not held. */
+  /** Points that are served and not stored. */
   readonly missing: number;
-  /** Points that are held and not served any more. */
+  /** Points that are stored and not served any more. */
   readonly gone: number;
 }
 
@@ -419,8 +419,8 @@ function sampleLines(sample: SampleVerdict, repair: boolean): string[] {
   return [
     `${head}: ${reason === null ? verdict : `not finished: ${reason}. So far ${verdict}`}`,
     ...sample.differences.slice(0, DAYS_SHOWN).map(({ device_id, from, to, missing: more, gone: less }) => {
-      const stretch = `${from.slice(0, 16)}Z to ${to.slice(0, 16)}Z`;
-      return `  ${stretch}  ${grouped(more)} new, ${grouped(less)} gone  ${plainText(device_id, 28)}`;
+      const range = `${from.slice(0, 16)}Z to ${to.slice(0, 16)}Z`;
+      return `  ${range}  ${grouped(more)} new, ${grouped(less)} gone  ${plainText(device_id, 28)}`;
     }),
     ...(missing > 0 && !repair ? ['--verify --sample N --repair takes in what is new.'] : []),
     ...(missing > 0 && repair ? ['What is new was taken in, and is delivered like any other late reading.'] : []),

@@ -123,7 +123,7 @@ async function auditWindow(
   signal: AbortSignal,
 ): Promise<Compared | null> {
   const { filter } = context.settings;
-  const held = context.store.stored(deviceId, maxNs(window.from - MAX_OFFSET_NS, 0n), window.to + MAX_OFFSET_NS);
+  const stored = context.store.stored(deviceId, maxNs(window.from - MAX_OFFSET_NS, 0n), window.to + MAX_OFFSET_NS);
   const day = Number(window.from / DAY_NS);
   const kept = state.days(deviceId, day, day + 1)[0] ?? { points: 0, hashHigh: 0, hashLow: 0 };
   const served: ValueSet = new Set();
@@ -148,8 +148,8 @@ async function auditWindow(
   );
   if (!isRead) return null;
   sums.readings += instants.size;
-  if (isSum) return compareSum(served, kept, held.offsets);
-  const { values, at } = valuesOf(held.lines, { offsets: held.offsets, filter });
+  if (isSum) return compareSum(served, kept, stored.offsets);
+  const { values, at } = valuesOf(stored.lines, { offsets: stored.offsets, filter });
   const own = new Set([...values].filter((key) => at(key) >= window.from && at(key) < window.to));
   return compareValues(served, own);
 }
@@ -186,8 +186,8 @@ function draw({ context, state }: SampleParts, { devices, from, to }: SampleArgs
     const deviceId = ids[Math.floor(random() * ids.length)] ?? '';
     const covered = intersect(state.covered(deviceId), [range]);
     const at = instantIn(covered, random());
-    const stretch = at === null ? undefined : covered.find((each) => each.from <= at && at < each.to);
-    const drawn = at === null || stretch === undefined ? null : windowAround(context, { deviceId, at, stretch });
+    const around = at === null ? undefined : covered.find((each) => each.from <= at && at < each.to);
+    const drawn = at === null || around === undefined ? null : windowAround(context, { deviceId, at, range: around });
     if (drawn !== null) return drawn;
   }
   return null;
@@ -196,16 +196,16 @@ function draw({ context, state }: SampleParts, { devices, from, to }: SampleArgs
 /** The window around an instant that is held: what the archive keeps of it, or the whole day where that has let go. */
 function windowAround(
   { store, filterNotes }: SyncContext,
-  { deviceId, at, stretch }: { readonly deviceId: string; readonly at: EpochNs; readonly stretch: Interval },
+  { deviceId, at, range }: { readonly deviceId: string; readonly at: EpochNs; readonly range: Interval },
 ): Drawn | null {
-  const cleared = store.cleared(deviceId, stretch.from, stretch.to);
+  const cleared = store.cleared(deviceId, range.from, range.to);
   if (!includes(cleared, at)) {
-    const window = { from: maxNs(stretch.from, at - HALF_NS), to: minNs(stretch.to, at + HALF_NS) };
+    const window = { from: maxNs(range.from, at - HALF_NS), to: minNs(range.to, at + HALF_NS) };
     const kept = subtract([window], cleared).find((each) => each.from <= at && at < each.to);
     return kept === undefined ? null : { deviceId, window: kept, isSum: false };
   }
   const day = { from: at - (at % DAY_NS), to: at - (at % DAY_NS) + DAY_NS };
-  const isWhole = stretch.from <= day.from && day.to <= stretch.to;
+  const isWhole = range.from <= day.from && day.to <= range.to;
   return isWhole && !filterNotes.touchesSensors ? { deviceId, window: day, isSum: true } : null;
 }
 
@@ -256,16 +256,16 @@ function valuesOf(
 const keyOf = (at: EpochNs, sensor: string, field: string): string => pointIdentity(`${at}`, sensor, field);
 
 interface Compared {
-  /** Served and not held. */
+  /** Served and not stored. */
   readonly missing: number;
   /** Held and not served. */
   readonly gone: number;
 }
 
 /** Compares value by value. */
-function compareValues(served: ValueSet, held: ValueSet): Compared {
+function compareValues(served: ValueSet, stored: ValueSet): Compared {
   const lacking = (from: ValueSet, of: ValueSet): number => [...of].filter((key) => !from.has(key)).length;
-  return { missing: lacking(held, served), gone: lacking(served, held) };
+  return { missing: lacking(stored, served), gone: lacking(served, stored) };
 }
 
 /** Compares a whole day of which only the sum is stored; it returns a lower bound of the differences. */
