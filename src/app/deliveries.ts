@@ -6,8 +6,9 @@ import { orAborted } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import { beatingClock, type Heartbeats } from '../core/heartbeats.ts';
 import type { Clock, Random, Sink } from '../core/ports.ts';
+import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
-import { MINUTE_MS } from '../core/time.ts';
+import { type EpochNs, MINUTE_MS } from '../core/time.ts';
 import { createDeliverer, type Deliverer } from '../delivery/deliver.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
 
@@ -18,16 +19,18 @@ interface DeliveryParts {
   readonly observe: Observe;
   readonly heartbeats: Heartbeats;
   readonly confirmation: WorkspaceConfirmation;
+  readonly serverClock: Pick<ServerClock, 'isKnown' | 'latestNs'>;
 }
 
 /** Opens one delivery per destination, in their order. */
 export function openDeliveries(
   destinations: readonly DestinationOptions[],
-  { store, clock, random, observe, heartbeats, confirmation }: DeliveryParts,
+  { store, clock, random, observe, heartbeats, confirmation, serverClock }: DeliveryParts,
 ): Deliverer[] {
+  const latestNs = (): EpochNs | null => (serverClock.isKnown() ? serverClock.latestNs() : null);
   return destinations.map((each) => {
     const { to, clock: beating } = watchedDelivery(heartbeats, clock, each);
-    return deliverAfter(confirmation, createDeliverer({ store, clock: beating, random, observe }, to));
+    return deliverAfter(confirmation, createDeliverer({ store, clock: beating, random, observe, latestNs }, to));
   });
 }
 

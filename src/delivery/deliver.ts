@@ -14,7 +14,7 @@ import type { Clock, Random } from '../core/ports.ts';
 import { LOG_LANES, type LogBatch, type LogLane, type LogPosition, positionAfter } from '../core/state/log.ts';
 import type { Store } from '../core/state/state.ts';
 import { StaleStateError } from '../core/state/telemetry.ts';
-import { MINUTE_MS } from '../core/time.ts';
+import { type EpochNs, MINUTE_MS } from '../core/time.ts';
 import {
   type Blocked,
   type Destination,
@@ -62,6 +62,8 @@ export interface DelivererParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: Observe;
+  /** The latest time that a point may have; see `sendBatch`. */
+  readonly latestNs?: (() => EpochNs | null) | undefined;
 }
 
 /** The size of a batch in characters: about 5,000 lines, as InfluxDB advises. Larger batches are not faster. */
@@ -129,7 +131,7 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     blockedReason: patience.blockedReason,
     resend: async (lines, signal) => {
       const served = await destination.open(signal);
-      return 'sink' in served ? await sendBatch({ store, clock, controls }, served, lines, signal) : served;
+      return 'sink' in served ? await sendBatch(delivery, served, lines, signal) : served;
     },
   };
 }

@@ -10,7 +10,7 @@ import type { Clock, Random } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
 import type { MissingPoints } from '../core/state/log.ts';
 import type { Store } from '../core/state/state.ts';
-import { isStorable, MINUTE_MS, msToNs, SECOND_MS } from '../core/time.ts';
+import { type EpochNs, isStorable, MINUTE_MS, msToNs, SECOND_MS } from '../core/time.ts';
 import type { Blocked, Served } from './destination.ts';
 import { type RejectedLine, type Resolution, resolveBatch } from './resolve.ts';
 import { missingOf, timeOf } from './too-old.ts';
@@ -28,6 +28,8 @@ interface BatchParts {
   readonly store: Pick<Store, 'displacedTo' | 'devices'>;
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly controls: ControlLines;
+  /** The latest time that a point may have, a day after every clock; `null` while the API's clock is unknown. */
+  readonly latestNs?: (() => EpochNs | null) | undefined;
 }
 
 /**
@@ -36,12 +38,13 @@ interface BatchParts {
  * @returns the result, by lines of the log
  */
 export async function sendBatch(
-  { store, clock, controls }: BatchParts,
+  { store, clock, controls, latestNs }: BatchParts,
   { kind, sink }: Served,
   lines: readonly string[],
   signal: AbortSignal,
 ): Promise<Sent> {
-  const storable = lines.flatMap((line, index) => (hasStorableTime(line) ? [index] : []));
+  const latest = latestNs?.() ?? null;
+  const storable = lines.flatMap((line, index) => (unsendable(line, latest) === null ? [index] : []));
   const { lines: sent, origins: places } = translate(
     kind,
     storable.map((index) => lines[index] ?? ''),
@@ -58,7 +61,8 @@ export async function sendBatch(
     const index = origins[each.index] ?? 0;
     return { ...each, index, line: lines[index] ?? '' };
   });
-  const rejected = [...refused, ...withoutStorableTime(lines, storable, resolved)].sort((a, b) => a.index - b.index);
+  const notSent = storable.length === lines.length ? [] : neverSent(lines.slice(0, resolved), latest);
+  const rejected = [...refused, ...notSent].sort((a, b) => a.index - b.index);
   const resolution = { ...outcome, rejected, resolved };
   const tooOld = rejected.filter(({ retention }) => retention).map(({ line }) => line);
   return {
@@ -71,20 +75,26 @@ export async function sendBatch(
 /** The fewest digits of a time that may be too large for 64 bits. */
 const LONG_TIME = 19;
 
-/** Whether the time of a line is one that a database can store. No database takes another, whatever else is sent. */
-function hasStorableTime(line: string): boolean {
-  return line.length - line.lastIndexOf(' ') - 1 < LONG_TIME || isStorable(timeOf(line));
+/**
+ * Why a line is sent to no database; `null`: it may be sent. A time that no database can store would block the
+ * delivery for good, and one that no clock has reached was made by a clock that was wrong.
+ */
+function unsendable(line: string, latestNs: EpochNs | null): string | null {
+  if (line.length - line.lastIndexOf(' ') - 1 < LONG_TIME) return null;
+  const at = timeOf(line);
+  if (!isStorable(at)) {
+    return 'not sent: no database can store the time of this point (it is not within 1677 to 2262)';
+  }
+  const isFuture = latestNs !== null && at > latestNs;
+  return isFuture ? 'not sent: the time of this point is more than a day later than every clock' : null;
 }
 
-/** The lines among the resolved ones that are not sent because no database can store their time. */
-function withoutStorableTime(lines: readonly string[], storable: readonly number[], resolved: number): RejectedLine[] {
-  if (storable.length === lines.length) return [];
-  const sent = new Set(storable);
-  const words = 'not sent: no database can store the time of this point (it is not within 1677 to 2262)';
-  return lines
-    .slice(0, resolved)
-    .map((line, index) => ({ index, line, words, retention: false }))
-    .filter(({ index }) => !sent.has(index));
+/** The lines among the resolved ones that are not sent because of their time. */
+function neverSent(lines: readonly string[], latestNs: EpochNs | null): RejectedLine[] {
+  return lines.flatMap((line, index) => {
+    const words = unsendable(line, latestNs);
+    return words === null ? [] : [{ index, line, words, retention: false }];
+  });
 }
 
 /** The device with a `device_id` tag: the tag itself, unless its id is not allowed in a line. */

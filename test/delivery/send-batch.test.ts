@@ -68,6 +68,30 @@ test('a batch is halved after one that was too large, and grows again after many
   expect(size.lines(), 'never more than configured').toBe(1000);
 });
 
+test('a line of a time that no clock has reached goes to quarantine once the clock of the API is known', async () => {
+  using state = scratchStore();
+  const line = (at: bigint): string => `workspace,workspace_id=w devices=1 ${at}`;
+  const lines = [line(AT_NS), line(AT_NS + 2n), line(AT_NS + 1n)];
+  const sent: string[] = [];
+  const write: Sink['write'] = (part) => {
+    sent.push(...part);
+    return Promise.resolve({ kind: 'accepted' });
+  };
+  const clock = createVirtualClock(0);
+  const served = { kind: 'influxdb', sink: { name: 'influx', write } } as const;
+  const send = async (latest: bigint | null) => {
+    sent.length = 0;
+    const parts = { store: state.store, clock, controls: createControlLines(), latestNs: () => latest };
+    return await sendBatch(parts, served, lines, new AbortController().signal);
+  };
+  const { resolution, rejected } = await send(AT_NS + 1n);
+  expect(resolution).toMatchObject({ resolved: 3, blocked: null });
+  expect(sent).toEqual([lines[0], lines[2]]);
+  expect(rejected).toMatchObject([{ index: 1, words: expect.stringContaining('later than every clock') }]);
+  expect((await send(null)).rejected).toEqual([]);
+  expect(sent).toEqual(lines);
+});
+
 test('a line with a time that no database can store goes to quarantine, and the others are sent', async () => {
   using state = scratchStore();
   const line = (at: string): string => `workspace,workspace_id=w devices=1 ${at}`;
