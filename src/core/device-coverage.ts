@@ -6,9 +6,9 @@ import { type CoveredRange, coveredIntervals, gapsIn } from './coverage.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract, union } from './intervals.ts';
 import type { KnownDevice } from './state/inventory.ts';
 import type { MissingReason, MissingSum } from './state/log.ts';
-import type { Gap } from './state/telemetry.ts';
+import type { Gap, GapReason } from './state/telemetry.ts';
 import type { DeviceState, MissingStatus, StatusGap } from './status.ts';
-import { grouped } from './text.ts';
+import { grouped, plainText } from './text.ts';
 import { DAY_NS, type EpochNs, formatExact, maxNs, msToNs, SECOND_NS } from './time.ts';
 
 /** The listing may be answered from somewhere that lags: what is younger than this it need not know. */
@@ -35,10 +35,34 @@ type WantedDevice = Pick<KnownDevice, 'record' | 'goneSinceMs'> & {
 };
 
 /** The reason of a gap that nothing hinders: it is not read yet. */
-export const UNREACHED = 'not reached yet';
+export const PENDING = 'pending';
+
+/** What people read about the reason of a gap: why, and what comes of it. */
+export interface GapWords {
+  readonly why: string;
+  readonly remedy: string;
+}
+
+const GAP_WORDS: Readonly<Record<GapReason | typeof PENDING | 'excluded', GapWords>> = {
+  [PENDING]: { why: 'not read yet', remedy: 'read while the daemon runs, or by --once' },
+  beyond_plan: { why: 'older than the plan serves', remedy: 'limited by its history_max_days' },
+  over_quota: { why: 'skipped for lack of quota', remedy: '--plan shows what quota would be enough' },
+  page_rejected: { why: 'responses rejected', remedy: 'tried again now and then, see the log' },
+  unverified: { why: 'empty responses', remedy: 'although the device was seen then; asked again' },
+  unreachable: { why: 'device unreachable', remedy: 'its requests fail; tried again now and then' },
+  device_gone: { why: 'device gone', remedy: 'no longer in the workspace; checked now and then' },
+  excluded: { why: 'excluded', remedy: 'by sync.include or sync.exclude' },
+};
+
+/** Words for the reason of a gap; a reason of another version is shown as it is. */
+export function gapWords(reason: string): GapWords {
+  return Object.hasOwn(GAP_WORDS, reason)
+    ? GAP_WORDS[reason as keyof typeof GAP_WORDS]
+    : { why: plainText(reason, 60), remedy: '' };
+}
 
 /** Reasons of gaps that no work closes: such gaps are named, not waited for. */
-export const CLOSED_BY_NONE: ReadonlySet<string> = new Set(['device gone', 'excluded']);
+export const CLOSED_BY_NONE: ReadonlySet<string> = new Set(['device_gone', 'excluded']);
 
 /** What of a device is held, and how far the list of devices says that nothing more is there. */
 interface KnownCoverage {
@@ -62,7 +86,7 @@ export function coverageOf(device: WantedDevice, held: KnownCoverage, wanted: In
     lagSeconds: seconds(lag),
     gapSeconds: seconds(lengthNs(open)),
     // Whatever the reason was while it was read.
-    holes: reason === null ? nameHoles(open, held.gaps, UNREACHED) : nameHoles(open, [], reason),
+    holes: reason === null ? nameHoles(open, held.gaps, PENDING) : nameHoles(open, [], reason),
   };
 }
 
@@ -72,9 +96,9 @@ function isOpenAnyway({ covered, openSeconds = 0 }: KnownCoverage, lag: bigint):
 }
 
 /** Why nothing of a device can be read at all; `null` where it can. */
-function unreadReason({ goneSinceMs, isExcluded }: WantedDevice): 'excluded' | 'device gone' | null {
+function unreadReason({ goneSinceMs, isExcluded }: WantedDevice): 'excluded' | 'device_gone' | null {
   if (isExcluded === true) return 'excluded';
-  return goneSinceMs === null ? null : 'device gone';
+  return goneSinceMs === null ? null : 'device_gone';
 }
 
 function stateOf(
@@ -175,17 +199,17 @@ export function missingStatuses(sums: readonly MissingSum[]): MissingStatus[] {
 }
 
 const WHY: Readonly<Record<MissingReason, string>> = {
-  'beyond retention': 'beyond its retention',
-  'set aside': 'it was set aside',
+  beyond_retention: 'beyond its retention',
+  skipped_destination: 'it was set aside',
   cleared: 'the archive no longer kept them',
   dropped: 'it refused them, and they were given up',
 };
 
 /** The command that brings them there. */
 const REMEDIES: Partial<Readonly<Record<MissingReason, (destination: string) => string>>> = {
-  'beyond retention': (name) =>
+  beyond_retention: (name) =>
     `once it keeps them for longer, --replay --destination ${name} sends what the archive has of them`,
-  'set aside': (name) => `--verify --repair --destination ${name} brings them there`,
+  skipped_destination: (name) => `--verify --repair --destination ${name} brings them there`,
   cleared: (name) => `--verify --repair --destination ${name} fetches them again`,
 };
 

@@ -98,7 +98,7 @@ export interface StreamStatus {
 
 /** Archived points that a destination lacks for good, for one reason. */
 export interface MissingStatus {
-  readonly reason: 'beyond retention' | 'set aside' | 'cleared' | 'dropped';
+  readonly reason: 'beyond_retention' | 'skipped_destination' | 'cleared' | 'dropped';
   readonly points: number;
   readonly devices: number;
   /** From the first to the last of them; between them not all are lacking. */

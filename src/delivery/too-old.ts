@@ -122,7 +122,7 @@ export function missingOf(lines: readonly string[], deviceOf: (tag: string) => s
       deviceId: known?.deviceId ?? (tag === '' ? '' : deviceOf(tag)),
       fromNs: minNs(known?.fromNs ?? at, at),
       toNs: maxNs(known?.toNs ?? at, at + 1n),
-      reason: 'beyond retention',
+      reason: 'beyond_retention',
       points: (known?.points ?? 0) + 1,
     });
   }

@@ -32,7 +32,7 @@ export interface Judgement extends Progress {
 export interface JudgeContext {
   /**
    * Readings older than this may be hidden by the plan, as far as is known; `null` where that is excluded. An end of
-   * the data below it covers nothing (`beyond plan`).
+   * the data below it covers nothing (`beyond_plan`).
    */
   readonly visibleFromNs: EpochNs | null;
   /** Empty answers to this request so far, without an overlap reading. One alone covers nothing. */
@@ -134,7 +134,7 @@ function judgeEnd(
     covers: spanOf({ from, to: request.gap.to }, readings),
     readings,
     next: 'done',
-    reason: from > request.gap.from ? 'beyond plan' : null,
+    reason: from > request.gap.from ? 'beyond_plan' : null,
     overlapMissing: false,
     oldest: edgeOf(readings.at(-1)),
     nearSeen,

@@ -9,12 +9,12 @@ import { DAY_MS, type EpochMs, type EpochNs, HOUR_NS, MINUTE_MS } from '../core/
 
 /** How long a named gap rests: minutes where the answer was odd, a day where the plan hides it. */
 const RETRY_MS: Readonly<Record<GapReason, number>> = {
-  'page not understood': 5 * MINUTE_MS,
+  page_rejected: 5 * MINUTE_MS,
   unverified: MINUTE_MS,
-  'device unreachable': 5 * MINUTE_MS,
-  'beyond plan': DAY_MS,
-  'beyond allowance': DAY_MS,
-  'device gone': DAY_MS,
+  unreachable: 5 * MINUTE_MS,
+  beyond_plan: DAY_MS,
+  over_quota: DAY_MS,
+  device_gone: DAY_MS,
 };
 
 /** How far the clock by which a gap was named may have been ahead. */
@@ -30,7 +30,7 @@ export function isAwaitingRetry({ retryAtMs, reason }: Pick<Gap, 'retryAtMs' | '
 
 /** Whether a gap rests now. A backfill requests the gaps that were given up in favour of newer pages. */
 export function isResting(gap: Gap, lane: RequestLane, nowMs: EpochMs): boolean {
-  return isAwaitingRetry(gap, nowMs) && (lane !== 'backfill' || gap.reason !== 'beyond allowance');
+  return isAwaitingRetry(gap, nowMs) && (lane !== 'backfill' || gap.reason !== 'over_quota');
 }
 
 /**
@@ -38,7 +38,7 @@ export function isResting(gap: Gap, lane: RequestLane, nowMs: EpochMs): boolean 
  * hid.
  */
 export function restOf({ fromNs, toNs, reason }: Gap, hiddenTo: EpochNs | null): Interval {
-  if (reason !== 'beyond plan' || (hiddenTo !== null && toNs - hiddenTo < HOUR_NS)) return { from: fromNs, to: toNs };
+  if (reason !== 'beyond_plan' || (hiddenTo !== null && toNs - hiddenTo < HOUR_NS)) return { from: fromNs, to: toNs };
   return { from: fromNs, to: hiddenTo ?? fromNs };
 }
 

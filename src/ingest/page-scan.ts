@@ -146,7 +146,7 @@ async function scanRange(asking: Scanning, task: ScanTask, signal: AbortSignal):
     if (gap === null || isStopped(scan)) return scan.result;
     // A scan that has changed nothing would go on for ever.
     if (last?.from === gap.from && last.to === gap.to) {
-      nameGap(context, { deviceId, ...gap, reason: 'page not understood' });
+      nameGap(context, { deviceId, ...gap, reason: 'page_rejected' });
     } else if ((await unlessForgotten(scanGap(beginGap(scan, lowered, gap), signal))) !== 'to its end') {
       return scan.result;
     }
@@ -198,7 +198,7 @@ function nextGap({ context, windows }: Asking, { deviceId, range, lane }: ScanTa
   const gap = subtract(open, normalize(resting.map((named) => restOf(named, hiddenTo)))).at(-1);
   const oldest = servedFrom(rules);
   if (gap === undefined || oldest === null || gap.from >= oldest) return gap ?? null;
-  nameGap(context, { deviceId, from: gap.from, to: minNs(oldest, gap.to), reason: 'beyond plan' });
+  nameGap(context, { deviceId, from: gap.from, to: minNs(oldest, gap.to), reason: 'beyond_plan' });
   return gap.to <= oldest ? null : { from: oldest, to: gap.to };
 }
 
@@ -296,8 +296,8 @@ async function handlePage(
     isUnderstood: judged.next !== 'again' || newReadings > 0,
   });
   if (judged.next === 'again') return await handleUnproven(scan, { request, judged, page }, signal);
-  if (judged.reason === 'beyond plan' && covers !== null) {
-    nameGap(context, { deviceId, from: request.gap.from, to: covers.from, reason: 'beyond plan' });
+  if (judged.reason === 'beyond_plan' && covers !== null) {
+    nameGap(context, { deviceId, from: request.gap.from, to: covers.from, reason: 'beyond_plan' });
   }
   return requestAfter(scan, request, judged, page);
 }
@@ -312,7 +312,7 @@ function requestAfter(scan: GapScan, request: PageRequest, judged: Judgement, pa
     if (isHollow) return requestBelow(scan, request.gap.to, request.near);
   }
   scan.hollow = isHollow ? scan.hollow + 1 : 0;
-  if (scan.hollow >= MAX_HOLLOW) return giveUp(scan, request.gap, 'page not understood');
+  if (scan.hollow >= MAX_HOLLOW) return giveUp(scan, request.gap, 'page_rejected');
   return nextRequest(request, judged, { page, gap, far, limits: windowLimits(windowRules(windows)) });
 }
 
@@ -368,7 +368,7 @@ async function handleUnproven(
   context.observe({ type: 'page-rejected', deviceId, reason, attempt: doubts.distrusted });
   const remembered = missedAfter(known, { at, step }, nowMs);
   if (remembered !== null) context.store.saveMissedOverlap(deviceId, remembered);
-  if (step === 'remember, give up' || step === 'give up') return giveUp(scan, request.gap, 'page not understood');
+  if (step === 'remember, give up' || step === 'give up') return giveUp(scan, request.gap, 'page_rejected');
   if ((step === 'overlap is gone' || step === 'believe the answers') && doubts.withoutOverlap === TRIES) {
     context.observe({ type: 'restatement', deviceId, at: formatExact(at) });
   }
@@ -401,7 +401,7 @@ function handleRefusal(scan: GapScan, request: PageRequest, answer: Refusal): Ne
       const distrusted = scan.doubts.distrusted + 1;
       scan.doubts = { ...scan.doubts, distrusted };
       context.observe({ type: 'page-rejected', deviceId, reason: answer.reason, attempt: distrusted });
-      return distrusted < TRIES ? fromFirstPage(request) : giveUp(scan, request.gap, 'page not understood');
+      return distrusted < TRIES ? fromFirstPage(request) : giveUp(scan, request.gap, 'page_rejected');
     }
     case 'gone':
       context.store.markGone(deviceId, context.serverClock.nowMs());
@@ -409,7 +409,7 @@ function handleRefusal(scan: GapScan, request: PageRequest, answer: Refusal): Ne
       context.observe({ type: 'device-gone', deviceId });
       return 'gone';
     case 'unreachable':
-      return giveUp(scan, scan.gap, 'device unreachable');
+      return giveUp(scan, scan.gap, 'unreachable');
   }
 }
 

@@ -129,7 +129,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'gap-recorded': {
     level: {
       any: ['warn', 'info', 'debug'],
-      of: ({ reason }) => (reason === 'beyond allowance' ? 'debug' : reason === 'unverified' ? 'info' : 'warn'),
+      of: ({ reason }) => (reason === 'over_quota' ? 'debug' : reason === 'unverified' ? 'info' : 'warn'),
     },
     message: ({ reason }) => `Gap recorded: ${reason}`,
     fields: ({ deviceId, from, to }) => ({ device_id: deviceId, from, to }),

@@ -140,7 +140,7 @@ function countFromZero(to: Instruments, destinations: readonly string[]): void {
 }
 
 const STREAM_STATES = ['on', 'waiting', 'failing', 'off'] as const;
-const MISSING_REASONS: readonly MissingReason[] = ['beyond retention', 'set aside', 'cleared'];
+const MISSING_REASONS: readonly MissingReason[] = ['beyond_retention', 'skipped_destination', 'cleared'];
 const NOTHING = {};
 
 /** @returns a function that sets all gauges. */

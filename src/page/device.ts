@@ -3,6 +3,7 @@
  * none), its alerts, what is covered of it and why not more, and how the API has answered.
  */
 
+import { gapWords } from '../core/device-coverage.ts';
 import type { DeviceAnswer, DevicePage, DeviceReport, SensorSeries } from '../core/page-facts.ts';
 import { counted, duration, grouped, percent } from '../core/text.ts';
 import { coverageBar, legend } from './coverage.ts';
@@ -81,7 +82,7 @@ function gapTable({ gaps }: DeviceReport, now: string): Html {
     heads: ['From', 'To', 'Reason'],
     rows: shown.map(
       ({ from, to, reason }) =>
-        html`<tr><td>${moment(from, now)}</td><td>${moment(to, now)}</td><td>${text(reason, 200)}</td></tr>`,
+        html`<tr><td>${moment(from, now)}</td><td>${moment(to, now)}</td><td>${text(gapWords(reason).why, 200)}</td></tr>`,
     ),
   });
   return html`${list}${more}`;

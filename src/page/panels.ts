@@ -3,7 +3,7 @@
  * work under way, alerts, and what happened last.
  */
 
-import { missingWords } from '../core/device-coverage.ts';
+import { gapWords, missingWords } from '../core/device-coverage.ts';
 import type { AlertRow, AlertsView, RecentEvent } from '../core/page-facts.ts';
 import type {
   ArchiveStatus,
@@ -207,7 +207,7 @@ function progressBar(label: string, share: number): Html {
 }
 
 function gapRow({ reason, devices, seconds, from, to }: GapSum, now: string): Html {
-  return html`<tr><th scope="row">${text(reason, 120)}</th><td class="number">${grouped(devices)}</td><td class="number">${duration(seconds)}</td><td>${moment(from, now)} – ${moment(to, now)}</td></tr>`;
+  return html`<tr><th scope="row">${text(gapWords(reason).why, 120)}</th><td class="number">${grouped(devices)}</td><td class="number">${duration(seconds)}</td><td>${moment(from, now)} – ${moment(to, now)}</td></tr>`;
 }
 
 const MAX_GAPS = 8;

@@ -3,7 +3,7 @@
  * way. It goes by the rules of the planner and of coverage; it cannot see the planner's own plans.
  */
 import { coveredIntervals } from '../core/coverage.ts';
-import { emptyByListing, UNREACHED, wantedOf } from '../core/device-coverage.ts';
+import { emptyByListing, gapWords, PENDING, wantedOf } from '../core/device-coverage.ts';
 import { faultWords } from '../core/faults.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { DeviceReport } from '../core/page-facts.ts';
@@ -205,7 +205,9 @@ function reasonsOf(parts: DeviceReportParts, known: Knowledge, due: Due): string
     ...(failed === null ? [] : [`Its last request failed: ${faultWords(failed)}.`]),
     ...(due.rest === null
       ? []
-      : [`It rests after failures until ${timeOf(due.rest.retryAtMs)} (${due.rest.reason}); then it is tried again.`]),
+      : [
+          `It rests after failures until ${timeOf(due.rest.retryAtMs)} (${gapWords(due.rest.reason).why}); then it is tried again.`,
+        ]),
     ...(isFresh(known) ? [] : [whyBehind(known, due)]),
   ];
 }
@@ -246,8 +248,8 @@ function whyBehind({ telemetry, snapshot, device, behindAfter }: Knowledge, { as
 /** The reason of the newest gap, also where its last minutes have none yet. */
 function namedAtTheEnd(gaps: DeviceReport['gaps']): string | null {
   const [before, last] = gaps.slice(-2).length === 2 ? gaps.slice(-2) : [undefined, gaps.at(-1)];
-  if (last === undefined || last.reason !== UNREACHED) return last?.reason ?? null;
-  return before !== undefined && before.to === last.from && before.reason !== UNREACHED ? before.reason : null;
+  if (last === undefined || last.reason !== PENDING) return last?.reason ?? null;
+  return before !== undefined && before.to === last.from && before.reason !== PENDING ? before.reason : null;
 }
 
 function timeOf(ms: EpochMs): string {

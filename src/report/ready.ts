@@ -7,7 +7,7 @@
  */
 
 import type { Room } from '../archive/room.ts';
-import { UNREACHED } from '../core/device-coverage.ts';
+import { PENDING } from '../core/device-coverage.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
@@ -111,7 +111,7 @@ export function createFirstFill({ report, ready, observe, clock, statusPage }: F
     observe({
       type: 'initial-sync-done',
       devices: kept.length,
-      withGaps: kept.filter(({ gaps }) => gaps.some(({ reason }) => reason !== UNREACHED)).length,
+      withGaps: kept.filter(({ gaps }) => gaps.some(({ reason }) => reason !== PENDING)).length,
       points: totals.archived_points,
       pending: destinations.reduce((sum, { pending_points }) => sum + pending_points, 0),
       statusPage,
@@ -121,6 +121,6 @@ export function createFirstFill({ report, ready, observe, clock, statusPage }: F
 
 /** The gap since the last poll is always open; any other gap without a reason is still to be read. */
 function isFilled({ gaps, lag_seconds }: StatusReport['devices'][number]): boolean {
-  if (lag_seconds === null) return gaps.length > 0 && gaps.every(({ reason }) => reason !== UNREACHED);
-  return gaps.filter(({ reason }) => reason === UNREACHED).length <= (lag_seconds > 0 ? 1 : 0);
+  if (lag_seconds === null) return gaps.length > 0 && gaps.every(({ reason }) => reason !== PENDING);
+  return gaps.filter(({ reason }) => reason === PENDING).length <= (lag_seconds > 0 ? 1 : 0);
 }

@@ -176,7 +176,7 @@ export function backfillGaps(facts: BackfillGapFacts): Intervals {
   const { covered, named, wanted, limit, isTopLeft, others, nowMs } = facts;
   const top = isTopLeft ? (covered.at(-1)?.to ?? wanted.from) : wanted.to;
   // Nobody else requests the gaps that were given up in favour of newer pages.
-  const givenUp = normalize(named.filter(({ reason }) => reason === 'beyond allowance').map(rangeOf));
+  const givenUp = normalize(named.filter(({ reason }) => reason === 'over_quota').map(rangeOf));
   return gapsToAsk({
     covered,
     // The grace period may have grown since the start.

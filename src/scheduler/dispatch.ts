@@ -235,7 +235,7 @@ function nameUnreachable({ context, planning }: DispatchParts, { deviceId, range
   const longestMs = isOnceAlone(planning) ? 2 * ALONE_REST_MS : undefined;
   try {
     const gaps = gapsIn(range, context.store.telemetry(deviceId).covered);
-    for (const gap of gaps) nameGap(context, { deviceId, ...gap, reason: 'device unreachable' }, longestMs);
+    for (const gap of gaps) nameGap(context, { deviceId, ...gap, reason: 'unreachable' }, longestMs);
   } catch (error) {
     if (!(error instanceof StateFullError)) throw error;
     context.stateFull(error);
@@ -299,7 +299,7 @@ function tailAnswer(
   const tailGap = now?.view.tailGap ?? null;
   if (tailGap === null || !newestOnly) return { newReadings, instantsMs, tailGap };
   const to = now?.state.covered.at(-1)?.from ?? 0n;
-  nameGap(context, { deviceId, from: msToNs(tailGap.fromMs), to, reason: 'beyond allowance' });
+  nameGap(context, { deviceId, from: msToNs(tailGap.fromMs), to, reason: 'over_quota' });
   return { newReadings, instantsMs, tailGap: null };
 }
 

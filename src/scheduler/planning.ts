@@ -371,7 +371,7 @@ export function noteCommitted({ goals }: Planning, page: CommittedPage): void {
 export function noteDone(planning: Planning, fault: ApiFaultKind | null, { deviceId }: Purpose): void {
   if (fault === 'range-too-large') doubtPlan(planning, REFUSAL_EVERY_MS);
   if (fault === null || !SILENCE.has(fault))
-    liftRests(planning, planning.suspects.answered(deviceId ?? null), 'device unreachable');
+    liftRests(planning, planning.suspects.answered(deviceId ?? null), 'unreachable');
 }
 
 /** Has devices asked that rest after failures, and their gaps of that reason. */
@@ -387,7 +387,7 @@ export function liftRests(planning: Planning, deviceIds: readonly string[], reas
 
 /** Takes in that the account shows another plan: refusals under the old one are not kept against devices. */
 export function notePlanChanged(planning: Planning): void {
-  const reason = 'page not understood';
+  const reason = 'page_rejected';
   const refused = planning.parts.context.store.gaps().filter((gap) => gap.reason === reason);
   liftRests(planning, [...new Set(refused.map(({ deviceId }) => deviceId))], reason);
 }

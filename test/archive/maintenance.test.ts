@@ -152,7 +152,7 @@ describe('a destination that stands', () => {
     await it.pass(6 * DAY_MS, hour);
     const received = deliverAll(it, dead);
     const lacks = it.state.store.missing(dead);
-    expect(lacks.map(({ reason }) => reason)).toContain('set aside');
+    expect(lacks.map(({ reason }) => reason)).toContain('skipped_destination');
     const isLacking = (line: string): boolean => {
       const at = BigInt(line.slice(line.lastIndexOf(' ') + 1));
       return lacks.some(({ fromNs, toNs }) => fromNs <= at && at < toNs);

@@ -51,7 +51,7 @@ describe('what is held of a device', () => {
       coveredTo: at(0),
       lagSeconds: 100,
       gapSeconds: 100,
-      holes: [hole(0, 100, 'not reached yet')],
+      holes: [hole(0, 100, 'pending')],
     });
   });
 
@@ -70,26 +70,26 @@ describe('what is held of a device', () => {
   });
 
   test('each hole has its reason, and a part without a name is one that was not reached', () => {
-    const gaps = [gap(5, 15, 'page not understood'), gap(50, 60, 'beyond plan')];
+    const gaps = [gap(5, 15, 'page_rejected'), gap(50, 60, 'beyond_plan')];
     const { holes } = coverageOf(device(), { covered: [span(10, 40)], gaps }, WANTED);
     expect(holes).toEqual([
-      hole(0, 5, 'not reached yet'),
-      hole(5, 10, 'page not understood'),
-      hole(40, 50, 'not reached yet'),
-      hole(50, 60, 'beyond plan'),
-      hole(60, 100, 'not reached yet'),
+      hole(0, 5, 'pending'),
+      hole(5, 10, 'page_rejected'),
+      hole(40, 50, 'pending'),
+      hole(50, 60, 'beyond_plan'),
+      hole(60, 100, 'pending'),
     ]);
   });
 
   test('what is left of a device that is gone is named so', () => {
     const { holes, state } = coverageOf(device(true, nsToMs(at(100))), { covered: [span(10, 100)], gaps: [] }, WANTED);
     expect(state).toBe('unreachable');
-    expect(holes).toEqual([hole(0, 10, 'device gone')]);
+    expect(holes).toEqual([hole(0, 10, 'device_gone')]);
   });
 
   test('the holes tell exactly what is open, each instant once, also where names overlap', () => {
     const anyPiece = fc.tuple(fc.integer({ min: -10, max: 110 }), fc.integer({ min: 1, max: 60 }));
-    const anyGap = fc.tuple(anyPiece, fc.constantFrom<GapReason>('beyond plan', 'page not understood'));
+    const anyGap = fc.tuple(anyPiece, fc.constantFrom<GapReason>('beyond_plan', 'page_rejected'));
     fc.assert(
       fc.property(fc.array(anyPiece), fc.array(anyGap, { maxLength: 5 }), (pieces, named) => {
         const covered = pieces

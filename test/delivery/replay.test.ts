@@ -220,7 +220,7 @@ describe('what a destination does not take', () => {
     const timeOf = (line: string): bigint => BigInt(line.slice(line.lastIndexOf(' ') + 1));
     const db = database(clock, (lines) => {
       const dropped = lines.filter((line) => timeOf(line) < oldestKept).length;
-      return dropped === 0 ? ACCEPTED : { kind: 'refused', words: 'beyond retention', retention: true, dropped };
+      return dropped === 0 ? ACCEPTED : { kind: 'refused', words: 'beyond_retention', retention: true, dropped };
     });
     const life = lifeOf(state, () => db.sink, clock);
     const { destinationId } = life.deliverer;
@@ -262,7 +262,7 @@ describe('what a destination does not take', () => {
     const db = database(clock, (lines) => {
       const dropped = lines.filter((line) => timeOf(line) < oldestKept).length;
       if (dropped === 0 && lines.some((line) => line.startsWith('telemetry,'))) stop.abort(new Error('stopped'));
-      return dropped === 0 ? ACCEPTED : { kind: 'refused', words: 'beyond retention', retention: true, dropped };
+      return dropped === 0 ? ACCEPTED : { kind: 'refused', words: 'beyond_retention', retention: true, dropped };
     });
     const life = lifeOf(state, () => db.sink, clock);
     const { destinationId } = life.deliverer;
@@ -293,7 +293,7 @@ describe('what a destination does not take', () => {
       }
       if (lines.includes(bad)) return { kind: 'refused', words: 'HTTP 400: no', retention: false };
       if (!lines.includes(old)) return ACCEPTED;
-      return { kind: 'refused', words: 'beyond retention', retention: true, dropped: 1 };
+      return { kind: 'refused', words: 'beyond_retention', retention: true, dropped: 1 };
     });
     const life = lifeOf(state, () => db.sink, clock);
     ids = [life.deliverer.destinationId];
@@ -318,7 +318,7 @@ describe('what a destination does not take', () => {
     const { revision } = state.store.telemetry('a');
     const at = BASE - 50n * 60_000_000_000n;
     state.store.commitPage(landing({ deviceId: 'a', revision, lines: [reading('a', 50)], firstNs: at, lastNs: at }));
-    const lack = { deviceId: 'a', fromNs: at - 5n, toNs: at + 5n, reason: 'beyond retention', points: 1 } as const;
+    const lack = { deviceId: 'a', fromNs: at - 5n, toNs: at + 5n, reason: 'beyond_retention', points: 1 } as const;
     const { store } = state;
     const from = store.position(destinationId, 'live');
     store.acknowledge({

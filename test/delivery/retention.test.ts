@@ -80,7 +80,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
     const { lacks, quarantined, pending, requests, events } = await deliver(state);
     expect({ pending, quarantined }).toEqual({ pending: 0, quarantined: 0 });
     expect(requests).toBeLessThanOrEqual(1 + 2 * Math.ceil(lines / BATCH));
-    expect(lacks.map(({ reason }) => reason)).toEqual(devices.map(() => 'beyond retention'));
+    expect(lacks.map(({ reason }) => reason)).toEqual(devices.map(() => 'beyond_retention'));
     const stored = await Promise.all(devices.map((device) => storedOf(identityTag(device))));
     expect(stored.reduce((sum, count) => sum + count, 0) - 1 + points(lacks)).toBe(lines);
     // Thirty days of one an hour, and what fits into the shard of a day in which the limit lies.
@@ -138,7 +138,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
     place.proxy.setFaults(({ lines }) => saysDropped(lines.length));
     const { lacks, quarantined, pending, held } = await deliver(state);
     expect({ lacks, quarantined, pending }).toEqual({ lacks: [], quarantined: 0, pending: 50 });
-    expect(held).toContain('beyond retention');
+    expect(held).toContain('beyond_retention');
   });
 
   test('is not believed where the number does not fit: then the lines are searched', async () => {

@@ -224,14 +224,14 @@ describe('a page covers', () => {
       ask(ALONE),
       last(...readings(190, 180)),
       shownFrom(150),
-      { covers: down(at(150)), next: 'done', reason: 'beyond plan' },
+      { covers: down(at(150)), next: 'done', reason: 'beyond_plan' },
     ],
     [
       'it down to the oldest reading that is shown all the same',
       ask(ALONE),
       last(...readings(190, 120)),
       shownFrom(150),
-      { covers: down(at(120)), next: 'done', reason: 'beyond plan' },
+      { covers: down(at(120)), next: 'done', reason: 'beyond_plan' },
     ],
     [
       'it whole where the plan surely shows all of it',
@@ -252,21 +252,21 @@ describe('a page covers', () => {
       ask(ALONE),
       last(),
       shownFrom(5000),
-      { covers: { from: GAP.to, to: GAP.to }, next: 'done', reason: 'beyond plan' },
+      { covers: { from: GAP.to, to: GAP.to }, next: 'done', reason: 'beyond_plan' },
     ],
     [
       'what is surely shown, without a far overlap reading that the plan may hide by now',
       ask(ABOVE_ALONE),
       last(),
       shownFrom(150),
-      { covers: down(at(150)), next: 'done', reason: 'beyond plan' },
+      { covers: down(at(150)), next: 'done', reason: 'beyond_plan' },
     ],
     [
       'nothing, without a complaint, where the plan may hide both overlap readings',
       ask(),
       last(),
       shownFrom(5000),
-      { covers: { from: GAP.to, to: GAP.to }, next: 'done', reason: 'beyond plan' },
+      { covers: { from: GAP.to, to: GAP.to }, next: 'done', reason: 'beyond_plan' },
     ],
   ])('%s', (_, request, page, known, { covers, next, reason = null }) => {
     const judged = judge(request, page, known);

@@ -49,7 +49,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     const { summary, events } = await rig.once();
     expect(told(events, 'device-gone')).toMatchObject([{ deviceId: 'leaving' }]);
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
-    expect(summary.gaps.map(({ device_id, reason }) => [device_id, reason])).toEqual([['leaving', 'device gone']]);
+    expect(summary.gaps.map(({ device_id, reason }) => [device_id, reason])).toEqual([['leaving', 'device_gone']]);
     const verdict = await rig.verdict(NOW_MS);
     expect([verdict.missing, verdict.invented.filter((text) => !text.startsWith('leaving'))]).toEqual([[], []]);
     const kept = await bench.influxd.query(
@@ -148,7 +148,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     });
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'incomplete for good', exit_code: 1 });
-    expect(new Set(summary.gaps.map(({ reason }) => reason))).toEqual(new Set(['beyond plan']));
+    expect(new Set(summary.gaps.map(({ reason }) => reason))).toEqual(new Set(['beyond_plan']));
     for (const { to } of summary.gaps) expect(Date.parse(to)).toBeLessThan(NOW_MS - 3 * DAY_MS + 10 * MINUTE_MS);
     const fromNs = BigInt(NOW_MS - 3 * DAY_MS + 30 * MINUTE_MS) * 1_000_000n;
     const verdict = await rig.verdict(NOW_MS, { fromNs });

@@ -103,7 +103,7 @@ function examineReady(
   return report.devices.flatMap(({ device_id, state, gaps }) => {
     if (state === 'unreachable' || !simulator.world.has(device_id, nowMs)) return [];
     // A gap with a reason of its own is named: nothing is claimed of it.
-    const named = gaps.filter(({ reason }) => reason !== 'not reached yet');
+    const named = gaps.filter(({ reason }) => reason !== 'pending');
     const ranges = subtract([range], normalize(named.map(intervalOf)));
     const lacking = truth.lacking(device_id, ranges, { nowMs, shownByMs: nowMs - openMs, ...moment });
     return lacking.length === 0

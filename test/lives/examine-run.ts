@@ -54,8 +54,8 @@ function examineEnd(stage: Stage, { summary, requests }: Lived): string[] {
   if (summary.exit_code !== 0 && !(summary.exit_code === 1 && mayBeHidden(stage))) {
     wrong.push(`exit ${summary.exit_code} (${summary.outcome}), gaps ${JSON.stringify(summary.gaps).slice(0, 500)}`);
   }
-  reasons.delete('device gone');
-  if (summary.exit_code === 1) reasons.delete('beyond plan');
+  reasons.delete('device_gone');
+  if (summary.exit_code === 1) reasons.delete('beyond_plan');
   if (reasons.size > 0 && summary.exit_code !== 3) {
     wrong.push(`gaps on exit ${summary.exit_code}: ${[...reasons].join()}`);
   }

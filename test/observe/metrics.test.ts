@@ -32,7 +32,7 @@ const FIGURES: Figures = {
     lastDayMissing: 2,
     freshness: { p50: 1, p90: 2, p99: 3, worst: 4.5 },
     coveredShare: 0.5,
-    gapSeconds: new Map([['not reached yet', 3600]]),
+    gapSeconds: new Map([['pending', 3600]]),
     devices: [DEVICE],
     leftOut: 5,
   },
@@ -48,7 +48,7 @@ const FIGURES: Figures = {
       pendingPoints: 12,
       pendingSeconds: 34,
       quarantined: 3,
-      lacks: [{ reason: 'set aside', points: 8 }],
+      lacks: [{ reason: 'skipped_destination', points: 8 }],
     },
   ],
   archive: { points: 1, bytes: 2, stateBytes: 3, maxBytes: null, diskFreeBytes: 5, isFull: false },
@@ -88,7 +88,7 @@ const EVENTS: readonly AppEvent[] = [
   { type: 'lines-delivered', destination: HOSTILE, lines: 450, durationMs: 20 },
   { type: 'lines-quarantined', destination: HOSTILE, lines: 3, words: KEY },
   { type: 'delivery-blocked', destination: HOSTILE, lines: 47, words: 'no', hint: '', needsPerson: false, waitMs: 1 },
-  { type: 'gap-recorded', deviceId: 'd', reason: 'beyond plan', from: '', to: '' },
+  { type: 'gap-recorded', deviceId: 'd', reason: 'beyond_plan', from: '', to: '' },
   { type: 'quota-short', of: 'readings', message: '' },
   { type: 'stream-failed', stream: 'alerts', message: '' },
 ];
@@ -160,8 +160,8 @@ describe('what is served', () => {
     expect(has('tidemark_readings_new_total{lane="live"}')).toBe(150);
     expect(has('tidemark_points_archived_total{lane="live"}')).toBe(450);
     expect(has('tidemark_readings_late_total')).toBe(2);
-    expect(has('tidemark_gaps_named_total{reason="beyond plan"}')).toBe(1);
-    expect(has('tidemark_gaps_named_total{reason="device gone"}')).toBe(0);
+    expect(has('tidemark_gaps_named_total{reason="beyond_plan"}')).toBe(1);
+    expect(has('tidemark_gaps_named_total{reason="device_gone"}')).toBe(0);
     expect(has('tidemark_allowance_short{of="readings"}')).toBe(1);
     expect(has('tidemark_stream_runs_total{stream="alerts",result="failed"}')).toBe(1);
   });

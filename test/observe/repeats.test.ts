@@ -165,7 +165,7 @@ const SINGLE: readonly AppEvent[] = [
   { type: 'page-rejected', deviceId: 'd', reason: 'its next page is itself', attempt: 2 },
   { type: 'restatement', deviceId: 'd', at: 'T' },
   { type: 'readings-late', deviceId: 'd', count: 1, worstMs: 1, gracePeriodMs: 1 },
-  { type: 'gap-recorded', deviceId: 'd', reason: 'device unreachable', from: 'F', to: 'T' },
+  { type: 'gap-recorded', deviceId: 'd', reason: 'unreachable', from: 'F', to: 'T' },
   { type: 'lines-quarantined', destination: 'influx', lines: 1, words: 'partial write' },
   { type: 'lines-beyond-retention', destination: 'influx', lines: 1 },
   { type: 'request-retried', request: 'GET /account', fault: 'unreachable', attempt: 1, waitMs: 30_000, message: 'm' },

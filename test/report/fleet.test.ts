@@ -111,7 +111,7 @@ describe('what is found', () => {
     expect(found?.complete).toBe(3);
     const gaps = Object.fromEntries(found?.gapSeconds ?? []);
     expect(gaps['excluded']).toBe(48 * 3600 - 1);
-    expect(gaps['not reached yet']).toBe(60 + 120 + (5 * 3600 - 1) + (48 * 3600 - 1));
+    expect(gaps['pending']).toBe(60 + 120 + (5 * 3600 - 1) + (48 * 3600 - 1));
     expect(found?.coveredShare).toBeGreaterThan(0.7);
   });
 

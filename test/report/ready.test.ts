@@ -79,21 +79,21 @@ const done = { type: 'initial-sync-done', points: 99, pending: 7, statusPage: 'h
 
 describe('the line that the first fill is through', () => {
   test('is told once when all is held, the stretch since the last look aside', () => {
-    const catchingUp = device({ state: 'catching-up', lag_seconds: 70, gaps: [gap('not reached yet')] });
+    const catchingUp = device({ state: 'catching-up', lag_seconds: 70, gaps: [gap('pending')] });
     const excluded = device({ state: 'excluded', lag_seconds: null, gaps: [gap('excluded')] });
     expect(told([device(), catchingUp, excluded])).toEqual([{ ...done, devices: 2, withGaps: 0 }]);
   });
 
   test('gaps that cannot be closed now do not keep it back, and are counted', () => {
-    const hidden = device({ gaps: [gap('beyond plan')] });
-    const gone = device({ state: 'unreachable', lag_seconds: null, covered: [], gaps: [gap('device gone')] });
+    const hidden = device({ gaps: [gap('beyond_plan')] });
+    const gone = device({ state: 'unreachable', lag_seconds: null, covered: [], gaps: [gap('device_gone')] });
     expect(told([device(), hidden, gone])).toEqual([{ ...done, devices: 3, withGaps: 2 }]);
   });
 
   test('it is not told before', () => {
-    const filling = device({ lag_seconds: 70, gaps: [gap('not reached yet'), gap('not reached yet')] });
+    const filling = device({ lag_seconds: 70, gaps: [gap('pending'), gap('pending')] });
     expect(told([device(), filling])).toEqual([]);
-    expect(told([device({ gaps: [gap('not reached yet')] })])).toEqual([]);
+    expect(told([device({ gaps: [gap('pending')] })])).toEqual([]);
     expect(told([device({ lag_seconds: null, covered: [] })])).toEqual([]);
     expect(told([])).toEqual([]);
     expect(told([device()], false)).toEqual([]);

@@ -62,7 +62,7 @@ describe.runIf(influxdAvailable())('history as old as the plan', () => {
     });
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'incomplete for good', exit_code: 1 });
-    expect(summary.gaps.map(({ reason }) => reason)).toEqual(['beyond plan']);
+    expect(summary.gaps.map(({ reason }) => reason)).toEqual(['beyond_plan']);
     expect(await claimedFalsely(rig, 'often')).toEqual([]);
     // 2880 readings in pages of 200, one refusal, the account and the devices.
     expect(rig.simulator.log.total).toBeLessThan(40);
@@ -165,7 +165,7 @@ describe.runIf(influxdAvailable())('a service with habits of its own', () => {
     );
     const { summary } = await rig.once();
     expect(summary.exit_code).toBe(3);
-    expect(summary.gaps.map(({ reason }) => reason)).toContain('page not understood');
+    expect(summary.gaps.map(({ reason }) => reason)).toContain('page_rejected');
     expect(rig.simulator.log.total).toBeLessThan(200);
   });
 
@@ -193,7 +193,7 @@ describe.runIf(influxdAvailable())('a device that is gone', () => {
     await rig.once();
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
-    expect(summary.gaps.map(({ device_id, reason }) => [device_id, reason])).toEqual([['gone', 'device gone']]);
+    expect(summary.gaps.map(({ device_id, reason }) => [device_id, reason])).toEqual([['gone', 'device_gone']]);
   });
 });
 

@@ -90,7 +90,7 @@ function gapsWith(facts: Partial<BackfillGapFacts>) {
   });
 }
 
-function gapNamed(reason: 'beyond allowance' | 'page not understood', retryAtMs: number) {
+function gapNamed(reason: 'over_quota' | 'page_rejected', retryAtMs: number) {
   return { deviceId: 'a', fromNs: 10n, toNs: 20n, reason, retryAtMs };
 }
 
@@ -115,14 +115,14 @@ describe('the gaps that a backfill requests', () => {
       { from: 0n, to: 10n },
       { from: 20n, to: 40n },
     ];
-    expect(gapsWith({ isTopLeft: true, named: [gapNamed('page not understood', 5)] })).toEqual(outside);
-    expect(gapsWith({ isTopLeft: true, named: [gapNamed('page not understood', 5)], nowMs: 5 })).toEqual([
+    expect(gapsWith({ isTopLeft: true, named: [gapNamed('page_rejected', 5)] })).toEqual(outside);
+    expect(gapsWith({ isTopLeft: true, named: [gapNamed('page_rejected', 5)], nowMs: 5 })).toEqual([
       { from: 0n, to: 40n },
     ]);
   });
 
   test('include what live work gave up, even where live work counts it as its own', () => {
-    const facts = { isTopLeft: true, named: [gapNamed('beyond allowance', 5)], others: [{ from: 0n, to: 30n }] };
+    const facts = { isTopLeft: true, named: [gapNamed('over_quota', 5)], others: [{ from: 0n, to: 30n }] };
     expect(gapsWith(facts)).toEqual([
       { from: 10n, to: 20n },
       { from: 30n, to: 40n },

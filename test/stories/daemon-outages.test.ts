@@ -119,7 +119,7 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
     expect(state['sound']?.gaps.length).toBeLessThanOrEqual(1);
     expect(state['sound']?.lag_seconds).toBeLessThan(2 * 60);
     for (const id of broken) {
-      expect(state[id]?.gaps.map(({ reason }) => reason)).toContain('device unreachable');
+      expect(state[id]?.gaps.map(({ reason }) => reason)).toContain('unreachable');
       const asked = rig.simulator.log.requests.filter(({ path }) => path.includes(`/${id}/telemetry`)).length;
       // A try is five requests: at most one every five minutes in each lane.
       expect(asked).toBeLessThan(2 * 5 * 30);

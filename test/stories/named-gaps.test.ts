@@ -56,7 +56,7 @@ describe.runIf(influxdAvailable())('a gap that has a name', () => {
       return asked > 1 && asked <= 6 ? { kind: 'server-error' } : null;
     };
     const life = await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS });
-    expect(told(life, 'gap-recorded').map(({ reason }) => reason)).toContain('device unreachable');
+    expect(told(life, 'gap-recorded').map(({ reason }) => reason)).toContain('unreachable');
     expect(life.lastReport.devices.find((device) => device.device_id === 'quiet')?.covered).toHaveLength(1);
   });
 });

@@ -105,7 +105,7 @@ describe.runIf(influxdAvailable())('pages that are not true', () => {
     const events = await liveFor(rig, 10);
     expect(told(events, 'gap-recorded')).not.toEqual([]);
     for (const event of told(events, 'gap-recorded')) {
-      expect(event).toMatchObject({ deviceId: 'often', reason: 'page not understood' });
+      expect(event).toMatchObject({ deviceId: 'often', reason: 'page_rejected' });
     }
     rig.simulator.faults = null;
     expect(told(await liveFor(rig, 10), ...TROUBLE)).toEqual([]);

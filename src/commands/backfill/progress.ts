@@ -80,7 +80,7 @@ const ESTIMATE_EVERY_MS = 5 * SECOND_MS;
 /** Returns what all open devices wait for, if no estimate is possible; `null` otherwise. */
 export function waitsFor({ devices }: BackfillView): string | null {
   const open = devices.filter(({ holes }) => holes.some(({ reason }) => !CLOSED_BY_NONE.has(reason)));
-  const isUnreachable = open.every(({ holes }) => holes.some(({ reason }) => reason === 'device unreachable'));
+  const isUnreachable = open.every(({ holes }) => holes.some(({ reason }) => reason === 'unreachable'));
   if (open.length === 0 || !isUnreachable) return null;
   return `waits for ${counted(open.length, 'device')} that cannot be reached`;
 }

@@ -3,7 +3,7 @@
  * text lists what the backfill brought, what was empty, what is missing, and what to do about that.
  */
 
-import { missingStatuses, missingWords, UNREACHED } from '../../core/device-coverage.ts';
+import { gapWords, missingStatuses, missingWords, PENDING } from '../../core/device-coverage.ts';
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
@@ -153,14 +153,14 @@ const ID_LENGTH = 32;
 
 /** What to do about a missing range, by its reason. */
 const REMEDIES: Readonly<Record<string, string>> = {
-  [UNREACHED]: 'run the same command again: it goes on where it was',
-  'page not understood': 'the API answers oddly there; run it again later',
+  [PENDING]: 'run the same command again: it goes on where it was',
+  page_rejected: 'the API answers oddly there; run it again later',
   unverified: 'the API answers emptily though the device was seen then; run it again in half an hour',
-  'device unreachable': 'the API does not answer for this device; run it again later',
-  'beyond plan':
+  unreachable: 'the API does not answer for this device; run it again later',
+  beyond_plan:
     'older than history_max_days of the plan, and nothing that old was ever served: a larger plan may show it',
-  'beyond allowance': 'given up while the allowance was short; run it again',
-  'device gone': 'the workspace has it no more: nobody can read this',
+  over_quota: 'given up while the allowance was short; run it again',
+  device_gone: 'the workspace has it no more: nobody can read this',
   excluded: 'left out by sync.include or sync.exclude',
 };
 
@@ -217,12 +217,12 @@ function missingOf({ missing }: BackfillSummary): string[] {
     const ms = stretches.reduce((sum, stretch) => sum + gapMs(stretch), 0);
     return {
       ms,
-      line: `  ${plainText(reason, 40)}: ${duration(ms / 1000)} of ${counted(devices, 'device')}: ${REMEDIES[reason] ?? 'run it again'}`,
+      line: `  ${gapWords(reason).why}: ${duration(ms / 1000)} of ${counted(devices, 'device')}: ${REMEDIES[reason] ?? 'run it again'}`,
     };
   });
   const worst = missing.slice(0, RANGES_LISTED).map((stretch) => {
     const { device_id, from, to, reason } = stretch;
-    return `  ${plainText(device_id, ID_LENGTH)}: ${duration(gapMs(stretch) / 1000)} from ${short(from)} to ${short(to)}, ${plainText(reason, 40)}`;
+    return `  ${plainText(device_id, ID_LENGTH)}: ${duration(gapMs(stretch) / 1000)} from ${short(from)} to ${short(to)}, ${gapWords(reason).why}`;
   });
   const more = missing.length - worst.length;
   return [

@@ -8,7 +8,7 @@
 
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
 import { firstOf, pollUntil } from '../../core/async.ts';
-import { UNREACHED } from '../../core/device-coverage.ts';
+import { PENDING } from '../../core/device-coverage.ts';
 import { ApiFault, refusalWords, UserError } from '../../core/faults.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
@@ -119,7 +119,7 @@ async function untilClosed(
     const outcome = outcomeOf(look, backfill);
     if (outcome !== null) return outcome;
     endWhereRefused(apiState);
-    const waits = isWaiting(parts, { isQueued: look.openFor.has(UNREACHED), lanes: ['backfill'] });
+    const waits = isWaiting(parts, { isQueued: look.openFor.has(PENDING), lanes: ['backfill'] });
     if (watch.idleMs({ left: look.openMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
     const left = estimate();
     seen.eta = etaOf(parts, backfill, left);
@@ -145,7 +145,7 @@ function createReopening({ context: { clock }, planning }: BackfillWorkParts): (
 function outcomeOf({ openFor }: BackfillView, { args }: Backfill): BackfillOutcome | null {
   const left = [...openFor];
   if (left.length === 0) return 'complete';
-  if (left.some((reason) => reason !== 'beyond plan')) return null;
+  if (left.some((reason) => reason !== 'beyond_plan')) return null;
   return args.from === 'all' ? 'complete' : 'incomplete for good';
 }
 

@@ -60,7 +60,7 @@ export function noteHistory(
   if (maxDays === null || wantedMs <= maxDays * DAY_MS) return notes.ok('history', `${wanted}: within the plan`);
   return notes.warn('history', {
     message: `${wanted}, the windows of the plan span ${counted(maxDays, 'day')}: what is older comes only if the API serves it`,
-    remedy: 'Nothing, or a larger plan; gaps that stay for this reason are named "beyond plan".',
+    remedy: 'Nothing, or a larger plan; gaps that stay for this reason are named "beyond_plan".',
   });
 }
 

@@ -3,7 +3,14 @@
  * lines.
  */
 
-import { CLOSED_BY_NONE, coverageOf, missingStatuses, missingWords, wantedOf } from '../../core/device-coverage.ts';
+import {
+  CLOSED_BY_NONE,
+  coverageOf,
+  gapWords,
+  missingStatuses,
+  missingWords,
+  wantedOf,
+} from '../../core/device-coverage.ts';
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
@@ -138,7 +145,7 @@ export function reportEnd(summary: OnceSummary, { say }: Logger): void {
   }
   const missed = gaps.filter(({ reason }) => reason !== 'excluded');
   for (const { device_id, from, to, reason } of missed.slice(0, GAPS_LISTED)) {
-    lacks(`not held: ${device_id} from ${from} to ${to}: ${reason}`);
+    lacks(`gap: ${device_id} from ${from} to ${to}: ${gapWords(reason).why}`);
   }
   if (missed.length > GAPS_LISTED) lacks(`and ${missed.length - GAPS_LISTED} more gaps; --json lists them all`);
 }
@@ -159,7 +166,7 @@ function allGaps(context: SyncContext, wantedRange: WantedRange | null): readonl
   // A gap beyond the plan that is no longer in the wanted range does not count.
   const stillWanted = stillWantedFrom(context);
   const isPast = ({ to, reason }: StatusGap): boolean =>
-    reason === 'beyond plan' && (parseTimestamp(to) ?? stillWanted) <= stillWanted;
+    reason === 'beyond_plan' && (parseTimestamp(to) ?? stillWanted) <= stillWanted;
   return store.devices().flatMap((device) => {
     const { deviceId } = device.record;
     const state = store.telemetry(deviceId);

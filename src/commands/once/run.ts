@@ -9,7 +9,7 @@
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
 import { StateFullError } from '../../core/archive-room.ts';
 import { firstOf, pollUntil } from '../../core/async.ts';
-import { UNREACHED } from '../../core/device-coverage.ts';
+import { PENDING } from '../../core/device-coverage.ts';
 import { ApiFault, UserError } from '../../core/faults.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
@@ -228,12 +228,12 @@ function takeUpAgain(
 ): void {
   looks.reopenedMs = nowMs;
   for (const deviceId of new Set(gaps.map(({ device_id }) => device_id))) reopenDevice(planning, deviceId);
-  const mute = gaps.filter(({ reason }) => reason === 'device unreachable');
+  const mute = gaps.filter(({ reason }) => reason === 'unreachable');
   // Not while one of them is being polled: the answered list would make its failure look like its own.
   const isUnreachable = mute.length > 0 && mute.every(({ device_id }) => isClosed(run, device_id));
   if (isUnreachable && planning.rest !== null) {
     const tried = planning.suspects.retry();
-    if (tried.length > 0) liftRests(planning, tried, 'device unreachable');
+    if (tried.length > 0) liftRests(planning, tried, 'unreachable');
     else if (nowMs - looks.relistedMs >= RELIST_EVERY_MS) {
       looks.relistedMs = nowMs;
       relistDevices(planning);
@@ -255,7 +255,7 @@ function outcomeOf(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]):
   if (gaps.length === 0 || (missingScope !== null && readAtMs >= run.beganMs)) return 'complete';
   // Nothing but time shows whether these answers are true.
   if (gaps.every(({ reason, device_id }) => reason === 'unverified' && isClosed(run, device_id))) return 'stalled';
-  const isForGood = gaps.every(({ reason, device_id }) => reason === 'beyond plan' && isClosed(run, device_id));
+  const isForGood = gaps.every(({ reason, device_id }) => reason === 'beyond_plan' && isClosed(run, device_id));
   return isForGood ? 'incomplete for good' : null;
 }
 
@@ -267,8 +267,8 @@ function isClosed({ goal }: OnceRun, deviceId: string): boolean {
 
 function waits(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]): boolean {
   // A device that does not answer rests, and its other gaps rest with it.
-  const mute = new Set(gaps.flatMap(({ device_id, reason }) => (reason === 'device unreachable' ? [device_id] : [])));
-  const isHistory = gaps.some(({ device_id, reason }) => reason === UNREACHED && !mute.has(device_id));
+  const mute = new Set(gaps.flatMap(({ device_id, reason }) => (reason === 'unreachable' ? [device_id] : [])));
+  const isHistory = gaps.some(({ device_id, reason }) => reason === PENDING && !mute.has(device_id));
   return (
     isWaiting(parts, { isQueued: isHistory, lanes: ['first-history'] }) ||
     isWaiting(parts, { isQueued: unread(parts, run).length > 0, lanes: ['inventory', 'alerts'] })

@@ -1,12 +1,14 @@
 /**
  * `--status --device`: the status of one device as text: first why it lags, then its coverage and its last requests.
  */
+
+import { gapWords } from '../../core/device-coverage.ts';
 import { faultWords } from '../../core/faults.ts';
 import type { DeviceAnswer, DeviceReport } from '../../core/page-facts.ts';
 import type { StatusGap } from '../../core/status.ts';
 import { duration, percent, plainText } from '../../core/text.ts';
 import { count, minute, moment, nameText, plural, row, wrap } from '../shared/layout.ts';
-import { gapWords, laneWords } from './text.ts';
+import { laneWords } from './text.ts';
 
 const GAPS_SHOWN = 5;
 const NAMES_SHOWN = 4;

@@ -3,7 +3,7 @@
  * contains everything that it shows.
  */
 
-import { UNREACHED } from '../../core/device-coverage.ts';
+import { gapWords } from '../../core/device-coverage.ts';
 import type {
   DestinationReport,
   DeviceStatus,
@@ -179,7 +179,7 @@ function missingLine({ reason, points, devices, from, to }: MissingStatus, flag:
   const lacks = `lacks ${plural(points, 'point')} of ${plural(devices, 'device')}`;
   const range = `(${minute(from)} to ${minute(to)})`;
   const fetch = `tidemark --verify --repair${flag} --from ${from.slice(0, 10)}`;
-  if (reason === 'beyond retention') return `${lacks}, older than its retention ${range}; with a longer one: ${fetch}`;
+  if (reason === 'beyond_retention') return `${lacks}, older than its retention ${range}; with a longer one: ${fetch}`;
   const why = reason === 'cleared' ? 'that the archive no longer kept' : 'as it was set aside';
   return `${lacks} ${why} ${range}; to fetch them: ${fetch}`;
 }
@@ -253,27 +253,6 @@ function next({
 /** How long before the report something was. */
 function ago(now: string, at: string): string {
   return duration(Math.max(0, (Date.parse(now) - Date.parse(at)) / 1000));
-}
-
-interface GapWords {
-  readonly why: string;
-  readonly remedy: string;
-}
-
-const WORDS: ReadonlyMap<string, GapWords> = new Map([
-  [UNREACHED, { why: UNREACHED, remedy: 'comes while the daemon runs, or by --once' }],
-  ['beyond plan', { why: 'refused by the plan', remedy: 'older than its history_max_days' }],
-  ['beyond allowance', { why: 'beyond the allowance', remedy: '--plan tells what would carry them' }],
-  ['page not understood', { why: 'page not understood', remedy: 'tried again now and then, see the log' }],
-  ['unverified', { why: 'unverified', remedy: 'empty answers, though the device was seen; asked again' }],
-  ['device unreachable', { why: 'device unreachable', remedy: 'its requests fail; tried again now and then' }],
-  ['device gone', { why: 'device gone', remedy: 'not in the workspace any more; looked at now and then' }],
-  ['excluded', { why: 'excluded', remedy: 'by sync.include or sync.exclude' }],
-]);
-
-/** @param reason as the report tells it; one that is not known is told as it is. */
-export function gapWords(reason: string): GapWords {
-  return WORDS.get(reason) ?? { why: plainText(reason, 60), remedy: '' };
 }
 
 const LANES: ReadonlyMap<string, string> = new Map([

@@ -334,7 +334,7 @@ async function examineSpans(parts: Comparison, work: DayWork, signal: AbortSigna
 
 /** What is beyond a retention stays so; what a destination was set aside with, or came too late for, can be mended. */
 function isExcuse({ reason }: MissingPoints, { resend }: Comparison): boolean {
-  return resend === null || (reason !== 'cleared' && reason !== 'set aside');
+  return resend === null || (reason !== 'cleared' && reason !== 'skipped_destination');
 }
 
 function pointsIn(excuses: readonly Excuse[], cleared: Intervals): number {

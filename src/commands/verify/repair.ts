@@ -203,10 +203,10 @@ export function foundOf(
   const own = new Set(differing);
   // What is found takes back all of a range, for whatever reason it was missing.
   const aside = missing
-    .filter(({ reason }) => reason === 'set aside')
+    .filter(({ reason }) => reason === 'skipped_destination')
     .map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs }));
   return missing
-    .filter(({ reason }) => reason === 'cleared' || reason === 'set aside')
+    .filter(({ reason }) => reason === 'cleared' || reason === 'skipped_destination')
     .flatMap(({ deviceId, fromNs, toNs }) => {
       const unsound = days.filter(({ day }) => own.has(day)).map(({ day }) => wholeDay(day));
       return subtract(intersect([{ from: fromNs, to: toNs }], [bounds]), unsound).map(({ from, to }) => {

@@ -56,7 +56,7 @@ export interface DestinationState {
  * Why a destination is missing points for good: they are older than it keeps, it blocked the log for too long, or the
  * log no longer kept them when it came to them, or it refused them and a person has given them up.
  */
-export type MissingReason = 'beyond retention' | 'set aside' | 'cleared' | 'dropped';
+export type MissingReason = 'beyond_retention' | 'skipped_destination' | 'cleared' | 'dropped';
 
 /** A range of which a destination is missing points that were archived. */
 export interface MissingPoints {

@@ -117,12 +117,12 @@ export class ForgottenError extends Error {
 
 /** The reasons why a range that is wanted is not covered. */
 export const GAP_REASONS = [
-  'beyond plan',
-  'beyond allowance',
-  'page not understood',
+  'beyond_plan',
+  'over_quota',
+  'page_rejected',
   'unverified',
-  'device unreachable',
-  'device gone',
+  'unreachable',
+  'device_gone',
 ] as const;
 
 /** One of them. */

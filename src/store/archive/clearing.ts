@@ -93,7 +93,7 @@ function createMissed(db: Database.Database, missing: MissingTable) {
   const lose = createLosses(db, missing);
   return ({ lane, seq }: OldBlock, { configured }: ClearOrder, gone: Omit<Loss, 'reason'>): void => {
     for (const id of behind.all(lane, seq).map(Number)) {
-      lose(id, { ...gone, reason: configured.includes(id) ? 'set aside' : 'cleared' });
+      lose(id, { ...gone, reason: configured.includes(id) ? 'skipped_destination' : 'cleared' });
     }
   };
 }

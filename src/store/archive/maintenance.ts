@@ -154,7 +154,7 @@ function createSkip(db: Database.Database, missing: MissingTable) {
       }
       const lines = unpack(row.data).slice(Number(row.seq) === block ? line : 0);
       const deviceId = row.device_id ?? '';
-      lose(id, { deviceId, lineRanges: ranges.of(deviceId, lines), reason: 'set aside' });
+      lose(id, { deviceId, lineRanges: ranges.of(deviceId, lines), reason: 'skipped_destination' });
       taken += 1;
       end = row.seq;
     }

@@ -46,8 +46,8 @@ interface MissingRow {
  * old is too old as well, and a year of history is not to become a row for every page. The other reasons are exact.
  */
 const BRIDGE_NS: Readonly<Record<MissingReason, bigint>> = {
-  'beyond retention': DAY_NS,
-  'set aside': 0n,
+  beyond_retention: DAY_NS,
+  skipped_destination: 0n,
   cleared: 0n,
   dropped: 0n,
 };
@@ -138,7 +138,7 @@ function cutMissing(
       rows.insert.run(id, deviceId, reason, from, to, index === 0 ? left - (rests.length - 1) : 1);
     });
     // Others of it that may be missing keep their part of it, and nothing of the rest.
-    const others = reason === 'set aside' ? Math.min(found.left ?? 0, missing.points) : 0;
+    const others = reason === 'skipped_destination' ? Math.min(found.left ?? 0, missing.points) : 0;
     if (others === 0) continue;
     rows.insert.run(id, deviceId, reason, maxNs(missing.fromNs, fromNs), minNs(missing.toNs, toNs), others);
   }
@@ -149,7 +149,7 @@ function across(rows: Rows, id: number, deviceId: string, { from, to }: Interval
 }
 
 /** What a repair can bring back: what is older than a destination keeps stays so. */
-const REPAIRABLE: readonly MissingReason[] = ['set aside', 'cleared'];
+const REPAIRABLE: readonly MissingReason[] = ['skipped_destination', 'cleared'];
 
 function join(a: MissingPoints, b: MissingPoints): MissingPoints {
   return { ...a, fromNs: minNs(a.fromNs, b.fromNs), toNs: maxNs(a.toNs, b.toNs), points: a.points + b.points };

@@ -122,10 +122,10 @@ function prepareMissing(db: Database.Database, { cut }: Pick<MissingTable, 'cut'
       const isKept = (points: MissingPoints): boolean =>
         cleared.get(deviceId, minNs(points.toNs, to), maxNs(points.fromNs, from)) === undefined;
       const found = { deviceId, fromNs: from, toNs: to, points: lines };
-      cut(id, found, (points) => points.reason !== 'beyond retention' && isKept(points));
+      cut(id, found, (points) => points.reason !== 'beyond_retention' && isKept(points));
       // Facts of a device stand in blocks of many: what was refused of them is older than all that was accepted of it.
       const young = { ...found, fromNs: maxNs(from, tooOldTo ?? from) };
-      if (young.fromNs < to) cut(id, young, (points) => points.reason === 'beyond retention' && isKept(points));
+      if (young.fromNs < to) cut(id, young, (points) => points.reason === 'beyond_retention' && isKept(points));
     },
   };
 }

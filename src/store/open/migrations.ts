@@ -404,5 +404,15 @@ const STEP_5 = `
   ) WITHOUT ROWID;
 `;
 
+const STEP_6 = `
+  -- Reasons are codes.
+  UPDATE gap SET reason = CASE reason
+    WHEN 'beyond plan' THEN 'beyond_plan' WHEN 'beyond allowance' THEN 'over_quota'
+    WHEN 'page not understood' THEN 'page_rejected' WHEN 'device unreachable' THEN 'unreachable'
+    WHEN 'device gone' THEN 'device_gone' ELSE reason END;
+  UPDATE lack SET reason = CASE reason
+    WHEN 'beyond retention' THEN 'beyond_retention' WHEN 'set aside' THEN 'skipped_destination' ELSE reason END;
+`;
+
 /** Each step is one transaction. */
-export const MIGRATIONS: readonly string[] = [STEP_1, STEP_2, STEP_3, STEP_4, STEP_5];
+export const MIGRATIONS: readonly string[] = [STEP_1, STEP_2, STEP_3, STEP_4, STEP_5, STEP_6];

@@ -118,10 +118,10 @@ function holeOf(
 ): { fromMs: number; toMs: number; reason: string | null } | null {
   const weekAgoMs = Math.max(beginMs, newestMs - 7 * DAY_MS);
   if (odd === oddities.misread) {
-    return { fromMs: weekAgoMs, toMs: weekAgoMs + 6 * HOUR_MS, reason: 'page not understood' };
+    return { fromMs: weekAgoMs, toMs: weekAgoMs + 6 * HOUR_MS, reason: 'page_rejected' };
   }
   if (odd === oddities.behind) return { fromMs: weekAgoMs, toMs: weekAgoMs + DAY_MS, reason: null };
-  if (odd === oddities.beyond) return { fromMs: beginMs, toMs: beginMs + 5 * DAY_MS, reason: 'beyond plan' };
+  if (odd === oddities.beyond) return { fromMs: beginMs, toMs: beginMs + 5 * DAY_MS, reason: 'beyond_plan' };
   return null;
 }
 

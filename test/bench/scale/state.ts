@@ -185,7 +185,7 @@ function writeDestination(db: Database.Database, devices: readonly FilledDevice[
   );
   const lack = db.prepare(
     `INSERT INTO lack (destination_id, device_id, reason, from_ns, to_ns, points)
-     VALUES (?, ?, 'beyond retention', ?, ?, 120)`,
+     VALUES (?, ?, 'beyond_retention', ?, ?, 120)`,
   );
   devices.slice(0, 50).forEach((device, index) => {
     const [series] = seriesOf(device, fill);

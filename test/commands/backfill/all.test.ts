@@ -94,7 +94,7 @@ describe.runIf(influxdAvailable())('--from all', () => {
       using rig = await rigOf({ plan: { ...GO, historyMaxDays: 90 }, bounds: { age } });
       const { summary } = await backfillAlone(rig, { fromMs: 'all' });
       expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
-      expect(new Set(summary.missing.map(({ reason }) => reason))).toEqual(new Set(['beyond plan']));
+      expect(new Set(summary.missing.map(({ reason }) => reason))).toEqual(new Set(['beyond_plan']));
       const verdict = await rig.verdict(NOW_MS, { fromNs: BigInt(NOW_MS - 89 * DAY_MS) * 1_000_000n });
       expect(verdict.missing).toEqual([]);
       for (const { deviceId } of DEVICES) {
@@ -109,7 +109,7 @@ describe.runIf(influxdAvailable())('--from all', () => {
     using rig = await rigOf({ plan: { ...GO, historyMaxDays: 90 }, bounds: { age: 'empty' } });
     const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 200 * DAY_MS });
     expect(summary).toMatchObject({ outcome: 'incomplete for good', exit_code: 1 });
-    expect(new Set(summary.missing.map(({ reason }) => reason))).toEqual(new Set(['beyond plan']));
+    expect(new Set(summary.missing.map(({ reason }) => reason))).toEqual(new Set(['beyond_plan']));
   });
 
   test('a device that never said anything ends too', async () => {

@@ -36,13 +36,13 @@ describe('the end of --once', () => {
 
   test('names what is not in a database, and why', () => {
     const lack: MissingStatus = {
-      reason: 'beyond retention',
+      reason: 'beyond_retention',
       points: 12_345,
       devices: 2,
       from: '2026-01-01T00:00:00Z',
       to: '2026-02-01T00:00:00.5Z',
     };
-    const lacks = [lack, { ...lack, reason: 'set aside' }, { ...lack, reason: 'cleared' }] as const;
+    const lacks = [lack, { ...lack, reason: 'skipped_destination' }, { ...lack, reason: 'cleared' }] as const;
     const span = '(from 2026-01-01T00:00:00Z to 2026-02-01T00:00:00.5Z)';
     expect(linesOf({ destinations: [{ ...DESTINATION, lacks }] })).toEqual([
       'info: Sync complete',
@@ -53,7 +53,7 @@ describe('the end of --once', () => {
   });
 
   test('counts what was set aside, and names what is not held', () => {
-    const gap = { device_id: 'd', from: 'a', to: 'b', reason: 'device gone' };
+    const gap = { device_id: 'd', from: 'a', to: 'b', reason: 'device_gone' };
     expect(linesOf({ rejected_records: 2, gaps: Array.from({ length: 22 }, () => gap) }).slice(1)).toEqual([
       'warn: 2 records or points are in quarantine, with their reasons',
       ...Array.from({ length: 20 }, () => 'warn: not held: d from a to b: device gone'),

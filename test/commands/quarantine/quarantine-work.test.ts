@@ -173,8 +173,8 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     const [destination] = state.store.quarantine.destinations();
     const lacks = state.store.missing(destination?.id ?? 0);
     expect(lacks.map(({ deviceId, reason, points }) => [deviceId, reason, points])).toEqual([
-      ['a', 'beyond retention', 40],
-      ['b', 'beyond retention', 3],
+      ['a', 'beyond_retention', 40],
+      ['b', 'beyond_retention', 3],
     ]);
   });
 

@@ -80,8 +80,8 @@ describe.runIf(influxdAvailable())('status', () => {
     const reasonsOf = (id: string) =>
       report.devices.find(({ device_id }) => device_id === id)?.gaps.map(({ reason }) => reason);
     // Time went on while they were tried: the last minutes were not asked for.
-    expect(reasonsOf('often')).toEqual(['page not understood', 'not reached yet']);
-    expect(reasonsOf('seldom')).toEqual(['device unreachable', 'not reached yet']);
+    expect(reasonsOf('often')).toEqual(['page_rejected', 'pending']);
+    expect(reasonsOf('seldom')).toEqual(['unreachable', 'pending']);
     const text = unwrapped(textOf(config, rig.clock));
     expect(text).toContain('page not understood: 1 device, ');
     expect(text).toContain('device unreachable: 1 device, ');
@@ -105,7 +105,7 @@ describe.runIf(influxdAvailable())('status', () => {
     await running;
     const config = configOf(rig);
     const partial = reportOf(config, rig.clock);
-    expect(partial.gaps.map(({ reason }) => reason)).toEqual(['not reached yet']);
+    expect(partial.gaps.map(({ reason }) => reason)).toEqual(['pending']);
     expect(partial.totals.covered_share).toBeLessThan(0.9);
     expect(unwrapped(textOf(config, rig.clock))).toMatch(/not reached yet: 3 devices, .* comes while the daemon/);
     // What waits in the archive is delivered, and nothing new is pulled.

@@ -58,10 +58,10 @@ function lookAt(open: ScratchStore) {
 
 describe('holes', () => {
   const REASONS: readonly [GapReason, RegExp][] = [
-    ['beyond plan', /refused by the plan: 1 device, 6 h; older than its history_max_days/],
-    ['beyond allowance', /beyond the allowance: 1 device, 6 h; --plan tells/],
-    ['page not understood', /page not understood: 1 device, 6 h; tried again now and then, see the log/],
-    ['device unreachable', /device unreachable: 1 device, 6 h; its requests fail/],
+    ['beyond_plan', /refused by the plan: 1 device, 6 h; older than its history_max_days/],
+    ['over_quota', /beyond the allowance: 1 device, 6 h; --plan tells/],
+    ['page_rejected', /page not understood: 1 device, 6 h; tried again now and then, see the log/],
+    ['unreachable', /device unreachable: 1 device, 6 h; its requests fail/],
   ];
 
   test.each(REASONS)('%s is told in words, with what to do', (reason, words) => {
@@ -119,12 +119,12 @@ test('the newest minutes of a device that is read as it should be are no hole, a
   const record = device('hub', { lastSeenAt: msToNs(NOW_MS - 90_000) });
   open.store.saveInventory({ listed: [{ record, name: 'hub', line: null, digest: 'x' }], missing: [], atMs: NOW_MS });
   const { report, text, config } = lookAt(open);
-  expect(report().devices[0]?.gaps.map(({ reason }) => reason)).toEqual(['not reached yet']);
+  expect(report().devices[0]?.gaps.map(({ reason }) => reason)).toEqual(['pending']);
   expect(report()).toMatchObject({ gaps: [], totals: { devices_complete: 1 }, next: { devices_open: 0 } });
   expect(report().freshness).toMatchObject({ behind_devices: 0, worst_seconds: 59 });
   expect(text()).toContain('Holes       none');
   const later = reportOf(config, createVirtualClock(NOW_MS + HOUR_MS));
-  expect(later).toMatchObject({ gaps: [{ reason: 'not reached yet' }], totals: { devices_complete: 0 } });
+  expect(later).toMatchObject({ gaps: [{ reason: 'pending' }], totals: { devices_complete: 0 } });
   expect(later.freshness).toMatchObject({ behind_devices: 1, worst_seconds: 3659 });
 });
 
@@ -261,7 +261,7 @@ describe('delivery', () => {
       refused: [{ line: 'workspace,workspace_id=w devices=1 1', words: 'no' }],
       missing: [
         { ...lack, reason: 'cleared' },
-        { ...lack, reason: 'beyond retention' },
+        { ...lack, reason: 'beyond_retention' },
       ],
       atMs: NOW_MS,
     });

@@ -191,7 +191,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     inState(
       rig,
       `INSERT INTO quarantine (destination_id, source, content, reason, at_ms) VALUES (1, 'destination', '${refused}', 'no', 1);
-       INSERT INTO lack VALUES (1, 'tied', 'beyond retention', 0, ${ns(NOW_MS - 30 * HOUR_MS)}, 100000);`,
+       INSERT INTO lack VALUES (1, 'tied', 'beyond_retention', 0, ${ns(NOW_MS - 30 * HOUR_MS)}, 100000);`,
     );
     const { verdict } = await verifyAt(rig, place);
     const others = verdict.differences.reduce((sum, { missing }) => sum + missing, 0);

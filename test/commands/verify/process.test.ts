@@ -43,7 +43,7 @@ function lacksIn({ dataDir }: Stage, reason = 'cleared'): unknown[] {
   }
 }
 
-const asideIn = (stage: Stage): unknown[] => lacksIn(stage, 'set aside');
+const asideIn = (stage: Stage): unknown[] => lacksIn(stage, 'skipped_destination');
 
 /** Changes the state behind the program's back. */
 function inState({ dataDir }: Stage, sql: string): void {
@@ -140,7 +140,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
       inState(
         stage,
         `INSERT INTO lack (destination_id, device_id, reason, from_ns, to_ns, points)
-        VALUES (1, 'walk', 'set aside', ${whole}, 5000)`,
+        VALUES (1, 'walk', 'skipped_destination', ${whole}, 5000)`,
       );
     for (const measurement of ['telemetry', 'coverage_hour']) {
       await bench.influxd.query(stage.database, `DELETE FROM ${measurement} WHERE device_id = 'walk'`);

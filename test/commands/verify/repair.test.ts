@@ -44,19 +44,21 @@ describe('what a destination lacked and was found to have', () => {
 
   test('is nothing where nothing is kept, and of nothing that cannot be mended', () => {
     const none = { days, differing: [], compared, clearedOthers };
-    const lacks = [lack(at(16), at(18)), lack(at(11), at(12), 'beyond retention'), lack(at(11), at(12), 'dropped')];
+    const lacks = [lack(at(16), at(18)), lack(at(11), at(12), 'beyond_retention'), lack(at(11), at(12), 'dropped')];
     expect(foundOf(lacks, none)).toEqual([]);
-    expect(foundOf([lack(at(11) + NOON, at(12), 'set aside')], none)).toHaveLength(1);
+    expect(foundOf([lack(at(11) + NOON, at(12), 'skipped_destination')], none)).toHaveLength(1);
   });
 
   test('is a part of it where the archive has let go of points that are no readings', () => {
     const parts = { days, differing: [], compared, clearedOthers: () => 24 };
-    expect(foundOf([lack(at(11), at(13), 'set aside')], parts)).toEqual([['d', `${at(11)}`, `${at(13)}`, 200, 24]]);
+    expect(foundOf([lack(at(11), at(13), 'skipped_destination')], parts)).toEqual([
+      ['d', `${at(11)}`, `${at(13)}`, 200, 24],
+    ]);
   });
 
   test('that part is told of every stretch that takes it back, for whatever reason it was lacking as well', () => {
     const parts = { days, differing: [], compared, clearedOthers: () => 24 };
-    const lacks = [lack(at(11), at(12)), lack(at(15), at(16)), lack(at(11), at(13), 'set aside')];
+    const lacks = [lack(at(11), at(12)), lack(at(15), at(16)), lack(at(11), at(13), 'skipped_destination')];
     expect(foundOf(lacks, parts).map(([, from, , , left]) => [from, left])).toEqual([
       [`${at(11)}`, 24],
       [`${at(15)}`, undefined],

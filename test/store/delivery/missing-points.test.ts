@@ -11,7 +11,7 @@ const lack = (fromNs: bigint, toNs: bigint, changes: Partial<MissingPoints> = {}
   deviceId: 'd',
   fromNs,
   toNs,
-  reason: 'set aside',
+  reason: 'skipped_destination',
   points: 1,
   ...changes,
 });
@@ -64,7 +64,7 @@ describe('what a destination lacks', () => {
     ]);
     expect(state.store.missingSums(id)).toEqual([
       { reason: 'cleared', points: 7, devices: 1, fromNs: 5n, toNs: 9n },
-      { reason: 'set aside', points: 4, devices: 2, fromNs: 1n, toNs: 40n },
+      { reason: 'skipped_destination', points: 4, devices: 2, fromNs: 1n, toNs: 40n },
     ]);
     expect(state.store.missingSums(state.store.destination('second', 'x').id)).toEqual([]);
   });
@@ -82,7 +82,7 @@ describe('what a destination lacks', () => {
   test('beyond a retention is one stretch for a history that was refused page by page', () => {
     using state = scratchStore();
     const { id } = state.store.destination('influx', 'x');
-    const page = (day: bigint): MissingPoints => lack(day * DAY_NS, day * DAY_NS + 1n, { reason: 'beyond retention' });
+    const page = (day: bigint): MissingPoints => lack(day * DAY_NS, day * DAY_NS + 1n, { reason: 'beyond_retention' });
     leave(state, id, [page(1n), page(3n), page(9n)]);
     leave(state, id, [page(2n)]);
     expect(state.store.missing(id)).toEqual([{ ...page(1n), toNs: 3n * DAY_NS + 1n, points: 3 }, page(9n)]);
@@ -135,7 +135,7 @@ describe('what was found to be there', () => {
     using state = scratchStore();
     const { id } = state.store.destination('influx', 'x');
     const other = state.store.destination('second', 'y').id;
-    const stay = [lack(1n, 9n, { reason: 'beyond retention' }), lack(1n, 9n, { deviceId: 'e' })];
+    const stay = [lack(1n, 9n, { reason: 'beyond_retention' }), lack(1n, 9n, { deviceId: 'e' })];
     leave(state, id, [lack(1n, 9n), lack(1n, 9n, { reason: 'cleared' }), ...stay]);
     leave(state, other, [lack(1n, 9n)]);
     amend(state, id, found(1n, 9n, 1));

@@ -78,7 +78,7 @@ function fill({ store, ledger }: Pick<OpenStore, 'store' | 'ledger'>, blocks = 3
     ],
     [`alert,alert_id=1,device_id=${TAG} threshold=1 1`, 'alert,alert_id=2,device_id=stays threshold=1 1'],
   );
-  store.nameGap({ deviceId: DOOMED, fromNs: 1n, toNs: 2n, reason: 'beyond plan', retryAtMs: 1 });
+  store.nameGap({ deviceId: DOOMED, fromNs: 1n, toNs: 2n, reason: 'beyond_plan', retryAtMs: 1 });
   store.saveMissedOverlap(DOOMED, { at: 1n, sinceMs: 1, isGone: false });
   store.saveReread(DOOMED, 5);
   store.quarantine.add('alerts', [{ reason: 'odd', record: `{"device_id":"${DOOMED}"}` }], 1);
@@ -269,7 +269,7 @@ describe('a page that was under way', () => {
       state.store.commitPage({ ...before, revision, lines: [lineOf(DOOMED, 1)], firstNs: 1n, lastNs: 1n });
     expect(land(before.revision)).toThrow(ForgottenError);
     expect(land(state.store.telemetry(DOOMED).revision)).toThrow(ForgottenError);
-    state.store.nameGap({ deviceId: DOOMED, fromNs: 1n, toNs: 2n, reason: 'beyond plan', retryAtMs: 1 });
+    state.store.nameGap({ deviceId: DOOMED, fromNs: 1n, toNs: 2n, reason: 'beyond_plan', retryAtMs: 1 });
     state.store.saveReread(DOOMED, 5);
     forget(state, [id]);
     expect(land(0)).toThrow(ForgottenError);

@@ -126,7 +126,7 @@ describe('the inventory', () => {
     using state = scratchStore();
     keep(state, 10.75, ['a']);
     state.store.markGone('a', 11.5);
-    state.store.nameGap({ deviceId: 'a', fromNs: 1n, toNs: 2n, reason: 'beyond plan', retryAtMs: 12.25 });
+    state.store.nameGap({ deviceId: 'a', fromNs: 1n, toNs: 2n, reason: 'beyond_plan', retryAtMs: 12.25 });
     const types = state.rows(
       'SELECT typeof(first_listed_ms) a, typeof(gone_since_ms) b, typeof(retry_at_ms) c FROM device JOIN gap USING (device_id)',
     );

@@ -176,7 +176,7 @@ describe('gaps', () => {
     deviceId: 'a',
     fromNs: 10n,
     toNs: 20n,
-    reason: 'page not understood',
+    reason: 'page_rejected',
     retryAtMs: 1_781_527_896_789,
     ...changes,
   });
@@ -185,7 +185,7 @@ describe('gaps', () => {
     using state = scratchStore();
     const [first, second, other] = [
       gap({}),
-      gap({ fromNs: 30n, toNs: 31n, reason: 'beyond plan' }),
+      gap({ fromNs: 30n, toNs: 31n, reason: 'beyond_plan' }),
       gap({ deviceId: 'b' }),
     ];
     for (const each of [second, other, first]) state.store.nameGap(each);
@@ -199,8 +199,8 @@ describe('gaps', () => {
   test('that are named again take the new words and time', () => {
     using state = scratchStore();
     state.store.nameGap(gap({}));
-    state.store.nameGap(gap({ toNs: 15n, reason: 'device unreachable', retryAtMs: 5 }));
-    expect(state.store.gaps()).toEqual([gap({ toNs: 15n, reason: 'device unreachable', retryAtMs: 5 })]);
+    state.store.nameGap(gap({ toNs: 15n, reason: 'unreachable', retryAtMs: 5 }));
+    expect(state.store.gaps()).toEqual([gap({ toNs: 15n, reason: 'unreachable', retryAtMs: 5 })]);
   });
 });
 
