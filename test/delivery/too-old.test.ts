@@ -83,9 +83,9 @@ describe('the lines that are too old', () => {
 test('missing points are one range for each device, half-open, with the id behind its tag', () => {
   const lines = ['m,device_id=a v=1 30', 'm,device_id=b~0a1b2c3d v=1 5', 'm,device_id=a v=1 10', 'm v=1 7'];
   expect(missingOf(lines, (tag) => (tag.startsWith('b') ? 'b,c' : tag))).toEqual([
-    { deviceId: 'a', fromNs: 10n, toNs: 31n, reason: 'beyond retention', points: 2 },
-    { deviceId: 'b,c', fromNs: 5n, toNs: 6n, reason: 'beyond retention', points: 1 },
-    { deviceId: '', fromNs: 7n, toNs: 8n, reason: 'beyond retention', points: 1 },
+    { deviceId: 'a', fromNs: 10n, toNs: 31n, reason: 'beyond_retention', points: 2 },
+    { deviceId: 'b,c', fromNs: 5n, toNs: 6n, reason: 'beyond_retention', points: 1 },
+    { deviceId: '', fromNs: 7n, toNs: 8n, reason: 'beyond_retention', points: 1 },
   ]);
   expect(timeOf('m,device_id=a v="a b" -30')).toBe(-30n);
 });

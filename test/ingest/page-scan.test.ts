@@ -68,7 +68,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3 });
     expect(summary.gaps).not.toEqual([]);
     expect(new Set(summary.gaps.map(({ device_id, reason }) => `${device_id}: ${reason}`))).toEqual(
-      new Set(['walk: page not understood']),
+      new Set(['walk: page_rejected']),
     );
     expect(told(events, 'page-rejected').length).toBeGreaterThanOrEqual(3);
     const kept = await bench.influxd.query(rig.database, "SELECT count(value) FROM telemetry WHERE device_id = 'walk'");

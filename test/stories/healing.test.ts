@@ -57,7 +57,7 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
     const life = await liveEmptyFor(rig, 2 * HOUR_MS, { thenMs: 30 * MINUTE_MS });
     expect(told(life, 'restatement')).toEqual([]);
     expect(new Set(told(life, 'gap-recorded').map(({ deviceId, reason }) => `${deviceId}: ${reason}`))).toEqual(
-      new Set(['often: page not understood']),
+      new Set(['often: page_rejected']),
     );
     await expectHealed(rig, life, NOW_MS - 2 * DAY_MS + 4 * HOUR_MS);
   });

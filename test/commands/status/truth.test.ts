@@ -83,7 +83,7 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(reasonsOf('often')).toEqual(['page_rejected', 'pending']);
     expect(reasonsOf('seldom')).toEqual(['unreachable', 'pending']);
     const text = unwrapped(textOf(config, rig.clock));
-    expect(text).toContain('page not understood: 1 device, ');
+    expect(text).toContain('responses rejected: 1 device, ');
     expect(text).toContain('device unreachable: 1 device, ');
     expect(text).toMatch(/Worst devices .*often .* behind; 2 holes, .*seldom .* behind; 2 holes/);
     const often = deviceOf(config, rig.clock, 'often');
@@ -91,7 +91,7 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(often.failed_requests).toBeGreaterThan(0);
     expect(often.last_answers[0]).toMatchObject({ fault: 'malformed' });
     expect(often.reasons.join(' ')).toMatch(/Nothing is running.*last request failed: the answer was not understood/s);
-    expect(often.reasons.join(' ')).toMatch(/It rests after failures until \d{4}-.*\(page not understood\)/);
+    expect(often.reasons.join(' ')).toMatch(/It rests after failures until \d{4}-.*\(responses rejected\)/);
     expect(often.next_due_at).toBe(often.named_gaps.at(-1)?.retry_at);
     expect(unwrapped(textOf(config, rig.clock, 'seldom'))).toContain('the API failed (5xx)');
   });
@@ -107,7 +107,7 @@ describe.runIf(influxdAvailable())('status', () => {
     const partial = reportOf(config, rig.clock);
     expect(partial.gaps.map(({ reason }) => reason)).toEqual(['pending']);
     expect(partial.totals.covered_share).toBeLessThan(0.9);
-    expect(unwrapped(textOf(config, rig.clock))).toMatch(/not reached yet: 3 devices, .* comes while the daemon/);
+    expect(unwrapped(textOf(config, rig.clock))).toMatch(/not read yet: 3 devices, .* read while the daemon/);
     // What waits in the archive is delivered, and nothing new is pulled.
     rig.simulator.faults = (_, { path }) => (path.includes('/telemetry') ? { kind: 'server-error' } : null);
     await rig.once();

@@ -60,7 +60,7 @@ describe('holes', () => {
   const REASONS: readonly [GapReason, RegExp][] = [
     ['beyond_plan', /refused by the plan: 1 device, 6 h; older than its history_max_days/],
     ['over_quota', /beyond the allowance: 1 device, 6 h; --plan tells/],
-    ['page_rejected', /page not understood: 1 device, 6 h; tried again now and then, see the log/],
+    ['page_rejected', /responses rejected: 1 device, 6 h; tried again now and then, see the log/],
     ['unreachable', /device unreachable: 1 device, 6 h; its requests fail/],
   ];
 
@@ -97,14 +97,14 @@ describe('holes', () => {
     expect(report.gaps.map(({ reason, devices }) => `${reason} ${devices}`).sort()).toEqual([
       'device gone 1',
       'excluded 1',
-      'not reached yet 1',
+      'pending 1',
     ]);
     // What cannot be asked for is nothing that comes next.
     expect(report.next).toMatchObject({ devices_open: 1, open_seconds: 86_400 });
     const text = unwrapped(textOf(filtered, clock));
     expect(text).toContain('device gone: 1 device, ');
     expect(text).toContain('excluded: 1 device, ');
-    expect(text).toContain('not reached yet: 1 device, 24 h');
+    expect(text).toContain('not read yet: 1 device, 24 h');
     expect(deviceOf(filtered, clock, 'out')).toMatchObject({ fresh: false, next_due_at: null, next_as: null });
     expect(textOf(filtered, clock, 'out')).toContain('It is left out by sync.include or sync.exclude');
     expect(textOf(filtered, clock, 'gone').replaceAll(/\s+/g, ' ')).toMatch(
