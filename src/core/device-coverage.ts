@@ -49,8 +49,8 @@ const GAP_WORDS: Readonly<Record<GapReason | typeof PENDING | 'excluded', GapWor
   over_quota: { why: 'skipped for lack of quota', remedy: '--plan shows what quota would be enough' },
   page_rejected: { why: 'responses rejected', remedy: 'tried again now and then, see the log' },
   unverified: { why: 'empty responses', remedy: 'although the device was seen then; asked again' },
-  unreachable: { why: 'unreachable', remedy: 'its requests fail; tried again now and then' },
-  device_gone: { why: 'device_gone', remedy: 'no longer in the workspace; checked now and then' },
+  unreachable: { why: 'device unreachable', remedy: 'its requests fail; tried again now and then' },
+  device_gone: { why: 'device gone', remedy: 'no longer in the workspace; checked now and then' },
   excluded: { why: 'excluded', remedy: 'by sync.include or sync.exclude' },
 };
 
