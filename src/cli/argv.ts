@@ -205,6 +205,7 @@ const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
     mode: 'check',
     ...common(given),
     writeProbe: given.has('write-probe'),
+    verbose: given.has('verbose'),
     bundle: single(given, 'bundle'),
   }),
   verify: (given) => ({

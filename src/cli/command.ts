@@ -46,6 +46,8 @@ export type StatusCommand = { readonly mode: 'status'; readonly device: string |
 export type CheckCommand = {
   readonly mode: 'check';
   readonly writeProbe: boolean;
+  /** Whether the text has the lines for developers too. */
+  readonly verbose: boolean;
   /** The file of a support bundle. */
   readonly bundle: string | null;
 } & Common;

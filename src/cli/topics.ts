@@ -118,8 +118,8 @@ Examples:
   TIDEMARK_LISTEN=127.0.0.1:9464 tidemark --demo
 `,
 
-  check: `tidemark --check [--write-probe] [--bundle FILE] [--config FILE] [--json]
-                 [--log-level LEVEL]
+  check: `tidemark --check [--write-probe] [--verbose] [--bundle FILE] [--config FILE]
+                 [--json] [--log-level LEVEL]
 
 Looks whether everything is set up right, and tells a line for each thing (ok,
 warn or FAIL; - where it was not looked at), with what to do:
@@ -129,8 +129,9 @@ warn or FAIL; - where it was not looked at), with what to do:
                   there room
   API             name, connection, TLS; the key and each of its scopes; plan,
                   workspace, this machine's clock, what the answers show
-  destinations    each database: reachable, kind, token, bucket, retention, and
-                  the deduplication that VictoriaMetrics needs
+  destinations    each database: reachable, kind, token, bucket, retention,
+                  queries, and the deduplication that VictoriaMetrics needs
+  status page     its address: free, or answered by the daemon; who can read it
 
 It takes at most 6 requests of the allowance, booked like all others: for that
 a state is made in data_dir where there is none yet. Where a daemon runs on the
@@ -138,6 +139,7 @@ same data_dir, that one asks, with its own key. Nothing is synced or delivered.
 
   --write-probe   writes a point into each database (measurement
                   tidemark_probe); else it is asked by a write without points
+  --verbose       whole lines, and lines for developers (headers, page sizes)
   --bundle FILE   also writes a support bundle, to attach to a question: one
                   file of JSON, for you alone (0600), never over another one.
                   It has versions, the configuration, these lines, the status,

@@ -226,6 +226,8 @@ export interface DestinationFacts {
   readonly isPoint: boolean;
   /** How long it keeps points, in ms (`Infinity`: for ever); `null` where it does not tell. */
   readonly retentionMs: number | null;
+  /** Whether it answers queries as the dashboards and `--verify` send them; `null` where that was not seen. */
+  readonly isQueried: boolean | null;
   /** What VictoriaMetrics drops as duplicates, in ms; 0: nothing; `null` where it does not tell, or is none. */
   readonly dedupMs: number | null;
 }

@@ -100,12 +100,20 @@ export async function probeDestination(options: ProbeOptions, signal: AbortSigna
   const kind = marked?.kind === 'known' ? marked.server : unmarked;
   if (kind === null) return { ...NOTHING, write, isPoint };
   const facts = await (kind === 'victoriametrics' ? askVictoria(client, signal) : askInflux(client, options, signal));
-  return { kind, write, isPoint, ...facts, version: facts.version ?? versionIn(answer) };
+  const isQueried = await askQuery(client, { kind, bucket: options.bucket }, signal);
+  return { kind, write, isPoint, isQueried, ...facts, version: facts.version ?? versionIn(answer) };
 }
 
 type Facts = Pick<DestinationFacts, 'version' | 'retentionMs' | 'dedupMs'>;
 
-const NOTHING = { kind: null, version: null, isPoint: false, retentionMs: null, dedupMs: null } as const;
+const NOTHING = {
+  kind: null,
+  version: null,
+  isPoint: false,
+  retentionMs: null,
+  isQueried: null,
+  dedupMs: null,
+} as const;
 
 /**
  * Reads the answer to an empty write. InfluxDB 2 checks the token and the bucket first and then reports that the write
@@ -140,6 +148,24 @@ async function askInflux(
   const q = `SHOW RETENTION POLICIES ON "${db.replaceAll(/["\\]/g, '\\$&')}"`;
   const policies = await body(client, `/query?${new URLSearchParams({ db, q })}`, signal);
   return { version: null, retentionMs: readRetentionPolicies(policies, policy), dedupMs: null };
+}
+
+/** Sends a small query in the language of the dashboards. @returns `null` where the answer shows neither */
+async function askQuery(
+  client: DatabaseClient,
+  { kind, bucket }: { readonly kind: DestinationKind; readonly bucket: string },
+  signal: AbortSignal,
+): Promise<boolean | null> {
+  const [db = ''] = bucket.split('/');
+  const path =
+    kind === 'victoriametrics'
+      ? '/api/v1/query?query=1'
+      : `/query?${new URLSearchParams({ db, q: 'SHOW MEASUREMENTS LIMIT 1' })}`;
+  const answer = await client.ask({ method: 'GET', path, body: '' }, signal);
+  if ('kind' in answer) return null;
+  if (answer.status === 401 || answer.status === 403) return false;
+  if (answer.status !== 200) return null;
+  return kind === 'victoriametrics' ? true : !/"error"\s*:/.test(answer.body);
 }
 
 /** The body of the answer at a path; `null` if there is none. */

@@ -146,6 +146,17 @@ async function trim(serving: Serving): Promise<void> {
   for (const connection of connectionsToDrop([...connections], MAX_CONNECTIONS)) connection.destroy();
 }
 
+/**
+ * Checks that an address can be listened at, and leaves it.
+ *
+ * @throws UserError (exit 1) if it cannot
+ */
+export async function requireFree(place: StatusServerOptions['listen']): Promise<void> {
+  const server = createServer();
+  await listen(server, place);
+  await new Promise((resolve) => server.close(resolve));
+}
+
 function listen(server: Server, { host, port }: StatusServerOptions['listen']): Promise<void> {
   return new Promise((resolve, reject) => {
     const refuse = (error: NodeJS.ErrnoException): void => {

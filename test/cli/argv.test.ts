@@ -90,12 +90,35 @@ describe('what is understood', () => {
     [['--status', '--device', 'a'], { mode: 'status', configFile: null, json: false, logLevel: null, device: 'a' }],
     [
       ['--check', '--bundle', 'b.json'],
-      { mode: 'check', configFile: null, json: false, logLevel: null, writeProbe: false, bundle: 'b.json' },
+      {
+        mode: 'check',
+        configFile: null,
+        json: false,
+        logLevel: null,
+        writeProbe: false,
+        verbose: false,
+        bundle: 'b.json',
+      },
     ],
-    [['--check'], { mode: 'check', configFile: null, json: false, logLevel: null, writeProbe: false, bundle: null }],
+    [
+      ['check', '--verbose'],
+      { mode: 'check', configFile: null, json: false, logLevel: null, writeProbe: false, verbose: true, bundle: null },
+    ],
+    [
+      ['--check'],
+      { mode: 'check', configFile: null, json: false, logLevel: null, writeProbe: false, verbose: false, bundle: null },
+    ],
     [
       ['--check', '--write-probe', '--json', '--config', 'x.yaml'],
-      { mode: 'check', configFile: 'x.yaml', json: true, logLevel: null, writeProbe: true, bundle: null },
+      {
+        mode: 'check',
+        configFile: 'x.yaml',
+        json: true,
+        logLevel: null,
+        writeProbe: true,
+        verbose: false,
+        bundle: null,
+      },
     ],
   ])('%j', (argv, command) => {
     expect(parseArguments(argv)).toEqual(command);

@@ -60,7 +60,7 @@ async function isReached(notes: CheckNotes, { api, proxies }: Config, signal: Ab
   const isTls = api.url.startsWith('https:');
   const proxy = Object.keys(proxies).find((name) => name.toUpperCase() === (isTls ? 'HTTPS_PROXY' : 'HTTP_PROXY'));
   if (proxy !== undefined) {
-    notes.ok('way', `through the proxy of ${proxy}, where NO_PROXY does not say otherwise`);
+    notes.skip('way', `not looked at: through the proxy of ${proxy}, where NO_PROXY does not say otherwise`);
     return true;
   }
   const timeoutMs = Math.min(CONNECT_WITHIN_MS, api.timeoutMs);

@@ -13,12 +13,20 @@ import { byteSize, counted, grouped, plainText } from '../../core/text.ts';
 import { stateBytes } from '../../store/look/inspect.ts';
 import { requireNewFile } from '../../store/open/new-file.ts';
 import { printAnswer } from '../shared/command.ts';
-import { wrap } from '../shared/layout.ts';
+import { WIDTH, wrap } from '../shared/layout.ts';
 import { apiLines } from './api.ts';
 import type { BundleParts } from './bundle.ts';
 import { type CheckParts, configLines } from './config.ts';
 import { askDestinations } from './destination.ts';
-import { type ApiFindings, type CheckLine, type CheckReport, type CheckStatus, checkReport } from './report.ts';
+import { pageLines } from './page.ts';
+import {
+  type ApiFindings,
+  type CheckLine,
+  type CheckReport,
+  type CheckStatus,
+  checkReport,
+  isShown,
+} from './report.ts';
 import { canBeWritten, lookAt, stateLines } from './state.ts';
 
 /**
@@ -34,7 +42,7 @@ export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): P
     const report = checkReport(VERSION, requests, checks);
     // Before the report: on a terminal its first line would stand behind the hint.
     terminal.endProgress();
-    printAnswer(parts, ports, { object: report, text: () => checkText(report) });
+    printAnswer(parts, ports, { object: report, text: () => checkText(report, command.verbose) });
     await bundled(parts, report, ports);
     return report.exit_code;
   } catch (error) {
@@ -79,6 +87,7 @@ async function checkAll(parts: CheckParts, { environment, signal }: ProcessPorts
     checks.push(...found.checks);
   }
   checks.push(...(await askDestinations({ writeProbe: command.writeProbe, terminal }, state, signal)));
+  checks.push(...(await pageLines(state, typeof look.held === 'boolean' ? look.held : null)));
   return { requests, checks };
 }
 
@@ -89,14 +98,14 @@ const MARK_WIDTH = 8;
 const NAME_WIDTH = 20;
 
 /** The answer as a text of several lines. */
-function checkText(report: CheckReport): string {
+function checkText(report: CheckReport, isVerbose: boolean): string {
   let heading = '';
   let text = '';
-  for (const check of report.checks) {
+  for (const check of report.checks.filter((line) => isVerbose || isShown(line))) {
     const own = headingOf(check);
     if (own !== heading) text += `${heading === '' ? '' : '\n'}${own}\n`;
     heading = own;
-    text += checkLines(check);
+    text += checkLines(check, isVerbose);
   }
   return `${text}\n${wrap(verdictOf(report), 0)}`;
 }
@@ -106,16 +115,18 @@ const HEADINGS: Readonly<Record<CheckLine['area'], string>> = {
   state: 'State',
   api: 'API',
   destination: 'Destination',
+  page: 'Status page',
 };
 
 function headingOf({ area, destination }: CheckLine): string {
   return destination === null ? HEADINGS[area] : `${HEADINGS[area]} ${plainText(destination, 40)}`;
 }
 
-function checkLines({ status, name, message, remedy }: CheckLine): string {
+function checkLines({ status, name, message, remedy }: CheckLine, isVerbose: boolean): string {
   const head = `  ${MARKS[status].padEnd(MARK_WIDTH - 2)}${plainText(name, 60)}`;
   const room = MARK_WIDTH + NAME_WIDTH;
-  const words = plainText(message, MOST);
+  // What is in order takes one row.
+  const words = plainText(message, status === 'ok' && !isVerbose ? WIDTH - room : MOST);
   const first =
     head.length >= room ? `${head}\n${wrap(' '.repeat(room) + words, room)}` : wrap(head.padEnd(room) + words, room);
   const arrow = `${' '.repeat(MARK_WIDTH)}-> `;

@@ -85,7 +85,6 @@ export function configLines(
   for (const place of [...places, page]) noteSecret(notes, place, { file, secretVariables });
   for (const place of places) noteAddress(notes, place);
   for (const warning of warnings) noteWarning(notes, warning);
-  noteListen(notes, config);
   const proxies = Object.keys(config.proxies).filter((name) => !/^no_proxy$/i.test(name));
   if (proxies.length > 0) notes.ok('proxy', `${proxies.join(', ')}: requests go that way, but to hosts in NO_PROXY`);
   return notes.lines;
@@ -154,7 +153,11 @@ function noteSecret(
   if (path === null || MOUNTED.test(path)) return;
   const name = place.file === null ? place.secretKey : `${place.secretKey}_file`;
   const mode = modeOf(path);
-  if (mode === null || (mode & 0o004) === 0) {
+  if (mode === null) {
+    notes.skip(name, `${path}: its permissions cannot be read`);
+    return;
+  }
+  if ((mode & 0o004) === 0) {
     notes.ok(name, `${path}: not every user can read it`);
     return;
   }
@@ -170,15 +173,6 @@ function noteUncheckedTls(notes: CheckNotes): void {
     message: 'it is 0: no certificate is checked, so whoever stands between can read the API key and the tokens',
     remedy: 'Unset it. Put an authority of your own into api.ca_file and influx.ca_file.',
   });
-}
-
-/** Who can read the status page. */
-function noteListen(notes: CheckNotes, { listen: { host, port }, statusPage }: Config | StateConfig): void {
-  const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  const isLocal = isLoopback(`http://${place}`);
-  const readers = isLocal ? 'everybody on this machine' : 'everybody who reaches this port';
-  const words = statusPage.password === null ? ', without a password' : ', with the password';
-  notes.ok('listen', `${place}: the status page can be read by ${readers}${words}`);
 }
 
 function noteAddress(notes: CheckNotes, { urlKey, url, secretKey, hasSecret }: SecretPlace): void {

@@ -85,7 +85,10 @@ function destinationLines(to: CheckedDestination, facts: DestinationFacts): Chec
   noteWrite(notes, to, facts);
   if (facts.kind === 'victoriametrics') noteDedup(notes, facts.dedupMs);
   if (facts.kind === 'influxdb') noteBucketId(notes, to);
-  if (facts.write.kind === 'accepted') noteRetention(notes, to, facts.retentionMs);
+  if (facts.write.kind === 'accepted') {
+    noteRetention(notes, to, facts.retentionMs);
+    noteQueries(notes, to, facts);
+  }
   return notes.lines;
 }
 
@@ -99,13 +102,25 @@ function noteKind(notes: CheckNotes, { name, kind: configured }: CheckedDestinat
   const own = kind === 'victoriametrics' && version === '1.8.0' ? null : version;
   const words = `${NAMES[kind]}${own === null ? ' (it tells no version)' : ` ${own}`}`;
   const told = { kind, version: own };
-  if (configured !== 'auto' && configured !== kind) {
+  if (isTooOld(kind, own) && facts.write.kind !== 'accepted') {
+    const message = `${words} answers; Tidemark needs InfluxDB 1.8 or later`;
+    notes.fail('kind', { message, remedy: 'Upgrade it to InfluxDB 1.8 or later.', facts: told });
+  } else if (configured !== 'auto' && configured !== kind) {
     const message = `${words} answers, but ${key} is ${configured}`;
     notes.fail('kind', { message, remedy: `Set ${key} to ${kind}, or leave it out.`, facts: told });
   } else notes.ok('kind', words, told);
 }
 
-function noteWrite(notes: CheckNotes, to: CheckedDestination, { kind, write, isPoint }: DestinationFacts): void {
+/** InfluxDB before 1.8 has no `/api/v2/write`. A proxy may provide it: then writes are accepted. */
+function isTooOld(kind: DestinationKind, version: string | null): boolean {
+  return kind === 'influxdb' && version !== null && /^v?1\.[0-7]\b/.test(version);
+}
+
+function noteWrite(
+  notes: CheckNotes,
+  to: CheckedDestination,
+  { kind, version, write, isPoint }: DestinationFacts,
+): void {
   const what = isPoint ? 'a point (measurement tidemark_probe)' : 'a write without points';
   switch (write.kind) {
     case 'accepted':
@@ -118,7 +133,11 @@ function noteWrite(notes: CheckNotes, to: CheckedDestination, { kind, write, isP
       return;
     case 'held':
       notes.ok('reachable', 'it answers');
-      notes.fail('write', { message: plainText(write.words, 300), remedy: sentence(write.hint) });
+      notes.fail('write', {
+        message: plainText(write.words, 300),
+        remedy:
+          kind !== null && isTooOld(kind, version) ? 'Upgrade it to InfluxDB 1.8 or later.' : sentence(write.hint),
+      });
       return;
     case 'later':
       noteLater(notes, to, write);
@@ -186,7 +205,7 @@ function noteDedup(notes: CheckNotes, dedupMs: number | null): void {
 
 function noteRetention(notes: CheckNotes, { historyMs }: CheckedDestination, retentionMs: number | null): void {
   if (retentionMs === null) {
-    notes.ok('retention', 'it does not tell how long it keeps points', { retention_seconds: null, for_ever: null });
+    notes.skip('retention', 'it does not tell how long it keeps points', { retention_seconds: null, for_ever: null });
     return;
   }
   const isForEver = retentionMs === Number.POSITIVE_INFINITY;
@@ -200,6 +219,19 @@ function noteRetention(notes: CheckNotes, { historyMs }: CheckedDestination, ret
     remedy: 'Give it a longer retention, or shorten sync.history.',
     facts,
   });
+}
+
+/** Whether the dashboards and `--verify` get answers. */
+function noteQueries(notes: CheckNotes, { name }: CheckedDestination, { kind, isQueried }: DestinationFacts): void {
+  const language = kind === 'victoriametrics' ? 'PromQL' : 'InfluxQL';
+  if (isQueried === null) notes.skip('queries', `not seen: it gives no clear answer to a query in ${language}`);
+  else if (isQueried) notes.ok('queries', `it answers ${language}: dashboards and --verify can read`);
+  else {
+    notes.warn('queries', {
+      message: `it refuses queries in ${language} with this token: --verify cannot read, nor can dashboards that use it`,
+      remedy: `Let ${keyOf(name, 'token')} read the bucket too. InfluxDB 2 also needs a mapping of the bucket (docs/databases.md).`,
+    });
+  }
 }
 
 /** A key of the section that configures a destination. */

@@ -132,7 +132,7 @@ export function noteClock(
 ): CheckLine {
   const skewMs = serverClock.skewMs();
   if (skewMs === null) {
-    return notes.ok('clock', "the API's answers carry no Date: its time is taken from the newest readings", {
+    return notes.skip('clock', "the API's answers carry no Date: its time is taken from the newest readings", {
       skew_seconds: null,
     });
   }
@@ -167,22 +167,24 @@ const UNSEEN = 'not seen yet';
 /** What of the undocumented was seen, by this check or by the program that works with the state. */
 export function noteLearnt(notes: CheckNotes, learnt: Learnt, page: DevicePage | null): void {
   const { waitHeaders, challengeHeaders, rateLimit, pageTaken, pageRefused } = learnt;
+  const seen = (isSeen: boolean) => (isSeen ? notes.ok : notes.skip);
   const named = (names: readonly string[]): string => (names.length === 0 ? UNSEEN : names.join(', '));
   const facts = (names: readonly string[]) => ({ names: names.length === 0 ? null : names.join(', ') });
-  notes.ok('wait header', `${named(waitHeaders)} (comes with 429)`, facts(waitHeaders));
-  notes.ok('challenge header', `${named(challengeHeaders)} (comes with 401)`, facts(challengeHeaders));
+  seen(waitHeaders.length > 0)('wait header', `${named(waitHeaders)} (comes with 429)`, facts(waitHeaders));
+  const challenge = `${named(challengeHeaders)} (comes with 401)`;
+  seen(challengeHeaders.length > 0)('challenge header', challenge, facts(challengeHeaders));
   noteRateLimit(notes, rateLimit);
   const refused = pageRefused === null ? '' : `; limit=${pageRefused} was refused once`;
   const taken = pageTaken === null ? UNSEEN : `limit=${pageTaken} is accepted`;
   const isCut = page !== null && page.nextCursor !== null && pageTaken !== null && page.devices.length < pageTaken;
   const cut = isCut ? `; a page has ${page.devices.length} records all the same` : '';
-  notes.ok('page size', `${taken}${refused}${cut}`, { accepted: pageTaken, refused: pageRefused });
+  seen(pageTaken !== null)('page size', `${taken}${refused}${cut}`, { accepted: pageTaken, refused: pageRefused });
 }
 
 const RATE_LIMIT = 'rate-limit headers';
 
 function noteRateLimit(notes: CheckNotes, seen: Learnt['rateLimit']): CheckLine {
-  if (seen === null) return notes.ok(RATE_LIMIT, UNSEEN, { seen: null });
+  if (seen === null) return notes.skip(RATE_LIMIT, UNSEEN, { seen: null });
   if (seen === 'all') return notes.ok(RATE_LIMIT, 'X-RateLimit-Limit and X-RateLimit-Remaining are there', { seen });
   return notes.warn(RATE_LIMIT, {
     message: seen === 'none' ? 'the answers carry none' : 'not every answer carries both of them',

@@ -154,7 +154,7 @@ async function askTelemetry(
   if (!isThere) {
     const who =
       device === null ? 'there is no device to try it on, and one that is not there' : 'the device that was tried';
-    notes.ok('telemetry:read', `granted, it seems: ${who} is answered by 404, not by a refusal`);
+    notes.skip('telemetry:read', `not seen: ${who} is answered by 404, not by a refusal`);
   }
   if (page === null) {
     await noteBounds(notes, null, null);
@@ -375,12 +375,12 @@ async function noteBounds(
   const whole = (page?.readings ?? []).flatMap(({ recordedAt: at }) => (at % SECOND_NS === 0n ? [at] : []));
   const [newest, next] = [...new Set(whole)];
   if (ask === null || newest === undefined) {
-    return notes.ok(BOUNDS, 'after and before: not seen yet (it takes readings on whole seconds)', UNSEEN);
+    return notes.skip(BOUNDS, 'after and before: not seen yet (it takes readings on whole seconds)', UNSEEN);
   }
   const before = next === undefined ? null : newest;
   const after = next ?? newest;
   const answer = await ask({ after, before });
-  if (answer === null) return notes.ok(BOUNDS, 'after and before: not seen yet', UNSEEN);
+  if (answer === null) return notes.skip(BOUNDS, 'after and before: not seen yet', UNSEEN);
   const has = (at: EpochNs): boolean => answer.readings.some(({ recordedAt }) => recordedAt === at);
   const facts = { after_inclusive: has(after), before_inclusive: before === null ? null : has(before) };
   const ofBefore = facts.before_inclusive === null ? 'before not seen yet' : words('before', facts.before_inclusive);

@@ -10,7 +10,7 @@
 import type { ExitCode } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 
-const AREAS = ['configuration', 'state', 'api', 'destination'] as const;
+const AREAS = ['configuration', 'state', 'api', 'destination', 'page'] as const;
 
 /** What a line is about, in the order in which it is told. */
 type CheckArea = (typeof AREAS)[number];
@@ -71,7 +71,7 @@ export interface CheckNotes {
   ok(name: string, message: string, facts?: CheckLine['facts']): CheckLine;
   warn(name: string, told: Told): CheckLine;
   fail(name: string, told: Told & { readonly exitCode?: CheckExit }): CheckLine;
-  skip(name: string, message: string): CheckLine;
+  skip(name: string, message: string, facts?: CheckLine['facts']): CheckLine;
 }
 
 interface Told {
@@ -98,7 +98,7 @@ export function createNotes(area: CheckArea, destination: string | null = null):
     warn: (name, { message, remedy, facts }) => add({ name, status: 'warn', message, remedy, exit_code: 0 }, facts),
     fail: (name, { message, remedy, facts, exitCode = 1 }) =>
       add({ name, status: 'fail', message, remedy, exit_code: exitCode }, facts),
-    skip: (name, message) => add({ name, status: 'skip', message, remedy: null, exit_code: 0 }, undefined),
+    skip: (name, message, facts) => add({ name, status: 'skip', message, remedy: null, exit_code: 0 }, facts),
   };
 }
 
@@ -111,18 +111,29 @@ export function checkReport(version: string, requests: number, checks: readonly 
   return { version, ok: exitCode === 0, exit_code: exitCode, requests, checks: inOrder(checks) };
 }
 
-/** By area and destination as they came, in each the worst first, and among equals as they came. */
+/** By area and destination, in each as they came. */
 function inOrder(checks: readonly CheckLine[]): CheckLine[] {
   const places = [...new Set(checks.map(({ destination }) => destination))];
-  const rank = ({ area, destination, status }: CheckLine): number =>
-    (AREAS.indexOf(area) * (places.length + 1) + places.indexOf(destination)) * STATUSES.length +
-    (STATUSES.length - 1 - STATUSES.indexOf(plainer(status)));
+  const rank = ({ area, destination }: CheckLine): number =>
+    AREAS.indexOf(area) * (places.length + 1) + places.indexOf(destination);
   return [...checks].sort((a, b) => rank(a) - rank(b));
 }
 
-/** What was not looked at stands where it would have stood. */
-function plainer(status: CheckStatus): CheckStatus {
-  return status === 'skip' ? 'ok' : status;
+/** What the API's document leaves open and what else helps developers: shown with `--verbose`, or if it is not in order. */
+const INTERNAL: ReadonlySet<string> = new Set([
+  'bounds',
+  'wait header',
+  'challenge header',
+  'rate-limit headers',
+  'page size',
+  'name',
+  'connection',
+  'integrity',
+]);
+
+/** Whether a line is shown without `--verbose`. */
+export function isShown({ name, status }: CheckLine): boolean {
+  return status === 'warn' || status === 'fail' || !INTERNAL.has(name);
 }
 
 /**

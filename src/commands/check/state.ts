@@ -44,7 +44,7 @@ function orProblem<T>(look: () => T): T | { readonly problem: string } {
 /** All lines on the state. */
 export function stateLines(look: StateView, config: StateConfig): CheckLine[] {
   const notes = createNotes('state');
-  noteDirectory(notes, look.place);
+  noteDirectory(notes, look.place, look.held);
   notePermissions(notes, look.place);
   const { found } = look;
   if (found === null) notes.ok('file', 'no state yet: it is made when something is asked of the API');
@@ -66,7 +66,7 @@ export function canBeWritten({ place, found, held }: StateView): boolean {
   return place.files.every(({ refusal }) => refusal === null);
 }
 
-function noteDirectory(notes: CheckNotes, place: Place): void {
+function noteDirectory(notes: CheckNotes, place: Place, held: StateView['held']): void {
   const { directory, kind, nearest, files, uid } = place;
   const facts = { path: directory };
   if (kind === 'other') {
@@ -75,7 +75,7 @@ function noteDirectory(notes: CheckNotes, place: Place): void {
     return;
   }
   const refused = [nearest, ...files].find((each) => each !== null && each.refusal !== null) ?? null;
-  if (nearest === null || refused !== null) noteRefusal(notes, place, refused);
+  if (nearest === null || refused !== null) noteRefusal(notes, { place, held }, refused);
   else if (kind === 'missing') {
     notes.ok('directory', `${directory}: not there yet; it is made in ${nearest.path}`, facts);
   } else {
@@ -84,7 +84,11 @@ function noteDirectory(notes: CheckNotes, place: Place): void {
   }
 }
 
-function noteRefusal(notes: CheckNotes, { directory, kind, uid }: Place, refused: Placed | null): void {
+function noteRefusal(
+  notes: CheckNotes,
+  { place: { directory, kind, uid }, held }: Pick<StateView, 'place' | 'held'>,
+  refused: Placed | null,
+): void {
   const path = refused?.path ?? directory;
   const facts = { path, owner_uid: refused?.ownerUid ?? null, uid };
   if (refused?.refusal === 'EROFS') {
@@ -96,7 +100,11 @@ function noteRefusal(notes: CheckNotes, { directory, kind, uid }: Place, refused
   const target = kind === 'missing' ? `mkdir -p ${quoted(directory)} && chown -R ${uid}` : `chown -R ${uid}`;
   notes.fail('directory', {
     message: `${path}: this user (${uid}) may not write there${owner}`,
-    remedy: `As root: ${target} ${quoted(directory)}`,
+    // Another owner would take the state away from a process that works with it.
+    remedy:
+      held === false
+        ? `As root: ${target} ${quoted(directory)}`
+        : `Run Tidemark as ${refused === null ? 'its owner' : `user ${refused.ownerUid}`}, or give data_dir another place.`,
     facts,
   });
 }
@@ -192,7 +200,7 @@ function noteDisk(
   { diskFreeBytes, mayGrowBytes }: { diskFreeBytes: number | null; mayGrowBytes: number },
 ): void {
   if (diskFreeBytes === null) {
-    notes.ok('disk', 'this file system does not tell what is free');
+    notes.skip('disk', 'this file system does not tell what is free');
     return;
   }
   const facts = { free_bytes: diskFreeBytes };

@@ -12,11 +12,11 @@ import type { StateSize } from '../../core/state/archive.ts';
 import { plainText } from '../../core/text.ts';
 import { unpack } from '../archive/block-codec.ts';
 import { createVacuum } from '../archive/maintenance.ts';
-import { explained } from '../explain.ts';
 import { API_WORKSPACE, WORKSPACE_TAG } from '../facts.ts';
 import { foreignDatabase, LOCK_FILE, STATE_FILE } from '../open/database.ts';
 import { isHeld } from '../open/lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../open/migrations.ts';
+import { explainedReading, isThere } from '../open/read-only.ts';
 
 export interface StateFindings {
   /** The version of its shape, and the one that this program brings it to. */
@@ -33,9 +33,13 @@ export interface StateFindings {
 /** Beyond this the pages of the blocks are left out: reading them all would take minutes. */
 const WHOLE_UP_TO_BYTES = 4 * 1024 ** 3;
 
-/** The size of the state file; 0 where there is none. */
+/** The size of the state file; 0 where there is none, or this user may not see it. */
 export function stateBytes(directory: string): number {
-  return statSync(join(directory, STATE_FILE), { throwIfNoEntry: false })?.size ?? 0;
+  try {
+    return statSync(join(directory, STATE_FILE), { throwIfNoEntry: false })?.size ?? 0;
+  } catch {
+    return 0;
+  }
 }
 
 /**
@@ -45,7 +49,11 @@ export function stateBytes(directory: string): number {
  */
 export function isStateHeld(directory: string): boolean {
   const lock = join(directory, LOCK_FILE);
-  return explained(lock, () => isHeld(lock));
+  return explainedReading(lock, () => {
+    // A lock that this user may not see is none that is missing.
+    statSync(lock, { throwIfNoEntry: false });
+    return isHeld(lock);
+  });
 }
 
 /**
@@ -56,8 +64,8 @@ export function isStateHeld(directory: string): boolean {
  */
 export function inspectState(directory: string): StateFindings | null {
   const path = join(directory, STATE_FILE);
-  if (!existsSync(path)) return null;
-  return explained(path, () => {
+  if (!isThere(path)) return null;
+  return explainedReading(path, () => {
     // Read-only where a process that died has left something to be carried over. Elsewhere not: the log that a look
     // needs is taken away again only by a connection that may.
     const isLeft = existsSync(`${path}-wal`) || existsSync(`${path}-journal`);

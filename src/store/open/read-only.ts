@@ -96,7 +96,7 @@ function isEmpty(db: Database.Database): boolean {
  *
  * @throws UserError (exit 1) where that cannot be told: a state that this user may not see is none that is missing.
  */
-function isThere(path: string): boolean {
+export function isThere(path: string): boolean {
   return explainedReading(path, () => {
     const file = statSync(path, { throwIfNoEntry: false });
     if (file?.isFile() === false) {

@@ -60,7 +60,6 @@ describe('a key that is right', () => {
     expect(report.checks.map(({ area, name }) => `${area} ${name}`)).toMatchInlineSnapshot(`
       [
         "configuration values",
-        "configuration listen",
         "state directory",
         "state file",
         "state disk",
@@ -82,6 +81,8 @@ describe('a key that is right', () => {
         "api rate-limit headers",
         "api page size",
         "destination none",
+        "page listen",
+        "page readers",
       ]
     `);
   });
@@ -110,7 +111,7 @@ describe('a key that is right', () => {
     await using stage = await openStage({ devices: [] });
     const report = await stage.report();
     expect(bad(report)).toEqual([]);
-    expect(line(report, 'telemetry:read').message).toMatch(/^granted, it seems: .*404/);
+    expect(line(report, 'telemetry:read').message).toMatch(/^not seen: .*404/);
     expect(line(report, 'bounds').message).toMatch(/not seen yet/);
   });
 });
@@ -187,7 +188,7 @@ describe('the plan, the clock, the allowance', () => {
     [{ dateSkewMs: 300_000 }, 'warn', /behind the API's/, -300],
     [{ dateSkewMs: -300_000 }, 'warn', /5 min ahead of the API's/, 300],
     [{ dateSkewMs: 5000 }, 'ok', /agrees with the API's/, -5],
-    [{ date: 'absent' }, 'ok', /carry no Date/, null],
+    [{ date: 'absent' }, 'skip', /carry no Date/, null],
   ] as const)('clocks: %j', async (time, status, words, seconds) => {
     await using stage = await openStage({ settings: { time } });
     const report = await stage.report();

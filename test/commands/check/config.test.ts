@@ -27,19 +27,6 @@ test('certificates that nobody checks are warned of', () => {
   expect(line).toMatchObject({ status: 'warn', remedy: expect.stringMatching(/Unset it.*api\.ca_file/) });
 });
 
-test('who can read the status page is told', () => {
-  const words = (environment: Readonly<Record<string, string>>): string | undefined =>
-    linesOf(environment)('listen')?.message;
-  expect(words({})).toBe(
-    '127.0.0.1:9464: the status page can be read by everybody on this machine, without a password',
-  );
-  const open = { TIDEMARK_LISTEN: '0.0.0.0:80', TIDEMARK_LISTEN_PASSWORD: 'canary-4711' };
-  expect(words(open)).toBe(
-    '0.0.0.0:80: the status page can be read by everybody who reaches this port, with the password',
-  );
-  expect(words({ TIDEMARK_LISTEN: '[::1]:80' })).toMatch(/^\[::1\]:80: .* on this machine/);
-});
-
 test('a short token of a database on this machine is warned of', () => {
   const database = { TIDEMARK_INFLUX_URL: 'http://127.0.0.1:8086', TIDEMARK_INFLUX_BUCKET: 'b' };
   expect(linesOf({ ...database, TIDEMARK_INFLUX_TOKEN: 'long' })('influx.token')?.status).not.toBe('warn');

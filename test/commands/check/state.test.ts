@@ -1,7 +1,7 @@
 /**
  * `--check`, configuration and state: each thing good and bad, with the command that mends it.
  */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, execSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
@@ -174,20 +174,40 @@ describe('the place of the state', () => {
     expect(line(report, 'directory')).toMatchObject({
       status: 'fail',
       message: `${stage.dataDir}: this user (65534) may not write there, it belongs to user 0`,
-      remedy: `As root: chown -R 65534 ${stage.dataDir}`,
+      remedy: 'Run Tidemark as user 0, or give data_dir another place.',
     });
     expect(stage.simulator.log.total).toBe(0);
-    for (const name of readdirSync(stage.dataDir)) chownSync(join(stage.dataDir, name), 65_534, 65_534);
-    chownSync(stage.dataDir, 65_534, 65_534);
+    expect(readdirSync(stage.dataDir).map((name) => statSync(join(stage.dataDir, name)).uid)).not.toContain(65_534);
     chmodSync(stage.dataDir, 0o700);
+    const hidden = await asNobody(stage);
+    expect([hidden.code, hidden.stderr]).toEqual([1, '']);
+    expect(line(JSON.parse(hidden.stdout), 'file').message).toContain('this user cannot read the state there');
+  });
+
+  test.runIf(process.getuid?.() === 0)('a new volume of another user: the command that mends it', async () => {
+    await using stage = await openStage();
+    chmodSync(stage.directory, 0o755);
+    mkdirSync(stage.dataDir, { mode: 0o755 });
+    const { stdout } = await asNobody(stage);
+    const { remedy } = line(JSON.parse(stdout), 'directory');
+    expect(remedy).toBe(`As root: chown -R 65534 ${stage.dataDir}`);
+    execSync(remedy?.replace('As root: ', '') ?? '');
     const mended = await asNobody(stage);
-    expect([mended.code, bad(JSON.parse(mended.stdout))], mended.stderr).toEqual([0, []]);
+    const open = line(JSON.parse(mended.stdout), 'permissions');
+    expect([mended.code, open.remedy], mended.stderr).toEqual([0, `chmod 700 ${stage.dataDir}`]);
+    execSync(open.remedy ?? '');
+    expect(bad(JSON.parse((await asNobody(stage)).stdout))).toEqual([]);
   });
 });
 
 /** The program as another user. */
 async function asNobody(stage: CheckStage): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const env = { TIDEMARK_API_URL: stage.url, TIDEMARK_API_KEY: KEY, TIDEMARK_DATA_DIR: stage.dataDir };
+  const env = {
+    TIDEMARK_LISTEN: '127.0.0.1:0',
+    TIDEMARK_API_URL: stage.url,
+    TIDEMARK_API_KEY: KEY,
+    TIDEMARK_DATA_DIR: stage.dataDir,
+  };
   return await start(['--check', '--json'], { env, cwd: '/', uid: 65_534 }).ended;
 }
 

@@ -85,6 +85,7 @@ export async function openStage({ settings, devices = DEVICES, workspaceId }: St
     TIDEMARK_API_KEY: KEY,
     TIDEMARK_DATA_DIR: dataDir,
     TIDEMARK_API_SHARE: '1',
+    TIDEMARK_LISTEN: '127.0.0.1:0',
   };
   const run = async (args: readonly string[] = [], options: RunOptions = {}): Promise<CheckRun> => {
     const ran = await runHere(['--check', ...args], { ...options, env: { ...base, ...options.env } });
@@ -168,9 +169,15 @@ export function line({ checks }: CheckReport, name: string): CheckLine {
 
 /** Names and statuses of an area, those that are as they should be left out. */
 export function bad({ checks }: CheckReport, area?: CheckLine['area']): string[] {
-  return checks
-    .filter((check) => check.status !== 'ok' && (area === undefined || check.area === area))
-    .map(({ status, name }) => `${status} ${name}`);
+  const worst = ['fail', 'warn', 'skip', 'ok'];
+  return (
+    checks
+      .filter((check) => check.status !== 'ok' && (area === undefined || check.area === area))
+      // What nothing showed by chance is no finding.
+      .filter((check) => check.status !== 'skip' || check.message.startsWith('not asked'))
+      .toSorted((a, b) => worst.indexOf(a.status) - worst.indexOf(b.status))
+      .map(({ status, name }) => `${status} ${name}`)
+  );
 }
 
 export interface Server extends AsyncDisposable {

@@ -1,0 +1,70 @@
+/**
+ * `--check`, the status page: who can read it, and whether its address is free or answered by the process that holds the
+ * state.
+ */
+import type { Config, StateConfig } from '../../config/config.ts';
+import { isLoopback } from '../../config/values.ts';
+import { UserError } from '../../core/faults.ts';
+import { isRecord } from '../../core/json.ts';
+import { SECOND_MS } from '../../core/time.ts';
+import { requireFree } from '../../observe/server.ts';
+import { getPage } from '../shared/get-page.ts';
+import { type CheckLine, type CheckNotes, createNotes, inTwo } from './report.ts';
+
+/** All lines on the status page. @param isHeld whether a process works with the state; `null` if that is not known */
+export async function pageLines(config: Config | StateConfig, isHeld: boolean | null): Promise<CheckLine[]> {
+  const notes = createNotes('page');
+  const { host, port } = config.listen;
+  const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  if (isHeld === true) await noteAnswer(notes, config, place);
+  else await noteFree(notes, config, place);
+  noteReaders(notes, config, place);
+  return notes.lines;
+}
+
+/** Who can read the status page. */
+function noteReaders(notes: CheckNotes, { statusPage }: Config | StateConfig, place: string): void {
+  const readers = isLoopback(`http://${place}`) ? 'everybody on this machine' : 'everybody who reaches this port';
+  const words = statusPage.password === null ? ', without a password' : ', with the password';
+  notes.ok('readers', `${readers}${words}`);
+}
+
+const ANSWER = { withinMs: 3 * SECOND_MS, bytes: 100_000 };
+
+async function noteAnswer(notes: CheckNotes, { listen }: Config | StateConfig, place: string): Promise<void> {
+  try {
+    const { status, body } = await getPage(listen, '/healthz', ANSWER);
+    if (isHealth(body)) {
+      notes.ok('listen', `${place}: the daemon answers (health: HTTP ${status})`);
+      return;
+    }
+    notes.fail('listen', {
+      message: `${place}: another program answers there, not the daemon`,
+      remedy: 'Set listen (TIDEMARK_LISTEN) to another port and restart the daemon.',
+    });
+  } catch {
+    notes.skip(
+      'listen',
+      `${place}: not answered. The process that works with the state may have another address or none`,
+    );
+  }
+}
+
+function isHealth(body: string): boolean {
+  try {
+    const health: unknown = JSON.parse(body);
+    return isRecord(health) && typeof health['healthy'] === 'boolean';
+  } catch {
+    return false;
+  }
+}
+
+async function noteFree(notes: CheckNotes, { listen }: Config | StateConfig, place: string): Promise<void> {
+  try {
+    await requireFree(listen);
+    notes.ok('listen', listen.port === 0 ? `${place}: a free port is taken` : `${place}: free`);
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    notes.fail('listen', inTwo(error.message.replace(/^listen: /, '')));
+  }
+}

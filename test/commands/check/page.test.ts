@@ -1,0 +1,53 @@
+/** `--check`, the status page: its address, and who can read it. */
+import { createServer } from 'node:http';
+import { expect, test } from 'vitest';
+import { pageLines } from '../../../src/commands/check/page.ts';
+import type { Config } from '../../../src/config/config.ts';
+import { Secret } from '../../../src/core/secret.ts';
+
+const config = (host: string, port: number, password: string | null = null) =>
+  ({ listen: { host, port }, statusPage: { password: password === null ? null : new Secret(password) } }) as Config;
+
+async function serving<T>(body: string, work: (port: number) => Promise<T>): Promise<T> {
+  const server = createServer((_request, response) => void response.end(body));
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  try {
+    const address = server.address();
+    return await work(typeof address === 'object' && address !== null ? address.port : 0);
+  } finally {
+    server.close();
+  }
+}
+
+test('an address that is free, and one that another program uses', async () => {
+  const [free] = await pageLines(config('127.0.0.1', 0), false);
+  expect(free).toMatchObject({ name: 'listen', status: 'ok' });
+  const used = await serving('x', async (port) => await pageLines(config('127.0.0.1', port), false));
+  expect(used[0]).toMatchObject({
+    status: 'fail',
+    message: expect.stringMatching(/is in use by another program$/),
+    remedy: expect.stringMatching(/set listen \(TIDEMARK_LISTEN\) to another port/),
+  });
+  const [elsewhere] = await pageLines(config('203.0.113.9', 9464), false);
+  expect(elsewhere).toMatchObject({
+    status: 'fail',
+    message: expect.stringContaining('is no address of this machine'),
+  });
+});
+
+test('beside a daemon: whether the daemon answers there', async () => {
+  const own = await serving('{"healthy":true}', async (port) => await pageLines(config('127.0.0.1', port), true));
+  expect(own[0]).toMatchObject({ status: 'ok', message: expect.stringContaining('the daemon answers') });
+  const other = await serving('hello', async (port) => await pageLines(config('127.0.0.1', port), true));
+  expect(other[0]).toMatchObject({ status: 'fail', message: expect.stringContaining('another program answers there') });
+  const [nobody] = await pageLines(config('127.0.0.1', 1), true);
+  expect(nobody).toMatchObject({ status: 'skip' });
+});
+
+test('who can read it', async () => {
+  const readers = async (...of: Parameters<typeof config>) =>
+    (await pageLines(config(...of), false)).find(({ name }) => name === 'readers')?.message;
+  expect(await readers('127.0.0.1', 0)).toBe('everybody on this machine, without a password');
+  expect(await readers('0.0.0.0', 0, 'canary-4711')).toBe('everybody who reaches this port, with the password');
+  expect(await readers('::1', 0)).toMatch(/on this machine/);
+});
