@@ -4,12 +4,22 @@
  * It guarantees WAL with `synchronous=FULL` (better-sqlite3 is compiled with NORMAL in WAL mode, so it is set and
  * checked), an SQLite without the WAL-reset bug, and the newest shape. For every file that cannot be used it gives a
  * message that says what to do. It never changes a file that belongs to another program, is damaged, or was written by
- * a newer version.
+ * a newer version. Before it brings a state to a newer shape it keeps a copy of it.
  */
-import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
-import { UserError } from '../../core/faults.ts';
+import { codeOf, UserError } from '../../core/faults.ts';
 import { DamageError, explained } from '../explain.ts';
 import { guardCommits } from '../transactions.ts';
 import { type Lock, takeLock } from './lock.ts';
@@ -214,8 +224,39 @@ function limit(db: Database.Database, maxBytes: number | null): void {
   db.pragma(`max_page_count = ${Math.max(pages, 1)}`);
 }
 
+/** The copy that is kept of a state before it is brought to a newer version: what to go back with. */
+export const copyBefore = (path: string, version: number): string => `${path}.version-${version}`;
+
+/**
+ * Copies the state as the older version left it, whole and on the disk, before anything is changed.
+ *
+ * @throws UserError (exit 1) where that cannot be done: nothing is changed then.
+ */
+function keepCopy(db: Database.Database, path: string, version: number): void {
+  const copy = copyBefore(path, version);
+  const part = `${copy}.0.tidemark-part`;
+  try {
+    rmSync(part, { force: true });
+    createPrivate(part);
+    db.prepare('VACUUM INTO ?').run(part);
+    const handle = openSync(part, 'r');
+    fsyncSync(handle);
+    closeSync(handle);
+    renameSync(part, copy);
+  } catch (error) {
+    rmSync(part, { recursive: true, force: true });
+    // A copy of this version that is there already, made elsewhere and linked, will do.
+    if (existsSync(copy)) return;
+    throw new UserError(
+      `${path}: the copy that is made before an upgrade could not be written (${codeOf(error)}). Make room for it beside the state, or make one with --backup on another disk and link it as ${copy}. Nothing was changed.`,
+      1,
+    );
+  }
+}
+
 function migrate(db: Database.Database, path: string): void {
   const done = Number(db.pragma('user_version', { simple: true }));
+  if (done > 0 && done < MIGRATIONS.length) keepCopy(db, path, done);
   MIGRATIONS.slice(done).forEach((step, index) => {
     const version = done + index + 1;
     try {
