@@ -270,7 +270,7 @@ const RENAMED: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** The poll intervals of devices that report nothing new: the names of the settings, and their keys. */
-export const POLL_KEYS = { idlePollMs: 'sync.idle_poll', goneMs: 'sync.gone_poll' } as const satisfies Readonly<
+export const POLL_KEYS = { idlePollMs: 'sync.idle_poll', gonePollMs: 'sync.gone_poll' } as const satisfies Readonly<
   Record<string, ValuePath>
 >;
 

@@ -193,7 +193,7 @@ export interface PollSettings {
   /** `sync.idle_poll`: a device that the workspace has. */
   readonly idlePollMs: number;
   /** `sync.gone_poll`: a device that left the workspace, to notice its return. */
-  readonly goneMs: number;
+  readonly gonePollMs: number;
 }
 
 /** What is served to an address: between whoever makes a page and whoever sends it. */

@@ -14,6 +14,7 @@ import { ApiFault, type ApiFaultKind } from '../core/faults.ts';
 import { filterRecord } from '../core/filter.ts';
 import { deviceDigest, deviceLine } from '../core/lines/fact-lines.ts';
 import { nameOf } from '../core/lines/names.ts';
+import type { PollSettings } from '../core/ports.ts';
 import type { Cursor, DevicePage, DeviceRecord, RejectedRecord } from '../core/records.ts';
 import type { KnownDevice, ListedDevice } from '../core/state/inventory.ts';
 import { type EpochMs, type EpochNs, HOUR_MS, HOUR_NS, isLater, msToNs, nsToMs } from '../core/time.ts';
@@ -263,23 +264,28 @@ const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['server-fault', 'unreachable
 /** How soon a device is polled again after such a fault. */
 const POLL_AGAIN_MS = HOUR_MS;
 
+/** When a device that left the workspace is due for a poll. */
+export function gonePollDueMs(polledMs: EpochMs, { gonePollMs }: PollSettings): EpochMs {
+  return polledMs + gonePollMs;
+}
+
 /**
  * Polls all devices that are gone, where that is due.
  *
- * @param everyMs `sync.gone_poll`.
  * @throws ApiFault for what is not about one device.
  */
 export async function pollGoneDevices(
-  { context, scanner, everyMs }: { context: SyncContext; scanner: Peeking; everyMs: number },
+  { context, scanner }: { context: SyncContext; scanner: Peeking },
   signal: AbortSignal,
 ): Promise<void> {
   const { store, serverClock, observe } = context;
+  const { polls } = context.settings;
   const gone = includedDevices(context).filter(({ goneSinceMs }) => goneSinceMs !== null);
   const nowMs = serverClock.nowMs();
   const last = store.fact(POLLED_AT);
   if (last === null) return store.saveFact(POLLED_AT, String(nowMs));
   // A poll in the future was dated by a clock that was ahead.
-  if (Number(last) <= nowMs && nowMs - Number(last) < everyMs) return;
+  if (Number(last) <= nowMs && nowMs < gonePollDueMs(Number(last), polls)) return;
   let wasSilent = false;
   for (const { record } of gone) {
     const { deviceId } = record;
@@ -290,7 +296,7 @@ export async function pollGoneDevices(
     observe({ type: 'device-returned', deviceId });
   }
   // Only now: if a fault interrupts the polls, the rest of the devices are polled with the next listing.
-  store.saveFact(POLLED_AT, String(wasSilent ? nowMs - everyMs + POLL_AGAIN_MS : nowMs));
+  store.saveFact(POLLED_AT, String(wasSilent ? nowMs - polls.gonePollMs + POLL_AGAIN_MS : nowMs));
 }
 
 async function answerOf(scanner: Peeking, deviceId: string, signal: AbortSignal): Promise<'page' | 'gone' | 'silence'> {

@@ -25,9 +25,9 @@ import {
 } from '../core/time.ts';
 import type { WantedRange } from '../ingest/context.ts';
 import { CLOCK_GRAIN_MS, gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
+import { gonePollDueMs } from '../ingest/devices.ts';
 import { isAwaitingRetry } from '../ingest/named-gaps.ts';
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
-
 import { idlePollDueMs } from '../scheduler/device-outlook.ts';
 import { coverageBar } from './bars.ts';
 import { type DeviceSnapshot, snapshotDevice } from './device-snapshot.ts';
@@ -182,7 +182,7 @@ function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
     emptyByListing(device, { covered: telemetry.covered, newestNs }).length > 0 ||
     (device.record.lastSeenAt === null && newestNs === null && top !== undefined);
   if (device.goneSinceMs !== null && askedMs !== null)
-    return { askedMs, atMs: askedMs + parts.polls.goneMs, as: 'sweep', rest: null };
+    return { askedMs, atMs: gonePollDueMs(askedMs, parts.polls), as: 'sweep', rest: null };
   if (isQuiet && askedMs !== null)
     return { askedMs, atMs: idlePollDueMs(askedMs, parts.polls), as: 'sweep', rest: null };
   const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
@@ -195,7 +195,7 @@ function reasonsOf(parts: DeviceReportParts, known: Knowledge, due: Due): string
   if (snapshot.isExcluded) return ['It is left out by sync.include or sync.exclude: nothing of it is read.'];
   if (device.goneSinceMs !== null) {
     return [
-      `The workspace does not have it any more, since ${timeOf(device.goneSinceMs)}: it is looked at every ${duration(parts.polls.goneMs / SECOND_MS)}, and read again when it answers.`,
+      `The workspace does not have it any more, since ${timeOf(device.goneSinceMs)}: it is looked at every ${duration(parts.polls.gonePollMs / SECOND_MS)}, and read again when it answers.`,
     ];
   }
   const last = requests.last[0];

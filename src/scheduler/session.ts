@@ -130,13 +130,12 @@ async function readFirst(parts: SessionParts, mayGoUnlisted: boolean, signal: Ab
  */
 function readStream(parts: SessionParts): (kind: StreamDecision['kind'], signal: AbortSignal) => Promise<boolean> {
   const { context, scanner } = parts;
-  const everyMs = context.settings.polls.goneMs;
   const read = {
     account: (signal: AbortSignal) => syncAccount(context, signal),
     alerts: (signal: AbortSignal) => syncAlerts(context, signal),
     devices: async (signal: AbortSignal) => {
       await syncDevices(context, signal);
-      await pollGoneDevices({ context, scanner, everyMs }, signal);
+      await pollGoneDevices({ context, scanner }, signal);
       return true;
     },
   };

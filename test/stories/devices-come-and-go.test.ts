@@ -85,7 +85,7 @@ describe.runIf(influxdAvailable())('a device that is gone', () => {
     ];
     using rig = await openRig(bench, { world: worldOf(devices, DAY_MS), historyMs: DAY_MS / 4 });
     const hourly = cron('0 * * * *');
-    const settings = { ...rig.settings, polls: { ...rig.settings.polls, goneMs: 3 * HOUR_MS } };
+    const settings = { ...rig.settings, polls: { ...rig.settings.polls, gonePollMs: 3 * HOUR_MS } };
     const life = await liveAsDaemon(rig, {
       forMs: 14 * HOUR_MS,
       changes: { settings },
