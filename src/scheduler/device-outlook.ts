@@ -317,6 +317,13 @@ export function noteFailure(facts: DeviceFacts, atMs: number): void {
   facts.failures += 1;
 }
 
+/** Takes in that its signs of life are of no readings: it has only its idle poll until it brings one. */
+export function noteSilent(facts: DeviceFacts): void {
+  facts.isQuiet = true;
+  facts.emptiesInARow = Number.MAX_SAFE_INTEGER;
+  facts.hint.trust = 'dropped';
+}
+
 function noteFound(facts: DeviceFacts): void {
   facts.isQuiet = false;
   facts.emptiesInARow = 0;

@@ -39,6 +39,7 @@ import {
   noteAnswer,
   noteFailure,
   noteListed,
+  noteSilent,
   type Outlook,
   type OutlookRules,
   outlookOf,
@@ -157,6 +158,8 @@ export interface StoredTail {
   readonly rate: ReportRate;
   /** What is missing below the newest range. */
   readonly tailGap?: TailGap | null;
+  /** Whether its empty answers were confirmed for good: its signs of life are of no readings. */
+  readonly isSilent?: boolean;
 }
 
 /** A device as a listing has it. */
@@ -183,6 +186,7 @@ export function noteDeviceStored(queue: DeviceQueue, deviceId: string, stored: S
     failures: 0,
     restMs: NEVER_MS,
   });
+  if (stored.isSilent === true) noteSilent(device.facts);
   move(queue, device, 'stored');
 }
 

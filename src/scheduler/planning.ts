@@ -21,6 +21,7 @@ import { type EpochMs, MINUTE_MS, maxNs, nsToMs, SECOND_MS } from '../core/time.
 import { liftGaps } from '../ingest/commit.ts';
 import type { CommittedPage, SyncContext } from '../ingest/context.ts';
 import { limitFor } from '../ingest/coverage-rules.ts';
+import { CONFIRMED_FOR_GOOD } from '../ingest/empty-ranges.ts';
 import { freshestFirst, includedDevices } from '../ingest/filter.ts';
 import { isAwaitingRetry } from '../ingest/named-gaps.ts';
 import { createSuspects, SILENCE, type Suspects } from '../ingest/outage.ts';
@@ -271,13 +272,15 @@ function takeInDevice(planning: Planning, deviceId: string): void {
   const now = viewDevice(planning, deviceId);
   if (now === null) return;
   const { newestMs, coveredToMs, tailGap } = now.view;
-  const newestNs = parts.context.store.newestNs(deviceId);
+  const { store } = parts.context;
+  const newestNs = store.newestNs(deviceId);
   planner.stored(deviceId, {
     tailGap,
     newestMs: newestNs === null ? newestMs : Math.max(newestMs ?? 0, nsToMs(newestNs)),
     // The covered range ended the grace period before the device was last polled.
     askedMs: coveredToMs === null ? null : coveredToMs + parts.context.settings.gracePeriodMs,
     rate: UNKNOWN_RATE,
+    isSilent: (store.emptyRange(deviceId)?.confirmed ?? 0) >= CONFIRMED_FOR_GOOD,
   });
   reopenDevice(planning, deviceId);
 }

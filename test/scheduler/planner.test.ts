@@ -123,6 +123,18 @@ describe('a hint', () => {
     expect(countOf(made, 'beats')).toBeLessThan(14);
   });
 
+  test('of life without readings is not believed where empty answers were confirmed for good', () => {
+    const beats = evenDevice('beats', { ...SILENT, seenAt: (atMs) => atMs });
+    const world = createWorld([beats]);
+    const day = { fromMs: MINUTE_MS, untilMs: DAY_MS };
+    world.hold('beats', 0);
+    world.planner.stored('beats', { newestMs: 0, askedMs: 0, rate: UNKNOWN_RATE, isSilent: true });
+    const made = world.run(day);
+    expect(countOf(made, 'beats')).toBe(0);
+    const polls = made.filter(({ decision }) => decision.kind === 'tail');
+    expect(polls.length, 'by the idle poll of six hours alone').toBe(3);
+  });
+
   test('is not needed: without last_seen_at the rate alone says when', () => {
     const world = createWorld([
       evenDevice('talks', { intervalMs: 5 * MINUTE_MS, seenAt: () => null }),

@@ -29,7 +29,7 @@ import {
   takeOutDevice,
   viewDevice,
 } from '../../src/scheduler/planning.ts';
-import { scratchStore } from '../store/support.ts';
+import { device, landing, scratchStore } from '../store/support.ts';
 import { createSessionWorld, listBefore, mute, START_MS } from './session-world.ts';
 
 /** Planning over two devices that are known and of which nothing is stored; the server's time is known. */
@@ -148,6 +148,33 @@ describe('a device', () => {
     const { from, to } = viewDevice(planning, 'a')?.wanted ?? { from: 0n, to: 0n };
     expect(to - from).toBe(8n * DAY_NS - msToNs(2 * MINUTE_MS + SECOND_MS));
   });
+});
+
+test('a device whose empty answers were confirmed for good is not polled for its signs of life after a restart', () => {
+  using state = scratchStore();
+  const seen = { lastSeenAt: msToNs(START_MS - MINUTE_MS) };
+  listBefore(state, [device('a', seen), device('b', seen)]);
+  const world = createSessionWorld(state);
+  world.hear();
+  const to = msToNs(START_MS - 10 * MINUTE_MS);
+  const empty = { from: to - 9n * DAY_NS, to, sinceMs: 0, answers: 3, dueMs: null };
+  for (const [deviceId, confirmed] of [
+    ['a', 3],
+    ['b', 2],
+  ] as const) {
+    const { revision } = state.store.telemetry(deviceId);
+    const covered = [{ from: empty.from, to, first: null, last: null }];
+    state.store.commitPage(landing({ deviceId, revision, covered }));
+    state.store.saveEmptyRange(deviceId, { ...empty, confirmed });
+  }
+  beginPlanning(world.planning, { areListed: true });
+  const { planner } = world.planning;
+  const polled: string[] = [];
+  for (let decision = planner.next(START_MS); decision.kind !== 'rest'; decision = planner.next(START_MS)) {
+    if (decision.kind === 'tail') polled.push(decision.deviceId);
+    planner.began(decision, START_MS);
+  }
+  expect(polled).toEqual(['b']);
 });
 
 describe('a goal', () => {
