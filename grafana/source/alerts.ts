@@ -72,7 +72,7 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   rule_name: { title: 'Rule' },
   status: { title: 'Status', mappings: [ALERT_STATUS], colored: true, width: 120 },
   kind: { title: 'Kind' },
-  sensor: { title: 'Sensor' },
+  sensor: { title: 'Sensor', width: 140 },
   unit: UNIT_COLUMN,
   value: { title: 'Value', decimals: 2 },
   threshold: { title: 'Threshold', decimals: 2 },
@@ -102,7 +102,7 @@ const TABLES: readonly PanelSpec[] = [
     noValue: 'No open alerts.',
     transformations: [join('alert_id'), only('open', 'equal', 1)],
     columns: {
-      'Time alert': { title: 'Opened', unit: 'dateTimeFromNow' },
+      'Time alert': { title: 'Opened', unit: 'dateTimeFromNow', width: 140 },
       ...COLUMNS,
       'Time alert_state': { title: 'Seen', hidden: true },
     },

@@ -235,7 +235,7 @@ const HUB_TABLE: PanelSpec = grid({
     hub: { title: 'Hub', links: [toDevice('tidemark-device', 'datasource', 'parent_device_id')], width: 220 },
     hub_online: { ...DEVICE_COLUMNS.online, title: 'Hub online' },
     'device_id (count)': { title: 'Add-ons' },
-    'online (sum)': { title: 'Add-ons online' },
+    'online (sum)': { title: 'Add-ons online', width: 130 },
     firmware: { title: 'Firmware' },
     parent_device_id: DEVICE_COLUMNS.id,
   },

@@ -23,7 +23,7 @@ Six of them ask the database that Tidemark fills, in InfluxQL, so that one set s
 database) and 3. The seventh asks a Prometheus that reads Tidemark's own metrics. Data in VictoriaMetrics can be looked at in
 PromQL: two more dashboards do, [for those who have one](#for-victoriametrics).
 
-The pictures show the demo's workspace, drawn with Grafana's own components; timelines and maps are left out of them.
+The pictures show the demo's workspace, drawn with Grafana's own components; timelines, maps and the list of firing alerts are left out of them.
 
 **Choosing.** Devices are chosen by name and looked for by id, so a device that was renamed stays one device; its lines carry
 the name that held when they were measured. Hubs and models narrow the list of devices;
@@ -79,7 +79,7 @@ and a device whose id contains \`",device_name="\`, is not found.
 `;
 
 /** The dashboards of which there is a picture (`npm run dashboard-pictures`). */
-const PICTURES = ['fleet', 'device', 'sensors', 'alerts', 'workspace'].map((name) => `tidemark-${name}`);
+const PICTURES = ['start', 'fleet', 'device', 'sensors', 'alerts', 'workspace'].map((name) => `tidemark-${name}`);
 
 function section({ uid, title, description, variables, sections }: DashboardSpec): string {
   const choices = variables.filter(isShown).map(({ label, name }) => label ?? name);

@@ -114,7 +114,7 @@ export function startBoard(dashboards: readonly DashboardSpec[]): DashboardSpec 
     variables: [WORKSPACE, HUB, MODEL, TARGET],
     sections: [
       { title: 'Now', panels: fleetNumbers(TO_TABLE) },
-      { title: 'What needs attention', panels: [ATTENTION, FIRING] },
+      { title: 'Attention', panels: [ATTENTION, FIRING] },
       { title: 'Where to look', panels: [directory(dashboards)] },
     ],
   };

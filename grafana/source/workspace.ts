@@ -82,18 +82,18 @@ const PLAN: PanelSpec = grid({
   ),
   noValue: NO_ACCOUNT,
   columns: {
-    name: { title: 'Workspace' },
+    name: { title: 'Workspace', width: 140 },
     plan_name: { title: 'Plan' },
-    external_requests_per_minute: { title: 'Requests a minute' },
-    external_requests_per_day: { title: 'Requests a day' },
-    history_max_days: { title: 'History (days)', decimals: 0 },
+    external_requests_per_minute: { title: 'Requests a minute', width: 150 },
+    external_requests_per_day: { title: 'Requests a day', width: 130 },
+    history_max_days: { title: 'History (days)', decimals: 0, width: 120 },
     max_devices_per_page: { title: 'Largest page' },
     max_api_keys: { title: 'Keys' },
     devices: { title: 'Devices' },
     open_alerts: { title: 'Open alerts' },
     plan_id: { title: 'Plan id' },
     workspace_id: { title: 'Workspace id' },
-    Time: { title: 'Read', unit: 'dateTimeFromNow' },
+    Time: { title: 'Read', unit: 'dateTimeFromNow', width: 130 },
   },
 });
 

@@ -90,6 +90,11 @@ const LINES = [
   coverage('here', 'catching-up', null),
   coverage('left-out', 'excluded', null),
   coverage('left', 'unreachable', 20 * 24 * HOUR_MS),
+  ...['d', 'e', 'often'].flatMap((id) => states(record(id, id, { online: null, lastSeenAt: msToNs(NOW_MS) }), 24)),
+  ...['d', 'e'].map((id) => reading(id, id, [10, 1]).replace('sensor=t', 'sensor=usual')),
+  ...Array.from({ length: 50 }, (_, index) =>
+    reading('often', 'often', [99, 1 - index / 500]).replace('sensor=t', 'sensor=usual'),
+  ),
   reading('a', 'old', [90, 12]),
   reading('a', 'new', [5, 1]),
   reading('b', 'Twin', [7, 1]),
@@ -168,6 +173,14 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
     expect(column(figures, 'device_id')).toEqual(['a', 'b', 'c']);
     expect(column(figures, 'greatest')).toEqual([90, 7, 9]);
     expect(column(newest, 'device_name')).toEqual(['new', 'Twin', 'Twin']);
+  });
+
+  test('what is usual in the fleet is not what the device says that reports most often', async () => {
+    const choose: Choose = (variable) => (variable === 'one_sensor' ? 'usual' : undefined);
+    const lines = await look(['sensors', '$one_sensor of the fleet'], 24 * HOUR_MS, choose);
+    const values = (frame: Frame | undefined) => frame?.fields[1]?.values.filter((value) => value !== null);
+    expect(values(lines[0])).toEqual([10]);
+    expect(values(lines.at(-1))).toEqual([99]);
   });
 
   test('a device whose id a tag cannot hold is found by name, and what is below it', async () => {

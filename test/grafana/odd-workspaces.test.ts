@@ -83,6 +83,6 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
     expect([lines.has('a0'), lines.has('a40'), lines.has('a60')]).toEqual([true, true, false]);
     const range = { fromMs: size.nowMs - DAY_MS, toMs: size.nowMs };
     const sensors = await openBoard(board('sensors'), { place: place('large'), range });
-    expect(sensors.lists.get('sample')).toHaveLength(200);
+    expect(sensors.lists.get('sample')).toHaveLength(100);
   });
 });

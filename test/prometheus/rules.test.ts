@@ -87,7 +87,13 @@ describe('the rules', () => {
 
   test('the address of the documentation is one setting, absolute; every file of rules is read', () => {
     const { global, rule_files: files } = parse(readFileSync(`${DIR}/prometheus.yml`, 'utf8'));
-    expect(global.external_labels.tidemark_docs).toMatch(/^https:\/\/\S+[^/]$/);
+    expect(global.external_labels.tidemark_docs).toBe('$' + '{TIDEMARK_DOCS_URL}');
+    const { services } = parse(readFileSync('config/compose/around.yaml', 'utf8'), { merge: true });
+    const [own, grafanas] = [services.prometheus, services.grafana].map(
+      ({ environment }) => environment.TIDEMARK_DOCS_URL,
+    );
+    expect(own).toMatch(/^\$\{TIDEMARK_DOCS_URL:-https:\/\/\S+[^/]\}$/);
+    expect(own).toBe(grafanas);
     expect(files.toSorted()).toEqual(RULES);
   });
 

@@ -56,6 +56,17 @@ function chart(panel, frames, range) {
     h(TimeSeries, { frames, width, height, timeRange, timeZone: 'utc', legend: panel.options.legend, options: {} });
 }
 
+/** A list as Markdown has it: links and bold words. */
+function words(text) {
+  const lines = text.split('\n').map((line) => /^- \*\*\[(.*?)\]\(.*?\)\*\*(.*)$/.exec(line) ?? ['', '', line]);
+  const item = ([, name, rest], key) =>
+    h('li', { key, style: { margin: '6px 0' } }, [
+      h('b', { key, style: { color: theme.colors.text.link } }, name),
+      rest,
+    ]);
+  return (width, height) => h('ul', { style: { width, height, margin: 0, paddingLeft: 20 } }, lines.map(item));
+}
+
 async function content(panel, frames, range) {
   const note = (text) => (width, height) =>
     h('div', { style: { width, height, display: 'grid', placeItems: 'center', opacity: 0.6 } }, text);
@@ -63,6 +74,8 @@ async function content(panel, frames, range) {
     const shown = await values(panel, frames);
     return (width, height) => (panel.type === 'stat' ? stat : bars)(shown, width, height);
   }
+  if (panel.type === 'text') return words(panel.options.content);
+  if (panel.type === 'alertlist') return note('(made by Grafana, from its alert rules)');
   const data = await prepare(panel, frames);
   if (data.length === 0) return note(panel.fieldConfig.defaults.noValue);
   if (panel.type === 'table') return (width, height) => h(Table, { data: data[0], width, height, columnMinWidth: 105 });
