@@ -58,8 +58,8 @@ function lookAt(open: ScratchStore) {
 
 describe('holes', () => {
   const REASONS: readonly [GapReason, RegExp][] = [
-    ['beyond_plan', /refused by the plan: 1 device, 6 h; older than its history_max_days/],
-    ['over_quota', /beyond the allowance: 1 device, 6 h; --plan tells/],
+    ['beyond_plan', /older than the plan serves: 1 device, 6 h; limited by its history_max_days/],
+    ['over_quota', /skipped for lack of quota: 1 device, 6 h; --plan shows/],
     ['page_rejected', /responses rejected: 1 device, 6 h; tried again now and then, see the log/],
     ['unreachable', /device unreachable: 1 device, 6 h; its requests fail/],
   ];
@@ -95,7 +95,7 @@ describe('holes', () => {
     const filtered = { ...config, sync: { ...config.sync, leftOut } };
     const report = reportOf(filtered, clock);
     expect(report.gaps.map(({ reason, devices }) => `${reason} ${devices}`).sort()).toEqual([
-      'device gone 1',
+      'device_gone 1',
       'excluded 1',
       'pending 1',
     ]);
