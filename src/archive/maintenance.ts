@@ -31,8 +31,8 @@ export interface MaintenanceParts {
   readonly destinations: () => readonly {
     readonly destinationId: number;
     readonly name: string;
-    /** Why its delivery is blocked; may be left out if that is unknown. */
-    readonly held?: () => string | null;
+    /** Why its delivery is blocked; `null` while it works. */
+    readonly blockedReason: () => string | null;
   }[];
   readonly limits: ArchiveLimits;
   readonly clock: Clock;
@@ -179,9 +179,9 @@ function checkDestinations(parts: MaintenanceParts): ReadonlyMap<number, Standin
   const { store, maintenance, destinations, limits, clock, observe } = parts;
   const nowMs = clock.nowMs();
   const standings = new Map<number, Standing>();
-  for (const { destinationId: id, held } of destinations()) {
+  for (const { destinationId: id, blockedReason } of destinations()) {
     const { pendingLines } = store.backlog(id);
-    const now = { place: maintenance.positionText(id), pendingLines, nowMs, held: held?.() ?? null };
+    const now = { place: maintenance.positionText(id), pendingLines, nowMs, blockedReason: blockedReason() };
     standings.set(id, standingAt(maintenance.standing(id), now));
   }
   for (const id of dueToSkip(standings, limits.keepMs)) {
@@ -255,8 +255,8 @@ interface Position {
   readonly place: string;
   readonly pendingLines: number;
   readonly nowMs: EpochMs;
-  /** Why its delivery is blocked; may be left out if that is unknown. */
-  readonly held?: string | null;
+  /** Why its delivery is blocked; `null` while it works. */
+  readonly blockedReason: string | null;
 }
 
 /**
@@ -264,14 +264,14 @@ interface Position {
  *
  * @param before the result of the last check; `null` for the first one
  */
-export function standingAt(before: Standing | null, { place, pendingLines, nowMs, held = null }: Position): Standing {
+export function standingAt(before: Standing | null, { place, pendingLines, nowMs, blockedReason }: Position): Standing {
   // A destination that was never seen moving does not count as moving.
   if (before === null) {
-    return { place, stoodMs: pendingLines === 0 ? 0 : MOVING_MS, seenMs: nowMs, skippedTo: null, held };
+    return { place, stoodMs: pendingLines === 0 ? 0 : MOVING_MS, seenMs: nowMs, skippedTo: null, blockedReason };
   }
-  if (before.place !== place) return { place, stoodMs: 0, seenMs: nowMs, skippedTo: null, held };
+  if (before.place !== place) return { place, stoodMs: 0, seenMs: nowMs, skippedTo: null, blockedReason };
   const passed = Math.min(Math.max(nowMs - before.seenMs, 0), MOST_AT_ONCE_MS);
-  return { ...before, stoodMs: pendingLines === 0 ? 0 : before.stoodMs + passed, seenMs: nowMs, held };
+  return { ...before, stoodMs: pendingLines === 0 ? 0 : before.stoodMs + passed, seenMs: nowMs, blockedReason };
 }
 
 /**

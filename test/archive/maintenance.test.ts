@@ -38,7 +38,7 @@ function house({ keepMs = 30 * DAY_MS, maxBytes = null }: { keepMs?: number; max
   const disk: Disk = { directory: '/data', freeBytes: () => free.freeBytes };
   const limits = { maxBytes, minFreeBytes: 256 * MIB };
   const room = createRoom({ maintenance: state.maintenance, disk, clock, observe, limits });
-  const destinations: { destinationId: number; name: string }[] = [];
+  const destinations: { destinationId: number; name: string; blockedReason: () => string | null }[] = [];
   const parts: MaintenanceParts = {
     store: state.store,
     maintenance: state.maintenance,
@@ -56,7 +56,7 @@ function house({ keepMs = 30 * DAY_MS, maxBytes = null }: { keepMs?: number; max
     disk: free,
     open: (name) => {
       const { id } = state.store.destination(name, name);
-      destinations.push({ destinationId: id, name });
+      destinations.push({ destinationId: id, name, blockedReason: () => null });
       return id;
     },
     pass: async (ms, hourly) => {

@@ -112,7 +112,7 @@ function destinationsOf(state: ReadState, config: StatusConfig): ReportedDestina
 }
 
 function told({ maintenance }: ReadState, name: string, id: number | null): ReportedDestination {
-  const held = id === null ? null : (maintenance.standing(id)?.held ?? null);
+  const held = id === null ? null : (maintenance.standing(id)?.blockedReason ?? null);
   return { name, destinationId: id, deliveredLines: () => null, blockedReason: () => held };
 }
 

@@ -45,7 +45,7 @@ export interface Standing {
   /** Skipped: the last block of what goes to its missing points, up to which everything may be dropped; else `null`. */
   readonly skippedTo: number | null;
   /** Why nothing moves, as its delivery says; none while it does, or where nobody said. */
-  readonly held?: string | null;
+  readonly blockedReason: string | null;
 }
 
 /**

@@ -108,12 +108,12 @@ function createSkipped(db: Database.Database, missing: MissingTable): Skipped {
         stoodMs: Number(row.stood_ms),
         seenMs: Number(row.seen_ms),
         skippedTo,
-        held: row.held,
+        blockedReason: row.held,
       };
     },
     saveStanding: (id, standing) => {
-      const { stoodMs, seenMs, skippedTo, held } = standing;
-      write.run(standing.place, Math.floor(stoodMs), Math.floor(seenMs), skippedTo, held ?? null, id);
+      const { stoodMs, seenMs, skippedTo, blockedReason } = standing;
+      write.run(standing.place, Math.floor(stoodMs), Math.floor(seenMs), skippedTo, blockedReason, id);
     },
     positionText,
     skipBacklog: (id) => {

@@ -88,22 +88,28 @@ describe('the standing of a destination', () => {
     stoodMs: 0,
     seenMs: 0,
     skippedTo: null,
+    blockedReason: null,
     ...changes,
   });
 
   test('grows only while it has something to take and stays where it is', () => {
     const before = standing({ stoodMs: 5000 });
-    expect(standingAt(before, { place: 'p', pendingLines: 1, nowMs: 1000 }).stoodMs).toBe(6000);
-    expect(standingAt(before, { place: 'p', pendingLines: 0, nowMs: 1000 }).stoodMs).toBe(0);
-    expect(standingAt(before, { place: 'q', pendingLines: 1, nowMs: 1000 }).stoodMs).toBe(0);
-    expect(standingAt(before, { place: 'p', pendingLines: 1, nowMs: -HOUR_MS }).stoodMs, 'a clock set back').toBe(5000);
-    expect(standingAt(before, { place: 'p', pendingLines: 1, nowMs: 90 * DAY_MS }).stoodMs).toBe(5000 + HOUR_MS);
+    expect(standingAt(before, { place: 'p', pendingLines: 1, nowMs: 1000, blockedReason: null }).stoodMs).toBe(6000);
+    expect(standingAt(before, { place: 'p', pendingLines: 0, nowMs: 1000, blockedReason: null }).stoodMs).toBe(0);
+    expect(standingAt(before, { place: 'q', pendingLines: 1, nowMs: 1000, blockedReason: null }).stoodMs).toBe(0);
+    expect(
+      standingAt(before, { place: 'p', pendingLines: 1, nowMs: -HOUR_MS, blockedReason: null }).stoodMs,
+      'a clock set back',
+    ).toBe(5000);
+    expect(standingAt(before, { place: 'p', pendingLines: 1, nowMs: 90 * DAY_MS, blockedReason: null }).stoodMs).toBe(
+      5000 + HOUR_MS,
+    );
   });
 
   test('ends being aside with the first line that it settles', () => {
     const aside = standing({ skippedTo: 7 });
-    expect(standingAt(aside, { place: 'p', pendingLines: 0, nowMs: 1 }).skippedTo).toBe(7);
-    expect(standingAt(aside, { place: 'q', pendingLines: 1, nowMs: 1 }).skippedTo).toBeNull();
+    expect(standingAt(aside, { place: 'p', pendingLines: 0, nowMs: 1, blockedReason: null }).skippedTo).toBe(7);
+    expect(standingAt(aside, { place: 'q', pendingLines: 1, nowMs: 1, blockedReason: null }).skippedTo).toBeNull();
   });
 
   test('sets aside who stands for longer than archive.retention, if another one moves that is not aside itself', () => {
@@ -113,7 +119,7 @@ describe('the standing of a destination', () => {
     expect(due(standing({ stoodMs: KEEP }), moves)).toEqual([]);
     expect(due(stands, stands)).toEqual([]);
     expect(due(stands, aside)).toEqual([]);
-    const untried = standingAt(null, { place: '', pendingLines: 9, nowMs: 1 });
+    const untried = standingAt(null, { place: '', pendingLines: 9, nowMs: 1, blockedReason: null });
     expect(due(stands, untried), 'one that has never taken anything').toEqual([]);
   });
 });

@@ -49,6 +49,7 @@ function live(place: Scratch, [whole, half]: readonly [number, number]): void {
         stoodMs: 1,
         seenMs: 1,
         skippedTo: maintenance.endOfLog(),
+        blockedReason: null,
       });
     }
     while (!maintenance.skipBacklog(half));

@@ -273,6 +273,7 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
       stoodMs: 1,
       seenMs: 1,
       skippedTo: state.maintenance.endOfLog(),
+      blockedReason: null,
     });
     Object.assign(target, { isAside: true, isFaithful: false });
   };
