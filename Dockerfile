@@ -6,8 +6,8 @@
 # Everything is built on the machine that builds, whatever the platform of the image: it is JavaScript, and the one native
 # module (SQLite) comes ready for both. The last stage runs no command, so that nothing is emulated.
 #
-# For builds that must repeat to the byte, name both images by digest:
-#   --build-arg NODE_IMAGE=docker.io/library/node@sha256:... --build-arg BASE_IMAGE=docker.io/library/debian@sha256:...
+# For builds that must repeat to the byte: both images by digest (config/release/pins.json), SOURCE_DATE_EPOCH set, and
+#   --output type=...,rewrite-timestamp=true
 ARG NODE_IMAGE=docker.io/library/node:24.21.0-bookworm-slim
 ARG BASE_IMAGE=docker.io/library/debian:bookworm-slim
 
@@ -40,6 +40,7 @@ LABEL org.opencontainers.image.title="Tidemark" \
       org.opencontainers.image.created="${CREATED}" \
       org.opencontainers.image.base.name="docker.io/library/debian:bookworm-slim"
 COPY --from=node /usr/local/bin/node /usr/local/bin/node
+COPY --from=node /usr/local/LICENSE /usr/share/doc/node/LICENSE
 COPY --from=build /out/app /app
 # /data, of root's group and open to it: any user without a group of its own (--user 4242, OpenShift) can write there too.
 COPY --from=build --chown=1000:0 /out/root /

@@ -66,7 +66,10 @@ for (const path of readdirSync(join(app, 'node_modules'), { recursive: true })) 
 rmSync(join(app, 'node_modules', '.package-lock.json'), { force: true });
 rmSync(join(app, 'node_modules', '.bin'), { recursive: true, force: true });
 
-writeFileSync(join(app, 'sbom.cdx.json'), readFileSync(sbom));
+// Without what is drawn or read off a clock at each build: two builds of one commit are the same.
+const { serialNumber: _, ...bill } = JSON.parse(readFileSync(sbom, 'utf8'));
+delete bill.metadata?.timestamp;
+writeFileSync(join(app, 'sbom.cdx.json'), `${JSON.stringify(bill, null, 2)}\n`);
 writeFileSync(join(app, 'LICENCES.txt'), licences(join(app, 'node_modules')));
 
 // The program holds the other libraries itself.

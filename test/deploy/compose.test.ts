@@ -199,7 +199,8 @@ describe.runIf(AVAILABLE)('the compose files', () => {
 
   test('pins each image to a version', () => {
     for (const [name, { image }] of Object.entries(services(['compose.yaml']))) {
-      if (!['tidemark', 'check'].includes(name)) expect(image, name).toMatch(/:v?\d+\.\d+\.\d+$/);
+      if (!['tidemark', 'check'].includes(name))
+        expect(image, name).toMatch(/:v?\d+\.\d+\.\d+(?:@sha256:[0-9a-f]{64})?$/);
     }
   });
 

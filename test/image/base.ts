@@ -37,6 +37,7 @@ async function makeNode(engine: Engine, name: string): Promise<void> {
   const modules = join(engine.directory, 'node', 'usr', 'local', 'lib', 'node_modules');
   mkdirSync(bin, { recursive: true });
   cpSync(process.execPath, join(bin, 'node'));
+  cpSync(join(dirname(dirname(process.execPath)), 'LICENSE'), join(bin, '..', 'LICENSE'));
   const npm = realpathSync((await run('which', ['npm'])).stdout.trim());
   cpSync(dirname(dirname(npm)), join(modules, 'npm'), { recursive: true });
   for (const tool of ['npm', 'npx']) {

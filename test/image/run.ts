@@ -21,7 +21,8 @@ if (missing.length > 0) {
   process.exit(1);
 }
 
-const nodeImage = /^ARG NODE_IMAGE=(\S+)$/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))?.[1];
+// By its tag: a stand-in has no digest of the real one.
+const nodeImage = /^ARG NODE_IMAGE=([^\s@]+)/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))?.[1];
 if (nodeImage === undefined) throw new Error('the Dockerfile names no NODE_IMAGE');
 const engine = openEngine(process.env['TIDEMARK_IMAGE_STORE'] ?? join(tmpdir(), 'tidemark-image-store'));
 const counts = { passed: 0, failed: 0 };
@@ -29,7 +30,8 @@ const counts = { passed: 0, failed: 0 };
 await check('the images that it begins with are there', () => makeBases(engine, nodeImage));
 await check('the Dockerfile builds', async () => {
   const how = ['--isolation=chroot', '--network=host', '--pull-never', '--format=docker'];
-  await engine.build(['bud', ...how, '-t', IMAGE, ROOT]);
+  const bases = ['--build-arg', `NODE_IMAGE=${nodeImage}`, '--build-arg', `BASE_IMAGE=${BASE}`];
+  await engine.build(['bud', ...how, ...bases, '-t', IMAGE, ROOT]);
 });
 await using bench = await openBench();
 await using stage = await openStage({ bench });

@@ -1,0 +1,162 @@
+/**
+ * The release: its steps run here as the workflow runs them, actions and images stand in one file, and what would be wrong with
+ * them is noticed.
+ */
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { faults, namedIn, namingFiles, withPins } from '../../config/release/pins.mjs';
+import { licenceFaults, notesOf } from '../../config/release/release.mjs';
+import { toolPath, toolsAvailable } from './tools.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const SHA = 'a'.repeat(40);
+const DIGEST = `sha256:${'b'.repeat(64)}`;
+
+/** A copy of what the scripts read and write. */
+let copy: string;
+beforeAll(() => {
+  copy = mkdtempSync(join(tmpdir(), 'tidemark-release-'));
+  for (const name of [
+    '.github',
+    'config',
+    'src',
+    'Dockerfile',
+    'compose.yaml',
+    'compose.demo.yaml',
+    'CHANGELOG.md',
+    'package.json',
+    'package-lock.json',
+  ]) {
+    cpSync(join(ROOT, name), join(copy, name), { recursive: true, verbatimSymlinks: true });
+  }
+  cpSync(join(ROOT, 'grafana', 'dashboards'), join(copy, 'grafana', 'dashboards'), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
+});
+afterAll(() => rmSync(copy, { recursive: true, force: true }));
+
+const script = (name: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
+  spawnSync(process.execPath, [join('config', 'release', name), ...args], {
+    cwd: copy,
+    env: { PATH: '/usr/bin:/bin', ...env },
+    encoding: 'utf8',
+  });
+const file = (name: string): string => readFileSync(join(copy, name), 'utf8');
+
+describe.runIf(toolsAvailable())('`npm run rehearse`', () => {
+  test('runs every step that the workflow runs, and makes chart and notes', () => {
+    const { status, stdout } = script('release.mjs', ['rehearse'], { HELM: toolPath('helm') });
+    expect([status, stdout]).toEqual([
+      0,
+      expect.stringMatching(/ok version.*ok licences.*ok program.*ok chart.*ok notes.*ok pins/s),
+    ]);
+    const { version } = JSON.parse(file('package.json'));
+    expect(file('release/notes.md').length).toBeGreaterThan(100);
+    expect(readFileSync(join(copy, 'release', `tidemark-${version}.tgz`)).length).toBeGreaterThan(10_000);
+    const workflow = parse(file('.github/workflows/release.yml'));
+    const commands = workflow.jobs.publish.steps.map(({ run = '' }: { run?: string }) => run);
+    expect(commands).toContain('npm run release -- version licences program chart notes');
+    expect(commands).toContain('npm run pins -- check --resolved');
+    expect(commands.indexOf('npm run pins -- check --resolved')).toBeLessThan(
+      commands.findIndex((each: string) => each.includes('cosign')),
+    );
+  });
+
+  test('a tag of another version, and a file that speaks of one, are named', () => {
+    const tagged = script('release.mjs', ['version'], { GITHUB_REF_TYPE: 'tag', GITHUB_REF_NAME: 'v9.9.9' });
+    expect([tagged.status, tagged.stdout]).toEqual([1, expect.stringContaining('the tag does not speak of')]);
+    const before = file('Dockerfile');
+    writeFileSync(join(copy, 'Dockerfile'), before.replace('ARG VERSION=', 'ARG VERSION=9'));
+    const { status, stdout } = script('release.mjs', ['version']);
+    writeFileSync(join(copy, 'Dockerfile'), before);
+    expect([status, stdout]).toEqual([1, expect.stringContaining('Dockerfile does not speak of')]);
+  });
+});
+
+describe('actions and images', () => {
+  const pins = () => JSON.parse(file('config/release/pins.json'));
+  const texts = (): [string, string][] => namingFiles().map((name: string) => [name, file(name)]);
+
+  test('stand in one file, as every file that names one says', () => {
+    expect(faults(texts(), pins(), { resolved: false })).toEqual([]);
+    const named = texts().flatMap(([, text]) => namedIn(text));
+    // Every line that names one is understood, so that none escapes.
+    const lines = texts().flatMap(([, text]) =>
+      text.split('\n').filter((line) => /^\s*-? ?uses: |^\s*(?:image|container): [^$]|^ARG \w+_IMAGE=/.test(line)),
+    );
+    expect(named).toHaveLength(lines.length);
+    expect(named.length).toBeGreaterThan(12);
+  });
+
+  test('without a digest are refused for a release, and a digest that nobody resolved is none', () => {
+    const open = { actions: { 'a/b@v1': '' }, images: { 'c:1.0': 'sha256:short' } };
+    const found = faults([['f', '    uses: a/b@v1\n  image: c:1.0\n  image: other:2\n']], open, {
+      resolved: true,
+    }).join('\n');
+    expect(found).toMatch(/a\/b@v1 is not resolved/);
+    expect(found).toMatch(/c:1\.0: "sha256:short" is no digest/);
+    expect(found).toMatch(/other:2 is not in/);
+    expect(found).toMatch(/c:1\.0 has another digest/);
+    expect(faults([], { actions: { 'a/b@v1': SHA }, images: {} }, { resolved: false }).join()).toMatch(
+      /nothing names a\/b@v1/,
+    );
+  });
+
+  test('are written with their digests, and the tag stays readable', () => {
+    const known = { actions: { 'a/b/c@v1': SHA }, images: { 'd/e:1.0': DIGEST } };
+    const text = '      - uses: a/b/c@v1\n    image: d/e:1.0\nARG X_IMAGE=d/e:1.0\n';
+    const written = withPins(text, known);
+    expect(written).toBe(
+      `      - uses: a/b/c@${SHA} # v1\n    image: d/e:1.0@${DIGEST}\nARG X_IMAGE=d/e:1.0@${DIGEST}\n`,
+    );
+    expect(withPins(written, known)).toBe(written);
+    expect(faults([['f', written]], known, { resolved: true })).toEqual([]);
+    expect(withPins(written, { actions: {}, images: {} })).toBe(text);
+  });
+
+  test('are resolved by git and docker, and nothing is written where one gives no answer', () => {
+    const bin = join(copy, 'bin');
+    mkdirSync(bin);
+    const git = `#!/bin/sh\n[ "$1" = ls-remote ] && printf '%s\\t%s\\n%s\\t%s^{}\\n' ${'c'.repeat(40)} "$3" ${SHA} "$3"\n`;
+    writeFileSync(join(bin, 'git'), git, { mode: 0o755 });
+    writeFileSync(join(bin, 'docker'), '#!/bin/sh\necho "unauthorized"\n', { mode: 0o755 });
+    const before = file('config/release/pins.json');
+    const path = { PATH: `${bin}:/usr/bin:/bin` };
+    expect(script('pins.mjs', ['resolve'], path).status).toBe(1);
+    expect(file('config/release/pins.json')).toBe(before);
+    writeFileSync(join(bin, 'docker'), `#!/bin/sh\n[ "$1 $2 $3" = "buildx imagetools inspect" ] && echo ${DIGEST}\n`, {
+      mode: 0o755,
+    });
+    expect(script('pins.mjs', ['resolve'], path).status).toBe(0);
+    expect(new Set(Object.values(pins().actions))).toEqual(new Set([SHA]));
+    expect(new Set(Object.values(pins().images))).toEqual(new Set([DIGEST]));
+    expect(file('.github/workflows/release.yml')).toContain(`uses: actions/checkout@${SHA} # v5\n`);
+    expect(script('pins.mjs', ['check', '--resolved']).status).toBe(0);
+  });
+});
+
+test('a licence that may not be passed on, or without its words, is named', () => {
+  const packages = {
+    '': {},
+    'node_modules/good': { license: 'MIT' },
+    'node_modules/bare': { license: 'ISC' },
+    'node_modules/copyleft': { license: 'AGPL-3.0-only' },
+    'node_modules/none': {},
+    'node_modules/tool': { license: 'GPL-3.0', dev: true },
+  };
+  expect(licenceFaults(packages, (path: string) => path !== 'node_modules/bare')).toEqual([
+    'node_modules/bare: has no file with the words of its licence (ISC)',
+    'node_modules/copyleft: AGPL-3.0-only is not among those that may be passed on',
+    'node_modules/none: no licence is not among those that may be passed on',
+  ]);
+});
+
+test('the notes of a release are its part of the changelog', () => {
+  const changelog = '# Changelog\n\n## 1.1.0, 2027-01-02\n\n- new\n\n## 1.0.0-rc.1\n\n- first\n';
+  expect(notesOf(changelog, '1.1.0')).toBe('- new\n');
+  expect(notesOf(changelog, '1.0.0-rc.1')).toBe('- first\n');
+  expect(notesOf(changelog, '1.0.0')).toBeNull();
+});
