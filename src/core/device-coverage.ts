@@ -200,7 +200,7 @@ export function missingStatuses(sums: readonly MissingSum[]): MissingStatus[] {
 
 const WHY: Readonly<Record<MissingReason, string>> = {
   beyond_retention: 'beyond its retention',
-  skipped_destination: 'it was set aside',
+  skipped_destination: 'it was skipped',
   cleared: 'the archive no longer kept them',
   dropped: 'it refused them, and they were given up',
 };

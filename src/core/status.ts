@@ -113,10 +113,10 @@ export interface DestinationStatus {
   /** Points that it refused, kept with its words. */
   readonly quarantined: number;
   readonly delivered_points: number;
-  /** What it will never have of what was archived, by reason; empty where it gets all. */
-  readonly lacks: readonly MissingStatus[];
-  /** Why nothing moves; `null` while it does. */
-  readonly held: string | null;
+  /** Archived points that are missing there for good, by reason; empty where it gets all. */
+  readonly missing: readonly MissingStatus[];
+  /** Why its delivery is blocked; `null` while it works. */
+  readonly blocked_reason: string | null;
 }
 
 /** A destination as the status report tells of it. */
@@ -308,12 +308,12 @@ export interface DeviceFigures {
 
 export interface DestinationFigures {
   readonly name: string;
-  readonly held: string | null;
+  readonly blockedReason: string | null;
   readonly pendingPoints: number;
   /** How long the oldest of these has been archived. */
   readonly pendingSeconds: number;
   readonly quarantined: number;
-  readonly lacks: readonly { readonly reason: MissingReason; readonly points: number }[];
+  readonly missing: readonly { readonly reason: MissingReason; readonly points: number }[];
 }
 
 /** Work that a command has asked for. */

@@ -93,7 +93,7 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
       to,
       devices_done: job.devicesDone,
       devices: range.devices.length > 0 ? new Set(range.devices).size : store.devices().length,
-      held: job.sender.patience.blockedReason(),
+      blocked_reason: job.sender.patience.blockedReason(),
     }),
   };
 }

@@ -235,14 +235,14 @@ function setJobs(to: Instruments, { jobs }: Figures): void {
 }
 
 function setDestination(to: Instruments, figures: DestinationFigures): void {
-  const { name: destination, held, pendingPoints, pendingSeconds, quarantined, lacks } = figures;
-  to.set('tidemark_destination_up', { destination }, held === null ? 1 : 0);
+  const { name: destination, blockedReason, pendingPoints, pendingSeconds, quarantined, missing } = figures;
+  to.set('tidemark_destination_up', { destination }, blockedReason === null ? 1 : 0);
   to.set('tidemark_delivery_lag_points', { destination }, pendingPoints);
   to.set('tidemark_delivery_lag_seconds', { destination }, pendingSeconds);
   to.set('tidemark_quarantined_points', { destination }, quarantined);
   // From 0 on, so that the first point is an increase.
   for (const reason of MISSING_REASONS) to.set('tidemark_lacking_points', { destination, reason }, 0);
-  for (const { reason, points } of lacks) to.set('tidemark_lacking_points', { destination, reason }, points);
+  for (const { reason, points } of missing) to.set('tidemark_lacking_points', { destination, reason }, points);
 }
 
 function setArchive(to: Instruments, archive: Figures['archive']): void {

@@ -33,7 +33,7 @@ export function toneOf({ report, ready, health }: StandingParts): Tone {
     !health.healthy ||
     report.archive.full !== null ||
     streamsWithProblems(report).length > 0 ||
-    report.destinations.some(({ held }) => held !== null) ||
+    report.destinations.some(({ blocked_reason }) => blocked_reason !== null) ||
     ready.codes.some((code) => !PASSING.has(code));
   if (stuck) return 'bad';
   const { devices, devices_complete } = report.totals;
@@ -89,17 +89,17 @@ function lagTiles(report: StatusOverview): Tile[] {
 }
 
 function lagTile(report: StatusOverview, destination: DestinationReport, hasSpread: boolean): Tile {
-  const { lag_seconds, held, pending_points } = destination;
+  const { lag_seconds, blocked_reason, pending_points } = destination;
   const { behind_after_seconds, behind_devices } = report.freshness;
   const isLate = lag_seconds !== null && lag_seconds > behind_after_seconds;
   const pending =
     pending_points === 0 ? 'every archived point is delivered' : `${counted(pending_points, 'point')} to deliver`;
-  const stopped = held === null ? '' : 'delivery is blocked; ';
+  const stopped = blocked_reason === null ? '' : 'delivery is blocked; ';
   return {
     title: `Lag in ${destination.name}`,
     value: lagWords(lag_seconds),
     words: `${stopped}${pending}${hasSpread ? `; ${spreadWords(report)}` : ''}`,
-    ...(held !== null || isLate ? { tone: 'bad' } : behind_devices > 0 ? { tone: 'busy' } : {}),
+    ...(blocked_reason !== null || isLate ? { tone: 'bad' } : behind_devices > 0 ? { tone: 'busy' } : {}),
   };
 }
 

@@ -89,7 +89,7 @@ ${wait}${spent.length === 0 ? NOTHING : html`<ul class="inline" aria-label="Requ
 function destinationRow(
   {
     name: title,
-    held,
+    blocked_reason,
     delivered_points,
     pending_points,
     quarantined,
@@ -101,22 +101,22 @@ function destinationRow(
   const waits =
     oldest_pending_at === null ? NOTHING : html`<div class="soft">oldest ${ago(oldest_pending_at, now)}</div>`;
   const state =
-    held === null
+    blocked_reason === null
       ? html`<span class="state s-live">delivering</span>`
       : html`<span class="state s-unreachable">blocked</span>`;
   return html`<tr><th scope="row">${name(title)}</th><td>${state}</td><td class="number">${lag_seconds === null ? '' : duration(lag_seconds)}</td><td class="number">${delivered_points === null ? '' : grouped(delivered_points)}</td><td class="number">${grouped(pending_points)}${waits}</td><td class="number${quarantined > 0 ? ' bad' : ''}">${grouped(quarantined)}</td></tr>`;
 }
 
 function missingNotes(destinations: readonly DestinationReport[]): Html {
-  const lines = destinations.flatMap(({ name: title, lacks: missing }) =>
+  const lines = destinations.flatMap(({ name: title, missing }) =>
     missing.map((lack) => html`<li>${text(`${missingWords(title, lack)}.`, 500)}</li>`),
   );
   return lines.length === 0 ? NOTHING : html`<ul class="notes">${lines}</ul>`;
 }
 
 function heldNotes(destinations: readonly DestinationReport[]): Html {
-  const lines = destinations.flatMap(({ name: title, held }) =>
-    held === null ? [] : [html`<p class="note bad">${name(title)}: ${text(held, 400)}</p>`],
+  const lines = destinations.flatMap(({ name: title, blocked_reason }) =>
+    blocked_reason === null ? [] : [html`<p class="note bad">${name(title)}: ${text(blocked_reason, 400)}</p>`],
   );
   return html`${lines}`;
 }

@@ -103,11 +103,11 @@ function destinationFigures(
   const since = facts.oldestPendingMs(destinationId);
   return {
     name,
-    held: blockedReason(),
+    blockedReason: blockedReason(),
     pendingPoints: pendingLines,
     pendingSeconds: since === null ? 0 : Math.max(0, clock.nowMs() - since) / SECOND_MS,
     quarantined,
-    lacks: store.missingSums(destinationId).map(({ reason, points }) => ({ reason, points })),
+    missing: store.missingSums(destinationId).map(({ reason, points }) => ({ reason, points })),
   };
 }
 

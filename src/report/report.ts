@@ -175,8 +175,14 @@ function destinationReport(
 ): DestinationReport {
   if (id === null) {
     const { lines } = store.totals();
-    const common = { quarantined: 0, lacks: [], oldest_pending_at: null, lag_seconds: null };
-    return { name, pending_points: lines, delivered_points: deliveredLines(), held: blockedReason(), ...common };
+    const common = { quarantined: 0, missing: [], oldest_pending_at: null, lag_seconds: null };
+    return {
+      name,
+      pending_points: lines,
+      delivered_points: deliveredLines(),
+      blocked_reason: blockedReason(),
+      ...common,
+    };
   }
   const { pendingLines, quarantined } = store.backlog(id);
   const waitsSinceMs = facts.oldestLivePendingMs(id);
@@ -188,8 +194,8 @@ function destinationReport(
     delivered_points: deliveredLines(),
     oldest_pending_at: pendingLines === 0 ? null : timeText(facts.oldestPendingMs(id)),
     lag_seconds: medianSeconds === null ? null : Math.round(medianSeconds + waitsSeconds),
-    lacks: missingStatuses(store.missingSums(id)),
-    held: blockedReason(),
+    missing: missingStatuses(store.missingSums(id)),
+    blocked_reason: blockedReason(),
   };
 }
 
@@ -276,7 +282,7 @@ function wrongWords({ deliverers, streams, room }: ReportParts): string | null {
   const unread = unreadStream(streams);
   if (unread !== null) return `${unread.name} cannot be read: ${unread.reason}`;
   const blocked = deliverers.find((deliverer) => deliverer.blockedReason() !== null);
-  return blocked === undefined ? null : `Delivery to ${blocked.name} is held: ${blocked.blockedReason() ?? ''}`;
+  return blocked === undefined ? null : `Delivery to ${blocked.name} is blocked: ${blocked.blockedReason() ?? ''}`;
 }
 
 function noListWords(devices: number, isAtWork: boolean): string {

@@ -17,7 +17,7 @@ describe.runIf(influxdAvailable())('a database that comes late', () => {
     });
     const archive = { keepMs: HOUR_MS, maxBytes: null };
     const first = await rig.once({ archive });
-    expect(first.summary.destinations).toMatchObject([{ pending_points: 0, lacks: [] }]);
+    expect(first.summary.destinations).toMatchObject([{ pending_points: 0, missing: [] }]);
     await rig.clock.sleep(2 * HOUR_MS);
     await rig.once({ archive });
 
@@ -25,14 +25,14 @@ describe.runIf(influxdAvailable())('a database that comes late', () => {
     const changes = { archive, destinations: [{ ...late, identity: 'another' }] };
     const { summary } = await rig.once(changes);
     expect(summary.destinations).toMatchObject([
-      { pending_points: 0, lacks: [{ reason: 'cleared', devices: 1, from: expect.any(String) }] },
+      { pending_points: 0, missing: [{ reason: 'cleared', devices: 1, from: expect.any(String) }] },
     ]);
-    const lacks = summary.destinations[0]?.lacks ?? [];
+    const lacks = summary.destinations[0]?.missing ?? [];
     const archived = first.summary.points_archived;
     expect(lacks.reduce((sum, { points }) => sum + points, 0)).toBeGreaterThanOrEqual(archived);
     const sync = rig.open(changes);
     try {
-      expect(sync.report().destinations[0]?.lacks).toEqual(lacks);
+      expect(sync.report().destinations[0]?.missing).toEqual(lacks);
     } finally {
       sync.close();
     }

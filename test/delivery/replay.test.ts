@@ -204,7 +204,7 @@ describe('what a destination does not take', () => {
     expect(summary).toMatchObject({
       outcome: 'stalled',
       exit_code: 3,
-      destinations: [{ held: 'HTTP 401: who are you' }],
+      destinations: [{ blocked_reason: 'HTTP 401: who are you' }],
     });
     expect(clock.monoMs()).toBeGreaterThan(10 * MINUTE_MS);
     expect(clock.monoMs()).toBeLessThan(13 * MINUTE_MS);

@@ -138,7 +138,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
     place.proxy.setFaults(({ lines }) => saysDropped(lines.length));
     const { lacks, quarantined, pending, held } = await deliver(state);
     expect({ lacks, quarantined, pending }).toEqual({ lacks: [], quarantined: 0, pending: 50 });
-    expect(held).toContain('beyond_retention');
+    expect(held).toContain('beyond retention');
   });
 
   test('is not believed where the number does not fit: then the lines are searched', async () => {

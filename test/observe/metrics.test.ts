@@ -44,11 +44,11 @@ const FIGURES: Figures = {
   destinations: [
     {
       name: HOSTILE,
-      held: 'no',
+      blockedReason: 'no',
       pendingPoints: 12,
       pendingSeconds: 34,
       quarantined: 3,
-      lacks: [{ reason: 'skipped_destination', points: 8 }],
+      missing: [{ reason: 'skipped_destination', points: 8 }],
     },
   ],
   archive: { points: 1, bytes: 2, stateBytes: 3, maxBytes: null, diskFreeBytes: 5, isFull: false },

@@ -222,10 +222,10 @@ describe.runIf(isHere)('while somebody looks', () => {
     const before = await names(page);
     const place = (await link.boundingBox())?.y ?? 0;
     served.shown.standing = standingWith({
-      summary: 'Delivery to influx is held: no connection.',
-      destinations: REPORT.destinations.map((each) => ({ ...each, held: 'no connection' })),
+      summary: 'Delivery to influx is blocked: no connection.',
+      destinations: REPORT.destinations.map((each) => ({ ...each, blocked_reason: 'no connection' })),
     });
-    await expect.poll(() => page.locator('.summary').innerText()).toBe('Delivery to influx is held: no connection.');
+    await expect.poll(() => page.locator('.summary').innerText()).toBe('Delivery to influx is blocked: no connection.');
     expect(await page.locator('.tone').innerText()).toMatch(/trouble/i);
     expect(await page.title()).toMatch(/^Trouble/);
     expect(await page.evaluate('[window.mark, document.querySelector(".devices tbody tr").mark]')).toEqual([1, 1]);

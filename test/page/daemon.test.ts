@@ -98,7 +98,7 @@ describe.runIf(isHere && influxdAvailable())('trouble of a real daemon', () => {
     await bench.influxd.kill();
     await expect.poll(tone, SELDOM).toBe('trouble');
     await expect.poll(() => page.locator('#delivery tbody tr').innerText(), SELDOM).toMatch(/blocked/);
-    expect(await page.locator('.summary').innerText()).toMatch(/^Delivery to .* is held: /);
+    expect(await page.locator('.summary').innerText()).toMatch(/^Delivery to .* is blocked: /);
     await bench.influxd.restart();
     await expect.poll(tone, SELDOM).toBe('in order');
     expect(await page.locator('#delivery tbody tr').innerText()).toMatch(/delivering/);

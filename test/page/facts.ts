@@ -90,10 +90,10 @@ export const REPORT: StatusReport = {
       delivered_points: 45_678,
       oldest_pending_at: '2026-11-21T22:14:50Z',
       lag_seconds: 55.5,
-      lacks: [
+      missing: [
         { reason: 'cleared', points: 98_765, devices: 2, from: '2026-09-01T00:00:00Z', to: '2026-10-01T00:00:00Z' },
       ],
-      held: null,
+      blocked_reason: null,
     },
   ],
   archive: {

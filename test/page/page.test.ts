@@ -81,7 +81,7 @@ describe('the overview', () => {
   test.each([
     [
       'a destination that is held',
-      { destinations: REPORT.destinations.map((each) => ({ ...each, held: 'no connection' })) },
+      { destinations: REPORT.destinations.map((each) => ({ ...each, blocked_reason: 'no connection' })) },
       'Trouble',
     ],
     [
@@ -122,7 +122,7 @@ describe('the overview', () => {
   test('a database that is blocked, or that has nothing of a device yet, turns it', async () => {
     const changed = (changes: object) =>
       standingWith({ destinations: REPORT.destinations.map((each) => ({ ...each, ...changes })) });
-    await using served = await servePage({ standing: changed({ held: 'no connection', lag_seconds: 400 }) });
+    await using served = await servePage({ standing: changed({ blocked_reason: 'no connection', lag_seconds: 400 }) });
     const first = async (): Promise<string> => /<div class="tile .*?<\/div>/.exec(await textOf(served.url))?.[0] ?? '';
     expect(await first()).toMatch(/class="tile bad".*<b>7 min<\/b><span>delivery is blocked; 12 points to deliver/);
     served.shown.standing = changed({ lag_seconds: null });
@@ -333,7 +333,7 @@ async function pagesNaming(name: string): Promise<readonly string[]> {
     workspace_id: name,
     summary: name,
     streams: [{ name: 'alerts' as const, state: 'failing' as const, reason: name, last_read_at: name }],
-    destinations: REPORT.destinations.map((each) => ({ ...each, name, held: name })),
+    destinations: REPORT.destinations.map((each) => ({ ...each, name, blocked_reason: name })),
     gaps: REPORT.gaps.map((each) => ({ ...each, reason: name })),
     archive: { ...REPORT.archive, full: name },
     jobs: REPORT.jobs.map((each) => ({ ...each, asked_by: name })),

@@ -85,7 +85,7 @@ const PROBLEMS: readonly Trouble[] = [
     code: 'destination_held',
     metric: /^tidemark_destination_up\{destination="influx"\} 0$/m,
     alert: 'TidemarkDestinationDown',
-    says: /Delivery to influx is held: /,
+    says: /Delivery to influx is blocked: /,
     withinMs: [2 * MINUTE_MS, 2 * MINUTE_MS],
   },
   {

@@ -81,7 +81,7 @@ describe('--once beside a daemon', () => {
       workspace_id: 'ws-simulated',
       devices: 3,
       gaps: [],
-      destinations: [{ name: 'influx', quarantined: 0, held: null }],
+      destinations: [{ name: 'influx', quarantined: 0, blocked_reason: null }],
     });
     expect(once.stderr).toContain('Sync complete');
     expect(once.stderr).not.toContain('CANARY');

@@ -53,7 +53,7 @@ describe.runIf(influxdAvailable())('a run that comes to its end', () => {
       devices: 3,
       gaps: [],
       streams_off: [],
-      destinations: [{ name: 'influx', pending_points: 0, quarantined: 0, held: null }],
+      destinations: [{ name: 'influx', pending_points: 0, quarantined: 0, blocked_reason: null }],
     });
     for (const line of stderr.trim().split('\n')) expect(Object.keys(JSON.parse(line))).toContain('level');
     const verdict = await stage.verdict(startedMs);

@@ -39,7 +39,14 @@ describe.runIf(influxdAvailable())('--replay', () => {
       outcome: 'complete',
       exit_code: 0,
       destinations: [
-        { name: 'influx', outcome: 'complete', refused: 0, held: null, from: '1970-01-01T00:00:00Z', to: null },
+        {
+          name: 'influx',
+          outcome: 'complete',
+          refused: 0,
+          blocked_reason: null,
+          from: '1970-01-01T00:00:00Z',
+          to: null,
+        },
       ],
     });
     expect(stderr).toMatch(/points sent to influx: [\d,]+ accepted/);

@@ -44,7 +44,7 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     }
     expect(life.lastReport.devices.find(({ device_id }) => device_id === 'seldom')?.state).toBe('live');
     expect(told(life, 'gap-recorded')).toEqual([]);
-    expect(life.lastReport.destinations[0]).toMatchObject({ quarantined: 0, held: null });
+    expect(life.lastReport.destinations[0]).toMatchObject({ quarantined: 0, blocked_reason: null });
   });
 
   test('asks what its schedules ask for, the list of devices by what it is worth, and devices that have something', async () => {

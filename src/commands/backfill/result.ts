@@ -113,8 +113,8 @@ function destinationsOf({ context: { store }, deliverers, deliveredBefore }: Cou
       delivered_points: deliverer.deliveredLines() - (deliveredBefore[index] ?? 0),
       pending_points: pendingLines,
       quarantined,
-      lacks: missingStatuses(store.missingSums(deliverer.destinationId)),
-      held: deliverer.blockedReason(),
+      missing: missingStatuses(store.missingSums(deliverer.destinationId)),
+      blocked_reason: deliverer.blockedReason(),
     };
   });
 }
@@ -140,9 +140,9 @@ export function readBackfillSummary(value: unknown): BackfillSummary | null {
     areRecords(missing, ['device_id', 'device_name', 'from', 'to', 'reason']) &&
     areRecords(destinations, ['name']) &&
     destinations.every(
-      ({ pending_points, delivered_points, quarantined, lacks }) =>
+      ({ pending_points, delivered_points, quarantined, missing }) =>
         [pending_points, delivered_points, quarantined].every((count) => typeof count === 'number') &&
-        areRecords(lacks, ['reason']),
+        areRecords(missing, ['reason']),
     );
   return fits ? (value as unknown as BackfillSummary) : null;
 }
@@ -237,12 +237,12 @@ function missingOf({ missing }: BackfillSummary): string[] {
 function deliveryOf({ destinations }: BackfillSummary): string[] {
   if (destinations.length === 0) return ['No database is configured: it is in the archive.'];
   return destinations.flatMap(
-    ({ name, pending_points: pending, delivered_points: delivered, quarantined, lacks, held }) => [
+    ({ name, pending_points: pending, delivered_points: delivered, quarantined, missing, blocked_reason }) => [
       pending === 0
         ? `${plainText(name, 40)} has it all (${counted(delivered, 'point')} delivered meanwhile).`
-        : `${plainText(name, 40)}: ${counted(pending, 'point')} wait in the archive: ${plainText(held ?? 'not delivered yet')}. Run it again.`,
+        : `${plainText(name, 40)}: ${counted(pending, 'point')} wait in the archive: ${plainText(blocked_reason ?? 'not delivered yet')}. Run it again.`,
       ...(quarantined > 0 ? [`  ${counted(quarantined, 'point')} that it refused are in quarantine.`] : []),
-      ...lacks.map((lack) => `  ${plainText(missingWords(name, lack))}`),
+      ...missing.map((lack) => `  ${plainText(missingWords(name, lack))}`),
     ],
   );
 }

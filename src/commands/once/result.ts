@@ -77,8 +77,8 @@ export function summarize(
         delivered_points: deliverer.deliveredLines(),
         pending_points: pendingLines,
         quarantined,
-        lacks: missingStatuses(store.missingSums(deliverer.destinationId)),
-        held: deliverer.blockedReason(),
+        missing: missingStatuses(store.missingSums(deliverer.destinationId)),
+        blocked_reason: deliverer.blockedReason(),
       };
     }),
   };
@@ -102,8 +102,8 @@ export function readOnceSummary(value: unknown): OnceSummary | null {
     Array.isArray(streams_off) &&
     areRecords(destinations, ['name']) &&
     destinations.every(
-      ({ pending_points, quarantined, lacks }) =>
-        isCount(pending_points) && isCount(quarantined) && areRecords(lacks, ['reason']),
+      ({ pending_points, quarantined, missing }) =>
+        isCount(pending_points) && isCount(quarantined) && areRecords(missing, ['reason']),
     );
   return fits ? (value as unknown as OnceSummary) : null;
 }
@@ -130,12 +130,14 @@ export function reportEnd(summary: OnceSummary, { say }: Logger): void {
   });
   const lacks = (message: string): void => say({ type: 'run-incomplete', message, isWanted: false });
   if (quarantined > 0) lacks(`${quarantined} records or points are in quarantine, with their reasons`);
-  for (const { name, pending_points, held } of summary.destinations) {
+  for (const { name, pending_points, blocked_reason } of summary.destinations) {
     if (pending_points === 0) continue;
-    lacks(`${pending_points} points wait in the archive for ${name}: ${held ?? 'not delivered yet'}; run it again`);
+    lacks(
+      `${pending_points} points wait in the archive for ${name}: ${blocked_reason ?? 'not delivered yet'}; run it again`,
+    );
   }
   for (const destination of summary.destinations) {
-    for (const lack of destination.lacks) lacks(missingWords(destination.name, lack));
+    for (const lack of destination.missing) lacks(missingWords(destination.name, lack));
   }
   if (streams_off.length > 0) lacks(`not read, for lack of a scope: ${streams_off.join(', ')}`);
   const leftOut = gaps.filter(({ reason }) => reason === 'excluded').length;

@@ -126,7 +126,7 @@ export function quarantineSummaryText(summary: QuarantineSummary): string {
 
 function destinationLines(
   action: QuarantineSummary['action'],
-  { name, accepted, refused, beyond_retention, dropped, held }: DestinationOutcome,
+  { name, accepted, refused, beyond_retention, dropped, blocked_reason }: DestinationOutcome,
 ): string[] {
   if (action === 'drop')
     return [`${name}: ${counted(dropped, 'point')} given up; it lacks them for ever, which is shown`];
@@ -137,7 +137,7 @@ function destinationLines(
   ] as const;
   return [
     ...counts.filter(([count]) => count > 0).map(([count, words]) => `${name}: ${counted(count, 'point')} ${words}`),
-    ...(held === null ? [] : [`${name}: not sent, kept as it is: ${plainText(held, 400)}`]),
+    ...(blocked_reason === null ? [] : [`${name}: not sent, kept as it is: ${plainText(blocked_reason, 400)}`]),
   ];
 }
 

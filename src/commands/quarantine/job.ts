@@ -34,7 +34,7 @@ export interface DestinationOutcome {
   /** Drop: given up. */
   readonly dropped: number;
   /** Retry: why the rest was not tried; `null` where all was. */
-  readonly held: string | null;
+  readonly blocked_reason: string | null;
 }
 
 /** What came of it. */
@@ -131,15 +131,17 @@ export async function retryQuarantine(
       for (const [id, own] of byDestination(items)) {
         const sum = outcomeOf(id);
         const sender = senders.get(id);
-        if (sender === undefined) sum.held = NOT_CONFIGURED;
-        else if (sum.held === null) addUp(sum, await retryLines(sender, own, signal));
+        if (sender === undefined) sum.blocked_reason = NOT_CONFIGURED;
+        else if (sum.blocked_reason === null) addUp(sum, await retryLines(sender, own, signal));
       }
     },
     signal,
   );
   const left = records.left + destinations.reduce((sum, { refused }) => sum + refused, 0);
-  const isHeld = destinations.some(({ held }) => held !== null && held !== NOT_CONFIGURED);
-  const isLeft = left > 0 || destinations.some(({ held }) => held !== null);
+  const isHeld = destinations.some(
+    ({ blocked_reason }) => blocked_reason !== null && blocked_reason !== NOT_CONFIGURED,
+  );
+  const isLeft = left > 0 || destinations.some(({ blocked_reason }) => blocked_reason !== null);
   const exit_code = outcome === 'interrupted' || isHeld ? 3 : isLeft ? 1 : 0;
   return {
     action: 'retry',
@@ -206,7 +208,14 @@ async function goThrough(
   const outcomes = new Map<number, Mutable<DestinationOutcome>>();
   const outcomeOf = (id: number): Mutable<DestinationOutcome> => {
     const name = known.find((one) => one.id === id)?.name ?? '';
-    const outcome = outcomes.get(id) ?? { name, accepted: 0, refused: 0, beyond_retention: 0, dropped: 0, held: null };
+    const outcome = outcomes.get(id) ?? {
+      name,
+      accepted: 0,
+      refused: 0,
+      beyond_retention: 0,
+      dropped: 0,
+      blocked_reason: null,
+    };
     outcomes.set(id, outcome);
     return outcome;
   };
@@ -248,7 +257,7 @@ function addUp(outcome: Mutable<DestinationOutcome>, { accepted, refused, beyond
   outcome.accepted += accepted;
   outcome.refused += refused;
   outcome.beyond_retention += beyond;
-  outcome.held = held;
+  outcome.blocked_reason = held;
 }
 
 /** Reads a record of the quarantine as this version would. */

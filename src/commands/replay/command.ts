@@ -123,9 +123,9 @@ function replayShare(reports: readonly ReplayReport[]): number | null {
 
 /** How far it is, in one line; the most telling first, as a narrow terminal cuts the end. */
 function replayWords(reports: readonly ReplayReport[], linesPerS: number): string {
-  const words = reports.map(({ name, lines, devices_done, devices, held }) => {
+  const words = reports.map(({ name, lines, devices_done, devices, blocked_reason }) => {
     const where = reports.length > 1 ? `${name}: ` : '';
-    const why = held === null ? '' : `, held: ${plainText(held, 40)}`;
+    const why = blocked_reason === null ? '' : `, blocked: ${plainText(blocked_reason, 40)}`;
     return `${where}${grouped(lines)} points sent, ${grouped(devices_done)}/${grouped(devices)} devices${why}`;
   });
   return `${words.join('; ')}, ${grouped(Math.round(linesPerS))}/s`;
@@ -145,11 +145,14 @@ type Tell = (isWell: boolean, message: string) => void;
 
 const AGAIN = 'run it again with the same words: it goes on from there';
 
-function reportOutcome({ name, outcome, lines, accepted, held }: ReplayReport, tell: Tell): void {
+function reportOutcome({ name, outcome, lines, accepted, blocked_reason }: ReplayReport, tell: Tell): void {
   const sums = `${grouped(lines)} points sent to ${name}: ${grouped(accepted)} accepted`;
   if (outcome === 'interrupted') tell(false, `stopped before the end: ${sums}; ${AGAIN}`);
   else if (outcome === 'stalled') {
-    tell(false, `ended after ten minutes without progress: ${sums}. ${plainText(held ?? '')}. Mend that and ${AGAIN}`);
+    tell(
+      false,
+      `ended after ten minutes without progress: ${sums}. ${plainText(blocked_reason ?? '')}. Mend that and ${AGAIN}`,
+    );
   } else if (lines > 0) tell(true, sums);
   else tell(false, `nothing was sent to ${name}: the archive holds nothing of what was asked for`);
 }

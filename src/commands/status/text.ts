@@ -160,7 +160,7 @@ interface DeliveryView {
 }
 
 function destination(
-  { name: served, pending_points, oldest_pending_at, quarantined, held, lacks }: DestinationReport,
+  { name: served, pending_points, oldest_pending_at, quarantined, blocked_reason, missing }: DestinationReport,
   { generated_at, running, label, many }: DeliveryView,
 ): string {
   const name = nameText(served, 30);
@@ -170,18 +170,21 @@ function destination(
   const refused = quarantined === 0 ? '' : `; ${count(quarantined)} in quarantine (tidemark --quarantine${flag})`;
   return [
     row(label, `${name}: ${pending}${refused}`),
-    ...(held === null ? [] : [row('', `${running ? 'held' : 'held when it was last tried'}: ${plainText(held, 300)}`)]),
-    ...lacks.map((lack) => row('', missingLine(lack, flag))),
+    ...(blocked_reason === null
+      ? []
+      : [row('', `${running ? 'blocked' : 'blocked when it was last tried'}: ${plainText(blocked_reason, 300)}`)]),
+    ...missing.map((lack) => row('', missingLine(lack, flag))),
   ].join('');
 }
 
 function missingLine({ reason, points, devices, from, to }: MissingStatus, flag: string): string {
-  const lacks = `lacks ${plural(points, 'point')} of ${plural(devices, 'device')}`;
+  const missing = `missing: ${plural(points, 'point')} of ${plural(devices, 'device')}`;
   const range = `(${minute(from)} to ${minute(to)})`;
   const fetch = `tidemark --verify --repair${flag} --from ${from.slice(0, 10)}`;
-  if (reason === 'beyond_retention') return `${lacks}, older than its retention ${range}; with a longer one: ${fetch}`;
-  const why = reason === 'cleared' ? 'that the archive no longer kept' : 'as it was set aside';
-  return `${lacks} ${why} ${range}; to fetch them: ${fetch}`;
+  if (reason === 'beyond_retention')
+    return `${missing}, older than its retention ${range}; with a longer one: ${fetch}`;
+  const why = reason === 'cleared' ? 'that the archive no longer kept' : 'as the database was skipped';
+  return `${missing} ${why} ${range}; to fetch them: ${fetch}`;
 }
 
 function allowance({ allowance: { share, minute: ofMinute, day, lanes, waiting_until } }: StatusReport): string {

@@ -94,8 +94,8 @@ export interface ReplayReport extends ReplayCounts {
   readonly to: string | null;
   readonly devices_done: number;
   readonly devices: number;
-  /** Why nothing moves; `null` while it does. */
-  readonly held: string | null;
+  /** Why its delivery is blocked; `null` while it works. */
+  readonly blocked_reason: string | null;
 }
 
 /** What `--replay --json` prints. */

@@ -5,7 +5,14 @@ import type { ProgramEvent } from '../../../src/core/events.ts';
 import type { MissingStatus } from '../../../src/core/status.ts';
 import { lineOf } from '../../../src/observe/event-table.ts';
 
-const DESTINATION = { name: 'influx', delivered_points: 5, pending_points: 0, quarantined: 0, lacks: [], held: null };
+const DESTINATION = {
+  name: 'influx',
+  delivered_points: 5,
+  pending_points: 0,
+  quarantined: 0,
+  missing: [],
+  blocked_reason: null,
+};
 
 const SUMMARY: OnceSummary = {
   outcome: 'complete',
@@ -42,12 +49,12 @@ describe('the end of --once', () => {
       from: '2026-01-01T00:00:00Z',
       to: '2026-02-01T00:00:00.5Z',
     };
-    const lacks = [lack, { ...lack, reason: 'skipped_destination' }, { ...lack, reason: 'cleared' }] as const;
+    const missing = [lack, { ...lack, reason: 'skipped_destination' }, { ...lack, reason: 'cleared' }] as const;
     const span = '(from 2026-01-01T00:00:00Z to 2026-02-01T00:00:00.5Z)';
-    expect(linesOf({ destinations: [{ ...DESTINATION, lacks }] })).toEqual([
+    expect(linesOf({ destinations: [{ ...DESTINATION, missing }] })).toEqual([
       'info: Sync complete',
       `warn: 12,345 points are not in influx: beyond its retention ${span}; once it keeps them for longer, --replay --destination influx sends what the archive has of them`,
-      `warn: 12,345 points are not in influx: it was set aside ${span}; --verify --repair --destination influx brings them there`,
+      `warn: 12,345 points are not in influx: it was skipped ${span}; --verify --repair --destination influx brings them there`,
       `warn: 12,345 points are not in influx: the archive no longer kept them ${span}; --verify --repair --destination influx fetches them again`,
     ]);
   });

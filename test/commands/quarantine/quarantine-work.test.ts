@@ -110,7 +110,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     const again = await retry(state);
     expect(again).toMatchObject({
       exit_code: 1,
-      destinations: [{ name: 'influx', accepted: 0, refused: 43, held: null }],
+      destinations: [{ name: 'influx', accepted: 0, refused: 43, blocked_reason: null }],
     });
     expect(quarantineSummaryText(again)).toContain('influx: 43 points refused again, kept');
     const after = rows(state) as { id: number; at_ms: number; reason: string }[];
@@ -137,7 +137,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     place.proxy.setFaults(() => fault);
     const summary = await retry(state);
     expect(summary).toMatchObject({ exit_code: 3, destinations: [{ accepted: 0, refused: 0 }] });
-    expect(summary.destinations[0]?.held).not.toBeNull();
+    expect(summary.destinations[0]?.blocked_reason).not.toBeNull();
     expect(quarantineSummaryText(summary)).toMatch(/not sent, kept as it is/);
     expect(rows(state)).toEqual(before);
     place.proxy.setFaults(null);
@@ -158,7 +158,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     const summary = await retry(state, {}, failing);
     expect(summary).toMatchObject({
       exit_code: 3,
-      destinations: [{ accepted: 500, held: expect.stringMatching(/gone/) }],
+      destinations: [{ accepted: 500, blocked_reason: expect.stringMatching(/gone/) }],
     });
     expect(rows(state)).toHaveLength(201);
     expect(await count()).toBe(500);

@@ -46,7 +46,14 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(report.totals.covered_share).toBeGreaterThan(0.999);
     expect(report.gaps).toEqual([]);
     expect(report.destinations).toMatchObject([
-      { name: 'influx', pending_points: 0, quarantined: 0, delivered_points: null, oldest_pending_at: null, lacks: [] },
+      {
+        name: 'influx',
+        pending_points: 0,
+        quarantined: 0,
+        delivered_points: null,
+        oldest_pending_at: null,
+        missing: [],
+      },
     ]);
     expect(report.streams.map(({ name, state }) => `${name} ${state}`)).toEqual([
       'account on',
@@ -146,9 +153,9 @@ describe.runIf(influxdAvailable())('status', () => {
       }
       expect(report.process.running).toBe(true);
       expect(report.destinations).toEqual([{ ...own.destinations[0], delivered_points: null }]);
-      expect(report.destinations[0]?.held).toBe(words);
+      expect(report.destinations[0]?.blocked_reason).toBe(words);
       expect(unwrapped(text)).toMatch(/influx: [\d,]+ points wait, the oldest for (?:2\.9|3(?:\.0)?) h/);
-      expect(text).toContain(`held: ${words}`);
+      expect(text).toContain(`blocked: ${words}`);
       expect(text).toContain('A process works with it: last request');
       expect(deviceText).toMatch(/^steady, as of .*\nFresh: /);
     }
@@ -156,7 +163,7 @@ describe.runIf(influxdAvailable())('status', () => {
     // Once nobody delivers, it says so.
     const after = unwrapped(textOf(config, rig.clock));
     expect(after).toContain('Nothing works with it: last request');
-    expect(after).toContain(`held when it was last tried: ${words}`);
+    expect(after).toContain(`blocked when it was last tried: ${words}`);
   });
 
   test('where the allowance does not carry the schedules, the stretched freshness is the target', async () => {

@@ -267,12 +267,12 @@ describe('delivery', () => {
     });
     const { text, report } = lookAt(open);
     expect(report().destinations).toMatchObject([
-      { pending_points: 2, quarantined: 1, oldest_pending_at: '2026-06-15T09:00:00Z', held: null },
+      { pending_points: 2, quarantined: 1, oldest_pending_at: '2026-06-15T09:00:00Z', blocked_reason: null },
     ]);
     const words = unwrapped(text());
     expect(words).toContain('influx: 2 points wait, the oldest for 3 h; 1 in quarantine');
     expect(words).toContain('(tidemark --quarantine)');
-    expect(words).toContain('lacks 500 points of 1 device that the archive no longer kept');
+    expect(words).toContain('missing: 500 points of 1 device that the archive no longer kept');
     expect(words).toContain('to fetch them: tidemark --verify --repair --from 2026-06-06');
     expect(words).toContain('older than its retention');
     const next = { refused: [], missing: [], atMs: NOW_MS, destinationId: id, lane: 'live' } as const;
