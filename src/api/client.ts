@@ -121,10 +121,7 @@ export function createApiClient(options: ApiClientOptions): Api {
         purpose,
         timesOf: ({ readings }: TelemetryPage) => readings.map(({ recordedAt }) => recordedAt),
       });
-      const reply = await askPage(client, { list: `telemetry ${deviceId} ${purpose.lane}`, cursor }, asked, signal);
-      const newest = newestOf(reply.value);
-      if (newest !== null) options.serverClock.heardReading(newest);
-      return reply;
+      return await askPage(client, { list: `telemetry ${deviceId} ${purpose.lane}`, cursor }, asked, signal);
     },
   };
 }
@@ -237,12 +234,6 @@ async function parseTelemetryInTurns(
     step = steps.next();
   }
   return step.value;
-}
-
-function newestOf({ readings }: TelemetryPage): EpochNs | null {
-  let newest: EpochNs | null = null;
-  for (const { recordedAt } of readings) if (newest === null || recordedAt > newest) newest = recordedAt;
-  return newest;
 }
 
 function bytesOf({ body, wireBytes = body.length }: HttpAnswer): AnswerBytes {

@@ -15,8 +15,8 @@
  * 3. `highestPassedMs` never falls back. It stands still until the server's clock has caught up. Once the last two
  *    answers say that the clock has fallen back (`presentAtMostMs`), `nowMs` falls back too, and ingest takes back the
  *    coverage of every device beyond the time to which the clock fell (`fellToMs`) and reads that range again.
- * 4. If no answer has a `Date`, the newest reading is the evidence. It counts up to the local clock and stands still
- *    between readings.
+ * 4. If no answer has a `Date`, the newest time that the API has served, of a reading or a sign of life, is the evidence.
+ *    It counts up to the local clock and stands still until there is a newer one.
  * 5. The first `Date` of a process is one of several clocks:
  *
  *    | the first `Date`                                              | counts                                    |
@@ -31,7 +31,7 @@
  *    server's time is unknown and nothing is covered.
  */
 import type { Clock } from './ports.ts';
-import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, msToNs, nsToMs, SECOND_MS } from './time.ts';
+import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, maxNs, msToNs, nsToMs, SECOND_MS } from './time.ts';
 
 const REMEMBERED_MS = 10 * MINUTE_MS;
 const REMEMBERED_AT_LEAST = 3;
@@ -80,9 +80,10 @@ interface HeardDate {
 export interface ServerClock {
   /** Records the time in an answer of the API. Answers of a gateway have another clock and must not be passed. */
   heard(answer: HeardDate): void;
-  /** Records the time of a reading, which the server's clock has passed. */
-  heardReading(at: EpochNs): void;
-  /** Records times that the API has served, of readings or of signs of life: any of them may agree with a `Date`. */
+  /**
+   * Records times that the API has served, of readings or of signs of life. The server's clock has passed them, and any
+   * of them may agree with a `Date`.
+   */
   heardServed(times: readonly EpochNs[]): void;
   /** Whether the server's time is known from a `Date` that counts. */
   isKnown(): boolean;
@@ -140,13 +141,13 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
   let last: LastAnswers = { samples: [], uprightMonoMs: null };
   let doubted: Doubted | null = null;
   let answersWithout = 0;
-  let newestReadingMs: EpochMs | null = null;
+  let newestServedMs: EpochMs | null = null;
   /** The highest time that the evidence has shown before its last change. */
   let highestBeforeMs: EpochMs | null = null;
   const keptMs = latestKept(others);
   const passedMs = (): EpochMs | null => {
     if (doubted !== null) return null;
-    return memory.samples.length === 0 ? newestReadingMs : lowestMs(memory.samples, clock.monoMs());
+    return memory.samples.length === 0 ? newestServedMs : lowestMs(memory.samples, clock.monoMs());
   };
   const known = (): readonly Sample[] => (doubted === null ? memory.samples : [doubted.first]);
   const presentAtMostMs = (): EpochMs | null => {
@@ -168,12 +169,10 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
         last = noteLast(last, { before, after: memory.samples, next: sample, sentMonoMs: answer.sentMonoMs });
       }
     },
-    heardReading(at) {
-      // A reading from the future proves nothing: a device's or a server's clock may be wrong.
-      const provenMs = Math.min(nsToMs(at), clock.nowMs());
-      newestReadingMs = laterOf(newestReadingMs, provenMs);
-    },
     heardServed(times) {
+      // A time from the future proves nothing: a device's or a server's clock may be wrong.
+      if (times.length > 0)
+        newestServedMs = laterOf(newestServedMs, Math.min(nsToMs(times.reduce(maxNs)), clock.nowMs()));
       if (doubted === null || others === null) return;
       const { first } = doubted;
       if (!times.some((at) => agreesWithServed(first, nsToMs(at), { clock, others }))) return;

@@ -410,15 +410,15 @@ describe('without any Date', () => {
 
   test('the newest reading is what may be claimed, and it is not carried on', () => {
     const w = world();
-    w.serverClock.heardReading(msToNs(T0 - 30_000));
-    w.serverClock.heardReading(msToNs(T0 - 60_000));
+    w.serverClock.heardServed([msToNs(T0 - 30_000)]);
+    w.serverClock.heardServed([msToNs(T0 - 60_000)]);
     w.pass(HOUR_MS);
     expect(w.serverClock.highestPassedMs()).toBe(T0 - 30_000);
   });
 
   test('a reading from the future is only worth the local time', () => {
     const w = world();
-    w.serverClock.heardReading(msToNs(T0 + 24 * HOUR_MS));
+    w.serverClock.heardServed([msToNs(T0 + 24 * HOUR_MS)]);
     expect(w.serverClock.highestPassedMs()).toBe(T0);
   });
 });
@@ -451,7 +451,7 @@ describe('the first Date', () => {
   test('covers nothing while it agrees with none: neither with what is newer nor with what is much older', () => {
     const w = world({ skewMs: HOUR_MS, others: kept(T0 + MINUTE_MS, T0 - 3 * MINUTE_MS) });
     w.ask();
-    w.serverClock.heardReading(msToNs(T0 - MINUTE_MS));
+    w.serverClock.heardServed([]);
     w.serverClock.heardServed([msToNs(T0 - 10 * MINUTE_MS), msToNs(T0 + HOUR_MS)]);
     expect(w.serverClock.doubt()?.dateMs).toBeLessThanOrEqual(w.serverMs());
     expect([w.serverClock.passedMs(), w.serverClock.highestPassedMs(), w.serverClock.isKnown()]).toEqual([

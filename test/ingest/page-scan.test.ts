@@ -166,6 +166,19 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
   });
 
+  test('covers nothing by a service that sends no Date and only empty pages, though devices were seen: it ends with 3', async () => {
+    using rig = await rigOf({ settings: { time: { date: 'absent' } } });
+    rig.simulator.faults = onPath(
+      /telemetry/,
+      always({ kind: 'mangle', change: (page) => ({ ...page, records: [], nextCursor: null }) }),
+    );
+    const { summary } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3 });
+    expect(new Set(summary.gaps.map(({ device_id, reason }) => `${device_id}: ${reason}`))).toEqual(
+      new Set(['walk: unverified', 'calm: unverified']),
+    );
+  });
+
   test('goes on without telemetry where the key lacks the scope, and says so', async () => {
     using rig = await rigOf({ settings: { key: { scopes: ['devices:read', 'account:read', 'alerts:read'] } } });
     const { summary, events } = await rig.once();

@@ -12,8 +12,8 @@ interface KnownDefect {
 
 export const KNOWN_DEFECTS = {
   'empty answers': {
-    says: 'What the service calls empty by mistake for a while is believed of a device that reports nothing meanwhile.',
-    seed: 2,
+    says: 'What the service calls empty by mistake for more than half an hour is believed, of all devices at once.',
+    seed: 7,
   },
   'newest readings left out': {
     says: 'A page that lacks its newest readings is believed, although the list of devices has seen the device later.',
