@@ -30,7 +30,7 @@ FROM ${NODE_IMAGE} AS node
 
 # Smaller than Node's own image by npm, yarn and their kin: a program that is installed needs none of them.
 FROM ${BASE_IMAGE}
-ARG VERSION=0.1.0
+ARG VERSION=1.0.0-rc.1
 ARG REVISION=unknown
 ARG CREATED=unknown
 LABEL org.opencontainers.image.title="Tidemark" \

@@ -3,7 +3,7 @@ import { MODES, type Mode } from './flags.ts';
 import { TOPICS } from './topics.ts';
 
 /** The version of the program. A test compares it with package.json. */
-export const VERSION = '0.1.0';
+export const VERSION = '1.0.0-rc.1';
 
 const OVERVIEW = `Tidemark keeps a complete and fresh copy of a device-monitoring workspace in
 the time-series database of its owner.
