@@ -247,10 +247,15 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'readings taken in whatever their time is',
+    name: 'readings taken in and delivered whatever their time is',
     caughtBy: ['farFuture'],
     edits: [
-      { file: 'api/parse.ts', find: 'else if (reading.recordedAt > latestNs) {', replace: 'else if (latestNs < 0n) {' },
+      {
+        file: 'api/parse.ts',
+        find: 'else if (reading.recordedAt > latestNs) {',
+        replace: 'else if (latestNs < 0n) {',
+      },
+      { file: 'delivery/send-batch.ts', find: 'latestNs !== null && at > latestNs', replace: 'latestNs === 0n' },
     ],
   },
   {
