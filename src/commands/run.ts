@@ -9,6 +9,7 @@ import { openTerminalOutput, type ProcessPorts } from '../app/terminal.ts';
 import type { CheckCommand, Command, LogLevel } from '../cli/command.ts';
 import { type Config, ConfigError, type ConfigInput, type Loaded, type StateConfig } from '../config/config.ts';
 import { isApiGiven, loadConfig, loadDemoConfig, loadStateConfig } from '../config/load.ts';
+import { mistakeText } from '../config/sources.ts';
 import { UserError } from '../core/faults.ts';
 import { createLogger } from '../observe/log.ts';
 import type { CommandRun } from './shared/command.ts';
@@ -57,7 +58,7 @@ function reportMistakes({ mistakes, exitCode }: ConfigError, { stderr }: Process
   const logger = createLogger({ level: 'error', format: 'json', stream: stderr, secrets: [], clock: realClock });
   logger.say({
     type: 'configuration-invalid',
-    message: mistakes.join('; '),
+    message: mistakes.map(mistakeText).join('; '),
     mistakes: mistakes.length,
     exitCode,
   });
@@ -101,8 +102,8 @@ async function runLoaded<C extends StateConfig>(
   if (load === undefined) throw new Error(`no command of the mode ${command.mode}`);
   const begun = begin(loaded, command, ports);
   const isSync = command.mode === 'daemon' || command.mode === 'once';
-  for (const message of isSync ? loaded.warnings : [])
-    begun.terminal.logger.say({ type: 'configuration-odd', message });
+  for (const warning of isSync ? loaded.warnings : [])
+    begun.terminal.logger.say({ type: 'configuration-odd', message: mistakeText(warning) });
   const run = await load();
   return await withFinalReport(begun, () => run(begun, ports));
 }

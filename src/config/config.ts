@@ -9,6 +9,7 @@ import type { Secret } from '../core/secret.ts';
 import type { EpochMs } from '../core/time.ts';
 import type { Listen } from './listen.ts';
 import type { POLL_KEYS } from './schema.ts';
+import { type Mistake, mistakeText } from './sources.ts';
 import type { History } from './values.ts';
 
 export interface ApiConfig {
@@ -119,21 +120,20 @@ export interface Loaded<C> {
   readonly config: C;
   /** Every given secret, to keep them out of the logs. */
   readonly secrets: readonly Secret[];
-  /** One line for each value that can be used and should not, as `place: what; what to do`. */
-  readonly warnings: readonly string[];
+  /** Values that can be used and should not. */
+  readonly warnings: readonly Mistake[];
   /** The environment variables that contained a secret, to be deleted after the loading. */
   readonly secretVariables: readonly string[];
 }
 
 /** Thrown if the configuration is unusable (exit code 78). */
 export class ConfigError extends UserError {
-  /** One line per mistake, which begins with the key and its source. */
-  readonly mistakes: readonly string[];
+  readonly mistakes: readonly Mistake[];
   /** Whether to print the mistakes as JSON: `log.format` is `json`, as far as it could be read. */
   readonly isJson: boolean;
 
-  constructor(mistakes: readonly string[], isJson: boolean) {
-    super(['The configuration is not usable:', ...mistakes].join('\n  '), 78);
+  constructor(mistakes: readonly Mistake[], isJson: boolean) {
+    super(['The configuration is not usable:', ...mistakes.map(mistakeText)].join('\n  '), 78);
     this.mistakes = mistakes;
     this.isJson = isJson;
   }

@@ -5,7 +5,6 @@
  * expected (`UserError`, exit code 78). No message contains a secret: no wording repeats a value, and as a safeguard
  * every text that was given for a secret is removed from the messages.
  */
-import { UserError } from '../core/faults.ts';
 import { SECRET_MARK, Secret } from '../core/secret.ts';
 import type { EpochMs } from '../core/time.ts';
 import {
@@ -38,8 +37,11 @@ import {
   DEFAULT_FILE,
   fileProblem,
   type Given,
+  type Mistake,
   NO_FILE,
+  type Place,
   type PlacedSecret,
+  placeText,
   readConfigFile,
   readEnvironment,
   type SourceReading,
@@ -91,7 +93,7 @@ export function loadListen(input: ConfigInput): Listen {
   const reading = { ...rest, given: new Map([...given].filter(([path]) => path === 'listen')), mistakes: [] };
   const listen = readValue(reading, 'listen');
   const mistakes = file.whole ? mistakesOf(reading) : file.mistakes;
-  if (mistakes.length > 0) throw new UserError(['The configuration is not usable:', ...mistakes].join('\n  '), 78);
+  if (mistakes.length > 0) throw new ConfigError(mistakes, false);
   return listen;
 }
 
@@ -137,17 +139,26 @@ export function proxiesOf(environment: ConfigInput['environment']): Proxies {
   return Object.fromEntries(names.flatMap((name) => (environment[name] ? [[name, environment[name]]] : [])));
 }
 
+/** The place of a key that is not given. */
+function ofKey(key: string): Place {
+  return { key, at: null };
+}
+
 function demandApi(reading: Reading): void {
   if (!isGiven(reading, 'api.url')) {
-    reading.mistakes.push(
-      `api.url: is missing; set it in ${DEFAULT_FILE}, or set ${variableOf('api.url')}: the base address of the API, ending in /external/v1`,
-    );
+    reading.mistakes.push({
+      ...ofKey('api.url'),
+      what: 'is missing',
+      remedy: `set it in ${DEFAULT_FILE}, or set ${variableOf('api.url')}: the base address of the API, ending in /external/v1`,
+    });
   }
   if (!isGiven(reading, 'api.key')) {
     const file = fileForm('api.key');
-    reading.mistakes.push(
-      `api.key: is missing; put the workspace API key alone into a file and name that by ${file} or ${variableOf(file)}, or set ${variableOf('api.key')}`,
-    );
+    reading.mistakes.push({
+      ...ofKey('api.key'),
+      what: 'is missing',
+      remedy: `put the workspace API key alone into a file and name that by ${file} or ${variableOf(file)}, or set ${variableOf('api.key')}`,
+    });
   }
 }
 
@@ -219,14 +230,14 @@ interface Reading {
   readonly readFile: (path: string) => string;
   /** The given values by path. The environment already overrides the file. */
   readonly given: ReadonlyMap<string, Given>;
-  /** One line for each mistake so far. */
-  readonly mistakes: string[];
+  /** The mistakes so far. */
+  readonly mistakes: Mistake[];
   /** The secrets read so far. */
   readonly secrets: Secret[];
   /** The same, with their places. */
   readonly owners: PlacedSecret[];
-  /** One line for each value that can be used and should not. */
-  readonly warnings: string[];
+  /** Values that can be used and should not. */
+  readonly warnings: Mistake[];
   /** All texts that were given for a secret, valid or not. */
   readonly hidden: string[];
 }
@@ -279,11 +290,11 @@ function readValue<K extends ValuePath>({ given, mistakes, nowMs }: Reading, pat
       own.items !== undefined && key.parseItems !== undefined
         ? key.parseItems(own.items)
         : text === ''
-          ? new Unfit('is empty: give a value, or remove it')
+          ? new Unfit('is empty', 'give a value, or remove it')
           : key.parse(text, nowMs);
     // The schema connects a path with the type that its parser returns.
     if (!(value instanceof Unfit)) return value as ValueOf<K>;
-    mistakes.push(`${own.place}: ${value.reason}`);
+    mistakes.push({ ...own.place, what: value.reason, remedy: value.remedy });
   }
   return (key.default === null ? null : key.parse(key.default, nowMs)) as ValueOf<K>;
 }
@@ -293,40 +304,44 @@ function readSecret(reading: Reading, path: SecretPath, minLength?: number): Sec
   const [own, byFile] = [reading.given.get(path), reading.given.get(fileForm(path))];
   if (own !== undefined) reading.hidden.push(own.text);
   if (own !== undefined && byFile !== undefined) {
-    reading.mistakes.push(`${own.place} and ${byFile.place}: both are given; give one of them`);
+    const what = `${placeText(byFile.place)} is given as well`;
+    reading.mistakes.push({ ...own.place, what, remedy: 'give one of them' });
     return { secret: null, file: null };
   }
-  const checked = (text: string, what: string, place: string): Secret | null =>
+  const checked = (text: string, what: string, place: Place): Secret | null =>
     checkSecret(reading, text, { what, place, minLength });
-  if (own !== undefined) return { secret: checked(own.text, `${own.place}: the secret`, own.place), file: null };
+  if (own !== undefined) return { secret: checked(own.text, 'the secret', own.place), file: null };
   if (byFile === undefined) return { secret: null, file: null };
   const file = byFile.text.trim();
   const text = openFile(reading, byFile.place, file);
   if (text === null) return { secret: null, file };
   reading.hidden.push(text);
-  return { secret: checked(text, `${byFile.place}: the file${shownPath(file)}`, byFile.place), file };
+  return { secret: checked(text, `the file${shownPath(file)}`, byFile.place), file };
 }
 
 /** A secret that was given, and how it is called in messages. */
 interface GivenSecret {
   readonly what: string;
   /** The place of its key. */
-  readonly place: string;
+  readonly place: Place;
   readonly minLength: number | undefined;
 }
 
 function checkSecret(reading: Reading, text: string, { what, place, minLength }: GivenSecret): Secret | null {
   const checked = secretText(text, minLength);
   if (checked instanceof Unfit) {
-    reading.mistakes.push(`${what} ${checked.reason}`);
+    reading.mistakes.push({ ...place, what: `${what} ${checked.reason}`, remedy: checked.remedy });
     return null;
   }
   const secret = new Secret(checked);
   reading.secrets.push(secret);
   reading.owners.push({ place, secret });
   if (isShort(checked)) {
-    const words = 'the secret is shorter than 4 characters, so it is hidden only where it is used as a credential';
-    reading.warnings.push(`${place}: ${words}; use a longer one as soon as others can reach the database`);
+    reading.warnings.push({
+      ...place,
+      what: 'the secret is shorter than 4 characters, so it is hidden only where it is used as a credential',
+      remedy: 'use a longer one as soon as others can reach the database',
+    });
   }
   return secret;
 }
@@ -335,30 +350,36 @@ function checkSecret(reading: Reading, text: string, { what, place, minLength }:
 function readCertificates(reading: Reading, path: 'api.ca_file' | 'influx.ca_file'): string | null {
   const file = readValue(reading, path);
   if (file === null) return null;
-  const place = reading.given.get(path)?.place ?? path;
+  const place = reading.given.get(path)?.place ?? ofKey(path);
   const text = openFile(reading, place, file);
   if (text === null || text.includes('-----BEGIN CERTIFICATE-----')) return text;
-  reading.mistakes.push(`${place}: the file${shownPath(file)} holds no certificates in PEM form`);
+  reading.mistakes.push({ ...place, what: `the file${shownPath(file)} holds no certificates in PEM form` });
   return null;
 }
 
-function openFile(reading: Reading, place: string, path: string): string | null {
+function openFile(reading: Reading, place: Place, path: string): string | null {
   if (path === '') {
-    reading.mistakes.push(`${place}: is empty: give the path of a file, or remove it`);
+    reading.mistakes.push({ ...place, what: 'is empty', remedy: 'give the path of a file, or remove it' });
     return null;
   }
   try {
     return reading.readFile(path);
   } catch (error) {
-    reading.mistakes.push(`${place}: ${fileProblem(error)}${shownPath(path)}`);
+    reading.mistakes.push({ ...place, what: `${fileProblem(error)}${shownPath(path)}` });
     return null;
   }
 }
 
 /** All mistakes, without the texts that were given for a secret. */
-function mistakesOf({ mistakes, hidden }: Reading): readonly string[] {
+function mistakesOf({ mistakes, hidden }: Reading): readonly Mistake[] {
   const texts = hidden.flatMap((text) => [text, text.trim()]).filter((text) => text.length >= 4);
-  return mistakes.map((mistake) => texts.reduce((clean, text) => clean.replaceAll(text, SECRET_MARK), mistake));
+  const clean = (words: string): string => texts.reduce((rest, text) => rest.replaceAll(text, SECRET_MARK), words);
+  return mistakes.map(({ key, at, what, remedy }) => ({
+    key: key === null ? null : clean(key),
+    at: at === null ? null : clean(at),
+    what: clean(what),
+    ...(remedy === undefined ? {} : { remedy: clean(remedy) }),
+  }));
 }
 
 /** The name of the database in the section `influx`. */
@@ -383,10 +404,10 @@ export function destinationSections(given: ReadonlyMap<string, Given>): string[]
 /** The databases under `destinations`, in the order of the file. */
 function readDestinations(reading: Reading): NamedDatabase[] {
   return destinationSections(reading.given).map((section) => {
-    const place = reading.given.get(section)?.place ?? section;
+    const place = reading.given.get(section)?.place ?? ofKey(section);
     const name = section.slice('destinations.'.length);
     const mistake = mistakeIn(name);
-    if (mistake !== null) reading.mistakes.push(`${place}: ${mistake}`);
+    if (mistake !== null) reading.mistakes.push({ ...place, ...mistake });
     const own = sectionAsInflux(reading, section);
     const database = readDatabase(own);
     demandPlace(own, { section, first: place, kind: database.kind });
@@ -394,10 +415,10 @@ function readDestinations(reading: Reading): NamedDatabase[] {
   });
 }
 
-function mistakeIn(name: string): string | null {
-  if (name === SECTION) return 'this name is taken by the section influx; choose another one';
+function mistakeIn(name: string): Pick<Mistake, 'what' | 'remedy'> | null {
+  if (name === SECTION) return { what: 'this name is taken by the section influx', remedy: 'choose another one' };
   if (/^[a-z][a-z0-9_-]{0,31}$/.test(name)) return null;
-  return 'expected a name of at most 32 small letters, digits, - and _, beginning with a letter';
+  return { what: 'expected a name of at most 32 small letters, digits, - and _, beginning with a letter' };
 }
 
 /** A view of the reading in which the keys of one section replace those of `influx`. */
@@ -428,7 +449,7 @@ function readDatabase(reading: Reading): InfluxConfig {
 interface Demand {
   readonly section: string;
   /** The place where the section is first named. */
-  readonly first: string;
+  readonly first: Place;
   readonly kind: InfluxConfig['kind'];
 }
 
@@ -438,8 +459,10 @@ function demandPlace(reading: Reading, { section, first, kind }: Demand): void {
     if (isGiven(reading, `${SECTION}.${key}`)) continue;
     const needed = keys.map((each) => `${section}.${each}`).join(' and ');
     const unless = key === 'bucket' ? ` (with ${section}.kind: victoriametrics no bucket)` : '';
-    reading.mistakes.push(
-      `${section}.${key}: is missing, although ${first} is given; a database needs ${needed}${unless}`,
-    );
+    reading.mistakes.push({
+      ...ofKey(`${section}.${key}`),
+      what: `is missing, although ${placeText(first)} is given`,
+      remedy: `a database needs ${needed}${unless}`,
+    });
   }
 }

@@ -19,14 +19,41 @@ export interface Given {
   /** Set if it was given as a list. */
   readonly items?: readonly string[];
   readonly source: 'file' | 'environment';
-  /** The place for messages: `api.url (config/tidemark.yaml, line 3)`, `api.url (TIDEMARK_API_URL)`. */
-  readonly place: string;
+  readonly place: Place;
 }
 
-/** The values of one source by path (`api.key`, `api.key_file`), and its mistakes, a line each. */
+/** Which key or variable it is, and where it is given. */
+export interface Place {
+  /** `api.url`; `null` for what is wrong with a file as a whole. */
+  readonly key: string | null;
+  /** `config/tidemark.yaml, line 3`, `TIDEMARK_API_URL`; `null` where the key says it. */
+  readonly at: string | null;
+}
+
+/** A mistake in the configuration. None of its texts repeats a value. */
+export interface Mistake extends Place {
+  /** A phrase: what is wrong, or what was expected. */
+  readonly what: string;
+  /** A phrase: what to do; absent where `what` says what was expected. */
+  readonly remedy?: string | undefined;
+}
+
+/** A place in words: `api.url (config/tidemark.yaml, line 3)`. */
+export function placeText({ key, at }: Place): string {
+  return key === null ? (at ?? '') : at === null ? key : `${key} (${at})`;
+}
+
+/** A mistake in one line: `place: what; remedy`. */
+export function mistakeText(mistake: Mistake): string {
+  const { what, remedy } = mistake;
+  const place = placeText(mistake);
+  return `${place === '' ? '' : `${place}: `}${what}${remedy === undefined ? '' : `; ${remedy}`}`;
+}
+
+/** The values of one source by path (`api.key`, `api.key_file`), and its mistakes. */
 export interface SourceReading {
   readonly given: ReadonlyMap<string, Given>;
-  readonly mistakes: readonly string[];
+  readonly mistakes: readonly Mistake[];
   /** Whether the source was read to its end. Only then an absent key is missing. */
   readonly whole: boolean;
 }
@@ -74,7 +101,7 @@ interface ReadState {
   readonly known: KnownNames;
   readonly lines: LineCounter;
   readonly given: Map<string, Given>;
-  readonly mistakes: string[];
+  readonly mistakes: Mistake[];
 }
 
 /** Where the configuration file is, and how to read it. */
@@ -97,12 +124,13 @@ export function readConfigFile({ file, readFile }: FileInput, known: KnownNames)
   } catch (error) {
     const missing = ['ENOENT', 'ENOTDIR'].includes(codeOf(error));
     if (file === null && missing) return NO_FILE;
-    const remedy = missing ? '; create it, or name another with --config' : '';
-    return {
-      given: new Map(),
-      mistakes: [`${file === null ? '' : '--config: '}${fileProblem(error)} ${path}${remedy}`],
-      whole: false,
+    const mistake = {
+      key: file === null ? null : '--config',
+      at: null,
+      what: `${fileProblem(error)} ${path}`,
+      ...(missing ? { remedy: 'create it, or name another with --config' } : {}),
     };
+    return { given: new Map(), mistakes: [mistake], whole: false };
   }
   return readYaml({ path, text }, known);
 }
@@ -143,17 +171,16 @@ function readYaml({ path, text }: { path: string; text: string }, known: KnownNa
     schema: 'failsafe',
     lineCounter: lines,
   });
-  const broken = [...document.errors, ...document.warnings].map(
-    ({ code, pos }) => `${path}, line ${lines.linePos(pos[0]).line}: ${YAML_WORDS[code] ?? 'this is not valid YAML'}`,
-  );
+  const broken = [...document.errors, ...document.warnings].map(({ code, pos }) => ({
+    key: null,
+    at: `${path}, line ${lines.linePos(pos[0]).line}`,
+    what: YAML_WORDS[code] ?? 'this is not valid YAML',
+  }));
   if (broken.length > 0) return { given: new Map(), mistakes: broken, whole: false };
   const state = { file: path, known, lines, given: new Map<string, Given>(), mistakes: [], whole: true };
   if (!visitSection(state, document.contents, '')) {
-    return {
-      given: new Map(),
-      mistakes: [`${path}: expected sections with keys, such as "api:" with an indented "url:" below`],
-      whole: false,
-    };
+    const what = 'expected sections with keys, such as "api:" with an indented "url:" below';
+    return { given: new Map(), mistakes: [{ key: null, at: path, what }], whole: false };
   }
   return state;
 }
@@ -175,18 +202,20 @@ function visitPair(state: ReadState, { key, value }: Pair, prefix: string): void
   const at = `${state.file}, line ${lineOf(key, state.lines)}`;
   const name = scalarText(key) ?? '';
   const path = `${prefix}${name}`;
-  const place = `${path} (${at})`;
+  const place = { key: path, at };
   const family = known.families.get(path);
   if (family !== undefined) {
     if (!visitFamily(state, value, { path, family }))
-      mistakes.push(`${place}: expected names, each with a section below`);
+      mistakes.push({ ...place, what: 'expected names, each with a section below' });
   } else if (known.paths.has(path) && (prefix !== '' || !name.includes('.'))) {
     takeValue(state, value, { path, place });
   } else if (prefix === '' && sectionsOf(known).has(path)) {
     if (visitSection(state, value, `${path}.`)) return;
-    mistakes.push(`${place}: expected a section, its keys indented on the lines below`);
-  } else mistakes.push(`${at}: ${unknownKey(name, prefix, known)}`);
+    mistakes.push({ ...place, what: NO_SECTION });
+  } else mistakes.push({ key: null, at, ...unknownKey(name, prefix, known) });
 }
+
+const NO_SECTION = 'expected a section, its keys indented on the lines below';
 
 /**
  * Reads sections with chosen names: it records `destinations.second` as given, and the keys in it.
@@ -200,15 +229,15 @@ function visitFamily(state: ReadState, node: unknown, { path, family }: { path: 
     const at = `${state.file}, line ${lineOf(key, state.lines)}`;
     const name = scalarText(key) ?? '';
     if (!/^[A-Za-z][\w-]{0,39}$/.test(name)) {
-      state.mistakes.push(`${path} (${at}): expected a name of letters, digits, - and _, beginning with a letter`);
+      const what = 'expected a name of letters, digits, - and _, beginning with a letter';
+      state.mistakes.push({ key: path, at, what });
       continue;
     }
     const own = `${path}.${name}`;
-    state.given.set(own, { text: '', source: 'file', place: `${own} (${at})` });
+    const place = { key: own, at };
+    state.given.set(own, { text: '', source: 'file', place });
     const below = { ...state, known: knownBelow(state.known, family, own) };
-    if (!visitSection(below, value, `${own}.`)) {
-      state.mistakes.push(`${own} (${at}): expected a section, its keys indented on the lines below`);
-    }
+    if (!visitSection(below, value, `${own}.`)) state.mistakes.push({ ...place, what: NO_SECTION });
   }
   return true;
 }
@@ -224,14 +253,18 @@ function knownBelow({ paths, lists }: KnownNames, like: string, own: string): Kn
 function takeValue(
   { known, given, mistakes }: ReadState,
   value: unknown,
-  { path, place }: Record<'path' | 'place', string>,
+  { path, place }: { readonly path: string; readonly place: Place },
 ): void {
   const takesList = known.lists.has(path);
   const items = takesList ? itemTexts(value) : null;
   const text = items === null ? scalarText(value) : items.join();
   if (items !== null && text !== null) given.set(path, { text, items, source: 'file', place });
   else if (text !== null) given.set(path, { text, source: 'file', place });
-  else mistakes.push(`${place}: expected ${takesList ? 'one value or a list of values' : 'one value, in one piece'}`);
+  else
+    mistakes.push({
+      ...place,
+      what: `expected ${takesList ? 'one value or a list of values' : 'one value, in one piece'}`,
+    });
 }
 
 /** The text of a scalar; `null` if it has none or is something else. */
@@ -262,18 +295,18 @@ function sectionsOf(known: KnownNames): ReadonlySet<string> {
   return new Set([...known.paths].filter((path) => path.includes('.')).map((path) => path.replace(/\..*$/, '')));
 }
 
-/** The message for an unknown key. It shows the name only if that looks like a key. */
-function unknownKey(name: string, prefix: string, known: KnownNames): string {
+/** What is wrong with an unknown key. It shows the name only if that looks like a key. */
+function unknownKey(name: string, prefix: string, known: KnownNames): Pick<Mistake, 'what' | 'remedy'> {
   const path = `${prefix}${name}`;
   if (known.paths.has(path)) {
     const [section, key] = name.split('.');
-    return `write ${path} as a section: "${section}:" and on the next line, indented, "${key}:"`;
+    return { what: `write ${path} as a section: "${section}:" and on the next line, indented, "${key}:"` };
   }
   const renamed = known.renamed.get(path);
-  if (renamed !== undefined) return `${path} is now ${renamed}: rename the key`;
+  if (renamed !== undefined) return { what: `${path} is now ${renamed}`, remedy: 'rename the key' };
   const shown = /^[A-Za-z][\w.-]{0,39}$/.test(name) ? ` ${path}` : '';
   const meant = nearest(path, [...known.paths, ...known.families.keys()]);
-  return `there is no key${shown}${meant === null ? '' : `; did you mean ${meant}?`}`;
+  return { what: `there is no key${shown}`, ...(meant === null ? {} : { remedy: `did you mean ${meant}?` }) };
 }
 
 /** Variables that Kubernetes sets for a service with this name. */
@@ -291,30 +324,33 @@ export function readEnvironment(
   renamedVariables: ReadonlyMap<string, string> = new Map(),
 ): SourceReading {
   const given = new Map<string, Given>();
-  const mistakes: string[] = [];
+  const mistakes: Mistake[] = [];
   for (const [name, text] of Object.entries(environment)) {
     if (!name.startsWith('TIDEMARK_') || text === undefined || text === '' || KUBERNETES.test(name)) continue;
     const path = variables.get(name);
     if (path !== undefined) {
-      given.set(path, { text, source: 'environment', place: `${path} (${name})` });
+      given.set(path, { text, source: 'environment', place: { key: path, at: name } });
       continue;
     }
     const renamed = renamedVariables.get(name);
     if (renamed !== undefined) {
-      mistakes.push(`${name} is now ${renamed}: rename the variable`);
+      mistakes.push({ key: name, at: null, what: `is now ${renamed}`, remedy: 'rename the variable' });
       continue;
     }
     const meant = nearest(name, variables.keys());
-    mistakes.push(
-      `${plainText(name, 60)}: there is no such variable${meant === null ? '' : `; did you mean ${meant}?`}`,
-    );
+    mistakes.push({
+      key: plainText(name, 60),
+      at: null,
+      what: 'there is no such variable',
+      ...(meant === null ? {} : { remedy: `did you mean ${meant}?` }),
+    });
   }
   return { given, mistakes, whole: true };
 }
 
 /** A secret and the place where it was given. */
 export interface PlacedSecret {
-  readonly place: string;
+  readonly place: Place;
   readonly secret: Secret;
 }
 
@@ -325,18 +361,22 @@ export function strayedSecrets({
 }: {
   readonly given: ReadonlyMap<string, Given>;
   readonly owners: readonly PlacedSecret[];
-}): string[] {
+}): Mistake[] {
   const places = new Set(owners.map(({ place }) => place));
   const long = owners.filter(({ secret }) => !isShort(secret.reveal()));
   const inValues = [...given.values()].flatMap(({ text, place }) => {
     const owner = places.has(place) ? undefined : long.find(({ secret }) => secret.reveal() === text.trim());
-    return owner === undefined ? [] : [`${place}: this is the secret of ${owner.place}; a secret belongs there alone`];
+    return owner === undefined ? [] : [strayed(place, owner, 'a secret belongs there alone')];
   });
-  const key = long.find(({ place }) => place.startsWith('api.'));
+  const key = long.find(({ place }) => place.key?.startsWith('api.'));
   const elsewhere = long.flatMap(({ place, secret }) =>
     key === undefined || place === key.place || secret.reveal() !== key.secret.reveal()
       ? []
-      : [`${place}: this is the secret of ${key.place}; the key of the API must not be sent elsewhere`],
+      : [strayed(place, key, 'the key of the API must not be sent elsewhere')],
   );
   return [...inValues, ...elsewhere];
+}
+
+function strayed(place: Place, owner: PlacedSecret, remedy: string): Mistake {
+  return { ...place, what: `this is the secret of ${placeText(owner.place)}`, remedy };
 }

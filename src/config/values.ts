@@ -24,9 +24,12 @@ import { type Listen, parseListen } from './listen.ts';
 /** Why a text is not valid: a phrase that follows the key's name and a colon. */
 export class Unfit {
   readonly reason: string;
+  /** A phrase: what to do, where the reason does not say what was expected. */
+  readonly remedy: string | undefined;
 
-  constructor(reason: string) {
+  constructor(reason: string, remedy?: string) {
     this.reason = reason;
+    this.remedy = remedy;
   }
 }
 
@@ -194,7 +197,7 @@ export function secretText(given: string, minLength = MIN_SECRET_LENGTH): string
   const text = given.replace(/\r?\n$/, '');
   if (text === '') return new Unfit('is empty');
   if (/\p{Cc}/u.test(text)) {
-    return new Unfit('has line breaks or other control characters in it; expected one line that is the secret alone');
+    return new Unfit('has line breaks or other control characters in it', 'expected one line that is the secret alone');
   }
   // The characters that an HTTP header may contain. Blanks at its ends would be lost.
   if (!/^[!-~](?:[ -~]*[!-~])?$/.test(text)) {

@@ -293,7 +293,7 @@ describe('mistakes', () => {
     [
       'a key by its old name',
       'sync:\n  settle: 1m\n',
-      /^config\/tidemark.yaml, line 2: sync.settle is now sync.grace_period: rename the key/,
+      /^config\/tidemark.yaml, line 2: sync.settle is now sync.grace_period; rename the key/,
     ],
     ['an unknown section', 'infux:\n  url: x\n', /^config\/tidemark.yaml, line 1: there is no key infux/],
     ['a key far from all others', 'frobnication:\n  deep: 1\n', /line 1: there is no key frobnication$/],
@@ -314,7 +314,7 @@ describe('mistakes', () => {
     ],
     ['a list without items that is no list', 'sync:\n  include:\n', /^sync\.include .*: is empty/],
     ['a value that is a list', 'data_dir: [a, b]\n', /^data_dir .*: expected one value/],
-    ['a key without a value', 'log:\n  level:\n', /^log\.level .*: is empty: give a value, or remove it/],
+    ['a key without a value', 'log:\n  level:\n', /^log\.level .*: is empty; give a value, or remove it/],
     ['a key with empty quotes', 'data_dir: ""\n', /^data_dir .*: is empty/],
     ['a list as a whole', '- a\n', /^config\/tidemark.yaml: expected sections with keys/],
     ['a text as a whole', 'hello\n', /^config\/tidemark.yaml: expected sections with keys/],

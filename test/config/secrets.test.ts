@@ -68,7 +68,7 @@ describe('both forms', () => {
     ['one here and one there', { TIDEMARK_API_KEY_FILE: 'key' }, `api:\n  key: ${CANARY}\n`],
   ])('are an error: %s', (_what, environment, yaml) => {
     const message = messageOf({ ...URL, ...environment }, { key: CANARY, 'config/tidemark.yaml': yaml });
-    expect(message).toMatch(/api\.key \(.*\) and api\.key_file \(.*\): both are given; give one of them/);
+    expect(message).toMatch(/api\.key \(.*\): api\.key_file \(.*\) is given as well; give one of them/);
     expect(message).not.toContain('CANARY');
   });
 });
@@ -126,7 +126,12 @@ describe('a token of less than four characters', () => {
     const { config, warnings } = load(url);
     expect(config.influx?.token?.reveal()).toBe('u:p');
     expect(warnings).toEqual([
-      expect.stringMatching(/^influx\.token \(TIDEMARK_INFLUX_TOKEN\): the secret is shorter than 4 characters/),
+      {
+        key: 'influx.token',
+        at: 'TIDEMARK_INFLUX_TOKEN',
+        what: expect.stringMatching(/^the secret is shorter than 4 characters/),
+        remedy: 'use a longer one as soon as others can reach the database',
+      },
     ]);
   });
 

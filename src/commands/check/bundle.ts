@@ -14,6 +14,7 @@ import type { ProcessPorts, RuntimeFacts } from '../../app/terminal.ts';
 import { VERSION } from '../../cli/help.ts';
 import type { Config } from '../../config/config.ts';
 import type { DescribedConfig } from '../../config/describe.ts';
+import { mistakeText } from '../../config/sources.ts';
 import { UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 import type { RecentEvent } from '../../core/page-facts.ts';
@@ -57,7 +58,7 @@ export async function writeSupportBundle(file: string, parts: BundleParts, ports
     about: ABOUT,
     made_at: formatMs(realClock.nowMs()),
     versions: versions(ports),
-    configuration: { ...configuration(told), mistakes: read.mistakes },
+    configuration: { ...configuration(told), mistakes: read.mistakes.map(mistakeText) },
     check: parts.check,
     status: read.state === null ? NO_CONFIG : status(read.state, names),
     state: stateOf(parts, look, names),

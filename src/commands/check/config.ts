@@ -9,7 +9,7 @@ import type { CheckCommand } from '../../cli/command.ts';
 import { type Config, ConfigError, type ConfigInput, type Loaded, type StateConfig } from '../../config/config.ts';
 import { type DescribedConfig, describeConfig } from '../../config/describe.ts';
 import { loadConfig, loadStateConfig } from '../../config/load.ts';
-import { DEFAULT_FILE } from '../../config/sources.ts';
+import { DEFAULT_FILE, type Mistake } from '../../config/sources.ts';
 import { isLoopback } from '../../config/values.ts';
 import { modeOf } from '../../store/look/place.ts';
 import { keyOf } from './destination.ts';
@@ -22,7 +22,7 @@ interface ReadForCheck {
   readonly config: Config | null;
   /** What the rest goes by; `null` where not even that can be used. */
   readonly state: Config | StateConfig | null;
-  readonly mistakes: readonly string[];
+  readonly mistakes: readonly Mistake[];
   /** As it may be shown to others, whether it can be used or not. */
   readonly told: DescribedConfig;
 }
@@ -62,7 +62,7 @@ export interface CheckParts {
   readonly command: CheckCommand;
   readonly read: ReadForCheck;
   readonly secretVariables: readonly string[];
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Mistake[];
   readonly terminal: TerminalOutput;
 }
 
@@ -74,7 +74,7 @@ export function configLines(
   const { mistakes, state: config } = read;
   const file = command.configFile ?? (modeOf(DEFAULT_FILE) === null ? null : DEFAULT_FILE);
   const notes = createNotes('configuration');
-  for (const mistake of mistakes) noteMistake(notes, mistake);
+  for (const mistake of mistakes) notes.fail(mistake.key ?? 'file', { ...inSentences(mistake), exitCode: 78 });
   const where = file === null ? 'no file: the environment alone' : file;
   if (mistakes.length === 0) notes.ok('values', `${where}; every value can be used`);
   if (environment['NODE_TLS_REJECT_UNAUTHORIZED'] === '0') noteUncheckedTls(notes);
@@ -84,28 +84,20 @@ export function configLines(
   const page = { secretKey: 'listen_password', hasSecret: password !== null, file: passwordFile };
   for (const place of [...places, page]) noteSecret(notes, place, { file, secretVariables });
   for (const place of places) noteAddress(notes, place);
-  for (const warning of warnings) noteWarning(notes, warning);
+  for (const warning of warnings) notes.warn(warning.key ?? 'file', inSentences(warning));
   const proxies = Object.keys(config.proxies).filter((name) => !/^no_proxy$/i.test(name));
   if (proxies.length > 0) notes.ok('proxy', `${proxies.join(', ')}: requests go that way, but to hosts in NO_PROXY`);
   return notes.lines;
 }
 
-/** `api.url (config.yaml, line 3): expected …` */
-function noteMistake(notes: CheckNotes, mistake: string): void {
-  const parts = /^([\w.-]{1,60}?)(?: \(([^)]*)\))?: (.*)$/s.exec(mistake);
-  const [, name = 'file', place, words = mistake] = parts ?? [];
-  notes.fail(name, {
-    message: place === undefined ? words : `${words} (${place})`,
-    remedy: 'Correct it; docs/configuration.md tells of every key.',
-    exitCode: 78,
-  });
-}
-
-/** `influx.token (TIDEMARK_INFLUX_TOKEN): the secret is …; use …` */
-function noteWarning(notes: CheckNotes, warning: string): void {
-  const [, name = 'values', message = warning, remedy = ''] =
-    /^([\w.-]{1,60}) ?[^:]*: (.*); (.*)$/s.exec(warning) ?? [];
-  notes.warn(name, { message, remedy: `${remedy.slice(0, 1).toUpperCase()}${remedy.slice(1)}.` });
+/** A mistake of the configuration as a line of the check: what is wrong with where it is, and what to do. */
+function inSentences({ at, what, remedy }: Mistake): { readonly message: string; readonly remedy: string } {
+  const words = remedy ?? 'correct it: docs/configuration.md describes every key';
+  const sentence = `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;
+  return {
+    message: at === null ? what : `${what} (${at})`,
+    remedy: sentence.endsWith('?') ? sentence : `${sentence}.`,
+  };
 }
 
 /** Something with an address and a secret. */

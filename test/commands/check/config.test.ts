@@ -2,9 +2,11 @@ import { expect, test } from 'vitest';
 import { type CheckParts, configLines, readForCheck } from '../../../src/commands/check/config.ts';
 import type { CheckLine } from '../../../src/commands/check/report.ts';
 
+const API = { TIDEMARK_API_URL: 'https://api.example/external/v1', TIDEMARK_API_KEY: 'tm_key' };
+
 /** The lines on a configuration that the environment gives, by their names. */
 function linesOf(environment: Readonly<Record<string, string>>): (name: string) => CheckLine | undefined {
-  const given = { TIDEMARK_API_URL: 'https://api.example/external/v1', TIDEMARK_API_KEY: 'tm_key', ...environment };
+  const given = { ...API, ...environment };
   const noFile = (path: string): never => {
     throw Object.assign(new Error(path), { code: 'ENOENT' });
   };
@@ -35,4 +37,63 @@ test('a short token of a database on this machine is warned of', () => {
     message: expect.stringContaining('shorter than 4 characters'),
     remedy: 'Use a longer one as soon as others can reach the database.',
   });
+});
+
+test.each<[string, Readonly<Record<string, string>>, Partial<CheckLine> & { readonly name: string }]>([
+  [
+    'a value that cannot be used',
+    { TIDEMARK_API_TIMEOUT: '30' },
+    {
+      name: 'api.timeout',
+      message: 'expected a time with its unit (s, m, h, d or w), from 1s to 10m (TIDEMARK_API_TIMEOUT)',
+      remedy: 'Correct it: docs/configuration.md describes every key.',
+    },
+  ],
+  [
+    'an unknown variable',
+    { TIDEMARK_LISTN: 'x:1' },
+    { name: 'TIDEMARK_LISTN', message: 'there is no such variable', remedy: 'Did you mean TIDEMARK_LISTEN?' },
+  ],
+  [
+    'a variable of an earlier version',
+    { TIDEMARK_SYNC_SWEEP: '6h' },
+    { name: 'TIDEMARK_SYNC_SWEEP', message: 'is now TIDEMARK_SYNC_IDLE_POLL', remedy: 'Rename the variable.' },
+  ],
+  [
+    'a secret that is given twice',
+    { TIDEMARK_API_KEY_FILE: 'key' },
+    {
+      name: 'api.key',
+      message: 'api.key_file (TIDEMARK_API_KEY_FILE) is given as well (TIDEMARK_API_KEY)',
+      remedy: 'Give one of them.',
+    },
+  ],
+  [
+    'a database without a bucket',
+    { TIDEMARK_INFLUX_URL: 'http://db.example:8086' },
+    {
+      name: 'influx.bucket',
+      message: 'is missing, although influx.url (TIDEMARK_INFLUX_URL) is given',
+      remedy: expect.stringMatching(/^A database needs influx\.url and influx\.bucket/),
+    },
+  ],
+])('%s has a line under its own name, with what to do', (_what, environment, line) => {
+  expect(linesOf(environment)(line.name)).toMatchObject({ ...line, status: 'fail', exit_code: 78 });
+});
+
+test('a mistake in the file has the name of its key; one in its form is of the file', () => {
+  const named = (text: string): string[] => {
+    const { read, ...rest } = readForCheck({ file: 'own.yaml', readFile: () => text, environment: API, nowMs: 1e12 });
+    const command = { configFile: 'own.yaml' } as CheckParts['command'];
+    return configLines({ command, read, ...rest } as unknown as CheckParts, API)
+      .filter(({ status }) => status === 'fail')
+      .map(({ name, message }) => `${name}: ${message}`);
+  };
+  expect(named('log:\n  level: loud\n')).toEqual([
+    'log.level: expected one of error, warn, info, debug (own.yaml, line 2)',
+  ]);
+  expect(named('lgo:\n  level: info\n')).toEqual(['file: there is no key lgo (own.yaml, line 1)']);
+  expect(named('[a]\n')).toEqual([
+    'file: expected sections with keys, such as "api:" with an indented "url:" below (own.yaml)',
+  ]);
 });
