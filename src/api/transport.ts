@@ -84,7 +84,10 @@ function openDispatcher({ timeoutMs, ca, connections = 4, direct = false }: Http
     });
   } catch {
     // The error quotes the URL, and a proxy's URL may hold a password.
-    throw new UserError('HTTPS_PROXY or HTTP_PROXY: not a URL. Set it as http://host:port, or unset it.', 78);
+    throw new UserError(
+      { what: 'HTTPS_PROXY or HTTP_PROXY: not a URL', remedy: 'Set it as http://host:port, or unset it.' },
+      78,
+    );
   }
 }
 

@@ -45,6 +45,9 @@ export interface RoomFigures extends StateSize {
 /** Why there is no room. */
 export interface NoRoom {
   readonly cause: 'size' | 'disk' | 'refused';
+  /** What is full, without what follows from it. */
+  readonly what: string;
+  /** The same with what follows from it, and what to do. */
   readonly reason: string;
 }
 
@@ -68,7 +71,9 @@ export function clearingMarks(maxBytes: number): { readonly above: number; reado
  */
 export function judgeRoom(before: NoRoom | null, figures: RoomFigures, limits: RoomLimits): NoRoom | null {
   const { refusal } = figures;
-  if (refusal !== null && refusal.agoMs < REST_AFTER_REFUSAL_MS) return { cause: 'refused', reason: refusal.message };
+  if (refusal !== null && refusal.agoMs < REST_AFTER_REFUSAL_MS) {
+    return { cause: 'refused', what: refusal.message, reason: refusal.message };
+  }
   return judgeDisk(before, figures, limits) ?? judgeSize(before, figures, limits);
 }
 
@@ -83,9 +88,11 @@ function judgeSize(before: NoRoom | null, { usedBytes }: RoomFigures, limits: Ro
   if (maxBytes === null) return null;
   const most = before?.cause === 'size' ? maxBytes - reserve(maxBytes) : maxBytes;
   if (usedBytes <= most) return null;
+  const what = `the archive is full: ${byteSize(usedBytes)} of archive.max_size ${byteSize(maxBytes)}`;
   return {
     cause: 'size',
-    reason: `the archive is full: ${byteSize(usedBytes)} of archive.max_size ${byteSize(maxBytes)}, ${hasDestinations ? WAITS_FOR_DESTINATION : WITHOUT_DESTINATION}`,
+    what,
+    reason: `${what}, ${hasDestinations ? WAITS_FOR_DESTINATION : WITHOUT_DESTINATION}`,
   };
 }
 
@@ -95,8 +102,10 @@ function judgeDisk(before: NoRoom | null, figures: RoomFigures, { minFreeBytes }
   const stopBelow = Math.max(minFreeBytes, 2 * walBytes);
   const goAbove = stopBelow * 1.25;
   if (diskFreeBytes >= (before?.cause === 'disk' ? goAbove : stopBelow)) return null;
+  const what = `${directory}: only ${byteSize(diskFreeBytes)} (${diskFreeBytes} bytes) of its disk are free`;
   return {
     cause: 'disk',
-    reason: `${directory}: only ${byteSize(diskFreeBytes)} (${diskFreeBytes} bytes) of its disk are free. Nothing new is pulled until there are ${byteSize(goAbove)}: make room there.`,
+    what,
+    reason: `${what}. Nothing new is pulled until there are ${byteSize(goAbove)}: make room there.`,
   };
 }

@@ -80,11 +80,24 @@ export class ApiFault extends Error {
 export class UserError extends Error {
   override readonly name = 'UserError';
   readonly exitCode: ExitCode;
+  /** What is wrong, and where. */
+  readonly what: string;
+  /** What to do; `null` where `what` says it. */
+  readonly remedy: string | null;
 
-  constructor(message: string, exitCode: ExitCode) {
-    super(message);
+  constructor(words: string | Advice, exitCode: ExitCode) {
+    const { what, remedy } = typeof words === 'string' ? { what: words, remedy: null } : words;
+    super(remedy === null ? what : `${what}. ${remedy}`);
     this.exitCode = exitCode;
+    this.what = what;
+    this.remedy = remedy;
   }
+}
+
+/** What is wrong, without a full stop, and what to do, in sentences. */
+export interface Advice {
+  readonly what: string;
+  readonly remedy: string;
 }
 
 /** The exit codes of the program. */

@@ -105,7 +105,10 @@ export function openAgent(base: string, { ca, proxies }: Pick<ConnectionOptions,
     return base.startsWith('https:') ? new https.Agent({ ...options, ca }) : new http.Agent(options);
   } catch {
     // The error quotes the URL, and a proxy's URL may hold a password.
-    throw new UserError('HTTPS_PROXY or HTTP_PROXY: not a URL. Set it as http://host:port, or unset it.', 78);
+    throw new UserError(
+      { what: 'HTTPS_PROXY or HTTP_PROXY: not a URL', remedy: 'Set it as http://host:port, or unset it.' },
+      78,
+    );
   }
 }
 

@@ -11,7 +11,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIP } from 'node:net';
-import { UserError } from '../core/faults.ts';
+import { type Advice, UserError } from '../core/faults.ts';
 import { type Clock, type Served, servedJson } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import type { HealthReport, ReadyReport, StatusReport } from '../core/status.ts';
@@ -172,19 +172,28 @@ function listen(server: Server, { host, port }: StatusServerOptions['listen']): 
 
 const REMEDY = 'set listen (TIDEMARK_LISTEN) to another';
 
-function listenProblem({ code }: NodeJS.ErrnoException, host: string, port: number): string {
+function listenProblem({ code }: NodeJS.ErrnoException, host: string, port: number): Advice {
   const place = `listen: ${host.includes(':') ? `[${host}]` : host}:${port}`;
   switch (code) {
     case 'EADDRINUSE':
-      return `${place} is in use by another program. Stop that one, or ${REMEDY} port; port 0 takes a free one.`;
+      return {
+        what: `${place} is in use by another program`,
+        remedy: `Stop that one, or ${REMEDY} port; port 0 takes a free one.`,
+      };
     case 'EACCES':
-      return `${place} may not be used by this user. Take a port above 1023: ${REMEDY} port.`;
+      return { what: `${place} may not be used by this user`, remedy: `Take a port above 1023: ${REMEDY} port.` };
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return `${place} is no address of this machine. Use 127.0.0.1 or 0.0.0.0, or ${REMEDY} of its own.`;
+      return {
+        what: `${place} is no address of this machine`,
+        remedy: `Use 127.0.0.1 or 0.0.0.0, or ${REMEDY} of its own.`,
+      };
     default:
-      return `${place} cannot be listened on (${code ?? 'unknown error'}). Check the address, or ${REMEDY}.`;
+      return {
+        what: `${place} cannot be listened on (${code ?? 'unknown error'})`,
+        remedy: `Check the address, or ${REMEDY}.`,
+      };
   }
 }
 

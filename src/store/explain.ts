@@ -7,7 +7,7 @@
 import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { StateFullError } from '../core/archive-room.ts';
-import { UserError } from '../core/faults.ts';
+import { type Advice, UserError } from '../core/faults.ts';
 import { isRecord } from '../core/json.ts';
 import { plainText } from '../core/text.ts';
 
@@ -75,20 +75,35 @@ const PROBLEMS: readonly (readonly [start: string, problem: Problem])[] = [
   ['EIO', 'io'],
 ];
 
-const REMEDIES: Readonly<Record<Problem, (words: string, path: string) => string>> = {
-  damaged: (words) =>
-    `the state file is damaged (${words}). Restore a backup, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start anew: the history is then read from the API again.`,
-  full: () => 'the disk is full. Make room and start again; what was held before is safe.',
-  busy: () =>
-    'another program has the state file open and holds a lock on it. Close that one (a database browser, a copy under way?) and start again; what was held before is safe.',
-  'no-directory': (words) =>
-    `the way to it leads through something that is no directory (${words}). Give data_dir another place, or mount what is missing.`,
+const ADVICE: Readonly<Record<Problem, (words: string, path: string) => Advice>> = {
+  damaged: (words) => ({
+    what: `the state file is damaged (${words})`,
+    remedy:
+      'Restore a backup, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start anew: the history is then read from the API again.',
+  }),
+  full: () => ({
+    what: 'the disk is full',
+    remedy: 'Make room and start again; what was held before is safe.',
+  }),
+  busy: () => ({
+    what: 'another program has the state file open and holds a lock on it',
+    remedy: 'Close that one (a database browser, a copy under way?) and start again; what was held before is safe.',
+  }),
+  'no-directory': (words) => ({
+    what: `the way to it leads through something that is no directory (${words})`,
+    remedy: 'Give data_dir another place, or mount what is missing.',
+  }),
   unwritable: (words, path) => {
     const user = ownUser();
-    return `this user (${user}) cannot write the state there (${words}). Make it the owner: chown -R ${user} '${dirname(path)}' (in a container: of the volume or directory that is mounted there), or give data_dir another place.`;
+    return {
+      what: `this user (${user}) cannot write the state there (${words})`,
+      remedy: `Make it the owner: chown -R ${user} '${dirname(path)}' (in a container: of the volume or directory that is mounted there), or give data_dir another place.`,
+    };
   },
-  io: (words) =>
-    `the file system failed (${words}). Look after the disk (its room, its quota, its health) and start again; what was held before is safe.`,
+  io: (words) => ({
+    what: `the file system failed (${words})`,
+    remedy: 'Look after the disk (its room, its quota, its health) and start again; what was held before is safe.',
+  }),
 };
 
 function explain(path: string, error: unknown): unknown {
@@ -96,8 +111,9 @@ function explain(path: string, error: unknown): unknown {
   const code = String(error.code);
   const problem = PROBLEMS.find(([start]) => code.startsWith(start))?.[1];
   if (problem === undefined) return error;
-  const message = `${path}: ${REMEDIES[problem](plainText(error.message), path)}`;
-  return problem === 'full' || problem === 'io' ? new StateFullError(message, 1) : new UserError(message, 1);
+  const { what, remedy } = ADVICE[problem](plainText(error.message), path);
+  const words = { what: `${path}: ${what}`, remedy };
+  return problem === 'full' || problem === 'io' ? new StateFullError(words, 1) : new UserError(words, 1);
 }
 
 /** The user of this process, as `chown` takes it: in a container it need not have a name. */

@@ -80,7 +80,10 @@ function createAccountReader(facts: Facts): () => Account | null {
 /** The key is of another workspace than the state. */
 function otherWorkspace(path: string, pinned: string, found: string): UserError {
   return new UserError(
-    `${path}: this state belongs to the workspace ${JSON.stringify(pinned)}, but the key is of ${JSON.stringify(found)}. Use the right key, or give this workspace a data_dir of its own. Nothing was written.`,
+    {
+      what: `${path}: this state belongs to the workspace ${JSON.stringify(pinned)}, but the key is of ${JSON.stringify(found)}`,
+      remedy: 'Use the right key, or give this workspace a data_dir of its own. Nothing was written.',
+    },
     1,
   );
 }
@@ -88,7 +91,10 @@ function otherWorkspace(path: string, pinned: string, found: string): UserError 
 /** The configured tag is another one than that of the points. */
 function otherTag(path: string, pinned: string, found: string): UserError {
   return new UserError(
-    `workspace.id: the points of this state carry ${JSON.stringify(pinned)}, not ${JSON.stringify(found)} (${path}). The tag is pinned for the life of a state: take workspace.id back, or give data_dir a new directory.`,
+    {
+      what: `workspace.id: the points of this state carry ${JSON.stringify(pinned)}, not ${JSON.stringify(found)} (${path})`,
+      remedy: 'The tag is pinned for the life of a state: take workspace.id back, or give data_dir a new directory.',
+    },
     78,
   );
 }

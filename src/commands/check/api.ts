@@ -8,7 +8,7 @@ import type { TerminalOutput } from '../../app/terminal.ts';
 import { withQuestions } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
 import { linkAbort } from '../../core/async.ts';
-import { UserError } from '../../core/faults.ts';
+import { type Advice, UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 import { duration } from '../../core/text.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
@@ -16,7 +16,7 @@ import { HeldError } from '../../store/open/lock.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { noteSchedules, SCOPES } from './findings.ts';
 import { checkApi } from './job.ts';
-import { type ApiFindings, type CheckNotes, createNotes, inTwo, readApiFindings } from './report.ts';
+import { type ApiFindings, type CheckNotes, createNotes, errorWords, readApiFindings } from './report.ts';
 
 interface ApiPart {
   readonly config: Config;
@@ -40,7 +40,7 @@ export async function apiLines({ config, terminal, canBook }: ApiPart, signal: A
     signal.throwIfAborted();
     if (!(error instanceof UserError)) throw error;
     const exitCode = error.exitCode === 77 || error.exitCode === 78 ? error.exitCode : 1;
-    notes.fail('asking', { ...inTwo(error.message), exitCode });
+    notes.fail('asking', { ...errorWords(error), exitCode });
     return left(notes, 'see above');
   }
 }
@@ -137,8 +137,9 @@ async function askApi(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Prom
         alone: () => askAlone(part, signal),
         read: readApiFindings,
         failed: ({ message }) => {
-          const words = message ?? 'it says nothing that this version understands';
-          return new UserError(`The daemon did not ask the API: ${words}`, 1);
+          const words = message?.replace(/\.$/, '') ?? 'it says nothing that this version understands';
+          const remedy = 'Look at the log of the daemon, and run this again.';
+          return new UserError({ what: `The daemon did not ask the API: ${words}`, remedy }, 1);
         },
         show,
       },
@@ -148,7 +149,10 @@ async function askApi(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Prom
   } catch (error) {
     signal.throwIfAborted();
     if (patience.aborted)
-      throw new UserError('The daemon has other work under way. Run it again when that is done.', 1);
+      throw new UserError(
+        { what: 'The daemon has other work under way', remedy: 'Run it again when that is done.' },
+        1,
+      );
     if (error instanceof HeldError) throw new UserError(TAKES_NO_JOBS, 1);
     throw error;
   } finally {
@@ -156,8 +160,10 @@ async function askApi(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Prom
   }
 }
 
-const TAKES_NO_JOBS =
-  'Another process works with the state, and takes no work from others: a one-off, the demo, or a daemon of another version. Run it again when that has ended, or restart the daemon with this version.';
+const TAKES_NO_JOBS: Advice = {
+  what: 'Another process works with the state, and takes no work from others: a one-off, the demo, or a daemon of another version',
+  remedy: 'Run it again when that has ended, or restart the daemon with this version.',
+};
 
 async function askAlone({ config, terminal }: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
   return await withQuestions({ config, terminal }, async (sync) => {

@@ -11,7 +11,7 @@ import { duration, plainText } from '../../core/text.ts';
 import { msToNs, nsToMs } from '../../core/time.ts';
 import { probeDestination } from '../../influx/probe.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
-import { type CheckLine, type CheckNotes, createNotes, inTwo } from './report.ts';
+import { type CheckLine, type CheckNotes, createNotes, errorWords } from './report.ts';
 
 /** What the configuration says of it. */
 interface CheckedDestination {
@@ -67,7 +67,7 @@ async function linesOf(
     if (!(error instanceof UserError)) throw error;
     const exitCode = error.exitCode === 78 ? 78 : 1;
     const notes = createNotes('destination', to.name);
-    return [notes.fail('asking', { ...inTwo(error.message), exitCode })];
+    return [notes.fail('asking', { ...errorWords(error), exitCode })];
   }
 }
 

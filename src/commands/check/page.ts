@@ -9,7 +9,7 @@ import { isRecord } from '../../core/json.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import { requireFree } from '../../observe/server.ts';
 import { getPage } from '../shared/get-page.ts';
-import { type CheckLine, type CheckNotes, createNotes, inTwo } from './report.ts';
+import { type CheckLine, type CheckNotes, createNotes, errorWords } from './report.ts';
 
 /** All lines on the status page. @param isHeld whether a process works with the state; `null` if that is not known */
 export async function pageLines(config: Config | StateConfig, isHeld: boolean | null): Promise<CheckLine[]> {
@@ -65,6 +65,7 @@ async function noteFree(notes: CheckNotes, { listen }: Config | StateConfig, pla
     notes.ok('listen', listen.port === 0 ? `${place}: a free port is taken` : `${place}: free`);
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
-    notes.fail('listen', inTwo(error.message.replace(/^listen: /, '')));
+    const { message, remedy } = errorWords(error);
+    notes.fail('listen', { message: message.replace(/^listen: /, ''), remedy });
   }
 }

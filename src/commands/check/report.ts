@@ -7,7 +7,7 @@
  * - `skip`: it was not checked; the message gives the reason.
  */
 
-import type { ExitCode } from '../../core/faults.ts';
+import type { ExitCode, UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 
 const AREAS = ['configuration', 'state', 'api', 'destination', 'page'] as const;
@@ -162,9 +162,7 @@ function isLine(value: unknown): value is CheckLine {
   );
 }
 
-/** A message for people, in two: what is wrong, and what to do, which begins with the second sentence. */
-export function inTwo(message: string): { readonly message: string; readonly remedy: string } {
-  const cut = /[.:] (?=[A-Z])/.exec(message);
-  if (cut === null) return { message, remedy: 'See docs/troubleshooting.md.' };
-  return { message: message.slice(0, cut.index), remedy: message.slice(cut.index + 2) };
+/** An error as a line of the check: what is wrong, and what to do. */
+export function errorWords({ what, remedy }: UserError): { readonly message: string; readonly remedy: string } {
+  return { message: what, remedy: remedy ?? 'See docs/troubleshooting.md.' };
 }

@@ -9,14 +9,14 @@ import type { StateSize } from '../../core/state/archive.ts';
 import { byteSize, plainText } from '../../core/text.ts';
 import { inspectState, isStateHeld, type StateFindings } from '../../store/look/inspect.ts';
 import { createDisk, lookAtPlace, type Place, type Placed } from '../../store/look/place.ts';
-import { type CheckLine, type CheckNotes, createNotes, inTwo } from './report.ts';
+import { type CheckLine, type CheckNotes, createNotes, errorWords } from './report.ts';
 
 interface StateView {
   readonly place: Place;
-  /** What was found in the file; `null` where there is none; a message where it cannot be used. */
-  readonly found: StateFindings | { readonly problem: string } | null;
-  /** Whether a process works with it; a message where that cannot be told. */
-  readonly held: boolean | { readonly problem: string };
+  /** What was found in the file; `null` where there is none; an error where it cannot be used. */
+  readonly found: StateFindings | { readonly problem: UserError } | null;
+  /** Whether a process works with it; an error where that cannot be told. */
+  readonly held: boolean | { readonly problem: UserError };
   /** What this user may still fill of the disk; `null` where that cannot be told. */
   readonly diskFreeBytes: number | null;
 }
@@ -32,11 +32,11 @@ export function lookAt(dataDir: string): StateView {
   };
 }
 
-function orProblem<T>(look: () => T): T | { readonly problem: string } {
+function orProblem<T>(look: () => T): T | { readonly problem: UserError } {
   try {
     return look();
   } catch (error) {
-    if (error instanceof UserError) return { problem: error.message };
+    if (error instanceof UserError) return { problem: error };
     throw error;
   }
 }
@@ -48,7 +48,7 @@ export function stateLines(look: StateView, config: StateConfig): CheckLine[] {
   notePermissions(notes, look.place);
   const { found } = look;
   if (found === null) notes.ok('file', 'no state yet: it is made when something is asked of the API');
-  else if ('problem' in found) notes.fail('file', inTwo(found.problem));
+  else if ('problem' in found) notes.fail('file', errorWords(found.problem));
   else {
     noteFile(notes, found);
     noteTag(notes, found, config.workspaceId);
@@ -177,8 +177,7 @@ function noteRoom(
   if (size !== null) noteSize(notes, { usedBytes: size.usedBytes, maxBytes, reason: bySize?.reason ?? null });
   const byDisk = judged(null);
   if (byDisk !== null) {
-    const { message } = inTwo(byDisk.reason);
-    notes.fail('disk', { message: `${message}. Nothing new is pulled`, remedy: 'Make room on that disk.' });
+    notes.fail('disk', { message: `${byDisk.what}. Nothing new is pulled`, remedy: 'Make room on that disk.' });
   } else noteDisk(notes, { diskFreeBytes, mayGrowBytes: maxBytes - figures.usedBytes - figures.freeBytes });
 }
 
@@ -216,7 +215,7 @@ function noteDisk(
 }
 
 function noteHolder(notes: CheckNotes, held: StateView['held']): void {
-  if (typeof held !== 'boolean') notes.fail('holder', inTwo(held.problem));
+  if (typeof held !== 'boolean') notes.fail('holder', errorWords(held.problem));
   else if (held) notes.ok('holder', 'a process works with it', { held });
   else notes.ok('holder', 'no process works with it', { held });
 }

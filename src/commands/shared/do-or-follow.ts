@@ -113,7 +113,10 @@ function summaryOf<T>({ read, failed = notDone }: Work<T>, end: JobEnd): T {
 function notDone({ exitCode, message }: JobEnd): UserError {
   return new UserError(
     message === null
-      ? 'The daemon has ended this work, but its summary is of another version. Restart the daemon with the version of this command and run it again.'
+      ? {
+          what: 'The daemon has ended this work, but its summary is of another version',
+          remedy: 'Restart the daemon with the version of this command and run it again.',
+        }
       : `The daemon did not do it: ${message}`,
     exitCode === 0 ? 1 : exitCode,
   );
@@ -198,7 +201,8 @@ interface Seen {
 
 function lookAt({ board }: FollowParts, id: number): Job {
   const job = board.look(id);
-  if (job === null) throw new UserError('The state does not contain this job any more. Run the command again.', 3);
+  if (job === null)
+    throw new UserError({ what: 'The state does not contain this job any more', remedy: 'Run the command again.' }, 3);
   return job;
 }
 
@@ -237,8 +241,14 @@ function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
   if (!parts.board.withdraw(id)) parts.board.cancel(id);
   throw new UserError(
     stillMs < LOST_AFTER_MS
-      ? 'The daemon that did this work has stopped or died; its progress is kept. Start it again, or run this command again: without a daemon the command does the work itself.'
-      : 'The daemon has not responded for a minute; its progress is kept. Check its log, restart it if it hangs, and run this command again.',
+      ? {
+          what: 'The daemon that did this work has stopped or died; its progress is kept',
+          remedy: 'Start it again, or run this command again: without a daemon the command does the work itself.',
+        }
+      : {
+          what: 'The daemon has not responded for a minute; its progress is kept',
+          remedy: 'Check its log, restart it if it hangs, and run this command again.',
+        },
     3,
   );
 }
@@ -256,7 +266,10 @@ async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
   const end = await pollUntil(clock, look, { everyMs: FOLLOW_CHECK_MS }, new AbortController().signal);
   if (end !== 'too late') return end;
   throw new UserError(
-    'The daemon has not confirmed within 8 seconds that it stopped this work; its progress is kept. Run this command again.',
+    {
+      what: 'The daemon has not confirmed within 8 seconds that it stopped this work; its progress is kept',
+      remedy: 'Run this command again.',
+    },
     3,
   );
 }

@@ -103,7 +103,10 @@ function inspect(db: Database.Database, path: string): StateFindings | null {
 
 function newer(path: string, version: number): UserError {
   return new UserError(
-    `${path}: this state was written by a newer Tidemark (state version ${version}, this one knows ${MIGRATIONS.length}). Run that version again, or restore a backup from before it.`,
+    {
+      what: `${path}: this state was written by a newer Tidemark (state version ${version}, this one knows ${MIGRATIONS.length})`,
+      remedy: 'Run that version again, or restore a backup from before it.',
+    },
     1,
   );
 }

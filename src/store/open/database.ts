@@ -120,7 +120,10 @@ function requireNotLost(path: string, { isMarked }: Lock): void {
   const isLeft = isMarked || existsSync(`${path}-wal`) || existsSync(`${path}-shm`);
   if ((bytes ?? 0) > 0 || !isLeft) return;
   throw new UserError(
-    `${path}: the state is lost: this file is ${bytes === undefined ? 'missing' : 'empty'}, and other files of a state lie beside it. Restore a backup. To begin a new state instead, remove ${STATE_FILE}, ${STATE_FILE}-wal, ${STATE_FILE}-shm and ${LOCK_FILE} there.`,
+    {
+      what: `${path}: the state is lost: this file is ${bytes === undefined ? 'missing' : 'empty'}, and other files of a state lie beside it`,
+      remedy: `Restore a backup. To begin a new state instead, remove ${STATE_FILE}, ${STATE_FILE}-wal, ${STATE_FILE}-shm and ${LOCK_FILE} there.`,
+    },
     1,
   );
 }
@@ -171,7 +174,10 @@ function requireOurs(db: Database.Database, path: string): void {
   }
   if (version > MIGRATIONS.length) {
     throw new UserError(
-      `${path}: this state was written by a newer Tidemark (state version ${version}, this one knows ${MIGRATIONS.length}). Run that version again, or restore a backup from before it; nothing was changed.`,
+      {
+        what: `${path}: this state was written by a newer Tidemark (state version ${version}, this one knows ${MIGRATIONS.length})`,
+        remedy: 'Run that version again, or restore a backup from before it; nothing was changed.',
+      },
       1,
     );
   }
@@ -180,7 +186,10 @@ function requireOurs(db: Database.Database, path: string): void {
 /** Our own files are never changed by way of such a journal once there is anything in them. */
 function strayJournal(path: string): UserError {
   return new UserError(
-    `${path}-journal: this journal is not of a state of Tidemark. If ${STATE_FILE} is your state, move the journal away and start again; if it is the database of another program, give Tidemark a data_dir of its own. Nothing was changed.`,
+    {
+      what: `${path}-journal: this journal is not of a state of Tidemark`,
+      remedy: `If ${STATE_FILE} is your state, move the journal away and start again; if it is the database of another program, give Tidemark a data_dir of its own. Nothing was changed.`,
+    },
     1,
   );
 }
@@ -188,7 +197,10 @@ function strayJournal(path: string): UserError {
 /** What is said of a file that is not ours. */
 export function foreignDatabase(path: string): UserError {
   return new UserError(
-    `${path}: this is a database of another program. Give Tidemark a data_dir of its own, or move that file away.`,
+    {
+      what: `${path}: this is a database of another program`,
+      remedy: 'Give Tidemark a data_dir of its own, or move that file away.',
+    },
     1,
   );
 }
@@ -248,7 +260,10 @@ function keepCopy(db: Database.Database, path: string, version: number): void {
     // A copy of this version that is there already, made elsewhere and linked, will do.
     if (existsSync(copy)) return;
     throw new UserError(
-      `${path}: the copy that is made before an upgrade could not be written (${codeOf(error)}). Make room for it beside the state, or make one with --backup on another disk and link it as ${copy}. Nothing was changed.`,
+      {
+        what: `${path}: the copy that is made before an upgrade could not be written (${codeOf(error)})`,
+        remedy: `Make room for it beside the state, or make one with --backup on another disk and link it as ${copy}. Nothing was changed.`,
+      },
       1,
     );
   }
@@ -267,7 +282,10 @@ function migrate(db: Database.Database, path: string): void {
     } catch (error) {
       if (!(error instanceof Database.SqliteError) || error.code !== 'SQLITE_ERROR') throw error;
       throw new UserError(
-        `${path}: this state could not be brought to state version ${version} (${error.message}). It is left as it was; restore a backup, or run the version that wrote it.`,
+        {
+          what: `${path}: this state could not be brought to state version ${version} (${error.message})`,
+          remedy: 'It is left as it was; restore a backup, or run the version that wrote it.',
+        },
         1,
       );
     }

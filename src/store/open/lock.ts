@@ -25,7 +25,10 @@ export interface Lock {
 export class HeldError extends UserError {
   constructor(file: string) {
     super(
-      `${file}: another process is working with this state. Only one may write it: stop that one, or give this one another data_dir.`,
+      {
+        what: `${file}: another process is working with this state`,
+        remedy: 'Only one may write it: stop that one, or give this one another data_dir.',
+      },
       1,
     );
   }
@@ -64,7 +67,10 @@ export function takeLock(file: string): Lock {
       const now = statSync(file, { throwIfNoEntry: false });
       if (now !== undefined && now.ino === own?.ino && now.dev === own.dev) return;
       throw new UserError(
-        `${file}: this file was deleted or replaced while the daemon held its lock, so another process may work with this state. Nothing more is written. Start again once no other process uses this data_dir.`,
+        {
+          what: `${file}: this file was deleted or replaced while the daemon held its lock, so another process may work with this state`,
+          remedy: 'Nothing more is written. Start again once no other process uses this data_dir.',
+        },
         1,
       );
     },
@@ -104,7 +110,10 @@ function isGarbage(error: unknown): boolean {
 
 function noLockFile(file: string): UserError {
   return new UserError(
-    `${file}: this is not the lock file that Tidemark makes. Move it away and start again; the state beside it is untouched.`,
+    {
+      what: `${file}: this is not the lock file that Tidemark makes`,
+      remedy: 'Move it away and start again; the state beside it is untouched.',
+    },
     1,
   );
 }

@@ -52,7 +52,10 @@ export function requireState(directory: string): void {
 /** What is said where nobody has made a state yet. */
 export function noState(directory: string): UserError {
   return new UserError(
-    `There is no state in ${plainText(directory)}: nothing was read yet. Is data_dir the one of your daemon?`,
+    {
+      what: `There is no state in ${plainText(directory)}: nothing was read yet`,
+      remedy: 'Is data_dir the one of your daemon?',
+    },
     1,
   );
 }
@@ -74,13 +77,20 @@ export function hasShape(db: Database.Database, path: string, oldest: number = M
   }
   if (version > MIGRATIONS.length) {
     throw new UserError(
-      `${path}: this state was written by a newer Tidemark (state version ${version}, this one knows ${MIGRATIONS.length}). Look at it with that version; nothing was changed.`,
+      {
+        what: `${path}: this state was written by a newer Tidemark (state version ${version}, this one knows ${MIGRATIONS.length})`,
+        remedy: 'Look at it with that version; nothing was changed.',
+      },
       1,
     );
   }
   if (version < oldest) {
     throw new UserError(
-      `${path}: this state was written by an older Tidemark (state version ${version}, this one reads ${MIGRATIONS.length}). Start the daemon of this version, or run --once, which bring it up to date; or look at it with the version that wrote it. Nothing was changed.`,
+      {
+        what: `${path}: this state was written by an older Tidemark (state version ${version}, this one reads ${MIGRATIONS.length})`,
+        remedy:
+          'Start the daemon of this version, or run --once, which bring it up to date; or look at it with the version that wrote it. Nothing was changed.',
+      },
       1,
     );
   }
@@ -127,7 +137,10 @@ function isRefusal(error: unknown): error is Error & { readonly code: string } {
 
 function unreadable(path: string, code: string): UserError {
   return new UserError(
-    `${path}: this user cannot read the state there (${code}). SQLite needs to make a small file beside it for that. Run this as the user of the daemon, or copy ${STATE_FILE} and, where there is one, ${STATE_FILE}-wal to a directory of your own and name that by data_dir.`,
+    {
+      what: `${path}: this user cannot read the state there (${code})`,
+      remedy: `SQLite needs to make a small file beside it for that. Run this as the user of the daemon, or copy ${STATE_FILE} and, where there is one, ${STATE_FILE}-wal to a directory of your own and name that by data_dir.`,
+    },
     1,
   );
 }
@@ -139,7 +152,10 @@ function isOtherShape(error: unknown): error is Error {
 
 function otherBuild(path: string, words: string): UserError {
   return new UserError(
-    `${path}: this state lacks something that this version reads (${words}). It was made by another build: look at it with that one. Nothing was changed.`,
+    {
+      what: `${path}: this state lacks something that this version reads (${words})`,
+      remedy: 'It was made by another build: look at it with that one. Nothing was changed.',
+    },
     1,
   );
 }

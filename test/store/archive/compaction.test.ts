@@ -135,7 +135,7 @@ describe('the room', () => {
     ...changes,
   });
   const limits = { maxBytes: 100 * MIB, minFreeBytes: 256 * MIB };
-  const size: NoRoom = { cause: 'size', reason: '' };
+  const size: NoRoom = { cause: 'size', what: '', reason: '' };
 
   test('ends above archive.max_size, and begins again only clearly below it', () => {
     const judge = (before: NoRoom | null, usedBytes: number) =>

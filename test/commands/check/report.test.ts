@@ -1,0 +1,103 @@
+/** The lines of `--check`: how they are made, in which order they stand, and what they add up to. */
+import { describe, expect, test } from 'vitest';
+import { checkReport, createNotes, errorWords, isShown, readApiFindings } from '../../../src/commands/check/report.ts';
+import { UserError } from '../../../src/core/faults.ts';
+
+describe('the lines of an area', () => {
+  test('have a remedy and an exit code exactly where they warn or fail', () => {
+    const notes = createNotes('destination', 'second');
+    notes.ok('kind', 'InfluxDB', { version: '2.7' });
+    notes.skip('write', 'not asked');
+    notes.warn('retention', { message: 'short', remedy: 'Make it longer.' });
+    notes.fail('token', { message: 'refused', remedy: 'Make another.', exitCode: 78 });
+    notes.fail('url', { message: 'not reached', remedy: 'Start it.' });
+    expect(notes.lines.map(({ status, remedy, exit_code: code }) => [status, remedy, code])).toEqual([
+      ['ok', null, 0],
+      ['skip', null, 0],
+      ['warn', 'Make it longer.', 0],
+      ['fail', 'Make another.', 78],
+      ['fail', 'Start it.', 1],
+    ]);
+    expect(notes.lines.every(({ area, destination }) => area === 'destination' && destination === 'second')).toBe(true);
+    expect(notes.lines.map((line) => 'facts' in line)).toEqual([true, false, false, false, false]);
+  });
+
+  test('take over what an error says, and name the page of remedies for one that gives none', () => {
+    const advised = new UserError({ what: 'lock: another process has it', remedy: 'Stop that one. Then go on.' }, 1);
+    expect(errorWords(advised)).toEqual({
+      message: 'lock: another process has it',
+      remedy: 'Stop that one. Then go on.',
+    });
+    // A full stop inside of the words decides nothing.
+    expect(errorWords(new UserError('It stopped. Nobody knows why.', 1))).toEqual({
+      message: 'It stopped. Nobody knows why.',
+      remedy: 'See docs/troubleshooting.md.',
+    });
+  });
+});
+
+describe('the result', () => {
+  const line = (name: string, exitCode: 0 | 1 | 77 | 78) =>
+    exitCode === 0
+      ? createNotes('api').ok(name, '')
+      : createNotes('api').fail(name, { message: '', remedy: '', exitCode });
+
+  test.each([
+    [[], 0],
+    [[0, 0], 0],
+    [[0, 1], 1],
+    [[1, 77, 1], 77],
+    [[77, 78, 1], 78],
+  ] as const)('of lines with the exit codes %j is %i', (codes, exitCode) => {
+    const report = checkReport(
+      '1.0',
+      3,
+      codes.map((code) => line('x', code)),
+    );
+    expect(report).toMatchObject({ exit_code: exitCode, ok: exitCode === 0, requests: 3, version: '1.0' });
+  });
+
+  test('keeps areas and destinations together, in each the lines as they came', () => {
+    const [state, a, b] = [createNotes('state'), createNotes('destination', 'a'), createNotes('destination', 'b')];
+    b.fail('b worst', { message: '', remedy: '' });
+    a.ok('a first', '');
+    a.skip('a second', '');
+    a.warn('a worse', { message: '', remedy: '' });
+    a.ok('a third', '');
+    state.ok('state', '');
+    const { checks } = checkReport('1.0', 0, [...b.lines, ...a.lines, ...state.lines]);
+    expect(checks.map(({ name }) => name)).toEqual(['state', 'b worst', 'a first', 'a second', 'a worse', 'a third']);
+  });
+});
+
+test('without --verbose a line for developers is shown only if it is not in order', () => {
+  const notes = createNotes('state');
+  notes.ok('integrity', '');
+  notes.skip('bounds', '');
+  notes.ok('directory', '');
+  notes.warn('name', { message: '', remedy: '' });
+  notes.fail('integrity', { message: '', remedy: '' });
+  expect(notes.lines.map(isShown)).toEqual([false, false, true, true, true]);
+});
+
+describe('findings of a daemon, maybe of another version', () => {
+  const good = createNotes('api').ok('key', 'accepted');
+  test('are read as they are written', () => {
+    const written: unknown = JSON.parse(JSON.stringify({ requests: 2, checks: [good], more: 'of a later version' }));
+    expect(readApiFindings(written)).toEqual({ requests: 2, checks: [good] });
+  });
+
+  test.each<[string, unknown]>([
+    ['nothing', null],
+    ['a list', [good]],
+    ['no count', { checks: [good] }],
+    ['no lines', { requests: 1 }],
+    ['another area', { requests: 1, checks: [{ ...good, area: 'moon' }] }],
+    ['another status', { requests: 1, checks: [{ ...good, status: 'fine' }] }],
+    ['another exit code', { requests: 1, checks: [{ ...good, exit_code: 2 }] }],
+    ['a destination that is no name', { requests: 1, checks: [{ ...good, destination: 1 }] }],
+    ['a remedy that is no text', { requests: 1, checks: [good, { ...good, remedy: ['x'] }] }],
+  ])('are not understood where there is %s', (_what, value) => {
+    expect(readApiFindings(value)).toBeNull();
+  });
+});

@@ -1,0 +1,78 @@
+/** Faults and the words for them. */
+import { describe, expect, test } from 'vitest';
+import {
+  ApiFault,
+  codeOf,
+  faultWords,
+  internalErrorWords,
+  isExitCode,
+  refusalWords,
+  UserError,
+} from '../../src/core/faults.ts';
+
+describe('an error that a person has to act on', () => {
+  test('reads as what is wrong, then what to do, and keeps the two apart', () => {
+    const error = new UserError(
+      { what: 'listen: 0.0.0.0:80 is in use', remedy: 'Stop that program. Or take another.' },
+      1,
+    );
+    expect(error.message).toBe('listen: 0.0.0.0:80 is in use. Stop that program. Or take another.');
+    expect([error.what, error.remedy, error.exitCode]).toEqual([
+      'listen: 0.0.0.0:80 is in use',
+      'Stop that program. Or take another.',
+      1,
+    ]);
+  });
+
+  test('of one text has no remedy of its own', () => {
+    const error = new UserError('--from: expected a time. In the past.', 2);
+    expect([error.message, error.what, error.remedy]).toEqual([error.message, error.message, null]);
+  });
+});
+
+test.each([
+  [0, true],
+  [3, true],
+  [77, true],
+  [4, false],
+  [-1, false],
+  [1.5, false],
+  ['1', false],
+  [null, false],
+])('%j is an exit code of the program: %j', (code, isOne) => {
+  expect(isExitCode(code)).toBe(isOne);
+});
+
+test('the code of an error is what the system calls it; an error without one has the given words', () => {
+  expect(codeOf(Object.assign(new Error('x'), { code: 'ENOSPC' }))).toBe('ENOSPC');
+  expect(codeOf(Object.assign(new Error('x'), { code: 28 }))).toBe('28');
+  expect(codeOf(new Error('x'))).toBe('unknown error');
+  expect(codeOf({ code: 'ENOSPC' }, 'none')).toBe('none');
+});
+
+test('an internal error asks for a report, with one full stop wherever the detail ends', () => {
+  const words = 'internal error: no row. This is a bug; please report it with --check --bundle.';
+  expect([internalErrorWords('no row'), internalErrorWords('no row.')]).toEqual([words, words]);
+});
+
+describe('a refusal of the API', () => {
+  const refusal = (kind: ApiFault['kind'], scope?: string) =>
+    refusalWords(new ApiFault(kind, 'x', { request: 'GET /x', ...(scope === undefined ? {} : { scope }) }));
+
+  test.each([
+    ['unauthorized', undefined, /unknown, revoked or expired\. Create one .* put it where api\.key_file points/],
+    ['no-api-access', undefined, /^the plan of this workspace has no access to the API\. A plan/],
+    ['scope-missing', 'alerts:read', /^the key lacks the scope alerts:read,/],
+    ['scope-missing', undefined, /^the key lacks the scope devices:read,/],
+  ] as const)('of the kind %s (%s) names what is missing, without a full stop', (kind, scope, words) => {
+    expect(refusal(kind, scope)).toMatch(words);
+    expect(refusal(kind, scope)).not.toMatch(/\.$/);
+  });
+});
+
+test('faults of other versions are shown as they are, as plain text and cut', () => {
+  expect(faultWords('throttled')).toMatch(/429/);
+  expect(faultWords('toString')).toBe('toString');
+  expect(faultWords(`line\n${'x'.repeat(200)}`).length).toBeLessThan(70);
+  expect(faultWords('a\nb')).not.toContain('\n');
+});
