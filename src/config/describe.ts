@@ -6,10 +6,10 @@
  * secret, is not shown but returned as hidden, so that it can be removed from all other output.
  */
 import type { ConfigInput } from './config.ts';
-import { destinationSections, proxiesOf } from './load.ts';
+import { proxiesOf } from './load.ts';
 
 import { fileForm, type Key, keyEntries, knownNames, knownVariables } from './schema.ts';
-import { DEFAULT_FILE, type Given, readConfigFile, readEnvironment } from './sources.ts';
+import { DEFAULT_FILE, destinationSections, type Given, readConfigFile, readEnvironment } from './sources.ts';
 import { Unfit } from './values.ts';
 
 /** The public description of a key. */

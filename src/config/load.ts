@@ -5,7 +5,7 @@
  * expected (`UserError`, exit code 78). No message contains a secret: no wording repeats a value, and as a safeguard
  * every text that was given for a secret is removed from the messages.
  */
-import { SECRET_MARK, Secret } from '../core/secret.ts';
+import { Secret } from '../core/secret.ts';
 import type { EpochMs } from '../core/time.ts';
 import {
   type ApiConfig,
@@ -35,10 +35,13 @@ import {
 } from './schema.ts';
 import {
   DEFAULT_FILE,
+  destinationSections,
   fileProblem,
   type Given,
   type Mistake,
+  mistakesOf,
   NO_FILE,
+  ofKey,
   type Place,
   type PlacedSecret,
   placeText,
@@ -137,11 +140,6 @@ export function loadDemoConfig(input: Omit<ConfigInput, 'file'>): Loaded<DemoCon
 export function proxiesOf(environment: ConfigInput['environment']): Proxies {
   const names = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]);
   return Object.fromEntries(names.flatMap((name) => (environment[name] ? [[name, environment[name]]] : [])));
-}
-
-/** The place of a key that is not given. */
-function ofKey(key: string): Place {
-  return { key, at: null };
 }
 
 function demandApi(reading: Reading): void {
@@ -370,18 +368,6 @@ function openFile(reading: Reading, place: Place, path: string): string | null {
   }
 }
 
-/** All mistakes, without the texts that were given for a secret. */
-function mistakesOf({ mistakes, hidden }: Reading): readonly Mistake[] {
-  const texts = hidden.flatMap((text) => [text, text.trim()]).filter((text) => text.length >= 4);
-  const clean = (words: string): string => texts.reduce((rest, text) => rest.replaceAll(text, SECRET_MARK), words);
-  return mistakes.map(({ key, at, what, remedy }) => ({
-    key: key === null ? null : clean(key),
-    at: at === null ? null : clean(at),
-    what: clean(what),
-    ...(remedy === undefined ? {} : { remedy: clean(remedy) }),
-  }));
-}
-
 /** The name of the database in the section `influx`. */
 const SECTION = 'influx';
 
@@ -394,11 +380,6 @@ function readInflux(reading: Reading): InfluxConfig | null {
   if (first === undefined) return null;
   demandPlace(reading, { section: SECTION, first, kind: influx.kind });
   return influx;
-}
-
-/** The sections under `destinations`, such as `destinations.second`, in the order of the file. */
-export function destinationSections(given: ReadonlyMap<string, Given>): string[] {
-  return [...given.keys()].filter((path) => /^destinations\.[^.]+$/.test(path));
 }
 
 /** The databases under `destinations`, in the order of the file. */

@@ -9,7 +9,7 @@ import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
 import type { LineCounter, Pair, YAMLError } from 'yaml';
 import { codeOf } from '../core/faults.ts';
-import type { Secret } from '../core/secret.ts';
+import { SECRET_MARK, type Secret } from '../core/secret.ts';
 import { nearest, plainText } from '../core/text.ts';
 import { isShort } from './values.ts';
 
@@ -36,6 +36,11 @@ export interface Mistake extends Place {
   readonly what: string;
   /** A phrase: what to do; absent where `what` says what was expected. */
   readonly remedy?: string | undefined;
+}
+
+/** The place of a key that is not given. */
+export function ofKey(key: string): Place {
+  return { key, at: null };
 }
 
 /** A place in words: `api.url (config/tidemark.yaml, line 3)`. */
@@ -242,6 +247,11 @@ function visitFamily(state: ReadState, node: unknown, { path, family }: { path: 
   return true;
 }
 
+/** The sections under `destinations`, such as `destinations.second`, in the order of the file. */
+export function destinationSections(given: ReadonlyMap<string, Given>): string[] {
+  return [...given.keys()].filter((path) => /^destinations\.[^.]+$/.test(path));
+}
+
 /** The names in a section that has the keys of another one. */
 function knownBelow({ paths, lists }: KnownNames, like: string, own: string): KnownNames {
   const below = (names: ReadonlySet<string>): ReadonlySet<string> =>
@@ -379,4 +389,23 @@ export function strayedSecrets({
 
 function strayed(place: Place, owner: PlacedSecret, remedy: string): Mistake {
   return { ...place, what: `this is the secret of ${placeText(owner.place)}`, remedy };
+}
+
+/** All mistakes, without the texts that were given for a secret. */
+export function mistakesOf({
+  mistakes,
+  hidden,
+}: {
+  readonly mistakes: readonly Mistake[];
+  /** All texts that were given for a secret. */
+  readonly hidden: readonly string[];
+}): readonly Mistake[] {
+  const texts = hidden.flatMap((text) => [text, text.trim()]).filter((text) => text.length >= 4);
+  const clean = (words: string): string => texts.reduce((rest, text) => rest.replaceAll(text, SECRET_MARK), words);
+  return mistakes.map(({ key, at, what, remedy }) => ({
+    key: key === null ? null : clean(key),
+    at: at === null ? null : clean(at),
+    what: clean(what),
+    ...(remedy === undefined ? {} : { remedy: clean(remedy) }),
+  }));
 }
