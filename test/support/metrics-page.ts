@@ -8,43 +8,43 @@ import { METRICS, type MetricRow, MOST_DEVICES, PER_DEVICE } from '../../src/obs
 
 const HEAD = `# Metrics, health and alerts
 
-\`/metrics\` at \`listen\` is for Prometheus, and whatever reads its format. \`config/prometheus\` has a scrape example,
-recording rules and alert rules with their unit tests. This page is made from the program's own table.
+\`/metrics\` at \`listen\` serves metrics in the Prometheus format. \`config/prometheus\` has a scrape configuration,
+recording rules and alert rules with unit tests. This page is generated from the program's table of metrics.
 
-- **A scrape is cheap**: a few milliseconds, also with thousands of devices. What takes a look at every device (devices,
-  freshness, coverage) is made when you scrape where that is quick, and otherwise in the background with a twentieth of a
-  processor; \`tidemark_fleet_look_age_seconds\` tells how old it is (about a minute with 10,000 devices).
-- **Counters begin at 0 with each start** of the program. Gauges that are not known have no series.
+- **A scrape is cheap**: a few milliseconds, also with thousands of devices. Figures that scan every
+  device (devices, freshness, coverage) are computed on a scrape if that is quick, else in the background with 5 % of a
+  CPU; \`tidemark_fleet_look_age_seconds\` is their age (about a minute with 10,000 devices).
+- **Counters begin at 0 with each start** of the program. A gauge whose value is unknown has no series.
 - **Points and readings**: a reading is what a device reports at one time, a point one value of it.
 - **No metric has a label for devices** unless \`metrics.per_device\` is set.
 
-## Is it well?
+## Is Tidemark healthy?
 
 | address | answers |
 | --- | --- |
-| \`/healthz\` | 200 while all loops move; 503 with \`reasons\` and the code \`loop_stands_still\` where one has not moved for a minute longer than it said: what a restart mends, and nothing else. Waiting for allowance, an API or a database that is down, a full disk are healthy |
-| \`/readyz\` | 200 while what is held can be relied on; else 503 with \`reasons\` for people and \`codes\` for programs, in the same order: \`key_refused\`, \`api_unreachable\`, \`stream_failing\` (for ten minutes), \`scope_missing\` (\`telemetry:read\`), \`clock_doubted\` (the API's clock agrees with no other one), \`state_full\`, \`destination_held\`, \`devices_not_listed\`, \`last_day_missing\`. Waiting for allowance alone is ready |
+| \`/healthz\` | 200 while all loops of the daemon move; 503 with \`reasons\` and the code \`loop_stands_still\` if one has stood still for a minute longer than it announced. Only problems that a restart repairs count: waiting for quota, an outage of the API or a database and a full disk are healthy |
+| \`/readyz\` | 200 while the copy is complete and current enough to rely on; else 503 with \`reasons\` for people and \`codes\` for programs, in the same order: \`key_refused\`, \`api_unreachable\`, \`stream_failing\` (for ten minutes), \`scope_missing\` (\`telemetry:read\`), \`clock_doubted\` (the API's clock agrees with no other one), \`state_full\`, \`destination_held\`, \`devices_not_listed\`, \`last_day_missing\`. Waiting for quota alone is ready |
 | \`tidemark --health\` | asks \`/healthz\` of the daemon on this machine, at the configured \`listen\`: exit code 0 or 1. For the health check of a container; needs no key and no curl |
 
 ## What is served
 
-| name | kind | unit | labels | what it is |
+| name | kind | unit | labels | meaning |
 | --- | --- | --- | --- | --- |
 `;
 
 const DEVICES = `
 ## With \`metrics.per_device\`
 
-Of ${MOST_DEVICES.toLocaleString('en-US')} devices at most, those with the first ids; names are shortened.
+For at most ${MOST_DEVICES.toLocaleString('en-US')} devices (in order of their ids); names are shortened.
 
-| name | kind | unit | labels | what it is |
+| name | kind | unit | labels | meaning |
 | --- | --- | --- | --- | --- |
 `;
 
 const ALERTS = `
 ## Alerts
 
-From \`config/prometheus/tidemark-alerts.yml\`; each says in its annotations what to do and where that is told.
+From \`config/prometheus/tidemark-alerts.yml\`; the annotations of each say what to do and link to the documentation.
 
 | alert | severity | fires when |
 | --- | --- | --- |
