@@ -80,8 +80,8 @@ async function main(): Promise<number> {
   try {
     const { parseArguments } = await import('./cli/argv.ts');
     const command = parseArguments(process.argv.slice(2));
-    if (command.mode === 'help') return tell((await import('./cli/help.ts')).helpText(command.topic));
-    if (command.mode === 'version') return tell(`${(await import('./cli/help.ts')).VERSION}\n`);
+    if (command.mode === 'help') return printTo((await import('./cli/help.ts')).helpText(command.topic));
+    if (command.mode === 'version') return printTo(`${(await import('./cli/help.ts')).VERSION}\n`);
     if (command.mode === 'health')
       return await (await import('./commands/health/command.ts')).runHealthCommand(command, ports);
     const isDaemon = command.mode === 'daemon' || command.mode === 'demo';
@@ -104,7 +104,7 @@ async function writeOut(text: string): Promise<boolean> {
   });
 }
 
-function tell(text: string): number {
+function printTo(text: string): number {
   process.stdout.write(text);
   return 0;
 }

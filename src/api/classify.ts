@@ -132,8 +132,8 @@ function fault(kind: ApiFaultKind, answer: HttpAnswer, asked: AskedFor, { words,
     ...(error?.maxDays == null || kind !== 'range-too-large' ? {} : { maxDays: error.maxDays }),
   };
   const code = error?.code == null ? '' : ` ${error.code}`;
-  const said = error?.message == null ? '' : `; it says: ${error.message}`;
-  const message = `${asked.request}: ${words} (${status}${code})${said}`;
+  const serverWords = error?.message == null ? '' : `; it says: ${error.message}`;
+  const message = `${asked.request}: ${words} (${status}${code})${serverWords}`;
   return { kind: 'fault', fault: new ApiFault(kind, message, facts) };
 }
 

@@ -41,7 +41,7 @@ function checkingSink(sink: Sink, kind: DestinationKind, parts: OldPointsParts):
     write: async (lines, signal) => {
       if (!isDone) isDone = await checkOldPoints(sink.name, kind, parts, signal);
       const answer = await sink.write(lines, signal);
-      if (answer.kind !== 'later' && answer.kind !== 'held') isDone = true;
+      if (answer.kind !== 'later' && answer.kind !== 'blocked') isDone = true;
       return answer;
     },
   };

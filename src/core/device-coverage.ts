@@ -25,7 +25,7 @@ interface DeviceCoverage {
   readonly lagSeconds: number;
   readonly gapSeconds: number;
   /** The holes, each with its reason. */
-  readonly holes: readonly StatusGap[];
+  readonly gaps: readonly StatusGap[];
 }
 
 /** A device as far as its holdings go. */
@@ -86,7 +86,7 @@ export function coverageOf(device: WantedDevice, held: KnownCoverage, wanted: In
     lagSeconds: seconds(lag),
     gapSeconds: seconds(lengthNs(open)),
     // Whatever the reason was while it was read.
-    holes: reason === null ? nameHoles(open, held.gaps, PENDING) : nameHoles(open, [], reason),
+    gaps: reason === null ? nameGaps(open, held.gaps, PENDING) : nameGaps(open, [], reason),
   };
 }
 
@@ -114,13 +114,13 @@ function stateOf(
 }
 
 /** Gaps may overlap, as they were named at different times; each instant is told once, under the first of its names. */
-function nameHoles(open: Intervals, gaps: readonly Gap[], otherwise: string): StatusGap[] {
+function nameGaps(open: Intervals, gaps: readonly Gap[], otherwise: string): StatusGap[] {
   let left = open;
   const named: NamedGap[] = [];
   for (const { fromNs, toNs, reason } of gaps) {
-    const stretch = normalize([{ from: fromNs, to: toNs }]);
-    named.push(...intersect(left, stretch).map((gap) => ({ gap, reason })));
-    left = subtract(left, stretch);
+    const range = normalize([{ from: fromNs, to: toNs }]);
+    named.push(...intersect(left, range).map((gap) => ({ gap, reason })));
+    left = subtract(left, range);
   }
   const sorted = [...named, ...left.map((gap) => ({ gap, reason: otherwise }))].sort((a, b) =>
     a.gap.from < b.gap.from ? -1 : 1,
@@ -134,9 +134,9 @@ interface NamedGap {
 }
 
 /** One hole that was named piece by piece is told as one. */
-function joined(holes: readonly NamedGap[]): NamedGap[] {
+function joined(gaps: readonly NamedGap[]): NamedGap[] {
   const result: NamedGap[] = [];
-  for (const next of holes) {
+  for (const next of gaps) {
     const last = result.at(-1);
     if (last?.reason !== next.reason || last.gap.to !== next.gap.from) result.push(next);
     else result[result.length - 1] = { gap: { from: last.gap.from, to: next.gap.to }, reason: next.reason };

@@ -147,7 +147,7 @@ export type WriteAnswer =
       readonly conflict?: true;
     }
   /** Nothing can pass until somebody mends this; `hint` says what. */
-  | { readonly kind: 'held'; readonly words: string; readonly hint: string }
+  | { readonly kind: 'blocked'; readonly words: string; readonly hint: string }
   /** Throttled, overloaded, unreachable: the same again later, not sooner than `waitMs` where that was asked. */
   | {
       readonly kind: 'later';
@@ -168,7 +168,7 @@ export interface Sink {
 /** What a database said to the question of what it is. */
 export type KindAnswer =
   | { readonly kind: 'known'; readonly server: DestinationKind }
-  | Extract<WriteAnswer, { readonly kind: 'held' | 'later' }>;
+  | Extract<WriteAnswer, { readonly kind: 'blocked' | 'later' }>;
 
 /** A database of which it is not known yet what it is. */
 export interface UnknownServer {

@@ -127,8 +127,8 @@ export function createGroups(): { add(item: QuarantinedItem): void; all(): reado
       const { at } = aboutItem(item);
       const known = groups.get(key);
       if (known === undefined) {
-        const told = isRoom ? { reason, parts: partsOf(shape) } : { reason: 'many other reasons', parts: [] };
-        groups.set(key, { destinationId, ...told, count: 1, from: at, to: at, samples: [content] });
+        const group = isRoom ? { reason, parts: partsOf(shape) } : { reason: 'many other reasons', parts: [] };
+        groups.set(key, { destinationId, ...group, count: 1, from: at, to: at, samples: [content] });
         return;
       }
       known.count += 1;

@@ -69,9 +69,9 @@ export const LATER_HINT =
   'delivery goes on by itself once the database takes writes, and nothing is lost meanwhile; if this lasts, look at its log, its disk and what stands between';
 
 /** The block that follows from an answer about the destination as a whole. */
-export function blockedBy(answer: Extract<WriteAnswer, { readonly kind: 'held' | 'later' }>): Blocked {
+export function blockedBy(answer: Extract<WriteAnswer, { readonly kind: 'blocked' | 'later' }>): Blocked {
   const { words } = answer;
-  return answer.kind === 'held'
+  return answer.kind === 'blocked'
     ? { words, hint: answer.hint, needsPerson: true, waitMs: null }
     : { words, hint: LATER_HINT, needsPerson: false, waitMs: answer.waitMs, isUnknown: answer.isUnknown === true };
 }

@@ -177,7 +177,7 @@ interface Sending {
 async function sendRange(search: Search, sending: Sending): Promise<Blocked | null> {
   const { range, pending, todo } = sending;
   const answer = await search.send(pending.map((index) => lineAt(search, index)));
-  if (answer.kind === 'later' || answer.kind === 'held') return blockedBy(answer);
+  if (answer.kind === 'later' || answer.kind === 'blocked') return blockedBy(answer);
   if (answer.kind !== 'accepted') return await narrow(search, sending, answer);
   noteAccepted(search, pending);
   splitOtherHalf(todo, range);
@@ -301,7 +301,7 @@ async function confirmAll(search: Search): Promise<Blocked | null> {
 async function sendControls(search: Search, refused: Unconfirmed): Promise<Blocked | null> {
   for (const line of controlsFor(search, refused)) {
     const answer = await search.send([line]);
-    if (answer.kind === 'later' || answer.kind === 'held') return blockedBy(answer);
+    if (answer.kind === 'later' || answer.kind === 'blocked') return blockedBy(answer);
     if (answer.kind !== 'accepted') continue;
     confirm(search, line);
     return null;
@@ -335,7 +335,7 @@ async function sendOtherControl(search: Search, { index, kind }: Unconfirmed): P
   const control = proven ?? options.otherControlFor?.(lineAt(search, index)) ?? null;
   if (control === null) return 'refused';
   const answer = await search.send([control]);
-  if (answer.kind === 'later' || answer.kind === 'held') return blockedBy(answer);
+  if (answer.kind === 'later' || answer.kind === 'blocked') return blockedBy(answer);
   if (answer.kind !== 'accepted') return 'refused';
   for (const each of unconfirmed.filter((one) => one.kind === kind)) {
     reject(search, each.index, { words: each.refusal.words, retention: false });

@@ -21,7 +21,7 @@ export interface LinesRetried {
   refused: number;
   beyond: number;
   /** Why the rest was not tried; `null` if all lines were. */
-  held: string | null;
+  blocked: string | null;
 }
 
 interface RetryParts {
@@ -41,9 +41,9 @@ export async function retryLines(
   items: readonly QuarantinedItem[],
   signal: AbortSignal,
 ): Promise<LinesRetried> {
-  const sum: LinesRetried = { accepted: 0, refused: 0, beyond: 0, held: null };
+  const sum: LinesRetried = { accepted: 0, refused: 0, beyond: 0, blocked: null };
   let left = items;
-  while (left.length > 0 && sum.held === null) {
+  while (left.length > 0 && sum.blocked === null) {
     const resolved = await retrySome(parts, left, { sum, signal });
     left = left.slice(resolved);
   }
@@ -71,7 +71,7 @@ async function retrySome(
   sum.accepted += outcome.accepted.length;
   sum.refused += outcome.refused.length;
   sum.beyond += outcome.beyond.length;
-  if (blocked !== null) sum.held = blocked.hint === '' ? blocked.words : `${blocked.words}; ${blocked.hint}`;
+  if (blocked !== null) sum.blocked = blocked.hint === '' ? blocked.words : `${blocked.words}; ${blocked.hint}`;
   return resolved;
 }
 
@@ -99,7 +99,7 @@ function latestByKind(store: Store, { id, kind }: Pick<Reachable, 'id' | 'kind'>
   const latest = new Map<string, string>();
   for (const lane of LOG_LANES) {
     for (const line of acknowledgedLines(store, lane, store.position(id, lane))) {
-      const [sent] = translate(kind, [line], store.displacedTo).lines;
+      const [sent] = translate(kind, [line], store.movedTo).lines;
       // The acknowledged lines include the rejected ones.
       if (sent !== undefined && !store.quarantine.holds(id, line)) latest.set(kindOf(sent), sent);
     }

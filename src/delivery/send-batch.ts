@@ -25,7 +25,7 @@ export interface Sent {
 }
 
 interface BatchParts {
-  readonly store: Pick<Store, 'displacedTo' | 'devices'>;
+  readonly store: Pick<Store, 'movedTo' | 'devices'>;
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly controls: ControlLines;
   /** The latest time that a point may have, a day after every clock; `null` while the API's clock is unknown. */
@@ -48,7 +48,7 @@ export async function sendBatch(
   const { lines: sent, origins: places } = translate(
     kind,
     storable.map((index) => lines[index] ?? ''),
-    store.displacedTo,
+    store.movedTo,
   );
   const origins = places.map((place) => storable[place] ?? 0);
   const ages = { newestAccepted: controls.newest, now: () => msToNs(clock.nowMs()) };

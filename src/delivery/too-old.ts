@@ -55,7 +55,7 @@ export async function findTooOld(run: RefusedForAge): Promise<TooOldFinding> {
     const rest = byAge.slice(count).sort((a, b) => a - b);
     if (rest.length === 0) return await allTooOld(tooOld, run);
     const answer = await run.send(rest);
-    if (answer.kind === 'later' || answer.kind === 'held') return blockedBy(answer);
+    if (answer.kind === 'later' || answer.kind === 'blocked') return blockedBy(answer);
     if (answer.kind === 'accepted') return { tooOld, accepted: rest };
     if (answer.kind !== 'refused' || !answer.retention || answer.dropped === undefined) return 'unclear';
     count += answer.dropped;
@@ -82,7 +82,7 @@ async function allTooOld(tooOld: readonly number[], { times, sendLine, ages }: R
   const control = ages.newestAccepted();
   if (control !== null && timeOf(control) > newest) {
     const answer = await sendLine([control]);
-    if (answer.kind === 'later' || answer.kind === 'held') return blockedBy(answer);
+    if (answer.kind === 'later' || answer.kind === 'blocked') return blockedBy(answer);
     // This line may have become too old itself. Any other refusal contradicts the earlier answer.
     const isTooOld = answer.kind === 'refused' && answer.retention && timeOf(control) <= youngest;
     if (answer.kind !== 'accepted' && !isTooOld) return 'unclear';

@@ -71,44 +71,45 @@ const LATER_STATUS = new Set([408, 425, 429]);
  */
 export function readAnswer(answer: ServerAnswer, conceal: Conceal, kind: DestinationKind = 'influxdb'): WriteAnswer {
   const { status } = answer;
-  const said = readBody(answer.body);
-  const words = `HTTP ${status}${said.text === '' ? '' : `: ${plainText(conceal(said.text), 180)}`}`;
+  const message = readBody(answer.body);
+  const words = `HTTP ${status}${message.text === '' ? '' : `: ${plainText(conceal(message.text), 180)}`}`;
   if (status === 204) return { kind: 'accepted' };
-  if (kind === 'victoriametrics' && isInfluxDb(answer, said)) return { kind: 'held', words, hint: KIND_HINT };
+  if (kind === 'victoriametrics' && isInfluxDb(answer, message)) return { kind: 'blocked', words, hint: KIND_HINT };
   // Older clouds of InfluxDB answered 201 if they accepted only a part.
-  if (status === 400 || status === 422 || (status === 201 && said.influxdb)) return readRefusal(status, said, words);
-  if (status >= 200 && status < 400) return { kind: 'held', words, hint: URL_HINT };
+  if (status === 400 || status === 422 || (status === 201 && message.influxdb))
+    return readRefusal(status, message, words);
+  if (status >= 200 && status < 400) return { kind: 'blocked', words, hint: URL_HINT };
   if (status === 413) return { kind: 'too-large', words };
   if (LATER_STATUS.has(status) || status < 200 || status >= 500) {
     return { kind: 'later', words, waitMs: readWaitMs(answer.headers), status };
   }
-  return { kind: 'held', words, hint: hintFor(status, said) };
+  return { kind: 'blocked', words, hint: hintFor(status, message) };
 }
 
 /**
  * Whether the answer comes from an InfluxDB although VictoriaMetrics is configured: every InfluxDB since 1.4 names its
  * build.
  */
-function isInfluxDb({ status, headers }: ServerAnswer, said: Said): boolean {
+function isInfluxDb({ status, headers }: ServerAnswer, message: ServerMessage): boolean {
   if (![400, 404, 422].includes(status)) return false;
-  return headers['x-influxdb-build'] !== undefined || (said.influxdb && said.text === 'database is required');
+  return headers['x-influxdb-build'] !== undefined || (message.influxdb && message.text === 'database is required');
 }
 
 /**
  * Reads a 400 or 422, which may mean lines at fault, a server at fault, or a proxy that did not understand the request.
  */
-function readRefusal(status: number, said: Said, words: string): WriteAnswer {
-  const ownWords = said.text.replace(QUOTED_DATA, '').replaceAll(/"[^"]*"/g, '');
-  if (said.influxdb && SPEAKS_OF_DATA.test(ownWords) && !SPEAKS_OF_ITSELF.test(ownWords)) {
-    const retention = NAMES_RETENTION.test(ownWords) && !NAMES_FUTURE.test(said.text);
+function readRefusal(status: number, message: ServerMessage, words: string): WriteAnswer {
+  const ownWords = message.text.replace(QUOTED_DATA, '').replaceAll(/"[^"]*"/g, '');
+  if (message.influxdb && SPEAKS_OF_DATA.test(ownWords) && !SPEAKS_OF_ITSELF.test(ownWords)) {
+    const retention = NAMES_RETENTION.test(ownWords) && !NAMES_FUTURE.test(message.text);
     const conflict = NAMES_CONFLICT.test(ownWords);
     const dropped = retention || conflict ? DROPPED.exec(ownWords) : null;
     const count = dropped === null ? {} : { dropped: Number(dropped[1] ?? dropped[2]) };
     return { kind: 'refused', words, retention, ...count, ...(conflict ? { conflict } : {}) };
   }
-  if (status === 201) return { kind: 'held', words, hint: URL_HINT };
-  const hint = said.influxdb ? REQUEST_HINTS.find(([pattern]) => pattern.test(ownWords))?.[1] : undefined;
-  if (hint !== undefined) return { kind: 'held', words, hint };
+  if (status === 201) return { kind: 'blocked', words, hint: URL_HINT };
+  const hint = message.influxdb ? REQUEST_HINTS.find(([pattern]) => pattern.test(ownWords))?.[1] : undefined;
+  if (hint !== undefined) return { kind: 'blocked', words, hint };
   return { kind: 'later', words, waitMs: null, status, isUnknown: true };
 }
 
@@ -128,15 +129,15 @@ const REQUEST_HINTS: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
-function hintFor(status: number, said: Said): string {
+function hintFor(status: number, message: ServerMessage): string {
   switch (status) {
     case 401:
       return 'influx.token: the database does not accept it; for InfluxDB 1.8 and VictoriaMetrics it is user:password (see also influx.org). A new one in influx.token_file is taken by itself';
     case 403:
       return 'influx.token: it may not write to influx.bucket; give it write permission for that bucket, or put another one into influx.token_file';
     case 404:
-      if (said.influxdb && /^organization\b/i.test(said.text)) return ORG_HINT;
-      return said.influxdb
+      if (message.influxdb && /^organization\b/i.test(message.text)) return ORG_HINT;
+      return message.influxdb
         ? 'influx.bucket: no such bucket or database; create it, or correct influx.bucket and influx.org'
         : 'influx.url: nothing takes writes at /api/v2/write there; it must be the base URL of InfluxDB 1.8 or later';
     default:
@@ -145,13 +146,13 @@ function hintFor(status: number, said: Said): string {
 }
 
 /** The content of a body. */
-interface Said {
+interface ServerMessage {
   readonly text: string;
   /** Whether it has the shape of an InfluxDB error: `error`, or `code` and `message`. */
   readonly influxdb: boolean;
 }
 
-function readBody(body: string): Said {
+function readBody(body: string): ServerMessage {
   const text = body.trim();
   if (!text.startsWith('{')) return { text: withoutMarkup(text), influxdb: false };
   try {
@@ -163,7 +164,7 @@ function readBody(body: string): Said {
   }
 }
 
-function readError(json: unknown): Said | null {
+function readError(json: unknown): ServerMessage | null {
   const { error, code, message, data } = { ...(json as Readonly<Record<string, unknown>>) };
   if (typeof error === 'string') return { text: error + firstReason(data), influxdb: true };
   if (typeof code === 'string' && typeof message === 'string') return { text: message, influxdb: true };

@@ -37,7 +37,7 @@ export function createUnknownServer(options: InfluxSinkOptions): UnknownServer {
       if (marked !== null) return marked;
       const said = client.read(answer, signal);
       // What blocks every write blocks this one as well.
-      if (said.kind === 'held' && answer.status !== 405) return said;
+      if (said.kind === 'blocked' && answer.status !== 405) return said;
       if (said.kind === 'later' && answer.status !== 400 && answer.status !== 422) return said;
       return await askForBuild(client, signal);
     },

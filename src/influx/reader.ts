@@ -123,13 +123,13 @@ async function refusalOf(
     if (body.length > MAX_WORDS_BYTES) break;
   }
   const status = answer.statusCode ?? 0;
-  const said = plainText(conceal(saidIn(body)), 180);
+  const said = plainText(conceal(messageIn(body)), 180);
   const words = `HTTP ${status}${said === '' ? '' : `: ${said}`}`;
   if (status >= 500 || status === 429 || status === 408) return { kind: 'down', words, hint: '' };
   return { kind: 'refused', words, hint: inSectionOf(name, hintFor(status)) };
 }
 
-function saidIn(body: string): string {
+function messageIn(body: string): string {
   try {
     const json: unknown = JSON.parse(body);
     const { error, message } = { ...(json as Readonly<Record<string, unknown>>) };

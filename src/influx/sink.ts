@@ -88,10 +88,10 @@ export function createDatabaseClient(options: InfluxSinkOptions, kind: Destinati
     },
     read: (answer, signal) => {
       const conceal: Conceal = (text) => access.concealers.reduce((left, each) => each(left), text);
-      const said = readAnswer(answer, conceal, kind);
+      const answered = readAnswer(answer, conceal, kind);
       // An abort may have cut the answer short. The answer still counts if its status alone says everything.
-      if (said.kind !== 'accepted') signal.throwIfAborted();
-      return 'hint' in said ? { ...said, hint: inSectionOf(name, said.hint) } : said;
+      if (answered.kind !== 'accepted') signal.throwIfAborted();
+      return 'hint' in answered ? { ...answered, hint: inSectionOf(name, answered.hint) } : answered;
     },
   };
 }

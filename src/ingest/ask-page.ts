@@ -13,7 +13,7 @@ import { type PageRequest, SLACK_NS } from './page-request.ts';
 import {
   FIRST_LEAD_NS,
   isDeviceGone,
-  lessonOf,
+  learnFromRefusal,
   type NotFound,
   type Refusal,
   showsAnyAge,
@@ -67,18 +67,18 @@ function refusedBeyond(fact: string | null): WindowKnowledge['refusedBeyond'] {
 }
 
 /** Keeps what a refusal has taught. */
-function keepLesson(learnt: LearntWindows, lesson: Partial<WindowKnowledge>): void {
+function keepLimits(learnt: LearntWindows, limits: Partial<WindowKnowledge>): void {
   const { store } = learnt;
-  if (lesson.bothBounds === true) {
+  if (limits.bothBounds === true) {
     if (!learnt.bothBounds) store.saveFact(BOTH_BOUNDS, 'yes');
     learnt.bothBounds = true;
   }
-  if (lesson.refusedBeyond != null) {
-    const { planDays, days } = lesson.refusedBeyond;
+  if (limits.refusedBeyond != null) {
+    const { planDays, days } = limits.refusedBeyond;
     store.saveFact(REFUSED_BEYOND, JSON.stringify([planDays, days]));
   }
-  learnt.leadNs = lesson.leadNs ?? learnt.leadNs;
-  learnt.span = lesson.span ?? learnt.span;
+  learnt.leadNs = limits.leadNs ?? learnt.leadNs;
+  learnt.span = limits.span ?? learnt.span;
 }
 
 /**
@@ -136,8 +136,8 @@ export async function askForPage(
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
     if (error.kind === 'not-found') return { kind: noteNotFound(windows, deviceId) };
-    const { refusal, learnt } = lessonOf(windowRules(windows), error, request);
-    keepLesson(windows, learnt);
+    const { refusal, learnt } = learnFromRefusal(windowRules(windows), error, request);
+    keepLimits(windows, learnt);
     return refusal;
   }
 }

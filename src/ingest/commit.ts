@@ -46,7 +46,7 @@ export function commitPage(context: SyncContext, page: JudgedPage): Committed {
     return { newReadings: 0, doubted: null };
   }
   context.filterNotes.sensorsRead(readings);
-  const { commit, setAside } = commitCurrent(context, page);
+  const { commit, rejected } = commitCurrent(context, page);
   const { newReadings, lines, late } = commit;
   const { observe, settings } = context;
   if (late !== undefined) {
@@ -70,14 +70,14 @@ export function commitPage(context: SyncContext, page: JudgedPage): Committed {
   });
   context.committed({ lane: page.lane, newReadings, newPoints: lines.length });
   context.archived();
-  reportSetAside(context, deviceId, setAside);
+  reportRejected(context, deviceId, rejected);
   // The clock may have fallen back since the page was requested.
   withdrawCoverage(context, deviceId);
   return { newReadings, doubted: late?.doubted ?? null };
 }
 
 /** What was set aside is reported once: the same records come again whenever their time is read again. */
-function reportSetAside({ observe }: SyncContext, deviceId: string, records: readonly RejectedRecord[]): void {
+function reportRejected({ observe }: SyncContext, deviceId: string, records: readonly RejectedRecord[]): void {
   const whole = records.filter(({ droppedValues }) => droppedValues === undefined);
   const [unread] = whole;
   if (unread !== undefined) {
@@ -98,11 +98,11 @@ function reportSetAside({ observe }: SyncContext, deviceId: string, records: rea
 function commitCurrent(
   context: SyncContext,
   page: JudgedPage,
-): { commit: PageCommit; setAside: readonly RejectedRecord[] } {
+): { commit: PageCommit; rejected: readonly RejectedRecord[] } {
   for (let attempt = 1; ; attempt += 1) {
     const commit = composeFrom(context, page);
     try {
-      return { commit, setAside: context.store.commitPage(commit) };
+      return { commit, rejected: context.store.commitPage(commit) };
     } catch (error) {
       if (!(error instanceof StaleStateError) || attempt >= ATTEMPTS) throw error;
     }

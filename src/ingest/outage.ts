@@ -21,7 +21,7 @@ export interface OutageWatch {
    *
    * @param turned called at each check meanwhile.
    */
-  pass(signal: AbortSignal, turned?: () => void): Promise<void>;
+  waitUntilOver(signal: AbortSignal, turned?: () => void): Promise<void>;
   /** Takes in that a try has failed. */
   note(fault: ApiFault): void;
   /** Takes in that a try has come to its end. One that had nothing to ask leaves its turn to the next. */
@@ -43,7 +43,7 @@ export interface OutageWatch {
  * they are polled before their rest is over. A device that fails for good must not be asked after every answer
  * about others: so that happens once, until the device itself is answered.
  */
-export interface Suspects {
+export interface FailingDevices {
   /** Takes in that a device failed while nobody was answered. */
   add(deviceId: string): void;
   /**
@@ -58,33 +58,33 @@ export interface Suspects {
 }
 
 /** How often suspects are tried while nobody is answered, and how long after the last failure at first. */
-const SUSPECT_TRIES = 2;
-const SUSPECT_REST_MS = 5 * SECOND_MS;
+const FAILING_TRIES = 2;
+const FAILING_REST_MS = 5 * SECOND_MS;
 
 /** No suspects. */
-export function createSuspects({ monoMs }: Pick<Clock, 'monoMs'>): Suspects {
-  const suspects = new Set<string>();
+export function createFailingDevices({ monoMs }: Pick<Clock, 'monoMs'>): FailingDevices {
+  const failing = new Set<string>();
   /** The devices that were excused since they were answered themselves. */
   const excused = new Set<string>();
   let tries = 0;
   let failedAtMs = Number.NEGATIVE_INFINITY;
   return {
     add: (deviceId) => {
-      suspects.add(deviceId);
+      failing.add(deviceId);
       failedAtMs = monoMs();
     },
     answered: (deviceId) => {
       if (deviceId !== null) excused.delete(deviceId);
-      if (suspects.size === 0) return [];
-      const lifted = [...suspects].filter((each) => !excused.has(each));
+      if (failing.size === 0) return [];
+      const lifted = [...failing].filter((each) => !excused.has(each));
       for (const each of lifted) if (each !== deviceId) excused.add(each);
-      suspects.clear();
+      failing.clear();
       tries = 0;
       return lifted;
     },
     retry: () => {
-      if (tries >= SUSPECT_TRIES || monoMs() - failedAtMs < SUSPECT_REST_MS * 2 ** tries) return [];
-      const tried = [...suspects].filter((each) => !excused.has(each));
+      if (tries >= FAILING_TRIES || monoMs() - failedAtMs < FAILING_REST_MS * 2 ** tries) return [];
+      const tried = [...failing].filter((each) => !excused.has(each));
       if (tried.length > 0) tries += 1;
       return tried;
     },
@@ -128,7 +128,7 @@ export function createOutageWatch({
       if (problem !== null) observe({ type: 'api-recovered' });
       problem = null;
     },
-    pass: async (signal, turned) => {
+    waitUntilOver: async (signal, turned) => {
       const look = (): true | null => {
         turned?.();
         if (failures === 0) return true;

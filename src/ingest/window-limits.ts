@@ -92,7 +92,7 @@ export type Refusal =
   | { readonly kind: 'unreachable' };
 
 /** A refusal, and what it has taught about windows. */
-interface Lesson {
+interface LearntLimits {
   readonly refusal: Refusal;
   readonly learnt: Partial<WindowKnowledge>;
 }
@@ -103,8 +103,8 @@ interface Lesson {
  * @returns the refusal and what it teaches.
  * @throws ApiFault the same fault, where it concerns neither the request nor its device.
  */
-export function lessonOf(rules: WindowRules, fault: ApiFault, request: PageRequest): Lesson {
-  const odd: Lesson = { refusal: { kind: 'odd', reason: fault.message }, learnt: {} };
+export function learnFromRefusal(rules: WindowRules, fault: ApiFault, request: PageRequest): LearntLimits {
+  const odd: LearntLimits = { refusal: { kind: 'odd', reason: fault.message }, learnt: {} };
   switch (fault.kind) {
     case 'range-too-large':
       return narrow(rules, request, fault.facts.maxDays ?? null) ?? odd;
@@ -118,7 +118,7 @@ export function lessonOf(rules: WindowRules, fault: ApiFault, request: PageReque
   }
 }
 
-function changed(learnt: Partial<WindowKnowledge>): Lesson {
+function changed(learnt: Partial<WindowKnowledge>): LearntLimits {
   return { refusal: { kind: 'changed' }, learnt };
 }
 
@@ -127,7 +127,7 @@ function changed(learnt: Partial<WindowKnowledge>): Lesson {
  *
  * @returns `null` where neither the width nor the age can be the reason.
  */
-function narrow(rules: WindowRules, { after, before }: PageRequest, maxDays: number | null): Lesson | null {
+function narrow(rules: WindowRules, { after, before }: PageRequest, maxDays: number | null): LearntLimits | null {
   const { span, planDays, refusedBeyond, leadNs, nowNs } = rules;
   const refusedNs = (before ?? nowNs) - after;
   const days = maxDays ?? planDays;

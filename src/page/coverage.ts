@@ -53,10 +53,10 @@ export function barWords({ cells, one, many }: Omit<Bar, 'label'>): string {
     [count('-'), 'held and empty'],
     [count('.'), 'not held in full'],
   ] as const;
-  const told = parts
+  const words = parts
     .filter(([cellsOfIt]) => cellsOfIt > 0)
     .map(([found, words]) => `${counted(found, one, many)} ${words}`);
-  return told.length === 0 ? 'nothing of it is wanted' : told.join(', ');
+  return words.length === 0 ? 'nothing of it is wanted' : words.join(', ');
 }
 
 /** The bar as an image with a description. */

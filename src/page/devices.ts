@@ -47,8 +47,8 @@ function headCell({ head, sort, order, isNumber }: Column, query: DevicesQuery):
   const way = query.reversed ? OTHER_WAY[order] : order;
   const link = devicesTarget({ ...query, sort, reversed: isSorted && !query.reversed, page: 1 });
   const sign = way === 'ascending' ? '▲' : '▼';
-  const told = isSorted ? html` aria-sort="${way}"` : NOTHING;
-  return html`<th scope="col"${kind}${told}><a href="${link}" data-nav data-key="sort-${sort}">${head}${isSorted && html` <span aria-hidden="true">${sign}</span>`}</a></th>`;
+  const sortMark = isSorted ? html` aria-sort="${way}"` : NOTHING;
+  return html`<th scope="col"${kind}${sortMark}><a href="${link}" data-nav data-key="sort-${sort}">${head}${isSorted && html` <span aria-hidden="true">${sign}</span>`}</a></th>`;
 }
 
 const NAME_LENGTH = 60;

@@ -52,10 +52,12 @@ export function standing(parts: StandingParts): Html {
   const { report, ready, health } = parts;
   const tone = toneOf(parts);
   // What the sentence says already is not said again, nor is it under the name of what it is about.
-  const isSaid = (reason: string): boolean => report.summary.includes(reason.replace(/^[^:]*: /, ''));
+  const isInSummary = (reason: string): boolean => report.summary.includes(reason.replace(/^[^:]*: /, ''));
   // A stream that has failed for a short while is in no other report yet.
   const streams = streamsWithProblems(report).map(({ name, reason }) => `stream ${name}: ${reason ?? 'not read'}`);
-  const reasons = [...new Set([...health.reasons, ...ready.reasons, ...streams])].filter((reason) => !isSaid(reason));
+  const reasons = [...new Set([...health.reasons, ...ready.reasons, ...streams])].filter(
+    (reason) => !isInSummary(reason),
+  );
   const list =
     reasons.length === 0
       ? NOTHING
@@ -111,7 +113,7 @@ function lagWords(seconds: number | null): string {
 function spreadWords({
   freshness: { target_seconds, expected_seconds, behind_devices, behind_after_seconds, p95_seconds, worst_seconds },
 }: StatusOverview): string {
-  const stretched = expected_seconds > target_seconds ? `, ${duration(expected_seconds)} with this quota` : '';
+  const slowed = expected_seconds > target_seconds ? `, ${duration(expected_seconds)} with this quota` : '';
   const spread =
     worst_seconds === null || p95_seconds === null
       ? ''
@@ -120,7 +122,7 @@ function spreadWords({
     behind_devices === 0
       ? ''
       : `; ${counted(behind_devices, 'device')} behind by more than ${duration(behind_after_seconds)}`;
-  return `${spread}poll interval ${duration(target_seconds)}${stretched}${behind}`;
+  return `${spread}poll interval ${duration(target_seconds)}${slowed}${behind}`;
 }
 
 function tiles(report: StatusOverview): Tile[] {

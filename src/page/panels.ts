@@ -109,12 +109,12 @@ function destinationRow(
 
 function missingNotes(destinations: readonly DestinationReport[]): Html {
   const lines = destinations.flatMap(({ name: title, missing }) =>
-    missing.map((lack) => html`<li>${text(`${missingWords(title, lack)}.`, 500)}</li>`),
+    missing.map((range) => html`<li>${text(`${missingWords(title, range)}.`, 500)}</li>`),
   );
   return lines.length === 0 ? NOTHING : html`<ul class="notes">${lines}</ul>`;
 }
 
-function heldNotes(destinations: readonly DestinationReport[]): Html {
+function blockedNotes(destinations: readonly DestinationReport[]): Html {
   const lines = destinations.flatMap(({ name: title, blocked_reason }) =>
     blocked_reason === null ? [] : [html`<p class="note bad">${name(title)}: ${text(blocked_reason, 400)}</p>`],
   );
@@ -149,7 +149,7 @@ export function deliverySection({ destinations, archive, now }: DeliveryParts): 
   });
   return html`<section id="delivery" class="panel"><h2>Delivery <small>points since the start</small></h2>
 ${destinations.length === 0 ? html`<p>There is no destination: the archive alone is filled.</p>` : list}
-${heldNotes(destinations)}${quarantineNote(destinations)}${missingNotes(destinations)}${archiveLine(archive)}</section>`;
+${blockedNotes(destinations)}${quarantineNote(destinations)}${missingNotes(destinations)}${archiveLine(archive)}</section>`;
 }
 
 const STREAM_MARKS: Readonly<Record<StreamStatus['state'], string>> = {
@@ -234,7 +234,7 @@ export function workSection({
   generated_at: now,
 }: Pick<StatusReport, 'totals' | 'next' | 'jobs' | 'gaps' | 'generated_at'>): Html {
   const share = totals.covered_share;
-  const held = share === null ? 'not known yet' : percent(share);
+  const coveredWords = share === null ? 'not known yet' : percent(share);
   const open =
     next.devices_open === 0
       ? 'no gaps'
@@ -244,7 +244,7 @@ export function workSection({
     jobs.length === 0
       ? html`<p class="soft">No backfill or other job is running.</p>`
       : html`<ul class="notes" aria-label="Jobs">${jobs.map((job) => jobLine(job, now))}</ul>`;
-  return html`<section id="work" class="panel"><h2>History and jobs <small>${held} covered, ${open}</small></h2>
+  return html`<section id="work" class="panel"><h2>History and jobs <small>${coveredWords} covered, ${open}</small></h2>
 ${bar}${work}${gapTable(gaps, now)}</section>`;
 }
 

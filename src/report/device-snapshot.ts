@@ -55,7 +55,7 @@ export function snapshotDevice(
       covered: upTo(presentOf(wantedRange), covered).map(
         ({ from, to }) => [formatExact(from), formatExact(to)] as const,
       ),
-      gaps: coverage.holes,
+      gaps: coverage.gaps,
     },
   };
 }
@@ -133,7 +133,7 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSummer {
   return {
     add: ({ status, isExcluded, isGone, share }) => {
       counts.all += 1;
-      const gaps = worthTelling(status, behindAfterSeconds);
+      const gaps = worthShowing(status, behindAfterSeconds);
       addGaps(sums, gaps);
       if (isExcluded) return;
       counts.kept += 1;
@@ -164,7 +164,7 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSummer {
 }
 
 /** The gaps without the newest end of a device that is not behind: that is open all the time. */
-function worthTelling({ gaps, lag_seconds }: DeviceStatus, behindAfterSeconds: number): DeviceStatus['gaps'] {
+function worthShowing({ gaps, lag_seconds }: DeviceStatus, behindAfterSeconds: number): DeviceStatus['gaps'] {
   const isLive = lag_seconds !== null && lag_seconds > 0 && lag_seconds <= behindAfterSeconds;
   return isLive ? gaps.slice(0, -1) : gaps;
 }

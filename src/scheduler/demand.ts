@@ -47,7 +47,7 @@ export interface DemandByLane {
   readonly alerts: number;
   readonly inventory: number;
   readonly account: number;
-  readonly sweep: number;
+  readonly idlePolls: number;
 }
 
 /**
@@ -68,7 +68,7 @@ export interface Demand {
   readonly boundBy: 'minute' | 'day' | null;
   readonly fits: boolean;
   /** By how much all schedules are stretched; 1 where they fit. */
-  readonly stretch: number;
+  readonly slowdown: number;
   readonly readingsFit: boolean;
   /** Readings a day. */
   readonly readingsMade: number;
@@ -95,7 +95,7 @@ export function demandOf(input: DemandInput): Demand {
   return {
     ...common,
     planned,
-    stretch: Math.max(1, lagMs / input.freshnessMs),
+    slowdown: Math.max(1, lagMs / input.freshnessMs),
     readingsFit: true,
     readingsCarried: readingsMade,
     freshness: freshnessAt(input, lagMs),
@@ -105,7 +105,7 @@ export function demandOf(input: DemandInput): Demand {
 
 /** The sum over all lanes. */
 export function totalOf(demand: DemandByLane): number {
-  return demand.live + demand.alerts + demand.inventory + demand.account + demand.sweep;
+  return demand.live + demand.alerts + demand.inventory + demand.account + demand.idlePolls;
 }
 
 /** What the share carries: the lesser of both figures, and of what others leave. */
@@ -127,7 +127,7 @@ export function budgetOf({ perMinute, perDay, share, othersPerDay }: DemandInput
  */
 function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLane {
   const { intervalsMs, quietDevices, freshnessMs, pageSize } = input;
-  const stretch = Math.max(1, lagMs / freshnessMs);
+  const slowdown = Math.max(1, lagMs / freshnessMs);
   const devices = intervalsMs.length + quietDevices;
   let live = 0;
   for (const intervalMs of intervalsMs) {
@@ -138,16 +138,16 @@ function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLa
   const bestMs = listEveryMs({ devices, pageSize, lagMs, surprisesPerMs, leastMs: input.devicesMs });
   const listings = (everyMs: number): number => (DAY_MS / everyMs) * listPages(devices, pageSize);
   /** Stretched, but for its floor. */
-  const least = (asked: number, stretched: number, floor: number): number =>
-    Math.max(stretched, Math.min(asked, floor * budget));
+  const least = (asked: number, slowed: number, floor: number): number =>
+    Math.max(slowed, Math.min(asked, floor * budget));
   const { alertsMs, accountMs, polls, devicesMs } = input;
-  const sweeps = (quietDevices * DAY_MS) / polls.idlePollMs;
+  const idlePolls = (quietDevices * DAY_MS) / polls.idlePollMs;
   return {
     live,
-    alerts: least(DAY_MS / alertsMs, DAY_MS / (alertsMs * stretch), USUAL_RESERVES.alerts),
+    alerts: least(DAY_MS / alertsMs, DAY_MS / (alertsMs * slowdown), USUAL_RESERVES.alerts),
     inventory: lagMs === 0 ? listings(devicesMs) : least(listings(devicesMs), listings(bestMs), USUAL_RESERVES.devices),
-    account: least(DAY_MS / accountMs, DAY_MS / (accountMs * stretch), USUAL_RESERVES.account),
-    sweep: least(sweeps, sweeps / stretch, USUAL_RESERVES.sweep),
+    account: least(DAY_MS / accountMs, DAY_MS / (accountMs * slowdown), USUAL_RESERVES.account),
+    idlePolls: least(idlePolls, idlePolls / slowdown, USUAL_RESERVES.sweep),
   };
 }
 
@@ -171,13 +171,13 @@ function inTurn(
   made: number,
 ): Omit<Demand, 'asked' | 'budget' | 'boundBy' | 'fits' | 'readingsMade'> {
   const { intervalsMs, pageSize, freshnessMs } = input;
-  const { account, alerts, devices, sweep } = NARROW_RESERVES;
+  const { account, alerts, devices, sweep: idlePolls } = NARROW_RESERVES;
   const planned: DemandByLane = {
-    live: budget * (1 - account - alerts - devices - sweep),
+    live: budget * (1 - account - alerts - devices - idlePolls),
     account: budget * account,
     alerts: budget * alerts,
     inventory: budget * devices,
-    sweep: budget * sweep,
+    idlePolls: budget * idlePolls,
   };
   const staleMs = staleLimitMs(intervalsMs, { pageSize, requestsPerMs: budget / DAY_MS });
   const waitMs = intervalsMs.map((intervalMs) => Math.min(pageSize * intervalMs, staleMs));
@@ -186,7 +186,7 @@ function inTurn(
   const freshness = quantilesOf(waitMs.map((ms) => Math.max(ms, turnMs)));
   return {
     planned,
-    stretch: Math.max(1, freshness.medianMs / freshnessMs),
+    slowdown: Math.max(1, freshness.medianMs / freshnessMs),
     readingsFit: false,
     readingsCarried: Math.min(made, planned.live * pageSize * (1 - UNFULL_PART)),
     freshness,

@@ -152,7 +152,7 @@ const UNTRACKED_REST_MS = MINUTE_MS;
 const MOVES = 200;
 
 /** What is known of a device from before a restart. */
-export interface StoredTail {
+export interface StoredLiveRange {
   readonly newestMs: number | null;
   readonly askedMs: number | null;
   readonly rate: ReportRate;
@@ -163,7 +163,7 @@ export interface StoredTail {
 }
 
 /** A device as a listing has it. */
-export interface ListedTail {
+export interface ListedLiveRange {
   readonly deviceId: string;
   /** `last_seen_at`; `null` where the listing says none. */
   readonly seenMs: number | null;
@@ -175,7 +175,7 @@ export interface ListedTail {
 }
 
 /** Takes in what the state has of a device that is there. */
-export function noteDeviceStored(queue: DeviceQueue, deviceId: string, stored: StoredTail): void {
+export function noteDeviceStored(queue: DeviceQueue, deviceId: string, stored: StoredLiveRange): void {
   const device = deviceOf(queue, deviceId);
   Object.assign(device.facts, {
     newestMs: stored.newestMs ?? NEVER_MS,
@@ -197,7 +197,7 @@ export function noteDeviceStored(queue: DeviceQueue, deviceId: string, stored: S
  */
 export function noteDeviceListed(
   queue: DeviceQueue,
-  { deviceId, seenMs, isActive }: ListedTail,
+  { deviceId, seenMs, isActive }: ListedLiveRange,
   nowMs: number,
 ): boolean {
   const device = deviceOf(queue, deviceId);

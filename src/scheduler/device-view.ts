@@ -9,7 +9,7 @@ import type { KnownDevice } from '../core/state/inventory.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochMs, type EpochNs, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
 import type { TailGap } from './device-outlook.ts';
-import type { ListedTail } from './device-queue.ts';
+import type { ListedLiveRange } from './device-queue.ts';
 import { NOTHING_OPEN, type OpenHistory, type Recency } from './history-queue.ts';
 
 export interface DeviceView {
@@ -68,8 +68,8 @@ function newestReading(covered: readonly CoveredRange[]): EpochNs | null {
 /** How much of what is missing lies how far back from a time. */
 export function openOf(missing: Intervals, to: EpochNs): OpenHistory {
   const within = (fromNs: bigint, toNs: bigint): number => {
-    const stretch = normalize([{ from: maxNs(to - toNs, 0n), to: maxNs(to - fromNs, 0n) }]);
-    return nsToMs(lengthNs(intersect(missing, stretch)));
+    const range = normalize([{ from: maxNs(to - toNs, 0n), to: maxNs(to - fromNs, 0n) }]);
+    return nsToMs(lengthNs(intersect(missing, range)));
   };
   return { day: within(0n, DAY_NS), week: within(DAY_NS, WEEK_NS), rest: within(WEEK_NS, to) };
 }
@@ -108,14 +108,14 @@ const ASLEEP: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
 export function fromBefore(
   device: KnownDevice,
   { nowMs, polls }: { readonly nowMs: EpochMs; readonly polls: PollSettings },
-): ListedTail {
+): ListedLiveRange {
   const listed = toListed(device);
   const isReporting = listed.seenMs === null || device.lastListedMs - listed.seenMs < polls.idlePollMs;
   return { ...listed, seenMs: isReporting ? nowMs : listed.seenMs };
 }
 
 /** Returns a device of the current listing as the planner takes it. */
-export function toListed({ record }: KnownDevice): ListedTail {
+export function toListed({ record }: KnownDevice): ListedLiveRange {
   const { deviceId, lastSeenAt, lifecycleStatus } = record;
   return {
     deviceId,

@@ -112,7 +112,7 @@ async function startTasks(parts: Running, { underWay, signal, start }: WorkGroup
     }
     pulse.beat(LONGEST_REST_MS);
     await untilRoom(context, signal, pulse);
-    await outage.pass(signal, pulse.beat);
+    await outage.waitUntilOver(signal, pulse.beat);
     await parts.untilTurn(signal);
     signal.throwIfAborted();
     const next = planning.planner.next(advancePlanning(planning));
@@ -153,7 +153,7 @@ async function carryOut(parts: Running, decision: Decision, signal: AbortSignal)
   const { planner } = planning;
   const fail = (isOwn: boolean): void => planner.failed(decision, { isOwn }, plannedMs(planning));
   try {
-    if (decision.kind === 'tail') await askTail(parts, decision, signal);
+    if (decision.kind === 'tail') await runLiveTask(parts, decision, signal);
     else if (decision.kind === 'history') await askHistory(parts, decision, signal);
     else if (decision.kind === 'reread') planner.setReread(await parts.rereading.next(signal));
     else await readWhole(parts, decision, signal);
@@ -215,7 +215,7 @@ function takeFault(parts: Running, { decision, error }: Failed<ApiFault>, fail: 
     return;
   }
   const task = taskFor(planning, decision);
-  if (!isOwn) planning.suspects.add(decision.deviceId);
+  if (!isOwn) planning.failingDevices.add(decision.deviceId);
   // Other requests were answered and this one was not: the gap gets this reason until the device answers.
   if (task !== null && (isOwn || isOnceAlone(planning))) nameUnreachable(parts, task);
   failed.inARow += 1;
@@ -242,7 +242,7 @@ function nameUnreachable({ context, planning }: DispatchParts, { deviceId, range
   }
 }
 
-async function askTail(parts: DispatchParts, decision: TailDecision, signal: AbortSignal): Promise<void> {
+async function runLiveTask(parts: DispatchParts, decision: TailDecision, signal: AbortSignal): Promise<void> {
   const { planning, scanner } = parts;
   const task = taskFor(planning, decision);
   const brought = task === null ? NOTHING_SCANNED : await scanner.scan(task, signal);

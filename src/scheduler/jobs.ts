@@ -239,7 +239,7 @@ async function watchOver(
       // A progress report may look at every device.
       if (startedMs - reportedAtMs < restAfter(tookMs)) return JOB_CHECK_MS;
       const progress: unknown = JSON.parse(scrub(JSON.stringify(work.progress())));
-      queue.tell(job.id, progress);
+      queue.reportProgress(job.id, progress);
       parts.onProgress?.(job.id, progress);
       reportedAtMs = clock.monoMs();
       tookMs = reportedAtMs - startedMs;

@@ -5,7 +5,7 @@
 import type { PollSettings, Purpose } from '../core/ports.ts';
 import type { DayFigures } from './day-budget.ts';
 import type { TailAnswer } from './device-outlook.ts';
-import type { ListedTail, Rates, StoredTail } from './device-queue.ts';
+import type { ListedLiveRange, Rates, StoredLiveRange } from './device-queue.ts';
 import type { OpenHistory, Recency } from './history-queue.ts';
 import type { WholeStream } from './streams.ts';
 
@@ -116,7 +116,7 @@ export interface Planner {
   tailCommitted(decision: TailDecision, answer: TailAnswer, nowMs: number): void;
   historyCommitted(decision: HistoryDecision, open: OpenHistory): void;
   /** Records a page of the device list. */
-  listed(devices: readonly ListedTail[], page: { isLast: boolean }, nowMs: number): void;
+  listed(devices: readonly ListedLiveRange[], page: { isLast: boolean }, nowMs: number): void;
   /** Records that the alerts or the account were read to their end. */
   done(kind: 'alerts' | 'account', nowMs: number): void;
   /** Sets whether a range is to be read again, also after each reread. Rereads have the lowest priority. */
@@ -131,7 +131,7 @@ export interface Planner {
   setDay(day: DayFigures, nowMs: number): void;
   setPageSize(records: number): void;
   /** Records what the state has of a device: at the start, when it returns, and when others have polled it. */
-  stored(deviceId: string, stored: StoredTail): void;
+  stored(deviceId: string, stored: StoredLiveRange): void;
   /** Records that a device is gone, excluded or forgotten: it is not polled. */
   left(deviceId: string): void;
   /** Records the missing history of a device. */

@@ -22,7 +22,7 @@ import {
   advance,
   beginDevice,
   dropDevice,
-  type ListedTail,
+  type ListedLiveRange,
   liftDeviceRest,
   noteDeviceAnswer,
   noteDeviceFailure,
@@ -112,7 +112,7 @@ function historyCommitted(state: PlannerState, { deviceId, lane }: HistoryDecisi
   releaseHistories(state, deviceId, true);
 }
 
-function listed(state: PlannerState, devices: readonly ListedTail[], isLast: boolean, nowMs: number): void {
+function listed(state: PlannerState, devices: readonly ListedLiveRange[], isLast: boolean, nowMs: number): void {
   changeStream(state, 'devices', streamEvents.goesOn);
   for (const device of devices) if (noteDeviceListed(state.devices, device, nowMs)) state.surprises.count += 1;
   if (!isLast) return;

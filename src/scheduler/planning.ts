@@ -24,7 +24,7 @@ import { limitFor } from '../ingest/coverage-rules.ts';
 import { CONFIRMED_FOR_GOOD } from '../ingest/empty-ranges.ts';
 import { freshestFirst, includedDevices } from '../ingest/filter.ts';
 import { isAwaitingRetry } from '../ingest/named-gaps.ts';
-import { createSuspects, SILENCE, type Suspects } from '../ingest/outage.ts';
+import { createFailingDevices, type FailingDevices, SILENCE } from '../ingest/outage.ts';
 import { wantedNow } from '../ingest/wanted-range.ts';
 import type { DayFigures } from './day-budget.ts';
 import { createDemandWatch, type DemandWatch } from './demand-watch.ts';
@@ -82,7 +82,7 @@ export interface Planning {
   rest: Rest | null;
   /** When the plan was doubted last, by the monotonic clock. */
   doubtedAtMs: number;
-  readonly suspects: Suspects;
+  readonly failingDevices: FailingDevices;
 }
 
 /** The longest wait between two tries of a one-off, which ends after ten minutes without progress. */
@@ -116,7 +116,7 @@ export function createPlanning(parts: PlanningParts): Planning {
     isWithdrawn: false,
     rest: null,
     doubtedAtMs: Number.NEGATIVE_INFINITY,
-    suspects: createSuspects(context.clock),
+    failingDevices: createFailingDevices(context.clock),
   };
 }
 
@@ -374,7 +374,7 @@ export function noteCommitted({ goals }: Planning, page: CommittedPage): void {
 export function noteDone(planning: Planning, fault: ApiFaultKind | null, { deviceId }: Purpose): void {
   if (fault === 'range-too-large') doubtPlan(planning, REFUSAL_EVERY_MS);
   if (fault === null || !SILENCE.has(fault))
-    liftRests(planning, planning.suspects.answered(deviceId ?? null), 'unreachable');
+    liftRests(planning, planning.failingDevices.answered(deviceId ?? null), 'unreachable');
 }
 
 /** Has devices asked that rest after failures, and their gaps of that reason. */

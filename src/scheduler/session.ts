@@ -45,16 +45,16 @@ type Work = (signal: AbortSignal) => Promise<boolean>;
 export async function runSession(parts: SessionParts, onStarted: () => void, signal: AbortSignal): Promise<never> {
   const { context, planning } = parts;
   const areListed = await readFirst(parts, true, signal);
-  const upkeep = createStartWork(parts);
+  const maintenance = createStartWork(parts);
   // The planner uses the server's time, so that must be known first.
-  await persist(parts, { stream: 'telemetry', work: upkeep }, signal);
+  await persist(parts, { stream: 'telemetry', work: maintenance }, signal);
   beginPlanning(planning, { areListed });
   onStarted();
   const rereading = createRereading(context);
   return await firstOf(
     [
       async (stop) => await followPlan({ ...parts, rereading, readStream: readStream(parts) }, stop),
-      async (stop) => await keepUp(parts, upkeep, stop),
+      async (stop) => await keepUp(parts, maintenance, stop),
       async (stop) => await runRereads(parts, rereading, stop),
     ],
     { signal, reason: 'the session has ended' },
@@ -151,11 +151,11 @@ function createStartWork({ context, scanner, planning }: SessionParts): Work {
   };
 }
 
-async function keepUp(parts: SessionParts, upkeep: Work, signal: AbortSignal): Promise<never> {
+async function keepUp(parts: SessionParts, maintenance: Work, signal: AbortSignal): Promise<never> {
   const { clock } = parts.context;
   await clock.sleep(MINUTE_MS, signal);
   const step = async (): Promise<number> => {
-    await persist(parts, { stream: 'telemetry', work: upkeep }, signal);
+    await persist(parts, { stream: 'telemetry', work: maintenance }, signal);
     return MINUTE_MS;
   };
   return await repeat(clock, step, signal);
@@ -201,7 +201,7 @@ async function persist(
   for (let failures = 1; ; failures += 1) {
     // The account is read even then: deliveries start once the workspace is known, and delivering makes room.
     if (stream !== 'account') await untilRoom(context, signal);
-    await outage.pass(signal);
+    await outage.waitUntilOver(signal);
     try {
       const mayRead = await work(signal);
       outage.done();

@@ -131,15 +131,15 @@ function presenceOf(online: boolean, lifecycle: Lifecycle, seen: boolean): strin
 
 /** The newest reading that was received by then, as the platform knows it before the API serves it. */
 function lastSeen(series: Series, atMs: EpochMs): { atMs: EpochMs; text: string } | null {
-  const stretch = { fromNs: 0n, toNs: END_OF_TIME_NS, receivedByMs: atMs };
-  for (const { visibleAtMs, recordedAt } of series.descending(stretch)) {
+  const range = { fromNs: 0n, toNs: END_OF_TIME_NS, receivedByMs: atMs };
+  for (const { visibleAtMs, recordedAt } of series.descending(range)) {
     if (visibleAtMs <= atMs) return { atMs: visibleAtMs, text: recordedAt };
   }
   return null;
 }
 
 /** A stretch of a series: half-open, and below a position where one is given. */
-export interface Stretch {
+export interface ReadingRange {
   readonly fromNs: EpochNs;
   readonly toNs: EpochNs;
   readonly belowPosition?: number;
@@ -152,7 +152,7 @@ interface Series {
   /** Oldest first. */
   ascending(fromNs: EpochNs, toNs: EpochNs): Iterable<SimReading>;
   /** Newest first, beginning anywhere for the same small cost. */
-  descending(stretch: Stretch): Iterable<SimReading>;
+  descending(range: ReadingRange): Iterable<SimReading>;
 }
 
 interface SeriesModel extends DeviceContext {

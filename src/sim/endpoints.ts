@@ -133,7 +133,7 @@ function listTelemetry(deviceId: string, call: Call, how: Dress): SimPage {
   const window = cursor === null ? resolveWindow(query, settings, clockMs) : windowOf(cursor);
   const belowPosition = cursor === null ? Infinity : Number(cursor.position[2]);
   const records: string[] = [];
-  const border = createBorder(settings.paging.cursorTies, belowPosition);
+  const border = createBorder(settings.paging.cursorDuplicates, belowPosition);
   for (const reading of world.readingsDescending(deviceId, { ...window, belowPosition, receivedByMs: nowMs })) {
     if (!isVisible(deviceId, reading)) continue;
     if (records.length === limit) {
@@ -148,7 +148,7 @@ function listTelemetry(deviceId: string, call: Call, how: Dress): SimPage {
 }
 
 /** Where the next page goes on, by what cursors do with readings of one instant on both sides of a page's end. */
-function createBorder(ties: Call['settings']['paging']['cursorTies'], belowPosition: number) {
+function createBorder(ties: Call['settings']['paging']['cursorDuplicates'], belowPosition: number) {
   let last: { readonly at: bigint; readonly position: number } | null = null;
   /** Before the first reading of the last one's instant; `null` where that instant fills the page. */
   let aboveTie: number | null = null;

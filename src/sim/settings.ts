@@ -39,7 +39,7 @@ export interface SimSettings {
      * What a cursor does with readings of one instant on both sides of a page's end: nothing, or it leaves out, or
      * repeats.
      */
-    cursorTies: 'exact' | 'skips' | 'repeats';
+    cursorDuplicates: 'exact' | 'skips' | 'repeats';
     /** How long a cursor is good; `null`: for ever. */
     cursorLifeMs: number | null;
     /** `base64` has `+`, `/` and `=`, which only survive a query that is encoded. */
@@ -136,7 +136,7 @@ const DEFAULTS: SimSettings = {
   paging: {
     limitOutside: 'refused',
     cursorParameters: 'checked',
-    cursorTies: 'exact',
+    cursorDuplicates: 'exact',
     cursorLifeMs: null,
     cursorAlphabet: 'base64',
     cursorSecret: 'simulated',

@@ -6,7 +6,7 @@
  */
 import { DAY_MS, type EpochMs, type EpochNs, HOUR_MS } from '../core/time.ts';
 import { type AlertDevice, type AlertPosition, listedAlerts, seededAlerts } from './alerts.ts';
-import { createDevice, type Stretch, type WorldDevice } from './devices.ts';
+import { createDevice, type ReadingRange, type WorldDevice } from './devices.ts';
 import { type FleetOptions, seededFleet } from './fleet.ts';
 import type { Precision } from './instants.ts';
 import { mix, mixText, type Seed, seedOf, unit } from './random.ts';
@@ -53,7 +53,7 @@ export interface World {
   /** Every reading that the device ever makes with `fromNs <= time < toNs`, oldest first. */
   readings(deviceId: string, fromNs: EpochNs, toNs: EpochNs): Iterable<SimReading>;
   /** The same, newest first, from any point at the same cost. */
-  readingsDescending(deviceId: string, stretch: Stretch): Iterable<SimReading>;
+  readingsDescending(deviceId: string, range: ReadingRange): Iterable<SimReading>;
 }
 
 /** Makes a world. @throws RangeError where two devices have one id. */
@@ -94,7 +94,7 @@ export function createWorld(options: WorldOptions): World {
     alerts: (atMs) => [...alertsBehind(atMs, null)],
     alertsBehind,
     readings: (deviceId, fromNs, toNs) => devices.get(deviceId)?.series.ascending(fromNs, toNs) ?? [],
-    readingsDescending: (deviceId, stretch) => devices.get(deviceId)?.series.descending(stretch) ?? [],
+    readingsDescending: (deviceId, range) => devices.get(deviceId)?.series.descending(range) ?? [],
   };
 }
 

@@ -58,7 +58,7 @@ export function createJobQueue(db: Database.Database): OwnedJobQueue {
   const take = db.prepare("UPDATE job SET state = 'running', started_ms = ? WHERE id = ? AND state = 'waiting'");
   const release = db.prepare("UPDATE job SET state = 'waiting', started_ms = NULL WHERE id = ? AND state = 'running'");
   const saveArgs = db.prepare("UPDATE job SET args = ? WHERE id = ? AND state = 'running'");
-  const tell = db.prepare("UPDATE job SET progress = ? WHERE id = ? AND state = 'running'");
+  const progressed = db.prepare("UPDATE job SET progress = ? WHERE id = ? AND state = 'running'");
   const end = db.prepare(
     'UPDATE job SET state = ?, exit_code = ?, summary = ?, message = ?, ended_ms = ? WHERE id = ? AND ended_ms IS NULL',
   );
@@ -74,7 +74,7 @@ export function createJobQueue(db: Database.Database): OwnedJobQueue {
     release: (id) => void release.run(id),
     take: (id, atMs) => take.run(Math.floor(atMs), id).changes > 0,
     saveArgs: (id, args) => void saveArgs.run(JSON.stringify(args), id),
-    tell: (id, progress) => void tell.run(JSON.stringify(progress), id),
+    reportProgress: (id, progress) => void progressed.run(JSON.stringify(progress), id),
     end: endJob,
     clear: (beforeMs) => void clear.run(Math.floor(beforeMs)),
     recover: (atMs) => {

@@ -224,9 +224,9 @@ function telemetryPort(parts: Parts, write: Writer): TelemetryStore {
     cleared: archive.clearedAround,
     commitPage: (page) => {
       forgetting.guard(page.deviceId);
-      const setAside = commit(page);
+      const rejected = commit(page);
       rememberCommit(telemetry, page);
-      return setAside;
+      return rejected;
     },
     gaps: gaps.gaps,
     nameGap: write((gap) => {

@@ -51,13 +51,13 @@ describe('what is held of a device', () => {
       coveredTo: at(0),
       lagSeconds: 100,
       gapSeconds: 100,
-      holes: [hole(0, 100, 'pending')],
+      gaps: [hole(0, 100, 'pending')],
     });
   });
 
   test('all of it: no hole, no lag', () => {
     const holdings = coverageOf(device(true), { covered: [span(-50, 100)], gaps: [] }, WANTED);
-    expect(holdings).toEqual({ state: 'live', coveredTo: at(100), lagSeconds: 0, gapSeconds: 0, holes: [] });
+    expect(holdings).toEqual({ state: 'live', coveredTo: at(100), lagSeconds: 0, gapSeconds: 0, gaps: [] });
   });
 
   test('the lag is the hole at the newest end, the gap all holes together, to the millisecond', () => {
@@ -71,8 +71,8 @@ describe('what is held of a device', () => {
 
   test('each hole has its reason, and a part without a name is one that was not reached', () => {
     const gaps = [gap(5, 15, 'page_rejected'), gap(50, 60, 'beyond_plan')];
-    const { holes } = coverageOf(device(), { covered: [span(10, 40)], gaps }, WANTED);
-    expect(holes).toEqual([
+    const { gaps: open } = coverageOf(device(), { covered: [span(10, 40)], gaps }, WANTED);
+    expect(open).toEqual([
       hole(0, 5, 'pending'),
       hole(5, 10, 'page_rejected'),
       hole(40, 50, 'pending'),
@@ -82,9 +82,13 @@ describe('what is held of a device', () => {
   });
 
   test('what is left of a device that is gone is named so', () => {
-    const { holes, state } = coverageOf(device(true, nsToMs(at(100))), { covered: [span(10, 100)], gaps: [] }, WANTED);
+    const { gaps: open, state } = coverageOf(
+      device(true, nsToMs(at(100))),
+      { covered: [span(10, 100)], gaps: [] },
+      WANTED,
+    );
     expect(state).toBe('unreachable');
-    expect(holes).toEqual([hole(0, 10, 'device_gone')]);
+    expect(open).toEqual([hole(0, 10, 'device_gone')]);
   });
 
   test('the holes tell exactly what is open, each instant once, also where names overlap', () => {
@@ -96,8 +100,8 @@ describe('what is held of a device', () => {
           .map(([from, length]) => span(from, from + length))
           .reduce<readonly CoveredRange[]>(addRange, []);
         const gaps = named.map(([[from, length], reason]) => gap(from, from + length, reason));
-        const { holes, gapSeconds } = coverageOf(device(), { covered, gaps }, WANTED);
-        const listedEmpty = holes.map(({ from, to }) => ({
+        const { gaps: open, gapSeconds } = coverageOf(device(), { covered, gaps }, WANTED);
+        const listedEmpty = open.map(({ from, to }) => ({
           from: parseTimestamp(from) ?? 0n,
           to: parseTimestamp(to) ?? 0n,
         }));
@@ -169,7 +173,7 @@ describe('what is wanted of a device', () => {
     expect(coverageOf(gone, { covered: [], gaps: [] }, wanted)).toMatchObject({
       lagSeconds: 0,
       gapSeconds: 0,
-      holes: [],
+      gaps: [],
     });
     expect(coveredShare([], wanted)).toBe(1);
   });

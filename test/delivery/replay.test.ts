@@ -193,7 +193,7 @@ describe('what a destination does not take', () => {
     using state = filledState();
     const clock = createVirtualClock(START_MS);
     let writes = 0;
-    const held: WriteAnswer = { kind: 'held', words: 'HTTP 401: who are you', hint: 'influx.token' };
+    const held: WriteAnswer = { kind: 'blocked', words: 'HTTP 401: who are you', hint: 'influx.token' };
     const db = database(clock, () => {
       writes += 1;
       return writes <= 1 ? ACCEPTED : held;

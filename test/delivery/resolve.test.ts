@@ -9,7 +9,7 @@ const noControl: ResolveOptions = { controlFor: () => null };
 
 const REFUSED: WriteAnswer = { kind: 'refused', words: 'HTTP 422: field type conflict', retention: false };
 const LATER: WriteAnswer = { kind: 'later', words: 'HTTP 503', waitMs: 7000 };
-const HELD: WriteAnswer = { kind: 'held', words: 'HTTP 401', hint: 'influx.token' };
+const HELD: WriteAnswer = { kind: 'blocked', words: 'HTTP 401', hint: 'influx.token' };
 
 function line(n: number, kind = 'telemetry value'): string {
   const [measurement = '', field = ''] = kind.split(' ');

@@ -75,7 +75,7 @@ describe('the lines that are too old', () => {
       needsPerson: false,
       waitMs: 7000,
     });
-    const held: WriteAnswer = { kind: 'held', words: 'HTTP 401', hint: 'the token' };
+    const held: WriteAnswer = { kind: 'blocked', words: 'HTTP 401', hint: 'the token' };
     expect(await runOf([1, 2], 1, [held]).found).toMatchObject({ hint: 'the token', needsPerson: true });
   });
 });

@@ -35,14 +35,14 @@ describe('what counts as written', () => {
   test('any other success or redirect is not a database: held, with the key to look at', () => {
     for (const status of [200, 201, 202, 203, 205, 206, 226, 300, 301, 302, 303, 304, 307, 308]) {
       const answer = read(status, '<html><head><title>Log in</title></head>');
-      expect(answer).toMatchObject({ kind: 'held', words: `HTTP ${status}: Log in` });
+      expect(answer).toMatchObject({ kind: 'blocked', words: `HTTP ${status}: Log in` });
       expect(answer).toHaveProperty('hint', expect.stringContaining('influx.url'));
     }
   });
 
   test('201 is what older clouds said of a batch that they took in part', () => {
     expect(read(201, v2('invalid', 'partial write: 1 points rejected')).kind).toBe('refused');
-    expect(read(201, v2('ok', 'created')).kind).toBe('held');
+    expect(read(201, v2('ok', 'created')).kind).toBe('blocked');
   });
 });
 
@@ -216,7 +216,7 @@ describe('what a person has to mend', () => {
     [415, '', 'influx.url', 'base URL'],
   ])('%i %s is held and names the keys', (status, body, key, remedy) => {
     const answer = read(status, body);
-    expect(answer.kind).toBe('held');
+    expect(answer.kind).toBe('blocked');
     expect(answer).toHaveProperty('hint', expect.stringContaining(key));
     expect(answer).toHaveProperty('hint', expect.stringContaining(remedy));
   });
@@ -224,7 +224,7 @@ describe('what a person has to mend', () => {
   test('an InfluxDB that was taken for a VictoriaMetrics is held and names the kind', () => {
     const readAs = (status: number, body: string, headers: ServerAnswer['headers'] = {}): WriteAnswer =>
       readAnswer({ status, headers, body }, asIs, 'victoriametrics');
-    const held = { kind: 'held', hint: expect.stringMatching(/^influx\.kind: .*influx\.bucket/) };
+    const held = { kind: 'blocked', hint: expect.stringMatching(/^influx\.kind: .*influx\.bucket/) };
     const build = { 'x-influxdb-build': 'OSS' };
     expect(readAs(400, v1('database is required'))).toMatchObject({ ...held, words: 'HTTP 400: database is required' });
     expect(readAs(404, '404 page not found', build)).toMatchObject(held);

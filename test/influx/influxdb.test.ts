@@ -56,7 +56,7 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
   test('says of itself that it is no VictoriaMetrics', async () => {
     const place = { name: 'influx', url: influxd.url, token: null, org: '', bucket: '', timeoutMs: 10_000 };
     const answer = await createInfluxSink(place, 'victoriametrics').write([line(1, 1)], never);
-    expect(answer).toMatchObject({ kind: 'held', hint: expect.stringMatching(/^influx\.kind: /) });
+    expect(answer).toMatchObject({ kind: 'blocked', hint: expect.stringMatching(/^influx\.kind: /) });
   });
 
   const stored = async (): Promise<(readonly [bigint, unknown])[]> => {
@@ -137,17 +137,17 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
   test('a wrong token, a missing bucket and a wrong path are held, each with its remedy', async () => {
     const lines = [line(0, 1)];
     expect(await sinkFor(bucket, 'wrong').write(lines, never)).toMatchObject({
-      kind: 'held',
+      kind: 'blocked',
       hint: expect.stringContaining('influx.token'),
     });
     expect(await sinkFor('nowhere').write(lines, never)).toMatchObject({
-      kind: 'held',
+      kind: 'blocked',
       words: 'HTTP 404: database not found: "nowhere"',
       hint: expect.stringContaining('influx.bucket'),
     });
     const direct = createInfluxSink({ name: 'n', url: influxd.url, token: null, org: '', bucket, timeoutMs: 10_000 });
     expect(await direct.write(lines, never)).toMatchObject({
-      kind: 'held',
+      kind: 'blocked',
       hint: expect.stringContaining('InfluxDB 1.8'),
     });
   });

@@ -76,9 +76,9 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
   test('that wants another token, or has no such bucket, is held with the remedy', async () => {
     const proxy = await startV2Proxy({ upstream: influxd.url, token: TOKEN });
     closing.push(proxy.close);
-    expect(await ask(proxy.url)).toMatchObject({ kind: 'held', hint: expect.stringContaining('influx.token') });
+    expect(await ask(proxy.url)).toMatchObject({ kind: 'blocked', hint: expect.stringContaining('influx.token') });
     const named = await ask(proxy.url, { token: new Secret(TOKEN), bucket: 'none', name: 'second' });
-    expect(named).toMatchObject({ kind: 'held', hint: expect.stringMatching(/^destinations\.second\.bucket: /) });
+    expect(named).toMatchObject({ kind: 'blocked', hint: expect.stringMatching(/^destinations\.second\.bucket: /) });
   });
 });
 
@@ -109,7 +109,7 @@ describe.runIf(victoriaAvailable())('a real VictoriaMetrics', () => {
     expect(await server.sinkFor('victoriametrics').write(['m value=1 1700000000000'], never)).toEqual({
       kind: 'accepted',
     });
-    expect(await server.sinkFor('influxdb').write(['m value=1 1'], never)).toMatchObject({ kind: 'held' });
+    expect(await server.sinkFor('influxdb').write(['m value=1 1'], never)).toMatchObject({ kind: 'blocked' });
   });
 });
 
@@ -127,10 +127,10 @@ describe('what is no database, or none that answers', () => {
   test.each<[string, number, Record<string, string>, string, string]>([
     ['one that is starting', 503, { 'retry-after': '7' }, '', 'later'],
     ['one that asks for patience', 429, {}, '{"error":"x"}', 'later'],
-    ['a log-in page', 200, { 'content-type': 'text/html' }, '<title>Sign in</title>', 'held'],
-    ['a redirect', 302, { location: 'https://elsewhere.test/' }, '', 'held'],
-    ['a wrong path', 404, {}, '404 page not found', 'held'],
-    ['a proxy that forbids it', 403, {}, 'no', 'held'],
+    ['a log-in page', 200, { 'content-type': 'text/html' }, '<title>Sign in</title>', 'blocked'],
+    ['a redirect', 302, { location: 'https://elsewhere.test/' }, '', 'blocked'],
+    ['a wrong path', 404, {}, '404 page not found', 'blocked'],
+    ['a proxy that forbids it', 403, {}, 'no', 'blocked'],
   ])('%s tells nothing: it is %j that decides', async (_what, status, headers, body, kind) => {
     const url = await serve((_request, response) => response.writeHead(status, headers).end(body));
     expect((await ask(url)).kind).toBe(kind);

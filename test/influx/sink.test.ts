@@ -143,23 +143,23 @@ describe('a proxy', () => {
 
 describe('the answer', () => {
   test.each([
-    [200, 'held'],
-    [201, 'held'],
-    [202, 'held'],
+    [200, 'blocked'],
+    [201, 'blocked'],
+    [202, 'blocked'],
     [204, 'accepted'],
-    [301, 'held'],
-    [304, 'held'],
+    [301, 'blocked'],
+    [304, 'blocked'],
     [400, 'later'],
-    [401, 'held'],
-    [403, 'held'],
-    [404, 'held'],
+    [401, 'blocked'],
+    [403, 'blocked'],
+    [404, 'blocked'],
     [408, 'later'],
     [413, 'too-large'],
-    [418, 'held'],
+    [418, 'blocked'],
     [422, 'later'],
     [425, 'later'],
     [429, 'later'],
-    [431, 'held'],
+    [431, 'blocked'],
     [500, 'later'],
     [502, 'later'],
     [503, 'later'],
@@ -195,8 +195,8 @@ describe('the answer', () => {
     expect(
       (await answerTo(500, '{"error":"hinted handoff queue not empty"}', { 'content-type': 'application/json' })).kind,
     ).toBe('later');
-    expect((await answerTo(200, '{"status":"ok"}', { 'content-type': 'application/json' })).kind).toBe('held');
-    expect((await answerTo(200, '{broken', { 'content-type': 'application/json' })).kind).toBe('held');
+    expect((await answerTo(200, '{"status":"ok"}', { 'content-type': 'application/json' })).kind).toBe('blocked');
+    expect((await answerTo(200, '{broken', { 'content-type': 'application/json' })).kind).toBe('blocked');
   });
 
   test('Retry-After is seconds', async () => {
@@ -206,7 +206,7 @@ describe('the answer', () => {
   test('a redirect is not followed, so the token goes nowhere else', async () => {
     const other = await serve((response) => response.writeHead(204).end());
     const { url } = await serve((response) => response.writeHead(307, { location: other.url }).end());
-    expect((await sinkAt(url).write(LINES, never)).kind).toBe('held');
+    expect((await sinkAt(url).write(LINES, never)).kind).toBe('blocked');
     expect(other.seen).toHaveLength(0);
   });
 
@@ -336,10 +336,10 @@ describe('the token', () => {
       return inFile;
     };
     const sink = sinkAt(url, { renewToken });
-    expect((await sink.write(LINES, never)).kind).toBe('held');
+    expect((await sink.write(LINES, never)).kind).toBe('blocked');
     expect(looks).toBe(0);
     for (inFile of [new Secret(TOKEN), null, new Secret('line\nbreak')]) {
-      expect((await sink.write(LINES, never)).kind).toBe('held');
+      expect((await sink.write(LINES, never)).kind).toBe('blocked');
     }
     expect(looks).toBe(3);
     expect(new Set(seen.map(({ headers }) => headers.authorization))).toEqual(new Set([`Token ${TOKEN}`]));

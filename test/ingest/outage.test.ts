@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { ApiFault, type ApiFaultKind } from '../../src/core/faults.ts';
 import { MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { createOutageWatch, createSuspects } from '../../src/ingest/outage.ts';
+import { createFailingDevices, createOutageWatch } from '../../src/ingest/outage.ts';
 
 /** A service that was never answered, and what is told of it. */
 function rig() {
@@ -58,7 +58,7 @@ describe('a service in trouble', () => {
 describe('devices that failed while nobody was answered', () => {
   const suspectsAt = (ids: readonly string[]) => {
     const clock = { ms: 0, monoMs: () => clock.ms };
-    const suspects = createSuspects(clock);
+    const suspects = createFailingDevices(clock);
     for (const id of ids) suspects.add(id);
     return { clock, suspects };
   };

@@ -28,9 +28,9 @@ const FLEETS = fc.record({
 
 describe('what the schedules ask for', () => {
   test('counts each lane', () => {
-    const { asked, fits, stretch, planned, readingsMade } = demandOf(USUAL);
-    expect(asked).toEqual({ live: 40 * 288, alerts: 720, inventory: 288, account: 24, sweep: 40 });
-    expect({ fits, stretch, planned }).toEqual({ fits: true, stretch: 1, planned: asked });
+    const { asked, fits, slowdown, planned, readingsMade } = demandOf(USUAL);
+    expect(asked).toEqual({ live: 40 * 288, alerts: 720, inventory: 288, account: 24, idlePolls: 40 });
+    expect({ fits, slowdown, planned }).toEqual({ fits: true, slowdown: 1, planned: asked });
     expect(readingsMade).toBe(40 * 288);
     const fast = demandOf({ ...USUAL, intervalsMs: [10 * SECOND_MS], quietDevices: 0 });
     expect(fast.asked.live, 'a device of ten seconds once a minute').toBe(1440);
@@ -55,13 +55,13 @@ describe('where the schedules do not fit', () => {
       fc.property(FLEETS, (fleet) => {
         const demand = demandOf({ ...USUAL, ...fleet });
         const spent = totalOf(demand.planned);
-        expect(demand.stretch).toBeGreaterThanOrEqual(1);
+        expect(demand.slowdown).toBeGreaterThanOrEqual(1);
         if (!demand.readingsFit) return;
         expect(spent).toBeLessThanOrEqual(demand.budget * 1.001);
-        if (demand.stretch === 1) return;
+        if (demand.slowdown === 1) return;
         expect(spent, 'what is stretched uses what there is').toBeGreaterThan(demand.budget * 0.5);
         const least = Math.min(demand.asked.alerts, 0.01 * demand.budget);
-        expect(demand.planned.alerts).toBeCloseTo(Math.max(demand.asked.alerts / demand.stretch, least), 3);
+        expect(demand.planned.alerts).toBeCloseTo(Math.max(demand.asked.alerts / demand.slowdown, least), 3);
         expect(demand.freshness.medianMs).toBeLessThanOrEqual(demand.freshness.p95Ms);
       }),
     );

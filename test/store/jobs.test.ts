@@ -64,7 +64,7 @@ describe('a job', () => {
     ]);
     queue.beat();
     expect(queue.take(id, 2000)).toBe(true);
-    queue.tell(id, PROGRESS);
+    queue.reportProgress(id, PROGRESS);
     board.beat(id);
     expect(board.look(id)).toMatchObject({
       state: 'running',
@@ -104,7 +104,7 @@ describe('a job', () => {
     queue.take(id, 1);
     queue.end(id, DONE, 2);
     queue.end(id, { state: 'failed', exitCode: 3, summary: null, message: 'later' }, 3);
-    queue.tell(id, PROGRESS);
+    queue.reportProgress(id, PROGRESS);
     board.cancel(id);
     expect(board.look(id)).toMatchObject({ end: DONE, progress: null, isCancelAsked: false });
   });

@@ -124,8 +124,8 @@ describe.runIf(influxdAvailable())('pages that are not true', () => {
 describe.runIf(influxdAvailable())('cursors', () => {
   const dense: DeviceSpec = { deviceId: 'often', intervalMs: 4 * SECOND_MS, traits: ['ties'] };
   const CURSORS: readonly [string, Partial<SimSettings['paging']>][] = [
-    ['that leave out readings of the instant at a page’s end', { cursorTies: 'skips' }],
-    ['that repeat them', { cursorTies: 'repeats' }],
+    ['that leave out readings of the instant at a page’s end', { cursorDuplicates: 'skips' }],
+    ['that repeat them', { cursorDuplicates: 'repeats' }],
     ['that are refused as soon as they are a second old', { cursorLifeMs: 1 }],
   ];
 
@@ -143,7 +143,7 @@ describe.runIf(influxdAvailable())('cursors', () => {
       traits: ['burst'],
       burst: { every: 12, size: 230 },
     };
-    using rig = await rigOf({ devices: [burst, TIED], settings: { paging: { cursorTies: 'skips' } } });
+    using rig = await rigOf({ devices: [burst, TIED], settings: { paging: { cursorDuplicates: 'skips' } } });
     const seen = { fromNs: msToNs(NOW_MS - HISTORY_MS + 5 * MINUTE_MS), toNs: msToNs(NOW_MS - 5 * MINUTE_MS) };
     await rig.once();
     const { missingAt, invented } = await rig.verdict(NOW_MS, seen);
@@ -152,7 +152,7 @@ describe.runIf(influxdAvailable())('cursors', () => {
     for (const { at } of missingAt) {
       expect([...rig.simulator.world.readings('often', at, at + 1n)].length).toBeGreaterThan(200);
     }
-    rig.simulator.settings.paging.cursorTies = 'exact';
+    rig.simulator.settings.paging.cursorDuplicates = 'exact';
     const day = Math.floor(NOW_MS / DAY_MS);
     await rig.clock.sleep((day + 1) * DAY_MS + HOUR_MS - rig.clock.nowMs());
     const sync = rig.open();
@@ -169,7 +169,7 @@ describe.runIf(influxdAvailable())('cursors', () => {
     let calls = 0;
     rig.simulator.faults = () => {
       calls += 1;
-      paging.cursorTies = kinds[calls % 3] ?? 'exact';
+      paging.cursorDuplicates = kinds[calls % 3] ?? 'exact';
       paging.cursorLifeMs = calls % 4 === 0 ? 1 : null;
       return null;
     };

@@ -34,17 +34,17 @@ describe('cursors with several readings of one instant at a page’s end', () =>
 
   test('leave out those behind the border where they skip, and only there', async () => {
     const simulator = tied();
-    simulator.settings.paging.cursorTies = 'skips';
+    simulator.settings.paging.cursorDuplicates = 'skips';
     expect(await valuesOf(simulator, 2)).toEqual([200, 102, 0]);
     expect(await valuesOf(simulator, 4)).toEqual([200, 102, 101, 100, 0]);
   });
 
   test('serve those before the border again where they repeat, but never the same page for ever', async () => {
     const simulator = tied();
-    simulator.settings.paging.cursorTies = 'repeats';
+    simulator.settings.paging.cursorDuplicates = 'repeats';
     expect(await valuesOf(simulator, 2)).toEqual([200, 102, 102, 101, 100, 0]);
     expect(await valuesOf(simulator, 3)).toEqual([200, 102, 101, 102, 101, 100, 0]);
-    simulator.settings.paging.cursorTies = 'exact';
+    simulator.settings.paging.cursorDuplicates = 'exact';
     expect(await valuesOf(simulator, 2)).toEqual([200, 102, 101, 100, 0]);
   });
 });

@@ -162,7 +162,7 @@ export const cursorsThatSkip: Scenario = async (bench, program) => {
   const tied: DeviceSpec = { deviceId: 'tied', readings };
   using rig = await rigFor(bench, program, {
     devices: [tied],
-    settings: { paging: { cursorTies: 'skips' }, plan: { maxDevicesPerPage: 21 } },
+    settings: { paging: { cursorDuplicates: 'skips' }, plan: { maxDevicesPerPage: 21 } },
   });
   await rig.once();
   return await finish(rig, NOW_MS);

@@ -22,7 +22,7 @@ export interface BackfilledDevice {
   readonly name: string;
   readonly wholeMs: number;
   readonly openMs: number;
-  readonly holes: readonly StatusGap[];
+  readonly gaps: readonly StatusGap[];
   /** Whether the covered part of the range contains readings. */
   readonly hasReadings: boolean;
   /** The oldest stored reading of the device, in any range. */
@@ -46,20 +46,20 @@ export function lookAt({ store, settings }: SyncContext, backfill: Backfill): Ba
     const { covered } = store.telemetry(deviceId);
     const wanted = wantedOf(device, backfill.wanted(deviceId));
     const isExcluded = settings.filter.excludes(device.record);
-    const { holes } = coverageOf({ ...device, isExcluded }, { covered, gaps: store.gaps(deviceId) }, wanted);
+    const { gaps } = coverageOf({ ...device, isExcluded }, { covered, gaps: store.gaps(deviceId) }, wanted);
     return [
       {
         deviceId,
         name: device.name,
         wholeMs: Math.max(0, nsToMs(wanted.to - wanted.from)),
-        openMs: holes.reduce((sum, gap) => sum + gapMs(gap), 0),
-        holes,
+        openMs: gaps.reduce((sum, gap) => sum + gapMs(gap), 0),
+        gaps,
         hasReadings: hasReadings(covered, wanted),
         oldest: oldestReading(covered),
       },
     ];
   });
-  const reasons = devices.flatMap(({ holes }) => holes.map(({ reason }) => reason));
+  const reasons = devices.flatMap(({ gaps }) => gaps.map(({ reason }) => reason));
   return {
     devices,
     wholeMs: devices.reduce((sum, { wholeMs }) => sum + wholeMs, 0),
@@ -79,8 +79,8 @@ const ESTIMATE_EVERY_MS = 5 * SECOND_MS;
 
 /** Returns what all open devices wait for, if no estimate is possible; `null` otherwise. */
 export function waitsFor({ devices }: BackfillView): string | null {
-  const open = devices.filter(({ holes }) => holes.some(({ reason }) => !CLOSED_BY_NONE.has(reason)));
-  const isUnreachable = open.every(({ holes }) => holes.some(({ reason }) => reason === 'unreachable'));
+  const open = devices.filter(({ gaps }) => gaps.some(({ reason }) => !CLOSED_BY_NONE.has(reason)));
+  const isUnreachable = open.every(({ gaps }) => gaps.some(({ reason }) => reason === 'unreachable'));
   if (open.length === 0 || !isUnreachable) return null;
   return `waits for ${counted(open.length, 'device')} that cannot be reached`;
 }

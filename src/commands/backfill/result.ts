@@ -91,8 +91,8 @@ export function summarizeBackfill(course: Course, outcome: BackfillOutcome): Bac
 
 function missingRanges({ devices }: BackfillView): MissingRange[] {
   const worstFirst = devices.toSorted((a, b) => b.openMs - a.openMs || (a.deviceId < b.deviceId ? -1 : 1));
-  return worstFirst.flatMap(({ deviceId, name, holes }) =>
-    holes
+  return worstFirst.flatMap(({ deviceId, name, gaps }) =>
+    gaps
       .toSorted((a, b) => gapMs(b) - gapMs(a))
       .map(({ from, to, reason }) => ({ device_id: deviceId, device_name: name, from, to, reason })),
   );
@@ -177,14 +177,14 @@ export function backfillEndText(summary: BackfillSummary): string {
 }
 
 function headOf({ outcome, from, to, devices, late }: BackfillSummary): string {
-  const stretch = from === null ? `all up to ${short(to)}` : `${short(from)} to ${short(to)}`;
+  const rangeWords = from === null ? `all up to ${short(to)}` : `${short(from)} to ${short(to)}`;
   const words = {
     complete: 'done',
     'incomplete for good': 'done, as far as it can be had',
     stalled: 'not done: nothing has moved for 10 min. What was reached stays; run it again',
     interrupted: 'stopped. What was reached stays; run it again',
   }[outcome];
-  return `Backfill of ${stretch}, ${counted(devices, 'device')}: ${words}.${late ? ' It took longer than --finish-by.' : ''}`;
+  return `Backfill of ${rangeWords}, ${counted(devices, 'device')}: ${words}.${late ? ' It took longer than --finish-by.' : ''}`;
 }
 
 function broughtOf({
@@ -211,18 +211,18 @@ function emptyOf({ devices_empty: empty, devices }: BackfillSummary): string[] {
 function missingOf({ missing }: BackfillSummary): string[] {
   if (missing.length === 0) return [];
   const reasons = new Map<string, MissingRange[]>();
-  for (const stretch of missing) reasons.set(stretch.reason, [...(reasons.get(stretch.reason) ?? []), stretch]);
-  const sums = [...reasons].map(([reason, stretches]) => {
-    const devices = new Set(stretches.map(({ device_id }) => device_id)).size;
-    const ms = stretches.reduce((sum, stretch) => sum + gapMs(stretch), 0);
+  for (const range of missing) reasons.set(range.reason, [...(reasons.get(range.reason) ?? []), range]);
+  const sums = [...reasons].map(([reason, ranges]) => {
+    const devices = new Set(ranges.map(({ device_id }) => device_id)).size;
+    const ms = ranges.reduce((sum, range) => sum + gapMs(range), 0);
     return {
       ms,
       line: `  ${gapWords(reason).why}: ${duration(ms / 1000)} of ${counted(devices, 'device')}: ${REMEDIES[reason] ?? 'run it again'}`,
     };
   });
-  const worst = missing.slice(0, RANGES_LISTED).map((stretch) => {
-    const { device_id, from, to, reason } = stretch;
-    return `  ${plainText(device_id, ID_LENGTH)}: ${duration(gapMs(stretch) / 1000)} from ${short(from)} to ${short(to)}, ${gapWords(reason).why}`;
+  const worst = missing.slice(0, RANGES_LISTED).map((range) => {
+    const { device_id, from, to, reason } = range;
+    return `  ${plainText(device_id, ID_LENGTH)}: ${duration(gapMs(range) / 1000)} from ${short(from)} to ${short(to)}, ${gapWords(reason).why}`;
   });
   const more = missing.length - worst.length;
   return [
@@ -242,7 +242,7 @@ function deliveryOf({ destinations }: BackfillSummary): string[] {
         ? `${plainText(name, 40)} has it all (${counted(delivered, 'point')} delivered meanwhile).`
         : `${plainText(name, 40)}: ${counted(pending, 'point')} wait in the archive: ${plainText(blocked_reason ?? 'not delivered yet')}. Run it again.`,
       ...(quarantined > 0 ? [`  ${counted(quarantined, 'point')} that it refused are in quarantine.`] : []),
-      ...missing.map((lack) => `  ${plainText(missingWords(name, lack))}`),
+      ...missing.map((range) => `  ${plainText(missingWords(name, range))}`),
     ],
   );
 }

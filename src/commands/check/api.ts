@@ -12,7 +12,7 @@ import { type Advice, UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 import { duration } from '../../core/text.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
-import { HeldError } from '../../store/open/lock.ts';
+import { StateInUseError } from '../../store/open/lock.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { noteSchedules, SCOPES } from './findings.ts';
 import { checkApi } from './job.ts';
@@ -153,7 +153,7 @@ async function askApi(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Prom
         { what: 'The daemon has other work under way', remedy: 'Run it again when that is done.' },
         1,
       );
-    if (error instanceof HeldError) throw new UserError(TAKES_NO_JOBS, 1);
+    if (error instanceof StateInUseError) throw new UserError(TAKES_NO_JOBS, 1);
     throw error;
   } finally {
     link.release();

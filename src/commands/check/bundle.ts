@@ -47,7 +47,7 @@ const ABOUT =
  */
 export async function writeSupportBundle(file: string, parts: BundleParts, ports: ProcessPorts): Promise<void> {
   const { read, terminal } = parts;
-  const { told } = read;
+  const { described } = read;
   const look = read.state === null ? null : readForBundle(read.state.dataDir);
   const named = look?.named ?? { devices: [], workspace: [] };
   // Where the state cannot be read, what the configuration says is all that is known.
@@ -58,13 +58,13 @@ export async function writeSupportBundle(file: string, parts: BundleParts, ports
     about: ABOUT,
     made_at: formatMs(realClock.nowMs()),
     versions: versions(ports),
-    configuration: { ...configuration(told), mistakes: read.mistakes.map(mistakeText) },
+    configuration: { ...configuration(described), mistakes: read.mistakes.map(mistakeText) },
     check: parts.check,
     status: read.state === null ? NO_CONFIG : status(read.state, names),
     state: stateOf(parts, look, names),
     daemon: daemon ?? { unavailable: 'no daemon answers at listen' },
   };
-  const clean = cleaner(told, names, terminal.scrub);
+  const clean = cleaner(described, names, terminal.scrub);
   writeBundle(file, readable(mapTexts(bundle, clean)), realRandom);
   terminal.logger.say({ type: 'bundle-written', file });
 }
@@ -195,8 +195,12 @@ function readable(value: unknown): string {
 const LINE_WIDTH = 160;
 
 /** The last net, for every text: secrets, names, people, this user's home. */
-function cleaner(told: DescribedConfig, names: Pseudonyms, scrub: (text: string) => string): (text: string) => string {
-  const hide = createScrub(told.hidden.map((text) => new Secret(text)));
+function cleaner(
+  described: DescribedConfig,
+  names: Pseudonyms,
+  scrub: (text: string) => string,
+): (text: string) => string {
+  const hide = createScrub(described.hidden.map((text) => new Secret(text)));
   const home = homedir();
   return (text) => {
     const clean = withoutPeople(names.text(withoutQuotedAnswers(hide(scrub(text)))));

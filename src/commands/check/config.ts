@@ -24,27 +24,28 @@ interface ReadForCheck {
   readonly state: Config | StateConfig | null;
   readonly mistakes: readonly Mistake[];
   /** As it may be shown to others, whether it can be used or not. */
-  readonly told: DescribedConfig;
+  readonly described: DescribedConfig;
 }
 
 /** Reads the configuration; one that cannot be used is no error here. */
 export function readForCheck(input: ConfigInput): Loaded<Pick<Config, 'log'>> & { readonly read: ReadForCheck } {
   // Before secrets are taken out of the environment: what is not known to be one could be shown.
-  const told = describeConfig(input);
+  const described = describeConfig(input);
   const whole = tryTo(() => loadConfig(input));
   if (!(whole instanceof ConfigError)) {
-    return { ...whole, read: { config: whole.config, state: whole.config, mistakes: [], told } };
+    return { ...whole, read: { config: whole.config, state: whole.config, mistakes: [], described } };
   }
   const { mistakes } = whole;
   const part = tryTo(() => loadStateConfig(input));
-  if (!(part instanceof ConfigError)) return { ...part, read: { config: null, state: part.config, mistakes, told } };
+  if (!(part instanceof ConfigError))
+    return { ...part, read: { config: null, state: part.config, mistakes, described } };
   const log = { level: 'info', format: 'auto' } as const;
   return {
     config: { log },
     secrets: [],
     secretVariables: [],
     warnings: [],
-    read: { config: null, state: null, mistakes, told },
+    read: { config: null, state: null, mistakes, described },
   };
 }
 

@@ -101,14 +101,14 @@ function noteKind(notes: CheckNotes, { name, kind: configured }: CheckedDestinat
   // VictoriaMetrics claims to be an InfluxDB in the header that tells versions.
   const own = kind === 'victoriametrics' && version === '1.8.0' ? null : version;
   const words = `${NAMES[kind]}${own === null ? ' (it tells no version)' : ` ${own}`}`;
-  const told = { kind, version: own };
+  const database = { kind, version: own };
   if (isTooOld(kind, own) && facts.write.kind !== 'accepted') {
     const message = `${words} answers; Tidemark needs InfluxDB 1.8 or later`;
-    notes.fail('kind', { message, remedy: 'Upgrade it to InfluxDB 1.8 or later.', facts: told });
+    notes.fail('kind', { message, remedy: 'Upgrade it to InfluxDB 1.8 or later.', facts: database });
   } else if (configured !== 'auto' && configured !== kind) {
     const message = `${words} answers, but ${key} is ${configured}`;
-    notes.fail('kind', { message, remedy: `Set ${key} to ${kind}, or leave it out.`, facts: told });
-  } else notes.ok('kind', words, told);
+    notes.fail('kind', { message, remedy: `Set ${key} to ${kind}, or leave it out.`, facts: database });
+  } else notes.ok('kind', words, database);
 }
 
 /** InfluxDB before 1.8 has no `/api/v2/write`. A proxy may provide it: then writes are accepted. */
@@ -131,7 +131,7 @@ function noteWrite(
         { probe_written: isPoint },
       );
       return;
-    case 'held':
+    case 'blocked':
       notes.ok('reachable', 'it answers');
       notes.fail('write', {
         message: plainText(write.words, 300),

@@ -26,10 +26,10 @@ export type Scope = (typeof SCOPES)[number];
 /** The plan and its limits. */
 export function notePlan(notes: CheckNotes, { plan, devices, openAlerts }: Account): CheckLine {
   const { requestsPerMinute, requestsPerDay, historyMaxDays, maxDevicesPerPage } = plan;
-  const told = (figure: number | null): string => (figure === null ? 'an untold number of' : grouped(figure));
+  const figureWords = (figure: number | null): string => (figure === null ? 'an untold number of' : grouped(figure));
   const name = plainText(plan.name ?? plan.planId ?? 'without a name', 60);
   const message = [
-    `${name}: ${told(requestsPerMinute)} requests a minute, ${told(requestsPerDay)} a day`,
+    `${name}: ${figureWords(requestsPerMinute)} requests a minute, ${figureWords(requestsPerDay)} a day`,
     historyMaxDays === null ? 'windows of any width' : `windows of ${counted(historyMaxDays, 'day')} at most`,
     ...(devices === null ? [] : [counted(devices, 'device')]),
     ...(openAlerts === null ? [] : [counted(openAlerts, 'open alert')]),
@@ -195,7 +195,7 @@ function noteRateLimit(notes: CheckNotes, seen: Learnt['rateLimit']): CheckLine 
 
 const WHERE = 'in the dashboard (Settings, then API)';
 
-type Told = (notes: CheckNotes, scope: Scope, fault: ApiFault) => void;
+type ReportFault = (notes: CheckNotes, scope: Scope, fault: ApiFault) => void;
 
 /** What a workspace is synced without when the scope is missing; `null`: nothing can be synced then. */
 const WITHOUT: Readonly<Record<Scope, string | null>> = {
@@ -205,7 +205,7 @@ const WITHOUT: Readonly<Record<Scope, string | null>> = {
   'account:read': 'the plan is not known, the allowance is guessed cautiously, and points carry workspace_id=default',
 };
 
-const scopeMissing: Told = (notes, scope) => {
+const scopeMissing: ReportFault = (notes, scope) => {
   const without = WITHOUT[scope];
   const remedy = `Create a key ${WHERE} that has ${scope} as well, and give it as api.key.`;
   if (without === null) {
@@ -214,17 +214,17 @@ const scopeMissing: Told = (notes, scope) => {
   } else notes.warn(scope, { message: `the key lacks it: ${without}`, remedy });
 };
 
-const odd: Told = (notes, scope, { message }) => {
+const odd: ReportFault = (notes, scope, { message }) => {
   const remedy = `Run it again; if it stays: look whether api.url is right and no proxy answers instead of the API (asked for ${scope}).`;
   notes.fail('answer', { message, remedy });
 };
 
-const refused: Told = (notes, scope, { message }) => {
+const refused: ReportFault = (notes, scope, { message }) => {
   const remedy = 'Nothing, if the sync runs: it asks in other ways too. Else report it with these words.';
   notes.warn(scope, { message: `granted, but the request was refused: ${message}`, remedy });
 };
 
-const TOLD: Readonly<Record<ApiFaultKind, Told>> = {
+const FAULT_REPORTS: Readonly<Record<ApiFaultKind, ReportFault>> = {
   'scope-missing': scopeMissing,
   unauthorized: (notes) =>
     notes.fail('key', {
@@ -264,5 +264,5 @@ const TOLD: Readonly<Record<ApiFaultKind, Told>> = {
 
 /** Tells of it. */
 export function noteFault(notes: CheckNotes, scope: Scope, fault: ApiFault): void {
-  TOLD[fault.kind](notes, scope, fault);
+  FAULT_REPORTS[fault.kind](notes, scope, fault);
 }

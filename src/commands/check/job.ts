@@ -277,9 +277,9 @@ function createAsker(parts: AskerParts): Asker {
       return;
     }
     if (!(error instanceof ApiFault)) throw error;
-    const says = isAnswer(error);
-    if (says || LETS_IN.includes(error.kind)) hasAnswered = true;
-    if (says) return;
+    const isReply = isAnswer(error);
+    if (isReply || LETS_IN.includes(error.kind)) hasAnswered = true;
+    if (isReply) return;
     takeIn(error);
     if (scope !== null) parts.onFault(scope, error);
   };

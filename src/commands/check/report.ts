@@ -69,12 +69,12 @@ export const CHECK_REQUESTS = 6;
 export interface CheckNotes {
   readonly lines: CheckLine[];
   ok(name: string, message: string, facts?: CheckLine['facts']): CheckLine;
-  warn(name: string, told: Told): CheckLine;
-  fail(name: string, told: Told & { readonly exitCode?: CheckExit }): CheckLine;
+  warn(name: string, finding: Finding): CheckLine;
+  fail(name: string, finding: Finding & { readonly exitCode?: CheckExit }): CheckLine;
   skip(name: string, message: string, facts?: CheckLine['facts']): CheckLine;
 }
 
-interface Told {
+interface Finding {
   readonly message: string;
   readonly remedy: string;
   readonly facts?: CheckLine['facts'];

@@ -125,16 +125,16 @@ function exportSummary({ format, end, range, bytes, seconds, cleared }: ExportDo
 /** Says it in words. */
 function reportExport({ end: { outcome, lines, devices }, range, cleared }: ExportDone, { say }: Logger): void {
   if (outcome === 'unread') return;
-  const tell = (isWell: boolean, message: string): void => say({ type: 'export-report', message, isWell });
+  const report = (isWell: boolean, message: string): void => say({ type: 'export-report', message, isWell });
   if (outcome === 'interrupted') {
-    tell(false, `stopped before the end: what was written (${grouped(lines)} lines) is not all`);
+    report(false, `stopped before the end: what was written (${grouped(lines)} lines) is not all`);
     return;
   }
-  const stretch = `from ${formatExact(range.from)}${range.to === END_OF_TIME ? '' : ` to ${formatExact(range.to)}`}`;
-  if (lines === 0) tell(false, `the archive holds nothing of what was asked for (${stretch})`);
-  else tell(true, `exported ${grouped(lines)} lines of ${grouped(devices)} devices`);
+  const rangeWords = `from ${formatExact(range.from)}${range.to === END_OF_TIME ? '' : ` to ${formatExact(range.to)}`}`;
+  if (lines === 0) report(false, `the archive holds nothing of what was asked for (${rangeWords})`);
+  else report(true, `exported ${grouped(lines)} lines of ${grouped(devices)} devices`);
   if (cleared === null) return;
-  tell(
+  report(
     false,
     `not in the archive any more: up to ${grouped(cleared.points)} points of ${grouped(cleared.devices)} devices, between ${formatExact(cleared.from)} and ${formatExact(cleared.to)} (archive.retention, archive.max_size). A database that received them has them still.`,
   );

@@ -55,9 +55,9 @@ async function askHealth(listen: Listen): Promise<Finding> {
   const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   try {
     const { status, body } = await getPage(listen, '/healthz', MOST);
-    const told = readFinding(body);
-    if (told === null) return unwell(`what answers at ${place} is not Tidemark (HTTP ${status})`);
-    return { healthy: status === 200 && told.healthy, reasons: told.reasons };
+    const finding = readFinding(body);
+    if (finding === null) return unwell(`what answers at ${place} is not Tidemark (HTTP ${status})`);
+    return { healthy: status === 200 && finding.healthy, reasons: finding.reasons };
   } catch (error) {
     return unwell(
       `nobody answers at ${place} (${codeOf(error, 'no answer')}): is the daemon running, with this listen?`,
@@ -72,9 +72,9 @@ function unwell(reason: string): Finding {
 /** What Tidemark says of itself; `null` where it is not Tidemark that speaks. */
 function readFinding(body: string): Finding | null {
   try {
-    const told: unknown = JSON.parse(body);
-    if (!isRecord(told)) return null;
-    const { healthy, reasons } = told;
+    const parsed: unknown = JSON.parse(body);
+    if (!isRecord(parsed)) return null;
+    const { healthy, reasons } = parsed;
     if (typeof healthy !== 'boolean' || !Array.isArray(reasons)) return null;
     return { healthy, reasons: reasons.map((reason) => plainText(String(reason))) };
   } catch {

@@ -35,8 +35,8 @@ export function createOnceWorker(parts: OnceJobParts): (args: unknown, signal: A
     });
     const end = work(parts, signal).then((summary): JobEnd => {
       const state = summary.outcome === 'interrupted' ? 'cancelled' : 'done';
-      const told = { ...summary, destinations: summary.destinations.map(ofThisJob) };
-      return { state, exitCode: summary.exit_code, summary: told, message: null };
+      const reported = { ...summary, destinations: summary.destinations.map(ofThisJob) };
+      return { state, exitCode: summary.exit_code, summary: reported, message: null };
     });
     const progress = (): ProgressReport => {
       const { totals, destinations, allowance } = report();

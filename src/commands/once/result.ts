@@ -128,18 +128,18 @@ export function reportEnd(summary: OnceSummary, { say }: Logger): void {
     points: points_archived,
     gaps: gaps.length,
   });
-  const lacks = (message: string): void => say({ type: 'run-incomplete', message, isWanted: false });
-  if (quarantined > 0) lacks(`${quarantined} records or points are in quarantine, with their reasons`);
+  const reportMissing = (message: string): void => say({ type: 'run-incomplete', message, isWanted: false });
+  if (quarantined > 0) reportMissing(`${quarantined} records or points are in quarantine, with their reasons`);
   for (const { name, pending_points, blocked_reason } of summary.destinations) {
     if (pending_points === 0) continue;
-    lacks(
+    reportMissing(
       `${pending_points} points wait in the archive for ${name}: ${blocked_reason ?? 'not delivered yet'}; run it again`,
     );
   }
   for (const destination of summary.destinations) {
-    for (const lack of destination.missing) lacks(missingWords(destination.name, lack));
+    for (const range of destination.missing) reportMissing(missingWords(destination.name, range));
   }
-  if (streams_off.length > 0) lacks(`not read, for lack of a scope: ${streams_off.join(', ')}`);
+  if (streams_off.length > 0) reportMissing(`not read, for lack of a scope: ${streams_off.join(', ')}`);
   const leftOut = gaps.filter(({ reason }) => reason === 'excluded').length;
   if (leftOut > 0) {
     const message = `${leftOut} devices are left out by sync.include and sync.exclude`;
@@ -147,9 +147,9 @@ export function reportEnd(summary: OnceSummary, { say }: Logger): void {
   }
   const missed = gaps.filter(({ reason }) => reason !== 'excluded');
   for (const { device_id, from, to, reason } of missed.slice(0, GAPS_LISTED)) {
-    lacks(`gap: ${device_id} from ${from} to ${to}: ${gapWords(reason).why}`);
+    reportMissing(`gap: ${device_id} from ${from} to ${to}: ${gapWords(reason).why}`);
   }
-  if (missed.length > GAPS_LISTED) lacks(`and ${missed.length - GAPS_LISTED} more gaps; --json lists them all`);
+  if (missed.length > GAPS_LISTED) reportMissing(`and ${missed.length - GAPS_LISTED} more gaps; --json lists them all`);
 }
 
 /** A gap of a device. */
@@ -173,10 +173,10 @@ function allGaps(context: SyncContext, wantedRange: WantedRange | null): readonl
     const { deviceId } = device.record;
     const state = store.telemetry(deviceId);
     const wanted = wantedOf(device, { from, to: limitFor(coverable, state) });
-    const held = { covered: state.covered, gaps: store.gaps(deviceId) };
+    const known = { covered: state.covered, gaps: store.gaps(deviceId) };
     const isExcluded = settings.filter.excludes(device.record);
-    const holes = coverageOf({ ...device, isExcluded }, held, wanted).holes.filter((gap) => !isPast(gap));
-    return holes.map((gap) => ({ device_id: deviceId, ...gap }));
+    const gaps = coverageOf({ ...device, isExcluded }, known, wanted).gaps.filter((gap) => !isPast(gap));
+    return gaps.map((gap) => ({ device_id: deviceId, ...gap }));
   });
 }
 

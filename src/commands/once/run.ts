@@ -232,7 +232,7 @@ function takeUpAgain(
   // Not while one of them is being polled: the answered list would make its failure look like its own.
   const isUnreachable = mute.length > 0 && mute.every(({ device_id }) => isClosed(run, device_id));
   if (isUnreachable && planning.rest !== null) {
-    const tried = planning.suspects.retry();
+    const tried = planning.failingDevices.retry();
     if (tried.length > 0) liftRests(planning, tried, 'unreachable');
     else if (nowMs - looks.relistedMs >= RELIST_EVERY_MS) {
       looks.relistedMs = nowMs;

@@ -27,7 +27,7 @@ import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { leftOutDevice, UNLISTED } from '../../scheduler/backfill.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
 import { readStateView, type StateView } from '../../store/look/read-state.ts';
-import { HeldError } from '../../store/open/lock.ts';
+import { StateInUseError } from '../../store/open/lock.ts';
 import { type CommandRun, printAnswer } from '../shared/command.ts';
 import {
   ALL,
@@ -113,7 +113,7 @@ async function factsNow(parts: PlanParts, signal: AbortSignal): Promise<PlanFact
   try {
     return await parts.open(async (sync) => await askedFacts(parts, sync, signal));
   } catch (error) {
-    if (error instanceof HeldError) return factsOfState(parts);
+    if (error instanceof StateInUseError) return factsOfState(parts);
     throw error;
   }
 }

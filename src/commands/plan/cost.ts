@@ -149,15 +149,16 @@ function limitsOf(
   { account, seenPerMinute, seenPerDay }: PlanFacts,
   whatIf: WhatIf,
 ): { readonly limits: Limits; readonly assumptions: readonly string[] } {
-  const told = account === null ? 'the account is not known (scope account:read)' : 'the account does not tell';
+  const unknownBecause =
+    account === null ? 'the account is not known (scope account:read)' : 'the account does not tell';
   const minute = whatIf.perMinute ?? account?.plan.requestsPerMinute ?? null;
   const perDay = whatIf.perDay ?? account?.plan.requestsPerDay ?? seenPerDay;
   const heard = seenPerMinute === null ? `${ASSUMED_PER_MINUTE} are taken` : `answers speak of ${seenPerMinute}`;
   return {
     limits: { perMinute: minute ?? seenPerMinute ?? ASSUMED_PER_MINUTE, perDay },
     assumptions: [
-      ...(minute === null ? [`requests a minute: ${told}; ${heard}`] : []),
-      ...(perDay === null ? [`requests a day: ${told}; no limit is taken but that of the minute`] : []),
+      ...(minute === null ? [`requests a minute: ${unknownBecause}; ${heard}`] : []),
+      ...(perDay === null ? [`requests a day: ${unknownBecause}; no limit is taken but that of the minute`] : []),
     ],
   };
 }
@@ -202,7 +203,7 @@ export function costPlan(question: PlanQuestion) {
     },
     allowance: quotaOf(demand, facts, premises),
     fits: demand.fits,
-    stretch: round(demand.stretch, 2),
+    stretch: round(demand.slowdown, 2),
     warning: warningOf(input),
     freshness: { median_seconds: seconds(freshness.medianMs), p95_seconds: seconds(freshness.p95Ms) },
     backfill: backfillOf({ facts, range, premises, demand, pace }),
@@ -255,18 +256,18 @@ function schedulesOf({ schedules: { telemetry, devices, alerts, account }, input
 
 /** What the lanes get: where pages are taken in turn, no more than the budget leaves beside the part of history. */
 function plannedOf({ planned, budget, leftForHistory }: Demand): DemandByLane {
-  const others = planned.alerts + planned.inventory + planned.account + planned.sweep;
+  const others = planned.alerts + planned.inventory + planned.account + planned.idlePolls;
   return { ...planned, live: Math.min(planned.live, Math.max(0, budget - leftForHistory - others)) };
 }
 
-function lanesOf({ live, alerts, inventory, account, sweep }: DemandByLane) {
+function lanesOf({ live, alerts, inventory, account, idlePolls }: DemandByLane) {
   return {
     live: Math.round(live),
     alerts: Math.round(alerts),
     device_list: Math.round(inventory),
     account: Math.round(account),
-    sweeps: Math.round(sweep),
-    total: Math.round(live + alerts + inventory + account + sweep),
+    sweeps: Math.round(idlePolls),
+    total: Math.round(live + alerts + inventory + account + idlePolls),
   };
 }
 
@@ -312,9 +313,9 @@ function backfillOf({
   const now = msToNs(facts.nowMs);
   const maxDays = facts.account?.plan.historyMaxDays ?? null;
   const devices = fleet.devices.filter(({ deviceId }) => deviceIds === null || deviceIds.has(deviceId));
-  const stretch = { range, now, pageSize: input.pageSize, windowNs: windowSpanNs(maxDays) };
-  const need = scaleNeed(backfillNeed({ ...stretch, devices }), scale, () =>
-    backfillNeed({ ...stretch, devices: devices.map((device) => ({ ...device, held: [] })) }),
+  const estimated = { range, now, pageSize: input.pageSize, windowNs: windowSpanNs(maxDays) };
+  const need = scaleNeed(backfillNeed({ ...estimated, devices }), scale, () =>
+    backfillNeed({ ...estimated, devices: devices.map((device) => ({ ...device, held: [] })) }),
   );
   const { requests } = need;
   const { nowMs } = facts;

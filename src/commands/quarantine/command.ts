@@ -99,7 +99,7 @@ async function retryOrDrop(
       askedBy: `--quarantine ${action}`,
       alone: () =>
         withState(run, ({ context }) =>
-          work(quarantineParts({ context, destinations }), { filter, tell: show }, ports.signal),
+          work(quarantineParts({ context, destinations }), { filter, report: show }, ports.signal),
         ).finally(terminal.endProgress),
       read: (summary) => (isSummary(summary) ? summary : null),
       show,

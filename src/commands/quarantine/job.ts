@@ -61,7 +61,7 @@ export interface QuarantineParts {
   readonly records: () => RetryRecord;
 }
 
-type Tell = (progress: QuarantineProgress) => void;
+type ReportProgress = (progress: QuarantineProgress) => void;
 
 /** The sync on whose state it works; its databases are those of the configuration. */
 interface WorkOf {
@@ -86,10 +86,10 @@ export function createQuarantineWorkers(
 ): Record<'quarantine-retry' | 'quarantine-drop', (args: unknown, signal: AbortSignal) => JobWork> {
   const worker = (work: typeof retryQuarantine) => (args: unknown, signal: AbortSignal) => {
     let progress: QuarantineProgress = { done: 0 };
-    const tell: Tell = (now) => {
+    const report: ReportProgress = (now) => {
       progress = now;
     };
-    const end = work(parts, { filter: filterOf(args), tell }, signal).then((summary) =>
+    const end = work(parts, { filter: filterOf(args), report }, signal).then((summary) =>
       endWith(summary, summary.exit_code, summary.outcome === 'interrupted'),
     );
     return { end, progress: () => progress };
@@ -99,7 +99,7 @@ export function createQuarantineWorkers(
 
 interface Order {
   readonly filter: QuarantineFilter;
-  readonly tell: Tell;
+  readonly report: ReportProgress;
 }
 
 /** Sends what is meant to its destinations once more. @returns what came of it, also where it was interrupted. */
@@ -197,7 +197,7 @@ type TakePage = (
 /** Goes through the quarantine page by page, and tells how far it is. */
 async function goThrough(
   { store: { quarantine }, clock }: Pick<QuarantineParts, 'store' | 'clock'>,
-  { filter, tell }: Order,
+  { filter, report }: Order,
   takePage: TakePage,
   signal: AbortSignal,
 ): Promise<Pick<QuarantineSummary, 'outcome' | 'destinations'>> {
@@ -231,7 +231,7 @@ async function goThrough(
       if (items.length > 0) {
         await takePage(items, outcomeOf);
         done += items.length;
-        tell({ done });
+        report({ done });
       }
       // Others have their turn between two pages.
       await clock.sleep(0, signal);
@@ -253,11 +253,11 @@ function byDestination(items: readonly QuarantinedItem[]): Map<number, Quarantin
   return by;
 }
 
-function addUp(outcome: Mutable<DestinationOutcome>, { accepted, refused, beyond, held }: LinesRetried): void {
+function addUp(outcome: Mutable<DestinationOutcome>, { accepted, refused, beyond, blocked }: LinesRetried): void {
   outcome.accepted += accepted;
   outcome.refused += refused;
   outcome.beyond_retention += beyond;
-  outcome.blocked_reason = held;
+  outcome.blocked_reason = blocked;
 }
 
 /** Reads a record of the quarantine as this version would. */

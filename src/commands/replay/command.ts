@@ -133,33 +133,34 @@ function replayWords(reports: readonly ReplayReport[], linesPerS: number): strin
 
 /** Says how it ended. */
 function reportReplayEnd({ destinations }: ReplaySummary, { say }: Logger): void {
-  const tell: Tell = (isWell, message) => say({ type: 'replay-report', message, isWell });
+  const reportLine: Report = (isWell, message) => say({ type: 'replay-report', message, isWell });
   for (const report of destinations) {
-    reportOutcome(report, tell);
-    reportCounts(report, tell);
+    reportOutcome(report, reportLine);
+    reportCounts(report, reportLine);
   }
 }
 
 /** Says a line: whether all is well, and the words. */
-type Tell = (isWell: boolean, message: string) => void;
+type Report = (isWell: boolean, message: string) => void;
 
 const AGAIN = 'run it again with the same words: it goes on from there';
 
-function reportOutcome({ name, outcome, lines, accepted, blocked_reason }: ReplayReport, tell: Tell): void {
+function reportOutcome({ name, outcome, lines, accepted, blocked_reason }: ReplayReport, report: Report): void {
   const sums = `${grouped(lines)} points sent to ${name}: ${grouped(accepted)} accepted`;
-  if (outcome === 'interrupted') tell(false, `stopped before the end: ${sums}; ${AGAIN}`);
+  if (outcome === 'interrupted') report(false, `stopped before the end: ${sums}; ${AGAIN}`);
   else if (outcome === 'stalled') {
-    tell(
+    report(
       false,
       `ended after ten minutes without progress: ${sums}. ${plainText(blocked_reason ?? '')}. Mend that and ${AGAIN}`,
     );
-  } else if (lines > 0) tell(true, sums);
-  else tell(false, `nothing was sent to ${name}: the archive holds nothing of what was asked for`);
+  } else if (lines > 0) report(true, sums);
+  else report(false, `nothing was sent to ${name}: the archive holds nothing of what was asked for`);
 }
 
-function reportCounts({ name, refused, known, beyond, released }: ReplayReport, tell: Tell): void {
-  if (refused > 0) tell(false, `${grouped(refused)} points were refused by ${name} and are in quarantine now`);
-  if (known > 0) tell(false, `${grouped(known)} points were refused again by ${name}: they were in quarantine before`);
-  if (beyond > 0) tell(false, `${grouped(beyond)} points are older than ${name} keeps: they are not there`);
-  if (released > 0) tell(true, `${grouped(released)} points of the quarantine were accepted and have left it`);
+function reportCounts({ name, refused, known, beyond, released }: ReplayReport, report: Report): void {
+  if (refused > 0) report(false, `${grouped(refused)} points were refused by ${name} and are in quarantine now`);
+  if (known > 0)
+    report(false, `${grouped(known)} points were refused again by ${name}: they were in quarantine before`);
+  if (beyond > 0) report(false, `${grouped(beyond)} points are older than ${name} keeps: they are not there`);
+  if (released > 0) report(true, `${grouped(released)} points of the quarantine were accepted and have left it`);
 }

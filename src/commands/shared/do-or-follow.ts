@@ -24,7 +24,7 @@ import {
 } from '../../core/state/jobs.ts';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import { openJobBoard } from '../../store/jobs.ts';
-import { HeldError } from '../../store/open/lock.ts';
+import { StateInUseError } from '../../store/open/lock.ts';
 
 /** Some work of a command. */
 interface Work<T> {
@@ -67,7 +67,7 @@ export async function doOrFollow<T>(work: Work<T>, place: Place, { signal }: Pic
   try {
     return await work.alone();
   } catch (error) {
-    if (!(error instanceof HeldError)) throw error;
+    if (!(error instanceof StateInUseError)) throw error;
     const end = await follow(work, place, signal);
     // The process that holds the state takes no jobs. Either the lock is free by now, or `alone` throws again.
     return end === null ? await work.alone() : summaryOf(work, end);
@@ -98,8 +98,8 @@ async function follow(work: Work<unknown>, { dataDir, terminal }: Place, signal:
 
 /** Shows the figures that a daemon reports. */
 export function showProgress(terminal: TerminalOutput): (progress: unknown) => void {
-  return (told) => {
-    const progress = readProgress(told);
+  return (reported) => {
+    const progress = readProgress(reported);
     if (progress !== null) terminal.show(() => progress);
   };
 }

@@ -99,7 +99,9 @@ function streamStatus({ stream, readAtMs, failure }: ReturnType<ReadState['facts
 function destinationsOf(state: ReadState, config: StatusConfig): ReportedDestination[] {
   const configured = configuredDatabases(config);
   if (configured.length === 0) {
-    return state.destinations.filter(({ isCurrent }) => isCurrent).map(({ id, name }) => told(state, name, id));
+    return state.destinations
+      .filter(({ isCurrent }) => isCurrent)
+      .map(({ id, name }) => reportedDestination(state, name, id));
   }
   return configured.map(({ name, kind, url, org, bucket }) => {
     const identity = identityOf({ kind, url, org, bucket });
@@ -107,13 +109,13 @@ function destinationsOf(state: ReadState, config: StatusConfig): ReportedDestina
       kind === 'auto' ? [...DESTINATION_KINDS.map((each) => withKind(identity, each)), identity] : [identity];
     const found = state.store.knownIdentity(name, identities);
     const known = state.destinations.find((each) => each.name === name && each.identity === found);
-    return told(state, name, known?.id ?? null);
+    return reportedDestination(state, name, known?.id ?? null);
   });
 }
 
-function told({ maintenance }: ReadState, name: string, id: number | null): ReportedDestination {
-  const held = id === null ? null : (maintenance.standing(id)?.blockedReason ?? null);
-  return { name, destinationId: id, deliveredLines: () => null, blockedReason: () => held };
+function reportedDestination({ maintenance }: ReadState, name: string, id: number | null): ReportedDestination {
+  const blocked = id === null ? null : (maintenance.standing(id)?.blockedReason ?? null);
+  return { name, destinationId: id, deliveredLines: () => null, blockedReason: () => blocked };
 }
 
 /** Shorter waits are the even pace, and no waiting that anybody needs to know of. */

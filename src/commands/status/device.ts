@@ -22,7 +22,7 @@ export function deviceText(report: DeviceReport): string {
     answers(report),
     coverage(report),
     gaps(report),
-    settle(report),
+    gracePeriod(report),
     names(report),
   ].join('');
 }
@@ -100,15 +100,15 @@ function coverage({ bar, wanted, covered_share }: DeviceReport): string {
 function gaps({ gaps: all, named_gaps }: DeviceReport): string {
   if (all.length === 0) return row('Holes', 'none');
   // The newest is what freshness is about.
-  const told = all.slice(-GAPS_SHOWN).reverse();
-  const left = all.length - told.length;
+  const shown = all.slice(-GAPS_SHOWN).reverse();
+  const left = all.length - shown.length;
   const retry = ({ from, to }: StatusGap): string => {
     const gap = named_gaps.find(
       (each) => Date.parse(each.from) < Date.parse(to) && Date.parse(each.to) > Date.parse(from),
     );
     return gap === undefined ? '' : `; tried again from ${moment(gap.retry_at)} on`;
   };
-  const lines = told.map((gap, index) => {
+  const lines = shown.map((gap, index) => {
     const seconds = (Date.parse(gap.to) - Date.parse(gap.from)) / 1000;
     return row(
       index === 0 ? 'Holes' : '',
@@ -118,7 +118,7 @@ function gaps({ gaps: all, named_gaps }: DeviceReport): string {
   return [...lines, ...(left > 0 ? [row('', `and ${count(left)} older ones (--json)`)] : [])].join('');
 }
 
-function settle({ settle_seconds, late }: DeviceReport): string {
+function gracePeriod({ settle_seconds, late }: DeviceReport): string {
   const grown =
     late.readings === 0
       ? 'none came late'
@@ -127,9 +127,9 @@ function settle({ settle_seconds, late }: DeviceReport): string {
 }
 
 function names({ names: all }: DeviceReport): string {
-  const told = all.slice(-NAMES_SHOWN).reverse();
-  const left = all.length - told.length;
-  const lines = told.map(({ from, name }, index) =>
+  const shown = all.slice(-NAMES_SHOWN).reverse();
+  const left = all.length - shown.length;
+  const lines = shown.map(({ from, name }, index) =>
     row(
       index === 0 ? 'Names' : '',
       `${nameText(name, 40)} ${from === null ? 'from the beginning' : `since ${moment(from)}`}`,

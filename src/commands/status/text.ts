@@ -27,10 +27,10 @@ export function statusText(report: StatusReport): string {
     delivery(report),
     coverage(report),
     freshness(report),
-    holes(report),
+    gapLines(report),
     devices(report),
     streams(report),
-    allowance(report),
+    quotaLines(report),
     archive(report),
     jobs(report),
     next(report),
@@ -58,36 +58,36 @@ function coverage({ totals, devices }: StatusReport): string {
     const number = devices.filter((device) => device.state === state).length;
     return number === 0 ? [] : [`${count(number)} ${state}`];
   });
-  const told = states.length === 0 ? '' : `: ${states.join(', ')}`;
+  const stateWords = states.length === 0 ? '' : `: ${states.join(', ')}`;
   const aside =
     rejected_records === 0
       ? []
       : [row('', `${plural(rejected_records, 'record')} of the API set aside (tidemark --quarantine)`)];
-  const whole = `${count(devices_complete)} of ${plural(kept, 'device')} in full${told}`;
+  const whole = `${count(devices_complete)} of ${plural(kept, 'device')} in full${stateWords}`;
   return [row('Coverage', `${share}, ${plural(archived_readings, 'reading')}; ${whole}`), ...aside].join('');
 }
 
 function freshness({ freshness: fresh }: StatusReport): string {
   const { target_seconds, expected_seconds, median_seconds, p95_seconds, worst_seconds, behind_devices } = fresh;
-  const stretched =
+  const slowed =
     expected_seconds <= target_seconds
       ? ''
       : `; the allowance carries ${duration(expected_seconds)} (--plan tells what would change that)`;
-  const target = `due every ${duration(target_seconds)}${stretched}`;
+  const target = `due every ${duration(target_seconds)}${slowed}`;
   if (median_seconds === null || p95_seconds === null || worst_seconds === null) return row('Freshness', target);
   const lag = `half within ${duration(median_seconds)}, 19 in 20 within ${duration(p95_seconds)}, the worst ${duration(worst_seconds)} behind`;
   const behind = behind_devices === 0 ? '' : `; ${plural(behind_devices, 'device')} behind`;
   return row('Freshness', `${lag}; ${target}${behind}`);
 }
 
-function holes({ gaps }: StatusReport): string {
+function gapLines({ gaps }: StatusReport): string {
   if (gaps.length === 0) return row('Holes', 'none');
-  const told = gaps.slice(0, REASONS_SHOWN).map(({ reason, devices, seconds }, index) => {
+  const shown = gaps.slice(0, REASONS_SHOWN).map(({ reason, devices, seconds }, index) => {
     const { why, remedy } = gapWords(reason);
     const where = `${plural(devices, 'device')}, ${duration(seconds)}`;
     return row(index === 0 ? 'Holes' : '', `${why}: ${where}${remedy === '' ? '' : `; ${remedy}`}`);
   });
-  return [...told, ...more(gaps.length - REASONS_SHOWN)].join('');
+  return [...shown, ...more(gaps.length - REASONS_SHOWN)].join('');
 }
 
 function more(left: number): string[] {
@@ -119,14 +119,15 @@ function badness({ lag_seconds, gaps }: DeviceStatus, behindAfter: number): numb
 /** One line, whatever it is called. */
 function deviceLine({ device_id, device_name, lag_seconds, gaps }: DeviceStatus, behindAfter: number): string {
   const isLive = lag_seconds !== null && lag_seconds > 0 && lag_seconds <= behindAfter;
-  const told = isLive ? gaps.slice(0, -1) : gaps;
-  const seconds = told.reduce((sum, { from, to }) => sum + (Date.parse(to) - Date.parse(from)) / 1000, 0);
-  const reasons = [...new Set(told.map(({ reason }) => gapWords(reason).why.split(':')[0] ?? ''))];
+  const shown = isLive ? gaps.slice(0, -1) : gaps;
+  const seconds = shown.reduce((sum, { from, to }) => sum + (Date.parse(to) - Date.parse(from)) / 1000, 0);
+  const reasons = [...new Set(shown.map(({ reason }) => gapWords(reason).why.split(':')[0] ?? ''))];
   const behind =
     lag_seconds === null ? 'never read' : lag_seconds <= behindAfter ? '' : `${duration(lag_seconds)} behind`;
-  const holes = told.length === 0 ? '' : `${plural(told.length, 'hole')}, ${duration(seconds)}: ${reasons.join(', ')}`;
+  const gapCount =
+    shown.length === 0 ? '' : `${plural(shown.length, 'hole')}, ${duration(seconds)}: ${reasons.join(', ')}`;
   const name = device_name === device_id ? device_id : `${plainText(device_id, 20)} ${device_name}`;
-  const words = [behind, holes].filter((text) => text !== '').join('; ');
+  const words = [behind, gapCount].filter((text) => text !== '').join('; ');
   return `  ${cell(name, NAME_COLUMNS)} ${nameText(words, WIDTH - NAME_COLUMNS - 3)}\n`;
 }
 
@@ -173,7 +174,7 @@ function destination(
     ...(blocked_reason === null
       ? []
       : [row('', `${running ? 'blocked' : 'blocked when it was last tried'}: ${plainText(blocked_reason, 300)}`)]),
-    ...missing.map((lack) => row('', missingLine(lack, flag))),
+    ...missing.map((range) => row('', missingLine(range, flag))),
   ].join('');
 }
 
@@ -187,7 +188,7 @@ function missingLine({ reason, points, devices, from, to }: MissingStatus, flag:
   return `${missing} ${why} ${range}; to fetch them: ${fetch}`;
 }
 
-function allowance({ allowance: { share, minute: ofMinute, day, lanes, waiting_until } }: StatusReport): string {
+function quotaLines({ allowance: { share, minute: ofMinute, day, lanes, waiting_until } }: StatusReport): string {
   const part = ({ budget, spent }: typeof day, name: string): string =>
     budget === null
       ? `${name} ${count(spent)} spent`
@@ -212,7 +213,7 @@ function archive({ archive: { points, state_bytes, max_bytes, disk_free_bytes, f
 
 function jobs({ jobs: open, generated_at }: StatusReport): string {
   if (open.length === 0) return '';
-  const told = open.slice(0, JOBS_SHOWN).map((job, index) => {
+  const shown = open.slice(0, JOBS_SHOWN).map((job, index) => {
     const { kind, asked_by, state, asked_at, started_at } = job;
     const since =
       started_at === null ? `asked ${ago(generated_at, asked_at)} ago` : `for ${ago(generated_at, started_at)}`;
@@ -220,7 +221,7 @@ function jobs({ jobs: open, generated_at }: StatusReport): string {
     const what = who === '' || who === `--${kind}` ? plainText(kind, 20) : `${plainText(kind, 20)} (${who})`;
     return row(index === 0 ? 'Jobs' : '', `${what}: ${state}, ${since}${jobProgress(job)}`);
   });
-  return [...told, ...more(open.length - JOBS_SHOWN)].join('');
+  return [...shown, ...more(open.length - JOBS_SHOWN)].join('');
 }
 
 /** How far a job is, as far as it reports that: `; 42 % done, 1,234 requests at 21 a minute, ETA 26 min`. */

@@ -53,7 +53,7 @@ export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Pro
     for (const database of databases) destinations.push(await verify(run, { state, database, range }, ports));
     const sample = windows === 0 || ports.signal.aborted ? null : await takeSample(run, { windows, asked }, ports);
     terminal.endProgress();
-    const told = {
+    const result = {
       from: days === null ? null : formatExact(dayStart(days.fromDay)),
       to: days === null ? null : formatExact(dayStart(days.toDay)),
       repair: command.repair,
@@ -62,8 +62,8 @@ export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Pro
     };
     const outcomes = destinations.map(({ outcome }) => outcome);
     const exitCode = exitOf(sample === null ? outcomes : [...outcomes, outcomeOf(sample)]);
-    const object = { version: VERSION, ...told, exit_code: exitCode };
-    printAnswer(run, ports, { object, text: () => verifyText(told) });
+    const object = { version: VERSION, ...result, exit_code: exitCode };
+    printAnswer(run, ports, { object, text: () => verifyText(result) });
     return exitCode;
   } finally {
     terminal.endProgress();

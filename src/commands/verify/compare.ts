@@ -15,7 +15,7 @@ import { addPoint, emptySum, type GrowingSum, isSameSum, pointIdentity } from '.
 import type { Clock } from '../../core/ports.ts';
 import type { MissingPoints } from '../../core/state/log.ts';
 import type {
-  KeptDay,
+  ArchivedDay,
   PointSource,
   ReadProblem,
   TakePoint,
@@ -150,7 +150,7 @@ async function compareDevice(
 
 async function compareDay(
   comparison: Comparison,
-  { deviceId, kept, returned }: { deviceId: string; kept: KeptDay; returned: GrowingSum },
+  { deviceId, kept, returned }: { deviceId: string; kept: ArchivedDay; returned: GrowingSum },
   signal: AbortSignal,
 ): Promise<FoundDay | ReadProblem> {
   const { day } = kept;
@@ -163,7 +163,7 @@ async function compareDay(
 const BATCH_POINTS = 250_000;
 
 /** Consecutive days, `[from, to)`, that are asked for by one query. */
-function batchesOf(days: readonly KeptDay[], fromDay: number, toDay: number): [number, number][] {
+function batchesOf(days: readonly ArchivedDay[], fromDay: number, toDay: number): [number, number][] {
   const batches: [number, number][] = [];
   let [start, points] = [fromDay, 0];
   for (const day of days) {
@@ -320,7 +320,7 @@ async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Pr
 async function examineSpans(parts: Comparison, work: DayWork, signal: AbortSignal): Promise<ReadProblem | null> {
   const resend = work.of.isLast ? null : parts.resend;
   const { examination } = work;
-  for (const range of stretchesOf(work.of)) {
+  for (const range of rangesOf(work.of)) {
     const problem = await compareRange(parts, { ...work, range }, signal);
     if (problem !== null) return problem;
     const lines = examination.resend.splice(0);
@@ -373,7 +373,7 @@ async function compareRange(
   );
   if ('words' in returned) return returned;
   const reach = isMoved ? { from: range.from - MOVED_NS, to: range.to + MOVED_NS } : range;
-  const looked = state.stretch({ deviceId, destinationId: destination.id, ...reach }, positions);
+  const looked = state.range({ deviceId, destinationId: destination.id, ...reach }, positions);
   const gone = isMoved
     ? looked.cleared.map(({ from, to }) => ({ from: from - (from % 1_000_000n), to }))
     : looked.cleared;
@@ -382,7 +382,7 @@ async function compareRange(
     kind: source.kind,
     kept: { ...looked, cleared: gone },
     returned,
-    findDisplaced: state.displacedTo,
+    findMoved: state.movedTo,
     excuses,
     covered,
     range,
@@ -393,7 +393,7 @@ async function compareRange(
 /** How many points are compared by themselves at once. */
 const RANGE_POINTS = 20_000;
 
-function stretchesOf({ day, size }: DayOf): Interval[] {
+function rangesOf({ day, size }: DayOf): Interval[] {
   const parts = BigInt(Math.min(1440, Math.ceil(Math.max(1, size) / RANGE_POINTS)));
   const from = dayStart(day);
   return Array.from({ length: Number(parts) }, (_, nth) => ({
@@ -408,6 +408,6 @@ function edge(nth: bigint, parts: bigint): EpochNs {
   return ns - (ns % 1_000_000n);
 }
 
-function keptOf(state: VerifyState, { deviceId, day }: DayOf): KeptDay {
+function keptOf(state: VerifyState, { deviceId, day }: DayOf): ArchivedDay {
   return state.days(deviceId, day, day + 1)[0] ?? noDay(day);
 }

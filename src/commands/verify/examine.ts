@@ -9,7 +9,7 @@
  * later may be. With `--repair`, missing points are sent again as identical lines, and the day is compared once more.
  */
 import { type Interval, type Intervals, includes } from '../../core/intervals.ts';
-import { type DestinationKind, type FindDisplaced, translate } from '../../core/lines/dialect.ts';
+import { type DestinationKind, type FindMoved, translate } from '../../core/lines/dialect.ts';
 import { readLine } from '../../core/lines/line-reader.ts';
 import {
   addPoint,
@@ -20,7 +20,7 @@ import {
   type PointSum,
   pointIdentity,
 } from '../../core/lines/points.ts';
-import type { KeptDay, KeptRange, TakePoint } from '../../core/state/verify.ts';
+import type { ArchivedDay, KeptRange, TakePoint } from '../../core/state/verify.ts';
 import type { EpochNs } from '../../core/time.ts';
 
 /** What makes a day differ. */
@@ -67,7 +67,7 @@ export interface FoundDay {
   readonly deviceId: string;
   /** Since 1970. */
   readonly day: number;
-  readonly kept: KeptDay;
+  readonly kept: ArchivedDay;
   readonly findings: Findings;
   /** How many lines were sent again for it. */
   readonly sent: number;
@@ -76,7 +76,7 @@ export interface FoundDay {
 }
 
 /** A day of which nothing is kept. */
-export function noDay(day: number): KeptDay {
+export function noDay(day: number): ArchivedDay {
   return { day, readings: 0, texts: 0, ...emptySum() };
 }
 
@@ -121,7 +121,7 @@ export interface RangeInput {
   readonly kind: DestinationKind;
   readonly kept: KeptRange;
   readonly returned: Returned;
-  readonly findDisplaced: FindDisplaced;
+  readonly findMoved: FindMoved;
   /** Ranges in which so many missing points are no difference, as they are known. Used up. */
   readonly excuses: readonly Excuse[];
   /** What is covered of the device. */
@@ -162,18 +162,18 @@ interface Expected {
 }
 
 /** What should be there by its line, in the terms of the destination. */
-function expectedOf({ kind, kept, findDisplaced }: RangeInput): Map<string, Expected> {
+function expectedOf({ kind, kept, findMoved }: RangeInput): Map<string, Expected> {
   const quarantined = new Set(kept.quarantined);
-  const settled = kept.lines.map(({ isAcknowledged }) => isAcknowledged);
+  const acknowledged = kept.lines.map(({ isAcknowledged }) => isAcknowledged);
   const known = new Set(kept.lines.map(({ line }) => line));
   // What was refused is known by its line, whether its block is still there or not.
   const lines = [...kept.lines.map(({ line }) => line), ...kept.quarantined.filter((line) => !known.has(line))];
-  const sent = translate(kind, lines, findDisplaced);
+  const sent = translate(kind, lines, findMoved);
   const expected = new Map<string, Expected>();
   sent.lines.forEach((text, index) => {
     const origin = sent.origins[index] ?? 0;
     const line = lines[origin] ?? '';
-    const standing = quarantined.has(line) ? 'quarantined' : (settled[origin] ?? true) ? 'settled' : 'pending';
+    const standing = quarantined.has(line) ? 'quarantined' : (acknowledged[origin] ?? true) ? 'settled' : 'pending';
     const point = pointOf(text, { line, standing, isInMs: kind === 'victoriametrics' });
     const before = expected.get(point.key);
     if (before === undefined) expected.set(point.key, point);
@@ -240,7 +240,7 @@ function isNearly(value: string, values: ReadonlySet<string>): boolean {
 
 interface DayEnd {
   readonly kind: DestinationKind;
-  readonly kept: KeptDay;
+  readonly kept: ArchivedDay;
   /** How many points are known to be missing in what of this day the archive keeps no more. */
   readonly excusedPoints: number;
 }
@@ -259,18 +259,18 @@ export function endExamination(day: Examination, { kind, kept, excusedPoints }: 
   if (isExact ? isSameSum(left, inside) : left.points === inside.points) return findings;
   const short = left.points - inside.points;
   if (short > 0) {
-    const lacking = Math.min(short, excusedPoints);
-    findings.lacking += lacking;
-    findings.missing += short - lacking;
-    findings.gone += short - lacking;
+    const excused = Math.min(short, excusedPoints);
+    findings.lacking += excused;
+    findings.missing += short - excused;
+    findings.gone += short - excused;
   } else if (short === 0) {
     // As many, and not the same: at least one is another one.
     findings.different += 1;
     findings.gone += 1;
   } else {
-    const untold = Math.min(-short, day.keptInside);
-    findings.untold += untold;
-    findings.extra += -short - untold;
+    const unverifiable = Math.min(-short, day.keptInside);
+    findings.untold += unverifiable;
+    findings.extra += -short - unverifiable;
   }
   return findings;
 }

@@ -14,7 +14,7 @@ import { MAX_PAGE_SIZE } from '../../core/records.ts';
 import type { ArchiveReader, ScanPosition } from '../../core/state/archive.ts';
 import { type PointsText, type RepairArgs, rangeText } from '../../core/state/job-args.ts';
 import type { MissingPoints } from '../../core/state/log.ts';
-import type { KeptDay, ReadProblem, VerifyState } from '../../core/state/verify.ts';
+import type { ArchivedDay, ReadProblem, VerifyState } from '../../core/state/verify.ts';
 import { DAY_MS, DAY_NS, dayStart, type EpochMs, msToNs } from '../../core/time.ts';
 import type { Served } from '../../delivery/destination.ts';
 import { createBatchSize, createControlLines, sendBatch } from '../../delivery/send-batch.ts';
@@ -222,7 +222,7 @@ export function foundOf(
 
 interface FoundParts {
   /** What is kept of the device. */
-  readonly days: readonly KeptDay[];
+  readonly days: readonly ArchivedDay[];
   /** The days that differ. */
   readonly differing: readonly number[];
   /** The days that were compared, the last one not included. */
@@ -243,14 +243,14 @@ export interface Resender {
 
 interface ResendParts {
   readonly destination: Served;
-  readonly state: Pick<VerifyState, 'displacedTo'>;
+  readonly state: Pick<VerifyState, 'movedTo'>;
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly batchLines: number;
 }
 
 /** Sends to a destination by the rules of delivery. Nothing is recorded, so no device is looked up. */
 export function createResender({ destination, state, clock, batchLines }: ResendParts): Resender {
-  const store = { displacedTo: state.displacedTo, devices: () => [] };
+  const store = { movedTo: state.movedTo, devices: () => [] };
   const controls = createControlLines();
   const batchSize = createBatchSize(batchLines);
   const refused = { lines: 0, words: null as string | null };

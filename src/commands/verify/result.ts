@@ -151,8 +151,8 @@ export function addDay(tally: Tally, { deviceId, day, kept, findings, sent, clea
   if (gone > 0)
     device.gone.push(...cleared.map((range) => ({ deviceId, ...range, points: gone, readings: kept.readings })));
   if (tally.differences.length >= MOST_DIFFERENCES) return;
-  const told = { device_id: deviceId, day: dayText(day), kept_points: kept.points };
-  tally.differences.push({ ...told, missing, different, extra, untold, not_in_archive: gone });
+  const identity = { device_id: deviceId, day: dayText(day), kept_points: kept.points };
+  tally.differences.push({ ...identity, missing, different, extra, untold, not_in_archive: gone });
 }
 
 /**
@@ -208,7 +208,7 @@ export function verdictOf(
   { fetched = 0, refused = { lines: 0, words: null }, toFetch = null }: Partial<Repaired> = {},
 ): DestinationVerdict {
   const { findings, days, partly, kept, mended, differing } = totalOf(tally);
-  const { gone: _, ...told } = findings;
+  const { gone: _, ...counts } = findings;
   const ended = isSound(findings) ? 'equal' : 'different';
   return {
     name,
@@ -219,7 +219,7 @@ export function verdictOf(
     days_compared: days,
     days_partly_covered: partly,
     points_kept: kept,
-    ...told,
+    ...counts,
     mended,
     fetched,
     refused_again: refused.lines,
@@ -313,8 +313,8 @@ const WORDS: Readonly<Record<(typeof DIFFERENCES)[number], string>> = {
 };
 
 function sentence({ outcome, reason, ...found }: DestinationVerdict): string {
-  const told = DIFFERENCES.filter((each) => found[each] > 0).map((each) => `${grouped(found[each])} ${WORDS[each]}`);
-  const words = told.length === 0 ? 'all that was compared is equal' : told.join(', ');
+  const counts = DIFFERENCES.filter((each) => found[each] > 0).map((each) => `${grouped(found[each])} ${WORDS[each]}`);
+  const words = counts.length === 0 ? 'all that was compared is equal' : counts.join(', ');
   return outcome === 'unfinished' ? `not finished: ${reason}. So far ${words}` : words;
 }
 
@@ -359,7 +359,7 @@ function compare(a: string, b: string): number {
 function excuses({
   pending,
   quarantined,
-  lacking,
+  lacking: knownMissing,
   days_partly_covered: partly,
   unknown_devices: unknown,
 }: DestinationVerdict): string[] {
@@ -369,7 +369,9 @@ function excuses({
       ? []
       : [`  ${counted(pending, 'point')} not delivered yet: no difference; they wait in the archive`]),
     ...(quarantined === 0 ? [] : [`  ${counted(quarantined, 'point')} in quarantine: refused by it (--quarantine)`]),
-    ...(lacking === 0 ? [] : [`  ${counted(lacking, 'point')} in its lack-set: known not to be there (--status)`]),
+    ...(knownMissing === 0
+      ? []
+      : [`  ${counted(knownMissing, 'point')} in its lack-set: known not to be there (--status)`]),
     ...(partly === 0 ? [] : [`  ${counted(partly, 'device day')} not held in full: what is kept of them is compared`]),
     ...(unknown.length === 0
       ? []
@@ -398,12 +400,12 @@ function advice(verdict: DestinationVerdict, repair: boolean): string[] {
   return [...lines, ...adviceOnExtra(verdict)];
 }
 
-function adviceOnExtra({ extra, extra_in_gaps: inGaps, untold }: DestinationVerdict): string[] {
+function adviceOnExtra({ extra, extra_in_gaps: inGaps, untold: unverifiable }: DestinationVerdict): string[] {
   const uncovered = `${grouped(inGaps)} of them ${inGaps === 1 ? 'is' : 'are'} at times that are not covered yet`;
   return [
     ...(extra > 0 ? ['Extra points are in the database and not of this state: they are told, never deleted.'] : []),
     ...(inGaps > 0 ? [`${uncovered}: they may be right. Run it again when the gaps are filled (--status).`] : []),
-    ...(untold > 0
+    ...(unverifiable > 0
       ? ['Some days hold more than was counted: extra, or readings that came after the archive had let go.']
       : []),
   ];

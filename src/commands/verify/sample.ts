@@ -264,8 +264,8 @@ interface Compared {
 
 /** Compares value by value. */
 function compareValues(served: ValueSet, stored: ValueSet): Compared {
-  const lacking = (from: ValueSet, of: ValueSet): number => [...of].filter((key) => !from.has(key)).length;
-  return { missing: lacking(stored, served), gone: lacking(served, stored) };
+  const countMissing = (from: ValueSet, of: ValueSet): number => [...of].filter((key) => !from.has(key)).length;
+  return { missing: countMissing(stored, served), gone: countMissing(served, stored) };
 }
 
 /** Compares a whole day of which only the sum is stored; it returns a lower bound of the differences. */

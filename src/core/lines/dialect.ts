@@ -16,7 +16,7 @@ export type DestinationKind = 'influxdb' | 'victoriametrics';
 export const DESTINATION_KINDS: readonly DestinationKind[] = ['influxdb', 'victoriametrics'];
 
 /** A telemetry value that is written beside its instant, found by where it is written. */
-export interface DisplacedValue {
+export interface MovedValue {
   readonly deviceId: string;
   /** The sensor as its tag value reads. */
   readonly sensor: string;
@@ -25,7 +25,7 @@ export interface DisplacedValue {
 }
 
 /** Finds the values that are displaced to any of the given instants. */
-export type FindDisplaced = (writtenAt: readonly EpochNs[]) => readonly DisplacedValue[];
+export type FindMoved = (writtenAt: readonly EpochNs[]) => readonly MovedValue[];
 
 /** What is sent of a batch. */
 interface Translation {
@@ -37,13 +37,13 @@ interface Translation {
 const NS_PER_MS = 1_000_000n;
 
 /** Puts lines of the log into what a database of a kind understands. Lines that it cannot hold are left out. */
-export function translate(kind: DestinationKind, lines: readonly string[], findDisplaced: FindDisplaced): Translation {
+export function translate(kind: DestinationKind, lines: readonly string[], findMoved: FindMoved): Translation {
   if (kind === 'influxdb') return { lines, origins: lines.map((_, index) => index) };
-  const displaced = displacedAmong(lines, findDisplaced);
+  const moved = movedAmong(lines, findMoved);
   const sent: string[] = [];
   const origins: number[] = [];
   lines.forEach((line, index) => {
-    const text = numbersOnly(line, displaced);
+    const text = numbersOnly(line, moved);
     if (text === null) return;
     sent.push(text);
     origins.push(index);
@@ -55,14 +55,14 @@ export function translate(kind: DestinationKind, lines: readonly string[], findD
 type Recorded = ReadonlyMap<string, EpochNs>;
 
 /** Looks up only what can be displaced: telemetry whose time is no whole millisecond. */
-function displacedAmong(lines: readonly string[], findDisplaced: FindDisplaced): Recorded {
+function movedAmong(lines: readonly string[], findMoved: FindMoved): Recorded {
   const instants = new Set<EpochNs>();
   for (const line of lines) {
     if (!line.startsWith('telemetry,') || line.endsWith('000000')) continue;
     instants.add(BigInt(line.slice(line.lastIndexOf(' ') + 1)));
   }
   if (instants.size === 0) return new Map();
-  const found = findDisplaced([...instants]);
+  const found = findMoved([...instants]);
   return new Map(
     found.map(({ deviceId, sensor, recordedNs, writtenNs }) => [
       valueKey(identityTag(deviceId), sensor, writtenNs),
@@ -76,14 +76,14 @@ function valueKey(device: string, sensor: string, writtenNs: EpochNs): string {
 }
 
 /** @returns the line as VictoriaMetrics is sent it, its time in milliseconds; `null` where it has no number. */
-function numbersOnly(line: string, displaced: Recorded): string | null {
+function numbersOnly(line: string, moved: Recorded): string | null {
   const { measurement, tags, fields, at } = readLine(line);
   const numbers = fields.filter(([, raw]) => !raw.startsWith('"')).map(([key, raw]) => `${key}=${numberOf(raw)}`);
   if (numbers.length === 0) return null;
   const tag = (name: string): string => tags.find(([key]) => key === name)?.[1] ?? '';
   const recordedNs =
-    measurement === 'telemetry' && displaced.size > 0
-      ? displaced.get(valueKey(tag('device_id'), tag('sensor'), at))
+    measurement === 'telemetry' && moved.size > 0
+      ? moved.get(valueKey(tag('device_id'), tag('sensor'), at))
       : undefined;
   // What lies k nanoseconds beside its instant is written k milliseconds beside it.
   const ms = recordedNs === undefined ? floorToMs(at) : floorToMs(recordedNs) + (at - recordedNs);

@@ -56,23 +56,23 @@ export function createPlaces(
     }
     return there;
   };
-  const displaced = new Map<string, EpochNs>();
+  const moved = new Map<string, EpochNs>();
   const decided: TimestampOffset[] = [];
   for (const { sensor, field, recordedNs, writtenNs } of offsets) {
-    displaced.set(recordedKey(sensor, recordedNs, field), writtenNs);
+    moved.set(recordedKey(sensor, recordedNs, field), writtenNs);
     // Its place stays taken when its line is cleared away.
     takenAt(writtenNs).set(sensor, { field, recordedAt: recordedNs });
   }
-  const displacedTo = new Map(offsets.map((offset) => [key(offset.sensor, offset.writtenNs), offset.recordedNs]));
+  const movedTo = new Map(offsets.map((offset) => [key(offset.sensor, offset.writtenNs), offset.recordedNs]));
   for (const line of linesBetween(held, from, to + MAX_OFFSET_NS)) {
     const { sensor, field, at } = readValue(line);
-    const recordedAt = displacedTo.get(key(sensor, at)) ?? at;
+    const recordedAt = movedTo.get(key(sensor, at)) ?? at;
     takenAt(at).set(sensor, { field, recordedAt });
   }
   return {
     place: ({ sensor, recordedAt, field }) => {
       // Ties are rare: where there are none, no key is made.
-      if (displaced.size > 0 && displaced.has(recordedKey(sensor, recordedAt, field))) return null;
+      if (moved.size > 0 && moved.has(recordedKey(sensor, recordedAt, field))) return null;
       let writtenNs = recordedAt;
       let there = takenAt(writtenNs);
       for (let occupant = there.get(sensor); occupant !== undefined; occupant = there.get(sensor)) {
@@ -82,7 +82,7 @@ export function createPlaces(
       }
       there.set(sensor, { field, recordedAt });
       if (writtenNs !== recordedAt) {
-        displaced.set(recordedKey(sensor, recordedAt, field), writtenNs);
+        moved.set(recordedKey(sensor, recordedAt, field), writtenNs);
         decided.push({ sensor, recordedNs: recordedAt, field, writtenNs });
       }
       return writtenNs;

@@ -143,7 +143,7 @@ export interface JobQueue {
    */
   saveArgs(id: number, args: unknown): void;
   /** @param progress plain JSON, of its kind. */
-  tell(id: number, progress: unknown): void;
+  reportProgress(id: number, progress: unknown): void;
   /** Ends one; nothing where it has ended. */
   end(id: number, end: JobEnd, atMs: EpochMs): void;
   /** Removes those that ended before. */

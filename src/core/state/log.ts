@@ -1,7 +1,7 @@
 /**
  * Port of the durable log and its destinations. `store/` implements it with SQLite.
  */
-import type { DisplacedValue } from '../lines/dialect.ts';
+import type { MovedValue } from '../lines/dialect.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 
 /** The two lanes of the log: live points are delivered before history. */
@@ -138,7 +138,7 @@ export interface LogStore {
    */
   identify(destinationId: number, identity: string): DestinationState;
   /** The telemetry values that are displaced to any of the instants. */
-  displacedTo(writtenAt: readonly EpochNs[]): readonly DisplacedValue[];
+  movedTo(writtenAt: readonly EpochNs[]): readonly MovedValue[];
   position(destinationId: number, lane: LogLane): LogPosition;
   /** The place behind everything that is archived in a lane so far. */
   endOf(lane: LogLane): LogPosition;

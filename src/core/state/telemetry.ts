@@ -204,7 +204,7 @@ export interface TelemetryStore {
   clearGaps(deviceId: string): void;
   /** The overlap readings of a device that empty answers have not shown, ascending. */
   missedOverlaps(deviceId: string): readonly MissedOverlap[];
-  saveMissedOverlap(deviceId: string, anchor: MissedOverlap): void;
+  saveMissedOverlap(deviceId: string, missed: MissedOverlap): void;
   /** Ends what is known of those that were shown again. */
   dropMissedOverlaps(deviceId: string, ats: readonly EpochNs[]): void;
   /** The range of a device that empty answers alone speak for; `null` where there is none. */

@@ -3,7 +3,7 @@
  */
 
 import type { Interval, Intervals } from '../intervals.ts';
-import type { DestinationKind, FindDisplaced } from '../lines/dialect.ts';
+import type { DestinationKind, FindMoved } from '../lines/dialect.ts';
 import type { PointSum } from '../lines/points.ts';
 import type { EpochMs } from '../time.ts';
 import type { LogLane, LogPosition, MissingPoints } from './log.ts';
@@ -43,7 +43,7 @@ export interface PointSource {
 }
 
 /** What the state keeps of a day of a device. */
-export interface KeptDay extends PointSum {
+export interface ArchivedDay extends PointSum {
   /** Days since 1970. */
   readonly day: number;
   readonly readings: number;
@@ -103,13 +103,13 @@ export interface VerifyState {
   /** Ids of the devices that are listed or of which anything is kept, in order. */
   deviceIds(): readonly string[];
   /** By day, from `from` on and before `to`. */
-  days(deviceId: string, from: number, to: number): readonly KeptDay[];
+  days(deviceId: string, from: number, to: number): readonly ArchivedDay[];
   covered(deviceId: string): Intervals;
   /** How many points of a device that are no readings were cleared away in a range, at most. */
   clearedOthers(deviceId: string, range: Interval): number;
   positions(destinationId: number): LogPositions;
   missing(destinationId: number, deviceId: string, range: Interval): readonly MissingPoints[];
-  stretch(of: { readonly deviceId: string; readonly destinationId: number } & Interval, at: LogPositions): KeptRange;
-  readonly displacedTo: FindDisplaced;
+  range(of: { readonly deviceId: string; readonly destinationId: number } & Interval, at: LogPositions): KeptRange;
+  readonly movedTo: FindMoved;
   close(): void;
 }

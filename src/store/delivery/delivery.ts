@@ -6,7 +6,7 @@
  * organisation, bucket): change one of these and it is a new destination, which starts at the beginning of the log.
  */
 import type Database from 'better-sqlite3';
-import type { FindDisplaced } from '../../core/lines/dialect.ts';
+import type { FindMoved } from '../../core/lines/dialect.ts';
 import { type DeliveryOutcome, type DestinationState, LOG_LANES, type LogStore } from '../../core/state/log.ts';
 import { StaleStateError } from '../../core/state/telemetry.ts';
 import { type Archive, preparePosition } from '../archive/archive.ts';
@@ -36,7 +36,7 @@ export function createLog(db: Database.Database, { archive, missing, cleared, is
       if (destination.created) missing.add(destination.id, cleared.asMissing());
       return destination;
     },
-    displacedTo: createDisplacedSearch(db),
+    movedTo: createMovedSearch(db),
     position: positions.read,
     endOf: archive.endOf,
     read: archive.read,
@@ -124,7 +124,7 @@ function createRegister(db: Database.Database): Pick<LogStore, 'destination' | '
   };
 }
 
-interface DisplacedRow {
+interface MovedRow {
   readonly device_id: string;
   readonly sensor: string;
   readonly recorded_ns: bigint;
@@ -132,8 +132,8 @@ interface DisplacedRow {
 }
 
 /** Finds the telemetry values that are displaced to some instants, in an open database. */
-export function createDisplacedSearch(db: Database.Database): FindDisplaced {
-  const find = db.prepare<[string], DisplacedRow>(
+export function createMovedSearch(db: Database.Database): FindMoved {
+  const find = db.prepare<[string], MovedRow>(
     `SELECT device_id, sensor, recorded_ns, written_ns FROM tie
      WHERE written_ns IN (SELECT CAST(value AS INTEGER) FROM json_each(?))`,
   );

@@ -7,10 +7,10 @@ import { type Interval, includes, intersect, normalize } from '../../core/interv
 import { descriptiveTag, encodeSeries, identityTag, type TagValue } from '../../core/lines/line-protocol.ts';
 import { nameAt } from '../../core/lines/names.ts';
 import type { LogLane } from '../../core/state/log.ts';
-import type { KeptDay, KeptLine, KeptRange, VerifyState } from '../../core/state/verify.ts';
+import type { ArchivedDay, KeptLine, KeptRange, VerifyState } from '../../core/state/verify.ts';
 import type { EpochNs } from '../../core/time.ts';
 import { unpack } from '../archive/block-codec.ts';
-import { createDisplacedSearch } from '../delivery/delivery.ts';
+import { createMovedSearch } from '../delivery/delivery.ts';
 import { createMissingTable } from '../delivery/missing-points.ts';
 import { explainedCalls } from '../explain.ts';
 import { hasShape, openReading } from '../open/read-only.ts';
@@ -55,8 +55,8 @@ function verifyStateOf(db: Database.Database): VerifyState {
     clearedOthers: (deviceId, { from, to }) => Number(others.get(deviceId, to, from) ?? 0n),
     positions: createPositions(db),
     missing: createMissingTable(db).across,
-    stretch: createRangeReader(db, fact.get('workspace_tag') ?? ''),
-    displacedTo: createDisplacedSearch(db),
+    range: createRangeReader(db, fact.get('workspace_tag') ?? ''),
+    movedTo: createMovedSearch(db),
     close: () => void db.close(),
   };
 }
@@ -81,7 +81,7 @@ function createDays(db: Database.Database): VerifyState['days'] {
      FROM day_sum WHERE device_id = ? AND day >= ? AND day < ? ORDER BY day`,
   );
   return (deviceId, from, to) =>
-    read.all(deviceId, from, to).map((row): KeptDay => {
+    read.all(deviceId, from, to).map((row): ArchivedDay => {
       const of = (column: string): number => Number(row[column] ?? 0n);
       return {
         day: of('day'),
@@ -122,7 +122,7 @@ interface BlockRow {
   readonly data: Buffer;
 }
 
-function createRangeReader(db: Database.Database, workspaceTag: string): VerifyState['stretch'] {
+function createRangeReader(db: Database.Database, workspaceTag: string): VerifyState['range'] {
   const blocks = db.prepare<[string, EpochNs, EpochNs], BlockRow>(
     `SELECT seq, lane, at_ms, data FROM block
      WHERE device_id = ? AND first_ns < ? AND last_ns >= ? AND first_ns IS NOT NULL ORDER BY seq`,
@@ -138,7 +138,7 @@ function createRangeReader(db: Database.Database, workspaceTag: string): VerifyS
        WHERE ifnull(destination_id, 0) = ? AND source = 'destination' AND content >= ? AND content < ?`,
     )
     .pluck();
-  const displaced = createDisplacedLines(db, workspaceTag);
+  const moved = createMovedLines(db, workspaceTag);
   return (of, at): KeptRange =>
     db.transaction((): KeptRange => {
       const { deviceId, destinationId, from, to } = of;
@@ -155,7 +155,7 @@ function createRangeReader(db: Database.Database, workspaceTag: string): VerifyS
         });
       }
       const gone = intersect(normalize(cleared.all(deviceId, to, from)), [{ from, to }]);
-      for (const { line, at: written } of gone.length === 0 ? [] : displaced(of)) {
+      for (const { line, at: written } of gone.length === 0 ? [] : moved(of)) {
         if (includes(gone, written)) lines.push({ line, isAcknowledged: true });
       }
       const series = encodeSeries('telemetry', [['device_id', identityTag(deviceId)]]);
@@ -183,7 +183,7 @@ interface OffsetRow {
 }
 
 /** What stands beside its instant is remembered for ever: its lines can be made again when their blocks are gone. */
-function createDisplacedLines(db: Database.Database, workspaceTag: string) {
+function createMovedLines(db: Database.Database, workspaceTag: string) {
   const offsets = db.prepare<[string, EpochNs, EpochNs], OffsetRow>(
     'SELECT recorded_ns, sensor, field, written_ns FROM tie WHERE device_id = ? AND written_ns >= ? AND written_ns < ?',
   );

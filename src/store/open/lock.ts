@@ -22,7 +22,7 @@ export interface Lock {
 }
 
 /** Another process holds the lock. */
-export class HeldError extends UserError {
+export class StateInUseError extends UserError {
   constructor(file: string) {
     super(
       {
@@ -54,7 +54,7 @@ export function takeLock(file: string): Lock {
     isMarked = handle.pragma('user_version', { simple: true }) === MARK;
   } catch (error) {
     handle.close();
-    if (isBusy(error)) throw new HeldError(file);
+    if (isBusy(error)) throw new StateInUseError(file);
     throw isGarbage(error) ? noLockFile(file) : error;
   }
   const own = statSync(file, { throwIfNoEntry: false });

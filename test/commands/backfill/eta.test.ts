@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { type PlanParts, planOf } from '../../../src/commands/plan/command.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { besideFinishMs } from '../../../src/scheduler/estimate.ts';
-import { HeldError } from '../../../src/store/open/lock.ts';
+import { StateInUseError } from '../../../src/store/open/lock.ts';
 import { liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, SCHEDULES } from '../../support/rig.ts';
@@ -63,7 +63,7 @@ describe.runIf(influxdAvailable())('the ETA of a backfill', () => {
     const config = { api: { share: 0.8 }, sync, dataDir: rig.dataDir };
     const from = new Date(fromMs).toISOString();
     const command = { from, to: null, devices: [], whatIf: [], finishBy: null, maxShare: maxShare?.toString() ?? null };
-    const open = async (): Promise<never> => await Promise.reject(new HeldError('the daemon has it'));
+    const open = async (): Promise<never> => await Promise.reject(new StateInUseError('the daemon has it'));
     const parts = { command, config, open, clock: rig.clock } as unknown as PlanParts;
     const { backfill } = await planOf(parts, new AbortController().signal);
     return (backfill.pace ?? backfill).beside_daemon.seconds;

@@ -51,9 +51,9 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     records: () => () => 'not tried here',
   });
   const retry = async (state: ScratchStore, filter: Partial<QuarantineFilter> = {}, sink = sinkOf()) =>
-    await retryQuarantine(partsOf(state, sink), { filter: { ...ALL, ...filter }, tell: () => {} }, NEVER);
+    await retryQuarantine(partsOf(state, sink), { filter: { ...ALL, ...filter }, report: () => {} }, NEVER);
   const drop = async (state: ScratchStore, filter: Partial<QuarantineFilter> = {}, signal = NEVER) =>
-    await dropQuarantine(partsOf(state), { filter: { ...ALL, ...filter }, tell: () => {} }, signal);
+    await dropQuarantine(partsOf(state), { filter: { ...ALL, ...filter }, report: () => {} }, signal);
 
   /** Writes past the program, as somebody else would. */
   const writeBehind = async (line: string): Promise<void> => {
@@ -183,7 +183,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     await heal();
     const before = rows(state);
     const parts = { ...partsOf(state), reachable: () => [] };
-    const summary = await retryQuarantine(parts, { filter: ALL, tell: () => {} }, NEVER);
+    const summary = await retryQuarantine(parts, { filter: ALL, report: () => {} }, NEVER);
     expect(summary).toMatchObject({ exit_code: 1, destinations: [{ accepted: 0 }] });
     expect(quarantineSummaryText(summary).replaceAll('\n', ' ')).toMatch(/not in the configuration any more.*drop/);
     expect(rows(state)).toEqual(before);
@@ -262,7 +262,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     using state = refusedBefore(700);
     const stop = new AbortController();
     const parts = partsOf(state);
-    const order = { filter: ALL, tell: () => stop.abort(new Error('told to stop')) };
+    const order = { filter: ALL, report: () => stop.abort(new Error('told to stop')) };
     expect(await dropQuarantine(parts, order, stop.signal)).toMatchObject({ outcome: 'interrupted', exit_code: 3 });
     expect(rows(state)).toHaveLength(201);
     expect(await drop(state)).toMatchObject({ outcome: 'complete', destinations: [{ dropped: 200 }] });
@@ -333,7 +333,7 @@ describe.runIf(influxdAvailable())('records of the API in quarantine', () => {
       store.quarantine.add('devices', [{ ...odd, record: '{"device_id":"new"}' }], at);
       store.quarantine.add('gone', [{ ...odd, record: JSON.stringify({ recorded_at: time, values: { v: 1 } }) }], at);
       const parts = quarantineParts({ ...sync, destinations: [] });
-      const summary = await retryQuarantine(parts, { filter: ALL, tell: () => {} }, NEVER);
+      const summary = await retryQuarantine(parts, { filter: ALL, report: () => {} }, NEVER);
       expect(summary).toMatchObject({ exit_code: 1, records: { done: 3, left: 3 } });
       expect(summary.records.reasons).toEqual([
         'still not understood: recorded_at is no time',

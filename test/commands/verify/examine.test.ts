@@ -45,7 +45,7 @@ function examine(given: Case): { findings: Findings; resend: string[] } {
     kind,
     kept: stretch,
     returned,
-    findDisplaced: () => [],
+    findMoved: () => [],
     excuses: [],
     covered,
     range,

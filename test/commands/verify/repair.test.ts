@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest';
 import { createResender, foundOf } from '../../../src/commands/verify/repair.ts';
 import type { Sink, WriteAnswer } from '../../../src/core/ports.ts';
 import type { MissingPoints } from '../../../src/core/state/log.ts';
-import type { KeptDay } from '../../../src/core/state/verify.ts';
+import type { ArchivedDay } from '../../../src/core/state/verify.ts';
 import { DAY_NS } from '../../../src/core/time.ts';
 
 const NOON = DAY_NS / 2n;
 const at = (day: number): bigint => BigInt(day) * DAY_NS;
-const kept = (day: number, points = 100): KeptDay => ({
+const kept = (day: number, points = 100): ArchivedDay => ({
   day,
   points,
   readings: 1,
@@ -84,7 +84,7 @@ describe('sending again', () => {
         );
       },
     };
-    const state = { displacedTo: () => [] };
+    const state = { movedTo: () => [] };
     const parts = { destination: { kind: 'influxdb', sink }, state, clock: { nowMs: () => 0 }, batchLines: 8 } as const;
     return { sizes, ...createResender(parts) };
   };

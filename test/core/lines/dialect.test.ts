@@ -1,19 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
-  type DisplacedValue,
   describeIdentity,
-  type FindDisplaced,
+  type FindMoved,
   identityOf,
   isKindUnknown,
+  type MovedValue,
   translate,
   withKind,
 } from '../../../src/core/lines/dialect.ts';
 import { encodeLine, type Field, identityTag, type Point } from '../../../src/core/lines/line-protocol.ts';
 import { readLine } from '../../../src/core/lines/line-reader.ts';
 
-const none: FindDisplaced = () => [];
-const never: FindDisplaced = () => {
+const none: FindMoved = () => [];
+const never: FindMoved = () => {
   throw new Error('nothing can be displaced here');
 };
 
@@ -64,13 +64,13 @@ describe('what VictoriaMetrics is sent', () => {
   test('puts a value that is displaced by k nanoseconds k milliseconds beside its instant', () => {
     const at = 1_700_000_000_123_456_789n;
     const odd = 'de,vi=ce\\';
-    const displaced: DisplacedValue[] = [
+    const displaced: MovedValue[] = [
       { deviceId: odd, sensor: 's t', recordedNs: at, writtenNs: at + 1n },
       { deviceId: odd, sensor: 's t', recordedNs: at - 1n, writtenNs: at + 2n },
       { deviceId: 'other', sensor: 's t', recordedNs: at, writtenNs: at + 3n },
     ];
     const asked: bigint[][] = [];
-    const find: FindDisplaced = (instants) => {
+    const find: FindMoved = (instants) => {
       asked.push([...instants]);
       return displaced;
     };

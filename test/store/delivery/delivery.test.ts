@@ -112,13 +112,13 @@ describe('displaced values', () => {
     const tie = (more: bigint) => ({ sensor: 's', recordedNs: at, field: `value=${more}`, writtenNs: at + more });
     state.store.commitPage(landing({ deviceId: 'a', offsets: [tie(1n), tie(2n)] }));
     state.store.commitPage(landing({ deviceId: 'b', offsets: [tie(2n)] }));
-    expect(state.store.displacedTo([at, at + 2n, at + 3n])).toEqual([
+    expect(state.store.movedTo([at, at + 2n, at + 3n])).toEqual([
       { deviceId: 'a', sensor: 's', recordedNs: at, writtenNs: at + 2n },
       { deviceId: 'b', sensor: 's', recordedNs: at, writtenNs: at + 2n },
     ]);
-    expect(state.store.displacedTo([])).toEqual([]);
+    expect(state.store.movedTo([])).toEqual([]);
     const many = Array.from({ length: 5000 }, (_, n) => at + BigInt(n));
-    expect(state.store.displacedTo(many)).toHaveLength(3);
+    expect(state.store.movedTo(many)).toHaveLength(3);
   });
 });
 

@@ -35,7 +35,7 @@ test('what was delivered after the positions were looked at is not taken for set
   if (looked === null) throw new Error('no state');
   const settled = (positions: ReturnType<typeof looked.positions>): string[] =>
     looked
-      .stretch({ deviceId: 'd', destinationId: id, from: 0n, to: 100n }, positions)
+      .range({ deviceId: 'd', destinationId: id, from: 0n, to: 100n }, positions)
       .lines.flatMap((each) => (each.isAcknowledged ? [each.line] : []));
   const before = looked.positions(id);
   const first = Array.from({ length: 10 }, (_, n) => line(n));
