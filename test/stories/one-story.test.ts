@@ -1,0 +1,230 @@
+/**
+ * Five stories in virtual time, each seen in every way: the dashboards through Grafana's library, the sentence of the status
+ * page, readiness, `/metrics`, the alert rules in promtool, and the events of the log. All of them tell the same.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { Sync } from '../../src/app/open-sync.ts';
+import type { AppEvent } from '../../src/core/events.ts';
+import { healthOf } from '../../src/core/heartbeats.ts';
+import type { Sink } from '../../src/core/ports.ts';
+import type { ReadyReport } from '../../src/core/status.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
+import type { DeviceSpec } from '../../src/sim/spec.ts';
+import { createWorld } from '../../src/sim/world.ts';
+import { reader } from '../grafana/support/story.ts';
+import { liveAsDaemon } from '../support/daemon-rig.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { prometheusAvailable, promtool } from '../support/prometheus.ts';
+import { destinationOf, NOW_MS, openBench, openRig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+
+const PLAN = { requestsPerMinute: 900, requestsPerDay: 200_000 };
+const ADDONS = { north: 7, south: 3 };
+
+/** Two hubs with their add-ons. @param silentFromMs when the northern hub falls silent, and all below it. */
+function devices(silentFromMs: number | null): DeviceSpec[] {
+  return Object.entries(ADDONS).flatMap(([hub, count]) => {
+    const silences = silentFromMs === null || hub === 'south' ? [] : [{ fromMs: silentFromMs, toMs: Infinity }];
+    const common = { intervalMs: 5 * MINUTE_MS, silences };
+    return [
+      { ...common, deviceId: hub, name: `Hub ${hub}`, parentDeviceId: null },
+      ...Array.from({ length: count }, (_, n) => ({ ...common, deviceId: `${hub}-${n}`, parentDeviceId: hub })),
+    ];
+  });
+}
+
+interface Story {
+  readonly forMs: number;
+  readonly silentFromMs?: number;
+  /** From when on the database accepts nothing. */
+  readonly blockedFromMs?: number;
+  readonly plan?: typeof PLAN;
+  readonly historyMs?: number;
+}
+
+/** What the daemon shows of itself at a moment. */
+interface Look {
+  readonly nowMs: number;
+  /** The sentence of the status page. */
+  readonly summary: string;
+  /** Devices that the page lists as silent. */
+  readonly silent: number;
+  readonly ready: ReadyReport;
+  readonly metrics: string;
+}
+
+interface Told extends Look, Disposable {
+  /** Somebody who reads the dashboards then. */
+  readonly read: ReturnType<typeof reader>;
+  readonly later: (minutes: number) => ReturnType<typeof reader>;
+  readonly events: readonly AppEvent['type'][];
+}
+
+describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
+  const bench = sharedBench(openBench);
+
+  /** Plays it, and looks a minute before the end. */
+  async function play(story: Story): Promise<Told> {
+    const { forMs, silentFromMs = null, blockedFromMs = Infinity, plan = PLAN, historyMs = 6 * HOUR_MS } = story;
+    const world = (originMs: number) =>
+      createWorld({ seed: 8, originMs, historyMs: 40 * DAY_MS, devices: devices(silentFromMs) });
+    const rig = await openRig(bench, { world, historyMs, settings: { plan } });
+    const to = destinationOf(bench, rig.database, rig.clock);
+    const write: Sink['write'] = async (...batch) =>
+      rig.clock.nowMs() < blockedFromMs
+        ? await to.sink.write(...batch)
+        : { kind: 'later', words: 'connection refused', waitMs: null };
+    let metrics: Metrics | null = null;
+    const seen: Look[] = [];
+    const life = await liveAsDaemon(rig, {
+      forMs,
+      changes: { destinations: [{ ...to, sink: { ...to.sink, write } }] },
+      beside: (sync) => {
+        metrics = metricsOf(sync, rig.clock);
+        sync.listen(metrics.observe);
+        return [sync.fleet.run];
+      },
+      meanwhile: async (watch) => {
+        await rig.clock.sleep(forMs - MINUTE_MS);
+        const text = (await metrics?.text()) ?? '';
+        const { summary, devices } = watch.report();
+        const silent = devices.filter(({ state }) => state === 'silent').length;
+        seen.push({ nowMs: rig.clock.nowMs(), summary, silent, ready: watch.ready(), metrics: text });
+      },
+    });
+    expect(life.error).toBeNull();
+    const [look] = seen;
+    if (look === undefined) throw new Error('nobody looked');
+    const place = { url: bench.influxd.url, database: rig.database };
+    const later = (minutes: number) => reader({ place, toMs: look.nowMs + minutes * MINUTE_MS });
+    const events = life.events.map(({ type }) => type);
+    const dispose = (): void => rig[Symbol.dispose]();
+    return { ...look, read: later(0), later, events, [Symbol.dispose]: dispose };
+  }
+
+  test('a quiet, healthy fleet: green everywhere, nobody is called; and once the daemon has stopped, red within 20 minutes', async () => {
+    using told = await play({ forMs: HOUR_MS });
+    expect(told.summary).toMatch(/^In sync: all 12 devices/);
+    expect(told.ready.ready).toBe(true);
+    expect(told.metrics).toMatch(/^tidemark_ready 1$/m);
+    expect(alerts(told.metrics, { nowMs: told.nowMs })).toEqual([]);
+    expect(told.events).not.toContain('delivery-blocked');
+    expect(told.events).not.toContain('api-outage');
+    for (const uid of ['fleet', 'start']) {
+      expect(await told.read.numbers(uid, 'Online')).toEqual(['online: 12, green']);
+      expect(await told.read.numbers(uid, 'Silent')).toEqual([expect.stringMatching(/: 0, green$/)]);
+      expect(await told.read.numbers(uid, 'Late')).toEqual(['Late: 0, green']);
+      expect((await told.read.numbers(uid, 'Lag')).join()).toMatch(/^median: .*, green,p95: .*, green$/);
+    }
+    expect(await told.read.table('start', 'What needs attention')).toEqual([]);
+
+    // The daemon ends a minute after this look.
+    const stopped = told.later(21);
+    expect(alerts('', { up: 0, nowMs: told.nowMs })).toEqual(['TidemarkDown']);
+    for (const title of ['Online', 'Silent', 'Late', 'Lag']) {
+      expect((await stopped.numbers('fleet', title)).join(), title).toMatch(/, red$/);
+    }
+    const rows = await stopped.table('start', 'What needs attention');
+    expect(rows.map(({ Sync, Lag }) => `${Sync} ${/red$/.test(Lag ?? '')}`)).toEqual(
+      Array.from({ length: 12 }, () => 'not reported, red true'),
+    );
+  });
+
+  test('a database that accepts nothing: delivery is blocked, and what it shows is red', async () => {
+    using told = await play({ forMs: 80 * MINUTE_MS, blockedFromMs: NOW_MS + 45 * MINUTE_MS });
+    expect(told.summary).toMatch(/Delivery to influx is (?:held|blocked): connection refused/);
+    expect(told.ready.codes.join()).toMatch(/^destination_(?:held|blocked)$/);
+    expect(told.metrics).toMatch(/^tidemark_destination_up\{destination="influx"\} 0$/m);
+    expect(alerts(told.metrics, { nowMs: told.nowMs })).toEqual(['TidemarkDestinationDown']);
+    expect(told.events).toContain('delivery-blocked');
+    expect((await told.read.numbers('fleet', 'Lag')).join()).toMatch(/newest data: 4\d mins, red$/);
+    expect((await told.read.numbers('start', 'Online')).join()).toMatch(/, red$/);
+  });
+
+  test('a hub that falls silent, with all below it: the copy is complete, the fleet is not', async () => {
+    using told = await play({ forMs: 2 * HOUR_MS, silentFromMs: NOW_MS + 30 * MINUTE_MS });
+    // What can be read is complete; which devices are silent stands in the list of the page.
+    expect(told.summary).toMatch(/^In sync: all 12 devices/);
+    expect(told.silent).toBe(8);
+    expect(told.ready.ready).toBe(true);
+    expect(told.metrics).toMatch(/^tidemark_devices\{state="silent"\} 8$/m);
+    expect(alerts(told.metrics, { nowMs: told.nowMs })).toEqual(['TidemarkFleetSilent']);
+    expect(await told.read.numbers('fleet', 'Silent')).toEqual([expect.stringMatching(/: 8, orange$/)]);
+    expect((await told.read.numbers('fleet', 'Lag')).join()).toMatch(/^median: .*, green,p95: .*, green$/);
+    const [hub] = await told.read.table('fleet', 'Hubs');
+    expect(hub).toMatchObject({ Hub: 'Hub north', 'Hub online': 'Not online, red', 'Add-ons online': '0' });
+    const attention = await told.read.table('start', 'What needs attention');
+    expect(attention.map(({ Id }) => String(Id).replace(/-.*/, ''))).toEqual(Array.from({ length: 8 }, () => 'north'));
+  });
+
+  test('an initial sync: blue, neither green nor red, and nobody is called', async () => {
+    const plan = { requestsPerMinute: 12, requestsPerDay: 20_000 };
+    using told = await play({ forMs: 2 * MINUTE_MS, plan, historyMs: 30 * DAY_MS });
+    expect(told.summary).toMatch(/^(?:Initial sync|Catching up): 0 of 12 devices complete/);
+    expect(told.ready.codes).toContain('last_day_missing');
+    expect(told.metrics).toMatch(/^tidemark_ready 0$/m);
+    expect(alerts(told.metrics, { nowMs: told.nowMs })).toEqual([]);
+    const lag = await told.read.numbers('fleet', 'Lag');
+    expect(lag).toContainEqual(expect.stringMatching(/^devices catching up: \d+, blue$/));
+    expect(lag.join()).not.toMatch(/red/);
+    expect(await told.read.numbers('fleet', 'Late')).toEqual(['Late: 0, green']);
+    const rows = await told.read.table('fleet', 'Devices');
+    expect(rows.map(({ Lag }) => Lag)).toContain('initial sync, blue');
+    expect(rows.map(({ Sync }) => Sync).join()).not.toMatch(/red/);
+  });
+});
+
+function metricsOf(sync: Sync, clock: { nowMs(): number; monoMs(): number }): Metrics {
+  const { figures, ready, heartbeats, deliverers } = sync;
+  return createMetrics({
+    ...{ figures, ready, clock, version: '0', perDevice: false, scrub: (text: string) => text },
+    health: () => healthOf(heartbeats.loops()),
+    loops: heartbeats.loops,
+    destinations: deliverers.map(({ name }) => name),
+  } as Parameters<typeof createMetrics>[0]);
+}
+
+/** What fires, but for the watchdog, once the metrics have stayed so for half an hour: by the real rules. */
+function alerts(metrics: string, { up = 1, nowMs }: { readonly up?: number; readonly nowMs: number }): string[] {
+  const lines = metrics.split('\n').filter((line) => /^tidemark_/.test(line) && !/_bucket|_sum|_count/.test(line));
+  const series = lines.map((line) => {
+    const [, name = '', labels = '', text = ''] = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
+    const value = Number(text);
+    // The clock of a test of rules begins at 0; what happened lately happens again and again.
+    const isTime = name.endsWith('_timestamp_seconds') && value > 0;
+    const values = isTime ? `${Math.round(value - nowMs / 1000)}+60x60` : `${value.toFixed(3)}x60`;
+    const own = ['job="tidemark"', 'instance="a"', ...(labels === '' ? [] : [labels])];
+    return { series: `${name}{${own.join(',')}}`, values };
+  });
+  const directory = mkdtempSync(join(tmpdir(), 'tidemark-story-'));
+  try {
+    const test = {
+      rule_files: [resolve('config/prometheus/tidemark-alerts.yml')],
+      evaluation_interval: '1m',
+      tests: [
+        {
+          interval: '1m',
+          input_series: [{ series: 'up{job="tidemark",instance="a"}', values: `${up}x60` }, ...series],
+          promql_expr_test: [
+            {
+              expr: 'count by (alertname) (ALERTS{alertstate="firing", alertname!="TidemarkWatchdog"}) or absent(nothing)',
+              eval_time: '30m',
+              exp_samples: [],
+            },
+          ],
+        },
+      ],
+    };
+    writeFileSync(join(directory, 'test.yml'), JSON.stringify(test));
+    // Nothing is expected, so that it says what there is.
+    const { said } = promtool(['test', 'rules', 'test.yml'], '', directory);
+    if (!said.includes('got:')) throw new Error(said);
+    return [...said.matchAll(/alertname="?\\?"?(Tidemark\w+)/g)].map(([, name = '']) => name).sort();
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
