@@ -15,21 +15,21 @@ export interface Flag {
 }
 
 const MODE_FLAGS = [
-  { flag: 'once', value: 'none', does: 'closes every hole in the history, delivers, and exits' },
-  { flag: 'demo', value: 'none', does: 'shows it all at work, with a simulated workspace' },
-  { flag: 'plan', value: 'none', does: 'tells what a sync would cost' },
-  { flag: 'help', value: 'none', short: 'h', does: 'shows this, or with a mode more about that' },
-  { flag: 'version', value: 'none', short: 'v', does: 'shows the version' },
-  { flag: 'health', value: 'none', does: 'asks the running daemon whether it is well: 0 or 1' },
-  { flag: 'backfill', value: 'none', does: 'fills a span of history' },
-  { flag: 'status', value: 'none', does: 'tells what is held' },
-  { flag: 'check', value: 'none', does: 'checks key, destination and state' },
-  { flag: 'verify', value: 'none', does: 'compares a destination with what is held' },
-  { flag: 'export', value: 'required', hint: 'csv|ndjson|lp', does: 'writes what is held' },
-  { flag: 'replay', value: 'none', does: 'delivers again, without asking the API' },
-  { flag: 'quarantine', value: 'optional', hint: '[list|retry|drop]', does: 'handles refused points' },
-  { flag: 'backup', value: 'required', hint: 'FILE', does: 'copies the state' },
-  { flag: 'forget', value: 'none', does: 'removes what is held of a device' },
+  { flag: 'once', value: 'none', does: 'closes every gap, delivers, and exits' },
+  { flag: 'demo', value: 'none', does: 'runs everything with a simulated workspace' },
+  { flag: 'plan', value: 'none', does: 'prints what a sync costs' },
+  { flag: 'help', value: 'none', short: 'h', does: 'prints this help, or that of a mode' },
+  { flag: 'version', value: 'none', short: 'v', does: 'prints the version' },
+  { flag: 'health', value: 'none', does: 'asks the running daemon for its health: 0 or 1' },
+  { flag: 'backfill', value: 'none', does: 'reads a range of history' },
+  { flag: 'status', value: 'none', does: 'prints coverage, gaps, lag and delivery' },
+  { flag: 'check', value: 'none', does: 'checks configuration, key, database and state' },
+  { flag: 'verify', value: 'none', does: 'compares a database with the archive' },
+  { flag: 'export', value: 'required', hint: 'csv|ndjson|lp', does: 'writes the archive to standard output' },
+  { flag: 'replay', value: 'none', does: 'sends archived points to the database again' },
+  { flag: 'quarantine', value: 'optional', hint: '[list|retry|drop]', does: 'handles rejected points' },
+  { flag: 'backup', value: 'required', hint: 'FILE', does: 'copies the state into a file' },
+  { flag: 'forget', value: 'none', does: 'removes a device from the state' },
 ] as const satisfies readonly (Flag & { readonly does: string })[];
 
 /** A flag that selects the mode. The daemon is the mode without a flag. */

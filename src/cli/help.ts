@@ -1,4 +1,4 @@
-/** The texts of `--version` and `--help`. The help is made from the table of modes: an overview, or one mode. */
+/** The texts of `--version` and `--help`. The overview is generated from the table of modes. */
 import { MODES, type Mode } from './flags.ts';
 import { TOPICS } from './topics.ts';
 
@@ -18,7 +18,7 @@ explains it:
 const FLAGS_AND_MORE = `
 Flags:
   --config FILE        the configuration file, else config/tidemark.yaml
-  --json               what a command tells, as one object on standard output
+  --json               the result as one JSON object on standard output
   --log-level LEVEL    error, warn, info or debug; wins over log.level
   -h, -v               the same as --help and --version
 
@@ -27,9 +27,9 @@ an environment variable, which wins: api.url is TIDEMARK_API_URL, and so on.
 
 Exit codes:
   0   done
-  1   failed: running it again will not mend it
+  1   failed: running it again will not help
   2   the command line is wrong
-  3   ended before it was complete; progress is kept, run it again
+  3   incomplete; the progress is saved, run it again
   77  the API refuses the key
   78  the configuration is wrong
 
@@ -54,7 +54,7 @@ export function helpText(topic: Mode | null = null): string {
 
 function modeLines(): string {
   const lines = MODES.map(({ flag, hint, does }) => line(hint === undefined ? `--${flag}` : `--${flag} ${hint}`, does));
-  return [line('(no mode)', 'the daemon: syncs until it is told to stop'), ...lines].join('');
+  return [line('(no mode)', 'the daemon: syncs until it is stopped'), ...lines].join('');
 }
 
 const LEFT = 22;

@@ -1,6 +1,5 @@
 /**
- * What `--help` prints beside a mode, word for word: a text for each, at most 80 columns wide. Modes without one get
- * the overview of `help.ts`.
+ * The text of `--help` for each mode, at most 80 columns wide. Modes without one get the overview of `help.ts`.
  */
 import type { Mode } from './flags.ts';
 
@@ -9,32 +8,31 @@ export const TOPICS: Partial<Record<Mode, string>> = {
                     --finish-by T] [--dry-run] [--config FILE] [--json]
                     [--log-level LEVEL]
 
-Fills a stretch of history: what is held already is not asked for again. The
-last day of all devices comes first, then the week, then the rest. It ends when
-the stretch is held and every database has it, and says what it brought, what
-was empty and what could not be had. It may be stopped at any time, or killed,
-and run again: it goes on where it was.
+Reads a range of history and delivers it. Covered ranges are not requested
+again. The last day of all devices comes first, then the last week, then the
+rest. It ends when the range is covered and delivered to every database, and
+prints how much was read, what was empty and what could not be read. Stop it at
+any time, or kill it: run it again and it continues.
 
-Where a daemon runs on the same data_dir, that one does the work, with its own
-configuration, and takes nothing from its live work for it. This command follows
-it; Ctrl-C takes the work back. If this command alone dies, the work goes on,
-also after a restart of the daemon. Alone it takes the whole share.
+If a daemon runs on the same data_dir, the daemon does the work with its own
+configuration, beside its live polls. This command follows it; Ctrl-C cancels
+the job. If only this command dies, the job continues, also after a restart of
+the daemon. Without a daemon the command uses the whole budget (api.share).
 
-  --from T          a date, an RFC 3339 time, an age (90d), or all: as far back
-                    as there is anything, of each device until 400 days in a row
-                    have no reading
-  --to T            the same; else the moment it began, less sync.grace_period
-  --device ID       this device alone, by id or name; may be repeated
-  --max-share S     takes at most this part of api.share, such as 0.25
-  --finish-by T     goes no faster than it takes to be done by then: a date, an
-                    RFC 3339 time, or a length of time from now on (12h)
-  --dry-run         tells what it would cost, and fetches nothing
+  --from T          start: a date, an RFC 3339 time, an age (90d), or all: for
+                    each device back to where 400 days in a row have no reading
+  --to T            end; default: now minus sync.grace_period
+  --device ID       only this device, by id or name; may be repeated
+  --max-share S     use at most this part of api.share, such as 0.25
+  --finish-by T     spread the requests up to this time: a date, an RFC 3339
+                    time, or a duration from now (12h)
+  --dry-run         print the cost, request nothing
 
-A larger sync.history is a backfill of its own: the daemon does it when it is
-started with it.
+A larger sync.history needs no backfill: the daemon reads the additional range
+after its next start.
 
-Exit codes: 0 held and delivered; 3 not all of it yet, run it again; 1 what is
-missing can not be had (or the state can not be used); 2 the command line is
+Exit codes: 0 covered and delivered; 3 incomplete, run it again; 1 the missing
+ranges cannot be read (or the state cannot be used); 2 the command line is
 wrong; 77 the API refuses the key; 78 the configuration is wrong.
 
 Examples:
@@ -45,18 +43,17 @@ Examples:
 
   once: `tidemark --once [--config FILE] [--json] [--log-level LEVEL]
 
-Closes every hole from now - sync.history up to what can be claimed at its
-start, delivers to the database and exits. It may be stopped at any time and
-run again: it goes on where it was.
+Closes every gap from sync.history up to now minus sync.grace_period, delivers
+to every database and exits. Stop it at any time and run it again: it continues.
 
-Where a daemon runs on the same data_dir, that one does the work, with its own
-configuration: this command follows it, and takes the work back when stopped.
+If a daemon runs on the same data_dir, the daemon does the work with its own
+configuration. This command follows it and cancels the job when it is stopped.
 
-Prints nothing to standard output but, with --json, one summary object. Logs
-go to standard error.
+Prints nothing to standard output, except one summary object with --json. The
+log goes to standard error.
 
-Exit codes: 0 all in place; 3 gaps or undelivered points remain, run it again;
-1 failed, running it again will not mend it; 77 the API refuses the key; 78 the
+Exit codes: 0 complete; 3 gaps or undelivered points remain, run it again;
+1 failed, running it again will not help; 77 the API refuses the key; 78 the
 configuration is wrong.
 
 Examples:
@@ -68,30 +65,30 @@ Examples:
                 [--max-share S | --finish-by T] [--config FILE] [--json]
                 [--log-level LEVEL]
 
-Tells what the schedules and a stretch of history would cost, before anything is
-spent: devices and how often they report, requests a day, the share of the
-minute's and the day's allowance, how fresh readings come, the time it takes.
+Prints what the poll schedules and a range of history cost, before any request
+is spent on them: devices and their reporting intervals, requests a day, the
+part of the quota per minute and day, the lag, and the duration.
 
-It asks for the account and the device list only: one request, and one for every
-200 devices. Where a daemon runs on the same data_dir, it asks nothing and goes
-by what that has read. Nothing is fetched, kept or delivered.
+It requests the account and the device list only: one request, and one for every
+200 devices. If a daemon runs on the same data_dir, it requests nothing and uses
+the daemon's data. It reads no telemetry and delivers nothing.
 
-  --from T, --to T     the stretch: a date, an RFC 3339 time or an age (90d);
-                       else sync.history up to now; --from all for all there is
-  --device ID          the stretch of this device alone, by id or name; may be
+  --from T, --to T     the range: a date, an RFC 3339 time or an age (90d);
+                       default: sync.history up to now; --from all: everything
+  --device ID          the range of this device only, by id or name; may be
                        repeated
-  --max-share S        the stretch at a part of the share, such as 0.25
-  --finish-by T        the stretch done by a time to come: a date, an RFC 3339
-                       time, or a length of time from now on (12h)
-  --what-if KEY=VALUE  supposes something else; may be repeated:
-    api.share                          the part of the allowance, or share
+  --max-share S        use at most this part of api.share, such as 0.25
+  --finish-by T        end by this time: a date, an RFC 3339 time, or a duration
+                       from now (12h)
+  --what-if KEY=VALUE  assume another value; may be repeated:
+    api.share                          the part of the quota, or share
     sync.telemetry, sync.alerts,       cron expressions, or telemetry,
     sync.devices, sync.account         alerts, account
-    devices                            how many devices, mixed as they are
-    requests_per_minute, requests_per_day    what another plan allows
+    devices                            how many devices, in today's mix
+    requests_per_minute, requests_per_day    the limits of another plan
 
-Exit codes: 0 told, whether it fits or not; 2 the command line is wrong; 3 the
-API did not answer, or the daemon has just begun: run it again; 77 the API
+Exit codes: 0 printed, whether it fits or not; 2 the command line is wrong; 3
+the API did not answer, or the daemon has just started: run it again; 77 the API
 refuses the key; 78 the configuration is wrong; 1 the state cannot be used.
 
 Examples:
@@ -102,16 +99,16 @@ Examples:
 
   demo: `tidemark --demo [--log-level LEVEL]
 
-Everything on this machine: a simulated workspace, the real sync against it over
-HTTP, and the status page. Needs no key and no database. Prints the address of
-the status page first and runs until it is stopped (Ctrl+C).
+Runs everything on this machine: a simulated workspace, the daemon that syncs it
+over HTTP, and the status page. Needs no key and no database. Prints the address
+of the status page first and runs until it is stopped (Ctrl+C).
 
-It reads no configuration file. Environment variables act as always, but for
-TIDEMARK_API_URL, TIDEMARK_API_KEY and TIDEMARK_API_CA_FILE: the simulated
-workspace stands in their place. Unless they are set, the state goes to a
-temporary directory (TIDEMARK_DATA_DIR) and the page to a free port
-(TIDEMARK_LISTEN). With TIDEMARK_INFLUX_URL and its kin set, the simulated
-readings are written to that database.
+It reads no configuration file. Environment variables apply, except
+TIDEMARK_API_URL, TIDEMARK_API_KEY and TIDEMARK_API_CA_FILE, which the simulated
+workspace replaces. By default the state goes to a temporary directory
+(TIDEMARK_DATA_DIR) and the page to a free port (TIDEMARK_LISTEN). With
+TIDEMARK_INFLUX_URL, TIDEMARK_INFLUX_BUCKET and so on, the simulated readings
+are written to that database.
 
 Examples:
   tidemark --demo
@@ -121,37 +118,36 @@ Examples:
   check: `tidemark --check [--write-probe] [--verbose] [--bundle FILE] [--config FILE]
                  [--json] [--log-level LEVEL]
 
-Looks whether everything is set up right, and tells a line for each thing (ok,
-warn or FAIL; - where it was not looked at), with what to do:
+Checks the whole setup and prints one line for each check (ok, warn or FAIL; -
+for a check that was not run), with what to do:
 
-  configuration   every mistake; secrets that others can read or overhear
-  state           data_dir: can it be written, is it private, is it sound, is
-                  there room
+  configuration   every mistake; secrets that other users can read
+  state           data_dir: writable, private, undamaged, enough space
   API             name, connection, TLS; the key and each of its scopes; plan,
-                  workspace, this machine's clock, what the answers show
+                  workspace, this machine's clock, format of the responses
   destinations    each database: reachable, kind, token, bucket, retention,
                   queries, and the deduplication that VictoriaMetrics needs
-  status page     its address: free, or answered by the daemon; who can read it
+  status page     its address: free, or used by the daemon; who can read it
 
-It takes at most 6 requests of the allowance, booked like all others: for that
-a state is made in data_dir where there is none yet. Where a daemon runs on the
-same data_dir, that one asks, with its own key. Nothing is synced or delivered.
+It sends at most 6 requests and records them in the state like all others, so
+it creates a state in data_dir if there is none. If a daemon runs on the same
+data_dir, the daemon sends them with its own key. It syncs and delivers nothing.
 
-  --write-probe   writes a point into each database (measurement
-                  tidemark_probe); else it is asked by a write without points
-  --verbose       whole lines, and lines for developers (headers, page sizes)
-  --bundle FILE   also writes a support bundle, to attach to a question: one
-                  file of JSON, for you alone (0600), never over another one.
-                  It has versions, the configuration, these lines, the status,
-                  sizes, the last requests, refusals and jobs. It has no
-                  secret, no reading and no position; devices are d1, d2, ...
-                  Written also where configuration or state are broken. Look
-                  through it before you send it.
+  --write-probe   write a point into each database (measurement
+                  tidemark_probe); default: a write without points
+  --verbose       whole lines, and details for developers (headers, page sizes)
+  --bundle FILE   also write a support bundle to attach to a question: one JSON
+                  file that only you can read (0600); an existing file is never
+                  overwritten. It has versions, the configuration, these lines,
+                  the status, sizes, the last requests, rejections and jobs. It
+                  has no secret, no reading and no position; devices are d1, d2
+                  and so on. It is written even if configuration or state are
+                  broken. Read it before you send it.
 
-Exit codes, the first that fits: 78 the configuration is wrong; 77 the API
+Exit codes, the first that applies: 78 the configuration is wrong; 77 the API
 refuses the key, the plan has no API access, or devices:read or telemetry:read
-is missing; 1 anything else is not in order; 0 all that is needed works, also
-with warnings. Also 2 the command line is wrong, 3 it was told to stop.
+is missing; 1 another check failed; 0 everything needed works, perhaps with
+warnings. Also 2 the command line is wrong, 3 it was stopped.
 
 Examples:
   tidemark --check
@@ -163,31 +159,30 @@ Examples:
   export: `tidemark --export csv|ndjson|lp [--from T] [--to T] [--device ID]...
                 [--json] [--config FILE] [--log-level LEVEL]
 
-Writes what the archive holds to standard output, device after device by id,
-each in the order of time, every reading once. It needs no key, writes nothing
-to the state and may run beside the daemon.
+Writes the archive to standard output: device by device in order of their ids,
+each in order of time, every reading once. It needs no key, writes nothing to
+the state and may run beside the daemon.
 
   csv      readings as a table: time, device_id, device_name, sensor, value,
            type
-  ndjson   readings, one JSON object a line
-  lp       every archived line as it is, in line protocol with nanoseconds:
-           what influx write and /api/v2/write take. Devices, alerts, the
-           workspace and coverage come first, then each device's readings
+  ndjson   readings, one JSON object per line
+  lp       every archived line in line protocol with nanoseconds, as
+           influx write and /api/v2/write take it. Devices, alerts, the
+           workspace and coverage come first, then the readings of each device
 
-  --from T, --to T     the stretch: a date, an RFC 3339 time or an age (90d),
-                       its end not included; else all of it
-  --device ID          this device alone, by id or name; may be repeated
+  --from T, --to T     the range: a date, an RFC 3339 time or an age (90d); the
+                       end is exclusive; default: everything
+  --device ID          only this device, by id or name; may be repeated
 
-  --json               tells at its end what was written, as one object in one
-                       line on standard error (the data keep their own form):
-                       readings, points, devices, from, to, bytes, seconds
+  --json               at the end print one object to standard error (the data
+                       keep their own format): readings, points, devices, from,
+                       to, bytes, seconds
 
-Standard error names what the archive no longer has (archive.retention,
-archive.max_size), with the number of points, and shows the progress: a bar on
-a terminal, a line a minute elsewhere.
-A reader that closes the pipe is no failure.
+Standard error shows the progress (a bar on a terminal, else a line a minute)
+and what the archive no longer has (archive.retention, archive.max_size), with
+the number of points. A reader that closes the pipe is no failure.
 
-Exit codes: 0 written, or the reader has gone away; 1 there is no state, or it
+Exit codes: 0 written, or the reader closed the pipe; 1 there is no state, or it
 or the output cannot be used; 2 the command line is wrong; 3 stopped before the
 end; 78 the configuration is wrong.
 
@@ -200,29 +195,29 @@ Examples:
   replay: `tidemark --replay [--from T] [--to T] [--device ID]... [--destination NAME]
                 [--max-rate LINES] [--config FILE] [--json] [--log-level LEVEL]
 
-Sends archived points to the database once more, without asking the API: after
-points were lost there, or its retention was made longer. What is there already
-is not stored twice.
+Sends archived points to the database again, without requests to the API: after
+the database lost points, or after its retention was extended. A point that is
+already there is not stored twice.
 
-  --from T, --to T     the stretch: a date, an RFC 3339 time or an age (90d),
-                       its end not included; else all that the archive keeps
-  --device ID          this device alone, by id or name; may be repeated
-  --destination NAME   one of several databases; else each of them
-  --max-rate LINES     lines a second at most
+  --from T, --to T     the range: a date, an RFC 3339 time or an age (90d); the
+                       end is exclusive; default: the whole archive
+  --device ID          only this device, by id or name; may be repeated
+  --destination NAME   one of several databases; default: all
+  --max-rate LINES     at most this many lines a second
 
-Where a daemon runs on the same data_dir, that one does it, with its own
-configuration: live points go first, and no more than 20,000 lines a second are
-sent unless --max-rate says otherwise. Alone it is as fast as the database.
+If a daemon runs on the same data_dir, the daemon does the work with its own
+configuration: live points go first, and it sends at most 20,000 lines a second
+unless --max-rate is given. Without a daemon only the database limits the rate.
 
-Stopped or cut off, it goes on from there when it is run again with the same
-words within a week. Refused points go to quarantine by the same rule as always;
-what a database takes now leaves the quarantine, and its list of lacks.
+If it is stopped, run it again with the same arguments within a week: it
+continues. Rejected points go to quarantine as usual; points that the database
+accepts now leave the quarantine and the list of missing points.
 
-Prints nothing to standard output but, with --json, one summary object.
+Prints nothing to standard output, except one summary object with --json.
 
-Exit codes: 0 all was sent; 3 stopped, or ten minutes without progress: run it
-again; 1 there is no state, or it cannot be used; 2 the command line is wrong;
-78 the configuration is wrong, or has no database.
+Exit codes: 0 everything was sent; 3 stopped, or ten minutes without progress:
+run it again; 1 there is no state, or it cannot be used; 2 the command line is
+wrong; 78 the configuration is wrong, or has no database.
 
 Examples:
   tidemark --replay --from 7d
@@ -233,35 +228,34 @@ Examples:
   verify: `tidemark --verify [--from T] [--to T] [--device ID]... [--destination NAME]
                   [--repair] [--sample N] [--json] [--config FILE]
 
-Proves the copy: compares the telemetry that a database returns with what this
-state has archived, by device and day, count and hash. It needs no API key and
-writes nothing, beside a running daemon too. Without --from and --to it is all
-that is kept; whole days (UTC). What is not delivered yet, in quarantine or in
-the lack-set is told as such and is no difference.
+Compares the telemetry in a database with the archive, by device and day, by
+count and hash. It needs no API key, writes nothing and may run beside the
+daemon. Default range: everything that the archive keeps; whole days (UTC).
+Points that are not delivered yet, in quarantine or recorded as missing are
+listed and are no difference.
 
-  missing      archived and delivered, and not in the database
-  different    there with another value
-  extra        in the database and not of this state; told, never deleted
+  missing      archived and delivered, but not in the database
+  different    in the database with another value
+  extra        in the database, but not in the archive; never deleted
 
-The token has to be allowed to read: in InfluxDB 2 and 3 read permission for
-the bucket, in 1.8 GRANT READ. VictoriaMetrics is compared in what it can hold:
-numbers, to the millisecond. A run over much data is a long read for the
-database; it asks for one device at a time.
+The token must be allowed to read: in InfluxDB 2 and 3 read permission for the
+bucket, in 1.8 GRANT READ. VictoriaMetrics stores numbers and milliseconds only,
+and is compared in these. A large range is a long read for the database; one
+device is read at a time.
 
-  --repair     sends again from the archive what is missing or different: no
-               request to the API, no reading doubled. What the archive keeps
-               no more is fetched again where the API is configured or a daemon
-               runs (told first: points, readings, requests); what cannot be
-               had is kept in the database's lack-set
-  --sample N   reads N windows that are held, drawn at random, again from the
-               API and compares them with the archive. Needs api.key (or the
-               daemon's). With --repair, new readings are taken in as late ones
-  --destination NAME   this database only; influx is the section of that name
+  --repair     send missing and different points again from the archive: without
+               requests to the API, and without doubling a reading. Points that
+               the archive no longer has are read from the API again, if it is
+               configured or a daemon runs (the cost is printed first); what
+               cannot be read is recorded as missing
+  --sample N   read N random covered ranges from the API again and compare them
+               with the archive. Needs api.key (or the daemon's). With --repair,
+               new readings are stored as late readings
+  --destination NAME   only this database; influx is the section of that name
 
-Exit codes: 0 all is equal; 1 something differs, or the token may not read; 2
-the command line is wrong; 3 it could not be finished (database or API down,
-interrupted): run it again; 77 the API refuses the key; 78 the configuration is
-wrong.
+Exit codes: 0 equal; 1 a difference, or the token may not read; 2 the command
+line is wrong; 3 not finished (database or API down, stopped): run it again; 77
+the API refuses the key; 78 the configuration is wrong.
 
 Examples:
   tidemark --verify
@@ -274,30 +268,30 @@ Examples:
                       [--reason TEXT] [--from T] [--to T]
                       [--config FILE] [--json] [--log-level LEVEL]
 
-Points that a database refused, and records of the API that were not
-understood: each is kept with the words of whoever refused it.
+Handles the quarantine: points that a database rejected, and records of the API
+that could not be understood, each with the reason of the rejection.
 
-  list    what stands there, by destination and reason, with the commands that
-          would handle it. Changes nothing, also beside a daemon.
-  retry   sends the points again. What is accepted leaves the quarantine, what
-          is refused stays with the new words, and where the database does not
-          answer nothing changes. Records of the API are read again by this
-          version, without asking the API.
-  drop    gives up for ever, which is kept: the database is shown to lack these
-          points. It has to be told which: by one of the flags below at least.
+  list    print the contents, by destination and reason, with the commands that
+          handle them. Changes nothing; may run beside a daemon.
+  retry   send the points again. Accepted points leave the quarantine, rejected
+          ones stay with the new reason; if the database does not answer,
+          nothing changes. Records of the API are parsed again by this version,
+          without requests to the API.
+  drop    give up points for ever; they are recorded as missing in the database.
+          At least one of the flags below is required.
 
-  --destination NAME   the points of this database alone
-  --device ID          those of this device, by id or name; may be repeated
-  --reason TEXT        those whose words hold this text
-  --from T, --to T     points of this time: a date, an RFC 3339 time or an age;
-                       records of the API by when they were set aside
+  --destination NAME   points of this database only
+  --device ID          points of this device, by id or name; may be repeated
+  --reason TEXT        entries whose reason contains this text
+  --from T, --to T     points of this range: a date, an RFC 3339 time or an age;
+                       records of the API by the time of their rejection
 
-Where a daemon runs on the same data_dir, it does the work. No API key is
+If a daemon runs on the same data_dir, the daemon does the work. No API key is
 needed.
 
-Exit codes: 0 done; 1 some were refused again, or are still not understood; 2
-the command line is wrong, or drop was not told which; 3 a database did not
-answer, or it was stopped: run it again; 78 the configuration is wrong.
+Exit codes: 0 done; 1 some were rejected again, or are still not understood; 2
+the command line is wrong, or drop has no filter; 3 a database did not answer,
+or it was stopped: run it again; 78 the configuration is wrong.
 
 Examples:
   tidemark --quarantine
@@ -307,18 +301,18 @@ Examples:
 
   backup: `tidemark --backup FILE [--config FILE] [--json] [--log-level LEVEL]
 
-Copies the state (archive, coverage, names, what is spent) into one file, as
-one moment shows it. A daemon on the same data_dir goes on meanwhile. The copy
-has its name once it is whole, checked and on the disk; an existing file is
-never overwritten. It holds readings: only its owner may read it.
+Copies the state (archive, coverage, names, used quota) into one file, as of one
+moment. A daemon on the same data_dir continues meanwhile. The file gets its
+name when it is complete, checked and on the disk; an existing file is never
+overwritten. It contains readings, so only its owner may read it.
 
-To restore it, on this host or another one: copy it as tidemark.db into an
-empty data_dir, and start. Never let both the original and the copy sync: each
-would spend the allowance, and neither would know of it. No API key is needed.
+To restore it, on this machine or another: copy it as tidemark.db into an empty
+data_dir, and start. Never let the original and the copy sync at the same time:
+each would use the whole quota. No API key is needed.
 
-Exit codes: 0 done; 1 it cannot be done (the message says why); 3 it was
-stopped, and nothing is left of it; 2 the command line is wrong; 78 the
-configuration is wrong.
+Exit codes: 0 done; 1 it cannot be done (the message says why); 3 it was stopped
+and removed its file; 2 the command line is wrong; 78 the configuration is
+wrong.
 
 Examples:
   tidemark --backup /backups/tidemark-monday.db
@@ -327,20 +321,21 @@ Examples:
 
   forget: `tidemark --forget --device ID [--config FILE] [--json] [--log-level LEVEL]
 
-Removes what is held of a device from the state: its readings in the archive,
-its coverage, names, sums, quarantine and alerts. What was removed does not
-linger in the file. Your databases are not touched: it says how to remove it
-there. Copies of the state that were made before hold it still.
+Removes a device from the state: its readings in the archive, its coverage,
+names, sums, quarantine and alerts. Nothing of it remains in the file. Your
+databases are not changed: the command prints how to remove the device there.
+Backups that were made before still contain it.
 
-The device has to be gone from the workspace, or left out by sync.exclude (and
-the daemon restarted): else it would be synced anew at once, and nothing is
-done. Nothing is done either while points of it wait for a database.
+The device must be gone from the workspace, or excluded by sync.exclude (and the
+daemon restarted); otherwise it would be synced again at once, and the command
+changes nothing. It also changes nothing while points of the device wait for a
+database.
 
-Where a daemon runs on the same data_dir, it does the work. No API key is
+If a daemon runs on the same data_dir, the daemon does the work. No API key is
 needed.
 
-Exit codes: 0 done; 1 it is still synced; 2 the command line is wrong, or
-nothing is held of such a device; 3 some of it waits for a database, or it was
+Exit codes: 0 done; 1 the device is still synced; 2 the command line is wrong,
+or the state has no such device; 3 points wait for a database, or it was
 stopped: run it again; 78 the configuration is wrong.
 
 Examples:
@@ -349,23 +344,22 @@ Examples:
 
   status: `tidemark --status [--device ID] [--config FILE] [--json] [--log-level LEVEL]
 
-Tells what is held, what is not and why, in one screen: coverage and holes with
-their reasons, freshness against the schedule, what waits for each database and
-for how long, quarantine, the allowance spent and left, jobs, what comes next.
+Prints one screen: coverage and gaps with their reasons, lag, points that wait
+for each database, quarantine, used and remaining quota, jobs, and what comes
+next.
 
-It reads the state in data_dir and nothing else: no API, no database, no key, no
-lock. It works beside a running daemon, without one, and on a copy. Nothing is
-asked, written or delivered.
+It only reads the state in data_dir: no API, no database, no key, no lock. It
+works beside a running daemon, without one, and on a copy. It requests, writes
+and delivers nothing.
 
-  --device ID          why is this device not fresh? Last asked, next due, last
-                       answers, coverage as a bar, holes, names; an id, or a
-                       name that only one device has
+  --device ID          one device, by id or name: last request, next poll, last
+                       responses, coverage as a bar, gaps, names
   --json               the object that a daemon serves as /status.json; with
                        --device that of the device
 
-Exit codes: 0 told, however it stands; 1 there is no state yet, or it cannot be
-read; 2 the command line is wrong, or no device has that id or name; 78 the
-configuration is wrong.
+Exit codes: 0 printed, whatever the status; 1 there is no state yet, or it
+cannot be read; 2 the command line is wrong, or no device has that id or name;
+78 the configuration is wrong.
 
 Examples:
   tidemark --status
@@ -375,17 +369,17 @@ Examples:
 
   health: `tidemark --health [--config FILE] [--json]
 
-Asks the daemon of this machine whether its loops move, as /healthz tells it:
-for the health check of a container, without curl. Of the configuration it reads
-\`listen\` (TIDEMARK_LISTEN) and nothing else; 0.0.0.0 means 127.0.0.1. It needs
-no key, does not touch the state, and answers within three seconds.
+Requests /healthz from the daemon on this machine: for the health check of a
+container, without curl. Of the configuration it reads only \`listen\`
+(TIDEMARK_LISTEN); 0.0.0.0 means 127.0.0.1. It needs no key, does not open the
+state, and answers within three seconds.
 
-Waiting for allowance is healthy. So is a database or an API that is down: no
-restart mends that, and /readyz tells of it.
+Waiting for quota is healthy. So is an outage of a database or of the API: a
+restart does not repair it, and /readyz reports it.
 
 Exit codes:
   0   healthy
-  1   not healthy, with what stands still; or nobody answers there
+  1   not healthy, with the loop that stands still; or no daemon answers
   2   the command line is wrong
   78  the configuration cannot be read, or listen in it is wrong
 
