@@ -1,0 +1,69 @@
+/** When reading stops for want of room, and when it goes on. */
+import { describe, expect, test } from 'vitest';
+import { clearingMarks, judgeRoom, type NoRoom, type RoomFigures } from '../../src/core/archive-room.ts';
+import { MINUTE_MS } from '../../src/core/time.ts';
+
+const MIB = 1024 ** 2;
+const FIGURES: RoomFigures = {
+  usedBytes: 0,
+  freeBytes: 0,
+  walBytes: 0,
+  directory: '/state',
+  diskFreeBytes: null,
+  refusal: null,
+};
+const LIMITS = { maxBytes: 1000 * MIB, minFreeBytes: 256 * MIB };
+
+function cause(
+  before: NoRoom['cause'] | null,
+  figures: Partial<RoomFigures>,
+  maxBytes: number | null = LIMITS.maxBytes,
+) {
+  const was = before === null ? null : { cause: before, what: '', reason: '' };
+  return judgeRoom(was, { ...FIGURES, ...figures }, { ...LIMITS, maxBytes })?.cause ?? null;
+}
+
+describe('reading stops', () => {
+  test.each<[string, NoRoom['cause'] | null, Partial<RoomFigures>, NoRoom['cause'] | null]>([
+    ['at the limit it does not', null, { usedBytes: 1000 * MIB }, null],
+    ['above the limit it does', null, { usedBytes: 1000 * MIB + 1 }, 'size'],
+    ['once it has, it goes on only well below', 'size', { usedBytes: 968 * MIB + 1 }, 'size'],
+    ['which is a reserve below', 'size', { usedBytes: 968 * MIB }, null],
+    ['a stop for the disk says nothing of the size', 'disk', { usedBytes: 999 * MIB }, null],
+    ['with as much free as is asked for it does not', null, { diskFreeBytes: 256 * MIB }, null],
+    ['with less it does', null, { diskFreeBytes: 256 * MIB - 1 }, 'disk'],
+    ['and goes on with a quarter more', 'disk', { diskFreeBytes: 320 * MIB - 1 }, 'disk'],
+    ['not before', 'disk', { diskFreeBytes: 320 * MIB }, null],
+    ['a long log needs room for twice its length', null, { diskFreeBytes: 300 * MIB, walBytes: 151 * MIB }, 'disk'],
+    ['the disk comes before the size', null, { diskFreeBytes: 0, usedBytes: 2000 * MIB }, 'disk'],
+    ['a failed write comes before both', null, { refusal: { agoMs: 0, message: 'x' }, diskFreeBytes: 0 }, 'refused'],
+    ['for a minute', null, { refusal: { agoMs: MINUTE_MS, message: 'x' } }, null],
+    ['what is free is not known everywhere', null, { diskFreeBytes: null }, null],
+  ])('%s', (_what, before, figures, expected) => {
+    expect(cause(before, figures)).toBe(expected);
+  });
+
+  test('never for the size where there is no limit', () => {
+    expect(cause(null, { usedBytes: 1e15 }, null)).toBeNull();
+  });
+});
+
+test('the reason begins with what is full, and says what to do', () => {
+  const none = judgeRoom(null, { ...FIGURES, usedBytes: 2000 * MIB }, LIMITS);
+  expect(none?.reason.startsWith(none.what)).toBe(true);
+  expect(none?.reason).toMatch(/until a destination takes what waits for it, or archive\.max_size is raised\.$/);
+  const alone = judgeRoom(null, { ...FIGURES, usedBytes: 2000 * MIB }, { ...LIMITS, hasDestinations: false });
+  expect(alone?.reason).toMatch(/or a database is configured that takes it/);
+  const disk = judgeRoom(null, { ...FIGURES, diskFreeBytes: 1 }, LIMITS);
+  expect(disk?.what).toMatch(/^\/state: only .* \(1 bytes\) of its disk are free$/);
+});
+
+test.each([64, 1000, 100_000])(
+  'with a limit of %i MiB clearing ends below where it begins, within the limit',
+  (mib) => {
+    const { above, downTo } = clearingMarks(mib * MIB);
+    expect(above).toBeLessThan(mib * MIB);
+    expect(downTo).toBeLessThan(above);
+    expect(mib * MIB - downTo).toBeLessThanOrEqual(64 * MIB);
+  },
+);
