@@ -86,7 +86,11 @@ async function main(): Promise<number> {
       return await (await import('./commands/health/command.ts')).runHealthCommand(command, ports);
     const isDaemon = command.mode === 'daemon' || command.mode === 'demo';
     stopExitCode = isDaemon ? 0 : 3;
-    if (isDaemon) setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT.daemon}`);
+    if (isDaemon) {
+      setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT.daemon}`);
+      // Saves a quarter of a daemon's memory. A one-off would take a fifth more of the processor for it.
+      setFlagsFromString('--optimize-for-size');
+    }
     const { runCommand } = await import('./commands/run.ts');
     return await runCommand(command, ports);
   } catch (error) {
