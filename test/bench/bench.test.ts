@@ -7,6 +7,7 @@ import { crc32 } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { encodeLine, identityTag } from '../../src/core/lines/line-protocol.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
+import { formatRows, isWithin, runFloor, runPlainClient } from './compared/compare.ts';
 import { backfill, checkLines, newestMsOf, requestUse } from './figures.ts';
 import { startNullInflux, startOrigin } from './parts.ts';
 import { formatTable, judgeFigure, median } from './table.ts';
@@ -118,6 +119,27 @@ describe('a run of the bench', () => {
     } while (next !== '');
     expect(seen).toBe(449);
     expect((await origin.counts()).windows).toEqual([{ readings: 449, windows: 1, requests: 3, most: 3 }]);
+  });
+});
+
+describe('what the program is compared with', () => {
+  test('sends every line as well: the plain client, and the floor', async () => {
+    for (const { cpuMs, wallMs } of [await runPlainClient(SIZE), await runFloor(SIZE, true)]) {
+      expect(cpuMs).toBeGreaterThan(0);
+      expect(wallMs).toBeGreaterThan(0);
+    }
+  });
+
+  test('stands in the table by ratios of the middle ones, with what is above its most marked', () => {
+    const row = { figure: 'CPU', unit: 'µs', values: [30, 20, 40], beside: { floor: [10], old: [60, 59] } };
+    const within = { ...row, most: { floor: 3 } };
+    const beyond = { ...row, figure: 'idle', most: { own: 29, floor: 2.5 } };
+    expect([within, beyond].map(isWithin)).toEqual([true, false]);
+    expect(formatRows([within, beyond]).split(/\n| {2,}/)).toEqual([
+      ...['figure', 'median', 'spread', '× floor', '× old'],
+      ...['CPU', '30.0 µs', '20.0 to 40.0', '3.00', '0.50'],
+      ...['idle', '30.0 µs * (29)', '20.0 to 40.0', '3.00 * (2.5)', '0.50', ''],
+    ]);
   });
 });
 

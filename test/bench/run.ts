@@ -1,9 +1,9 @@
 /**
- * `npm run bench`: the speed and the memory of the compiled program, and what the planner makes of an allowance, against
- * the figures that they are to reach.
+ * `npm run bench`: the compiled program beside a plain client, the floor and an earlier version, all measured in turn in
+ * the same run, as one table of ratios (`compared/compare.ts`). `docs/performance.md` keeps its history.
  *
- * Prints a table and exits 1 on a miss. `--quick` takes fewer days and one run of each; `--only NAME` (again and again)
- * takes some of the figures: archive, delivery, memory, start, requests, planner, metrics, page, attacks (on the HTTP server), pause (answers of the API that are as large as they may be), export, replay, verify (a million points
+ * Exits 1 where a figure is above the most that it may be. `--quick` takes fewer days and one run of each; `--only NAME`
+ * (again and again) takes other figures instead, against fixed ones that they are to reach: archive, delivery, memory, start, requests, planner, metrics, page, attacks (on the HTTP server), pause (answers of the API that are as large as they may be), export, replay, verify (a million points
  * in a real InfluxDB, and five times as many; `--days 70`: ten million, and fifty), status (on a state of
  * 10,000 devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it), grafana (14 million
  * points, in minutes; `--quick`: two million); `--runs N`, `--devices N`, `--days N`,
@@ -14,6 +14,7 @@ import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { measureAttacked } from './attacked.ts';
+import { compare, formatRows, isWithin, type Row } from './compared/compare.ts';
 import { dashboardBench, measureDashboards } from './dashboards.ts';
 import { type Backfill, backfill, firstRequestMs, newestMsOf, requestUse } from './figures.ts';
 import { measureExport, measureReplay } from './held.ts';
@@ -28,6 +29,7 @@ import { formatTable, judgeFigure, type Measured } from './table.ts';
 import type { WorkspaceSize } from './workspace.ts';
 
 const FIGURES = [
+  'compared',
   'archive',
   'delivery',
   'memory',
@@ -89,14 +91,14 @@ function readPlan(args: readonly string[]): Plan {
       program: { type: 'string', default: PROGRAM },
     },
   });
-  const { quick, only = FIGURES, program } = values;
+  const { quick, only = ['compared'], program } = values;
   const known = FIGURES.filter((figure) => only.includes(figure));
   if (known.length < only.length) throw new Error(`--only: one of ${FIGURES.join(', ')}`);
   return {
     figures: new Set(known),
-    runs: count(values.runs ?? (quick ? '1' : '3')),
+    runs: count(values.runs ?? (quick ? '1' : only.includes('compared') ? '7' : '3')),
     devices: count(values.devices),
-    days: count(values.days ?? (quick ? '3' : '30')),
+    days: count(values.days ?? (quick ? '3' : only.includes('compared') ? '7' : '30')),
     areDaysGiven: values.days !== undefined,
     program,
     isQuick: quick,
@@ -111,6 +113,13 @@ function count(text: string): number {
 /** @param times how many times the days of the plan. */
 function sizeOf({ devices, days }: Plan, newestMs: number, times = 1): WorkspaceSize {
   return { devices, readings: days * times * MINUTES_A_DAY, intervalMs: 60_000, newestMs };
+}
+
+/** The program beside what it is compared with. */
+async function measureCompared(plan: Plan): Promise<Row[]> {
+  const { program, runs, isQuick } = plan;
+  const size = sizeOf(plan, newestMsOf(Date.now()));
+  return await compare({ program, size, runs, idleMs: isQuick ? 60_000 : 600_000, say });
 }
 
 async function measure(plan: Plan): Promise<Measured[]> {
@@ -291,6 +300,8 @@ say(
 );
 const plan = readPlan(process.argv.slice(2));
 say(`${plan.devices} devices, ${plan.days} days, a reading a minute of 3 values; ${plan.runs} runs, the middle counts`);
+const rows = plan.figures.has('compared') ? await measureCompared(plan) : [];
 const verdicts = (await measure(plan)).map(judgeFigure);
-process.stdout.write(formatTable(verdicts));
-process.exitCode = verdicts.every(({ isMet }) => isMet) ? 0 : 1;
+if (rows.length > 0) process.stdout.write(formatRows(rows));
+if (verdicts.length > 0) process.stdout.write(formatTable(verdicts));
+process.exitCode = verdicts.every(({ isMet }) => isMet) && rows.every(isWithin) ? 0 : 1;
