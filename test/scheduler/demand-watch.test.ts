@@ -1,0 +1,115 @@
+/** What is reported of a quota that is too small: once, again when it changes, and once when it ends. */
+import { describe, expect, test } from 'vitest';
+import type { AppEvent } from '../../src/core/events.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import type { AskedFor } from '../../src/scheduler/demand.ts';
+import { createDemandWatch, staleMsOf } from '../../src/scheduler/demand-watch.ts';
+import { createVirtualClock } from '../support/virtual-clock.ts';
+
+/** A watch with a plan that can be exchanged. */
+function rig(begun: { readonly perDay: number | null } | null) {
+  let plan = begun;
+  const kept = new Map<string, string>();
+  const writes: string[] = [];
+  const events: AppEvent[] = [];
+  const clock = createVirtualClock(1e12);
+  const store = {
+    account: () => (plan === null ? null : { plan: { requestsPerMinute: null, requestsPerDay: plan.perDay } }),
+    fact: (key: string) => kept.get(key) ?? null,
+    saveFact: (key: string, text: string) => {
+      writes.push(text);
+      kept.set(key, text);
+    },
+  };
+  const parts = { store, clock, observe: (event: AppEvent) => void events.push(event) };
+  const watch = createDemandWatch(parts as unknown as Parameters<typeof createDemandWatch>[0]);
+  return {
+    watch,
+    store,
+    clock,
+    events,
+    writes,
+    setPlan: (next: typeof begun) => {
+      plan = next;
+    },
+    types: () => events.map((event) => (event.type === 'quota-short' ? event.of : event.type)),
+  };
+}
+
+/** Devices that report every minute, and are asked every minute. */
+function asked(devices: number, intervalMs = MINUTE_MS): AskedFor {
+  const settings = {
+    freshnessMs: MINUTE_MS,
+    devicesMs: 5 * MINUTE_MS,
+    alertsMs: 2 * MINUTE_MS,
+    accountMs: HOUR_MS,
+    polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS },
+    pageSize: 200,
+    share: 0.8,
+  };
+  const rates = () => ({ knownMs: Array.from({ length: devices }, () => intervalMs), unknown: 0, quiet: 0 });
+  return { asked: settings, rates, othersPerDay: 0 } as unknown as AskedFor;
+}
+
+const ENOUGH = { perDay: 100_000 };
+const SHORT = { perDay: 10_000 };
+
+describe('a shortage', () => {
+  test('is reported once, kept for other processes, and ends once', () => {
+    const { watch, store, setPlan, types, writes } = rig(SHORT);
+    watch.check(asked(10));
+    watch.check(asked(10));
+    expect(types()).toEqual(['schedules']);
+    expect(watch.staleMs()).toBeGreaterThan(MINUTE_MS);
+    expect(staleMsOf(store)).toBe(Math.round(watch.staleMs()));
+    setPlan(ENOUGH);
+    watch.check(asked(10));
+    watch.check(asked(10));
+    expect(types()).toEqual(['schedules', 'quota-enough']);
+    expect([watch.staleMs(), staleMsOf(store), writes.length]).toEqual([0, 0, 2]);
+  });
+
+  test('of the readings themselves is another one: reported at once', () => {
+    const { watch, types } = rig(SHORT);
+    watch.check(asked(10));
+    watch.check(asked(1000, SECOND_MS));
+    expect(types()).toEqual(['schedules', 'readings']);
+  });
+
+  test('with another plan is reported at once', () => {
+    const { watch, setPlan, types } = rig(SHORT);
+    watch.check(asked(10));
+    setPlan({ perDay: 7000 });
+    watch.check(asked(10));
+    expect(types()).toEqual(['schedules', 'schedules']);
+  });
+
+  test('that grows is reported an hour later, if it has grown by a quarter', async () => {
+    const { watch, clock, types } = rig(SHORT);
+    watch.check(asked(10));
+    watch.check(asked(20));
+    expect(types()).toHaveLength(1);
+    await clock.sleep(HOUR_MS);
+    watch.check(asked(11));
+    expect(types()).toHaveLength(1);
+    watch.check(asked(20));
+    expect(types()).toHaveLength(2);
+  });
+
+  test('is not known without a plan or without devices', () => {
+    const without = rig(null);
+    without.watch.check(asked(1000));
+    const empty = rig(SHORT);
+    empty.watch.check(asked(0));
+    expect([without.events, empty.events, without.writes, empty.writes]).toEqual([[], [], [], []]);
+  });
+});
+
+test.each([
+  [null, 0],
+  ['1500', 1500],
+  ['much', 0],
+  ['Infinity', 0],
+])('the kept age %j is read as %i ms', (text, ms) => {
+  expect(staleMsOf({ fact: () => text })).toBe(ms);
+});

@@ -1,0 +1,214 @@
+/** What is known of one device, and when a request for it is worth sending. */
+import { describe, expect, test } from 'vitest';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import {
+  type DeviceFacts,
+  idlePollDueMs,
+  NEVER_MS,
+  noteAnswer,
+  noteFailure,
+  noteListed,
+  noteSilent,
+  type OutlookRules,
+  outlookOf,
+  stopOf,
+  turnOf,
+  unknownDevice,
+  unlistedPollDueMs,
+} from '../../src/scheduler/device-outlook.ts';
+
+const NOW = 1_000_000_000_000;
+const RULES: OutlookRules = {
+  polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS },
+  freshnessMs: MINUTE_MS,
+  pageSize: 200,
+  fill: 0.97,
+  slackMs: 0,
+  isInTurn: false,
+  staleMs: Number.POSITIVE_INFINITY,
+};
+const EVERY_TEN = { intervalMs: 10 * SECOND_MS, deviationMs: 0 };
+
+/** A device that reported every ten seconds until it was asked just now. */
+function reporting(changes: Partial<DeviceFacts> = {}): DeviceFacts {
+  return { ...unknownDevice(), newestMs: NOW, askedMs: NOW, rate: EVERY_TEN, ...changes };
+}
+
+const EMPTY = { newReadings: 0, instantsMs: [], tailGap: null };
+
+describe('the outlook', () => {
+  test('of a device that was never asked: only a sign of life makes it due, at once, the newest sign first', () => {
+    const never = unknownDevice();
+    expect(outlookOf(never, RULES)).toBeNull();
+    noteListed(never, NOW - HOUR_MS, NOW);
+    expect(outlookOf(never, RULES)).toEqual({ oldestMs: -(NOW - HOUR_MS), dueMs: NEVER_MS, fullMs: Infinity });
+  });
+
+  test('of a device that reports: due after the freshness, full when a page is', () => {
+    expect(outlookOf(reporting(), RULES)).toEqual({
+      oldestMs: NOW + 10 * SECOND_MS,
+      dueMs: NOW + MINUTE_MS,
+      fullMs: NOW + 0.97 * 200 * 10 * SECOND_MS,
+    });
+  });
+
+  test('a page counts as full earlier by the slack, but never before it is four fifths full', () => {
+    const fullMs = (slackMs: number) => (outlookOf(reporting(), { ...RULES, slackMs })?.fullMs ?? 0) - NOW;
+    expect([fullMs(MINUTE_MS), fullMs(HOUR_MS)]).toEqual([1_940_000 - MINUTE_MS, 1_600_000]);
+  });
+
+  test('a rare reading is waited for until it is all but certain', () => {
+    const rare = reporting({ rate: { intervalMs: HOUR_MS, deviationMs: 0 } });
+    const dueMs = outlookOf(rare, RULES)?.dueMs ?? 0;
+    expect(dueMs).toBeGreaterThan(NOW + HOUR_MS);
+    expect(dueMs).toBeLessThan(NOW + HOUR_MS + MINUTE_MS);
+  });
+
+  test('a device that is not active or is quiet by its listing has none', () => {
+    expect(outlookOf(reporting({ isActive: false }), RULES)).toBeNull();
+    const quiet = reporting({ isQuiet: true });
+    noteListed(quiet, NOW, NOW);
+    expect(outlookOf(quiet, RULES)).toBeNull();
+  });
+
+  test('a gap below newer readings comes before all predictions, after a rest', () => {
+    const tailGap = { fromMs: NOW - HOUR_MS, toMs: NOW };
+    const open = reporting({ tailGap, isQuiet: true, restMs: NOW + MINUTE_MS });
+    expect(outlookOf(open, RULES)).toEqual({
+      oldestMs: NOW - HOUR_MS,
+      dueMs: NOW + MINUTE_MS,
+      fullMs: NOW + MINUTE_MS,
+    });
+  });
+
+  test('a quiet device without a listing is due at doubling distances, up to its idle poll', () => {
+    const due = (emptiesInARow: number) => outlookOf(reporting({ isQuiet: true, emptiesInARow }), RULES)?.dueMs ?? null;
+    const [one = 0, two = 0] = [due(3), due(4)];
+    expect((two ?? 0) - NOW).toBe(2 * ((one ?? 0) - NOW));
+    expect(due(20)).toBeNull();
+  });
+});
+
+describe('signs of life in the listing', () => {
+  test('wake a quiet device, and are proven by having moved', () => {
+    const facts = reporting({ isQuiet: true });
+    expect(noteListed(facts, NOW, NOW)).toBe(false);
+    expect(noteListed(facts, NOW + HOUR_MS, NOW + HOUR_MS)).toBe(true);
+    expect(facts).toMatchObject({ isQuiet: false, isBack: true, hint: { trust: 'proven' } });
+    expect(noteListed(facts, NOW + 2 * HOUR_MS, NOW + 2 * HOUR_MS), 'it is awake already').toBe(false);
+  });
+
+  test('that differ by the cut to seconds are none', () => {
+    const facts = reporting({ isQuiet: true });
+    expect(noteListed(facts, NOW + SECOND_MS, NOW + HOUR_MS)).toBe(false);
+  });
+
+  test('that three times no reading follows are not believed any more', () => {
+    const facts = reporting();
+    const dropped = [1, 2, 3].map((nth) => {
+      noteListed(facts, NOW + nth * HOUR_MS, NOW + nth * HOUR_MS);
+      return noteAnswer(facts, EMPTY, NOW + nth * HOUR_MS);
+    });
+    expect(dropped).toEqual([false, false, true]);
+    expect(facts.hint.trust).toBe('dropped');
+  });
+
+  test('are dropped at once where they denied a reading that was there', () => {
+    const facts = reporting();
+    noteListed(facts, NOW, NOW + HOUR_MS);
+    const page = { newReadings: 1, instantsMs: [NOW + MINUTE_MS], tailGap: null };
+    expect(noteAnswer(facts, page, NOW + HOUR_MS)).toBe(true);
+    expect(noteAnswer(facts, page, NOW + HOUR_MS), 'that is reported once').toBe(false);
+  });
+
+  test('may lag a minute behind', () => {
+    const facts = reporting();
+    noteListed(facts, NOW, NOW + MINUTE_MS);
+    expect(noteAnswer(facts, { newReadings: 1, instantsMs: [NOW + 30_000], tailGap: null }, NOW + MINUTE_MS)).toBe(
+      false,
+    );
+  });
+});
+
+describe('answers and failures', () => {
+  test('a reading ends quiet and rest', () => {
+    const facts = reporting({ isQuiet: true, emptiesInARow: 3, failures: 2, restMs: NOW + HOUR_MS });
+    noteAnswer(facts, { newReadings: 1, instantsMs: [NOW + MINUTE_MS], tailGap: null }, NOW + MINUTE_MS);
+    expect(facts).toMatchObject({
+      isQuiet: false,
+      emptiesInARow: 0,
+      failures: 0,
+      restMs: NEVER_MS,
+      newestMs: NOW + MINUTE_MS,
+    });
+  });
+
+  test('a page further down says nothing of the newest end', () => {
+    const facts = reporting({ tailGap: { fromMs: NOW - HOUR_MS, toMs: NOW } });
+    noteAnswer(facts, { newReadings: 5, instantsMs: [NOW - MINUTE_MS], tailGap: null }, NOW + HOUR_MS);
+    expect(facts).toMatchObject({ newestMs: NOW, isQuiet: false, tailGap: null });
+  });
+
+  test('failures of its own rest it for a minute, then twice as long each time, for 20 minutes at most', () => {
+    const facts = reporting();
+    const rests = Array.from({ length: 8 }, () => {
+      noteFailure(facts, NOW);
+      return (facts.restMs - NOW) / MINUTE_MS;
+    });
+    expect(rests).toEqual([1, 2, 4, 8, 16, 20, 20, 20]);
+  });
+
+  test('a device of signs without readings has its idle poll alone until it brings one', () => {
+    const facts = reporting();
+    noteSilent(facts);
+    noteListed(facts, NOW + HOUR_MS, NOW + HOUR_MS);
+    expect(outlookOf(facts, RULES)).toBeNull();
+    noteAnswer(facts, { newReadings: 1, instantsMs: [NOW + HOUR_MS], tailGap: null }, NOW + HOUR_MS);
+    expect(outlookOf(facts, RULES)).not.toBeNull();
+  });
+});
+
+describe('where a request stops', () => {
+  const later = (pages: number) => NOW + pages * 200 * 10 * SECOND_MS;
+  const stopMs = NOW + 0.97 * 200 * 10 * SECOND_MS;
+  test.each<[string, number, Partial<DeviceFacts>, number | null]>([
+    ['not while it is all on one page', 0.97, {}, null],
+    ['at a page where a little more is there', 1.2, {}, stopMs],
+    ['not where that is so much that its newest should not wait', 2.5, {}, null],
+    ['not where its rate does not say how much there is', 1.2, { isBack: true }, null],
+    ['not where it is quiet', 1.2, { isQuiet: true }, null],
+    ['not where a gap is open', 1.2, { tailGap: { fromMs: 0, toMs: NOW } }, null],
+    ['not without a rate', 1.2, { rate: { intervalMs: null, deviationMs: 0 } }, null],
+  ])('%s', (_what, pages, changes, expected) => {
+    expect(stopOf(reporting(changes), RULES, later(pages))).toBe(expected);
+    expect(stopOf(reporting(changes), { ...RULES, isInTurn: true }, later(pages))).toBeNull();
+  });
+});
+
+describe('the order of devices whose page is full', () => {
+  test('is that of the overflow; in turn that of the last request; a short scan comes first', () => {
+    const facts = reporting({ askedMs: NOW - HOUR_MS });
+    expect(turnOf(facts, RULES)).toBe(NOW + 200 * 10 * SECOND_MS);
+    expect(turnOf(facts, { ...RULES, isInTurn: true })).toBe(NOW - HOUR_MS);
+    const scan = (pages: number) => ({ fromMs: NOW - pages * 200 * 10 * SECOND_MS, toMs: NOW });
+    expect(turnOf({ ...facts, tailGap: scan(10) }, RULES)).toBe(NEVER_MS);
+    expect(turnOf({ ...facts, tailGap: scan(11) }, RULES)).toBe(NOW - HOUR_MS);
+  });
+});
+
+describe('the idle poll', () => {
+  test('is due when its interval has passed since the last request', () => {
+    expect(idlePollDueMs(NOW, RULES.polls)).toBe(NOW + 6 * HOUR_MS);
+  });
+
+  test('of a device without a listing comes at its next reading, then at doubling distances, never later', () => {
+    const due = (changes: Partial<DeviceFacts>) => unlistedPollDueMs(reporting(changes), RULES) - NOW;
+    expect(due({})).toBe(MINUTE_MS);
+    const late = { newestMs: NOW - HOUR_MS };
+    expect(due({ ...late, emptiesInARow: 5 })).toBe(2 * due({ ...late, emptiesInARow: 4 }));
+    expect(due({ ...late, emptiesInARow: 30 })).toBe(6 * HOUR_MS);
+    expect(due({ newestMs: NOW - 6 * HOUR_MS }), 'silent for an idle poll').toBe(6 * HOUR_MS);
+    expect(due({ isActive: false })).toBe(6 * HOUR_MS);
+    expect(due({ newestMs: NEVER_MS }), 'it never had a reading').toBe(6 * HOUR_MS);
+  });
+});
