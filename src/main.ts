@@ -115,7 +115,7 @@ function printTo(text: string): number {
 
 main().then(
   async (code) => {
-    // A pipe takes what was printed at its reader's pace; whoever is told to stop waits for no reader.
+    // A pipe takes output at its reader's pace; after a signal, no reader is waited for.
     const stopped = new Promise((resolve) => stop.signal.addEventListener('abort', resolve, { once: true }));
     if (!stop.signal.aborted) await Promise.race([writeOut(''), stopped]);
     process.exit(code);

@@ -210,7 +210,7 @@ function complete(state: LimiterState, queue: RequestQueue, answer: Answered): v
   underWay.delete(answer.requestId);
   const blockedMs = noteAnswer(quota, { ...answer, sentMs, nowMs });
   try {
-    // Before anybody is told of the answer, and before anything else is sent.
+    // Before the answer is returned, and before another request is sent.
     if (blockedMs !== null) ledger.block(Math.ceil(accounting.nowMs() + blockedMs - nowMs));
     const isDoubted = isQuotaDoubted(quota);
     if (isDoubted && !state.wasPlanDoubted) reportDoubt(options, answer.limit ?? 0);

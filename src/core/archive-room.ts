@@ -59,7 +59,9 @@ function reserve(maxBytes: number): number {
   return Math.min(maxBytes / 20, 32 * MIB);
 }
 
-/** The size above which the settled are cleared whatever `archive.retention` says, and down to which. */
+/**
+ * The size above which acknowledged blocks are cleared regardless of `archive.retention`, and the size down to which.
+ */
 export function clearingMarks(maxBytes: number): { readonly above: number; readonly downTo: number } {
   return { above: maxBytes - reserve(maxBytes), downTo: maxBytes - 2 * reserve(maxBytes) };
 }

@@ -32,11 +32,12 @@ export function linkAbort(...others: readonly AbortSignal[]): LinkedAbort {
 }
 
 /**
- * Runs several pieces of work side by side until the first of them ends; then the others are told to stop and waited
- * for.
+ * Runs several pieces of work side by side until the first of them ends; then stops the others and waits for them.
  *
- * @param reason what the others are aborted with where the first has returned; where it threw, they are aborted with
- * what it threw. @returns what the first returned. @throws what the first threw.
+ * @param reason what the others are aborted with if the first has returned; if it threw, they are aborted with its
+ * error.
+ * @returns what the first returned.
+ * @throws what the first threw.
  */
 export async function firstOf<T>(
   works: readonly ((signal: AbortSignal) => Promise<T>)[],
@@ -56,7 +57,7 @@ export async function firstOf<T>(
   }
 }
 
-/** Takes a step, rests for as long as it says (in ms), and goes on until the signal aborts or a step throws. */
+/** Repeats a step until the signal aborts or a step throws. Each step returns the rest after it, in ms. */
 export async function repeat(
   clock: Pick<Clock, 'sleep'>,
   step: (signal: AbortSignal) => number | Promise<number>,
@@ -119,11 +120,10 @@ export interface WorkGroup<K> {
 }
 
 /**
- * Runs a loop that starts pieces of work, until the loop or a piece fails; then the others are told to stop and waited
- * for.
+ * Runs a loop that starts pieces of work, until the loop or a piece fails; then stops the others and waits for them.
  *
  * @param wakeUp notified at the end of each piece.
- * @throws what failed first; the outer signal's reason when that aborts before.
+ * @throws the first failure; the outer signal's reason if that aborts before.
  */
 export async function runWorkGroup<K>(
   { notify }: Pick<WakeUp, 'notify'>,

@@ -33,12 +33,12 @@ export function coveredIntervals(covered: readonly CoveredRange[]): Intervals {
   return normalize(covered.map(({ from, to }) => ({ from, to })));
 }
 
-/** The stretches of `wanted` that are not held, ascending. */
+/** Returns the parts of `wanted` that are not covered, ascending. */
 export function gapsIn(wanted: Interval, covered: readonly CoveredRange[]): Intervals {
   return subtract(normalize([wanted]), coveredIntervals(covered));
 }
 
-/** Adds a proven stretch; spans that meet or overlap become one. The result is ascending and disjoint. */
+/** Adds a covered range; ranges that touch or overlap become one. The result is ascending and disjoint. */
 export function addRange(covered: readonly CoveredRange[], added: CoveredRange): readonly CoveredRange[] {
   if (added.from >= added.to) return covered;
   const apart = covered.filter((range) => range.to < added.from || range.from > added.to);
@@ -61,11 +61,11 @@ function pickEdge(a: Edge | null, b: Edge | null, better: (x: Edge, y: Edge) => 
 }
 
 /**
- * The held readings that an answer about `gap` has to show.
+ * Returns the overlap readings that an answer about `gap` must contain.
  *
- * @returns `near`: the reading above the hole that a walk goes on from; `null` where it does not begin at what is held.
- * `far`: the next one below it, however far that is, which a page that ends the window must reach; `null` where none
- * is.
+ * @returns `near`: the reading above the gap from which a page scan continues; `null` if no covered range follows the
+ * gap. `far`: the next reading below the gap, however far below; a page that ends the window must reach it; `null` if
+ * there is none.
  */
 export function overlapsOf(gap: Interval, covered: readonly CoveredRange[]): { near: Edge | null; far: Edge | null } {
   return {

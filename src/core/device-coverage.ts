@@ -24,7 +24,7 @@ interface DeviceCoverage {
   /** From `coveredTo` to the end of what is wanted. */
   readonly lagSeconds: number;
   readonly gapSeconds: number;
-  /** The holes, each with its reason. */
+  /** The gaps, each with its reason. */
   readonly gaps: readonly StatusGap[];
 }
 
@@ -37,7 +37,7 @@ type WantedDevice = Pick<KnownDevice, 'record' | 'goneSinceMs'> & {
 /** The reason of a gap that nothing hinders: it is not read yet. */
 export const PENDING = 'pending';
 
-/** What people read about the reason of a gap: why, and what comes of it. */
+/** The text for the reason of a gap: the cause, and what happens next. */
 export interface GapWords {
   readonly why: string;
   readonly remedy: string;
@@ -64,17 +64,17 @@ export function gapWords(reason: string): GapWords {
 /** Reasons of gaps that no work closes: such gaps are named, not waited for. */
 export const CLOSED_BY_NONE: ReadonlySet<string> = new Set(['device_gone', 'excluded']);
 
-/** What of a device is held, and how far the list of devices says that nothing more is there. */
+/** The coverage of a device, and the empty ranges that follow from the device list. */
 interface KnownCoverage {
   readonly covered: readonly CoveredRange[];
   readonly gaps: readonly Gap[];
   /** See `emptyByListing`. Nothing where only proof is to count. */
   readonly listedEmpty?: Intervals;
-  /** For how long the newest stretch may be open without a word: until its next turn comes, it always is. 0. */
+  /** How long the newest range may be open without being a gap: it always is until the next poll. Default 0. */
   readonly openSeconds?: number;
 }
 
-/** What is held of a device of what is wanted. */
+/** Computes the coverage of a device within the wanted range. */
 export function coverageOf(device: WantedDevice, held: KnownCoverage, wanted: Interval): DeviceCoverage {
   const reason = unreadReason(device);
   const open = subtract(gapsIn(wanted, held.covered), held.listedEmpty ?? []);
@@ -85,12 +85,12 @@ export function coverageOf(device: WantedDevice, held: KnownCoverage, wanted: In
     coveredTo: wanted.to - lag,
     lagSeconds: seconds(lag),
     gapSeconds: seconds(lengthNs(open)),
-    // Whatever the reason was while it was read.
+    // The reason of an excluded or gone device replaces all earlier ones.
     gaps: reason === null ? nameGaps(open, held.gaps, PENDING) : nameGaps(open, [], reason),
   };
 }
 
-/** Whether the newest stretch is open as a matter of course; never where nothing is held yet. */
+/** Whether the newest range is open only until the next poll; never while nothing is covered yet. */
 function isOpenAnyway({ covered, openSeconds = 0 }: KnownCoverage, lag: bigint): boolean {
   return covered.length > 0 && lag > 0n && seconds(lag) <= openSeconds;
 }
@@ -113,7 +113,7 @@ function stateOf(
   return newest !== null && wanted.to - newest < SILENT_AFTER_NS ? 'live' : 'silent';
 }
 
-/** Gaps may overlap, as they were named at different times; each instant is told once, under the first of its names. */
+/** Names the gaps. Named gaps may overlap; each instant counts once, under the first name that applies. */
 function nameGaps(open: Intervals, gaps: readonly Gap[], otherwise: string): StatusGap[] {
   let left = open;
   const named: NamedGap[] = [];
@@ -133,7 +133,7 @@ interface NamedGap {
   readonly reason: string;
 }
 
-/** One hole that was named piece by piece is told as one. */
+/** Joins neighbouring gaps of the same reason. */
 function joined(gaps: readonly NamedGap[]): NamedGap[] {
   const result: NamedGap[] = [];
   for (const next of gaps) {
@@ -145,10 +145,10 @@ function joined(gaps: readonly NamedGap[]): NamedGap[] {
 }
 
 /**
- * The newest stretch of a device in which the last list of devices says that nothing is: it is asked for only at a sign
- * of life or its sweep, and being open is no lag. No proof: it is never taken for held.
+ * The newest range of a device that is empty according to the last device list. The device is polled there only after a
+ * sign of life or at its idle poll, and the open range is no lag. It is no proof and never counts as covered.
  *
- * @param newestNs the newest reading that is held, whether its stretch may be claimed yet or not.
+ * @param newestNs the newest archived reading, whether or not its range is covered yet.
  */
 export function emptyByListing(
   { record, lastListedMs }: Pick<KnownDevice, 'record' | 'lastListedMs'>,
@@ -165,9 +165,9 @@ export function emptyByListing(
 }
 
 /**
- * The part of what is wanted that is held, 0 to 1.
+ * The covered share of the wanted range, 0 to 1.
  *
- * @param told what counts as held by hearsay.
+ * @param listedEmpty ranges that count as covered although only the device list shows them empty.
  */
 export function coveredShare(covered: readonly CoveredRange[], wanted: Interval, listedEmpty: Intervals = []): number {
   const whole = wanted.to - wanted.from;

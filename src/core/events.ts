@@ -48,7 +48,7 @@ type SyncEvent =
       /** Those that brought something new. */
       readonly readings: number;
       readonly newPoints: number;
-      /** Whether more is held in full than before. */
+      /** Whether the page has extended the coverage. */
       readonly coversNew: boolean;
     }
   | { readonly type: 'page-rejected'; readonly deviceId: string; readonly reason: string; readonly attempt: number }
@@ -232,7 +232,7 @@ export type ProgramEvent =
   | {
       readonly type: 'configuration-invalid';
       readonly message: string;
-      /** How many mistakes the message tells of. */
+      /** The number of mistakes in the message. */
       readonly mistakes: number;
       readonly exitCode: ExitCode;
     }

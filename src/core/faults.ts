@@ -74,15 +74,13 @@ export class ApiFault extends Error {
   }
 }
 
-/**
- * An error that a person has to mend: what is wrong, where, and what to do, and the exit code that tells it to scripts.
- */
+/** An error that a person has to fix: what is wrong, where, and what to do, and the exit code for scripts. */
 export class UserError extends Error {
   override readonly name = 'UserError';
   readonly exitCode: ExitCode;
   /** What is wrong, and where. */
   readonly what: string;
-  /** What to do; `null` where `what` says it. */
+  /** What to do; `null` if `what` contains it. */
   readonly remedy: string | null;
 
   constructor(words: string | Advice, exitCode: ExitCode) {
@@ -111,9 +109,9 @@ export function isExitCode(code: unknown): code is ExitCode {
 }
 
 /**
- * The system's or the database's name for what went wrong, `ENOSPC`.
+ * The system's or the database's code for the error, such as `ENOSPC`.
  *
- * @param none what is said where it has none.
+ * @param none the result if there is no code.
  */
 export function codeOf(error: unknown, none = 'unknown error'): string {
   return error instanceof Error && 'code' in error ? String(error.code) : none;

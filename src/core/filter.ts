@@ -8,11 +8,11 @@
  */
 import type { DeviceRecord, JsonValue, Reading } from './records.ts';
 
-/** What the configuration says is left out; empty lists leave nothing out. */
+/** What the configuration excludes; empty lists exclude nothing. */
 export interface FilterSpec {
   /** Globs: where there are any, only devices that match one are synced. */
   readonly include: readonly string[];
-  /** Globs: devices that match one are not synced, whatever `include` says. */
+  /** Globs: devices that match one are not synced, even if they match `include`. */
   readonly exclude: readonly string[];
   /** Globs: sensors (dotted names, as the device reports them) whose values are not written. */
   readonly excludeSensors: readonly string[];

@@ -19,12 +19,12 @@ const QUIET_AFTER_MS = DAY_MS;
 export const ASSUMED_INTERVAL_MS = MINUTE_MS;
 /** How far back days are looked at. */
 export const MEASURED_DAYS = 8;
-/** Less than this of held time says nothing of a rate. */
+/** A rate is measured only from more covered time than this. */
 const LEAST_COVERED_MS = HOUR_MS;
 /** The words of `lifecycle_status` for devices that do not report (API document, "Device"). */
 const RESTING: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
 
-/** Readings of a day that are held. */
+/** The archived readings of a day. */
 export interface DayReadings {
   /** Days since 1970. */
   readonly day: number;
@@ -33,14 +33,14 @@ export interface DayReadings {
 
 /** What is known of a device from the listing and from the state. */
 export interface DeviceFacts extends NamedDevice {
-  /** `last_seen_at`; `null` where the listing says none. */
+  /** `last_seen_at`; `null` if the listing has none. */
   readonly lastSeenMs: EpochMs | null;
   readonly lifecycle: string | null;
   /** Whether the configuration leaves it out. */
   readonly isLeftOut: boolean;
-  /** What is held in full. */
+  /** The covered ranges. */
   readonly held: Intervals;
-  /** The newest reading that is held. */
+  /** The newest archived reading. */
   readonly newestMs: EpochMs | null;
   /** The last `MEASURED_DAYS`, as far as there are readings. */
   readonly days: readonly DayReadings[];
@@ -94,7 +94,7 @@ export function fleetRates(all: readonly DeviceFacts[], nowMs: EpochMs): FleetRa
   const assumedMs = medianOf(known) ?? ASSUMED_INTERVAL_MS;
   const devices = kept.map((device): DeviceRate => {
     const own = measured.get(device.deviceId) ?? null;
-    // Signs of life without readings tell nothing of readings.
+    // Signs of life without readings do not show a report rate.
     const heardMs = own === Number.POSITIVE_INFINITY ? device.newestMs : latest(device.lastSeenMs, device.newestMs);
     const isSilent = heardMs === null || nowMs - heardMs > QUIET_AFTER_MS;
     return {
@@ -110,9 +110,10 @@ export function fleetRates(all: readonly DeviceFacts[], nowMs: EpochMs): FleetRa
 }
 
 /**
- * From reading to reading in the newest day or so that is held, in ms: held time by readings, of days that had any.
+ * The mean interval between readings in about the last covered day, in ms: covered time divided by readings, of days
+ * that had any.
  *
- * @returns infinite where the last whole day is held and had none; `null` where too little is held to tell.
+ * @returns infinite if the last whole day is covered and had none; `null` if too little is covered.
  */
 export function measuredIntervalMs({ held, days }: Pick<DeviceFacts, 'held' | 'days'>, nowMs: EpochMs): number | null {
   const today = Math.floor(nowMs / DAY_MS);
@@ -197,11 +198,11 @@ export function readWhatIf(text: string): WhatIfText | { readonly mistake: strin
 }
 
 /**
- * A fleet of another size, mixed as this one is.
+ * A fleet of another size with the same mix as this one.
  *
  * @param intervalsMs of the devices that report.
- * @param assumedMs what is taken where there is no device to go by.
- * @returns as many intervals and quiet devices as the number says.
+ * @param assumedMs the interval if there is no device to measure.
+ * @returns as many intervals and quiet devices as the number requires.
  */
 export function resizeFleet(
   { intervalsMs, quiet }: { readonly intervalsMs: readonly number[]; readonly quiet: number },
@@ -210,7 +211,7 @@ export function resizeFleet(
   const now = intervalsMs.length + quiet;
   const reporting = now === 0 ? devices : Math.round((devices * intervalsMs.length) / now);
   const sorted = intervalsMs.toSorted((a, b) => a - b);
-  // Each stands for as many as it should: the shape of the mix stays, whatever the number.
+  // Each device is repeated equally often, so the mix stays the same for any number.
   const at = (index: number): number => sorted[Math.floor(((index + 0.5) * sorted.length) / reporting)] ?? assumedMs;
   return { intervalsMs: Array.from({ length: reporting }, (_, index) => at(index)), quiet: devices - reporting };
 }

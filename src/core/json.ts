@@ -2,7 +2,7 @@
  * Checks on JSON that another process, another version or somebody else has written.
  */
 
-/** An object with members, none of which is known. */
+/** An object with unknown members. */
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
 /** Whether it is an object with members: neither `null` nor a list. */
@@ -18,7 +18,7 @@ export function areRecords(value: unknown, strings: readonly string[]): value is
   );
 }
 
-/** An own member of a parsed object, whatever it is called; `undefined` where there is none. */
+/** An own member of a parsed object, with any name; `undefined` if there is none. */
 export function member(holder: object, name: string): unknown {
   return Object.hasOwn(holder, name) ? (holder as JsonRecord)[name] : undefined;
 }

@@ -28,9 +28,9 @@ export const MAX_SHOWN_LENGTH = 200;
 export const MAX_VALUE_LENGTH = 100;
 
 /**
- * By what the list of devices can be put in order. `name`: from A to Z. All others: the worst first (the least held,
- * the longest without a reading), those that are left out last. `reversed` turns that round, but leaves the same ones
- * last; what is equal stays in the order of names.
+ * The sort key of the device list. `name`: A to Z. All others: the worst first (the least covered, the longest without
+ * a reading), excluded devices last. `reversed` reverses that, but keeps excluded devices last; equal devices stay in
+ * the order of names.
  */
 export const DEVICE_SORTS = ['state', 'name', 'lag', 'held', 'reading'] as const;
 
@@ -56,8 +56,8 @@ export interface LastValue {
 }
 
 /**
- * A span cut into days of the same length: `#` held with readings, `-` held and empty, `.` not held in full, a space:
- * not wanted.
+ * A range cut into days of the same length: `#` covered with readings, `-` covered and empty, `.` not fully covered, a
+ * space: not wanted.
  */
 export type DayBar = string;
 
@@ -69,7 +69,7 @@ export interface DeviceRow {
   readonly hub_name: string | null;
   readonly state: DeviceState;
   readonly lag_seconds: number | null;
-  /** The part of what is wanted that is held, 0 to 1. */
+  /** The covered share of the wanted range, 0 to 1. */
   readonly covered_share: number;
   readonly newest_reading_at: string | null;
   /** Of 30 days (UTC) from `bar_from` on, the oldest first. */
@@ -83,7 +83,7 @@ export interface DevicesPage {
   /** All devices, and those that fit. */
   readonly devices: number;
   readonly matching: number;
-  /** How many there are of each state, of those that fit the search, whatever state is asked for. */
+  /** The number of devices of each state among those that match the search, regardless of the selected state. */
   readonly states: Readonly<Record<DeviceState, number>>;
   readonly page: number;
   /** At least 1. */
@@ -185,13 +185,13 @@ export interface DeviceAnswer {
   readonly new_readings: number | null;
 }
 
-/** A stretch that has a name, and when it is worth another try. */
+/** A named gap, and when it will be tried again. */
 interface NamedGap extends StatusGap {
   readonly retry_at: string;
 }
 
 /**
- * What is held of a span, cell by cell: `#` held, `-` held and without a reading on its days, `.` not held in full.
+ * The coverage of a range, cell by cell: `#` covered, `-` covered without a reading on its days, `.` not fully covered.
  */
 interface CoverageBar {
   readonly from: string;
@@ -230,7 +230,7 @@ export interface DeviceReport extends DeviceStatus {
   /** Of the last two days. */
   readonly failed_requests: number;
   readonly wanted: StatusSpan;
-  /** The part of what is wanted that is held, 0 to 1. */
+  /** The covered share of the wanted range, 0 to 1. */
   readonly covered_share: number;
   readonly named_gaps: readonly NamedGap[];
   /** How long after its time a reading is awaited. */

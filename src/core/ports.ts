@@ -21,7 +21,7 @@ export interface Clock {
 /** The disk that the state lies on. */
 export interface Disk {
   readonly directory: string;
-  /** What this user may still fill of it; `null` where that cannot be told. */
+  /** The space that this user may still use; `null` if unknown. */
   freeBytes(): number | null;
 }
 
@@ -55,7 +55,7 @@ export interface Purpose {
 /** An answer of the API that was understood. */
 export interface Reply<T> {
   readonly value: T;
-  /** The server's time when the answer was received; the local clock's where the server tells none. */
+  /** The server's time when the answer was received; the local clock's if the answer has none. */
   readonly answeredAtMs: EpochMs;
   /** The booking under which the request that brought it stands in the ledger. */
   readonly requestId: number;
@@ -70,8 +70,8 @@ export interface TelemetryQuery {
 }
 
 /**
- * The vendor's API, read only. Every call waits for its turn in the allowance, is booked before it is sent and retried
- * where that can help; what remains is thrown as an `ApiFault`.
+ * The vendor's API, read only. Every call waits for quota, is booked before it is sent, and is retried where that can
+ * help; any other failure is thrown as an `ApiFault`.
  */
 export interface Api {
   account(purpose: Purpose, signal: AbortSignal): Promise<Reply<Account>>;
@@ -128,7 +128,7 @@ export interface Ledger {
   block(untilMs: EpochMs): void;
 }
 
-/** What a database said to one write request (`docs` name the sources). */
+/** The answer of a database to one write request (`docs` name the sources). */
 export type WriteAnswer =
   /** 204: every line is in. */
   | { readonly kind: 'accepted' }
@@ -165,12 +165,12 @@ export interface Sink {
   write(lines: readonly string[], signal: AbortSignal): Promise<WriteAnswer>;
 }
 
-/** What a database said to the question of what it is. */
+/** The answer of a database when it is asked for its kind. */
 export type KindAnswer =
   | { readonly kind: 'known'; readonly server: DestinationKind }
   | Extract<WriteAnswer, { readonly kind: 'blocked' | 'later' }>;
 
-/** A database of which it is not known yet what it is. */
+/** A database whose kind is not known yet. */
 export interface UnknownServer {
   /** Asks it. Writes nothing, and never throws but on abort. */
   ask(signal: AbortSignal): Promise<KindAnswer>;
@@ -196,7 +196,7 @@ export interface PollSettings {
   readonly gonePollMs: number;
 }
 
-/** What is served to an address: between whoever makes a page and whoever sends it. */
+/** The content served at an address, between its maker and its sender. */
 export interface Served {
   readonly status: number;
   /** Its media type, as the header has it. */
@@ -213,21 +213,24 @@ export function servedJson(status: number, value: unknown): Served {
 
 /** What was found out about a database by asking it, without a point being written unless that is wanted. */
 export interface DestinationFacts {
-  /** What it says that it is; `null` where no answer came. */
+  /** The kind that it reports; `null` if no answer came. */
   readonly kind: DestinationKind | null;
-  /** Its version in its own words; `null` where it tells none. */
+  /** Its version as reported; `null` if it reports none. */
   readonly version: string | null;
   /**
-   * What it says to a write: of no points, or of one. `accepted`: the address, the token and the bucket are right. What
-   * is refused for having no points is accepted here.
+   * The answer to a write of no points, or of one. `accepted`: the address, the token and the bucket are right. A
+   * refusal because there are no points counts as accepted.
    */
   readonly write: WriteAnswer;
   /** Whether a point was written for that. */
   readonly isPoint: boolean;
-  /** How long it keeps points, in ms (`Infinity`: for ever); `null` where it does not tell. */
+  /** How long it keeps points, in ms (`Infinity`: for ever); `null` if unknown. */
   readonly retentionMs: number | null;
   /** Whether it answers queries as the dashboards and `--verify` send them; `null` where that was not seen. */
   readonly isQueried: boolean | null;
-  /** What VictoriaMetrics drops as duplicates, in ms; 0: nothing; `null` where it does not tell, or is none. */
+  /**
+   * The interval in ms within which VictoriaMetrics drops duplicates; 0: none; `null` if unknown, or for another
+   * database.
+   */
   readonly dedupMs: number | null;
 }

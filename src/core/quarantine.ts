@@ -20,7 +20,7 @@ export interface QuarantineFilter {
   readonly devices: readonly string[];
   /** A part of the words, upper and lower case alike. */
   readonly reason: string | null;
-  /** Half-open; of the points, and for records of the API of when they were set aside. */
+  /** Half-open range of the points; for records of the API, of the times at which they were rejected. */
   readonly from: EpochNs | null;
   readonly to: EpochNs | null;
 }
@@ -37,7 +37,7 @@ interface About {
   readonly at: EpochNs;
 }
 
-/** What an item is about: of a line its point, of a record when it was set aside. */
+/** The subject of an item: for a line its point, for a record the time at which it was rejected. */
 export function aboutItem({ destinationId, content, source, atMs }: QuarantinedItem): About {
   if (destinationId === null) {
     return { deviceTag: STREAMS.has(source) ? null : identityTag(source), at: msToNs(atMs) };
@@ -84,9 +84,9 @@ export function createMatcher(
 }
 
 /**
- * What a destination lacks once a line is given up; `null` for what is no line.
+ * The points that a destination misses once a line is dropped; `null` for a record.
  *
- * @param deviceOf the id by its tag.
+ * @param deviceOf returns the id of a device by its tag.
  */
 export function missingOf(line: string, deviceOf: (tag: string) => string): MissingPoints | null {
   const about = aboutLine(line);
@@ -110,7 +110,7 @@ export interface QuarantineGroup {
   readonly samples: string[];
 }
 
-/** How many groups are told apart; what would be one more goes into the last one of its destination. */
+/** The most groups of a destination; further items are added to its last group. */
 const MAX_GROUPS = 200;
 const SAMPLES = 3;
 
@@ -143,7 +143,7 @@ export function createGroups(): { add(item: QuarantinedItem): void; all(): reado
 /** Stands for what differs from one refusal to the next. */
 const GAP = '\u0000';
 
-/** How much of the words tells refusals apart. */
+/** How many characters of a message distinguish refusals. */
 const SHAPE_LENGTH = 400;
 
 /** The words without figures, and without what is quoted at length. */
@@ -155,7 +155,7 @@ function shapeOf(words: string): string {
     .slice(0, SHAPE_LENGTH);
 }
 
-/** Long enough to tell one reason from another, short enough for a line. */
+/** Long enough to distinguish reasons, short enough for a line. */
 const PART_LENGTH = { least: 6, most: 40 };
 
 /** The runs of the shape that mean nothing to a shell inside of quotes, the longest first. */

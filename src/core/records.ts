@@ -22,7 +22,7 @@ export interface Reading {
   readonly values: readonly (readonly [string, JsonValue])[];
 }
 
-/** A record that lacks what identifies it, kept as it came for the quarantine. */
+/** A record without its identity, kept unchanged for the quarantine. */
 export interface RejectedRecord {
   readonly reason: string;
   /** The record as JSON, shortened. */
@@ -32,7 +32,7 @@ export interface RejectedRecord {
 }
 
 export interface TelemetryPage {
-  /** The device that the page says it is of; `null` where it says none. */
+  /** The device that the page names; `null` if it names none. */
   readonly deviceId: string | null;
   /** In the order served: newest first, if the API keeps its word. */
   readonly readings: readonly Reading[];
@@ -65,7 +65,7 @@ export interface DevicePage {
   readonly nextCursor: Cursor | null;
 }
 
-/** The plan's figures; `null` where the account did not tell one. */
+/** The limits of the plan; `null` for a limit that the account does not contain. */
 export interface Plan {
   readonly planId: string | null;
   readonly name: string | null;

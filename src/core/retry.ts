@@ -10,7 +10,7 @@ import { MINUTE_MS } from './time.ts';
 
 /**
  * - `retry`: the same request may pass after a back-off.
- * - `wait`: it will pass once the allowance is back; the gate of the allowance does the waiting.
+ * - `wait`: it will pass once there is quota again; the rate limiter waits for that.
  * - `stop`: the same request will fail again until something else changes.
  */
 type Verdict = 'retry' | 'wait' | 'stop';

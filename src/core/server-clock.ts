@@ -132,7 +132,7 @@ interface Sample {
 }
 
 /**
- * A clock that knows nothing yet.
+ * A clock without any answer yet.
  *
  * @param others what the first `Date` is compared with; without it the first `Date` counts at once.
  */

@@ -12,10 +12,10 @@ import type { EpochMs } from './time.ts';
 /** From (included) and to (not included). */
 export type StatusSpan = readonly [from: string, to: string];
 
-/** What is held of a device (`coverage.state`). */
+/** The state of a device (`coverage.state`). */
 export type DeviceState = 'live' | 'catching-up' | 'silent' | 'unreachable' | 'excluded';
 
-/** A stretch that is wanted and not held, and why. */
+/** A gap: a range that is wanted and not covered, and why. */
 export interface StatusGap {
   readonly from: string;
   readonly to: string;
@@ -32,7 +32,7 @@ export interface DeviceStatus {
   readonly gaps: readonly StatusGap[];
 }
 
-/** All stretches of one reason, of all devices together. */
+/** All gaps of one reason, of all devices together. */
 export interface GapSum extends StatusGap {
   readonly devices: number;
   readonly seconds: number;
@@ -42,7 +42,7 @@ export interface GapSum extends StatusGap {
 export interface FreshnessStatus {
   /** How often `sync.telemetry` is due. */
   readonly target_seconds: number;
-  /** How old readings become as a matter of course: more than that where the allowance does not carry the schedules. */
+  /** The lag of readings in normal operation; it is larger if the quota does not carry the schedules. */
   readonly expected_seconds: number;
   /** From when on a device counts as being behind. */
   readonly behind_after_seconds: number;
@@ -78,25 +78,25 @@ export interface JobStatus {
   readonly waits: string | null;
 }
 
-/** What comes next, as far as schedules and coverage tell. Nothing of it is done while no process is running. */
+/** The next work according to schedules and coverage. Nothing of it is done while no process is running. */
 export interface NextStatus {
   /** When each stream is due next; in the past: overdue. */
   readonly streams: readonly { readonly name: StreamStatus['name']; readonly due_at: string | null }[];
-  /** Devices of which something is open that can be asked for. */
+  /** Devices with a gap that a request can close. */
   readonly devices_open: number;
   readonly open_seconds: number;
 }
 
 export interface StreamStatus {
   readonly name: 'account' | 'devices' | 'telemetry' | 'alerts';
-  /** `off`: the key lacks its scope; `failing`: the last tries have failed, with the last `reason`. */
+  /** `off`: the key lacks its scope; `failing`: the last attempts failed, with the last `reason`. */
   readonly state: 'on' | 'waiting' | 'failing' | 'off';
   readonly reason: string | null;
   /** When the stream was last read with success; `null` where it has not been yet. */
   readonly last_read_at: string | null;
 }
 
-/** Archived points that a destination lacks for good, for one reason. */
+/** Archived points that a destination is missing permanently, for one reason. */
 export interface MissingStatus {
   readonly reason: 'beyond_retention' | 'skipped_destination' | 'cleared' | 'dropped';
   readonly points: number;
@@ -108,7 +108,7 @@ export interface MissingStatus {
 
 export interface DestinationStatus {
   readonly name: string;
-  /** Archived points that this destination has not settled yet. */
+  /** Archived points that this destination has not acknowledged yet. */
   readonly pending_points: number;
   /** Points that it refused, kept with its words. */
   readonly quarantined: number;
@@ -119,11 +119,11 @@ export interface DestinationStatus {
   readonly blocked_reason: string | null;
 }
 
-/** A destination as the status report tells of it. */
+/** A destination in the status report. */
 export interface DestinationReport extends Omit<DestinationStatus, 'delivered_points'> {
-  /** Since the process was started; `null` where no process tells. */
+  /** Since the process was started; `null` without a running process. */
   readonly delivered_points: number | null;
-  /** Since when the oldest point waits that it has not settled; `null` where none waits. */
+  /** Since when the oldest point that it has not acknowledged waits; `null` if none waits. */
   readonly oldest_pending_at: string | null;
   /**
    * How far what stands in this database lies behind what could be covered, in the median of the devices: the lag of
@@ -132,13 +132,13 @@ export interface DestinationReport extends Omit<DestinationStatus, 'delivered_po
   readonly lag_seconds: number | null;
 }
 
-/** One of the two windows of the allowance, in requests. `null`: not known yet. */
+/** One of the two windows of the quota, in requests. `null`: not known yet. */
 export interface QuotaWindow {
   readonly limit: number | null;
   /** The configured share of it: the most that this program takes. */
   readonly budget: number | null;
   readonly spent: number;
-  /** What other clients have used, as of the last answer that told of this window; absent where no process tells. */
+  /** What other clients have used, according to the last answer about this window; absent without a running process. */
   readonly others?: number | null;
 }
 
@@ -168,7 +168,7 @@ export interface ArchiveStatus {
   readonly state_bytes: number;
   /** `null`: no limit. */
   readonly max_bytes: number | null;
-  /** What is free on the disk of the state; `null` where that cannot be told. */
+  /** The free space on the disk of the state; `null` if unknown. */
   readonly disk_free_bytes: number | null;
   /** Why nothing new is pulled; `null` while there is room. */
   readonly full: string | null;
@@ -176,14 +176,14 @@ export interface ArchiveStatus {
 
 interface StatusTotals {
   readonly devices: number;
-  /** Devices of which the whole wanted span is held. */
+  /** Devices whose whole wanted range is covered. */
   readonly devices_complete: number;
   readonly archived_readings: number;
   readonly archived_points: number;
   readonly requests: number;
-  /** Records of the API of which something was set aside, with its reason: not understood, or no point can hold it. */
+  /** Records of the API that were rejected as a whole or in part, each with its reason. */
   readonly rejected_records: number;
-  /** The part of the wanted spans of all devices that is held, 0 to 1; `null` before anything is wanted. */
+  /** The covered share of the wanted ranges of all devices, 0 to 1; `null` before anything is wanted. */
   readonly covered_share: number | null;
 }
 
@@ -199,9 +199,7 @@ export interface StatusReport {
   readonly process: ProcessStatus;
   readonly streams: readonly StreamStatus[];
   readonly freshness: FreshnessStatus;
-  /**
-   * What is wanted and not held, by reason, the most first; the newest end of a device that is not behind is left out.
-   */
+  /** The gaps by reason, the longest first; the newest range of a device without lag does not count. */
   readonly gaps: readonly GapSum[];
   readonly totals: StatusTotals;
   readonly devices: readonly DeviceStatus[];
@@ -215,7 +213,7 @@ export interface StatusReport {
 /** The report without its devices, which may be very many. */
 export type StatusOverview = Omit<StatusReport, 'devices'>;
 
-/** What the progress of long work is told by. */
+/** The figures from which the progress of long work is computed. */
 export interface ProgressReport {
   readonly totals: Pick<
     StatusTotals,
@@ -223,11 +221,11 @@ export interface ProgressReport {
   >;
   readonly destinations: readonly Pick<DestinationReport, 'pending_points' | 'delivered_points'>[];
   readonly allowance: Pick<QuotaStatus, 'waiting_until'>;
-  /** How long it will take, where whoever does the work can tell, and by what; else it is guessed from how it moves. */
+  /** The time left and its basis, if the running work knows it; otherwise it is estimated from the progress so far. */
   readonly eta?: { readonly seconds: number; readonly basis: string } | null;
   /** Own requests a minute, lately; `null` while too few were sent. */
   readonly requests_per_minute?: number | null;
-  /** What all that is left waits for, in words, where nobody can tell for how long; then `eta` is `null`. */
+  /** What all remaining work waits for, in words, if the time left is unknown; then `eta` is `null`. */
   readonly waits?: string | null;
 }
 
@@ -238,12 +236,10 @@ export interface HealthReport {
   readonly codes: readonly HealthCode[];
 }
 
-/** What a restart can mend. */
+/** The codes of problems that a restart can fix. */
 type HealthCode = 'loop_stands_still';
 
-/**
- * `/readyz`: whether what is held can be relied on. `reasons` say what is missing; each has its code, in their order.
- */
+/** `/readyz`: whether the data is complete and current. `reasons` are the problems, each with its code, in order. */
 export interface ReadyReport {
   readonly ready: boolean;
   readonly reasons: readonly string[];
@@ -266,34 +262,34 @@ export const READY_CODES = [
 export type ReadyCode = (typeof READY_CODES)[number];
 
 /**
- * What of the metrics takes a look at every device. Times in seconds are lengths; instants are milliseconds since 1970
- * by the local clock, which is what whoever scrapes compares them with.
+ * The metrics that need a scan of all devices. Times in seconds are durations; instants are milliseconds since 1970 by
+ * the local clock, which is what a scraper compares them with.
  */
 export interface FleetFigures {
   readonly states: Readonly<Record<DeviceState, number>>;
-  /** Devices that are read, those that are gone included. */
+  /** Devices that are read, including gone ones. */
   readonly kept: number;
-  /** Those of them of which all that is wanted is held. */
+  /** The complete ones among them. */
   readonly complete: number;
-  /** Devices that are there, excluded ones included. */
+  /** Devices in the list, including excluded ones. */
   readonly listed: number;
-  /** Devices that are there and read, and those of them whose last day is not held yet. */
+  /** Devices that are present and read, and those of them whose last day is not covered yet. */
   readonly present: number;
   readonly lastDayMissing: number;
-  /** How old the oldest reading of a device may be that is not held; `null` where no device is read. */
+  /** The lag of each device; `null` if no device is read. */
   readonly freshness: {
     readonly p50: number;
     readonly p90: number;
     readonly p99: number;
     readonly worst: number;
   } | null;
-  /** The part of what is wanted that is held; `null` before anything is. */
+  /** The covered share of the wanted ranges; `null` before anything is wanted. */
   readonly coveredShare: number | null;
-  /** Wanted and not held, by reason. */
+  /** The gaps by reason. */
   readonly gapSeconds: ReadonlyMap<string, number>;
-  /** One by one, where that was asked for. */
+  /** The devices one by one, if they were requested. */
   readonly devices: readonly DeviceFigures[];
-  /** Devices that are not among those. */
+  /** The number of devices that are not in `devices`. */
   readonly leftOut: number;
 }
 
@@ -319,7 +315,7 @@ export interface DestinationFigures {
 /** Work that a command has asked for. */
 export interface JobFigures {
   readonly kind: string;
-  /** 0 to 1; `null` where it does not tell. */
+  /** 0 to 1; `null` if unknown. */
   readonly share: number | null;
   readonly etaSeconds: number | null;
 }

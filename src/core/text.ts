@@ -96,9 +96,9 @@ export function percent(share: number, digits: 0 | 1 = 1): string {
 }
 
 /**
- * A length of time in its largest unit that tells enough: `0.4 s`, `45 s`, `12 min`, `3.5 h`, `30 days`.
+ * A duration in its largest unit that is precise enough: `0.4 s`, `45 s`, `12 min`, `3.5 h`, `30 days`.
  *
- * @param rounding `up`: for a time that is waited for, so that it never ends before it is over.
+ * @param rounding `up`: for a wait, so that the text is never shorter than the wait.
  */
 export function duration(seconds: number, rounding: 'nearest' | 'up' = 'nearest'): string {
   const round = rounding === 'up' ? Math.ceil : Math.round;

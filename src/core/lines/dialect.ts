@@ -24,13 +24,13 @@ export interface MovedValue {
   readonly writtenNs: EpochNs;
 }
 
-/** Finds the values that are displaced to any of the given instants. */
+/** Finds the values that were written at any of the given instants instead of their own time. */
 export type FindMoved = (writtenAt: readonly EpochNs[]) => readonly MovedValue[];
 
 /** What is sent of a batch. */
 interface Translation {
   readonly lines: readonly string[];
-  /** For each of `lines` the index of the line in the batch that it says; ascending. */
+  /** For each of `lines` the index of its line in the batch; ascending. */
   readonly origins: readonly number[];
 }
 
@@ -51,10 +51,10 @@ export function translate(kind: DestinationKind, lines: readonly string[], findM
   return { lines: sent, origins };
 }
 
-/** Where displaced values were recorded, by series and written time. */
+/** The recorded times of values with an offset, by series and written time. */
 type Recorded = ReadonlyMap<string, EpochNs>;
 
-/** Looks up only what can be displaced: telemetry whose time is no whole millisecond. */
+/** Looks up only values that can have an offset: telemetry whose time is no whole millisecond. */
 function movedAmong(lines: readonly string[], findMoved: FindMoved): Recorded {
   const instants = new Set<EpochNs>();
   for (const line of lines) {
@@ -110,7 +110,7 @@ interface DestinationPlace {
   readonly bucket: string;
 }
 
-/** The text under which the state knows a destination. Frozen: another text is another destination. */
+/** The text that identifies a destination in the state. It must not change: another text is another destination. */
 export function identityOf({ kind, url, org, bucket }: DestinationPlace): string {
   return JSON.stringify([kind, url, org, bucket]);
 }

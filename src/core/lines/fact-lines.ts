@@ -33,7 +33,7 @@ export function deviceLine(record: DeviceRecord, workspaceTag: string, atMs: Epo
   );
 }
 
-/** What a `device` point says but for when the device was last seen: another digest means that something changed. */
+/** The content of a `device` point without the time of the last sign of life: another digest means a change. */
 export function deviceDigest(record: DeviceRecord): string {
   return hashHex(JSON.stringify([nameOf(record), record.modelId, deviceFields(record)]));
 }
@@ -59,7 +59,7 @@ function parentOf({ parentDeviceId }: DeviceRecord): string | null {
   return parentDeviceId === null || parentDeviceId === '' ? null : identityTag(parentDeviceId);
 }
 
-/** What was spent and what is left of the allowance when the account was read; `null`: not known. */
+/** The used and the remaining quota when the account was read; `null`: not known. */
 export interface QuotaUse {
   readonly spentMinute: number;
   readonly leftMinute: number | null;
@@ -99,7 +99,7 @@ export function workspaceLine(
   );
 }
 
-/** What is held of a device at a time. */
+/** The coverage of a device at a time. */
 interface CoverageFacts {
   readonly deviceId: string;
   readonly deviceName: string;
@@ -151,7 +151,7 @@ interface AlertIdentity extends Pick<AlertRecord, 'alertId' | 'deviceId' | 'kind
   readonly deviceName: string | null;
 }
 
-/** What an alert said when it was observed last, for people. */
+/** The state of an alert when it was last observed, for people. */
 export type AlertFacts = Pick<AlertRecord, 'ruleName' | 'condition' | 'threshold' | 'status' | 'fireCount' | 'value'>;
 
 /** What is kept of an alert between two looks at it. */
@@ -189,9 +189,9 @@ export interface Observed {
 }
 
 /**
- * Takes in an alert as it was just told.
+ * Makes the points of an alert as it was just served.
  *
- * @param seen `known`: what is kept of it, `null` at first sight; `deviceName`: the name its device had at `openedAt`;
+ * @param seen `known`: the stored alert, `null` at first sight; `deviceName`: the name of its device at `openedAt`;
  * `atNs`: the server's time of the answer.
  */
 export function observeAlert(

@@ -11,12 +11,12 @@ import type { TimestampOffset } from '../state/telemetry.ts';
 import type { EpochNs } from '../time.ts';
 import { readLine } from './line-reader.ts';
 
-/** How far beyond a stretch its displaced values may be written. */
+/** The largest offset: how far beyond a range its values may be written, in ns. */
 export const MAX_OFFSET_NS = 1_000_000n;
 
-/** The places of one device in one stretch of time. Grows as values are placed. */
+/** The used timestamps of one device in one range. It grows as values are added. */
 export interface Places {
-  /** @returns where the value is to be written, or `null` where it is held already. */
+  /** @returns where to write the value, or `null` if it is already stored. */
   place(value: PlacedValue): EpochNs | null;
   /** The displacements decided since the start. */
   newOffsets(): readonly TimestampOffset[];
@@ -36,10 +36,10 @@ interface Occupant {
 }
 
 /**
- * Learns the places that are taken.
+ * Reads the used timestamps.
  *
  * @param held telemetry lines of the device, at least those written from `from` to `to` plus {@link MAX_OFFSET_NS}.
- * @param offsets the displacements of the device that touch that stretch.
+ * @param offsets the offsets of the device that touch that range.
  */
 export function createPlaces(
   held: readonly string[],
@@ -95,7 +95,7 @@ const key = (sensor: string, at: EpochNs): string => `${at} ${sensor}`;
 
 const recordedKey = (sensor: string, at: EpochNs, field: string): string => `${at} ${field} ${sensor}`;
 
-/** The lines written in a stretch, told by their last word alone: most held lines lie outside it. */
+/** The lines written in a range. Only their last word is read, because most lines lie outside it. */
 function linesBetween(lines: readonly string[], from: EpochNs, to: EpochNs): readonly string[] {
   const [low, high] = [`${from}`, `${to}`];
   return lines.filter((line) => {

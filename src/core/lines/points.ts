@@ -23,7 +23,7 @@ interface Flattened {
   readonly dropped: ReadonlyMap<DropReason, number>;
 }
 
-/** Nesting and width that a reading may have; a device that reports more is told about, not followed. */
+/** The limits of nesting and width of a reading; whatever exceeds them is reported and dropped. */
 const MAX_DEPTH = 8;
 const MAX_VALUES = 2048;
 
@@ -55,8 +55,8 @@ function fieldOf(value: boolean | number | string): SensorValue['field'] {
 }
 
 /**
- * The content of a reading as a short text: equal for equal values whatever the order of their keys. With its instant
- * it tells whether a reading in a page is the one that is held.
+ * The content of a reading as a short text, equal for equal values in any order of keys. Text and instant together
+ * identify a stored reading in a page.
  */
 export function readingDigest(reading: Reading): string {
   return hashHex(canonicalPairs(reading.values));

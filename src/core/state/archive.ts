@@ -44,7 +44,7 @@ export interface Standing {
   readonly seenMs: EpochMs;
   /** Skipped: the last block of what goes to its missing points, up to which everything may be dropped; else `null`. */
   readonly skippedTo: number | null;
-  /** Why nothing moves, as its delivery says; none while it does, or where nobody said. */
+  /** Why the delivery is blocked, in words; absent or `null` if it is not, or if nobody reported it. */
   readonly blockedReason: string | null;
 }
 
@@ -115,12 +115,11 @@ export interface ReadPiece {
 }
 
 /**
- * Reads the archive in the order of time, for whoever reads much of it (export, replay, repair): first the lines that
- * are of no device's own blocks (devices, alerts, the workspace, coverage), then device after device by id.
+ * Reads the archive in the order of time, for large reads (export, replay, repair): first the lines outside the blocks
+ * of any one device (devices, alerts, the workspace, coverage), then device after device by id.
  *
- * Every step is a look of its own at the archive as it is then, and where the next one begins is a time, which no
- * compaction moves: so whatever the daemon does meanwhile, what is there from the first step to the last comes exactly
- * once.
+ * Every step reads the archive as it is at that moment. The next step begins at a time, which no compaction moves. So
+ * every line that is there from the first step to the last is returned exactly once.
  */
 export interface ArchiveReader {
   /** The first place; `null` where nothing is to be read. */

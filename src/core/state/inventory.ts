@@ -5,7 +5,7 @@ import type { KnownAlert } from '../lines/fact-lines.ts';
 import type { DeviceRecord } from '../records.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 
-/** A device as the inventory knows it. */
+/** A device in the inventory. */
 export interface KnownDevice {
   readonly record: DeviceRecord;
   readonly name: string;
@@ -58,15 +58,15 @@ export interface NewCoveragePoint extends CoveragePoint {
 /** The alerts that were seen. */
 export interface AlertStore {
   find(alertId: number): KnownAlert | null;
-  /** Those that are not resolved, newest first. */
+  /** The unresolved alerts, newest first. */
   open(): readonly KnownAlert[];
   /** How many known alerts were opened when this one was, or later. */
   countFrom(alert: KnownAlert): number;
-  /** Keeps what was observed of alerts, and the points of it. */
+  /** Stores observed alerts and their points. */
   keep(alerts: readonly KnownAlert[], lines: readonly string[]): void;
-  /** Says that a listing that had these came to its end. */
+  /** Records that a listing is complete and contained these devices. */
   markListed(alertIds: readonly number[]): void;
-  /** Says that the API has it no more: it is not followed any longer. */
+  /** Records that the API no longer has the alert: it is not followed any longer. */
   forget(alertId: number): void;
 }
 

@@ -58,7 +58,8 @@ type RangeText = readonly [deviceId: string, from: string, to: string];
 export type PointsText = readonly [deviceId: string, from: string, to: string, points: number, left?: number];
 
 /**
- * What `--verify` asks for (job `mend`): ranges to be fetched again, and what changes in the missing points after that.
+ * The arguments of the job `mend` of `--verify`: ranges to fetch again, and the changes of the missing points after
+ * that.
  */
 export interface RepairArgs {
   readonly windows: readonly RangeText[];
@@ -154,7 +155,7 @@ export interface ReplayArgs {
   /** What they mean now, half-open. */
   readonly from: string;
   readonly to: string;
-  /** Lines a second at most, to each destination; `null`: as whoever does it has it. */
+  /** The most lines a second to each destination; `null`: the default of the process that runs the job. */
   readonly maxRate: number | null;
 }
 
@@ -184,7 +185,7 @@ export function filterArgs(filter: QuarantineFilter): FilterArgs & JsonRecord {
 /**
  * The filter of arguments.
  *
- * @param args of which `isFilterArgs` holds.
+ * @param args that have passed `isFilterArgs`.
  */
 export function filterOf(args: unknown): QuarantineFilter {
   const { from, to, ...rest } = args as FilterArgs;
@@ -207,9 +208,9 @@ export function isForgetArgs(value: unknown): boolean {
 }
 
 /**
- * The device that is to be forgotten.
+ * The device to forget.
  *
- * @param args of which `isForgetArgs` holds.
+ * @param args that have passed `isForgetArgs`.
  */
 export function deviceToForget(args: unknown): string {
   return (args as { readonly device: string }).device;

@@ -96,7 +96,7 @@ export interface Job {
   readonly args: unknown;
   readonly askedBy: string;
   readonly state: JobState;
-  /** How far it is, by its kind; `null` before there is anything to tell. */
+  /** The progress, by kind of job; `null` before there is any. */
   readonly progress: unknown;
   /** Whether its follower wants it to stop. */
   readonly isCancelAsked: boolean;
@@ -128,7 +128,7 @@ export interface JobQueue {
   open(): readonly Job[];
   /** Raises the daemon's count on all of them. */
   beat(): void;
-  /** Lets one wait anew that was begun: whoever takes jobs next goes on with it. */
+  /** Puts a running job back in the queue: the next process that takes jobs continues it. */
   release(id: number): void;
   /**
    * Begins a waiting one.
@@ -137,7 +137,7 @@ export interface JobQueue {
    */
   take(id: number, atMs: EpochMs): boolean;
   /**
-   * Keeps what its arguments have come to mean, for whoever goes on with it.
+   * Stores the resolved arguments of a job, for the process that continues it.
    *
    * @param args of its kind; plain JSON.
    */

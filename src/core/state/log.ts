@@ -22,7 +22,7 @@ export interface LogBatch {
   readonly segments: readonly LogSegment[];
 }
 
-/** `lines` lines of a block, from its line number `line` on; `rest` says whether the block has more after them. */
+/** `lines` lines of a block, from line number `line` on; `rest` is true if the block has more lines after them. */
 export interface LogSegment {
   readonly block: number;
   readonly line: number;
@@ -30,7 +30,7 @@ export interface LogSegment {
   readonly rest: boolean;
 }
 
-/** The place in the log once the first lines of a batch are acknowledged, as many as `acknowledged` says. */
+/** The position in the log after the first `acknowledged` lines of a batch are acknowledged. */
 export function positionAfter(batch: LogBatch, from: LogPosition, acknowledged: number): LogPosition {
   let left = acknowledged;
   let position = from;
@@ -42,7 +42,7 @@ export function positionAfter(batch: LogBatch, from: LogPosition, acknowledged: 
   return position;
 }
 
-/** A destination as the state knows it; a changed kind, URL, organisation or bucket makes another one. */
+/** A destination in the state; another kind, URL, organisation or bucket makes another destination. */
 export interface DestinationState {
   readonly id: number;
   readonly name: string;
@@ -119,7 +119,7 @@ export interface ArchiveTotals {
   readonly points: number;
   readonly lines: number;
   readonly bytes: number;
-  /** Records of the API of which something was set aside. */
+  /** Records of the API that were rejected as a whole or in part. */
   readonly rejectedRecords: number;
   /** Requests booked since the state was made. */
   readonly requests: number;
@@ -137,7 +137,7 @@ export interface LogStore {
    * Gives a destination that was added under an identity that was not whole its true one, which may be known already.
    */
   identify(destinationId: number, identity: string): DestinationState;
-  /** The telemetry values that are displaced to any of the instants. */
+  /** The telemetry values that were written at any of the instants instead of their own time. */
   movedTo(writtenAt: readonly EpochNs[]): readonly MovedValue[];
   position(destinationId: number, lane: LogLane): LogPosition;
   /** The place behind everything that is archived in a lane so far. */

@@ -17,13 +17,13 @@ export interface QuarantinedItem {
   readonly source: string;
   /** The line, or the record as JSON, shortened. */
   readonly content: string;
-  /** The words of whoever refused it. */
+  /** The words of the refusal. */
   readonly reason: string;
-  /** When it was set aside. */
+  /** When the item was quarantined. */
   readonly atMs: EpochMs;
 }
 
-/** A destination that the state knows. */
+/** A destination in the state. */
 export interface KnownDestination {
   readonly id: number;
   readonly name: string;
@@ -50,12 +50,12 @@ interface DropOrder {
   readonly atMs: EpochMs;
 }
 
-/** Records of the API that were given up, by what they were among and why they were set aside. */
+/** Dropped records of the API, by stream and reason. */
 export interface DroppedRecords {
   readonly source: string;
   readonly reason: string;
   readonly records: number;
-  /** When the first and the last of them were set aside. */
+  /** When the first and the last of them were quarantined. */
   readonly firstMs: EpochMs;
   readonly lastMs: EpochMs;
 }

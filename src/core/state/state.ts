@@ -42,12 +42,12 @@ export interface ForgottenCounts {
   readonly alerts: number;
 }
 
-/** How far a forgetting is. */
+/** The progress of a removal. */
 export interface ForgetStep {
   readonly removed: ForgottenCounts;
   /** `waiting`: some of its lines are not delivered yet, and stay. */
   readonly state: 'going-on' | 'waiting' | 'done';
-  /** How far the walk through the archive is, 0 to 1. */
+  /** The progress of the pass through the archive, 0 to 1. */
   readonly share: number;
 }
 
@@ -64,14 +64,14 @@ interface PendingOfDevice {
  * call is one small transaction, safe to be broken off at.
  */
 export interface ForgetStore {
-  /** Whether anything is held of a device. */
+  /** Whether the state stores anything about a device. */
   knows(deviceId: string): boolean;
   /** Lines of a device that a destination has not acknowledged, in some blocks of a lane from one on. */
   pending(deviceId: string, of: { destinationId: number; lane: 'live' | 'history'; from: number }): PendingOfDevice;
   /**
-   * Begins: removes what is known of the device but for its lines.
+   * Begins the removal: deletes everything about the device except its lines.
    *
-   * @param keepsAlerts whether its alerts may be told again by the API: they stay known, without the device.
+   * @param keepsAlerts whether the API may serve its alerts again: then they stay known, without the device.
    */
   begin(deviceId: string, keepsAlerts: boolean): ForgottenCounts;
   /**

@@ -164,7 +164,7 @@ export interface EmptyRange extends Interval {
   readonly dueMs: EpochMs | null;
 }
 
-/** What is held of a device, as far as reports go by it. */
+/** The coverage of a device, as far as reports need it. */
 export interface CoverageNow {
   readonly covered: readonly CoveredRange[];
   readonly late: LateRecord;
@@ -178,7 +178,7 @@ export const NOTHING_COVERED: CoverageNow = { covered: [], late: NEVER_LATE, gap
 /** The telemetry of all devices. */
 export interface TelemetryStore {
   telemetry(deviceId: string): TelemetryState;
-  /** What is held of all devices, by their ids, at once: much cheaper than asking for each. */
+  /** The coverage of all devices by their ids, in one read: much cheaper than a read for each. */
   coverageOfAll(): ReadonlyMap<string, CoverageNow>;
   /** The newest reading that was archived of a device; `null` where none was. */
   newestNs(deviceId: string): EpochNs | null;
@@ -194,7 +194,7 @@ export interface TelemetryStore {
   /** Where in the range lines were stored that are cleared away, ascending. */
   cleared(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
   /**
-   * @returns those of its `rejected` that were not set aside before.
+   * @returns those of its `rejected` that were not quarantined before.
    * @throws StaleStateError, ForgottenError
    */
   commitPage(page: PageCommit): readonly RejectedRecord[];
@@ -213,7 +213,7 @@ export interface TelemetryStore {
   dueEmptyRanges(nowMs: EpochMs): readonly string[];
   /** Keeps the empty range of a device; `null` removes it. */
   saveEmptyRange(deviceId: string, range: EmptyRange | null): void;
-  /** The day (since 1970) of each device that was last read again, of those of which one was. */
+  /** The last day (since 1970) that was read again, of each device that has one. */
   rereadDays(): ReadonlyMap<string, number>;
   saveReread(deviceId: string, day: number): void;
 }

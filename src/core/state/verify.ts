@@ -10,7 +10,7 @@ import type { LogLane, LogPosition, MissingPoints } from './log.ts';
 
 /** Why a destination could not be read. */
 export interface ReadProblem {
-  /** `down`: it may answer later; `refused`: a person has to mend something. */
+  /** `down`: it may answer later; `refused`: a person has to fix something. */
   readonly kind: 'down' | 'refused';
   readonly words: string;
   /** What to do; empty where waiting is all. */
@@ -57,7 +57,7 @@ export interface DestinationCandidate {
   readonly kind: DestinationKind;
 }
 
-/** A destination that the state knows. */
+/** A destination in the state. */
 export interface VerifiedDestination {
   readonly id: number;
   readonly kind: DestinationKind;
@@ -87,20 +87,20 @@ export interface KeptRange {
   readonly lines: readonly KeptLine[];
   /** Lines that the destination refused. */
   readonly quarantined: readonly string[];
-  /** Where lines were held that are cleared away. */
+  /** The ranges whose lines were cleared. */
   readonly cleared: Intervals;
 }
 
-/** The state, looked at beside whoever works with it. Every call is one short transaction; nothing is written. */
+/** The state as read beside another process. Every call is one short transaction; nothing is written. */
 export interface VerifyState {
   readonly workspaceTag: string | null;
-  /** The figures of the plan that a request goes by; `null` where they were never read. */
+  /** The limits of the plan that requests observe; `null` if the account was never read. */
   readonly plan: { readonly historyMaxDays: number | null; readonly maxDevicesPerPage: number | null } | null;
-  /** The destination by its name and what it may be known as; `null` where nothing was ever sent to it. */
+  /** The destination by its name and possible identities; `null` if nothing was ever sent to it. */
   destination(name: string, candidates: readonly DestinationCandidate[]): VerifiedDestination | null;
-  /** The first and last day of which anything is kept; `null` where nothing is. */
+  /** The first and the last day with points in the archive's sums; `null` if there is none. */
   extent(): { readonly from: number; readonly to: number } | null;
-  /** Ids of the devices that are listed or of which anything is kept, in order. */
+  /** Ids of the devices that are listed or have any stored data, in order. */
   deviceIds(): readonly string[];
   /** By day, from `from` on and before `to`. */
   days(deviceId: string, from: number, to: number): readonly ArchivedDay[];
