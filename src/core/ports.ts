@@ -224,6 +224,8 @@ export interface DestinationFacts {
   readonly write: WriteAnswer;
   /** Whether a point was written for that. */
   readonly isPoint: boolean;
+  /** An InfluxDB 3 has no database of this name, so nothing was written: it would make one. */
+  readonly isMissing: boolean;
   /** How long it keeps points, in ms (`Infinity`: for ever); `null` if unknown. */
   readonly retentionMs: number | null;
   /** Whether it answers queries as the dashboards and `--verify` send them; `null` where that was not seen. */

@@ -5,12 +5,13 @@
  * digits, because nanoseconds as numbers exceed the precision of JSON parsers. VictoriaMetrics is read by its export:
  * numbers and whole milliseconds, each line a piece of a series.
  */
+import type { Interval } from '../core/intervals.ts';
 import { isRecord, type JsonRecord } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import { encodeFieldValue } from '../core/lines/line-protocol.ts';
 import type { PointSource, ReadProblem, TakePoint } from '../core/state/verify.ts';
 import { plainText } from '../core/text.ts';
-import { type EpochNs, parseTimestamp } from '../core/time.ts';
+import { DAY_NS, type EpochNs, MINUTE_NS, parseTimestamp } from '../core/time.ts';
 import { inSectionOf } from './answers.ts';
 import { createReader, MAY_READ, type ReadLines } from './reader.ts';
 import type { InfluxSinkOptions } from './sink.ts';
@@ -54,18 +55,26 @@ function createInfluxSource({ name, bucket, workspace }: Place, read: ReadLines)
     return (await read(path(query), pieces.take, signal)) ?? pieces.end();
   };
   const own = `"workspace_id" = ${quoted(workspace)}`;
+  const inSteps = createSteps();
+  // Without a time, InfluxDB 3 looks at the last 24 hours only; with one it may refuse to look at so many files.
+  const tagValues = async (query: string, take: TakeSeries, signal: AbortSignal): Promise<ReadProblem | null> => {
+    const problem = await ask(`${query} AND time >= '1970-01-01T00:00:00Z'`, take, signal);
+    return problem?.isTooWide === true ? await ask(query, take, signal) : problem;
+  };
   return {
     name,
     kind: 'influxdb',
-    points: async ({ device, from, to }, take, signal) => {
-      const where = `"device_id" = ${quoted(device)} AND ${own} AND time >= ${from} AND time < ${to}`;
-      const fields = FIELDS.map((field) => `"${field}"`).join(', ');
-      return await ask(`SELECT ${fields} FROM "telemetry" WHERE ${where} GROUP BY "sensor"`, pointTaker(take), signal);
-    },
+    points: async ({ device, ...range }, take, signal) =>
+      await inSteps(range, async ({ from, to }) => {
+        const where = `"device_id" = ${quoted(device)} AND ${own} AND time >= ${from} AND time < ${to}`;
+        const fields = FIELDS.map((field) => `"${field}"`).join(', ');
+        const query = `SELECT ${fields} FROM "telemetry" WHERE ${where} GROUP BY "sensor"`;
+        return await ask(query, pointTaker(take), signal);
+      }),
     devices: async (signal) => {
       const found: string[] = [];
       const query = `SHOW TAG VALUES FROM "telemetry" WITH KEY = "device_id" WHERE ${own}`;
-      const problem = await ask(
+      const problem = await tagValues(
         query,
         ({ columns, values }) => {
           const at = columns.indexOf('value');
@@ -77,13 +86,51 @@ function createInfluxSource({ name, bucket, workspace }: Place, read: ReadLines)
     },
     hasAny: async (signal) => {
       let rows = 0;
-      const query = `SHOW TAG VALUES FROM "telemetry" WITH KEY = "workspace_id" WHERE ${own} LIMIT 1`;
+      const query = `SHOW TAG VALUES FROM "telemetry" WITH KEY = "workspace_id" WHERE ${own}`;
       const count: TakeSeries = ({ values }) => {
         rows += values.length;
       };
-      return (await ask(query, count, signal)) ?? rows > 0;
+      return (await tagValues(query, count, signal)) ?? rows > 0;
     },
   };
+}
+
+/** Shorter ranges of one query are not tried: files of InfluxDB 3 hold ten minutes. */
+const SHORTEST_NS = 10n * MINUTE_NS;
+
+type ReadRange = (range: Interval) => Promise<ReadProblem | null>;
+
+/**
+ * Creates what reads a range in one query, until a database refuses that for its files: then in steps of a day, halved as
+ * often as it refuses. What was learnt holds for the ranges that follow.
+ */
+function createSteps(): (range: Interval, read: ReadRange) => Promise<ReadProblem | null> {
+  let stepNs: bigint | null = null;
+  return async ({ from, to }, read) => {
+    let at = from;
+    while (at < to) {
+      const step = { from: at, to: endOfStep(at, to, stepNs) };
+      const problem = await read(step);
+      // A query is refused before its first row, so no row is read twice.
+      if (problem === null) at = step.to;
+      else {
+        stepNs = shorterStep(step, problem);
+        if (stepNs === null) return problem;
+      }
+    }
+    return null;
+  };
+}
+
+function endOfStep(at: EpochNs, to: EpochNs, stepNs: bigint | null): EpochNs {
+  return stepNs === null || at + stepNs > to ? to : at + stepNs;
+}
+
+/** @returns `null` where a shorter one is of no use */
+function shorterStep({ from, to }: Interval, { isTooWide }: ReadProblem): bigint | null {
+  const half = (to - from) / 2n;
+  if (isTooWide !== true || 2n * half <= SHORTEST_NS) return null;
+  return half > DAY_NS ? DAY_NS : half;
 }
 
 /** Quotes a text for an InfluxQL statement. */

@@ -7,7 +7,7 @@
  * be InfluxDB 1.8.0 without a build, which no real InfluxDB does (seen with InfluxDB 1.6.7 and VictoriaMetrics 1.79.5).
  * The database may refuse further facts (version, retention, deduplication): then they are unknown, which is no fault.
  */
-import type { JsonRecord } from '../core/json.ts';
+import { isRecord, type JsonRecord } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { DestinationFacts, KindAnswer, UnknownServer, WriteAnswer } from '../core/ports.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
@@ -80,6 +80,13 @@ interface ProbeOptions extends InfluxSinkOptions {
  * @throws the signal's reason when that aborts, and TypeError as `createInfluxSink` does
  */
 export async function probeDestination(options: ProbeOptions, signal: AbortSignal): Promise<DestinationFacts> {
+  if (options.kind !== 'victoriametrics' && options.point === null && (await isMissing(options, signal))) {
+    return { ...NOTHING, kind: 'influxdb', write: { kind: 'accepted' }, isMissing: true };
+  }
+  return await probeByWrite(options, signal);
+}
+
+async function probeByWrite(options: ProbeOptions, signal: AbortSignal): Promise<DestinationFacts> {
   const asked = options.kind === 'auto' ? await createUnknownServer(options).ask(signal) : null;
   if (asked !== null && asked.kind !== 'known') return { ...NOTHING, write: asked };
   const configured = asked?.kind === 'known' ? asked.server : options.kind === 'auto' ? 'influxdb' : options.kind;
@@ -101,7 +108,22 @@ export async function probeDestination(options: ProbeOptions, signal: AbortSigna
   if (kind === null) return { ...NOTHING, write, isPoint };
   const facts = await (kind === 'victoriametrics' ? askVictoria(client, signal) : askInflux(client, options, signal));
   const isQueried = await askQuery(client, { kind, bucket: options.bucket }, signal);
-  return { kind, write, isPoint, isQueried, ...facts, version: facts.version ?? versionIn(answer) };
+  return { ...NOTHING, kind, write, isPoint, isQueried, ...facts, version: facts.version ?? versionIn(answer) };
+}
+
+/** Whether an InfluxDB 3 answers that has no such database. It is asked first: any write, also an empty one, makes one. */
+async function isMissing(options: InfluxSinkOptions, signal: AbortSignal): Promise<boolean> {
+  const client = createDatabaseClient(options, 'influxdb');
+  const names = readDatabases(await body(client, '/api/v3/configure/database?format=json', signal));
+  return names !== null && !names.includes(options.bucket);
+}
+
+/** Reads the list of databases of an InfluxDB 3, an object with the name for each; `null` for anything else. */
+export function readDatabases(text: string | null): readonly string[] | null {
+  const rows = parse(text);
+  if (!Array.isArray(rows) || rows.length === 0) return null;
+  const names = rows.map((row) => (isRecord(row) ? row['iox::database'] : null));
+  return names.every((name) => typeof name === 'string') ? names : null;
 }
 
 type Facts = Pick<DestinationFacts, 'version' | 'retentionMs' | 'dedupMs'>;
@@ -110,20 +132,23 @@ const NOTHING = {
   kind: null,
   version: null,
   isPoint: false,
+  isMissing: false,
   retentionMs: null,
   isQueried: null,
   dedupMs: null,
 } as const;
 
 /**
- * Reads the answer to an empty write. InfluxDB 2 checks the token and the bucket first and then reports that the write
- * was empty, which means that all is well.
+ * Reads the answer to an empty write. InfluxDB 2 and 3 check the token first and then report that the write was empty,
+ * which means that all is well.
  */
 function readEmpty(answer: ServerAnswer, client: DatabaseClient, signal: AbortSignal): WriteAnswer {
   const { status, body } = answer;
-  if (status === 400 && /"message"\s*:\s*"[^"]*writing requires points/.test(body)) return { kind: 'accepted' };
+  if (status === 400 && EMPTY.test(body)) return { kind: 'accepted' };
   return client.read(answer, signal);
 }
+
+const EMPTY = /"message"\s*:\s*"[^"]*(?:writing requires points|incoming write was empty)/;
 
 function versionIn({ headers }: ServerAnswer): string | null {
   const version = headers['x-influxdb-version'];

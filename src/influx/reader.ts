@@ -123,11 +123,21 @@ async function refusalOf(
     if (body.length > MAX_WORDS_BYTES) break;
   }
   const status = answer.statusCode ?? 0;
-  const said = plainText(conceal(messageIn(body)), 180);
+  const text = messageIn(body);
+  const said = plainText(conceal(text), 180);
   const words = `HTTP ${status}${said === '' ? '' : `: ${said}`}`;
+  if (FILE_LIMIT.test(text)) {
+    return { kind: 'refused', words, hint: inSectionOf(name, FILE_LIMIT_HINT), isTooWide: true };
+  }
   if (status >= 500 || status === 429 || status === 408) return { kind: 'down', words, hint: '' };
   return { kind: 'refused', words, hint: inSectionOf(name, hintFor(status)) };
 }
+
+/** InfluxDB 3 Core plans no query that would read more than 432 files, and answers 500. */
+const FILE_LIMIT = /exceed file limit/i;
+
+const FILE_LIMIT_HINT =
+  'start InfluxDB 3 with a larger --query-file-limit, or ask for a shorter range (--from, --to): influx.url reads too many files for one query';
 
 function messageIn(body: string): string {
   try {

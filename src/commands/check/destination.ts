@@ -85,7 +85,7 @@ function destinationLines(to: CheckedDestination, facts: DestinationFacts): Chec
   noteWrite(notes, to, facts);
   if (facts.kind === 'victoriametrics') noteDedup(notes, facts.dedupMs);
   if (facts.kind === 'influxdb') noteBucketId(notes, to);
-  if (facts.write.kind === 'accepted') {
+  if (facts.write.kind === 'accepted' && !facts.isMissing) {
     noteRetention(notes, to, facts.retentionMs);
     noteQueries(notes, to, facts);
   }
@@ -119,8 +119,12 @@ function isTooOld(kind: DestinationKind, version: string | null): boolean {
 function noteWrite(
   notes: CheckNotes,
   to: CheckedDestination,
-  { kind, version, write, isPoint }: DestinationFacts,
+  { kind, version, write, isPoint, isMissing }: DestinationFacts,
 ): void {
+  if (isMissing) {
+    noteMissing(notes, to);
+    return;
+  }
   const what = isPoint ? 'a point (measurement tidemark_probe)' : 'a write without points';
   switch (write.kind) {
     case 'accepted':
@@ -151,6 +155,15 @@ function noteWrite(
       });
       return;
   }
+}
+
+/** InfluxDB 3 makes the database of a misspelt name, and takes the points. */
+function noteMissing(notes: CheckNotes, { name, bucket }: CheckedDestination): void {
+  notes.ok('reachable', 'it answers');
+  notes.warn('bucket', {
+    message: `this InfluxDB 3 has no database "${plainText(bucket, 100)}"; it makes one with the first point`,
+    remedy: `Where you meant one that is there, correct ${keyOf(name, 'bucket')}.`,
+  });
 }
 
 function noteLater(

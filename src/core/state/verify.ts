@@ -15,6 +15,8 @@ export interface ReadProblem {
   readonly words: string;
   /** What to do; empty where waiting is all. */
   readonly hint: string;
+  /** The range holds more files than the database reads in one query; a shorter range may be read. */
+  readonly isTooWide?: true;
 }
 
 /**

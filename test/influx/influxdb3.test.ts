@@ -1,0 +1,133 @@
+/** InfluxDB 3 as a destination: what its recorded answers mean, what `--check` finds, and reading past its file limit. */
+import { describe, expect, test } from 'vitest';
+import { Secret } from '../../src/core/secret.ts';
+import { DAY_NS, MINUTE_NS } from '../../src/core/time.ts';
+import { readAnswer } from '../../src/influx/answers.ts';
+import { createPointSource } from '../../src/influx/point-source.ts';
+import { probeDestination, readDatabases } from '../../src/influx/probe.ts';
+import { ANSWERS, bodyOf, type Influxdb3, startInfluxdb3 } from '../support/influxdb3.ts';
+
+const never = new AbortController().signal;
+
+const optionsOf = (server: Influxdb3, bucket: string, token = server.token) => ({
+  name: 'influx',
+  url: server.url,
+  token: new Secret(token),
+  org: '',
+  bucket,
+  timeoutMs: 5000,
+});
+const probe = async (server: Influxdb3, bucket: string, { token = server.token, line = null as string | null } = {}) =>
+  await probeDestination(
+    {
+      ...optionsOf(server, bucket, token),
+      kind: 'auto',
+      point: line === null ? null : { influxdb: line, victoriametrics: line },
+    },
+    never,
+  );
+
+test.each(ANSWERS.writes)('the recorded answer to a write: $case', ({ status, means, hint, ...recorded }) => {
+  const body = bodyOf({ status, ...recorded });
+  const answer = readAnswer({ status, headers: {}, body }, (text) => text);
+  expect(answer.kind).toBe(means);
+  if (hint !== undefined) expect(answer).toMatchObject({ hint: expect.stringContaining(`${hint}:`) });
+});
+
+describe('what a probe finds', () => {
+  test('a database that is there: an empty write is refused for being empty, so the token is right', async () => {
+    await using server = await startInfluxdb3({ databases: ['home'] });
+    expect(await probe(server, 'home')).toMatchObject({
+      kind: 'influxdb',
+      write: { kind: 'accepted' },
+      isMissing: false,
+      retentionMs: null,
+      isQueried: true,
+    });
+  });
+
+  test('one that is not there: it is said, and none is made', async () => {
+    await using server = await startInfluxdb3({ databases: ['home'] });
+    expect(await probe(server, 'hmoe')).toMatchObject({ kind: 'influxdb', isMissing: true });
+    expect([...server.databases]).toEqual(['home']);
+  });
+
+  test('a sixth one, with a point: the bucket is the fault', async () => {
+    await using server = await startInfluxdb3({ databases: ['a', 'b', 'c', 'd', 'e'] });
+    expect(await probe(server, 'f', { line: 'm v=1 1' })).toMatchObject({
+      write: {
+        kind: 'blocked',
+        hint: expect.stringContaining('influx.bucket: this InfluxDB accepts no further database'),
+      },
+    });
+  });
+
+  test('a wrong token: it is the fault', async () => {
+    await using server = await startInfluxdb3({ databases: ['home'] });
+    expect(await probe(server, 'home', { token: 'wrong-token' })).toMatchObject({
+      write: { kind: 'blocked', hint: expect.stringContaining('influx.token') },
+    });
+  });
+
+  test.each([
+    ['[{"iox::database":"a"},{"iox::database":"b"}]', ['a', 'b']],
+    ['[]', null],
+    ['[{"name":"a"}]', null],
+    ['{"status":"success"}', null],
+    ['404 page not found', null],
+    [null, null],
+  ])('the list of databases: %j', (text, names) => {
+    expect(readDatabases(text)).toEqual(names);
+  });
+});
+
+describe('reading past the file limit', () => {
+  const day = 24 * 60;
+  const read = async (server: Influxdb3, from: bigint, to: bigint) => {
+    const source = createPointSource(optionsOf(server, 'home'), 'influxdb', 'ws');
+    const found: string[] = [];
+    const problem = await source.points(
+      { device: 'd', from, to },
+      (stamp, _, field) => found.push(`${stamp} ${field}`),
+      never,
+    );
+    return { problem, found, source };
+  };
+  const expected = (minutes: readonly number[]) =>
+    minutes.map((minute) => `${BigInt(minute) * MINUTE_NS} value=${minute}`);
+
+  test('in days, each point once and in order, and what was learnt holds', async () => {
+    const minutes = Array.from({ length: 6 * 144 }, (_, index) => 5 + index * 10);
+    await using server = await startInfluxdb3({ databases: ['home'], minutes });
+    const { problem, found, source } = await read(server, 0n, 6n * DAY_NS);
+    expect(problem).toBeNull();
+    expect(found).toEqual(expected(minutes));
+    expect(server.asked.map((each) => each.minutes)).toEqual([6 * day, ...Array.from({ length: 6 }, () => day)]);
+    await source.points({ device: 'd', from: 0n, to: 2n * DAY_NS }, () => {}, never);
+    expect(server.asked.slice(7).map((each) => each.minutes)).toEqual([day, day]);
+  });
+
+  test('in halves of a day where a day is too many', async () => {
+    const minutes = Array.from({ length: 2 * 144 }, (_, index) => 5 + index * 10);
+    await using server = await startInfluxdb3({ databases: ['home'], minutes, mostFiles: 40 });
+    const { problem, found } = await read(server, 0n, 2n * DAY_NS);
+    expect(problem).toBeNull();
+    expect(found).toEqual(expected(minutes));
+    expect(server.asked.filter(({ answered }) => !answered).map((each) => each.minutes)).toEqual([
+      2 * day,
+      day,
+      day / 2,
+    ]);
+  });
+
+  test('a server that refuses also the shortest range is a refusal with a hint, not an outage, and ends', async () => {
+    await using server = await startInfluxdb3({ databases: ['home'], minutes: [5], mostFiles: 0 });
+    const { problem } = await read(server, 0n, DAY_NS);
+    expect(problem).toMatchObject({
+      kind: 'refused',
+      words: expect.stringContaining('exceed file limit of 432'),
+      hint: expect.stringContaining('--query-file-limit'),
+    });
+    expect(server.asked.length).toBeLessThan(12);
+  });
+});
