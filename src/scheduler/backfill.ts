@@ -214,7 +214,7 @@ function chosenDevices(context: SyncContext, wanted: readonly string[]): readonl
   });
 }
 
-/** What is said about a device that the API does not list. */
+/** The reason for a device that the API does not list. */
 export const UNLISTED = 'the workspace lists no device with that id or name';
 
 /** The error for a device that the configuration leaves out: the `index`th of so many. */

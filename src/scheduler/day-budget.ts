@@ -102,7 +102,7 @@ function createOthers() {
   let last: number | null = null;
   return {
     note(used: number | null, nowMs: number): number {
-      // The same figure as before is no news: the answers may have ceased to tell of the day.
+      // An unchanged figure shows nothing new: the answers may no longer report the day.
       if (used !== null && used !== last) {
         while (peaks.length > 0 && (peaks.at(-1)?.used ?? 0) <= used) peaks.pop();
         peaks.push({ atMs: nowMs, used });

@@ -55,7 +55,7 @@ import {
 const UNSTRETCHED = 2;
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** What the planner knows. */
+/** The state of the planner. */
 export interface PlannerState {
   readonly settings: PlannerSettings;
   /** Records to a page. */
@@ -80,7 +80,7 @@ export interface PlannerState {
   liveEmpty: number;
 }
 
-/** A planner that knows no device. */
+/** Creates the state of a planner without devices. */
 export function createPlannerState(settings: PlannerSettings): PlannerState {
   const commitment = createCommitment();
   return {

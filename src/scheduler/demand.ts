@@ -24,7 +24,7 @@ import {
 } from './reserves.ts';
 import { listEveryMs, listPages, PRIOR_SURPRISES_A_DAY } from './streams.ts';
 
-/** A workspace, its schedules and its allowance. */
+/** The fleet, its schedules and its quota. */
 export interface DemandInput
   extends Pick<
     PlannerSettings,
@@ -59,28 +59,28 @@ interface Freshness {
 }
 
 export interface Demand {
-  /** What the schedules ask for. */
+  /** The requests that the schedules need. */
   readonly asked: DemandByLane;
-  /** The same, stretched so that it fits. */
+  /** The same, slowed down so that it fits. */
   readonly planned: DemandByLane;
-  /** What the share of the allowance carries, in requests a day, and which of the plan's figures says so. */
+  /** The requests a day that our share of the quota allows, and which limit of the plan determines it. */
   readonly budget: number;
   readonly boundBy: 'minute' | 'day' | null;
   readonly fits: boolean;
-  /** By how much all schedules are stretched; 1 where they fit. */
+  /** The factor by which all poll intervals grow; 1 if the schedules fit. */
   readonly slowdown: number;
   readonly readingsFit: boolean;
   /** Readings a day. */
   readonly readingsMade: number;
   readonly readingsCarried: number;
   readonly freshness: Freshness;
-  /** Requests a day for history and backfill: what is left, at least their floors. */
+  /** Requests a day for history and backfill: the rest of the budget, at least their reserves. */
   readonly leftForHistory: number;
 }
 
 const LONGEST_MS = 30 * DAY_MS;
 
-/** Holds the demand against the allowance. */
+/** Compares the demand with the budget. */
 export function demandOf(input: DemandInput): Demand {
   const { budget, boundBy } = budgetOf(input);
   const readingsMade = input.intervalsMs.reduce((sum, intervalMs) => sum + DAY_MS / intervalMs, 0);
@@ -120,10 +120,10 @@ export function budgetOf({ perMinute, perDay, share, othersPerDay }: DemandInput
 }
 
 /**
- * Requests a day where readings are left to grow so old, in ms; 0: as the schedules say.
+ * The requests a day if readings may reach a given lag, in ms; 0: according to the schedules.
  *
- * A device is asked when its oldest reading has that age, so at the first reading after so many intervals; never more
- * often than its schedule says, and when its page is full in any case.
+ * A device is polled when its oldest unread reading has that lag, so at the first reading after so many intervals;
+ * never more often than its schedule says, and always when its page is full.
  */
 function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLane {
   const { intervalsMs, quietDevices, freshnessMs, pageSize } = input;
@@ -137,7 +137,7 @@ function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLa
   const surprisesPerMs = (devices * PRIOR_SURPRISES_A_DAY) / DAY_MS;
   const bestMs = listEveryMs({ devices, pageSize, lagMs, surprisesPerMs, leastMs: input.devicesMs });
   const listings = (everyMs: number): number => (DAY_MS / everyMs) * listPages(devices, pageSize);
-  /** Stretched, but for its floor. */
+  /** The slower rate, but at least the reserve of the lane. */
   const least = (asked: number, slowed: number, floor: number): number =>
     Math.max(slowed, Math.min(asked, floor * budget));
   const { alertsMs, accountMs, polls, devicesMs } = input;
@@ -205,7 +205,7 @@ function quantilesOf(values: readonly number[]): Freshness {
 }
 
 export interface Shortfall {
-  /** Whether the schedules are stretched, or not even the readings are carried. */
+  /** Whether the schedules are slowed down, or not even all readings are fetched. */
   readonly of: 'schedules' | 'readings';
   /** Requests a day. */
   readonly asked: number;
@@ -255,7 +255,7 @@ export function shortfallOf(input: DemandInput): Shortfall | null {
   };
 }
 
-/** Says it in one line. */
+/** Describes the shortage in one line. */
 export function shortfallText(shortfall: Shortfall): string {
   const { asked, carried, freshness, freshnessAskedMs, readingsMade, readingsCarried, share } = shortfall;
   const head = `the schedules ask for ${grouped(Math.round(asked))} requests a day, the allowance carries ${grouped(Math.round(carried))} (${percent(share)} of the plan's, less what others use)`;
@@ -277,7 +277,7 @@ function remedyText({ of, share, remedies }: Shortfall): string {
   return `To fit, any one of: ${ways.join('; ')}.`;
 }
 
-/** The least distance of two turns at which nothing is stretched, in whole minutes. */
+/** The shortest poll interval at which nothing is slowed down, in whole minutes. */
 function telemetryThatFits(input: DemandInput): number | null {
   const fits = (freshnessMs: number): boolean => demandOf({ ...input, freshnessMs }).fits;
   const ms = leastOf({ from: input.freshnessMs, to: DAY_MS }, fits);

@@ -45,7 +45,7 @@ export interface TailGap {
   readonly toMs: number;
 }
 
-/** What the list of devices says of one, and what that is worth. Times are `NEVER_MS` where there is none. */
+/** The facts about a device in the device list, and how reliable they are. Times are `NEVER_MS` if there is none. */
 interface Hint {
   /**
    * `proven`: the listing was seen to follow the signs of life of the device, where one that never moves may know
@@ -66,7 +66,7 @@ interface Hint {
 export interface DeviceFacts {
   /** The newest reading that is covered; where none was found up to a later time, that time. */
   newestMs: number;
-  /** When it was asked last and answered, for whatever reason. */
+  /** When a request for it, of any kind, was last answered. */
   askedMs: number;
   rate: ReportRate;
   readonly hint: Hint;
@@ -84,7 +84,7 @@ export interface DeviceFacts {
   tailGap: TailGap | null;
 }
 
-/** A device of which nothing is known. */
+/** The outlook of a new device. */
 export function unknownDevice(): DeviceFacts {
   return {
     newestMs: NEVER_MS,
@@ -192,7 +192,7 @@ function isHinted({ hint }: DeviceFacts): boolean {
   return hint.trust !== 'dropped' && hint.seenMs !== NEVER_MS;
 }
 
-/** Whether the listing says that there is something that is not covered. */
+/** Whether the listing shows a reading that is not covered. */
 function hasNews(facts: DeviceFacts): boolean {
   const { hint, newestMs } = facts;
   return isHinted(facts) && hint.seenMs > Math.max(newestMs + GRAIN_MS, hint.emptySeenMs);
@@ -215,8 +215,9 @@ export function idlePollDueMs(askedMs: EpochMs, { idlePollMs }: PollSettings): E
 }
 
 /**
- * When a device of which no listing shows anything is due for its idle poll: at its next reading where that is still to
- * come, then at doubling distances. A device that was silent for an idle poll when it was last polled has only that.
+ * When the idle poll of a quiet device is due: at its next expected reading if that is still to come, then at doubling
+ * intervals. A device that had been silent for a whole idle poll interval when it was last polled has only that
+ * interval.
  */
 export function unlistedPollDueMs(
   facts: DeviceFacts,
@@ -237,10 +238,10 @@ function oldestOf(facts: DeviceFacts): number {
 }
 
 /**
- * Takes in what a listing says.
+ * Takes in a listing.
  *
- * @param seenMs `last_seen_at`; `null` where it says none.
- * @returns whether a device that was quiet has spoken.
+ * @param seenMs `last_seen_at`; `null` if it is absent.
+ * @returns whether a quiet device has given a sign of life.
  */
 export function noteListed(facts: DeviceFacts, seenMs: number | null, atMs: number): boolean {
   const { hint } = facts;
@@ -248,7 +249,7 @@ export function noteListed(facts: DeviceFacts, seenMs: number | null, atMs: numb
   hint.listedMs = atMs;
   hint.seenMs = seenMs ?? NEVER_MS;
   if (before !== NEVER_MS && hint.seenMs > before && hint.trust === 'untested') hint.trust = 'proven';
-  // Two signs of life with pages between them tell nothing that the pages did not.
+  // Two signs of life with pages between them show nothing that the pages did not show.
   if (before !== NEVER_MS && before >= facts.newestMs) facts.rate = learnFromSeen(facts.rate, hint.seenMs - before);
   if (hasNews(facts)) {
     const wasQuiet = facts.isQuiet;
@@ -293,10 +294,10 @@ export function noteAnswer(facts: DeviceFacts, answer: TailAnswer, atMs: number)
   facts.restMs = NEVER_MS;
   facts.tailGap = answer.tailGap;
   if (newReadings > 0 || facts.rate.intervalMs === null) facts.rate = learnFromPage(facts.rate, instantsMs);
-  // A page further down says nothing of the newest end.
+  // A page of older readings shows nothing about the newest end.
   if (wasScan) return false;
   if (newReadings === 0 && answer.untilMs != null) {
-    // It rested just there: that says nothing of what is newer, and its rate not how much that is.
+    // The range ended there because of a rest: that shows nothing about newer readings or the report rate.
     facts.newestMs = Math.max(facts.newestMs, answer.untilMs);
     facts.isBack = true;
     return false;
@@ -306,7 +307,7 @@ export function noteAnswer(facts: DeviceFacts, answer: TailAnswer, atMs: number)
   if (isWrong) facts.hint.trust = 'dropped';
   if (newReadings > 0) noteFound(facts);
   else noteEmpty(facts, hadNews);
-  // The answer itself says that nothing newer was there.
+  // The answer shows that there was no newer reading.
   if (facts.newestMs + surelyWithinMs(facts.rate) < (answer.untilMs ?? atMs)) facts.isQuiet = true;
   return facts.hint.trust === 'dropped' && !wasDropped;
 }
@@ -341,7 +342,7 @@ function noteEmpty(facts: DeviceFacts, hadNews: boolean): void {
   if (hint.falseSigns >= FALSE_SIGNS) hint.trust = 'dropped';
 }
 
-/** Whether the last listing ought to have told of a reading that is in the page and was not covered. */
+/** Whether the last listing should have shown a reading that is in the page and was not covered. */
 function isHintWrong(facts: DeviceFacts, instantsMs: readonly number[]): boolean {
   const { hint, newestMs } = facts;
   if (!isHinted(facts) || newestMs === NEVER_MS) return false;

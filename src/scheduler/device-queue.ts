@@ -165,7 +165,7 @@ export interface StoredLiveRange {
 /** A device as a listing has it. */
 export interface ListedLiveRange {
   readonly deviceId: string;
-  /** `last_seen_at`; `null` where the listing says none. */
+  /** `last_seen_at`; `null` if the listing has none. */
   readonly seenMs: number | null;
   /**
    * Whether its life cycle lets readings be expected: a paused, shelved or retired one is asked by hint and idle

@@ -13,9 +13,9 @@ import type { ListedLiveRange } from './device-queue.ts';
 import { NOTHING_OPEN, type OpenHistory, type Recency } from './history-queue.ts';
 
 export interface DeviceView {
-  /** The newest reading that is held; where none is, up to when none was found; `null`: nothing was ever asked. */
+  /** The newest archived reading; without one, the end of the range known to be empty; `null`: never requested. */
   readonly newestMs: number | null;
-  /** Up to when it is held in full. */
+  /** The watermark: up to when the device is complete. */
   readonly coveredToMs: number | null;
   /** The gap below the newest covered range, if live work closes it; `null` if it belongs to the history. */
   readonly tailGap: TailGap | null;
@@ -49,7 +49,7 @@ export function viewOf({ covered, wanted, resting, named = [] }: ViewInput): Dev
     newest !== undefined &&
     newest.to === top.from &&
     newest.from >= wanted.to - CATCH_UP_NS &&
-    // Its live walk was broken off: a device that is quiet by now would not be asked before its sweep.
+    // Its live page scan was interrupted: a quiet device would otherwise not be polled before its idle poll.
     intersect(named, [newest]).length === 0 &&
     covered.some(({ to }) => to === newest.from);
   const tailGap = isCatchingUp ? newest : null;

@@ -43,7 +43,7 @@ export interface BackfillInput {
 
 /** The missing part of a range of history. */
 interface BackfillNeed {
-  /** Devices of which something is open. */
+  /** Devices with a gap in the range. */
   readonly devices: number;
   /** The missing fraction of the range, 0 to 1. */
   readonly openShare: number;
@@ -74,9 +74,9 @@ export function backfillNeed(input: BackfillInput): BackfillNeed {
 }
 
 /**
- * The same for so many times the devices.
+ * The same for `scale` times the devices.
  *
- * @param anew what it takes where nothing is held: of devices that are not there yet nothing is.
+ * @param anew the cost without any coverage: additional devices have none.
  * @returns whole readings and requests.
  */
 export function scaleNeed(need: BackfillNeed, scale: number, anew: () => BackfillNeed): BackfillNeed {
@@ -191,12 +191,12 @@ function requestsFor({ readings, tailGap, device }: Part, { pageSize, windowNs }
 const SAMPLE_MS = 52 * 7 * DAY_MS;
 
 /**
- * The mean distance between two turns of a schedule, in ms; infinite where it has no two.
+ * The mean interval of a schedule, in ms; infinite if it is due less than twice.
  *
- * It goes by what cron expressions have in common: each day that is due has the same hours, each of these the same
- * turns. So one hour, one day and the days of a year tell all, however many turns there are.
+ * It uses what cron expressions have in common: each due day has the same hours, and each of these the same minutes. So
+ * one hour, one day and the days of a year are enough to count all due times.
  *
- * @param fromMs where the year begins.
+ * @param fromMs the beginning of the year.
  */
 export function meanPeriodMs(schedule: Schedule, fromMs: EpochMs): number {
   const today = Math.floor(fromMs / DAY_MS) * DAY_MS;

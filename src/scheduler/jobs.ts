@@ -79,10 +79,10 @@ const STOPPED: JobEnd = {
 const BEFORE_START: JobEnd = { state: 'cancelled', exitCode: 3, summary: null, message: 'cancelled before it began' };
 
 /**
- * Takes jobs until the signal aborts or a job fails with what would end the daemon's own work too. Then the jobs under
- * way are told to stop and waited for.
+ * Runs jobs until the signal aborts or a job fails with an error that also ends the daemon's own work. Then it aborts
+ * the running jobs and waits for them.
  *
- * @throws what would end the daemon's own work too.
+ * @throws the error that also ends the daemon's own work.
  */
 export async function runJobs(parts: JobParts, signal: AbortSignal): Promise<never> {
   const wakeUp = createWakeUp(parts.clock);
@@ -306,7 +306,7 @@ function isOfTheJob(error: unknown): boolean {
 }
 
 /**
- * Whoever has not counted on for so long has vanished: several times as long as a follower takes
+ * A follower whose counter has stood still for this long has disappeared: several times the interval of a follower
  * (`commands/shared/do-or-follow.ts`).
  */
 const VANISHED_AFTER_MS = 30 * SECOND_MS;

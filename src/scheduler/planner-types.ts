@@ -52,7 +52,7 @@ export interface StreamDecision {
   readonly lane: 'inventory' | 'alerts';
 }
 
-/** Reads a covered range once more (of yesterday); the caller knows the device. */
+/** Reads a covered range of yesterday once more; the caller chooses the device. */
 export interface RereadDecision {
   readonly kind: 'reread';
   readonly lane: 'sweep';

@@ -64,7 +64,7 @@ import {
 
 /** The age at which devices are asked moves by this part with each. */
 const LEARN_LAG = 0.02;
-/** How long a backfill leaves a device alone of which nothing was understood. */
+/** How long a backfill does not request a device after an unusable answer. */
 const BACKFILL_REST_MS = MINUTE_MS;
 /** After the device list has failed for so long, devices are polled without it: its last answer is out of date. */
 const UNLISTED_MS = 10 * MINUTE_MS;
@@ -220,7 +220,11 @@ function figuresOf(state: PlannerState): PlannerFigures {
   };
 }
 
-/** A planner that knows no device. @param state what it keeps: a new state, unless it is to be looked into. */
+/**
+ * Creates a planner without devices.
+ *
+ * @param state its state; tests pass one in order to inspect it.
+ */
 export function createPlanner(settings: PlannerSettings, state = createPlannerState(settings)): Planner {
   const { devices, histories, streams } = state;
   return {

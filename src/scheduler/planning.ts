@@ -64,11 +64,11 @@ export interface Planning {
   readonly parts: PlanningParts;
   /** Notified when an event may change which request is worth most. */
   readonly wakeUp: WakeUp;
-  /** Rings when there is nothing to ask for now. */
+  /** Notified when no request is worth sending. */
   readonly rested: WakeUp;
   readonly demand: DemandWatch;
   readonly goals: Record<GoalLane, Goal | null>;
-  /** The planner as it is now: not to be kept. */
+  /** The current planner. It may be replaced, so callers do not store it. */
   planner: Planner;
   /** The devices that are asked. */
   asked: Set<string>;
@@ -76,7 +76,7 @@ export interface Planning {
   alone: Alone | null;
   /** The latest time that was planned for; −∞ before the start. */
   lastMs: EpochMs;
-  /** Whether coverage was taken back of which the planner does not know yet. */
+  /** Whether coverage was withdrawn since the planner was last updated. */
   isWithdrawn: boolean;
   /** Until when nothing is asked, and why; `null` while something is. */
   rest: Rest | null;

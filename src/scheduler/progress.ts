@@ -22,9 +22,9 @@ interface WorkView {
 
 export interface ProgressWatch {
   /**
-   * Takes in a look.
+   * Takes in the state of the work.
    *
-   * @returns for how long nothing has come of the work, in ms.
+   * @returns for how long the work has made no progress, in ms.
    */
   idleMs(look: WorkView): number;
 }
@@ -57,8 +57,8 @@ export interface WaitingParts {
 }
 
 /**
- * Whether work waits for quota, or has something queued in lanes of which none fails and for which there is room. A
- * service that refuses again after each wait that it has asked for is not waited for.
+ * Whether work waits for quota, or has requests queued in lanes that do not fail and have quota. A service that refuses
+ * again after each wait that it asked for does not count as waiting.
  */
 export function isWaiting(
   { context, apiState, waitsForQuota, isRefusedAgain }: WaitingParts,

@@ -24,7 +24,7 @@ const MEMORY_GAPS = 4;
 const PATIENCE = 4;
 /** Served times may be cut to seconds. */
 const GRAIN_MS = 1000;
-/** A request that came too early says that the rate was taken for faster than it is. */
+/** A request that came too early shows that the rate was overestimated. */
 const SLOWER = 1.5;
 
 /**
@@ -61,7 +61,7 @@ export function learnFromSeen(before: ReportRate, gapMs: number): ReportRate {
   if (gapMs <= 0) return before;
   if (before.intervalMs === null) return { intervalMs: gapMs, deviationMs: gapMs / 2 };
   const readings = Math.max(1, Math.round(gapMs / before.intervalMs));
-  // Over many intervals the rounding says more than the time.
+  // Over many intervals, rounding has more weight than the measured time.
   return readings > OUTLIER ? before : learnFromPage(before, [0, gapMs / readings]);
 }
 

@@ -49,11 +49,12 @@ const MOST_AHEAD: Reserves = {
 };
 
 /**
- * What each lane has earned, in requests. A lane that has work earns a little with every request that is sent and
- * pays one for each of its own; with one earned it is owed a request. So it waits no longer than the reciprocal of
- * its reserve, in requests, and the reserves together leave the rest to live work. What a lane got without being owed
- * is paid for as well, up to a measure: a listing that was worth its pages does not come again at once because its
- * reserve says so.
+ * The credit of each lane, in requests.
+ *
+ * A lane with work earns a fraction of a request with every request that is sent, and pays one for each of its own;
+ * with a credit of one it is owed a request. So it waits at most the reciprocal of its reserve, in requests, and the
+ * reserves together leave the rest to live work. A lane also pays, up to a limit, for requests that it got without
+ * being owed: a listing that was worth its pages does not come again at once because of its reserve.
  */
 export type Earned = Record<ReservedLane, number>;
 

@@ -66,7 +66,7 @@ interface AloneBegins {
   /** Whether devices that are known from before will do where they cannot be listed. */
   readonly mayGoUnlisted: boolean;
   /**
-   * Says what is to be done.
+   * Lists the work of a session.
    *
    * @param areListed whether the devices were listed just before.
    */
@@ -211,7 +211,7 @@ async function persist(
     } catch (error) {
       takeFailure(parts, stream, error);
       if (error instanceof ApiFault && isTriedOnce?.() === true) return false;
-      // Where the others are answered, this stream has a trouble of its own.
+      // If other streams are answered, this one has a problem of its own.
       const maxMs = Math.min(BACKOFF.maxMs, outage.longestWaitMs());
       await clock.sleep(backoffMs({ failures, policy: { ...BACKOFF, maxMs }, random }), signal);
     }

@@ -16,7 +16,7 @@ const LONGEST_REST_MS = 2 * MINUTE_MS;
 export interface Stream {
   /** When it was last read to its end; infinitely long ago where it never was. */
   readonly readMs: number;
-  /** Not before that, whatever is due. */
+  /** Not before this time, even if the stream is due. */
   readonly restMs: number;
   readonly isUnderWay: boolean;
   /** Whether it is due at once: more pages are to come, or it was hastened. */

@@ -1,6 +1,6 @@
 /**
- * The alerts of a world: one about every `everyMs`, each with a life of its own: fired again and again while it is
- * open, acknowledged or not, resolved after minutes or days, now and then opened again.
+ * Generates the alerts of a simulated world: about one per `everyMs`. While it is open, an alert fires again and again;
+ * it may be acknowledged, is resolved after minutes or days, and is sometimes reopened.
  */
 
 import { type EpochMs, HOUR_MS, MINUTE_MS } from '../core/time.ts';

@@ -78,7 +78,7 @@ function createWindow(kind: WindowKind, lengthMs: number): Window {
   }
 }
 
-/** Counts from a beginning to its end, then from zero; `beginOf` tells where a window begins that is opened now. */
+/** Counts within a fixed window, then begins at zero; `beginOf` returns the beginning of a window that opens now. */
 function countingWindow(lengthMs: number, beginOf: (atMs: EpochMs) => EpochMs): Window {
   let beginMs = -Infinity;
   let spent = 0;
@@ -162,7 +162,7 @@ function bucketWindow(lengthMs: number): Window {
 /** How many portions are counted one by one after a rest; what lies further back has left every minute by then. */
 const MOST_PORTIONS = 5000;
 
-/** The allowance as it is with the others, as the settings have them at each moment. */
+/** The quota shared with other clients, whose use follows the settings at each moment. */
 export function shareAllowance(allowance: Allowance, settings: Pick<SimSettings, 'allowance'>): Allowance {
   let countedToMs: EpochMs | null = null;
   let rest = 0;

@@ -1,10 +1,10 @@
 /**
- * Answers as they stand on the wire: status, headers, and bodies as JSON text, member by member after the API
+ * Serialises the simulator's answers: status, headers, and bodies as JSON text, member by member after the API
  * document's tables.
  *
- * Text and not objects: `1e400`, `-0` and a sensor named `__proto__` have to reach the wire as they are. Every answer
- * carries `X-RateLimit-Limit` and `X-RateLimit-Remaining` (API document, "Endpoints"), except a page in HTML, which is
- * not the service's.
+ * Bodies are text, not objects: `1e400`, `-0` and a sensor named `__proto__` have to reach the wire as they are. Every
+ * answer carries `X-RateLimit-Limit` and `X-RateLimit-Remaining` (API document, "Endpoints"), except an HTML page,
+ * which does not come from the service.
  */
 import type { EpochMs } from '../core/time.ts';
 import type { AllowanceState, WindowState } from './allowance.ts';
@@ -98,10 +98,10 @@ function objectText(members: readonly Member[]): string {
 }
 
 /**
- * The members as they are served: some null or absent, some unknown ones added, as the settings ask.
+ * The members of a record as served: the settings make some null or absent and add unknown ones.
  *
- * @param identity what tells this record from all others: kind and id.
- * @param required the names that are always there.
+ * @param identity what distinguishes this record from all others: kind and id.
+ * @param required the names that are always present.
  */
 function dress(
   members: readonly Member[],

@@ -1,6 +1,6 @@
 /**
- * The workspace of the demo: a food company with four sites, half a year of history, and enough going on in its first
- * minutes that a viewer sees devices come, change and go.
+ * Describes the workspace that `--demo` serves: a food company with four sites and half a year of history. In its first
+ * minutes devices appear, change and disappear.
  */
 import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS } from '../core/time.ts';
 import type { FleetContext } from './fleet.ts';

@@ -129,7 +129,7 @@ function presenceOf(online: boolean, lifecycle: Lifecycle, seen: boolean): strin
   return seen ? 'no_signal' : 'never_seen';
 }
 
-/** The newest reading that was received by then, as the platform knows it before the API serves it. */
+/** The newest reading received by then; the platform has it before the API serves it. */
 function lastSeen(series: Series, atMs: EpochMs): { atMs: EpochMs; text: string } | null {
   const range = { fromNs: 0n, toNs: END_OF_TIME_NS, receivedByMs: atMs };
   for (const { visibleAtMs, recordedAt } of series.descending(range)) {
@@ -138,7 +138,7 @@ function lastSeen(series: Series, atMs: EpochMs): { atMs: EpochMs; text: string 
   return null;
 }
 
-/** A stretch of a series: half-open, and below a position where one is given. */
+/** A range of a series: half-open, and below a position if one is given. */
 export interface ReadingRange {
   readonly fromNs: EpochNs;
   readonly toNs: EpochNs;
@@ -227,8 +227,10 @@ function rawInstant({ seed, startMs, intervalMs, jitter }: SeriesModel, index: n
 }
 
 /**
- * The first report that is served with a time not before `ns`. A time cut to a precision is at or after `ns` exactly
- * when the raw one is at or after the next instant that the precision can tell. `raw` compares raw times.
+ * The first report that is served with a time not before `ns`.
+ *
+ * A time cut to a precision is at or after `ns` exactly when the raw time is at or after the next instant of that
+ * precision. `raw` compares raw times.
  */
 function firstAtOrAfter(model: SeriesModel, ns: EpochNs, times: 'served' | 'raw' = 'served'): number {
   const bound = nsToInstant(times === 'raw' ? ns : ceilToPrecision(ns, model.precision));

@@ -1,6 +1,6 @@
 /**
- * The six endpoints: the route and the scope of each, and the page that answers a request with its parameters (API
- * document, "Pagination" and "Telemetry window").
+ * Serves the six endpoints of the simulated API: the route and the scope of each, and the page that answers a request
+ * with its parameters (API document, "Pagination" and "Telemetry window").
  *
  * However the settings define the bounds of a telemetry request, the result is one half-open range of nanoseconds,
  * fixed for the first page and all that follow. A request with `before` alone begins at the oldest time that the plan
@@ -189,7 +189,7 @@ function account(call: Call, how: Dress): SimPage {
 export interface Call {
   readonly world: World;
   readonly settings: SimSettings;
-  /** By which what there is is told. */
+  /** The time that decides which records and readings exist. */
   readonly nowMs: EpochMs;
   /** What the server's clock shows. */
   readonly clockMs: EpochMs;
@@ -233,7 +233,7 @@ function signatureOf({ paging }: SimSettings): CursorSignature {
   return { secret: paging.cursorSecret, alphabet: paging.cursorAlphabet };
 }
 
-/** Pagination 3: whatever the service did not issue, or not for this request, is refused. */
+/** Pagination 3: a cursor that the service did not issue, or not for this request, is refused. */
 function readCursor({ query, settings, world, nowMs }: Call, kind: CursorKind, deviceId: string): CursorContent | null {
   const given = query.get('cursor');
   if (given === null) return null;
@@ -356,11 +356,11 @@ const VERSION = 1;
 const SIGNATURE_BYTES = 12;
 
 /**
- * Writes a cursor as opaque text: what a listing needs to go on, signed, so that only the service can make one.
+ * Writes a cursor as opaque text: the position of a listing, signed, so that only the service can make one.
  *
- * A position is the last record that was served, by its identity and never by its number in the list: what appears or
- * vanishes between two pages moves nothing. A telemetry cursor carries the window of the first page and a position that
- * tells equal instants apart.
+ * A position is the last served record, by its identity and never by its number in the list: records that appear or
+ * vanish between two pages move nothing. A telemetry cursor contains the window of the first page and a position that
+ * distinguishes equal instants.
  */
 function signCursor(content: CursorContent, { secret, alphabet }: CursorSignature): string {
   const { kind, workspaceId, deviceId, issuedAtMs, parameters, position } = content;
@@ -371,7 +371,7 @@ function signCursor(content: CursorContent, { secret, alphabet }: CursorSignatur
   return Buffer.concat([signature, payload]).toString(alphabet);
 }
 
-/** @returns what the cursor says, or `null` where the service did not issue exactly this text. */
+/** @returns the content of the cursor, or `null` if the service did not issue exactly this text. */
 export function openCursor(text: string, signature: CursorSignature): CursorContent | null {
   const bytes = Buffer.from(text, signature.alphabet);
   const content = parsePayload(bytes.subarray(SIGNATURE_BYTES).toString());

@@ -9,7 +9,7 @@ import type { EpochMs } from '../core/time.ts';
 /** A successful page, before it is written: what a `mangle` fault may change at will. */
 export interface SimPage {
   readonly kind: 'devices' | 'device' | 'telemetry' | 'alerts' | 'alert' | 'account';
-  /** The device that a telemetry page says it is of. */
+  /** The device that a telemetry page names. */
   readonly deviceId: string | null;
   /** The records as JSON text, in the order served; exactly one for a single resource. */
   readonly records: readonly string[];
@@ -21,7 +21,7 @@ export interface SimPage {
  * stays refused, except where `html` answers before the API does.
  */
 export type AnswerFault =
-  /** The service's own fault: JSON, code by the settings, 500 unless told otherwise. It costs allowance. */
+  /** A fault of the service: JSON, code by the settings, 500 by default. It costs quota. */
   | { readonly kind: 'server-error'; readonly status?: number; readonly waitSeconds?: number }
   /** A page in HTML from something in front of the service, 502 unless told otherwise. It costs no allowance. */
   | { readonly kind: 'html'; readonly status?: number }

@@ -1,5 +1,6 @@
 /**
- * A fleet by the seed: hubs with add-ons, of many tempers, in as many numbers as a test or a benchmark wants.
+ * Generates a fleet from a seed: hubs with add-ons, with different report behaviour, of any size. Tests and benchmarks
+ * use it.
  */
 import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS } from '../core/time.ts';
 import { chance, mix, mixText, pick, type Seed, unit, whole } from './random.ts';
@@ -18,7 +19,7 @@ export interface FleetOptions {
   readonly jitter?: number;
   /** Fewest and most sensors of a device; 2 to 5. */
   readonly sensors?: readonly [number, number];
-  /** Devices that are silent for stretches of hours to days; 0. */
+  /** Devices that are silent for hours to days at a time; 0. */
   readonly silentShare?: number;
   /** Devices that are renamed, or move to another hub, or get new firmware; 0. */
   readonly changingShare?: number;

@@ -1,6 +1,6 @@
 /**
- * Times of the simulated world: milliseconds and the nanoseconds within one, as two plain numbers, because a bigint for
- * every step of a search would be most of its cost.
+ * Represents times of the simulated world as milliseconds and the nanoseconds within one. Two plain numbers are faster
+ * than a bigint, which would be most of the cost of a search.
  */
 import { DAY_MS, type EpochMs, type EpochNs, MS_NS } from '../core/time.ts';
 

@@ -1,8 +1,8 @@
 /**
- * Chance without state: every value is a function of a seed and of what it is for.
+ * Random values without state: every value is a function of a seed and its purpose.
  *
- * Nothing is drawn in sequence, so the millionth reading costs as much as the first and two questions about the same
- * thing get the same answer, in any order and in any process.
+ * No value depends on an earlier one. So the millionth reading costs as much as the first, and the same request for a
+ * value gets the same answer, in any order and in any process.
  */
 
 /** A 32-bit seed. */

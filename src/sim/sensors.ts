@@ -22,7 +22,7 @@ export const CATALOGUE: readonly SensorSpec[] = [
   sensor('power', { base: 310, swing: 220, noise: 60, decimals: 1, min: 0, max: 3680 }),
 ];
 
-/** A sensor from its key and curve; in every reading unless `every` says otherwise. */
+/** A sensor with its key and curve; it is in every reading unless `every` is given. */
 export function sensor(
   key: string,
   curve: Omit<SensorSpec, 'key' | 'every'> & { readonly every?: number },

@@ -1,6 +1,4 @@
-/**
- * The simulator over HTTP, with sockets that really fail where a fault of the wire asks for it.
- */
+/** Serves the simulator over HTTP. Its sockets really fail when a connection fault is injected. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,7 +9,7 @@ import { BASE_PATH, exchange, type Simulator } from './simulator.ts';
 interface ServeOptions {
   /** 0, the default, takes a free one. */
   readonly port?: number;
-  /** `127.0.0.1` unless told otherwise. */
+  /** Default: `127.0.0.1`. */
   readonly host?: string;
 }
 

@@ -23,7 +23,7 @@ export interface SimSettings {
     resolution: 'exact' | 'seconds';
     /** Any RFC 3339, only with `Z`, or only with `Z` and without a fraction. */
     formats: 'any' | 'utc' | 'utc-seconds';
-    /** What comes of `after` later than `before`. */
+    /** The answer to `after` later than `before`. */
     reversed: 'empty' | 'refused';
     /** Combinations of bounds that are refused with `invalid_request`. */
     refusedShapes: BoundShape[];
@@ -57,7 +57,7 @@ export interface SimSettings {
     window: 'fixed' | 'first-request' | 'sliding' | 'bucket';
     /** Which window `X-RateLimit-*` speak of; `tightest` is the one with less left. */
     headers: 'minute' | 'day' | 'tightest';
-    /** `free`: no refusal costs allowance; `counted`: none but 401 and 429 are free. */
+    /** `free`: refusals cost no quota; `counted`: all refusals except 401 and 429 cost quota. */
     refusals: 'free' | 'counted';
     /**
      * What other clients of the workspace spend: so much a minute, at once every `everyMs`; small steps are a steady
@@ -65,7 +65,7 @@ export interface SimSettings {
      */
     foreign: { perMinute: number; everyMs: number };
   };
-  /** Names of headers that the document does not tell. */
+  /** Names of headers that the API document leaves open. */
   headerNames: { wait: string; challenge: string };
   time: {
     /** What the server's clock is ahead of true time, with all that it does: readings are made by it. */
@@ -78,7 +78,7 @@ export interface SimSettings {
     /** What every answer takes, by chance between the two. */
     latencyMs: { min: number; max: number };
   };
-  /** Readings that become visible after they were received: how many of them, by how much at most, of which devices. */
+  /** Readings that become visible late: how many, how late at most, and of which devices. */
   lateness: { share: number; maxMs: number; devices: string[] | null };
   /** Shares of records, 0 to 1, by the seed: always the same ones. */
   surprises: {
@@ -120,7 +120,7 @@ export interface SimSettings {
 /** Settings with some members of some sections named. */
 export type SettingsOverrides = { readonly [Section in keyof SimSettings]?: Partial<SimSettings[Section]> };
 
-/** The key that a simulator accepts unless told otherwise. */
+/** The key that a simulator accepts by default. */
 export const DEFAULT_KEY = 'sim_0123456789abcdef0123456789abcdef';
 
 const DEFAULTS: SimSettings = {

@@ -58,7 +58,7 @@ export interface Simulator {
   world: World;
   readonly settings: SimSettings;
   faults: FaultPlan | null;
-  /** Readings that the API has lost again: not served while this says so. */
+  /** Readings that the API has lost: not served while this returns true. */
   hides: ((deviceId: string, reading: SimReading, atMs: EpochMs) => boolean) | null;
   readonly clock: Clock;
   readonly log: RequestLog;
@@ -72,7 +72,7 @@ export interface Simulator {
   handle(request: SimRequest): SimExchange;
   /** The answer with the `Date` of this moment. */
   date(answer: SimAnswer): SimAnswer;
-  /** Other clients of the workspace use its allowance. */
+  /** Adds the use of the quota by other clients. */
   spend(count: number): void;
   allowance(): AllowanceState;
   /** Whether the API serves the reading, now or at a time of the server. */
@@ -89,7 +89,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   const { clock } = options;
   const settings = createSettings(options.settings);
   const allowance = shareAllowance(createAllowance(settings), settings);
-  // Allowance windows go by a clock that does not jump, begun at the server's time.
+  // Quota windows use a clock that does not jump, started at the server's time.
   const steadyOriginMs = clock.nowMs() + settings.time.offsetMs - clock.monoMs();
   const steadyMs = (): number => steadyOriginMs + clock.monoMs();
   const simulator: Simulator = {
@@ -190,7 +190,7 @@ function serve(service: Service, parsed: Parsed, fault: AnswerFault | null): Sim
   }
 }
 
-/** The checks, in the order that the header of this file tells. */
+/** The checks, in the order given in the header of this file. */
 function decide({ simulator, allowance }: Service, { method, path, query, authorization }: Parsed): SimPage {
   const { settings, world } = simulator;
   const { codes, key, plan } = settings;
@@ -254,8 +254,8 @@ function spoil(body: string, fault: AnswerFault | null): string {
 type Pause = (ms: number) => Promise<void>;
 
 /**
- * Brings a request to the simulator and its answer to where it leaves: half of the latency before, half after. A slow
- * answer says what was true on arrival and carries the date of its departure.
+ * Takes a request to the simulator and returns its answer: half of the latency before, half after. A slow answer has
+ * the content at the arrival of the request and the date of its departure.
  */
 export async function exchange(simulator: Simulator, request: SimRequest, pause: Pause): Promise<SimExchange> {
   const { settings, world, log } = simulator;
@@ -285,7 +285,7 @@ function createTransport(simulator: Simulator, timeoutMs: number): Transport {
   };
 }
 
-/** Pauses that together never last longer than the timeout: whoever reaches it gets the error instead. */
+/** Pauses whose sum never exceeds the timeout: at the timeout the caller gets the error instead. */
 function createPatience({ clock }: Simulator, timeoutMs: number, signal: AbortSignal): Pause {
   let leftMs = timeoutMs;
   return async (ms) => {

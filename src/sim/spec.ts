@@ -20,13 +20,13 @@ export interface MsRange {
 export type Lifecycle = 'active' | 'paused' | 'shelved' | 'retired';
 
 /**
- * What a device does that is hard on whoever reads it:
- * - `ties`: now and then several readings at one instant, with equal, disjoint or conflicting values;
- * - `burst`: now and then more readings at one instant than a page holds;
+ * Behaviour of a device that is difficult for clients:
+ * - `ties`: sometimes several readings at one instant, with equal, disjoint or conflicting values;
+ * - `burst`: sometimes more readings at one instant than a page holds;
  * - `dense`: 25 readings a second;
  * - `hostile`: sensor names that break naive code;
  * - `oddValues`: values that are no ordinary numbers;
- * - `empty`: now and then a reading without values.
+ * - `empty`: sometimes a reading without values.
  */
 export type Trait = 'ties' | 'burst' | 'dense' | 'hostile' | 'oddValues' | 'empty';
 

@@ -1,8 +1,8 @@
 /**
- * A simulated workspace: pure, computed from a seed, the same in every process. Nothing is stored but the descriptions
- * of the devices; a year of a thousand of them costs no memory.
+ * Generates a simulated workspace from a seed: pure, and the same in every process. Only the descriptions of the
+ * devices are stored; a year of a thousand devices costs no memory.
  *
- * The world knows everything that ever happens; what of it the API serves at a moment is the simulator's matter.
+ * The world contains everything that ever happens; the simulator decides what the API serves at a moment.
  */
 import { DAY_MS, type EpochMs, type EpochNs, HOUR_MS } from '../core/time.ts';
 import { type AlertDevice, type AlertPosition, listedAlerts, seededAlerts } from './alerts.ts';
