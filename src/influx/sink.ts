@@ -43,9 +43,34 @@ export function createInfluxSink(options: InfluxSinkOptions, kind: DestinationKi
     name: options.name,
     async write(lines, signal) {
       const answer = await client.ask({ method: 'POST', path, body: `${lines.join('\n')}\n` }, signal);
-      return 'kind' in answer ? answer : client.read(answer, signal);
+      if ('kind' in answer) return answer;
+      const said = client.read(answer, signal);
+      return lines.length === 1 && said.kind === 'refused' && NAMES_NO_REASON.test(said.words)
+        ? await withReason(client, { bucket: options.bucket, line: lines[0] ?? '', refusal: said }, signal)
+        : said;
     },
   };
+}
+
+/** All that InfluxDB 3 says at the path of version 2 of a line that it refuses. */
+const NAMES_NO_REASON = /parsing for line protocol failed/i;
+
+type Refusal = Extract<WriteAnswer, { readonly kind: 'refused' }>;
+
+/**
+ * Sends a line that an InfluxDB 3 refused once more by its own path, which names the column and the reason. What the refusal
+ * means does not change by that, only its words.
+ */
+async function withReason(
+  client: DatabaseClient,
+  { bucket, line, refusal }: { readonly bucket: string; readonly line: string; readonly refusal: Refusal },
+  signal: AbortSignal,
+): Promise<Refusal> {
+  const path = `/api/v3/write_lp?${new URLSearchParams({ db: bucket, precision: 'nanosecond' })}`;
+  const answer = await client.ask({ method: 'POST', path, body: `${line}\n` }, signal);
+  if ('kind' in answer) return refusal;
+  const said = client.read(answer, signal);
+  return said.kind === 'refused' ? { ...refusal, words: said.words } : refusal;
 }
 
 /** The path for writing. VictoriaMetrics has neither organisations nor buckets. */

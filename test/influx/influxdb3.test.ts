@@ -5,6 +5,7 @@ import { DAY_NS, MINUTE_NS } from '../../src/core/time.ts';
 import { readAnswer } from '../../src/influx/answers.ts';
 import { createPointSource } from '../../src/influx/point-source.ts';
 import { probeDestination, readDatabases } from '../../src/influx/probe.ts';
+import { createInfluxSink } from '../../src/influx/sink.ts';
 import { ANSWERS, bodyOf, type Influxdb3, startInfluxdb3 } from '../support/influxdb3.ts';
 
 const never = new AbortController().signal;
@@ -78,6 +79,33 @@ describe('what a probe finds', () => {
     [null, null],
   ])('the list of databases: %j', (text, names) => {
     expect(readDatabases(text)).toEqual(names);
+  });
+});
+
+describe('a line that is refused', () => {
+  const write = async (server: Influxdb3, lines: readonly string[]) =>
+    await createInfluxSink(optionsOf(server, 'home')).write(lines, never);
+
+  test('is explained by the path that names the column, and means what it meant', async () => {
+    await using server = await startInfluxdb3({ databases: ['home'] });
+    expect(await write(server, ['alert value="x" 1'])).toEqual({
+      kind: 'refused',
+      words: expect.stringMatching(/invalid column type for column 'value', expected .*float, got .*string/),
+      retention: false,
+      conflict: true,
+    });
+    expect(server.explained).toEqual(['alert value="x" 1\n']);
+  });
+
+  test('among others is not: which of them is at fault has to be found first', async () => {
+    await using server = await startInfluxdb3({ databases: ['home'] });
+    const answer = await write(server, ['alert value="x" 1', 'telemetry value=1 1']);
+    expect(answer).toMatchObject({
+      kind: 'refused',
+      conflict: true,
+      words: expect.stringContaining('parsing for line protocol'),
+    });
+    expect(server.explained).toEqual([]);
   });
 });
 

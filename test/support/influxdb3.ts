@@ -1,12 +1,13 @@
 /**
  * A pretend InfluxDB 3 for tests: it gives the answers that were recorded from a real InfluxDB 3 Core 3.6.0
- * (`test/influx/influxdb3-answers.json`, shortened where a word was cut), makes a database with any write, plans no query over too
- * many files, and closes the connection at `SHOW RETENTION POLICIES`, as that one did. The list of its databases has the form of
+ * (`test/influx/influxdb3-answers.json`, shortened where a word was cut), makes a database with any write, has `value` as a
+ * number in every table, plans no query over too many files, and closes the connection at `SHOW RETENTION POLICIES`, as that one did. The list of its databases has the form of
  * its documentation.
  */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 
 interface Recorded {
   readonly status: number;
@@ -40,6 +41,8 @@ export interface Influxdb3 extends AsyncDisposable {
   readonly databases: Set<string>;
   /** The ranges that were queried, in minutes, and whether each was answered. */
   readonly asked: { readonly minutes: number; readonly answered: boolean }[];
+  /** The lines whose fault was asked for at /api/v3/write_lp. */
+  readonly explained: readonly string[];
 }
 
 interface Contents {
@@ -49,12 +52,14 @@ interface Contents {
   /** How many files a query may read. */
   readonly mostFiles: number;
   readonly asked: { minutes: number; answered: boolean }[];
+  readonly explained: string[];
 }
 
-function answerToWrite({ databases }: Contents, bucket: string, length: number): Recorded {
+function answerToWrite({ databases }: Contents, bucket: string, lines: string): Recorded {
   if (!databases.has(bucket) && databases.size === 5) return written('a sixth database');
   databases.add(bucket);
-  return length === 0 ? written('empty') : written('good');
+  if (lines.includes('value="')) return written('a field of another type, and every other fault of a line');
+  return lines === '' ? written('empty') : written('good');
 }
 
 /** @returns null where the connection is cut */
@@ -72,13 +77,16 @@ function answerToQuery({ databases, minutes, mostFiles, asked }: Contents, db: s
   return { status: 200, body: `${JSON.stringify({ results: [{ series: values.length === 0 ? [] : [series] }] })}\n` };
 }
 
-function answerTo(contents: Contents, method: string, url: URL, length: number): Recorded | null {
+function answerTo(contents: Contents, method: string, url: URL, body: string): Recorded | null {
   const asks = (name: string): string => url.searchParams.get(name) ?? '';
   switch (`${method} ${url.pathname}`) {
     case 'GET /api/v3/configure/database':
       return { status: 200, body: ['_internal', ...contents.databases].map((name) => ({ 'iox::database': name })) };
     case 'POST /api/v2/write':
-      return answerToWrite(contents, asks('bucket'), length);
+      return answerToWrite(contents, asks('bucket'), body);
+    case 'POST /api/v3/write_lp':
+      contents.explained.push(body);
+      return written('a field of another type, at /api/v3/write_lp');
     case 'GET /query':
       return answerToQuery(contents, asks('db'), asks('q'));
     default:
@@ -97,17 +105,19 @@ export async function startInfluxdb3({
   mostFiles?: number;
 }): Promise<Influxdb3> {
   const token = 'apiv3-token';
-  const contents: Contents = { databases: new Set(databases), minutes, mostFiles, asked: [] };
+  const contents: Contents = { databases: new Set(databases), minutes, mostFiles, asked: [], explained: [] };
   const server = createServer((request, response) => {
-    let length = 0;
+    const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => {
-      length += chunk.length;
+      chunks.push(chunk);
     });
     request.on('end', () => {
       const { method = '', url = '/', headers } = request;
+      const sent = Buffer.concat(chunks);
+      const body = (headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent).toString();
       const isKnown = headers.authorization === `Token ${token}`;
       const given = isKnown
-        ? answerTo(contents, method, new URL(url, 'http://x'), length)
+        ? answerTo(contents, method, new URL(url, 'http://x'), body)
         : written('no token, or a wrong one');
       if (given === null) response.destroy();
       else response.writeHead(given.status).end(given.status === 204 ? undefined : bodyOf(given));
@@ -120,6 +130,7 @@ export async function startInfluxdb3({
     token,
     databases: contents.databases,
     asked: contents.asked,
+    explained: contents.explained,
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
