@@ -1,0 +1,97 @@
+/** The position of a destination follows what it has accepted, batch by batch, and never runs ahead. */
+import { describe, expect, test } from 'vitest';
+import type { AppEvent } from '../../src/core/events.ts';
+import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { createDeliverer } from '../../src/delivery/deliver.ts';
+import { type ScratchStore, scratchStore } from '../store/support.ts';
+import { createVirtualClock } from '../support/virtual-clock.ts';
+
+const AT_MS = 1_700_000_000_000;
+
+function line(n: number): string {
+  return `telemetry,device_id=d,sensor=s value=${n} ${BigInt(AT_MS + n) * 1_000_000n}`;
+}
+
+function lines(from: number, to: number): string[] {
+  return Array.from({ length: to - from }, (_, index) => line(from + index));
+}
+
+/** Delivers for so long, to a destination that answers by a rule. */
+async function deliver(state: ScratchStore, answer: (sent: readonly string[], nth: number) => WriteAnswer) {
+  const clock = createVirtualClock(AT_MS + DAY_MS);
+  const events: AppEvent[] = [];
+  const writes: (readonly string[])[] = [];
+  const sink: Sink = {
+    name: 'influx',
+    write: (sent) => {
+      writes.push(sent);
+      return clock.busy(Promise.resolve(answer(sent, writes.length)));
+    },
+  };
+  const observe = (event: AppEvent): void => void events.push(event);
+  const parts = { store: state.store, clock, random: () => 0.5, observe };
+  const deliverer = createDeliverer(parts, { sink, identity: 'here', batchLines: 5 });
+  const stop = new AbortController();
+  const running = deliverer.run(stop.signal).catch(() => undefined);
+  await clock.sleep(10 * MINUTE_MS);
+  const blocked = deliverer.blockedReason();
+  stop.abort();
+  await running;
+  return { deliverer, writes, events, blocked };
+}
+
+const ACCEPTED: WriteAnswer = { kind: 'accepted' };
+
+describe('the log of a destination', () => {
+  test('is sent in batches of the configured size, live lines before those of the history', async () => {
+    using state = scratchStore();
+    state.store.append(lines(0, 4), 'history');
+    state.store.append(lines(10, 17), 'live');
+    const { deliverer, writes } = await deliver(state, () => ACCEPTED);
+    expect(writes).toEqual([lines(10, 15), lines(15, 17), lines(0, 4)]);
+    expect([deliverer.pendingLines(), deliverer.deliveredLines()]).toEqual([0, 11]);
+  });
+
+  test('waits where the destination does not answer, and every line arrives later, in order', async () => {
+    using state = scratchStore();
+    state.store.append(lines(0, 8), 'live');
+    const later: WriteAnswer = { kind: 'later', words: 'HTTP 503', waitMs: null };
+    const { deliverer, writes } = await deliver(state, (_sent, nth) => (nth <= 3 ? later : ACCEPTED));
+    expect(writes.slice(0, 4)).toEqual([lines(0, 5), lines(0, 5), lines(0, 5), lines(0, 5)]);
+    expect(writes[4]).toEqual(lines(5, 8));
+    expect(deliverer.deliveredLines()).toBe(8);
+  });
+
+  test('stays where a person has to act, with the reason, and no line is skipped', async () => {
+    using state = scratchStore();
+    state.store.append(lines(0, 3), 'live');
+    const answer: WriteAnswer = { kind: 'blocked', words: 'HTTP 401', hint: 'Look at influx.token.' };
+    const { deliverer, blocked } = await deliver(state, () => answer);
+    expect(blocked).toMatch(/HTTP 401/);
+    expect([deliverer.pendingLines(), deliverer.deliveredLines()]).toEqual([3, 0]);
+    expect(state.store.position(deliverer.destinationId, 'live')).toEqual({ block: 0, line: 0 });
+  });
+
+  test('goes on past a line that is refused for good: that one is in quarantine, and reported', async () => {
+    using state = scratchStore();
+    state.store.append(lines(0, 9), 'live');
+    const { deliverer, events } = await deliver(state, (sent) =>
+      sent.includes(line(3)) ? { kind: 'refused', words: 'no', retention: false } : ACCEPTED,
+    );
+    expect(state.store.backlog(deliverer.destinationId)).toEqual({ pendingLines: 0, quarantined: 1 });
+    expect(state.store.quarantine.holds(deliverer.destinationId, line(3))).toBe(true);
+    expect(deliverer.deliveredLines()).toBe(8);
+    expect(events.filter(({ type }) => type === 'lines-quarantined')).toMatchObject([{ lines: 1, words: 'no' }]);
+  });
+
+  test('is sent from where the last process has stopped', async () => {
+    using state = scratchStore();
+    state.store.append(lines(0, 3), 'live');
+    await deliver(state, () => ACCEPTED);
+    state.reopen();
+    state.store.append(lines(3, 5), 'live');
+    const { writes } = await deliver(state, () => ACCEPTED);
+    expect(writes).toEqual([lines(3, 5)]);
+  });
+});

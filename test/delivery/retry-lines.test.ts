@@ -1,0 +1,101 @@
+/** A line leaves the quarantine only where it is accepted, or certainly too old. */
+import { describe, expect, test } from 'vitest';
+import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
+import { createLogControls, retryLines } from '../../src/delivery/retry-lines.ts';
+import { type ScratchStore, scratchStore } from '../store/support.ts';
+import { createVirtualClock } from '../support/virtual-clock.ts';
+
+const AT_MS = 1_700_000_000_000;
+
+function line(n: number, measurement = 'telemetry'): string {
+  return `${measurement},device_id=d,sensor=s value=${n} ${BigInt(AT_MS + n) * 1_000_000n}`;
+}
+
+/** A log of ten lines that a destination has acknowledged; those with these numbers are in quarantine. */
+function quarantined(...numbers: readonly number[]): ScratchStore & { readonly id: number } {
+  const state = scratchStore();
+  const all = Array.from({ length: 10 }, (_, n) => line(n));
+  state.store.append(all, 'live');
+  const { id } = state.store.destination('influx', 'here');
+  state.store.acknowledge({
+    destinationId: id,
+    lane: 'live',
+    from: { block: 0, line: 0 },
+    to: state.store.endOf('live'),
+    refused: numbers.map((n) => ({ line: line(n), words: 'first' })),
+    missing: [],
+    atMs: 1,
+  });
+  return Object.assign(state, { id });
+}
+
+/** Sends all of the quarantine again, to a destination that answers by a rule. */
+async function retry(state: ReturnType<typeof quarantined>, answer: (sent: readonly string[]) => WriteAnswer) {
+  const sink: Sink = { name: 'influx', write: (sent) => Promise.resolve(answer(sent)) };
+  const destination = { id: state.id, name: 'influx', kind: 'influxdb', sink } as const;
+  const controls = createLogControls(state.store, destination);
+  const parts = { store: state.store, clock: createVirtualClock(AT_MS), destination, controls };
+  const outcome = await retryLines(parts, state.store.quarantine.page(0), new AbortController().signal);
+  const left = state.store.quarantine.page(0).map(({ content, reason }) => [content, reason]);
+  return { outcome, left };
+}
+
+const ACCEPTED: WriteAnswer = { kind: 'accepted' };
+
+describe('lines of the quarantine that are sent again', () => {
+  test('leave it where they are accepted', async () => {
+    using state = quarantined(2, 5);
+    const { outcome, left } = await retry(state, () => ACCEPTED);
+    expect(outcome).toEqual({ accepted: 2, refused: 0, beyond: 0, blocked: null });
+    expect(left).toEqual([]);
+  });
+
+  test('stay with the new words where they are refused again, and do not keep others', async () => {
+    using state = quarantined(2, 5, 7);
+    const { outcome, left } = await retry(state, (sent) =>
+      sent.includes(line(5)) ? { kind: 'refused', words: 'second', retention: false } : ACCEPTED,
+    );
+    expect(outcome).toEqual({ accepted: 2, refused: 1, beyond: 0, blocked: null });
+    expect(left).toEqual([[line(5), expect.stringContaining('second')]]);
+  });
+
+  test.each<[string, WriteAnswer, RegExp]>([
+    ['does not answer', { kind: 'later', words: 'no answer', waitMs: null }, /^no answer; /],
+    [
+      'lets nobody in',
+      { kind: 'blocked', words: 'HTTP 401', hint: 'look at the token' },
+      /^HTTP 401; look at the token$/,
+    ],
+  ])('all stay as they are where the destination %s', async (_what, answer, words) => {
+    using state = quarantined(2, 5);
+    const { outcome, left } = await retry(state, () => answer);
+    expect(outcome).toEqual({ accepted: 0, refused: 0, beyond: 0, blocked: expect.stringMatching(words) });
+    expect(left).toEqual([
+      [line(2), 'first'],
+      [line(5), 'first'],
+    ]);
+  });
+
+  test('are none: nothing is sent', async () => {
+    using state = quarantined();
+    const { outcome } = await retry(state, () => {
+      throw new Error('asked');
+    });
+    expect(outcome).toEqual({ accepted: 0, refused: 0, beyond: 0, blocked: null });
+  });
+});
+
+test('a control line is the last of the log that was accepted, of the same kind or of another', () => {
+  using state = quarantined(9);
+  state.store.append([line(20)], 'live');
+  const controls = createLogControls(state.store, {
+    id: state.id,
+    name: 'influx',
+    kind: 'influxdb',
+    sink: { name: 'influx', write: () => Promise.resolve(ACCEPTED) },
+  });
+  expect(controls.latestLike(line(99)), 'not the rejected one, not one that was never sent').toBe(line(8));
+  expect(controls.latestLike(line(99, 'device'))).toBeNull();
+  expect(controls.latestUnlike(line(99, 'device'))).toBe(line(8));
+  expect(controls.newest()).toBe(line(8));
+});
