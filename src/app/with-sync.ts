@@ -44,7 +44,7 @@ export async function withQuestions<T>(
 /**
  * The same for work that only changes the state: it sends no request, and nothing is delivered.
  *
- * @throws UserError if the state cannot be used (HeldError: another process has it), and whatever the work throws
+ * @throws UserError if the state cannot be used (StateInUseError: another process has it), and whatever the work throws
  */
 export async function withState<T>(
   { config, terminal }: { readonly config: StateConfig; readonly terminal: TerminalOutput },

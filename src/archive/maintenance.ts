@@ -62,7 +62,7 @@ const VACUUM = { pages: 32, keepFreeBytes: 16 * 1024 * 1024 };
 /** How long a command that runs once continues with maintenance at its end. */
 const ONCE_MOST_MS = 30 * SECOND_MS;
 
-/** What the maintenance knows between two steps. */
+/** The state of the maintenance between two steps. */
 interface Round {
   /** When the destinations and groups were checked last, by the monotonic clock. */
   checkedAtMs: number;

@@ -19,7 +19,7 @@ type FileCommand = Exclude<RunnableCommand, { mode: 'demo' | 'check' }>;
 type FileMode = FileCommand['mode'];
 type CommandOf<M extends FileMode> = Extract<FileCommand, { mode: M }>;
 
-/** Loads a command when it is asked for: whoever only looks starts faster, and smaller. */
+/** Loads a command when it is needed, so that read-only commands start faster and use less memory. */
 type Load<M extends FileMode, C> = () => Promise<Run<CommandOf<M>, C>>;
 type Run<Given, C> = (run: CommandRun<Given, C>, ports: ProcessPorts) => number | Promise<number>;
 
@@ -108,7 +108,7 @@ async function runLoaded<C extends StateConfig>(
   return await withFinalReport(begun, () => run(begun, ports));
 }
 
-/** `--check` alone goes on where the configuration cannot be used: to tell of it. */
+/** Only `--check` continues without a usable configuration: it reports the mistakes. */
 async function checkCommand(command: CheckCommand, input: ConfigInput, ports: ProcessPorts): Promise<number> {
   const [{ runCheckCommand }, { readForCheck }] = await Promise.all([
     import('./check/command.ts'),
@@ -135,8 +135,8 @@ function begin<Given extends { readonly logLevel: LogLevel | null }, C extends P
 }
 
 /**
- * The last net below what is thrown: whoever shows it knows no secrets any more. Where the log is to be JSON, so is its
- * last line, which says what the program failed by; elsewhere it is left to the process, as plain text.
+ * The last handler of errors. Its caller has no secrets to remove any more. If the log is JSON, the last line is JSON
+ * too and contains the error; otherwise the process prints it as plain text.
  */
 async function withFinalReport(
   { terminal, config: { log } }: CommandRun<unknown, Pick<Config, 'log'>>,

@@ -66,7 +66,7 @@ function refusedBeyond(fact: string | null): WindowKnowledge['refusedBeyond'] {
   return { planDays, days };
 }
 
-/** Keeps what a refusal has taught. */
+/** Stores what a refusal has shown about windows. */
 function keepLimits(learnt: LearntWindows, limits: Partial<WindowKnowledge>): void {
   const { store } = learnt;
   if (limits.bothBounds === true) {
@@ -106,7 +106,7 @@ function forgetOtherPlan(learnt: LearntWindows): void {
   if (span !== null && span.planDays !== windowRules(learnt).planDays) learnt.span = null;
 }
 
-/** What every request for telemetry goes by. */
+/** What every request for telemetry depends on. */
 export interface Asking {
   readonly context: SyncContext;
   readonly windows: LearntWindows;

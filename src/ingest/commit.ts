@@ -76,7 +76,7 @@ export function commitPage(context: SyncContext, page: JudgedPage): Committed {
   return { newReadings, doubted: late?.doubted ?? null };
 }
 
-/** What was set aside is reported once: the same records come again whenever their time is read again. */
+/** Reports rejected records once, although they come again whenever their time is read again. */
 function reportRejected({ observe }: SyncContext, deviceId: string, records: readonly RejectedRecord[]): void {
   const whole = records.filter(({ droppedValues }) => droppedValues === undefined);
   const [unread] = whole;
@@ -91,9 +91,9 @@ function reportRejected({ observe }: SyncContext, deviceId: string, records: rea
 }
 
 /**
- * Commits a page by the state as it is.
+ * Commits a page according to the current state.
  *
- * @returns the commit, and what it has set aside for the first time.
+ * @returns the commit, and the records that it rejected for the first time.
  */
 function commitCurrent(
   context: SyncContext,

@@ -37,10 +37,10 @@ export interface OutageWatch {
 }
 
 /**
- * The devices that failed while the service answered nobody: it may be at fault, and not they.
+ * The devices that failed while the service answered no request: the service may be at fault, and not they.
  *
  * Each of them rests as after a failure of its own. When the service answers again, or a run has nothing else to try,
- * they are polled before their rest is over. A device that fails for good must not be asked after every answer
+ * they are polled before their rest is over. A device that fails permanently must not be polled after every answer
  * about others: so that happens once, until the device itself is answered.
  */
 export interface FailingDevices {
@@ -57,11 +57,13 @@ export interface FailingDevices {
   retry(): readonly string[];
 }
 
-/** How often suspects are tried while nobody is answered, and how long after the last failure at first. */
+/**
+ * How often failing devices are tried while no device is answered, and how long after the last failure the first time.
+ */
 const FAILING_TRIES = 2;
 const FAILING_REST_MS = 5 * SECOND_MS;
 
-/** No suspects. */
+/** Creates an empty record of failing devices. */
 export function createFailingDevices({ monoMs }: Pick<Clock, 'monoMs'>): FailingDevices {
   const failing = new Set<string>();
   /** The devices that were excused since they were answered themselves. */

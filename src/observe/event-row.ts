@@ -38,7 +38,7 @@ export interface EventRow<E> {
    */
   readonly pattern?: string;
   readonly fieldNames?: readonly FieldName[];
-  /** How often it is told; without a rule each time. */
+  /** How often it is logged; without a rule each time. */
   readonly repeats?: RepeatRule<E>;
   /**
    * What it counts.

@@ -433,7 +433,7 @@ function roundFields(event: EventOf<'poll-summary'>): FieldValues {
   return { ...counts, devices, new_readings: records, new_points: newPoints };
 }
 
-/** @param of what the allowance does not carry; `null`: it carries all. */
+/** @param of the schedules or readings that the quota does not carry; `null`: it carries all. */
 function setShort(to: Instruments, of: 'schedules' | 'readings' | null): void {
   for (const each of ['schedules', 'readings'] as const) {
     to.set('tidemark_allowance_short', { of: each }, of === each ? 1 : 0);

@@ -57,7 +57,7 @@ export const METRICS = {
   tidemark_api_throttled_total: counter('requests', [], 'Requests that the API rejected with 429.'),
   tidemark_api_retries_total: counter('requests', [], 'Requests that were sent again after a failure.'),
 
-  // The allowance
+  // The quota
   tidemark_allowance_limit_requests: gauge('requests', ['window'],
     'Rate limit of the workspace in a window (minute, day); absent while unknown.'),
   tidemark_allowance_budget_requests: gauge('requests', ['window'],
@@ -93,7 +93,7 @@ export const METRICS = {
   tidemark_stream_state: gauge('0 or 1', ['stream', 'state'],
     '1 for the state of each stream: on, waiting (not read yet), failing, off (the key lacks its scope).'),
 
-  // What is held
+  // Coverage
   tidemark_devices: gauge('devices', ['state'], 'Devices by state: live, catching-up, silent, unreachable, excluded.'),
   tidemark_devices_complete: gauge('devices', [], 'Devices whose whole wanted range is covered.'),
   tidemark_freshness_seconds: gauge('seconds', ['percentile'],

@@ -8,7 +8,7 @@ import { duration, grouped, percent } from '../core/text.ts';
 
 /** How far the work is. Counts are of this run. */
 export interface ProgressFacts {
-  /** Devices of which the whole wanted span is held. */
+  /** Complete devices. */
   readonly devicesDone: number;
   readonly devicesTotal: number;
   readonly readings: number;
@@ -16,13 +16,13 @@ export interface ProgressFacts {
   /** Archived points that are still to be delivered. */
   readonly pointsPending: number;
   readonly requests: number;
-  /** The part of the wanted spans that is held, 0 to 1; `null` while nothing is wanted yet. */
+  /** The covered share of the wanted ranges, 0 to 1; `null` while nothing is wanted yet. */
   readonly coveredShare: number | null;
   /** How long it will take and by what, where that is known; else it is guessed from how it moves. */
   readonly eta?: { readonly ms: number; readonly basis: string } | null;
-  /** What all that is left waits for, where nobody can tell for how long. */
+  /** What all remaining work waits for, if the duration is unknown. */
   readonly waitsFor?: string | null;
-  /** How long nothing will be asked, for lack of allowance; `null` while requests may go out. */
+  /** How long no request may be sent for lack of quota; `null` while requests may be sent. */
   readonly waitMs: number | null;
 }
 
@@ -40,7 +40,7 @@ interface TerminalLine {
 /** To the start of the line, and everything to its right away. */
 const ERASE = '\r\u001b[K';
 
-/** @param stream a terminal; `columns` as Node tells it. */
+/** @param stream a terminal; `columns` as Node reports it. */
 export function createTerminalLine(stream: { write(text: string): unknown; readonly columns?: number }): TerminalLine {
   let drawn = '';
   return {
@@ -146,7 +146,7 @@ function isDone({ devicesDone, devicesTotal, pointsPending }: ProgressFacts): bo
   return devicesTotal > 0 && devicesDone === devicesTotal && pointsPending === 0;
 }
 
-/** How much of the past the estimate goes by: long enough to even out pauses, short enough to follow. */
+/** How much of the past the estimate uses: long enough to even out pauses, short enough to follow changes. */
 const ESTIMATE_OVER_MS = 60_000;
 
 interface Sample {

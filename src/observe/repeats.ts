@@ -202,7 +202,7 @@ type Rounds = (event: AppEvent) => readonly RoundDone[];
 /** No more than a line in so long for each stream, whatever happens. */
 const EVERY_MS = MINUTE_MS;
 
-/** A stream since it was last told of. */
+/** A stream since its last log line. */
 interface Round {
   sinceMs: number;
   isRead: boolean;

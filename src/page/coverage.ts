@@ -1,6 +1,6 @@
 /**
- * The bar that shows what is held of a span, as an image that needs no colour to be understood: full height is held,
- * half height is held and empty, an empty frame is a hole. Its words say the same.
+ * Draws the coverage bar of the page as an image that needs no colour to be understood: full height is covered, half
+ * height is covered and empty, an empty frame is a gap. Its text alternative shows the same.
  */
 import { counted } from '../core/text.ts';
 import { type Html, html, literal, NOTHING } from './html.ts';
@@ -45,7 +45,7 @@ interface Bar {
   readonly label: string;
 }
 
-/** What a bar says, in words. */
+/** The text alternative of a bar. */
 export function barWords({ cells, one, many }: Omit<Bar, 'label'>): string {
   const count = (sign: string): number => cells.split(sign).length - 1;
   const parts = [

@@ -1,9 +1,9 @@
 /**
- * Markup with values in it, tables, and numbers, lengths and moments as the page shows them. Times are UTC; the script
- * shows those of `moment` in the reader's zone.
+ * Builds markup with values in it, tables, and formatted numbers, durations and times for all pages. Times are UTC; the
+ * script converts those of `moment` to the reader's zone.
  *
- * Promise: whatever a device, a sensor, a destination or a server calls itself is shown as text and stays text: no
- * markup, no control or direction characters, no more of it than a page can bear.
+ * Promise: the name of any device, sensor, destination or server is shown as text: no markup, no control or direction
+ * characters, and of limited length.
  */
 
 import type { DeviceState } from '../core/status.ts';

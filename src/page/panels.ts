@@ -1,6 +1,6 @@
 /**
- * The panels of the overview, and of the pages that show one of them in full: the allowance, delivery, the streams, the
- * work under way, alerts, and what happened last.
+ * Builds the panels of the overview, and of the pages that show one of them in full: quota, delivery, streams, running
+ * work, alerts and recent events.
  */
 
 import { gapWords, missingWords } from '../core/device-coverage.ts';
@@ -67,7 +67,7 @@ function waitNote(
 }
 
 /**
- * The two windows of the allowance as gauges: what this program has used, what others have, what is left.
+ * The two windows of the quota as gauges: own use, the use of others, and the rest.
  *
  * @param now the page's time.
  */

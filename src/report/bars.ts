@@ -13,8 +13,8 @@ const BAR_CELLS = 60;
 const LEAST_CELL_NS = 60n * SECOND_NS;
 
 /**
- * Draws it. A cell is held where nothing of it is missing; it counts as empty where it is held and none of the days
- * that it touches has a reading: what a day holds is counted, hours are not kept.
+ * Computes a bar. A cell is covered if nothing in it is missing. It counts as empty if it is covered and none of its
+ * days has a reading: readings are counted by days, not by hours.
  */
 export function coverageBar(
   range: Interval,
@@ -44,16 +44,16 @@ export interface BarFacts {
   /** The first day (days since 1970), and how many. */
   readonly fromDay: number;
   readonly days: number;
-  /** What is to be held: of a day only that part counts. */
+  /** The wanted range: of a day only this part counts. */
   readonly wanted: Interval;
   readonly held: Intervals;
-  /** The days of which a reading is held. */
+  /** The days with a reading. */
   readonly withReadings: ReadonlySet<number>;
-  /** Whether what is not held is not wanted either: so it is of a device that is left out. */
+  /** Whether uncovered time is not wanted, as for an excluded device. */
   readonly isLeftOut: boolean;
 }
 
-/** Draws it. */
+/** Draws the bar of single days, for the device list. */
 export function dayBar({ fromDay, days, wanted, held, withReadings, isLeftOut }: BarFacts): DayBar {
   let bar = '';
   for (let day = fromDay; day < fromDay + days; day += 1) {

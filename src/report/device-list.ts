@@ -26,7 +26,7 @@ export interface DeviceSummary {
   readonly state: DeviceState;
   /** `null` before the first page. */
   readonly lagSeconds: number | null;
-  /** The part of what is wanted that is held, 0 to 1. */
+  /** The covered share of the wanted range, 0 to 1. */
   readonly share: number;
   readonly newestNs: EpochNs | null;
 }

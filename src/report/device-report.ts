@@ -140,7 +140,7 @@ function spansOf(
 ): Pick<DeviceReport, 'wanted' | 'bar'> {
   const { device, telemetry } = known;
   const wanted: Interval = wantedOf(device, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, telemetry) });
-  // The newest end is open all the time: of a device that is not behind it is no hole.
+  // The newest end is always open: without lag it is no gap.
   const to = isFresh(known) ? minNs(wanted.to, telemetry.covered.at(-1)?.to ?? wanted.to) : wanted.to;
   const drawn: Interval = { from: maxNs(wanted.from, to - BAR_NS), to };
   const held = coveredIntervals(telemetry.covered);

@@ -28,7 +28,7 @@ export interface DeviceSnapshot {
   readonly status: DeviceStatus;
   readonly isExcluded: boolean;
   readonly isGone: boolean;
-  /** The part of what is wanted that is held, 0 to 1. */
+  /** The covered share of the wanted range, 0 to 1. */
   readonly share: number;
 }
 

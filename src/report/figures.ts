@@ -153,7 +153,7 @@ function shareOf(progress: unknown): number | null {
   return readProgress(progress)?.totals.covered_share ?? null;
 }
 
-/** What a job says itself of how long it will take. */
+/** The remaining time that a job reports. */
 function reportedEta(progress: unknown): number | null {
   const eta = isRecord(progress) ? progress['eta'] : null;
   const seconds = isRecord(eta) ? eta['seconds'] : null;

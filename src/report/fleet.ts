@@ -268,7 +268,7 @@ function createFleetTally({ settings, wantedRange, openSeconds, listed: most }: 
   };
 }
 
-/** What of the last day is not held, as far as it can be. */
+/** The gaps of the last day, up to the coverage limit. */
 function lastDayOpen({ device, held }: Seen, wantedRange: WantedRange): Intervals {
   const from = maxNs(wantedRange.limit - DAY_NS, wantedRange.wantedFrom);
   return subtract(gapsIn({ from, to: limitFor(wantedRange, held) }, held.covered), emptyByListing(device, held));

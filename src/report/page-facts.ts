@@ -198,7 +198,7 @@ function rowOf(parts: TimedParts, row: RowFacts): DeviceRow {
   };
 }
 
-/** What the list of devices says to be empty counts as held, as in the state of the device. */
+/** Ranges that are empty according to the device list count as covered, as in the state of the device. */
 function barOf(
   parts: TimedParts,
   { device: { deviceId, state, lagSeconds, newestNs }, wantedRange, fromDay }: RowFacts,
@@ -210,7 +210,7 @@ function barOf(
   const { covered, late } = store.telemetry(deviceId);
   const held = union(coveredIntervals(covered), emptyByListing(known, { covered, newestNs }));
   const whole = wantedOf(known, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, { late }) });
-  // The newest end is open all the time: of a device that is not behind it is no hole.
+  // The newest end is always open: without lag it is no gap.
   const isFresh = lagSeconds !== null && lagSeconds <= openSeconds(parts);
   const wanted = isFresh ? { ...whole, to: minNs(whole.to, held.at(-1)?.to ?? whole.to) } : whole;
   const days = parts.facts.daysOf(deviceId, fromDay);

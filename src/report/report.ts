@@ -49,7 +49,7 @@ export interface ReportParts {
   };
   readonly deliverers: readonly ReportedDestination[];
   readonly quota: () => Omit<QuotaStatus, 'lanes'>;
-  /** How old readings become as a matter of course where the allowance is short, in ms. */
+  /** The lag of readings in normal operation if the quota is too small, in ms. */
   readonly staleMs: () => number;
   readonly streams: Pick<StreamReport, 'list' | 'problem' | 'failingLong' | 'isListed'>;
   readonly room: Pick<Room, 'status'>;

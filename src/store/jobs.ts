@@ -1,6 +1,6 @@
 /**
- * The jobs in the state: the table as the daemon and a command use it, each over its own connection, and the state as a
- * command opens it.
+ * Stores jobs: the table as the daemon and a command use it, each over its own connection, and the state as a command
+ * opens it.
  *
  * Every change is one statement that names the states it may change. So two processes that change one job at the same
  * moment never undo each other: a job that has ended stays ended.

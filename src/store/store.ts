@@ -49,9 +49,9 @@ export interface OpenStore {
   readonly ledger: Ledger;
   /** What keeps the archive small. */
   readonly maintenance: ArchiveMaintenance;
-  /** What commands have asked of whoever holds the state. */
+  /** The jobs that commands have left. */
   readonly jobs: JobQueue;
-  /** What the state tells of the work itself. */
+  /** The facts for reports. */
   readonly facts: StateFacts;
   readonly path: string;
   close(): void;

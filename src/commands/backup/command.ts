@@ -1,6 +1,4 @@
-/**
- * `--backup FILE` put together: over a connection of its own, beside a daemon or alone.
- */
+/** The command `--backup FILE`: copies the state over a connection of its own, beside a daemon or alone. */
 
 import { realClock, realRandom } from '../../app/real-clock.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';

@@ -1,5 +1,6 @@
 /**
- * `--check`, the API: the way to it, and then the questions, by this process or by the daemon that holds the state.
+ * The API part of `--check`: tests the way to the API, then its requests, sent by this process or by the daemon that
+ * holds the state.
  */
 
 import { type Reached, reach, type Step } from '../../api/reach.ts';
@@ -53,7 +54,7 @@ function left(notes: CheckNotes, why: string): ApiFindings {
 /** Connecting is done within this, or not at all. */
 const CONNECT_WITHIN_MS = 10 * SECOND_MS;
 
-/** A certificate that ends sooner is told. */
+/** A certificate that expires sooner is reported. */
 const ENDING_MS = 14 * DAY_MS;
 
 async function isReached(notes: CheckNotes, { api, proxies }: Config, signal: AbortSignal): Promise<boolean> {
@@ -69,9 +70,9 @@ async function isReached(notes: CheckNotes, { api, proxies }: Config, signal: Ab
 }
 
 /**
- * Tells of each step.
+ * Reports each step.
  *
- * @returns whether all were made.
+ * @returns whether all steps succeeded.
  */
 function noteReached(notes: CheckNotes, { host, port, name, connection, tls }: Reached): boolean {
   const steps = [

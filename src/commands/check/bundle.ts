@@ -50,7 +50,7 @@ export async function writeSupportBundle(file: string, parts: BundleParts, ports
   const { described } = read;
   const look = read.state === null ? null : readForBundle(read.state.dataDir);
   const named = look?.named ?? { devices: [], workspace: [] };
-  // Where the state cannot be read, what the configuration says is all that is known.
+  // If the state cannot be read, only the configuration is known.
   const own = read.state?.workspaceId ?? null;
   const names = createPseudonyms({ ...named, workspace: own === null ? named.workspace : [...named.workspace, own] });
   const daemon = read.state === null ? null : await askDaemon(read.state);
@@ -86,7 +86,7 @@ function versions({ runtime }: ProcessPorts) {
 function runtimeReport(facts: RuntimeFacts | null) {
   if (facts === null) return {};
   const { node, libraries, architecture, memoryLimitBytes } = facts;
-  // Where nothing limits it, some systems tell the largest number that there is.
+  // Without a limit, some systems report the largest possible number.
   const limit = memoryLimitBytes === null || memoryLimitBytes >= totalmem() ? null : memoryLimitBytes;
   return { node, libraries, architecture, memory_limit_bytes: limit };
 }
@@ -96,7 +96,7 @@ function configuration({ file, keys, proxies }: DescribedConfig) {
   return { file, values: Object.fromEntries(values), proxies_set: proxies };
 }
 
-/** More devices than that are told of as counts only. */
+/** Beyond this number, devices appear as counts only. */
 const MOST_DEVICES = 100;
 
 type State = NonNullable<CheckParts['read']['state']>;
@@ -123,7 +123,7 @@ function badness({ lag_seconds, gaps }: DeviceStatus): number {
   return (lag_seconds ?? Number.MAX_SAFE_INTEGER) + gaps.length;
 }
 
-/** How many gaps of a device are told one by one. */
+/** The most gaps of a device that are listed. */
 const MOST_GAPS = 5;
 
 function deviceReport({ device_id, state, lag_seconds, covered, gaps }: DeviceStatus, names: Pseudonyms) {
@@ -222,7 +222,8 @@ interface DaemonReport {
   readonly health: unknown;
   readonly ready: unknown;
   /**
-   * What happened last, the newest first, in the log's words: without what it tells beside them, which has names in it.
+   * The latest events, newest first, with the message of the log. Other fields of the log lines are left out because
+   * they contain names.
    */
   readonly events: readonly ReportedEvent[];
   /** Lines of `/metrics`: those of Tidemark, none of a device. */
@@ -273,8 +274,8 @@ function parsed(text: string): unknown {
 }
 
 /**
- * Names for devices that tell nothing of them: d1, d2, … in the order of their ids, the same wherever they stand. For
- * what is shown to people who have no business to know how a customer calls things.
+ * Neutral names for devices: d1, d2, … in the order of their ids, the same everywhere in a bundle. Readers of a bundle
+ * must not learn how a customer names things.
  */
 interface Pseudonyms {
   /** Of a device by its id; `d?` for one that is not known. */
@@ -329,10 +330,7 @@ export function withoutQuotes(words: string): string {
     .replace(/=(?:\\.|[^\s,])+/g, '=…');
 }
 
-/**
- * A text without what an answer (`HTTP 400: …`) that is told in it quotes: its lines name devices, in a spelling of
- * their own.
- */
+/** Removes quotations from an answer (`HTTP 400: …`) in a text: its lines contain device names in another spelling. */
 function withoutQuotedAnswers(text: string): string {
   return text.replace(/\bHTTP \d{3}: [\s\S]*$/, withoutQuotes);
 }

@@ -30,9 +30,9 @@ import {
 import { canBeWritten, lookAt, stateLines } from './state.ts';
 
 /**
- * Checks all, prints it, and gives the exit code.
+ * Runs all checks, prints the result and returns the exit code.
  *
- * @throws UserError (exit 3) where it is told to stop.
+ * @throws UserError (exit 3) when it is interrupted.
  */
 export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): Promise<number> {
   const { command, terminal } = parts;

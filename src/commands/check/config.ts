@@ -1,6 +1,6 @@
 /**
- * `--check`, the configuration: read as far as it can be; the mistakes of one that cannot be used; of one that can,
- * what is set up carelessly.
+ * The configuration checks of `--check`: reads as much of the configuration as possible, and reports its mistakes and
+ * careless settings.
  */
 
 import { configuredDatabases } from '../../app/settings.ts';
@@ -20,7 +20,7 @@ import { quoted } from './state.ts';
 interface ReadForCheck {
   /** With the API; `null` where it cannot be used. */
   readonly config: Config | null;
-  /** What the rest goes by; `null` where not even that can be used. */
+  /** The settings for the other checks; `null` if not even those can be used. */
   readonly state: Config | StateConfig | null;
   readonly mistakes: readonly Mistake[];
   /** As it may be shown to others, whether it can be used or not. */

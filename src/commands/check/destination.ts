@@ -98,7 +98,7 @@ function noteKind(notes: CheckNotes, { name, kind: configured }: CheckedDestinat
   const { kind, version } = facts;
   if (kind === null) return;
   const key = keyOf(name, 'kind');
-  // VictoriaMetrics claims to be an InfluxDB in the header that tells versions.
+  // VictoriaMetrics claims to be an InfluxDB in the version header.
   const own = kind === 'victoriametrics' && version === '1.8.0' ? null : version;
   const words = `${NAMES[kind]}${own === null ? ' (it tells no version)' : ` ${own}`}`;
   const database = { kind, version: own };

@@ -150,7 +150,7 @@ export function noteClock(
   });
 }
 
-/** What is left of the allowance. */
+/** The quota that is left. */
 export function noteQuota(notes: CheckNotes, { leftMinute, spentDay, leftDay }: QuotaUse): CheckLine {
   const facts = { left_minute: leftMinute, left_day: leftDay, spent_day: spentDay };
   const of = (left: number | null, what: string): string =>

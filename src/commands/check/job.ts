@@ -1,11 +1,12 @@
 /**
- * `--check`, the questions to the API, alone or as a job of the daemon, which asks with its own key, gate and state:
- * whether the key is accepted and what it may read, tried with at most six requests, each through the gate and booked
- * like any other, one after the other, none of them twice, and no more once nothing else can come of it.
+ * The API checks of `--check`, alone or as a job of the daemon, which uses its own key, rate limiter and state. They
+ * find out whether the key is accepted and what it may read, with at most six requests, one after the other. Each
+ * request passes the rate limiter and is booked, none is sent twice, and the check ends early once further requests
+ * cannot show anything new.
  *
- * Promises: nothing that comes back is archived, delivered or pinned to the state; of the account only the figures of
- * the plan are kept, and only where none are known yet (the gate paces by them). What is wrong with one thing keeps no
- * other from being tried, unless the others would fail by the same.
+ * Promises: nothing is archived, delivered or pinned to the state. Only the limits of the plan are stored, and only if
+ * none are known yet, because the rate limiter needs them. A problem with one request does not keep others from being
+ * tried, unless they would fail for the same reason.
  */
 
 import type { Sync } from '../../app/open-sync.ts';
@@ -61,9 +62,9 @@ export function createCheckWorker(parts: CheckApiParts): (args: unknown, signal:
 }
 
 /**
- * Asks the API.
+ * Sends the requests of the check.
  *
- * @param onAsk told what is asked for next.
+ * @param onAsk called before each request.
  */
 export async function checkApi(
   parts: CheckApiParts,
@@ -197,7 +198,7 @@ function has({ lines }: CheckNotes, name: string): boolean {
   return lines.some((line) => line.name === name);
 }
 
-/** For so long the allowance is waited for; whoever runs a check sits before it. */
+/** How long the check waits for quota, because a person waits for its result. */
 const PATIENCE_MS = 1.5 * MINUTE_MS;
 
 /** A 429 that asks for no more than this is waited out. */
@@ -216,7 +217,7 @@ interface AskerParts {
   readonly timeoutMs: number;
   readonly waits: LongWaits;
   readonly onAsk: (scope: Scope) => void;
-  /** Tells of a fault. */
+  /** Reports a fault. */
   readonly onFault: (scope: Scope, fault: ApiFault) => void;
 }
 

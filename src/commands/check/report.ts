@@ -12,7 +12,7 @@ import { isRecord } from '../../core/json.ts';
 
 const AREAS = ['configuration', 'state', 'api', 'destination', 'page'] as const;
 
-/** What a line is about, in the order in which it is told. */
+/** The subject of a line, in the order of the output. */
 type CheckArea = (typeof AREAS)[number];
 
 const STATUSES = ['ok', 'skip', 'warn', 'fail'] as const;
@@ -28,7 +28,7 @@ const EXITS: readonly number[] = [1, 77, 78] satisfies CheckExit[];
 /** One thing that was looked at. */
 export interface CheckLine {
   readonly area: CheckArea;
-  /** Of which destination of the configuration; `null` in other areas. */
+  /** The destination in the configuration; `null` in other areas. */
   readonly destination: string | null;
   /** What was looked at, in a word or two: the same in every run. */
   readonly name: string;
@@ -50,7 +50,7 @@ export interface CheckReport {
   readonly version: string;
   readonly ok: boolean;
   readonly exit_code: CheckExit | 0;
-  /** Requests of the allowance that it took, whoever sent them. */
+  /** Requests that the check has used, sent by any process. */
   readonly requests: number;
   readonly checks: readonly CheckLine[];
 }
@@ -62,7 +62,7 @@ export interface ApiFindings {
   readonly checks: readonly CheckLine[];
 }
 
-/** The most requests that a check may take, whatever comes back. */
+/** The most requests that a check may use, whatever the answers are. */
 export const CHECK_REQUESTS = 6;
 
 /** Gathers the lines of one area: each call adds one, and gives it back. */
@@ -83,7 +83,7 @@ interface Finding {
 /**
  * Begins the lines of an area.
  *
- * @param destination of which destination they tell.
+ * @param destination the destination that they concern.
  */
 export function createNotes(area: CheckArea, destination: string | null = null): CheckNotes {
   const lines: CheckLine[] = [];

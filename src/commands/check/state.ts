@@ -1,5 +1,6 @@
 /**
- * `--check`, the state: the look at its place and at its file, and what it comes to, with the command that mends it.
+ * The state checks of `--check`: its directory, permissions and disk, and its file. Each problem is reported with the
+ * command that repairs it.
  */
 import { configuredDatabases } from '../../app/settings.ts';
 import type { StateConfig } from '../../config/config.ts';
@@ -15,9 +16,9 @@ interface StateView {
   readonly place: Place;
   /** What was found in the file; `null` where there is none; an error where it cannot be used. */
   readonly found: StateFindings | { readonly problem: UserError } | null;
-  /** Whether a process works with it; an error where that cannot be told. */
+  /** Whether a process uses the state; an error if that is unknown. */
   readonly held: boolean | { readonly problem: UserError };
-  /** What this user may still fill of the disk; `null` where that cannot be told. */
+  /** The disk space that this user may still use; `null` if unknown. */
   readonly diskFreeBytes: number | null;
 }
 

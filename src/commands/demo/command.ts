@@ -1,6 +1,4 @@
-/**
- * `--demo` put together: the simulated workspace behind real HTTP, and the daemon over it.
- */
+/** The command `--demo`: serves a simulated workspace over real HTTP and runs the daemon with it. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +17,7 @@ import { serveSimulator } from '../../sim/server.ts';
 import { createSimulator } from '../../sim/simulator.ts';
 import type { CommandRun } from '../shared/command.ts';
 
-/** A plan that lets the demo fill in minutes, and still shows the allowance at work. */
+/** A plan with which the demo fills in minutes, and still shows the quota at work. */
 const PLAN = {
   planId: 'demo',
   name: 'Demo',
@@ -33,7 +31,11 @@ const LOOPBACK = '127.0.0.1';
 /** Something moves on the page every few seconds. */
 const OFTEN: Schedule = { text: 'every 5 s', next: (afterMs) => (Math.floor(afterMs / 5000) + 1) * 5000 };
 
-/** Runs the demo until it is told to stop. @returns the exit code. */
+/**
+ * Runs the demo until it is stopped.
+ *
+ * @returns the exit code.
+ */
 export async function runDemoCommand(
   { config, terminal }: Pick<CommandRun<unknown, DemoConfig>, 'config' | 'terminal'>,
   ports: ProcessPorts,

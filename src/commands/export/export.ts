@@ -1,9 +1,9 @@
 /**
- * `--export`: streams the archive, piece by piece, as fast as it is read.
+ * Streams the archive for `--export`, piece by piece, as fast as it is read.
  *
- * Promises: of what is in the archive from the beginning to the end every line comes once, each part in the order of
- * time (`core/state/archive.ts`), whatever the daemon does meanwhile; the memory taken does not depend on how much that
- * is.
+ * Promises: every line that is in the archive from beginning to end of the export is written once, each part in the
+ * order of time (`core/state/archive.ts`), whatever the daemon does meanwhile. Memory does not depend on the size of
+ * the export.
  */
 
 import { orAborted } from '../../core/async.ts';
@@ -18,7 +18,7 @@ interface ExportParts {
   /** Takes a piece of the text. @returns whether anybody reads on. */
   readonly write: (text: string) => Promise<boolean>;
   readonly clock: Clock;
-  /** Told after every step. */
+  /** Called after every step. */
   readonly onStep: (counts: ExportCounts, piece: ReadPiece) => void;
 }
 
@@ -111,7 +111,7 @@ function createOutput({ write }: Pick<ExportParts, 'write'>, signal: AbortSignal
     /** @returns how it ends with this; `null` where it goes on. */
     flush: async (): Promise<'unread' | 'interrupted' | null> => {
       if (waiting === '') return signal.aborted ? 'interrupted' : null;
-      // A reader that stands still is not waited for by who is told to stop.
+      // After an interruption, a reader that does not read is not waited for.
       const ended = await orAborted(write(waiting), signal).catch((error: unknown) => {
         if (!signal.aborted) throw error;
         return 'interrupted' as const;

@@ -1,6 +1,6 @@
 /**
- * `--forget --device ID`: alone under the lock, or by the daemon that holds it; then what was removed, and what it did
- * not touch.
+ * The command `--forget --device ID`: removes a device alone under the lock, or through the daemon that holds it, and
+ * prints what was removed and what was not touched.
  */
 
 import { settingsOf } from '../../app/settings.ts';

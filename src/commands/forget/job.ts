@@ -35,7 +35,7 @@ export interface ForgetParts extends Pick<SyncContext, 'store' | 'clock' | 'obse
   readonly filter: Pick<DeviceFilter, 'excludes'>;
   /** Removes what is kept of a device outside of the state. */
   readonly forgotten: (deviceId: string) => void;
-  /** The databases of the configuration that the state knows. */
+  /** The configured databases that are destinations in the state. */
   readonly configured: () => readonly { readonly id: number; readonly name: string }[];
 }
 
@@ -153,9 +153,9 @@ async function removeLines(
 }
 
 /**
- * The device as it is listed; `null` where it is stored and not listed.
+ * The device in the inventory; `null` if it is stored but not listed.
  *
- * @throws UserError for one that nothing is held of.
+ * @throws UserError if nothing is stored about it.
  */
 function knownDevice({ store }: ForgetParts, deviceId: string): KnownDevice | null {
   const devices = store.devices();

@@ -1,7 +1,7 @@
 /**
- * `--health`: asks the daemon of this machine whether it is well, for the health check of a container.
+ * The command `--health`: asks the daemon of this machine whether it is healthy, for the health check of a container.
  *
- * Loaded by itself, with as little as it takes: it is run every half minute, and a check that takes long is a burden.
+ * It is loaded by itself with few modules, because it runs every half minute and has to be fast.
  */
 import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
@@ -69,7 +69,7 @@ function unwell(reason: string): Finding {
   return { healthy: false, reasons: [reason] };
 }
 
-/** What Tidemark says of itself; `null` where it is not Tidemark that speaks. */
+/** Parses the health report of a daemon; `null` if the server is not Tidemark. */
 function readFinding(body: string): Finding | null {
   try {
     const parsed: unknown = JSON.parse(body);

@@ -60,7 +60,7 @@ export interface PlanFacts {
   readonly devices: readonly DeviceFacts[];
 }
 
-/** What the configuration says. */
+/** The settings of the configuration. */
 interface PlanSettings {
   readonly share: number;
   readonly schedules: Schedules;
@@ -378,7 +378,7 @@ function supplyOf(
 /** The load of live work is measured over this time. */
 const LOAD_OVER_MS = 10 * MINUTE_MS;
 
-/** What live work has taken lately, per ms; `null` where nobody has worked for long enough to tell. */
+/** The requests of live work lately, per ms; `null` if no daemon has run for long enough. */
 function measuredLoad(liveSentMs: readonly EpochMs[], nowMs: EpochMs): number | null {
   const lately = liveSentMs.filter((atMs) => atMs > nowMs - LOAD_OVER_MS).length;
   const wasThere = liveSentMs.some((atMs) => atMs <= nowMs - LOAD_OVER_MS && atMs > nowMs - 2 * LOAD_OVER_MS);

@@ -1,6 +1,6 @@
 /**
- * `--quarantine` put together: the list over a connection of its own; retry and drop alone under the lock, or by the
- * daemon that holds it.
+ * The command `--quarantine`: lists items over a connection of its own; retries and drops them alone under the lock, or
+ * through the daemon that holds it.
  */
 
 import { realClock } from '../../app/real-clock.ts';

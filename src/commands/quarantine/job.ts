@@ -1,9 +1,9 @@
 /**
- * `--quarantine retry` and `--quarantine drop`, alone or as jobs of the daemon: what stands in quarantine, sent again
- * or given up.
+ * `--quarantine retry` and `--quarantine drop`, alone or as jobs of the daemon: send quarantined items again, or drop
+ * them.
  *
- * Both go through it once, in the order in which it came, in small steps: stopping anywhere costs nothing, and running
- * it again goes on with what is left.
+ * Both go through the quarantine once, oldest first, in small steps. They can be interrupted anywhere; the next run
+ * continues with the remaining items.
  */
 
 import { parseAlertPage, parseDevicePage, parseTelemetryPage } from '../../api/parse.ts';
@@ -29,7 +29,7 @@ export interface DestinationOutcome {
   readonly accepted: number;
   /** Retry: they stay, with the new words. */
   readonly refused: number;
-  /** Retry: older than it keeps; they are in its lack-set now. */
+  /** Retry: points older than the destination keeps; they are among its missing points now. */
   readonly beyond_retention: number;
   /** Drop: given up. */
   readonly dropped: number;
@@ -55,7 +55,7 @@ interface QuarantineProgress {
 export interface QuarantineParts {
   readonly store: Store;
   readonly clock: Clock;
-  /** The databases of the configuration that the state knows. */
+  /** The configured databases that are destinations in the state. */
   readonly reachable: () => readonly Reachable[];
   /** Tries a record of the API. Made anew for each run. */
   readonly records: () => RetryRecord;
@@ -182,7 +182,7 @@ export async function dropQuarantine(
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** How many reasons are told why records stay. */
+/** The most reasons that are listed for records that stay. */
 const REASONS = 10;
 
 const NOT_CONFIGURED =
@@ -194,7 +194,7 @@ type TakePage = (
   outcomeOf: (destinationId: number) => Mutable<DestinationOutcome>,
 ) => Promise<void>;
 
-/** Goes through the quarantine page by page, and tells how far it is. */
+/** Goes through the quarantine page by page, and reports the progress. */
 async function goThrough(
   { store: { quarantine }, clock }: Pick<QuarantineParts, 'store' | 'clock'>,
   { filter, report }: Order,
@@ -289,7 +289,7 @@ function jsonOf(text: string): JsonValue | undefined {
   }
 }
 
-/** Readings of which single values were set aside are kept with their values as pairs. */
+/** Readings with rejected values are stored with these values as pairs. */
 function pairsOf(value: JsonValue): [string, JsonValue][] | null {
   if (typeof value !== 'object' || value === null || !('values' in value)) return null;
   const { values } = value;

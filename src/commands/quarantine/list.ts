@@ -17,7 +17,7 @@ interface QuarantineList {
   readonly records: number;
   /** The largest first. */
   readonly groups: readonly ListedGroup[];
-  /** Records of the API that were given up; what was given up of points stands in the lacks of each destination. */
+  /** Dropped records of the API; dropped points are among the missing points of each destination. */
   readonly dropped: readonly { readonly source: string; readonly reason: string; readonly count: number }[];
 }
 
@@ -28,7 +28,7 @@ interface ListedGroup {
   readonly is_configured: boolean;
   readonly reason: string;
   readonly count: number;
-  /** Times of the points; of records when they were set aside. */
+  /** Times of the points; for records, the times at which they were rejected. */
   readonly first: string;
   readonly last: string;
   /** Lines, or records as JSON, shortened. */
@@ -151,7 +151,7 @@ function groupText(group: ListedGroup): string {
   ].join('');
 }
 
-/** A command of which the last flag goes onto a line of its own where it is long. */
+/** A command whose last flag moves to a line of its own if it is long. */
 function command(label: string, text: string): string {
   const line = `  ${`${label}:`.padEnd(9)}${text}`;
   if (line.length <= WIDTH) return `${line}\n`;

@@ -131,7 +131,7 @@ function replayWords(reports: readonly ReplayReport[], linesPerS: number): strin
   return `${words.join('; ')}, ${grouped(Math.round(linesPerS))}/s`;
 }
 
-/** Says how it ended. */
+/** Reports how the replay ended. */
 function reportReplayEnd({ destinations }: ReplaySummary, { say }: Logger): void {
   const reportLine: Report = (isWell, message) => say({ type: 'replay-report', message, isWell });
   for (const report of destinations) {
@@ -140,7 +140,7 @@ function reportReplayEnd({ destinations }: ReplaySummary, { say }: Logger): void
   }
 }
 
-/** Says a line: whether all is well, and the words. */
+/** Prints a line: whether all is well, and the text. */
 type Report = (isWell: boolean, message: string) => void;
 
 const AGAIN = 'run it again with the same words: it goes on from there';

@@ -1,6 +1,6 @@
 /**
- * `--replay`, alone or as a job of the daemon: archived points are sent again to one destination or to each, side by
- * side.
+ * The work of `--replay`, alone or as a job of the daemon: sends archived points again to one or all destinations, side
+ * by side.
  */
 
 import { type ExitCode, UserError } from '../../core/faults.ts';
@@ -17,7 +17,7 @@ interface ReplayCommandParts extends Pick<ReplayParts, 'store' | 'clock' | 'rand
   readonly deliverers: readonly Deliverer[];
 }
 
-/** Lines a second beside a daemon where nothing was said: live points need room, and so does the daemon itself. */
+/** The default rate in lines a second beside a daemon: live points and the daemon itself need room. */
 export const RATE_BESIDE = 20_000;
 
 /** How much is read in one step: small ones hold up a daemon for a few milliseconds only. */

@@ -9,7 +9,7 @@ import { findDeviceIds, type NamedDevice } from '../../core/find-device.ts';
 import type { Secret } from '../../core/secret.ts';
 import { readDeviceNames } from '../../store/look/read-state.ts';
 
-/** One run of a command: what the command line says, the configuration, and how it speaks. */
+/** One run of a command: the command line, the configuration, and the output. */
 export interface CommandRun<Command, Config = StateConfig> {
   readonly command: Command;
   readonly config: Config;
@@ -30,7 +30,7 @@ export function printAnswer(
   print(terminal.scrub(json ? `${JSON.stringify(object)}\n` : text()));
 }
 
-/** What a command on the archive says where there is none. */
+/** The error of a command on the archive if there is no state. */
 export function noState(dataDir: string): UserError {
   return new UserError(
     `${dataDir}: there is no state here yet. Run the daemon or --once first, or set data_dir to where they keep theirs.`,

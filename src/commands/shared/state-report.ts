@@ -95,7 +95,7 @@ function streamStatus({ stream, readAtMs, failure }: ReturnType<ReadState['facts
     : { name: stream, state, reason: null, last_read_at };
 }
 
-/** The databases of the configuration as the state knows them; without any, those that the state has delivered to. */
+/** The configured databases as destinations in the state; without any, those that the state has delivered to. */
 function destinationsOf(state: ReadState, config: StatusConfig): ReportedDestination[] {
   const configured = configuredDatabases(config);
   if (configured.length === 0) {

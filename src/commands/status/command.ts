@@ -16,7 +16,12 @@ import { partsOfState, type StatusConfig } from '../shared/state-report.ts';
 import { deviceText } from './device.ts';
 import { statusText } from './text.ts';
 
-/** Tells it. @returns the exit code. @throws UserError with the exit code and what to do. */
+/**
+ * Prints the status.
+ *
+ * @returns the exit code.
+ * @throws UserError with the exit code and what to do.
+ */
 export function runStatusCommand(
   {
     command,

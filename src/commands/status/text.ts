@@ -15,7 +15,7 @@ import type {
 import { byteSize, duration, percent, plainText } from '../../core/text.ts';
 import { cell, count, minute, moment, nameText, plural, row, WIDTH, wrap } from '../shared/layout.ts';
 
-/** How many of each kind are told one by one. */
+/** The most entries of each kind that are listed. */
 const DEVICES_SHOWN = 5;
 const REASONS_SHOWN = 6;
 const JOBS_SHOWN = 3;
@@ -94,7 +94,7 @@ function more(left: number): string[] {
   return left > 0 ? [row('', `and ${count(left)} more (--json)`)] : [];
 }
 
-/** Those that are behind or have holes, the worst first. */
+/** The devices with lag or gaps, the worst first. */
 function devices({ devices: all, freshness: { behind_after_seconds: behindAfter } }: StatusReport): string {
   const bad = all
     .filter(({ state }) => state !== 'excluded')
@@ -116,7 +116,7 @@ function badness({ lag_seconds, gaps }: DeviceStatus, behindAfter: number): numb
   return open < 1 ? 0 : open;
 }
 
-/** One line, whatever it is called. */
+/** One line per device, with any name. */
 function deviceLine({ device_id, device_name, lag_seconds, gaps }: DeviceStatus, behindAfter: number): string {
   const isLive = lag_seconds !== null && lag_seconds > 0 && lag_seconds <= behindAfter;
   const shown = isLive ? gaps.slice(0, -1) : gaps;

@@ -62,7 +62,7 @@ export interface VerifyRange {
   readonly isAll: boolean;
 }
 
-/** Told after each device how many of them are done. */
+/** Called after each device with the number of finished ones. */
 export type OnDevice = (done: number, of: number) => void;
 
 /** Compares a destination. An abort is an outcome (`unfinished`), not an error. */
@@ -238,7 +238,7 @@ async function recheck(work: Work, signal: AbortSignal): Promise<ReadProblem | n
   return null;
 }
 
-/** Whether all of a day is held, as far as it has come. */
+/** Whether the whole day is covered, as far as it has passed. */
 function isCovered(covered: Intervals, day: number, now: EpochNs): boolean {
   const { from, to } = wholeDay(day);
   const whole = { from, to: minNs(to, now) };
@@ -309,7 +309,7 @@ async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Pr
     const kept = keptOf(state, of);
     const cleared = normalize(work.cleared);
     const end = { deviceId: of.deviceId, day: of.day, kept, sent, cleared };
-    // Without a cleared stretch every line was looked for by itself.
+    // Without a cleared range, every line was looked up by itself.
     if (cleared.length === 0) return { ...end, findings: work.examination.findings };
     if (!isSameSum(kept, keptBefore) && attempt < ATTEMPTS) continue;
     const excusedPoints = pointsIn(excuses, cleared);
@@ -360,7 +360,8 @@ async function compareRange(
   signal: AbortSignal,
 ): Promise<ReadProblem | null> {
   const isMoved = source.kind === 'victoriametrics';
-  // In this order: what is settled now has to be in the answer; what is in the answer has been archived by then.
+  // The order matters: points acknowledged before the query have to be in the answer, and points in the answer have
+  // been archived by then.
   const positions = state.positions(destination.id);
   const returned = await askPatiently(
     { source, clock },

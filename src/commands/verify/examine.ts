@@ -75,7 +75,7 @@ export interface FoundDay {
   readonly cleared: Intervals;
 }
 
-/** A day of which nothing is kept. */
+/** A day without archived points. */
 export function noDay(day: number): ArchivedDay {
   return { day, readings: 0, texts: 0, ...emptySum() };
 }
@@ -155,7 +155,7 @@ interface Expected {
   readonly key: string;
   readonly at: EpochNs;
   readonly identity: string;
-  /** Several where a destination cannot tell their times apart. */
+  /** Several lines if the destination does not distinguish their times. */
   readonly values: Set<string>;
   readonly line: string;
   readonly standing: 'settled' | 'pending' | 'quarantined';
@@ -182,7 +182,7 @@ function expectedOf({ kind, kept, findMoved }: RangeInput): Map<string, Expected
   return expected;
 }
 
-/** Of two lines of one point the one that asks for less: one that is settled may have been settled long ago. */
+/** Of two lines of one point the weaker requirement wins: an acknowledged one may have been acknowledged long ago. */
 function calmer(a: Expected, b: Expected): Expected {
   return a.standing === 'settled' ? a : b;
 }

@@ -58,7 +58,7 @@ export interface DestinationVerdict extends Readonly<Omit<Findings, 'gone'>> {
   readonly differences_left_out: number;
 }
 
-/** A window that is served differently from how it is held. */
+/** A window whose served readings differ from the archived ones. */
 export interface WindowDifference {
   readonly device_id: string;
   readonly from: string;
@@ -201,7 +201,7 @@ interface Repaired {
   readonly toFetch: FetchCost | null;
 }
 
-/** What is said of a destination. */
+/** The result for a destination. */
 export function verdictOf(
   { name, kind }: Pick<DestinationVerdict, 'name' | 'kind'>,
   { tally, problem, unknown }: Compared,
@@ -232,9 +232,9 @@ export function verdictOf(
 }
 
 /**
- * What is said of a destination that nothing can be read of.
+ * The result for a destination that cannot be read.
  *
- * @param why `null` where nothing is kept either.
+ * @param why `null` if the archive is empty, too.
  */
 export function verdictUnread(name: string, why: string | null): DestinationVerdict {
   const problem = why === null ? null : ({ kind: 'down', words: why, hint: '' } as const);
@@ -252,7 +252,7 @@ function dayText(day: number): string {
 
 const EXIT_OF: Readonly<Record<VerifyOutcome, ExitCode>> = { equal: 0, different: 1, unreadable: 1, unfinished: 3 };
 
-/** What the command ends with: what a person has to see comes before what running again may mend. */
+/** The exit code: findings that need a person come before those that another run may fix. */
 export function exitOf(outcomes: readonly VerifyOutcome[]): ExitCode {
   const codes = outcomes.map((outcome) => EXIT_OF[outcome]);
   return codes.includes(1) ? 1 : codes.includes(3) ? 3 : 0;

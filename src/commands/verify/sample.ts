@@ -44,7 +44,7 @@ interface SampleParts {
 interface Drawn {
   readonly deviceId: string;
   readonly window: Interval;
-  /** Whether the archive has let go of it: then it is a whole day. */
+  /** Whether the archive was cleared there: then the window is a whole day. */
   readonly isSum: boolean;
 }
 
@@ -169,7 +169,7 @@ function shownFrom(context: SyncContext): EpochNs {
 /** How often it is drawn anew where nothing can be compared. */
 const DRAWS = 200;
 
-/** Half of a window of which the archive keeps the lines: about a page. */
+/** Half of a window whose lines the archive still has: about a page. */
 const HALF_NS = HOUR_NS / 2n;
 
 /**
@@ -193,7 +193,7 @@ function draw({ context, state }: SampleParts, { devices, from, to }: SampleArgs
   return null;
 }
 
-/** The window around an instant that is held: what the archive keeps of it, or the whole day where that has let go. */
+/** The window around a covered instant: the archived part of it, or the whole day if the archive was cleared there. */
 function windowAround(
   { store, filterNotes }: SyncContext,
   { deviceId, at, range }: { readonly deviceId: string; readonly at: EpochNs; readonly range: Interval },
@@ -209,7 +209,7 @@ function windowAround(
   return isWhole && !filterNotes.touchesSensors ? { deviceId, window: day, isSum: true } : null;
 }
 
-/** @param part 0 to 1 of all that is held. */
+/** @param part 0 to 1 of all covered time. */
 function instantIn(covered: readonly Interval[], part: number): EpochNs | null {
   let left = (lengthNs(covered) * BigInt(Math.floor(part * 1e6))) / 1_000_000n;
   for (const { from, to } of covered) {
@@ -258,7 +258,7 @@ const keyOf = (at: EpochNs, sensor: string, field: string): string => pointIdent
 interface Compared {
   /** Served and not stored. */
   readonly missing: number;
-  /** Held and not served. */
+  /** Archived and not served. */
   readonly gone: number;
 }
 

@@ -1,9 +1,9 @@
 /**
- * How a block of the archive is stored: lines joined by newlines, compressed.
+ * Encodes and decodes the blocks of the archive: lines joined by newlines, compressed.
  *
- * Promises: what is unpacked is, byte for byte, what was packed; a block that is damaged is an error and never other
- * lines; no buffer outside of the heap is left lying about for its collector, which hears of them late: a run of pages
- * would be a hundred megabytes at times.
+ * Promises: decoding returns, byte for byte, what was encoded; a damaged block is an error and never other lines. No
+ * buffer outside of the heap is left to the garbage collector, which frees them late: a run of pages would at times
+ * occupy a hundred megabytes.
  */
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 

@@ -18,7 +18,7 @@ import { preparePosition } from './archive.ts';
 import { release, repack } from './block-codec.ts';
 
 interface Compactor {
-  /** Those that a run may come of: of the others it is sure that none does. */
+  /** The groups that may yield a merge; the others certainly do not. */
   groups(nowMs: EpochMs): CompactionGroup[];
   /**
    * Only inside a transaction.
@@ -92,7 +92,7 @@ function createMerge(db: Database.Database) {
        lines = ?, bytes = ?, data = ?, at_ms = ?, level = ? WHERE seq = ?`,
   );
   const remove = db.prepare('DELETE FROM block WHERE seq = ?');
-  // Whoever stands above the first and not above the last has some of the lines and not the others.
+  // A destination with its position between the first and the last block has some of the lines and not the others.
   const forget = db.prepare('DELETE FROM position WHERE lane = ? AND block > ? AND block <= ?');
   return (lane: LogLane, seqs: readonly number[], level: number): void => {
     const rows = seqs.flatMap((seq) => read.get(seq) ?? []);

@@ -1,5 +1,6 @@
 /**
- * Everything that keeps the archive small, over one open database: each call one transaction.
+ * The maintenance of the archive over one open database: compaction, clearing and the progress of destinations. Each
+ * call is one transaction.
  */
 
 import { statSync } from 'node:fs';
@@ -118,7 +119,7 @@ function createSkipped(db: Database.Database, missing: MissingTable): Skipped {
     positionText,
     skipBacklog: (id) => {
       const row = read.get(id);
-      // Whoever has acknowledged something meanwhile has come back: the rest is delivered.
+      // A destination that has acknowledged something meanwhile is back: it gets the rest.
       if (row === undefined || row.aside_to === null || row.place !== positionText(id)) return true;
       const skippedTo = Number(row.aside_to);
       const isPast = LOG_LANES.map((lane) => skipLane(id, lane, skippedTo)).every(Boolean);

@@ -131,7 +131,7 @@ interface MovedRow {
   readonly written_ns: bigint;
 }
 
-/** Finds the telemetry values that are displaced to some instants, in an open database. */
+/** Finds the telemetry values that were written at some instants instead of their own time, in an open database. */
 export function createMovedSearch(db: Database.Database): FindMoved {
   const find = db.prepare<[string], MovedRow>(
     `SELECT device_id, sensor, recorded_ns, written_ns FROM tie

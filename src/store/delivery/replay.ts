@@ -49,7 +49,7 @@ export function createReplays(db: Database.Database, parts: ReplayParts): Replay
     "DELETE FROM quarantine WHERE ifnull(destination_id, 0) = ? AND source = 'destination' AND content = ?",
   );
   const { archive, position, isForgottenTag } = parts;
-  // An id that nobody knows any more is told by its tag.
+  // An id that is no longer known is replaced by its tag.
   const isOfForgotten = ({ deviceId }: MissingPoints): boolean =>
     [deviceId, identityTag(deviceId)].some(isForgottenTag);
   const isForgotten = (line: string): boolean =>

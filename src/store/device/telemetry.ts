@@ -345,7 +345,7 @@ interface Growing {
 }
 
 /**
- * Prepares reading what is held of all devices at once: a few scans in place of many looks, for reports over thousands
+ * Prepares reading the coverage of all devices at once: a few scans instead of many reads, for reports over thousands
  * of devices.
  *
  * @param gaps all named gaps.

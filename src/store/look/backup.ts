@@ -28,7 +28,7 @@ interface BackupOptions {
   readonly file: string;
   readonly random: Random;
   readonly nowMs: EpochMs;
-  /** Told how far it is, 0 to 1. */
+  /** Called with the progress, 0 to 1. */
   readonly onProgress: (share: number, bytes: number) => void;
 }
 
@@ -164,7 +164,7 @@ async function atPlace<T>(file: string, work: () => T | Promise<T>): Promise<T> 
   }
 }
 
-/** What the place of the copy says, in words. */
+/** The error text for the directory of the copy. */
 function placed(file: string, error: unknown): unknown {
   const code = codeOf(error, '');
   if (error instanceof UserError || code === '') return error;

@@ -88,7 +88,7 @@ export function readForBundle(directory: string): BundleState | null {
 
 type Questions = Pick<BundleState, keyof typeof QUESTIONS>;
 
-/** What cannot even be looked at is taken to be there: opening it tells why. */
+/** A file that cannot be inspected counts as present: opening it shows the reason. */
 function isThere(path: string): boolean {
   const stat = attempt(() => statSync(path, { throwIfNoEntry: false }) ?? null);
   return stat !== null;

@@ -43,9 +43,9 @@ export function stateBytes(directory: string): number {
 }
 
 /**
- * Whether a process works with the state.
+ * Whether a process uses the state.
  *
- * @throws UserError where that cannot be told.
+ * @throws UserError if that is unknown.
  */
 export function isStateHeld(directory: string): boolean {
   const lock = join(directory, LOCK_FILE);

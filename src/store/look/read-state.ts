@@ -46,7 +46,7 @@ export function openToRead(directory: string): ReadState | null {
   return openReading(directory, (db, path) => {
     // Each page is looked at once: a large cache would be memory for nothing.
     db.pragma('cache_size = -4096');
-    // One moment for all that is read, however long it takes: whoever writes is not held up by it.
+    // One read transaction for everything; it does not block a writer.
     db.exec('BEGIN');
     return hasShape(db, path) ? readStateOf(db, directory, path) : null;
   });
@@ -75,7 +75,7 @@ function readStateOf(db: Database.Database, directory: string, path: string): Re
 /** The oldest state version that is read here. */
 const FIRST_STEP = 1;
 
-/** What is held of a device. */
+/** The coverage and readings of a device. */
 type CoveredTelemetry = Pick<DeviceFacts, 'held' | 'newestMs' | 'days'>;
 
 export interface StateView {

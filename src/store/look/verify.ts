@@ -1,5 +1,5 @@
 /**
- * The state as `--verify` reads it, beside any other process: without a lock and without writing, each read as of one
+ * Reads the state for `--verify`, beside any other process: without a lock and without writing, each read as of one
  * moment.
  */
 import type Database from 'better-sqlite3';
@@ -146,7 +146,7 @@ function createRangeReader(db: Database.Database, workspaceTag: string): VerifyS
       const isWithin = createWithin(of);
       for (const { seq, lane, at_ms, data } of blocks.iterate(deviceId, to, from)) {
         const position = at[lane];
-        // Of a block that was merged since nothing tells what of it was acknowledged then.
+        // For a block that was merged since, it is unknown which lines were acknowledged then.
         const isBefore = seq < position.block && at_ms <= position.newestMs;
         unpack(data).forEach((line, index) => {
           if (!line.startsWith('telemetry,') || !isWithin(line)) return;

@@ -194,7 +194,7 @@ function strayJournal(path: string): UserError {
   );
 }
 
-/** What is said of a file that is not ours. */
+/** The error text for a file that is not a state of Tidemark. */
 export function foreignDatabase(path: string): UserError {
   return new UserError(
     {

@@ -34,7 +34,7 @@ export class StateInUseError extends UserError {
   }
 }
 
-/** Longer than somebody takes who only looks whether it is held (`isHeld`). */
+/** Longer than a process needs that only checks the lock (`isHeld`). */
 const WAIT_MS = 200;
 
 /**

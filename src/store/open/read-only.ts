@@ -49,7 +49,7 @@ export function requireState(directory: string): void {
   if (!isThere(join(directory, STATE_FILE))) throw noState(directory);
 }
 
-/** What is said where nobody has made a state yet. */
+/** The error text if there is no state yet. */
 export function noState(directory: string): UserError {
   return new UserError(
     {
@@ -116,7 +116,7 @@ export function isThere(path: string): boolean {
   });
 }
 
-/** What is said where this user may not read; the rest is as for whoever writes. */
+/** The error text if this user may not read; otherwise as for a writer. */
 export function explainedReading<T>(path: string, work: () => T): T {
   return explained(path, () => {
     try {
