@@ -4,7 +4,7 @@
  * A booking is on disk before `book` returns, so neither a crash nor a restart forgets a request that was sent.
  */
 import type Database from 'better-sqlite3';
-import type { Ledger, Purpose, RequestOutcome } from '../core/ports.ts';
+import type { Ledger, Purpose, RequestLane, RequestOutcome } from '../core/ports.ts';
 import { DAY_MS, type EpochMs, SECOND_MS } from '../core/time.ts';
 import { writer } from './transactions.ts';
 
@@ -88,11 +88,7 @@ export function createLedger(db: Database.Database): OwnedLedger {
       if (outcome.fault !== null && state.lease.ids.length === 0 && state.named.size === 0) flush(state);
     },
     ride: () => ride(state),
-    sentSince: (sinceMs, lane) => {
-      flush(state);
-      const from = Math.floor(sinceMs);
-      return (lane === undefined ? rows.since.all(from) : rows.sinceIn.all(from, lane)).map(Number);
-    },
+    sentSince: (sinceMs, lane) => sentSince(state, Math.floor(sinceMs), lane ?? null),
     blockedUntilMs: (): EpochMs => Number(rows.readFact.get(BLOCKED_UNTIL) ?? 0),
     block: (untilMs) => void rows.writeFact.run(BLOCKED_UNTIL, String(Math.ceil(untilMs))),
     flush: () => flush(state),
@@ -105,9 +101,11 @@ function prepareRows(db: Database.Database) {
     name: db.prepare('UPDATE request SET at_ms = ?, lane = ?, stream = ?, device_id = ? WHERE id = ?'),
     answer: db.prepare('UPDATE request SET status = ?, fault = ? WHERE id = ?'),
     remove: db.prepare('DELETE FROM request WHERE id = ?'),
-    since: db.prepare<[number], bigint>('SELECT at_ms FROM request WHERE at_ms > ? ORDER BY at_ms').pluck(),
-    sinceIn: db
-      .prepare<[number, string], bigint>('SELECT at_ms FROM request WHERE at_ms > ? AND lane = ? ORDER BY at_ms')
+    since: db
+      .prepare<[{ from: number; lane: string | null; except: string }], bigint>(
+        `SELECT at_ms FROM request WHERE at_ms > :from AND (:lane IS NULL OR lane = :lane)
+          AND id NOT IN (SELECT value FROM json_each(:except)) ORDER BY at_ms`,
+      )
       .pluck(),
     clear: db.prepare(
       `DELETE FROM request WHERE at_ms < min(?, (SELECT at_ms FROM request WHERE id <= ? ORDER BY id DESC LIMIT 1)) - ${KEPT_MS}`,
@@ -115,6 +113,16 @@ function prepareRows(db: Database.Database) {
     readFact: db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck(),
     writeFact: db.prepare('INSERT OR REPLACE INTO fact (key, value) VALUES (?, ?)'),
   };
+}
+
+/** Bookings later than `from`: rows as they are on the disk, and leased ids as what they were used for. */
+function sentSince({ rows, lease, named }: LedgerState, from: EpochMs, lane: RequestLane | null): EpochMs[] {
+  const except = JSON.stringify([...lease.ids, ...named.keys()]);
+  const written = rows.since.all({ from, lane, except }).map(Number);
+  const unwritten = [...named.values()]
+    .filter(({ atMs, purpose }) => Math.floor(atMs) > from && (lane === null || purpose.lane === lane))
+    .map(({ atMs }) => Math.floor(atMs));
+  return unwritten.length === 0 ? written : [...written, ...unwritten].toSorted((a, b) => a - b);
 }
 
 /**

@@ -81,7 +81,8 @@ describe('the ledger', () => {
     for (let booked = ages.length; booked < 1000; booked += 1) state.ledger.book(nowMs, LIVE);
     expect(state.ledger.sentSince(nowMs - old - 1)).toHaveLength(999);
     expect(state.ledger.sentSince(nowMs - old - 1)[0]).toBe(nowMs - 2 * DAY_MS + 1);
-    expect(state.store.totals().requests, 'what was sent in all is still told').toBe(1000);
+    state.reopen();
+    expect(state.store.totals().requests, 'the sum keeps what was cleared').toBe(1000);
   });
 
   test('clears nothing for a booking by a clock that is far ahead', () => {
@@ -144,6 +145,9 @@ describe('a ledger that is asked fast', () => {
     state.ledger.recordOutcome(id, { status: 500, fault: 'server-fault' });
     expect(state.ledger.sentSince(0)).toHaveLength(51);
     expect(state.ledger.sentSince(10_059)).toEqual([10_060]);
+    expect(state.ledger.sentSince(0, 'first-history'), 'by its own lane, not by that of its lease').toEqual([10_060]);
+    expect(state.ledger.sentSince(0, 'live')).toHaveLength(50);
+    state.reopen();
     expect(state.rows(`SELECT at_ms, lane, device_id, status, fault FROM request WHERE id = ${id}`)).toEqual([
       { at_ms: 10_060, lane: 'first-history', device_id: 'e', status: 500, fault: 'server-fault' },
     ]);
