@@ -70,6 +70,9 @@ const ports: ProcessPorts = {
     memoryLimitBytes: process.constrainedMemory() || null,
   }),
   readFile: (path) => readFileSync(path, 'utf8'),
+  get stdin() {
+    return process.stdin;
+  },
   print: (text) => void process.stdout.write(text),
   stdout: { isTTY: process.stdout.isTTY, write: writeOut },
   stderr: process.stderr,

@@ -29,6 +29,8 @@ export interface ProcessPorts {
   readonly readFile: (path: string) => string;
   /** Writes the result of a command to standard output. */
   readonly print: (text: string) => void;
+  /** Standard input, for a command that asks. */
+  readonly stdin?: InputStream;
   /** Standard output for long results that are written piece by piece. */
   readonly stdout: OutputStream;
   readonly stderr: LogStream & { readonly columns?: number };
@@ -42,6 +44,15 @@ export interface RuntimeFacts {
   readonly architecture: string;
   /** The memory limit of the container; `null` if there is none. */
   readonly memoryLimitBytes: number | null;
+}
+
+/** An input that a person types into, or a pipe. */
+export interface InputStream {
+  readonly isTTY?: boolean;
+  /** Switches the echo of a terminal off. */
+  setRawMode?(isRaw: boolean): unknown;
+  on(event: 'data' | 'end' | 'error', listener: (chunk: Buffer | string) => void): unknown;
+  destroy(): unknown;
 }
 
 /** A stream that accepts the next piece once its reader is ready. */

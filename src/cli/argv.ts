@@ -98,7 +98,8 @@ function flagValue({ flag, value: wanted, hint }: Flag, value: string | undefine
     if (inline && wanted === 'none') throw mistake(`${dashed(flag)} takes no value: write it without the equals sign.`);
     return value ?? '';
   }
-  const swallowed = value !== undefined && !inline && value.startsWith('-');
+  const swallowed =
+    value !== undefined && !inline && value.startsWith('-') && !(value === '-' && flag.endsWith('-file'));
   if (value === undefined || value === '' || swallowed) throw needsValue({ flag, hint });
   return value;
 }
@@ -186,6 +187,19 @@ type Readable = Exclude<Mode, 'help' | 'version'>;
 /** The parser of each mode. It throws (exit code 2) for the first value that is missing or wrong. */
 const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
   once: (given) => ({ mode: 'once', ...common(given) }),
+  init: (given) => ({
+    mode: 'init',
+    configFile: single(given, 'config'),
+    apiUrl: single(given, 'api-url'),
+    apiKeyFile: single(given, 'api-key-file'),
+    influxUrl: single(given, 'influx-url'),
+    influxTokenFile: single(given, 'influx-token-file'),
+    influxOrg: single(given, 'influx-org'),
+    influxBucket: single(given, 'influx-bucket'),
+    history: single(given, 'history'),
+    dataDir: single(given, 'data-dir'),
+    overwrite: given.has('overwrite'),
+  }),
   demo: (given) => ({ mode: 'demo', logLevel: logLevel(given) }),
   health: (given) => ({ mode: 'health', configFile: single(given, 'config'), json: given.has('json') }),
   plan: (given) => ({

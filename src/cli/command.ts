@@ -81,6 +81,22 @@ export type BackupCommand = { readonly mode: 'backup'; readonly file: string } &
 
 export type ForgetCommand = { readonly mode: 'forget'; readonly device: string } & Common;
 
+/** The answers that are given by flags; `null` for one that is asked for. A file of `-` is standard input. */
+export interface InitCommand {
+  readonly mode: 'init';
+  readonly configFile: string | null;
+  readonly apiUrl: string | null;
+  readonly apiKeyFile: string | null;
+  readonly influxUrl: string | null;
+  readonly influxTokenFile: string | null;
+  readonly influxOrg: string | null;
+  readonly influxBucket: string | null;
+  readonly history: string | null;
+  readonly dataDir: string | null;
+  /** Whether files that are there are replaced. */
+  readonly overwrite: boolean;
+}
+
 export type HealthCommand = { readonly mode: 'health' } & Pick<Common, 'configFile' | 'json'>;
 
 /** A parsed command. */
@@ -89,6 +105,7 @@ export type Command =
   | ({ readonly mode: 'daemon' } & Omit<Common, 'json'>)
   | ({ readonly mode: 'once' } & Common)
   | { readonly mode: 'demo'; readonly logLevel: LogLevel | null }
+  | InitCommand
   | HealthCommand
   | PlanCommand
   | BackfillCommand

@@ -16,6 +16,7 @@ export interface Flag {
 
 const MODE_FLAGS = [
   { flag: 'once', value: 'none', does: 'closes every gap, delivers, and exits' },
+  { flag: 'init', value: 'none', does: 'asks for key and database, and configures them' },
   { flag: 'demo', value: 'none', does: 'runs everything with a simulated workspace' },
   { flag: 'plan', value: 'none', does: 'prints what a sync costs' },
   { flag: 'help', value: 'none', short: 'h', does: 'prints this help, or that of a mode' },
@@ -42,6 +43,15 @@ export const MODES: readonly (Flag & { readonly flag: Mode; readonly does: strin
 export const FLAGS: readonly Flag[] = [
   ...MODES,
   { flag: 'config', value: 'required', hint: 'FILE' },
+  { flag: 'api-url', value: 'required', hint: 'URL' },
+  { flag: 'api-key-file', value: 'required', hint: 'FILE' },
+  { flag: 'influx-url', value: 'required', hint: 'URL' },
+  { flag: 'influx-token-file', value: 'required', hint: 'FILE' },
+  { flag: 'influx-org', value: 'required', hint: 'NAME' },
+  { flag: 'influx-bucket', value: 'required', hint: 'NAME' },
+  { flag: 'history', value: 'required', hint: 'T' },
+  { flag: 'data-dir', value: 'required', hint: 'DIR' },
+  { flag: 'overwrite', value: 'none' },
   { flag: 'json', value: 'none' },
   { flag: 'log-level', value: 'required', hint: 'error|warn|info|debug' },
   { flag: 'from', value: 'required', hint: 'T' },
@@ -67,6 +77,18 @@ const SPAN = ['from', 'to'];
 /** The flags that each mode accepts. */
 export const VALUE_FLAGS: Readonly<Record<Mode, readonly string[]>> = {
   once: COMMON,
+  init: [
+    'config',
+    'api-url',
+    'api-key-file',
+    'influx-url',
+    'influx-token-file',
+    'influx-org',
+    'influx-bucket',
+    'history',
+    'data-dir',
+    'overwrite',
+  ],
   demo: ['log-level'],
   health: ['config', 'json'],
   help: [],

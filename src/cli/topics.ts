@@ -97,6 +97,36 @@ Examples:
   tidemark --plan --what-if devices=2000 --what-if requests_per_day=20000
 `,
 
+  init: `tidemark init [--config FILE] [--api-url URL] [--api-key-file FILE]
+              [--influx-url URL] [--influx-token-file FILE] [--influx-org NAME]
+              [--influx-bucket NAME] [--history T] [--data-dir DIR]
+              [--overwrite]
+
+Asks for the address of the API, the key, the database and the history, tries
+each answer at once, and writes the configuration file and a file for each
+secret (mode 0600). It ends with the command that starts Tidemark.
+
+Every answer can be given by a flag; without a terminal the rest has to be.
+Secrets come from a file (- reads a line of standard input, the key first), from
+TIDEMARK_API_KEY and TIDEMARK_INFLUX_TOKEN, or are typed and not shown. A file
+that is named stays where it is; other secrets are written beside the
+configuration, in secrets/.
+
+  --config FILE              the file to write, else config/tidemark.yaml
+  --influx-url URL           without it only the archive is filled
+  --overwrite                replaces files that are there
+
+It takes a request or two, which are booked in the state in data_dir.
+
+Exit codes: 0 written; 1 something does not answer, or a file is there already;
+2 the command line is wrong, or an answer is missing; 3 broken off; 77 the API
+refuses the key; 78 the answers do not fit together.
+
+Examples:
+  tidemark --init
+  tidemark --init --api-url https://api.example/external/v1 --api-key-file ./key
+`,
+
   demo: `tidemark --demo [--log-level LEVEL]
 
 Runs everything on this machine: a simulated workspace, the daemon that syncs it

@@ -15,7 +15,7 @@ import { createLogger } from '../observe/log.ts';
 import type { CommandRun } from './shared/command.ts';
 
 type RunnableCommand = Exclude<Command, { mode: 'help' | 'version' | 'health' }>;
-type FileCommand = Exclude<RunnableCommand, { mode: 'demo' | 'check' }>;
+type FileCommand = Exclude<RunnableCommand, { mode: 'demo' | 'check' | 'init' }>;
 type FileMode = FileCommand['mode'];
 type CommandOf<M extends FileMode> = Extract<FileCommand, { mode: M }>;
 
@@ -74,6 +74,7 @@ async function runConfigured(command: RunnableCommand, ports: ProcessPorts): Pro
     const run = begin(loaded, command, ports);
     return await withFinalReport(run, () => runDemoCommand(run, ports));
   }
+  if (command.mode === 'init') return await (await import('./init/command.ts')).runInitCommand(command, ports);
   const input = { file: command.configFile, readFile, environment, nowMs };
   if (command.mode === 'check') return await checkCommand(command, input, ports);
   if (command.mode === 'backfill' && command.dryRun) {

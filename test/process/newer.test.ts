@@ -10,7 +10,7 @@ import { openStore } from '../../src/store/store.ts';
 import { openStage, type Stage } from './support.ts';
 
 /** Modes that look at no state. */
-const STATELESS = ['help', 'version', 'health'];
+const STATELESS = ['init', 'help', 'version', 'health'];
 
 /** A copy is made of it all the same, for the version that can read it (below). */
 const COPIES = 'backup';
@@ -41,7 +41,7 @@ let database: string;
 const ENV = {
   TIDEMARK_LISTEN: '127.0.0.1:0',
   TIDEMARK_INFLUX_URL: 'http://127.0.0.1:9',
-  TIDEMARK_INFLUX_TOKEN: 'none',
+  TIDEMARK_INFLUX_TOKEN: 'no-token',
   TIDEMARK_INFLUX_BUCKET: 'none',
 };
 

@@ -1,0 +1,312 @@
+/**
+ * `tidemark init`: asks for the address of the API, the key, the database and the history, tries each answer at once,
+ * and writes the configuration and the files of the secrets.
+ *
+ * Every answer can be given by a flag, so it also runs without a terminal. Secrets come from a file, standard input or
+ * the environment, never from the command line. Nothing is written before everything works.
+ */
+import { dirname, join, resolve } from 'node:path';
+import { reach } from '../../api/reach.ts';
+import { realClock } from '../../app/real-clock.ts';
+import { openTerminalOutput, type ProcessPorts } from '../../app/terminal.ts';
+import { withQuestions } from '../../app/with-sync.ts';
+import type { InitCommand } from '../../cli/command.ts';
+import type { Config } from '../../config/config.ts';
+import { loadConfig } from '../../config/load.ts';
+import { DEFAULT_FILE } from '../../config/sources.ts';
+import { apiUrl, history, type ParseAt, secretText, Unfit } from '../../config/values.ts';
+import { ApiFault, UserError } from '../../core/faults.ts';
+import { Secret } from '../../core/secret.ts';
+import { grouped, plainText } from '../../core/text.ts';
+import { SECOND_MS } from '../../core/time.ts';
+import { probeDestination } from '../../influx/probe.ts';
+import { createScrub } from '../../observe/scrub.ts';
+import { askForAccount, refusalOf } from '../shared/refusal.ts';
+import { createPrompter, type Prompter } from './prompt.ts';
+import { configText, existingFiles, type InitDatabase, writeFiles } from './write.ts';
+
+/** One run. */
+interface Init {
+  readonly command: InitCommand;
+  readonly ports: ProcessPorts;
+  readonly prompter: Prompter;
+  /** Shows a line to the person, without secrets. */
+  readonly tell: (text: string) => void;
+  readonly secrets: Secret[];
+}
+
+/** A secret, and the file that it is in; `null` if that has to be written. */
+interface FoundSecret {
+  readonly text: string;
+  readonly file: string | null;
+}
+
+/** Runs it. @returns the exit code. @throws UserError with the exit code and what to do */
+export async function runInitCommand(command: InitCommand, ports: ProcessPorts): Promise<number> {
+  using prompter = createPrompter(ports.stdin, (text) => ports.stderr.write(text), ports.signal);
+  const secrets: Secret[] = [];
+  const scrub = createScrub(secrets);
+  const init: Init = { command, ports, prompter, secrets, tell: (text) => ports.stderr.write(`${scrub(text)}\n`) };
+  const file = command.configFile ?? DEFAULT_FILE;
+  const folder = resolve(dirname(file), 'secrets');
+  const [keyPath, tokenPath] = [join(folder, 'api-key'), join(folder, 'influx-token')];
+  await requireNew(init, [file, keyPath, tokenPath]);
+  const api = await askApi(init);
+  const database = await askDatabase(init, api);
+  const wanted = await askHistory(init);
+  const keyFile = api.key.file ?? keyPath;
+  const token = database?.token ?? null;
+  const tokenFile = token === null ? null : (token.file ?? tokenPath);
+  const written = [
+    ...(api.key.file === null ? [{ path: keyPath, text: `${api.key.text}\n` }] : []),
+    ...(token !== null && token.file === null ? [{ path: tokenPath, text: `${token.text}\n` }] : []),
+    {
+      path: file,
+      text: configText({
+        apiUrl: api.url,
+        keyFile,
+        database: database === null ? null : { ...database, tokenFile },
+        history: wanted,
+        dataDir: command.dataDir,
+      }),
+    },
+  ];
+  writeFiles(written);
+  const option = command.configFile === null ? '' : ` --config ${quoted(file)}`;
+  ports.print(
+    `${written.map(({ path }) => `Wrote ${path}\n`).join('')}\nCheck it:  tidemark --check${option}\nStart it:  tidemark${option}\n`,
+  );
+  return 0;
+}
+
+/** A path for a shell. */
+function quoted(path: string): string {
+  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
+}
+
+async function requireNew({ command, prompter }: Init, paths: readonly string[]): Promise<void> {
+  const found = existingFiles(paths);
+  if (found.length === 0 || command.overwrite) return;
+  const names = found.map((path) => plainText(path, 200)).join(', ');
+  if (!prompter.isTerminal) {
+    throw new UserError(`${names}: there already. Nothing was written; --overwrite replaces what is there.`, 1);
+  }
+  const answer = await prompter.ask(`${names}: there already. Replace? [y/N] `);
+  if (!/^y(?:es)?$/i.test(answer)) throw new UserError('Nothing was written.', 1);
+}
+
+/** Asks until an answer works. Without a terminal the first failure ends it. */
+async function untilItWorks<T>({ prompter, tell }: Init, attempt: (isFirst: boolean) => Promise<T>): Promise<T> {
+  for (let isFirst = true; ; isFirst = false) {
+    try {
+      return await attempt(isFirst);
+    } catch (error) {
+      if (!(error instanceof UserError) || error.exitCode === 3 || !prompter.isTerminal) throw error;
+      tell(error.message);
+    }
+  }
+}
+
+/** A value from its flag at the first try, else from the person. @throws UserError (exit 2) if it does not fit */
+async function textFor<T>(
+  { prompter }: Init,
+  asked: {
+    readonly flag: string;
+    readonly given: string | null;
+    readonly question: string;
+    readonly fallback?: string;
+    readonly parse: ParseAt<T>;
+  },
+): Promise<string> {
+  const { flag, given, question, fallback, parse } = asked;
+  let text = given;
+  if (text === null && prompter.isTerminal) text = (await prompter.ask(question)) || (fallback ?? '');
+  text ??= fallback ?? null;
+  if (text === null) throw new UserError(`${flag} is needed where nobody can be asked.`, 2);
+  const value = parse(text, realClock.nowMs());
+  if (value instanceof Unfit) throw new UserError(`${flag}: ${value.reason}.`, 2);
+  return text;
+}
+
+interface SecretSource {
+  readonly flag: string;
+  readonly file: string | null;
+  readonly variable: string;
+  readonly question: string;
+}
+
+/** A secret: from its file or a line of standard input, from the environment, or typed. An empty text for none. */
+async function secretOf(init: Init, { flag, file, variable, question }: SecretSource): Promise<FoundSecret> {
+  const { ports, prompter, secrets } = init;
+  const own = ports.environment[variable];
+  const path = file ?? ports.environment[`${variable}_FILE`] ?? null;
+  let found: FoundSecret = { text: '', file: null };
+  if (file === '-') found = { text: await prompter.line(flag), file: null };
+  else if (path) found = { text: readSecretFile(ports, flag, path), file: resolve(path) };
+  else if (own) found = { text: own, file: null };
+  else if (prompter.isTerminal) found = { text: await prompter.ask(question, { isSecret: true }), file: null };
+  if (found.text === '') return found;
+  const checked = secretText(found.text);
+  if (checked instanceof Unfit) throw new UserError(`${flag}: the secret ${checked.reason}.`, 2);
+  secrets.push(new Secret(checked));
+  return { ...found, text: checked };
+}
+
+function readSecretFile({ readFile }: ProcessPorts, flag: string, path: string): string {
+  try {
+    return readFile(path);
+  } catch {
+    throw new UserError(`${flag}: the file cannot be read. Give the path of a file that holds the secret alone.`, 2);
+  }
+}
+
+/** The API as it was answered and tried. */
+interface TriedApi {
+  readonly url: string;
+  readonly key: FoundSecret;
+}
+
+const CONNECT_WITHIN_MS = 10 * SECOND_MS;
+
+async function askApi(init: Init): Promise<TriedApi> {
+  const { command, ports, tell } = init;
+  const url = await untilItWorks(init, async (isFirst) => {
+    const found = await textFor(init, {
+      flag: '--api-url',
+      given: isFirst ? command.apiUrl : null,
+      question: 'Address of the API, ending in /external/v1: ',
+      parse: apiUrl,
+    });
+    await requireReached(found, ports.signal);
+    return found;
+  });
+  const key = await untilItWorks(init, async (isFirst) => {
+    const found = await secretOf(init, {
+      flag: '--api-key-file',
+      file: isFirst ? command.apiKeyFile : null,
+      variable: isFirst ? 'TIDEMARK_API_KEY' : '',
+      question: 'Workspace API key (not shown): ',
+    });
+    if (found.text === '')
+      throw new UserError('A key is needed: --api-key-file FILE, - for standard input, or TIDEMARK_API_KEY.', 2);
+    tell(await tryKey(init, { url, key: found }));
+    return found;
+  });
+  return { url, key };
+}
+
+async function requireReached(url: string, signal: AbortSignal): Promise<void> {
+  const { name, connection, tls } = await reach({ url, ca: null, timeoutMs: CONNECT_WITHIN_MS }, signal);
+  const failed = [name, connection, tls].find((step) => step?.ok === false);
+  if (failed?.ok === false) throw new UserError(`--api-url: ${failed.why.message}.`, 1);
+}
+
+/** The configuration as it would be read, for the tries. @throws UserError (exit 78) with every mistake */
+function configOf({ command, ports }: Init, { url, key }: TriedApi, database: TriedDatabase | null): Config {
+  const others = Object.entries(ports.environment).filter(
+    ([name]) => !name.startsWith('TIDEMARK_') || name.endsWith('_CA_FILE'),
+  );
+  const environment = {
+    ...Object.fromEntries(others),
+    TIDEMARK_API_URL: url,
+    TIDEMARK_API_KEY: key.text,
+    ...(command.dataDir === null ? {} : { TIDEMARK_DATA_DIR: command.dataDir }),
+    ...(database === null
+      ? {}
+      : {
+          TIDEMARK_INFLUX_URL: database.url,
+          TIDEMARK_INFLUX_TOKEN: database.token?.text ?? '',
+          TIDEMARK_INFLUX_ORG: database.org,
+          TIDEMARK_INFLUX_BUCKET: database.bucket,
+          TIDEMARK_INFLUX_KIND: database.bucket === '' ? 'victoriametrics' : 'auto',
+        }),
+  };
+  const noFile = (): never => {
+    throw Object.assign(new Error('there is no file'), { code: 'ENOENT' });
+  };
+  const readFile = (path: string): string => (path === DEFAULT_FILE ? noFile() : ports.readFile(path));
+  return loadConfig({ file: null, environment, readFile, nowMs: realClock.nowMs() }).config;
+}
+
+/** Asks the API for the account. @returns what the key opens. @throws UserError (exit 77) if the key is refused */
+async function tryKey(init: Init, api: TriedApi): Promise<string> {
+  const config = configOf(init, api, null);
+  const log = { level: 'error', format: 'pretty' } as const;
+  const terminal = openTerminalOutput({ ports: init.ports, log, level: null, secrets: init.secrets });
+  try {
+    const account = await withQuestions({ config, terminal }, async ({ context }) => {
+      const { signal } = init.ports;
+      return await askForAccount(context, signal);
+    });
+    if (account === null) return 'The key is accepted (it may not read the account).';
+    const { workspaceId, name, devices } = account;
+    const count = devices === null ? '' : `, ${grouped(devices)} devices`;
+    return `The key opens the workspace ${plainText(name ?? workspaceId, 80)}${count}.`;
+  } catch (error) {
+    if (!(error instanceof ApiFault)) throw error;
+    if (error.kind === 'unauthorized' || error.kind === 'no-api-access') throw refusalOf(error);
+    throw new UserError(`The API did not accept the question for the account: ${error.message}.`, 1);
+  }
+}
+
+/** The database as it was answered. */
+interface TriedDatabase extends Omit<InitDatabase, 'tokenFile'> {
+  readonly token: FoundSecret | null;
+}
+
+async function askDatabase(init: Init, api: TriedApi): Promise<TriedDatabase | null> {
+  const { command, prompter } = init;
+  return await untilItWorks(init, async (isFirst) => {
+    const typed = async (given: string | null, question: string): Promise<string> =>
+      (isFirst ? given : null) ?? (prompter.isTerminal ? await prompter.ask(question) : '');
+    const url = await typed(
+      command.influxUrl,
+      'Address of InfluxDB or VictoriaMetrics (empty: none, the archive only): ',
+    );
+    if (url === '') return null;
+    const bucket = await typed(
+      command.influxBucket,
+      'Bucket, or database/retention-policy (empty for VictoriaMetrics): ',
+    );
+    const org = await typed(command.influxOrg, 'Organization (InfluxDB 2 requires it, else empty): ');
+    const found = await secretOf(init, {
+      flag: '--influx-token-file',
+      file: isFirst ? command.influxTokenFile : null,
+      variable: isFirst ? 'TIDEMARK_INFLUX_TOKEN' : '',
+      question: 'Token, or user:password (not shown; empty: none): ',
+    });
+    const database = { url, bucket, org, token: found.text === '' ? null : found };
+    await tryDatabase(init, api, database);
+    return database;
+  });
+}
+
+/** Sends a write without points. @throws UserError if the database would not accept points */
+async function tryDatabase(init: Init, api: TriedApi, database: TriedDatabase): Promise<void> {
+  const { influx, proxies } = configOf(init, api, database);
+  if (influx === null) return;
+  const options = { ...influx, name: 'influx', ca: influx.ca ?? undefined, proxies, point: null };
+  const { kind, version, write } = await probeDestination(options, init.ports.signal);
+  // InfluxDB 3 and some proxies say nothing to an empty write.
+  const isUnclear = write.kind === 'later' && (write.status === 400 || write.status === 422);
+  if (write.kind !== 'accepted' && !isUnclear) {
+    const hint = write.kind === 'blocked' ? ` ${write.hint}.` : '';
+    throw new UserError(`The database does not accept points: ${plainText(write.words, 300)}.${hint}`, 1);
+  }
+  const name = kind === 'victoriametrics' ? 'VictoriaMetrics' : `InfluxDB${version === null ? '' : ` ${version}`}`;
+  init.tell(
+    isUnclear ? `${name} answers; whether it accepts points, the first write shows.` : `${name} accepts points.`,
+  );
+}
+
+async function askHistory(init: Init): Promise<string> {
+  return await untilItWorks(init, async (isFirst) => {
+    return await textFor(init, {
+      flag: '--history',
+      given: isFirst ? init.command.history : null,
+      question: 'History: how far back the first sync reads (30d, a date, or all) [30d]: ',
+      fallback: '30d',
+      parse: history,
+    });
+  });
+}

@@ -1,0 +1,226 @@
+/** `tidemark init`: by flags and by answers, with everything tried at once and nothing written before it works. */
+import { EventEmitter } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { realClock } from '../../../src/app/real-clock.ts';
+import { parseArguments } from '../../../src/cli/argv.ts';
+import { runCommand } from '../../../src/commands/run.ts';
+import { UserError } from '../../../src/core/faults.ts';
+import { type SimServer, serveSimulator } from '../../../src/sim/server.ts';
+import { createSimulator } from '../../../src/sim/simulator.ts';
+import { createWorld } from '../../../src/sim/world.ts';
+import { runHere } from '../check/support.ts';
+
+const KEY = 'tmk_CANARYkey_4242';
+const TOKEN = 'CANARYuser:CANARYtoken';
+
+let api: SimServer;
+beforeAll(async () => {
+  const devices = [{ deviceId: 'hub-1', intervalMs: 60_000 }];
+  const world = createWorld({ seed: 1, originMs: Date.now(), historyMs: 600_000, devices });
+  const plan = { requestsPerMinute: 6000, requestsPerDay: 1_000_000 };
+  api = await serveSimulator(createSimulator({ world, clock: realClock, settings: { plan, key: { secret: KEY } } }));
+});
+afterAll(async () => await api.close());
+
+function place(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'tidemark-init-'));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+/** A terminal, or a pipe, that gives an answer whenever it is asked. */
+function inputOf(answers: readonly string[], isTTY: boolean) {
+  const input = new EventEmitter() as EventEmitter & Record<string, unknown>;
+  const left = [...answers];
+  const raw: boolean[] = [];
+  const next = (): void => {
+    const answer = left.shift();
+    if (answer === undefined) input.emit('end');
+    else input.emit('data', Buffer.from(`${answer}\r`));
+  };
+  return {
+    next,
+    raw,
+    stream: Object.assign(input, { isTTY, setRawMode: (isRaw: boolean) => raw.push(isRaw), destroy: () => {} }),
+  };
+}
+
+interface Ran {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly raw: readonly boolean[];
+}
+
+async function init(
+  directory: string,
+  args: readonly string[],
+  {
+    answers,
+    isTTY = answers !== undefined,
+    env = {},
+  }: { answers?: readonly string[]; isTTY?: boolean; env?: Record<string, string> } = {},
+): Promise<Ran> {
+  const texts = { stdout: '', stderr: '' };
+  const { next, raw, stream } = inputOf(answers ?? [], isTTY);
+  const argv = ['init', '--config', join(directory, 'conf', 't.yaml'), '--data-dir', join(directory, 'data'), ...args];
+  const command = parseArguments(argv);
+  if (command.mode === 'help' || command.mode === 'version' || command.mode === 'health') throw new Error('no run');
+  const write = (text: string): void => {
+    texts.stderr += text;
+    // A question ends without a new line.
+    if (/[:\]] $/.test(text)) setImmediate(next);
+  };
+  const pipe = Readable.from((answers ?? []).map((answer) => `${answer}\n`));
+  const ports = {
+    environment: env,
+    forget: () => {},
+    readFile: (path: string) => readFileSync(path, 'utf8'),
+    print: (text: string) => {
+      texts.stdout += text;
+    },
+    stdin: isTTY ? stream : pipe,
+    stdout: { isTTY: false, write: async () => true },
+    stderr: { write },
+    signal: new AbortController().signal,
+  };
+  const code = await runCommand(command, ports).catch((error: unknown) => {
+    if (!(error instanceof UserError)) throw error;
+    texts.stderr += error.message;
+    return error.exitCode;
+  });
+  expect(texts.stdout + texts.stderr).not.toContain('CANARY');
+  return { code, ...texts, raw };
+}
+
+const modeOf = (path: string): number => statSync(path).mode & 0o777;
+
+describe('by flags', () => {
+  test('writes the files for their owner alone, and --check of them passes', async () => {
+    const directory = place();
+    const { code, stdout, stderr } = await init(directory, ['--api-url', api.url, '--api-key-file', '-'], {
+      answers: [KEY],
+      isTTY: false,
+    });
+    expect(code, stderr).toBe(0);
+    const config = join(directory, 'conf', 't.yaml');
+    const key = join(directory, 'conf', 'secrets', 'api-key');
+    expect(stdout).toContain(`Start it:  tidemark --config ${config}\n`);
+    expect(readFileSync(key, 'utf8')).toBe(`${KEY}\n`);
+    expect([config, key, join(directory, 'conf', 'secrets')].map(modeOf)).toEqual([0o600, 0o600, 0o700]);
+    expect(readFileSync(config, 'utf8')).not.toContain('CANARY');
+    const env = { TIDEMARK_LISTEN: '127.0.0.1:0' };
+    const checked = await runHere(['--check', '--config', config], { env });
+    expect(checked.code, checked.stdout).toBe(0);
+    expect(checked.stdout).not.toMatch(/warn|FAIL/);
+  });
+
+  test('a key from the environment, or from a file that stays where it is', async () => {
+    const one = place();
+    const own = await init(one, ['--api-url', api.url, '--history', '2d'], { env: { TIDEMARK_API_KEY: KEY } });
+    expect(own.code, own.stderr).toBe(0);
+    expect(readFileSync(join(one, 'conf', 't.yaml'), 'utf8')).toContain('history: "2d"');
+    const two = place();
+    const file = join(two, 'key');
+    writeFileSync(file, KEY, { mode: 0o600 });
+    const named = await init(two, ['--api-url', api.url, '--api-key-file', file]);
+    expect(named.code, named.stderr).toBe(0);
+    expect(readFileSync(join(two, 'conf', 't.yaml'), 'utf8')).toContain(`key_file: "${file}"`);
+    expect(existsSync(join(two, 'conf', 'secrets'))).toBe(false);
+  });
+
+  test.each<[string, string[], Record<string, string>, number, RegExp]>([
+    ['no address', [], { TIDEMARK_API_KEY: KEY }, 2, /--api-url is needed where nobody can be asked/],
+    ['a wrong address', ['--api-url', 'http://127.0.0.1:1/external/v1'], {}, 1, /--api-url: .*refused/],
+    ['an address of something else', ['--api-url', 'http://127.0.0.1:1/'], {}, 2, /ending in \/external\/v1/],
+    ['no key', ['--api-url', '@api'], {}, 2, /A key is needed/],
+    ['a wrong key', ['--api-url', '@api'], { TIDEMARK_API_KEY: 'CANARY-wrong' }, 77, /refuse/],
+    [
+      'a history',
+      ['--api-url', '@api', '--history', 'soon'],
+      { TIDEMARK_API_KEY: KEY },
+      2,
+      /--history: expected an age/,
+    ],
+    [
+      'a database that does not answer',
+      ['--api-url', '@api', '--influx-url', 'http://127.0.0.1:1', '--influx-bucket', 'b'],
+      { TIDEMARK_API_KEY: KEY },
+      1,
+      /The database does not accept points: .*refuses the connection/,
+    ],
+    [
+      'the key as a token',
+      ['--api-url', '@api', '--influx-url', 'http://127.0.0.1:1', '--influx-bucket', 'b'],
+      { TIDEMARK_API_KEY: KEY, TIDEMARK_INFLUX_TOKEN: KEY },
+      78,
+      /must not be sent elsewhere/,
+    ],
+  ])('%s: nothing is written', async (_what, args, env, exitCode, words) => {
+    const directory = place();
+    const { code, stderr } = await init(
+      directory,
+      args.map((arg) => (arg === '@api' ? api.url : arg)),
+      { env },
+    );
+    expect([code, stderr]).toEqual([exitCode, expect.stringMatching(words)]);
+    expect(existsSync(join(directory, 'conf'))).toBe(false);
+  });
+
+  test('a file that is there is replaced only if that is asked for', async () => {
+    const directory = place();
+    mkdirSync(join(directory, 'conf'));
+    const config = join(directory, 'conf', 't.yaml');
+    writeFileSync(config, 'mine');
+    const env = { TIDEMARK_API_KEY: KEY };
+    const refused = await init(directory, ['--api-url', api.url], { env });
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('--overwrite replaces what is there')]);
+    expect(readFileSync(config, 'utf8')).toBe('mine');
+    expect((await init(directory, ['--api-url', api.url, '--overwrite'], { env })).code).toBe(0);
+    expect([readFileSync(config, 'utf8').includes('mine'), modeOf(config)]).toEqual([false, 0o600]);
+  });
+});
+
+describe('on a terminal', () => {
+  test('asks for everything, hides the secrets, and asks again where an answer does not work', async () => {
+    const directory = place();
+    const written: string[] = [];
+    const influx = createServer((request, response) => {
+      written.push(String(request.headers.authorization));
+      response.writeHead(204, { 'x-influxdb-build': 'OSS', 'x-influxdb-version': '2.7.12' }).end();
+    });
+    await new Promise<void>((resolve) => void influx.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void influx.close());
+    const database = `http://127.0.0.1:${(influx.address() as AddressInfo).port}`;
+    const answers = ['nowhere', api.url, 'CANARY-wrong', KEY, database, 'b', 'home', TOKEN, '', '7d'];
+    const { code, stderr, raw } = await init(directory, [], { answers: answers.filter((answer) => answer !== '') });
+    expect(code, stderr).toBe(0);
+    expect(stderr).toMatch(/expected an address that begins with https/);
+    expect(stderr).toMatch(/refuse/);
+    expect(stderr).toContain('InfluxDB 2.7.12 accepts points.');
+    // On and off for two keys and one token.
+    expect(raw.filter((isRaw) => isRaw)).toHaveLength(3);
+    expect(raw.at(-1)).toBe(false);
+    expect(written[0]).toBe(`Token ${TOKEN}`);
+    const text = readFileSync(join(directory, 'conf', 't.yaml'), 'utf8');
+    const lines = [`url: "${database}"`, 'org: "home"', 'bucket: "b"', 'history: "7d"', 'secrets/influx-token"'];
+    for (const line of lines) expect(text).toContain(line);
+    expect(modeOf(join(directory, 'conf', 'secrets', 'influx-token'))).toBe(0o600);
+  });
+
+  test('a person who breaks off, and one who keeps what is there', async () => {
+    const directory = place();
+    expect(await init(directory, [], { answers: [api.url, '\u0003'] })).toMatchObject({ code: 3 });
+    expect(existsSync(join(directory, 'conf'))).toBe(false);
+    mkdirSync(join(directory, 'conf'));
+    writeFileSync(join(directory, 'conf', 't.yaml'), 'mine');
+    expect(await init(directory, [], { answers: ['n'] })).toMatchObject({ code: 1 });
+    expect(readFileSync(join(directory, 'conf', 't.yaml'), 'utf8')).toBe('mine');
+  });
+});
