@@ -103,7 +103,11 @@ async function main(): Promise<number> {
   }
 }
 
-/** Writes a piece and waits until the reader has taken it. @returns whether there is still a reader. */
+/**
+ * Writes a piece and waits until the reader has taken it.
+ *
+ * @returns whether there is still a reader.
+ */
 async function writeOut(text: string): Promise<boolean> {
   return await new Promise((resolve) => {
     // What else goes wrong there ends the process, above.

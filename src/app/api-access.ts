@@ -158,7 +158,11 @@ export function quotaNow(limiter: RateLimiter, { nowMs, rest }: { nowMs: number;
   return { minute, day, waitingUntilMs, historyWaitsUntilMs: waitingUntilMs ?? shown(spareUntilMs) };
 }
 
-/** The quota as the status shows it. @param share `api.share`. */
+/**
+ * The quota as the status shows it.
+ *
+ * @param share `api.share`.
+ */
 export function quotaStatus(
   { minute, day, waitingUntilMs, historyWaitsUntilMs }: QuotaFigures,
   share: number,

@@ -42,7 +42,12 @@ const ON_STATE: { readonly [M in Exclude<FileMode, keyof typeof WITH_API>]: Load
   forget: async () => (await import('./forget/command.ts')).runForgetCommand,
 };
 
-/** Runs a command. @returns the exit code. @throws UserError with the exit code and what to do. */
+/**
+ * Runs a command.
+ *
+ * @returns the exit code.
+ * @throws UserError with the exit code and what to do.
+ */
 export async function runCommand(command: RunnableCommand, ports: ProcessPorts): Promise<number> {
   try {
     return await runConfigured(command, ports);

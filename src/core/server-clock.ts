@@ -278,7 +278,11 @@ interface LastAnswers {
   readonly uprightMonoMs: number | null;
 }
 
-/** The last answers after one more. @param about the remembered answers before and after it. */
+/**
+ * The last answers after one more.
+ *
+ * @param about the remembered answers before and after it.
+ */
 function noteLast(
   last: LastAnswers,
   about: {

@@ -175,7 +175,11 @@ async function askInflux(
   return { version: null, retentionMs: readRetentionPolicies(policies, policy), dedupMs: null };
 }
 
-/** Sends a small query in the language of the dashboards. @returns `null` where the answer shows neither */
+/**
+ * Sends a small query in the language of the dashboards.
+ *
+ * @returns `null` where the answer shows neither
+ */
 async function askQuery(
   client: DatabaseClient,
   { kind, bucket }: { readonly kind: DestinationKind; readonly bucket: string },

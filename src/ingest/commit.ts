@@ -242,7 +242,11 @@ export function liftGaps(context: SyncContext, deviceId: string, reason: GapReas
   }
 }
 
-/** Gives a gap a name, under which it rests until its next try. @param longestMs how long it rests at most */
+/**
+ * Gives a gap a name, under which it rests until its next try.
+ *
+ * @param longestMs how long it rests at most
+ */
 export function nameGap(
   { store, serverClock, observe }: Pick<SyncContext, 'store' | 'serverClock' | 'observe'>,
   gap: Interval & { readonly deviceId: string; readonly reason: GapReason },

@@ -130,7 +130,11 @@ async function commitWindow(
   return { isWhole, served };
 }
 
-/** Requests once more the range of a device that only empty answers cover. @throws ApiFault */
+/**
+ * Requests once more the range of a device that only empty answers cover.
+ *
+ * @throws ApiFault
+ */
 async function recheckEmpty(context: SyncContext, deviceId: string, signal: AbortSignal): Promise<void> {
   const { store, serverClock } = context;
   const known = store.emptyRange(deviceId);
@@ -145,7 +149,12 @@ export interface Rereading {
   refresh(): void;
   /** Whether any device is due, by the last refresh. */
   isDue(): boolean;
-  /** Reads what is due of the next device. @returns whether there is another. @throws ApiFault */
+  /**
+   * Reads what is due of the next device.
+   *
+   * @returns whether there is another.
+   * @throws ApiFault
+   */
   next(signal: AbortSignal): Promise<boolean>;
 }
 

@@ -342,7 +342,8 @@ const NEVER_PUBLIC = new Set(['localhost', 'local', 'internal']);
  * its script read what is served, as of the page's own site. So a name that somebody outside may hold is answered only
  * where the configuration has it; addresses, names of one word and names of local networks always are.
  *
- * @param host the `Host` of a request. @param names the names that the configuration has.
+ * @param host the `Host` of a request.
+ * @param names the names that the configuration has.
  */
 export function isServedName(host: string | undefined, names: readonly string[]): boolean {
   // Browsers always send one.

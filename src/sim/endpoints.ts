@@ -37,7 +37,11 @@ type Endpoint =
   | { readonly kind: 'devices' | 'alerts' | 'account'; readonly scope: ApiScope }
   | { readonly kind: 'device' | 'alert' | 'telemetry'; readonly scope: ApiScope; readonly id: string };
 
-/** @param path below the base URL. @returns `null` where there is no such endpoint. */
+/**
+ * @param path below the base URL.
+ *
+ * @returns `null` where there is no such endpoint.
+ */
 export function matchEndpoint(path: string): Endpoint | null {
   const [root, head, id, tail, ...rest] = decodePath(path);
   if (root !== '' || rest.length > 0) return null;
@@ -59,7 +63,11 @@ function decodePath(path: string): string[] {
   }
 }
 
-/** Answers an endpoint. @throws Refusal */
+/**
+ * Answers an endpoint.
+ *
+ * @throws Refusal
+ */
 export function answerEndpoint(endpoint: Endpoint, call: Call): SimPage {
   const how: Dress = { seed: call.world.seed, surprises: call.settings.surprises };
   switch (endpoint.kind) {

@@ -56,7 +56,11 @@ export interface World {
   readingsDescending(deviceId: string, range: ReadingRange): Iterable<SimReading>;
 }
 
-/** Makes a world. @throws RangeError where two devices have one id. */
+/**
+ * Makes a world.
+ *
+ * @throws RangeError where two devices have one id.
+ */
 export function createWorld(options: WorldOptions): World {
   const { historyMs = 30 * DAY_MS, precision = 'ms', alerts = { everyMs: 6 * HOUR_MS } } = options;
   const seed = seedOf(options.seed);

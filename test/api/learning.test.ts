@@ -6,7 +6,11 @@ import type { HttpAnswer } from '../../src/core/ports.ts';
 const SIGNAL = new AbortController().signal;
 const LIMITS = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '59' };
 
-/** Sends requests that are answered so. @returns what was learnt, and what was kept. */
+/**
+ * Sends requests that are answered so.
+ *
+ * @returns what was learnt, and what was kept.
+ */
 async function learn(
   answers: readonly (readonly [path: string, status: number, headers: HttpAnswer['headers']])[],
   kept: string | null = null,

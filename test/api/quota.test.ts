@@ -27,7 +27,11 @@ function answer(nowMs: number, facts: Partial<AnswerFacts> = {}): AnswerFacts {
   return { sentMs: nowMs - 100, nowMs, status: 200, limit: null, remaining: null, waitMs: null, ...facts };
 }
 
-/** Sends as fast as it may, from a time on. @returns when. */
+/**
+ * Sends as fast as it may, from a time on.
+ *
+ * @returns when.
+ */
 function sendAll(quota: Quota, count: number, fromMs = 0): number[] {
   const sent: number[] = [];
   let nowMs = fromMs;

@@ -63,7 +63,11 @@ describe('whether a database has telemetry of a workspace', () => {
   });
 });
 
-/** Writes through a sink that looks back first. @returns the databases that were warned of, and how often it was written. */
+/**
+ * Writes through a sink that looks back first.
+ *
+ * @returns the databases that were warned of, and how often it was written.
+ */
 async function written(
   options: InfluxSinkOptions,
   {

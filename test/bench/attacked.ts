@@ -26,7 +26,11 @@ interface Period {
   readonly healthMs: readonly number[];
 }
 
-/** Attacks a daemon at work. @param seconds how long each attack takes. */
+/**
+ * Attacks a daemon at work.
+ *
+ * @param seconds how long each attack takes.
+ */
 export async function measureAttacked(program: string, newestMs: number, seconds: number): Promise<Measured[]> {
   const size: WorkspaceSize = { ...HISTORY, newestMs };
   const env = { TIDEMARK_API_SHARE: SHARE_OF_ALLOWANCE };

@@ -32,7 +32,11 @@ export function dashboardBench(isQuick: boolean): DashboardBench {
   return isQuick ? { devices: 2000, days: 1.125, looks: 3 } : { devices: 2000, days: 8, looks: LOOKS };
 }
 
-/** Fills a database and asks it. @returns the slowest panel, by its 95th percentile. */
+/**
+ * Fills a database and asks it.
+ *
+ * @returns the slowest panel, by its 95th percentile.
+ */
 export async function measureDashboards(
   { devices, days, looks }: DashboardBench,
   say: (text: string) => void,

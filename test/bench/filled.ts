@@ -13,7 +13,11 @@ import { oldestMs, type WorkspaceSize } from './workspace.ts';
 
 const FILLED_WITHIN_MS = 600_000;
 
-/** Runs a daemon on the state until the work beside it is done. @param more more of its environment. */
+/**
+ * Runs a daemon on the state until the work beside it is done.
+ *
+ * @param more more of its environment.
+ */
 export type BesideFilled = <T>(more: Readonly<Record<string, string>>, work: (url: string) => Promise<T>) => Promise<T>;
 
 /** Runs a daemon on a workspace and a new state until the work beside it is done. */
@@ -43,7 +47,11 @@ export async function withFleet<T>(
   );
 }
 
-/** Starts what a daemon needs. @param work is told the environment to run one with. */
+/**
+ * Starts what a daemon needs.
+ *
+ * @param work is told the environment to run one with.
+ */
 async function withState<T>(
   size: WorkspaceSize,
   work: (env: Readonly<Record<string, string>>) => Promise<T>,

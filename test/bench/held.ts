@@ -38,7 +38,11 @@ function fill({ devices, days, newestMs }: HeldPlan, influx: string): Held {
   return { dataDir, points, [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true }) };
 }
 
-/** Exports it. @throws Error where it is not whole. */
+/**
+ * Exports it.
+ *
+ * @throws Error where it is not whole.
+ */
 async function exported({ dataDir, points }: Held, format: string, program: string): Promise<Ended> {
   let lines = 0;
   const onOutput = (chunk: Buffer): void => {

@@ -33,7 +33,11 @@ export interface IdleOptions {
 const HOUR_MS = 3_600_000;
 const LOOKS = 10;
 
-/** Runs a daemon beside a live fleet. @throws Error where it ends before it is told to. */
+/**
+ * Runs a daemon beside a live fleet.
+ *
+ * @throws Error where it ends before it is told to.
+ */
 export async function idle({ program, devices, warmMs, measuredMs, nodeArgs = [] }: IdleOptions): Promise<Idle> {
   const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
   using api = await startLiveApi(devices);

@@ -20,7 +20,11 @@ const PAGES = {
   'devices.json': 'devices.json',
 } as const;
 
-/** Fills a daemon with the devices and looks at its pages. @throws Error where it does not come to hold them all. */
+/**
+ * Fills a daemon with the devices and looks at its pages.
+ *
+ * @throws Error where it does not come to hold them all.
+ */
 export async function measurePage(program: string, size: WorkspaceSize): Promise<Measured[]> {
   return await withFleet(program, size, async (beside) => await beside({}, async (url) => await lookAtAll(url, size)));
 }

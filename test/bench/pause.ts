@@ -15,7 +15,11 @@ const ASKED_EVERY_MS = 20;
 /** 200 readings of so many sensors are just below the most values of an answer; of the others above it. */
 const SENSORS = [145, 480] as const;
 
-/** Runs a daemon beside such an API, once for each size of its readings. @param seconds how long each is watched. */
+/**
+ * Runs a daemon beside such an API, once for each size of its readings.
+ *
+ * @param seconds how long each is watched.
+ */
 export async function measurePause(program: string, newestMs: number, seconds: number): Promise<Measured[]> {
   const measured: Measured[] = [];
   for (const sensors of SENSORS) {

@@ -19,7 +19,11 @@ const SCRAPES = 31;
 const HEALTH_CHECKS = 7;
 const BETWEEN_MS = 300;
 
-/** Fills a daemon with the devices and scrapes it. @throws Error where it does not come to hold them all. */
+/**
+ * Fills a daemon with the devices and scrapes it.
+ *
+ * @throws Error where it does not come to hold them all.
+ */
 export async function scrapeMs(program: string, size: WorkspaceSize): Promise<Scraped> {
   return await withFleet(program, size, async (beside) => {
     const { scrapes, healthChecks } = await beside({}, async (url) => ({

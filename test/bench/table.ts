@@ -20,7 +20,11 @@ export interface Verdict extends Measured {
   readonly isMet: boolean;
 }
 
-/** The middle one; of an even number, the mean of the two in the middle. @throws Error without values. */
+/**
+ * The middle one; of an even number, the mean of the two in the middle.
+ *
+ * @throws Error without values.
+ */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const upper = sorted[Math.floor(sorted.length / 2)];

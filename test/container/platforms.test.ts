@@ -35,7 +35,11 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(place, { recursive: true, force: true }));
 
-/** Runs it as the Dockerfile does, for the native library alone. @returns the files of the image's application. */
+/**
+ * Runs it as the Dockerfile does, for the native library alone.
+ *
+ * @returns the files of the image's application.
+ */
 function assemble(architecture: string): string[] {
   const script = join(ROOT, 'config', 'image', 'assemble.mjs');
   const out = join(place, architecture);

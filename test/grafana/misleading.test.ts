@@ -47,7 +47,11 @@ function states(of: DeviceRecord, fromHours: number, toHours = 0, minute = 10): 
   );
 }
 
-/** What was reported of a device five minutes ago. @param lagMs how old its watermark is now; `null` where it has none. */
+/**
+ * What was reported of a device five minutes ago.
+ *
+ * @param lagMs how old its watermark is now; `null` where it has none.
+ */
 function coverage(deviceId: string, state: DeviceState, lagMs: number | null): string {
   const atNs = msToNs(NOW_MS - 5 * MINUTE_MS);
   const watermarkNs = lagMs === null ? null : msToNs(NOW_MS - lagMs);

@@ -12,7 +12,11 @@ export const BASE = 'docker.io/library/debian:bookworm-slim';
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 const BUILD = ['bud', '--isolation=chroot', '--network=host', '--format=docker', '--pull-never'];
 
-/** Makes what is not there yet. @param nodeImage the name that the Dockerfile gives to Node's image. */
+/**
+ * Makes what is not there yet.
+ *
+ * @param nodeImage the name that the Dockerfile gives to Node's image.
+ */
 export async function makeBases(engine: Engine, nodeImage: string): Promise<void> {
   if (!(await has(engine, BASE))) await makeDebian(engine);
   if (!(await has(engine, nodeImage))) await makeNode(engine, nodeImage);

@@ -17,7 +17,11 @@ export interface Done {
 
 export interface Engine {
   readonly directory: string;
-  /** Runs buildah. @throws Error with its last words unless it ends with 0. */
+  /**
+   * Runs buildah.
+   *
+   * @throws Error with its last words unless it ends with 0.
+   */
   build(args: readonly string[]): Promise<string>;
   /** Runs podman, whatever it ends with. */
   podman(args: readonly string[]): Promise<Done>;

@@ -18,9 +18,17 @@ export interface Detached extends AsyncDisposable {
   exec(args: readonly string[]): Promise<Done>;
   /** Sends a signal, by its name without SIG. */
   signal(name: string): Promise<void>;
-  /** Runs the health check of the image, as Docker would every half minute. @returns whether it passes. */
+  /**
+   * Runs the health check of the image, as Docker would every half minute.
+   *
+   * @returns whether it passes.
+   */
   isHealthy(): Promise<boolean>;
-  /** SIGTERM. @returns its exit code. */
+  /**
+   * SIGTERM.
+   *
+   * @returns its exit code.
+   */
   stop(): Promise<number>;
 }
 

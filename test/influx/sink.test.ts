@@ -24,7 +24,11 @@ interface Seen {
   readonly body: Buffer;
 }
 
-/** A server that notes what it gets and answers as told. @returns its URL and what it saw. */
+/**
+ * A server that notes what it gets and answers as told.
+ *
+ * @returns its URL and what it saw.
+ */
 async function serve(answer: (response: ServerResponse, request: IncomingMessage) => void) {
   const seen: Seen[] = [];
   const listener: RequestListener = (request, response) => {

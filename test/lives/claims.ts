@@ -12,7 +12,11 @@ import { createLineStore, type LineStore } from './line-store.ts';
 import type { Stage } from './stage.ts';
 import type { Moment } from './truth.ts';
 
-/** What a state claims when it is opened: that is what a kill has left. @returns what of it is false. */
+/**
+ * What a state claims when it is opened: that is what a kill has left.
+ *
+ * @returns what of it is false.
+ */
 export function examineState(stage: Stage, sync: Sync): string[] {
   const { store } = sync.context;
   const covered = new Map(
@@ -25,7 +29,9 @@ export function examineState(stage: Stage, sync: Sync): string[] {
 }
 
 /**
- * What the status claims now, and the readiness of a daemon: nobody else serves that. @returns what of it is false.
+ * What the status claims now, and the readiness of a daemon: nobody else serves that.
+ *
+ * @returns what of it is false.
  *
  * @param sinceMs since when a daemon has looked for what is new, by the story's clock; `null` where there is none.
  */

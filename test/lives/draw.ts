@@ -29,7 +29,11 @@ interface Size {
   readonly readings: number;
 }
 
-/** Draws the story of a seed. @param defects the known defects that may show. */
+/**
+ * Draws the story of a seed.
+ *
+ * @param defects the known defects that may show.
+ */
 export function drawStory(seed: number, defects: ReadonlySet<DefectName>): Story {
   // Each part has chance of its own, so that a change of one leaves the others as they are.
   const diceOf = (part: number): Dice => createDice(seed * 1009 + part);

@@ -27,7 +27,11 @@ interface Series {
 }
 
 export interface LineStore {
-  /** Writes what can be written. @returns 204, or why some lines were left out. */
+  /**
+   * Writes what can be written.
+   *
+   * @returns 204, or why some lines were left out.
+   */
   write(lines: readonly string[]): StoreAnswer;
   /** All points of a measurement. */
   points(measurement: string): StoredPoint[];

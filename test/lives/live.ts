@@ -46,7 +46,11 @@ export interface Sums {
 /** How a life can be watched. */
 export type Watch = (life: Life, atMs: number, event: AppEvent) => void;
 
-/** Lives it. @param program the real one, or a variant that is broken on purpose. */
+/**
+ * Lives it.
+ *
+ * @param program the real one, or a variant that is broken on purpose.
+ */
 export async function liveStory(
   story: Story,
   program: Program = REAL_PROGRAM,

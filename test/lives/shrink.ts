@@ -14,7 +14,11 @@ interface Shrunk {
 /** Stories lived at most for that. */
 const MOST_TRIES = 120;
 
-/** @param live lives a story. @returns what is wrong with it. */
+/**
+ * @param live lives a story.
+ *
+ * @returns what is wrong with it.
+ */
 export async function shrink(
   story: Story,
   wrong: readonly string[],

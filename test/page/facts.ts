@@ -136,7 +136,11 @@ const STATES: readonly DeviceState[] = [
   'excluded',
 ];
 
-/** A device, the same for the same number. @param hostile taken for its name, model, hub and sensors. */
+/**
+ * A device, the same for the same number.
+ *
+ * @param hostile taken for its name, model, hub and sensors.
+ */
 export function rowOf(index: number, hostile?: string): DeviceRow {
   const id = `dev-${String(index).padStart(5, '0')}`;
   return {

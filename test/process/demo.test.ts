@@ -42,7 +42,11 @@ async function openDemo(env: RunOptions['env'] = {}): Promise<Demo> {
   }
 }
 
-/** Tells it to stop and waits for its end. @returns how it ended and how long that took. */
+/**
+ * Tells it to stop and waits for its end.
+ *
+ * @returns how it ended and how long that took.
+ */
 async function stop(
   { run }: Demo,
   signal: NodeJS.Signals = 'SIGTERM',

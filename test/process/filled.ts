@@ -31,7 +31,11 @@ export interface Told {
 /** A state that was filled. */
 export interface Filled {
   readonly directory: string;
-  /** Puts points into the quarantine. @returns how many. */
+  /**
+   * Puts points into the quarantine.
+   *
+   * @returns how many.
+   */
   refuse(points: number): number;
   /** Has a device be gone from the workspace, all of it delivered. */
   leave(deviceId: string): void;

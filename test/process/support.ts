@@ -205,7 +205,11 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
   };
 }
 
-/** Waits until something holds. @throws Error where it does not within the time. */
+/**
+ * Waits until something holds.
+ *
+ * @throws Error where it does not within the time.
+ */
 export async function until(what: string, holds: () => boolean | Promise<boolean>, withinMs = 600_000): Promise<void> {
   const startedMs = performance.now();
   while (!(await holds())) {

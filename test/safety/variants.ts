@@ -44,7 +44,11 @@ registerHooks({
   },
 });
 
-/** Loads the program with a variant's lines exchanged. @throws Error where the source has changed and the mutant with it must. */
+/**
+ * Loads the program with a variant's lines exchanged.
+ *
+ * @throws Error where the source has changed and the mutant with it must.
+ */
 export async function breed({ name, edits }: Mutant): Promise<Program> {
   await openVariant('0');
   const variant = String(texts.size + 1);

@@ -5,7 +5,11 @@ import { createDayBudget, type DayFigures } from '../../src/scheduler/day-budget
 
 const FIGURES: DayFigures = { limit: 5000, budget: 4000, spent: 0, others: null };
 
-/** Sends whenever it may. @returns the times. */
+/**
+ * Sends whenever it may.
+ *
+ * @returns the times.
+ */
 function sendAll(spread: ReturnType<typeof createDayBudget>, fromMs: number, untilMs: number, isLive = true): number[] {
   const sent: number[] = [];
   for (let nowMs = fromMs; nowMs < untilMs; ) {

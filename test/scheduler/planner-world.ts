@@ -63,7 +63,11 @@ export interface World {
   /** Tells what is held of a device: all up to `atMs`, asked then. */
   hold(deviceId: string, atMs: number): void;
   open(lane: 'first-history' | 'backfill', deviceId: string, open: OpenHistory): void;
-  /** Makes requests, one every `everyMs` at most. @returns them. */
+  /**
+   * Makes requests, one every `everyMs` at most.
+   *
+   * @returns them.
+   */
   run(how: { fromMs: number; untilMs: number; everyMs?: number; fate?: (decision: Decision) => Fate }): readonly Made[];
 }
 

@@ -21,7 +21,11 @@ const FLEET: readonly DeviceSpec[] = Array.from({ length: DEVICES }, (_, index) 
   intervalMs: Math.round((5 * MINUTE_MS * 12 ** ((index * 0.618_034) % 1)) / SECOND_MS) * SECOND_MS,
 }));
 
-/** The most requests in any stretch of that length. @param atMs ascending. */
+/**
+ * The most requests in any stretch of that length.
+ *
+ * @param atMs ascending.
+ */
 function mostWithin(atMs: readonly number[], lengthMs: number): number {
   let most = 0;
   let from = 0;

@@ -25,7 +25,11 @@ import { sharedBench } from '../support/shared-bench.ts';
 const PLAN = { requestsPerMinute: 900, requestsPerDay: 200_000 };
 const ADDONS = { north: 7, south: 3 };
 
-/** Two hubs with their add-ons. @param silentFromMs when the northern hub falls silent, and all below it. */
+/**
+ * Two hubs with their add-ons.
+ *
+ * @param silentFromMs when the northern hub falls silent, and all below it.
+ */
 function devices(silentFromMs: number | null): DeviceSpec[] {
   return Object.entries(ADDONS).flatMap(([hub, count]) => {
     const silences = silentFromMs === null || hub === 'south' ? [] : [{ fromMs: silentFromMs, toMs: Infinity }];

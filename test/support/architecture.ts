@@ -174,7 +174,11 @@ export function violations({ path, text }: SourceFile): string[] {
   return [...found, ...importsOf(text).flatMap((target) => importViolation(path, target) ?? [])];
 }
 
-/** What keeps a file from holding rules alone. @param code its text without comments and strings. */
+/**
+ * What keeps a file from holding rules alone.
+ *
+ * @param code its text without comments and strings.
+ */
 function impurities(code: string, text: string): string[] {
   const uses = [...code.matchAll(IMPURE)].map(([use]) => use);
   const modules = importsOf(text).filter((target) => target.startsWith('node:'));
@@ -275,7 +279,11 @@ interface Graph {
   readonly done: Set<string>;
 }
 
-/** Follows every path on from the last node. @returns the first path that comes back to one of its own nodes. */
+/**
+ * Follows every path on from the last node.
+ *
+ * @returns the first path that comes back to one of its own nodes.
+ */
 function walk(path: readonly string[], { edges, done }: Graph): string[] | null {
   const at = path.at(-1) ?? '';
   for (const next of edges.get(at) ?? []) {

@@ -10,7 +10,11 @@ export interface Bench extends AsyncDisposable {
   readonly proxy: V2Proxy;
 }
 
-/** Starts it. @param token the one that the proxy asks for. */
+/**
+ * Starts it.
+ *
+ * @param token the one that the proxy asks for.
+ */
 export async function startBench(token: string): Promise<Bench> {
   const influxd = await startInfluxd();
   const proxy = await startV2Proxy({ upstream: influxd.url, token });

@@ -17,7 +17,11 @@ export interface Buckets extends Pick<Bench, 'influxd' | 'proxy'> {
   sink(): Sink;
 }
 
-/** Registers it where it is called. @param options what `CREATE DATABASE` says of each. */
+/**
+ * Registers it where it is called.
+ *
+ * @param options what `CREATE DATABASE` says of each.
+ */
 export function sharedBuckets(options = ''): Buckets {
   const bench = sharedBench(() => startBench(TOKEN));
   let run = 0;

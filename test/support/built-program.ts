@@ -18,7 +18,11 @@ export function programFile(): string {
   return process.env[PLACE] ?? join(ROOT, 'src', 'main.ts');
 }
 
-/** Builds it into a folder of its own; as vitest's global setup. @returns what removes it. */
+/**
+ * Builds it into a folder of its own; as vitest's global setup.
+ *
+ * @returns what removes it.
+ */
 export function setup(): () => void {
   const place = mkdtempSync(join(tmpdir(), 'tidemark-program-'));
   // Some tests start it as another user.

@@ -32,7 +32,11 @@ export interface Watched extends AsyncDisposable {
   readonly oddities: string[];
 }
 
-/** Opens an empty page that is watched. @param origin the one place that it may ask. */
+/**
+ * Opens an empty page that is watched.
+ *
+ * @param origin the one place that it may ask.
+ */
 export async function watchedPage(
   browser: Browser,
   origin: string,

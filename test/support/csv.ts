@@ -2,7 +2,11 @@
  * RFC 4180 read by the book, for judging what is written: rows end in CRLF, quotes are doubled inside quoted cells.
  */
 
-/** The rows of a csv text. @throws Error where it is none. */
+/**
+ * The rows of a csv text.
+ *
+ * @throws Error where it is none.
+ */
 export function parseCsv(text: string): string[][] {
   const rows: string[][] = [];
   let at = 0;

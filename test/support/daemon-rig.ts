@@ -86,7 +86,11 @@ export const DEVICES: readonly DeviceSpec[] = [
   { deviceId: 'seldom', intervalMs: 17 * MINUTE_MS },
 ];
 
-/** A world of such devices. @param historyMs how far back it goes. */
+/**
+ * A world of such devices.
+ *
+ * @param historyMs how far back it goes.
+ */
 export function worldOf(devices: readonly DeviceSpec[], historyMs = 3 * DAY_MS): (nowMs: number) => World {
   return (originMs) => createWorld({ seed: 33, originMs, historyMs, devices });
 }

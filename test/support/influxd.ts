@@ -26,9 +26,17 @@ export type Row = Readonly<Record<string, bigint | number | string | boolean | n
 export interface Influxd extends AsyncDisposable {
   /** Base URL of its own API (`/write`, `/query`): for `/api/v2/write` put `startV2Proxy` before it. */
   readonly url: string;
-  /** Runs one InfluxQL statement. @throws Error with the server's words. */
+  /**
+   * Runs one InfluxQL statement.
+   *
+   * @throws Error with the server's words.
+   */
   query(db: string, influxql: string): Promise<Row[]>;
-  /** Posts lines past everything, as a test's own hand. @returns the status. */
+  /**
+   * Posts lines past everything, as a test's own hand.
+   *
+   * @returns the status.
+   */
   write(db: string, lines: string): Promise<number>;
   /** Kills it as a crash would; the data stay. */
   kill(): Promise<void>;

@@ -20,7 +20,11 @@ let writes: number[] = [];
 /** What is done at the moment of death, before anything else can be. */
 let atDeath: (() => void) | null = null;
 
-/** Lets the program die at the nth effect from now on. @param then is called at that moment, once. */
+/**
+ * Lets the program die at the nth effect from now on.
+ *
+ * @param then is called at that moment, once.
+ */
 export function dieAtEffect(nth: number, then: (() => void) | null = null): void {
   left = nth;
   atDeath = then;
@@ -28,7 +32,11 @@ export function dieAtEffect(nth: number, then: (() => void) | null = null): void
   writes = [];
 }
 
-/** Ends it. @returns how many effects were counted. */
+/**
+ * Ends it.
+ *
+ * @returns how many effects were counted.
+ */
 export function liveOn(): number {
   left = null;
   atDeath = null;

@@ -34,11 +34,19 @@ interface ToolRun {
   readonly said: string;
 }
 
-/** Runs promtool. @returns its exit code and everything that it said. */
+/**
+ * Runs promtool.
+ *
+ * @returns its exit code and everything that it said.
+ */
 export const promtool = (args: readonly string[], input = '', cwd = process.cwd()): ToolRun =>
   runTool(PROMTOOL, args, input, cwd);
 
-/** Runs amtool, which judges the configuration of an Alertmanager. @returns as `promtool` does. */
+/**
+ * Runs amtool, which judges the configuration of an Alertmanager.
+ *
+ * @returns as `promtool` does.
+ */
 export const amtool = (args: readonly string[]): ToolRun => runTool(AMTOOL, args, '', process.cwd());
 
 function runTool(path: string, args: readonly string[], input: string, cwd: string): ToolRun {

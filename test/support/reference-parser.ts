@@ -14,7 +14,11 @@ export interface ReferenceLine {
 /** "Reserved": 1.x and 2.x refuse or drop these as names; 3 reserves `time`. */
 const RESERVED = new Set(['time', '_field', '_measurement', '__chunk_order']);
 
-/** Parses one line. @throws Error with the reason where any server might refuse or misread it. */
+/**
+ * Parses one line.
+ *
+ * @throws Error with the reason where any server might refuse or misread it.
+ */
 export function parseReferenceLine(line: string): ReferenceLine {
   if (line.startsWith('#')) throw new Error('a comment');
   if (/[\p{Cc}\u2028\u2029]/u.test(line)) throw new Error('a control character');

@@ -78,7 +78,11 @@ export const undisturbed: Scenario = async (bench, program) => {
   return [...(summary.exit_code === 0 ? [] : [`exit ${summary.exit_code}`]), ...(await finish(rig))];
 };
 
-/** One life that ends at the nth effect. @returns whether it was killed. */
+/**
+ * One life that ends at the nth effect.
+ *
+ * @returns whether it was killed.
+ */
 async function liveAndDie(rig: Rig, bench: Bench, nth: number): Promise<boolean> {
   const to = destinationOf(bench, rig.database, rig.clock);
   dieAtEffect(nth);

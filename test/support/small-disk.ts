@@ -12,7 +12,12 @@ export interface SmallDisk extends Disposable {
   readonly file: string;
 }
 
-/** Makes it. @param size as `mount` takes it, `4m`. @returns `null` where none can be mounted here. */
+/**
+ * Makes it.
+ *
+ * @param size as `mount` takes it, `4m`.
+ * @returns `null` where none can be mounted here.
+ */
 export function smallDisk(size: string): SmallDisk | null {
   const path = mkdtempSync(join(tmpdir(), 'tidemark-disk-'));
   try {

@@ -160,7 +160,11 @@ function samplesOf(exported: readonly Exported[]): Samples {
   return samples;
 }
 
-/** Takes the sample of a value away, wherever it stands among the places of its instant. @returns whether it was there. */
+/**
+ * Takes the sample of a value away, wherever it stands among the places of its instant.
+ *
+ * @returns whether it was there.
+ */
 function takeSample(
   samples: Map<number, number> | undefined,
   { ms, places, value }: { ms: number; places: number; value: number },

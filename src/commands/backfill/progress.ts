@@ -106,7 +106,8 @@ const LOAD_OVER_MS = 10 * MINUTE_MS;
  * How long the requests that are left will take, by the budget that the planner will give them while load and quota
  * stay as they are.
  *
- * @param left as estimated; `null`: not known. @returns `null` where there is nothing left to send, or no budget is
+ * @param left as estimated; `null`: not known.
+ * @returns `null` where there is nothing left to send, or no budget is
  * known.
  */
 export function etaOf(

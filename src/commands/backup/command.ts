@@ -9,7 +9,12 @@ import { type Backup, backUpState } from '../../store/look/backup.ts';
 import { STATE_FILE } from '../../store/open/database.ts';
 import { type CommandRun, printAnswer } from '../shared/command.ts';
 
-/** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */
+/**
+ * Runs it and prints what it comes to.
+ *
+ * @returns the exit code.
+ * @throws UserError with the exit code and what to do.
+ */
 export async function runBackupCommand(run: CommandRun<BackupCommand>, ports: ProcessPorts): Promise<number> {
   const { config, terminal } = run;
   const { file } = run.command;

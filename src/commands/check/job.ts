@@ -366,7 +366,8 @@ const BOUNDS = 'bounds';
  * Whether the API takes the bounds of a window as part of it: tried on readings that lie on whole seconds, the only
  * times that can be asked for exactly.
  *
- * @param page readings of a device; `null` where none came. @param ask asks for a window of it; `null` where none came.
+ * @param page readings of a device; `null` where none came.
+ * @param ask asks for a window of it; `null` where none came.
  */
 async function noteBounds(
   notes: CheckNotes,

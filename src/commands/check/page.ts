@@ -11,7 +11,11 @@ import { requireFree } from '../../observe/server.ts';
 import { getPage } from '../shared/get-page.ts';
 import { type CheckLine, type CheckNotes, createNotes, errorWords } from './report.ts';
 
-/** All lines on the status page. @param isHeld whether a process works with the state; `null` if that is not known */
+/**
+ * All lines on the status page.
+ *
+ * @param isHeld whether a process works with the state; `null` if that is not known
+ */
 export async function pageLines(config: Config | StateConfig, isHeld: boolean | null): Promise<CheckLine[]> {
   const notes = createNotes('page');
   const { host, port } = config.listen;

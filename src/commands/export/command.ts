@@ -17,7 +17,12 @@ import { readSpan } from '../shared/options.ts';
 import { type ExportCounts, type ExportEnd, runExport } from './export.ts';
 import { createFormatter } from './format.ts';
 
-/** Exports. @returns the exit code. @throws UserError with the exit code and what to do. */
+/**
+ * Exports.
+ *
+ * @returns the exit code.
+ * @throws UserError with the exit code and what to do.
+ */
 export async function runExportCommand(
   { command, config, terminal }: CommandRun<ExportCommand>,
   ports: ProcessPorts,

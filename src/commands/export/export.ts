@@ -15,7 +15,11 @@ interface ExportParts {
   readonly archiveReader: ArchiveReader;
   readonly range: ReadRange;
   readonly formatter: ExportFormatter;
-  /** Takes a piece of the text. @returns whether anybody reads on. */
+  /**
+   * Takes a piece of the text.
+   *
+   * @returns whether anybody reads on.
+   */
   readonly write: (text: string) => Promise<boolean>;
   readonly clock: Clock;
   /** Called after every step. */

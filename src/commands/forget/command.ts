@@ -17,7 +17,12 @@ import { doOrFollow } from '../shared/do-or-follow.ts';
 import { wrap } from '../shared/layout.ts';
 import { type ForgetSummary, forgetDevice, forgetParts } from './job.ts';
 
-/** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */
+/**
+ * Runs it and prints what it comes to.
+ *
+ * @returns the exit code.
+ * @throws UserError with the exit code and what to do.
+ */
 export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: ProcessPorts): Promise<number> {
   const { command, config, terminal } = run;
   requireState(config.dataDir);

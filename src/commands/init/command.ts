@@ -41,7 +41,12 @@ interface FoundSecret {
   readonly file: string | null;
 }
 
-/** Runs it. @returns the exit code. @throws UserError with the exit code and what to do */
+/**
+ * Runs it.
+ *
+ * @returns the exit code.
+ * @throws UserError with the exit code and what to do
+ */
 export async function runInitCommand(command: InitCommand, ports: ProcessPorts): Promise<number> {
   using prompter = createPrompter(ports.stdin, (text) => ports.stderr.write(text), ports.signal);
   const secrets: Secret[] = [];
@@ -107,7 +112,11 @@ async function untilItWorks<T>({ prompter, tell }: Init, attempt: (isFirst: bool
   }
 }
 
-/** A value from its flag at the first try, else from the person. @throws UserError (exit 2) if it does not fit */
+/**
+ * A value from its flag at the first try, else from the person.
+ *
+ * @throws UserError (exit 2) if it does not fit
+ */
 async function textFor<T>(
   { prompter }: Init,
   asked: {
@@ -201,7 +210,11 @@ async function requireReached(url: string, signal: AbortSignal): Promise<void> {
   if (failed?.ok === false) throw new UserError(`--api-url: ${failed.why.message}.`, 1);
 }
 
-/** The configuration as it would be read, for the tries. @throws UserError (exit 78) with every mistake */
+/**
+ * The configuration as it would be read, for the tries.
+ *
+ * @throws UserError (exit 78) with every mistake
+ */
 function configOf({ command, ports }: Init, { url, key }: TriedApi, database: TriedDatabase | null): Config {
   const others = Object.entries(ports.environment).filter(
     ([name]) => !name.startsWith('TIDEMARK_') || name.endsWith('_CA_FILE'),
@@ -228,7 +241,12 @@ function configOf({ command, ports }: Init, { url, key }: TriedApi, database: Tr
   return loadConfig({ file: null, environment, readFile, nowMs: realClock.nowMs() }).config;
 }
 
-/** Asks the API for the account. @returns what the key opens. @throws UserError (exit 77) if the key is refused */
+/**
+ * Asks the API for the account.
+ *
+ * @returns what the key opens.
+ * @throws UserError (exit 77) if the key is refused
+ */
 async function tryKey(init: Init, api: TriedApi): Promise<string> {
   const config = configOf(init, api, null);
   const log = { level: 'error', format: 'pretty' } as const;
@@ -281,7 +299,11 @@ async function askDatabase(init: Init, api: TriedApi): Promise<TriedDatabase | n
   });
 }
 
-/** Sends a write without points. @throws UserError if the database would not accept points */
+/**
+ * Sends a write without points.
+ *
+ * @throws UserError if the database would not accept points
+ */
 async function tryDatabase(init: Init, api: TriedApi, database: TriedDatabase): Promise<void> {
   const { influx, proxies } = configOf(init, api, database);
   if (influx === null) return;

@@ -15,7 +15,11 @@ export interface Prompter extends Disposable {
    * @throws UserError (exit 3) if the input ends, or the person breaks off
    */
   ask(question: string, options?: { readonly isSecret?: boolean }): Promise<string>;
-  /** The next line of a pipe, without a question. @throws UserError (exit 2) if there is none */
+  /**
+   * The next line of a pipe, without a question.
+   *
+   * @throws UserError (exit 2) if there is none
+   */
   line(what: string): Promise<string>;
 }
 
@@ -24,7 +28,12 @@ const END = '\u0004';
 const ERASE = new Set(['\u007f', '\b']);
 const ENDS = new Set(['\r', '\n', INTERRUPT, END]);
 
-/** Opens it. @param write shows a question. @param signal aborts every question */
+/**
+ * Opens it.
+ *
+ * @param write shows a question.
+ * @param signal aborts every question
+ */
 export function createPrompter(
   input: InputStream | undefined,
   write: (text: string) => void,
@@ -57,7 +66,11 @@ export function createPrompter(
   };
 }
 
-/** Reads line after line. @returns `null` at the end of the input, and when the person breaks off */
+/**
+ * Reads line after line.
+ *
+ * @returns `null` at the end of the input, and when the person breaks off
+ */
 function createLineReader(input: InputStream | undefined, signal: AbortSignal): () => Promise<string | null> {
   const decoder = new StringDecoder('utf8');
   let text = '';

@@ -55,7 +55,11 @@ export function existingFiles(paths: readonly string[]): string[] {
   return paths.filter((path) => existsSync(path));
 }
 
-/** Writes all files. @throws UserError (exit 1) if one cannot be written; it names the file */
+/**
+ * Writes all files.
+ *
+ * @throws UserError (exit 1) if one cannot be written; it names the file
+ */
 export function writeFiles(files: readonly NewFile[]): void {
   for (const { path, text } of files) {
     const part = `${path}.part`;

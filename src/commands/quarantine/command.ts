@@ -30,7 +30,12 @@ import {
 } from './job.ts';
 import { dropAdvice, listQuarantine, quarantineListText } from './list.ts';
 
-/** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */
+/**
+ * Runs it and prints what it comes to.
+ *
+ * @returns the exit code.
+ * @throws UserError with the exit code and what to do.
+ */
 export async function runQuarantineCommand(run: CommandRun<QuarantineCommand>, ports: ProcessPorts): Promise<number> {
   const { command, config, secrets } = run;
   const { action, destination, reason } = command;

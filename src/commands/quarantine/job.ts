@@ -102,7 +102,11 @@ interface Order {
   readonly report: ReportProgress;
 }
 
-/** Sends what is meant to its destinations once more. @returns what came of it, also where it was interrupted. */
+/**
+ * Sends what is meant to its destinations once more.
+ *
+ * @returns what came of it, also where it was interrupted.
+ */
 export async function retryQuarantine(
   parts: QuarantineParts,
   order: Order,
@@ -152,7 +156,11 @@ export async function retryQuarantine(
   };
 }
 
-/** Gives up what is meant. @returns what that was, also where it was interrupted. */
+/**
+ * Gives up what is meant.
+ *
+ * @returns what that was, also where it was interrupted.
+ */
 export async function dropQuarantine(
   parts: QuarantineParts,
   order: Order,
@@ -188,7 +196,11 @@ const REASONS = 10;
 const NOT_CONFIGURED =
   'it is not in the configuration any more: configure it again to send them, or give them up (drop)';
 
-/** Takes a page of what is meant. @param outcomeOf the sums of a destination, which grow. */
+/**
+ * Takes a page of what is meant.
+ *
+ * @param outcomeOf the sums of a destination, which grow.
+ */
 type TakePage = (
   items: readonly QuarantinedItem[],
   outcomeOf: (destinationId: number) => Mutable<DestinationOutcome>,

@@ -30,7 +30,12 @@ import { openReplays, requireDestination } from './job.ts';
 
 type ReplayRun = CommandRun<ReplayCommand>;
 
-/** Runs it. @returns the exit code. @throws UserError with the exit code and what to do. */
+/**
+ * Runs it.
+ *
+ * @returns the exit code.
+ * @throws UserError with the exit code and what to do.
+ */
 export async function runReplayCommand(run: ReplayRun, ports: ProcessPorts): Promise<number> {
   const { command, config, terminal } = run;
   const asked = readArgs(command);
@@ -73,7 +78,12 @@ function readArgs({ destination, devices, from, to, maxRate }: ReplayCommand): R
   };
 }
 
-/** Mistakes are reported before anything is begun. @returns the ids of the devices. @throws UserError */
+/**
+ * Mistakes are reported before anything is begun.
+ *
+ * @returns the ids of the devices.
+ * @throws UserError
+ */
 function lookFirst(config: StateConfig, { devices, destination }: ReplayCommand): readonly string[] {
   const names = settingsOf(config).destinations.map(({ sink }) => sink.name);
   requireDestination(names, destination);

@@ -37,7 +37,11 @@ interface Replays {
   run(signal: AbortSignal): Promise<ReplaySummary>;
 }
 
-/** Opens them. @throws UserError where there is no such destination. */
+/**
+ * Opens them.
+ *
+ * @throws UserError where there is no such destination.
+ */
 export function openReplays(parts: ReplayCommandParts, args: ReplayArgs): Replays {
   const { isBeside } = parts;
   const maxRate = args.maxRate ?? (isBeside ? RATE_BESIDE : null);

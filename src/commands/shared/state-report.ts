@@ -75,7 +75,11 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
   };
 }
 
-/** Whether the device list was read and has none. @param counted how many devices the account counts. */
+/**
+ * Whether the device list was read and has none.
+ *
+ * @param counted how many devices the account counts.
+ */
 function wasReadEmpty(streams: readonly StreamStatus[], counted: number): boolean {
   return counted === 0 && streams.some(({ name, last_read_at }) => name === 'devices' && last_read_at !== null);
 }

@@ -47,7 +47,11 @@ function keepSmall(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
 }
 
-/** What `--status` prints. @throws UserError */
+/**
+ * What `--status` prints.
+ *
+ * @throws UserError
+ */
 export function statusOf(
   { device, json }: Pick<StatusCommand, 'device' | 'json'>,
   config: StatusConfig,

@@ -106,7 +106,11 @@ export async function runSample(run: VerifyRun, args: SampleArgs, ports: Process
   return await doShown(run, { kind: 'sample', args, alone, read: readSampleVerdict, ...shown }, ports);
 }
 
-/** Opens the state for a comparison. @throws UserError if nothing is stored yet */
+/**
+ * Opens the state for a comparison.
+ *
+ * @throws UserError if nothing is stored yet
+ */
 function openState(dataDir: string): VerifyState {
   const state = openVerifyState(dataDir);
   if (state === null) throw new UserError('No reading is stored yet: run --once or the daemon first.', 1);

@@ -156,7 +156,9 @@ export function addDay(tally: Tally, { deviceId, day, kept, findings, sent, clea
 }
 
 /**
- * Takes in devices that were compared once more, in place of what was found of them before. @param deviceIds those that
+ * Takes in devices that were compared once more, in place of what was found of them before.
+ *
+ * @param deviceIds those that
  * were compared to their end: what was found of the others stands.
  */
 export function replaceDevices(tally: Tally, again: Tally, deviceIds: readonly string[]): void {

@@ -71,7 +71,11 @@ function tell(plot, output) {
   output.textContent = `${day} ${minutes}: ${shown(mean[index])} (${shown(min[index])} to ${shown(max[index])})`;
 }
 
-/** Times under the axis: the hour, or the day where one begins or cells are days. @param {any} _plot @param {number[]} splits */
+/**
+ * Times under the axis: the hour, or the day where one begins or cells are days.
+ *
+ * @param {any} _plot @param {number[]} splits
+ */
 function timesShown(_plot, splits) {
   return splits.map((at) => {
     const { day, minutes } = partsOf(new Date(at * 1000));
@@ -85,14 +89,22 @@ const LARGE = [
   [1e3, 'k'],
 ];
 
-/** Values beside the axis, the large ones in thousands. @param {any} _plot @param {number[]} splits */
+/**
+ * Values beside the axis, the large ones in thousands.
+ *
+ * @param {any} _plot @param {number[]} splits
+ */
 function valuesShown(_plot, splits) {
   const most = Math.max(...splits.map(Math.abs));
   const [unit, sign] = LARGE.find(([size]) => most >= 10 * Number(size)) ?? [1, ''];
   return splits.map((value) => `${Number((value / Number(unit)).toPrecision(6))}${sign}`);
 }
 
-/** As wide as the longest of them. @param {any} _plot @param {string[] | null} values */
+/**
+ * As wide as the longest of them.
+ *
+ * @param {any} _plot @param {string[] | null} values
+ */
 function widthOfValues(_plot, values) {
   return 14 + 7 * Math.max(3, ...(values ?? []).map(({ length }) => length));
 }

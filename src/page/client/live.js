@@ -24,7 +24,11 @@ let timer;
 
 const isPaused = () => pause?.getAttribute('aria-pressed') === 'true';
 
-/** Exchanges what has changed. @param {Document} fresh */
+/**
+ * Exchanges what has changed.
+ *
+ * @param {Document} fresh
+ */
 function take(fresh) {
   const { version } = fresh.body.dataset;
   // Another version of the program may come with another script and style.
@@ -83,7 +87,11 @@ function schedule() {
   }, EVERY_MS);
 }
 
-/** Shows another address of the same page. @param {URL} address @param {boolean} isStep whether "back" leads back here */
+/**
+ * Shows another address of the same page.
+ *
+ * @param {URL} address @param {boolean} isStep whether "back" leads back here
+ */
 async function go(address, isStep) {
   if (isStep) history.pushState(null, '', address);
   else history.replaceState(null, '', address);
@@ -98,7 +106,11 @@ document.addEventListener('click', (event) => {
   void go(new URL(link.href), true);
 });
 
-/** The address that the form stands for. @param {HTMLFormElement} form */
+/**
+ * The address that the form stands for.
+ *
+ * @param {HTMLFormElement} form
+ */
 function addressOf(form) {
   const address = new URL('/', location.href);
   for (const [key, value] of new FormData(form)) {

@@ -18,7 +18,11 @@ export const isUtc = () => chosen === 'UTC';
 /** The name of the zone that is shown. */
 const zoneName = () => (isUtc() ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone || 'local time');
 
-/** The parts of a time in the zone that is shown. @param {Date} at */
+/**
+ * The parts of a time in the zone that is shown.
+ *
+ * @param {Date} at
+ */
 export function partsOf(at) {
   const two = (/** @type {number} */ part) => String(part).padStart(2, '0');
   const [year, month, day, hour, minute, second] = isUtc()
@@ -27,14 +31,22 @@ export function partsOf(at) {
   return { year, day: `${day} ${MONTHS[month]}`, minutes: `${two(hour)}:${two(minute)}`, seconds: two(second) };
 }
 
-/** As short as it can be understood beside the page's own time, like the server writes it. @param {Date} at @param {Date} now */
+/**
+ * As short as it can be understood beside the page's own time, like the server writes it.
+ *
+ * @param {Date} at @param {Date} now
+ */
 function shortTime(at, now) {
   const [then, today] = [partsOf(at), partsOf(now)];
   if (then.year !== today.year) return `${then.day} ${then.year}`;
   return then.day === today.day ? `${then.minutes}:${then.seconds}` : `${then.day} ${then.minutes}`;
 }
 
-/** Writes the times of a page in the zone that is shown. @param {Document} page */
+/**
+ * Writes the times of a page in the zone that is shown.
+ *
+ * @param {Document} page
+ */
 export function showTimes(page) {
   const now = new Date(page.querySelector('#asof time')?.getAttribute('datetime') ?? '');
   for (const element of page.querySelectorAll('time[data-moment]')) {
@@ -50,7 +62,11 @@ function nameZone() {
   if (note !== null) note.textContent = `Times are ${zoneName()}.`;
 }
 
-/** Shows the page's times, and lets the reader choose. @param {() => void} onChange what else depends on the zone */
+/**
+ * Shows the page's times, and lets the reader choose.
+ *
+ * @param {() => void} onChange what else depends on the zone
+ */
 export function beginZone(onChange) {
   showTimes(document);
   nameZone();

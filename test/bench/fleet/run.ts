@@ -90,7 +90,11 @@ async function servedAt(): Promise<string> {
   return await served.promise;
 }
 
-/** Looks at it now and then. @returns its peak, in MB. */
+/**
+ * Looks at it now and then.
+ *
+ * @returns its peak, in MB.
+ */
 async function follow(page: string): Promise<number> {
   const beganMs = performance.now();
   const lasts = Number(values.minutes) * MINUTE_MS;

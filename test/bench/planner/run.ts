@@ -37,7 +37,12 @@ function cellsOf(fleets: readonly number[], plans: readonly PlanName[], others: 
   );
 }
 
-/** Runs it. @param say is told a line of each cell. @returns the figures. */
+/**
+ * Runs it.
+ *
+ * @param say is told a line of each cell.
+ * @returns the figures.
+ */
 export function measurePlanner({ cells, hours, seed }: PlannerBench, say: (line: string) => void): Measured[] {
   const measured: Measured[] = [];
   say(row(HEAD));

@@ -27,7 +27,11 @@ export interface LookOptions {
 const DEVICES = 10_000;
 const READINGS = 100_000_000;
 
-/** Fills a state and looks at it. @throws Error where an answer is not right. */
+/**
+ * Fills a state and looks at it.
+ *
+ * @throws Error where an answer is not right.
+ */
 export async function statusLooks({ program, runs, part, say }: LookOptions): Promise<readonly StatusLook[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
   try {

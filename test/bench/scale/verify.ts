@@ -34,7 +34,11 @@ export interface VerifyLook {
 const MINUTES_A_DAY = 1440;
 const BUCKET = 'bench';
 
-/** Fills, delivers, compares. @throws Error where a verdict is not right. */
+/**
+ * Fills, delivers, compares.
+ *
+ * @throws Error where a verdict is not right.
+ */
 export async function lookVerify(of: VerifyBench, say: (text: string) => void): Promise<VerifyLook> {
   const directory = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
   try {
@@ -93,7 +97,11 @@ async function deliver(dataDir: string, influx: Influxd): Promise<void> {
   }
 }
 
-/** Half a day of every tenth device. @returns how many points that were. */
+/**
+ * Half a day of every tenth device.
+ *
+ * @returns how many points that were.
+ */
 async function loseSome(influx: Influxd, { newestMs }: VerifyBench): Promise<number> {
   const [from, to] = [newestMs - 84 * 3_600_000, newestMs - 72 * 3_600_000];
   const where = `"device_id" =~ /5$/ AND time >= ${from}000000 AND time < ${to}000000`;

@@ -158,7 +158,11 @@ export async function runHere(
   }
 }
 
-/** The line of a name. @throws where there is none, or more than one. */
+/**
+ * The line of a name.
+ *
+ * @throws where there is none, or more than one.
+ */
 export function line({ checks }: CheckReport, name: string): CheckLine {
   const [found, ...more] = checks.filter((check) => check.name === name);
   if (found === undefined || more.length > 0) {

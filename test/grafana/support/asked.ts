@@ -69,7 +69,11 @@ export interface Looking {
   readonly rangeMs?: number;
 }
 
-/** Opens every dashboard and looks at every panel of it. @returns the frames by dashboard and panel. */
+/**
+ * Opens every dashboard and looks at every panel of it.
+ *
+ * @returns the frames by dashboard and panel.
+ */
 export async function lookAtAll({
   place,
   nowMs,
@@ -93,7 +97,11 @@ export async function lookAtAll({
   return seen;
 }
 
-/** Asks what the alert rules ask. @returns how many lines each is answered. */
+/**
+ * Asks what the alert rules ask.
+ *
+ * @returns how many lines each is answered.
+ */
 export async function askRules(place: Place, nowMs: number): Promise<Map<string, number>> {
   const found = new Map<string, number>();
   for (const { title, data } of rules()) {

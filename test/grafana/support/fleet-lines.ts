@@ -48,7 +48,11 @@ function recordOf(device: number, atMs: number): DeviceRecord {
   };
 }
 
-/** Writes a fleet into a database. @returns how many points. */
+/**
+ * Writes a fleet into a database.
+ *
+ * @returns how many points.
+ */
 export async function writeFleet(influxd: Pick<Influxd, 'write'>, database: string, size: FleetSize): Promise<number> {
   let batch: string[] = [];
   let points = 0;

@@ -45,7 +45,11 @@ interface Looking {
   readonly rangeMs?: number;
 }
 
-/** Opens every dashboard and looks at every panel of it. @returns the frames by dashboard and panel. */
+/**
+ * Opens every dashboard and looks at every panel of it.
+ *
+ * @returns the frames by dashboard and panel.
+ */
 export async function lookAtAllProm({
   url,
   nowMs,

@@ -18,7 +18,11 @@ export function stepOf(range: Range, room: number, least = SCRAPE): number {
   );
 }
 
-/** A query with everything put in. @param plain variables that are neither multiple nor have an "All". */
+/**
+ * A query with everything put in.
+ *
+ * @param plain variables that are neither multiple nor have an "All".
+ */
 export function replacePromql(
   text: string,
   { choices, range, stepMs, plain }: { choices: Choices; range: Range; stepMs: number; plain: ReadonlySet<string> },

@@ -11,7 +11,11 @@ import { type Choose, roomOf } from './viewer.ts';
 export interface PromViewer {
   readonly range: Range;
   readonly lists: ReadonlyMap<string, readonly Option[]>;
-  /** The frames of all queries of a panel. @param scoped for a panel that is repeated: the value of its variable. */
+  /**
+   * The frames of all queries of a panel.
+   *
+   * @param scoped for a panel that is repeated: the value of its variable.
+   */
   look(panel: Panel, scoped?: string): Promise<Frame[]>;
 }
 

@@ -30,7 +30,11 @@ export interface Viewer {
   readonly range: Range;
   readonly choices: Choices;
   readonly lists: ReadonlyMap<string, readonly Option[]>;
-  /** The frames of all queries of a panel. @param scoped for a panel that is repeated: the value of its variable. */
+  /**
+   * The frames of all queries of a panel.
+   *
+   * @param scoped for a panel that is repeated: the value of its variable.
+   */
   look(panel: Panel, scoped?: string): Promise<Frame[]>;
   /** As InfluxDB would see it. */
   text(query: string, panel?: Panel, scoped?: ReadonlyMap<string, string>): string;
@@ -90,7 +94,11 @@ interface Answer {
   readonly results?: readonly { readonly error?: string; readonly series?: readonly Series[] }[];
 }
 
-/** Runs a query as Grafana's server does: times in milliseconds. @throws Error with the query and the server's words. */
+/**
+ * Runs a query as Grafana's server does: times in milliseconds.
+ *
+ * @throws Error with the query and the server's words.
+ */
 export async function askInflux({ url, database }: Place, query: string): Promise<readonly Series[]> {
   const body = new URLSearchParams({ db: database, q: query, epoch: 'ms' });
   const answer = await fetch(`${url}/query`, { method: 'POST', body });

@@ -86,7 +86,11 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { minLength: 1, maxLength: 10 },
 );
 
-/** Pulls the pages of a story. @param tidies whether blocks are sealed and cleared on the way. */
+/**
+ * Pulls the pages of a story.
+ *
+ * @param tidies whether blocks are sealed and cleared on the way.
+ */
 function live(state: ScratchStore, { served, story }: { served: Instants; story: readonly Step[] }, tidies: boolean) {
   const { id } = state.store.destination('x', 'x');
   const readers = { configured: [id], active: [id] };

@@ -37,7 +37,11 @@ function land(
   return lines;
 }
 
-/** Delivers up to so many lines of each lane. @returns them. */
+/**
+ * Delivers up to so many lines of each lane.
+ *
+ * @returns them.
+ */
 function deliver({ store }: ScratchStore, id: number, lines: number): string[] {
   return LANES.flatMap((lane) => {
     const from = store.position(id, lane);
@@ -227,7 +231,11 @@ interface Known {
 const json = (value: unknown): string =>
   JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? `${part}` : part));
 
-/** Lives through the operations. @returns every line that was archived, and the destinations at the end. */
+/**
+ * Lives through the operations.
+ *
+ * @returns every line that was archived, and the destinations at the end.
+ */
 function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { all: string[]; known: Known[] } {
   const all: string[] = [];
   const known: Known[] = [];

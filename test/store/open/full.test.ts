@@ -14,7 +14,11 @@ const MIB = 1024 * 1024;
 
 let made = 0;
 
-/** Appends lines that hardly compress until that is refused. @returns those that were taken, and the refusal. */
+/**
+ * Appends lines that hardly compress until that is refused.
+ *
+ * @returns those that were taken, and the refusal.
+ */
 function fill({ store }: OpenStore, linesEach: number): { taken: string[]; error: unknown } {
   const taken: string[] = [];
   for (let n = 0; n < 20_000; n += 1) {

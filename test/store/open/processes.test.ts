@@ -153,7 +153,11 @@ describe('a state whose lock file was deleted', () => {
   });
 });
 
-/** Appends until it is refused. @returns the lines that were taken, and the refusal. */
+/**
+ * Appends until it is refused.
+ *
+ * @returns the lines that were taken, and the refusal.
+ */
 function fillUp(append: (lines: readonly string[]) => void): { taken: string[]; error: unknown } {
   const taken: string[] = [];
   for (let n = 0; n < 5000; n += 1) {
