@@ -39,7 +39,7 @@ function provenOf({ from, to }: { from: bigint; to: bigint }, readings: Readonly
 const addAll = (covered: readonly CoveredRange[]): readonly CoveredRange[] =>
   covered.reduce<readonly CoveredRange[]>((held, span) => addRange(held, span), []);
 
-describe('adding a proven stretch', () => {
+describe('adding a covered range', () => {
   test('holds exactly the instants that were added, ascending and disjoint, none touching', () => {
     fc.assert(
       fc.property(anyStretches, (stretches) => {
@@ -75,7 +75,7 @@ describe('adding a proven stretch', () => {
     );
   });
 
-  test('an empty stretch adds nothing, wherever it lies', () => {
+  test('an empty range adds nothing, wherever it lies', () => {
     const held = [bare(between(0, 5)), bare(between(9, 12))];
     for (const [from, to] of [
       [5, 5],
@@ -85,7 +85,7 @@ describe('adding a proven stretch', () => {
       expect(addRange(held, bare(between(from, to)))).toBe(held);
   });
 
-  test('a stretch that touches two spans makes them one, one that leaves a nanosecond does not', () => {
+  test('a range that touches two others joins them, one that leaves a nanosecond does not', () => {
     const held = [bare(between(0, 5)), bare(between(9, 12))];
     expect(addRange(held, bare(between(5, 9)))).toEqual([bare(between(0, 12))]);
     expect(addRange(held, bare(between(6, 9)))).toEqual([bare(between(0, 5)), bare(between(6, 12))]);
@@ -98,7 +98,7 @@ describe('adding a proven stretch', () => {
   });
 });
 
-describe('the holes', () => {
+describe('the gaps', () => {
   test('are what is wanted and not covered, ascending', () => {
     fc.assert(
       fc.property(anyStretches, (stretches) => {
@@ -109,13 +109,13 @@ describe('the holes', () => {
     );
   });
 
-  test('nothing wanted has no hole', () => {
+  test('an empty wanted range has no gap', () => {
     expect(gapsIn(between(5, 5), [])).toEqual([]);
     expect(gapsIn(between(6, 5), [])).toEqual([]);
   });
 });
 
-describe('the anchors of a hole', () => {
+describe('the overlap readings of a gap', () => {
   const low = { ...between(0, 5), first: edgeAt(1), last: edgeAt(3) };
   const high = { ...between(9, 12), first: edgeAt(10), last: edgeAt(11) };
 
@@ -123,18 +123,18 @@ describe('the anchors of a hole', () => {
     expect(overlapsOf(between(5, 9), [low, high])).toEqual({ near: edgeAt(10), far: edgeAt(3) });
   });
 
-  test('are none where nothing is held, or what is held has no reading', () => {
+  test('are none without coverage, or if the coverage has no reading', () => {
     expect(overlapsOf(between(5, 9), [])).toEqual({ near: null, far: null });
     expect(overlapsOf(between(5, 9), [bare(between(0, 5)), bare(between(9, 12))])).toEqual({ near: null, far: null });
   });
 
-  test('are, where nothing held touches the hole, the next reading below it alone', () => {
+  test('are only the next reading below if no coverage touches the gap', () => {
     expect(overlapsOf(between(6, 8), [low, high])).toEqual({ near: null, far: edgeAt(3) });
     expect(overlapsOf(between(14, 15), [low, bare(between(13, 14))])).toEqual({ near: null, far: edgeAt(3) });
     expect(overlapsOf(between(6, 8), [bare(between(0, 5)), high])).toEqual({ near: null, far: null });
   });
 
-  test('every hole of a coverage has the anchors of the spans around it', () => {
+  test('every gap has the overlap readings of the ranges around it', () => {
     fc.assert(
       fc.property(anyStretches, anyReadings, (stretches, readings) => {
         const covered = addAll(stretches.map((stretch) => provenOf(stretch, readings)));

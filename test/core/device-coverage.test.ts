@@ -44,8 +44,8 @@ const hole = (from: number, to: number, reason: string) => ({
   reason,
 });
 
-describe('what is held of a device', () => {
-  test('nothing yet: all of it is a hole that was not reached', () => {
+describe('the coverage of a device', () => {
+  test('none yet: the whole range is a pending gap', () => {
     expect(coverageOf(device(), { covered: [], gaps: [] }, WANTED)).toEqual({
       state: 'catching-up',
       coveredTo: at(0),
@@ -55,12 +55,12 @@ describe('what is held of a device', () => {
     });
   });
 
-  test('all of it: no hole, no lag', () => {
+  test('complete: no gap, no lag', () => {
     const holdings = coverageOf(device(true), { covered: [span(-50, 100)], gaps: [] }, WANTED);
     expect(holdings).toEqual({ state: 'live', coveredTo: at(100), lagSeconds: 0, gapSeconds: 0, gaps: [] });
   });
 
-  test('the lag is the hole at the newest end, the gap all holes together, to the millisecond', () => {
+  test('the lag is the gap at the newest end, the total all gaps together, to the millisecond', () => {
     const covered = [span(10, 20), span(30, 99.5)];
     expect(coverageOf(device(), { covered, gaps: [] }, WANTED)).toMatchObject({ lagSeconds: 0.5, gapSeconds: 20.5 });
     expect(coverageOf(device(), { covered: [span(10, 100)], gaps: [] }, WANTED)).toMatchObject({
@@ -69,7 +69,7 @@ describe('what is held of a device', () => {
     });
   });
 
-  test('each hole has its reason, and a part without a name is one that was not reached', () => {
+  test('each gap has its reason, and a part without a name is pending', () => {
     const gaps = [gap(5, 15, 'page_rejected'), gap(50, 60, 'beyond_plan')];
     const { gaps: open } = coverageOf(device(), { covered: [span(10, 40)], gaps }, WANTED);
     expect(open).toEqual([
@@ -91,7 +91,7 @@ describe('what is held of a device', () => {
     expect(open).toEqual([hole(0, 10, 'device_gone')]);
   });
 
-  test('the holes tell exactly what is open, each instant once, also where names overlap', () => {
+  test('the gaps are exactly the uncovered time, each instant once, also where names overlap', () => {
     const anyPiece = fc.tuple(fc.integer({ min: -10, max: 110 }), fc.integer({ min: 1, max: 60 }));
     const anyGap = fc.tuple(anyPiece, fc.constantFrom<GapReason>('beyond_plan', 'page_rejected'));
     fc.assert(
@@ -123,7 +123,7 @@ describe('the state of a device', () => {
     expect(coverageOf(device(false), held, WANTED).state).toBe('silent');
   });
 
-  test('is told by the newest reading where the device says nothing: a day without one is silence', () => {
+  test('follows from the newest reading if the device reports no state: a day without one is silence', () => {
     expect(coverageOf(device(), held, WANTED).state).toBe('live');
     const later = { from: WANTED.from, to: at(90) + DAY_NS };
     const longHeld = { covered: [{ ...held.covered[0], ...later, first: null, last: edgeOf(reading(90)) }], gaps: [] };
@@ -136,7 +136,7 @@ describe('the state of a device', () => {
     expect(coverageOf(device(true), { covered: [span(1, 100)], gaps: [] }, WANTED).state).toBe('catching-up');
   });
 
-  test('is not catching up for the newest stretch alone, which is open until the next turn comes', () => {
+  test('is not catching up because of the newest range alone, which is open until the next poll', () => {
     const stateOf = (covered: readonly CoveredRange[], openSeconds: number): string =>
       coverageOf(device(true), { covered, gaps: [], openSeconds }, WANTED).state;
     expect(stateOf([span(0, 90)], 10)).toBe('live');
@@ -167,7 +167,7 @@ describe('what is wanted of a device', () => {
     expect(wantedOf(device(null, nsToMs(at(400))), WANTED)).toEqual(WANTED);
   });
 
-  test('is nothing of a device that was gone before: no hole, no lag', () => {
+  test('is nothing of a device that was gone before: no gap, no lag', () => {
     const gone = device(null, nsToMs(at(-40)));
     const wanted = wantedOf(gone, WANTED);
     expect(coverageOf(gone, { covered: [], gaps: [] }, wanted)).toMatchObject({
@@ -186,7 +186,7 @@ describe('what the list of devices says is empty', () => {
   });
   const covered = [span(0, 1000)];
 
-  test('lies between what is held and the listing, where nothing newer was seen', () => {
+  test('lies between the coverage and the listing, if nothing newer was seen', () => {
     expect(emptyByListing(listed(990, 2000), { covered, newestNs: at(990) })).toEqual([
       { from: at(1000), to: at(2000) },
     ]);
@@ -194,7 +194,7 @@ describe('what the list of devices says is empty', () => {
     expect(emptyByListing(listed(null, 2000), { covered, newestNs: at(990) })).toEqual([]);
   });
 
-  test('is nothing where the listing did not know of a reading that is held', () => {
+  test('is nothing if the listing did not show a stored reading', () => {
     expect(emptyByListing(listed(10, 2000), { covered, newestNs: at(990) })).toEqual([]);
     // Too young for the listing to know, or a matter of fractions of a second.
     expect(emptyByListing(listed(10, 1040), { covered, newestNs: at(990) })).toEqual([

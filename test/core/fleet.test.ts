@@ -12,7 +12,7 @@ function held(fromDay: number, toDay: number) {
 }
 
 describe('the rate of a device', () => {
-  test('is what the newest held day or so says', () => {
+  test('is measured in about the newest covered day', () => {
     const days = [{ day: TODAY - 1, readings: 1440 }];
     expect(measuredIntervalMs({ held: [held(-1, 0)], days }, NOW)).toBe(MINUTE_MS);
     // Half of today held, and yesterday: both count. What is older does not.
@@ -24,7 +24,7 @@ describe('the rate of a device', () => {
     expect(measuredIntervalMs({ held: [held(-2, 0.5)], days: more }, NOW)).toBe(2 * MINUTE_MS);
   });
 
-  test('a part of a day that is held is enough, an hour the least', () => {
+  test('a covered part of a day is enough, an hour the least', () => {
     const days = [{ day: TODAY, readings: 60 }];
     expect(measuredIntervalMs({ held: [held(0.25, 0.5)], days }, NOW)).toBe(6 * MINUTE_MS);
     const short = [{ from: NOW_NS - HOUR_NS / 2n, to: NOW_NS }];
@@ -34,7 +34,7 @@ describe('the rate of a device', () => {
     expect(measuredIntervalMs({ held: [held(-40, -20)], days: old }, NOW)).toBeNull();
   });
 
-  test('a single reading a day, and none in a held day', () => {
+  test('a single reading a day, and none in a covered day', () => {
     const rare = [{ day: TODAY - 1, readings: 1 }];
     expect(measuredIntervalMs({ held: [held(-1, 0)], days: rare }, NOW)).toBe(DAY_MS);
     expect(measuredIntervalMs({ held: [held(-0.5, 0)], days: rare }, NOW)).toBeNull();
@@ -54,7 +54,7 @@ describe('the rate of a device', () => {
   };
   const quiet = (device: Partial<DeviceFacts>) => fleetRates([{ ...DEVICE, ...device }], NOW).devices[0]?.isQuiet;
 
-  test('who is quiet: by the last sign of life, by the lifecycle, by what is held', () => {
+  test('a device is quiet by its last sign of life, its lifecycle, or its coverage', () => {
     expect(quiet({})).toBe(false);
     expect(quiet({ lastSeenMs: NOW - DAY_MS - 1 })).toBe(true);
     expect(quiet({ lastSeenMs: NOW - DAY_MS })).toBe(false);

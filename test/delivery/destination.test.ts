@@ -91,8 +91,8 @@ const VICTORIA: KindAnswer = { kind: 'known', server: 'victoriametrics' };
 
 const told = (life: Life, type: AppEvent['type']) => life.events.filter((event) => event.type === type);
 
-describe('a database of which nobody has said what it is', () => {
-  test('is asked until it answers, and sent nothing before', async () => {
+describe('a database without a configured kind', () => {
+  test('is asked for its kind until it answers, and gets nothing before', async () => {
     using state = scratchStore();
     state.store.append([...LINES, TEXT], 'live');
     const db = database([DOWN, DOWN, DOWN, VICTORIA]);
@@ -143,7 +143,7 @@ describe('a database of which nobody has said what it is', () => {
     expect([db.asked(), db.sent]).toEqual([0, [{ kind: 'influxdb', lines: [TEXT] }]]);
   });
 
-  test('that never answered keeps its place open over restarts, with what it lacks', async () => {
+  test('that never answered keeps its position over restarts, with its missing points', async () => {
     using state = scratchStore();
     state.store.append(LINES, 'live');
     const id = lifeOf(state, auto(database([]).server)).deliverer.destinationId;
@@ -193,8 +193,8 @@ describe('a destination that changes', () => {
   });
 });
 
-describe('lines that a destination cannot hold', () => {
-  test('are settled without a request, alone, before, between and after others', async () => {
+describe('lines that a kind of destination cannot store', () => {
+  test('are acknowledged without a request, alone, before, between and after others', async () => {
     for (const lines of [[TEXT], [TEXT, ...LINES], [LINES[0] ?? '', TEXT, LINES[1] ?? ''], [...LINES, TEXT, TEXT]]) {
       using state = scratchStore();
       state.store.append(lines, 'live');
@@ -207,7 +207,7 @@ describe('lines that a destination cannot hold', () => {
     }
   });
 
-  test('settle nothing behind them while the destination is held', async () => {
+  test('acknowledge nothing behind them while the destination is blocked', async () => {
     using state = scratchStore();
     state.store.append([TEXT, ...LINES, TEXT], 'live');
     const sink: Sink = {

@@ -9,7 +9,7 @@ import { sharedBench } from '../support/shared-bench.ts';
 const bench = sharedBench(openBench);
 
 describe.runIf(influxdAvailable())('a database that comes late', () => {
-  test('is told to lack what the archive no longer keeps, in the summary and in the report', async () => {
+  test('gets cleared points as missing points, in the summary and in the report', async () => {
     using rig = await openRig(bench, {
       world: (originMs) =>
         createWorld({ seed: 5, originMs, historyMs: 6 * HOUR_MS, devices: [{ deviceId: 'd', intervalMs: MINUTE_MS }] }),

@@ -116,7 +116,7 @@ describe('a replay', () => {
     expect(life.events.map(({ type }) => type).slice(-2)).toEqual(['replay-started', 'replay-ended']);
   });
 
-  test('takes a stretch and the devices that were named', async () => {
+  test('takes a range and named devices', async () => {
     using state = filledState();
     const clock = createVirtualClock(START_MS);
     const db = database(clock);
@@ -159,7 +159,7 @@ describe('a replay', () => {
     expect(new Set(db.lines()).size).toBe(302);
   });
 
-  test('never stands still for ever behind a delivery that does not end', async () => {
+  test('is not blocked for ever by a delivery that does not end', async () => {
     using state = filledState();
     const clock = createVirtualClock(START_MS);
     const db = database(clock);
@@ -171,8 +171,8 @@ describe('a replay', () => {
   });
 });
 
-describe('what a destination does not take', () => {
-  test('is put aside by the rule of delivery: new, known, and gone from there once it is taken', async () => {
+describe('a line that a destination refuses', () => {
+  test('is quarantined by the rules of delivery: new, known, and released once it is accepted', async () => {
     using state = filledState();
     const clock = createVirtualClock(START_MS);
     const bad = new Set([reading('a', 5), reading('b', 7)]);
@@ -189,7 +189,7 @@ describe('what a destination does not take', () => {
     expect(quarantined()).toEqual([reading('b', 7)]);
   });
 
-  test('is waited for where it takes nothing; after ten minutes it ends with 3, and goes on from there', async () => {
+  test('is retried if the destination accepts nothing; after ten minutes the replay ends with 3, and continues from there', async () => {
     using state = filledState();
     const clock = createVirtualClock(START_MS);
     let writes = 0;
@@ -213,7 +213,7 @@ describe('what a destination does not take', () => {
     expect([...new Set(db.lines())].toSorted()).toEqual(archived(state));
   });
 
-  test('for its age is a lack, once; and no lack any more once it is taken', async () => {
+  test('for its age is a missing point, once, and no longer once it is accepted', async () => {
     using state = filledState();
     const clock = createVirtualClock(START_MS + 2 * DAY_MS);
     let oldestKept = BASE - 50n * 60_000_000_000n;
@@ -246,7 +246,7 @@ describe('what a destination does not take', () => {
     ]);
   });
 
-  test('of facts that stand in blocks of many is lacking still when all other lines of the device are taken', async () => {
+  test('of facts in shared blocks stays missing when all other lines of the device are accepted', async () => {
     using state = filledState(['a']);
     const fact = `device,device_id=a online=1 ${BASE - 200n * 60_000_000_000n}`;
     // So many of no device that those of the device are a load of their own.
@@ -307,7 +307,7 @@ describe('what a destination does not take', () => {
     expect(state.store.missing(life.deliverer.destinationId)).toEqual([]);
   });
 
-  test('stays lacking where some of it is not in the archive any more', async () => {
+  test('stays missing if some of the range is no longer in the archive', async () => {
     using state = filledState(['a']);
     const clock = createVirtualClock(START_MS);
     const db = database(clock);
@@ -336,7 +336,7 @@ describe('what a destination does not take', () => {
   });
 });
 
-describe('what was broken off', () => {
+describe('an interrupted replay', () => {
   test('after any number of writes goes on without beginning anew, and misses nothing', async () => {
     for (let deaths = 1; deaths <= 6; deaths += 1) {
       using state = filledState();
@@ -384,7 +384,7 @@ describe('what was broken off', () => {
     expect(again).toMatchObject({ outcome: 'complete', destinations: [{ resumed: false }] });
   });
 
-  test('goes on with the stretch that its words meant at first', async () => {
+  test('continues with the range that its arguments meant at first', async () => {
     using state = filledState();
     const clock = createVirtualClock(START_MS);
     const stop = new AbortController();

@@ -69,7 +69,7 @@ function checkAlways(resolution: Resolution, lines: readonly string[], sink: Ret
   expect(resolvedGood.filter((text) => !sink.stored.has(text))).toEqual([]);
 }
 
-describe('where nothing is wrong', () => {
+describe('without a problem', () => {
   test('a batch is one request', async () => {
     for (const count of [1, 2, 5000]) {
       const lines = linesOf(count);
@@ -94,7 +94,7 @@ describe('where nothing is wrong', () => {
   });
 });
 
-describe('a line at fault', () => {
+describe('a rejected line', () => {
   for (const count of [2, 3, 5000]) {
     for (const [place, at] of Object.entries({ first: 0, middle: count >> 1, last: count - 1 })) {
       for (const storesParts of [true, false]) {
@@ -111,7 +111,7 @@ describe('a line at fault', () => {
     }
   }
 
-  test('alone in its batch is put aside only after a line like it was accepted once more', async () => {
+  test('alone in its batch is rejected only after a control line was accepted once more', async () => {
     const bad = line(1);
     const control = line(0);
     const sink = modelSink({ isBad: (text) => text === bad });
@@ -121,7 +121,7 @@ describe('a line at fault', () => {
     expect(sink.requests).toEqual([[bad], [control]]);
   });
 
-  test('is kept where no line like it can be shown to pass', async () => {
+  test('is kept if no control line is accepted', async () => {
     const lines = [line(0, 'telemetry flag'), line(1), line(2)];
     const isBad = (text: string): boolean => text === lines[0];
     for (const control of [null, line(9)]) {
@@ -133,7 +133,7 @@ describe('a line at fault', () => {
     }
   });
 
-  test('keeps nothing before it: what was accepted ahead of it is resolved', async () => {
+  test('does not block accepted lines before it: they are resolved', async () => {
     const lines = [...linesOf(10), line(10, 'telemetry flag'), ...linesOf(20).slice(11)];
     const sink = modelSink({ isBad: (text) => kindOf(text) === 'telemetry flag' });
     expect(await resolveBatch(sink, lines, noControl, never)).toMatchObject({
@@ -143,7 +143,7 @@ describe('a line at fault', () => {
     });
   });
 
-  test('tells whether it was refused for its age', async () => {
+  test('is reported as refused for its age if it was', async () => {
     const sink = modelSink({
       trouble: (_nth, sent) => (sent.includes(line(0)) ? { ...REFUSED, retention: true } : null),
     });
@@ -188,7 +188,7 @@ describe('a conflict of types', () => {
   const ofKind = (kind: string) => (text: string) => kindOf(text) === kind;
   const withOther = { controlFor: () => null, otherControlFor: () => line(-1) };
 
-  test('of one measurement sets its lines aside alone: the readings go on', async () => {
+  test('of one measurement rejects only its lines: the readings pass', async () => {
     const lines = linesOf(2000).map((text, n) => (n % 100 === 7 ? line(n, 'alert threshold') : text));
     const sink = typedSink(ofKind('alert threshold'));
     const resolution = await resolveBatch(sink, lines, noControl, never);
@@ -196,7 +196,7 @@ describe('a conflict of types', () => {
     expect(resolution.rejected.map(({ line: text }) => text)).toEqual(lines.filter(ofKind('alert threshold')));
   });
 
-  test('in a batch of nothing else sets it aside after another line was accepted, and not before', async () => {
+  test('in a batch of nothing else rejects the lines after another line was accepted, and not before', async () => {
     const lines = Array.from({ length: 30 }, (_, n) => line(n, 'alert threshold'));
     const sink = typedSink(ofKind('alert threshold'));
     expect(await resolveBatch(sink, lines, withOther, never)).toMatchObject({ resolved: 30, acceptedLines: 0 });
@@ -255,7 +255,7 @@ describe('a conflict of types', () => {
 });
 
 describe('a destination at fault', () => {
-  test('that refuses everything, as a full disk may, is held within a few requests and nothing is put aside', async () => {
+  test('that refuses everything, as a full disk may, is blocked within a few requests and no line is rejected', async () => {
     for (const count of [1, 2, 5000]) {
       for (const control of [null, line(-1)]) {
         const sink = modelSink({ isBad: () => true });
@@ -267,7 +267,7 @@ describe('a destination at fault', () => {
     }
   });
 
-  test('that begins to refuse everything in the midst of a search puts no good line aside', async () => {
+  test('that begins to refuse everything during a bisection rejects no good line', async () => {
     const lines = linesOf(500);
     const isBad = (text: string): boolean => text === lines[200] || text === lines[201] || text === lines[400];
     for (let from = 0; from < 45; from += 1) {
@@ -307,7 +307,7 @@ describe('a destination at fault', () => {
     }
   });
 
-  test('passes on what the server asked for', async () => {
+  test('passes on the wait that the server asked for', async () => {
     const waiting = await resolveBatch(modelSink({ trouble: () => LATER }), linesOf(3), noControl, never);
     expect(waiting.blocked).toMatchObject({ words: 'HTTP 503', needsPerson: false, waitMs: 7000 });
     expect(waiting.blocked?.hint).toContain('by itself');
@@ -340,7 +340,7 @@ describe('requests that are too large', () => {
     expect(sink.requests.filter((sent) => sent.length <= 300).flat()).toEqual(lines);
   });
 
-  test('a single line that is too large is put aside when any other passes', async () => {
+  test('a single line that is too large is rejected when any other passes', async () => {
     const lines = [line(0), line(1, 'telemetry text'), line(2)];
     const trouble: Model['trouble'] = (_nth, sent) =>
       sent.includes(line(1, 'telemetry text')) ? { kind: 'too-large', words: 'HTTP 413' } : null;
@@ -353,7 +353,7 @@ describe('requests that are too large', () => {
     });
   });
 
-  test('a limit below every line holds the destination', async () => {
+  test('a limit below every line blocks the destination', async () => {
     const sink = modelSink({ maxLines: 0 });
     const resolution = await resolveBatch(sink, linesOf(100), { controlFor: () => line(-1) }, never);
     expect(resolution).toMatchObject({ resolved: 0, rejected: [], blocked: { words: 'HTTP 413' } });
@@ -411,7 +411,7 @@ describe('against a model', () => {
     .array(fc.record({ kind: fc.constantFrom(...kinds), bad: fc.boolean() }), { minLength: 1, maxLength: 60 })
     .map((facts) => facts.map(({ kind, bad }, n) => ({ text: line(n, kind), bad })));
 
-  test('exactly the bad lines are put aside where the destination works and others like them pass', async () => {
+  test('exactly the bad lines are rejected if the destination works and control lines pass', async () => {
     await fc.assert(
       fc.asyncProperty(
         anyBatch,
@@ -432,7 +432,7 @@ describe('against a model', () => {
     );
   });
 
-  test('no good line is ever put aside and none is lost, whatever fails from any request on', async () => {
+  test('no good line is ever rejected and none is lost, whatever fails from any request on', async () => {
     const trouble = fc.constantFrom(LATER, HELD, REFUSED, { kind: 'too-large', words: '413' } as const);
     await fc.assert(
       fc.asyncProperty(anyBatch, trouble, fc.nat(60), async (batch, answer, from) => {

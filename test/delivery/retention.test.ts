@@ -64,7 +64,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
 
   const points = (lacks: readonly MissingPoints[]): number => lacks.reduce((sum, lack) => sum + lack.points, 0);
 
-  test('takes a year of history at two requests a batch at most, and the rest is lacking by device', async () => {
+  test('takes a year of history at two requests a batch at most, and the rest is missing by device', async () => {
     using state = scratchStore();
     const devices = ['a', 'b', 'odd\\id'];
     state.store.append([line('a', 1000)], 'live');
@@ -95,7 +95,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
     expect(events.filter(({ type }) => type === 'delivery-blocked')).toEqual([]);
   });
 
-  test('settles a log that is wholly too old, with nothing known from before, in one request a batch', async () => {
+  test('resolves a log that is entirely too old, without prior knowledge, in one request a batch', async () => {
     using state = scratchStore();
     state.store.append(
       Array.from({ length: 2500 }, (_, n) => line('a', 40 * DAY_MS + n * SECOND_MS)),

@@ -97,7 +97,7 @@ describe('the lines of a reading', () => {
     expect(lines).toEqual([`telemetry,device_id=d1,sensor=t,device_name=Pump,workspace_id=w1 value=1 ${T0}`]);
   });
 
-  test('come oldest first, and their ends are told', () => {
+  test('come oldest first, with the first and last instant', () => {
     const landing = createMemory().compose({
       readings: [reading(9, { t: 1 }), reading(5, { t: 2 }), reading(5, { t: 3 })],
     });
@@ -144,7 +144,7 @@ describe('the lines of a reading', () => {
   });
 });
 
-describe('a landing', () => {
+describe('a commit', () => {
   test('computed twice from the same state and page is the same', () => {
     fc.assert(
       fc.property(anyReadings, anyReadings, (before, readings) => {
@@ -155,7 +155,7 @@ describe('a landing', () => {
     );
   });
 
-  test('of what is held adds nothing, in whatever pages it comes again', () => {
+  test('of stored readings adds nothing, in whatever pages they come again', () => {
     fc.assert(
       fc.property(
         anyReadings,
@@ -177,7 +177,7 @@ describe('a landing', () => {
     );
   });
 
-  test('of what is held adds nothing after the device was renamed', () => {
+  test('of stored readings adds nothing after the device was renamed', () => {
     const memory = createMemory();
     const readings = [reading(9, { t: 1 }), reading(9, { t: 2 }), reading(5)];
     memory.land({ readings });
@@ -218,7 +218,7 @@ describe('a landing', () => {
     });
   });
 
-  test('moves the coverage by what the page proves, and by nothing else', () => {
+  test('extends the coverage by the range that the page proves, and by nothing else', () => {
     const memory = createMemory();
     expect(memory.land({ readings: [reading(5)] }).covered).toEqual([]);
     const covers = { from: at(0), to: at(10), first: edgeOf(reading(5)), last: edgeOf(reading(5)) };
@@ -284,7 +284,7 @@ describe('the sums of days', () => {
   });
 });
 
-describe('hours that are held in full', () => {
+describe('complete hours', () => {
   const HOUR_START = (T0 / HOUR_NS) * HOUR_NS;
   const hourLines = (lines: readonly string[]): [bigint, unknown][] =>
     lines.map(parseReferenceLine).map(({ at: hour, fields }) => [hour, fields.get('readings')]);
@@ -331,7 +331,7 @@ describe('hours that are held in full', () => {
     expect(late.hourReadings.size).toBe(0);
   });
 
-  test('carry the name that held when they began', () => {
+  test('carry the device name of their beginning', () => {
     const memory = createMemory([
       { fromNs: 0n, name: 'Old' },
       { fromNs: at(1), name: 'New' },
@@ -340,7 +340,7 @@ describe('hours that are held in full', () => {
     expect(sideLines.map((line) => parseReferenceLine(line).tags.get('device_name'))).toEqual(['Old', 'New']);
   });
 
-  test('each come once, with the readings that it has, however the walk is split into pages', () => {
+  test('each come once, with all their readings, however the page scan is split into pages', () => {
     const anyStream = fc.uniqueArray(fc.integer({ min: 0, max: 5 * 3600 - 1 }), { maxLength: 60 });
     fc.assert(
       fc.property(
@@ -383,10 +383,10 @@ const span = (first: Reading, last: Reading): CoveredRange => ({
   last: edge(last),
 });
 
-describe('the readings of a page without the edges of what is held', () => {
+describe('the readings of a page without the edges of the coverage', () => {
   const covered = [span(valueAt(100n, 1), valueAt(200n, 2)), span(valueAt(400n, 3), valueAt(400n, 4))];
 
-  test('lack those that are held at an edge, whichever it is', () => {
+  test('do not contain those stored at an edge, on either side', () => {
     const page = [valueAt(500n, 9), valueAt(400n, 4), valueAt(400n, 3), valueAt(300n, 9), valueAt(200n, 2)];
     expect(withoutEdges(page, covered)).toEqual([page[0], page[3]]);
   });
@@ -396,7 +396,7 @@ describe('the readings of a page without the edges of what is held', () => {
     expect(withoutEdges(page, covered)).toBe(page);
   });
 
-  test('keep all where nothing is held', () => {
+  test('keep all if nothing is covered', () => {
     const page = [valueAt(400n, 5)];
     expect(withoutEdges(page, [{ from: 0n, to: 900n, first: null, last: null }])).toBe(page);
   });

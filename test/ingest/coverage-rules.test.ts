@@ -31,7 +31,7 @@ function record(...byMs: number[]): LateRecord {
 }
 
 describe('the record of late readings', () => {
-  test('counts them, keeps the worst, and makes the settle the lateness in whole minutes', () => {
+  test('counts them, keeps the worst, and raises the grace period to the lateness in whole minutes', () => {
     expect(noteLate(NEVER_LATE, late(250 * SECOND_MS, 190 * SECOND_MS), NOW_MS)).toEqual({
       count: 2,
       worstMs: 250 * SECOND_MS,
@@ -39,7 +39,7 @@ describe('the record of late readings', () => {
     });
   });
 
-  test('never makes the settle shorter, neither than it has grown nor than it is configured', () => {
+  test('never shortens the grace period, neither below its current nor its configured value', () => {
     const before = record(20 * MINUTE_MS);
     const after = noteLate(before, late(5 * MINUTE_MS), NOW_MS).record;
     expect(after).toEqual({ readings: 2, worstMs: 20 * MINUTE_MS, gracePeriodMs: 20 * MINUTE_MS });
@@ -57,20 +57,20 @@ describe('the record of late readings', () => {
     });
   });
 
-  test('takes a reading from the future for one that is not late at all', () => {
+  test('does not count a reading from the future as late', () => {
     expect(record(-5 * SECOND_MS)).toEqual({ readings: 1, worstMs: 0, gracePeriodMs: 0 });
   });
 });
 
-describe('what was claimed too early', () => {
+describe('coverage that came too early', () => {
   const [a, b, c] = [reading(10), reading(50), reading(90)];
   const span = { from: at(0), to: at(100), first: edgeOf(a), last: edgeOf(c) };
 
-  test('is taken back from its end on, with the newest reading that is known before it as the edge', () => {
+  test('is withdrawn from its end on, with the newest known reading before it as the edge', () => {
     expect(withdrawBeyond([span], at(60), [c, b, a])).toEqual([{ ...span, to: at(60), last: edgeOf(b) }]);
   });
 
-  test('has the other edge of the span for its edge where no reading is known', () => {
+  test('has the other edge of the range as its edge if no reading is known', () => {
     expect(withdrawBeyond([span], at(60), [])).toEqual([{ ...span, to: at(60), last: edgeOf(a) }]);
   });
 
@@ -78,13 +78,13 @@ describe('what was claimed too early', () => {
     expect(withdrawBeyond([span], at(5), [a, b, c])).toEqual([{ from: at(0), to: at(5), first: null, last: null }]);
   });
 
-  test('takes whole stretches with it, and leaves older ones as they are', () => {
+  test('removes whole ranges, and leaves older ones as they are', () => {
     const old = bare({ from: at(-50), to: at(-10) });
     expect(withdrawBeyond([old, span, bare({ from: at(200), to: at(300) })], at(100), [])).toEqual([old, span]);
     expect(withdrawBeyond([old, span], at(0), [])).toEqual([old]);
   });
 
-  test('is a landing that brings nothing and leaves names, hours and sums alone', () => {
+  test('is a commit without readings that leaves names, hours and sums alone', () => {
     const memory = createMemory();
     memory.land({ readings: [c, b, a], covers: span });
     const state = memory.state();
@@ -94,15 +94,15 @@ describe('what was claimed too early', () => {
   });
 });
 
-describe('claims', () => {
+describe('coverage', () => {
   const covers = { from: at(-7200), to: at(-121), first: null, last: null };
   const input = { covers, answeredAtMs: NOW_MS, readings: [], gracePeriodMs: 2 * MINUTE_MS };
 
-  test('stay as proven where nothing is late', () => {
+  test('stays as proven if nothing is late', () => {
     expect(coverageAfter({ ...input, state: { covered: [], late: NEVER_LATE } }, [])).toEqual({ covered: [covers] });
   });
 
-  test('are taken back by a late reading to what the longer settle allows', () => {
+  test('is withdrawn by a late reading to the limit of the longer grace period', () => {
     const { covered, late: found } = coverageAfter(
       { ...input, state: { covered: [], late: NEVER_LATE } },
       late(8 * MINUTE_MS),
@@ -111,7 +111,7 @@ describe('claims', () => {
     expect(found?.record.gracePeriodMs).toBe(8 * MINUTE_MS);
   });
 
-  test('reach no further than the settle of the device, though the page was asked for under a shorter one', () => {
+  test('ends at the grace period of the device, though the page was requested under a shorter one', () => {
     const state = { covered: [], late: record(8 * MINUTE_MS) };
     expect(coverageAfter({ ...input, state }, []).covered.map(({ to }) => to)).toEqual([
       coverageLimit(NOW_MS, 8 * MINUTE_MS),
@@ -119,7 +119,7 @@ describe('claims', () => {
   });
 });
 
-describe('a landing', () => {
+describe('a commit', () => {
   const held = [reading(300), reading(200), reading(100)];
   const covers = { from: at(0), to: at(400), first: edgeOf(reading(100)), last: edgeOf(reading(300)) };
   const landed = () => {
@@ -142,7 +142,7 @@ describe('a landing', () => {
     expect(memory.state().covered[0]?.last).toEqual(edgeOf(reading(100)));
   });
 
-  test('counts neither what is held, nor what is new outside of covered time, nor what the page itself proves', () => {
+  test('counts neither stored readings, nor new ones outside of covered time, nor those in time that the page itself covers', () => {
     const memory = landed();
     expect(memory.compose({ readings: held }).late).toBeUndefined();
     expect(memory.compose({ readings: [reading(401), reading(-1)] }).late).toBeUndefined();
@@ -150,7 +150,7 @@ describe('a landing', () => {
     expect(memory.compose({ readings: [reading(500)], covers: wider }).late).toBeUndefined();
   });
 
-  test('does not take a reading that was added to for one that is late', () => {
+  test('does not count a reading with additional values as late', () => {
     const memory = landed();
     const more = { recordedAt: at(200), values: [...reading(200).values, ['extra', 1] as const] };
     const landing = memory.compose({ readings: [more] });
@@ -170,7 +170,7 @@ test('an hour has its number and its beginning', () => {
 });
 
 describe('the hours to write', () => {
-  test('are those that lie whole inside what is held', () => {
+  test('are those that lie entirely inside the coverage', () => {
     expect(hoursToWrite([quarters(2, 13)], []).hours).toEqual([1, 2]);
     expect(hoursToWrite([quarters(4, 12)], []).hours).toEqual([1, 2]);
   });
@@ -180,7 +180,7 @@ describe('the hours to write', () => {
     expect(hoursToWrite([quarters(4, 12, -1n)], []).hours).toEqual([1]);
   });
 
-  test('are none where only parts of hours are held, and then nothing is marked', () => {
+  test('are none if only parts of hours are covered, and then nothing is marked', () => {
     const written: Intervals = [between(7, 8)];
     const outcome = hoursToWrite([quarters(1, 4, 0n), quarters(5, 8, -1n)], written);
     expect(outcome.hours).toEqual([]);
@@ -193,7 +193,7 @@ describe('the hours to write', () => {
     expect(written).toEqual([between(0, 5), between(90, 91)]);
   });
 
-  test('come once each as coverage grows, and in the end all that are held are written', () => {
+  test('come once each as coverage grows, and in the end all covered ones are written', () => {
     const anySpans = fc.array(
       fc.tuple(fc.nat(40), fc.nat(40), fc.integer({ min: -1, max: 1 })).map(([a, b, offset]) => {
         return quarters(Math.min(a, b) + 4, Math.max(a, b) + 4, BigInt(offset));
@@ -228,7 +228,7 @@ const EMPTY = { covered: [bare({ from: at(-7200), to: at(100) })], hoursWritten:
 /** A page that proves nothing of its readings: they are too young, say. */
 const page = (...readings: Reading[]) => ({ readings, covers: null });
 
-describe('what was called empty while nothing was held of a device', () => {
+describe('ranges called empty while a device had no coverage', () => {
   test('is taken back with the first reading that it shows', () => {
     expect(withoutUnverified(EMPTY, page(reading(120)), never).covered).toEqual([]);
   });

@@ -39,7 +39,7 @@ describe('what keeps the API from being read', () => {
     expect(report.problem()).toBeNull();
   });
 
-  test('is no trouble of one stream while others are answered', () => {
+  test('does not fail one stream while others are answered', () => {
     const { state, report } = life();
     noteAnswered(state, 'devices');
     noteStreamFailed(state, 'account', 'malformed');
@@ -86,7 +86,7 @@ describe('a stream that fails', () => {
     expect(told('stream-recovered')).toBe(1);
   });
 
-  test('is not mended by work that had nothing to ask', () => {
+  test('is not ended by work that had nothing to request', () => {
     const { state, alerts, told } = life();
     noteStreamFailed(state, 'alerts', 'malformed');
     noteRead(state, 'alerts');

@@ -26,7 +26,7 @@ const FLEETS = fc.record({
   perMinute: fc.integer({ min: 10, max: 1000 }),
 });
 
-describe('what the schedules ask for', () => {
+describe('the requests that the schedules need', () => {
   test('counts each lane', () => {
     const { asked, fits, slowdown, planned, readingsMade } = demandOf(USUAL);
     expect(asked).toEqual({ live: 40 * 288, alerts: 720, inventory: 288, account: 24, idlePolls: 40 });
@@ -39,7 +39,7 @@ describe('what the schedules ask for', () => {
     expect(rare.asked.inventory, 'a list of 401 has three pages').toBe(3 * 288);
   });
 
-  test('is held against the lesser of both figures, less what others use', () => {
+  test('is compared with the lower of both limits, less the use by others', () => {
     expect(budgetOf(USUAL)).toEqual({ budget: 160_000, boundBy: 'day' });
     expect(budgetOf({ ...USUAL, perMinute: 60 })).toEqual({ budget: 48 * 1440, boundBy: 'minute' });
     expect(budgetOf({ ...USUAL, othersPerDay: 60_000 })).toEqual({ budget: 140_000, boundBy: 'day' });
@@ -50,7 +50,7 @@ describe('what the schedules ask for', () => {
 });
 
 describe('where the schedules do not fit', () => {
-  test('all are stretched until they do, evenly, and no more than that', () => {
+  test('all are slowed down evenly until they fit, and no further', () => {
     fc.assert(
       fc.property(FLEETS, (fleet) => {
         const demand = demandOf({ ...USUAL, ...fleet });

@@ -18,19 +18,19 @@ function view(covered: readonly CoveredRange[], { fromMs = NOW - 30 * DAY_MS, re
   return viewOf({ covered, wanted, resting: normalize(resting) });
 }
 
-describe('what the planner sees of a device', () => {
-  test('one that was never asked has no history yet: its newest page comes first', () => {
+describe('the facts of a device for the planner', () => {
+  test('a device that was never polled has no history yet: its newest page comes first', () => {
     expect(view([])).toEqual({ newestMs: null, coveredToMs: null, tailGap: null, open: { day: 0, week: 0, rest: 0 } });
   });
 
-  test('after that page its history is open, by how far back it lies', () => {
+  test('after that page its history is missing, by age', () => {
     const seen = view([span(NOW - 2 * HOUR_MS, NOW)]);
     expect(seen.tailGap).toBeNull();
     expect(seen.open).toEqual({ day: 22 * HOUR_MS, week: 6 * DAY_MS, rest: 23 * DAY_MS });
     expect(seen.newestMs).toBe(NOW - 1000);
   });
 
-  test('a short stretch that was missed is caught up with by live work, a long one waits its turn', () => {
+  test('live work closes a short gap; a long one waits its turn as history', () => {
     const fromMs = NOW - 20 * DAY_MS;
     const short = view([span(fromMs, NOW - 5 * HOUR_MS), span(NOW - HOUR_MS, NOW)], { fromMs });
     expect(short.tailGap).toEqual({ fromMs: NOW - 5 * HOUR_MS, toMs: NOW - HOUR_MS });
@@ -40,7 +40,7 @@ describe('what the planner sees of a device', () => {
     expect(long.open).toEqual({ day: 23 * HOUR_MS, week: 6 * DAY_MS, rest: 2 * DAY_MS });
   });
 
-  test('the newest end is no hole, and a silent device shows its last reading', () => {
+  test('the newest range is no gap, and a silent device shows its last reading', () => {
     const silent = view([span(NOW - 30 * DAY_MS, NOW - HOUR_MS, NOW - 12 * DAY_MS)]);
     expect(silent).toEqual({
       newestMs: NOW - 12 * DAY_MS,
@@ -58,7 +58,7 @@ describe('what the planner sees of a device', () => {
     expect(view(held, { fromMs, resting })).toMatchObject({ tailGap: null, open: { day: 0, week: 0, rest: 0 } });
   });
 
-  test('hole and history together are what is missing below the newest stretch, whatever is held', () => {
+  test('gap and history together are all that is missing below the newest range, for any coverage', () => {
     const edges = fc.uniqueArray(fc.integer({ min: 1, max: 40 * 24 }), { minLength: 2, maxLength: 12 });
     fc.assert(
       fc.property(edges, (hours) => {

@@ -7,7 +7,7 @@ import { cron } from '../support/rig.ts';
 const NOW = Date.UTC(2026, 5, 15, 12);
 const NOW_NS = msToNs(NOW);
 
-describe('the mean distance of the turns of a schedule', () => {
+describe('the mean interval of a schedule', () => {
   test.each([
     ['* * * * *', MINUTE_MS],
     ['*/5 * * * *', 5 * MINUTE_MS],
@@ -30,13 +30,13 @@ describe('the mean distance of the turns of a schedule', () => {
     expect(meanPeriodMs({ text: 'once', next: (ms) => (ms < NOW ? NOW : null) }, NOW)).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test('a turn every second of the year is counted', () => {
+  test('a schedule that is due every second of the year is counted', () => {
     expect(meanPeriodMs(cron('* * * * * *'), NOW)).toBeCloseTo(1000, 6);
   });
 });
 
 /** A stretch, in days from the beginning of today. */
-describe('the cost of a stretch', () => {
+describe('the cost of a range', () => {
   const device = { intervalMs: MINUTE_MS, isQuiet: false, heardMs: NOW, held: [] };
   const need = (changes: Partial<BackfillInput> = {}) =>
     backfillNeed({
@@ -62,7 +62,7 @@ describe('the cost of a stretch', () => {
     expect(need({ pageSize: 1 }).requests).toBe(43_200);
   });
 
-  test('what is held is not asked for, and the newest hour is no history', () => {
+  test('covered time costs nothing, and the newest hour is no history', () => {
     const own = { ...device, held: [{ from: NOW_NS - 10n * DAY_NS, to: NOW_NS - HOUR_NS / 2n }] };
     expect(need({ devices: [own] })).toMatchObject({ devices: 1, readings: 20 * 1440 });
     const all = { ...device, held: [{ from: NOW_NS - 40n * DAY_NS, to: NOW_NS - HOUR_NS / 2n }] };
@@ -72,7 +72,7 @@ describe('the cost of a stretch', () => {
     expect(need({ devices: [] })).toEqual({ devices: 0, openShare: 0, readings: 0, requests: 0 });
   });
 
-  test('a quiet device made none since; of one that never spoke emptiness is proven twice', () => {
+  test('a quiet device has no readings since; one that never reported takes two empty answers', () => {
     const since = { ...device, isQuiet: true, heardMs: NOW - 10 * DAY_MS };
     expect(need({ devices: [since] }).readings).toBe(20 * 1440);
     const never = { ...device, isQuiet: true, heardMs: null };
@@ -85,7 +85,7 @@ describe('the cost of a stretch', () => {
     expect(need({ devices: [dense], range }).requests).toBe(86_400);
   });
 
-  test('more devices than there are hold nothing, fewer hold their part', () => {
+  test('additional devices have no coverage; fewer devices have their share of it', () => {
     const [own, anew] = [
       { devices: 2, openShare: 0, readings: 0, requests: 0 },
       { devices: 2, openShare: 1, readings: 1000, requests: 10 },

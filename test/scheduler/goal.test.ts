@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { DAY_NS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createRecheckWait, gapsToAsk, newestGap } from '../../src/scheduler/goal.ts';
 
-test('the gaps are what is wanted and neither covered, resting nor asked for by others', () => {
+test('the gaps are wanted, not covered, not resting and not requested by other work', () => {
   const covered = [{ from: 20n, to: 30n, first: null, last: null }];
   const wanted = { from: 0n, to: 100n };
   const resting = [{ from: 40n, to: 50n }];

@@ -20,11 +20,11 @@ function covered(deviceId: string, ...ranges: readonly (readonly [bigint, bigint
   return { deviceId, covered: ranges.map(([from, to]) => ({ from, to, last: null })) } as unknown as TelemetryState;
 }
 
-test('a device that nothing is covered of begins with the wanted range', () => {
+test('a device without coverage begins with the wanted range', () => {
   expect(goesOnFrom(facts(), covered('a'), WANTED)).toBe(WANTED);
 });
 
-test('a device goes on from where it is covered, however long ago that was', () => {
+test('a device continues from its coverage, however old that is', () => {
   expect(goesOnFrom(facts(), covered('a', [100n, 200n]), WANTED)).toBe(200n);
   expect(goesOnFrom(facts(), covered('a', [100n, 1200n]), WANTED)).toBe(WANTED);
 });
@@ -33,7 +33,7 @@ test('while the newest range is being filled, from the one before it', () => {
   expect(goesOnFrom(facts(), covered('a', [100n, 200n], [500n, 600n]), WANTED)).toBe(200n);
 });
 
-test('a backfilled range is not gone on from, of the devices that it is of', () => {
+test('a backfilled range is not continued for its devices', () => {
   const store = facts();
   noteIsolated(store, { from: 100n, to: 200n, devices: ['a'], states: [covered('a')] });
   expect(goesOnFrom(store, covered('a', [100n, 200n]), WANTED)).toBe(WANTED);

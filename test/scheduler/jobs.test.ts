@@ -98,7 +98,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     return { life, followed };
   };
 
-  test('fills everything, tells how far it is, and ends when all is delivered', async () => {
+  test('closes all gaps, reports its progress, and ends when everything is delivered', async () => {
     using rig = await rigOf();
     const { life, followed } = await liveFollowed(rig, 30 * MINUTE_MS);
     const { end, progress } = followed;
@@ -112,7 +112,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     await expectExact(rig);
   });
 
-  test('asks for nothing that the daemon is asking for', async () => {
+  test('requests nothing that the daemon is requesting', async () => {
     const telemetry = async (beside: boolean): Promise<number> => {
       using rig = await rigOf();
       await live(rig, 10 * MINUTE_MS, {
@@ -156,7 +156,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     );
   });
 
-  test('is cancelled when its follower is told to stop, and the daemon goes on', async () => {
+  test('is cancelled when its follower is stopped, and the daemon continues', async () => {
     using rig = await rigOf();
     rig.simulator.settings.time.latencyMs = { min: 10 * SECOND_MS, max: 10 * SECOND_MS };
     const stop = new AbortController();
@@ -181,7 +181,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     await expectExact(rig);
   });
 
-  test('is cancelled when its follower has vanished, after half a minute', async () => {
+  test('is cancelled half a minute after its follower has disappeared', async () => {
     using rig = await rigOf();
     rig.simulator.settings.time.latencyMs = { min: 20 * SECOND_MS, max: 20 * SECOND_MS };
     const life = await live(rig, 3 * MINUTE_MS, {
@@ -200,7 +200,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     expect(told(life, 'job-ended')).toMatchObject([{ message: expect.stringContaining('not there any more') }]);
   });
 
-  test('is not begun where an earlier daemon has left it and nobody follows', async () => {
+  test('is not started if an earlier daemon has left it and no follower is alive', async () => {
     using rig = await rigOf();
     rig.open().close();
     const opened = openJobBoard(rig.dataDir);
@@ -211,7 +211,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     expect(statesOf(rig)).toEqual(['cancelled']);
   });
 
-  test('is done one after the other', async () => {
+  test('jobs of one kind run one after the other', async () => {
     using rig = await rigOf();
     const life = await live(rig, 30 * MINUTE_MS, {
       meanwhile: async () => {
@@ -225,7 +225,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     expect(order).toEqual(['job-started', 'job-ended', 'job-started', 'job-ended', 'job-started', 'job-ended']);
   });
 
-  test('ends as stalled where a database takes nothing for ten minutes, whatever else the daemon brings in', async () => {
+  test('ends as stalled if a database accepts nothing for ten minutes, whatever else the daemon reads', async () => {
     using rig = await rigOf();
     bench.proxy.setFaults(() => ({
       kind: 'answer',
@@ -245,7 +245,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     }
   });
 
-  test('ends as stalled where one device does not answer, whatever the others bring', async () => {
+  test('ends as stalled if one device does not answer, whatever the others bring', async () => {
     using rig = await rigOf();
     rig.simulator.faults = onPath(/seldom\/telemetry/, always({ kind: 'server-error', status: 500 }));
     const { end, tookMs } = (await liveFollowed(rig, HOUR_MS)).followed;
@@ -302,7 +302,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     expect(all[0]?.tookMs).toBeLessThan(12 * MINUTE_MS);
   });
 
-  test('tells who asked of a key that is refused, and the daemon holds', async () => {
+  test('reports a refused key to its follower, and the daemon waits', async () => {
     using rig = await rigOf();
     rig.simulator.settings.key.secret = 'another';
     const api = { url: 'http://simulator.test/external/v1', key: () => 'refused', share: 0.8, concurrency: 4 };
@@ -310,7 +310,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     expect(end).toMatchObject({ state: 'failed', exitCode: 77, message: expect.stringContaining('refuses the key') });
   });
 
-  test('that finds another workspace behind the key is told so, and ends the daemon before anything is written', async () => {
+  test('that finds another workspace behind the key reports it and ends the daemon before anything is written', async () => {
     using rig = await rigOf();
     const all: Followed[] = [];
     const life = await live(rig, 30 * MINUTE_MS, {
@@ -361,7 +361,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     });
   });
 
-  test('tells no secret, neither in its progress nor at its end', async () => {
+  test('contains no secret, neither in its progress nor in its result', async () => {
     using rig = await rigOf();
     const progress = { totals: {}, destinations: [], allowance: {}, words: 'rig-token' } as unknown as ProgressReport;
     const workers = {
@@ -381,7 +381,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     expect(JSON.stringify(row)).not.toContain('rig-token');
   });
 
-  test('that waits for other work is told of soon, and then every minute', async () => {
+  test('that waits for other work is logged soon, and then every minute', async () => {
     using rig = await rigOf();
     const sync = rig.open();
     const stop = new AbortController();
@@ -423,7 +423,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     sync.close();
   });
 
-  test('is given up by its follower where who holds the state does not look after it any more', async () => {
+  test('is abandoned by its follower if the process that holds the state no longer takes jobs', async () => {
     using rig = await rigOf();
     const sync = rig.open();
     const following = follow(rig).catch((error: unknown) => error);

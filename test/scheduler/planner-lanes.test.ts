@@ -39,7 +39,7 @@ describe('no lane starves', () => {
     ['where the readings fit', USUAL_RESERVES, 10 * MINUTE_MS, null],
     ['where they do not', NARROW_RESERVES, 10 * SECOND_MS, 800],
   ] as const)(
-    '%s: each with work gets its reserve, and waits no longer than that takes',
+    '%s: each lane with work gets its reserve and waits no longer than its reciprocal',
     (_, reserves, intervalMs, budget) => {
       const world = busyWorld(300, intervalMs);
       if (budget !== null) world.planner.setDay({ limit: budget / 0.8, budget, spent: 0, others: null }, 0);
@@ -59,7 +59,7 @@ describe('no lane starves', () => {
     },
   );
 
-  test('the account and the listing are booked alike, and neither starves', () => {
+  test('the account and the listing are charged alike, and neither starves', () => {
     const world = busyWorld(300, 10 * MINUTE_MS);
     const made = world.run({ fromMs: 0, untilMs: DAY_MS, everyMs: 30 * SECOND_MS });
     for (const kind of ['account', 'devices']) {
@@ -70,8 +70,8 @@ describe('no lane starves', () => {
   });
 });
 
-describe('what there is to spare', () => {
-  test('goes to history before sweeps, and live work is not kept waiting for it', () => {
+describe('spare quota', () => {
+  test('goes to history before idle polls, and live work does not wait for it', () => {
     const world = createWorld(['a', 'b'].map((id) => evenDevice(id, { intervalMs: MINUTE_MS })));
     for (const deviceId of ['a', 'b']) {
       world.hold(deviceId, 0);
@@ -85,7 +85,7 @@ describe('what there is to spare', () => {
     expect(made.length, 'all that the day carries').toBeGreaterThan(19_000);
   });
 
-  test('what is read again gets what all else leaves, one at a time', () => {
+  test('rereads get what all other work leaves, one at a time', () => {
     const world = createWorld([evenDevice('a', { intervalMs: MINUTE_MS })]);
     world.hold('a', 0);
     world.open('backfill', 'a', { day: 0, week: 0, rest: 3 * DAY_MS });

@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { type Decision, purposeOf } from '../../src/scheduler/planner-types.ts';
 import { countOf, createWorld, evenDevice, SILENT, tailsOf } from './planner-world.ts';
 
-describe('trouble', () => {
+describe('after a failure', () => {
   const pair = () => {
     const world = createWorld(['bad', 'good'].map((id) => evenDevice(id, { intervalMs: 10 * SECOND_MS })));
     for (const deviceId of ['bad', 'good']) world.hold(deviceId, 0);
@@ -12,7 +12,7 @@ describe('trouble', () => {
   const fateOf = (fate: 'failed' | 'refused') => (decision: Decision) =>
     'deviceId' in decision && decision.deviceId === 'bad' ? fate : 'answered';
 
-  test('of one device has it rest at doubling times, and the others are asked as ever', () => {
+  test('of one device, that device rests at doubling intervals, and the others are polled as before', () => {
     const world = pair();
     const made = world.run({ fromMs: 0, untilMs: 6 * HOUR_MS, fate: fateOf('failed') });
     const bad = tailsOf(made).filter(({ deviceId }) => deviceId === 'bad');
@@ -24,30 +24,27 @@ describe('trouble', () => {
     expect(countOf(mended, 'bad'), 'and is soon as before once it answers').toBeGreaterThan(50);
   });
 
-  test('with the allowance leaves everything as it was', () => {
+  test('for lack of quota, nothing changes', () => {
     const made = pair().run({ fromMs: 0, untilMs: 10 * MINUTE_MS, fate: fateOf('refused'), everyMs: 10 * SECOND_MS });
     expect(countOf(made, 'bad'), 'it is tried again with the next turn').toBeGreaterThan(30);
   });
 
-  test.each(['devices', 'alerts', 'live'])(
-    'of the whole service is not looked for by one stream alone: %s',
-    (failing) => {
-      const made = pair().run({
-        fromMs: 0,
-        untilMs: 10 * MINUTE_MS,
-        // As the daemon goes by it: where nobody is answered, one tries now and then.
-        everyMs: 30 * SECOND_MS,
-        fate: ({ kind, lane }) => (kind === failing || lane === failing ? 'refused' : 'answered'),
-      });
-      const streams = made.map(({ decision }) => purposeOf(decision).stream);
-      const failed = failing === 'live' ? 'telemetry' : failing;
-      expect(streams.filter((stream) => stream === failed).length).toBeGreaterThan(5);
-      const twice = streams.filter((stream, index) => stream === failed && streams[index + 1] === failed);
-      expect(twice, 'another has its turn between two of them').toEqual([]);
-    },
-  );
+  test.each(['devices', 'alerts', 'live'])('of the whole service, more than one stream tries it: %s', (failing) => {
+    const made = pair().run({
+      fromMs: 0,
+      untilMs: 10 * MINUTE_MS,
+      // As the daemon goes by it: where nobody is answered, one tries now and then.
+      everyMs: 30 * SECOND_MS,
+      fate: ({ kind, lane }) => (kind === failing || lane === failing ? 'refused' : 'answered'),
+    });
+    const streams = made.map(({ decision }) => purposeOf(decision).stream);
+    const failed = failing === 'live' ? 'telemetry' : failing;
+    expect(streams.filter((stream) => stream === failed).length).toBeGreaterThan(5);
+    const twice = streams.filter((stream, index) => stream === failed && streams[index + 1] === failed);
+    expect(twice, 'another has its turn between two of them').toEqual([]);
+  });
 
-  test('of a listing that lasts has what fell quiet of late looked for without it, and nothing else', () => {
+  test('of the listing that lasts, only devices that fell quiet lately are polled without it', () => {
     const world = createWorld([
       evenDevice('paused', { intervalMs: 10 * MINUTE_MS, seenAt: () => 0 }),
       ...Array.from({ length: 300 }, (_, index) => evenDevice(`old${index}`, SILENT)),
@@ -69,7 +66,7 @@ describe('trouble', () => {
     expect(countOf(made, 'paused'), 'and is gone on with by its rate').toBeGreaterThan(5);
   });
 
-  test('of a listing, the alerts or the account has them rest, and a listing begins anew', () => {
+  test('of the listing, the alerts or the account, the stream rests, and a listing restarts', () => {
     const world = createWorld(Array.from({ length: 450 }, (_, index) => evenDevice(`d${index}`, SILENT)));
     let pages = 0;
     const made = world.run({
@@ -89,7 +86,7 @@ describe('trouble', () => {
 });
 
 describe('devices come and go', () => {
-  test('one that has left is asked never, one that is back as before', () => {
+  test('a device that has left is never polled; one that is back is polled as before', () => {
     const world = createWorld([evenDevice('back', { intervalMs: MINUTE_MS })]);
     const tail = { newestMs: 0, askedMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } };
     for (const deviceId of ['left', 'back']) {
@@ -102,7 +99,7 @@ describe('devices come and go', () => {
     expect(made.some(({ decision }) => 'deviceId' in decision && decision.deviceId === 'left')).toBe(false);
   });
 
-  test('one that is paused is asked by hint and sweep only', () => {
+  test('a paused device is polled only after a hint or at its idle poll', () => {
     const world = createWorld([]);
     world.planner.stored('paused', { newestMs: 0, askedMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } });
     world.planner.listed([{ deviceId: 'paused', seenMs: 0, isActive: false }], { isLast: true }, 1);
@@ -114,7 +111,7 @@ describe('devices come and go', () => {
     expect(world.planner.next(5 * HOUR_MS)).toMatchObject({ kind: 'tail', lane: 'live', deviceId: 'paused' });
   });
 
-  test('a stream that is off is not asked, the others go on, and it is tried again later', () => {
+  test('a stream that is off is tried again later, and the others continue', () => {
     const world = createWorld([evenDevice('a', { intervalMs: MINUTE_MS })]);
     world.planner.off('telemetry', HOUR_MS);
     world.planner.off('alerts', HOUR_MS);
@@ -126,7 +123,7 @@ describe('devices come and go', () => {
     expect(after.has('tail') && after.has('alerts')).toBe(true);
   });
 
-  test('what is hastened is due now, once', () => {
+  test('a hastened stream is due now, once', () => {
     const world = createWorld([]);
     world.run({ fromMs: 0, untilMs: 10 * MINUTE_MS });
     world.planner.hasten('account');
@@ -134,7 +131,7 @@ describe('devices come and go', () => {
     expect(made.filter(({ decision }) => decision.kind === 'account')).toHaveLength(1);
   });
 
-  test('a walk that has begun is finished, says nothing of the newest end, and the device is asked on', () => {
+  test('a page scan that has begun is finished and does not count as a poll of the newest end', () => {
     const world = createWorld(['walked', 'other'].map((id) => evenDevice(id, { intervalMs: 10 * SECOND_MS })));
     // Ten hours are 18 pages of one; two are 3.6 of the other.
     world.hold('walked', 8 * HOUR_MS);

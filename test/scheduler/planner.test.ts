@@ -8,14 +8,14 @@ function dayOf(budget: number): DayFigures {
   return { limit: budget / 0.8, budget, spent: 0, others: null };
 }
 
-describe('which device is asked', () => {
-  test('the list comes first, then the account, then what was never asked', () => {
+describe('which device is polled', () => {
+  test('the device list comes first, then the account, then devices that were never polled', () => {
     const world = createWorld([evenDevice('a', { intervalMs: MINUTE_MS })]);
     const kinds = world.run({ fromMs: 0, untilMs: 10 * SECOND_MS }).map(({ decision }) => decision.kind);
     expect(kinds.slice(0, 4)).toEqual(['devices', 'account', 'tail', 'alerts']);
   });
 
-  test('one that seems unchanged is not asked until its sweep, and then once', () => {
+  test('a device without news is polled once, at its idle poll', () => {
     const world = createWorld([evenDevice('silent', SILENT), evenDevice('talks', { intervalMs: 5 * MINUTE_MS })]);
     for (const deviceId of ['silent', 'talks']) world.hold(deviceId, 0);
     const made = world.run({ fromMs: 0, untilMs: 2 * DAY_MS });
@@ -26,7 +26,7 @@ describe('which device is asked', () => {
     expect(tailsOf(made).every(({ newReadings }) => newReadings === 1)).toBe(true);
   });
 
-  test('the oldest reading that is not held goes first', () => {
+  test('the device with the oldest unread reading goes first', () => {
     const ages = { a: 3 * HOUR_MS, b: 9 * HOUR_MS, c: 4 * HOUR_MS };
     const world = createWorld(Object.keys(ages).map((id) => evenDevice(id, { intervalMs: MINUTE_MS })));
     const nowMs = 10 * HOUR_MS;
@@ -43,7 +43,7 @@ describe('which device is asked', () => {
     ]);
   });
 
-  test('what was asked is not asked again before it is answered', () => {
+  test('a device is not polled again before its request is answered', () => {
     const world = createWorld(['a', 'b'].map((id) => evenDevice(id, { intervalMs: MINUTE_MS })));
     world.run({ fromMs: 0, untilMs: 10 * SECOND_MS });
     const nowMs = 2 * HOUR_MS;
@@ -57,7 +57,7 @@ describe('which device is asked', () => {
     expect(given.toSorted()).toEqual(['a', 'account', 'alerts', 'b', 'devices']);
   });
 
-  test('a device of ten seconds is asked when its target is due, not at every reading', () => {
+  test('a device that reports every ten seconds is polled when its target lag is due, not at every reading', () => {
     const world = createWorld([evenDevice('fast', { intervalMs: 10 * SECOND_MS })]);
     world.hold('fast', 0);
     const asked = tailsOf(world.run({ fromMs: 0, untilMs: HOUR_MS }));
@@ -66,7 +66,7 @@ describe('which device is asked', () => {
     expect(asked.every(({ newReadings }) => newReadings >= 5)).toBe(true);
   });
 
-  test('where everything is stretched, one whose page has filled goes before older readings of others', () => {
+  test('when all schedules are slowed down, a device with a full page goes before older readings of others', () => {
     const slow = Array.from({ length: 200 }, (_, index) => evenDevice(`s${index}`, { intervalMs: MINUTE_MS }));
     const world = createWorld([evenDevice('fast', { intervalMs: 10 * SECOND_MS }), ...slow]);
     for (const { deviceId } of slow) world.hold(deviceId, 0);
@@ -87,7 +87,7 @@ describe('which device is asked', () => {
 });
 
 describe('a hint', () => {
-  test('that proves wrong is dropped for that device and counted, and its rate takes over', () => {
+  test('that proves wrong is counted and dropped for that device, and its report rate is used', () => {
     const lying = evenDevice('lies', { intervalMs: 5 * MINUTE_MS, seenAt: () => -DAY_MS });
     const world = createWorld([lying, evenDevice('silent', SILENT)]);
     world.hold('silent', 0);
@@ -100,7 +100,7 @@ describe('a hint', () => {
     expect(countOf(after, 'silent'), 'the hint of the other one stands').toBe(0);
   });
 
-  test('that was never seen to follow is not believed against a device that spoke when it was asked last', () => {
+  test('that never followed a sign of life does not outweigh a device that answered with readings last time', () => {
     const world = createWorld([
       evenDevice('lies', { intervalMs: 10 * SECOND_MS, seenAt: () => -DAY_MS }),
       evenDevice('silent', SILENT),
@@ -135,7 +135,7 @@ describe('a hint', () => {
     expect(polls.length, 'by the idle poll of six hours alone').toBe(3);
   });
 
-  test('is not needed: without last_seen_at the rate alone says when', () => {
+  test('is not needed: without last_seen_at the report rate alone decides', () => {
     const world = createWorld([
       evenDevice('talks', { intervalMs: 5 * MINUTE_MS, seenAt: () => null }),
       evenDevice('silent', { ...SILENT, seenAt: () => null }),
@@ -147,7 +147,7 @@ describe('a hint', () => {
     expect(world.planner.figures().droppedHints, 'a list that says nothing says nothing wrong').toBe(0);
   });
 
-  test('has a quiet device that speaks again asked with the next listing', () => {
+  test('of a quiet device makes it polled with the next listing', () => {
     const speaks = evenDevice('speaks', { intervalMs: 10 * HOUR_MS });
     const world = createWorld([speaks]);
     // It is taken for one of every minute that has fallen silent.
@@ -177,7 +177,7 @@ test('what has run over a page stops where the page is full, unless the device h
   expect(world.planner.figures().droppedHints).toBe(0);
 });
 
-describe('where not even the readings fit', () => {
+describe('when the quota does not even carry the readings', () => {
   const fleet = Array.from({ length: 40 }, (_, index) => evenDevice(`d${index}`, { intervalMs: 10 * SECOND_MS }));
   /** 40 devices make 1,728 pages a day; so many requests carry a third of them. */
   const crowded = () => {
@@ -187,7 +187,7 @@ describe('where not even the readings fit', () => {
     return world;
   };
 
-  test('every device keeps its newest page, in turn, and pages are full', () => {
+  test('every device gets its newest page, in turn, and pages are full', () => {
     const world = crowded();
     world.run({ fromMs: 0, untilMs: 6 * HOUR_MS });
     expect(world.planner.figures().isOvercommitted).toBe(true);
@@ -214,7 +214,7 @@ describe('where not even the readings fit', () => {
     expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
   });
 
-  test('what lies below a page is not gone on with', () => {
+  test('readings below a page are not scanned', () => {
     const world = crowded();
     const nowMs = 6 * HOUR_MS;
     const last = tailsOf(world.run({ fromMs: 0, untilMs: nowMs })).at(-1);
@@ -227,7 +227,7 @@ describe('where not even the readings fit', () => {
     expect(countOf(after, decision.deviceId)).toBe(0);
   });
 
-  test('a plan that grows ends it', () => {
+  test('a larger plan ends this', () => {
     const world = crowded();
     world.run({ fromMs: 0, untilMs: DAY_MS });
     world.planner.setDay(dayOf(40_000), DAY_MS);
@@ -236,7 +236,7 @@ describe('where not even the readings fit', () => {
     expect(asked.some(({ decision }) => decision.kind === 'tail' && decision.newestOnly)).toBe(false);
   });
 
-  test('a day that is spread is waited for, and that is said', () => {
+  test('the wait for the budget of the day is reported', () => {
     const world = crowded();
     let rest = world.planner.next(0);
     for (let count = 0; rest.kind !== 'rest' && count < 100; count += 1) {

@@ -61,7 +61,7 @@ function countingGoal(deviceId: string) {
 }
 
 describe('the start', () => {
-  test('takes in the devices that are known, and lists them where they were not listed', () => {
+  test('uses the known devices, and lists them if they were not listed', () => {
     using state = scratchStore();
     const { planning } = createWorld(state);
     expect(hasStarted(planning)).toBe(false);
@@ -178,7 +178,7 @@ test('a device whose empty answers were confirmed for good is not polled for its
 });
 
 describe('a goal', () => {
-  test('gives its piece before the own history of the device', () => {
+  test('goes before the history of the device', () => {
     using state = scratchStore();
     const { planning, context } = createWorld(state);
     const wantedRange = wantedNow(context);
@@ -230,7 +230,7 @@ describe('a stream', () => {
   });
 });
 
-test('a rest is kept, and wakes who waits for it; `null` takes it back', async () => {
+test('a rest is stored and wakes its waiter; `null` removes it', async () => {
   using state = scratchStore();
   const { planning, clock } = createWorld(state);
   const rest: Rest = { kind: 'rest', untilMs: 1, reason: 'idle' };

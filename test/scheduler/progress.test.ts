@@ -9,7 +9,7 @@ function fault(kind: ApiFault['kind']): ApiFault {
 }
 
 describe('work', () => {
-  test('stands still for as long as no less is left of it than ever before, waits apart', () => {
+  test('is idle while no less is left than ever before, without waits', () => {
     let nowMs = 0;
     const watch = createProgressWatch({ monoMs: () => nowMs });
     const idleAfter = (ms: number, left: number | bigint, waits = false): number => {
@@ -24,7 +24,7 @@ describe('work', () => {
     expect(idleAfter(10, 99n)).toBe(0);
   });
 
-  test('waits while it has something queued and nothing of it fails, or for quota', () => {
+  test('waits while it has requests queued and none of its lanes fails, or for quota', () => {
     const apiState = createApiState({ observe: () => {}, serverNowMs: () => 0, monoMs: () => 0 });
     const room = { isOk: true, waitsForQuota: false, isRefusedAgain: false };
     const parts = {

@@ -18,7 +18,7 @@ function instants(intervalMs: number, count: number, newestMs = 1_000_000_000): 
 const MINUTELY: ReportRate = { intervalMs: MINUTE_MS, deviationMs: 0 };
 
 describe('how often a device reports', () => {
-  test('one page settles it, in either order, with a silence in it', () => {
+  test('one page determines it, in either order, with a silence in it', () => {
     const page = [...instants(MINUTE_MS, 100), ...instants(MINUTE_MS, 100, 1_000_000_000 - 9 * HOUR_MS)];
     for (const times of [page, page.toReversed()])
       expect(learnFromPage(UNKNOWN_RATE, times).intervalMs).toBe(MINUTE_MS);
@@ -27,7 +27,7 @@ describe('how often a device reports', () => {
     expect(learnFromPage(MINUTELY, []), 'nor does an empty page').toEqual(MINUTELY);
   });
 
-  test('a single gap does not carry it away', () => {
+  test('a single long interval barely changes it', () => {
     const after = learnFromPage(MINUTELY, [0, 12 * HOUR_MS]);
     expect(after.intervalMs).toBeLessThan(2 * MINUTE_MS);
     const shorter = learnFromPage(MINUTELY, [0, 1]);
@@ -64,7 +64,7 @@ describe('how often a device reports', () => {
     );
   });
 
-  test('signs of life tell of at least one reading between them', () => {
+  test('signs of life show at least one reading between them', () => {
     expect(learnFromSeen(UNKNOWN_RATE, 5 * MINUTE_MS).intervalMs).toBe(5 * MINUTE_MS);
     expect(learnFromSeen(MINUTELY, 0)).toEqual(MINUTELY);
     expect(learnFromSeen(MINUTELY, -HOUR_MS), 'a sign that was set back').toEqual(MINUTELY);

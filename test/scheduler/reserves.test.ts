@@ -98,7 +98,7 @@ describe('whether the readings fit', () => {
     carriedPerMs: carried / DAY_MS,
   });
 
-  test('is looked at again when it changes, and hourly; it does not flutter', () => {
+  test('is checked when it changes, and hourly; it does not flutter', () => {
     const commitment = createCommitment();
     expect(renewCommitment(commitment, load(500, 1000), 0), 'first: the slack is known now').toBe(true);
     expect(renewCommitment(commitment, load(980, 1000), 1), 'it does not fit any more').toBe(true);
@@ -115,7 +115,7 @@ describe('whether the readings fit', () => {
     expect(rulesOf(commitment, usual)).toMatchObject({ isInTurn: false, staleMs: Number.POSITIVE_INFINITY });
   });
 
-  test('what has moved a little has nobody put in order anew, what has moved far has once an hour', () => {
+  test('a small change does not reorder the devices, a large one does once an hour', () => {
     const commitment = createCommitment();
     renewCommitment(commitment, load(100, 1000), 0);
     expect(renewCommitment(commitment, load(100, 3000), HOUR_MS - 1)).toBe(false);

@@ -44,14 +44,14 @@ describe('the session of the daemon', () => {
     expect(log.filter((line) => /started|scan/.test(line))).toEqual([]);
   });
 
-  test('ends with words where the key belongs to another workspace, before a device is written', async () => {
+  test('ends with a message if the key belongs to another workspace, before a device is written', async () => {
     const other = { workspaceId: 'other', plan: {} } as unknown as NonNullable<Script['account']>;
     const { error, log } = await live({ account: other }, { knows: ['a'] });
     expect(error).toBeInstanceOf(UserError);
     expect(log).toEqual(['account 0']);
   });
 
-  test('goes on with the devices that are known where they cannot be listed', async () => {
+  test('continues with the known devices if they cannot be listed', async () => {
     const { log } = await live({ fails: { devices: [DOWN] } }, { knows: ['a'] });
     const startedAt = log.findIndex((line) => line.startsWith('started'));
     expect(log.slice(0, startedAt)).toEqual(['account 0', 'workspace known', 'devices 0']);
@@ -101,7 +101,7 @@ describe('the session of a one-off', () => {
     expect(log.find((line) => line.startsWith('begins'))).toBe(begins);
   });
 
-  test('ends with what its beginning throws', async () => {
+  test('ends with the error of its first requests', async () => {
     using state = scratchStore();
     const { parts } = createSessionWorld(state);
     const begin = (): never => {

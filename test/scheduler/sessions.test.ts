@@ -54,7 +54,7 @@ test('another key ends a session that works: the next one begins with the accoun
   expect(log.slice(at + 1, at + 2)).toEqual(['account 30']);
 });
 
-test('what a restart would not mend ends the daemon', async () => {
+test('an error that a restart would not fix ends the daemon', async () => {
   const { error, endedMs } = await live({ fails: { devices: [new UserError('another workspace', 1)] } });
   expect(error).toEqual(new UserError('another workspace', 1));
   expect(endedMs).toBeLessThan(1000);

@@ -27,7 +27,7 @@ describe('how often the list is read', () => {
     expect(listPages(101, 50)).toBe(3);
   });
 
-  test('is as often as the schedule says while nothing is stretched, and no rarer than daily', () => {
+  test('follows the schedule while nothing is slowed down, and is at least daily', () => {
     expect(listEveryMs({ ...USUAL, lagMs: 0 })).toBe(MINUTE_MS);
     expect(listEveryMs({ ...USUAL, lagMs: 10 * DAY_MS })).toBe(DAY_MS);
   });
@@ -51,7 +51,7 @@ describe('how often the list is read', () => {
     );
   });
 
-  test('more surprises have it read more often, none less often but not never', () => {
+  test('more surprises make it more frequent, none make it rarer but not absent', () => {
     const surprises = createSurprises();
     const prior = surprisesPerMs(surprises, 1000);
     learnSurprises(surprises, 0, 1000);
@@ -92,7 +92,7 @@ describe('when a stream is due', () => {
     expect(streamEvents.done(DAY_MS).failures).toBe(0);
   });
 
-  test('how far it is behind is told in periods, at least one, and nothing before it is due', () => {
+  test('its lag is reported in periods, at least one, and nothing before it is due', () => {
     expect(periodsBehind(read, 2 * MINUTE_MS, 11 * MINUTE_MS)).toBe(0);
     expect(periodsBehind(read, 2 * MINUTE_MS, 16 * MINUTE_MS)).toBe(3);
     expect(periodsBehind(streamEvents.hastened(read), 2 * MINUTE_MS, 11 * MINUTE_MS)).toBe(1);

@@ -96,7 +96,7 @@ describe('a batch', () => {
     expect(state.store.read('live', START, { lines: 10, bytes: 10 }).lines).toEqual(['x'.repeat(100)]);
   });
 
-  test('read again from wherever it was settled, comes to the same lines as one list', () => {
+  test('returns the same lines when read from any acknowledged position', () => {
     const blocks = fc.array(fc.array(line, { minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 8 });
     const lanes = fc.array(fc.constantFrom('live' as const, 'history' as const), { minLength: 8, maxLength: 8 });
     const steps = fc.array(
@@ -168,7 +168,7 @@ describe('looking around an instant', () => {
 });
 
 describe('the sums', () => {
-  test('count what is held and what is not delivered yet', () => {
+  test('count the stored and the undelivered lines', () => {
     using state = scratchStore();
     const { store } = state;
     const { id } = store.destination('influx', 'x');

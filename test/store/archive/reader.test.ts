@@ -66,7 +66,7 @@ const signature = (state: ScratchStore, nowMs: number): void => {
 };
 
 describe('going through the archive', () => {
-  test('puts blocks that overlap into one order, with ties, late readings and both lanes', () => {
+  test('merges overlapping blocks into one order, with equal timestamps, late readings and both lanes', () => {
     using state = scratchStore();
     land(state, 'b', [reading('b', 50n), reading('b', 40n), reading('b', 40n, 2, 't')]);
     land(state, 'b', [reading('b', 45n), reading('b', 39n)]);
@@ -89,7 +89,7 @@ describe('going through the archive', () => {
     expect(walk(state, TELEMETRY).lines.every((line) => line.startsWith('telemetry,'))).toBe(true);
   });
 
-  test('takes a stretch, its end not included, and the devices that were named', () => {
+  test('takes a half-open range and named devices', () => {
     using state = scratchStore();
     for (const id of ['a', 'b', 'od,d ='])
       land(
@@ -115,7 +115,7 @@ describe('going through the archive', () => {
     expect(walk(state, { ...span, from: BASE + 4n, to: BASE + 4n, devices: [] }).lines).toEqual([]);
   });
 
-  test('tells nanoseconds apart that a double does not', () => {
+  test('distinguishes nanoseconds that a double does not', () => {
     using state = scratchStore();
     const times = Array.from({ length: 300 }, (_, index) => BigInt(index));
     const shuffled = times.toSorted((a, b) => Number(((a * 7919n) % 300n) - ((b * 7919n) % 300n)));

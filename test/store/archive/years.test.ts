@@ -81,7 +81,7 @@ describe('sealing', () => {
     expect(state.store.totals().lines).toBe(300);
   });
 
-  test('touches nothing that a configured destination has not settled, and waits for the end of the day', () => {
+  test('merges nothing that a configured destination has not acknowledged, and waits for the end of the day', () => {
     using it = world();
     const { state, time } = it;
     for (let n = 0n; n < 10n; n += 1n) land(state, 'a', { lane: 'live', at: [n] });
@@ -119,7 +119,7 @@ describe('a destination that is not configured any more', () => {
     expect(deliver(it.state, gone, 100)).toHaveLength(10);
   });
 
-  test('holds nothing, and lacks what was cleared before it came to it, no more', () => {
+  test('blocks nothing, and misses only what was cleared before its position reached it', () => {
     using it = world();
     const { gone, readers } = filled(it.state);
     expect(it.state.maintenance.clear({ ...readers, beforeMs: null })).toEqual({ blocks: 10, lines: 10 });
@@ -132,7 +132,7 @@ describe('a destination that is not configured any more', () => {
 });
 
 describe('clearing', () => {
-  test('drops nothing without a destination, and nothing that is not settled or not old enough', () => {
+  test('drops nothing without a destination, and nothing unacknowledged or too new', () => {
     using it = world();
     const { state, time } = it;
     land(state, 'a', { lane: 'live', at: [10n, 20n] });
@@ -311,7 +311,7 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
   return { all, known };
 }
 
-test('every destination receives every line but what it is said to lack, whatever is sealed, cleared or set aside when', () => {
+test('every destination receives every line except its missing points, whenever blocks are merged, cleared or skipped', () => {
   fc.assert(
     fc.property(fc.array(anOp, { minLength: 5, maxLength: 60 }), (ops) => {
       using it = world();

@@ -105,7 +105,7 @@ describe('the name of a destination', () => {
   });
 });
 
-describe('displaced values', () => {
+describe('values with an offset', () => {
   test('are found by where they are written, to the nanosecond, of any device', () => {
     using state = scratchStore();
     const at = 1_700_000_000_123_456_789n;

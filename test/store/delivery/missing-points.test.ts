@@ -31,7 +31,7 @@ function leave({ store }: ScratchStore, id: number, lacks: readonly MissingPoint
   });
 }
 
-describe('what a destination lacks', () => {
+describe('the missing points of a destination', () => {
   test('is kept with the position, by device, reason and time, and survives a restart', () => {
     using state = scratchStore();
     const { id } = state.store.destination('influx', 'x');
@@ -42,7 +42,7 @@ describe('what a destination lacks', () => {
     expect(state.store.missing(id)).toEqual([ofNone, cleared, lack(5n, 9n), lack(30n, 40n)]);
   });
 
-  test('becomes one stretch where stretches touch or overlap, with the sum of the points, now and later', () => {
+  test('become one range where ranges touch or overlap, with the sum of the points, now and later', () => {
     using state = scratchStore();
     const { id } = state.store.destination('influx', 'x');
     leave(state, id, [lack(10n, 20n), lack(40n, 50n), lack(20n, 30n, { points: 4 })]);
@@ -79,7 +79,7 @@ describe('what a destination lacks', () => {
     expect(state.store.missing(two)).toEqual([lack(15n, 25n)]);
   });
 
-  test('beyond a retention is one stretch for a history that was refused page by page', () => {
+  test('beyond a retention are one range for a history that was refused page by page', () => {
     using state = scratchStore();
     const { id } = state.store.destination('influx', 'x');
     const page = (day: bigint): MissingPoints => lack(day * DAY_NS, day * DAY_NS + 1n, { reason: 'beyond_retention' });
@@ -161,7 +161,7 @@ describe('what was found to be there', () => {
   });
 });
 
-describe('many lacks', () => {
+describe('many ranges', () => {
   test('single points without end are added in a time that grows with their number alone', () => {
     using state = scratchStore();
     const { id } = state.store.destination('influx', 'x');

@@ -299,7 +299,7 @@ describe('a page that was under way', () => {
 });
 
 describe('destinations', () => {
-  test('what waits for one is counted, and stays until it is settled', () => {
+  test('unacknowledged lines of a device are counted, and stay until they are acknowledged', () => {
     using state = scratchStore();
     fill(state);
     const whole = deliver(state, 'whole');

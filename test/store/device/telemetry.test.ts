@@ -78,7 +78,7 @@ describe('a landing', () => {
     expect(state.store.telemetry('d').revision).toBe(0);
   });
 
-  test('tells what it sets aside for the first time', () => {
+  test('returns the records that it rejects for the first time', () => {
     using state = scratchStore();
     const rejected = [{ reason: 'not a finite number', record: '{"x":2}', droppedValues: 3 }];
     expect(state.store.commitPage(FULL)).toEqual(FULL.rejected);
@@ -235,7 +235,7 @@ describe('late readings of a device', () => {
   });
 });
 
-describe('held readings that empty answers lack', () => {
+describe('stored readings that empty answers do not contain', () => {
   const anchor = { at: 1_781_527_896_789_000_123n, sinceMs: 1_781_527_896_789, isGone: false };
 
   test('come back as they were kept, by device and time, until they are shown again', () => {

@@ -213,7 +213,7 @@ describe('what is in the way', () => {
     expect(readdirSync(place.path).toSorted()).toEqual([...kept, 'copy.db', 'state'].toSorted());
   });
 
-  test('being told to stop: nothing is left', async () => {
+  test('an interruption leaves no file', async () => {
     using place = scratch();
     const directory = join(place.path, 'state');
     const open = openStore(directory);

@@ -123,7 +123,7 @@ describe('a state that is looked at', () => {
   });
 });
 
-describe('what cannot be read is told with what to do', () => {
+describe('an unreadable state is an error that says what to do', () => {
   test.each([
     [1, /written by an older Tidemark \(state version 1, this one reads \d+\)\. Start the daemon of this version/],
     [MIGRATIONS.length + 1, /written by a newer Tidemark .* Look at it with that version/],
@@ -193,7 +193,7 @@ describe('what cannot be read is told with what to do', () => {
 
 const SINCE = { day: 100, requestsMs: 0 };
 
-test('where there is none, or nothing in it yet, nothing is told and nothing is made', () => {
+test('without a state, or with an empty one, nothing is returned and nothing is created', () => {
   using place = scratch();
   expect(readStateView(`${place.path}/none`, SINCE)).toBeNull();
   expect(readStateView(place.path, SINCE)).toBeNull();
@@ -247,7 +247,7 @@ test('a state of the first version is read as it is, and not changed', () => {
   after.close();
 });
 
-test('what is no state that can be read is told as such', () => {
+test('a file that is no readable state is reported as such', () => {
   using place = scratch();
   const told = (): string => {
     try {
