@@ -50,7 +50,7 @@ export function createTerminalLine(stream: { write(text: string): unknown; reado
     },
     draw: (text) => {
       // A terminal of unknown size has 0 columns.
-      drawn = text.slice(0, (stream.columns || 80) - 1);
+      drawn = fitted(text, (stream.columns || 80) - 1);
       stream.write(`${ERASE}${drawn}`);
     },
     clear: () => {
@@ -58,6 +58,13 @@ export function createTerminalLine(stream: { write(text: string): unknown; reado
       drawn = '';
     },
   };
+}
+
+/** As many parts of a text as fit, from its beginning; the first one is cut if it is too long by itself. */
+function fitted(text: string, columns: number): string {
+  if (text.length <= columns) return text;
+  const end = text.lastIndexOf(', ', columns);
+  return end <= 0 ? text.slice(0, columns) : text.slice(0, end);
 }
 
 /** The progress of a sync, as it is shown. */

@@ -4,10 +4,10 @@
  * It covers everything that can be wrong with a file from outside. Any other error is a bug of this program and passes
  * through unchanged.
  */
-import { statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { StateFullError } from '../core/archive-room.ts';
-import { type Advice, UserError } from '../core/faults.ts';
+import { type Advice, codeOf, UserError } from '../core/faults.ts';
 import { isRecord } from '../core/json.ts';
 import { plainText } from '../core/text.ts';
 
@@ -95,9 +95,13 @@ const ADVICE: Readonly<Record<Problem, (words: string, path: string) => Advice>>
   }),
   unwritable: (words, path) => {
     const user = ownUser();
+    const directory = dirname(path);
     return {
       what: `this user (${user}) cannot write the state there (${words})`,
-      remedy: `Make it the owner: chown -R ${user} '${dirname(path)}' (in a container: of the volume or directory that is mounted there), or give data_dir another place.`,
+      // Another owner would take the state away from a process that works with it.
+      remedy: mayBeInUse(directory)
+        ? `Run Tidemark as the user that owns ${directory}${ownerOf(directory)}, or give data_dir another place.`
+        : `Make it the owner: chown -R ${user} '${directory}' (in a container: of the volume or directory that is mounted there), or give data_dir another place.`,
     };
   },
   io: (words) => ({
@@ -114,6 +118,23 @@ function explain(path: string, error: unknown): unknown {
   const { what, remedy } = ADVICE[problem](plainText(error.message), path);
   const words = { what: `${path}: ${what}`, remedy };
   return problem === 'full' || problem === 'io' ? new StateFullError(words, 1) : new UserError(words, 1);
+}
+
+/** Whether files of a state are in a directory, or cannot be seen. */
+function mayBeInUse(directory: string): boolean {
+  try {
+    return readdirSync(directory).some((name) => name.startsWith('tidemark.'));
+  } catch (error) {
+    return codeOf(error) !== 'ENOENT';
+  }
+}
+
+function ownerOf(directory: string): string {
+  try {
+    return ` (${statSync(directory).uid})`;
+  } catch {
+    return '';
+  }
 }
 
 /** The user of this process, as `chown` takes it: in a container it need not have a name. */

@@ -59,11 +59,14 @@ describe('on a terminal', () => {
     expect(raw().split('\r').length - 1).toBe(5);
   });
 
-  test('is cut to the width of the terminal, 80 where that is not known', () => {
-    for (const columns of [40, undefined]) {
+  test('has whole parts only, as many as fit into the terminal, 80 columns where that is not known', () => {
+    const whole = `[######----------] ${progressWords(FACTS, null)}`;
+    for (const columns of [...Array.from({ length: 141 }, (_, index) => index + 60), undefined]) {
       const { line, screen } = openTerminal(columns);
       createProgress(line).show(FACTS, 0);
-      expect(screen()[0]).toHaveLength((columns ?? 80) - 1);
+      const [shown = ''] = screen();
+      expect(shown.length).toBeLessThan(columns ?? 80);
+      expect(whole === shown || whole.startsWith(`${shown}, `), shown).toBe(true);
     }
   });
 

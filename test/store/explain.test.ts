@@ -1,7 +1,10 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { StateFullError } from '../../src/core/archive-room.ts';
 import { UserError } from '../../src/core/faults.ts';
-import { explainedCalls } from '../../src/store/explain.ts';
+import { explained, explainedCalls } from '../../src/store/explain.ts';
 
 function failing(code: string) {
   return () => {
@@ -26,4 +29,20 @@ describe('errors of the state at its door', () => {
     const calls = explainedCalls('/state', { sum: (a: number, b: number) => a + b, name: 'x', none: null, list: [1] });
     expect([calls.sum(1, 2), calls.name, calls.none, calls.list]).toEqual([3, 'x', null, [1]]);
   });
+});
+
+test('the owner of a directory is changed only where no state can be in use', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'tidemark-explain-'));
+  const refused = (): never => {
+    throw Object.assign(new Error('permission denied'), { code: 'EACCES' });
+  };
+  try {
+    const path = join(directory, 'tidemark.db');
+    expect(() => explained(path, refused)).toThrow(/chown -R/);
+    writeFileSync(join(directory, 'tidemark.lock'), '');
+    expect(() => explained(path, refused)).not.toThrow(/chown/);
+    expect(() => explained(path, refused)).toThrow(/Run Tidemark as the user that owns .* \(\d+\)/);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 });
