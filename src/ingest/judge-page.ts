@@ -49,7 +49,7 @@ export function judgePage(request: PageRequest, page: TelemetryPage, context: Ju
   }
   const nearSeen = request.nearSeen || !hasToBeShown(request.near, context) || shows(readings, request.near);
   const ended = page.nextCursor === null;
-  const disorder = ended ? null : disorderIn(request, page);
+  const disorder = disorderIn(request, page);
   if (disorder !== null) return distrust(request, readings, disorder);
   const far = hasToBeShown(request.far, context) ? request.far : null;
   const missing = context.overlapWaived ? null : missingOverlap({ request, far, page, nearSeen });
@@ -74,7 +74,7 @@ function disorderIn(request: PageRequest, { readings, nextCursor }: TelemetryPag
   const low = request.after - SLACK_NS;
   const high = request.before === null ? null : request.before + SLACK_NS;
   const below = request.cursor === null ? null : (request.below ?? null);
-  if (nextCursor === request.cursor && (readings.at(-1)?.recordedAt ?? below) === below)
+  if (nextCursor !== null && nextCursor === request.cursor && (readings.at(-1)?.recordedAt ?? below) === below)
     return 'its next page is itself';
   let previous: EpochNs | null = below;
   for (const { recordedAt } of readings) {
@@ -126,7 +126,7 @@ function judgeEnd(
   if (readings.length === 0 && context.emptyBefore === 0) {
     return distrust(request, readings, 'an empty answer needs a second one');
   }
-  const oldestAt = readings.reduce<EpochNs | null>((low, { recordedAt }) => olderOf(low, recordedAt), null);
+  const oldestAt = readings.at(-1)?.recordedAt ?? null;
   const visible = context.visibleFromNs;
   const shown = visible === null ? request.gap.from : maxNs(request.gap.from, minNs(oldestAt ?? visible, visible));
   const from = minNs(shown, request.gap.to);
@@ -139,10 +139,6 @@ function judgeEnd(
     oldest: edgeOf(readings.at(-1)),
     nearSeen,
   };
-}
-
-function olderOf(a: EpochNs | null, b: EpochNs): EpochNs {
-  return a === null || b < a ? b : a;
 }
 
 /** A page that names a next one covers the range above its oldest reading, that instant excluded. */
@@ -177,16 +173,8 @@ function timeMovesOn(request: PageRequest, readings: readonly Reading[], oldest:
 }
 
 function spanOf({ from, to }: Interval, readings: readonly Reading[]): CoveredRange {
-  let newest: Reading | undefined;
-  let oldest: Reading | undefined;
-  // Of several readings of one instant the first served is the newest, the last served the oldest.
-  for (const reading of readings) {
-    const at = reading.recordedAt;
-    if (at < from - 1n || at >= to) continue;
-    if (newest === undefined || at > newest.recordedAt) newest = reading;
-    if (oldest === undefined || at <= oldest.recordedAt) oldest = reading;
-  }
-  return { from, to, first: edgeOf(oldest), last: edgeOf(newest) };
+  const inside = readings.filter(({ recordedAt }) => from - 1n <= recordedAt && recordedAt < to);
+  return { from, to, first: edgeOf(inside.at(-1)), last: edgeOf(inside[0]) };
 }
 
 function edgeOf(reading: Reading | undefined): Edge | null {

@@ -184,13 +184,6 @@ describe('a page covers', () => {
       { covers: GAP, next: 'done' },
     ],
     [
-      'all that was requested, whatever its order: it was read to its end',
-      ask(),
-      last(FAR, ...readings(150, 120), NEAR),
-      {},
-      { covers: GAP, next: 'done' },
-    ],
-    [
       'the same where it does not name its device',
       ask(),
       { ...last(NEAR, FAR), deviceId: null },
@@ -285,6 +278,20 @@ type Nothing = readonly [
 
 const DISORDERED: readonly Nothing[] = [
   ['is not newest first', ask(), more(NEAR, ...readings(150, 160, 140)), {}, /newest first/],
+  [
+    'is not newest first, though it shows both overlap readings and ends the range',
+    ask(),
+    last(FAR, ...readings(120, 150), NEAR),
+    {},
+    /newest first/,
+  ],
+  [
+    'ends the range with a reading that was not requested',
+    ask(),
+    last(NEAR, reading(150), FAR, reading(40)),
+    {},
+    /outside/,
+  ],
   [
     'goes on above the page before it',
     ask({}, { ...CHAINED, nearSeen: true }),
@@ -433,11 +440,6 @@ describe('the edges of what a page covers', () => {
     const [newest, oldest] = [reading(150, { a: 1 }), reading(150, { a: 2 })];
     const { covers } = judge(ask(), last(NEAR, newest, reading(150, { a: 3 }), oldest, FAR));
     expect(covers).toMatchObject({ first: edgeOf(oldest), last: edgeOf(newest) });
-  });
-
-  test('are found in whatever order a complete page came', () => {
-    const { covers } = judge(ask(), last(FAR, ...readings(150, 120), NEAR));
-    expect(covers).toMatchObject({ first: edgeOf(reading(120)), last: edgeOf(reading(150)) });
   });
 
   test('are none where the range is empty', () => {

@@ -103,6 +103,17 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'pages that end their range believed in any order',
+    caughtBy: ['oldestFirst'],
+    edits: [
+      {
+        file: 'ingest/judge-page.ts',
+        find: 'const disorder = disorderIn(request, page);',
+        replace: 'const disorder = ended ? null : disorderIn(request, page);',
+      },
+    ],
+  },
+  {
     name: 'one empty answer is enough',
     caughtBy: ['firstAnswerEmpty'],
     edits: [

@@ -181,6 +181,17 @@ export const laggingReplica: Scenario = async (bench, program) => {
   return await finish(rig);
 };
 
+/** Now and then a page comes oldest first, cut at its end and without a next one: the newest readings are missing. */
+export const oldestFirst: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program);
+  await rig.once();
+  await rig.clock.sleep(HOUR_MS);
+  const startedMs = rig.clock.nowMs();
+  rig.simulator.faults = lying(2, (records) => records.toReversed().slice(0, -20));
+  await rig.once();
+  return await finish(rig, startedMs);
+};
+
 function lying(times: number, change: (records: readonly string[]) => readonly string[]): FaultPlan {
   const left = new Map<string, number>();
   return onPath(/telemetry/, (_, { path }) => {
@@ -278,6 +289,7 @@ export const SCENARIOS = {
   killedAgainAndAgain,
   falseEmpties,
   laggingReplica,
+  oldestFirst,
   lateReading,
   renamed,
   firstAnswerEmpty,
