@@ -189,7 +189,7 @@ function jobLine(job: JobStatus, now: string): Html {
 }
 
 function jobFigures({ share, requests, readings, requests_per_minute, eta_seconds, waits }: JobStatus): Html {
-  const rate = requests_per_minute === null ? '' : `, ${figure(requests_per_minute)} a minute`;
+  const rate = requests_per_minute === null ? '' : `, ${figure(Number(requests_per_minute.toPrecision(2)))} a minute`;
   const parts = [
     ...(share === null ? [] : [`${percent(share)} done`]),
     ...(requests === null ? [] : [`${counted(requests, 'request')}${rate}`]),

@@ -32,7 +32,7 @@ const FAILING_LONG_MS = 10 * MINUTE_MS;
  */
 export function createStreamReport(state: ApiState, outage: () => string | null): StreamReport {
   return {
-    list: () => STREAMS.map((name) => statusOf(name, state.streams[name])),
+    list: () => STREAMS.map((name) => refusedBy(state, statusOf(name, state.streams[name]))),
     problem: () => (state.refusal === null ? (outage() ?? state.firstFailure) : refusalWords(state.refusal)),
     isRefused: () => state.refusal !== null,
     isListed: () => Number.isFinite(state.streams.devices.readAtMs) && state.streams.devices.missingScope === null,
@@ -49,6 +49,13 @@ function failingLong({ streams, parts }: ApiState): { name: Stream; reason: stri
     .filter(({ sinceMs }) => nowMs - sinceMs >= FAILING_LONG_MS)
     .sort((a, b) => a.sinceMs - b.sinceMs)
     .map(({ name, reason }) => ({ name, reason }));
+}
+
+/** No stream is read while the API refuses the key, whatever its last answer was. */
+function refusedBy({ refusal }: ApiState, status: StreamStatus): StreamStatus {
+  return refusal === null || status.state === 'off'
+    ? status
+    : { ...status, state: 'failing', reason: 'the API refuses the key' };
 }
 
 function statusOf(name: Stream, { answeredAtMs, missingScope, failure }: StreamState): StreamStatus {

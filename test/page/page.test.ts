@@ -147,7 +147,7 @@ describe('the overview', () => {
     await using served = await servePage();
     const page = await textOf(served.url);
     expect(page).toMatch(/aria-label="Progress of backfill no\. 4"[^>]*aria-valuenow="42"/);
-    expect(page).toContain('42 % done, 1,234 requests, 21.4 a minute, 98,700 new readings, ETA 26 min');
+    expect(page).toContain('42 % done, 1,234 requests, 21 a minute, 98,700 new readings, ETA 26 min');
   });
 
   test('an alert shows rule, condition, threshold, value and count, whom it concerns, and its status', async () => {
