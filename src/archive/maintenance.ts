@@ -48,7 +48,7 @@ const STEP = { mostMs: 12, mostPieces: 50 };
 const REST_MS = { busy: 100, idle: 5 * SECOND_MS };
 
 /** How often the progress of the destinations, the age of blocks and the groups to compact are checked. */
-const ROUND_CHECK_MS = MINUTE_MS;
+const CHECK_EVERY_MS = MINUTE_MS;
 
 /**
  * Blocks younger than this stay even if the archive is full: the next page of a scan repeats some of their readings,
@@ -63,7 +63,7 @@ const VACUUM = { pages: 32, keepFreeBytes: 16 * 1024 * 1024 };
 const ONCE_MOST_MS = 30 * SECOND_MS;
 
 /** The state of the maintenance between two steps. */
-interface Round {
+interface MaintenanceState {
   /** When the destinations and groups were checked last, by the monotonic clock. */
   checkedAtMs: number;
   /** The destinations whose acknowledgement counts. */
@@ -83,12 +83,12 @@ interface Round {
  * @throws an error of the state, if it is damaged
  */
 export async function runMaintenance(parts: MaintenanceParts, signal: AbortSignal): Promise<void> {
-  const round = newRound();
+  const state = newState();
   reportNoDestination(parts);
   try {
     await untilMayBegin(parts, signal);
     signal.throwIfAborted();
-    await repeat(parts.clock, () => (step(parts, round) ? REST_MS.busy : REST_MS.idle), signal);
+    await repeat(parts.clock, () => (step(parts, state) ? REST_MS.busy : REST_MS.idle), signal);
   } catch (error) {
     if (!signal.aborted) throw error;
   }
@@ -106,14 +106,14 @@ async function untilMayBegin({ mayBegin, room, clock }: MaintenanceParts, signal
 
 /** Does the pending maintenance at the end of a command. It stops after a while; the next run continues. */
 export async function maintainOnce(parts: MaintenanceParts, signal: AbortSignal): Promise<void> {
-  const round = newRound();
+  const state = newState();
   const beganMs = parts.clock.monoMs();
-  while (!signal.aborted && step(parts, round) && parts.clock.monoMs() - beganMs < ONCE_MOST_MS) {
+  while (!signal.aborted && step(parts, state) && parts.clock.monoMs() - beganMs < ONCE_MOST_MS) {
     await parts.clock.sleep(1);
   }
 }
 
-function newRound(): Round {
+function newState(): MaintenanceState {
   const readers = { configured: [], active: [] };
   const never = Number.NEGATIVE_INFINITY;
   return { checkedAtMs: never, readers, skipped: [], ages: false, shrinking: false, groups: [] };
@@ -129,14 +129,14 @@ function reportNoDestination({ destinations, limits, observe }: MaintenanceParts
  *
  * @returns whether there is more to do at once
  */
-function step(parts: MaintenanceParts, round: Round): boolean {
+function step(parts: MaintenanceParts, state: MaintenanceState): boolean {
   const { clock, room } = parts;
   const beganMs = clock.monoMs();
   try {
     room.check();
-    if (beganMs - round.checkedAtMs >= ROUND_CHECK_MS) refreshRound(parts, round);
+    if (beganMs - state.checkedAtMs >= CHECK_EVERY_MS) refreshState(parts, state);
     for (let piece = 0; piece < STEP.mostPieces && clock.monoMs() - beganMs < STEP.mostMs; piece += 1) {
-      if (!doPiece(parts, round)) return false;
+      if (!doPiece(parts, state)) return false;
     }
     return true;
   } catch (error) {
@@ -151,27 +151,27 @@ function step(parts: MaintenanceParts, round: Round): boolean {
  *
  * @returns whether there was any
  */
-function doPiece(parts: MaintenanceParts, round: Round): boolean {
+function doPiece(parts: MaintenanceParts, state: MaintenanceState): boolean {
   return (
-    skipBacklog(parts, round) ||
-    clearForRoom(parts, round) ||
-    clearOld(parts, round) ||
-    compact(parts, round) ||
+    skipBacklog(parts, state) ||
+    clearForRoom(parts, state) ||
+    clearOld(parts, state) ||
+    compact(parts, state) ||
     vacuum(parts)
   );
 }
 
-function refreshRound(parts: MaintenanceParts, round: Round): void {
+function refreshState(parts: MaintenanceParts, state: MaintenanceState): void {
   const { maintenance, destinations, clock } = parts;
   const standings = checkDestinations(parts);
   const configured = destinations().map(({ destinationId }) => destinationId);
   const active = configured.filter((id) => standings.get(id)?.skippedTo === null);
-  round.skipped = configured.filter((id) => !active.includes(id));
+  state.skipped = configured.filter((id) => !active.includes(id));
   // If all destinations are skipped, there is no other destination that clearing would help.
-  round.readers = { configured, active: active.length === 0 ? configured : active };
-  round.ages = true;
-  round.groups = [...maintenance.compactionGroups(clock.nowMs())];
-  round.checkedAtMs = clock.monoMs();
+  state.readers = { configured, active: active.length === 0 ? configured : active };
+  state.ages = true;
+  state.groups = [...maintenance.compactionGroups(clock.nowMs())];
+  state.checkedAtMs = clock.monoMs();
 }
 
 /** Updates the progress of each destination, and skips those that have stood still for too long. */
@@ -196,40 +196,44 @@ function checkDestinations(parts: MaintenanceParts): ReadonlyMap<number, Standin
 }
 
 /** Moves the unacknowledged points of a skipped destination to its missing points. */
-function skipBacklog({ maintenance }: MaintenanceParts, round: Round): boolean {
-  const [id, ...others] = round.skipped;
+function skipBacklog({ maintenance }: MaintenanceParts, state: MaintenanceState): boolean {
+  const [id, ...others] = state.skipped;
   if (id === undefined) return false;
-  if (maintenance.skipBacklog(id)) round.skipped = others;
+  if (maintenance.skipBacklog(id)) state.skipped = others;
   return true;
 }
 
 /** Clears the oldest acknowledged blocks, whatever their age, if the state is about to become too large. */
-function clearForRoom(parts: MaintenanceParts, round: Round): boolean {
+function clearForRoom(parts: MaintenanceParts, state: MaintenanceState): boolean {
   const { maintenance, limits } = parts;
   if (limits.maxBytes === null) return false;
   const { above, downTo } = clearingMarks(limits.maxBytes);
   const { usedBytes } = maintenance.size();
-  round.shrinking = usedBytes > (round.shrinking ? downTo : above);
-  if (round.shrinking) round.shrinking = clear(parts, round, parts.clock.nowMs() - YOUNG_MS);
-  return round.shrinking;
+  state.shrinking = usedBytes > (state.shrinking ? downTo : above);
+  if (state.shrinking) state.shrinking = clear(parts, state, parts.clock.nowMs() - YOUNG_MS);
+  return state.shrinking;
 }
 
-function clearOld(parts: MaintenanceParts, round: Round): boolean {
-  if (round.ages) round.ages = clear(parts, round, parts.clock.nowMs() - parts.limits.keepMs);
-  return round.ages;
+function clearOld(parts: MaintenanceParts, state: MaintenanceState): boolean {
+  if (state.ages) state.ages = clear(parts, state, parts.clock.nowMs() - parts.limits.keepMs);
+  return state.ages;
 }
 
-function clear({ maintenance, observe }: MaintenanceParts, { readers, shrinking }: Round, beforeMs: number): boolean {
+function clear(
+  { maintenance, observe }: MaintenanceParts,
+  { readers, shrinking }: MaintenanceState,
+  beforeMs: number,
+): boolean {
   const cleared = maintenance.clear({ ...readers, beforeMs });
   if (cleared.blocks === 0) return false;
   observe({ type: 'archive-cleared', ...cleared, why: shrinking ? 'size' : 'age' });
   return true;
 }
 
-function compact({ maintenance, clock }: MaintenanceParts, round: Round): boolean {
-  const group = round.groups.at(-1);
+function compact({ maintenance, clock }: MaintenanceParts, state: MaintenanceState): boolean {
+  const group = state.groups.at(-1);
   if (group === undefined) return false;
-  if (!maintenance.compact(group, round.readers, clock.nowMs())) round.groups.pop();
+  if (!maintenance.compact(group, state.readers, clock.nowMs())) state.groups.pop();
   return true;
 }
 

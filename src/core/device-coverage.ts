@@ -75,18 +75,22 @@ interface KnownCoverage {
 }
 
 /** Computes the coverage of a device within the wanted range. */
-export function coverageOf(device: WantedDevice, held: KnownCoverage, wanted: Interval): DeviceCoverage {
+export function coverageOf(device: WantedDevice, known: KnownCoverage, wanted: Interval): DeviceCoverage {
   const reason = unreadReason(device);
-  const open = subtract(gapsIn(wanted, held.covered), held.listedEmpty ?? []);
+  const open = subtract(gapsIn(wanted, known.covered), known.listedEmpty ?? []);
   const newest = open.at(-1);
   const lag = newest?.to === wanted.to ? newest.to - newest.from : 0n;
   return {
-    state: stateOf(device, { covered: held.covered, open: isOpenAnyway(held, lag) ? open.slice(0, -1) : open, wanted }),
+    state: stateOf(device, {
+      covered: known.covered,
+      open: isOpenAnyway(known, lag) ? open.slice(0, -1) : open,
+      wanted,
+    }),
     coveredTo: wanted.to - lag,
     lagSeconds: seconds(lag),
     gapSeconds: seconds(lengthNs(open)),
     // The reason of an excluded or gone device replaces all earlier ones.
-    gaps: reason === null ? nameGaps(open, held.gaps, PENDING) : nameGaps(open, [], reason),
+    gaps: reason === null ? nameGaps(open, known.gaps, PENDING) : nameGaps(open, [], reason),
   };
 }
 
@@ -172,8 +176,8 @@ export function emptyByListing(
 export function coveredShare(covered: readonly CoveredRange[], wanted: Interval, listedEmpty: Intervals = []): number {
   const whole = wanted.to - wanted.from;
   if (whole <= 0n) return 1;
-  const held = union(coveredIntervals(covered), listedEmpty);
-  return Number(lengthNs(intersect(held, normalize([wanted])))) / Number(whole);
+  const all = union(coveredIntervals(covered), listedEmpty);
+  return Number(lengthNs(intersect(all, normalize([wanted])))) / Number(whole);
 }
 
 /** Where the wanted span of a device ends: at the limit of claims, or when it was gone. */

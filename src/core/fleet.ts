@@ -39,7 +39,7 @@ export interface DeviceFacts extends NamedDevice {
   /** Whether the configuration leaves it out. */
   readonly isLeftOut: boolean;
   /** The covered ranges. */
-  readonly held: Intervals;
+  readonly covered: Intervals;
   /** The newest archived reading. */
   readonly newestMs: EpochMs | null;
   /** The last `MEASURED_DAYS`, as far as there are readings. */
@@ -47,12 +47,12 @@ export interface DeviceFacts extends NamedDevice {
 }
 
 /** What the state holds of devices. */
-type CoverageOfDevices = ReadonlyMap<string, Pick<DeviceFacts, 'held' | 'newestMs' | 'days'>>;
+type CoverageOfDevices = ReadonlyMap<string, Pick<DeviceFacts, 'covered' | 'newestMs' | 'days'>>;
 
 /** Puts together what is known of the devices. */
 export function deviceFacts(
   records: readonly DeviceRecord[],
-  held: CoverageOfDevices,
+  coverage: CoverageOfDevices,
   filter: DeviceFilter,
 ): DeviceFacts[] {
   return records.map((record) => ({
@@ -61,11 +61,11 @@ export function deviceFacts(
     lastSeenMs: record.lastSeenAt === null ? null : nsToMs(record.lastSeenAt),
     lifecycle: record.lifecycleStatus,
     isLeftOut: filter.excludes(record),
-    ...(held.get(record.deviceId) ?? NOTHING_COVERED),
+    ...(coverage.get(record.deviceId) ?? NOTHING_COVERED),
   }));
 }
 
-const NOTHING_COVERED = { held: [], newestMs: null, days: [] };
+const NOTHING_COVERED = { covered: [], newestMs: null, days: [] };
 
 export interface DeviceRate {
   readonly deviceId: string;
@@ -75,7 +75,7 @@ export interface DeviceRate {
   readonly isQuiet: boolean;
   /** Its last sign of life; `null` where there was none. */
   readonly heardMs: EpochMs | null;
-  readonly held: Intervals;
+  readonly covered: Intervals;
 }
 
 export interface FleetRates {
@@ -103,7 +103,7 @@ export function fleetRates(all: readonly DeviceFacts[], nowMs: EpochMs): FleetRa
       isMeasured: own !== null,
       isQuiet: isSilent || own === Number.POSITIVE_INFINITY || RESTING.has(device.lifecycle ?? ''),
       heardMs,
-      held: device.held,
+      covered: device.covered,
     };
   });
   return { devices, leftOut: all.length - kept.length, assumedMs };
@@ -115,23 +115,26 @@ export function fleetRates(all: readonly DeviceFacts[], nowMs: EpochMs): FleetRa
  *
  * @returns infinite if the last whole day is covered and had none; `null` if too little is covered.
  */
-export function measuredIntervalMs({ held, days }: Pick<DeviceFacts, 'held' | 'days'>, nowMs: EpochMs): number | null {
+export function measuredIntervalMs(
+  { covered, days }: Pick<DeviceFacts, 'covered' | 'days'>,
+  nowMs: EpochMs,
+): number | null {
   const today = Math.floor(nowMs / DAY_MS);
   let coveredMs = 0;
   let readings = 0;
   for (const { day, readings: ofDay } of days.toSorted((a, b) => b.day - a.day)) {
     if (day > today || day <= today - MEASURED_DAYS || ofDay <= 0) continue;
-    coveredMs += coveredOfDayMs(held, day);
+    coveredMs += coveredOfDayMs(covered, day);
     readings += ofDay;
     if (coveredMs >= DAY_MS && readings > 1) break;
   }
   if (readings > 0) return coveredMs >= (readings > 1 ? LEAST_COVERED_MS : DAY_MS) ? coveredMs / readings : null;
-  return coveredOfDayMs(held, today - 1) >= DAY_MS ? Number.POSITIVE_INFINITY : null;
+  return coveredOfDayMs(covered, today - 1) >= DAY_MS ? Number.POSITIVE_INFINITY : null;
 }
 
-function coveredOfDayMs(held: Intervals, day: number): number {
+function coveredOfDayMs(covered: Intervals, day: number): number {
   const from = BigInt(day) * DAY_NS;
-  return Number(lengthNs(intersect(held, [{ from, to: from + DAY_NS }])) / MS_NS);
+  return Number(lengthNs(intersect(covered, [{ from, to: from + DAY_NS }])) / MS_NS);
 }
 
 function latest(a: EpochMs | null, b: EpochMs | null): EpochMs | null {

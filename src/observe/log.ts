@@ -121,7 +121,7 @@ export function logEvents(logger: Pick<Log, 'line'>, clock: Pick<Clock, 'monoMs'
   };
   return (event) => {
     write(event);
-    for (const round of rounds(event)) write(round);
+    for (const report of rounds(event)) write(report);
   };
 }
 

@@ -18,7 +18,7 @@ const LEAST_CELL_NS = 60n * SECOND_NS;
  */
 export function coverageBar(
   range: Interval,
-  { held, days }: { held: Intervals; days: readonly DayReadings[] },
+  { covered, days }: { covered: Intervals; days: readonly DayReadings[] },
 ): { readonly cells: string; readonly cellNs: bigint } {
   const length = range.to - range.from;
   if (length <= 0n) return { cells: '', cellNs: LEAST_CELL_NS };
@@ -28,7 +28,7 @@ export function coverageBar(
   let cells = '';
   for (let from = range.from; from < range.to; from += cellNs) {
     const to = from + cellNs < range.to ? from + cellNs : range.to;
-    const isHeld = lengthNs(intersect(held, [{ from, to }])) === to - from;
+    const isHeld = lengthNs(intersect(covered, [{ from, to }])) === to - from;
     cells += isHeld ? (touchesAny({ from, to }, withReadings) ? '#' : '-') : '.';
   }
   return { cells, cellNs };
@@ -46,7 +46,7 @@ export interface BarFacts {
   readonly days: number;
   /** The wanted range: of a day only this part counts. */
   readonly wanted: Interval;
-  readonly held: Intervals;
+  readonly covered: Intervals;
   /** The days with a reading. */
   readonly withReadings: ReadonlySet<number>;
   /** Whether uncovered time is not wanted, as for an excluded device. */
@@ -54,13 +54,13 @@ export interface BarFacts {
 }
 
 /** Draws the bar of single days, for the device list. */
-export function dayBar({ fromDay, days, wanted, held, withReadings, isLeftOut }: BarFacts): DayBar {
+export function dayBar({ fromDay, days, wanted, covered, withReadings, isLeftOut }: BarFacts): DayBar {
   let bar = '';
   for (let day = fromDay; day < fromDay + days; day += 1) {
     const from = maxNs(BigInt(day) * DAY_NS, wanted.from);
     const to = minNs(BigInt(day + 1) * DAY_NS, wanted.to);
     if (from >= to) bar += ' ';
-    else if (lengthNs(intersect(held, [{ from, to }])) === to - from) bar += withReadings.has(day) ? '#' : '-';
+    else if (lengthNs(intersect(covered, [{ from, to }])) === to - from) bar += withReadings.has(day) ? '#' : '-';
     else bar += isLeftOut ? ' ' : '.';
   }
   return bar;

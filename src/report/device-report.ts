@@ -143,9 +143,9 @@ function spansOf(
   // The newest end is always open: without lag it is no gap.
   const to = isFresh(known) ? minNs(wanted.to, telemetry.covered.at(-1)?.to ?? wanted.to) : wanted.to;
   const drawn: Interval = { from: maxNs(wanted.from, to - BAR_NS), to };
-  const held = coveredIntervals(telemetry.covered);
+  const covered = coveredIntervals(telemetry.covered);
   const days = facts.daysOf(device.record.deviceId, Number(drawn.from / DAY_NS));
-  const { cells, cellNs } = coverageBar(drawn, { held, days });
+  const { cells, cellNs } = coverageBar(drawn, { covered, days });
   return {
     wanted: [formatExact(wanted.from), formatExact(wanted.to)],
     bar: {

@@ -76,7 +76,7 @@ const BETWEEN = { times: 20, leastMs: SECOND_MS, mostMs: 15 * SECOND_MS };
 /** A scan in progress. */
 interface Scan {
   readonly devices: readonly KnownDevice[];
-  readonly held: ReadonlyMap<string, CoverageNow>;
+  readonly coverage: ReadonlyMap<string, CoverageNow>;
   readonly tally: FleetTally;
   readonly listing: DeviceSummary[];
   readonly beganMs: number;
@@ -132,9 +132,9 @@ function beginScan({ parts, listed }: ScannerState): Scan | null {
   const wantedRange = wantedNow(parts.context);
   if (wantedRange === null) return null;
   const devices = store.devices();
-  const held = store.coverageOfAll();
+  const coverage = store.coverageOfAll();
   const tally = createFleetTally({ settings, wantedRange, openSeconds: openSeconds(parts), listed });
-  return { devices, held, tally, listing: [], at: 0, beganMs, workedMs: clock.monoMs() - beganMs };
+  return { devices, coverage, tally, listing: [], at: 0, beganMs, workedMs: clock.monoMs() - beganMs };
 }
 
 /**
@@ -148,8 +148,8 @@ function continueScan(state: ScannerState, scan: Scan, mostMs: number): boolean 
   while (scan.at < scan.devices.length && clock.monoMs() - beganMs < mostMs) {
     const device = scan.devices[scan.at];
     if (device !== undefined) {
-      const held = scan.held.get(device.record.deviceId) ?? NOTHING_COVERED;
-      scan.listing.push(toSummary(device, held, scan.tally.add(device, held)));
+      const coverage = scan.coverage.get(device.record.deviceId) ?? NOTHING_COVERED;
+      scan.listing.push(toSummary(device, coverage, scan.tally.add(device, coverage)));
     }
     scan.at += 1;
   }
@@ -186,7 +186,7 @@ async function scanSlowly(state: ScannerState, napping: Clock, signal: AbortSign
 /** Adds the devices up, one after the other. */
 interface FleetTally {
   /** @returns its snapshot. */
-  add(device: KnownDevice, held: CoverageNow): DeviceSnapshot;
+  add(device: KnownDevice, coverage: CoverageNow): DeviceSnapshot;
   /** For the metrics, and for the status report. */
   sum(): { readonly figures: FleetFigures; readonly sums: DeviceSums };
 }
@@ -194,7 +194,7 @@ interface FleetTally {
 /** A device while it is added up. */
 interface Seen {
   readonly device: KnownDevice;
-  readonly held: CoverageNow;
+  readonly coverage: CoverageNow;
   readonly snapshot: DeviceSnapshot;
 }
 
@@ -230,8 +230,8 @@ function createFleetTally({ settings, wantedRange, openSeconds, listed: most }: 
   };
 
   return {
-    add: (device, held) => {
-      const snapshot = snapshotDevice({ filter: settings.filter, wantedRange, openSeconds }, device, held);
+    add: (device, coverage) => {
+      const snapshot = snapshotDevice({ filter: settings.filter, wantedRange, openSeconds }, device, coverage);
       const { state, gaps } = snapshot.status;
       counts.all += 1;
       sums.add(snapshot);
@@ -243,7 +243,7 @@ function createFleetTally({ settings, wantedRange, openSeconds, listed: most }: 
         openGap += seconds;
         gapSeconds.set(gap.reason, (gapSeconds.get(gap.reason) ?? 0) + seconds);
       }
-      const freshnessSeconds = snapshot.isExcluded ? null : addRead({ device, held, snapshot });
+      const freshnessSeconds = snapshot.isExcluded ? null : addRead({ device, coverage, snapshot });
       const { deviceId } = device.record;
       if (devices.length < most) devices.push({ deviceId, name: device.name, freshnessSeconds, gapSeconds: openGap });
       return snapshot;
@@ -269,9 +269,12 @@ function createFleetTally({ settings, wantedRange, openSeconds, listed: most }: 
 }
 
 /** The gaps of the last day, up to the coverage limit. */
-function lastDayOpen({ device, held }: Seen, wantedRange: WantedRange): Intervals {
+function lastDayOpen({ device, coverage }: Seen, wantedRange: WantedRange): Intervals {
   const from = maxNs(wantedRange.limit - DAY_NS, wantedRange.wantedFrom);
-  return subtract(gapsIn({ from, to: limitFor(wantedRange, held) }, held.covered), emptyByListing(device, held));
+  return subtract(
+    gapsIn({ from, to: limitFor(wantedRange, coverage) }, coverage.covered),
+    emptyByListing(device, coverage),
+  );
 }
 
 /** Nearest-rank percentiles. */

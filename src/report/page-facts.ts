@@ -169,9 +169,9 @@ function createListing(parts: TimedParts): () => readonly DeviceSummary[] {
 
 /** Lists all devices at once: ten thousand of them take a part of a second. */
 function listDevices(view: DeviceView, store: Pick<Store, 'devices' | 'coverageOfAll'>): readonly DeviceSummary[] {
-  const held = store.coverageOfAll();
+  const coverage = store.coverageOfAll();
   return store.devices().map((device) => {
-    const of = held.get(device.record.deviceId) ?? NOTHING_COVERED;
+    const of = coverage.get(device.record.deviceId) ?? NOTHING_COVERED;
     return toSummary(device, of, snapshotDevice(view, device, of));
   });
 }
@@ -208,14 +208,14 @@ function barOf(
   // Forgotten since the scan.
   if (known === null) return ' '.repeat(BAR_DAYS);
   const { covered, late } = store.telemetry(deviceId);
-  const held = union(coveredIntervals(covered), emptyByListing(known, { covered, newestNs }));
+  const all = union(coveredIntervals(covered), emptyByListing(known, { covered, newestNs }));
   const whole = wantedOf(known, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, { late }) });
   // The newest end is always open: without lag it is no gap.
   const isFresh = lagSeconds !== null && lagSeconds <= openSeconds(parts);
-  const wanted = isFresh ? { ...whole, to: minNs(whole.to, held.at(-1)?.to ?? whole.to) } : whole;
+  const wanted = isFresh ? { ...whole, to: minNs(whole.to, all.at(-1)?.to ?? whole.to) } : whole;
   const days = parts.facts.daysOf(deviceId, fromDay);
   const withReadings = new Set(days.map(({ day }) => day));
-  return dayBar({ fromDay, days: BAR_DAYS, wanted, held, withReadings, isLeftOut: state === 'excluded' });
+  return dayBar({ fromDay, days: BAR_DAYS, wanted, covered: all, withReadings, isLeftOut: state === 'excluded' });
 }
 
 /** About how much is read in one step, in characters, and how long it goes on without giving others their turn. */

@@ -125,8 +125,8 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
 }
 
 function snapshotsOf(store: ReportParts['context']['store'], devices: readonly KnownDevice[], view: DeviceView) {
-  const held = store.coverageOfAll();
-  return devices.map((each) => snapshotDevice(view, each, held.get(each.record.deviceId) ?? NOTHING_COVERED));
+  const coverage = store.coverageOfAll();
+  return devices.map((each) => snapshotDevice(view, each, coverage.get(each.record.deviceId) ?? NOTHING_COVERED));
 }
 
 /** RFC 3339, or nothing. */

@@ -33,7 +33,7 @@ const LIVE_NS = HOUR_NS;
 const AGES_NS: readonly bigint[] = [DAY_NS, 7n * DAY_NS];
 
 export interface BackfillInput {
-  readonly devices: readonly Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'heardMs' | 'held'>[];
+  readonly devices: readonly Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'heardMs' | 'covered'>[];
   readonly range: Interval;
   readonly now: EpochNs;
   readonly pageSize: number;
@@ -57,7 +57,7 @@ export function backfillNeed(input: BackfillInput): BackfillNeed {
   let [open, openNs, readings, requests] = [0, 0n, 0, 0];
   const pieces = piecesOf(input);
   for (const device of devices) {
-    const missing = subtract([range], device.held).filter(({ from }) => from === range.from || from < now - LIVE_NS);
+    const missing = subtract([range], device.covered).filter(({ from }) => from === range.from || from < now - LIVE_NS);
     if (missing.length === 0) continue;
     open += 1;
     openNs += lengthNs(missing);

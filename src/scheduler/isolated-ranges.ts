@@ -94,6 +94,6 @@ type DeviceCoverage = Pick<TelemetryState, 'deviceId' | 'covered'>;
  */
 export function goesOnFrom(store: Pick<Facts, 'fact'>, state: DeviceCoverage, wantedFrom: EpochNs): EpochNs {
   const own = isolatedRanges(store, state);
-  const held = own.at(-2) ?? own.at(-1);
-  return held === undefined ? wantedFrom : minNs(wantedFrom, held.to);
+  const last = own.at(-2) ?? own.at(-1);
+  return last === undefined ? wantedFrom : minNs(wantedFrom, last.to);
 }

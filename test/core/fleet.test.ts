@@ -14,32 +14,32 @@ function held(fromDay: number, toDay: number) {
 describe('the rate of a device', () => {
   test('is measured in about the newest covered day', () => {
     const days = [{ day: TODAY - 1, readings: 1440 }];
-    expect(measuredIntervalMs({ held: [held(-1, 0)], days }, NOW)).toBe(MINUTE_MS);
+    expect(measuredIntervalMs({ covered: [held(-1, 0)], days }, NOW)).toBe(MINUTE_MS);
     // Half of today held, and yesterday: both count. What is older does not.
     const more = [
       { day: TODAY, readings: 360 },
       { day: TODAY - 1, readings: 720 },
       { day: TODAY - 2, readings: 9 },
     ];
-    expect(measuredIntervalMs({ held: [held(-2, 0.5)], days: more }, NOW)).toBe(2 * MINUTE_MS);
+    expect(measuredIntervalMs({ covered: [held(-2, 0.5)], days: more }, NOW)).toBe(2 * MINUTE_MS);
   });
 
   test('a covered part of a day is enough, an hour the least', () => {
     const days = [{ day: TODAY, readings: 60 }];
-    expect(measuredIntervalMs({ held: [held(0.25, 0.5)], days }, NOW)).toBe(6 * MINUTE_MS);
+    expect(measuredIntervalMs({ covered: [held(0.25, 0.5)], days }, NOW)).toBe(6 * MINUTE_MS);
     const short = [{ from: NOW_NS - HOUR_NS / 2n, to: NOW_NS }];
-    expect(measuredIntervalMs({ held: short, days }, NOW)).toBeNull();
-    expect(measuredIntervalMs({ held: [], days }, NOW)).toBeNull();
+    expect(measuredIntervalMs({ covered: short, days }, NOW)).toBeNull();
+    expect(measuredIntervalMs({ covered: [], days }, NOW)).toBeNull();
     const old = [{ day: TODAY - 30, readings: 9 }];
-    expect(measuredIntervalMs({ held: [held(-40, -20)], days: old }, NOW)).toBeNull();
+    expect(measuredIntervalMs({ covered: [held(-40, -20)], days: old }, NOW)).toBeNull();
   });
 
   test('a single reading a day, and none in a covered day', () => {
     const rare = [{ day: TODAY - 1, readings: 1 }];
-    expect(measuredIntervalMs({ held: [held(-1, 0)], days: rare }, NOW)).toBe(DAY_MS);
-    expect(measuredIntervalMs({ held: [held(-0.5, 0)], days: rare }, NOW)).toBeNull();
-    expect(measuredIntervalMs({ held: [held(-1, 0)], days: [] }, NOW)).toBe(Number.POSITIVE_INFINITY);
-    expect(measuredIntervalMs({ held: [held(-0.9, 0)], days: [] }, NOW)).toBeNull();
+    expect(measuredIntervalMs({ covered: [held(-1, 0)], days: rare }, NOW)).toBe(DAY_MS);
+    expect(measuredIntervalMs({ covered: [held(-0.5, 0)], days: rare }, NOW)).toBeNull();
+    expect(measuredIntervalMs({ covered: [held(-1, 0)], days: [] }, NOW)).toBe(Number.POSITIVE_INFINITY);
+    expect(measuredIntervalMs({ covered: [held(-0.9, 0)], days: [] }, NOW)).toBeNull();
   });
 
   const DEVICE: DeviceFacts = {
@@ -48,7 +48,7 @@ describe('the rate of a device', () => {
     lastSeenMs: NOW - MINUTE_MS,
     lifecycle: 'active',
     isLeftOut: false,
-    held: [],
+    covered: [],
     newestMs: null,
     days: [],
   };
@@ -63,12 +63,12 @@ describe('the rate of a device', () => {
     for (const lifecycle of ['paused', 'shelved', 'retired']) expect(quiet({ lifecycle })).toBe(true);
     // Words that no document names, and none, say nothing.
     for (const lifecycle of ['hibernating', null]) expect(quiet({ lifecycle })).toBe(false);
-    expect(quiet({ held: [held(-1, 0.5)] })).toBe(true);
+    expect(quiet({ covered: [held(-1, 0.5)] })).toBe(true);
   });
 
   test('what is not measured is taken as the median of what is, else as one a minute', () => {
     const measured = (deviceId: string, readings: number): DeviceFacts => {
-      return { ...DEVICE, deviceId, held: [held(-1, 0)], days: [{ day: TODAY - 1, readings }] };
+      return { ...DEVICE, deviceId, covered: [held(-1, 0)], days: [{ day: TODAY - 1, readings }] };
     };
     const all = [measured('a', 1440), measured('b', 144), measured('c', 24), DEVICE];
     const { devices, assumedMs, leftOut } = fleetRates([...all, { ...DEVICE, isLeftOut: true }], NOW);

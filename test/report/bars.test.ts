@@ -15,7 +15,7 @@ function bar(changes: Partial<BarFacts>): string {
     fromDay: DAY,
     days: 4,
     wanted,
-    held: [wanted],
+    covered: [wanted],
     withReadings: new Set(),
     isLeftOut: false,
     ...changes,
@@ -33,22 +33,22 @@ describe('the bar of days', () => {
       { from: hour(0), to: from },
       { from: to, to: hour(96) },
     ];
-    expect(bar({ withReadings, held: without(hour(47), hour(49)) })).toBe('#..#');
-    expect(bar({ withReadings, held: without(hour(47), hour(48)) })).toBe('#.##');
-    expect(bar({ withReadings, held: without(hour(48) - 1n, hour(48)) })).toBe('#.##');
-    expect(bar({ withReadings, held: without(hour(48), hour(48) + 1n) })).toBe('##.#');
+    expect(bar({ withReadings, covered: without(hour(47), hour(49)) })).toBe('#..#');
+    expect(bar({ withReadings, covered: without(hour(47), hour(48)) })).toBe('#.##');
+    expect(bar({ withReadings, covered: without(hour(48) - 1n, hour(48)) })).toBe('#.##');
+    expect(bar({ withReadings, covered: without(hour(48), hour(48) + 1n) })).toBe('##.#');
   });
 
   test('of a day only what is wanted counts, and a day without that stays blank', () => {
     const withReadings = new Set([DAY + 1, DAY + 2]);
     const wanted = { from: hour(30), to: hour(60) };
-    expect(bar({ wanted, held: [wanted], withReadings })).toBe(' ## ');
-    expect(bar({ wanted: { from: hour(24), to: hour(48) }, held: [wanted] })).toBe(' .  ');
+    expect(bar({ wanted, covered: [wanted], withReadings })).toBe(' ## ');
+    expect(bar({ wanted: { from: hour(24), to: hour(48) }, covered: [wanted] })).toBe(' .  ');
     expect(bar({ wanted: { from: hour(50), to: hour(50) } })).toBe('    ');
   });
 
   test('of a device that is left out nothing is missing', () => {
     const withReadings = new Set([DAY]);
-    expect(bar({ held: [{ from: hour(0), to: hour(60) }], withReadings, isLeftOut: true })).toBe('#-  ');
+    expect(bar({ covered: [{ from: hour(0), to: hour(60) }], withReadings, isLeftOut: true })).toBe('#-  ');
   });
 });

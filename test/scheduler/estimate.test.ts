@@ -37,7 +37,7 @@ describe('the mean interval of a schedule', () => {
 
 /** A stretch, in days from the beginning of today. */
 describe('the cost of a range', () => {
-  const device = { intervalMs: MINUTE_MS, isQuiet: false, heardMs: NOW, held: [] };
+  const device = { intervalMs: MINUTE_MS, isQuiet: false, heardMs: NOW, covered: [] };
   const need = (changes: Partial<BackfillInput> = {}) =>
     backfillNeed({
       devices: [device],
@@ -63,9 +63,9 @@ describe('the cost of a range', () => {
   });
 
   test('covered time costs nothing, and the newest hour is no history', () => {
-    const own = { ...device, held: [{ from: NOW_NS - 10n * DAY_NS, to: NOW_NS - HOUR_NS / 2n }] };
+    const own = { ...device, covered: [{ from: NOW_NS - 10n * DAY_NS, to: NOW_NS - HOUR_NS / 2n }] };
     expect(need({ devices: [own] })).toMatchObject({ devices: 1, readings: 20 * 1440 });
-    const all = { ...device, held: [{ from: NOW_NS - 40n * DAY_NS, to: NOW_NS - HOUR_NS / 2n }] };
+    const all = { ...device, covered: [{ from: NOW_NS - 40n * DAY_NS, to: NOW_NS - HOUR_NS / 2n }] };
     expect(need({ devices: [all] })).toEqual({ devices: 0, openShare: 0, readings: 0, requests: 0 });
     const short = { from: NOW_NS - HOUR_NS / 2n, to: NOW_NS };
     expect(need({ range: short })).toMatchObject({ openShare: 1, readings: 30, requests: 1 });

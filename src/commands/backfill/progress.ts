@@ -185,7 +185,7 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
     const plan = store.account()?.plan;
     const devices = fleet.rates.devices
       .filter(({ deviceId }) => backfill.covers(deviceId))
-      .map((device) => ({ ...device, held: coveredIntervals(store.telemetry(device.deviceId).covered) }));
+      .map((device) => ({ ...device, covered: coveredIntervals(store.telemetry(device.deviceId).covered) }));
     return backfillNeed({
       devices,
       range: { from: BigInt(backfill.args.from), to: backfill.to },

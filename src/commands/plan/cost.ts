@@ -203,7 +203,7 @@ export function costPlan(question: PlanQuestion) {
     },
     allowance: quotaOf(demand, facts, premises),
     fits: demand.fits,
-    stretch: round(demand.slowdown, 2),
+    stretch: roundTo(demand.slowdown, 2),
     warning: warningOf(input),
     freshness: { median_seconds: seconds(freshness.medianMs), p95_seconds: seconds(freshness.p95Ms) },
     backfill: backfillOf({ facts, range, premises, demand, pace }),
@@ -282,14 +282,14 @@ function quotaOf(demand: Demand, facts: PlanFacts, { input: { share }, limits }:
     minute: {
       limit: limits.perMinute,
       budget: budgetOf(limits.perMinute),
-      planned: round(aMinute, 2),
-      used_share: round(aMinute / budgetOf(limits.perMinute), 4),
+      planned: roundTo(aMinute, 2),
+      used_share: roundTo(aMinute / budgetOf(limits.perMinute), 4),
     },
     day: {
       limit: limits.perDay,
       budget: day,
       planned,
-      used_share: day === null ? null : round(planned / day, 4),
+      used_share: day === null ? null : roundTo(planned / day, 4),
       spent_last_24h: facts.spentDay,
       used_by_others: facts.othersPerDay,
     },
@@ -315,7 +315,7 @@ function backfillOf({
   const devices = fleet.devices.filter(({ deviceId }) => deviceIds === null || deviceIds.has(deviceId));
   const estimated = { range, now, pageSize: input.pageSize, windowNs: windowSpanNs(maxDays) };
   const need = scaleNeed(backfillNeed({ ...estimated, devices }), scale, () =>
-    backfillNeed({ ...estimated, devices: devices.map((device) => ({ ...device, held: [] })) }),
+    backfillNeed({ ...estimated, devices: devices.map((device) => ({ ...device, covered: [] })) }),
   );
   const { requests } = need;
   const { nowMs } = facts;
@@ -327,7 +327,7 @@ function backfillOf({
     to: formatSeconds(to),
     devices: Math.round(devices.length * scale),
     devices_open: need.devices,
-    open_share: round(need.openShare, 4),
+    open_share: roundTo(need.openShare, 4),
     readings: need.readings,
     requests,
     beside_daemon: {
@@ -415,7 +415,7 @@ function pacedOf({ maxShare, finishByMs }: PlanPace, { requests, demand, nowMs, 
     max_share: maxShare,
     finish_by: finishByMs === null ? null : formatSeconds(msToNs(finishByMs)),
     requests_per_day: Math.round(perDay),
-    share_of_budget: demand.budget > 0 ? round(perDay / demand.budget, 4) : null,
+    share_of_budget: demand.budget > 0 ? roundTo(perDay / demand.budget, 4) : null,
     beside_daemon: { ...timeLeft(slowest(besideMs, paceMs), nowMs), in_time: inTime(besideMs) },
     alone: { ...timeLeft(slowest(aloneMs, paceMs), nowMs), in_time: inTime(aloneMs) },
   };
@@ -433,9 +433,9 @@ function timeLeft(ms: number | null, nowMs: number) {
 const LONGEST_REPORTED_MS = 100 * 365 * DAY_MS;
 
 function seconds(ms: number): number {
-  return round(ms / 1000, ms < MINUTE_MS ? 1 : 0);
+  return roundTo(ms / 1000, ms < MINUTE_MS ? 1 : 0);
 }
 
-function round(value: number, digits: number): number {
+function roundTo(value: number, digits: number): number {
   return Number(value.toFixed(digits));
 }

@@ -38,11 +38,11 @@ interface Occupant {
 /**
  * Reads the used timestamps.
  *
- * @param held telemetry lines of the device, at least those written from `from` to `to` plus {@link MAX_OFFSET_NS}.
+ * @param stored telemetry lines of the device, at least those written from `from` to `to` plus {@link MAX_OFFSET_NS}.
  * @param offsets the offsets of the device that touch that range.
  */
 export function createPlaces(
-  held: readonly string[],
+  stored: readonly string[],
   offsets: readonly TimestampOffset[],
   { from, to }: { from: EpochNs; to: EpochNs },
 ): Places {
@@ -64,7 +64,7 @@ export function createPlaces(
     takenAt(writtenNs).set(sensor, { field, recordedAt: recordedNs });
   }
   const movedTo = new Map(offsets.map((offset) => [key(offset.sensor, offset.writtenNs), offset.recordedNs]));
-  for (const line of linesBetween(held, from, to + MAX_OFFSET_NS)) {
+  for (const line of linesBetween(stored, from, to + MAX_OFFSET_NS)) {
     const { sensor, field, at } = readValue(line);
     const recordedAt = movedTo.get(key(sensor, at)) ?? at;
     takenAt(at).set(sensor, { field, recordedAt });

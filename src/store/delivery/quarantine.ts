@@ -79,7 +79,7 @@ export function createQuarantine(db: Database.Database, missing: MissingTable): 
   const insert = db.prepare(
     'INSERT OR IGNORE INTO quarantine (destination_id, source, content, reason, at_ms) VALUES (NULL, ?, ?, ?, ?)',
   );
-  const held = db
+  const stored = db
     .prepare<[number, string], bigint>(
       "SELECT 1 FROM quarantine WHERE ifnull(destination_id, 0) = ? AND source = 'destination' AND content = ?",
     )
@@ -89,7 +89,7 @@ export function createQuarantine(db: Database.Database, missing: MissingTable): 
   };
   return {
     ...createQuarantineReader(db),
-    holds: (destinationId, line) => held.get(destinationId, line) !== undefined,
+    holds: (destinationId, line) => stored.get(destinationId, line) !== undefined,
     takeOut,
     resolve: ({ destinationId, accepted, refused, beyond, missing: left, atMs }) => {
       takeOut(accepted);

@@ -76,7 +76,7 @@ function readStateOf(db: Database.Database, directory: string, path: string): Re
 const FIRST_STEP = 1;
 
 /** The coverage and readings of a device. */
-type CoveredTelemetry = Pick<DeviceFacts, 'held' | 'newestMs' | 'days'>;
+type CoveredTelemetry = Pick<DeviceFacts, 'covered' | 'newestMs' | 'days'>;
 
 export interface StateView {
   /** As last read; `null` where it never was. */
@@ -178,7 +178,7 @@ function telemetryOf(db: Database.Database, sinceDay: number): Map<string, Cover
   return new Map(
     [...all].map(([deviceId, { covered, newestMs, days: own }]) => [
       deviceId,
-      { held: normalize(covered), newestMs, days: own },
+      { covered: normalize(covered), newestMs, days: own },
     ]),
   );
 }

@@ -191,12 +191,12 @@ function createMovedLines(db: Database.Database, workspaceTag: string) {
     'SELECT from_ns AS fromNs, name FROM device_name WHERE device_id = ? ORDER BY from_ns',
   );
   return ({ deviceId, from, to }: Interval & { readonly deviceId: string }): { line: string; at: EpochNs }[] => {
-    const held = names.all(deviceId);
+    const stored = names.all(deviceId);
     return offsets.all(deviceId, from, to).map(({ recorded_ns, sensor, field, written_ns }) => {
       const series = encodeSeries('telemetry', [
         ['device_id', identityTag(deviceId)],
         ['sensor', sensor],
-        ['device_name', descriptiveTag(nameAt(held, recorded_ns) ?? deviceId)],
+        ['device_name', descriptiveTag(nameAt(stored, recorded_ns) ?? deviceId)],
         ['workspace_id', identityTag(workspaceTag)],
       ]);
       return { line: `${series} ${field} ${written_ns}`, at: written_ns };

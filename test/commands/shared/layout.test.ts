@@ -57,7 +57,7 @@ describe('the bar', () => {
       { from: 0n, to: 2n * DAY_NS },
       { from: 2n * DAY_NS + HOUR_NS, to: 30n * DAY_NS },
     ]);
-    const { cells, cellNs } = coverageBar(span, { held, days: days.filter(({ day }) => day !== 29) });
+    const { cells, cellNs } = coverageBar(span, { covered: held, days: days.filter(({ day }) => day !== 29) });
     expect(cellNs).toBe(DAY_NS / 2n);
     expect(cells).toBe(`####.${'#'.repeat(53)}--`);
   });
@@ -70,12 +70,12 @@ describe('the bar', () => {
         const held = normalize(
           pieces.map(([from, length]) => ({ from: BigInt(from) * HOUR_NS, to: BigInt(from + length) * HOUR_NS })),
         );
-        const { cells, cellNs } = coverageBar(drawn, { held, days });
+        const { cells, cellNs } = coverageBar(drawn, { covered: held, days });
         expect(cells.length).toBeLessThanOrEqual(60);
         expect(BigInt(cells.length) * cellNs).toBeGreaterThanOrEqual(drawn.to);
         expect(!cells.includes('.')).toBe(lengthNs(subtract([drawn], held)) === 0n);
       }),
     );
-    expect(coverageBar({ from: 5n, to: 5n }, { held: [], days }).cells).toBe('');
+    expect(coverageBar({ from: 5n, to: 5n }, { covered: [], days }).cells).toBe('');
   });
 });

@@ -238,7 +238,7 @@ test('a state of the first version is read as it is, and not changed', () => {
     { record: { deviceId: 'a', lastSeenAt: 5_000_000_000n, locationUpdatedAt: null }, lastListedMs: 7 },
   ]);
   expect(look?.telemetry.get('a')).toEqual({
-    held: [{ from: 10n, to: 9_000_000n }],
+    covered: [{ from: 10n, to: 9_000_000n }],
     newestMs: 8,
     days: [{ day: 100, readings: 7 }],
   });
