@@ -5,6 +5,7 @@
  * The program is loaded after the signals are taken care of: told to stop while it loads, it stops in good order.
  */
 import { readFileSync } from 'node:fs';
+import { PerformanceObserver } from 'node:perf_hooks';
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import type { ProcessPorts } from './app/terminal.ts';
 import { internalErrorWords, UserError } from './core/faults.ts';
@@ -47,16 +48,17 @@ process.on('SIGINT', onSignal);
 const YOUNG_BYTES = 5 * 1024 * 1024;
 /** How far the heap grows beyond what is in use: a daemon has its allowance to wait for, a one-off wants to be done. */
 const GROWTH_PERCENT = { daemon: 40, oneOff: 85 };
-const HEAP_CHECK_MS = 20;
 
 setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT.oneOff}`);
-const growth = setInterval(() => {
-  // The room for new objects doubles until told to stop; from the start on it would be far too small.
+// The room for new objects grows with a collection, and doubles until told to stop; from the start on it would be far
+// too small. A timer for this would wake an idle daemon more often than all its work does.
+const growth = new PerformanceObserver(() => {
   const young = getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space');
   if ((young?.space_size ?? 0) < YOUNG_BYTES) return;
-  clearInterval(growth);
+  growth.disconnect();
   setFlagsFromString('--semi-space-growth-factor=1');
-}, HEAP_CHECK_MS).unref();
+});
+growth.observe({ entryTypes: ['gc'] });
 
 const ports: ProcessPorts = {
   environment: process.env,

@@ -1,6 +1,7 @@
 /**
  * `/metrics`: what events and figures become, by the table; judged by promtool, and with hostile names.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { Secret } from '../../src/core/secret.ts';
@@ -141,6 +142,14 @@ describe('what is served', () => {
     expect(promtool(['check', 'metrics'], text)).toEqual({ code: 0, said: '' });
     // It does judge: one that it dislikes is named.
     expect(promtool(['check', 'metrics'], '# TYPE things_total gauge\nthings_total 1\n').code).not.toBe(0);
+  });
+
+  test('has the lag of the event loop without the grain of its samples', async () => {
+    const metrics = open();
+    await sleep(600);
+    const seen = await scrape(metrics);
+    expect(seen.get('tidemark_nodejs_eventloop_lag_max_seconds')).toBeGreaterThanOrEqual(0);
+    expect(seen.get('tidemark_nodejs_eventloop_lag_p99_seconds')).toBeLessThan(0.2);
   });
 
   test('counts events', async () => {
