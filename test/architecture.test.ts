@@ -20,6 +20,7 @@ import {
   TABLE,
   violations,
 } from './support/architecture.ts';
+import { mirrorViolations } from './support/mirror.ts';
 import { blank } from './support/source-text.ts';
 
 const SRC = join(import.meta.dirname, '..', 'src');
@@ -28,6 +29,10 @@ const files: SourceFile[] = readdirSync(SRC, { recursive: true, withFileTypes: t
   .filter((entry) => entry.isFile())
   .map((entry) => join(entry.parentPath, entry.name))
   .map((path) => ({ path: relative(SRC, path).split(sep).join('/'), text: readFileSync(path, 'utf8') }));
+
+const tests = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })
+  .map((path) => path.split(sep).join('/'))
+  .filter((path) => path.endsWith('.test.ts'));
 
 function canStrip(text: string): boolean {
   try {
@@ -76,6 +81,10 @@ describe('the tree', () => {
       'app/service.ts',
       'app/snapshots.ts',
     ]);
+  });
+
+  test('every unit has a test of its own name, or an entry that says which test tries it', () => {
+    expect(mirrorViolations(files, tests)).toEqual([]);
   });
 
   test('the checker sees the tree: its files, their imports and all folders of the table', () => {
@@ -290,6 +299,20 @@ describe('the checker', () => {
     expect(cycleBetweenParts(circle.slice(0, 2))).toBeNull();
     expect(cycleBetweenFiles(circle)).toBe('api/a.ts > store/b.ts > ingest/c.ts > api/a.ts');
     expect(cycleBetweenFiles(circle.slice(0, 2))).toBeNull();
+  });
+
+  test('finds a unit that nothing tries, and entries that are not true any more', () => {
+    const unit = (path: string) => ({ path, text: 'export function work() {}' });
+    const units = ['core/a.ts', 'core/b.ts', 'core/c.ts', 'core/d.ts', 'core/d-rules.ts'].map(unit);
+    const named = ['core/a.test.ts', 'core/b-more.test.ts', 'core/c/all.test.ts', 'core/d-rules.test.ts'];
+    expect(mirrorViolations(units, named, {})).toEqual(['core/d.ts has no test of its own name']);
+    expect(mirrorViolations(units, named, { 'core/a.test.ts': ['core/d.ts'] })).toEqual([]);
+    expect(mirrorViolations([{ path: 'core/e.ts', text: 'export type E = 1;' }], [], {})).toEqual([]);
+    expect(mirrorViolations(units.slice(0, 1), named, { 'core/x.test.ts': ['core/a.ts', 'core/y.ts'] })).toEqual([
+      'there is no core/x.test.ts',
+      'there is no core/y.ts',
+      'core/a.ts has a test of its own name',
+    ]);
   });
 
   test('the table itself has no circle', () => {

@@ -1,0 +1,122 @@
+/**
+ * Which units of `src` have no test of their own name, and where those are tested instead. A test of a unit is at the
+ * same path below `test`: `core/text.test.ts`, `core/text-wrap.test.ts` or files in `core/text/`. A file that holds only
+ * types and tables needs none.
+ */
+
+/** Units without a test of their own name, by the test that tries them. */
+const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
+  'api/client.test.ts': ['api/urls.ts'],
+  'api/quota.test.ts': ['api/windows.ts'],
+  'app/settings.test.ts': ['config/config.ts'],
+  'archive/maintenance.test.ts': ['store/archive/maintenance.ts'],
+  'commands/backfill/alone.test.ts': [
+    'commands/backfill/progress.ts',
+    'commands/backfill/result.ts',
+    'commands/backfill/run.ts',
+  ],
+  'commands/backfill/history-all.test.ts': ['commands/backfill/job.ts'],
+  'commands/backfill/pace.test.ts': ['commands/shared/options.ts'],
+  'commands/check/api.test.ts': ['api/reach.ts', 'commands/check/findings.ts', 'commands/check/job.ts'],
+  'commands/check/bundle.test.ts': ['config/describe.ts', 'store/look/bundle.ts', 'store/open/new-file.ts'],
+  'commands/check/destination.test.ts': ['influx/connection.ts'],
+  'commands/check/state.test.ts': ['store/look/inspect.ts', 'store/look/place.ts'],
+  'commands/forget/job.test.ts': ['store/device/forget-lines.ts'],
+  'commands/init/init.test.ts': ['commands/init/command.ts', 'commands/init/prompt.ts', 'commands/init/write.ts'],
+  'commands/once/once.test.ts': ['commands/once/run.ts', 'ingest/account.ts'],
+  'commands/plan/command.test.ts': ['commands/plan/cost.ts', 'commands/plan/text.ts'],
+  'commands/quarantine/job.test.ts': [
+    'commands/quarantine/command.ts',
+    'commands/quarantine/list.ts',
+    'ingest/retry-records.ts',
+    'store/delivery/quarantine.ts',
+  ],
+  'commands/run.test.ts': ['app/terminal.ts'],
+  'commands/status/text.test.ts': ['commands/status/device.ts', 'commands/shared/state-report.ts'],
+  'commands/status/truth.test.ts': ['report/device-report.ts', 'report/report.ts', 'store/report-facts.ts'],
+  'commands/verify/influx.test.ts': ['commands/verify/ask.ts', 'commands/verify/compare.ts', 'influx/reader.ts'],
+  'config/load.test.ts': ['config/schema.ts', 'config/sources.ts', 'config/values.ts'],
+  'delivery/replay.test.ts': ['commands/replay/job.ts', 'store/delivery/replay.ts'],
+  'docs.test.ts': ['cli/help.ts'],
+  'influx/influxdb.test.ts': ['influx/point-source.ts'],
+  'ingest/page-scan.test.ts': ['ingest/commit.ts'],
+  'ingest/window-limits.test.ts': ['ingest/ask-page.ts'],
+  'observe/answers.test.ts': ['core/ports.ts'],
+  'commands/check/page.test.ts': ['commands/shared/get-page.ts'],
+  'commands/verify/process.test.ts': ['commands/verify/command.ts'],
+  'page/browser.test.ts': ['page/client/charts.js', 'page/client/morph.js', 'page/client/zone.js'],
+  'page/daemon.test.ts': ['commands/demo/command.ts'],
+  'page/overview.test.ts': ['app/snapshots.ts'],
+  'page/page.test.ts': [
+    'page/coverage.ts',
+    'page/device.ts',
+    'page/devices.ts',
+    'page/html.ts',
+    'page/layout.ts',
+    'page/panels.ts',
+    'page/query.ts',
+  ],
+  'process/check.test.ts': ['commands/check/command.ts'],
+  'process/daemon.test.ts': [
+    'app/api-access.ts',
+    'app/deliveries.ts',
+    'app/real-clock.ts',
+    'app/service.ts',
+    'commands/daemon/command.ts',
+    'main.ts',
+  ],
+  'process/export.test.ts': ['commands/export/command.ts', 'commands/export/export.ts'],
+  'process/four-ways.test.ts': ['app/with-sync.ts'],
+  'process/health.test.ts': ['commands/health/command.ts'],
+  'process/jobs.test.ts': ['commands/backfill/command.ts', 'commands/once/job.ts', 'commands/shared/do-or-follow.ts'],
+  'process/once.test.ts': ['commands/once/command.ts', 'commands/shared/refusal.ts'],
+  'process/replay.test.ts': ['commands/replay/command.ts'],
+  'process/status.test.ts': ['commands/status/command.ts', 'store/open/read-only.ts'],
+  'process/upkeep.test.ts': ['commands/backup/command.ts', 'commands/forget/command.ts'],
+  'scheduler/api-state.test.ts': ['report/stream-status.ts'],
+  'scheduler/planner.test.ts': ['scheduler/planner-types.ts'],
+  'sim/contract.test.ts': ['sim/alerts.ts', 'sim/answers.ts', 'sim/devices.ts', 'sim/simulator.ts', 'sim/spec.ts'],
+  'sim/faults.test.ts': ['sim/server.ts', 'sim/settings.ts'],
+  'sim/world.test.ts': ['sim/fleet.ts', 'sim/instants.ts', 'sim/random.ts', 'sim/sensors.ts'],
+  'store/store.test.ts': ['store/facts.ts'],
+  'store/device/telemetry.test.ts': ['core/state/telemetry.ts', 'store/device/gaps.ts'],
+  'store/archive/compaction.test.ts': ['store/archive/clearing.ts'],
+  'store/jobs.test.ts': ['store/open/lock.ts'],
+  'stories/one-story.test.ts': ['app/open-sync.ts'],
+  'stories/late-readings.test.ts': ['ingest/reread.ts', 'ingest/wanted-range.ts'],
+};
+
+/** A unit that nothing tries, or an entry of the table above that is not true any more. */
+export function mirrorViolations(
+  units: readonly { readonly path: string; readonly text: string }[],
+  tests: readonly string[],
+  triedBy: Readonly<Record<string, readonly string[]>> = TRIED_BY,
+): string[] {
+  const elsewhere = new Set(Object.values(triedBy).flat());
+  const stems = new Set(units.map(({ path }) => stemOf(path)));
+  const own = (unit: string): boolean => hasOwnTest(stemOf(unit), tests, stems);
+  const untested = units.filter(({ path, text }) => hasCode(text) && !own(path) && !elsewhere.has(path));
+  return [
+    ...untested.map(({ path }) => `${path} has no test of its own name`),
+    ...Object.keys(triedBy).flatMap((test) => (tests.includes(test) ? [] : [`there is no ${test}`])),
+    ...[...elsewhere].flatMap((unit) => (stems.has(stemOf(unit)) ? [] : [`there is no ${unit}`])),
+    ...[...elsewhere].flatMap((unit) => (own(unit) ? [`${unit} has a test of its own name`] : [])),
+  ];
+}
+
+function stemOf(unit: string): string {
+  return unit.replace(/\.[jt]s$/, '');
+}
+
+function hasCode(text: string): boolean {
+  return /^export (?:async )?(?:function|class)\b/m.test(text);
+}
+
+/** @param stems of all units: `commit-rules.test.ts` is the test of another unit than `commit.ts`. */
+function hasOwnTest(stem: string, tests: readonly string[], stems: ReadonlySet<string>): boolean {
+  return tests.some((test) => {
+    const tested = test.replace(/\.test\.ts$/, '');
+    if (tested === stem || tested.startsWith(`${stem}/`)) return true;
+    return tested.startsWith(`${stem}-`) && !stems.has(tested);
+  });
+}
