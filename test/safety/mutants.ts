@@ -356,8 +356,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'store/ledger.ts',
-        find: '      return (lane === undefined ? rows.since.all(from) : rows.sinceIn.all(from, lane)).map(Number);',
-        replace: '      void [from, lane];\n      return [];',
+        find: '  const written = rows.since.all({ from, lane, except }).map(Number);',
+        replace: '  void except;\n  const written: number[] = [];',
       },
     ],
   },
