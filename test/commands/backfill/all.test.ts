@@ -105,7 +105,7 @@ describe.runIf(influxdAvailable())('--from all', () => {
     },
   );
 
-  test('a stretch that the plan hides is one that can not be had: exit 1, told by its reason', async () => {
+  test('a range that the plan hides cannot be read: exit 1, with its reason', async () => {
     using rig = await rigOf({ plan: { ...GO, historyMaxDays: 90 }, bounds: { age: 'empty' } });
     const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 200 * DAY_MS });
     expect(summary).toMatchObject({ outcome: 'incomplete for good', exit_code: 1 });

@@ -59,7 +59,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     expect(coverageOf(rig, 'often')).toEqual([]);
   });
 
-  test('waits for the list of devices: what is known from before may lack some', async () => {
+  test('waits for the device list, because the stored one may be incomplete', async () => {
     let failures = 0;
     const devices = [
       { deviceId: 'old', intervalMs: 5 * MINUTE_MS },
@@ -83,7 +83,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     expect(ofAll.summary).toMatchObject({ outcome: 'complete', exit_code: 0, devices: 2 });
   });
 
-  test('of what is held asks for the account and the list alone', async () => {
+  test('of a covered range requests only the account and the device list', async () => {
     using rig = await rigOf();
     const asked = { fromMs: NOW_MS - 5 * DAY_MS, toMs: NOW_MS - HOUR_MS };
     await backfillAlone(rig, asked);
@@ -93,7 +93,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     expect(summary).toMatchObject({ outcome: 'complete', requests: 0, readings: 0, devices_complete: 3 });
   });
 
-  test('ends at the moment it began less the settle, and leaves what lies before and after alone', async () => {
+  test('ends at its start minus the grace period, and reads nothing before or after its range', async () => {
     using rig = await rigOf();
     const startedMs = rig.clock.nowMs();
     await backfillAlone(rig, { fromMs: NOW_MS - 3 * DAY_MS });
@@ -203,7 +203,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     expect((await backfillAlone(rig, { fromMs: NOW_MS - 20 * DAY_MS })).summary.outcome).toBe('complete');
   });
 
-  test('waits for the allowance of a day, which is progress', async () => {
+  test('waits for the quota of a day, which counts as progress', async () => {
     using rig = await rigOf({ settings: { plan: { requestsPerMinute: 60, requestsPerDay: 100, historyMaxDays: 31 } } });
     const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 10 * DAY_MS });
     expect(summary.outcome).toBe('complete');

@@ -57,7 +57,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     expect(verdict.expected).toBeGreaterThan(5000);
   };
 
-  test('fills the span, tells how far it is, and ends when all is delivered', async () => {
+  test('fills the range, reports its progress, and ends when everything is delivered', async () => {
     using rig = await rigOf();
     const all: Followed[] = [];
     const life = await live(rig, 40 * MINUTE_MS, {
@@ -133,7 +133,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     expect(statesOf(rig)).toEqual(['done', 'done']);
   });
 
-  test('is cancelled when its follower is told to stop; nothing is asked for it any more', async () => {
+  test('is cancelled when its follower is stopped, and sends no more requests', async () => {
     using rig = await rigOf();
     const life = await live(rig, 35 * MINUTE_MS, {
       meanwhile: async () => {
@@ -218,7 +218,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     await expectThere(rig, NOW_MS - 19.9 * DAY_MS, NOW_MS - 5 * MINUTE_MS);
   });
 
-  test('a stretch with an end of its own does not make the daemon fill what lies between', async () => {
+  test('a range with its own end does not make the daemon fill the time between', async () => {
     using rig = await rigOf();
     await live(rig, 20 * MINUTE_MS);
     await live(rig, 30 * MINUTE_MS, {
@@ -244,7 +244,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     await expectThere(rig, NOW_MS - 5 * DAY_MS, NOW_MS + 10 * DAY_MS);
   });
 
-  test('tells who asked of a key that is refused, and of a device that is not there', async () => {
+  test('reports a refused key and an unknown device to its follower', async () => {
     using rig = await rigOf();
     const life = await live(rig, HOUR_MS, {
       meanwhile: async () => {

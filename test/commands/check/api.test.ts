@@ -133,7 +133,7 @@ describe('scopes', () => {
     expect(report.requests).toBeLessThanOrEqual(5);
   });
 
-  test('none of them: each is told', async () => {
+  test('none of them: each is reported', async () => {
     await using stage = await openStage({ settings: { key: { secret: KEY, scopes: [] } } });
     const report = await stage.report();
     expect(bad(report)).toEqual(['fail devices:read', 'fail telemetry:read', 'warn account:read', 'warn alerts:read']);
@@ -183,7 +183,7 @@ describe('a key or a plan that is refused', () => {
   });
 });
 
-describe('the plan, the clock, the allowance', () => {
+describe('the plan, the clock, the quota', () => {
   test.each([
     [{ dateSkewMs: 300_000 }, 'warn', /behind the API's/, -300],
     [{ dateSkewMs: -300_000 }, 'warn', /5 min ahead of the API's/, 300],
@@ -221,7 +221,7 @@ describe('the plan, the clock, the allowance', () => {
     expect(slow.checks.filter(({ name }) => name === 'schedules')).toEqual([]);
   });
 
-  test('429 with a long wait: one request, told at once, and the wait is kept', async () => {
+  test('429 with a long wait: one request, reported at once, and the wait is stored', async () => {
     await using stage = await openStage();
     await using front = await serve((_request, response) => {
       response.writeHead(429, { 'retry-after': '600', 'content-type': 'application/json' });
@@ -401,7 +401,7 @@ describe('on a terminal', () => {
     expect(stderr.endsWith('\r\u001b[K')).toBe(true);
   });
 
-  test('told to stop: 3, and nothing on standard output', async () => {
+  test('interrupted: 3, and nothing on standard output', async () => {
     await using stage = await openStage();
     stage.simulator.faults = always({ kind: 'hang' });
     const stop = new AbortController();

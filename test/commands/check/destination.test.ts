@@ -113,7 +113,7 @@ describe.runIf(influxdAvailable())('InfluxDB', () => {
     expect(bad(report)).toContain('fail write');
   });
 
-  test('two of them, one of which is dead: each is told of by its name', async () => {
+  test('two of them, one of which is down: each is reported by its name', async () => {
     await using stage = await openStage();
     const file = `${stage.directory}/config.yaml`;
     const { writeFileSync } = await import('node:fs');

@@ -222,7 +222,7 @@ describe('the file of the state', () => {
     expect(bytesOf(stage.dataDir)).toEqual(before);
   });
 
-  test('damaged: it is told, and nothing is booked in it', async () => {
+  test('damaged: that is reported, and nothing is booked in it', async () => {
     await using stage = await openStage();
     const file = fill(stage);
     const bytes = readFileSync(file);
@@ -311,7 +311,7 @@ describe('the file of the state', () => {
     expect(report.exit_code).toBe(78);
   });
 
-  test('held by another process that takes no work: it is told, and nothing is asked', async () => {
+  test('used by another process that takes no jobs: that is reported, and no request is sent', async () => {
     await using stage = await openStage();
     fill(stage);
     const { close } = openStore(stage.dataDir);
