@@ -147,7 +147,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     sync.close();
   });
 
-  test('told to stop in the midst of it, it is finished by whoever opens the state next', async () => {
+  test('interrupted halfway, the removal is completed by the next process that opens the state', async () => {
     using rig = await rigOf();
     await rig.once();
     const sync = rig.open({ destinations: [] });
@@ -171,7 +171,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     next.close();
   });
 
-  test('told to stop before it has begun, it says so: nobody finishes it', async () => {
+  test('interrupted before it has begun, it reports that, and no process completes it', async () => {
     using rig = await rigOf();
     await rig.once();
     const sync = rig.open({ destinations: [] });

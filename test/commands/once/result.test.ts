@@ -59,7 +59,7 @@ describe('the end of --once', () => {
     ]);
   });
 
-  test('counts what was set aside, and names what is not held', () => {
+  test('counts rejected records, and names the gaps', () => {
     const gap = { device_id: 'd', from: 'a', to: 'b', reason: 'device_gone' };
     expect(linesOf({ rejected_records: 2, gaps: Array.from({ length: 22 }, () => gap) }).slice(1)).toEqual([
       'warn: 2 records or points are in quarantine, with their reasons',

@@ -86,7 +86,7 @@ describe('what it asks for', () => {
     expect(rig.clock.nowMs() - startedMs).toBeGreaterThan(MINUTE_MS);
   });
 
-  test('a refusal for the allowance is waited out as it asks, and told of in the books', async () => {
+  test('a refusal for lack of quota is waited out as requested, and booked', async () => {
     using rig = openPlanRig({ devices: fleet(3, MINUTE_MS) });
     rig.simulator.spend(60);
     const startedMs = rig.clock.nowMs();
@@ -116,7 +116,7 @@ describe('what it asks for', () => {
     expect({ ...beside, basis: null, backfill: null }).toEqual({ ...alone, basis: null, backfill: null });
   });
 
-  test('a process that has not listed the devices yet has nothing to tell: exit 3', async () => {
+  test('a process that has not listed the devices yet has no estimate: exit 3', async () => {
     using rig = openPlanRig({ devices: fleet(3, MINUTE_MS) });
     const daemon = rig.open();
     const error = await refusalOf(rig.plan());
@@ -125,7 +125,7 @@ describe('what it asks for', () => {
     expect(error.message).toMatch(/has not listed the devices yet\. Run it again/);
   });
 
-  test('a workspace without devices is told of beside a process as well', async () => {
+  test('a workspace without devices is reported beside a process as well', async () => {
     using rig = openPlanRig();
     await rig.once();
     const daemon = rig.open();
@@ -245,7 +245,7 @@ describe('what it says', () => {
     expect(plan.backfill.readings / (3 * 144)).toBeCloseTo(1, 1);
   });
 
-  test('the estimate of a stretch is what the walk takes', async () => {
+  test('the estimate of a range is the cost of its page scan', async () => {
     const devices = [...fleet(4, MINUTE_MS), ...fleet(3, 10 * MINUTE_MS, 's'), ...fleet(1, 5000, 'f')];
     using rig = openPlanRig({ devices, settings: { plan: { requestsPerMinute: 6000, requestsPerDay: 1e6 } } });
     await rig.once();
@@ -403,7 +403,7 @@ describe('what is wrong', () => {
     expect([error.exitCode, asked(rig)]).toEqual([2, []]);
   });
 
-  test('a device that is not there, or left out, and a stretch that ends before it begins: exit 2', async () => {
+  test('an unknown or excluded device, and a range that ends before it begins: exit 2', async () => {
     using rig = openPlanRig({ devices: fleet(2, MINUTE_MS), filter: { exclude: ['d-0001'] } });
     const ids = await refusalOf(rig.plan({ devices: ['d-0000', 'sk_live_4242'] }));
     expect([ids.exitCode, ids.message]).toEqual([
@@ -454,7 +454,7 @@ describe('what is wrong', () => {
     expect(contentOf(rig)).toEqual(before);
   });
 
-  test('told to stop: exit 3, and nothing is asked any more', async () => {
+  test('interrupted: exit 3, and no more requests', async () => {
     using rig = openPlanRig({ devices: fleet(1, MINUTE_MS) });
     const sync = rig.open();
     const error = await refusalOf(askForPlan(sync.context, AbortSignal.abort(new Error('stopped by SIGTERM'))));
@@ -462,7 +462,7 @@ describe('what is wrong', () => {
     expect([error.exitCode, asked(rig)]).toEqual([3, []]);
   });
 
-  test('a state that cannot be read beside its process is told as such', async () => {
+  test('a state that cannot be read beside its process is reported as such', async () => {
     using rig = openPlanRig({ devices: fleet(1, MINUTE_MS) });
     const daemon = rig.open();
     const db = new Database(`${rig.dataDir}/tidemark.db`);
