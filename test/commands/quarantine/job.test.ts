@@ -164,7 +164,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     expect(await count()).toBe(500);
   });
 
-  test('a line that is too old for a bucket by now goes into its lack-set', async () => {
+  test('a line that has become too old for a bucket is added to its missing points', async () => {
     using state = await refusedDay();
     await heal();
     await place.influxd.query('', `ALTER RETENTION POLICY autogen ON ${place.bucket} DURATION 7d`);
@@ -258,7 +258,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     }
   });
 
-  test('being told to stop ends it with 3 and leaves the rest', async () => {
+  test('an interruption ends it with 3 and leaves the rest', async () => {
     using state = refusedBefore(700);
     const stop = new AbortController();
     const parts = partsOf(state);
@@ -359,7 +359,7 @@ describe.runIf(influxdAvailable())('records of the API in quarantine', () => {
     expect(found).toMatchObject([{ value: 5 }]);
   });
 
-  test('what was given up is not set aside again when it comes once more', () => {
+  test('a dropped record is not quarantined again when it comes once more', () => {
     using state = scratchStore();
     const record = { reason: 'odd', record: '{"odd":1}' };
     expect(state.store.quarantine.add('d', [record], 1)).toEqual([record]);

@@ -52,7 +52,7 @@ describe('the bar', () => {
   const days = Array.from({ length: 40 }, (_, day) => ({ day, readings: 1 }));
   const span: Interval = { from: 0n, to: 30n * DAY_NS };
 
-  test('shows what is held, what is held without a reading, and holes, in twelve hours a sign', () => {
+  test('shows covered time, covered time without a reading, and gaps, twelve hours a cell', () => {
     const held = normalize([
       { from: 0n, to: 2n * DAY_NS },
       { from: 2n * DAY_NS + HOUR_NS, to: 30n * DAY_NS },

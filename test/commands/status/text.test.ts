@@ -64,7 +64,7 @@ describe('holes', () => {
     ['unreachable', /device unreachable: 1 device, 6 h; its requests fail/],
   ];
 
-  test.each(REASONS)('%s is told in words, with what to do', (reason, words) => {
+  test.each(REASONS)('%s is explained, with what to do', (reason, words) => {
     using open = scratchStore();
     const hole = { fromMs: NOW_MS - 7 * DAY_MS, toMs: NOW_MS - 7 * DAY_MS + 6 * HOUR_MS };
     hold(open, ['hub'], hole);
@@ -113,7 +113,7 @@ describe('holes', () => {
   });
 });
 
-test('the newest minutes of a device that is read as it should be are no hole, and later they are', () => {
+test('the newest minutes of a device that is read on schedule are no gap, and later they are', () => {
   using open = scratchStore();
   hold(open, ['hub']);
   const record = device('hub', { lastSeenAt: msToNs(NOW_MS - 90_000) });
@@ -206,7 +206,7 @@ describe('one device', () => {
     expect(words).toMatch(/Names Cellar since .* Kitchen since .* hub from the beginning/);
   });
 
-  test('is found by its id or its name; who is not is told the nearest', () => {
+  test('is found by its id or its name; otherwise the nearest names are shown', () => {
     using open = scratchStore();
     hold(open, ['hub-1', 'hub-2', 'other']);
     open.store.saveInventory({
@@ -324,7 +324,7 @@ describe('what is odd', () => {
     expect(() => textOf(config, clock, 'evil')).toThrow(/^--device: [^\p{Cc}\u202e]*$/u);
   });
 
-  test('no state, and one in which nothing is yet, are told as such', () => {
+  test('a missing and an empty state are reported as such', () => {
     using place = scratch();
     const clock = createVirtualClock(NOW_MS);
     const config = configOfDirectory(place.path);

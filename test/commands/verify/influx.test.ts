@@ -59,7 +59,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     expect(requestsOf(rig)).toBe(before);
   });
 
-  test('points deleted behind its back are found by device and day, and mended from the archive without a request', async () => {
+  test('deleted points are found by device and day, and repaired from the archive without a request', async () => {
     const { rig, place } = await filled();
     using _ = rig;
     const before = requestsOf(rig);
@@ -90,7 +90,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     expect(requestsOf(rig)).toBe(before);
   });
 
-  test('a value that was changed is told as different, though the counts agree, and set right', async () => {
+  test('a changed value is reported as different, though the counts agree, and corrected', async () => {
     const { rig, place } = await filled();
     using _ = rig;
     const [row] = await bench.influxd.query(
@@ -106,7 +106,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     expect((await verifyAt(rig, place, { repair: true })).verdict).toMatchObject({ ...EQUAL, mended: 1 });
   });
 
-  test('points of nobody are told as extra, never deleted; a device of nobody is named', async () => {
+  test('points that are not ours are reported as extra and never deleted; an unknown device is named', async () => {
     const { rig, place } = await filled();
     using _ = rig;
     const [row] = await bench.influxd.query(rig.database, `SELECT * FROM telemetry WHERE device_id = 'fast' LIMIT 1`);
@@ -167,7 +167,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     expect(new Set(sums.gone.map(({ deviceId }) => deviceId))).toEqual(new Set(['fast', 'tied']));
   });
 
-  test('what waits, what it refused and what it lacks is told as such, and is no difference', async () => {
+  test('pending, quarantined and missing points are reported as such and are no difference', async () => {
     const { rig, place } = await filled();
     using _ = rig;
     const { influxd } = bench;

@@ -58,7 +58,7 @@ function inState({ dataDir }: Stage, sql: string): void {
 const requestsOf = ({ simulator }: Stage): number => simulator.log.requests.length;
 
 describe.runIf(influxdAvailable())('--verify', () => {
-  test('alone: equal, then different, then mended, without a key and without a request', async () => {
+  test('alone: equal, then different, then repaired, without a key and without a request', async () => {
     await using stage = await filled();
     const before = requestsOf(stage);
     const equal = await stage.run(['--verify'], { env: NO_API });
@@ -95,7 +95,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     for (const { stdout, stderr } of [equal, told, json, repaired]) expect(stdout + stderr).not.toContain(TOKEN);
   });
 
-  test('what no archive keeps is told with its cost, kept as lacking without a key, and fetched again with one', async () => {
+  test('cleared points are reported with their cost, stay missing without a key, and are fetched again with one', async () => {
     await using stage = await filled();
     clearArchive(stage);
     const held = await countOf(stage);
@@ -127,7 +127,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     expect(fetched.stdout + fetched.stderr).not.toContain(KEY);
   });
 
-  test('hours of a stretch that it was set aside with are sent too, and lacking still where no archive keeps them', async () => {
+  test('hours of a skipped range are sent too, and stay missing where the archive was cleared', async () => {
     await using stage = await filled();
     const hours = async (): Promise<number> => {
       const query = "SELECT count(readings) FROM coverage_hour WHERE device_id = 'walk'";
@@ -161,7 +161,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     }
   });
 
-  test('beside a daemon it compares, mends, and has the daemon fetch', async () => {
+  test('beside a daemon it compares, repairs, and has the daemon fetch', async () => {
     await using stage = await filled();
     clearArchive(stage);
     // More history than before: something that the archive still keeps.
@@ -184,7 +184,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     expect((await daemon.ended).code).toBe(0);
   });
 
-  test('a sample tells of what is served and not archived, and takes it in with --repair', async () => {
+  test('a sample reports served readings that are not archived, and commits them with --repair', async () => {
     await using stage = await filled();
     const same = await stage.run(['--verify', '--sample', '4']);
     expect(same.code, same.stdout + same.stderr).toBe(0);

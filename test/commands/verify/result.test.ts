@@ -47,11 +47,11 @@ describe('what is gathered of a destination', () => {
     expect(verdict).not.toHaveProperty('gone');
   });
 
-  test('what was sent again and is there now counts as mended', () => {
+  test('points that were sent again and are there now count as repaired', () => {
     expect(totalOf(compared(found('a', { missing: 5, gone: 3 }, 10)).tally)).toMatchObject({ mended: 8 });
   });
 
-  test('a device that is compared once more counts in place of before, and keeps what was mended', () => {
+  test('a second comparison of a device replaces the first, and keeps its repairs', () => {
     const first = compared(found('a', { missing: 5, gone: 5 }, 2), found('b', { extra: 1 }));
     expect(totalOf(first.tally).gone).toHaveLength(1);
     replaceDevices(first.tally, compared(found('a', {}, 1)).tally, ['a']);
@@ -81,7 +81,7 @@ describe('what is gathered of a destination', () => {
     expect(verdictUnread('a', null)).toMatchObject({ outcome: 'equal', kind: null, reason: null, points_kept: 0 });
   });
 
-  test('a person comes before what running it again may mend', () => {
+  test('findings for a person come before those that another run may fix', () => {
     expect([exitOf([]), exitOf(['equal', 'unfinished']), exitOf(['unfinished', 'unreadable'])]).toEqual([0, 3, 1]);
   });
 });

@@ -55,7 +55,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a filled VictoriaMetr
     expect(verdict).toMatchObject({ ...EQUAL, kind: 'victoriametrics', devices_compared: 3, unknown_devices: [] });
   });
 
-  test('series that were deleted behind its back are found and mended from the archive', async () => {
+  test('deleted series are found and repaired from the archive', async () => {
     const { rig, place } = await filled('ms');
     using _ = rig;
     const requests = rig.simulator.log.requests.length;
