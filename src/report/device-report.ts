@@ -192,10 +192,10 @@ function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
 /** Why it is not fresh, what counts most first. */
 function reasonsOf(parts: DeviceReportParts, known: Knowledge, due: Due): string[] {
   const { snapshot, device, requests } = known;
-  if (snapshot.isExcluded) return ['It is left out by sync.include or sync.exclude: nothing of it is read.'];
+  if (snapshot.isExcluded) return ['It is excluded by sync.include or sync.exclude.'];
   if (device.goneSinceMs !== null) {
     return [
-      `The workspace does not have it any more, since ${timeOf(device.goneSinceMs)}: it is looked at every ${duration(parts.polls.gonePollMs / SECOND_MS)}, and read again when it answers.`,
+      `It is no longer in the workspace, since ${timeOf(device.goneSinceMs)}. It is checked every ${duration(parts.polls.gonePollMs / SECOND_MS)}, and read again when it answers.`,
     ];
   }
   const last = requests.last[0];
@@ -205,9 +205,7 @@ function reasonsOf(parts: DeviceReportParts, known: Knowledge, due: Due): string
     ...(failed === null ? [] : [`Its last request failed: ${faultWords(failed)}.`]),
     ...(due.rest === null
       ? []
-      : [
-          `It rests after failures until ${timeOf(due.rest.retryAtMs)} (${gapWords(due.rest.reason).why}); then it is tried again.`,
-        ]),
+      : [`After failures (${gapWords(due.rest.reason).why}) it is tried again at ${timeOf(due.rest.retryAtMs)}.`]),
     ...(isFresh(known) ? [] : [whyBehind(known, due)]),
   ];
 }
@@ -219,7 +217,7 @@ function obstacles({ isRunning, streams, quota, room }: DeviceReportParts, nowMs
   const { full } = room.status();
   const spent = day.budget !== null && day.spent >= day.budget ? ` (${day.spent} of ${day.budget} of the day)` : '';
   return [
-    ...(isRunning() ? [] : ['Nothing is running: no daemon and no --once works with this state.']),
+    ...(isRunning() ? [] : ['No daemon is running, and no --once.']),
     ...(telemetry?.state === 'off' ? [`Telemetry is not read: ${telemetry.reason ?? ''}.`] : []),
     ...(full === null ? [] : [`Nothing new is read: ${full}`]),
     ...(waiting_until === null || Date.parse(waiting_until) <= nowMs
@@ -230,19 +228,19 @@ function obstacles({ isRunning, streams, quota, room }: DeviceReportParts, nowMs
 
 function whyBehind({ telemetry, snapshot, device, behindAfter }: Knowledge, { as, atMs, askedMs }: Due): string {
   if (telemetry.covered.length === 0) {
-    return askedMs === null ? 'It was never asked yet.' : 'It was asked, and nothing of it is proven yet.';
+    return askedMs === null ? 'It was never polled.' : 'It was polled, but no answer was conclusive yet.';
   }
   const named = namedAtTheEnd(snapshot.status.gaps);
-  if (named !== null) return `Its newest stretch could not be had: ${named}.`;
+  if (named !== null) return `Its newest range cannot be read: ${gapWords(named).why}.`;
   const seen = device.record.lastSeenAt;
   if (as === 'sweep' && seen === null) {
-    return 'The list of devices has never seen it: it is asked when that changes, or at its next sweep.';
+    return 'The device list has no last-seen time for it: it is polled when that changes, or at its next idle poll.';
   }
   if (as === 'sweep' && seen !== null) {
-    return `The list of devices tells nothing new of it since ${formatExact(seen)}: it is asked when that changes, or at its next sweep.`;
+    return `The device list reports nothing new since ${formatExact(seen)}: it is polled when that changes, or at its next idle poll.`;
   }
-  const when = atMs === null ? '' : ` It is due since ${timeOf(atMs)}.`;
-  return `Its newest stretch is open for ${Math.round(snapshot.status.lag_seconds ?? 0)} s, more than ${Math.round(behindAfter)} s.${when}`;
+  const when = atMs === null ? '' : ` Its poll is due since ${timeOf(atMs)}.`;
+  return `It lags by ${Math.round(snapshot.status.lag_seconds ?? 0)} s, more than ${Math.round(behindAfter)} s.${when}`;
 }
 
 /** The reason of the newest gap, also where its last minutes have none yet. */

@@ -50,13 +50,13 @@ describe('--status', () => {
     const text = await statusOf(stage);
     expect(text).toMatchObject({ code: 0, stderr: '' });
     expectPlain(text.stdout);
-    expect(text.stdout).toContain('A process works with it');
+    expect(text.stdout).toContain('Tidemark is running');
     daemon.child.kill('SIGKILL');
     await daemon.ended;
     const after = await statusOf(stage, '--device', 'walk');
     expect(after.code).toBe(0);
     expect(after.stdout).toMatch(/^walk, as of /);
-    expect((await statusOf(stage)).stdout).toContain('Nothing works with it: last request');
+    expect((await statusOf(stage)).stdout).toContain('No daemon is running (last request');
     expect(told.stdout + text.stdout + after.stdout).not.toContain(KEY);
     // On a copy, wherever it is.
     const copy = join(stage.directory, 'copy');

@@ -31,7 +31,7 @@ function head(report: DeviceReport): string {
   const { device_id, device_name, state, generated_at, fresh, reasons, lag_seconds, listed } = report;
   const name = device_name === device_id ? '' : ` (${nameText(device_name, 34)})`;
   const behind =
-    lag_seconds === null ? 'nothing is held yet' : lag_seconds === 0 ? '' : `${duration(lag_seconds)} behind`;
+    lag_seconds === null ? 'nothing is stored yet' : lag_seconds === 0 ? '' : `${duration(lag_seconds)} behind`;
   const life = [
     listed.online === null ? null : listed.online ? 'online' : 'offline',
     listed.presence,
@@ -42,35 +42,37 @@ function head(report: DeviceReport): string {
     .join(', ');
   return [
     wrap(`${nameText(device_id, 40)}${name}, as of ${moment(generated_at)}`, 0),
-    wrap(`${fresh ? 'Fresh' : 'Not fresh'}: ${[state, behind].filter((text) => text !== '').join(', ')}.`, 0),
+    wrap(`${fresh ? 'Up to date' : 'Not up to date'}: ${[state, behind].filter((text) => text !== '').join(', ')}.`, 0),
     ...reasons.map((reason) => wrap(`  ${plainText(reason, 500)}`, 2)),
     '\n',
     row(
       'Listed',
-      `${life === '' ? 'without a word of its life' : life}; last seen ${when(report, listed.last_seen_at)}; listed ${when(report, listed.last_listed_at)}`,
+      `${life === '' ? 'no status' : life}; last seen ${when(report, listed.last_seen_at)}; listed ${when(report, listed.last_listed_at)}`,
     ),
     row(
       'Newest',
-      report.newest_reading_at === null ? 'no reading is held' : `reading of ${when(report, report.newest_reading_at)}`,
+      report.newest_reading_at === null
+        ? 'no reading is stored'
+        : `reading of ${when(report, report.newest_reading_at)}`,
     ),
   ].join('');
 }
 
 function asked(report: DeviceReport): string {
   const { last_asked_at, next_due_at, next_as, running } = report;
-  const once = running ? '' : ', once something is running';
+  const once = running ? '' : ', once the daemon is running';
   const due =
     next_due_at === null
-      ? 'never, as things are'
+      ? 'never'
       : next_as === 'sweep'
-        ? `when the list tells of something new${once}; at the latest ${moment(next_due_at)} (sweep)`
+        ? `when the device list reports new data${once}; at the latest ${moment(next_due_at)} (idle poll)`
         : `${moment(next_due_at)}${once}`;
-  return [row('Last asked', when(report, last_asked_at)), row('Next due', due)].join('');
+  return [row('Last poll', when(report, last_asked_at)), row('Next poll', due)].join('');
 }
 
 function answers({ last_answers, failed_requests }: DeviceReport): string {
   const failed = failed_requests === 0 ? '' : `; ${plural(failed_requests, 'request')} failed in two days`;
-  if (last_answers.length === 0) return row('Answers', `none of the last two days${failed}`);
+  if (last_answers.length === 0) return row('Answers', `none in the last two days${failed}`);
   return last_answers
     .slice(0, ANSWERS_SHOWN)
     .map((answer, index) => row(index === 0 ? 'Answers' : '', `${answerWords(answer)}${index === 0 ? failed : ''}`))
@@ -90,15 +92,15 @@ function answerWords({ at, lane, status, fault, new_readings }: DeviceAnswer): s
 function coverage({ bar, wanted, covered_share }: DeviceReport): string {
   const [from, to] = wanted;
   return [
-    row('Coverage', `${percent(covered_share)} of ${minute(from)} to ${minute(to)} is held`),
+    row('Coverage', `${percent(covered_share)} of ${minute(from)} to ${minute(to)} covered`),
     row('', `[${bar.cells}]`),
-    row('', `${minute(bar.from)} to ${minute(bar.to)}, ${duration(bar.cell_seconds)} a sign`),
-    row('', '# held   - held, without a reading that day   . not held in full'),
+    row('', `${minute(bar.from)} to ${minute(bar.to)}, ${duration(bar.cell_seconds)} per character`),
+    row('', '# covered   - covered, no reading that day   . not fully covered'),
   ].join('');
 }
 
 function gaps({ gaps: all, named_gaps }: DeviceReport): string {
-  if (all.length === 0) return row('Holes', 'none');
+  if (all.length === 0) return row('Gaps', 'none');
   // The newest is what freshness is about.
   const shown = all.slice(-GAPS_SHOWN).reverse();
   const left = all.length - shown.length;
@@ -106,12 +108,12 @@ function gaps({ gaps: all, named_gaps }: DeviceReport): string {
     const gap = named_gaps.find(
       (each) => Date.parse(each.from) < Date.parse(to) && Date.parse(each.to) > Date.parse(from),
     );
-    return gap === undefined ? '' : `; tried again from ${moment(gap.retry_at)} on`;
+    return gap === undefined ? '' : `; tried again after ${moment(gap.retry_at)}`;
   };
   const lines = shown.map((gap, index) => {
     const seconds = (Date.parse(gap.to) - Date.parse(gap.from)) / 1000;
     return row(
-      index === 0 ? 'Holes' : '',
+      index === 0 ? 'Gaps' : '',
       `${minute(gap.from)} to ${minute(gap.to)}, ${duration(seconds)}: ${gapWords(gap.reason).why}${retry(gap)}`,
     );
   });
@@ -121,9 +123,9 @@ function gaps({ gaps: all, named_gaps }: DeviceReport): string {
 function gracePeriod({ settle_seconds, late }: DeviceReport): string {
   const grown =
     late.readings === 0
-      ? 'none came late'
-      : `${plural(late.readings, 'reading')} came late, by ${duration(late.worst_seconds)} at most`;
-  return row('Settle', `a reading is awaited for ${duration(settle_seconds)}; ${grown}`);
+      ? 'no late readings'
+      : `${plural(late.readings, 'reading')} late, by up to ${duration(late.worst_seconds)}`;
+  return row('Grace', `grace period ${duration(settle_seconds)}; ${grown}`);
 }
 
 function names({ names: all }: DeviceReport): string {
@@ -135,11 +137,11 @@ function names({ names: all }: DeviceReport): string {
       `${nameText(name, 40)} ${from === null ? 'from the beginning' : `since ${moment(from)}`}`,
     ),
   );
-  return [...lines, ...(left > 0 ? [row('', `and ${count(left)} before them (--json)`)] : [])].join('');
+  return [...lines, ...(left > 0 ? [row('', `and ${count(left)} older ones (--json)`)] : [])].join('');
 }
 
 function when({ generated_at }: DeviceReport, at: string | null): string {
   if (at === null) return 'never';
   const seconds = (Date.parse(generated_at) - Date.parse(at)) / 1000;
-  return `${moment(at)} (${seconds < 0 ? 'ahead of now' : `${duration(seconds)} ago`})`;
+  return `${moment(at)} (${seconds < 0 ? 'in the future' : `${duration(seconds)} ago`})`;
 }

@@ -40,8 +40,8 @@ export function statusText(report: StatusReport): string {
 function head({ workspace_id, generated_at, summary, process: work, version }: StatusReport): string {
   const since = (at: string | null): string => (at === null ? 'never' : `${ago(generated_at, at)} ago`);
   const works = work.running
-    ? `A process works with it: last request ${since(work.last_request_at)}, last archived ${since(work.last_archived_at)}.`
-    : `Nothing works with it: last request ${since(work.last_request_at)}. Start the daemon, or run --once.`;
+    ? `Tidemark is running: last request ${since(work.last_request_at)}, last stored reading ${since(work.last_archived_at)}.`
+    : `No daemon is running (last request ${since(work.last_request_at)}). Start it, or run --once.`;
   return [
     wrap(`Tidemark ${version}: ${nameText(workspace_id ?? 'no workspace yet')}, as of ${moment(generated_at)}`, 0),
     wrap(plainText(summary, 400), 0),
@@ -52,8 +52,7 @@ function head({ workspace_id, generated_at, summary, process: work, version }: S
 
 function coverage({ totals, devices }: StatusReport): string {
   const { covered_share, devices: kept, devices_complete, archived_readings, rejected_records } = totals;
-  const share =
-    covered_share === null ? 'nothing is wanted yet' : `${percent(covered_share)} of what is wanted is held`;
+  const share = covered_share === null ? 'nothing is wanted yet' : `${percent(covered_share)} covered`;
   const states = (['live', 'catching-up', 'silent', 'unreachable', 'excluded'] as const).flatMap((state) => {
     const number = devices.filter((device) => device.state === state).length;
     return number === 0 ? [] : [`${count(number)} ${state}`];
@@ -62,8 +61,8 @@ function coverage({ totals, devices }: StatusReport): string {
   const aside =
     rejected_records === 0
       ? []
-      : [row('', `${plural(rejected_records, 'record')} of the API set aside (tidemark --quarantine)`)];
-  const whole = `${count(devices_complete)} of ${plural(kept, 'device')} in full${stateWords}`;
+      : [row('', `${plural(rejected_records, 'record')} of the API rejected (tidemark --quarantine)`)];
+  const whole = `${count(devices_complete)} of ${plural(kept, 'device')} complete${stateWords}`;
   return [row('Coverage', `${share}, ${plural(archived_readings, 'reading')}; ${whole}`), ...aside].join('');
 }
 
@@ -72,20 +71,20 @@ function freshness({ freshness: fresh }: StatusReport): string {
   const slowed =
     expected_seconds <= target_seconds
       ? ''
-      : `; the allowance carries ${duration(expected_seconds)} (--plan tells what would change that)`;
-  const target = `due every ${duration(target_seconds)}${slowed}`;
-  if (median_seconds === null || p95_seconds === null || worst_seconds === null) return row('Freshness', target);
-  const lag = `half within ${duration(median_seconds)}, 19 in 20 within ${duration(p95_seconds)}, the worst ${duration(worst_seconds)} behind`;
+      : `; the quota allows ${duration(expected_seconds)} (--plan shows what would change that)`;
+  const target = `poll interval ${duration(target_seconds)}${slowed}`;
+  if (median_seconds === null || p95_seconds === null || worst_seconds === null) return row('Lag', target);
+  const lag = `median ${duration(median_seconds)}, p95 ${duration(p95_seconds)}, max ${duration(worst_seconds)}`;
   const behind = behind_devices === 0 ? '' : `; ${plural(behind_devices, 'device')} behind`;
-  return row('Freshness', `${lag}; ${target}${behind}`);
+  return row('Lag', `${lag}; ${target}${behind}`);
 }
 
 function gapLines({ gaps }: StatusReport): string {
-  if (gaps.length === 0) return row('Holes', 'none');
+  if (gaps.length === 0) return row('Gaps', 'none');
   const shown = gaps.slice(0, REASONS_SHOWN).map(({ reason, devices, seconds }, index) => {
     const { why, remedy } = gapWords(reason);
     const where = `${plural(devices, 'device')}, ${duration(seconds)}`;
-    return row(index === 0 ? 'Holes' : '', `${why}: ${where}${remedy === '' ? '' : `; ${remedy}`}`);
+    return row(index === 0 ? 'Gaps' : '', `${why}: ${where}${remedy === '' ? '' : `; ${remedy}`}`);
   });
   return [...shown, ...more(gaps.length - REASONS_SHOWN)].join('');
 }
@@ -104,8 +103,8 @@ function devices({ devices: all, freshness: { behind_after_seconds: behindAfter 
   if (bad.length === 0) return '';
   const rows = bad.slice(0, DEVICES_SHOWN).map(({ device }) => deviceLine(device, behindAfter));
   const left = bad.length - rows.length;
-  const rest = left > 0 ? wrap(`  and ${count(left)} more; tidemark --status --device ID tells of one`, 2) : '';
-  return `Worst devices\n${rows.join('')}${rest}`;
+  const rest = left > 0 ? wrap(`  and ${count(left)} more; tidemark --status --device ID shows one`, 2) : '';
+  return `Devices with the largest gaps or lag\n${rows.join('')}${rest}`;
 }
 
 /** By how much a device is not in order, in seconds: what was never had counts as for ever. */
@@ -125,7 +124,7 @@ function deviceLine({ device_id, device_name, lag_seconds, gaps }: DeviceStatus,
   const behind =
     lag_seconds === null ? 'never read' : lag_seconds <= behindAfter ? '' : `${duration(lag_seconds)} behind`;
   const gapCount =
-    shown.length === 0 ? '' : `${plural(shown.length, 'hole')}, ${duration(seconds)}: ${reasons.join(', ')}`;
+    shown.length === 0 ? '' : `${plural(shown.length, 'gap')}, ${duration(seconds)}: ${reasons.join(', ')}`;
   const name = device_name === device_id ? device_id : `${plainText(device_id, 20)} ${device_name}`;
   const words = [behind, gapCount].filter((text) => text !== '').join('; ');
   return `  ${cell(name, NAME_COLUMNS)} ${nameText(words, WIDTH - NAME_COLUMNS - 3)}\n`;
@@ -143,7 +142,7 @@ function streams({ streams: all }: StatusReport): string {
 }
 
 function delivery({ destinations, generated_at, process: work }: StatusReport): string {
-  if (destinations.length === 0) return row('Delivery', 'no database is configured: the archive alone is filled');
+  if (destinations.length === 0) return row('Delivery', 'no database is configured: only the archive is filled');
   const many = destinations.length > 1;
   return destinations
     .map((each, index) =>
@@ -167,13 +166,13 @@ function destination(
   const name = nameText(served, 30);
   const flag = many ? ` --destination ${name}` : '';
   const waits = oldest_pending_at === null ? '' : `, the oldest for ${ago(generated_at, oldest_pending_at)}`;
-  const pending = pending_points === 0 ? 'all is delivered' : `${plural(pending_points, 'point')} wait${waits}`;
+  const pending = pending_points === 0 ? 'every point delivered' : `${plural(pending_points, 'point')} wait${waits}`;
   const refused = quarantined === 0 ? '' : `; ${count(quarantined)} in quarantine (tidemark --quarantine${flag})`;
   return [
     row(label, `${name}: ${pending}${refused}`),
     ...(blocked_reason === null
       ? []
-      : [row('', `${running ? 'blocked' : 'blocked when it was last tried'}: ${plainText(blocked_reason, 300)}`)]),
+      : [row('', `${running ? 'blocked' : 'blocked at the last attempt'}: ${plainText(blocked_reason, 300)}`)]),
     ...missing.map((range) => row('', missingLine(range, flag))),
   ].join('');
 }
@@ -184,19 +183,19 @@ function missingLine({ reason, points, devices, from, to }: MissingStatus, flag:
   const fetch = `tidemark --verify --repair${flag} --from ${from.slice(0, 10)}`;
   if (reason === 'beyond_retention')
     return `${missing}, older than its retention ${range}; with a longer one: ${fetch}`;
-  const why = reason === 'cleared' ? 'that the archive no longer kept' : 'as the database was skipped';
+  const why = reason === 'cleared' ? 'that the archive no longer has' : 'as the database was skipped';
   return `${missing} ${why} ${range}; to fetch them: ${fetch}`;
 }
 
 function quotaLines({ allowance: { share, minute: ofMinute, day, lanes, waiting_until } }: StatusReport): string {
   const part = ({ budget, spent }: typeof day, name: string): string =>
     budget === null
-      ? `${name} ${count(spent)} spent`
-      : `${name} ${count(spent)} of ${count(budget)} spent, ${count(Math.max(0, budget - spent))} left`;
+      ? `${name} ${count(spent)} used`
+      : `${name} ${count(spent)} of ${count(budget)} used, ${count(Math.max(0, budget - spent))} left`;
   const spent = lanes.filter((lane) => lane.day > 0);
   const words = spent.map((lane) => `${laneWords(lane.lane)} ${count(lane.minute)}/${count(lane.day)}`);
   return [
-    row('Allowance', `${part(ofMinute, 'minute')}; ${part(day, 'day')}; ${percent(share)} of the plan's`),
+    row('Quota', `${part(ofMinute, 'minute')}; ${part(day, 'day')}; budget ${percent(share)} of the plan`),
     ...(words.length === 0 ? [] : [row('', `by lane, minute/day: ${words.join(', ')}`)]),
     ...(waiting_until === null ? [] : [row('', `quota used up: requests resume at ${moment(waiting_until)}`)]),
   ].join('');
@@ -216,7 +215,7 @@ function jobs({ jobs: open, generated_at }: StatusReport): string {
   const shown = open.slice(0, JOBS_SHOWN).map((job, index) => {
     const { kind, asked_by, state, asked_at, started_at } = job;
     const since =
-      started_at === null ? `asked ${ago(generated_at, asked_at)} ago` : `for ${ago(generated_at, started_at)}`;
+      started_at === null ? `requested ${ago(generated_at, asked_at)} ago` : `for ${ago(generated_at, started_at)}`;
     const who = plainText(asked_by, 60);
     const what = who === '' || who === `--${kind}` ? plainText(kind, 20) : `${plainText(kind, 20)} (${who})`;
     return row(index === 0 ? 'Jobs' : '', `${what}: ${state}, ${since}${jobProgress(job)}`);
@@ -243,9 +242,9 @@ function next({
 }: StatusReport): string {
   const open =
     devices_open === 0
-      ? 'no holes to close'
-      : `${plural(devices_open, 'device')} with holes to close (${duration(open_seconds)} in all)`;
-  if (!work.running) return row('Next', `nothing, until something is started; ${open}`);
+      ? 'no gaps to close'
+      : `${plural(devices_open, 'device')} with gaps to close (${duration(open_seconds)} in total)`;
+  if (!work.running) return row('Next', `nothing until the daemon is started; ${open}`);
   const times = due.flatMap(({ name, due_at }) =>
     due_at === null
       ? []
@@ -263,7 +262,7 @@ const LANES: ReadonlyMap<string, string> = new Map([
   ['live', 'newest readings'],
   ['inventory', 'lists and account'],
   ['first-history', 'first history'],
-  ['sweep', 'sweeps'],
+  ['sweep', 'idle polls'],
 ]);
 
 /** @param lane as it stands in the state. */

@@ -75,13 +75,13 @@ describe('holes', () => {
       { reason, devices: 1, seconds: 21_600, from: '2026-06-08T12:00:00Z', to: '2026-06-08T18:00:00Z' },
     ]);
     expect(unwrapped(text())).toMatch(words);
-    expect(text()).toMatch(/Worst devices\n {2}hub {21} 1 hole, 6 h: /);
+    expect(text()).toMatch(/Devices with the largest gaps or lag\n {2}hub {21} 1 gap, 6 h: /);
     expect(of('hub')).toMatchObject({
       fresh: true,
       reasons: [],
       named_gaps: [{ reason, retry_at: '2026-06-15T13:00:00Z' }],
     });
-    expect(unwrapped(text('hub'))).toContain('tried again from 2026-06-15 13:00:00 UTC on');
+    expect(unwrapped(text('hub'))).toContain('tried again after 2026-06-15 13:00:00 UTC');
     // Twelve hours a sign: the hole is half of one.
     expect(of('hub').bar.cells.split('.')).toHaveLength(2);
   });
@@ -106,9 +106,9 @@ describe('holes', () => {
     expect(text).toContain('excluded: 1 device, ');
     expect(text).toContain('not read yet: 1 device, 24 h');
     expect(deviceOf(filtered, clock, 'out')).toMatchObject({ fresh: false, next_due_at: null, next_as: null });
-    expect(textOf(filtered, clock, 'out')).toContain('It is left out by sync.include or sync.exclude');
+    expect(textOf(filtered, clock, 'out')).toContain('It is excluded by sync.include or sync.exclude');
     expect(textOf(filtered, clock, 'gone').replaceAll(/\s+/g, ' ')).toMatch(
-      /The workspace does not have it any more, since .*: it is looked at every 24 h, and/,
+      /It is no longer in the workspace, since .*\. It is checked every 24 h, and/,
     );
   });
 });
@@ -122,7 +122,7 @@ test('the newest minutes of a device that is read on schedule are no gap, and la
   expect(report().devices[0]?.gaps.map(({ reason }) => reason)).toEqual(['pending']);
   expect(report()).toMatchObject({ gaps: [], totals: { devices_complete: 1 }, next: { devices_open: 0 } });
   expect(report().freshness).toMatchObject({ behind_devices: 0, worst_seconds: 59 });
-  expect(text()).toContain('Holes       none');
+  expect(text()).toContain('Gaps        none');
   const later = reportOf(config, createVirtualClock(NOW_MS + HOUR_MS));
   expect(later).toMatchObject({ gaps: [{ reason: 'pending' }], totals: { devices_complete: 0 } });
   expect(later.freshness).toMatchObject({ behind_devices: 1, worst_seconds: 3659 });
@@ -146,17 +146,17 @@ describe('one device', () => {
     });
     const clock = createVirtualClock(NOW_MS + 2 * HOUR_MS);
     const config = configOfDirectory(dirname(open.file));
-    expect(deviceOf(config, clock, 'new').reasons).toEqual(['It was never asked yet.']);
-    expect(textOf(config, clock, 'new')).toMatch(/^Newest {6}no reading is held$/m);
+    expect(deviceOf(config, clock, 'new').reasons).toEqual(['It was never polled.']);
+    expect(textOf(config, clock, 'new')).toMatch(/^Newest {6}no reading is stored$/m);
     const due = deviceOf(config, clock, 'due');
     expect(due).toMatchObject({ fresh: false, next_as: 'newest readings', last_asked_at: '2026-06-15T11:59:00Z' });
-    expect(due.reasons.join(' ')).toMatch(/open for \d+ s, more than 420 s\. It is due since 2026-06-15T1[12]:/);
+    expect(due.reasons.join(' ')).toMatch(/lags by \d+ s, more than 420 s\. Its poll is due since 2026-06-15T1[12]:/);
     const quiet = deviceOf(config, clock, 'quiet');
     expect(quiet).toMatchObject({ next_as: 'sweep', next_due_at: '2026-06-15T17:59:00Z' });
-    expect(quiet.reasons.join(' ')).toContain('The list of devices tells nothing new of it since');
+    expect(quiet.reasons.join(' ')).toContain('The device list reports nothing new since');
     const unseen = deviceOf(config, clock, 'unseen');
     expect(unseen).toMatchObject({ next_as: 'sweep', next_due_at: '2026-06-15T17:59:00Z' });
-    expect(unseen.reasons.join(' ')).toContain('The list of devices has never seen it');
+    expect(unseen.reasons.join(' ')).toContain('The device list has no last-seen time for it');
     const failed = open.ledger.book(NOW_MS + HOUR_MS, { lane: 'live', stream: 'telemetry', deviceId: 'due' });
     open.ledger.recordOutcome(failed, { status: null, fault: 'unreachable' });
     expect(deviceOf(config, clock, 'due')).toMatchObject({
@@ -179,7 +179,7 @@ describe('one device', () => {
     expect(reportOf(config, clock).allowance.waiting_until).toBe('2026-06-15T15:00:00Z');
     expect(unwrapped(textOf(config, clock))).toContain('requests resume at 2026-06-15 15:00:00 UTC');
     open.close();
-    expect(deviceOf(config, clock, 'hub').reasons[0]).toContain('Nothing is running');
+    expect(deviceOf(config, clock, 'hub').reasons[0]).toContain('No daemon is running');
   });
 
   test('has had names, and readings that came late', () => {
@@ -202,7 +202,7 @@ describe('one device', () => {
     expect(of('hub').names.map(({ name }) => name)).toEqual(['hub', 'Kitchen', 'Cellar\u202e']);
     expect(of('hub')).toMatchObject({ settle_seconds: 900, late: { readings: 7, worst_seconds: 900 } });
     const words = unwrapped(text('hub'));
-    expect(words).toContain('a reading is awaited for 15 min; 7 readings came late, by 15 min at most');
+    expect(words).toContain('grace period 15 min; 7 readings late, by up to 15 min');
     expect(words).toMatch(/Names Cellar since .* Kitchen since .* hub from the beginning/);
   });
 
@@ -272,7 +272,7 @@ describe('delivery', () => {
     const words = unwrapped(text());
     expect(words).toContain('influx: 2 points wait, the oldest for 3 h; 1 in quarantine');
     expect(words).toContain('(tidemark --quarantine)');
-    expect(words).toContain('missing: 500 points of 1 device that the archive no longer kept');
+    expect(words).toContain('missing: 500 points of 1 device that the archive no longer has');
     expect(words).toContain('to fetch them: tidemark --verify --repair --from 2026-06-06');
     expect(words).toContain('older than its retention');
     const next = { refused: [], missing: [], atMs: NOW_MS, destinationId: id, lane: 'live' } as const;
@@ -342,7 +342,7 @@ describe('what is odd', () => {
     expect(text().split('\n').length).toBeLessThanOrEqual(24);
     expect(() => text('hub')).toThrow(/no device is listed yet/);
     open.close();
-    expect(text()).toContain('The device list was not read yet.\nNothing works with it: last request never. Start');
+    expect(text()).toContain('The device list was not read yet.\nNo daemon is running (last request never). Start');
   });
 
   test('jobs that commands have asked for are shown', () => {
@@ -356,7 +356,7 @@ describe('what is odd', () => {
     const { text, report } = lookAt(open);
     expect(report().jobs).toMatchObject([{ kind: 'once', started_at: '2026-06-15T11:57:00Z' }, { started_at: null }]);
     expect(text()).toContain(
-      'Jobs        once: running, for 3 min\n            verify (somebody): waiting, asked 60 min ago',
+      'Jobs        once: running, for 3 min\n            verify (somebody): waiting, requested 60\n            min ago',
     );
   });
 
@@ -375,7 +375,7 @@ describe('what is odd', () => {
     const report = reportOf(config, clock);
     expect(report.devices).toHaveLength(10_000);
     expect(report.totals.archived_readings).toBe(readings);
-    expect(text).toMatch(/and [\d,]+ more; tidemark --status --device ID tells of one/);
+    expect(text).toMatch(/and [\d,]+ more; tidemark --status --device ID shows one/);
     expect(deviceOf(config, clock, 'Sensor 4711').device_id).toBe('dev_004711');
   });
 });

@@ -66,8 +66,8 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(day).toMatchObject({ spent: rig.simulator.log.total });
     const text = textOf(config, rig.clock);
     expect(text).toContain('In sync: all 3 devices are complete; influx has every point.');
-    expect(text).toContain('Holes       none');
-    expect(text).toContain('influx: all is delivered');
+    expect(text).toContain('Gaps        none');
+    expect(text).toContain('influx: every point delivered');
     expect(text.split('\n').length).toBeLessThanOrEqual(24);
   });
 
@@ -92,13 +92,13 @@ describe.runIf(influxdAvailable())('status', () => {
     const text = unwrapped(textOf(config, rig.clock));
     expect(text).toContain('responses rejected: 1 device, ');
     expect(text).toContain('device unreachable: 1 device, ');
-    expect(text).toMatch(/Worst devices .*often .* behind; 2 holes, .*seldom .* behind; 2 holes/);
+    expect(text).toMatch(/Devices with the largest gaps or lag .*often .* behind; 2 gaps, .*seldom .* behind; 2 gaps/);
     const often = deviceOf(config, rig.clock, 'often');
     expect(often.fresh).toBe(false);
     expect(often.failed_requests).toBeGreaterThan(0);
     expect(often.last_answers[0]).toMatchObject({ fault: 'malformed' });
-    expect(often.reasons.join(' ')).toMatch(/Nothing is running.*last request failed: the answer was not understood/s);
-    expect(often.reasons.join(' ')).toMatch(/It rests after failures until \d{4}-.*\(responses rejected\)/);
+    expect(often.reasons.join(' ')).toMatch(/No daemon is running.*last request failed: the answer was not understood/s);
+    expect(often.reasons.join(' ')).toMatch(/After failures \(responses rejected\) it is tried again at \d{4}-/);
     expect(often.next_due_at).toBe(often.named_gaps.at(-1)?.retry_at);
     expect(unwrapped(textOf(config, rig.clock, 'seldom'))).toContain('the API failed (5xx)');
   });
@@ -156,14 +156,14 @@ describe.runIf(influxdAvailable())('status', () => {
       expect(report.destinations[0]?.blocked_reason).toBe(words);
       expect(unwrapped(text)).toMatch(/influx: [\d,]+ points wait, the oldest for (?:2\.9|3(?:\.0)?) h/);
       expect(text).toContain(`blocked: ${words}`);
-      expect(text).toContain('A process works with it: last request');
-      expect(deviceText).toMatch(/^steady, as of .*\nFresh: /);
+      expect(text).toContain('Tidemark is running: last request');
+      expect(deviceText).toMatch(/^steady, as of .*\nUp to date: /);
     }
     expect(seen).toHaveLength(1);
     // Once nobody delivers, it says so.
     const after = unwrapped(textOf(config, rig.clock));
-    expect(after).toContain('Nothing works with it: last request');
-    expect(after).toContain(`blocked when it was last tried: ${words}`);
+    expect(after).toContain('No daemon is running (last request');
+    expect(after).toContain(`blocked at the last attempt: ${words}`);
   });
 
   test('where the allowance does not carry the schedules, the stretched freshness is the target', async () => {
@@ -178,7 +178,7 @@ describe.runIf(influxdAvailable())('status', () => {
     });
     expect(freshness.expected_seconds).toBeGreaterThan(120);
     expect(unwrapped(textOf(config, rig.clock))).toMatch(
-      /due every 60 s; the allowance carries \d+ (?:s|min) \(--plan/,
+      /poll interval 60 s; the quota allows \d+ (?:s|min) \(--plan/,
     );
   });
 });
