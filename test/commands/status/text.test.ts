@@ -356,7 +356,7 @@ describe('what is odd', () => {
     const { text, report } = lookAt(open);
     expect(report().jobs).toMatchObject([{ kind: 'once', started_at: '2026-06-15T11:57:00Z' }, { started_at: null }]);
     expect(text()).toContain(
-      'Jobs        once: running, for 3 min\n            verify (somebody): waiting, requested 60\n            min ago',
+      'Jobs        once: running, for 3 min\n            verify (somebody): waiting, requested 60 min ago',
     );
   });
 

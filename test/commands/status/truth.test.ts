@@ -97,7 +97,9 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(often.fresh).toBe(false);
     expect(often.failed_requests).toBeGreaterThan(0);
     expect(often.last_answers[0]).toMatchObject({ fault: 'malformed' });
-    expect(often.reasons.join(' ')).toMatch(/No daemon is running.*last request failed: the answer was not understood/s);
+    expect(often.reasons.join(' ')).toMatch(
+      /No daemon is running.*last request failed: the answer was not understood/s,
+    );
     expect(often.reasons.join(' ')).toMatch(/After failures \(responses rejected\) it is tried again at \d{4}-/);
     expect(often.next_due_at).toBe(often.named_gaps.at(-1)?.retry_at);
     expect(unwrapped(textOf(config, rig.clock, 'seldom'))).toContain('the API failed (5xx)');
@@ -177,9 +179,7 @@ describe.runIf(influxdAvailable())('status', () => {
       expected_seconds: life.lastReport.freshness.expected_seconds,
     });
     expect(freshness.expected_seconds).toBeGreaterThan(120);
-    expect(unwrapped(textOf(config, rig.clock))).toMatch(
-      /poll interval 60 s; the quota allows \d+ (?:s|min) \(--plan/,
-    );
+    expect(unwrapped(textOf(config, rig.clock))).toMatch(/poll interval 60 s; the quota allows \d+ (?:s|min) \(--plan/);
   });
 });
 
