@@ -130,7 +130,8 @@ export function openTerminalOutput(options: {
   };
 }
 
-function progressFacts({ totals, destinations, allowance, eta = null, waits = null }: ProgressReport): ProgressFacts {
+function progressFacts(report: ProgressReport): ProgressFacts {
+  const { totals, destinations, allowance, eta = null, waits = null, requests_per_minute = null } = report;
   const sum = (of: (destination: ProgressReport['destinations'][number]) => number): number =>
     destinations.reduce((total, destination) => total + of(destination), 0);
   const waitMs =
@@ -142,6 +143,7 @@ function progressFacts({ totals, destinations, allowance, eta = null, waits = nu
     pointsDelivered: sum(({ delivered_points }) => delivered_points ?? 0),
     pointsPending: sum(({ pending_points }) => pending_points),
     requests: totals.requests,
+    requestsPerMinute: requests_per_minute,
     coveredShare: totals.covered_share,
     eta: eta === null ? null : { ms: eta.seconds * 1000, basis: eta.basis },
     waitsFor: waits === null ? null : plainText(waits),

@@ -16,6 +16,8 @@ export interface ProgressFacts {
   /** Archived points that are still to be delivered. */
   readonly pointsPending: number;
   readonly requests: number;
+  /** Requests a minute, where the work reports that; else it is counted here. */
+  readonly requestsPerMinute?: number | null;
   /** The covered share of the wanted ranges, 0 to 1; `null` while nothing is wanted yet. */
   readonly coveredShare: number | null;
   /** How long it will take and by what, where that is known; else it is guessed from how it moves. */
@@ -89,12 +91,15 @@ const LOG_MS = 60_000;
  */
 export function createProgress(target: TerminalLine | ((message: string) => void)): Progress {
   const estimate = createEstimate();
+  const rate = createRate();
   const everyMs = typeof target === 'function' ? LOG_MS : REDRAW_MS;
   // A terminal shows progress at once, a log after the first minute.
   let dueMs: number | null = typeof target === 'function' ? null : Number.NEGATIVE_INFINITY;
   return {
-    show: (facts, nowMs) => {
-      const remainingMs = estimate(facts.coveredShare, nowMs);
+    show: (given, nowMs) => {
+      const remainingMs = estimate(given.coveredShare, nowMs);
+      const counted = rate(given.requests, nowMs);
+      const facts = { ...given, requestsPerMinute: given.requestsPerMinute ?? counted };
       dueMs ??= nowMs + everyMs;
       if (nowMs < dueMs) return;
       dueMs = nowMs + everyMs;
@@ -179,6 +184,23 @@ function createEstimate(): (share: number | null, nowMs: number) => number | nul
   };
 }
 
+/** The shortest time from which a rate is computed. */
+const RATE_FROM_MS = 5000;
+
+/** @returns a function from a count of requests to the requests a minute, lately; `null` while unknown. */
+function createRate(): (requests: number, nowMs: number) => number | null {
+  let samples: { readonly atMs: number; readonly requests: number }[] = [];
+  return (requests, nowMs) => {
+    const newest = samples.at(-1);
+    if (newest !== undefined && requests < newest.requests) samples = [];
+    if (newest === undefined || nowMs - newest.atMs >= 1000) samples.push({ atMs: nowMs, requests });
+    samples = samples.filter(({ atMs }) => nowMs - atMs <= ESTIMATE_OVER_MS);
+    const oldest = samples[0];
+    if (oldest === undefined || nowMs - oldest.atMs < RATE_FROM_MS) return null;
+    return ((requests - oldest.requests) * 60_000) / (nowMs - oldest.atMs);
+  };
+}
+
 const BAR_WIDTH = 16;
 
 function progressBar(share: number | null): string {
@@ -186,17 +208,34 @@ function progressBar(share: number | null): string {
   return `[${'#'.repeat(full)}${'-'.repeat(BAR_WIDTH - full)}]`;
 }
 
-/** The facts in words, the most important first, as a narrow terminal cuts the end. */
+/**
+ * The facts in words, the most important first, as a narrow terminal cuts the end: the covered time, what is left of the
+ * work, its rate, and what it has brought so far.
+ */
 export function progressWords(facts: ProgressFacts, remainingMs: number | null): string {
-  const words = [`${facts.devicesDone}/${facts.devicesTotal} devices`, `${grouped(facts.readings)} readings`];
-  if (facts.coveredShare !== null) words.unshift(percent(facts.coveredShare, 0));
-  if (facts.waitsFor != null) words.push(facts.waitsFor);
-  else if (facts.waitMs !== null) words.push(`waiting ${duration(facts.waitMs / 1000, 'up')} for allowance`);
-  else if (facts.eta != null && facts.coveredShare !== 1)
-    words.push(`ETA ${duration(facts.eta.ms / 1000, 'up')} (${facts.eta.basis})`);
-  else if (remainingMs !== null && facts.coveredShare !== 1) words.push(`ETA ${duration(remainingMs / 1000, 'up')}`);
-  words.push(`${grouped(facts.pointsDelivered)} points delivered`);
-  if (facts.pointsPending > 0) words.push(`${grouped(facts.pointsPending)} to deliver`);
-  words.push(`${grouped(facts.requests)} requests`);
-  return words.join(', ');
+  const { coveredShare, devicesDone, devicesTotal } = facts;
+  return [
+    ...(coveredShare === null ? [] : [`${percent(coveredShare, 0)} covered`]),
+    ...restWords(facts, remainingMs),
+    `${grouped(facts.readings)} readings`,
+    `${grouped(facts.pointsDelivered)} points delivered`,
+    ...(facts.pointsPending > 0 ? [`${grouped(facts.pointsPending)} to deliver`] : []),
+    `${devicesDone}/${devicesTotal} devices complete`,
+    `${grouped(facts.requests)} requests`,
+  ].join(', ');
+}
+
+/** What the work waits for or when it ends, and how fast it goes. */
+function restWords(facts: ProgressFacts, remainingMs: number | null): string[] {
+  const { waitsFor = null, waitMs, eta = null, requestsPerMinute = null } = facts;
+  const rate = requestsPerMinute === null ? [] : [`${rateWords(requestsPerMinute)} requests a minute`];
+  if (waitsFor !== null) return [waitsFor, ...rate];
+  if (waitMs !== null) return [`waiting ${duration(waitMs / 1000, 'up')} for quota`, ...rate];
+  if (facts.coveredShare === 1) return rate;
+  if (eta !== null) return [`ETA ${duration(eta.ms / 1000, 'up')}`, eta.basis];
+  return remainingMs === null ? rate : [`ETA ${duration(remainingMs / 1000, 'up')}`, ...rate];
+}
+
+function rateWords(perMinute: number): string {
+  return perMinute > 0 && perMinute < 10 ? perMinute.toFixed(1) : grouped(Math.round(perMinute));
 }

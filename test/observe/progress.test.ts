@@ -33,20 +33,29 @@ function openTerminal(columns?: number) {
 describe('the words', () => {
   test('tell the most telling first', () => {
     expect(progressWords(FACTS, 90_000)).toBe(
-      '43 %, 12/40 devices, 1,234,567 readings, ETA 90 s, 1,200,000 points delivered, 321 requests',
+      '43 % covered, ETA 90 s, 1,234,567 readings, 1,200,000 points delivered, 12/40 devices complete, 321 requests',
+    );
+  });
+
+  test('have the ETA of the work itself and its basis in place of the measured ones', () => {
+    const eta = { ms: 41_000, basis: 'about 495 requests at 718 a minute' };
+    expect(progressWords({ ...FACTS, eta, requestsPerMinute: 3 }, 90_000)).toMatch(
+      /^43 % covered, ETA 41 s, about 495 requests at 718 a minute, 1,234,567 readings, (?!.*requests a minute)/,
     );
   });
 
   test('tell what is pending, and a wait in place of an estimate', () => {
     expect(progressWords({ ...FACTS, pointsPending: 5, waitMs: 61_000 }, 90_000)).toBe(
-      '43 %, 12/40 devices, 1,234,567 readings, waiting 61 s for allowance, 1,200,000 points delivered, 5 to deliver, 321 requests',
+      '43 % covered, waiting 61 s for quota, 1,234,567 readings, 1,200,000 points delivered, 5 to deliver, 12/40 devices complete, 321 requests',
     );
   });
 
   test('say 100 % only when it is true, and nothing of it before anything is wanted', () => {
     expect(progressWords({ ...FACTS, coveredShare: 0.99999 }, null)).toMatch(/^99 %/);
-    expect(progressWords({ ...FACTS, coveredShare: 1 }, 0)).toMatch(/^100 %, (?!.*ETA)/);
-    expect(progressWords({ ...FACTS, coveredShare: null }, null)).toMatch(/^12\/40 devices/);
+    expect(progressWords({ ...FACTS, coveredShare: 1 }, 0)).toMatch(/^100 % covered, (?!.*ETA)/);
+    expect(progressWords({ ...FACTS, coveredShare: null }, null)).toMatch(
+      /^1,234,567 readings, .*12\/40 devices complete/,
+    );
   });
 });
 
@@ -55,7 +64,9 @@ describe('on a terminal', () => {
     const { line, screen, raw } = openTerminal(200);
     const progress = createProgress(line);
     for (let nowMs = 0; nowMs < 1000; nowMs += 10) progress.show({ ...FACTS, requests: nowMs }, nowMs);
-    expect(screen()).toEqual([expect.stringMatching(/^\[######-{10}\] 43 %, 12\/40 devices.* 800 requests$/)]);
+    expect(screen()).toEqual([
+      expect.stringMatching(/^\[######-{10}\] 43 % covered, .*12\/40 devices complete, 800 requests$/),
+    ]);
     expect(raw().split('\r').length - 1).toBe(5);
   });
 
@@ -98,7 +109,39 @@ describe('elsewhere', () => {
     for (let nowMs = 5000; nowMs <= 185_000; nowMs += 1000) progress.show(FACTS, nowMs);
     progress.end();
     expect(lines).toHaveLength(3);
-    expect(lines[0]).toMatch(/^progress: 43 %, 12\/40 devices/);
+    expect(lines[0]).toMatch(/^progress: 43 % covered, 0 requests a minute, /);
+  });
+});
+
+describe('the rate', () => {
+  const shown = (facts: (second: number) => Partial<ProgressFacts>, seconds: number): string => {
+    const { line, screen } = openTerminal(200);
+    const progress = createProgress(line);
+    for (let second = 0; second <= seconds; second += 1) progress.show({ ...FACTS, ...facts(second) }, second * 1000);
+    return screen()[0] ?? '';
+  };
+
+  test('counts the requests of the last minute, from five seconds on', () => {
+    expect(shown((second) => ({ requests: second * 2 }), 4)).not.toContain('a minute');
+    expect(shown((second) => ({ requests: second * 2 }), 30)).toContain(' 120 requests a minute,');
+    expect(shown((second) => ({ requests: second < 100 ? second * 2 : 200 }), 161)).toContain(' 0 requests a minute,');
+  });
+
+  test('is that of the work where it reports one', () => {
+    expect(shown((second) => ({ requests: second, requestsPerMinute: 9.44 }), 30)).toContain(' 9.4 requests a minute,');
+  });
+
+  test('stands with the ETA on a terminal of 60 columns', () => {
+    const { line, screen } = openTerminal(60);
+    const progress = createProgress(line);
+    for (let second = 0; second <= 30; second += 1)
+      progress.show({ ...FACTS, requests: second, coveredShare: second / 100 }, second * 1000);
+    expect(screen()[0]).toBe('[####------------] 30 % covered, ETA 70 s');
+    const wide = openTerminal(80);
+    const shownWide = createProgress(wide.line);
+    for (let second = 0; second <= 30; second += 1)
+      shownWide.show({ ...FACTS, requests: second, coveredShare: second / 100 }, second * 1000);
+    expect(wide.screen()[0]).toBe('[####------------] 30 % covered, ETA 70 s, 60 requests a minute');
   });
 });
 
@@ -160,7 +203,7 @@ describe('work of any kind', () => {
 
   test('that waits for what nobody can tell names that in place of an estimate', () => {
     expect(progressWords({ ...FACTS, waitsFor: 'waits for 2 devices that cannot be reached' }, 90_000)).toMatch(
-      /readings, waits for 2 devices that cannot be reached, (?!.*ETA)/,
+      /covered, waits for 2 devices that cannot be reached, (?!.*ETA)/,
     );
   });
 });
