@@ -61,6 +61,7 @@ const gracePeriod = values.duration({ minMs: 0, maxMs: HOUR_MS, words: 'from 0s 
 
 const idlePoll = values.duration({ minMs: 10 * MINUTE_MS, maxMs: 30 * DAY_MS, words: 'from 10m to 30d' });
 const gonePoll = values.duration({ minMs: HOUR_MS, maxMs: 30 * DAY_MS, words: 'from 1h to 30d' });
+const fullPoll = values.duration({ minMs: MINUTE_MS, maxMs: DAY_MS, words: 'from 1m to 1d' });
 const retention = values.duration({ minMs: HOUR_MS, maxMs: 36_500 * DAY_MS, words: 'from 1h to 36500d' });
 const archiveSize = values.size({
   minBytes: 64 * 1024 ** 2,
@@ -182,6 +183,11 @@ export const CONFIG_KEYS = {
     '1d',
     'Interval between polls of a device that left the workspace, to notice its return. Each poll costs one request.',
   ),
+  'sync.full_poll': defaulted(
+    fullPoll,
+    '15m',
+    'Interval between polls that request a full page, to find late readings. The other polls request only what is new.',
+  ),
   'archive.retention': defaulted(
     retention,
     '30d',
@@ -269,10 +275,12 @@ const RENAMED: ReadonlyMap<string, string> = new Map([
   ['archive.keep', 'archive.retention'],
 ]);
 
-/** The poll intervals of devices that report nothing new: the names of the settings, and their keys. */
-export const POLL_KEYS = { idlePollMs: 'sync.idle_poll', gonePollMs: 'sync.gone_poll' } as const satisfies Readonly<
-  Record<string, ValuePath>
->;
+/** The intervals of polls for what the device list does not announce: the names of the settings, and their keys. */
+export const POLL_KEYS = {
+  idlePollMs: 'sync.idle_poll',
+  gonePollMs: 'sync.gone_poll',
+  fullPollMs: 'sync.full_poll',
+} as const satisfies Readonly<Record<string, ValuePath>>;
 
 /** All keys with their paths. */
 export function keyEntries(): [path: string, key: Key][] {

@@ -188,12 +188,14 @@ export interface Schedule {
 /** When each stream of the API is due. */
 export type Schedules = Readonly<Record<Stream, Schedule>>;
 
-/** How often devices are polled that report nothing new, in ms. */
+/** Intervals of polls for what the device list does not announce, in ms. */
 export interface PollSettings {
   /** `sync.idle_poll`: a device that the workspace has. */
   readonly idlePollMs: number;
   /** `sync.gone_poll`: a device that left the workspace, to notice its return. */
   readonly gonePollMs: number;
+  /** `sync.full_poll`: a poll that requests a full page, to find late readings. */
+  readonly fullPollMs: number;
 }
 
 /** The content served at an address, between its maker and its sender. */

@@ -89,9 +89,6 @@ export function wantedFrom({ history }: Pick<SyncSettings, 'history'>, nowMs: nu
 /** How far below the newest stored reading a live request begins at least. */
 const LOOKBACK_MS = 10 * MINUTE_MS;
 
-/** How often a live request of a device whose readings were never late takes a full page. */
-const FULL_PAGE_NS = msToNs(15 * MINUTE_MS);
-
 /**
  * How far below a gap its live request looks for late readings where its page has room: through what is covered there,
  * as far as it is wanted and not cleared away. What is requested again where lines are cleared could not be
@@ -108,8 +105,9 @@ export function lateFromOf(
   const cleared = store.cleared(deviceId, below.from, below.to).at(-1)?.to ?? below.from;
   const oldest = maxNs(maxNs(below.from, cleared), stillWantedFrom(context));
   const { late } = store.telemetry(deviceId);
-  // The end of what is covered is the time of the last page. Each device has quarters of an hour of its own.
-  const turnOf = (at: EpochNs): bigint => (at + msToNs(hash64(deviceId).hi)) / FULL_PAGE_NS;
+  // The end of what is covered is the time of the last page. Each device has turns of its own.
+  const everyNs = msToNs(settings.polls.fullPollMs);
+  const turnOf = (at: EpochNs): bigint => (at + msToNs(hash64(deviceId).hi)) / everyNs;
   if (late.readings > 0 || below.last === null || turnOf(gap.from) < turnOf(gap.to)) return oldest;
   const lookbackMs = Math.max(LOOKBACK_MS, gracePeriodOf(settings.gracePeriodMs, late));
   return maxNs(oldest, below.last.at - msToNs(lookbackMs));

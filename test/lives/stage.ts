@@ -142,7 +142,7 @@ function optionsOf(stage: Stage, proxy: V2Proxy, { life, observe, bucket }: Open
       workspaceTag: null,
       filter: createFilter(KEEP_ALL.spec),
       schedules: { ...SCHEDULES, telemetry: cron(telemetry), devices: cron(devices), alerts: cron(alerts) },
-      polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: DAY_MS },
+      polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: DAY_MS, fullPollMs: 15 * 60_000 },
     },
     destinations: [
       {

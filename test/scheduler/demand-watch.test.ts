@@ -43,7 +43,7 @@ function asked(devices: number, intervalMs = MINUTE_MS): AskedFor {
     devicesMs: 5 * MINUTE_MS,
     alertsMs: 2 * MINUTE_MS,
     accountMs: HOUR_MS,
-    polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS },
+    polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS, fullPollMs: 15 * 60_000 },
     pageSize: 200,
     share: 0.8,
   };

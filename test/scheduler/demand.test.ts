@@ -11,7 +11,7 @@ const USUAL: DemandInput = {
   devicesMs: 5 * MINUTE_MS,
   alertsMs: 2 * MINUTE_MS,
   accountMs: HOUR_MS,
-  polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS },
+  polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS, fullPollMs: 15 * 60_000 },
   pageSize: 200,
   perMinute: 600,
   perDay: 200_000,

@@ -19,7 +19,7 @@ import {
 
 const NOW = 1_000_000_000_000;
 const RULES: OutlookRules = {
-  polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS },
+  polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS, fullPollMs: 15 * 60_000 },
   freshnessMs: MINUTE_MS,
   pageSize: 200,
   fill: 0.97,

@@ -29,7 +29,7 @@ import { hasSlot } from '../../src/scheduler/heap.ts';
 
 const RULES: OutlookRules = {
   freshnessMs: MINUTE_MS,
-  polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS },
+  polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS, fullPollMs: 15 * 60_000 },
   pageSize: 200,
   fill: 0.97,
   slackMs: 0,

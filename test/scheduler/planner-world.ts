@@ -16,7 +16,7 @@ export const SETTINGS: PlannerSettings = {
   devicesMs: 5 * MINUTE_MS,
   alertsMs: 2 * MINUTE_MS,
   accountMs: HOUR_MS,
-  polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS },
+  polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS, fullPollMs: 15 * 60_000 },
   pageSize: PAGE,
   share: 0.8,
 };

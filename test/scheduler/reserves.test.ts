@@ -89,7 +89,11 @@ describe('when a page is worth a request', () => {
 });
 
 describe('whether the readings fit', () => {
-  const usual = { freshnessMs: MINUTE_MS, polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS }, pageSize: 200 };
+  const usual = {
+    freshnessMs: MINUTE_MS,
+    polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS, fullPollMs: 15 * 60_000 },
+    pageSize: 200,
+  };
   /** So many pages a day are made and carried. */
   const load = (made: number, carried: number): Load => ({
     pageSize: 200,
@@ -106,7 +110,7 @@ describe('whether the readings fit', () => {
     expect(rulesOf(commitment, usual)).toMatchObject({
       isInTurn: true,
       slackMs: 0,
-      polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS },
+      polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS, fullPollMs: 15 * 60_000 },
     });
     expect(renewCommitment(commitment, load(950, 1000), 2), 'a little less is not enough to come back').toBe(false);
     expect(commitment.isOver).toBe(true);

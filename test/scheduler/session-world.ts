@@ -96,7 +96,7 @@ export function createSessionWorld({ store }: ScratchStore, script: Script = {})
       workspaceTag: null,
       filter: KEEP_ALL,
       schedules: SCHEDULES,
-      polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: DAY_MS },
+      polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: DAY_MS, fullPollMs: 15 * 60_000 },
     },
     checkRoom: () => (clock.monoMs() >= roomFromMs ? { ok: true } : { ok: false, reason: 'full' }),
     stateFull: nothing,

@@ -120,21 +120,28 @@ describe.runIf(influxdAvailable())('readings that come later than the settle', (
     await finish(rig);
   });
 
-  test('are looked for ten minutes back by every poll, and as far as a page has room every 15 minutes', async () => {
-    using rig = await rigOf({ devices: [OFTEN] });
-    await rig.once();
-    const fromMs = NOW_MS + 10 * MINUTE_MS;
-    await liveFor(rig, 70);
-    const polls = rig.simulator.log.requests.filter(({ path, atMs }) => path.endsWith('/telemetry') && atMs > fromMs);
-    const lookbacksMs = polls.map(
-      ({ atMs, query }) => atMs - Date.parse(new URLSearchParams(query).get('after') ?? ''),
-    );
-    // The newest stored reading is two intervals and the grace period old at most.
-    const short = lookbacksMs.filter((backMs) => backMs < 16 * MINUTE_MS);
-    expect(Math.min(...lookbacksMs)).toBeGreaterThanOrEqual(10 * MINUTE_MS);
-    expect([lookbacksMs.length - short.length, short.length > 40]).toEqual([4, true]);
-    await finish(rig);
-  });
+  test.each([
+    [15 * MINUTE_MS, 4],
+    [HOUR_MS, 1],
+  ])(
+    'are looked for ten minutes back by every poll, and by a full page every `sync.full_poll` (%i ms)',
+    async (fullPollMs, full) => {
+      using rig = await rigOf({ devices: [OFTEN] });
+      await rig.once();
+      const fromMs = NOW_MS + 10 * MINUTE_MS;
+      const settings = { ...rig.settings, polls: { ...rig.settings.polls, fullPollMs } };
+      await liveFor(rig, 70, { settings });
+      const polls = rig.simulator.log.requests.filter(({ path, atMs }) => path.endsWith('/telemetry') && atMs > fromMs);
+      const lookbacksMs = polls.map(
+        ({ atMs, query }) => atMs - Date.parse(new URLSearchParams(query).get('after') ?? ''),
+      );
+      // The newest stored reading is two intervals and the grace period old at most.
+      const short = lookbacksMs.filter((backMs) => backMs < 16 * MINUTE_MS);
+      expect(Math.min(...lookbacksMs)).toBeGreaterThanOrEqual(10 * MINUTE_MS);
+      expect([lookbacksMs.length - short.length, short.length > 40]).toEqual([full, true]);
+      await finish(rig);
+    },
+  );
 
   test('come in every life: what a restart finds counts as well', async () => {
     using rig = await rigOf();

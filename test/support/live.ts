@@ -6,6 +6,7 @@
 import type { Sync } from '../../src/app/open-sync.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import { DAY_NS, type EpochNs, MINUTE_MS, maxNs } from '../../src/core/time.ts';
+import type { SyncSettings } from '../../src/ingest/context.ts';
 import { limitFor } from '../../src/ingest/coverage-rules.ts';
 import { syncDevices } from '../../src/ingest/devices.ts';
 import { freshestFirst, includedDevices } from '../../src/ingest/filter.ts';
@@ -29,13 +30,15 @@ export async function liveFor(
   {
     each = () => {},
     use = () => {},
+    settings = rig.settings,
   }: {
     readonly each?: (minute: number, life: LiveLife) => void | Promise<void>;
     readonly use?: (life: LiveLife) => void | Promise<void>;
+    readonly settings?: SyncSettings;
   } = {},
 ): Promise<readonly AppEvent[]> {
   const events: AppEvent[] = [];
-  const sync = rig.open({ observe: (event) => void events.push(event) });
+  const sync = rig.open({ observe: (event) => void events.push(event), settings });
   const { signal } = new AbortController();
   const { context } = sync;
   const life = { events, sync };

@@ -133,7 +133,7 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
     workspaceTag: options.workspaceTag ?? null,
     filter: createFilter({ ...KEEP_ALL.spec, ...options.filter }),
     schedules: SCHEDULES,
-    polls: { idlePollMs: 6 * 3_600_000, gonePollMs: 24 * 3_600_000 },
+    polls: { idlePollMs: 6 * 3_600_000, gonePollMs: 24 * 3_600_000, fullPollMs: 15 * 60_000 },
   };
   const open = (changes: Partial<SyncOptions> = {}): Sync =>
     openSync({

@@ -53,7 +53,7 @@ export const SETTINGS = {
   devicesMs: 5 * MINUTE_MS,
   alertsMs: 2 * MINUTE_MS,
   accountMs: HOUR_MS,
-  polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS },
+  polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS, fullPollMs: 15 * 60_000 },
   pageSize: PAGE,
   share: SHARE,
 };

@@ -109,7 +109,7 @@ describe.runIf(influxdAvailable())('on the simulator', () => {
     const sync = {
       history: rig.settings.history,
       schedules: SCHEDULES,
-      polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS },
+      polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS, fullPollMs: 15 * 60_000 },
       leftOut: rig.settings.filter.spec,
     };
     const config = { dataDir: rig.dataDir, api: { share: 0.8 }, sync };

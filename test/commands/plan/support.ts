@@ -64,7 +64,7 @@ export function openPlanRig(options: PlanRigOptions = {}): PlanRig {
     workspaceTag: null,
     filter: createFilter(leftOut),
     schedules: SCHEDULES,
-    polls: { idlePollMs: 6 * 3_600_000, gonePollMs: 24 * 3_600_000 },
+    polls: { idlePollMs: 6 * 3_600_000, gonePollMs: 24 * 3_600_000, fullPollMs: 15 * 60_000 },
   };
   const open = (changes: Partial<SyncOptions> = {}): Sync =>
     openSync({
@@ -93,7 +93,7 @@ export function openPlanRig(options: PlanRigOptions = {}): PlanRig {
       const sync = {
         history,
         schedules: { ...SCHEDULES, ...schedules },
-        polls: { idlePollMs: 6 * 3_600_000, gonePollMs: 24 * 3_600_000 },
+        polls: { idlePollMs: 6 * 3_600_000, gonePollMs: 24 * 3_600_000, fullPollMs: 15 * 60_000 },
         leftOut,
       };
       const config = { dataDir, api: { share }, sync };

@@ -30,7 +30,7 @@ const EMPTY_CONFIG: StatusConfig = {
   sync: {
     history: { kind: 'age', ageMs: 30 * 86_400_000 },
     gracePeriodMs: 120_000,
-    polls: { idlePollMs: 6 * 3_600_000, gonePollMs: 24 * 3_600_000 },
+    polls: { idlePollMs: 6 * 3_600_000, gonePollMs: 24 * 3_600_000, fullPollMs: 15 * 60_000 },
     schedules: SCHEDULES,
     leftOut: KEEP_ALL.spec,
   },

@@ -70,7 +70,7 @@ export function pageFactsOf(state: Pick<ScratchStore, 'store' | 'facts'>, option
     room: { status: () => ({ usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null }) },
     isRunning: () => true,
     version: '0.0.0',
-    polls: { idlePollMs: 6 * 3_600_000, gonePollMs: 24 * 3_600_000 },
+    polls: { idlePollMs: 6 * 3_600_000, gonePollMs: 24 * 3_600_000, fullPollMs: 15 * 60_000 },
     fleet: options.fleet ?? { scan: () => null },
     clock: options.clock ?? { monoMs: nowMs, sleep: () => Promise.resolve() },
     recentEvents: () => [],
