@@ -51,7 +51,9 @@ function examineEnd(stage: Stage, { summary, requests }: Lived): string[] {
   const { simulator, story } = stage;
   const { historyMaxDays, maxDevicesPerPage } = simulator.settings.plan;
   const reasons = new Set(summary.gaps.map(({ reason }) => reason));
-  if (summary.exit_code !== 0 && !(summary.exit_code === 1 && mayBeHidden(stage))) {
+  // Who has nothing left to spend of the day can read nothing more, and says so.
+  const isSpent = summary.exit_code === 3 && isSpentByOthers(stage) && [...reasons].join() === 'pending';
+  if (summary.exit_code !== 0 && !isSpent && !(summary.exit_code === 1 && mayBeHidden(stage))) {
     wrong.push(`exit ${summary.exit_code} (${summary.outcome}), gaps ${JSON.stringify(summary.gaps).slice(0, 500)}`);
   }
   reasons.delete('device_gone');
@@ -69,6 +71,14 @@ function examineEnd(stage: Stage, { summary, requests }: Lived): string[] {
   const most = 10 + story.devices.length * (2 + windows * 4) + (readings / maxDevicesPerPage) * 2.5;
   if (requests > most) wrong.push(`${requests} requests, at most ${Math.ceil(most)} expected (${readings} readings)`);
   return wrong;
+}
+
+/** Whether others may have spent the quota of the day that a run needs. */
+function isSpentByOthers({ story, clock }: Stage): boolean {
+  return story.misfortunes.some(
+    ({ toMs, what }) =>
+      what.kind === 'settings' && what.change.allowance?.foreign !== undefined && clock.nowMs() - toMs < DAY_MS,
+  );
 }
 
 interface Judged {

@@ -48,11 +48,13 @@ interface Store {
   readonly telemetry: Map<string, Series[]>;
   /** The type of each field, by measurement and name. */
   readonly types: Map<string, string>;
+  /** The series that were written, by their text in a line: only what follows it has to be read again. */
+  readonly known: Map<string, { readonly measurement: string; readonly series: Series }>;
 }
 
 /** An empty store. */
 export function createLineStore(): LineStore {
-  const store: Store = { measurements: new Map(), telemetry: new Map(), types: new Map() };
+  const store: Store = { measurements: new Map(), telemetry: new Map(), types: new Map(), known: new Map() };
   return {
     write: (lines) => writeLines(store, lines),
     points: (measurement) =>
@@ -119,26 +121,23 @@ interface Parsed {
   readonly time: string;
 }
 
-/** A line without quotes and escapes: most are. */
-const PLAIN = /^([a-z_]+(?:,[a-z_]+=[^,= "\\]+)*) ([a-z_]+)=(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?) (\d{1,19})$/;
+/** What follows a series of one number: most lines are such. */
+const PLAIN = /^([a-z_]+)=(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?) (\d{1,19})$/;
 
 function parseLine(store: Store, line: string): Parsed {
-  const plain = PLAIN.exec(line);
-  if (plain !== null) {
-    const [, key = '', field = '', value = '', time = ''] = plain;
-    const measurement = /^[a-z_]+/.exec(key)?.[0] ?? '';
-    const known = store.measurements.get(measurement)?.get(key);
-    if (known !== undefined) return { measurement, series: known, fields: new Map([[field, Number(value)]]), time };
-  }
-  const { measurement, tags, fields, at } = parseReferenceLine(line);
   // The series as it stands in the line ends where the first field begins.
   const key = line.slice(0, seriesLength(line));
-  return {
-    measurement,
-    series: seriesOf(store, { measurement, key, tags }),
-    fields: new Map(fields),
-    time: String(at),
-  };
+  const rest = line.slice(key.length + 1);
+  const known = store.known.get(key);
+  const plain = known === undefined ? null : PLAIN.exec(rest);
+  if (known !== undefined && plain !== null) {
+    const [, field = '', value = '', time = ''] = plain;
+    return { ...known, fields: new Map([[field, Number(value)]]), time };
+  }
+  const { measurement, tags, fields, at } = parseReferenceLine(line);
+  const series = seriesOf(store, { measurement, key, tags });
+  store.known.set(key, { measurement, series });
+  return { measurement, series, fields: new Map(fields), time: String(at) };
 }
 
 function seriesLength(line: string): number {

@@ -2,12 +2,14 @@
  * `npm run lives -- --seed N` or `--seeds A-B`: lives the stories of seeds and tells what is wrong and what they came to.
  *
  * `--with A,B` lets known defects show, `--without A,B` leaves parts of the story out, `--tell` prints the story,
- * `--trace` the events of its lives.
+ * `--trace` the events of its lives. Many seeds are lived in as many threads as there are cores.
  */
+import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { drawStory } from './draw.ts';
 import { type DefectName, KNOWN_DEFECTS } from './known-defects.ts';
 import { liveStory, type StoryResult, type Sums } from './live.ts';
+import { liveInThreads, type SeedResult } from './pool.ts';
 import { commandOf, shrink } from './shrink.ts';
 import { type Story, tellStory, without } from './story.ts';
 import { addUp, tooLittle, wordsOf } from './sums.ts';
@@ -44,27 +46,43 @@ async function live(story: Story): Promise<StoryResult> {
 const all: Sums[] = [];
 let failed = 0;
 const startedMs = performance.now();
-for (let seed = from; seed <= to; seed += 1) {
-  const story = without(drawStory(seed, defects), leftOut);
-  if (values.tell) say(tellStory(story));
-  const cpu = process.cpuUsage();
-  const { wrong, sums } = await live(story);
-  const used = process.cpuUsage(cpu);
-  all.push(sums);
-  say(
-    `seed ${seed}: ${wrong.length === 0 ? 'ok' : 'WRONG'} ${JSON.stringify(sums)} ${Math.round((used.user + used.system) / 1000)} ms`,
-  );
-  if (wrong.length === 0) continue;
+
+/** Tells what a seed came to, and shrinks it where that is wrong. */
+async function take({ seed, wrong, sums, tookMs }: SeedResult): Promise<void> {
+  if (sums !== null) all.push(sums);
+  say(`seed ${seed}: ${wrong.length === 0 ? 'ok' : 'WRONG'} ${JSON.stringify(sums)} ${tookMs} ms`);
+  if (wrong.length === 0) return;
   failed += 1;
   for (const text of wrong.slice(0, 6)) say(`  ${text}`);
   say(`  again: ${commandOf(seed, defects, leftOut)}`);
-  if (!values.shrink) continue;
+  if (!values.shrink) return;
+  const story = without(drawStory(seed, defects), leftOut);
   const least = await shrink(story, wrong, async (smaller) => (await liveStory(smaller)).wrong);
   say(`  shrunk: ${commandOf(seed, defects, new Set([...leftOut, ...least.leftOut]))}`);
   say(`  ${tellStory(least.story).replaceAll('\n', '\n  ')}`);
   for (const text of least.wrong.slice(0, 6)) say(`  ${text}`);
 }
+
+const seeds = Array.from({ length: to - from + 1 }, (_, index) => from + index);
+if (seeds.length === 1 || values.tell || values.trace) {
+  for (const seed of seeds) {
+    const story = without(drawStory(seed, defects), leftOut);
+    if (values.tell) say(tellStory(story));
+    const beganMs = performance.now();
+    const { wrong, sums } = await live(story);
+    await take({ seed, wrong, sums, tookMs: Math.round(performance.now() - beganMs) });
+  }
+} else {
+  const wrong: SeedResult[] = [];
+  const orders = seeds.map((seed) => ({ seed, defects, leftOut }));
+  await liveInThreads(orders, availableParallelism(), (result) => {
+    if (result.wrong.length > 0) wrong.push(result);
+    else void take(result);
+  });
+  for (const result of wrong) await take(result);
+}
 const total = addUp(all);
 say(`${wordsOf(total)}; ${failed} seeds with something wrong; ${Math.round((performance.now() - startedMs) / 1000)} s`);
-if (leftOut.size === 0) for (const text of tooLittle(all)) say(text);
-if (failed > 0) process.exitCode = 1;
+const lacking = leftOut.size === 0 ? tooLittle(all) : [];
+for (const text of lacking) say(text);
+if (failed > 0 || lacking.length > 0) process.exitCode = 1;

@@ -46,7 +46,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   'test/commands/backfill/all.test.ts': 28,
   'test/commands/once/once.test.ts': 25,
   'test/commands/plan/command.test.ts': 24,
-  'test/lives/lives.test.ts': 45,
+  'test/lives/lives.test.ts': 65,
   'test/commands/backfill/pace.test.ts': 22,
   'test/commands/backfill/history-all.test.ts': 21,
   'test/stories/empty-device-list.test.ts': 20,

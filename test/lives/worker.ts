@@ -1,0 +1,19 @@
+/**
+ * Lives stories in a thread of its own: takes seeds, one at a time, and answers with what each came to.
+ */
+import { parentPort } from 'node:worker_threads';
+import { drawStory } from './draw.ts';
+import { liveStory } from './live.ts';
+import type { SeedOrder, SeedResult } from './pool.ts';
+import { without } from './story.ts';
+
+parentPort?.on('message', ({ seed, defects, leftOut }: SeedOrder) => {
+  const story = without(drawStory(seed, defects), leftOut);
+  const beganMs = performance.now();
+  void liveStory(story)
+    .catch((error: unknown) => ({ wrong: [String(error)], sums: null }))
+    .then(({ wrong, sums }) => {
+      const result: SeedResult = { seed, wrong, sums, tookMs: Math.round(performance.now() - beganMs) };
+      parentPort?.postMessage(result);
+    });
+});
