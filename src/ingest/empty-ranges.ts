@@ -19,6 +19,7 @@
  * The rules are pure; `EmptyRange` is what the state remembers of a device.
  */
 import type { Interval } from '../core/intervals.ts';
+import type { KnownDevice } from '../core/state/inventory.ts';
 import type { EmptyRange } from '../core/state/telemetry.ts';
 import { DAY_MS, type EpochMs, type EpochNs, HOUR_MS, MINUTE_MS, maxNs, minNs, SECOND_NS } from '../core/time.ts';
 
@@ -104,11 +105,13 @@ export interface ServedReadings {
   last: { readonly deviceId: string; readonly atMs: EpochMs } | null;
   /** The same of the last other device. */
   before: { readonly deviceId: string; readonly atMs: EpochMs } | null;
+  /** The last sign of life of a device that its answers have left unexplained. */
+  readonly signs: Map<string, EpochNs>;
 }
 
 /** Nothing was served yet. */
 export function nothingServed(): ServedReadings {
-  return { last: null, before: null };
+  return { last: null, before: null, signs: new Map() };
 }
 
 /**
@@ -128,4 +131,24 @@ export function noteServedReadings(served: ServedReadings, deviceId: string, atM
 /** When readings of another device were served last; `null`: never. */
 export function controlFor({ last, before }: ServedReadings, deviceId: string): EpochMs | null {
   return (last?.deviceId === deviceId ? before : last)?.atMs ?? null;
+}
+
+/**
+ * The sign of life that the newest page of a device has to explain by a reading. One that the answers of a scan leave
+ * unexplained was of no reading: it is not held against any later page.
+ *
+ * @param isLastTry whether as many answers as a request gets were rejected before this one.
+ * @returns its time; `null` without one.
+ */
+export function signToExplain(
+  { signs }: ServedReadings,
+  device: Pick<KnownDevice, 'record'> | null,
+  isLastTry: boolean,
+): EpochNs | null {
+  if (device === null) return null;
+  const { deviceId, lastSeenAt } = device.record;
+  if (lastSeenAt === null || signs.get(deviceId) === lastSeenAt) return null;
+  if (!isLastTry) return lastSeenAt;
+  signs.set(deviceId, lastSeenAt);
+  return null;
 }

@@ -13,7 +13,7 @@ import type { CoveredRange, Edge } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
 import { readingDigest } from '../core/lines/points.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
-import { ceilToSecond, type EpochNs, maxNs, minNs } from '../core/time.ts';
+import { ceilToSecond, type EpochNs, maxNs, minNs, SECOND_NS } from '../core/time.ts';
 import { type PageRequest, type Progress, SLACK_NS } from './page-request.ts';
 
 /** What a page covers, and how the scan goes on. */
@@ -39,6 +39,11 @@ export interface JudgeContext {
   readonly emptyBefore: number;
   /** Whether a missing overlap reading is accepted: it was missing several times (a restatement). */
   readonly overlapWaived: boolean;
+  /**
+   * A sign of life of the device (`last_seen_at`) that the newest page must explain by a reading of that time or later;
+   * `null` where there is none, or answers have shown that it was of no reading.
+   */
+  readonly seenAt: EpochNs | null;
 }
 
 /** Judges a page against the request that it answers. */
@@ -51,6 +56,9 @@ export function judgePage(request: PageRequest, page: TelemetryPage, context: Ju
   const ended = page.nextCursor === null;
   const disorder = disorderIn(request, page);
   if (disorder !== null) return distrust(request, readings, disorder);
+  if (endsBeforeSign(request, readings, context)) {
+    return distrust(request, readings, 'it has no reading of the time at which the device was seen');
+  }
   const far = hasToBeShown(request.far, context) ? request.far : null;
   const missing = context.overlapWaived ? null : missingOverlap({ request, far, page, nearSeen });
   if (missing !== null) return { ...distrust(request, readings, missing), overlapMissing: true };
@@ -83,6 +91,15 @@ function disorderIn(request: PageRequest, { readings, nextCursor }: TelemetryPag
     previous = recordedAt;
   }
   return null;
+}
+
+/**
+ * Whether the newest page of a gap stops short of a sign of life that lies in the gap: a replica that is behind serves
+ * such pages. A page without any reading has rules of its own (`empty-ranges.ts`).
+ */
+function endsBeforeSign(request: PageRequest, [newest]: readonly Reading[], { seenAt }: JudgeContext): boolean {
+  if (newest === undefined || seenAt === null || request.near !== null || request.cursor !== null) return false;
+  return request.gap.from <= seenAt && seenAt < request.gap.to && newest.recordedAt + SECOND_NS < seenAt;
 }
 
 /** Whether an overlap reading counts: that one is missing which the plan may hide by now shows nothing. */

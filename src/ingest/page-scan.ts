@@ -26,7 +26,14 @@ import {
 import { commitPage, nameGap } from './commit.ts';
 import type { Peeking, SyncContext } from './context.ts';
 import { gracePeriodOf } from './coverage-rules.ts';
-import { controlFor, judgeEmpty, noteServedReadings, nothingServed, type ServedReadings } from './empty-ranges.ts';
+import {
+  controlFor,
+  judgeEmpty,
+  noteServedReadings,
+  nothingServed,
+  type ServedReadings,
+  signToExplain,
+} from './empty-ranges.ts';
 import { type Judgement, judgePage } from './judge-page.ts';
 import { isResting, restOf } from './named-gaps.ts';
 import { fromFirstPage, missingAt, nextRequest, type PageRequest, requestFor } from './page-request.ts';
@@ -277,6 +284,7 @@ async function handlePage(
     visibleFromNs: visibleFrom(rules),
     emptyBefore: isInDoubt(context, deviceId) ? 0 : scan.doubts.empties,
     overlapWaived: isOverlapWaived(scan.doubts, page.readings),
+    seenAt: signToExplain(scan.served, context.store.device(deviceId), scan.doubts.distrusted + 1 >= TRIES),
   });
   const { readings, covers } = judged;
   noteShown(context, deviceId, readings);

@@ -266,7 +266,12 @@ async function step(scan: WindowScan, request: PageRequest, signal: AbortSignal)
   if (answer.kind === 'too-old') return null;
   if (answer.kind !== 'page') return answer.kind === 'odd' ? again(scan, fromFirstPage(request)) : 'given up';
   const page = answer.reply.value;
-  const judged = judgePage(request, page, { visibleFromNs: null, emptyBefore: scan.empties, overlapWaived: true });
+  const judged = judgePage(request, page, {
+    visibleFromNs: null,
+    emptyBefore: scan.empties,
+    overlapWaived: true,
+    seenAt: null,
+  });
   const { readings } = judged;
   scan.take({ reply: answer.reply, readings });
   if (readings.length === 0) scan.empties += 1;

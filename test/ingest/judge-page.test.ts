@@ -39,7 +39,13 @@ const waived = { overlapWaived: true };
 const shownFrom = (seconds: number): Partial<JudgeContext> => ({ visibleFromNs: at(seconds), emptyBefore: 1 });
 
 function judge(request: PageRequest, page: TelemetryPage, known: Partial<JudgeContext> = {}): Judgement {
-  return judgePage(request, page, { visibleFromNs: null, emptyBefore: 0, overlapWaived: false, ...known });
+  return judgePage(request, page, {
+    visibleFromNs: null,
+    emptyBefore: 0,
+    overlapWaived: false,
+    seenAt: null,
+    ...known,
+  });
 }
 
 const down = (from: EpochNs): Interval => ({ from, to: GAP.to });
@@ -226,6 +232,21 @@ describe('a page covers', () => {
       shownFrom(150),
       { covers: down(at(120)), next: 'done', reason: 'beyond_plan' },
     ],
+    // A sign of life.
+    [
+      'all that was requested where it has a reading of the time of a sign of life, or of a second before it',
+      ask(ABOVE_ALONE),
+      last(reading(180), FAR),
+      { seenAt: at(181) },
+      { covers: GAP, next: 'done' },
+    ],
+    [
+      'the same where the sign is of a time above the gap, or another page has shown what is there',
+      ask(),
+      last(NEAR, reading(150), FAR),
+      { seenAt: at(180) },
+      { covers: GAP, next: 'done' },
+    ],
     [
       'it whole where the plan surely shows all of it',
       ask(ALONE),
@@ -285,6 +306,14 @@ const DISORDERED: readonly Nothing[] = [
     {},
     /newest first/,
   ],
+  [
+    'stops short of a sign of life inside the gap',
+    ask(ABOVE_ALONE),
+    last(reading(150), FAR),
+    { seenAt: at(180) },
+    /device was seen/,
+  ],
+  ['does so and names a next page', ask(ALONE), more(...readings(150, 120)), { seenAt: at(180) }, /device was seen/],
   [
     'ends the range with a reading that was not requested',
     ask(),

@@ -103,7 +103,12 @@ function walkGap(scene: Scene, { gap, run, service }: { gap: Interval; run: Run;
   while (request !== null) {
     run.countRequest();
     const page: TelemetryPage = service(request);
-    const judged = judgePage(request, page, { visibleFromNs: null, emptyBefore: empties, overlapWaived: false });
+    const judged = judgePage(request, page, {
+      visibleFromNs: null,
+      emptyBefore: empties,
+      overlapWaived: false,
+      seenAt: null,
+    });
     run.take(request, judged);
     if (judged.next !== 'again') {
       empties = 0;

@@ -15,10 +15,6 @@ export const KNOWN_DEFECTS = {
     says: 'What the service calls empty by mistake for more than half an hour is believed, of all devices at once.',
     seed: 7,
   },
-  'newest readings left out': {
-    says: 'A page that lacks its newest readings is believed, although the list of devices has seen the device later.',
-    seed: 7,
-  },
   'late readings': {
     says: 'Readings that arrive later than the grace period inside a covered range are not looked for.',
     seed: 120,

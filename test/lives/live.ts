@@ -119,6 +119,7 @@ async function liveOne(stage: Stage, life: Life, watch: Watch | null): Promise<s
   let sync: Sync | null = null;
   try {
     sync = stage.program.openSync(stage.options(life, observe));
+    stage.living = sync;
     if (!stage.hasLost) living.wrong.push(...examineState(stage, sync));
     await WAYS[life.kind](stage, sync, living);
     if (!living.isDead && !stage.hasLost) living.wrong.push(...examineStatus(stage, sync, lookedSinceMs(living)));
@@ -131,6 +132,7 @@ async function liveOne(stage: Stage, life: Life, watch: Watch | null): Promise<s
     await execution;
     // What is closed after a kill is the directory that was left behind.
     liveOn();
+    stage.living = null;
     sync?.close();
     if (living.isDead) rmSync(dataDir, { recursive: true, force: true });
   }

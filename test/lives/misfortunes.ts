@@ -3,7 +3,7 @@
  * local clock. Each happens in its time, and is noted when it has hit something.
  */
 import type { Clock } from '../../src/core/ports.ts';
-import { HOUR_MS, SECOND_MS } from '../../src/core/time.ts';
+import { type EpochNs, HOUR_MS, msToNs, parseTimestamp, SECOND_MS, SECOND_NS } from '../../src/core/time.ts';
 import type { Fault, FaultPlan, SimPage } from '../../src/sim/faults.ts';
 import { createSettings, type SimSettings } from '../../src/sim/settings.ts';
 import type { Simulator } from '../../src/sim/simulator.ts';
@@ -23,15 +23,24 @@ export interface Fate {
   readonly hit: ReadonlySet<string>;
 }
 
+/** The latest sign of life of a device that the program has stored; `null` without one. */
+export type KnownSign = (deviceId: string) => EpochNs | null;
+
 /** @param simulator the service, with the settings of the story. */
-export function createFate(story: Story, clock: Pick<Clock, 'nowMs'>, simulator: Pick<Simulator, 'settings'>): Fate {
-  const { settings } = simulator;
+export function createFate(
+  story: Story,
+  clock: Pick<Clock, 'nowMs'>,
+  { settings, knownSign }: Pick<Simulator, 'settings'> & { readonly knownSign: KnownSign },
+): Fate {
   const calm = createSettings(story.api);
   const hit = new Set<string>();
   const own = new Map(
     story.misfortunes.map((each) => {
       const dice = createDice('seed' in each.what ? each.what.seed : 0);
-      return [each, { dice, fault: createFault(each, dice) }] as const;
+      return [
+        each,
+        { dice, fault: createFault(each, { dice, knownSign, graceMs: story.program.gracePeriodMs }) },
+      ] as const;
     }),
   );
   let turned = '';
@@ -139,27 +148,55 @@ function isOfThePast(query: URLSearchParams, nowMs: number): boolean {
 type RequestFault = (request: Parameters<FaultPlan>[1]) => Fault | null;
 
 /** What a misfortune does to the answer of a request. */
-function createFault({ what }: Misfortune, dice: Dice): RequestFault {
+function createFault({ what }: Misfortune, chances: Chances): RequestFault {
+  const { dice } = chances;
   switch (what.kind) {
     case 'answers':
       return () => (dice.chance(what.rate) ? ANSWER_FAULTS[dice.pick(what.faults)] : null);
     case 'lies always':
       return ({ path }) => (path.endsWith('/telemetry') ? { kind: 'mangle', change: LIES[what.lie] } : null);
     case 'lies':
-      return createLiar(what, dice);
+      return createLiar(what, chances);
     default:
       return () => null;
   }
 }
 
+/** What the faults of a misfortune are drawn by. */
+interface Chances {
+  readonly dice: Dice;
+  readonly knownSign: KnownSign;
+  readonly graceMs: number;
+}
+
+/** By how much a sign of life is older than the newest that can be covered, so that no rounding matters. */
+const SIGN_MS = 30 * SECOND_MS;
+
+/**
+ * A page without its newest readings that stops short of a sign of life. Of readings that came after the last sign
+ * nobody could know that they are missing: a page without them is that of a device that has sent nothing since.
+ */
+function stoppingShortOf(seenAt: EpochNs, page: SimPage): SimPage {
+  const records = withoutNewest(page.records);
+  const newest = parseTimestamp(/"recorded_at":"([^"]*)"/.exec(records[0] ?? '')?.[1] ?? '');
+  return newest !== null && newest + 2n * SECOND_NS < seenAt ? { ...page, records } : page;
+}
+
 /** Never lies twice in a row about one device. */
-function createLiar({ lie, rate }: { readonly lie: Lie; readonly rate: number }, dice: Dice): RequestFault {
+function createLiar(
+  { lie, rate }: { readonly lie: Lie; readonly rate: number },
+  { dice, knownSign, graceMs }: Chances,
+): RequestFault {
   const lied = new Set<string>();
   return ({ path, query, atMs }) => {
     if (!path.endsWith('/telemetry')) return null;
     if (lie === 'a page of the past without its newest' && !isOfThePast(query, atMs)) return null;
     if (lied.delete(path) || !dice.chance(rate)) return null;
     lied.add(path);
-    return { kind: 'mangle', change: LIES[lie] };
+    if (lie !== 'without the newest') return { kind: 'mangle', change: LIES[lie] };
+    const seenAt = knownSign(decodeURIComponent(path.split('/')[2] ?? ''));
+    const isKnowable = !query.has('before') && seenAt !== null && seenAt < msToNs(Math.floor(atMs - graceMs - SIGN_MS));
+    if (!isKnowable) return null;
+    return { kind: 'mangle', change: (page) => stoppingShortOf(seenAt, page) };
   };
 }

@@ -5,7 +5,7 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { SyncOptions } from '../../src/app/open-sync.ts';
+import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import { createFilter } from '../../src/core/filter.ts';
 import type { Sink, Transport } from '../../src/core/ports.ts';
@@ -57,6 +57,8 @@ export interface Stage extends AsyncDisposable {
   moveHouse(): void;
   /** Whether the database has lost what was not sent again yet. */
   hasLost: boolean;
+  /** The program that lives now; `null` where none does. */
+  living: Pick<Sync, 'context'> | null;
   /** What a kill leaves behind becomes the state. */
   die(): void;
   /** The options of a life. */
@@ -67,7 +69,10 @@ export interface Stage extends AsyncDisposable {
 export async function openStage(story: Story, program: Program): Promise<Stage> {
   const clock = createVirtualClock(story.startMs);
   const simulator = createSimulator({ world: worldOf(story), clock, settings: story.api });
-  const fate = createFate(story, clock, simulator);
+  const fate = createFate(story, clock, {
+    settings: simulator.settings,
+    knownSign: (deviceId) => stage.living?.context.store.device(deviceId)?.record.lastSeenAt ?? null,
+  });
   simulator.faults = fate.faults;
   const stores = new Map<string, LineStore>();
   let house = 0;
@@ -96,6 +101,7 @@ export async function openStage(story: Story, program: Program): Promise<Stage> 
     sentMs: [],
     dataDir: mkdtempSync(join(tmpdir(), 'tidemark-lives-')),
     hasLost: false,
+    living: null,
     database,
     moveHouse: () => {
       house += 1;

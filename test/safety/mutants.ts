@@ -114,6 +114,17 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'pages that stop short of a sign of life believed',
+    caughtBy: ['behindTheList'],
+    edits: [
+      {
+        file: 'ingest/judge-page.ts',
+        find: 'if (newest === undefined || seenAt === null ||',
+        replace: 'if (newest === undefined || seenAt !== null ||',
+      },
+    ],
+  },
+  {
     name: 'one empty answer is enough',
     caughtBy: ['firstAnswerEmpty'],
     edits: [

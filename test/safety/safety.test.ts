@@ -13,6 +13,7 @@ const STORIES: Record<ScenarioName, string> = {
   falseEmpties: 'answers that deny what was shown before prove nothing',
   laggingReplica: 'pages without the reading that they go on from prove nothing',
   oldestFirst: 'a page out of order proves nothing, also where it ends its range',
+  behindTheList: 'a page that stops short of a sign of life proves nothing',
   lateReading: 'a reading that appears in covered time is delivered',
   renamed: 'an old reading keeps its name',
   firstAnswerEmpty: 'an empty answer alone proves nothing',

@@ -192,6 +192,25 @@ export const oldestFirst: Scenario = async (bench, program) => {
   return await finish(rig, startedMs);
 };
 
+/** A replica is behind: its pages stop short of the time at which the device list has seen the device. */
+export const behindTheList: Scenario = async (bench, program) => {
+  const lastMs = NOW_MS + 40 * MINUTE_MS;
+  const readings = Array.from({ length: 150 }, (_, index) => ({
+    recordedAtNs: BigInt(lastMs - index * 30 * SECOND_MS) * 1_000_000n,
+    values: [['level', String(index)] as const],
+  }));
+  using rig = await rigFor(bench, program, { world: smallWorld([{ deviceId: 'stopped', readings }]) });
+  await rig.once();
+  await rig.clock.sleep(HOUR_MS);
+  const startedMs = rig.clock.nowMs();
+  rig.simulator.faults = onPath(
+    /stopped/,
+    lying(2, (records) => records.slice(20)),
+  );
+  await rig.once();
+  return await finish(rig, startedMs);
+};
+
 function lying(times: number, change: (records: readonly string[]) => readonly string[]): FaultPlan {
   const left = new Map<string, number>();
   return onPath(/telemetry/, (_, { path }) => {
@@ -290,6 +309,7 @@ export const SCENARIOS = {
   falseEmpties,
   laggingReplica,
   oldestFirst,
+  behindTheList,
   lateReading,
   renamed,
   firstAnswerEmpty,
