@@ -8,7 +8,7 @@ import { join } from 'node:path';
  * SQLite is native, what browsers load is read as a file, and two are loaded where somebody asks for them. The client of
  * InfluxDB calls what Node warns of, and Node warns of nothing below `node_modules`.
  */
-export const OUTSIDE = ['@influxdata/influxdb-client', 'better-sqlite3', 'pino-pretty', 'uplot', 'yaml'];
+export const OUTSIDE = ['@influxdata/influxdb-client', 'better-sqlite3', 'uplot', 'yaml'];
 
 /** Their names and those of all that they need, as they lie in a `node_modules`. */
 export function outsideLibraries(folder) {

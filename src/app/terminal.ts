@@ -105,6 +105,7 @@ export function openTerminalOutput(options: {
     stream: line ?? ports.stderr,
     secrets,
     clock: realClock,
+    noColour: (ports.environment['NO_COLOR'] ?? '') !== '',
   });
   const everyMs = line === null ? LOG_UPDATE_MS : TERMINAL_UPDATE_MS;
   let dueMs = Number.NEGATIVE_INFINITY;

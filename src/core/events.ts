@@ -238,7 +238,7 @@ export type ProgramEvent =
     }
   /** The program ends because of an error; `isKnown`: one that it foresees. */
   | { readonly type: 'failed'; readonly message: string; readonly isKnown: boolean; readonly exitCode: ExitCode }
-  /** `--once` or `--backfill` has come to its end. */
+  /** `--once` has come to its end. */
   | {
       readonly type: 'run-ended';
       readonly outcome: string;

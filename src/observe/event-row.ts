@@ -48,6 +48,8 @@ export interface EventRow<E> {
   readonly counts?: (event: E, to: Instruments, nowMs: number) => void;
   /** Whether it comes minute by minute while all is well: the recent events of the status page leave it out. */
   readonly isRoutine?: true;
+  /** Whether the sentence contains all that a person needs: the pretty log then shows no fields, as of routine events. */
+  readonly isWhole?: true;
 }
 
 /** The event of a type. */

@@ -10,6 +10,7 @@
  */
 import type { AppEvent, ProgramEvent } from '../core/events.ts';
 import { internalErrorWords } from '../core/faults.ts';
+import { counted } from '../core/text.ts';
 import { SECOND_MS } from '../core/time.ts';
 import {
   debug,
@@ -294,6 +295,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     },
     pattern: 'Job "…" …',
     note: 'warn where it failed',
+    isWhole: true,
   },
   'workspace-known': debug('Workspace identified'),
   'api-outage': warn(({ message }) => `The API does not answer: ${message}`, {
@@ -344,15 +346,17 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
   }),
   'run-ended': {
     level: { any: ['info', 'warn'], of: ({ exitCode }) => (exitCode === 0 ? 'info' : 'warn') },
-    message: ({ exitCode, isAllRead, outcome }) => {
-      if (exitCode !== 0) return `Ended incomplete: ${outcome}`;
-      return isAllRead ? 'Sync complete' : 'Sync complete for the streams that the key may read';
+    message: ({ exitCode, isAllRead, outcome, devices, points, gaps }) => {
+      const sums = `${counted(devices, 'device')}, ${counted(points, 'point')}, ${gaps === 0 ? 'no gaps' : counted(gaps, 'gap')}`;
+      if (exitCode !== 0) return `Ended incomplete: ${outcome} (${sums})`;
+      return `Sync complete${isAllRead ? '' : ' for the streams that the key may read'}: ${sums}`;
     },
+    isWhole: true,
     fields: ({ devices, points, gaps, exitCode, outcome }) => {
       return { devices, points, gaps, exit_code: exitCode, outcome };
     },
     pattern: '…',
-    note: '`--once`, `--backfill`: complete, or why not (warn)',
+    note: '`--once`: `Sync complete: 24 devices, 86,924 points, no gaps`, or `Ended incomplete: stalled (…)` (warn)',
   },
   'run-incomplete': {
     level: { any: ['warn', 'info'], of: ({ isWanted }) => (isWanted ? 'info' : 'warn') },
@@ -384,6 +388,11 @@ const EVENTS: Rows<AppEvent> = { ...SYNC_EVENTS, ...PROGRAM_EVENTS };
 export function rowOf(type: AppEvent['type']): EventRow<AppEvent> {
   // The table's type ties every kind of event to its row; only a look-up by name loses sight of that.
   return EVENTS[type] as EventRow<AppEvent>;
+}
+
+/** The row of the event of this name; `undefined` for any other name. */
+export function findRow(name: unknown): EventRow<AppEvent> | undefined {
+  return typeof name === 'string' && Object.hasOwn(EVENTS, name) ? rowOf(name as AppEvent['type']) : undefined;
 }
 
 /** The line of an event. */

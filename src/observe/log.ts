@@ -5,18 +5,16 @@
  * Repetitions are counted instead of written (`repeats.ts`).
  */
 
-import { createRequire } from 'node:module';
 import { pino } from 'pino';
-import type * as Pretty from 'pino-pretty';
 import type { AppEvent, Observe, ProgramEvent } from '../core/events.ts';
 import { isRecord } from '../core/json.ts';
 import type { RecentEvent } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
-import { plainText } from '../core/text.ts';
+import { grouped, plainText } from '../core/text.ts';
 import { formatMs } from '../core/time.ts';
 import type { FieldValue, FieldValues, LineLevel } from './event-row.ts';
-import { lineOf, rowOf } from './event-table.ts';
+import { findRow, lineOf, rowOf } from './event-table.ts';
 import { createAdmission, createRounds } from './repeats.ts';
 import { createScrub, type Scrub, withoutQueries } from './scrub.ts';
 
@@ -54,32 +52,69 @@ export interface LoggerOptions {
   readonly stream: LogStream;
   readonly secrets: readonly Secret[];
   readonly clock: Pick<Clock, 'nowMs'>;
+  /** Whether a terminal gets no colours: the environment variable `NO_COLOR` is set and not empty. */
+  readonly noColour?: boolean;
 }
 
 /** The longest message, in characters. */
 const MAX_MESSAGE_LENGTH = 1000;
 
-const require = createRequire(import.meta.url);
+/** The colours of the levels on a terminal, as SGR codes: red, yellow, green, blue. */
+const COLOURS: Readonly<Record<string, number>> = { error: 31, warn: 33, info: 32, debug: 34 };
 
-/** Loaded for a terminal only: it is thirty files, and no program reads its lines. */
-function layer(): typeof Pretty {
-  return require('pino-pretty');
+/**
+ * Lays out a line of JSON for people: time, level, the sentence, and the fields that the sentence does not contain. The
+ * name of the event is for programs.
+ */
+function prettyLine(json: string, isColoured: boolean): string {
+  const line = parsed(json);
+  // A secret of quotes and commas leaves a line that is no JSON.
+  if (line === null) return json;
+  const { level, time, event, msg, ...fields } = line;
+  const label = isColoured ? `\u001b[${COLOURS[level]}m${level.toUpperCase()}\u001b[39m` : level.toUpperCase();
+  const row = findRow(event);
+  const isWhole = row?.isWhole === true || row?.isRoutine === true;
+  const shown = isWhole ? [] : Object.entries(fields).filter(([, value]) => !isIn(msg, value));
+  const words = shown.map(([key, value]) => ` ${key}=${typeof value === 'string' ? quoted(value) : value}`);
+  return `[${time.slice(0, 19).replace('T', ' ')}] ${label}: ${msg}${words.join('')}\n`;
+}
+
+function parsed(json: string): Record<'level' | 'time' | 'event' | 'msg', string> | null {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return null;
+  }
+}
+
+/** Whether a sentence contains a value, as words or a number of its own. Nothing (`null`) is in every sentence. */
+function isIn(sentence: string, value: unknown): boolean {
+  if (value === null || value === '') return true;
+  const forms = typeof value === 'number' ? [String(value), grouped(value)] : [String(value)];
+  return forms.some((form) => isWord(sentence, form));
+}
+
+const WORD = /[\p{L}\p{N}_]/u;
+
+function isWord(sentence: string, form: string): boolean {
+  for (let at = sentence.indexOf(form); at >= 0; at = sentence.indexOf(form, at + 1)) {
+    const [before = ' ', after = ' '] = [sentence[at - 1], sentence[at + form.length]];
+    if (!WORD.test(before) && !WORD.test(after)) return true;
+  }
+  return false;
+}
+
+function quoted(text: string): string {
+  return /[\s="]/.test(text) ? JSON.stringify(text) : text;
 }
 
 /** Opens a log. */
-export function createLogger({ level, format, stream, secrets, clock }: LoggerOptions): Log {
+export function createLogger({ level, format, stream, secrets, clock, noColour = false }: LoggerOptions): Log {
   const scrub = createScrub(secrets);
   const terminal = stream.isTTY === true;
+  const isColoured = terminal && !noColour;
   const pretty = format === 'pretty' || (format === 'auto' && terminal);
-  const layOut = pretty
-    ? // A person reads the sentence; the name of the event is for programs.
-      layer().prettyFactory({
-        colorize: terminal,
-        singleLine: true,
-        translateTime: 'UTC:yyyy-mm-dd HH:MM:ss',
-        ignore: 'event',
-      })
-    : (line: string) => line;
+  const layOut = (line: string): string => (pretty ? prettyLine(line, isColoured) : line);
   const sink = pino(
     {
       level,

@@ -1,11 +1,11 @@
 /**
  * How a command ends that fails: in the log where that is JSON, else left to the process; never with a secret.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import type { ProcessPorts } from '../../src/app/terminal.ts';
+import { openTerminalOutput, type ProcessPorts } from '../../src/app/terminal.ts';
 import { parseArguments } from '../../src/cli/argv.ts';
 import { runCommand } from '../../src/commands/run.ts';
 
@@ -54,4 +54,31 @@ test.each(MODES)('%s tells in the log by what it failed, where that is JSON', as
 test.each(MODES)('%s fails without a secret in its words', async (...args) => {
   const { ended, token } = await runWithoutState(args, 'pretty');
   expect(ended).toMatchObject({ exitCode: 1, message: expect.not.stringContaining(token) });
+});
+
+test.each([
+  ['on a terminal', true, {}, true],
+  ['not on a terminal with NO_COLOR', true, { NO_COLOR: '1' }, false],
+  ['on a terminal where NO_COLOR is empty', true, { NO_COLOR: '' }, true],
+  ['not in a file, whatever the environment asks for', false, { FORCE_COLOR: '1' }, false],
+])('the log has colours only where they are wanted: %s', (_where, isTTY, environment, isColoured) => {
+  let stderr = '';
+  const ports = {
+    environment,
+    stderr: { write: (text: string) => (stderr += text), isTTY },
+  } as unknown as ProcessPorts;
+  const { logger } = openTerminalOutput({ ports, log: { level: 'info', format: 'pretty' }, level: null, secrets: [] });
+  logger.say({ type: 'stopped' });
+  expect(stderr).toContain('Tidemark stopped');
+  expect(stderr.includes('\u001b[3')).toBe(isColoured);
+});
+
+test('no other part of the program writes colours', () => {
+  const root = join(import.meta.dirname, '../../src');
+  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+  const coloured = files.filter((file) =>
+    /\\(?:u001b|x1b|033|u\{1b\})|styleText/i.test(readFileSync(join(root, file), 'utf8')),
+  );
+  // The progress line only goes back to its beginning and erases itself.
+  expect(coloured.toSorted()).toEqual(['observe/log.ts', 'observe/progress.ts']);
 });

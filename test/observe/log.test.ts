@@ -59,13 +59,33 @@ describe('a line', () => {
   test('is readable text on a terminal, coloured there alone, and JSON elsewhere, unless told otherwise', () => {
     const pretty = openLog({ format: 'pretty' });
     pretty.logger.warn('careful', { destination: 'influx' });
-    expect(pretty.written).toEqual(['[2026-11-21 00:00:00] WARN: careful {"destination":"influx"}\n']);
+    expect(pretty.written).toEqual(['[2026-11-21 00:00:00] WARN: careful destination=influx\n']);
     const terminal = openLog({ format: 'auto', terminal: true });
     terminal.logger.warn('careful');
     expect(terminal.written[0]).toContain('\u001b[33mWARN\u001b[39m');
     const pipe = openLog({ format: 'auto' });
     pipe.logger.warn('careful');
     expect(pipe.lines()[0].level).toBe('warn');
+  });
+
+  test('has no colour on a terminal without colours, and none in a file that is pretty', () => {
+    const terminal = openLog({ format: 'auto', terminal: true, noColour: true });
+    const file = openLog({ format: 'pretty' });
+    for (const { logger } of [terminal, file]) logger.warn('careful', { destination: 'influx' });
+    expect([...terminal.written, ...file.written].join('')).not.toContain('\u001b');
+  });
+
+  test.each([
+    ['words of the sentence', 'Stream alerts failed', { stream: 'alerts' }, 'Stream alerts failed'],
+    ['a number of the sentence', 'skipped 86,924 points', { points: 86_924 }, 'skipped 86,924 points'],
+    ['part of a word', 'devices are read', { stream: 'device' }, 'devices are read stream=device'],
+    ['part of a number', 'waits 100 s', { attempt: 10 }, 'waits 100 s attempt=10'],
+    ['a text with spaces', 'm', { before: 'a "b"', after: null }, 'm before="a \\"b\\""'],
+    ['the end of a run', 'Sync complete: 2 devices', { event: 'run-ended', exit_code: 0 }, 'Sync complete: 2 devices'],
+  ])('for people has only the fields that its sentence does not contain: %s', (_what, message, fields, shown) => {
+    const { logger, written } = openLog({ format: 'pretty' });
+    logger.info(message, fields);
+    expect(written).toEqual([`[2026-11-21 00:00:00] INFO: ${shown}\n`]);
   });
 
   test('is left out below the level', () => {

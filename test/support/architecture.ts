@@ -37,7 +37,7 @@ export const TABLE: ReadonlyMap<string, Allowance> = new Map([
   ['api', part(['core'], ['undici', 'p-queue'])],
   ['influx', part(['core'], ['@influxdata/influxdb-client'])],
   ['store', part(['core'], ['better-sqlite3'])],
-  ['observe', part(['core'], ['pino', 'pino-pretty', 'prom-client'])],
+  ['observe', part(['core'], ['pino', 'prom-client'])],
   ['page', part(['core'], ['uplot'])],
   ['sim', part(['core'])],
   ['ingest', part(['core'], [], false)],

@@ -36,7 +36,8 @@ Tidemark logs to standard error, one line for each event. As JSON, where nobody 
 ${shown('json')}
 \`\`\`
 
-and for people, on a terminal or where \`log.format\` is \`pretty\`:
+and for people, on a terminal or where \`log.format\` is \`pretty\`: time, level, a sentence, and the fields that the sentence does not
+contain. Only a terminal gets colours, and none if \`NO_COLOR\` is set.
 
 \`\`\`
 ${shown('pretty')}

@@ -119,6 +119,7 @@ const GAPS_LISTED = 20;
 export function reportEnd(summary: OnceSummary, { say }: Logger): void {
   const { outcome, exit_code, devices, points_archived, gaps, streams_off, rejected_records } = summary;
   const quarantined = summary.destinations.reduce((sum, { quarantined }) => sum + quarantined, rejected_records);
+  const missed = gaps.filter(({ reason }) => reason !== 'excluded');
   say({
     type: 'run-ended',
     outcome,
@@ -126,7 +127,7 @@ export function reportEnd(summary: OnceSummary, { say }: Logger): void {
     isAllRead: streams_off.length === 0,
     devices,
     points: points_archived,
-    gaps: gaps.length,
+    gaps: missed.length,
   });
   const reportMissing = (message: string): void => say({ type: 'run-incomplete', message, isWanted: false });
   if (quarantined > 0) reportMissing(`${quarantined} records or points are in quarantine, with their reasons`);
@@ -140,12 +141,11 @@ export function reportEnd(summary: OnceSummary, { say }: Logger): void {
     for (const range of destination.missing) reportMissing(missingWords(destination.name, range));
   }
   if (streams_off.length > 0) reportMissing(`not read, for lack of a scope: ${streams_off.join(', ')}`);
-  const leftOut = gaps.filter(({ reason }) => reason === 'excluded').length;
+  const leftOut = gaps.length - missed.length;
   if (leftOut > 0) {
     const message = `${leftOut} devices are left out by sync.include and sync.exclude`;
     say({ type: 'run-incomplete', message, isWanted: true });
   }
-  const missed = gaps.filter(({ reason }) => reason !== 'excluded');
   for (const { device_id, from, to, reason } of missed.slice(0, GAPS_LISTED)) {
     reportMissing(`gap: ${device_id} from ${from} to ${to}: ${gapWords(reason).why}`);
   }

@@ -38,7 +38,19 @@ function linesOf(changes: Partial<OnceSummary>): string[] {
 
 describe('the end of --once', () => {
   test('is one line where all is complete', () => {
-    expect(linesOf({})).toEqual(['info: Sync complete']);
+    expect(linesOf({})).toEqual(['info: Sync complete: 3 devices, 12 points, no gaps']);
+  });
+
+  test('says how it ended, and counts the gaps that are missed, not those that were left out on purpose', () => {
+    const gap = { device_id: 'd', from: 'a', to: 'b', reason: 'unreachable' };
+    const left = { ...gap, reason: 'excluded' };
+    expect(linesOf({ gaps: [left] }).at(0)).toBe('info: Sync complete: 3 devices, 12 points, no gaps');
+    expect(linesOf({ outcome: 'stalled', exit_code: 3, gaps: [gap, left], devices: 1 }).at(0)).toBe(
+      'warn: Ended incomplete: stalled (1 device, 12 points, 1 gap)',
+    );
+    expect(linesOf({ streams_off: ['alerts'] }).at(0)).toBe(
+      'info: Sync complete for the streams that the key may read: 3 devices, 12 points, no gaps',
+    );
   });
 
   test('names what is not in a database, and why', () => {
@@ -52,7 +64,7 @@ describe('the end of --once', () => {
     const missing = [lack, { ...lack, reason: 'skipped_destination' }, { ...lack, reason: 'cleared' }] as const;
     const span = '(from 2026-01-01T00:00:00Z to 2026-02-01T00:00:00.5Z)';
     expect(linesOf({ destinations: [{ ...DESTINATION, missing }] })).toEqual([
-      'info: Sync complete',
+      'info: Sync complete: 3 devices, 12 points, no gaps',
       `warn: 12,345 points are not in influx: beyond its retention ${span}; once it keeps them for longer, --replay --destination influx sends what the archive has of them`,
       `warn: 12,345 points are not in influx: it was skipped ${span}; --verify --repair --destination influx brings them there`,
       `warn: 12,345 points are not in influx: the archive no longer kept them ${span}; --verify --repair --destination influx fetches them again`,
