@@ -45,9 +45,13 @@ function orProblem<T>(look: () => T): T | { readonly problem: UserError } {
 /** All lines on the state. */
 export function stateLines(look: StateView, config: StateConfig): CheckLine[] {
   const notes = createNotes('state');
+  const { found } = look;
+  if (look.place.kind === 'other') {
+    noteNoDirectory(notes, look);
+    return notes.lines;
+  }
   noteDirectory(notes, look.place, look.held);
   notePermissions(notes, look.place);
-  const { found } = look;
   if (found === null) notes.ok('file', 'no state yet: it is made when something is asked of the API');
   else if ('problem' in found) notes.fail('file', errorWords(found.problem));
   else {
@@ -70,11 +74,6 @@ export function canBeWritten({ place, found, held }: StateView): boolean {
 function noteDirectory(notes: CheckNotes, place: Place, held: StateView['held']): void {
   const { directory, kind, nearest, files, uid } = place;
   const facts = { path: directory };
-  if (kind === 'other') {
-    const message = `${directory}: it, or something on the way to it, is no directory`;
-    notes.fail('directory', { message, remedy: 'Give data_dir another place, or mount what is missing.', facts });
-    return;
-  }
   const refused = [nearest, ...files].find((each) => each !== null && each.refusal !== null) ?? null;
   if (nearest === null || refused !== null) noteRefusal(notes, { place, held }, refused);
   else if (kind === 'missing') {
@@ -83,6 +82,16 @@ function noteDirectory(notes: CheckNotes, place: Place, held: StateView['held'])
     const owner = nearest.ownerUid === uid ? 'owned by this user' : `owned by user ${nearest.ownerUid}`;
     notes.ok('directory', `${directory}: ${owner}, may be written`, facts);
   }
+}
+
+/** Where no state can be, nothing else about it is known. */
+function noteNoDirectory(notes: CheckNotes, { place: { directory }, found }: StateView): void {
+  const message = `${directory}: it, or something on the way to it, is no directory`;
+  const remedy = 'Give data_dir another place, or mount what is missing.';
+  const facts = { path: directory };
+  const known = found !== null && 'problem' in found ? errorWords(found.problem) : { message, remedy };
+  notes.fail('directory', { ...known, facts });
+  for (const name of ['file', 'holder']) notes.skip(name, 'unknown without the directory');
 }
 
 function noteRefusal(

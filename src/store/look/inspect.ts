@@ -5,7 +5,7 @@
  * block: ranges do not overlap, no position lies beyond the log, the sums are right, the newest block can be unpacked.
  */
 import { existsSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { UserError } from '../../core/faults.ts';
 import type { StateSize } from '../../core/state/archive.ts';
@@ -16,6 +16,7 @@ import { API_WORKSPACE, WORKSPACE_TAG } from '../facts.ts';
 import { foreignDatabase, LOCK_FILE, STATE_FILE } from '../open/database.ts';
 import { isHeld } from '../open/lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../open/migrations.ts';
+import { requireTarget } from '../open/new-file.ts';
 import { explainedReading, isThere } from '../open/read-only.ts';
 
 export interface StateFindings {
@@ -50,6 +51,7 @@ export function stateBytes(directory: string): number {
 export function isStateHeld(directory: string): boolean {
   const lock = join(directory, LOCK_FILE);
   return explainedReading(lock, () => {
+    requireTarget(resolve(lock));
     // A lock that this user may not see is none that is missing.
     statSync(lock, { throwIfNoEntry: false });
     return isHeld(lock);

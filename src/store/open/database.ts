@@ -24,7 +24,7 @@ import { DamageError, explained } from '../explain.ts';
 import { guardCommits } from '../transactions.ts';
 import { type Lock, takeLock } from './lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
-import { createPrivate } from './new-file.ts';
+import { createPrivate, requireTarget } from './new-file.ts';
 
 /** SQLite 3.7.0 to 3.51.2 can damage a WAL database that two connections checkpoint at once. */
 const OLDEST_SQLITE: readonly number[] = [3, 51, 3];
@@ -48,6 +48,7 @@ interface OpenDatabase {
 export function openDatabase(directory: string, maxBytes: number | null = null): OpenDatabase {
   const path = join(directory, STATE_FILE);
   return explained(path, () => {
+    for (const name of [LOCK_FILE, STATE_FILE]) requireTarget(resolve(directory, name));
     makeDirectory(directory);
     const lock = takeLock(join(directory, LOCK_FILE));
     try {

@@ -6,8 +6,10 @@ import {
   closeSync,
   fsyncSync,
   linkSync,
+  lstatSync,
   openSync,
   readdirSync,
+  readlinkSync,
   renameSync,
   rmSync,
   statSync,
@@ -86,6 +88,37 @@ export function takeName(option: string, part: string, given: string): void {
     if (codeOf(error) === 'EEXIST') requireNewFile(option, given);
     // File systems without links.
     renameSync(part, file);
+  }
+}
+
+/**
+ * Refuses a path that leads through a link to nowhere, such as a disk that is not mounted. SQLite would make the file at
+ * the far end of the link, outside the data directory.
+ *
+ * @throws UserError (exit 1)
+ */
+export function requireTarget(path: string): void {
+  const target = danglingTarget(path);
+  if (target !== null) {
+    throw new UserError(
+      {
+        what: `${path}: this is a link to ${plainText(target)}, which does not exist`,
+        remedy: 'Mount or restore what it leads to, or correct the link. Nothing was written.',
+      },
+      1,
+    );
+  }
+  if (path !== dirname(path)) requireTarget(dirname(path));
+}
+
+/** Where a link leads that leads nowhere; `null` for any other path. */
+function danglingTarget(path: string): string | null {
+  try {
+    if (!lstatSync(path).isSymbolicLink() || statSync(path, { throwIfNoEntry: false }) !== undefined) return null;
+    return readlinkSync(path);
+  } catch {
+    // What this user may not see is reported by whoever opens it.
+    return null;
   }
 }
 

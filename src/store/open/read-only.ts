@@ -3,13 +3,14 @@
  * the shape and whether this user may read the file, and explains where not.
  */
 import { statSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { UserError } from '../../core/faults.ts';
 import { plainText } from '../../core/text.ts';
 import { explained } from '../explain.ts';
 import { STATE_FILE } from './database.ts';
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
+import { requireTarget } from './new-file.ts';
 
 /**
  * Opens the state in a directory. Whole numbers are read as `bigint`.
@@ -104,10 +105,12 @@ function isEmpty(db: Database.Database): boolean {
 /**
  * Whether there is a state file.
  *
- * @throws UserError (exit 1) where that cannot be told: a state that this user may not see is none that is missing.
+ * @throws UserError (exit 1) where that cannot be told: a state that this user may not see is none that is missing, nor is
+ * one behind a link to nowhere.
  */
 export function isThere(path: string): boolean {
   return explainedReading(path, () => {
+    requireTarget(resolve(path));
     const file = statSync(path, { throwIfNoEntry: false });
     if (file?.isFile() === false) {
       throw new UserError(`${path}: this is no file. data_dir names the wrong directory.`, 1);

@@ -150,6 +150,22 @@ describe('the place of the state', () => {
     expect([report.requests, stage.simulator.log.total], 'nothing is asked that cannot be booked').toEqual([0, 0]);
   });
 
+  test.each([
+    ['directory', ''],
+    ['file', 'tidemark.db'],
+    ['holder', 'tidemark.lock'],
+  ])('a link to nowhere fails once, in the words of the daemon: %s', async (name, file) => {
+    await using stage = await openStage();
+    if (file !== '') mkdirSync(stage.dataDir, { mode: 0o700 });
+    symlinkSync(join(stage.directory, 'nowhere'), join(stage.dataDir, file));
+    const report = await stage.report(ALONE);
+    expect(bad(report, 'state')).toEqual([`fail ${name}`]);
+    const { message, remedy } = line(report, name);
+    expect(() => openStore(stage.dataDir)).toThrow(`${message}. ${remedy}`);
+    expect(message).toMatch(/this is a link to .*nowhere, which does not exist$/);
+    expect([report.requests, existsSync(join(stage.directory, 'nowhere'))]).toEqual([0, false]);
+  });
+
   test.runIf(process.getuid?.() === 0)(
     'a volume that is open to a group: only where somebody else may be in it',
     async () => {

@@ -11,10 +11,11 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { UserError } from '../../../src/core/faults.ts';
+import { inspectState, isStateHeld } from '../../../src/store/look/inspect.ts';
 import { openDatabase } from '../../../src/store/open/database.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../../src/store/open/migrations.ts';
 import { openStore } from '../../../src/store/store.ts';
@@ -384,12 +385,21 @@ describe('a place that cannot hold a state', () => {
     }
   });
 
-  test('a link to what is not there, such as a disk that is not mounted', () => {
+  test.each([
+    ['the directory', '', 'link/state'],
+    ['the state', 'state', 'state/tidemark.db'],
+    ['the lock', 'state', 'state/tidemark.lock'],
+  ])('a link to what is not there, such as a disk that is not mounted: %s', (_what, made, link) => {
     using place = scratch();
-    symlinkSync(join(place.path, 'not-mounted'), join(place.path, 'link'));
-    const error = refusal(join(place.path, 'link', 'state'));
-    expect(error.exitCode).toBe(1);
-    expect(error.message).toMatch(/leads through something .* mount what is missing/);
+    const directory = join(place.path, made === '' ? link : made);
+    const at = made === '' ? dirname(directory) : join(place.path, link);
+    if (made !== '') mkdirSync(directory);
+    symlinkSync(join(place.path, 'not-mounted'), at);
+    const said = `${at}: this is a link to ${place.path}/not-mounted, which does not exist. Mount or restore what it leads to, or correct the link. Nothing was written.`;
+    expect(refusal(directory)).toMatchObject({ exitCode: 1, message: said });
+    const look = at.endsWith('.lock') ? isStateHeld : inspectState;
+    expect(() => look(directory)).toThrow(said);
+    expect(existsSync(join(place.path, 'not-mounted')), 'nothing is made at the far end').toBe(false);
   });
 
   test('a directory in the place of the file', () => {
