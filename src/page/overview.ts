@@ -5,7 +5,8 @@
 
 import type { DestinationReport, HealthReport, ReadyReport, StatusOverview } from '../core/status.ts';
 import { counted, duration, grouped, percent } from '../core/text.ts';
-import { type Html, html, NOTHING, name, text } from './html.ts';
+import { SECOND_MS } from '../core/time.ts';
+import { type Html, html, moment, NOTHING, name, text } from './html.ts';
 
 /** How serious it is: a person must act, it will pass by itself, or all is well. */
 type Tone = 'ok' | 'busy' | 'bad';
@@ -40,6 +41,21 @@ export function toneOf({ report, ready, health }: StandingParts): Tone {
   return ready.ready && devices_complete === devices && report.freshness.behind_devices === 0 ? 'ok' : 'busy';
 }
 
+/** That telemetry is not read from the API, and when it was read last; `null`: never. */
+export interface Unread {
+  readonly sinceAt: string | null;
+}
+
+/** Whether telemetry is not read now; `null` while it is. */
+export function unreadNow({ report, ready }: Pick<StandingParts, 'report' | 'ready'>): Unread | null {
+  const telemetry = report.streams.find(({ name }) => name === 'telemetry');
+  const isUnread =
+    ready.codes.some((code) => code === 'key_refused' || code === 'api_unreachable') ||
+    telemetry?.state === 'failing' ||
+    telemetry?.state === 'off';
+  return isUnread ? { sinceAt: telemetry?.last_read_at ?? null } : null;
+}
+
 const TONES: Readonly<Record<Tone, string>> = { ok: 'In order', busy: 'At work', bad: 'Trouble' };
 
 /** The tone as it is shown. */
@@ -68,7 +84,7 @@ export function standing(parts: StandingParts): Html {
 interface Tile {
   readonly title: string;
   readonly value: string;
-  readonly words: string;
+  readonly words: string | Html;
   readonly tone?: Tone;
 }
 
@@ -76,8 +92,11 @@ interface Tile {
 const MOST_LAG_TILES = 3;
 
 /** The lag of what stands in each database; of the archive where there is none. */
-function lagTiles(report: StatusOverview): Tile[] {
+function lagTiles(parts: StandingParts): Tile[] {
+  const { report } = parts;
   const { destinations, freshness } = report;
+  const unread = unreadNow(parts);
+  if (unread !== null) return unreadTiles(report, unread);
   if (destinations.length === 0) {
     const behind: Pick<Tile, 'tone'> = freshness.behind_devices > 0 ? { tone: 'busy' } : {};
     return [
@@ -88,6 +107,25 @@ function lagTiles(report: StatusOverview): Tile[] {
     .toSorted((a, b) => (b.lag_seconds ?? Infinity) - (a.lag_seconds ?? Infinity))
     .slice(0, MOST_LAG_TILES)
     .map((each, index) => lagTile(report, each, index === 0));
+}
+
+/**
+ * The lag while telemetry is not read: at least the time since it was read last, as nobody knows what there is since
+ * then.
+ */
+function unreadTiles({ destinations, freshness, generated_at: now }: StatusOverview, { sinceAt }: Unread): Tile[] {
+  const unreadSeconds = sinceAt === null ? null : Math.max(0, (Date.parse(now) - Date.parse(sinceAt)) / SECOND_MS);
+  const lags = destinations.map(({ lag_seconds }) => lag_seconds).filter((lag) => lag !== null);
+  const known = [unreadSeconds, freshness.median_seconds, ...lags].filter((seconds) => seconds !== null);
+  const since = sinceAt === null ? 'yet' : html`since ${moment(sinceAt, now)}`;
+  return [
+    {
+      title: 'Lag',
+      value: known.length === 0 ? 'not known' : duration(Math.max(...known)),
+      words: html`nothing is read from the API ${since}: newer readings are missing, and the lag grows`,
+      tone: 'bad',
+    },
+  ];
 }
 
 function lagTile(report: StatusOverview, destination: DestinationReport, hasSpread: boolean): Tile {
@@ -125,15 +163,19 @@ function spreadWords({
   return `${spread}poll interval ${duration(target_seconds)}${slowed}${behind}`;
 }
 
-function tiles(report: StatusOverview): Tile[] {
+function tiles(parts: StandingParts): Tile[] {
+  const { report } = parts;
   const { totals } = report;
   const share = totals.covered_share;
+  const unread = unreadNow(parts);
+  const upTo = unread === null ? NOTHING : readUpTo(unread, report.generated_at);
   return [
-    ...lagTiles(report),
+    ...lagTiles(parts),
     {
       title: 'History covered',
       value: share === null ? 'not known' : percent(share),
-      words: `${grouped(totals.devices_complete)} of ${counted(totals.devices, 'device')} complete`,
+      words: html`${grouped(totals.devices_complete)} of ${counted(totals.devices, 'device')} complete${upTo}`,
+      ...(unread === null ? {} : { tone: 'busy' }),
     },
     {
       title: 'Readings archived',
@@ -149,9 +191,14 @@ function tiles(report: StatusOverview): Tile[] {
   ];
 }
 
+/** Up to when what is shown as covered was read, to stand behind another text. */
+export function readUpTo({ sinceAt }: Unread, now: string): Html {
+  return sinceAt === null ? html`, nothing is read now` : html` up to ${moment(sinceAt, now)}, nothing is read since`;
+}
+
 /** The figures of the overview. */
-export function tileSection(report: StatusOverview): Html {
-  const items = tiles(report).map(
+export function tileSection(parts: StandingParts): Html {
+  const items = tiles(parts).map(
     ({ title, value, words, tone }) =>
       html`<div class="tile ${tone ?? ''}"><dt>${name(title)}</dt><dd><b>${value}</b><span>${words}</span></dd></div>`,
   );

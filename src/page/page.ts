@@ -12,7 +12,7 @@ import { deviceMain } from './device.ts';
 import { devicesSection } from './devices.ts';
 import { type Html, html } from './html.ts';
 import { documentOf, type Frame, MARK } from './layout.ts';
-import { type StandingParts, standing, tileSection, toneOf, toneWords } from './overview.ts';
+import { type StandingParts, standing, tileSection, toneOf, toneWords, unreadNow } from './overview.ts';
 import {
   alertsSection,
   allEvents,
@@ -75,12 +75,12 @@ function overviewPage(parts: StatusPageParts, params: URLSearchParams): Served {
   const now = report.generated_at;
   const main = html`<h1 class="hidden">Overview</h1>
 ${standing(seen)}
-${tileSection(report)}
+${tileSection(seen)}
 <div class="columns">
 ${quotaSection(report.allowance, now)}
 ${deliverySection({ ...report, now })}
 ${streamsSection(report)}
-${workSection(report)}
+${workSection(report, unreadNow(seen))}
 </div>
 ${devicesSection(facts.devices(readDevicesQuery(params)), { now, ageSeconds: seen.ageSeconds })}
 <div class="columns">

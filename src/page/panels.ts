@@ -18,6 +18,7 @@ import type {
 } from '../core/status.ts';
 import { byteSize, counted, duration, grouped, percent } from '../core/text.ts';
 import { ago, figure, type Html, html, moment, NOTHING, name, shownValue, table, target, text } from './html.ts';
+import { readUpTo, type Unread } from './overview.ts';
 
 /** The requests that are left in a window; `null` while its budget is unknown. */
 function leftOf({ limit, budget, spent, others }: QuotaWindow): number | null {
@@ -213,7 +214,6 @@ function gapRow({ reason, devices, seconds, from, to }: GapSum, now: string): Ht
 const MAX_GAPS = 8;
 
 function gapTable(gaps: readonly GapSum[], now: string): Html {
-  if (gaps.length === 0) return html`<p>Nothing that is wanted is missing.</p>`;
   const more = gaps.length > MAX_GAPS ? html`<p class="soft">and ${gaps.length - MAX_GAPS} more reasons</p>` : NOTHING;
   const list = table({
     label: 'Table of gaps',
@@ -225,14 +225,23 @@ function gapTable(gaps: readonly GapSum[], now: string): Html {
   return html`${list}${more}`;
 }
 
-/** How far the history is filled, the jobs beside it, and what is missing. */
-export function workSection({
-  totals,
-  next,
-  jobs,
-  gaps,
-  generated_at: now,
-}: Pick<StatusReport, 'totals' | 'next' | 'jobs' | 'gaps' | 'generated_at'>): Html {
+type WorkParts = Pick<StatusReport, 'totals' | 'next' | 'jobs' | 'gaps' | 'generated_at'>;
+
+/** What is missing where no gap is known. */
+function noGapWords(unread: Unread | null, now: string): Html {
+  if (unread === null) return html`<p>Nothing that is wanted is missing.</p>`;
+  return html`<p class="note warn">No gaps${readUpTo(unread, now)}: newer readings are missing until the API is read again.</p>`;
+}
+
+/**
+ * How far the history is filled, the jobs beside it, and what is missing.
+ *
+ * @param unread where telemetry is not read now: then what is newer is missing.
+ */
+export function workSection(
+  { totals, next, jobs, gaps, generated_at: now }: WorkParts,
+  unread: Unread | null = null,
+): Html {
   const share = totals.covered_share;
   const coveredWords = share === null ? 'not known yet' : percent(share);
   const open =
@@ -244,8 +253,8 @@ export function workSection({
     jobs.length === 0
       ? html`<p class="soft">No backfill or other job is running.</p>`
       : html`<ul class="notes" aria-label="Jobs">${jobs.map((job) => jobLine(job, now))}</ul>`;
-  return html`<section id="work" class="panel"><h2>History and jobs <small>${coveredWords} covered, ${open}</small></h2>
-${bar}${work}${gapTable(gaps, now)}</section>`;
+  return html`<section id="work" class="panel"><h2>History and jobs <small>${coveredWords} covered, ${open}${unread !== null && readUpTo(unread, now)}</small></h2>
+${bar}${work}${gaps.length === 0 ? noGapWords(unread, now) : gapTable(gaps, now)}</section>`;
 }
 
 /** How many the overview shows. */

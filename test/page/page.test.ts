@@ -129,6 +129,32 @@ describe('the overview', () => {
     expect(await first()).toContain('<b>initial sync</b>');
   });
 
+  test('while telemetry is not read the lag grows from the last reading on, and nothing below is calm', async () => {
+    const refused = (seconds: number) =>
+      standingWith(
+        {
+          generated_at: new Date(Date.parse('2026-11-21T22:15:00Z') + seconds * 1000).toISOString(),
+          freshness: { ...REPORT.freshness, median_seconds: 0, p95_seconds: 0, worst_seconds: 0 },
+          destinations: REPORT.destinations.map((each) => ({ ...each, lag_seconds: 0, pending_points: 0 })),
+          gaps: [],
+        },
+        { ready: { ready: false, reasons: ['api: the API refuses the key'], codes: ['key_refused'] } },
+      );
+    await using served = await servePage({ standing: refused(30) });
+    const first = async (): Promise<string> => /<div class="tile .*?<\/div>/.exec(await textOf(served.url))?.[0] ?? '';
+    expect(await first()).toMatch(/tile bad"><dt>.*Lag<.*<b>30 s<\/b>.*nothing is read from the API since <time/);
+    const page = await textOf(served.url);
+    expect(page).not.toContain('Nothing that is wanted is missing');
+    expect(page).toContain('newer readings are missing until the API is read again');
+    expect(page).toMatch(/devices complete up to <time[^>]*>22:15:00<\/time>, nothing is read since/);
+    served.shown.standing = refused(7200);
+    expect(await first()).toContain('<b>2 h</b>');
+    served.shown.standing = standingWith({
+      streams: REPORT.streams.map((each) => (each.name === 'telemetry' ? { ...each, state: 'failing' } : each)),
+    });
+    expect(await first(), 'never less than the lag that is known').toContain('<b>56 s</b>');
+  });
+
   test('says that the quota is used up only where no lane may send', async () => {
     const with_ = (waiting_until: string | null, history_waiting_until: string | null) =>
       standingWith({ allowance: { ...REPORT.allowance, waiting_until, history_waiting_until } });

@@ -9,6 +9,28 @@ import { device } from '../store/support.ts';
 
 const NOW_MS = Date.UTC(2026, 5, 15, 12);
 
+/** The lag of a device that the last list shows as quiet, when no list was read for so long. */
+function quietAfter(seconds: number): number | null {
+  const nowMs = NOW_MS + seconds * 1000;
+  const seen = msToNs(NOW_MS - 6 * HOUR_MS);
+  const covered = [{ from: msToNs(NOW_MS - 48 * HOUR_MS), to: seen + 1n, first: null, last: { at: seen, digest: '' } }];
+  const settings = { history: { kind: 'since', since: covered[0]?.from ?? 0n }, gracePeriodMs: 119_000 } as const;
+  const listed = {
+    record: device('d', { lastSeenAt: seen }),
+    name: 'd',
+    firstListedMs: 0,
+    lastListedMs: NOW_MS,
+    missedListings: 0,
+    goneSinceMs: null,
+  };
+  const view = {
+    filter: createFilter({ include: [], exclude: [], excludeSensors: [], keepsLocation: true }),
+    wantedRange: wantedAt(settings, { nowMs, passedMs: nowMs }),
+    openSeconds: 420,
+  };
+  return snapshotDevice(view, listed, { ...NOTHING_COVERED, covered, newestNs: seen }).status.lag_seconds;
+}
+
 function coveredOf(...hours: readonly (readonly [from: number, to: number])[]): readonly (readonly string[])[] {
   const at = (hour: number): bigint => msToNs(NOW_MS + hour * HOUR_MS);
   const covered = hours.map(([from, to]) => ({ from: at(from), to: at(to), first: null, last: null }));
@@ -26,6 +48,17 @@ function coveredOf(...hours: readonly (readonly [from: number, to: number])[]): 
   const filter = createFilter({ include: [], exclude: [], excludeSensors: [], keepsLocation: true });
   return snapshotDevice({ filter, wantedRange, openSeconds: 0 }, listed, known).status.covered;
 }
+
+describe('the lag of a device that reports nothing new', () => {
+  test.each([
+    [0, 0],
+    [120, 0],
+    [180, 60],
+    [3600, 3480],
+  ])('%s s after the last device list', (afterSeconds, lag) => {
+    expect(quietAfter(afterSeconds)).toBe(lag);
+  });
+});
 
 const text = (hour: number): string => formatExact(msToNs(NOW_MS + hour * HOUR_MS));
 
