@@ -6,7 +6,7 @@
  * looks before each commit whether the name still leads to the same file (`requireOwn`), so that a second process
  * cannot work with the state after the file was deleted.
  */
-import { existsSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { UserError } from '../../core/faults.ts';
 import { createPrivate } from './new-file.ts';
@@ -83,7 +83,9 @@ export function takeLock(file: string): Lock {
 
 /** Whether a process holds the lock. It is not taken for that, so that nobody who starts meanwhile is turned away. */
 export function isHeld(file: string): boolean {
-  if (!existsSync(file)) return false;
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found === undefined) return false;
+  if (!found.isFile()) throw noLockFile(file);
   const handle = new Database(file, { timeout: 0, readonly: true });
   try {
     handle.prepare('SELECT count(*) FROM sqlite_master').get();

@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -207,6 +208,38 @@ describe('garbage beside a state', () => {
     mkdirSync(lock);
     expect(refusal(place.path).message).toMatch(/tidemark\.lock: this is not the lock file that Tidemark makes/);
     expect(bytesOf(place)).toEqual(before);
+  });
+
+  test.each<[string, (lock: string) => void]>([
+    ['text', (lock) => writeFileSync(lock, 'garbage'.repeat(1000))],
+    [
+      'a head and nothing behind it',
+      (lock) => writeFileSync(lock, `SQLite format 3\0${'\xff'.repeat(5000)}`, 'latin1'),
+    ],
+    ['a cut state', (lock) => writeFileSync(lock, readFileSync(join(dirname(lock), 'tidemark.db')).subarray(0, 5000))],
+    ['a directory', (lock) => mkdirSync(lock)],
+  ])('in the place of the lock never costs the state: %s', (_what, put) => {
+    using place = scratch();
+    fill(place);
+    const lock = join(place.path, 'tidemark.lock');
+    rmSync(lock);
+    put(lock);
+    const errors: unknown[] = [];
+    for (const use of [() => openStore(place.path).close(), () => isStateHeld(place.path)]) {
+      try {
+        use();
+      } catch (error) {
+        errors.push(error);
+        expect(String(error)).toMatch(/tidemark\.lock: this is not the lock file that Tidemark makes\. Move it away/);
+        expect(String(error)).not.toContain('move tidemark.db');
+      }
+    }
+    expect(errors.length).toBeGreaterThan(0);
+    // As the error says.
+    renameSync(lock, join(place.path, 'away'));
+    const { store, close } = openStore(place.path);
+    expect(store.totals().lines).toBe(1);
+    close();
   });
 
   test('in the place of a journal is called that, and nothing is changed', () => {

@@ -62,6 +62,9 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
 describe('a user without the right to write', () => {
   const WORDS =
     /^UserError 1 .*tidemark\.db: this user \(\d+\) cannot write the state there \(.*\)\. Make it the owner: chown -R \d+ '/;
+  /** A process may be working with a state: another owner would take it away from that. */
+  const OF_ANOTHER =
+    /^UserError 1 .*tidemark\.db: this user \(\d+\) cannot write the state there \(.*\)\. Run Tidemark as the user that owns (?!.*chown)/;
 
   function forNobody(): Scratch {
     const place = scratch();
@@ -82,7 +85,7 @@ describe('a user without the right to write', () => {
     for (const name of ['tidemark.db', 'tidemark.lock']) chmodSync(join(place.path, name), 0o444);
     chmodSync(place.path, 0o555);
     const before = readFileSync(place.file);
-    expect(openAsNobody(place.path)).toMatch(WORDS);
+    expect(openAsNobody(place.path)).toMatch(OF_ANOTHER);
     expect(readFileSync(place.file).equals(before)).toBe(true);
     chmodSync(place.path, 0o755);
   });
@@ -94,12 +97,29 @@ describe('a user without the right to write', () => {
     chmodSync(place.file, 0o444);
     if (NOBODY.uid !== undefined) chownSync(place.path, NOBODY.uid, NOBODY.gid);
     else chmodSync(place.path, 0o555);
-    expect(openAsNobody(place.path)).toMatch(WORDS);
+    expect(openAsNobody(place.path)).toMatch(OF_ANOTHER);
     chmodSync(place.path, 0o755);
   });
 });
 
 describe('a state that another process works with', () => {
+  test('is never to change its owner, nor are its files to be moved away', async () => {
+    using place = scratch();
+    chmodSync(place.path, 0o755);
+    const child = await holder(place.path);
+    try {
+      for (const mode of [0o755, 0o700]) {
+        chmodSync(place.path, mode);
+        const said = openAsNobody(place.path);
+        expect(said).toMatch(/^UserError 1 /);
+        expect(said).not.toMatch(/chown|move tidemark/);
+      }
+    } finally {
+      chmodSync(place.path, 0o755);
+      child.kill('SIGKILL');
+    }
+  });
+
   test('is refused, and free again the moment that process is killed', async () => {
     using place = scratch();
     const child = await holder(place.path);
