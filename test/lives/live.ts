@@ -29,6 +29,7 @@ export interface StoryResult {
 }
 
 export interface Sums {
+  readonly seed: number;
   readonly devices: number;
   readonly days: number;
   readonly lives: number;
@@ -75,6 +76,7 @@ const AGAIN = { kind: 'replay', kill: null, losesFrom: null, movesHouse: false }
 
 function sumsOf({ story, clock, counts, fate, truth, simulator }: Stage): Sums {
   return {
+    seed: story.seed,
     devices: story.devices.length,
     days: (clock.nowMs() - story.startMs) / DAY_MS,
     lives: story.lives.length,
@@ -123,11 +125,11 @@ async function liveOne(stage: Stage, life: Life, watch: Watch | null): Promise<s
     if (!stage.hasLost) living.wrong.push(...examineState(stage, sync));
     await WAYS[life.kind](stage, sync, living);
     if (!living.isDead && !stage.hasLost) living.wrong.push(...examineStatus(stage, sync, lookedSinceMs(living)));
-    // One that was not killed on the way is killed before it can close its state.
-    if (!living.isDead && life.kill !== null) die(stage, living);
   } catch (error) {
     if (!living.isDead && !(error instanceof Killed)) living.wrong.push(...wordsOf(stage, living, error));
   } finally {
+    // One that was not killed on the way is killed before it can close its state.
+    if (!living.isDead && life.kill !== null && sync !== null) die(stage, living);
     living.stop.abort(new Error('the life is over'));
     await execution;
     // What is closed after a kill is the directory that was left behind.

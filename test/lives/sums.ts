@@ -8,7 +8,7 @@ const LEAST = { devices: 4, days: 3, kills: 2, faults: 4 } as const;
 const LEAST_MEDIAN_VALUES = 10_000;
 
 /** The figures of many stories. */
-export interface Total extends Omit<Sums, 'days'> {
+export interface Total extends Omit<Sums, 'seed' | 'days'> {
   readonly stories: number;
   readonly days: number;
   readonly medianValues: number;
@@ -44,10 +44,10 @@ export function wordsOf(total: Total): string {
 
 /** What the stories lack to prove anything, one by one and together. */
 export function tooLittle(all: readonly Sums[]): string[] {
-  const few = all.flatMap((sums, index) =>
+  const few = all.flatMap((sums) =>
     (Object.keys(LEAST) as (keyof typeof LEAST)[])
       .filter((key) => sums[key] < LEAST[key])
-      .map((key) => `story ${index + 1} of ${all.length}: ${sums[key]} ${key}, at least ${LEAST[key]} wanted`),
+      .map((key) => `seed ${sums.seed}: ${sums[key]} ${key}, at least ${LEAST[key]} wanted`),
   );
   const { medianValues } = addUp(all);
   return medianValues >= LEAST_MEDIAN_VALUES
