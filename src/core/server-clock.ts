@@ -24,8 +24,8 @@
  *    | agrees with the local clock                                   | at once                                   |
  *    | agrees with a time that the API serves, or that is in the     | at once, or as soon as that is served     |
  *    | state; such a time may be older, never newer                  |                                           |
- *    | agrees with none of them                                      | once a second answer, at least a minute   |
- *    |                                                               | later, agrees with it                     |
+ *    | agrees with none of them                                      | once a second answer, requested at least  |
+ *    |                                                               | a minute later, agrees with it            |
  *
  *    To agree means: within the grace period, by which coverage stays behind. While a `Date` does not count, the
  *    server's time is unknown and nothing is covered.
@@ -162,7 +162,8 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
       if (answer.dateMs === null) answersWithout += 1;
       else {
         const sample = toSample(answer.dateMs, answer, clock);
-        if (memory.samples.length === 0 && others !== null) doubted = doubtAfter(doubted, sample, { clock, others });
+        const asked = { ...sample, sentMonoMs: answer.sentMonoMs };
+        if (memory.samples.length === 0 && others !== null) doubted = doubtAfter(doubted, asked, { clock, others });
         if (doubted !== null) return;
         const before = memory.samples;
         memory = takeIn(memory, sample, clock.nowMs());
@@ -247,12 +248,17 @@ function describeDoubt({ first }: Doubted, clock: Clock): DateDoubt {
 }
 
 /** The doubt after one more answer; `null` where its `Date` counts. */
-function doubtAfter(doubted: Doubted | null, next: Sample, { clock, others }: Comparison): Doubted | null {
+function doubtAfter(
+  doubted: Doubted | null,
+  next: Sample & Pick<HeardDate, 'sentMonoMs'>,
+  { clock, others }: Comparison,
+): Doubted | null {
   const localMs = clock.nowMs();
   if (Math.abs(estimateMs([next], clock) - localMs) <= toleranceOf(others)) return null;
   if (others.keptMs().some((keptMs) => agreesWithServed(next, keptMs, { clock, others }))) return null;
   if (doubted === null || !areAlike(doubted.first, next)) return { first: next };
-  return next.monoMs - doubted.first.monoMs >= CONFIRMED_AFTER_MS ? null : doubted;
+  // A slow answer may have been dated when it was requested.
+  return next.sentMonoMs - doubted.first.monoMs >= CONFIRMED_AFTER_MS ? null : doubted;
 }
 
 /** Whether a `Date` agrees with a time of the server that has passed: one that is older by the tolerance at most. */

@@ -483,6 +483,16 @@ describe('the first Date', () => {
     expect(w.serverMs() - (w.serverClock.passedMs() ?? 0)).toBeLessThan(2 * SECOND_MS);
   });
 
+  test('is not confirmed by a slow answer that was requested within the minute', () => {
+    const w = world({ skewMs: -2 * DAY_MS, others: { toleranceMs: 2 * MINUTE_MS, keptMs: () => [] } });
+    w.ask();
+    w.pass(50 * SECOND_MS);
+    w.ask({ thereMs: 0, backMs: 25 * SECOND_MS });
+    expect(w.serverClock.passedMs()).toBeNull();
+    w.ask();
+    expect(w.serverClock.passedMs()).not.toBeNull();
+  });
+
   test('is dropped for the right one', () => {
     const w = world({ others: kept() });
     w.ask({ lieMs: 48 * HOUR_MS });

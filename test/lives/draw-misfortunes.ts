@@ -10,6 +10,17 @@ import type { AnswerFault, Lie, Life, Misfortune } from './story.ts';
 /** How long a disk is full at the most: every batch is cut to single lines again and again meanwhile. */
 const MOST_FULL_MS = MINUTE_MS;
 
+/**
+ * How long the service's clock is ahead at the start of a run at the most: a second answer a minute later confirms it, as
+ * nobody can tell it from a right one then.
+ */
+const MOST_AHEAD_MS = 50 * SECOND_MS;
+
+function longestMs({ what }: Drawn, isAtStart: boolean): number {
+  if (what.kind === 'server clock' && what.byMs > 0 && isAtStart) return MOST_AHEAD_MS;
+  return what.kind === 'database' && what.fault === FAULTS.diskFull ? MOST_FULL_MS : Infinity;
+}
+
 /** Draws them. The last life has none. */
 export function drawMisfortunes(diceOf: (part: number) => Dice, lives: readonly Life[]): Misfortune[] {
   const disturbed = lives.slice(0, -1);
@@ -22,7 +33,7 @@ export function drawMisfortunes(diceOf: (part: number) => Dice, lives: readonly 
     const isSure = index < disturbed.length;
     const { fromMs, toMs } = drawRange(dice, life, isSure);
     const drawn = drawKind(dice, { life, isFirst, isSure, afterMs: fromMs - life.atMs });
-    const mostMs = drawn.what.kind === 'database' && drawn.what.fault === FAULTS.diskFull ? MOST_FULL_MS : Infinity;
+    const mostMs = longestMs(drawn, fromMs === life.atMs);
     return { name: `misfortune ${index}`, fromMs, toMs: Math.min(toMs, fromMs + mostMs), ...drawn };
   });
 }

@@ -20,8 +20,8 @@ export const KNOWN_DEFECTS = {
     seed: 120,
   },
   'clock ahead at the start': {
-    says: 'A service whose clock is ahead at a first start is believed: what is not there yet is called complete.',
-    seed: 23,
+    says: 'After a clock that was ahead in its first hours a daemon is called ready before the newest reading is there.',
+    seed: 165,
   },
   'clock falls back': {
     says: 'Readings that a service stamps while its clock is behind are not looked for.',
