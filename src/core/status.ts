@@ -68,12 +68,16 @@ export interface JobStatus {
   readonly asked_by: string;
   readonly asked_at: string;
   readonly started_at: string | null;
+  /** The range of a backfill; `from` is `null` where it goes back as far as there is anything, `to` before it has begun. */
+  readonly range: { readonly from: string | null; readonly to: string | null } | null;
   /** What the job reports of its progress; each `null` where it does not. `share` is 0 to 1. */
   readonly share: number | null;
   readonly requests: number | null;
   readonly readings: number | null;
   readonly requests_per_minute: number | null;
   readonly eta_seconds: number | null;
+  /** What the ETA is computed from, in words. */
+  readonly eta_basis: string | null;
   /** What all that is left waits for, in words. */
   readonly waits: string | null;
 }

@@ -182,20 +182,41 @@ ${list}</section>`;
 
 /** A job, with a bar where it reports how far it is. */
 function jobLine(job: JobStatus, now: string): Html {
-  const { id, kind, state, asked_by, asked_at, started_at, share } = job;
+  const { id, kind, state, asked_by, asked_at, started_at, range, share } = job;
   const since = started_at === null ? html`requested ${ago(asked_at, now)}` : html`started ${ago(started_at, now)}`;
   const head = html`<b>${kind}</b> <span class="soft">no. ${id}, requested by ${asked_by}</span>: ${state}, ${since}`;
+  const span = range === null ? NOTHING : html`<div class="soft">${rangeWords(range, now)}</div>`;
   const bar = share === null ? NOTHING : progressBar(`Progress of ${kind} no. ${id}`, share);
-  return html`<li>${head}${bar}${jobFigures(job)}</li>`;
+  return html`<li>${head}${span}${bar}${jobFigures(job)}</li>`;
 }
 
-function jobFigures({ share, requests, readings, requests_per_minute, eta_seconds, waits }: JobStatus): Html {
+function rangeWords({ from, to }: NonNullable<JobStatus['range']>, now: string): Html {
+  const start = from === null ? 'the first reading' : moment(from, now);
+  return html`from ${start} to ${to === null ? 'its start' : moment(to, now)}`;
+}
+
+function jobFigures({
+  range,
+  share,
+  requests,
+  readings,
+  requests_per_minute,
+  eta_seconds,
+  eta_basis,
+  waits,
+}: JobStatus): Html {
   const rate = requests_per_minute === null ? '' : `, ${figure(Number(requests_per_minute.toPrecision(2)))} a minute`;
   const parts = [
-    ...(share === null ? [] : [`${percent(share)} done`]),
+    ...(share === null
+      ? []
+      : [
+          range === null
+            ? `${percent(share)} done`
+            : `${percent(share)} of this range covered (counting what was there before)`,
+        ]),
     ...(requests === null ? [] : [`${counted(requests, 'request')}${rate}`]),
     ...(readings === null ? [] : [`${counted(readings, 'new reading')}`]),
-    ...(eta_seconds === null ? [] : [`ETA ${duration(eta_seconds)}`]),
+    ...(eta_seconds === null ? [] : [`ETA ${duration(eta_seconds)}${eta_basis === null ? '' : ` (${eta_basis})`}`]),
     ...(waits === null ? [] : [waits]),
   ];
   return parts.length === 0 ? NOTHING : html`<p class="figures">${text(parts.join(', '), 400)}</p>`;

@@ -90,6 +90,8 @@ export interface DeviceSums {
   readonly devices: number;
   readonly excluded: number;
   readonly complete: number;
+  /** Devices in the list that are complete and report nothing. */
+  readonly silent: number;
   readonly coveredShare: number | null;
   readonly gaps: readonly GapSum[];
   /** Devices with a gap that can be requested, and the length of these gaps. */
@@ -120,11 +122,12 @@ export function sumUp(snapshots: readonly DeviceSnapshot[], behindAfterSeconds: 
  * @param behindAfterSeconds for how long the newest gap of a device may be open.
  */
 export function createDeviceSums(behindAfterSeconds: number): DeviceSummer {
-  const counts = { all: 0, kept: 0, complete: 0, behind: 0, share: 0, openDevices: 0, openSeconds: 0 };
+  const counts = { all: 0, kept: 0, complete: 0, silent: 0, behind: 0, share: 0, openDevices: 0, openSeconds: 0 };
   const lags: number[] = [];
   const sums = new Map<string, GrowingSum>();
 
-  const addThere = ({ lag_seconds }: DeviceStatus, gaps: readonly StatusGap[]): void => {
+  const addThere = ({ lag_seconds, state }: DeviceStatus, gaps: readonly StatusGap[]): void => {
+    if (state === 'silent') counts.silent += 1;
     if (lag_seconds !== null) lags.push(lag_seconds);
     if (lag_seconds === null || lag_seconds > behindAfterSeconds) counts.behind += 1;
     if (gaps.length > 0) counts.openDevices += 1;
@@ -149,6 +152,7 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSummer {
         devices: counts.kept,
         excluded: counts.all - counts.kept,
         complete: counts.complete,
+        silent: counts.silent,
         coveredShare: counts.kept === 0 ? null : counts.share / counts.kept,
         gaps: inOrder(sums),
         open: { devices: counts.openDevices, seconds: Math.round(counts.openSeconds) },

@@ -8,6 +8,7 @@ import type { Schedules } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { OpenJob, StateFacts } from '../core/state/facts.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
+import { type BackfillArgs, isBackfillArgs } from '../core/state/job-args.ts';
 import { readProgress } from '../core/state/jobs.ts';
 import { NOTHING_COVERED } from '../core/state/telemetry.ts';
 import type {
@@ -20,7 +21,7 @@ import type {
   StatusOverview,
   StatusReport,
 } from '../core/status.ts';
-import { grouped } from '../core/text.ts';
+import { counted, duration, grouped, percent } from '../core/text.ts';
 import { type EpochMs, formatExact, msToNs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { includedDevices } from '../ingest/filter.ts';
@@ -93,12 +94,13 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
   const destinations = parts.deliverers.map((each) =>
     destinationReport(parts, each, { nowMs, medianSeconds: sums.lag.median_seconds }),
   );
+  const jobs = facts.jobs().map(jobStatus);
   return {
     version,
     generated_at: formatExact(msToNs(nowMs)),
     workspace_id: store.workspaceTag(),
     workspace_name: store.account()?.name ?? null,
-    summary: summarize(parts, { devices: kept, excluded, sums, destinations }),
+    summary: summarize(parts, { devices: kept, excluded, sums, destinations, jobs }),
     process: processStatus(parts),
     streams: parts.streams.list(),
     freshness: {
@@ -119,7 +121,7 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
     destinations,
     allowance: { ...parts.quota(), lanes: facts.spending(nowMs) },
     archive: archiveStatus(parts),
-    jobs: facts.jobs().map(jobStatus),
+    jobs,
     next: nextStatus(parts, sums, nowMs),
   };
 }
@@ -149,7 +151,7 @@ function freshnessOf({ context, staleMs }: ReportParts, nowMs: EpochMs) {
 }
 
 /** An open job, with what it reports of its progress. */
-function jobStatus({ id, kind, state, askedBy, askedMs, startedMs, progress }: OpenJob): JobStatus {
+function jobStatus({ id, kind, state, askedBy, askedMs, startedMs, args, progress }: OpenJob): JobStatus {
   const known = readProgress(progress);
   return {
     id,
@@ -158,12 +160,22 @@ function jobStatus({ id, kind, state, askedBy, askedMs, startedMs, progress }: O
     asked_by: askedBy,
     asked_at: timeText(askedMs) ?? '',
     started_at: timeText(startedMs),
+    range: kind === 'backfill' && isBackfillArgs(args) ? rangeOf(args as BackfillArgs) : null,
     share: known?.totals.covered_share ?? null,
     requests: known?.totals.requests ?? null,
     readings: known?.totals.archived_readings ?? null,
     requests_per_minute: known?.requests_per_minute ?? null,
     eta_seconds: known?.eta?.seconds ?? null,
+    eta_basis: known?.eta?.basis ?? null,
     waits: known?.waits ?? null,
+  };
+}
+
+function rangeOf({ from, to, begunTo }: BackfillArgs): NonNullable<JobStatus['range']> {
+  const end = to ?? begunTo ?? null;
+  return {
+    from: from === 'all' ? null : formatExact(BigInt(from)),
+    to: end === null ? null : formatExact(BigInt(end)),
   };
 }
 
@@ -243,10 +255,11 @@ interface Standing {
   readonly excluded: number;
   readonly sums: DeviceSums;
   readonly destinations: readonly DestinationReport[];
+  readonly jobs: readonly JobStatus[];
 }
 
 /** How it stands, in a sentence: what is wrong first, as nothing else counts then. */
-function summarize(parts: ReportParts, { devices, excluded, sums, destinations }: Standing): string {
+function summarize(parts: ReportParts, { devices, excluded, sums, destinations, jobs }: Standing): string {
   const wrong = wrongWords(parts);
   if (wrong !== null) return wrong;
   const isAtWork = parts.isRunning();
@@ -255,13 +268,30 @@ function summarize(parts: ReportParts, { devices, excluded, sums, destinations }
   const leftOut = excluded === 0 ? '' : ` (${excluded} excluded)`;
   const { waiting_until } = parts.quota();
   const waiting = waiting_until === null || !isAtWork ? '' : ` Quota used up: requests resume at ${waiting_until}.`;
+  const more = `${isAtWork ? backfillWords(jobs) : ''}${silentWords(sums.silent)}${waiting}`;
   if (sums.complete === devices) {
     const one = devices === 1 ? 'the device is complete' : `all ${devices} devices are complete`;
-    return `In sync: ${one}${leftOut}${deliveredWords(destinations)}.${waiting}`;
+    return `In sync: ${one}${leftOut}${deliveredWords(destinations)}.${more}`;
   }
   const isBehind = sums.lag.median_seconds !== null && sums.lag.behind_devices > 0;
   const work = isAtWork ? (isBehind ? 'Catching up: ' : 'Initial sync: ') : '';
-  return `${work}${sums.complete} of ${devices} devices complete${leftOut}.${waiting}`;
+  return `${work}${sums.complete} of ${devices} devices complete${leftOut}.${more}`;
+}
+
+/** The backfills under way, each a sentence: they read beyond the range that is to be in sync. */
+function backfillWords(jobs: readonly JobStatus[]): string {
+  return jobs
+    .filter(({ kind, state }) => kind === 'backfill' && state === 'running')
+    .map(({ share, eta_seconds, waits }) => {
+      const done = share === null ? '' : `: ${percent(share, 0)} of its range covered`;
+      const eta = eta_seconds === null ? '' : `, ETA ${duration(eta_seconds)}`;
+      return ` Backfill running${done}${waits === null ? eta : `, ${waits}`}.`;
+    })
+    .join('');
+}
+
+function silentWords(silent: number): string {
+  return silent === 0 ? '' : ` ${counted(silent, 'device')} ${silent === 1 ? 'is' : 'are'} silent.`;
 }
 
 /** What the databases have of it. */

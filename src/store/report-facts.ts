@@ -100,12 +100,13 @@ interface JobRow {
   readonly asked_by: string;
   readonly asked_ms: bigint;
   readonly started_ms: bigint | null;
+  readonly args: string;
   readonly progress: string | null;
 }
 
 function createJobs(db: Database.Database): StateFacts['jobs'] {
   const open = db.prepare<[], JobRow>(
-    'SELECT id, kind, state, asked_by, asked_ms, started_ms, progress FROM job WHERE ended_ms IS NULL ORDER BY id',
+    'SELECT id, kind, state, asked_by, asked_ms, started_ms, args, progress FROM job WHERE ended_ms IS NULL ORDER BY id',
   );
   return () =>
     open.all().map((row) => ({
@@ -115,6 +116,7 @@ function createJobs(db: Database.Database): StateFacts['jobs'] {
       askedBy: row.asked_by,
       askedMs: Number(row.asked_ms),
       startedMs: row.started_ms === null ? null : Number(row.started_ms),
+      args: JSON.parse(row.args) as unknown,
       progress: row.progress === null ? null : JSON.parse(row.progress),
     }));
 }

@@ -173,7 +173,10 @@ describe('the overview', () => {
     await using served = await servePage();
     const page = await textOf(served.url);
     expect(page).toMatch(/aria-label="Progress of backfill no\. 4"[^>]*aria-valuenow="42"/);
-    expect(page).toContain('42 % done, 1,234 requests, 21 a minute, 98,700 new readings, ETA 26 min');
+    expect(page).toMatch(/from <time[^>]*>1 Oct 00:00<\/time> to <time[^>]*>21:00:02<\/time>/);
+    expect(page).toContain(
+      '42 % of this range covered (counting what was there before), 1,234 requests, 21 a minute, 98,700 new readings, ETA 26 min (about 560 requests at 21 a minute)',
+    );
   });
 
   test('an alert shows rule, condition, threshold, value and count, whom it concerns, and its status', async () => {

@@ -224,10 +224,10 @@ function jobs({ jobs: open, generated_at }: StatusReport): string {
 }
 
 /** How far a job is, as far as it reports that: `; 42 % done, 1,234 requests at 21 a minute, ETA 26 min`. */
-function jobProgress({ share, requests, requests_per_minute, eta_seconds, waits }: JobStatus): string {
+function jobProgress({ range, share, requests, requests_per_minute, eta_seconds, waits }: JobStatus): string {
   const rate = requests_per_minute === null ? '' : ` at ${Number(requests_per_minute.toPrecision(2))} a minute`;
   const parts = [
-    ...(share === null ? [] : [`${percent(share)} done`]),
+    ...(share === null ? [] : [`${percent(share)} ${range === null ? 'done' : 'of its range covered'}`]),
     ...(requests === null ? [] : [`${plural(requests, 'request')}${rate}`]),
     ...(eta_seconds === null ? [] : [`ETA ${duration(eta_seconds)}`]),
     ...(waits === null ? [] : [plainText(waits, 200)]),

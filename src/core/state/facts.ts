@@ -36,6 +36,8 @@ export interface OpenJob {
   readonly askedBy: string;
   readonly askedMs: EpochMs;
   readonly startedMs: EpochMs | null;
+  /** As the command that asked stored them: JSON of its kind. */
+  readonly args: unknown;
   /** What it has reported last of its progress: JSON of its kind; `null` before that. */
   readonly progress: unknown;
 }

@@ -1,0 +1,137 @@
+/** The sentence that sums the state up, and what is reported of a job. */
+import { describe, expect, test } from 'vitest';
+import { createFilter } from '../../src/core/filter.ts';
+import type { OpenJob } from '../../src/core/state/facts.ts';
+import type { StatusOverview } from '../../src/core/status.ts';
+import { HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
+import type { DeviceSums } from '../../src/report/device-snapshot.ts';
+import { overviewNow, type ReportParts } from '../../src/report/report.ts';
+
+const NOW_MS = Date.UTC(2026, 5, 15, 12);
+const DAY_AGO = String(msToNs(NOW_MS - 24 * HOUR_MS));
+
+const SUMS: DeviceSums = {
+  devices: 5,
+  excluded: 0,
+  complete: 5,
+  silent: 0,
+  coveredShare: 1,
+  gaps: [],
+  open: { devices: 0, seconds: 0 },
+  lag: { behind_devices: 0, median_seconds: 0, p95_seconds: 0, worst_seconds: 0 },
+};
+
+const PROGRESS = {
+  totals: { devices: 5, devices_complete: 2, archived_readings: 10, requests: 20, covered_share: 0.304 },
+  destinations: [],
+  allowance: { waiting_until: null },
+  eta: { seconds: 480, basis: 'about 1,680 requests at 210 a minute' },
+};
+
+const BACKFILL: OpenJob = {
+  id: 1,
+  kind: 'backfill',
+  state: 'running',
+  askedBy: '--backfill',
+  askedMs: NOW_MS,
+  startedMs: NOW_MS,
+  args: { from: DAY_AGO, to: null, devices: [], maxShare: null, finishByMs: null },
+  progress: PROGRESS,
+};
+
+interface Case {
+  readonly sums?: Partial<DeviceSums>;
+  readonly jobs?: readonly OpenJob[];
+  readonly isRunning?: boolean;
+}
+
+/** The report of a workspace in sync, but for what a case changes. */
+function overviewOf({ sums = {}, jobs = [], isRunning = true }: Case): StatusOverview {
+  const every = { text: '* * * * *', next: (afterMs: number) => afterMs + MINUTE_MS };
+  const settings: ReportParts['context']['settings'] = {
+    history: { kind: 'age', ageMs: HOUR_MS },
+    gracePeriodMs: MINUTE_MS,
+    filter: createFilter({ include: [], exclude: [], excludeSensors: [], keepsLocation: true }),
+    schedules: { account: every, devices: every, telemetry: every, alerts: every },
+  };
+  const store = {
+    totals: () => ({ readings: 10, points: 20, lines: 30, bytes: 40, requests: 50, rejectedRecords: 0 }),
+    account: () => null,
+    workspaceTag: () => 'ws',
+  } as unknown as ReportParts['context']['store'];
+  const window = { limit: null, budget: null, spent: 0 };
+  const parts: ReportParts = {
+    context: {
+      store,
+      settings,
+      serverClock: { nowMs: () => NOW_MS, highestPassedMs: () => NOW_MS, passedMs: () => NOW_MS },
+    },
+    deliverers: [],
+    quota: () => ({ share: 1, minute: window, day: window, waiting_until: null, history_waiting_until: null }),
+    staleMs: () => MINUTE_MS,
+    streams: { list: () => [], problem: () => null, failingLong: () => [], isListed: () => true },
+    room: { status: () => ({ usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null }) },
+    facts: {
+      spending: () => [],
+      lastRequestMs: () => null,
+      lastArchivedMs: () => null,
+      jobs: () => jobs,
+    } as unknown as ReportParts['facts'],
+    isRunning: () => isRunning,
+    version: '0',
+  };
+  return overviewNow(parts, { ...SUMS, ...sums });
+}
+
+describe('the sentence', () => {
+  test.each<[string, Case, string]>([
+    ['in sync', {}, 'In sync: all 5 devices are complete.'],
+    ['silent devices', { sums: { silent: 3 } }, 'In sync: all 5 devices are complete. 3 devices are silent.'],
+    ['one of them', { sums: { silent: 1 } }, 'In sync: all 5 devices are complete. 1 device is silent.'],
+    [
+      'a backfill',
+      { jobs: [BACKFILL] },
+      'In sync: all 5 devices are complete. Backfill running: 30 % of its range covered, ETA 8 min.',
+    ],
+    [
+      'a backfill that waits',
+      {
+        jobs: [
+          { ...BACKFILL, progress: { ...PROGRESS, eta: null, waits: 'waits for 1 device that cannot be reached' } },
+        ],
+      },
+      'In sync: all 5 devices are complete. Backfill running: 30 % of its range covered, waits for 1 device that cannot be reached.',
+    ],
+    [
+      'a backfill during the initial sync, before it has reported',
+      { sums: { complete: 2 }, jobs: [{ ...BACKFILL, progress: null }] },
+      'Initial sync: 2 of 5 devices complete. Backfill running.',
+    ],
+    ['a backfill that nobody works on', { jobs: [BACKFILL], isRunning: false }, 'In sync: all 5 devices are complete.'],
+    ['one that is not begun', { jobs: [{ ...BACKFILL, state: 'waiting' }] }, 'In sync: all 5 devices are complete.'],
+  ])('%s', (_what, given, words) => {
+    expect(overviewOf(given).summary).toBe(words);
+  });
+});
+
+describe('a job', () => {
+  const jobOf = (changes: Partial<OpenJob>) => overviewOf({ jobs: [{ ...BACKFILL, ...changes }] }).jobs[0];
+
+  test('shows the range of a backfill and what its ETA is computed from', () => {
+    expect(jobOf({})).toMatchObject({
+      range: { from: '2026-06-14T12:00:00Z', to: null },
+      eta_seconds: 480,
+      eta_basis: 'about 1,680 requests at 210 a minute',
+    });
+    const begunTo = String(msToNs(NOW_MS));
+    expect(jobOf({ args: { ...(BACKFILL.args as object), from: 'all', begunTo } })?.range).toEqual({
+      from: null,
+      to: '2026-06-15T12:00:00Z',
+    });
+  });
+
+  test('of another kind, or with arguments that are not understood, has no range', () => {
+    expect(jobOf({ kind: 'replay' })?.range).toBeNull();
+    expect(jobOf({ args: { from: 'yesterday' } })?.range).toBeNull();
+  });
+});
