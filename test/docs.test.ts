@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { parseArguments } from '../src/cli/argv.ts';
 import { MODES } from '../src/cli/flags.ts';
 import { VERSION } from '../src/cli/help.ts';
 import { keyEntries } from '../src/config/schema.ts';
@@ -68,6 +69,23 @@ test.each(PAGES)('every link of %s leads somewhere', (path) => {
     return anchor !== undefined && !anchorsOf(readFileSync(target, 'utf8')).includes(anchor);
   });
   expect(broken).toEqual([]);
+});
+
+/** The commands of this program in the code blocks of a page: the words behind `npm start --` or `tidemark`. */
+function commandsIn(page: string): readonly string[][] {
+  const blocks = [...page.matchAll(/^ *```(?:sh)?\n([\s\S]*?)^ *```$/gm)].map(([, block = '']) => block);
+  const lines = blocks.flatMap((block) => block.replaceAll('\\\n', ' ').split('\n'));
+  return lines.flatMap((line) => {
+    const [, words] =
+      /^ *(?:\w+=\S* )*(?:npm start --|(?:npm ci && )npm start --|tidemark) ([\w\s./:@=,-]+)$/.exec(line) ?? [];
+    return words === undefined ? [] : [words.trim().split(/\s+/)];
+  });
+}
+
+test('the command line takes every command of the pages', () => {
+  const commands = PAGES.flatMap((path) => commandsIn(readFileSync(path, 'utf8')));
+  expect(commands.length).toBeGreaterThanOrEqual(10);
+  for (const words of commands) expect(() => parseArguments(words), words.join(' ')).not.toThrow();
 });
 
 test('docs/README.md links every page', () => {

@@ -14,7 +14,7 @@ import { UserError } from '../../../src/core/faults.ts';
 import { type SimServer, serveSimulator } from '../../../src/sim/server.ts';
 import { createSimulator } from '../../../src/sim/simulator.ts';
 import { createWorld } from '../../../src/sim/world.ts';
-import { runHere } from '../check/support.ts';
+import { bad, runHere } from '../check/support.ts';
 
 const KEY = 'tmk_CANARYkey_4242';
 const TOKEN = 'CANARYuser:CANARYtoken';
@@ -119,6 +119,39 @@ describe('by flags', () => {
     const checked = await runHere(['--check', '--config', config], { env });
     expect(checked.code, checked.stdout).toBe(0);
     expect(checked.stdout).not.toMatch(/warn|FAIL/);
+  });
+
+  test('the command of docs/getting-started.md, with the addresses and files of this machine, ends ready to sync', async () => {
+    const directory = place();
+    const page = readFileSync(join(import.meta.dirname, '../../../docs/getting-started.md'), 'utf8');
+    const [, shown = ''] = /^npm start -- init (.*)$/m.exec(page) ?? [];
+    const influx = createServer((_request, response) => {
+      response.writeHead(204, { 'x-influxdb-build': 'OSS', 'x-influxdb-version': '2.7.12' }).end();
+    });
+    await new Promise<void>((resolve) => void influx.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void influx.close());
+    const here = new Map([
+      ['https://monitoring.example/external/v1', api.url],
+      ['http://127.0.0.1:8086', `http://127.0.0.1:${(influx.address() as AddressInfo).port}`],
+      ['./key', join(directory, 'key')],
+      ['./token', join(directory, 'token')],
+    ]);
+    writeFileSync(join(directory, 'key'), KEY, { mode: 0o600 });
+    writeFileSync(join(directory, 'token'), TOKEN, { mode: 0o600 });
+    const words = shown.split(' ');
+    expect([...here.keys()].filter((each) => !words.includes(each))).toEqual([]);
+    const { code, stderr } = await init(
+      directory,
+      words.map((word) => here.get(word) ?? word),
+    );
+    expect(code, stderr).toBe(0);
+    const config = readFileSync(join(directory, 'conf', 't.yaml'), 'utf8');
+    expect(config).toMatch(/history: "30d"/);
+    expect(config).toMatch(/bucket: "devices"/);
+    const env = { TIDEMARK_LISTEN: '127.0.0.1:0' };
+    const checked = await runHere(['--check', '--config', join(directory, 'conf', 't.yaml'), '--json'], { env });
+    const report = JSON.parse(checked.stdout);
+    expect((['configuration', 'state', 'api'] as const).map((area) => bad(report, area))).toEqual([[], [], []]);
   });
 
   test('a key from the environment, or from a file that stays where it is', async () => {
