@@ -13,6 +13,7 @@ import {
   type Html,
   html,
   moment,
+  NO_READING,
   NOTHING,
   name,
   shownValue,
@@ -36,7 +37,7 @@ function mainFacts(device: DeviceReport, now: string): Fact[] {
   return [
     ['Lag', lag_seconds === null ? 'initial sync' : duration(lag_seconds)],
     ['History covered', percent(covered_share)],
-    ['Newest reading', at(newest_reading_at, now) ?? 'never'],
+    ['Newest reading', at(newest_reading_at, now) ?? NO_READING],
     ['Last poll', at(last_asked_at, now) ?? 'not yet'],
     ['Next poll', nextPoll(device, now)],
   ];

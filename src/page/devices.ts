@@ -9,6 +9,7 @@ import {
   ago,
   type Html,
   html,
+  NO_READING,
   NOTHING,
   name,
   STATE_ORDER,
@@ -81,7 +82,7 @@ function row(
   );
   const when =
     newest_reading_at === null
-      ? html`<span class="soft">never</span>`
+      ? NO_READING
       : html`<time datetime="${newest_reading_at}" title="${newest_reading_at}">${ago(newest_reading_at, now)}</time>`;
   return html`<tr data-key="${device_id}"><th scope="row"><a href="${target('/device', { id: device_id })}">${name(device_name, NAME_LENGTH)}</a><div class="soft">${details}</div></th><td>${stateMark(state)}</td><td class="number">${lag_seconds === null ? '' : duration(lag_seconds)}</td><td class="number">${percent(covered_share)}</td><td>${coverageBar({ cells: bar, one: 'day', many: 'days', label: 'Last 30 days' })}</td><td>${when}</td><td class="values">${shown}</td></tr>
 `;

@@ -167,6 +167,9 @@ export function stateWords(state: DeviceState): string {
   return STATES[state];
 }
 
+/** Stands in place of the time of the newest reading where there was none. */
+export const NO_READING: Html = { html: '<span class="state s-never">no reading yet</span>' };
+
 /** A device's state: a mark that differs in shape and colour, and the word. */
 export function stateMark(state: DeviceState): Html {
   return html`<span class="state s-${state}">${STATES[state]}</span>`;

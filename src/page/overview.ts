@@ -78,7 +78,28 @@ export function standing(parts: StandingParts): Html {
     reasons.length === 0
       ? NOTHING
       : html`<ul class="reasons">${reasons.map((reason) => html`<li>${text(reason, 500)}</li>`)}</ul>`;
-  return html`<section id="standing" class="standing ${tone}" aria-label="State"><p class="tone">${TONES[tone]}</p><p class="summary" role="status">${text(report.summary, 600)}</p>${list}</section>`;
+  return html`<section id="standing" class="standing ${tone}" aria-label="State"><p class="tone">${TONES[tone]}</p><p class="summary" role="status">${text(report.summary, 600)}</p>${list}${lossNotes(parts)}</section>`;
+}
+
+/** What becomes of readings while something stands still, since when, and what happens next. */
+function lossNotes(parts: StandingParts): readonly Html[] {
+  const { destinations, archive, generated_at: now } = parts.report;
+  // Without room nothing is read any more: the summary says so.
+  if (archive.full !== null) return [];
+  const unread = unreadNow(parts);
+  const since = unread === null || unread.sinceAt === null ? NOTHING : html` since ${moment(unread.sinceAt, now)}`;
+  const blocked = destinations.filter(({ blocked_reason }) => blocked_reason !== null);
+  return [
+    ...(unread === null
+      ? []
+      : [
+          html`<p>Nothing is read${since}. What was read is kept; newer readings are fetched once the API is read again, as far back as the plan serves them. Tidemark tries again by itself.</p>`,
+        ]),
+    ...blocked.map(({ name: title, pending_points, oldest_pending_at: at }) => {
+      const waits = at === null ? NOTHING : html`, the oldest since ${moment(at, now)}`;
+      return html`<p>Nothing is lost: ${counted(pending_points, 'point')} for ${name(title)} ${pending_points === 1 ? 'waits' : 'wait'} in the archive${waits}. Delivery is tried again about once a minute.</p>`;
+    }),
+  ];
 }
 
 interface Tile {
@@ -166,21 +187,20 @@ function spreadWords({
 function tiles(parts: StandingParts): Tile[] {
   const { report } = parts;
   const { totals } = report;
-  const share = totals.covered_share;
   const unread = unreadNow(parts);
   const upTo = unread === null ? NOTHING : readUpTo(unread, report.generated_at);
   return [
     ...lagTiles(parts),
     {
       title: 'History covered',
-      value: share === null ? 'not known' : percent(share),
+      value: coveredText(report) ?? 'not known',
       words: html`${grouped(totals.devices_complete)} of ${counted(totals.devices, 'device')} complete${upTo}`,
       ...(unread === null ? {} : { tone: 'busy' }),
     },
     {
       title: 'Readings archived',
       value: grouped(totals.archived_readings),
-      words: `${grouped(totals.archived_points)} points, ${counted(totals.requests, 'request')}`,
+      words: `${grouped(totals.archived_points)} telemetry points, ${counted(totals.requests, 'request')}`,
     },
     {
       title: 'Rejected records',
@@ -189,6 +209,13 @@ function tiles(parts: StandingParts): Tile[] {
         totals.rejected_records === 0 ? 'every record was understood' : 'not understood, or no point can hold them',
     },
   ];
+}
+
+/** The covered share as text: all of it where only the newest minutes are open, which are lag; `null`: not known. */
+export function coveredText({ totals, next }: Pick<StatusOverview, 'totals' | 'next'>): string | null {
+  const { devices, devices_complete, covered_share } = totals;
+  if (covered_share === null) return null;
+  return percent(devices > 0 && devices_complete === devices && next.devices_open === 0 ? 1 : covered_share);
 }
 
 /** Up to when what is shown as covered was read, to stand behind another text. */

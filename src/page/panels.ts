@@ -18,7 +18,7 @@ import type {
 } from '../core/status.ts';
 import { byteSize, counted, duration, grouped, percent } from '../core/text.ts';
 import { ago, figure, type Html, html, moment, NOTHING, name, shownValue, table, target, text } from './html.ts';
-import { readUpTo, type Unread } from './overview.ts';
+import { coveredText, readUpTo, type Unread } from './overview.ts';
 
 /** The requests that are left in a window; `null` while its budget is unknown. */
 function leftOf({ limit, budget, spent, others }: QuotaWindow): number | null {
@@ -115,9 +115,12 @@ function missingNotes(destinations: readonly DestinationReport[]): Html {
   return lines.length === 0 ? NOTHING : html`<ul class="notes">${lines}</ul>`;
 }
 
-function blockedNotes(destinations: readonly DestinationReport[]): Html {
+/** Why delivery is blocked, where the summary at the top does not say it already. */
+function blockedNotes(destinations: readonly DestinationReport[], summary: string): Html {
   const lines = destinations.flatMap(({ name: title, blocked_reason }) =>
-    blocked_reason === null ? [] : [html`<p class="note bad">${name(title)}: ${text(blocked_reason, 400)}</p>`],
+    blocked_reason === null || summary.includes(blocked_reason)
+      ? []
+      : [html`<p class="note bad">${name(title)}: ${text(blocked_reason, 400)}</p>`],
   );
   return html`${lines}`;
 }
@@ -131,17 +134,19 @@ function quarantineNote(destinations: readonly DestinationReport[]): Html {
 function archiveLine({ points, state_bytes, max_bytes, disk_free_bytes, full }: ArchiveStatus): Html {
   const limit = max_bytes === null ? '' : ` of ${byteSize(max_bytes)}`;
   const free = disk_free_bytes === null ? '' : `, ${byteSize(disk_free_bytes)} free on the disk`;
-  return html`<p class="figures">Archive: ${grouped(points)} points in ${byteSize(state_bytes)}${limit}${free}</p>${full === null ? NOTHING : html`<p class="note bad">${text(full, 400)}</p>`}`;
+  return html`<p class="figures">Archive: ${grouped(points)} points in all (telemetry, devices, alerts, coverage), ${byteSize(state_bytes)}${limit}${free}</p>${full === null ? NOTHING : html`<p class="note bad">${text(full, 400)}</p>`}`;
 }
 
 interface DeliveryParts {
   readonly destinations: readonly DestinationReport[];
   readonly archive: ArchiveStatus;
+  /** The sentence at the top of the page. */
+  readonly summary: string;
   readonly now: string;
 }
 
 /** Each destination, what waits for it, what it refused and what it will never have; and the archive's room. */
-export function deliverySection({ destinations, archive, now }: DeliveryParts): Html {
+export function deliverySection({ destinations, archive, summary, now }: DeliveryParts): Html {
   const list = table({
     label: 'Table of destinations',
     heads: ['Destination', 'State', 'Lag', 'Delivered', 'Waiting', 'Refused'],
@@ -150,7 +155,7 @@ export function deliverySection({ destinations, archive, now }: DeliveryParts): 
   });
   return html`<section id="delivery" class="panel"><h2>Delivery <small>points since the start</small></h2>
 ${destinations.length === 0 ? html`<p>There is no destination: the archive alone is filled.</p>` : list}
-${blockedNotes(destinations)}${quarantineNote(destinations)}${missingNotes(destinations)}${archiveLine(archive)}</section>`;
+${blockedNotes(destinations, summary)}${quarantineNote(destinations)}${missingNotes(destinations)}${archiveLine(archive)}</section>`;
 }
 
 const STREAM_MARKS: Readonly<Record<StreamStatus['state'], string>> = {
@@ -246,7 +251,22 @@ function gapTable(gaps: readonly GapSum[], now: string): Html {
   return html`${list}${more}`;
 }
 
-type WorkParts = Pick<StatusReport, 'totals' | 'next' | 'jobs' | 'gaps' | 'generated_at'>;
+type WorkParts = Pick<StatusReport, 'totals' | 'freshness' | 'process' | 'next' | 'jobs' | 'gaps' | 'generated_at'>;
+
+/** That the history is being filled, where it is. */
+function syncWords(
+  {
+    totals: { devices, devices_complete },
+    freshness,
+    process: work,
+  }: Pick<WorkParts, 'totals' | 'freshness' | 'process'>,
+  unread: Unread | null,
+): string {
+  if (!work.running || unread !== null || devices_complete === devices) return '';
+  const isBehind = freshness.median_seconds !== null && freshness.behind_devices > 0;
+  const what = isBehind ? 'Gaps are being filled' : 'Initial sync is running';
+  return `${what}: ${grouped(devices_complete)} of ${counted(devices, 'device')} complete. `;
+}
 
 /** What is missing where no gap is known. */
 function noGapWords(unread: Unread | null, now: string): Html {
@@ -259,12 +279,10 @@ function noGapWords(unread: Unread | null, now: string): Html {
  *
  * @param unread where telemetry is not read now: then what is newer is missing.
  */
-export function workSection(
-  { totals, next, jobs, gaps, generated_at: now }: WorkParts,
-  unread: Unread | null = null,
-): Html {
+export function workSection(report: WorkParts, unread: Unread | null = null): Html {
+  const { totals, next, jobs, gaps, generated_at: now } = report;
   const share = totals.covered_share;
-  const coveredWords = share === null ? 'not known yet' : percent(share);
+  const coveredWords = coveredText({ totals, next }) ?? 'not known yet';
   const open =
     next.devices_open === 0
       ? 'no gaps'
@@ -272,7 +290,7 @@ export function workSection(
   const bar = progressBar('Wanted history that is covered', share ?? 0);
   const work =
     jobs.length === 0
-      ? html`<p class="soft">No backfill or other job is running.</p>`
+      ? html`<p class="soft">${syncWords(report, unread)}No backfill or other job is running.</p>`
       : html`<ul class="notes" aria-label="Jobs">${jobs.map((job) => jobLine(job, now))}</ul>`;
   return html`<section id="work" class="panel"><h2>History and jobs <small>${coveredWords} covered, ${open}${unread !== null && readUpTo(unread, now)}</small></h2>
 ${bar}${work}${gaps.length === 0 ? noGapWords(unread, now) : gapTable(gaps, now)}</section>`;

@@ -88,6 +88,7 @@ const PARTS = `
 .s-catching-up::before { content: "◐"; color: var(--busy); }
 .s-silent::before { content: "○"; color: var(--soft); }
 .s-unreachable::before { content: "▲"; color: var(--bad); font-size: .85em; width: 1.47em; }
+.s-never, .s-never::before { color: var(--warn); } .s-never::before { content: "◌"; }
 .s-excluded::before { content: "–"; color: var(--soft); }
 td .state + div { color: var(--soft); font-size: .92rem; }
 .bad:not(section):not(.note) { color: var(--bad); font-weight: 600; }

@@ -155,6 +155,58 @@ describe('the overview', () => {
     expect(await first(), 'never less than the lag that is known').toContain('<b>56 s</b>');
   });
 
+  test('a database that is down: nothing is lost, since when, the next attempt; and its error once', async () => {
+    const reason = 'HTTP 503: the proxy does not answer';
+    const blocked = (summary: string) =>
+      standingWith({
+        summary,
+        destinations: REPORT.destinations.map((each) => ({ ...each, blocked_reason: reason })),
+      });
+    await using served = await servePage({ standing: blocked(`Delivery to influx is blocked: ${reason}`) });
+    const page = await textOf(served.url);
+    expect(page.split(reason)).toHaveLength(2);
+    expect(page).toMatch(
+      /Nothing is lost: 12 points for <bdi>influx<\/bdi> wait in the archive, the oldest since <time[^>]*>22:14:50<\/time>\. Delivery is tried again about once a minute\./,
+    );
+    served.shown.standing = blocked('The API is not read: no connection');
+    expect((await textOf(served.url)).split(reason), 'not said above').toHaveLength(2);
+  });
+
+  test('says that the history is being filled, and what is complete but for the newest minutes is 100 %', async () => {
+    const totals = { ...REPORT.totals, devices_complete: 7, covered_share: 0.4 };
+    const freshness = { ...REPORT.freshness, median_seconds: null };
+    await using served = await servePage({ standing: standingWith({ totals, freshness, jobs: [] }) });
+    expect(await textOf(served.url)).toContain('Initial sync is running: 7 of 60 devices complete. No backfill');
+    served.shown.standing = standingWith({
+      totals,
+      freshness: { ...freshness, median_seconds: 900, behind_devices: 53 },
+      jobs: [],
+    });
+    expect(await textOf(served.url)).toContain('Gaps are being filled: 7 of 60 devices complete.');
+    served.shown.standing = standingWith({
+      totals,
+      freshness,
+      jobs: [],
+      process: { ...REPORT.process, running: false },
+    });
+    expect(await textOf(served.url)).not.toContain('Initial sync is running');
+    served.shown.standing = standingWith({ jobs: [] });
+    expect(await textOf(served.url)).toContain('99.9 % covered, gaps of 30 min on 3 devices');
+    served.shown.standing = standingWith({ gaps: [], jobs: [], next: { ...REPORT.next, devices_open: 0 } });
+    const page = await textOf(served.url);
+    expect(page).toContain('100 % covered, no gaps');
+    expect(page).toContain('<bdi>History covered</bdi></dt><dd><b>100 %</b>');
+    expect(page).toContain('2,345,678 telemetry points, 99 requests');
+    expect(page).toContain('Archive: 2,345,678 points in all');
+  });
+
+  test('a device without any reading shows that', async () => {
+    const never = { ...rowOf(0), lag_seconds: 0, covered_share: 1, newest_reading_at: null };
+    await using served = await servePage({ facts: factsOf([never]) });
+    for (const path of ['', `device?id=${never.device_id}`])
+      expect(await textOf(`${served.url}${path}`)).toContain('<span class="state s-never">no reading yet</span>');
+  });
+
   test('says that the quota is used up only where no lane may send', async () => {
     const with_ = (waiting_until: string | null, history_waiting_until: string | null) =>
       standingWith({ allowance: { ...REPORT.allowance, waiting_until, history_waiting_until } });
