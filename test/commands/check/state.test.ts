@@ -11,6 +11,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -236,6 +237,21 @@ describe('the file of the state', () => {
     expect(bad(report, 'state')).toEqual([]);
     expect(line(report, 'file').facts).toMatchObject({ state_version: MIGRATIONS.length });
     expect(bytesOf(stage.dataDir)).toEqual(before);
+  });
+
+  test('damaged: with the files moved away as it says, a new state begins', async () => {
+    await using stage = await openStage();
+    const file = fill(stage);
+    change(file, 'UPDATE log_sum SET lines = lines + 1');
+    const { status, remedy = '' } = line(await stage.report(ALONE), 'integrity');
+    expect(status).toBe('fail');
+    const files = new Set(String(remedy).match(/tidemark\.[a-z]+(?:-[a-z]+)?/g));
+    const away = join(stage.directory, 'away');
+    mkdirSync(away);
+    for (const name of readdirSync(stage.dataDir).filter((each) => files.has(each)))
+      renameSync(join(stage.dataDir, name), join(away, name));
+    openStore(stage.dataDir).close();
+    expect(bad(await stage.report(ALONE), 'state')).toEqual([]);
   });
 
   test('damaged: that is reported, and nothing is booked in it', async () => {
