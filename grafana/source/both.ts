@@ -5,6 +5,7 @@
 import {
   BAD_IF_ANY,
   BAD_OR_UNKNOWN,
+  CODE_WORDS,
   COVERAGE_STATE,
   COVERED,
   type Column,
@@ -13,6 +14,7 @@ import {
   NOT_REPORTED,
   ONLINE,
   steps,
+  UP_TO_DATE,
 } from './looks.ts';
 import type { DataLink, Override, PanelSpec, Target, Transformation, Variable } from './model.ts';
 import { lineChart, NO_DEVICES, NO_READINGS, stat, timeline } from './panels.ts';
@@ -24,20 +26,21 @@ const HOUR_MS = 3_600_000;
 export const DEVICE_COLUMNS = {
   online: { title: 'Online', mappings: [ONLINE], colored: true, width: 110 },
   newest: { title: 'Newest reading', unit: 'dateTimeFromNow', width: 140 },
-  lastSeen: { title: 'Last seen (as listed)', unit: 'dateTimeFromNow', width: 170 },
+  lastSeen: { title: 'Last seen', unit: 'dateTimeFromNow', width: 140 },
+  presence: { title: 'Presence', mappings: CODE_WORDS, width: 110 },
   sync: { title: 'Sync', mappings: [COVERAGE_STATE, NOT_REPORTED], colored: true, width: 120 },
   // Below 0 where nothing is reported any more: Grafana writes "20 hours ago" then.
   lag: {
     title: 'Lag',
     unit: 'dtdurations',
     decimals: 0,
-    mappings: [INITIAL_SYNC],
+    mappings: [INITIAL_SYNC, UP_TO_DATE],
     thresholds: steps('red', [0, 'text']),
     colored: true,
   },
   gap: { title: 'Missing', unit: 's', decimals: 0 },
   model: { title: 'Model' },
-  id: { title: 'Id' },
+  id: { title: 'Id', width: 150 },
 } as const satisfies Record<string, Column>;
 
 /** Columns of tables of the values of a range. */
@@ -88,7 +91,7 @@ export function lagStat(asked: Asked & { readonly overrides: readonly Override[]
   const panel = stat({
     title: 'Lag',
     description:
-      'The age of the copy: the time since the newest instant up to which a device is covered without a gap, for the median device and the 95th percentile. Green within the target chosen above, yellow up to four times as large, red beyond or where Tidemark has stopped.',
+      'The age of the copy: the time since the newest instant up to which a device is covered without a gap, for the median device and the 95th percentile. Each device reports at least every 15 minutes, so a smaller lag reads "< 15 min". Green within the target chosen above, yellow up to four times as large, red beyond or where Tidemark has stopped.',
     ...{ w, h: 4, ...asked, noValue: STOPPED, unit: 's', decimals: 0 },
     thresholds: NEUTRAL,
   });
@@ -130,7 +133,7 @@ export function lagOverTime(targets: readonly Target[]): PanelSpec {
     title: 'Lag over time',
     description:
       'The lag of the devices at each report, beyond the grace period (sync.grace_period): median, 95th percentile, largest.',
-    ...{ w: 12, h: 7, interval: '15m', targets, noValue: NO_DEVICES, unit: 's', decimals: 0, min: 0 },
+    ...{ w: 12, h: 7, interval: '15m', targets, noValue: NO_DEVICES, unit: 's', min: 0 },
     breakMs: HOUR_MS,
   });
 }

@@ -38,7 +38,7 @@ const FACTS_NOW: PanelSpec = grid({
     lag: DEVICE_COLUMNS.lag,
     'Time telemetry': DEVICE_COLUMNS.newest,
     last_seen_ms: DEVICE_COLUMNS.lastSeen,
-    presence: { title: 'Presence' },
+    presence: DEVICE_COLUMNS.presence,
     gap_seconds: DEVICE_COLUMNS.gap,
     lifecycle_status: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true },
     parent_device_id: { title: 'Hub' },
@@ -197,7 +197,7 @@ const AROUND: readonly PanelSpec[] = [
     columns: {
       device_name: { title: 'Name', links: [TO_DEVICE] },
       online: { title: 'Online', mappings: [ONLINE], colored: true },
-      presence: { title: 'Presence' },
+      presence: DEVICE_COLUMNS.presence,
       last_seen_ms: DEVICE_COLUMNS.lastSeen,
       model_id: { title: 'Model' },
       device_id: { title: 'Id' },

@@ -1,42 +1,42 @@
-/** The dashboard "Fleet": is everything there, and where is what is not? */
-import {
-  badCount,
-  DEVICE_COLUMNS,
-  lagOverTime,
-  lagStat,
-  onlineNow,
-  onlineOverTime,
-  openAlerts,
-  TARGET,
-} from './both.ts';
+/** The dashboard "Fleet": which devices report, which do not, and how up to date is the copy? */
+import { badCount, DEVICE_COLUMNS, lagOverTime, lagStat, onlineOverTime, openAlerts, STOPPED, TARGET } from './both.ts';
 import { AT_END, DAILY, HOURLY, IN_RANGE, lines, newest, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
-import { LAG_LOOKS, lagLines, lagNow, lateNow, syncOf, whileReporting } from './lag.ts';
-import { join, LIFECYCLE, ONLINE, only, PLAIN, steps, TO_ALERTS, TO_DEVICE, toDevice, toPanel } from './looks.ts';
+import { byState, LAG_LOOKS, lagLines, lagNow, lateNow, STATE_LOOKS, syncOf } from './lag.ts';
+import {
+  any,
+  BAD_OR_UNKNOWN,
+  join,
+  LIFECYCLE,
+  ONLINE,
+  only,
+  PLAIN,
+  steps,
+  TO_ALERTS,
+  TO_DEVICE,
+  toDevice,
+  toPanel,
+} from './looks.ts';
 import type { DashboardSpec, DataLink, PanelOf, PanelSpec, Transformation } from './model.ts';
-import { bars, grid, NO_DEVICES, share } from './panels.ts';
+import { bars, grid, NO_DEVICES, share, stat } from './panels.ts';
 import { HUB, MODEL, WORKSPACE } from './variables.ts';
-
-const STATES = `SELECT last(online) AS online, last(lifecycle_status) AS lifecycle FROM device WHERE ${AT_END} AND ${OF_FLEET} GROUP BY device_id`;
 
 /** Whole steps, also where the range is shorter than one. */
 const STEPS = `time >= \${__from}ms - 4h AND time < \${__to}ms`;
 
 const TO_TABLE = toPanel('tidemark-fleet', 'Devices', 'List the devices');
 
+const NEUTRAL_COLOR = { id: 'color', value: { mode: 'fixed', fixedColor: 'text' } };
+
 /** What stands on top of the fleet, and of the start page. @param toTable leads to the devices. */
 export function fleetNumbers(toTable: DataLink): readonly PanelSpec[] {
   return [
-    // A sum is 0 where devices are there and none is online; nothing at all where no state is.
-    onlineNow({
-      ...whileReporting('online', `SELECT sum(online) AS online FROM (${STATES})`, OF_WORKSPACE),
-      links: [toTable],
-    }),
-    badCount('Silent', 'Active devices that do not report. The table below lists them first.', {
-      ...whileReporting(
-        'silent',
-        `SELECT count(online) - sum(online) AS silent FROM (${STATES}) WHERE lifecycle = 'active'`,
-        OF_WORKSPACE,
-      ),
+    stat({
+      title: 'Devices by state',
+      description:
+        'All devices of the workspace, whichever hub or model is chosen, by the state of their sync; the states add up to "all". live: covered up to the present. catching up: some wanted data is missing yet. silent: covered, but the device sends nothing, because it is offline, paused or retired. The table "Devices" lists each of them.',
+      ...{ w: 8, h: 4, noValue: STOPPED, unit: 'none', decimals: 0, thresholds: BAD_OR_UNKNOWN },
+      targets: byState(OF_WORKSPACE),
+      overrides: [{ matcher: { id: 'byFrameRefID', options: 'A' }, properties: [NEUTRAL_COLOR] }, ...STATE_LOOKS],
       links: [toTable],
     }),
     badCount('Late', 'Devices of the workspace with a lag above the target that is chosen above.', {
@@ -127,7 +127,7 @@ const WITH_HUB: readonly Transformation[] = [
 const DEVICES: PanelSpec = grid({
   title: 'Devices',
   description:
-    'Every device of the range, as listed last: active ones first, of these what is not online, then by lag. "Sync" is red where Tidemark has not reported for 17 minutes; a device that has left the workspace is "unreachable". Click a name to open it.',
+    'Every device of the range, as the workspace listed it last: active ones first, of these the ones that are not online, then by lag. "Sync" is red where Tidemark has not reported for 17 minutes; a device that has left the workspace is "unreachable". Click a name to open it.',
   w: 24,
   h: 14,
   targets: tables(
@@ -156,7 +156,7 @@ const DEVICES: PanelSpec = grid({
     lag: DEVICE_COLUMNS.lag,
     'Time telemetry': DEVICE_COLUMNS.newest,
     last_seen_ms: DEVICE_COLUMNS.lastSeen,
-    presence: { title: 'Presence' },
+    presence: DEVICE_COLUMNS.presence,
     lifecycle_status: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true },
     gap_seconds: DEVICE_COLUMNS.gap,
     hub: { title: 'Hub', width: 160 },
@@ -178,30 +178,41 @@ const DEVICES: PanelSpec = grid({
 
 const SILENT_LONGEST: PanelSpec = grid({
   title: 'Silent longest',
-  description: 'The ten active devices that are not online and were seen the longest ago.',
+  description:
+    'The devices that are silent or not online, active ones first, of these the ones seen the longest ago; the first fifty.',
   w: 12,
   h: 9,
   targets: tables(
     newest(
       ['device_name', 'online', 'lifecycle_status', 'last_seen_ms', 'presence'],
-      `device WHERE ${AT_END} AND ${OF_FLEET} AND lifecycle_status = 'active'`,
+      `device WHERE ${AT_END} AND ${OF_FLEET}`,
       'device_id',
     ),
+    syncOf(OF_WORKSPACE),
   ),
-  noValue: 'No active device is silent.',
+  noValue: 'No device is silent.',
   transformations: [
-    only('online', 'equal', 0),
+    join('device_id'),
+    only('device_name', 'isNotNull'),
+    any('include', ['online', 'equal', 0], ['state', 'equal', 'silent']),
     { id: 'sortBy', options: { sort: [{ field: 'last_seen_ms' }] } },
-    { id: 'limit', options: { limitField: 10 } },
+    // The order of Grafana keeps that of equals.
+    { id: 'sortBy', options: { sort: [{ field: 'lifecycle_status' }] } },
+    { id: 'limit', options: { limitField: 50 } },
   ],
   columns: {
     device_name: { title: 'Name', links: [TO_DEVICE], width: 220 },
     last_seen_ms: { title: 'Silent since', unit: 'dateTimeFromNow' },
-    presence: { title: 'Presence' },
+    lifecycle_status: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true },
+    presence: DEVICE_COLUMNS.presence,
     device_id: DEVICE_COLUMNS.id,
     online: { title: 'Online', hidden: true },
-    lifecycle_status: { title: 'Lifecycle', hidden: true },
-    Time: { title: 'Listed', hidden: true },
+    state: { title: 'Sync', hidden: true },
+    lag: { title: 'Lag', hidden: true },
+    gap_seconds: { title: 'Missing', hidden: true },
+    known: { title: 'Known', hidden: true },
+    'Time device': { title: 'Listed', hidden: true },
+    'Time coverage': { title: 'Reported', hidden: true },
   },
 });
 
@@ -341,7 +352,7 @@ function distribution(title: string, field: string, description: string): PanelS
 export const FLEET: DashboardSpec = {
   uid: 'tidemark-fleet',
   title: 'Tidemark / Fleet',
-  description: 'Is every device there, where is what is not, and how fresh is this copy?',
+  description: 'Which devices report, which do not, and how up to date is the copy?',
   source: 'influxdb',
   from: 'now-24h',
   refresh: '1m',

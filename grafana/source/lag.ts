@@ -2,8 +2,9 @@
  * Lag in InfluxQL: the end of the range minus the watermark of each device, so that it grows by itself once nothing is
  * written any more. Coverage points come every 15 minutes at least: without one for 17 minutes the daemon has stopped.
  */
-import { AT_END, HOURLY, IS_READ, lines, tables } from './influxql.ts';
-import type { InfluxTarget, Override, Transformation } from './model.ts';
+import { HOURLY, IS_READ, lines } from './influxql.ts';
+import { STATE_COLORS, UP_TO_DATE } from './looks.ts';
+import type { InfluxTarget, Override } from './model.ts';
 
 /** The last 17 minutes of the range: a device of a daemon that runs has a coverage point in them. */
 export const REPORTED = `time > \${__to}ms - 17m AND time <= \${__to}ms`;
@@ -17,11 +18,6 @@ const LAG_S = `(\${__to} - last(watermark_ms)) / 1000`;
 /** The lag and the state of each device that was reported. */
 function reported(where: string): string {
   return `SELECT ${LAG_S} AS lag, last(state) AS state FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;
-}
-
-/** Coverage points in steps of 17 minutes back from the end of the range. The end itself would begin a step of its own. */
-function steps(select: string, within: string, where: string): string {
-  return `SELECT ${select} FROM coverage WHERE ${within.replace('<=', '<')} AND ${where} GROUP BY time(17m, \${__to}ms) fill(0)`;
 }
 
 /**
@@ -73,6 +69,9 @@ function named(column: string, name: string): Override {
 /** Colours and names of what `lagNow` is answered; no colour of alarm where the range ends in the past. */
 export const LAG_LOOKS: readonly Override[] = [
   ...[colored('A', 'green'), colored('B', 'yellow'), colored('C', 'red'), colored('D', 'red'), colored('E', 'blue')],
+  ...['A', 'B', 'C'].map((refId): Override => {
+    return { matcher: { id: 'byFrameRefID', options: refId }, properties: [{ id: 'mappings', value: [UP_TO_DATE] }] };
+  }),
   { matcher: { id: 'byFrameRefID', options: 'E' }, properties: [{ id: 'unit', value: 'none' }] },
   { matcher: { id: 'byRegexp', options: '/[|&?]to=(?!now(&|$))/' }, properties: [fixed('text')] },
   ...[named('median', 'median'), named('p95', 'p95'), named('stopped', 'daemon stopped: newest data')],
@@ -96,30 +95,22 @@ export function lateNow(where: string): InfluxTarget[] {
   return lines([`SELECT sum(late) FROM (${late}), (${none})`, 'Late']);
 }
 
-/** A number of the present, and whether the daemon has stopped: then the number is none of the present, and is left out. */
-export function whileReporting(
-  column: string,
-  query: string,
-  where: string,
-): {
-  readonly targets: InfluxTarget[];
-  readonly transformations: readonly Transformation[];
-  readonly fields: string;
-} {
-  const last = `SELECT last(n) AS n FROM (${steps('count(gap_seconds) AS n', AT_END, where)})`;
-  return {
-    fields: `/^${column}$/`,
-    targets: tables(query, `SELECT n AS stopped FROM (${last}) WHERE n = 0`),
-    transformations: [
-      { id: 'concatenate', options: {} },
-      {
-        id: 'filterByValue',
-        options: {
-          type: 'exclude',
-          match: 'any',
-          filters: [{ fieldName: 'stopped', config: { id: 'isNotNull', options: {} } }],
-        },
-      },
-    ],
-  };
+/**
+ * How many devices are in each state of sync, and how many these are together: the states add up to all. Nothing where the
+ * daemon has stopped. Only `coverage` gives the state: `online` leaves out what is paused or not known.
+ */
+export function byState(where: string): InfluxTarget[] {
+  const now = `SELECT last(gap_seconds) AS gap, last(state) AS state FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;
+  const count = (condition: string): string => `SELECT count(gap) FROM (${now}) WHERE ${condition}`;
+  return lines(
+    [count('gap >= 0'), 'all'],
+    ...STATES.map((state) => [count(`state = '${state}'`), state.replace('-', ' ')] as const),
+  );
 }
+
+/** The states in the order of the queries B, C, … of `byState`, in the colours that tables have. */
+const STATES = Object.keys(STATE_COLORS);
+
+export const STATE_LOOKS: readonly Override[] = Object.values(STATE_COLORS).map(([, color], at) =>
+  colored(String.fromCharCode('B'.charCodeAt(0) + at), color),
+);

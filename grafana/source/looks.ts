@@ -15,13 +15,15 @@ export function words(meaning: Readonly<Record<string, readonly [text: string, c
 
 export const ONLINE = words({ '0': ['Not online', 'red'], '1': ['Online', 'green'] });
 
-export const COVERAGE_STATE = words({
+/** The states of `coverage`, in words and colours. */
+export const STATE_COLORS = {
   live: ['live', 'green'],
   'catching-up': ['catching up', 'blue'],
   silent: ['silent', 'orange'],
   unreachable: ['unreachable', 'red'],
   excluded: ['excluded', 'text'],
-});
+} as const;
+export const COVERAGE_STATE = words(STATE_COLORS);
 
 /** Shown where there is no value. */
 export function instead(text: string, color: string): Mapping {
@@ -31,6 +33,18 @@ export function instead(text: string, color: string): Mapping {
 /** A device without a coverage point in the last 17 minutes: nothing is known of its sync any more. */
 export const NOT_REPORTED = instead('not reported', 'red');
 export const INITIAL_SYNC = instead('initial sync', 'blue');
+
+/** Lag below the smallest target: a coverage point may be 15 minutes old, so smaller values mean nothing. */
+export const UP_TO_DATE: Mapping = {
+  type: 'range',
+  options: { from: 0, to: 900, result: { text: '< 15 min', index: 8 } },
+};
+
+/** Codes such as `no_signal` as words: the values are not documented, so any code of two or three words. */
+export const CODE_WORDS: readonly Mapping[] = [
+  ['/^([^_]+)_([^_]+)$/', '$1 $2'],
+  ['/^([^_]+)_([^_]+)_([^_]+)$/', '$1 $2 $3'],
+].map(([pattern = '', text = ''], index) => ({ type: 'regex', options: { pattern, result: { text, index } } }));
 
 export const LIFECYCLE = words({
   active: ['active', 'green'],
@@ -156,6 +170,14 @@ function propertiesOf({ unit, decimals, width, mappings, thresholds, links, colo
 /** Puts tables together that have a column in common. */
 export function join(byField: string, mode: 'outer' | 'inner' | 'outerTabular' = 'outer'): Transformation {
   return { id: 'joinByField', options: { byField, mode } };
+}
+
+type Condition = readonly [field: string, id: 'equal' | 'greater' | 'lower', value: number | string];
+
+/** Takes the rows for which any of it holds, or leaves them out. */
+export function any(type: 'include' | 'exclude', ...conditions: readonly Condition[]): Transformation {
+  const filters = conditions.map(([fieldName, id, value]) => ({ fieldName, config: { id, options: { value } } }));
+  return { id: 'filterByValue', options: { type, match: 'any', filters } };
 }
 
 /** Rows with such a value, or with any. */

@@ -1,4 +1,4 @@
-/** The dashboard "Fleet (PromQL)": is everything there, and where is what is not? For those who have a VictoriaMetrics. */
+/** The dashboard "Fleet (PromQL)": which devices report, and which do not? For those who have a VictoriaMetrics. */
 import {
   badCount,
   DEVICE_COLUMNS,
@@ -195,7 +195,7 @@ const TABLES: readonly PanelSpec[] = [
 export const PROMQL_FLEET: DashboardSpec = {
   uid: 'tidemark-vm-fleet',
   title: 'Tidemark / Fleet (PromQL)',
-  description: 'Is every device there, where is what is not, and how fresh is this copy? For data in VictoriaMetrics.',
+  description: 'Which devices report, which do not, and how up to date is the copy? For data in VictoriaMetrics.',
   source: 'victoriametrics',
   from: 'now-24h',
   refresh: '1m',

@@ -4,8 +4,8 @@ import { FLEET, fleetNumbers } from './fleet.ts';
 import { HOURLY, newest, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
 import { syncOf } from './lag.ts';
 import { panelId } from './layout.ts';
-import { join, only, TO_DEVICE } from './looks.ts';
-import type { DashboardSpec, DataLink, PanelOf, PanelSpec, Transformation } from './model.ts';
+import { any, join, LIFECYCLE, only, TO_DEVICE } from './looks.ts';
+import type { DashboardSpec, DataLink, PanelOf, PanelSpec } from './model.ts';
 import { grid } from './panels.ts';
 import { HUB, MODEL, WORKSPACE } from './variables.ts';
 
@@ -16,18 +16,10 @@ const TO_TABLE: DataLink = {
   url: `/d/${FLEET.uid}?viewPanel=${panelId(FLEET, 'Devices')}&\${datasource:queryparam}&\${__url_time_range}`,
 };
 
-type Condition = readonly [field: string, id: 'equal' | 'greater' | 'lower', value: number | string];
-
-/** Takes the rows for which any of it holds, or leaves them out. */
-function any(type: 'include' | 'exclude', ...conditions: readonly Condition[]): Transformation {
-  const filters = conditions.map(([fieldName, id, value]) => ({ fieldName, config: { id, options: { value } } }));
-  return { id: 'filterByValue', options: { type, match: 'any', filters } };
-}
-
 const ATTENTION: PanelSpec = grid({
   title: 'What needs attention',
   description:
-    'Active devices that are not online, that have a lag of more than an hour, or of which Tidemark reports nothing any more: the first twenty. Click a name to open the device.',
+    'Devices that are silent or not online, that have a lag of more than an hour, or that Tidemark no longer reports: the first twenty, active ones first. Click a name to open the device.',
   w: 16,
   h: 12,
   targets: tables(
@@ -41,22 +33,30 @@ const ATTENTION: PanelSpec = grid({
   noValue: 'Nothing needs attention, if the numbers above are green.',
   transformations: [
     join('device_id'),
-    only('lifecycle_status', 'equal', 'active'),
+    only('device_name', 'isNotNull'),
     // What is gone or left out is no more awaited.
     any('exclude', ['state', 'equal', 'unreachable'], ['state', 'equal', 'excluded']),
-    any('include', ['online', 'equal', 0], ['lag', 'greater', HOUR_S], ['lag', 'lower', 0]),
+    any(
+      'include',
+      ['online', 'equal', 0],
+      ['state', 'equal', 'silent'],
+      ['lag', 'greater', HOUR_S],
+      ['lag', 'lower', 0],
+    ),
     { id: 'sortBy', options: { sort: [{ field: 'online' }] } },
+    // The order of Grafana keeps that of equals; "active" comes first.
+    { id: 'sortBy', options: { sort: [{ field: 'lifecycle_status' }] } },
     { id: 'limit', options: { limitField: 20 } },
   ],
   columns: {
-    device_name: { title: 'Name', links: [TO_DEVICE], width: 220 },
+    device_name: { title: 'Name', links: [TO_DEVICE], width: 180 },
     online: DEVICE_COLUMNS.online,
     state: DEVICE_COLUMNS.sync,
     lag: DEVICE_COLUMNS.lag,
     last_seen_ms: DEVICE_COLUMNS.lastSeen,
-    presence: { title: 'Presence' },
+    lifecycle_status: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true },
+    presence: DEVICE_COLUMNS.presence,
     device_id: DEVICE_COLUMNS.id,
-    lifecycle_status: { title: 'Lifecycle', hidden: true },
     gap_seconds: { title: 'Missing', hidden: true },
     known: { title: 'Known', hidden: true },
     'Time device': { title: 'Listed', hidden: true },
@@ -66,9 +66,9 @@ const ATTENTION: PanelSpec = grid({
 
 const FIRING: PanelOf<'alertlist'> = {
   type: 'alertlist',
-  title: 'Firing alerts',
+  title: 'Firing alert rules',
   description:
-    'The alert rules that fire now, of Grafana and of a Prometheus that Grafana knows; without the watchdog.',
+    'Rules of Grafana and Prometheus about Tidemark itself that fire now, without the watchdog. "Open alerts" above are those of the workspace about its devices.',
   w: 8,
   h: 12,
   targets: [],

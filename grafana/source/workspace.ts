@@ -1,8 +1,8 @@
 /** The dashboard "Workspace and quota": what the plan gives, what of it is used, and what it buys. */
 import { lagOverTime, lagStat, TARGET } from './both.ts';
 import { HOURLY, IN_RANGE, lines, newest, OF_WORKSPACE, tables } from './influxql.ts';
-import { LAG_LOOKS, lagLines, lagNow, REPORTED } from './lag.ts';
-import { COVERAGE_STATE, PLAIN, SPENT, steps } from './looks.ts';
+import { byState, LAG_LOOKS, lagLines, lagNow } from './lag.ts';
+import { PLAIN, SPENT, steps } from './looks.ts';
 import type { DashboardSpec, PanelSpec } from './model.ts';
 import { bars, grid, lineChart, stat } from './panels.ts';
 import { WORKSPACE } from './variables.ts';
@@ -146,23 +146,15 @@ const USE: readonly PanelSpec[] = [
   ),
 ];
 
-/** How many devices are in a state of sync. */
-function inState(state: string): readonly [query: string, alias: string] {
-  return [
-    `SELECT count(lag) FROM (SELECT last(lag_seconds) AS lag, last(state) AS state FROM coverage WHERE ${REPORTED} AND ${OF_WORKSPACE} GROUP BY device_id) WHERE state = '${state}'`,
-    state,
-  ];
-}
-
 const BOUGHT: readonly PanelSpec[] = [
   lagOverTime(lagLines(OF_WORKSPACE)),
   bars({
     title: 'Devices by state of sync',
     description:
-      'live: covered up to the present. catching-up: something that is wanted is missing yet. silent: covered, and nothing new comes. unreachable: gone from the workspace. excluded: left out by the configuration. Empty where Tidemark has reported nothing for 17 minutes.',
+      'live: covered up to the present. catching up: some wanted data is missing yet. silent: covered, but the device sends nothing. unreachable: gone from the workspace. excluded: left out by the configuration. Empty where Tidemark has reported nothing for 17 minutes.',
     w: 12,
     h: 7,
-    targets: lines(...Object.keys(COVERAGE_STATE.type === 'value' ? COVERAGE_STATE.options : {}).map(inState)),
+    targets: byState(OF_WORKSPACE),
     noValue: 'Tidemark has reported nothing for 17 minutes: is it running?',
     unit: 'none',
     decimals: 0,

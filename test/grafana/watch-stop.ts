@@ -49,7 +49,7 @@ const VIEWS: readonly (readonly [name: string, isBad: () => Promise<boolean>])[]
   ['Prometheus: up is 0', async () => (await prometheus.query('up{job="tidemark"} == 0')).size > 0],
   ['rule TidemarkDown fires', async () => await fires('TidemarkDown')],
   ...(['start', 'fleet'] as const).flatMap((uid) =>
-    ['Online', 'Late', 'Lag'].map(
+    ['Devices by state', 'Late', 'Lag'].map(
       (title) => [`dashboard ${uid}: ${title} is red`, async () => await isRed(uid, title)] as const,
     ),
   ),
