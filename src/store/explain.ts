@@ -4,7 +4,7 @@
  * It covers everything that can be wrong with a file from outside. Any other error is a bug of this program and passes
  * through unchanged.
  */
-import { readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { StateFullError } from '../core/archive-room.ts';
 import { type Advice, codeOf, UserError } from '../core/faults.ts';
@@ -100,7 +100,7 @@ const ADVICE: Readonly<Record<Problem, (words: string, path: string) => Advice>>
       what: `this user (${user}) cannot write the state there (${words})`,
       // Another owner would take the state away from a process that works with it.
       remedy: mayBeInUse(directory)
-        ? `Run Tidemark as the user that owns ${directory}${ownerOf(directory)}, or give data_dir another place.`
+        ? `${rightWords(existsSync(path) ? path : directory, user)}, or give data_dir another place.`
         : `Make it the owner: chown -R ${user} '${directory}' (in a container: of the volume or directory that is mounted there), or give data_dir another place.`,
     };
   },
@@ -129,11 +129,18 @@ function mayBeInUse(directory: string): boolean {
   }
 }
 
-function ownerOf(directory: string): string {
+/** How this user gets the right to write where a process may work with the state: never by another owner. */
+function rightWords(path: string, user: string): string {
+  const owner = ownerOf(path);
+  if (owner === user) return `Allow it to write: chmod -R u+rwX '${dirname(path)}'`;
+  return `Run Tidemark as the user that owns ${path}${owner === null ? '' : ` (${owner})`}`;
+}
+
+function ownerOf(path: string): string | null {
   try {
-    return ` (${statSync(directory).uid})`;
+    return String(statSync(path).uid);
   } catch {
-    return '';
+    return null;
   }
 }
 

@@ -161,7 +161,7 @@ describe.runIf(influxdAvailable())('--quarantine', () => {
     const status = /"status_page":"([^"]+)"/.exec(second.stderr())?.[1] ?? '';
     const report = (await (await fetch(`${status}status.json`)).json()) as { destinations: unknown };
     expect(report.destinations).toMatchObject([
-      { quarantined: 0, lacks: [{ reason: 'dropped', points: 2, devices: 1 }] },
+      { quarantined: 0, missing: [{ reason: 'dropped', points: 2, devices: 1 }] },
     ]);
     await stop(second);
   });
