@@ -21,7 +21,7 @@ function onSignal(name: NodeJS.Signals): void {
   const nowMs = performance.now();
   if (stoppedAtMs === null) {
     stoppedAtMs = nowMs;
-    stop.abort(new Error(`stopped by ${name}`));
+    stop.abort(new Error(`Received ${name}`));
   } else if (nowMs - stoppedAtMs > SAME_SIGNAL_MS) {
     process.exit(stopExitCode);
   }

@@ -58,11 +58,11 @@ describe('the daemon as a process', () => {
     });
     await until('it says that all is held', () => run.stderr().includes('"event":"initial-sync-done"'));
     const fills = linesOf(run).filter(({ event }) => event === 'initial-sync-done');
-    expect(fills).toMatchObject([{ level: 'info', msg: 'all 3 devices are held in full', status_page: url }]);
+    expect(fills).toMatchObject([{ level: 'info', msg: 'Sync complete: all 3 devices, no gaps', status_page: url }]);
     const reportedMs = performance.now();
     expect(await stop(run)).toBe(0);
     expect(linesOf(run).filter(({ event }) => event === 'stopping')).toMatchObject([
-      { level: 'info', msg: 'stopped by SIGTERM: what is under way is brought to an end' },
+      { level: 'info', msg: 'Received SIGTERM, shutting down' },
     ]);
     expect(performance.now() - reportedMs).toBeLessThan(patient(10_000));
     expect(run.stdout(), 'a daemon has nothing to print').toBe('');
@@ -108,7 +108,7 @@ describe('the daemon as a process', () => {
     await until('it notices that the key is refused', () => run.stderr().includes('refuses the key'));
     expect(await isReady(url)).toBe(false);
     writeFileSync(keyFile, `${next}\n`);
-    await until('it takes the new key', () => run.stderr().includes('the key was exchanged'));
+    await until('it takes the new key', () => run.stderr().includes('The key has changed'));
     await until('it is ready again', async () => await isReady(url));
     expect(await stop(run)).toBe(0);
     expect(run.stderr()).not.toContain('CANARYsecond');
