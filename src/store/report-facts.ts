@@ -59,16 +59,26 @@ export function createStateFacts(db: Database.Database): StateFacts {
 function createSpending(db: Database.Database): StateFacts['spending'] {
   const sums = REQUEST_LANES.map((lane) => `ifnull(sum(lane = '${lane}'), 0)`).join(', ');
   const since = db.prepare<[number], bigint[]>(`SELECT ${sums} FROM request WHERE at_ms > ?`).raw();
-  let last: { readonly atMs: EpochMs; readonly lanes: readonly LaneStatus[] } | null = null;
+  const newer = db.prepare<[number], bigint[]>(`SELECT ${sums} FROM request WHERE id > ?`).raw();
+  const newest = db.prepare<[], bigint>('SELECT ifnull(max(id), 0) FROM request').pluck();
+  let last: { readonly atMs: EpochMs; readonly id: number; readonly lanes: readonly LaneStatus[] } | null = null;
   return (nowMs) => {
-    if (last !== null && nowMs >= last.atMs && nowMs - last.atMs < SPENDING_FRESH_MS) return last.lanes;
+    if (last !== null && nowMs >= last.atMs && nowMs - last.atMs < SPENDING_FRESH_MS) {
+      // The sums are kept for a moment; with the requests since then they agree with the counts of all requests.
+      const since = newer.get(last.id) ?? [];
+      return last.lanes.map(({ lane, minute, day }, at) => {
+        const more = Number(since[at] ?? 0n);
+        return { lane, minute: minute + more, day: day + more };
+      });
+    }
+    const id = Number(newest.get() ?? 0n);
     const [minute, day] = [since.get(nowMs - MINUTE_MS) ?? [], since.get(nowMs - DAY_MS) ?? []];
     const lanes = REQUEST_LANES.map((lane, at) => ({
       lane,
       minute: Number(minute[at] ?? 0n),
       day: Number(day[at] ?? 0n),
     }));
-    last = { atMs: nowMs, lanes };
+    last = { atMs: nowMs, id, lanes };
     return lanes;
   };
 }

@@ -33,7 +33,7 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
   ],
   'commands/run.test.ts': ['app/terminal.ts'],
   'commands/status/text.test.ts': ['commands/status/device.ts', 'commands/shared/state-report.ts'],
-  'commands/status/truth.test.ts': ['report/device-report.ts', 'store/report-facts.ts'],
+  'commands/status/truth.test.ts': ['report/device-report.ts'],
   'commands/verify/influx.test.ts': ['commands/verify/ask.ts', 'commands/verify/compare.ts', 'influx/reader.ts'],
   'config/load.test.ts': ['config/schema.ts', 'config/sources.ts', 'config/values.ts'],
   'delivery/replay.test.ts': ['commands/replay/job.ts', 'store/delivery/replay.ts'],
