@@ -74,9 +74,9 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   kind: { title: 'Kind' },
   sensor: { title: 'Sensor', width: 140 },
   unit: UNIT_COLUMN,
-  value: { title: 'Value', decimals: 2 },
+  value: { title: 'Last value', decimals: 2 },
   threshold: { title: 'Threshold', decimals: 2 },
-  condition: { title: 'Condition', width: 220 },
+  condition: { title: 'Condition', width: 230 },
   fire_count: { title: 'Fired', width: 80 },
   alert_id: { title: 'Alert' },
   device_id: { title: 'Device id' },
@@ -92,7 +92,7 @@ const LAST_STATES = newest(
 const TABLES: readonly PanelSpec[] = [
   grid({
     title: 'Open now',
-    description: 'Every alert that is not resolved, the oldest first, with how long it has been open.',
+    description: 'Every alert that is not resolved, the newest first, with how long it has been open.',
     w: 24,
     h: 10,
     targets: tables(
@@ -106,7 +106,7 @@ const TABLES: readonly PanelSpec[] = [
       ...COLUMNS,
       'Time alert_state': { title: 'Seen', hidden: true },
     },
-    sortBy: [{ displayName: 'Opened' }],
+    sortBy: [{ displayName: 'Opened', desc: true }],
   }),
 ];
 
@@ -135,7 +135,7 @@ function counted(tag: string, title: string, description: string): PanelSpec {
 
 const COUNTS: readonly PanelSpec[] = [
   bars({
-    title: 'By rule',
+    title: 'Opened in this range, by rule',
     description: 'How many alerts each rule opened in this range.',
     w: 8,
     h: 9,
@@ -158,8 +158,12 @@ const COUNTS: readonly PanelSpec[] = [
       { id: 'sortBy', options: { sort: [{ field: 'Time (count)', desc: true }] } },
     ],
   }),
-  counted('device_name', 'By device', 'How many alerts there were about each device in this range.'),
-  counted('kind', 'By kind', 'How many alerts of each kind were opened in this range.'),
+  counted(
+    'device_name',
+    'Opened in this range, by device',
+    'How many alerts there were about each device in this range.',
+  ),
+  counted('kind', 'Opened in this range, by kind', 'How many alerts of each kind were opened in this range.'),
 ];
 
 const HISTORY: readonly PanelSpec[] = [

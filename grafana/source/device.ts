@@ -171,7 +171,7 @@ const AROUND: readonly PanelSpec[] = [
       status: { title: 'Status', mappings: [ALERT_STATUS], colored: true },
       sensor: { title: 'Sensor' },
       unit: UNIT_COLUMN,
-      value: { title: 'Value', decimals: 2 },
+      value: { title: 'Last value', decimals: 2 },
       condition: { title: 'Condition' },
       threshold: { title: 'Threshold', decimals: 2 },
       fire_count: { title: 'Fired' },

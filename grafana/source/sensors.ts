@@ -12,8 +12,8 @@ const OF_ALL = `telemetry WHERE ${IN_RANGE} AND ${OF_WORKSPACE} AND ${OF_ONE_SEN
 const EACH = 'device_id, device_name';
 const HOUR_MS = 3_600_000;
 
-/** The newest value of each device, with the name that it had then. */
-const NEWEST = `SELECT last(value) AS now, device_name, sensor FROM ${OF_ALL} GROUP BY device_id`;
+/** The newest value of each device in the last hour of the range, with the name that it had then: an older one is not of now. */
+const NEWEST = `SELECT last(value) AS now, device_name, sensor FROM ${OF_ALL} AND time >= \${__to}ms - 1h GROUP BY device_id`;
 
 /** A figure of all readings over time. */
 function steps(figure: string): string {
@@ -70,7 +70,8 @@ const NUMBERS: readonly PanelSpec[] = [
   }),
   stat({
     title: 'Newest values',
-    description: 'The lowest, the median and the highest of the newest values of the devices.',
+    description:
+      'The lowest, the median and the highest of the newest values of the devices that sent one in the last hour.',
     w: 10,
     h: 4,
     targets: lines([
@@ -162,8 +163,16 @@ function extremes(pick: 'top' | 'bottom', title: string, description: string): P
 }
 
 const RANKING: readonly PanelSpec[] = [
-  extremes('top', 'Highest now', 'The ten devices with the highest newest value.'),
-  extremes('bottom', 'Lowest now', 'The ten devices with the lowest newest value.'),
+  extremes(
+    'top',
+    'Highest now',
+    'The ten devices with the highest newest value, of those that sent one in the last hour.',
+  ),
+  extremes(
+    'bottom',
+    'Lowest now',
+    'The ten devices with the lowest newest value, of those that sent one in the last hour.',
+  ),
   grid({
     title: 'All devices',
     description:

@@ -102,6 +102,8 @@ const LINES = [
   ...Array.from({ length: 50 }, (_, index) =>
     reading('often', 'often', [99, 1 - index / 500]).replace('sensor=t', 'sensor=usual'),
   ),
+  ...states(record('dead', 'Dead', { online: null }), 24),
+  reading('dead', 'Dead', [99, 12]),
   reading('a', 'old', [90, 12]),
   reading('a', 'new', [5, 1]),
   reading('b', 'Twin', [7, 1]),
@@ -192,9 +194,9 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
       'Twin: 9.00, blue',
     ]);
     const [figures, newest] = await look(['sensors', 'All devices']);
-    expect(column(figures, 'device_id')).toEqual(['a', 'b', 'c']);
-    expect(column(figures, 'greatest')).toEqual([90, 7, 9]);
-    expect(column(newest, 'device_name')).toEqual(['new', 'Twin', 'Twin']);
+    expect(column(figures, 'device_id')).toEqual(['a', 'b', 'c', 'dead']);
+    expect(column(figures, 'greatest')).toEqual([90, 7, 9, 99]);
+    expect(column(newest, 'device_name')).toEqual(['new', 'Twin', 'Twin', 'Dead']);
   });
 
   test('what is usual in the fleet is not what the device says that reports most often', async () => {

@@ -308,13 +308,15 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       expect(threshold?.config.color).toEqual({ mode: 'fixed', fixedColor: 'red' });
     });
 
-    test('an open alert has its time, the oldest first', async () => {
+    test('an open alert has its time, the newest first, and its last value', async () => {
       const rows = await at(0).table('alerts', 'Open now');
       expect(rows.length).toBeGreaterThan(5);
       for (const row of rows) expect(row['Opened']).toMatch(/ago$/);
       const alerts = filled.simulator.world.alerts(filled.nowMs).filter(({ status }) => status !== 'resolved');
-      const oldest = alerts.toSorted((a, b) => a.openedAtMs - b.openedAtMs).map(({ alertId }) => String(alertId));
-      expect(rows.map((row) => row['Alert'])).toEqual(oldest);
+      const newest = alerts.toSorted((a, b) => b.openedAtMs - a.openedAtMs).map(({ alertId }) => String(alertId));
+      expect(rows.map((row) => row['Alert'])).toEqual(newest);
+      expect(rows[0]).toHaveProperty('Last value');
+      expect(await at(0).numbers('workspace', 'Left today')).toEqual([expect.stringMatching(/: \d{3},\d{3}, blue$/)]);
       const history = await at(0).table('alerts', 'History');
       expect(history[0]).toHaveProperty('Opened');
       expect(history[0]).toHaveProperty('Last change');

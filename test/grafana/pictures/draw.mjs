@@ -75,7 +75,7 @@ async function content(panel, frames, range) {
     return (width, height) => (panel.type === 'stat' ? stat : bars)(shown, width, height);
   }
   if (panel.type === 'text') return words(panel.options.content);
-  if (panel.type === 'alertlist') return note('(made by Grafana, from its alert rules)');
+  if (panel.type === 'alertlist') return note('Grafana lists here the rules that fire');
   const data = await prepare(panel, frames);
   if (data.length === 0) return note(panel.fieldConfig.defaults.noValue);
   if (panel.type === 'table') return (width, height) => h(Table, { data: data[0], width, height, columnMinWidth: 105 });
