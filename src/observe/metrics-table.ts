@@ -38,10 +38,10 @@ const WRITE_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 export const METRICS = {
   // The program
   tidemark_build_info: gauge('always 1', ['version'], 'The version of Tidemark.'),
-  tidemark_healthy: gauge('0 or 1', [], '1 while every loop of the daemon moves, as /healthz reports.'),
-  tidemark_ready: gauge('0 or 1', [], '1 while the copy is complete and current enough to rely on, as /readyz reports.'),
+  tidemark_healthy: gauge('0 or 1', [], 'Is 1 while every loop of the daemon moves, as /healthz reports.'),
+  tidemark_ready: gauge('0 or 1', [], 'Is 1 while the copy is complete and current enough to rely on, as /readyz reports.'),
   tidemark_not_ready: gauge('0 or 1', ['code'],
-    '1 for each code that /readyz reports as a reason for not being ready.'),
+    'Is 1 for each code that /readyz reports as a reason for not being ready.'),
   tidemark_loop_idle_seconds: gauge('seconds', ['loop'],
     'Time since the last heartbeat of a loop, minus the pause that it announced; near 0 in normal operation.'),
 
@@ -71,7 +71,7 @@ export const METRICS = {
   tidemark_allowance_waits_total: counter('waits', ['reason'],
     'Waits for quota longer than a few seconds, by reason (pace, minute, day, asked).'),
   tidemark_allowance_short: gauge('0 or 1', ['of'],
-    '1 if the quota is too small for all schedules (of: schedules), or even for all readings (of: readings).'),
+    'Is 1 if the quota is too small for all schedules (of: schedules), or even for all readings (of: readings).'),
 
   // What is read
   tidemark_readings_pulled_total: counter('readings', ['lane'],
@@ -91,7 +91,7 @@ export const METRICS = {
   tidemark_stream_last_success_timestamp_seconds: gauge('seconds since 1970', ['stream'],
     'Local time of the last successful request of a stream; absent before the first.'),
   tidemark_stream_state: gauge('0 or 1', ['stream', 'state'],
-    '1 for the state of each stream: on, waiting (not read yet), failing, off (the key lacks its scope).'),
+    'Is 1 for the state of each stream: on, waiting (not read yet), failing, off (the key lacks its scope).'),
 
   // Coverage
   tidemark_devices: gauge('devices', ['state'], 'Devices by state: live, catching-up, silent, unreachable, excluded.'),
@@ -116,7 +116,7 @@ export const METRICS = {
   tidemark_history_open_seconds: gauge('seconds', [],
     'History that is not read yet, summed over the devices, as the planner sees it.'),
   tidemark_job_running: gauge('0 or 1', ['kind'],
-    '1 while a job (backfill, once) that a command started is running.'),
+    'Is 1 while a job (backfill, once) that a command started is running.'),
   tidemark_job_progress_ratio: gauge('ratio', ['kind'], 'Progress of the job, 0 to 1; absent while unknown.'),
   tidemark_job_eta_seconds: gauge('seconds', ['kind'],
     'Estimated time until the job ends; absent while unknown.'),
@@ -132,7 +132,7 @@ export const METRICS = {
   tidemark_write_duration_seconds: timing(['destination'], WRITE_SECONDS,
     'Time to write a batch of points, up to the response of the database.'),
   tidemark_destination_up: gauge('0 or 1', ['destination'],
-    '1 while delivery to a database works, 0 while it is blocked.'),
+    'Is 1 while delivery to a database works, 0 while it is blocked.'),
   tidemark_delivery_lag_points: gauge('points', ['destination'],
     'Archived points that a database has not acknowledged yet.'),
   tidemark_delivery_lag_seconds: gauge('seconds', ['destination'],
@@ -150,7 +150,7 @@ export const METRICS = {
   tidemark_disk_free_bytes: gauge('bytes', [],
     'Free space on the disk of the state; absent if unknown.'),
   tidemark_pulling_stopped: gauge('0 or 1', [],
-    '1 while polling is stopped because the archive or the disk is full.'),
+    'Is 1 while polling is stopped because the archive or the disk is full.'),
 
   // The process
   tidemark_nodejs_version_info: gauge('always 1', ['version', 'major', 'minor', 'patch'], 'The version of Node.'),
@@ -161,7 +161,7 @@ export const METRICS = {
   tidemark_process_max_fds: gauge('descriptors', [], 'Maximum number of open file descriptors.'),
   tidemark_nodejs_eventloop_lag_seconds: gauge('seconds', [], 'Current lag of the event loop.'),
   tidemark_nodejs_eventloop_lag_p99_seconds: gauge('seconds', [],
-    '99th percentile of the event loop lag since the last scrape.'),
+    'The 99th percentile of the event loop lag since the last scrape.'),
   tidemark_nodejs_eventloop_lag_max_seconds: gauge('seconds', [],
     'Maximum event loop lag since the last scrape.'),
   tidemark_nodejs_heap_size_used_bytes: gauge('bytes', [], 'Used heap.'),

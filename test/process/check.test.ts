@@ -1,12 +1,14 @@
 /**
  * `--check` as a process: beside a daemon, which asks for it, and how its output looks to people.
  */
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import type { CheckReport } from '../../src/commands/check/report.ts';
 import { bad, line } from '../commands/check/support.ts';
+import { runCommandFilled } from './filled.ts';
 import { KEY, openStage, type Run, type Stage, until } from './support.ts';
 
 const ENV = { TIDEMARK_LISTEN: '127.0.0.1:0' };
@@ -106,4 +108,16 @@ test('people read it in 80 columns, whatever is wrong; a closed pipe is no failu
   }
   expect(runs.map(({ code }) => code)).toEqual([0, 77, 78, 1]);
   expect(runs[0]?.stdout).toMatch(/\n {2}ok {4}devices:read {8}granted: 3 devices listed\n/);
+});
+
+test('--check removes its progress from the terminal before it prints', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'tidemark-check-progress-'));
+  try {
+    const filled = runCommandFilled(directory);
+    const { screen } = await filled.run(['--check'], { isTTY: true });
+    expect(screen).toMatch(/looking at the state \([^)]+\) …/);
+    expect(screen).toContain('\r\u001b[KConfiguration\n');
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
 });

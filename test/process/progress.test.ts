@@ -52,12 +52,6 @@ describe('on a terminal', () => {
     expect(readdirSync(filled.directory).toSorted()).toEqual(['copy.db', 'state']);
   });
 
-  test('--check takes away what is under way before it tells', async () => {
-    const { screen } = await filled.run(['--check'], { isTTY: true });
-    expect(screen).toMatch(/looking at the state \([^)]+\) …/);
-    expect(screen).toContain('\r\u001b[KConfiguration\n');
-  });
-
   test('--quarantine drop shows how much of what was meant it has looked at', async () => {
     const refused = filled.refuse(3000);
     const { code, stderr } = await filled.run(['--quarantine', 'drop', '--reason', 'of the test'], { isTTY: true });

@@ -110,7 +110,8 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     const [without, beside] = [await meanLag(false), await meanLag(true)];
     process.stderr.write(`live lag, s: ${JSON.stringify([without, beside])}\n`);
     expect(beside.backfill).toBeGreaterThan(100);
-    expect(beside.lag).toBeLessThan(without.lag * 1.12 + 2);
+    // At 20 requests a minute a live poll waits at most for one page of the backfill: three seconds.
+    expect(beside.lag).toBeLessThan(without.lag * 1.12 + 3);
   });
 
   test('does not hold up a --once, and two of them follow each other', async () => {
