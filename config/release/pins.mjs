@@ -31,9 +31,15 @@ export function namingFiles() {
 /** What a text names: `[{ kind, name, digest }]`, the name with its tag; the digest is empty where there is none. */
 export function namedIn(text) {
   const actions = [...text.matchAll(ACTION)].map(([, , action, ref, tag]) =>
-    tag === undefined ? { kind: 'actions', name: `${action}@${ref}`, digest: '' } : { kind: 'actions', name: `${action}@${tag}`, digest: ref },
+    tag === undefined
+      ? { kind: 'actions', name: `${action}@${ref}`, digest: '' }
+      : { kind: 'actions', name: `${action}@${tag}`, digest: ref },
   );
-  const images = [...text.matchAll(IMAGE)].map(([, , name, digest]) => ({ kind: 'images', name, digest: digest ?? '' }));
+  const images = [...text.matchAll(IMAGE)].map(([, , name, digest]) => ({
+    kind: 'images',
+    name,
+    digest: digest ?? '',
+  }));
   return [...actions, ...images];
 }
 
@@ -53,11 +59,14 @@ export function faults(files, pins, { resolved }) {
   const named = files.flatMap(([file, text]) => namedIn(text).map((each) => ({ ...each, file })));
   const found = named.flatMap(({ kind, name, digest, file }) => {
     if (!(name in pins[kind])) return [`${file}: ${name} is not in ${PINS}: add it there, with an empty digest`];
-    return digest === pins[kind][name] ? [] : [`${file}: ${name} has another digest than in ${PINS}: run pins.mjs write`];
+    return digest === pins[kind][name]
+      ? []
+      : [`${file}: ${name} has another digest than in ${PINS}: run pins.mjs write`];
   });
   for (const kind of ['actions', 'images']) {
     for (const [name, digest] of Object.entries(pins[kind])) {
-      if (!named.some((each) => each.kind === kind && each.name === name)) found.push(`${PINS}: nothing names ${name}: remove it`);
+      if (!named.some((each) => each.kind === kind && each.name === name))
+        found.push(`${PINS}: nothing names ${name}: remove it`);
       if (digest !== '' && !DIGESTS[kind].test(digest)) found.push(`${PINS}: ${name}: "${digest}" is no digest`);
       if (resolved && digest === '') found.push(`${PINS}: ${name} is not resolved: run pins.mjs resolve`);
     }
@@ -73,9 +82,17 @@ function resolve(kind, name) {
   }
   const [action, tag] = name.split('@');
   const repository = action.split('/').slice(0, 2).join('/');
-  const lines = run('git', ['ls-remote', `https://github.com/${repository}`, `refs/tags/${tag}`, `refs/tags/${tag}^{}`]);
+  const lines = run('git', [
+    'ls-remote',
+    `https://github.com/${repository}`,
+    `refs/tags/${tag}`,
+    `refs/tags/${tag}^{}`,
+  ]);
   // A tag with words of its own is an object; what it stands for has "^{}" behind its name.
-  const rows = lines.trim().split('\n').map((line) => line.split('\t'));
+  const rows = lines
+    .trim()
+    .split('\n')
+    .map((line) => line.split('\t'));
   const [commit = ''] = rows.find(([, ref]) => ref?.endsWith('^{}')) ?? rows[0] ?? [];
   return required(commit, kind, name);
 }

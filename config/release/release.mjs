@@ -33,7 +33,8 @@ export function licenceFaults(packages, hasText) {
   return Object.entries(packages)
     .filter(([path, { dev, optional }]) => path !== '' && dev !== true && optional !== true)
     .flatMap(([path, { license }]) => {
-      if (!ALLOWED.has(license)) return [`${path}: ${license ?? 'no licence'} is not among those that may be passed on`];
+      if (!ALLOWED.has(license))
+        return [`${path}: ${license ?? 'no licence'} is not among those that may be passed on`];
       return hasText(path) ? [] : [`${path}: has no file with the words of its licence (${license})`];
     });
 }
@@ -48,11 +49,19 @@ function versionFaults() {
     ['package-lock.json', json('package-lock.json').version === wanted],
     ['src/cli/help.ts', read('src/cli/help.ts').includes(`VERSION = '${wanted}'`)],
     ['Dockerfile', read('Dockerfile').includes(`ARG VERSION=${wanted}\n`)],
-    ['config/kubernetes/base/kustomization.yaml', read('config/kubernetes/base/kustomization.yaml').includes(`newTag: ${wanted}\n`)],
-    ['config/helm/tidemark/Chart.yaml', chart.includes(`\nversion: ${wanted}\n`) && chart.includes(`\nappVersion: ${wanted}\n`)],
+    [
+      'config/kubernetes/base/kustomization.yaml',
+      read('config/kubernetes/base/kustomization.yaml').includes(`newTag: ${wanted}\n`),
+    ],
+    [
+      'config/helm/tidemark/Chart.yaml',
+      chart.includes(`\nversion: ${wanted}\n`) && chart.includes(`\nappVersion: ${wanted}\n`),
+    ],
     ['CHANGELOG.md', notesOf(read('CHANGELOG.md'), wanted) !== null],
   ];
-  return places.filter(([, right]) => !right).map(([place]) => `${place} does not speak of ${wanted}, the version of package.json`);
+  return places
+    .filter(([, right]) => !right)
+    .map(([place]) => `${place} does not speak of ${wanted}, the version of package.json`);
 }
 
 /** A folder's files and their bytes in one digest. */
@@ -60,7 +69,10 @@ function digestOf(folder) {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   const hash = createHash('sha256');
   for (const path of files.map((entry) => join(entry.parentPath, entry.name)).sort()) {
-    hash.update(`${path.slice(folder.length)}\0`).update(readFileSync(path)).update('\0');
+    hash
+      .update(`${path.slice(folder.length)}\0`)
+      .update(readFileSync(path))
+      .update('\0');
   }
   return hash.digest('hex');
 }
@@ -99,7 +111,8 @@ const STEPS = {
   },
   licences: () => {
     const { packages } = json('package-lock.json');
-    const hasText = (path) => existsSync(path) && readdirSync(path).some((name) => /^(?:licen[cs]e|copying)/i.test(name));
+    const hasText = (path) =>
+      existsSync(path) && readdirSync(path).some((name) => /^(?:licen[cs]e|copying)/i.test(name));
     orThrow(licenceFaults(packages, hasText));
     return 'all may be passed on';
   },
@@ -114,7 +127,9 @@ const STEPS = {
   pins: () => {
     run(process.execPath, ['config/release/pins.mjs', 'check']);
     const pins = json('config/release/pins.json');
-    const open = [...Object.entries(pins.actions), ...Object.entries(pins.images)].filter(([, digest]) => digest === '');
+    const open = [...Object.entries(pins.actions), ...Object.entries(pins.images)].filter(
+      ([, digest]) => digest === '',
+    );
     return open.length === 0 ? 'all resolved' : `${open.length} not resolved: a release would fail (pins.mjs resolve)`;
   },
 };
