@@ -3,64 +3,18 @@
  */
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import type { Sync } from '../../src/app/open-sync.ts';
-import { createOnceWorker } from '../../src/commands/once/job.ts';
-import { type OnceSummary, readOnceSummary } from '../../src/commands/once/result.ts';
 import { followJob } from '../../src/commands/shared/do-or-follow.ts';
-import { UserError } from '../../src/core/faults.ts';
-import type { JobEnd, JobRequest } from '../../src/core/state/jobs.ts';
+import type { JobEnd } from '../../src/core/state/jobs.ts';
 import type { ProgressReport } from '../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { type JobWork, runJobs } from '../../src/scheduler/jobs.ts';
-import { createWorld } from '../../src/sim/world.ts';
+import type { JobWork } from '../../src/scheduler/jobs.ts';
 import { openJobBoard } from '../../src/store/jobs.ts';
 import { type DaemonOptions, DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { always, onPath } from '../support/faults.ts';
+import { type Followed, follow, requestOf, summaryOf, takingJobs } from '../support/follow-job.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { cron, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
-
-/** The loop of jobs as the daemon has it. */
-function takingJobs(sync: Sync, workers?: Readonly<Record<string, () => JobWork>>) {
-  const { clock, observe } = sync.context;
-  const scrub = (text: string): string => text.replaceAll('rig-token', '[hidden]');
-  const parts = { queue: sync.jobs, workers: workers ?? { once: createOnceWorker(sync) }, clock, observe, scrub };
-  return [(signal: AbortSignal) => runJobs(parts, signal)];
-}
-
-const requestOf = (rig: Rig): JobRequest => ({ kind: 'once', args: {}, askedBy: '--once', askedMs: rig.clock.nowMs() });
-
-interface Followed {
-  readonly end: JobEnd | null;
-  readonly progress: readonly ProgressReport[];
-  readonly tookMs: number;
-}
-
-/** A command that follows its job, over a connection of its own. */
-async function follow(rig: Rig, signal = new AbortController().signal): Promise<Followed> {
-  const opened = openJobBoard(rig.dataDir);
-  if (opened === null) throw new Error('no state to ask');
-  const progress: ProgressReport[] = [];
-  const beganMs = rig.clock.monoMs();
-  const parts = {
-    ...opened,
-    clock: rig.clock,
-    onSeen: () => {},
-    onProgress: (one: unknown) => void progress.push(one as ProgressReport),
-  };
-  try {
-    const end = await followJob(parts, requestOf(rig), signal);
-    return { end, progress, tookMs: rig.clock.monoMs() - beganMs };
-  } finally {
-    opened.close();
-  }
-}
-
-function summaryOf({ end }: Pick<Followed, 'end'>): OnceSummary {
-  const summary = readOnceSummary(end?.summary);
-  if (summary === null) throw new Error(`no summary: ${JSON.stringify(end)}`);
-  return summary;
-}
 
 /** Looks into the state and maybe changes it, as a third process does. */
 function inState<T>(rig: Rig, work: (db: Database.Database) => T): T {
@@ -97,20 +51,6 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     if (followed === undefined) throw new Error('the job has no end');
     return { life, followed };
   };
-
-  test('closes all gaps, reports its progress, and ends when everything is delivered', async () => {
-    using rig = await rigOf();
-    const { life, followed } = await liveFollowed(rig, 30 * MINUTE_MS);
-    const { end, progress } = followed;
-    expect(end).toMatchObject({ state: 'done', exitCode: 0, message: null });
-    expect(summaryOf({ end })).toMatchObject({ outcome: 'complete', gaps: [], devices: 3 });
-    const shares = progress.map(({ totals }) => totals.covered_share ?? 0);
-    expect(progress.length).toBeGreaterThan(3);
-    expect(Math.max(...shares)).toBeGreaterThan(0.9);
-    expect(told(life, 'job-started')).toMatchObject([{ kind: 'once', askedBy: '--once' }]);
-    expect(told(life, 'job-ended')).toMatchObject([{ kind: 'once', state: 'done', exitCode: 0 }]);
-    await expectExact(rig);
-  });
 
   test('requests nothing that the daemon is requesting', async () => {
     const telemetry = async (beside: boolean): Promise<number> => {
@@ -308,28 +248,6 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     const api = { url: 'http://simulator.test/external/v1', key: () => 'refused', share: 0.8, concurrency: 4 };
     const { end } = (await liveFollowed(rig, 5 * MINUTE_MS, { changes: { api } })).followed;
     expect(end).toMatchObject({ state: 'failed', exitCode: 77, message: expect.stringContaining('refuses the key') });
-  });
-
-  test('that finds another workspace behind the key reports it and ends the daemon before anything is written', async () => {
-    using rig = await rigOf();
-    const all: Followed[] = [];
-    const life = await live(rig, 30 * MINUTE_MS, {
-      meanwhile: async () => {
-        await rig.clock.sleep(10 * MINUTE_MS);
-        const originMs = rig.clock.nowMs();
-        rig.simulator.world = createWorld({
-          seed: 2,
-          originMs,
-          workspaceId: 'ws-other',
-          devices: [{ deviceId: 'strange' }],
-        });
-        all.push(await follow(rig));
-      },
-    });
-    expect(all[0]?.end).toMatchObject({ state: 'failed', exitCode: 1, message: expect.stringContaining('"ws-other"') });
-    expect(life.error).toBeInstanceOf(UserError);
-    expect(life.error).toMatchObject({ message: expect.stringContaining('"ws-other"') });
-    expect(told(life, 'device-appeared').filter(({ deviceId }) => deviceId === 'strange')).toEqual([]);
   });
 
   test('of a kind or with arguments that the daemon does not know fails with words', async () => {

@@ -2,50 +2,18 @@
  * The daemon over hours and days of virtual time: on time, complete, and polite, whatever happens to it.
  */
 import { describe, expect, test } from 'vitest';
-import { UserError } from '../../src/core/faults.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { createWorld } from '../../src/sim/world.ts';
-import { DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { DEVICES, expectExact, keyFile, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { cron, NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
-
-/** A key that is exchanged by its file. */
-function keyFile(secret: string) {
-  const held = { inUse: secret, inFile: secret };
-  return {
-    inUse: () => held.inUse,
-    write: (next: string): void => {
-      held.inFile = next;
-    },
-    hasChanged: () => held.inFile !== held.inUse,
-    adopt: (): void => {
-      held.inUse = held.inFile;
-    },
-  };
-}
 
 describe.runIf(influxdAvailable())('the daemon', () => {
   const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
     await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY_MS, ...options });
-
-  test('fills the past and keeps up with the present', async () => {
-    using rig = await rigOf();
-    const life = await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
-    expect(life.error).toBeNull();
-    await expectExact(rig, 8000);
-    expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [] });
-    // What the list of devices says nothing of is not waited for.
-    for (const device of life.lastReport.devices) {
-      expect(device.lag_seconds, device.device_id).toBeLessThanOrEqual(70);
-    }
-    expect(life.lastReport.devices.find(({ device_id }) => device_id === 'seldom')?.state).toBe('live');
-    expect(told(life, 'gap-recorded')).toEqual([]);
-    expect(life.lastReport.destinations[0]).toMatchObject({ quarantined: 0, blocked_reason: null });
-  });
 
   test('asks what its schedules ask for, the list of devices by what it is worth, and devices that have something', async () => {
     const tied: DeviceSpec = { deviceId: 'tied', intervalMs: MINUTE_MS, traits: ['ties'] };
@@ -184,32 +152,6 @@ describe.runIf(influxdAvailable())('the daemon', () => {
       '14:00',
       '15:00',
     ]);
-  });
-
-  test('stops when there is another workspace behind the key, before anything of it is written', async () => {
-    using rig = await rigOf();
-    await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
-    const other = createWorld({
-      seed: 99,
-      originMs: NOW_MS,
-      historyMs: DAY_MS,
-      workspaceId: 'ws_other',
-      devices: [{ deviceId: 'stranger', intervalMs: MINUTE_MS }],
-    });
-    const file = keyFile('old');
-    const life = await liveAsDaemon(rig, {
-      forMs: HOUR_MS,
-      key: file,
-      meanwhile: async () => {
-        await rig.clock.sleep(20 * MINUTE_MS);
-        file.write('new');
-        rig.simulator.world = other;
-      },
-    });
-    expect(life.error).toBeInstanceOf(UserError);
-    expect(life.error).toMatchObject({ exitCode: 1, message: expect.stringContaining('ws_other') });
-    const rows = await bench.influxd.query(rig.database, "SELECT * FROM telemetry WHERE device_id = 'stranger'");
-    expect(rows).toEqual([]);
   });
 
   test('follows devices that appear, vanish, come back, are renamed, move, fall silent and retire', async () => {

@@ -111,3 +111,18 @@ export async function expectExact(rig: Rig, least = 1000, lagMs = 5 * MINUTE_MS)
   expect(verdict.invented.slice(0, 5)).toEqual([]);
   expect(verdict.expected).toBeGreaterThan(least);
 }
+
+/** A key that is exchanged by its file. */
+export function keyFile(secret: string) {
+  const held = { inUse: secret, inFile: secret };
+  return {
+    inUse: () => held.inUse,
+    write: (next: string): void => {
+      held.inFile = next;
+    },
+    hasChanged: () => held.inFile !== held.inUse,
+    adopt: (): void => {
+      held.inUse = held.inFile;
+    },
+  };
+}
