@@ -26,7 +26,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
   test('one device that has just begun', async () => {
     using alone = await fill(bench, single, { forMs: 12 * MINUTE_MS, historyMs: HOUR_MS });
     const seen = await lookAtAll({ place: place(alone.database), nowMs: alone.nowMs });
-    expect(seen.get('tidemark-fleet: Online')?.[0]?.fields[1]?.values).toEqual([1]);
+    expect(seen.get('tidemark-fleet: Devices by state')?.[0]?.fields[1]?.values).toEqual([1]);
     expect(seen.get('tidemark-device: $sensor temperature')?.[0]?.length).toBeGreaterThan(30);
   });
 

@@ -89,7 +89,7 @@ describe('--once beside a daemon', () => {
     expect([verdict.missing.slice(0, 5), verdict.invented.slice(0, 5)]).toEqual([[], []]);
     expect(verdict.expected).toBeGreaterThan(300);
     expect(jobsOf(stage)).toEqual([{ kind: 'once', state: 'done', exit_code: 0, message: null }]);
-    expect(daemon.stderr()).toContain('Starting job "once"');
+    expect(daemon.stderr()).toContain('Starting job \\"once\\"');
     expect(daemon.child.exitCode, 'the daemon goes on').toBeNull();
     expect(await stop(daemon)).toBe(0);
     const [booked] = rows<{ n: number }>(stage, 'SELECT count(*) AS n FROM request');

@@ -248,7 +248,7 @@ describe('the search', () => {
       const { openTerminalOutput } = await import(${url('app/terminal.ts')});
       const { createLogger } = await import(${url('observe/log.ts')});
       const { Secret } = await import(${url('core/secret.ts')});
-      const ports = { stderr: process.stderr };
+      const ports = { stderr: process.stderr, environment: {} };
       const open = (secrets) => openTerminalOutput({ ports, log: { level: 'info', format: 'json' }, level: null, secrets });
       const event = { type: 'api-outage', message: 'the server says ' + process.argv[1], waitMs: 60000 };
       open(process.argv[2] === 'knows' ? [new Secret(process.argv[1])] : []).observe(event);`;
