@@ -35,8 +35,12 @@ export interface Followed {
   readonly tookMs: number;
 }
 
-/** A command that follows its job, over a connection of its own. */
-export async function follow(rig: Rig, signal = new AbortController().signal): Promise<Followed> {
+/** A command that follows its job, over a connection of its own; by default a `--once`. */
+export async function follow(
+  rig: Rig,
+  signal = new AbortController().signal,
+  { request = requestOf(rig), awaitMs }: { readonly request?: JobRequest; readonly awaitMs?: number } = {},
+): Promise<Followed> {
   const opened = openJobBoard(rig.dataDir);
   if (opened === null) throw new Error('no state to ask');
   const progress: ProgressReport[] = [];
@@ -44,11 +48,12 @@ export async function follow(rig: Rig, signal = new AbortController().signal): P
   const parts = {
     ...opened,
     clock: rig.clock,
+    ...(awaitMs === undefined ? {} : { awaitMs }),
     onSeen: () => {},
     onProgress: (one: unknown) => void progress.push(one as ProgressReport),
   };
   try {
-    const end = await followJob(parts, requestOf(rig), signal);
+    const end = await followJob(parts, request, signal);
     return { end, progress, tookMs: rig.clock.monoMs() - beganMs };
   } finally {
     opened.close();

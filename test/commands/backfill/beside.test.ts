@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { openJobBoard } from '../../../src/store/jobs.ts';
 import { type DaemonOptions, liveAsDaemon, told, worldOf } from '../../support/daemon-rig.ts';
+import type { Followed } from '../../support/follow-job.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
@@ -13,7 +14,6 @@ import {
   argsOf,
   backfillAlone,
   coverageOf,
-  type Followed,
   followBackfill,
   inState,
   summaryOf,

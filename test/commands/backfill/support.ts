@@ -7,15 +7,14 @@ import { createBackfillWorker } from '../../../src/commands/backfill/job.ts';
 import { type BackfillSummary, readBackfillSummary } from '../../../src/commands/backfill/result.ts';
 import { runBackfill } from '../../../src/commands/backfill/run.ts';
 import { createOnceWorker } from '../../../src/commands/once/job.ts';
-import { followJob } from '../../../src/commands/shared/do-or-follow.ts';
 import { ratesOfState } from '../../../src/commands/shared/state-report.ts';
 import type { AppEvent } from '../../../src/core/events.ts';
 import type { BackfillArgs } from '../../../src/core/state/job-args.ts';
-import type { JobEnd } from '../../../src/core/state/jobs.ts';
+import type { JobRequest } from '../../../src/core/state/jobs.ts';
 import type { ProgressReport } from '../../../src/core/status.ts';
 import { SECOND_MS } from '../../../src/core/time.ts';
 import { type JobParts, runJobs } from '../../../src/scheduler/jobs.ts';
-import { openJobBoard } from '../../../src/store/jobs.ts';
+import { type Followed, follow } from '../../support/follow-job.ts';
 import type { Rig } from '../../support/rig.ts';
 
 /** What is asked for; times in ms. */
@@ -95,40 +94,20 @@ export function takingJobs(
   };
 }
 
-export interface Followed {
-  readonly end: JobEnd | null;
-  readonly progress: readonly ProgressReport[];
-  readonly tookMs: number;
-}
-
 /** A command that follows its job, over a connection of its own. */
 export async function followBackfill(
   rig: Rig,
   asked: Asked | 'once',
   signal = new AbortController().signal,
 ): Promise<Followed> {
-  const opened = openJobBoard(rig.dataDir);
-  if (opened === null) throw new Error('no state to ask');
-  const progress: ProgressReport[] = [];
-  const beganMs = rig.clock.monoMs();
-  const parts = {
-    ...opened,
-    clock: rig.clock,
-    awaitMs: 30 * SECOND_MS,
-    onSeen: () => {},
-    onProgress: (one: unknown) => void progress.push(one as ProgressReport),
+  if (asked === 'once') return await follow(rig, signal, { awaitMs: 30 * SECOND_MS });
+  const request: JobRequest = {
+    kind: 'backfill',
+    args: { ...argsOf(asked) },
+    askedBy: '--backfill',
+    askedMs: rig.clock.nowMs(),
   };
-  const askedMs = rig.clock.nowMs();
-  const request =
-    asked === 'once'
-      ? ({ kind: 'once', args: {}, askedBy: '--once', askedMs } as const)
-      : ({ kind: 'backfill', args: { ...argsOf(asked) }, askedBy: '--backfill', askedMs } as const);
-  try {
-    const end = await followJob(parts, request, signal);
-    return { end, progress, tookMs: rig.clock.monoMs() - beganMs };
-  } finally {
-    opened.close();
-  }
+  return await follow(rig, signal, { request, awaitMs: 30 * SECOND_MS });
 }
 
 export function summaryOf({ end }: Pick<Followed, 'end'>): BackfillSummary {
