@@ -196,7 +196,7 @@ const SILENT_LONGEST: PanelSpec = grid({
     only('device_name', 'isNotNull'),
     any('include', ['online', 'equal', 0], ['state', 'equal', 'silent']),
     { id: 'sortBy', options: { sort: [{ field: 'last_seen_ms' }] } },
-    // The order of Grafana keeps that of equals.
+    // Grafana's sort is stable.
     { id: 'sortBy', options: { sort: [{ field: 'lifecycle_status' }] } },
     { id: 'limit', options: { limitField: 50 } },
   ],

@@ -34,7 +34,7 @@ const ATTENTION: PanelSpec = grid({
   transformations: [
     join('device_id'),
     only('device_name', 'isNotNull'),
-    // What is gone or left out is no more awaited.
+    // Devices that are gone or excluded are not expected to report.
     any('exclude', ['state', 'equal', 'unreachable'], ['state', 'equal', 'excluded']),
     any(
       'include',

@@ -102,7 +102,7 @@ function endsBeforeSign(request: PageRequest, [newest]: readonly Reading[], { se
   return request.gap.from <= seenAt && seenAt < request.gap.to && newest.recordedAt + SECOND_NS < seenAt;
 }
 
-/** Whether an overlap reading counts: that one is missing which the plan may hide by now shows nothing. */
+/** Whether a missing overlap reading counts: not if the plan may hide it by now. */
 function hasToBeShown(edge: Edge | null, { visibleFromNs }: JudgeContext): edge is Edge {
   return edge !== null && (visibleFromNs === null || edge.at >= visibleFromNs);
 }
