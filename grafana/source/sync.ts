@@ -113,7 +113,7 @@ const NOW: readonly PanelSpec[] = [
   number(
     'Reading stopped',
     'Whether no request is sent because the archive or the disk is full.',
-    `max(${of('tidemark_pulling_stopped')})`,
+    `max(${of('tidemark_polling_stopped')})`,
     { unit: 'none', thresholds: steps('red', [0, 'green'], [1, 'red']), yesNo: false },
   ),
   lagNumber(
@@ -242,10 +242,10 @@ function quota(window: 'minute' | 'day'): PanelSpec {
     `Quota of the ${window}`,
     'Used by Tidemark and by others, the budget of Tidemark, and the quota of the plan.',
     series(
-      [`sum by (by) (${of('tidemark_allowance_used_requests', own)})`, 'used: {{by}}'],
-      [`max(${of('tidemark_allowance_budget_requests', own)})`, 'budget'],
-      [`max(${of('tidemark_allowance_limit_requests', own)})`, 'quota'],
-      [`min(${of('tidemark_allowance_remaining_requests', own)})`, 'left'],
+      [`sum by (by) (${of('tidemark_quota_used_requests', own)})`, 'used: {{by}}'],
+      [`max(${of('tidemark_quota_budget_requests', own)})`, 'budget'],
+      [`max(${of('tidemark_quota_limit_requests', own)})`, 'quota'],
+      [`min(${of('tidemark_quota_remaining_requests', own)})`, 'left'],
     ),
     { unit: 'none' },
   );
@@ -258,15 +258,15 @@ const QUOTA: readonly PanelSpec[] = [
     'Waits for quota',
     'Waits of more than a few seconds that have begun in a minute, by reason, and how long the present one still takes.',
     series(
-      [perMinute('tidemark_allowance_waits_total', 'reason'), 'begun in a minute: {{reason}}'],
-      [`max(${of('tidemark_allowance_wait_until_timestamp_seconds')} - time()) > 0`, 'seconds until requests resume'],
+      [perMinute('tidemark_quota_waits_total', 'reason'), 'begun in a minute: {{reason}}'],
+      [`max(${of('tidemark_quota_wait_until_timestamp_seconds')} - time()) > 0`, 'seconds until requests resume'],
     ),
     { unit: 'none' },
   ),
   chart(
     'Too little quota',
     'Whether the quota cannot carry the schedules, or not even the readings: 1 where it is so.',
-    series([`max by (of) (${of('tidemark_allowance_short')})`, '{{of}}']),
+    series([`max by (of) (${of('tidemark_quota_short')})`, '{{of}}']),
     { unit: 'none' },
   ),
 ];
@@ -287,10 +287,10 @@ const READINGS: readonly PanelSpec[] = [
     series(
       [perMinute('tidemark_records_rejected_total', 'stream'), 'records: {{stream}}'],
       [perMinute('tidemark_values_dropped_total', 'instance'), 'values'],
-      [perMinute('tidemark_pages_distrusted_total', 'instance'), 'pages'],
+      [perMinute('tidemark_pages_rejected_total', 'instance'), 'pages'],
       [perMinute('tidemark_restatements_total', 'instance'), 'restated'],
       [perMinute('tidemark_hints_wrong_total', 'instance'), 'wrong hints'],
-      [perMinute('tidemark_gaps_named_total', 'reason'), 'gaps: {{reason}}'],
+      [perMinute('tidemark_gaps_recorded_total', 'reason'), 'gaps: {{reason}}'],
     ),
     { unit: 'none' },
   ),
@@ -321,7 +321,7 @@ const COVERAGE: readonly PanelSpec[] = [
     'Wanted time that is not covered, summed over the devices, by reason, and history that is yet to be read.',
     series(
       [`sum by (reason) (${of('tidemark_coverage_gap_seconds')})`, '{{reason}}'],
-      [`sum(${of('tidemark_history_open_seconds')})`, 'history to read'],
+      [`sum(${of('tidemark_history_pending_seconds')})`, 'history to read'],
     ),
     { unit: 's' },
   ),
@@ -360,7 +360,7 @@ const DELIVERY: readonly PanelSpec[] = [
     'Points that each database accepted, rejected (they are in quarantine), did not accept yet, or that are older than its retention.',
     series(
       [rate('tidemark_points_written_total', 'destination'), '{{destination}}: accepted'],
-      [rate('tidemark_points_refused_total', 'destination'), '{{destination}}: rejected'],
+      [rate('tidemark_points_rejected_total', 'destination'), '{{destination}}: rejected'],
       [rate('tidemark_points_retried_total', 'destination'), '{{destination}}: again'],
       [rate('tidemark_points_beyond_retention_total', 'destination'), '{{destination}}: beyond retention'],
     ),
@@ -386,7 +386,7 @@ const DELIVERY: readonly PanelSpec[] = [
     'Whether delivery moves (1) or is blocked (0), and the points that a database misses for good.',
     series(
       [`min by (destination) (${of('tidemark_destination_up')})`, '{{destination}}: up'],
-      [`sum by (destination, reason) (${of('tidemark_lacking_points')})`, '{{destination}}: missing, {{reason}}'],
+      [`sum by (destination, reason) (${of('tidemark_missing_points')})`, '{{destination}}: missing, {{reason}}'],
     ),
     { unit: 'short' },
   ),
@@ -433,7 +433,7 @@ const MACHINE: readonly PanelSpec[] = [
   chart(
     'Age of the fleet figures',
     'How old the figures are that take a look at every device: devices, lag, coverage.',
-    series([`max by (instance) (${of('tidemark_fleet_look_age_seconds')})`, '{{instance}}']),
+    series([`max by (instance) (${of('tidemark_fleet_snapshot_age_seconds')})`, '{{instance}}']),
     { unit: 's' },
   ),
 ];

@@ -114,7 +114,7 @@ function turnUnder({ log, share, arrivalMs, lastSentMs, blockedUntilMs }: Quota,
     { atMs: log.freeAtMs(minute.cap, minute.windowMs), reason: 'minute' },
     { atMs: log.freeAtMs(day.cap, day.windowMs), reason: 'day' },
     throttledTurn(terms.throttle, lastSentMs),
-    { atMs: blockedUntilMs, reason: 'asked' },
+    { atMs: blockedUntilMs, reason: 'retry_after' },
   ]);
 }
 

@@ -32,7 +32,11 @@ type SyncEvent =
       readonly message: string;
     }
   /** Emitted when a wait of more than a few seconds begins. A normal state, never an error. */
-  | { readonly type: 'quota-wait'; readonly untilMs: EpochMs; readonly reason: 'pace' | 'minute' | 'day' | 'asked' }
+  | {
+      readonly type: 'quota-wait';
+      readonly untilMs: EpochMs;
+      readonly reason: 'pace' | 'minute' | 'day' | 'retry_after';
+    }
   /** An answer speaks of a limit that the plan as known does not have: the account is read out of turn. */
   | { readonly type: 'limit-mismatch'; readonly limit: number }
   | { readonly type: 'plan-changed'; readonly before: string; readonly after: string }

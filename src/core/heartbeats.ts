@@ -90,6 +90,6 @@ export function healthOf(loops: readonly LoopStanding[]): HealthReport {
   return {
     healthy: still.length === 0,
     reasons: still.map(({ loop, idleMs }) => `the loop "${loop}" stands still for ${Math.floor(idleMs / SECOND_MS)} s`),
-    codes: still.map(() => 'loop_stands_still' as const),
+    codes: still.map(() => 'loop_stalled' as const),
   };
 }

@@ -241,7 +241,7 @@ export interface HealthReport {
 }
 
 /** The codes of problems that a restart can fix. */
-type HealthCode = 'loop_stands_still';
+type HealthCode = 'loop_stalled';
 
 /** `/readyz`: whether the data is complete and current. `reasons` are the problems, each with its code, in order. */
 export interface ReadyReport {
@@ -256,9 +256,9 @@ export const READY_CODES = [
   'api_unreachable',
   'stream_failing',
   'scope_missing',
-  'clock_doubted',
+  'clock_unconfirmed',
   'state_full',
-  'destination_held',
+  'destination_blocked',
   'devices_not_listed',
   'last_day_missing',
 ] as const;

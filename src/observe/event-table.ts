@@ -32,7 +32,7 @@ const WAITS = {
   pace: 'requests are spread evenly',
   minute: "this minute's budget is used up",
   day: "this day's budget is used up",
-  asked: 'the API asked to wait (Retry-After)',
+  retry_after: 'the API asked to wait (Retry-After)',
 } as const;
 
 const JOB_ENDS = { done: 'finished', failed: 'failed', cancelled: 'cancelled' } as const;
@@ -65,7 +65,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     fields: ({ untilMs }) => ({ until: instant(untilMs) }),
     pattern: 'Waiting: …',
     repeats: { alike: ({ reason }) => reason },
-    counts: ({ reason }, to) => to.count('tidemark_allowance_waits_total', { reason }),
+    counts: ({ reason }, to) => to.count('tidemark_quota_waits_total', { reason }),
   }),
   'quota-short': warn(({ message }) => `The quota is too small: ${message}`, {
     fields: ({ of }) => ({ of }),
@@ -91,7 +91,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       return { device_id: deviceId, lane, new_readings: readings, new_points: newPoints };
     },
     counts: ({ lane, served, readings, newPoints }, to) => {
-      to.count('tidemark_readings_pulled_total', { lane }, served);
+      to.count('tidemark_readings_received_total', { lane }, served);
       to.count('tidemark_readings_new_total', { lane }, readings);
       to.count('tidemark_points_archived_total', { lane }, newPoints);
     },
@@ -102,7 +102,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     fields: ({ deviceId, attempt }) => ({ device_id: deviceId, attempt }),
     note: 'warn from the second try on',
     repeats: { alike: ({ deviceId, reason }) => `${deviceId} ${reason}` },
-    counts: (_, to) => to.count('tidemark_pages_distrusted_total', {}),
+    counts: (_, to) => to.count('tidemark_pages_rejected_total', {}),
   },
   restatement: warn('The API no longer returns a reading that it returned before', {
     fields: ({ deviceId, at }) => ({ device_id: deviceId, at }),
@@ -136,7 +136,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     fields: ({ deviceId, from, to }) => ({ device_id: deviceId, from, to }),
     note: 'debug where the quota is too small for every page: one `quota-short` line covers them all',
     repeats: { alike: ({ deviceId, reason }) => `${deviceId} ${reason}` },
-    counts: ({ reason }, to) => to.count('tidemark_gaps_named_total', { reason }),
+    counts: ({ reason }, to) => to.count('tidemark_gaps_recorded_total', { reason }),
   },
   // Without these nothing is synced at all; the others may be left out on purpose.
   'stream-off': {
@@ -231,7 +231,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'lines-quarantined': warn(({ words }) => `Points rejected by the database, kept in quarantine: ${words}`, {
     fields: ({ destination, lines }) => ({ destination, lines }),
     repeats: { alike: ({ destination, words }) => `${destination} ${words}` },
-    counts: ({ destination, lines }, to) => to.count('tidemark_points_refused_total', { destination }, lines),
+    counts: ({ destination, lines }, to) => to.count('tidemark_points_rejected_total', { destination }, lines),
   }),
   'lines-beyond-retention': info('Points are older than the retention of the database; it drops them', {
     fields: ({ destination, lines }) => ({ destination, lines }),
@@ -445,6 +445,6 @@ function roundFields(event: EventOf<'poll-summary'>): FieldValues {
 /** @param of the schedules or readings that the quota does not carry; `null`: it carries all. */
 function setShort(to: Instruments, of: 'schedules' | 'readings' | null): void {
   for (const each of ['schedules', 'readings'] as const) {
-    to.set('tidemark_allowance_short', { of: each }, of === each ? 1 : 0);
+    to.set('tidemark_quota_short', { of: each }, of === each ? 1 : 0);
   }
 }

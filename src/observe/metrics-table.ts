@@ -58,23 +58,23 @@ export const METRICS = {
   tidemark_api_retries_total: counter('requests', [], 'Requests that were sent again after a failure.'),
 
   // The quota
-  tidemark_allowance_limit_requests: gauge('requests', ['window'],
+  tidemark_quota_limit_requests: gauge('requests', ['window'],
     'Rate limit of the workspace in a window (minute, day); absent while unknown.'),
-  tidemark_allowance_budget_requests: gauge('requests', ['window'],
+  tidemark_quota_budget_requests: gauge('requests', ['window'],
     'The part of the limit that Tidemark may use (api.share).'),
-  tidemark_allowance_used_requests: gauge('requests', ['window', 'by'],
+  tidemark_quota_used_requests: gauge('requests', ['window', 'by'],
     'Requests in the last minute or day: own ones, and those of other clients as of the last response that reported them.'),
-  tidemark_allowance_remaining_requests: gauge('requests', ['window'],
+  tidemark_quota_remaining_requests: gauge('requests', ['window'],
     'Requests left of the limit after own use and the use of other clients.'),
-  tidemark_allowance_wait_until_timestamp_seconds: gauge('seconds since 1970', [],
+  tidemark_quota_wait_until_timestamp_seconds: gauge('seconds since 1970', [],
     'Time until which requests wait for quota; 0 while they may be sent.'),
-  tidemark_allowance_waits_total: counter('waits', ['reason'],
-    'Waits for quota longer than a few seconds, by reason (pace, minute, day, asked).'),
-  tidemark_allowance_short: gauge('0 or 1', ['of'],
+  tidemark_quota_waits_total: counter('waits', ['reason'],
+    'Waits for quota longer than a few seconds, by reason (pace, minute, day, retry_after).'),
+  tidemark_quota_short: gauge('0 or 1', ['of'],
     'Is 1 if the quota is too small for all schedules (of: schedules), or even for all readings (of: readings).'),
 
   // What is read
-  tidemark_readings_pulled_total: counter('readings', ['lane'],
+  tidemark_readings_received_total: counter('readings', ['lane'],
     'Readings in the responses of the API, known ones included.'),
   tidemark_readings_new_total: counter('readings', ['lane'], 'Readings that added something new to the archive.'),
   tidemark_readings_late_total: counter('readings', [],
@@ -83,7 +83,7 @@ export const METRICS = {
   tidemark_records_rejected_total: counter('records', ['stream'],
     'Records of the API that were rejected because they could not be understood.'),
   tidemark_values_dropped_total: counter('values', [], 'Values that were rejected because no point can store them.'),
-  tidemark_pages_distrusted_total: counter('pages', [], 'Responses that were rejected and requested again.'),
+  tidemark_pages_rejected_total: counter('pages', [], 'Responses that were rejected and requested again.'),
   tidemark_restatements_total: counter('readings', [],
     'Readings that the API no longer returns although it returned them before.'),
   tidemark_stream_runs_total: counter('runs', ['stream', 'result'],
@@ -105,15 +105,15 @@ export const METRICS = {
     'Covered part of the wanted time of all devices, 0 to 1; absent before anything is wanted.'),
   tidemark_coverage_gap_seconds: gauge('seconds', ['reason'],
     'Length of all gaps of all devices, by reason.'),
-  tidemark_gaps_named_total: counter('gaps', ['reason'],
+  tidemark_gaps_recorded_total: counter('gaps', ['reason'],
     'Gaps that were recorded because they could not be closed, by reason.'),
   tidemark_hints_wrong_total: counter('devices', [],
     'Devices that had readings newer than their listed last-seen time.'),
-  tidemark_fleet_look_age_seconds: gauge('seconds', [],
+  tidemark_fleet_snapshot_age_seconds: gauge('seconds', [],
     'Age of the figures that scan every device: devices, freshness and coverage.'),
 
   // History
-  tidemark_history_open_seconds: gauge('seconds', [],
+  tidemark_history_pending_seconds: gauge('seconds', [],
     'History that is not read yet, summed over the devices, as the planner sees it.'),
   tidemark_job_running: gauge('0 or 1', ['kind'],
     'Is 1 while a job (backfill, once) that a command started is running.'),
@@ -123,7 +123,7 @@ export const METRICS = {
 
   // Delivery
   tidemark_points_written_total: counter('points', ['destination'], 'Points that a database accepted.'),
-  tidemark_points_refused_total: counter('points', ['destination'],
+  tidemark_points_rejected_total: counter('points', ['destination'],
     'Points that a database rejected; they are kept in quarantine.'),
   tidemark_points_retried_total: counter('points', ['destination'],
     'Points that are sent again because a database did not accept them.'),
@@ -138,7 +138,7 @@ export const METRICS = {
   tidemark_delivery_lag_seconds: gauge('seconds', ['destination'],
     'Age in the archive of the oldest unacknowledged point; 0 if there is none.'),
   tidemark_quarantined_points: gauge('points', ['destination'], 'Rejected points in quarantine.'),
-  tidemark_lacking_points: gauge('points', ['destination', 'reason'],
+  tidemark_missing_points: gauge('points', ['destination', 'reason'],
     'Archived points that are missing in a database for good, by reason.'),
 
   // The state
@@ -149,7 +149,7 @@ export const METRICS = {
   tidemark_state_limit_bytes: gauge('bytes', [], 'archive.max_size; absent if there is none.'),
   tidemark_disk_free_bytes: gauge('bytes', [],
     'Free space on the disk of the state; absent if unknown.'),
-  tidemark_pulling_stopped: gauge('0 or 1', [],
+  tidemark_polling_stopped: gauge('0 or 1', [],
     'Is 1 while polling is stopped because the archive or the disk is full.'),
 
   // The process

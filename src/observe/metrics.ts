@@ -145,16 +145,16 @@ function takeOffGrain(metric: ReturnType<Registry['getSingleMetric']>): void {
 function countFromZero(to: Instruments, destinations: readonly string[]): void {
   for (const destination of destinations) {
     to.count('tidemark_points_written_total', { destination }, 0);
-    to.count('tidemark_points_refused_total', { destination }, 0);
+    to.count('tidemark_points_rejected_total', { destination }, 0);
     to.count('tidemark_points_retried_total', { destination }, 0);
     to.count('tidemark_points_beyond_retention_total', { destination }, 0);
   }
-  for (const reason of GAP_REASONS) to.count('tidemark_gaps_named_total', { reason }, 0);
+  for (const reason of GAP_REASONS) to.count('tidemark_gaps_recorded_total', { reason }, 0);
   for (const stream of STREAMS) {
     to.count('tidemark_records_rejected_total', { stream }, 0);
     for (const result of ['ok', 'failed']) to.count('tidemark_stream_runs_total', { stream, result }, 0);
   }
-  for (const part of ['schedules', 'readings']) to.set('tidemark_allowance_short', { of: part }, 0);
+  for (const part of ['schedules', 'readings']) to.set('tidemark_quota_short', { of: part }, 0);
 }
 
 const STREAM_STATES = ['on', 'waiting', 'failing', 'off'] as const;
@@ -195,23 +195,23 @@ function setHealth(to: Instruments, { health, ready, loops }: MetricsOptions): v
 }
 
 function setQuota(to: Instruments, { minute, day, waitingUntilMs }: Figures['allowance']): void {
-  to.set('tidemark_allowance_wait_until_timestamp_seconds', NOTHING, (waitingUntilMs ?? 0) / 1000);
+  to.set('tidemark_quota_wait_until_timestamp_seconds', NOTHING, (waitingUntilMs ?? 0) / 1000);
   for (const [window, { limit, budget, spent, others }] of Object.entries({ minute, day })) {
-    to.set('tidemark_allowance_used_requests', { window, by: 'own' }, spent);
-    if (others !== null) to.set('tidemark_allowance_used_requests', { window, by: 'others' }, others);
-    if (budget !== null) to.set('tidemark_allowance_budget_requests', { window }, budget);
+    to.set('tidemark_quota_used_requests', { window, by: 'own' }, spent);
+    if (others !== null) to.set('tidemark_quota_used_requests', { window, by: 'others' }, others);
+    if (budget !== null) to.set('tidemark_quota_budget_requests', { window }, budget);
     if (limit === null) continue;
-    to.set('tidemark_allowance_limit_requests', { window }, limit);
-    to.set('tidemark_allowance_remaining_requests', { window }, Math.max(0, limit - spent - (others ?? 0)));
+    to.set('tidemark_quota_limit_requests', { window }, limit);
+    to.set('tidemark_quota_remaining_requests', { window }, Math.max(0, limit - spent - (others ?? 0)));
   }
 }
 
 function setFleet(to: Instruments, figures: Figures): void {
   const { fleet } = figures;
   to.set('tidemark_freshness_target_seconds', NOTHING, figures.freshnessTargetSeconds);
-  to.set('tidemark_history_open_seconds', NOTHING, figures.historyOpenSeconds);
+  to.set('tidemark_history_pending_seconds', NOTHING, figures.historyOpenSeconds);
   to.counted('tidemark_hints_wrong_total', NOTHING, figures.hintsWrong);
-  to.set('tidemark_fleet_look_age_seconds', NOTHING, figures.fleetAgeSeconds);
+  to.set('tidemark_fleet_snapshot_age_seconds', NOTHING, figures.fleetAgeSeconds);
   to.clear('tidemark_freshness_seconds', 'tidemark_freshness_worst_seconds');
   to.clear('tidemark_coverage_ratio', 'tidemark_coverage_gap_seconds');
   if (fleet === null) return;
@@ -259,8 +259,8 @@ function setDestination(to: Instruments, figures: DestinationFigures): void {
   to.set('tidemark_delivery_lag_seconds', { destination }, pendingSeconds);
   to.set('tidemark_quarantined_points', { destination }, quarantined);
   // From 0 on, so that the first point is an increase.
-  for (const reason of MISSING_REASONS) to.set('tidemark_lacking_points', { destination, reason }, 0);
-  for (const { reason, points } of missing) to.set('tidemark_lacking_points', { destination, reason }, points);
+  for (const reason of MISSING_REASONS) to.set('tidemark_missing_points', { destination, reason }, 0);
+  for (const { reason, points } of missing) to.set('tidemark_missing_points', { destination, reason }, points);
 }
 
 function setArchive(to: Instruments, archive: Figures['archive']): void {
@@ -271,5 +271,5 @@ function setArchive(to: Instruments, archive: Figures['archive']): void {
   to.set('tidemark_state_bytes', NOTHING, stateBytes);
   if (maxBytes !== null) to.set('tidemark_state_limit_bytes', NOTHING, maxBytes);
   if (diskFreeBytes !== null) to.set('tidemark_disk_free_bytes', NOTHING, diskFreeBytes);
-  to.set('tidemark_pulling_stopped', NOTHING, isFull ? 1 : 0);
+  to.set('tidemark_polling_stopped', NOTHING, isFull ? 1 : 0);
 }

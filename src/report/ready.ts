@@ -35,7 +35,7 @@ export function readyNow(parts: ReadyParts): ReadyReport {
   const { full } = room.status();
   const blocked = deliverers.flatMap(({ name, blockedReason }): Reason[] => {
     const why = blockedReason();
-    return why === null ? [] : [['destination_held', `destination ${name}: ${why}`]];
+    return why === null ? [] : [['destination_blocked', `destination ${name}: ${why}`]];
   });
   const found: Reason[] = [
     ...apiReasons(parts),
@@ -61,7 +61,7 @@ function clockReasons({ serverClock }: ReadyParts): Reason[] {
   const doubt = serverClock.doubt();
   if (doubt === null) return [];
   const words = `the API's clock (${formatMs(doubt.dateMs)}) agrees with no other clock: waiting for a second answer`;
-  return [['clock_doubted', words]];
+  return [['clock_unconfirmed', words]];
 }
 
 function deviceReasons({ fleet, streams, store }: ReadyParts): Reason[] {

@@ -72,7 +72,7 @@ describe('the pace', () => {
     sendAll(quota, 5, 10_000);
     expect(nextTurn(quota).reason).toBe('day');
     blockUntil(quota, 2 * DAY_MS);
-    expect(nextTurn(quota)).toEqual({ atMs: 2 * DAY_MS, reason: 'asked' });
+    expect(nextTurn(quota)).toEqual({ atMs: 2 * DAY_MS, reason: 'retry_after' });
   });
 });
 
@@ -213,7 +213,7 @@ describe('a low remainder', () => {
     const quota = quotaOf({ perMinute: 60, perDay: 1e6 }, 1);
     const [last = 0] = sendAll(quota, 58).slice(-1);
     noteAnswer(quota, answer(last + 100, { limit: 60, remaining: 2 }));
-    expect(nextTurn(quota).reason).not.toBe('asked');
+    expect(nextTurn(quota).reason).not.toBe('retry_after');
     expect(nextTurn(quota).atMs - last).toBeLessThan(5000);
   });
 

@@ -22,7 +22,7 @@ describe('a loop', () => {
     expect(healthOf(beats.loops())).toEqual({
       healthy: false,
       reasons: ['the loop "delivery influx" stands still for 60 s'],
-      codes: ['loop_stands_still'],
+      codes: ['loop_stalled'],
     });
     pulse.beat();
     expect(isHealthy()).toBe(true);

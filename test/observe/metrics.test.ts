@@ -98,7 +98,7 @@ function open(options: Partial<MetricsOptions> = {}): Metrics {
   const metrics = createMetrics({
     figures: () => FIGURES,
     health: () => ({ healthy: true, reasons: [], codes: [] }),
-    ready: () => ({ ready: false, reasons: ['x'], codes: ['destination_held'] }),
+    ready: () => ({ ready: false, reasons: ['x'], codes: ['destination_blocked'] }),
     loops: () => [{ loop: 'main', idleMs: 1500 }],
     clock: { nowMs: () => 1_700_000_000_000 },
     version: '9.9.9',
@@ -165,30 +165,30 @@ describe('what is served', () => {
     expect(has('tidemark_api_faults_total{fault="unreachable"}')).toBe(1);
     expect(has('tidemark_stream_last_success_timestamp_seconds{stream="devices"}')).toBe(1_700_000_000);
     expect(has('tidemark_stream_last_success_timestamp_seconds{stream="telemetry"}')).toBeUndefined();
-    expect(has('tidemark_readings_pulled_total{lane="live"}')).toBe(200);
+    expect(has('tidemark_readings_received_total{lane="live"}')).toBe(200);
     expect(has('tidemark_readings_new_total{lane="live"}')).toBe(150);
     expect(has('tidemark_points_archived_total{lane="live"}')).toBe(450);
     expect(has('tidemark_readings_late_total')).toBe(2);
-    expect(has('tidemark_gaps_named_total{reason="beyond_plan"}')).toBe(1);
-    expect(has('tidemark_gaps_named_total{reason="device_gone"}')).toBe(0);
-    expect(has('tidemark_allowance_short{of="readings"}')).toBe(1);
+    expect(has('tidemark_gaps_recorded_total{reason="beyond_plan"}')).toBe(1);
+    expect(has('tidemark_gaps_recorded_total{reason="device_gone"}')).toBe(0);
+    expect(has('tidemark_quota_short{of="readings"}')).toBe(1);
     expect(has('tidemark_stream_runs_total{stream="alerts",result="failed"}')).toBe(1);
   });
 
   test('sets gauges: what is not known has no series', async () => {
     const seen = await scrape(open());
-    expect(seen.get('tidemark_allowance_remaining_requests{window="minute"}')).toBe(48);
-    expect(seen.get('tidemark_allowance_used_requests{window="minute",by="others"}')).toBe(7);
-    expect(seen.get('tidemark_allowance_wait_until_timestamp_seconds')).toBe(1_700_000_000.5);
+    expect(seen.get('tidemark_quota_remaining_requests{window="minute"}')).toBe(48);
+    expect(seen.get('tidemark_quota_used_requests{window="minute",by="others"}')).toBe(7);
+    expect(seen.get('tidemark_quota_wait_until_timestamp_seconds')).toBe(1_700_000_000.5);
     expect(seen.get('tidemark_freshness_seconds{percentile="90"}')).toBe(2);
-    expect(seen.get('tidemark_not_ready{code="destination_held"}')).toBe(1);
+    expect(seen.get('tidemark_not_ready{code="destination_blocked"}')).toBe(1);
     expect(seen.get('tidemark_not_ready{code="key_refused"}')).toBe(0);
     expect(seen.get('tidemark_loop_idle_seconds{loop="main"}')).toBe(1.5);
     expect(seen.get('tidemark_stream_state{stream="alerts",state="off"}')).toBe(1);
     expect(seen.get('tidemark_job_progress_ratio{kind="once"}')).toBe(0.25);
     const unknown = [
-      'tidemark_allowance_limit_requests{window="day"}',
-      'tidemark_allowance_used_requests{window="day",by="others"}',
+      'tidemark_quota_limit_requests{window="day"}',
+      'tidemark_quota_used_requests{window="day",by="others"}',
       'tidemark_state_limit_bytes',
     ];
     for (const name of unknown) expect(seen.has(name), name).toBe(false);
@@ -209,7 +209,7 @@ describe('what is served', () => {
 
   test('begins the counters of each destination at 0', async () => {
     const seen = await scrape(open({ destinations: ['second'] }));
-    for (const what of ['written', 'refused', 'retried', 'beyond_retention']) {
+    for (const what of ['written', 'rejected', 'retried', 'beyond_retention']) {
       expect(seen.get(`tidemark_points_${what}_total{destination="second"}`)).toBe(0);
     }
   });

@@ -90,13 +90,13 @@ const REPORT: StatusReport = {
 const HEALTH: HealthReport = {
   healthy: false,
   reasons: ['the loop "delivery influx" stands still for 75 s'],
-  codes: ['loop_stands_still'],
+  codes: ['loop_stalled'],
 };
 
 const READY: ReadyReport = {
   ready: false,
   reasons: ['the last day of 3 of 40 devices is not synced yet', 'destination influx: 401'],
-  codes: ['last_day_missing', 'destination_held'],
+  codes: ['last_day_missing', 'destination_blocked'],
 };
 
 const open: StatusServer[] = [];

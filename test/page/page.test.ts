@@ -281,7 +281,7 @@ describe('the overview', () => {
 
   test('what is missing is said beside the sentence, once', async () => {
     const reasons = ['destination influx: 401', REPORT.summary];
-    const ready = { ready: false, reasons, codes: ['destination_held' as const, 'last_day_missing' as const] };
+    const ready = { ready: false, reasons, codes: ['destination_blocked' as const, 'last_day_missing' as const] };
     await using served = await servePage({ standing: standingWith({}, { ready }) });
     const page = await textOf(served.url);
     expect(/<ul class="reasons">(.*?)<\/ul>/.exec(page)?.[1]).toBe('<li>destination influx: 401</li>');
@@ -419,7 +419,7 @@ async function pagesNaming(name: string): Promise<readonly string[]> {
     archive: { ...REPORT.archive, full: name },
     jobs: REPORT.jobs.map((each) => ({ ...each, asked_by: name })),
   };
-  const ready = { ready: false, reasons: [`${name}!`], codes: ['destination_held' as const] };
+  const ready = { ready: false, reasons: [`${name}!`], codes: ['destination_blocked' as const] };
   await using served = await servePage({ standing: standingWith(report, { ready }), facts: factsOf(rows, name) });
   const id = encodeURIComponent(rows[0]?.device_id ?? '');
   const search = encodeURIComponent(name.toWellFormed().slice(0, 200));

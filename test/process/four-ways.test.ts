@@ -82,7 +82,7 @@ const PROBLEMS: readonly Trouble[] = [
     on: async ({ bench }) => await bench.influxd.kill(),
     off: async ({ bench }) => await bench.influxd.restart(),
     events: ['delivery-blocked', 'delivery-resumed'],
-    code: 'destination_held',
+    code: 'destination_blocked',
     metric: /^tidemark_destination_up\{destination="influx"\} 0$/m,
     alert: 'TidemarkDestinationDown',
     says: /Delivery to influx is blocked: /,
@@ -94,8 +94,8 @@ const PROBLEMS: readonly Trouble[] = [
     off: ({ stage }) => rmSync(join(stage.dataDir, '..', 'ballast')),
     events: ['polling-stopped', 'polling-resumed'],
     code: 'state_full',
-    metric: /^tidemark_pulling_stopped 1$/m,
-    alert: 'TidemarkPullingStopped',
+    metric: /^tidemark_polling_stopped 1$/m,
+    alert: 'TidemarkPollingStopped',
     says: /Nothing new is read: /,
     withinMs: [MINUTE_MS, MINUTE_MS],
   },
@@ -109,7 +109,7 @@ const PROBLEMS: readonly Trouble[] = [
     },
     events: ['quota-wait', 'stream-read'],
     code: null,
-    metric: /^tidemark_allowance_wait_until_timestamp_seconds [1-9]/m,
+    metric: /^tidemark_quota_wait_until_timestamp_seconds [1-9]/m,
     alert: 'TidemarkThrottled',
     says: /Quota used up: requests resume at /,
     withinMs: [2 * MINUTE_MS, 3 * MINUTE_MS],
@@ -214,7 +214,7 @@ describe.runIf(prometheusAvailable() && influxdAvailable())('seen from outside',
         !(await shows()).slice(1).includes(true) && (await codes()).length === 0;
       await until(`${trouble.name} is over`, clear, patient(over));
       expect(logged(trouble.events[1], from), 'the log tells its end').toBe(true);
-      await expectTrueMetrics(prometheus, await get('/metrics'), trouble.code === 'destination_held', stage);
+      await expectTrueMetrics(prometheus, await get('/metrics'), trouble.code === 'destination_blocked', stage);
       run.child.kill('SIGTERM');
       expect((await run.ended).code).toBe(0);
     },

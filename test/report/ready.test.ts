@@ -31,7 +31,7 @@ function codes(
 test('a clock of the API that agrees with no other is not relied on', () => {
   const filled = { listed: 2, present: 2, lastDayMissing: 0 } as FleetFigures;
   expect(codes(filled, true)).toEqual([]);
-  expect(codes(filled, true, false, { dateMs: 0, confirmedInMs: 1 })).toEqual(['clock_doubted']);
+  expect(codes(filled, true, false, { dateMs: 0, confirmedInMs: 1 })).toEqual(['clock_unconfirmed']);
 });
 
 describe('the device list', () => {

@@ -73,7 +73,7 @@ describe.runIf(influxdAvailable())('the health of a daemon', () => {
     const changes: Partial<SyncOptions> = { destinations: [{ ...to, sink: down }] };
     const life = await liveAsDaemon(rig, { forMs: HOUR_MS, changes, beside: watchHealth(rig, seen) });
     expect(seen.filter(({ healthy }) => !healthy).slice(0, 3)).toEqual([]);
-    expect(life.lastReady).toMatchObject({ ready: false, codes: ['destination_held'] });
+    expect(life.lastReady).toMatchObject({ ready: false, codes: ['destination_blocked'] });
   });
 
   test('is not when requests never come to an end, and names the loop', async () => {
@@ -101,7 +101,7 @@ describe.runIf(influxdAvailable())('the health of a daemon', () => {
     expect(seen.at(-1)).toMatchObject({
       healthy: false,
       reasons: [expect.stringMatching(/^the loop "requests" stands still for \d+ s$/)],
-      codes: ['loop_stands_still'],
+      codes: ['loop_stalled'],
     });
   });
 

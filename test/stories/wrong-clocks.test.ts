@@ -73,7 +73,7 @@ describe.runIf(influxdAvailable())('a Date that is wrong at a start', () => {
         expect(report().devices.filter(({ covered }) => covered.length > 0)).toEqual([]);
       },
     });
-    expect(codes).toContain('clock_doubted');
+    expect(codes).toContain('clock_unconfirmed');
   });
 
   test('of a wrong year that lasted costs a few requests per device once it is right', async () => {

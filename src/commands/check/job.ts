@@ -206,10 +206,10 @@ const SHORT_WAIT_MS = 15 * SECOND_MS;
 
 /** Why the gate lets nothing through, in words. */
 const WAITS: Readonly<Record<WaitReason, string>> = {
-  asked: 'the API has asked to wait',
   day: 'the own share of the allowance of this day is spent',
   minute: 'the own share of the allowance of this minute is spent',
   pace: 'the allowance leaves no request for now',
+  retry_after: 'the API has asked to wait',
 };
 
 interface AskerParts {
