@@ -79,7 +79,6 @@ describe('the tree', () => {
       'app/open-sync.ts',
       // Metrics, and the newest events of the status page.
       'app/service.ts',
-      'app/snapshots.ts',
     ]);
   });
 

@@ -5,6 +5,7 @@ import { firstOf, repeat } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import { REPORTED_FROM_MS } from '../core/quota.ts';
 import type { Secret } from '../core/secret.ts';
+import { createScrub, type Scrub } from '../core/secret.ts';
 import type { ProgressReport } from '../core/status.ts';
 import { plainText } from '../core/text.ts';
 import { SECOND_MS } from '../core/time.ts';
@@ -16,7 +17,6 @@ import {
   type ProgressFacts,
   type WorkFacts,
 } from '../observe/progress.ts';
-import { createScrub, type Scrub } from '../observe/scrub.ts';
 import { realClock } from './real-clock.ts';
 
 /** What a command may use of the process. */

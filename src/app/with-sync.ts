@@ -2,7 +2,7 @@
 import { createHttpTransport } from '../api/transport.ts';
 import type { Config, StateConfig } from '../config/config.ts';
 import type { Secret } from '../core/secret.ts';
-import { checkingOldPoints } from './old-points.ts';
+import { checkingOldPoints } from './deliveries.ts';
 import { openSync, type Sync, type SyncOptions } from './open-sync.ts';
 import { realClock, realRandom } from './real-clock.ts';
 import { createSecretReader, databasesOf, settingsOf } from './settings.ts';

@@ -11,12 +11,12 @@ import { isRecord } from '../core/json.ts';
 import type { RecentEvent } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
+import { createScrub, type Scrub, withoutQueries } from '../core/secret.ts';
 import { grouped, plainText } from '../core/text.ts';
 import { formatMs } from '../core/time.ts';
 import type { FieldValue, FieldValues, LineLevel } from './event-row.ts';
 import { findRow, lineOf, rowOf } from './event-table.ts';
 import { createAdmission, createRounds } from './repeats.ts';
-import { createScrub, type Scrub, withoutQueries } from './scrub.ts';
 
 /** Takes the line of an event. */
 export type LineWriter = (

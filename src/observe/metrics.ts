@@ -10,6 +10,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { Observe } from '../core/events.ts';
 import type { LoopStanding } from '../core/heartbeats.ts';
 import { type Clock, STREAMS } from '../core/ports.ts';
+import type { Scrub } from '../core/secret.ts';
 import { JOB_RULES } from '../core/state/jobs.ts';
 import type { MissingReason } from '../core/state/log.ts';
 import { GAP_REASONS } from '../core/state/telemetry.ts';
@@ -19,7 +20,6 @@ import { plainText } from '../core/text.ts';
 import { SECOND_MS } from '../core/time.ts';
 import { rowOf } from './event-table.ts';
 import { type Instruments, METRICS, type MetricRow, PER_DEVICE } from './metrics-table.ts';
-import type { Scrub } from './scrub.ts';
 
 /** What the metrics are made from. */
 export interface MetricsOptions {

@@ -23,7 +23,29 @@ import {
   text,
 } from './html.ts';
 import { deviceAlerts } from './panels.ts';
-import { SPANS, type SpanName, spanName } from './query.ts';
+
+/** The spans that a device's charts are drawn over, in seconds, by their names in the address. */
+export const SPANS = { '6h': 21_600, '24h': 86_400, '7d': 604_800, '30d': 2_592_000 } as const;
+
+/** The name of a range of time in the address. */
+type SpanName = keyof typeof SPANS;
+
+const SPAN_WORDS: Readonly<Record<SpanName, string>> = {
+  '6h': '6 hours',
+  '24h': '24 hours',
+  '7d': '7 days',
+  '30d': '30 days',
+};
+
+/** The range as it is shown. */
+function spanName(name: SpanName): string {
+  return SPAN_WORDS[name];
+}
+
+/** The range of time that an address asks for; a day where it asks for none. */
+export function readSpan(params: URLSearchParams): SpanName {
+  return (Object.keys(SPANS) as SpanName[]).find((each) => each === params.get('span')) ?? '24h';
+}
 
 type Fact = readonly [title: string, value: Html | string | null];
 

@@ -2,7 +2,13 @@
  * The table of devices: searched, filtered, sorted and paged by plain links and one form, so that it needs no script.
  */
 
-import type { DeviceRow, DeviceSort, DevicesPage, DevicesQuery } from '../core/page-facts.ts';
+import {
+  DEVICE_SORTS,
+  type DeviceRow,
+  type DeviceSort,
+  type DevicesPage,
+  type DevicesQuery,
+} from '../core/page-facts.ts';
 import { duration, grouped, percent } from '../core/text.ts';
 import { coverageBar, legend } from './coverage.ts';
 import {
@@ -19,7 +25,35 @@ import {
   target,
   wide,
 } from './html.ts';
-import { devicesTarget } from './query.ts';
+
+const MAX_SEARCH = 200;
+const MAX_PAGE = 1_000_000;
+
+/** The part of the devices that an address asks for. */
+export function readDevicesQuery(params: URLSearchParams): DevicesQuery {
+  const state = STATE_ORDER.find((each) => each === params.get('state')) ?? null;
+  const sort = DEVICE_SORTS.find((each) => each === params.get('sort')) ?? 'state';
+  const page = params.get('page') ?? '';
+  return {
+    search: [...(params.get('search') ?? '').trim()].slice(0, MAX_SEARCH).join(''),
+    state,
+    sort,
+    reversed: params.get('reversed') === '1',
+    page: /^[1-9]\d{0,6}$/.test(page) ? Math.min(Number(page), MAX_PAGE) : 1,
+  };
+}
+
+/** The address of a part of the devices; what is the rule is left out of it. */
+export function devicesTarget({ search, state, sort, reversed, page }: DevicesQuery, path = '/'): Html {
+  const link = target(path, {
+    search,
+    state,
+    sort: sort === 'state' ? null : sort,
+    reversed: reversed ? 1 : null,
+    page: page === 1 ? null : page,
+  });
+  return path === '/' ? { html: `${link.html}#devices` } : link;
+}
 
 interface Column {
   readonly head: string;

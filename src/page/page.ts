@@ -8,8 +8,8 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import type { PageFacts } from '../core/page-facts.ts';
 import { type Served, servedJson } from '../core/ports.ts';
-import { deviceMain } from './device.ts';
-import { devicesSection } from './devices.ts';
+import { deviceMain, readSpan, SPANS } from './device.ts';
+import { devicesSection, readDevicesQuery } from './devices.ts';
 import { type Html, html } from './html.ts';
 import { documentOf, type Frame, MARK } from './layout.ts';
 import { type StandingParts, standing, tileSection, toneOf, toneWords, unreadNow } from './overview.ts';
@@ -23,7 +23,6 @@ import {
   streamsSection,
   workSection,
 } from './panels.ts';
-import { readDevicesQuery, readSpan, SPANS } from './query.ts';
 import { STYLE } from './style.ts';
 
 /** The input of the pages. */

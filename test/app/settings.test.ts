@@ -1,8 +1,7 @@
 /** Secrets that are read again: what counts as one, and that each is known before it is used. */
 import { expect, test } from 'vitest';
 import { createSecretReader } from '../../src/app/settings.ts';
-import { Secret } from '../../src/core/secret.ts';
-import { createScrub } from '../../src/observe/scrub.ts';
+import { createScrub, Secret } from '../../src/core/secret.ts';
 
 test('a secret that is read again is kept out of what is shown from then on, and known once', () => {
   const first = new Secret('the-first-one');

@@ -5,9 +5,8 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { UserError } from '../../src/core/faults.ts';
-import { Secret } from '../../src/core/secret.ts';
+import { createScrub, Secret } from '../../src/core/secret.ts';
 import { concealing } from '../../src/influx/answers.ts';
-import { createScrub } from '../../src/observe/scrub.ts';
 
 const URL = { TIDEMARK_API_URL: 'https://api.test/external/v1' };
 const CANARY = 'sk_live_CANARY_4242';

@@ -3,10 +3,9 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import { Secret } from '../../src/core/secret.ts';
+import { createScrub, Secret } from '../../src/core/secret.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
 import { createLogger, createRecentEvents, logEvents, MOST_RECENT } from '../../src/observe/log.ts';
-import { createScrub } from '../../src/observe/scrub.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
 

@@ -4,11 +4,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import { Secret } from '../../src/core/secret.ts';
+import { createScrub, Secret } from '../../src/core/secret.ts';
 import type { Figures } from '../../src/core/status.ts';
 import { createMetrics, type Metrics, type MetricsOptions } from '../../src/observe/metrics.ts';
 import { METRICS, PER_DEVICE } from '../../src/observe/metrics-table.ts';
-import { createScrub } from '../../src/observe/scrub.ts';
 import { prometheusAvailable, promtool } from '../support/prometheus.ts';
 
 const HOSTILE = 'in"flux}\n\\{evil="1"} 5\u202e';

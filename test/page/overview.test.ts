@@ -2,7 +2,7 @@
  * What the page begins with is the status report without its devices, though it is made from sums of an earlier scan.
  */
 import { describe, expect, test } from 'vitest';
-import { createSnapshots } from '../../src/app/snapshots.ts';
+import { createSnapshots } from '../../src/app/service.ts';
 import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { DEVICES, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';

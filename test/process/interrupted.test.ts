@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { realClock } from '../../src/app/real-clock.ts';
-import { runExport } from '../../src/commands/export/export.ts';
+import { runExport } from '../../src/commands/export/command.ts';
 import { createFormatter } from '../../src/commands/export/format.ts';
 import { type Resender, resendOthers } from '../../src/commands/verify/repair.ts';
 import type { ArchiveReader } from '../../src/core/state/archive.ts';

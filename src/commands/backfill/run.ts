@@ -19,9 +19,15 @@ import { wantedNow } from '../../ingest/wanted-range.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
 import { type Backfill, beginBackfill } from '../../scheduler/backfill.ts';
 import { type Alone, type Planning, reopenDevice } from '../../scheduler/planning.ts';
-import { createProgressWatch, isWaiting, REOPEN_EVERY_MS, type WaitingParts } from '../../scheduler/progress.ts';
 import { runAlone, type SessionParts } from '../../scheduler/session.ts';
-import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
+import {
+  besideDeliveries,
+  createProgressWatch,
+  isWaiting,
+  REOPEN_EVERY_MS,
+  untilDelivered,
+  type WaitingParts,
+} from '../shared/alone.ts';
 import { missingScopeWords, refusalOf } from '../shared/refusal.ts';
 import {
   type BackfillView,

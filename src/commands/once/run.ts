@@ -21,15 +21,16 @@ import { noteCoverage } from '../../scheduler/coverage-points.ts';
 import { createRecheckWait, createWantedGoal, type Goal } from '../../scheduler/goal.ts';
 import { NOTHING_OPEN, RECENCIES } from '../../scheduler/history-queue.ts';
 import { type Alone, liftRests, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
+import { runAlone, type SessionParts } from '../../scheduler/session.ts';
 import {
+  besideDeliveries,
   createProgressWatch,
   isWaiting,
   type ProgressWatch,
   REOPEN_EVERY_MS,
+  untilDelivered,
   type WaitingParts,
-} from '../../scheduler/progress.ts';
-import { runAlone, type SessionParts } from '../../scheduler/session.ts';
-import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
+} from '../shared/alone.ts';
 import { refusalOf } from '../shared/refusal.ts';
 import {
   type DeviceGap,

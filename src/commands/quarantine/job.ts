@@ -16,11 +16,18 @@ import { endWith } from '../../core/state/jobs.ts';
 import type { QuarantinedItem } from '../../core/state/quarantine.ts';
 import type { Store } from '../../core/state/state.ts';
 import { type DestinationOptions, type Reachable, reachableOf } from '../../delivery/destination.ts';
-import { createLogControls, type LinesRetried, retryLines } from '../../delivery/retry-lines.ts';
 import { deviceOf } from '../../delivery/send-batch.ts';
 import type { SyncContext } from '../../ingest/context.ts';
-import { createRecordRetry, type Reparse, type Reparsed, type RetryRecord } from '../../ingest/retry-records.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
+import {
+  createLogControls,
+  createRecordRetry,
+  type LinesRetried,
+  type Reparse,
+  type Reparsed,
+  type RetryRecord,
+  retryLines,
+} from './retry.ts';
 
 /** What came of it at a destination. Points. */
 export interface DestinationOutcome {

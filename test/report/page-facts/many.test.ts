@@ -4,12 +4,11 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { Sync } from '../../../src/app/open-sync.ts';
-import { createShownFacts } from '../../../src/app/snapshots.ts';
+import { createShownFacts } from '../../../src/app/service.ts';
 import type { Observe } from '../../../src/core/events.ts';
 import type { KnownAlert } from '../../../src/core/lines/fact-lines.ts';
 import { ALERTS_SHOWN, DEVICES_A_PAGE, type PageFacts } from '../../../src/core/page-facts.ts';
-import { Secret } from '../../../src/core/secret.ts';
-import { createScrub } from '../../../src/observe/scrub.ts';
+import { createScrub, Secret } from '../../../src/core/secret.ts';
 import { scratchStore } from '../../store/support.ts';
 import { list, NOON_MS, online, pageFactsOf } from './support.ts';
 

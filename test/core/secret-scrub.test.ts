@@ -1,8 +1,7 @@
 /** No form of a secret gets through the last search, and a URL loses what may be one. */
 import { Buffer } from 'node:buffer';
 import { describe, expect, test } from 'vitest';
-import { SECRET_MARK, Secret } from '../../src/core/secret.ts';
-import { createScrub, withoutQueries } from '../../src/observe/scrub.ts';
+import { createScrub, SECRET_MARK, Secret, withoutQueries } from '../../src/core/secret.ts';
 
 const KEY = 'k"y/+ 4242';
 

@@ -2,7 +2,7 @@
  * A database that has telemetry of the workspace before anything was sent to it: found by one query, on real databases.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { checkingOldPoints } from '../../src/app/old-points.ts';
+import { checkingOldPoints } from '../../src/app/deliveries.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { DestinationKind } from '../../src/core/lines/dialect.ts';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';

@@ -1,9 +1,9 @@
 /** A line leaves the quarantine only where it is accepted, or certainly too old. */
 import { describe, expect, test } from 'vitest';
-import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
-import { createLogControls, retryLines } from '../../src/delivery/retry-lines.ts';
-import { type ScratchStore, scratchStore } from '../store/support.ts';
-import { createVirtualClock } from '../support/virtual-clock.ts';
+import { createLogControls, retryLines } from '../../../src/commands/quarantine/retry.ts';
+import type { Sink, WriteAnswer } from '../../../src/core/ports.ts';
+import { type ScratchStore, scratchStore } from '../../store/support.ts';
+import { createVirtualClock } from '../../support/virtual-clock.ts';
 
 const AT_MS = 1_700_000_000_000;
 

@@ -1,8 +1,8 @@
 /** The watch over work that somebody waits for. */
 import { describe, expect, test } from 'vitest';
-import { ApiFault } from '../../src/core/faults.ts';
-import { createApiState, noteFailed, noteWorked } from '../../src/scheduler/api-state.ts';
-import { createProgressWatch, isWaiting } from '../../src/scheduler/progress.ts';
+import { createProgressWatch, isWaiting } from '../../../src/commands/shared/alone.ts';
+import { ApiFault } from '../../../src/core/faults.ts';
+import { createApiState, noteFailed, noteWorked } from '../../../src/scheduler/api-state.ts';
 
 function fault(kind: ApiFault['kind']): ApiFault {
   return new ApiFault(kind, 'no answer', { request: 'GET /devices' });

@@ -1,0 +1,222 @@
+/**
+ * `--quarantine retry`: sends quarantined lines to their destination once more, by the same rules as other lines, and
+ * parses quarantined records of the API again with this version.
+ *
+ * Promise: a line leaves the quarantine only if it is accepted or certainly older than the destination keeps. A line
+ * that is refused again stays, with the new words. If the destination does not answer, nothing changes.
+ *
+ * A reading that can be parsed now is committed like any other, and leaves the quarantine. No request is sent to the API.
+ * A record that was shortened cannot be retried. Devices and alerts come with every listing, so nothing of them has to be
+ * committed.
+ */
+
+import { translate } from '../../core/lines/dialect.ts';
+import { kindOf } from '../../core/lines/line-reader.ts';
+import type { Clock } from '../../core/ports.ts';
+import type { Reading } from '../../core/records.ts';
+import { LOG_LANES, type LogBatch, type LogLane, type LogPosition, positionAfter } from '../../core/state/log.ts';
+import type { QuarantinedItem } from '../../core/state/quarantine.ts';
+import type { Store } from '../../core/state/state.ts';
+import { ForgottenError, StaleStateError } from '../../core/state/telemetry.ts';
+import type { Reachable } from '../../delivery/destination.ts';
+import { type ControlLines, otherKind, sendBatch } from '../../delivery/send-batch.ts';
+import { timeOf } from '../../delivery/too-old.ts';
+import { storedAround } from '../../ingest/commit.ts';
+import { composeCommit } from '../../ingest/commit-rules.ts';
+import type { SyncContext } from '../../ingest/context.ts';
+
+/** The result at one destination. */
+export interface LinesRetried {
+  accepted: number;
+  refused: number;
+  beyond: number;
+  /** Why the rest was not tried; `null` if all lines were. */
+  blocked: string | null;
+}
+
+interface RetryParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly destination: Reachable;
+  readonly controls: ControlLines;
+}
+
+/**
+ * Sends lines again and records the result.
+ *
+ * @throws the signal's reason
+ */
+export async function retryLines(
+  parts: RetryParts,
+  items: readonly QuarantinedItem[],
+  signal: AbortSignal,
+): Promise<LinesRetried> {
+  const sum: LinesRetried = { accepted: 0, refused: 0, beyond: 0, blocked: null };
+  let left = items;
+  while (left.length > 0 && sum.blocked === null) {
+    const resolved = await retrySome(parts, left, { sum, signal });
+    left = left.slice(resolved);
+  }
+  return sum;
+}
+
+/** @returns how many lines, counted from the first, were resolved */
+async function retrySome(
+  { store, clock, destination, controls }: RetryParts,
+  items: readonly QuarantinedItem[],
+  { sum, signal }: { sum: LinesRetried; signal: AbortSignal },
+): Promise<number> {
+  const lines = items.map(({ content }) => content);
+  const { resolution, missing } = await sendBatch({ store, clock, controls }, destination, lines, signal);
+  const { resolved, rejected, blocked } = resolution;
+  const rejections = new Map(rejected.map((each) => [each.index, each]));
+  const outcome = { accepted: [] as number[], refused: [] as { id: number; words: string }[], beyond: [] as number[] };
+  items.slice(0, resolved).forEach(({ id }, index) => {
+    const rejection = rejections.get(index);
+    if (rejection === undefined) outcome.accepted.push(id);
+    else if (rejection.retention) outcome.beyond.push(id);
+    else outcome.refused.push({ id, words: rejection.words });
+  });
+  store.quarantine.resolve({ destinationId: destination.id, ...outcome, missing, atMs: clock.nowMs() });
+  sum.accepted += outcome.accepted.length;
+  sum.refused += outcome.refused.length;
+  sum.beyond += outcome.beyond.length;
+  if (blocked !== null) sum.blocked = blocked.hint === '' ? blocked.words : `${blocked.words}; ${blocked.hint}`;
+  return resolved;
+}
+
+/** How many blocks of the log are searched for control lines. */
+const BLOCKS_BACK = 256;
+const LIMITS = { lines: 2000, bytes: 1024 * 1024 };
+const BATCHES = 20;
+
+/** Finds control lines among the last accepted lines of the log. It searches when the first one is needed. */
+export function createLogControls(store: Store, { id, kind }: Reachable): ControlLines {
+  let found: ReadonlyMap<string, string> | null = null;
+  const all = (): ReadonlyMap<string, string> => {
+    found ??= latestByKind(store, { id, kind });
+    return found;
+  };
+  return {
+    latestLike: (line) => all().get(kindOf(line)) ?? null,
+    latestUnlike: (line) => otherKind(all(), line),
+    newest: () => [...all().values()].toSorted((a, b) => (timeOf(a) < timeOf(b) ? -1 : 1)).at(-1) ?? null,
+    remember: () => {},
+  };
+}
+
+function latestByKind(store: Store, { id, kind }: Pick<Reachable, 'id' | 'kind'>): ReadonlyMap<string, string> {
+  const latest = new Map<string, string>();
+  for (const lane of LOG_LANES) {
+    for (const line of acknowledgedLines(store, lane, store.position(id, lane))) {
+      const [sent] = translate(kind, [line], store.movedTo).lines;
+      // The acknowledged lines include the rejected ones.
+      if (sent !== undefined && !store.quarantine.holds(id, line)) latest.set(kindOf(sent), sent);
+    }
+  }
+  return latest;
+}
+
+function* acknowledgedLines(store: Store, lane: LogLane, place: LogPosition): Iterable<string> {
+  let from: LogPosition = { block: Math.max(0, place.block - BLOCKS_BACK), line: 0 };
+  for (let nth = 0; nth < BATCHES; nth += 1) {
+    const batch = store.read(lane, from, LIMITS);
+    const count = linesBefore(batch, place);
+    yield* batch.lines.slice(0, count);
+    if (count < batch.lines.length || count === 0) return;
+    from = positionAfter(batch, from, count);
+  }
+}
+
+/** How many lines of a batch lie before a position. */
+function linesBefore({ segments }: LogBatch, place: LogPosition): number {
+  let count = 0;
+  for (const { block, line, lines } of segments) {
+    if (block > place.block) break;
+    count += block < place.block ? lines : Math.max(0, Math.min(lines, place.line - line));
+  }
+  return count;
+}
+
+/**
+ * What a record is to this version: a reading, something that every listing brings, or the reason why it is neither.
+ */
+export type Reparsed =
+  | { readonly kind: 'reading'; readonly reading: Reading }
+  | { readonly kind: 'listed' }
+  | { readonly kind: 'not-understood'; readonly why: string };
+
+/** Reads a record as it is kept. Never throws. */
+export type Reparse = (source: string, record: string) => Reparsed;
+
+type RecordParts = Pick<SyncContext, 'store' | 'settings' | 'filterNotes' | 'serverClock'>;
+
+/**
+ * Tries a record.
+ *
+ * @returns `null` where it is in place now, else why not.
+ */
+export type RetryRecord = (item: QuarantinedItem) => string | null;
+
+/** Tries records one by one, with the devices as they are now. */
+export function createRecordRetry(parts: RecordParts, reparse: Reparse): RetryRecord {
+  const { store, settings } = parts;
+  let devices: ReadonlyMap<string, boolean> | null = null;
+  return (item) => {
+    const parsed = reparse(item.source, item.content);
+    if (parsed.kind === 'not-understood') return parsed.why;
+    if (parsed.kind === 'reading') {
+      devices ??= new Map(store.devices().map(({ record }) => [record.deviceId, settings.filter.excludes(record)]));
+      const why = retryReading(parts, parsed.reading, { deviceId: item.source, isExcluded: devices.get(item.source) });
+      if (why !== null) return why;
+    }
+    store.quarantine.takeOut([item.id]);
+    return null;
+  };
+}
+
+function retryReading(
+  parts: RecordParts,
+  reading: Reading,
+  { deviceId, isExcluded }: { readonly deviceId: string; readonly isExcluded: boolean | undefined },
+): string | null {
+  if (isExcluded === undefined) return 'its device is not known';
+  if (isExcluded) return 'its device is excluded by sync.include or sync.exclude';
+  if (reading.recordedAt > parts.serverClock.latestNs()) return 'its time is more than a day later than every clock';
+  parts.filterNotes.sensorsRead([reading]);
+  return commitReading(parts, deviceId, reading);
+}
+
+function commitReading(
+  { store, settings, filterNotes, serverClock }: RecordParts,
+  deviceId: string,
+  reading: Reading,
+): string | null {
+  const workspaceId = store.workspaceTag();
+  if (workspaceId === null) return 'its workspace is not known';
+  const state = store.telemetry(deviceId);
+  const composed = composeCommit({
+    // It is not late: it came in time, and was not understood. So nothing is covered by it, and nothing withdrawn.
+    state: { ...state, covered: [] },
+    workspaceId,
+    lane: 'history',
+    requestId: 0,
+    answeredAtMs: serverClock.nowMs(),
+    readings: [reading],
+    rejected: [],
+    stored: storedAround(store, deviceId, [reading]),
+    covers: null,
+    gracePeriodMs: settings.gracePeriodMs,
+    filter: filterNotes.touchesSensors ? settings.filter : undefined,
+    storedAt: ({ from, to }) => store.stored(deviceId, from, to),
+  });
+  if (composed.rejected.length > 0) return `still: ${composed.rejected[0]?.reason ?? ''}`;
+  try {
+    store.commitPage({ ...composed, covered: state.covered });
+    return null;
+  } catch (error) {
+    if (error instanceof StaleStateError) return 'its device was being read at that moment: try again';
+    if (error instanceof ForgottenError) return 'its device was forgotten';
+    throw error;
+  }
+}
