@@ -99,7 +99,7 @@ const PRIORITIES: Readonly<Record<RequestLane, number>> = {
   inventory: 3,
   'first-history': 2,
   backfill: 1,
-  sweep: 0,
+  'idle-poll': 0,
 };
 
 /** The account is one request an hour, and all other requests depend on it. */

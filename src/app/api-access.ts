@@ -196,7 +196,7 @@ export interface BackfillQuota extends Pick<BackfillSettings, 'budgets'> {
 }
 
 /** The lanes whose load goes on beside a backfill. */
-const OTHER_LANES = ['live', 'alerts', 'inventory', 'sweep'] as const;
+const OTHER_LANES = ['live', 'alerts', 'inventory', 'idle-poll'] as const;
 
 /** Returns what backfills have spent, by the ledger, and may spend. */
 export function backfillQuota(limiter: RateLimiter, ledger: Ledger, serverClock: ServerClock): BackfillQuota {

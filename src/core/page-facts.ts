@@ -220,11 +220,11 @@ export interface DeviceReport extends DeviceStatus {
     readonly gone_since: string | null;
   };
   readonly newest_reading_at: string | null;
-  readonly last_asked_at: string | null;
+  readonly last_polled_at: string | null;
   /** When it is worth a request next; `null`: never, as things are. */
   readonly next_due_at: string | null;
-  /** `sweep`: the list reports nothing new, so only the idle poll remains. */
-  readonly next_as: 'newest readings' | 'sweep' | null;
+  /** `idle_poll`: the list reports nothing new, so only the idle poll remains. */
+  readonly next_kind: 'newest_readings' | 'idle_poll' | null;
   /** The newest first. */
   readonly last_answers: readonly DeviceAnswer[];
   /** Of the last two days. */
@@ -234,8 +234,8 @@ export interface DeviceReport extends DeviceStatus {
   readonly covered_share: number;
   readonly named_gaps: readonly NamedGap[];
   /** How long after its time a reading is awaited. */
-  readonly settle_seconds: number;
-  readonly late: { readonly readings: number; readonly worst_seconds: number };
+  readonly grace_period_seconds: number;
+  readonly late: { readonly readings: number; readonly max_seconds: number };
   /** Under which names it is written, and from when on; the first from the beginning. */
   readonly names: readonly { readonly from: string | null; readonly name: string }[];
   readonly bar: CoverageBar;

@@ -29,7 +29,7 @@ export interface Disk {
 export type Random = () => number;
 
 /** What a request is for, in the order of precedence. */
-export type RequestLane = 'live' | 'alerts' | 'inventory' | 'first-history' | 'backfill' | 'sweep';
+export type RequestLane = 'live' | 'alerts' | 'inventory' | 'first-history' | 'backfill' | 'idle-poll';
 
 /** All lanes, the one that comes first first. */
 export const REQUEST_LANES: readonly RequestLane[] = [
@@ -38,7 +38,7 @@ export const REQUEST_LANES: readonly RequestLane[] = [
   'inventory',
   'first-history',
   'backfill',
-  'sweep',
+  'idle-poll',
 ];
 
 export const STREAMS = ['account', 'devices', 'telemetry', 'alerts'] as const;

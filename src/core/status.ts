@@ -49,7 +49,7 @@ export interface FreshnessStatus {
   readonly behind_devices: number;
   readonly median_seconds: number | null;
   readonly p95_seconds: number | null;
-  readonly worst_seconds: number | null;
+  readonly max_seconds: number | null;
 }
 
 /** Who works with the state. */
@@ -65,8 +65,8 @@ export interface JobStatus {
   readonly id: number;
   readonly kind: string;
   readonly state: string;
-  readonly asked_by: string;
-  readonly asked_at: string;
+  readonly requested_by: string;
+  readonly requested_at: string;
   readonly started_at: string | null;
   /** The range of a backfill; `from` is `null` where it goes back as far as there is anything, `to` before it has begun. */
   readonly range: { readonly from: string | null; readonly to: string | null } | null;
@@ -87,8 +87,8 @@ export interface NextStatus {
   /** When each stream is due next; in the past: overdue. */
   readonly streams: readonly { readonly name: StreamStatus['name']; readonly due_at: string | null }[];
   /** Devices with a gap that a request can close. */
-  readonly devices_open: number;
-  readonly open_seconds: number;
+  readonly devices_with_gaps: number;
+  readonly gap_seconds: number;
 }
 
 export interface StreamStatus {

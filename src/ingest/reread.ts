@@ -124,7 +124,7 @@ async function commitWindow(
   let served = 0;
   const take = (page: WindowPage): void => {
     served += page.readings.length;
-    commitPage(context, { deviceId, lane: 'sweep', covers: null, ...page });
+    commitPage(context, { deviceId, lane: 'idle-poll', covers: null, ...page });
   };
   const isWhole = await readWindow(context, { deviceId, window, take }, signal);
   return { isWhole, served };
@@ -261,7 +261,7 @@ function requestBelow({ deviceId, window, windows }: WindowScan, to: bigint): Pa
 async function step(scan: WindowScan, request: PageRequest, signal: AbortSignal): Promise<Next> {
   const { windows, window } = scan;
   signal.throwIfAborted();
-  const answer = await askForPage(scan, { request, lane: 'sweep' }, signal);
+  const answer = await askForPage(scan, { request, lane: 'idle-poll' }, signal);
   if (answer.kind === 'changed') return requestBelow(scan, request.gap.to);
   if (answer.kind === 'too-old') return null;
   if (answer.kind !== 'page') return answer.kind === 'odd' ? again(scan, fromFirstPage(request)) : 'given up';

@@ -114,7 +114,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       device_id: deviceId,
       count,
       late_seconds: Math.round(worstMs / SECOND_MS),
-      settle_seconds: Math.round(gracePeriodMs / SECOND_MS),
+      grace_period_seconds: Math.round(gracePeriodMs / SECOND_MS),
     }),
     repeats: { alike: ({ deviceId }) => deviceId },
     counts: ({ count }, to) => to.count('tidemark_readings_late_total', {}, count),
@@ -285,7 +285,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     { fields: ({ destination, lines }) => ({ destination, lines }) },
   ),
   'job-started': info(({ kind, askedBy }) => `Starting job "${kind}" (requested by ${askedBy})`, {
-    fields: ({ job, kind, askedBy }) => ({ job, kind, asked_by: askedBy }),
+    fields: ({ job, kind, askedBy }) => ({ job, kind, requested_by: askedBy }),
   }),
   'job-ended': {
     level: { any: ['info', 'warn'], of: ({ state }) => (state === 'failed' ? 'warn' : 'info') },

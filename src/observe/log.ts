@@ -152,7 +152,7 @@ export function logEvents(logger: Pick<Log, 'line'>, clock: Pick<Clock, 'monoMs'
     const named = { event: event.type, ...fields };
     const suppressed = level === 'debug' ? null : admit(event, level);
     if (suppressed === null) logger.line('debug', message, named);
-    else logger.line(level, message, suppressed > 0 ? { ...named, held_back: suppressed } : named);
+    else logger.line(level, message, suppressed > 0 ? { ...named, suppressed: suppressed } : named);
   };
   return (event) => {
     write(event);

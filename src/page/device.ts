@@ -55,26 +55,26 @@ function at(time: string | null, now: string): Html | null {
 
 /** What matters most of it. */
 function mainFacts(device: DeviceReport, now: string): Fact[] {
-  const { lag_seconds, covered_share, newest_reading_at, last_asked_at } = device;
+  const { lag_seconds, covered_share, newest_reading_at, last_polled_at } = device;
   return [
     ['Lag', lag_seconds === null ? 'initial sync' : duration(lag_seconds)],
     ['History covered', percent(covered_share)],
     ['Newest reading', at(newest_reading_at, now) ?? NO_READING],
-    ['Last poll', at(last_asked_at, now) ?? 'not yet'],
+    ['Last poll', at(last_polled_at, now) ?? 'not yet'],
     ['Next poll', nextPoll(device, now)],
   ];
 }
 
-function nextPoll({ next_due_at, next_as }: DeviceReport, now: string): Html | string {
+function nextPoll({ next_due_at, next_kind }: DeviceReport, now: string): Html | string {
   const next = at(next_due_at, now);
   if (next === null) return 'none, as things are';
-  return next_as === 'sweep' ? html`when the device list reports new data; at the latest ${next}` : next;
+  return next_kind === 'idle_poll' ? html`when the device list reports new data; at the latest ${next}` : next;
 }
 
 /** All else that is known of it. */
 function moreFacts(device: DeviceReport, now: string): Fact[] {
-  const { late, settle_seconds, names, listed, failed_requests } = device;
-  const by = late.readings === 0 ? '' : `, by up to ${duration(late.worst_seconds)}`;
+  const { late, grace_period_seconds, names, listed, failed_requests } = device;
+  const by = late.readings === 0 ? '' : `, by up to ${duration(late.max_seconds)}`;
   const presence = listed.online === null ? listed.presence : listed.online ? 'online' : 'offline';
   return [
     ['In the device list', [presence, listed.lifecycle_status].filter((each) => each !== null).join(', ')],
@@ -82,7 +82,7 @@ function moreFacts(device: DeviceReport, now: string): Fact[] {
     ['Gone since', at(listed.gone_since, now)],
     ['Failed requests, 2 days', grouped(failed_requests)],
     ['Late readings', `${grouped(late.readings)}${by}`],
-    ['Grace period', duration(settle_seconds)],
+    ['Grace period', duration(grace_period_seconds)],
     ['Written under the name', name(names.at(-1)?.name ?? '')],
   ];
 }

@@ -170,13 +170,13 @@ function lagWords(seconds: number | null): string {
 
 /** How the lag of the devices is spread in the archive, and what it can be at its best. */
 function spreadWords({
-  freshness: { target_seconds, expected_seconds, behind_devices, behind_after_seconds, p95_seconds, worst_seconds },
+  freshness: { target_seconds, expected_seconds, behind_devices, behind_after_seconds, p95_seconds, max_seconds },
 }: StatusOverview): string {
   const slowed = expected_seconds > target_seconds ? `, ${duration(expected_seconds)} with this quota` : '';
   const spread =
-    worst_seconds === null || p95_seconds === null
+    max_seconds === null || p95_seconds === null
       ? ''
-      : `devices: p95 ${duration(p95_seconds)}, max ${duration(worst_seconds)}; `;
+      : `devices: p95 ${duration(p95_seconds)}, max ${duration(max_seconds)}; `;
   const behind =
     behind_devices === 0
       ? ''
@@ -215,7 +215,7 @@ function tiles(parts: StandingParts): Tile[] {
 export function coveredText({ totals, next }: Pick<StatusOverview, 'totals' | 'next'>): string | null {
   const { devices, devices_complete, covered_share } = totals;
   if (covered_share === null) return null;
-  return percent(devices > 0 && devices_complete === devices && next.devices_open === 0 ? 1 : covered_share);
+  return percent(devices > 0 && devices_complete === devices && next.devices_with_gaps === 0 ? 1 : covered_share);
 }
 
 /** Up to when what is shown as covered was read, to stand behind another text. */

@@ -187,9 +187,9 @@ ${list}</section>`;
 
 /** A job, with a bar where it reports how far it is. */
 function jobLine(job: JobStatus, now: string): Html {
-  const { id, kind, state, asked_by, asked_at, started_at, range, share } = job;
-  const since = started_at === null ? html`requested ${ago(asked_at, now)}` : html`started ${ago(started_at, now)}`;
-  const head = html`<b>${kind}</b> <span class="soft">no. ${id}, requested by ${asked_by}</span>: ${state}, ${since}`;
+  const { id, kind, state, requested_by, requested_at, started_at, range, share } = job;
+  const since = started_at === null ? html`requested ${ago(requested_at, now)}` : html`started ${ago(started_at, now)}`;
+  const head = html`<b>${kind}</b> <span class="soft">no. ${id}, requested by ${requested_by}</span>: ${state}, ${since}`;
   const span = range === null ? NOTHING : html`<div class="soft">${rangeWords(range, now)}</div>`;
   const bar = share === null ? NOTHING : progressBar(`Progress of ${kind} no. ${id}`, share);
   return html`<li>${head}${span}${bar}${jobFigures(job)}</li>`;
@@ -284,9 +284,9 @@ export function workSection(report: WorkParts, unread: Unread | null = null): Ht
   const share = totals.covered_share;
   const coveredWords = coveredText({ totals, next }) ?? 'not known yet';
   const open =
-    next.devices_open === 0
+    next.devices_with_gaps === 0
       ? 'no gaps'
-      : `gaps of ${duration(next.open_seconds)} on ${counted(next.devices_open, 'device')}`;
+      : `gaps of ${duration(next.gap_seconds)} on ${counted(next.devices_with_gaps, 'device')}`;
   const bar = progressBar('Wanted history that is covered', share ?? 0);
   const work =
     jobs.length === 0

@@ -92,9 +92,9 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
     reasons: reasonsOf(parts, known, due),
     listed: listedOf(device),
     newest_reading_at: known.newestNs === null ? null : formatExact(known.newestNs),
-    last_asked_at: timeText(due.askedMs),
+    last_polled_at: timeText(due.askedMs),
     next_due_at: timeText(due.atMs),
-    next_as: due.as,
+    next_kind: due.as,
     last_answers: known.requests.last.map(({ atMs, lane, status, fault, newReadings }) => ({
       at: timeOf(atMs),
       lane,
@@ -110,8 +110,8 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
       reason,
       retry_at: timeOf(retryAtMs),
     })),
-    settle_seconds: gracePeriodOf(settings.gracePeriodMs, telemetry.late) / 1000,
-    late: { readings: telemetry.late.readings, worst_seconds: telemetry.late.worstMs / 1000 },
+    grace_period_seconds: gracePeriodOf(settings.gracePeriodMs, telemetry.late) / 1000,
+    late: { readings: telemetry.late.readings, max_seconds: telemetry.late.worstMs / 1000 },
     names: telemetry.names.map(({ fromNs, name }) => ({ from: fromNs === 0n ? null : formatExact(fromNs), name })),
     lag_seconds,
     ...spansOf(parts, known, wantedRange),
@@ -161,7 +161,7 @@ function spansOf(
 interface Due {
   readonly askedMs: EpochMs | null;
   readonly atMs: EpochMs | null;
-  readonly as: DeviceReport['next_as'];
+  readonly as: DeviceReport['next_kind'];
   /** Until when its newest range is not tried again, as it could not be read; and why. */
   readonly rest: Gap | null;
 }
@@ -175,18 +175,18 @@ function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
   const askedMs = requests.last[0]?.atMs ?? byCoverage;
   if (snapshot.isExcluded) return { askedMs, atMs: null, as: null, rest: null };
   const rest = gaps.find((gap) => isAwaitingRetry(gap, nowMs) && (top === undefined || gap.toNs > top.to)) ?? null;
-  if (rest !== null) return { askedMs, atMs: rest.retryAtMs, as: 'newest readings', rest };
+  if (rest !== null) return { askedMs, atMs: rest.retryAtMs, as: 'newest_readings', rest };
   // A device that the list has never seen and that never had a reading is left to the idle poll as well, once it was
   // polled.
   const isQuiet =
     emptyByListing(device, { covered: telemetry.covered, newestNs }).length > 0 ||
     (device.record.lastSeenAt === null && newestNs === null && top !== undefined);
   if (device.goneSinceMs !== null && askedMs !== null)
-    return { askedMs, atMs: gonePollDueMs(askedMs, parts.polls), as: 'sweep', rest: null };
+    return { askedMs, atMs: gonePollDueMs(askedMs, parts.polls), as: 'idle_poll', rest: null };
   if (isQuiet && askedMs !== null)
-    return { askedMs, atMs: idlePollDueMs(askedMs, parts.polls), as: 'sweep', rest: null };
+    return { askedMs, atMs: idlePollDueMs(askedMs, parts.polls), as: 'idle_poll', rest: null };
   const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
-  return { askedMs, atMs: askedMs === null ? nowMs : after('telemetry', askedMs), as: 'newest readings', rest: null };
+  return { askedMs, atMs: askedMs === null ? nowMs : after('telemetry', askedMs), as: 'newest_readings', rest: null };
 }
 
 /** Why it is not fresh, what counts most first. */
@@ -233,10 +233,10 @@ function whyBehind({ telemetry, snapshot, device, behindAfter }: Knowledge, { as
   const named = namedAtTheEnd(snapshot.status.gaps);
   if (named !== null) return `Its newest range cannot be read: ${gapWords(named).why}.`;
   const seen = device.record.lastSeenAt;
-  if (as === 'sweep' && seen === null) {
+  if (as === 'idle_poll' && seen === null) {
     return 'The device list has no last-seen time for it: it is polled when that changes, or at its next idle poll.';
   }
-  if (as === 'sweep' && seen !== null) {
+  if (as === 'idle_poll' && seen !== null) {
     return `The device list reports nothing new since ${formatExact(seen)}: it is polled when that changes, or at its next idle poll.`;
   }
   const when = atMs === null ? '' : ` Its poll is due since ${timeOf(atMs)}.`;

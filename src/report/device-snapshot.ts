@@ -96,7 +96,7 @@ export interface DeviceSums {
   readonly gaps: readonly GapSum[];
   /** Devices with a gap that can be requested, and the length of these gaps. */
   readonly open: { readonly devices: number; readonly seconds: number };
-  readonly lag: Pick<FreshnessStatus, 'behind_devices' | 'median_seconds' | 'p95_seconds' | 'worst_seconds'>;
+  readonly lag: Pick<FreshnessStatus, 'behind_devices' | 'median_seconds' | 'p95_seconds' | 'max_seconds'>;
 }
 
 /** Sums that grow by one device after the other. */
@@ -160,7 +160,7 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSummer {
           behind_devices: counts.behind,
           median_seconds: at(0.5),
           p95_seconds: at(0.95),
-          worst_seconds: sorted.at(-1) ?? null,
+          max_seconds: sorted.at(-1) ?? null,
         },
       };
     },

@@ -157,8 +157,8 @@ function jobStatus({ id, kind, state, askedBy, askedMs, startedMs, args, progres
     id,
     kind,
     state,
-    asked_by: askedBy,
-    asked_at: timeText(askedMs) ?? '',
+    requested_by: askedBy,
+    requested_at: timeText(askedMs) ?? '',
     started_at: timeText(startedMs),
     range: kind === 'backfill' && isBackfillArgs(args) ? rangeOf(args as BackfillArgs) : null,
     share: known?.totals.covered_share ?? null,
@@ -231,8 +231,8 @@ function nextStatus({ context, streams }: ReportParts, { open }: DeviceSums, now
       const fromMs = name === 'telemetry' || last_read_at === null ? nowMs : Date.parse(last_read_at);
       return { name, due_at: state === 'off' ? null : timeText(after(name, fromMs)) };
     }),
-    devices_open: open.devices,
-    open_seconds: open.seconds,
+    devices_with_gaps: open.devices,
+    gap_seconds: open.seconds,
   };
 }
 

@@ -183,14 +183,14 @@ function spareWork(state: PlannerState, nowMs: number): Decision | null {
     listing ??
     requestIn(state, 'first-history', nowMs) ??
     requestIn(state, 'backfill', nowMs) ??
-    requestIn(state, 'sweep', nowMs) ??
+    requestIn(state, 'idle-poll', nowMs) ??
     rereadRequest(state, nowMs)
   );
 }
 
 function rereadRequest(state: PlannerState, nowMs: number): RereadDecision | null {
   const { isDue: isWanted, isUnderWay } = state.reread;
-  return isWanted && !isUnderWay && !isTelemetryOff(state, nowMs) ? { kind: 'reread', lane: 'sweep' } : null;
+  return isWanted && !isUnderWay && !isTelemetryOff(state, nowMs) ? { kind: 'reread', lane: 'idle-poll' } : null;
 }
 
 function idleRest(state: PlannerState, nowMs: number): Rest {
@@ -215,7 +215,7 @@ export function requestIn(state: PlannerState, lane: ReservedLane, nowMs: number
       return isDue(state, lane, nowMs) ? taskOf(lane) : null;
     case 'devices':
       return state.putOff !== 'devices' && listingOwedMs(state) <= nowMs ? taskOf(lane) : null;
-    case 'sweep':
+    case 'idle-poll':
       return idlePoll(state, nowMs);
     case 'first-history':
       return historyRequest(state, lane, nowMs);
@@ -226,7 +226,7 @@ export function requestIn(state: PlannerState, lane: ReservedLane, nowMs: number
 
 function idlePoll(state: PlannerState, nowMs: number): TailDecision | null {
   const deviceId = isTelemetryOff(state, nowMs) ? null : pickIdle(state.devices, nowMs);
-  return deviceId === null ? null : tailOf(state, 'sweep', { deviceId, untilMs: null });
+  return deviceId === null ? null : tailOf(state, 'idle-poll', { deviceId, untilMs: null });
 }
 
 function historyRequest(state: PlannerState, lane: HistoryDecision['lane'], nowMs: number): HistoryDecision | null {

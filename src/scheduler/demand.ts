@@ -147,7 +147,7 @@ function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLa
     alerts: least(DAY_MS / alertsMs, DAY_MS / (alertsMs * slowdown), USUAL_RESERVES.alerts),
     inventory: lagMs === 0 ? listings(devicesMs) : least(listings(devicesMs), listings(bestMs), USUAL_RESERVES.devices),
     account: least(DAY_MS / accountMs, DAY_MS / (accountMs * slowdown), USUAL_RESERVES.account),
-    idlePolls: least(idlePolls, idlePolls / slowdown, USUAL_RESERVES.sweep),
+    idlePolls: least(idlePolls, idlePolls / slowdown, USUAL_RESERVES['idle-poll']),
   };
 }
 
@@ -171,7 +171,7 @@ function inTurn(
   made: number,
 ): Omit<Demand, 'asked' | 'budget' | 'boundBy' | 'fits' | 'readingsMade'> {
   const { intervalsMs, pageSize, freshnessMs } = input;
-  const { account, alerts, devices, sweep: idlePolls } = NARROW_RESERVES;
+  const { account, alerts, devices, 'idle-poll': idlePolls } = NARROW_RESERVES;
   const planned: DemandByLane = {
     live: budget * (1 - account - alerts - devices - idlePolls),
     account: budget * account,

@@ -30,7 +30,7 @@ export interface PlannerSettings {
 /** Requests one page of the newest readings of a device. */
 export interface TailDecision {
   readonly kind: 'tail';
-  readonly lane: 'live' | 'sweep';
+  readonly lane: 'live' | 'idle-poll';
   readonly deviceId: string;
   /** Whether the range below the page becomes a gap with a reason and is not requested. */
   readonly newestOnly: boolean;
@@ -55,7 +55,7 @@ export interface StreamDecision {
 /** Reads a covered range of yesterday once more; the caller chooses the device. */
 export interface RereadDecision {
   readonly kind: 'reread';
-  readonly lane: 'sweep';
+  readonly lane: 'idle-poll';
 }
 
 /** A request to make. */

@@ -9,7 +9,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../core/time.ts';
 import type { OutlookRules } from './device-outlook.ts';
 
 /** The kinds of work below live, in their order. */
-export const RESERVED_LANES = ['account', 'alerts', 'devices', 'first-history', 'backfill', 'sweep'] as const;
+export const RESERVED_LANES = ['account', 'alerts', 'devices', 'first-history', 'backfill', 'idle-poll'] as const;
 
 export type ReservedLane = (typeof RESERVED_LANES)[number];
 
@@ -23,7 +23,7 @@ export const USUAL_RESERVES: Reserves = {
   devices: 0.01,
   'first-history': 0.1,
   backfill: 0.05,
-  sweep: 0.02,
+  'idle-poll': 0.02,
 };
 
 /** Where not even the readings fit, requests that bring none are dear. */
@@ -33,7 +33,7 @@ export const NARROW_RESERVES: Reserves = {
   devices: 0.005,
   'first-history': 0.05,
   backfill: 0.02,
-  sweep: 0.0025,
+  'idle-poll': 0.0025,
 };
 
 /**
@@ -45,7 +45,7 @@ const MOST_AHEAD: Reserves = {
   devices: 200,
   'first-history': 5,
   backfill: 5,
-  sweep: 5,
+  'idle-poll': 5,
 };
 
 /**
@@ -60,7 +60,7 @@ export type Earned = Record<ReservedLane, number>;
 
 /** Accounts in which no lane is owed anything. */
 export function createEarned(): Earned {
-  return { account: 0, alerts: 0, devices: 0, 'first-history': 0, backfill: 0, sweep: 0 };
+  return { account: 0, alerts: 0, devices: 0, 'first-history': 0, backfill: 0, 'idle-poll': 0 };
 }
 
 /**

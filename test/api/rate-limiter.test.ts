@@ -138,20 +138,20 @@ describe('the order', () => {
     const world = createPacedWorld({ plan: { perMinute: 12, perDay: 1e6 }, random: seededRandom(8), concurrency: 1 });
     const run = world.start();
     const order: string[] = [];
-    const ask = async (lane: 'sweep' | 'live' | 'backfill' | 'inventory', name: string): Promise<void> => {
+    const ask = async (lane: 'idle-poll' | 'live' | 'backfill' | 'inventory', name: string): Promise<void> => {
       await world.ask(run, { lane, stream: 'telemetry' });
       order.push(name);
     };
     const asked = [
       ask('inventory', 'first'),
-      ask('sweep', 'sweep'),
+      ask('idle-poll', 'idle-poll'),
       ask('backfill', 'backfill 1'),
       ask('backfill', 'backfill 2'),
     ];
     await world.truth.sleep(100);
     asked.push(ask('live', 'live 1'), ask('live', 'live 2'));
     await Promise.all(asked);
-    expect(order).toEqual(['first', 'live 1', 'live 2', 'backfill 1', 'backfill 2', 'sweep']);
+    expect(order).toEqual(['first', 'live 1', 'live 2', 'backfill 1', 'backfill 2', 'idle-poll']);
   });
 
   test('who gives up leaves the queue, and nobody is booked for it', async () => {

@@ -51,7 +51,7 @@ describe('the table', () => {
   test('knows the unit of every field, and has no field that no line has', () => {
     const used = Object.values(ROWS).flatMap(({ fields }) => fields);
     expect(used.filter((name) => !Object.hasOwn(FIELDS, name))).toEqual([]);
-    expect(Object.keys(FIELDS).filter((name) => name !== 'held_back' && !used.some((each) => each === name))).toEqual(
+    expect(Object.keys(FIELDS).filter((name) => name !== 'suppressed' && !used.some((each) => each === name))).toEqual(
       [],
     );
     expect(Object.keys(FIELDS).filter((name) => !/^[a-z]+(_[a-z]+)*$/.test(name))).toEqual([]);

@@ -242,7 +242,7 @@ describe('events', () => {
     expect(lines()).toHaveLength(10);
     nowMs = 60_000;
     observe({ type: 'device-gone', deviceId: 'd-next' });
-    expect(lines().at(-1)).toMatchObject({ device_id: 'd-next', held_back: 990 });
+    expect(lines().at(-1)).toMatchObject({ device_id: 'd-next', suppressed: 990 });
     observe({ type: 'device-returned', deviceId: 'd-1' });
     expect(lines()).toHaveLength(12);
   });
@@ -255,7 +255,7 @@ describe('events', () => {
       observe({ type: 'values-dropped', deviceId: 'd', count: 1, reason: 'not a finite number' });
     }
     observe({ type: 'values-dropped', deviceId: 'e', count: 1, reason: 'not a finite number' });
-    expect(lines().map(({ level, device_id, held_back }) => [level, device_id, held_back])).toEqual([
+    expect(lines().map(({ level, device_id, suppressed }) => [level, device_id, suppressed])).toEqual([
       ['warn', 'd', undefined],
       ['warn', 'd', 59],
       ['warn', 'e', undefined],

@@ -20,8 +20,8 @@ function openLog() {
     /** What was written since the last look: event, level, how many were held back. */
     told: () =>
       written.splice(0).map((text) => {
-        const { event, level, held_back } = JSON.parse(text);
-        return [event, level, held_back ?? 0].join(' ');
+        const { event, level, suppressed } = JSON.parse(text);
+        return [event, level, suppressed ?? 0].join(' ');
       }),
     lines: () => written.splice(0).map((text) => JSON.parse(text)),
   };
@@ -175,7 +175,7 @@ describe.each(SINGLE.map((event) => [event.type, event] as const))('what comes a
   test('is told at once, and every hour with its count', () => {
     const { clock, observe, lines } = openLog();
     for (; clock.ms < 90 * MINUTE_MS; clock.ms += MINUTE_MS) observe(event);
-    expect(lines().map(({ event: name, held_back }) => [name, held_back])).toEqual([
+    expect(lines().map(({ event: name, suppressed }) => [name, suppressed])).toEqual([
       [event.type, undefined],
       [event.type, 59],
     ]);

@@ -45,11 +45,11 @@ const REPORT: StatusReport = {
     behind_devices: 0,
     median_seconds: null,
     p95_seconds: null,
-    worst_seconds: null,
+    max_seconds: null,
   },
   gaps: [],
   jobs: [],
-  next: { streams: [], devices_open: 0, open_seconds: 0 },
+  next: { streams: [], devices_with_gaps: 0, gap_seconds: 0 },
   streams: [
     { name: 'telemetry', state: 'on', reason: null, last_read_at: '2026-11-21T00:00:00Z' },
     { name: 'alerts', state: 'off', reason: 'not read by this version yet', last_read_at: null },

@@ -63,7 +63,7 @@ describe('the overview', () => {
       jobs: [],
       gaps: [],
       totals: { ...REPORT.totals, devices: 0, devices_complete: 0, covered_share: null },
-      freshness: { ...REPORT.freshness, median_seconds: null, p95_seconds: null, worst_seconds: null },
+      freshness: { ...REPORT.freshness, median_seconds: null, p95_seconds: null, max_seconds: null },
       allowance: { ...REPORT.allowance, minute: { limit: null, budget: null, spent: 1 }, lanes: [] },
     };
     await using served = await servePage({ standing: standingWith(nothing), facts: factsOf([]) });
@@ -135,7 +135,7 @@ describe('the overview', () => {
       standingWith(
         {
           generated_at: new Date(Date.parse('2026-11-21T22:15:00Z') + seconds * 1000).toISOString(),
-          freshness: { ...REPORT.freshness, median_seconds: 0, p95_seconds: 0, worst_seconds: 0 },
+          freshness: { ...REPORT.freshness, median_seconds: 0, p95_seconds: 0, max_seconds: 0 },
           destinations: REPORT.destinations.map((each) => ({ ...each, lag_seconds: 0, pending_points: 0 })),
           gaps: [],
         },
@@ -193,7 +193,7 @@ describe('the overview', () => {
     expect(await textOf(served.url)).not.toContain('Initial sync is running');
     served.shown.standing = standingWith({ jobs: [] });
     expect(await textOf(served.url)).toContain('99.9 % covered, gaps of 30 min on 3 devices');
-    served.shown.standing = standingWith({ gaps: [], jobs: [], next: { ...REPORT.next, devices_open: 0 } });
+    served.shown.standing = standingWith({ gaps: [], jobs: [], next: { ...REPORT.next, devices_with_gaps: 0 } });
     const page = await textOf(served.url);
     expect(page).toContain('100 % covered, no gaps');
     expect(page).toContain('<bdi>History covered</bdi></dt><dd><b>100 %</b>');
@@ -418,7 +418,7 @@ async function pagesNaming(name: string): Promise<readonly string[]> {
     destinations: REPORT.destinations.map((each) => ({ ...each, name, blocked_reason: name })),
     gaps: REPORT.gaps.map((each) => ({ ...each, reason: name })),
     archive: { ...REPORT.archive, full: name },
-    jobs: REPORT.jobs.map((each) => ({ ...each, asked_by: name })),
+    jobs: REPORT.jobs.map((each) => ({ ...each, requested_by: name })),
   };
   const ready = { ready: false, reasons: [`${name}!`], codes: ['destination_blocked' as const] };
   await using served = await servePage({ standing: standingWith(report, { ready }), facts: factsOf(rows, name) });

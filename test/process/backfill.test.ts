@@ -54,7 +54,7 @@ describe.runIf(influxdAvailable())('--backfill', () => {
     const dry = await stage.run([...args, '--dry-run']);
     expect([dry.code, JSON.parse(dry.stdout)], dry.stderr).toMatchObject([
       0,
-      { basis: { source: 'state', requests_asked: 0 } },
+      { basis: { source: 'state', requests_spent: 0 } },
     ]);
     const { code, stdout, stderr } = await stage.run(args);
     expect(code, stderr).toBe(0);

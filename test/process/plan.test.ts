@@ -22,10 +22,10 @@ test('alone: one screen or one object on standard output, and nothing asked but 
   expect(object.code, object.stderr).toBe(0);
   expect(object.stdout.trim().split('\n')).toHaveLength(1);
   expect(JSON.parse(object.stdout)).toMatchObject({
-    basis: { source: 'api', requests_asked: 2 },
+    basis: { source: 'api', requests_spent: 2 },
     what_if: { 'api.share': 0.5 },
     allowance: { share: 0.5, day: { spent_last_24h: 4 } },
-    backfill: { devices: 1, open_share: 1, readings: 60 },
+    backfill: { devices: 1, gap_share: 1, readings: 60 },
   });
   expect(told.stdout + told.stderr + object.stdout + object.stderr).not.toContain(KEY);
 });

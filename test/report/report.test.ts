@@ -18,7 +18,7 @@ const SUMS: DeviceSums = {
   coveredShare: 1,
   gaps: [],
   open: { devices: 0, seconds: 0 },
-  lag: { behind_devices: 0, median_seconds: 0, p95_seconds: 0, worst_seconds: 0 },
+  lag: { behind_devices: 0, median_seconds: 0, p95_seconds: 0, max_seconds: 0 },
 };
 
 const PROGRESS = {

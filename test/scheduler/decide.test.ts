@@ -40,10 +40,10 @@ const SPARE: readonly [string, (state: PlannerState) => void][] = [
   ],
   ['history backfill', ({ histories }) => setOpenHistory(histories.backfill, 'backfill', NOTHING_OPEN)],
   [
-    'tail sweep',
+    'tail idle-poll',
     ({ devices }) => noteDeviceStored(devices, 'idle', { newestMs: null, askedMs: NOW, rate: UNKNOWN_RATE }),
   ],
-  ['reread sweep', (state) => Object.assign(state.reread, { isUnderWay: true })],
+  ['reread idle-poll', (state) => Object.assign(state.reread, { isUnderWay: true })],
 ];
 
 function read(state: PlannerState, stream: 'account' | 'alerts' | 'devices'): void {

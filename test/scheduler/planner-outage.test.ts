@@ -59,7 +59,7 @@ describe('after a failure', () => {
     hold('paused', nowMs - HOUR_MS);
     const fate = ({ kind }: Decision) => (kind === 'devices' ? 'failed' : 'answered');
     const made = world.run({ fromMs: nowMs, untilMs: nowMs + 2 * HOUR_MS, fate });
-    const asked = tailsOf(made, 'sweep');
+    const asked = tailsOf(made, 'idle-poll');
     expect(asked.length, 'no burst of all').toBeLessThan(5);
     expect(asked[0]?.deviceId).toBe('paused');
     expect((asked[0]?.atMs ?? 0) - nowMs).toBeLessThan(25 * MINUTE_MS);

@@ -158,7 +158,7 @@ function pageOf(open: OpenHistory, recency: keyof OpenHistory): OpenHistory {
 /** The tails among them, of one lane. */
 export function tailsOf(
   made: readonly Made[],
-  lane: 'live' | 'sweep' = 'live',
+  lane: 'live' | 'idle-poll' = 'live',
 ): readonly (Made & { deviceId: string })[] {
   return made.flatMap((each) =>
     each.decision.kind === 'tail' && each.decision.lane === lane ? [{ ...each, deviceId: each.decision.deviceId }] : [],

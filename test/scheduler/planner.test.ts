@@ -20,7 +20,7 @@ describe('which device is polled', () => {
     for (const deviceId of ['silent', 'talks']) world.hold(deviceId, 0);
     const made = world.run({ fromMs: 0, untilMs: 2 * DAY_MS });
     expect(countOf(made, 'silent')).toBe(0);
-    const sweeps = tailsOf(made, 'sweep').filter(({ deviceId }) => deviceId === 'silent');
+    const sweeps = tailsOf(made, 'idle-poll').filter(({ deviceId }) => deviceId === 'silent');
     expect(sweeps.map(({ atMs }) => Math.round(atMs / HOUR_MS))).toEqual([6, 12, 18, 24, 30, 36, 42]);
     expect(countOf(made, 'talks')).toBe(2 * 288 - 1);
     expect(tailsOf(made).every(({ newReadings }) => newReadings === 1)).toBe(true);

@@ -57,7 +57,7 @@ change). This page is made from the program's own tables.
 
 \`log.level\` (\`TIDEMARK_LOG_LEVEL\`) sets the least that is written, \`--log-level debug\` for one run.
 
-- **What repeats itself is not repeated.** A trouble is told at once, then once an hour with \`held_back\`, the number of lines
+- **What repeats itself is not repeated.** A trouble is told at once, then once an hour with \`suppressed\`, the number of lines
   that were not written since, and when it is over. Begun anew, it is told at once. What comes and goes is told both ways
   twice in ten minutes, and else neither way. Of any other line at most ten of an event and level are written a minute.
 - **Nothing secret is in it**: no key, no token, no password, no query of a URL, no body of an answer (of a

@@ -55,7 +55,7 @@ export async function writeSupportBundle(file: string, parts: BundleParts, ports
   const daemon = read.state === null ? null : await askDaemon(read.state);
   const bundle = {
     about: ABOUT,
-    made_at: formatMs(realClock.nowMs()),
+    created_at: formatMs(realClock.nowMs()),
     versions: versions(ports),
     configuration: { ...configuration(described), mistakes: read.mistakes.map(mistakeText) },
     check: parts.check,

@@ -218,11 +218,11 @@ function noteDedup(notes: CheckNotes, dedupMs: number | null): void {
 
 function noteRetention(notes: CheckNotes, { historyMs }: CheckedDestination, retentionMs: number | null): void {
   if (retentionMs === null) {
-    notes.skip('retention', 'it does not tell how long it keeps points', { retention_seconds: null, for_ever: null });
+    notes.skip('retention', 'it does not tell how long it keeps points', { retention_seconds: null, unlimited: null });
     return;
   }
   const isForEver = retentionMs === Number.POSITIVE_INFINITY;
-  const facts = { retention_seconds: isForEver ? null : Math.round(retentionMs / 1000), for_ever: isForEver };
+  const facts = { retention_seconds: isForEver ? null : Math.round(retentionMs / 1000), unlimited: isForEver };
   if (retentionMs >= historyMs) {
     notes.ok('retention', `it keeps points ${isForEver ? 'for ever' : duration(retentionMs / 1000)}`, facts);
     return;

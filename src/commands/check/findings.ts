@@ -105,7 +105,7 @@ const SCHEDULE_KEYS: Readonly<Record<string, string>> = {
   alerts: 'sync.alerts',
   inventory: 'sync.devices',
   account: 'sync.account',
-  sweep: 'sync.idle_poll',
+  'idle-poll': 'sync.idle_poll',
 };
 
 /** Whether the key is of the workspace that the state belongs to. */

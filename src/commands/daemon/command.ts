@@ -60,7 +60,7 @@ function jobPartsOf(sync: Sync, { scrub }: TerminalOutput, place: JobPlace): Job
     once: createOnceWorker(sync),
     check: createCheckWorker({ ...sync, timeoutMs: place.timeoutMs }),
     backfill: createBackfillWorker({ ...sync, rates }),
-    mend: lazily(async () => (await import('../verify/job.ts')).createRepairWorker(sync)),
+    repair: lazily(async () => (await import('../verify/job.ts')).createRepairWorker(sync)),
     sample: lazily(async () => (await import('../verify/job.ts')).createSampleWorker(sync, place.dataDir)),
     replay: createReplayWorker({ ...sync.context, deliverers: sync.deliverers }),
     ...createQuarantineWorkers(quarantineParts(sync)),

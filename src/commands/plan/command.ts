@@ -120,7 +120,7 @@ async function factsNow(parts: PlanParts, signal: AbortSignal): Promise<PlanFact
 
 async function askedFacts({ config }: PlanParts, sync: Sync, signal: AbortSignal): Promise<PlanFacts> {
   const { account, records, atMs } = await askForPlan(sync.context, signal);
-  const requestsAsked = sync.requestsDone();
+  const requestsSpent = sync.requestsDone();
   const state = look(config.dataDir, atMs);
   const { spentDay, leftDay } = sync.context.quota();
   const perDay = account?.plan.requestsPerDay ?? null;
@@ -131,12 +131,12 @@ async function askedFacts({ config }: PlanParts, sync: Sync, signal: AbortSignal
     source: 'api',
     asOfMs: atMs,
     nowMs: atMs,
-    requestsAsked,
+    requestsSpent,
     account,
     seenPerMinute: seen?.minute.limit ?? null,
     seenPerDay: seen?.day.limit ?? null,
     othersPerDay: others > 0 ? others : null,
-    spentDay: state?.sentMs.length ?? requestsAsked,
+    spentDay: state?.sentMs.length ?? requestsSpent,
     sentMs: state?.sentMs ?? [],
     liveSentMs: [],
     devices: deviceFacts(records, state?.telemetry ?? new Map(), createFilter(config.sync.leftOut)),
@@ -161,7 +161,7 @@ function factsOfState({ config, clock }: PlanParts): PlanFacts {
     asOfMs: listedMs === 0 ? nowMs : listedMs,
     // By the server's time; a local clock that lags is told by it.
     nowMs: Math.max(nowMs, listedMs),
-    requestsAsked: 0,
+    requestsSpent: 0,
     account,
     seenPerMinute: null,
     seenPerDay: null,

@@ -43,7 +43,7 @@ export interface PlanFacts {
   readonly asOfMs: EpochMs;
   readonly nowMs: EpochMs;
   /** What it took to find out. */
-  readonly requestsAsked: number;
+  readonly requestsSpent: number;
   /** `null` where the key may not read it. */
   readonly account: Account | null;
   /** The limits that headers have shown. */
@@ -184,7 +184,7 @@ export function costPlan(question: PlanQuestion) {
     basis: {
       source: facts.source,
       as_of: formatSeconds(msToNs(facts.asOfMs)),
-      requests_asked: facts.requestsAsked,
+      requests_spent: facts.requestsSpent,
       assumptions,
     },
     what_if: whatIfWords(whatIf),
@@ -250,7 +250,7 @@ function schedulesOf({ schedules: { telemetry, devices, alerts, account }, input
     devices: { cron: devices.text, mean_seconds: seconds(input.devicesMs) },
     alerts: { cron: alerts.text, mean_seconds: seconds(input.alertsMs) },
     account: { cron: account.text, mean_seconds: seconds(input.accountMs) },
-    sweep: { mean_seconds: seconds(idlePollDueMs(0, input.polls)) },
+    idle_poll: { mean_seconds: seconds(idlePollDueMs(0, input.polls)) },
   };
 }
 
@@ -266,7 +266,7 @@ function lanesOf({ live, alerts, inventory, account, idlePolls }: DemandByLane) 
     alerts: Math.round(alerts),
     device_list: Math.round(inventory),
     account: Math.round(account),
-    sweeps: Math.round(idlePolls),
+    idle_polls: Math.round(idlePolls),
     total: Math.round(live + alerts + inventory + account + idlePolls),
   };
 }
@@ -278,7 +278,7 @@ function quotaOf(demand: Demand, facts: PlanFacts, { input: { share }, limits }:
   const day = limits.perDay === null ? null : budgetOf(limits.perDay);
   return {
     share,
-    carried_per_day: Math.round(demand.budget),
+    budget_per_day: Math.round(demand.budget),
     minute: {
       limit: limits.perMinute,
       budget: budgetOf(limits.perMinute),
@@ -326,8 +326,8 @@ function backfillOf({
     from: formatSeconds(from),
     to: formatSeconds(to),
     devices: Math.round(devices.length * scale),
-    devices_open: need.devices,
-    open_share: roundTo(need.openShare, 4),
+    devices_with_gaps: need.devices,
+    gap_share: roundTo(need.openShare, 4),
     readings: need.readings,
     requests,
     beside_daemon: {

@@ -38,7 +38,7 @@ const LANES = [
   ['alerts', 'alerts'],
   ['device_list', 'device list'],
   ['account', 'account'],
-  ['sweeps', 'looks at quiet devices'],
+  ['idle_polls', 'looks at quiet devices'],
   ['total', 'together'],
 ] as const;
 
@@ -48,7 +48,7 @@ function tableOf({ requests_per_day: { asked, planned, left_for_history }, sched
     alerts: schedules.alerts.mean_seconds,
     device_list: schedules.devices.mean_seconds,
     account: schedules.account.mean_seconds,
-    sweeps: schedules.sweep.mean_seconds,
+    idle_polls: schedules.idle_poll.mean_seconds,
     total: null,
   };
   const row = (cells: readonly [string, string, string, string]): string =>
@@ -97,18 +97,19 @@ export function backfillText(plan: CostPlan): string {
   return lines.map((line) => wrap(line)).join('');
 }
 
-function sourceOf({ source, requests_asked: asked, as_of }: CostPlan['basis']): string {
+function sourceOf({ source, requests_spent: asked, as_of }: CostPlan['basis']): string {
   return source === 'api'
     ? `${counted(asked, 'request')} asked just now`
     : `from the state of the process that works with it, as of ${as_of}; nothing was asked`;
 }
 
 function backfillOf({ backfill }: CostPlan): string[] {
-  const { from, to, devices, devices_open, open_share, readings, requests, beside_daemon, alone, pace, note } =
+  const { from, to, devices, devices_with_gaps, gap_share, readings, requests, beside_daemon, alone, pace, note } =
     backfill;
   const head = `History from ${from} to ${to}, ${counted(devices, 'device')}`;
   if (requests === 0) return [`${head}: all of it is held`];
-  const held = open_share < 1 ? ` (${percent(open_share)} is still open, of ${counted(devices_open, 'device')})` : '';
+  const held =
+    gap_share < 1 ? ` (${percent(gap_share)} is still open, of ${counted(devices_with_gaps, 'device')})` : '';
   const time = ({ seconds, until, requests_per_day }: typeof alone): string =>
     seconds === null
       ? 'never: nothing is left for it'

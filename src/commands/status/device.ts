@@ -59,15 +59,15 @@ function head(report: DeviceReport): string {
 }
 
 function asked(report: DeviceReport): string {
-  const { last_asked_at, next_due_at, next_as, running } = report;
+  const { last_polled_at, next_due_at, next_kind, running } = report;
   const once = running ? '' : ', once the daemon is running';
   const due =
     next_due_at === null
       ? 'never'
-      : next_as === 'sweep'
+      : next_kind === 'idle_poll'
         ? `when the device list reports new data${once}; at the latest ${moment(next_due_at)} (idle poll)`
         : `${moment(next_due_at)}${once}`;
-  return [row('Last poll', when(report, last_asked_at)), row('Next poll', due)].join('');
+  return [row('Last poll', when(report, last_polled_at)), row('Next poll', due)].join('');
 }
 
 function answers({ last_answers, failed_requests }: DeviceReport): string {
@@ -120,12 +120,12 @@ function gaps({ gaps: all, named_gaps }: DeviceReport): string {
   return [...lines, ...(left > 0 ? [row('', `and ${count(left)} older ones (--json)`)] : [])].join('');
 }
 
-function gracePeriod({ settle_seconds, late }: DeviceReport): string {
+function gracePeriod({ grace_period_seconds, late }: DeviceReport): string {
   const grown =
     late.readings === 0
       ? 'no late readings'
-      : `${plural(late.readings, 'reading')} late, by up to ${duration(late.worst_seconds)}`;
-  return row('Grace', `grace period ${duration(settle_seconds)}; ${grown}`);
+      : `${plural(late.readings, 'reading')} late, by up to ${duration(late.max_seconds)}`;
+  return row('Grace', `grace period ${duration(grace_period_seconds)}; ${grown}`);
 }
 
 function names({ names: all }: DeviceReport): string {

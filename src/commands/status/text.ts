@@ -67,14 +67,14 @@ function coverage({ totals, devices }: StatusReport): string {
 }
 
 function freshness({ freshness: fresh }: StatusReport): string {
-  const { target_seconds, expected_seconds, median_seconds, p95_seconds, worst_seconds, behind_devices } = fresh;
+  const { target_seconds, expected_seconds, median_seconds, p95_seconds, max_seconds, behind_devices } = fresh;
   const slowed =
     expected_seconds <= target_seconds
       ? ''
       : `; the quota allows ${duration(expected_seconds)} (--plan shows what would change that)`;
   const target = `poll interval ${duration(target_seconds)}${slowed}`;
-  if (median_seconds === null || p95_seconds === null || worst_seconds === null) return row('Lag', target);
-  const lag = `median ${duration(median_seconds)}, p95 ${duration(p95_seconds)}, max ${duration(worst_seconds)}`;
+  if (median_seconds === null || p95_seconds === null || max_seconds === null) return row('Lag', target);
+  const lag = `median ${duration(median_seconds)}, p95 ${duration(p95_seconds)}, max ${duration(max_seconds)}`;
   const behind = behind_devices === 0 ? '' : `; ${plural(behind_devices, 'device')} behind`;
   return row('Lag', `${lag}; ${target}${behind}`);
 }
@@ -213,10 +213,10 @@ function archive({ archive: { points, state_bytes, max_bytes, disk_free_bytes, f
 function jobs({ jobs: open, generated_at }: StatusReport): string {
   if (open.length === 0) return '';
   const shown = open.slice(0, JOBS_SHOWN).map((job, index) => {
-    const { kind, asked_by, state, asked_at, started_at } = job;
+    const { kind, requested_by, state, requested_at, started_at } = job;
     const since =
-      started_at === null ? `requested ${ago(generated_at, asked_at)} ago` : `for ${ago(generated_at, started_at)}`;
-    const who = plainText(asked_by, 60);
+      started_at === null ? `requested ${ago(generated_at, requested_at)} ago` : `for ${ago(generated_at, started_at)}`;
+    const who = plainText(requested_by, 60);
     const what = who === '' || who === `--${kind}` ? plainText(kind, 20) : `${plainText(kind, 20)} (${who})`;
     return row(index === 0 ? 'Jobs' : '', `${what}: ${state}, ${since}${jobProgress(job)}`);
   });
@@ -236,14 +236,14 @@ function jobProgress({ range, share, requests, requests_per_minute, eta_seconds,
 }
 
 function next({
-  next: { streams: due, devices_open, open_seconds },
+  next: { streams: due, devices_with_gaps, gap_seconds },
   process: work,
   generated_at,
 }: StatusReport): string {
   const open =
-    devices_open === 0
+    devices_with_gaps === 0
       ? 'no gaps to close'
-      : `${plural(devices_open, 'device')} with gaps to close (${duration(open_seconds)} in total)`;
+      : `${plural(devices_with_gaps, 'device')} with gaps to close (${duration(gap_seconds)} in total)`;
   if (!work.running) return row('Next', `nothing until the daemon is started; ${open}`);
   const times = due.flatMap(({ name, due_at }) =>
     due_at === null
@@ -262,7 +262,7 @@ const LANES: ReadonlyMap<string, string> = new Map([
   ['live', 'newest readings'],
   ['inventory', 'lists and account'],
   ['first-history', 'first history'],
-  ['sweep', 'idle polls'],
+  ['idle-poll', 'idle polls'],
 ]);
 
 /** @param lane as it stands in the state. */

@@ -27,11 +27,11 @@ import { askPatiently } from './ask.ts';
 import {
   beginExamination,
   type Examination,
-  type Excuse,
   endExamination,
   examineRange,
   type FoundDay,
   gather,
+  type KnownMissing,
   noDay,
   noFindings,
   type Returned,
@@ -297,12 +297,12 @@ async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Pr
   let sent = 0;
   for (let attempt = 1; ; attempt += 1) {
     const keptBefore = keptOf(state, of);
-    const excuses = state
+    const knownMissing = state
       .missing(destination.id, of.deviceId, wholeDay(of.day))
-      .filter((excuse) => isExcuse(excuse, parts))
-      .map(({ fromNs, toNs, points }): Excuse => ({ from: fromNs, to: toNs, points }));
+      .filter((range) => staysMissing(range, parts))
+      .map(({ fromNs, toNs, points }): KnownMissing => ({ from: fromNs, to: toNs, points }));
     const covered = state.covered(of.deviceId);
-    const work: DayWork = { of, examination: beginExamination(), covered, cleared: [], excuses, sent: 0 };
+    const work: DayWork = { of, examination: beginExamination(), covered, cleared: [], knownMissing, sent: 0 };
     const problem = await examineSpans(parts, work, signal);
     if (problem !== null) return problem;
     sent += work.sent;
@@ -312,8 +312,8 @@ async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Pr
     // Without a cleared range, every line was looked up by itself.
     if (cleared.length === 0) return { ...end, findings: work.examination.findings };
     if (!isSameSum(kept, keptBefore) && attempt < ATTEMPTS) continue;
-    const excusedPoints = pointsIn(excuses, cleared);
-    return { ...end, findings: endExamination(work.examination, { kind: source.kind, kept, excusedPoints }) };
+    const knownMissingPoints = pointsIn(knownMissing, cleared);
+    return { ...end, findings: endExamination(work.examination, { kind: source.kind, kept, knownMissingPoints }) };
   }
 }
 
@@ -332,13 +332,15 @@ async function examineSpans(parts: Comparison, work: DayWork, signal: AbortSigna
   return null;
 }
 
-/** What is beyond a retention stays so; what a destination was set aside with, or came too late for, can be mended. */
-function isExcuse({ reason }: MissingPoints, { resend }: Comparison): boolean {
+/** Whether missing points stay missing: a repair brings back those of a skipped destination and cleared ones. */
+function staysMissing({ reason }: MissingPoints, { resend }: Comparison): boolean {
   return resend === null || (reason !== 'cleared' && reason !== 'skipped_destination');
 }
 
-function pointsIn(excuses: readonly Excuse[], cleared: Intervals): number {
-  return excuses.filter((each) => intersect([each], cleared).length > 0).reduce((sum, { points }) => sum + points, 0);
+function pointsIn(knownMissing: readonly KnownMissing[], cleared: Intervals): number {
+  return knownMissing
+    .filter((each) => intersect([each], cleared).length > 0)
+    .reduce((sum, { points }) => sum + points, 0);
 }
 
 interface DayWork {
@@ -347,7 +349,7 @@ interface DayWork {
   readonly covered: Intervals;
   /** Grows. */
   readonly cleared: Interval[];
-  readonly excuses: readonly Excuse[];
+  readonly knownMissing: readonly KnownMissing[];
   sent: number;
 }
 
@@ -356,7 +358,7 @@ const MOVED_NS: EpochNs = SECOND_NS;
 
 async function compareRange(
   { state, source, destination, clock }: Comparison,
-  { of: { deviceId }, range, examination, covered, cleared, excuses }: DayWork & { readonly range: Interval },
+  { of: { deviceId }, range, examination, covered, cleared, knownMissing }: DayWork & { readonly range: Interval },
   signal: AbortSignal,
 ): Promise<ReadProblem | null> {
   const isMoved = source.kind === 'victoriametrics';
@@ -384,7 +386,7 @@ async function compareRange(
     kept: { ...looked, cleared: gone },
     returned,
     findMoved: state.movedTo,
-    excuses,
+    knownMissing,
     covered,
     range,
   });

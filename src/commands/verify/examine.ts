@@ -24,7 +24,7 @@ import type { ArchivedDay, KeptRange, TakePoint } from '../../core/state/verify.
 import type { EpochNs } from '../../core/time.ts';
 
 /** What makes a day differ. */
-export const DIFFERENCES = ['missing', 'different', 'extra', 'untold'] as const;
+export const DIFFERENCES = ['missing', 'different', 'extra', 'unverifiable'] as const;
 
 /** The findings of a range, by their `--json` names. A point is counted once. */
 export interface Findings extends Record<(typeof DIFFERENCES)[number], number> {
@@ -35,7 +35,7 @@ export interface Findings extends Record<(typeof DIFFERENCES)[number], number> {
   /** There, and of nothing that is kept. */
   extra: number;
   /** Unverifiable: extra points, or readings that arrived after their range was cleared. */
-  untold: number;
+  unverifiable: number;
   /** Of the extra ones: at times that the state has not covered (yet), so that nothing is known of them. */
   extra_in_gaps: number;
   /** Not there, and no difference: not delivered yet. */
@@ -43,17 +43,17 @@ export interface Findings extends Record<(typeof DIFFERENCES)[number], number> {
   /** Not there, and no difference: in quarantine. */
   quarantined: number;
   /** Not there, and no difference: known to be missing. */
-  lacking: number;
+  known_missing: number;
   /** Of those missing or different: what the archive keeps no more. */
   gone: number;
 }
 
 export function noFindings(): Findings {
-  const excused = { pending: 0, quarantined: 0, lacking: 0 };
-  return { missing: 0, different: 0, extra: 0, untold: 0, extra_in_gaps: 0, ...excused, gone: 0 };
+  const noDifference = { pending: 0, quarantined: 0, known_missing: 0 };
+  return { missing: 0, different: 0, extra: 0, unverifiable: 0, extra_in_gaps: 0, ...noDifference, gone: 0 };
 }
 
-/** Whether a day is as it should be, apart from what is excused. */
+/** Whether a day is as it should be, apart from points that are known to be missing, pending or in quarantine. */
 export function isSound(findings: Findings): boolean {
   return DIFFERENCES.every((each) => findings[each] === 0);
 }
@@ -112,8 +112,8 @@ export function beginExamination(): Examination {
   return { findings: noFindings(), resend: [], known: emptySum(), inside: emptySum(), keptInside: 0 };
 }
 
-/** A range of points that are known to be missing, and how many of them it still excuses. */
-export interface Excuse extends Interval {
+/** A range with points that are known to be missing, and how many of them are not accounted for yet. */
+export interface KnownMissing extends Interval {
   points: number;
 }
 
@@ -123,7 +123,7 @@ export interface RangeInput {
   readonly returned: Returned;
   readonly findMoved: FindMoved;
   /** Ranges in which so many missing points are no difference, as they are known. Used up. */
-  readonly excuses: readonly Excuse[];
+  readonly knownMissing: readonly KnownMissing[];
   /** What is covered of the device. */
   readonly covered: Intervals;
   /** What `returned` was asked for. `kept` may reach a little beyond it: times may be moved on the way. */
@@ -158,7 +158,7 @@ interface Expected {
   /** Several lines if the destination does not distinguish their times. */
   readonly values: Set<string>;
   readonly line: string;
-  readonly standing: 'settled' | 'pending' | 'quarantined';
+  readonly delivery: 'acknowledged' | 'pending' | 'quarantined';
 }
 
 /** What should be there by its line, in the terms of the destination. */
@@ -173,23 +173,27 @@ function expectedOf({ kind, kept, findMoved }: RangeInput): Map<string, Expected
   sent.lines.forEach((text, index) => {
     const origin = sent.origins[index] ?? 0;
     const line = lines[origin] ?? '';
-    const standing = quarantined.has(line) ? 'quarantined' : (acknowledged[origin] ?? true) ? 'settled' : 'pending';
-    const point = pointOf(text, { line, standing, isInMs: kind === 'victoriametrics' });
+    const delivery = quarantined.has(line)
+      ? 'quarantined'
+      : (acknowledged[origin] ?? true)
+        ? 'acknowledged'
+        : 'pending';
+    const point = pointOf(text, { line, delivery, isInMs: kind === 'victoriametrics' });
     const before = expected.get(point.key);
     if (before === undefined) expected.set(point.key, point);
-    else expected.set(point.key, { ...calmer(before, point), values: new Set([...before.values, ...point.values]) });
+    else expected.set(point.key, { ...weakerOf(before, point), values: new Set([...before.values, ...point.values]) });
   });
   return expected;
 }
 
-/** Of two lines of one point the weaker requirement wins: an acknowledged one may have been acknowledged long ago. */
-function calmer(a: Expected, b: Expected): Expected {
-  return a.standing === 'settled' ? a : b;
+/** Of two lines of one point, the one whose delivery state requires less of the database. */
+function weakerOf(a: Expected, b: Expected): Expected {
+  return a.delivery === 'acknowledged' ? a : b;
 }
 
 function pointOf(
   text: string,
-  { line, standing, isInMs }: Pick<Expected, 'line' | 'standing'> & { readonly isInMs: boolean },
+  { line, delivery, isInMs }: Pick<Expected, 'line' | 'delivery'> & { readonly isInMs: boolean },
 ): Expected {
   const { tags, fields, at } = readLine(text);
   const stamp = isInMs ? `${at}000000` : `${at}`;
@@ -201,31 +205,31 @@ function pointOf(
     identity: pointIdentity(stamp, sensor, `${name}=${value}`),
     values: new Set([value]),
     line,
-    standing,
+    delivery,
   };
 }
 
 function judge(
   day: Examination,
   point: Expected,
-  { value, excuses, kind }: Pick<RangeInput, 'excuses' | 'kind'> & { readonly value: string | undefined },
+  { value, knownMissing, kind }: Pick<RangeInput, 'knownMissing' | 'kind'> & { readonly value: string | undefined },
 ): void {
   const { findings, resend } = day;
   if (value !== undefined && (point.values.has(value) || (kind !== 'influxdb' && isNearly(value, point.values))))
     return;
   const written = BigInt(point.line.slice(point.line.lastIndexOf(' ') + 1));
-  if (point.standing !== 'settled') findings[point.standing] += 1;
-  else if (value === undefined && isExcused(excuses, written)) findings.lacking += 1;
+  if (point.delivery !== 'acknowledged') findings[point.delivery] += 1;
+  else if (value === undefined && takeKnownMissing(knownMissing, written)) findings.known_missing += 1;
   else {
     findings[value === undefined ? 'missing' : 'different'] += 1;
     resend.push(point.line);
   }
 }
 
-function isExcused(excuses: readonly Excuse[], at: EpochNs): boolean {
-  const excuse = excuses.find(({ from, to, points }) => points > 0 && from <= at && at < to);
-  if (excuse !== undefined) excuse.points -= 1;
-  return excuse !== undefined;
+function takeKnownMissing(knownMissing: readonly KnownMissing[], at: EpochNs): boolean {
+  const range = knownMissing.find(({ from, to, points }) => points > 0 && from <= at && at < to);
+  if (range !== undefined) range.points -= 1;
+  return range !== undefined;
 }
 
 /** VictoriaMetrics keeps some twelve digits of a number, and fewer of one that is tiny beside its neighbours. */
@@ -242,7 +246,7 @@ interface DayEnd {
   readonly kind: DestinationKind;
   readonly kept: ArchivedDay;
   /** How many points are known to be missing in what of this day the archive keeps no more. */
-  readonly excusedPoints: number;
+  readonly knownMissingPoints: number;
 }
 
 /**
@@ -250,7 +254,7 @@ interface DayEnd {
  *
  * @returns what is found of it.
  */
-export function endExamination(day: Examination, { kind, kept, excusedPoints }: DayEnd): Findings {
+export function endExamination(day: Examination, { kind, kept, knownMissingPoints }: DayEnd): Findings {
   const { findings, inside } = day;
   const isExact = kind === 'influxdb';
   // Texts go to no VictoriaMetrics: what is known by its line is numbers alone there.
@@ -259,17 +263,17 @@ export function endExamination(day: Examination, { kind, kept, excusedPoints }: 
   if (isExact ? isSameSum(left, inside) : left.points === inside.points) return findings;
   const short = left.points - inside.points;
   if (short > 0) {
-    const excused = Math.min(short, excusedPoints);
-    findings.lacking += excused;
-    findings.missing += short - excused;
-    findings.gone += short - excused;
+    const known = Math.min(short, knownMissingPoints);
+    findings.known_missing += known;
+    findings.missing += short - known;
+    findings.gone += short - known;
   } else if (short === 0) {
     // As many, and not the same: at least one is another one.
     findings.different += 1;
     findings.gone += 1;
   } else {
     const unverifiable = Math.min(-short, day.keptInside);
-    findings.untold += unverifiable;
+    findings.unverifiable += unverifiable;
     findings.extra += -short - unverifiable;
   }
   return findings;

@@ -1,7 +1,7 @@
 /**
  * The part of `--verify` that requests readings from the API or writes to the state, alone or as a job of the daemon.
  *
- * The job `mend` fetches ranges again that the archive no longer keeps, delivers them, and updates the missing points
+ * The job `repair` fetches ranges again that the archive no longer keeps, delivers them, and updates the missing points
  * of a destination. The job `sample` reads ranges again and compares them.
  *
  * Promises: every request goes through the rate limiter and is counted. Fetched pages are committed like any other page
@@ -67,7 +67,7 @@ export async function keepMissing(
     }
   };
   const shown = { done: { windows: 0 }, total: 1, what: 'lack-sets brought up to date' };
-  await doShown(run, { kind: 'mend', args, alone, read: readRepairSummary, ...shown }, ports);
+  await doShown(run, { kind: 'repair', args, alone, read: readRepairSummary, ...shown }, ports);
 }
 
 /**
@@ -83,7 +83,7 @@ export async function fetchAgain(run: VerifyRun, args: RepairArgs, ports: Proces
       return await besideDeliveries(sync, repair, ports.signal);
     });
   const shown = { done, total: args.windows.length, what: 'windows fetched' };
-  return await doShown(run, { kind: 'mend', args, alone, read: readRepairSummary, ...shown }, ports);
+  return await doShown(run, { kind: 'repair', args, alone, read: readRepairSummary, ...shown }, ports);
 }
 
 /**
@@ -269,7 +269,7 @@ async function readAgain(
           window: { from: BigInt(from), to: BigInt(to) },
           take: (page) => {
             counts.requests += 1;
-            commitPage(context, { deviceId, lane: 'sweep', covers: null, isAgain: true, ...page });
+            commitPage(context, { deviceId, lane: 'idle-poll', covers: null, isAgain: true, ...page });
           },
         },
         signal,

@@ -68,7 +68,7 @@ export async function repairDestination(
   if (deviceIds.length > 0 && (await fetchGone(repair, before.gone, ports))) {
     const again = { range: { ...range, deviceIds, isAll: false }, onDevice };
     const compared = await compareDestination(comparison, again, ports.signal);
-    const sentAgain = totalOf(compared.tally).mended;
+    const sentAgain = totalOf(compared.tally).repaired;
     // Where it was broken off, what was found at first stands of those that it has not come to the end of.
     replaceDevices(tally, compared.tally, deviceIds.slice(0, compared.tally.devices));
     fetched = Math.max(0, badPoints(before) - badPoints(totalOf(tally)) - sentAgain);

@@ -17,7 +17,7 @@ import { addFindings, DIFFERENCES, type Findings, type FoundDay, isSound, noFind
 interface DayDifference extends Readonly<Pick<Findings, (typeof DIFFERENCES)[number]>> {
   readonly device_id: string;
   readonly day: string;
-  readonly kept_points: number;
+  readonly archived_points: number;
   /** Of those missing or different: what the archive keeps no more. */
   readonly not_in_archive: number;
 }
@@ -42,12 +42,12 @@ export interface DestinationVerdict extends Readonly<Omit<Findings, 'gone'>> {
   readonly days_compared: number;
   /** Of those: how many are not covered in full (yet). What is kept of them is compared all the same. */
   readonly days_partly_covered: number;
-  readonly points_kept: number;
+  readonly points_compared: number;
   /** With `--repair`: points that were sent again and are there now; points that it refused again, and its words. */
-  readonly mended: number;
+  readonly repaired: number;
   /** With `--repair`: points that were fetched again from the API and are there now. */
   readonly fetched: number;
-  readonly refused_again: number;
+  readonly rejected_again: number;
   readonly refusal: string | null;
   /** What is missing and not in the archive; `null` where nothing is. */
   readonly to_fetch: FetchCost | null;
@@ -76,7 +76,7 @@ export interface SampleVerdict {
   readonly missing: number;
   readonly gone: number;
   /** Readings that were taken in as late ones. */
-  readonly taken_in: number;
+  readonly late_readings: number;
   /** Why it could not be finished; `null` where it was. */
   readonly reason: string | null;
   readonly differences: readonly WindowDifference[];
@@ -102,7 +102,7 @@ interface DeviceTally {
   partly: number;
   /** Points. */
   kept: number;
-  mended: number;
+  repaired: number;
 }
 
 /** What is gathered of a destination. */
@@ -133,7 +133,7 @@ export function createTally(): Tally {
 export function tallyOf({ byDevice }: Tally, deviceId: string): DeviceTally {
   const known = byDevice.get(deviceId);
   if (known !== undefined) return known;
-  const begun = { findings: noFindings(), differing: [], gone: [], days: 0, partly: 0, kept: 0, mended: 0 };
+  const begun = { findings: noFindings(), differing: [], gone: [], days: 0, partly: 0, kept: 0, repaired: 0 };
   byDevice.set(deviceId, begun);
   return begun;
 }
@@ -141,18 +141,18 @@ export function tallyOf({ byDevice }: Tally, deviceId: string): DeviceTally {
 /** Takes in a day. */
 export function addDay(tally: Tally, { deviceId, day, kept, findings, sent, cleared }: FoundDay): void {
   const device = tallyOf(tally, deviceId);
-  const { missing, different, extra, untold, gone } = findings;
+  const { missing, different, extra, unverifiable, gone } = findings;
   device.days += 1;
   device.kept += kept.points;
-  device.mended += Math.max(0, sent - (missing + different - gone));
+  device.repaired += Math.max(0, sent - (missing + different - gone));
   addFindings(device.findings, findings);
   if (isSound(findings)) return;
   device.differing.push(day);
   if (gone > 0)
     device.gone.push(...cleared.map((range) => ({ deviceId, ...range, points: gone, readings: kept.readings })));
   if (tally.differences.length >= MOST_DIFFERENCES) return;
-  const identity = { device_id: deviceId, day: dayText(day), kept_points: kept.points };
-  tally.differences.push({ ...identity, missing, different, extra, untold, not_in_archive: gone });
+  const identity = { device_id: deviceId, day: dayText(day), archived_points: kept.points };
+  tally.differences.push({ ...identity, missing, different, extra, unverifiable, not_in_archive: gone });
 }
 
 /**
@@ -164,7 +164,7 @@ export function addDay(tally: Tally, { deviceId, day, kept, findings, sent, clea
 export function replaceDevices(tally: Tally, again: Tally, deviceIds: readonly string[]): void {
   for (const deviceId of deviceIds) {
     const device = tallyOf(again, deviceId);
-    device.mended += tallyOf(tally, deviceId).mended;
+    device.repaired += tallyOf(tally, deviceId).repaired;
     tally.byDevice.set(deviceId, device);
   }
   const anew = new Set(deviceIds);
@@ -182,16 +182,16 @@ export function totalOf({ byDevice }: Tally): Omit<DeviceTally, 'differing'> & {
     days: 0,
     partly: 0,
     kept: 0,
-    mended: 0,
+    repaired: 0,
   };
-  for (const { findings, gone, differing, days, partly, kept, mended } of byDevice.values()) {
+  for (const { findings, gone, differing, days, partly, kept, repaired } of byDevice.values()) {
     addFindings(total.findings, findings);
     total.gone.push(...gone);
     total.differing += differing.length;
     total.days += days;
     total.partly += partly;
     total.kept += kept;
-    total.mended += mended;
+    total.repaired += repaired;
   }
   return total;
 }
@@ -209,7 +209,7 @@ export function verdictOf(
   { tally, problem, unknown }: Compared,
   { fetched = 0, refused = { lines: 0, words: null }, toFetch = null }: Partial<Repaired> = {},
 ): DestinationVerdict {
-  const { findings, days, partly, kept, mended, differing } = totalOf(tally);
+  const { findings, days, partly, kept, repaired, differing } = totalOf(tally);
   const { gone: _, ...counts } = findings;
   const ended = isSound(findings) ? 'equal' : 'different';
   return {
@@ -220,11 +220,11 @@ export function verdictOf(
     devices_compared: tally.devices,
     days_compared: days,
     days_partly_covered: partly,
-    points_kept: kept,
+    points_compared: kept,
     ...counts,
-    mended,
+    repaired,
     fetched,
-    refused_again: refused.lines,
+    rejected_again: refused.lines,
     refusal: refused.words,
     to_fetch: toFetch,
     unknown_devices: unknown,
@@ -299,10 +299,10 @@ function destinationLines(verdict: DestinationVerdict, repair: boolean): string[
   }
   return [
     `${head}: ${sentence(verdict)}`,
-    `  compared: ${counted(verdict.points_kept, 'point')} of ${counted(devices, 'device')} on ${counted(days, 'device day')}${kind === 'victoriametrics' ? ' (numbers to the millisecond)' : ''}`,
-    ...mendedLines(verdict),
+    `  compared: ${counted(verdict.points_compared, 'point')} of ${counted(devices, 'device')} on ${counted(days, 'device day')}${kind === 'victoriametrics' ? ' (numbers to the millisecond)' : ''}`,
+    ...repairedLines(verdict),
     ...table(verdict.differences, verdict.differences_left_out),
-    ...excuses(verdict),
+    ...noDifferences(verdict),
     ...advice(verdict, repair),
   ];
 }
@@ -311,7 +311,7 @@ const WORDS: Readonly<Record<(typeof DIFFERENCES)[number], string>> = {
   missing: 'missing',
   different: 'different',
   extra: 'extra',
-  untold: 'not to be told',
+  unverifiable: 'not to be told',
 };
 
 function sentence({ outcome, reason, ...found }: DestinationVerdict): string {
@@ -320,10 +320,10 @@ function sentence({ outcome, reason, ...found }: DestinationVerdict): string {
   return outcome === 'unfinished' ? `not finished: ${reason}. So far ${words}` : words;
 }
 
-function mendedLines({ mended, fetched, refused_again: refused, refusal }: DestinationVerdict): string[] {
+function repairedLines({ repaired, fetched, rejected_again: refused, refusal }: DestinationVerdict): string[] {
   return [
-    ...(mended === 0 ? [] : [`  mended: ${counted(mended, 'point')} sent again from the archive, and there now`]),
-    ...(fetched === 0 ? [] : [`  mended: ${counted(fetched, 'point')} fetched again from the API, and there now`]),
+    ...(repaired === 0 ? [] : [`  repaired: ${counted(repaired, 'point')} sent again from the archive, and there now`]),
+    ...(fetched === 0 ? [] : [`  repaired: ${counted(fetched, 'point')} fetched again from the API, and there now`]),
     ...(refused === 0 ? [] : [`  refused again: ${counted(refused, 'point')}: ${plainText(refusal ?? '', 200)}`]),
   ];
 }
@@ -337,8 +337,8 @@ function table(differences: readonly DayDifference[], leftOut: number): string[]
       .join('')}  ${device}`;
   const rows = worstFirst(differences)
     .slice(0, DAYS_SHOWN)
-    .map(({ day, missing, different, extra, untold, device_id }) =>
-      row([day, grouped(missing), grouped(different), grouped(extra + untold)], plainText(device_id, 32)),
+    .map(({ day, missing, different, extra, unverifiable, device_id }) =>
+      row([day, grouped(missing), grouped(different), grouped(extra + unverifiable)], plainText(device_id, 32)),
     );
   const more = differences.length + leftOut - rows.length;
   const whole = leftOut === 0 ? '--json lists them all' : `--json lists ${grouped(differences.length)} of them`;
@@ -358,10 +358,10 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : Number(a > b);
 }
 
-function excuses({
+function noDifferences({
   pending,
   quarantined,
-  lacking: knownMissing,
+  known_missing: knownMissing,
   days_partly_covered: partly,
   unknown_devices: unknown,
 }: DestinationVerdict): string[] {
@@ -402,7 +402,7 @@ function advice(verdict: DestinationVerdict, repair: boolean): string[] {
   return [...lines, ...adviceOnExtra(verdict)];
 }
 
-function adviceOnExtra({ extra, extra_in_gaps: inGaps, untold: unverifiable }: DestinationVerdict): string[] {
+function adviceOnExtra({ extra, extra_in_gaps: inGaps, unverifiable }: DestinationVerdict): string[] {
   const uncovered = `${grouped(inGaps)} of them ${inGaps === 1 ? 'is' : 'are'} at times that are not covered yet`;
   return [
     ...(extra > 0 ? ['Extra points are in the database and not of this state: they are told, never deleted.'] : []),

@@ -59,7 +59,7 @@ export async function sample(
   done: { windows: number },
   signal: AbortSignal,
 ): Promise<SampleVerdict> {
-  const sums = { windows: 0, readings: 0, requests: 0, missing: 0, gone: 0, taken_in: 0 };
+  const sums = { windows: 0, readings: 0, requests: 0, missing: 0, gone: 0, late_readings: 0 };
   const differences: WindowDifference[] = [];
   const end = (reason: string | null): SampleVerdict => ({ ...sums, reason, differences });
   for (let nth = 0; nth < args.windows; nth += 1) {
@@ -76,7 +76,7 @@ export async function sample(
   return end(null);
 }
 
-const COUNTS = ['windows', 'readings', 'requests', 'missing', 'gone', 'taken_in'];
+const COUNTS = ['windows', 'readings', 'requests', 'missing', 'gone', 'late_readings'];
 
 /**
  * Checks the result of a sample that a daemon, maybe of another version, has written.
@@ -113,7 +113,7 @@ function differenceOf({ deviceId, window }: Drawn, { missing, gone }: Compared):
 interface Audit {
   readonly drawn: Drawn;
   readonly args: SampleArgs;
-  readonly sums: { readings: number; requests: number; taken_in: number };
+  readonly sums: { readings: number; requests: number; late_readings: number };
 }
 
 /** @returns `null` where the window could not be read to its end. */
@@ -141,7 +141,13 @@ async function auditWindow(
           addReading(served, reading, filter);
         }
         if (args.repair)
-          sums.taken_in += commitPage(context, { deviceId, lane: 'sweep', reply, readings, covers: null }).newReadings;
+          sums.late_readings += commitPage(context, {
+            deviceId,
+            lane: 'idle-poll',
+            reply,
+            readings,
+            covers: null,
+          }).newReadings;
       },
     },
     signal,

@@ -58,7 +58,7 @@ type RangeText = readonly [deviceId: string, from: string, to: string];
 export type PointsText = readonly [deviceId: string, from: string, to: string, points: number, left?: number];
 
 /**
- * The arguments of the job `mend` of `--verify`: ranges to fetch again, and the changes of the missing points after
+ * The arguments of the job `repair` of `--verify`: ranges to fetch again, and the changes of the missing points after
  * that.
  */
 export interface RepairArgs {

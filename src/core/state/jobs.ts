@@ -25,7 +25,7 @@ export type JobKind =
   | 'once'
   | 'check'
   | 'backfill'
-  | 'mend'
+  | 'repair'
   | 'sample'
   | 'replay'
   | 'quarantine-retry'
@@ -54,7 +54,7 @@ export const JOB_RULES: Readonly<Record<JobKind, JobRule>> = {
   // It goes on where its follower has lost the connection.
   backfill: { isFollowed: false, isResumed: true, isLong: true, takes: isBackfillArgs },
   // What `--verify` cannot do from beside: fetching again and changing the missing points; reading windows again.
-  mend: { isFollowed: true, isResumed: false, isLong: true, takes: isRepairArgs },
+  repair: { isFollowed: true, isResumed: false, isLong: true, takes: isRepairArgs },
   sample: { isFollowed: true, isResumed: false, isLong: true, takes: isSampleArgs },
   replay: { isFollowed: false, isResumed: true, isLong: true, takes: isReplayArgs },
   'quarantine-retry': { isFollowed: true, isResumed: false, isLong: false, takes: isFilterArgs },

@@ -414,5 +414,11 @@ const STEP_6 = `
     WHEN 'beyond retention' THEN 'beyond_retention' WHEN 'set aside' THEN 'skipped_destination' ELSE reason END;
 `;
 
+const STEP_7 = `
+  -- The names of a lane and of a kind of job.
+  UPDATE request SET lane = 'idle-poll' WHERE lane = 'sweep';
+  UPDATE job SET kind = 'repair' WHERE kind = 'mend';
+`;
+
 /** Each step is one transaction. */
-export const MIGRATIONS: readonly string[] = [STEP_1, STEP_2, STEP_3, STEP_4, STEP_5, STEP_6];
+export const MIGRATIONS: readonly string[] = [STEP_1, STEP_2, STEP_3, STEP_4, STEP_5, STEP_6, STEP_7];

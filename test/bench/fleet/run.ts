@@ -115,7 +115,7 @@ async function follow(page: string): Promise<number> {
       totals.archived_readings,
       `${totals.devices_complete}/${totals.devices}`,
       `${freshness.median_seconds} s`,
-      `${freshness.worst_seconds} s`,
+      `${freshness.max_seconds} s`,
       (archive.state_bytes / MB).toFixed(1),
     ];
     say(`| ${cells.join(' | ')} |`);

@@ -135,11 +135,11 @@ async function verified(
 }
 
 function check({ verdict }: Verified, wanted: { readonly points: number; readonly missing: number }): void {
-  const { points_kept, missing, different, extra, outcome } = verdict;
-  const isRight = points_kept === wanted.points && missing === wanted.missing && different + extra === 0;
+  const { points_compared, missing, different, extra, outcome } = verdict;
+  const isRight = points_compared === wanted.points && missing === wanted.missing && different + extra === 0;
   if (isRight && outcome === (wanted.missing === 0 ? 'equal' : 'different')) return;
   throw new Error(
-    `verify: ${outcome}, ${points_kept} points, ${missing} missing of ${wanted.missing}: ${verdict.reason}`,
+    `verify: ${outcome}, ${points_compared} points, ${missing} missing of ${wanted.missing}: ${verdict.reason}`,
   );
 }
 

@@ -45,7 +45,10 @@ describe.runIf(influxdAvailable())('InfluxDB', () => {
     await using stage = await openStage();
     const report = await destination(stage, env());
     expect(bad(report)).toEqual([]);
-    expect(line(report, 'retention')).toMatchObject({ message: 'it keeps points for ever', facts: { for_ever: true } });
+    expect(line(report, 'retention')).toMatchObject({
+      message: 'it keeps points for ever',
+      facts: { unlimited: true },
+    });
     expect(line(report, 'write').facts).toEqual({ probe_written: false });
     expect(await influxd.query('b', 'SHOW MEASUREMENTS')).toEqual([]);
     const probed = await destination(stage, env(), ['--write-probe']);
@@ -155,7 +158,7 @@ describe('what stands in for versions that cannot be had', () => {
     const report = await destination(stage, { TIDEMARK_INFLUX_URL: influx2.url, TIDEMARK_INFLUX_BUCKET: 'b' });
     expect(line(report, 'kind').message).toBe('InfluxDB v2.7.11');
     expect(bad(report)).toEqual(['warn retention']);
-    expect(line(report, 'retention').facts).toEqual({ retention_seconds: 86_400, for_ever: false });
+    expect(line(report, 'retention').facts).toEqual({ retention_seconds: 86_400, unlimited: false });
     const byId = { TIDEMARK_INFLUX_URL: influx2.url, TIDEMARK_INFLUX_BUCKET: '0123456789abcdef' };
     expect(line(await destination(stage, byId), 'bucket')).toMatchObject({
       message: 'influx.bucket looks like the id of a bucket: points can be written to it, but not queried',

@@ -92,7 +92,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     const sampling = { windows: 1, from: from ?? null, to: to ?? null, devices: ['often'], repair: true };
     const works = {
       reread: async ({ context }: Sync) => await rereadDay(context, { deviceId: 'often', day }, NEVER),
-      mend: async (sync: Sync) => await createRepairWorker(sync)(mending, NEVER, () => {}).end,
+      repair: async (sync: Sync) => await createRepairWorker(sync)(mending, NEVER, () => {}).end,
       sample: async (sync: Sync) => await createSampleWorker(sync, rig.dataDir)(sampling, NEVER, () => {}).end,
     };
     const ends: unknown[] = [];

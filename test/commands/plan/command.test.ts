@@ -55,7 +55,7 @@ describe('what it asks for', () => {
     using rig = openPlanRig({ devices: fleet(count, MINUTE_MS) });
     const plan = await rig.plan();
     expect(asked(rig)).toEqual(['/account', ...Array(pages).fill('/devices')]);
-    expect(plan.basis).toMatchObject({ source: 'api', requests_asked: 1 + pages });
+    expect(plan.basis).toMatchObject({ source: 'api', requests_spent: 1 + pages });
     expect(plan.devices.total).toBe(count);
     const db = new Database(`${rig.dataDir}/tidemark.db`, { readonly: true });
     expect(db.prepare('SELECT lane, stream, status FROM request ORDER BY id').all()).toEqual([
@@ -98,7 +98,7 @@ describe('what it asks for', () => {
     ]);
     // NOW_MS is 3.2 s before a whole minute.
     expect(rig.clock.nowMs() - startedMs).toBeGreaterThan(3000);
-    expect(plan.basis.requests_asked).toBe(3);
+    expect(plan.basis.requests_spent).toBe(3);
     expect(plan.allowance.day.spent_last_24h).toBe(3);
   });
 
@@ -111,7 +111,7 @@ describe('what it asks for', () => {
     const beside = await rig.plan();
     daemon.close();
     expect(rig.simulator.log.total).toBe(before);
-    expect(beside.basis).toMatchObject({ source: 'state', requests_asked: 0 });
+    expect(beside.basis).toMatchObject({ source: 'state', requests_spent: 0 });
     expect(planText(beside)).toMatch(/as of 2026-06-15T12:3\d:\d\dZ;\s+nothing was asked/);
     expect({ ...beside, basis: null, backfill: null }).toEqual({ ...alone, basis: null, backfill: null });
   });
@@ -175,7 +175,7 @@ describe('what it says', () => {
       basis: {
         source: 'api',
         as_of: expect.stringMatching(/^2026-06-15T12:3\d:\d\dZ$/),
-        requests_asked: 2,
+        requests_spent: 2,
         assumptions: [],
       },
       what_if: {},
@@ -195,7 +195,7 @@ describe('what it says', () => {
         devices: { cron: '*/5 * * * *', mean_seconds: 300 },
         alerts: { cron: '*/2 * * * *', mean_seconds: 120 },
         account: { cron: '0 * * * *', mean_seconds: 3600 },
-        sweep: { mean_seconds: 21_600 },
+        idle_poll: { mean_seconds: 21_600 },
       },
       requests_per_day: {
         asked: {
@@ -203,7 +203,7 @@ describe('what it says', () => {
           alerts: 720,
           device_list: 288,
           account: 24,
-          sweeps: 0,
+          idle_polls: 0,
           total: expect.any(Number),
         },
         planned: plan.requests_per_day.asked,
@@ -211,7 +211,7 @@ describe('what it says', () => {
       },
       allowance: {
         share: 0.8,
-        carried_per_day: 16_000,
+        budget_per_day: 16_000,
         minute: { limit: 60, budget: 48, planned: expect.any(Number), used_share: expect.any(Number) },
         day: {
           limit: 20_000,
@@ -230,8 +230,8 @@ describe('what it says', () => {
         from: expect.stringMatching(/^2026-06-09T/),
         to: plan.basis.as_of,
         devices: 1,
-        devices_open: 1,
-        open_share: expect.closeTo(0.5, 2),
+        devices_with_gaps: 1,
+        gap_share: expect.closeTo(0.5, 2),
         readings: expect.any(Number),
         requests: expect.any(Number),
         beside_daemon: { requests_per_day: expect.any(Number), seconds: expect.any(Number), until: expect.any(String) },
@@ -265,7 +265,7 @@ describe('what it says', () => {
     expect(plan.stretch).toBeGreaterThan(2);
     expect(plan.freshness.median_seconds).toBeGreaterThan(60);
     const { planned, left_for_history } = plan.requests_per_day;
-    expect(planned.total + left_for_history).toBeLessThanOrEqual(plan.allowance.carried_per_day + 2);
+    expect(planned.total + left_for_history).toBeLessThanOrEqual(plan.allowance.budget_per_day + 2);
     expect(planText(plan)).toMatch(/It does not fit\. The schedules ask for [\d,]+ requests a day/);
     expect(plan.warning).toMatch(/sync\.telemetry.*a plan of [\d,]+ requests/);
   });
@@ -320,7 +320,7 @@ describe('what it says', () => {
     rig.simulator.spend(2000);
     const { allowance } = await rig.plan();
     expect(allowance.day.used_by_others).toBeGreaterThan(1990);
-    expect(allowance.carried_per_day).toBe(5000 - (allowance.day.used_by_others ?? 0));
+    expect(allowance.budget_per_day).toBe(5000 - (allowance.day.used_by_others ?? 0));
   });
 
   test('old history: that it may not be served', async () => {

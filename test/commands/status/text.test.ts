@@ -100,12 +100,12 @@ describe('holes', () => {
       'pending 1',
     ]);
     // What cannot be asked for is nothing that comes next.
-    expect(report.next).toMatchObject({ devices_open: 1, open_seconds: 86_400 });
+    expect(report.next).toMatchObject({ devices_with_gaps: 1, gap_seconds: 86_400 });
     const text = unwrapped(textOf(filtered, clock));
     expect(text).toContain('device gone: 1 device, ');
     expect(text).toContain('excluded: 1 device, ');
     expect(text).toContain('not read yet: 1 device, 24 h');
-    expect(deviceOf(filtered, clock, 'out')).toMatchObject({ fresh: false, next_due_at: null, next_as: null });
+    expect(deviceOf(filtered, clock, 'out')).toMatchObject({ fresh: false, next_due_at: null, next_kind: null });
     expect(textOf(filtered, clock, 'out')).toContain('It is excluded by sync.include or sync.exclude');
     expect(textOf(filtered, clock, 'gone').replaceAll(/\s+/g, ' ')).toMatch(
       /It is no longer in the workspace, since .*\. It is checked every 24 h, and/,
@@ -120,12 +120,12 @@ test('the newest minutes of a device that is read on schedule are no gap, and la
   open.store.saveInventory({ listed: [{ record, name: 'hub', line: null, digest: 'x' }], missing: [], atMs: NOW_MS });
   const { report, text, config } = lookAt(open);
   expect(report().devices[0]?.gaps.map(({ reason }) => reason)).toEqual(['pending']);
-  expect(report()).toMatchObject({ gaps: [], totals: { devices_complete: 1 }, next: { devices_open: 0 } });
-  expect(report().freshness).toMatchObject({ behind_devices: 0, worst_seconds: 59 });
+  expect(report()).toMatchObject({ gaps: [], totals: { devices_complete: 1 }, next: { devices_with_gaps: 0 } });
+  expect(report().freshness).toMatchObject({ behind_devices: 0, max_seconds: 59 });
   expect(text()).toContain('Gaps        none');
   const later = reportOf(config, createVirtualClock(NOW_MS + HOUR_MS));
   expect(later).toMatchObject({ gaps: [{ reason: 'pending' }], totals: { devices_complete: 0 } });
-  expect(later.freshness).toMatchObject({ behind_devices: 1, worst_seconds: 3659 });
+  expect(later.freshness).toMatchObject({ behind_devices: 1, max_seconds: 3659 });
 });
 
 describe('one device', () => {
@@ -149,13 +149,13 @@ describe('one device', () => {
     expect(deviceOf(config, clock, 'new').reasons).toEqual(['It was never polled.']);
     expect(textOf(config, clock, 'new')).toMatch(/^Newest {6}no reading is stored$/m);
     const due = deviceOf(config, clock, 'due');
-    expect(due).toMatchObject({ fresh: false, next_as: 'newest readings', last_asked_at: '2026-06-15T11:59:00Z' });
+    expect(due).toMatchObject({ fresh: false, next_kind: 'newest_readings', last_polled_at: '2026-06-15T11:59:00Z' });
     expect(due.reasons.join(' ')).toMatch(/lags by \d+ s, more than 420 s\. Its poll is due since 2026-06-15T1[12]:/);
     const quiet = deviceOf(config, clock, 'quiet');
-    expect(quiet).toMatchObject({ next_as: 'sweep', next_due_at: '2026-06-15T17:59:00Z' });
+    expect(quiet).toMatchObject({ next_kind: 'idle_poll', next_due_at: '2026-06-15T17:59:00Z' });
     expect(quiet.reasons.join(' ')).toContain('The device list reports nothing new since');
     const unseen = deviceOf(config, clock, 'unseen');
-    expect(unseen).toMatchObject({ next_as: 'sweep', next_due_at: '2026-06-15T17:59:00Z' });
+    expect(unseen).toMatchObject({ next_kind: 'idle_poll', next_due_at: '2026-06-15T17:59:00Z' });
     expect(unseen.reasons.join(' ')).toContain('The device list has no last-seen time for it');
     const failed = open.ledger.book(NOW_MS + HOUR_MS, { lane: 'live', stream: 'telemetry', deviceId: 'due' });
     open.ledger.recordOutcome(failed, { status: null, fault: 'unreachable' });
@@ -200,7 +200,7 @@ describe('one device', () => {
     db.close();
     const { of, text } = lookAt(open);
     expect(of('hub').names.map(({ name }) => name)).toEqual(['hub', 'Kitchen', 'Cellar\u202e']);
-    expect(of('hub')).toMatchObject({ settle_seconds: 900, late: { readings: 7, worst_seconds: 900 } });
+    expect(of('hub')).toMatchObject({ grace_period_seconds: 900, late: { readings: 7, max_seconds: 900 } });
     const words = unwrapped(text('hub'));
     expect(words).toContain('grace period 15 min; 7 readings late, by up to 15 min');
     expect(words).toMatch(/Names Cellar since .* Kitchen since .* hub from the beginning/);

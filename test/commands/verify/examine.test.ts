@@ -1,5 +1,5 @@
 /**
- * A day point by point: what is missing, different, extra, excused, and what a sum alone can tell.
+ * A day point by point: what is missing, different, extra, known to be missing, and what a sum alone can tell.
  */
 import { describe, expect, test } from 'vitest';
 import {
@@ -28,7 +28,7 @@ interface Case {
   /** Points that the day's sum counts; without it the day is not ended by its sum. */
   readonly counted?: readonly (readonly [at: number, sensor: string, value: number])[];
   readonly texts?: number;
-  readonly excusedPoints?: number;
+  readonly knownMissingPoints?: number;
 }
 
 function examine(given: Case): { findings: Findings; resend: string[] } {
@@ -46,7 +46,7 @@ function examine(given: Case): { findings: Findings; resend: string[] } {
     kept: stretch,
     returned,
     findMoved: () => [],
-    excuses: [],
+    knownMissing: [],
     covered,
     range,
     ...change,
@@ -56,7 +56,7 @@ function examine(given: Case): { findings: Findings; resend: string[] } {
   for (const [at, sensor, value] of counted) addPoint(sum, `${at} ${sensor} value=${value}`);
   const keptDay = { day: 0, readings: 1, texts: given.texts ?? 0, ...sum };
   return {
-    findings: endExamination(day, { kind, kept: keptDay, excusedPoints: given.excusedPoints ?? 0 }),
+    findings: endExamination(day, { kind, kept: keptDay, knownMissingPoints: given.knownMissingPoints ?? 0 }),
     resend: day.resend,
   };
 }
@@ -103,8 +103,8 @@ describe('where the archive keeps the lines', () => {
     ['refused, without its block', { quarantined: [line('a', 1, 5)] }, { quarantined: 1 }, []],
     [
       'lacking, as many as are named',
-      { kept: settled(line('a', 1, 5), line('a', 2, 6)), change: { excuses: [{ from: 0n, to: 9n, points: 1 }] } },
-      { lacking: 1, missing: 1 },
+      { kept: settled(line('a', 1, 5), line('a', 2, 6)), change: { knownMissing: [{ from: 0n, to: 9n, points: 1 }] } },
+      { known_missing: 1, missing: 1 },
       [line('a', 2, 6)],
     ],
     [
@@ -139,7 +139,11 @@ describe('where the archive has let go', () => {
   test.each<[string, Case, Partial<Findings>]>([
     ['the sum proves it', { cleared, there: two, counted: two }, {}],
     ['fewer', { cleared, there: [[5, 'a', 1]], counted: two }, { missing: 1, gone: 1 }],
-    ['fewer, as the lack-set says', { cleared, there: [[5, 'a', 1]], counted: two, excusedPoints: 3 }, { lacking: 1 }],
+    [
+      'fewer, as the lack-set says',
+      { cleared, there: [[5, 'a', 1]], counted: two, knownMissingPoints: 3 },
+      { known_missing: 1 },
+    ],
     [
       'as many, and others',
       {
@@ -156,7 +160,7 @@ describe('where the archive has let go', () => {
     [
       'more, maybe a late reading',
       { cleared, kept: settled(line('a', 3, 7)), there: [...two, [7, 'a', 3]], counted: two },
-      { untold: 1 },
+      { unverifiable: 1 },
     ],
     [
       'lines beside it are known by themselves',

@@ -1,6 +1,6 @@
 /**
  * `--verify` against a real InfluxDB: what is deleted, changed and added behind the program's back is found by device and
- * day, and mended from the archive without a request to the API.
+ * day, and repaired from the archive without a request to the API.
  */
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -38,7 +38,7 @@ async function filled(precision: World['precision'] = 'ns'): Promise<{ rig: Rig;
   return { rig, place };
 }
 
-const EQUAL = { outcome: 'equal', missing: 0, different: 0, extra: 0, untold: 0, differences: [] };
+const EQUAL = { outcome: 'equal', missing: 0, different: 0, extra: 0, unverifiable: 0, differences: [] };
 const ns = (ms: number): string => `${BigInt(ms) * 1_000_000n}`;
 
 describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
@@ -48,14 +48,14 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     const before = requestsOf(rig);
     const { verdict } = await verifyAt(rig, place);
     expect(verdict).toMatchObject({ ...EQUAL, devices_compared: 3, unknown_devices: [], kind: 'influxdb' });
-    expect(verdict.points_kept).toBeGreaterThan(8000);
+    expect(verdict.points_compared).toBeGreaterThan(8000);
     expect(verdict.days_partly_covered).toBeGreaterThan(0);
     const stored = await bench.influxd.query(rig.database, 'SELECT count(*) FROM telemetry');
     const counted = ['count_value', 'count_flag', 'count_text'].reduce(
       (sum, key) => sum + Number(stored[0]?.[key] ?? 0),
       0,
     );
-    expect(verdict.points_kept).toBe(counted);
+    expect(verdict.points_compared).toBe(counted);
     expect(requestsOf(rig)).toBe(before);
   });
 
@@ -75,7 +75,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
       `DELETE FROM telemetry WHERE device_id = 'tied' AND time > ${ns(NOW_MS - HOUR_MS)}`,
     );
     const { verdict } = await verifyAt(rig, place);
-    expect(verdict).toMatchObject({ outcome: 'different', different: 0, extra: 0, pending: 0, mended: 0 });
+    expect(verdict).toMatchObject({ outcome: 'different', different: 0, extra: 0, pending: 0, repaired: 0 });
     const ofFast = verdict.differences.filter(({ device_id }) => device_id === 'fast');
     expect(ofFast.reduce((sum, { missing }) => sum + missing, 0)).toBe(Number(count?.count));
     expect(new Set(verdict.differences.map(({ device_id }) => device_id))).toEqual(new Set(['fast', 'tied']));
@@ -83,7 +83,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     expect(verdict.differences.every(({ not_in_archive }) => not_in_archive === 0)).toBe(true);
 
     const repaired = await verifyAt(rig, place, { repair: true });
-    expect(repaired.verdict).toMatchObject({ ...EQUAL, mended: verdict.missing });
+    expect(repaired.verdict).toMatchObject({ ...EQUAL, repaired: verdict.missing });
     expect((await verifyAt(rig, place)).verdict).toMatchObject(EQUAL);
     const { missing, invented } = await rig.verdict(NOW_MS);
     expect([missing.slice(0, 3), invented.slice(0, 3)]).toEqual([[], []]);
@@ -103,7 +103,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     const { verdict } = await verifyAt(rig, place);
     expect(verdict).toMatchObject({ outcome: 'different', missing: 0, different: 1, extra: 0 });
     expect(verdict.differences).toMatchObject([{ device_id: 'fast', day: '2026-06-15', different: 1 }]);
-    expect((await verifyAt(rig, place, { repair: true })).verdict).toMatchObject({ ...EQUAL, mended: 1 });
+    expect((await verifyAt(rig, place, { repair: true })).verdict).toMatchObject({ ...EQUAL, repaired: 1 });
   });
 
   test('points that are not ours are reported as extra and never deleted; an unknown device is named', async () => {
@@ -127,7 +127,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
       different: 0,
       extra: 1,
       extra_in_gaps: 0,
-      mended: 0,
+      repaired: 0,
     });
     expect(verdict.unknown_devices).toEqual(['stranger']);
     expect(verdict.differences).toMatchObject([{ device_id: 'fast', day: '2026-06-15', extra: 1 }]);
@@ -159,9 +159,9 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     const ofTied = verdict.differences.filter(({ device_id }) => device_id === 'tied');
     expect(ofTied.length).toBeGreaterThan(1);
     // What stands beside its instant is remembered for ever, and was sent again.
-    expect(verdict.mended).toBeGreaterThan(0);
-    expect(ofTied.reduce((sum, { kept_points }) => sum + kept_points, 0)).toBe(
-      verdict.mended + ofTied.reduce((sum, { missing }) => sum + missing, 0),
+    expect(verdict.repaired).toBeGreaterThan(0);
+    expect(ofTied.reduce((sum, { archived_points }) => sum + archived_points, 0)).toBe(
+      verdict.repaired + ofTied.reduce((sum, { missing }) => sum + missing, 0),
     );
     expect(ofTied.every(({ missing, not_in_archive }) => missing === not_in_archive)).toBe(true);
     expect(new Set(sums.gone.map(({ deviceId }) => deviceId))).toEqual(new Set(['fast', 'tied']));
@@ -196,11 +196,11 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     const { verdict } = await verifyAt(rig, place);
     const others = verdict.differences.reduce((sum, { missing }) => sum + missing, 0);
     const gone = ['count_value', 'count_flag', 'count_text'].reduce((sum, key) => sum + Number(lost?.[key] ?? 0), 0);
-    expect(verdict).toMatchObject({ quarantined: 1, lacking: gone });
+    expect(verdict).toMatchObject({ quarantined: 1, known_missing: gone });
     // The other sensors of that instant.
     expect(verdict.missing).toBe(others);
     await verifyAt(rig, place, { repair: true });
-    expect((await verifyAt(rig, place)).verdict).toMatchObject({ ...EQUAL, quarantined: 1, lacking: gone });
+    expect((await verifyAt(rig, place)).verdict).toMatchObject({ ...EQUAL, quarantined: 1, known_missing: gone });
 
     inState(rig, 'DELETE FROM quarantine; DELETE FROM lack; DELETE FROM position');
     const pending = await verifyAt(rig, place);
@@ -281,11 +281,11 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
           },
         }),
       });
-      expect(verdict).toMatchObject({ outcome: 'unfinished', mended: 0 });
+      expect(verdict).toMatchObject({ outcome: 'unfinished', repaired: 0 });
     }
     const repaired = await verifyAt(rig, place, { repair: true });
     expect(repaired.verdict).toMatchObject({ ...EQUAL });
-    expect(repaired.verdict.mended).toBeLessThan(whole.verdict.missing);
+    expect(repaired.verdict.repaired).toBeLessThan(whole.verdict.missing);
     const { missing, invented } = await rig.verdict(NOW_MS);
     expect([missing.slice(0, 3), invented.slice(0, 3)]).toEqual([[], []]);
   });

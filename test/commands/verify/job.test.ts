@@ -8,7 +8,7 @@ import { readRepairSummary } from '../../../src/core/state/job-args.ts';
 
 const NEVER = new AbortController().signal;
 const REPAIR = { read: 1, requests: 2, delivered: true, reason: null };
-const COUNTS = { windows: 5, readings: 9, requests: 5, missing: 1, gone: 0, taken_in: 0 };
+const COUNTS = { windows: 5, readings: 9, requests: 5, missing: 1, gone: 0, late_readings: 0 };
 const DIFFERENCE = { device_id: 'a', from: 'F', to: 'T', missing: 1, gone: 0 };
 const SAMPLE = { ...COUNTS, reason: null, differences: [DIFFERENCE] };
 

@@ -88,7 +88,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
 
     const repaired = await stage.run(['--verify', '--repair'], { env: NO_API });
     expect(repaired.code, repaired.stdout + repaired.stderr).toBe(0);
-    expect(repaired.stdout).toContain(`mended: ${lost.toLocaleString('en-US')} points sent again`);
+    expect(repaired.stdout).toContain(`repaired: ${lost.toLocaleString('en-US')} points sent again`);
     expect(await countOf(stage)).toBe(held);
     expect((await stage.run(['--verify'], { env: NO_API })).code).toBe(0);
     expect(requestsOf(stage)).toBe(before);
@@ -122,7 +122,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     expect(await countOf(stage)).toBe(held);
     expect(lacksIn(stage)).toEqual([]);
     expect(JSON.parse((await stage.run(['--verify', '--json'])).stdout)).toMatchObject({
-      destinations: [{ outcome: 'equal', lacking: 0, missing: 0, extra: 0, untold: 0 }],
+      destinations: [{ outcome: 'equal', known_missing: 0, missing: 0, extra: 0, unverifiable: 0 }],
     });
     expect(fetched.stdout + fetched.stderr).not.toContain(KEY);
   });
@@ -210,10 +210,10 @@ describe.runIf(influxdAvailable())('--verify', () => {
     const told = await stage.run(args);
     expect(told.code).toBe(1);
     const { sample } = JSON.parse(told.stdout);
-    expect(sample).toMatchObject({ windows: 5, gone: 0, taken_in: 0, reason: null });
+    expect(sample).toMatchObject({ windows: 5, gone: 0, late_readings: 0, reason: null });
     expect(sample.missing).toBeGreaterThan(0);
     const taken = await stage.run([...args, '--repair']);
-    expect(JSON.parse(taken.stdout).sample.taken_in).toBeGreaterThan(0);
+    expect(JSON.parse(taken.stdout).sample.late_readings).toBeGreaterThan(0);
   });
 
   test('every mistake has its own message and exit code', async () => {

@@ -42,7 +42,7 @@ describe('what a destination lacked and was found to have', () => {
     ]);
   });
 
-  test('is nothing where nothing is kept, and of nothing that cannot be mended', () => {
+  test('is nothing where nothing is kept, and of nothing that cannot be repaired', () => {
     const none = { days, differing: [], compared, clearedOthers };
     const lacks = [lack(at(16), at(18)), lack(at(11), at(12), 'beyond_retention'), lack(at(11), at(12), 'dropped')];
     expect(foundOf(lacks, none)).toEqual([]);

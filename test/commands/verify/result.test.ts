@@ -30,17 +30,26 @@ function compared(...days: readonly FoundDay[]): Compared {
 
 describe('what is gathered of a destination', () => {
   test('is the sum over its days; a day without a difference is not listed', () => {
-    const verdict = verdictOf(INFLUX, compared(found('a', { missing: 2, pending: 1 }), found('b', { lacking: 3 })));
-    expect(verdict).toMatchObject({ outcome: 'different', missing: 2, pending: 1, lacking: 3, points_kept: 100 });
+    const verdict = verdictOf(
+      INFLUX,
+      compared(found('a', { missing: 2, pending: 1 }), found('b', { known_missing: 3 })),
+    );
+    expect(verdict).toMatchObject({
+      outcome: 'different',
+      missing: 2,
+      pending: 1,
+      known_missing: 3,
+      points_compared: 100,
+    });
     expect(verdict.differences).toEqual([
       {
         device_id: 'a',
         day: '1970-01-11',
-        kept_points: 50,
+        archived_points: 50,
         missing: 2,
         different: 0,
         extra: 0,
-        untold: 0,
+        unverifiable: 0,
         not_in_archive: 0,
       },
     ]);
@@ -48,16 +57,16 @@ describe('what is gathered of a destination', () => {
   });
 
   test('points that were sent again and are there now count as repaired', () => {
-    expect(totalOf(compared(found('a', { missing: 5, gone: 3 }, 10)).tally)).toMatchObject({ mended: 8 });
+    expect(totalOf(compared(found('a', { missing: 5, gone: 3 }, 10)).tally)).toMatchObject({ repaired: 8 });
   });
 
   test('a second comparison of a device replaces the first, and keeps its repairs', () => {
     const first = compared(found('a', { missing: 5, gone: 5 }, 2), found('b', { extra: 1 }));
     expect(totalOf(first.tally).gone).toHaveLength(1);
     replaceDevices(first.tally, compared(found('a', {}, 1)).tally, ['a']);
-    expect(totalOf(first.tally)).toMatchObject({ mended: 3, gone: [], differing: 1, days: 2 });
+    expect(totalOf(first.tally)).toMatchObject({ repaired: 3, gone: [], differing: 1, days: 2 });
     const verdict = verdictOf(INFLUX, first, { fetched: 5 });
-    expect(verdict).toMatchObject({ outcome: 'different', missing: 0, extra: 1, mended: 3, fetched: 5 });
+    expect(verdict).toMatchObject({ outcome: 'different', missing: 0, extra: 1, repaired: 3, fetched: 5 });
     expect(verdict.differences.map(({ device_id }) => device_id)).toEqual(['b']);
   });
 
@@ -78,7 +87,7 @@ describe('what is gathered of a destination', () => {
 
   test('one that was not read is unfinished, or equal where nothing is kept either', () => {
     expect(verdictUnread('a', 'nothing was sent')).toMatchObject({ outcome: 'unfinished', reason: 'nothing was sent' });
-    expect(verdictUnread('a', null)).toMatchObject({ outcome: 'equal', kind: null, reason: null, points_kept: 0 });
+    expect(verdictUnread('a', null)).toMatchObject({ outcome: 'equal', kind: null, reason: null, points_compared: 0 });
   });
 
   test('findings for a person come before those that another run may fix', () => {

@@ -1,5 +1,5 @@
 /**
- * `--verify` against a real VictoriaMetrics: what it can hold is there, what was deleted is found and mended.
+ * `--verify` against a real VictoriaMetrics: what it can hold is there, what was deleted is found and repaired.
  */
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS } from '../../../src/core/time.ts';
@@ -45,7 +45,7 @@ async function deleteSeries(selector: string): Promise<void> {
   await (await fetch(`${victoria.url}/api/v1/admin/tsdb/delete_series?${query}`)).text();
 }
 
-const EQUAL = { outcome: 'equal', missing: 0, different: 0, extra: 0, untold: 0, differences: [] };
+const EQUAL = { outcome: 'equal', missing: 0, different: 0, extra: 0, unverifiable: 0, differences: [] };
 
 describe.runIf(influxdAvailable() && victoriaAvailable())('a filled VictoriaMetrics', () => {
   test.each(['s', 'ms', 'ns'] as const)('is equal in what it can hold, of times in %s', async (precision) => {
@@ -66,7 +66,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a filled VictoriaMetr
     expect(verdict).toMatchObject({ outcome: 'different', missing: points, different: 0, extra: 0 });
     expect(new Set(verdict.differences.map(({ device_id }) => device_id))).toEqual(new Set(['tied']));
     const repaired = await verifyAt(rig, place, { repair: true });
-    expect(repaired.verdict).toMatchObject({ ...EQUAL, mended: points });
+    expect(repaired.verdict).toMatchObject({ ...EQUAL, repaired: points });
     expect(rig.simulator.log.requests.length).toBe(requests);
   });
 

@@ -50,3 +50,20 @@ test('a state of version 1 is brought to this one with all it holds', () => {
   expect(store.backlog(1).pendingLines).toBe(pendingLines);
   close();
 });
+
+test('bookings and jobs that were stored under an older name of their lane or kind have the new one', () => {
+  using place = scratch();
+  const db = new Database(place.file);
+  db.pragma('journal_mode = WAL');
+  db.pragma(`application_id = ${APPLICATION_ID}`);
+  for (const step of MIGRATIONS.slice(0, 6)) db.exec(step);
+  db.pragma('user_version = 6');
+  db.exec(`INSERT INTO request (at_ms, lane, stream) VALUES (1, 'sweep', 'telemetry'), (2, 'live', 'telemetry');
+    INSERT INTO job (kind, args, asked_by, asked_ms) VALUES ('mend', '{}', '--verify', 1), ('once', '{}', '--once', 2)`);
+  db.close();
+  openStore(place.path).close();
+  const after = new Database(place.file, { readonly: true });
+  expect(after.prepare('SELECT lane FROM request ORDER BY at_ms').pluck().all()).toEqual(['idle-poll', 'live']);
+  expect(after.prepare('SELECT kind FROM job ORDER BY asked_ms').pluck().all()).toEqual(['repair', 'once']);
+  after.close();
+});
