@@ -56,8 +56,9 @@ const NUMBERS: readonly PanelSpec[] = [
     links: [toPanel('tidemark-alerts', 'History', 'List them')],
   }),
   stat({
-    title: 'Fired most often',
-    description: 'The greatest number of times that a rule fired on one alert.',
+    title: 'Most firings of one alert',
+    description:
+      'An alert can fire again while it is open: how often the one fired that did so most. The tables have it as "Times fired".',
     w: 6,
     h: 4,
     targets: lines([`SELECT max(fire_count) FROM ${STATES}`, 'Fired']),
@@ -77,7 +78,7 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   value: { title: 'Last value', decimals: 2 },
   threshold: { title: 'Threshold', decimals: 2 },
   condition: { title: 'Condition', width: 230 },
-  fire_count: { title: 'Fired', width: 80 },
+  fire_count: { title: 'Times fired', width: 110 },
   alert_id: { title: 'Alert' },
   device_id: { title: 'Device id' },
   open: { title: 'Is open', hidden: true },

@@ -10,11 +10,12 @@ import {
   COVERED,
   type Column,
   INITIAL_SYNC,
+  LIFECYCLE,
   NEUTRAL,
   NOT_REPORTED,
   ONLINE,
   steps,
-  UP_TO_DATE,
+  UP_TO_DATE_CELL,
 } from './looks.ts';
 import type { DataLink, Override, PanelSpec, Target, Transformation, Variable } from './model.ts';
 import { lineChart, NO_DEVICES, NO_READINGS, stat, timeline } from './panels.ts';
@@ -34,11 +35,12 @@ export const DEVICE_COLUMNS = {
     title: 'Lag',
     unit: 'dtdurations',
     decimals: 0,
-    mappings: [INITIAL_SYNC, UP_TO_DATE],
+    mappings: [INITIAL_SYNC, UP_TO_DATE_CELL],
     thresholds: steps('red', [0, 'text']),
     colored: true,
   },
   gap: { title: 'Missing', unit: 's', decimals: 0 },
+  lifecycle: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true },
   model: { title: 'Model' },
   id: { title: 'Id', width: 150 },
 } as const satisfies Record<string, Column>;
@@ -91,7 +93,7 @@ export function lagStat(asked: Asked & { readonly overrides: readonly Override[]
   const panel = stat({
     title: 'Lag',
     description:
-      'The age of the copy: the time since the newest instant up to which a device is covered without a gap, for the median device and the 95th percentile. Each device reports at least every 15 minutes, so a smaller lag reads "< 15 min". Green within the target chosen above, yellow up to four times as large, red beyond or where Tidemark has stopped.',
+      'The age of the copy: the time since the newest instant up to which a device is covered without a gap, for the median device and the 95th percentile. Each device reports at least every 15 minutes, so a smaller lag reads "< 15 mins". Green within the target chosen above, yellow up to four times as large, red beyond or where Tidemark has stopped.',
     ...{ w, h: 4, ...asked, noValue: STOPPED, unit: 's', decimals: 0 },
     thresholds: NEUTRAL,
   });
@@ -105,8 +107,8 @@ export const TARGET: Variable = {
   name: 'target',
   label: 'Target of the lag',
   // In milliseconds: queries take it as a date, so that whatever stands in an address becomes a number.
-  query: '15 min : 900000,30 min : 1800000,1 h : 3600000,3 h : 10800000,12 h : 43200000',
-  current: { text: '15 min', value: '900000' },
+  query: '15 mins : 900000,30 mins : 1800000,1 hour : 3600000,3 hours : 10800000,12 hours : 43200000',
+  current: { text: '15 mins', value: '900000' },
   options: [],
   multi: false,
   includeAll: false,
@@ -138,23 +140,35 @@ export function lagOverTime(targets: readonly Target[]): PanelSpec {
   });
 }
 
-/** The second query of a sensor's chart. */
-const THRESHOLD: Override = {
-  matcher: { id: 'byFrameRefID', options: 'B' },
+const ABOVE = 'above|over|exceed|greater|higher|more|>';
+const BELOW = 'below|under|less|lower|<';
+
+/**
+ * Thresholds by the side on which they are crossed, as far as the condition, a text for people, has a word for it: the
+ * second query of a sensor's chart and the next ones.
+ */
+export const THRESHOLDS = [
+  { side: 'alert above', where: `condition =~ /(?i)${ABOVE}/` },
+  { side: 'alert below', where: `condition =~ /(?i)${BELOW}/ AND condition !~ /(?i)${ABOVE}/` },
+  { side: 'alert at', where: `condition !~ /(?i)${ABOVE}|${BELOW}/` },
+] as const;
+
+const THRESHOLD_LOOKS: readonly Override[] = THRESHOLDS.map(({ side }, at) => ({
+  matcher: { id: 'byFrameRefID', options: String.fromCharCode('B'.charCodeAt(0) + at) },
   properties: [
-    { id: 'displayName', value: `threshold: \${__field.labels.device_name}` },
+    { id: 'displayName', value: `${side}: \${__field.labels.device_name}` },
     { id: 'color', value: { mode: 'fixed', fixedColor: 'red' } },
     { id: 'custom.lineStyle', value: { fill: 'dash', dash: [8, 8] } },
     { id: 'custom.showPoints', value: 'never' },
   ],
-};
+}));
 
 /** A sensor over time, once for each that is chosen. @param targets lines that are named after their sensor. */
 export function sensorChart(targets: readonly Target[], interval: string): PanelSpec {
   const panel = lineChart({
     title: '$sensor',
     description:
-      'The mean of each interval, a line for each device. A line breaks where nothing came for an hour. Dashed: the threshold of the newest alert of the last 30 days.',
+      'The mean of each interval, a line for each device. A line breaks where nothing came for an hour. Dashed: the thresholds of the newest alerts of the last 30 days.',
     ...{ w: 12, h: 8, repeat: 'sensor', interval, targets },
     // Named after the sensor, so that the rules for units fit; shown by the name of the device.
     displayName: `\${__field.labels.device_name}`,
@@ -164,7 +178,7 @@ export function sensorChart(targets: readonly Target[], interval: string): Panel
     breakMs: HOUR_MS,
     legend: 'table',
   });
-  return { ...panel, overrides: [...(panel.overrides ?? []), THRESHOLD] };
+  return { ...panel, overrides: [...(panel.overrides ?? []), ...THRESHOLD_LOOKS] };
 }
 
 /** @param targets the readings of each hour, and -1 where an hour is not covered. */

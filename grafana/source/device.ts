@@ -1,9 +1,21 @@
 /** The dashboard "Device": everything about one device, or several side by side. */
-import { coverageBand, DEVICE_COLUMNS, sensorChart, VALUE_COLUMNS, VALUES_SHOWN } from './both.ts';
-import { chosen, FACTS, HOURLY, IN_RANGE, lines, newest, OF_DEVICE, OF_SENSOR, since, tables } from './influxql.ts';
+import { coverageBand, DEVICE_COLUMNS, sensorChart, THRESHOLDS, VALUE_COLUMNS, VALUES_SHOWN } from './both.ts';
+import {
+  chosen,
+  DAILY,
+  FACTS,
+  HOURLY,
+  IN_RANGE,
+  lines,
+  newest,
+  OF_DEVICE,
+  OF_SENSOR,
+  since,
+  tables,
+} from './influxql.ts';
 import { syncOf } from './lag.ts';
-import { ALERT_STATUS, COVERAGE_STATE, join, LIFECYCLE, ONLINE, only, TO_DEVICE, words } from './looks.ts';
-import type { Annotation, DashboardSpec, PanelSpec } from './model.ts';
+import { ALERT_STATUS, COVERAGE_STATE, hidden, join, ONLINE, only, TO_DEVICE, words } from './looks.ts';
+import type { Annotation, DashboardSpec, PanelSpec, Transformation } from './model.ts';
 import { grid, NO_DEVICES, NO_READINGS, timeline } from './panels.ts';
 import { UNIT_COLUMN } from './sensor-units.ts';
 import { deviceVariable, HUB, MODEL, PARENT, SENSORS, WORKSPACE } from './variables.ts';
@@ -40,19 +52,59 @@ const FACTS_NOW: PanelSpec = grid({
     last_seen_ms: DEVICE_COLUMNS.lastSeen,
     presence: DEVICE_COLUMNS.presence,
     gap_seconds: DEVICE_COLUMNS.gap,
-    lifecycle_status: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true },
+    lifecycle_status: DEVICE_COLUMNS.lifecycle,
     parent_device_id: { title: 'Hub' },
     model_id: { title: 'Model' },
     firmware_version: { title: 'Firmware' },
     tags: { title: 'Tags' },
     location_updated_at: { title: 'Place set' },
     device_id: { title: 'Id' },
-    'Time device': { title: 'Listed', hidden: true },
-    'Time coverage': { title: 'Reported', hidden: true },
-    known: { title: 'Known', hidden: true },
-    reading: { title: 'Reading', hidden: true },
+    ...hidden('Time device', 'Time coverage', 'known', 'reading'),
   },
 });
+
+/** The alerts of the device with their last state, the newest first. */
+function alertsOfDevice(
+  panel: Pick<PanelSpec, 'title' | 'description' | 'w' | 'h'> & { readonly noValue: string },
+  { states, which }: { readonly states: string; readonly which: readonly Transformation[] },
+): PanelSpec {
+  return grid({
+    ...panel,
+    targets: tables(
+      newest(
+        ['device_name', 'sensor', 'sensor AS unit', 'kind', 'status', 'open', 'value', 'fire_count'],
+        `alert_state WHERE ${states} AND ${OF_DEVICE}`,
+        'alert_id',
+      ),
+      newest(['rule_name', 'condition', 'threshold'], `alert WHERE ${FACTS} AND ${OF_DEVICE}`, 'alert_id'),
+    ),
+    transformations: [join('alert_id'), only('rule_name', 'isNotNull'), ...which],
+    columns: {
+      'Time alert': { title: 'Opened', unit: 'dateTimeAsLocal', width: 160 },
+      rule_name: { title: 'Rule' },
+      status: { title: 'Status', mappings: [ALERT_STATUS], colored: true },
+      device_name: { title: 'Device' },
+      sensor: { title: 'Sensor' },
+      value: { title: 'Last value', decimals: 2 },
+      unit: UNIT_COLUMN,
+      condition: { title: 'Condition', width: 200 },
+      threshold: { title: 'Threshold', decimals: 2 },
+      fire_count: { title: 'Times fired', width: 110 },
+      kind: { title: 'Kind' },
+      ...hidden('Time alert_state', 'alert_id', 'open'),
+    },
+    sortBy: [{ displayName: 'Opened', desc: true }],
+  });
+}
+
+const OPEN_ALERTS = alertsOfDevice(
+  {
+    title: 'Open alerts',
+    description: 'The alerts of the chosen devices that are not resolved, the newest first.',
+    ...{ w: 24, h: 5, noValue: 'No alert is open.' },
+  },
+  { states: DAILY, which: [only('open', 'equal', 1)] },
+);
 
 const TELEMETRY = `telemetry WHERE ${IN_RANGE} AND ${OF_DEVICE} AND ${OF_SENSOR}`;
 
@@ -79,11 +131,14 @@ const VALUES: readonly PanelSpec[] = [
   sensorChart(
     lines(
       [`SELECT mean(value) FROM ${TELEMETRY} GROUP BY time($__interval), sensor, ${EACH} fill(null)`, '$tag_sensor'],
-      // An alert tells its threshold once: it is carried on hour by hour.
-      [
-        `SELECT last(threshold) FROM alert WHERE ${since('30d')} AND ${OF_DEVICE} AND ${OF_SENSOR} GROUP BY time(1h), sensor, ${EACH} fill(previous)`,
-        '$tag_sensor threshold',
-      ],
+      ...THRESHOLDS.map(
+        // An alert has its threshold once: it is carried on hour by hour.
+        ({ where }) =>
+          [
+            `SELECT last(threshold) FROM alert WHERE ${since('30d')} AND ${OF_DEVICE} AND ${OF_SENSOR} AND ${where} GROUP BY time(1h), sensor, ${EACH} fill(previous)`,
+            '$tag_sensor threshold',
+          ] as const,
+      ),
     ),
     '1s',
   ),
@@ -150,37 +205,14 @@ const STATES: readonly PanelSpec[] = [
 const OF_HUB = `(${chosen('parent_device_id', 'parent')} OR ${chosen('device_id', 'parent')} OR ${chosen('parent_device_id', 'device')})`;
 
 const AROUND: readonly PanelSpec[] = [
-  grid({
-    title: 'Alerts of the device',
-    description: 'Alerts that were opened in this range or the year before it, with their last state.',
-    w: 12,
-    h: 8,
-    targets: tables(
-      newest(
-        ['sensor', 'sensor AS unit', 'kind', 'status', 'value', 'fire_count'],
-        `alert_state WHERE ${FACTS} AND ${OF_DEVICE}`,
-        'alert_id',
-      ),
-      newest(['rule_name', 'condition', 'threshold'], `alert WHERE ${FACTS} AND ${OF_DEVICE}`, 'alert_id'),
-    ),
-    noValue: 'No alerts in this range and the year before it.',
-    transformations: [join('alert_id'), only('rule_name', 'isNotNull')],
-    columns: {
-      'Time alert': { title: 'Opened', unit: 'dateTimeAsLocal' },
-      rule_name: { title: 'Rule' },
-      status: { title: 'Status', mappings: [ALERT_STATUS], colored: true },
-      sensor: { title: 'Sensor' },
-      unit: UNIT_COLUMN,
-      value: { title: 'Last value', decimals: 2 },
-      condition: { title: 'Condition' },
-      threshold: { title: 'Threshold', decimals: 2 },
-      fire_count: { title: 'Fired' },
-      kind: { title: 'Kind' },
-      'Time alert_state': { title: 'Seen', hidden: true },
-      alert_id: { title: 'Alert', hidden: true },
+  alertsOfDevice(
+    {
+      title: 'Alerts of the device',
+      description: 'Alerts that were opened in this range or the year before it, with their last state.',
+      ...{ w: 12, h: 8, noValue: 'No alerts in this range and the year before it.' },
     },
-    sortBy: [{ displayName: 'Opened', desc: true }],
-  }),
+    { states: FACTS, which: [] },
+  ),
   grid({
     title: 'Neighbours',
     description: 'The hub of the device, and what else reports to it: are they silent together?',
@@ -234,7 +266,7 @@ export const DEVICE: DashboardSpec = {
   variables: [WORKSPACE, HUB, MODEL, deviceVariable('device', 'none'), SENSORS, PARENT],
   annotations: [ALERTS, RENAMES],
   sections: [
-    { title: 'Now', panels: [FACTS_NOW] },
+    { title: 'Now', panels: [FACTS_NOW, OPEN_ALERTS] },
     { title: 'Values', panels: VALUES },
     { title: 'States', panels: STATES },
     { title: 'Around it', panels: AROUND },

@@ -1,12 +1,15 @@
 /** The dashboard "Fleet": which devices report, which do not, and how up to date is the copy? */
 import { badCount, DEVICE_COLUMNS, lagOverTime, lagStat, onlineOverTime, openAlerts, STOPPED, TARGET } from './both.ts';
 import { AT_END, DAILY, HOURLY, IN_RANGE, lines, newest, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
-import { byState, LAG_LOOKS, lagLines, lagNow, lateNow, STATE_LOOKS, syncOf } from './lag.ts';
+import { byState, LAG_LOOKS, lagLines, lagNow, lateNow, REPORTED, STATE_LOOKS, syncOf } from './lag.ts';
 import {
   any,
   BAD_OR_UNKNOWN,
+  type Column,
+  type Condition,
+  grouped,
+  hidden,
   join,
-  LIFECYCLE,
   ONLINE,
   only,
   PLAIN,
@@ -115,8 +118,11 @@ const OVER_TIME: readonly PanelSpec[] = [
   lagOverTime(lagLines(OF_WORKSPACE)),
 ];
 
-/** The hubs of the workspace: name, state and firmware, by the id that devices give as their parent. */
-const HUBS = `SELECT hub, parent_device_id, hub_online, firmware FROM (SELECT last(is_addon) AS is_addon, device_name AS hub, device_id AS parent_device_id, online AS hub_online, firmware_version AS firmware FROM device WHERE ${HOURLY} AND ${OF_WORKSPACE} AND is_addon = 0 GROUP BY device_id)`;
+/**
+ * The hubs of the workspace: name, state, firmware and place (to a hundredth of a degree, about a kilometre), by the id that
+ * devices give as their parent.
+ */
+const HUBS = `SELECT hub, parent_device_id, hub_online, firmware, round(100 * latitude) / 100 AS lat, round(100 * longitude) / 100 AS lon FROM (SELECT last(is_addon) AS is_addon, device_name AS hub, device_id AS parent_device_id, online AS hub_online, firmware_version AS firmware, latitude, longitude FROM device WHERE ${HOURLY} AND ${OF_WORKSPACE} AND is_addon = 0 GROUP BY device_id)`;
 
 /** Puts the facts of devices together with the name of their hub. */
 const WITH_HUB: readonly Transformation[] = [
@@ -157,7 +163,7 @@ const DEVICES: PanelSpec = grid({
     'Time telemetry': DEVICE_COLUMNS.newest,
     last_seen_ms: DEVICE_COLUMNS.lastSeen,
     presence: DEVICE_COLUMNS.presence,
-    lifecycle_status: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true },
+    lifecycle_status: DEVICE_COLUMNS.lifecycle,
     gap_seconds: DEVICE_COLUMNS.gap,
     hub: { title: 'Hub', width: 160 },
     model_id: DEVICE_COLUMNS.model,
@@ -165,96 +171,127 @@ const DEVICES: PanelSpec = grid({
     tags: { title: 'Tags' },
     device_id: DEVICE_COLUMNS.id,
     parent_device_id: { title: 'Hub id' },
-    'Time device': { title: 'Listed', hidden: true },
-    'Time coverage': { title: 'Reported', hidden: true },
-    known: { title: 'Known', hidden: true },
-    reading: { title: 'Reading', hidden: true },
-    hub_online: { title: 'Hub online', hidden: true },
-    firmware: { title: 'Firmware of the hub', hidden: true },
+    ...hidden('Time device', 'Time coverage', 'known', 'reading', 'hub_online', 'firmware', 'lat', 'lon'),
   },
   // "active" comes first by its name.
   sortBy: [{ displayName: 'Lifecycle' }, { displayName: 'Online' }, { displayName: 'Lag', desc: true }],
 });
 
-const SILENT_LONGEST: PanelSpec = grid({
-  title: 'Silent longest',
-  description:
-    'The devices that are silent or not online, active ones first, of these the ones seen the longest ago; the first fifty.',
-  w: 12,
-  h: 9,
-  targets: tables(
-    newest(
-      ['device_name', 'online', 'lifecycle_status', 'last_seen_ms', 'presence'],
-      `device WHERE ${AT_END} AND ${OF_FLEET}`,
-      'device_id',
+/** What a list of such devices adds to those that are silent or not online. */
+interface LookAt {
+  /** Devices for which one of these holds are listed too. */
+  readonly or?: readonly Condition[];
+  /** What decides among active devices, and among the others: the least first. */
+  readonly sortBy: string;
+  readonly limit: number;
+  readonly columns: Readonly<Record<string, Column>>;
+}
+
+/** Devices that are silent or not online, active ones first; those that are gone or excluded are not expected to report. */
+export function devicesToLookAt(
+  panel: Pick<PanelSpec, 'title' | 'description' | 'w' | 'h'> & { readonly noValue: string },
+  { or = [], sortBy, limit, columns }: LookAt,
+): PanelSpec {
+  return grid({
+    ...panel,
+    targets: tables(
+      newest(
+        ['device_name', 'online', 'lifecycle_status', 'presence', 'last_seen_ms'],
+        `device WHERE ${HOURLY} AND ${OF_FLEET}`,
+        'device_id',
+      ),
+      syncOf(OF_WORKSPACE),
     ),
-    syncOf(OF_WORKSPACE),
-  ),
-  noValue: 'No device is silent.',
-  transformations: [
-    join('device_id'),
-    only('device_name', 'isNotNull'),
-    any('include', ['online', 'equal', 0], ['state', 'equal', 'silent']),
-    { id: 'sortBy', options: { sort: [{ field: 'last_seen_ms' }] } },
-    // Grafana's sort is stable.
-    { id: 'sortBy', options: { sort: [{ field: 'lifecycle_status' }] } },
-    { id: 'limit', options: { limitField: 50 } },
-  ],
-  columns: {
-    device_name: { title: 'Name', links: [TO_DEVICE], width: 220 },
-    last_seen_ms: { title: 'Silent since', unit: 'dateTimeFromNow' },
-    lifecycle_status: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true },
-    presence: DEVICE_COLUMNS.presence,
-    device_id: DEVICE_COLUMNS.id,
-    online: { title: 'Online', hidden: true },
-    state: { title: 'Sync', hidden: true },
-    lag: { title: 'Lag', hidden: true },
-    gap_seconds: { title: 'Missing', hidden: true },
-    known: { title: 'Known', hidden: true },
-    'Time device': { title: 'Listed', hidden: true },
-    'Time coverage': { title: 'Reported', hidden: true },
+    transformations: [
+      join('device_id'),
+      only('device_name', 'isNotNull'),
+      any('exclude', ['state', 'equal', 'unreachable'], ['state', 'equal', 'excluded']),
+      any('include', ['online', 'equal', 0], ['state', 'equal', 'silent'], ...or),
+      { id: 'sortBy', options: { sort: [{ field: sortBy }] } },
+      // Grafana's sort is stable; "active" comes first.
+      { id: 'sortBy', options: { sort: [{ field: 'lifecycle_status' }] } },
+      { id: 'limit', options: { limitField: limit } },
+    ],
+    columns: {
+      device_name: { title: 'Name', links: [TO_DEVICE], width: 200 },
+      ...columns,
+      ...hidden('known', 'Time device', 'Time coverage'),
+    },
+  });
+}
+
+const SILENT_LONGEST: PanelSpec = devicesToLookAt(
+  {
+    title: 'Silent longest',
+    description:
+      'The devices that are silent or not online, active ones first, of these the ones seen the longest ago; the first fifty.',
+    ...{ w: 12, h: 9, noValue: 'No device is silent.' },
   },
-});
+  {
+    sortBy: 'last_seen_ms',
+    limit: 50,
+    columns: {
+      last_seen_ms: { title: 'Silent since', unit: 'dateTimeFromNow' },
+      lifecycle_status: DEVICE_COLUMNS.lifecycle,
+      presence: DEVICE_COLUMNS.presence,
+      device_id: DEVICE_COLUMNS.id,
+      ...hidden('online', 'state', 'lag', 'gap_seconds'),
+    },
+  },
+);
+
+/** 1 for each device that is read, as it was reported last: `online` leaves out those of which the workspace does not say it. */
+const REPORTING = `SELECT 1 + 0 * gap AS reporting FROM (SELECT last(gap_seconds) AS gap, last(state) AS state FROM coverage WHERE ${REPORTED} AND ${OF_WORKSPACE} GROUP BY device_id) WHERE state = 'live' OR state = 'catching-up' GROUP BY device_id`;
 
 const HUB_TABLE: PanelSpec = grid({
   title: 'Hubs',
   description:
-    'Each hub with the number of its add-ons and how many of them are online: a hub that is not online silences all below it.',
+    'Each hub with the number of its add-ons and how many of them report (their sync is live or catching up): a hub that is not online silences all below it.',
   w: 12,
   h: 9,
   targets: tables(
-    newest(['parent_device_id', 'online'], `device WHERE ${HOURLY} AND ${OF_FLEET} AND is_addon = 1`, 'device_id'),
+    newest(['parent_device_id', 'is_addon'], `device WHERE ${HOURLY} AND ${OF_FLEET} AND is_addon = 1`, 'device_id'),
+    REPORTING,
     HUBS,
   ),
   noValue: NO_DEVICES,
   transformations: [
+    { ...join('device_id'), filter: { id: 'byRefId', options: '/^(?:A|B)$/' } },
+    join('parent_device_id', 'outerTabular'),
+    only('hub', 'isNotNull'),
     {
       id: 'groupBy',
-      filter: { id: 'byRefId', options: 'A' },
       options: {
         fields: {
-          parent_device_id: { operation: 'groupby', aggregations: [] },
-          device_id: { operation: 'aggregate', aggregations: ['count'] },
-          online: { operation: 'aggregate', aggregations: ['sum'] },
+          ...grouped('hub', 'hub_online', 'firmware', 'parent_device_id'),
+          is_addon: { operation: 'aggregate', aggregations: ['sum'] },
+          reporting: { operation: 'aggregate', aggregations: ['sum'] },
         },
       },
     },
-    join('parent_device_id', 'outerTabular'),
-    only('hub', 'isNotNull'),
   ],
   columns: {
-    hub: { title: 'Hub', links: [toDevice('tidemark-device', 'datasource', 'parent_device_id')], width: 220 },
+    hub: { title: 'Hub', links: [toDevice('tidemark-device', 'datasource', 'parent_device_id')], width: 200 },
     hub_online: { ...DEVICE_COLUMNS.online, title: 'Hub online' },
-    'device_id (count)': { title: 'Add-ons' },
-    'online (sum)': { title: 'Add-ons online', width: 130 },
-    firmware: { title: 'Firmware' },
+    'is_addon (sum)': { title: 'Add-ons', width: 90 },
+    'reporting (sum)': { title: 'Add-ons reporting', width: 150 },
+    firmware: { title: 'Firmware', width: 100 },
     parent_device_id: DEVICE_COLUMNS.id,
   },
-  sortBy: [{ displayName: 'Hub online' }, { displayName: 'Add-ons online' }],
+  sortBy: [{ displayName: 'Hub online' }, { displayName: 'Add-ons reporting' }],
 });
 
 /** Hours of the range that are over for an hour at least: the running one is covered a little after it ends. */
 const HOURS_DONE = `time >= \${__from}ms AND time < \${__to}ms - 2h`;
+
+const NO_HOUR = 'No hour of this range is covered yet.';
+
+/** Puts the hours of each device together with its name and its hub. */
+const COMPLETE: readonly Transformation[] = [
+  { ...join('device_id'), filter: { id: 'byRefId', options: '/^(?:A|B|C|D)$/' } },
+  ...WITH_HUB,
+  share('heard', 'covered', 'available'),
+];
 
 const COMPLETENESS: PanelSpec = grid({
   title: 'Completeness and availability',
@@ -270,12 +307,8 @@ const COMPLETENESS: PanelSpec = grid({
     newest(['device_name', 'parent_device_id', 'tags'], `device WHERE ${HOURLY} AND ${OF_FLEET}`, 'device_id'),
     HUBS,
   ),
-  noValue: 'No hour of this range is covered yet.',
-  transformations: [
-    { ...join('device_id'), filter: { id: 'byRefId', options: '/^(?:A|B|C|D)$/' } },
-    ...WITH_HUB,
-    share('heard', 'covered', 'available'),
-  ],
+  noValue: NO_HOUR,
+  transformations: COMPLETE,
   columns: {
     device_name: { title: 'Name', links: [TO_DEVICE], width: 200 },
     complete: { title: 'Completeness', unit: 'percentunit', decimals: 1 },
@@ -284,34 +317,36 @@ const COMPLETENESS: PanelSpec = grid({
     covered: { title: 'Hours covered' },
     heard: { title: 'Hours with readings' },
     device_id: DEVICE_COLUMNS.id,
-    'Time coverage_hour': { title: 'From', hidden: true },
-    'Time device': { title: 'Listed', hidden: true },
-    parent_device_id: { title: 'Hub id', hidden: true },
-    hub_online: { title: 'Hub online', hidden: true },
-    firmware: { title: 'Firmware of the hub', hidden: true },
     tags: { title: 'Tags' },
+    ...hidden('Time coverage_hour', 'Time device', 'parent_device_id', 'hub_online', 'firmware', 'lat', 'lon'),
   },
   sortBy: [{ displayName: 'Completeness' }, { displayName: 'Availability' }],
 });
 
-/** The same as a mean of devices that have a fact in common. */
-function completenessBy(field: string, { title, description }: { title: string; description: string }): PanelSpec {
+/** What devices have in common whose figures are put together. */
+interface Together {
+  readonly title: string;
+  readonly description: string;
+  readonly noValue: string;
+  /** By the values of these fields; devices without any of the first one are left out. */
+  readonly by: readonly [string, ...string[]];
+  readonly columns: Readonly<Record<string, Column>>;
+}
+
+/** The same as a mean of devices that have something in common. */
+function completenessBy({ title, description, noValue, by, columns }: Together): PanelSpec {
   return grid({
-    title: `Completeness and availability by ${title.toLowerCase()}`,
-    description,
-    w: 12,
-    h: 12,
+    ...{ title: `Completeness and availability by ${title}`, description, noValue, w: 8, h: 12 },
     targets: COMPLETENESS.targets,
-    noValue: 'No hour of this range is covered yet.',
     transformations: [
-      { ...join('device_id'), filter: { id: 'byRefId', options: '/^(?:A|B|C|D)$/' } },
-      ...WITH_HUB,
-      share('heard', 'covered', 'available'),
+      ...COMPLETE,
+      only(by[0], 'isNotNull'),
       {
         id: 'groupBy',
         options: {
           fields: {
-            [field]: { operation: 'groupby', aggregations: [] },
+            hub: { operation: 'aggregate', aggregations: ['lastNotNull'] },
+            ...grouped(...by),
             complete: { operation: 'aggregate', aggregations: ['mean'] },
             available: { operation: 'aggregate', aggregations: ['mean'] },
             device_id: { operation: 'aggregate', aggregations: ['count'] },
@@ -320,10 +355,10 @@ function completenessBy(field: string, { title, description }: { title: string; 
       },
     ],
     columns: {
-      [field]: { title },
+      ...columns,
       'complete (mean)': { title: 'Completeness', unit: 'percentunit', decimals: 1 },
       'available (mean)': { title: 'Availability', unit: 'percentunit', decimals: 1 },
-      'device_id (count)': { title: 'Devices' },
+      'device_id (count)': { title: 'Devices', width: 80 },
     },
     sortBy: [{ displayName: 'Completeness' }, { displayName: 'Availability' }],
   });
@@ -339,7 +374,7 @@ function distribution(title: string, field: string, description: string): PanelS
         id: 'groupBy',
         options: {
           fields: {
-            [field]: { operation: 'groupby', aggregations: [] },
+            ...grouped(field),
             device_id: { operation: 'aggregate', aggregations: ['count'] },
           },
         },
@@ -365,14 +400,27 @@ export const FLEET: DashboardSpec = {
       title: 'Over the range',
       panels: [
         COMPLETENESS,
-        completenessBy('hub', {
-          title: 'Hub',
+        completenessBy({
+          title: 'hub',
           description: 'The mean of the devices below each hub, the worst first.',
+          noValue: NO_HOUR,
+          by: ['hub'],
+          columns: { hub: { title: 'Hub' } },
         }),
-        completenessBy('tags', {
-          title: 'Tags',
+        completenessBy({
+          title: 'site',
           description:
-            'The mean of the devices with the same tags, the worst first. To compare sites, give the devices of a site a tag.',
+            'The mean of the devices below the hubs that stand within about a kilometre of each other, the worst first. Each site has the name of one of its hubs. Empty where sync.location is off.',
+          noValue: 'No hub has a place, or no hour of this range is covered yet.',
+          by: ['lat', 'lon'],
+          columns: { 'hub (lastNotNull)': { title: 'Site' }, ...hidden('lat', 'lon') },
+        }),
+        completenessBy({
+          title: 'tags',
+          description: 'The mean of the devices with the same tags, the worst first.',
+          noValue: NO_HOUR,
+          by: ['tags'],
+          columns: { tags: { title: 'Tags' }, ...hidden('hub (lastNotNull)') },
         }),
       ],
     },

@@ -34,11 +34,16 @@ export function instead(text: string, color: string): Mapping {
 export const NOT_REPORTED = instead('not reported', 'red');
 export const INITIAL_SYNC = instead('initial sync', 'blue');
 
-/** Lag below the smallest target: a coverage point may be 15 minutes old, so smaller values mean nothing. */
-export const UP_TO_DATE: Mapping = {
-  type: 'range',
-  options: { from: 0, to: 900, result: { text: '< 15 min', index: 8 } },
-};
+function below15Minutes(text: string): Mapping {
+  return { type: 'range', options: { from: 0, to: 900, result: { text, index: 8 } } };
+}
+
+/**
+ * Lag below the smallest target: a coverage point may be 15 minutes old, so smaller values mean nothing. Written as Grafana
+ * writes the other values: "20 mins" in numbers and charts, "20 minutes" in tables.
+ */
+export const UP_TO_DATE = below15Minutes('< 15 mins');
+export const UP_TO_DATE_CELL = below15Minutes('< 15 minutes');
 
 /** Codes such as `no_signal` as words: the values are not documented, so any code of two or three words. */
 export const CODE_WORDS: readonly Mapping[] = [
@@ -127,6 +132,11 @@ export interface Column {
   readonly hidden?: boolean;
 }
 
+/** Columns that a table leaves out, by their names in the answer. */
+export function hidden(...names: readonly string[]): Readonly<Record<string, Column>> {
+  return Object.fromEntries(names.map((name) => [name, { title: name, hidden: true }]));
+}
+
 /** How the columns of a table are shown, by their names in the answer; in this order, and no others. */
 export function columns(shown: Readonly<Record<string, Column>>): { overrides: Override[]; last: Transformation } {
   const names = Object.keys(shown);
@@ -172,7 +182,15 @@ export function join(byField: string, mode: 'outer' | 'inner' | 'outerTabular' =
   return { id: 'joinByField', options: { byField, mode } };
 }
 
-type Condition = readonly [field: string, id: 'equal' | 'greater' | 'lower', value: number | string];
+/** What a value of a field is compared with. */
+export type Condition = readonly [field: string, id: 'equal' | 'greater' | 'lower', value: number | string];
+
+/** The fields by whose values `groupBy` puts rows together. */
+export function grouped(
+  ...fields: readonly string[]
+): Readonly<Record<string, { operation: 'groupby'; aggregations: [] }>> {
+  return Object.fromEntries(fields.map((field) => [field, { operation: 'groupby', aggregations: [] }]));
+}
 
 /** Takes the rows for which any of it holds, or leaves them out. */
 export function any(type: 'include' | 'exclude', ...conditions: readonly Condition[]): Transformation {

@@ -72,6 +72,15 @@ export function names(where: string, at = ''): string {
   return `(${NAMED} (${last}) or on (device_id) ${NAMED} (${earlier}))`;
 }
 
+/**
+ * The devices whose name is another one than a minute before: 1 for each, once. Asked for at steps of a minute.
+ */
+export function renamed(where: string): string {
+  const named = (offset: string): string =>
+    `count by (device_id, device_name) (last_over_time(${of('device_online', where)}[${HOURLY}]${offset}))`;
+  return `${named('')} unless ${named(' offset 1m')} and on (device_id) ${named(' offset 1m')}`;
+}
+
 /** The mean of the readings of each interval, by device and sensor. */
 export function ofInterval(where: string): string {
   return `avg by (sensor, device_id, device_name) (avg_over_time(${of('telemetry_value', where)}[$__interval]))`;

@@ -1,7 +1,7 @@
 /** The dashboard "Device (PromQL)": one device, or several side by side. For those who have a VictoriaMetrics. */
 import { coverageBand, sensorChart, VALUE_COLUMNS, VALUES_SHOWN } from './both.ts';
 import { ONLINE, toDevice, words } from './looks.ts';
-import type { DashboardSpec, PanelSpec } from './model.ts';
+import type { DashboardSpec, PanelSpec, PromAnnotation } from './model.ts';
 import { grid, lineChart, NO_DEVICES, NO_READINGS, timeline } from './panels.ts';
 import {
   AT_THE_END,
@@ -14,6 +14,7 @@ import {
   of,
   ofInterval,
   ofRange,
+  renamed,
   SENSORS,
   WORKSPACE,
   withUnit,
@@ -130,6 +131,14 @@ const STATES: readonly PanelSpec[] = [
   }),
 ];
 
+/** A name is new where it is reported first beside an earlier one. */
+const RENAMES: PromAnnotation = {
+  name: 'Renames',
+  iconColor: 'purple',
+  expr: renamed(OF_DEVICE),
+  titleFormat: '{{device_name}} (renamed)',
+};
+
 export const PROMQL_DEVICE: DashboardSpec = {
   uid: 'tidemark-vm-device',
   title: 'Tidemark / Device (PromQL)',
@@ -139,6 +148,7 @@ export const PROMQL_DEVICE: DashboardSpec = {
   from: 'now-24h',
   refresh: '1m',
   variables: [WORKSPACE, DEVICE, SENSORS],
+  annotations: [RENAMES],
   sections: [
     {
       title: 'Now',

@@ -94,6 +94,7 @@ const LINES = [
   coverage('here', 'catching-up', null),
   coverage('gone', 'unreachable', null),
   coverage('silent', 'silent', 6 * MINUTE_MS),
+  coverage('below', 'live', 6 * MINUTE_MS),
   coverage('paused', 'silent', 6 * MINUTE_MS),
   coverage('left-out', 'excluded', null),
   coverage('left', 'unreachable', 20 * 24 * HOUR_MS),
@@ -132,8 +133,8 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
     const read = reader({ place: place(), toMs: NOW_MS });
     const states = await read.numbers('fleet', 'Devices by state');
     expect(states).toEqual([
-      'all: 14, text',
-      'live: 8, green',
+      'all: 15, text',
+      'live: 9, green',
       'catching up: 1, blue',
       'silent: 2, orange',
       'unreachable: 2, red',
@@ -168,6 +169,14 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
       const [, , largest] = await look([uid, 'Lag over time']);
       expect(Math.max(...(largest?.fields[1]?.values.map(Number) ?? [])), uid).toBe(0);
     }
+  });
+
+  test('an add-on of which the workspace does not say whether it is online counts by what it reports', async () => {
+    const read = reader({ place: place(), toMs: NOW_MS });
+    const hubs = await read.table('fleet', 'Hubs');
+    expect(hubs.find(({ Hub }) => Hub === 'Odd hub')).toMatchObject({ 'Add-ons': '1', 'Add-ons reporting': '1' });
+    // One that has no add-ons stands there as well.
+    expect(hubs.find(({ Hub }) => Hub === 'Here')).toMatchObject({ 'Add-ons': '0', 'Add-ons reporting': '0' });
   });
 
   test('a device in its initial sync is neither late nor up to date', async () => {

@@ -91,7 +91,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
         `silent: ${devices.length - live}, orange`,
       ]);
     }
-    const [addons, hubs] = await viewer.look(panelOf('fleet', 'Hubs'));
+    const [addons, , hubs] = await viewer.look(panelOf('fleet', 'Hubs'));
     expect(column(addons, 'device_id')).toHaveLength(devices.filter(({ isAddon }) => isAddon).length);
     expect(new Set(column(hubs, 'hub'))).toEqual(
       new Set(devices.filter(({ isAddon }) => !isAddon).map(({ name }) => name)),
@@ -184,7 +184,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
 
     test('while the daemon runs: a lag of a few minutes, green, and each device with the state of its sync', async () => {
       const now = at(0);
-      expect(await now.numbers('fleet', 'Lag')).toEqual(['median: < 15 min, green', 'p95: < 15 min, green']);
+      expect(await now.numbers('fleet', 'Lag')).toEqual(['median: < 15 mins, green', 'p95: < 15 mins, green']);
       expect(await now.numbers('fleet', 'Late')).toEqual(['Late: 0, green']);
       const rows = await now.table('fleet', 'Devices');
       expect(rows[0]).toMatchObject({ Name: 'Wine cellar', Online: 'Not online, red', Sync: 'silent, orange' });
@@ -196,7 +196,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       });
       expect(rows.find(({ Name }) => Name === 'Cold room 2 (dairy)')).toMatchObject({
         Hub: 'Hamburg warehouse',
-        Lag: '< 15 min, text',
+        Lag: '< 15 minutes, text',
         'Newest reading': expect.stringMatching(/^(?:a minute|[2-9] minutes) ago$/),
       });
     });
@@ -249,7 +249,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
 
     test('colours of lag follow the target that is chosen', async () => {
       const choose = (variable: string) => (variable === 'target' ? '60000' : undefined);
-      expect((await at(0, { choose }).numbers('fleet', 'Lag'))[0]).toMatch(/^median: < 15 min, (?:yellow|red)$/);
+      expect((await at(0, { choose }).numbers('fleet', 'Lag'))[0]).toMatch(/^median: < 15 mins, (?:yellow|red)$/);
       expect(await at(0, { choose }).numbers('fleet', 'Late')).toEqual([expect.stringMatching(/^Late: \d+, orange$/)]);
       // An address may say anything: what is no number is no query either.
       const evil = (variable: string) => (variable === 'target' ? '1; DROP MEASUREMENT telemetry' : undefined);
@@ -268,7 +268,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       const unitOf = async (sensor: string): Promise<string[]> => {
         const { fields } = await at(0, { choose: ONE }).drawn('device', '$sensor', sensor);
         return fields
-          .filter(({ title }) => !/^Time|^threshold/.test(title))
+          .filter(({ title }) => !/^Time|^alert /.test(title))
           .map(({ title, cells }) => `${title}: ${last(cells)}`);
       };
       expect((await unitOf('temperature')).at(-1)).toMatch(/^Cold room 2 \(dairy\): [\d.]+ °C$/);
@@ -289,6 +289,13 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       const units = Object.fromEntries(values.map(({ Sensor, Unit }) => [Sensor, Unit]));
       expect(units).toMatchObject({ temperature: '°C', humidity: '%', battery_voltage: 'V' });
       const alerts = await at(0).table('alerts', 'Open now');
+      const choose = (variable: string) => (variable === 'device' ? ['add-ham-01', 'add-ber-20'] : undefined);
+      const ofDevices = await at(0, { choose }).table('device', 'Open alerts');
+      const chosen = alerts.filter(({ Device }) => /^(?:Cold room 1|Wine cellar)$/.test(Device ?? ''));
+      expect(chosen.length).toBeGreaterThan(0);
+      expect(ofDevices.map(({ Rule, Device }) => `${Rule} ${Device}`)).toEqual(
+        chosen.map(({ Rule, Device }) => `${Rule} ${Device}`),
+      );
       expect(alerts.find(({ Sensor }) => Sensor === 'temperature')).toMatchObject({ Unit: '°C' });
       const bars = async (sensor: string): Promise<string[]> =>
         await at(0, { choose: (variable) => (variable === 'one_sensor' ? sensor : undefined) }).numbers(
@@ -302,10 +309,20 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
     test('the threshold of an alert is drawn to the end, in the unit of the sensor', async () => {
       const choose = (variable: string) => (variable === 'device' ? ['add-ham-01'] : undefined);
       const { fields } = await at(0, { choose }).drawn('device', '$sensor', 'temperature');
-      const threshold = fields.find(({ title }) => title === 'threshold: Cold room 1');
-      expect(last(threshold?.cells ?? [])).toMatch(/ °C$/);
-      expect(threshold?.times.at(-1)).toBeGreaterThan(filled.nowMs - HOUR_MS);
-      expect(threshold?.config.color).toEqual({ mode: 'fixed', fixedColor: 'red' });
+      const alerts = filled.simulator.world.alerts(filled.nowMs).filter(({ openedAtMs, deviceId, sensor }) => {
+        return deviceId === 'add-ham-01' && sensor === 'temperature' && openedAtMs > filled.nowMs - 30 * DAY_MS;
+      });
+      const sides = new Set(alerts.map(({ condition }) => (/above/.test(condition) ? 'above' : 'below')));
+      const drawn = fields.filter(({ title, cells }) => /^alert \w+: ./.test(title) && last(cells) !== '');
+      expect(drawn.map(({ title }) => title).sort()).toEqual(
+        [...sides].map((side) => `alert ${side}: Cold room 1`).sort(),
+      );
+      expect(drawn.length).toBeGreaterThan(0);
+      for (const { cells, times, config } of drawn) {
+        expect(last(cells)).toMatch(/ °C$/);
+        expect(times.at(-1)).toBeGreaterThan(filled.nowMs - HOUR_MS);
+        expect(config.color).toEqual({ mode: 'fixed', fixedColor: 'red' });
+      }
     });
 
     test('an open alert has its time, the newest first, and its last value', async () => {
@@ -350,6 +367,13 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       });
       const hubs = await at(0).table('fleet', 'Completeness and availability by hub');
       expect(hubs.map(({ Hub }) => Hub)).toContain('Hamburg warehouse');
+      const sites = await at(0).table('fleet', 'Completeness and availability by site');
+      expect(sites.map(({ Site }) => Site).sort()).toEqual([
+        'Berlin kitchen',
+        'Bremen greenhouse',
+        'Hamburg warehouse',
+        'Munich laboratory',
+      ]);
       const tags = await at(0).table('fleet', 'Completeness and availability by tags');
       expect(tags.find(({ Tags }) => Tags === 'cold-chain,ham')).toMatchObject({ Completeness: '100.0%' });
     });

@@ -161,7 +161,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
     expect((await told.read.numbers('fleet', 'Devices by state')).join()).toMatch(/silent: 8, orange/);
     expect((await told.read.numbers('fleet', 'Lag')).join()).toMatch(/^median: .*, green,p95: .*, green$/);
     const [hub] = await told.read.table('fleet', 'Hubs');
-    expect(hub).toMatchObject({ Hub: 'Hub north', 'Hub online': 'Not online, red', 'Add-ons online': '0' });
+    expect(hub).toMatchObject({ Hub: 'Hub north', 'Hub online': 'Not online, red', 'Add-ons reporting': '0' });
     const attention = await told.read.table('start', 'What needs attention');
     expect(attention.map(({ Id }) => String(Id).replace(/-.*/, ''))).toEqual(Array.from({ length: 8 }, () => 'north'));
   });

@@ -6,14 +6,14 @@ import { FIELD_KEYS, MEASUREMENTS, TAG_KEYS } from '../../../src/core/lines/line
 const WORDS = new Set(
   `select from where and or group by order limit as time desc asc fill none previous linear null show tag values with key
    sum count last first min max mean percentile spread stddev top bottom distinct median difference
-   moving_average`.split(/\s+/),
+   moving_average round`.split(/\s+/),
 );
 
 /** A query without its strings and regular expressions, and the words in it. */
 function wordsOf(query: string): string[] {
   const bare = query
     .replace(/'(?:[^'\\]|\\.)*'/g, ' ')
-    .replace(/=~ \/(?:[^/\\]|\\.)*\//g, ' ')
+    .replace(/[=!]~ \/(?:[^/\\]|\\.)*\//g, ' ')
     .replace(/\$\{\w+[^}]*\}(?:ms)?|\$\w+/g, ' ');
   return [...bare.matchAll(/"([^"]+)"|\b([a-z_]\w*)\b/gi)].map(([, quoted, word]) => quoted ?? word ?? '');
 }
