@@ -64,12 +64,14 @@ group=$(sed -n "s/^$user:[^:]*:[0-9]*:\([0-9]*\):.*/\1/p" "$root/etc/passwd")
 # The settings: never overwritten. The page of each workspace gets a port of its own.
 settings=$root/etc/tidemark/$name
 mkdir -p "$settings"
+chmod 0755 "$root/etc/tidemark"
 chmod 0750 "$settings"
 chgrp "$group" "$settings"
-if [ ! -e "$settings/tidemark.env" ]; then
+[ -e "$settings/tidemark.env" ] ||
+  sed -e "s|/run/secrets/|/etc/tidemark/$name/|" -e '/^# Copy this to/,/^#$/d' config/tidemark.env.example >"$settings/tidemark.env"
+if ! grep -q '^TIDEMARK_LISTEN=' "$settings/tidemark.env"; then
   port=9464
   while grep -qs ":$port\$" "$root"/etc/tidemark/*/tidemark.env; do port=$((port + 1)); done
-  sed -e "s|/run/secrets/|/etc/tidemark/$name/|" -e '/^# Copy this to/,/^#$/d' config/tidemark.env.example >"$settings/tidemark.env"
   printf '\n# Status page, metrics and health.\nTIDEMARK_LISTEN=127.0.0.1:%s\n' "$port" >>"$settings/tidemark.env"
 fi
 for secret in tidemark_api_key tidemark_influx_token; do

@@ -8,7 +8,15 @@ import { parseArgs } from 'node:util';
 import { UserError } from '../core/faults.ts';
 import { readWhatIf, type WhatIfText } from '../core/fleet.ts';
 import { nearest, plainText } from '../core/text.ts';
-import { type Command, EXPORT_FORMATS, LOG_LEVELS, type LogLevel, QUARANTINE_ACTIONS } from './command.ts';
+import {
+  type Command,
+  EXPORT_FORMATS,
+  INIT_TARGETS,
+  type InitCommand,
+  LOG_LEVELS,
+  type LogLevel,
+  QUARANTINE_ACTIONS,
+} from './command.ts';
 import { FLAGS, type Flag, MODES, type Mode, VALUE_FLAGS } from './flags.ts';
 
 const SEE_HELP = 'tidemark --help lists what there is.';
@@ -199,6 +207,7 @@ const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
     history: single(given, 'history'),
     dataDir: single(given, 'data-dir'),
     overwrite: given.has('overwrite'),
+    workspace: workspace(given),
   }),
   demo: (given) => ({ mode: 'demo', logLevel: logLevel(given) }),
   health: (given) => ({ mode: 'health', configFile: single(given, 'config'), json: given.has('json') }),
@@ -279,6 +288,21 @@ function onlyDevice(given: Given, mode: Mode): string | null {
   const [device, ...others] = given.get('device') ?? [];
   if (others.length > 0) throw mistake(`${dashed(mode)} takes one device at a time. Give --device once.`);
   return device ?? null;
+}
+
+/** The workspace of `init`, and where it will run. */
+function workspace(given: Given): InitCommand['workspace'] {
+  const name = single(given, 'workspace');
+  const target = single(given, 'for');
+  if (name === null) {
+    if (target !== null) throw mistake('--for needs the name of a workspace: init --workspace NAME --for compose.');
+    return null;
+  }
+  if (!/^[a-z0-9][a-z0-9-]{0,19}$/.test(name)) {
+    throw mistake('--workspace takes a name of at most 20 characters: a-z, 0-9 and "-", not at its beginning.');
+  }
+  if (given.has('data-dir')) throw mistake('--data-dir means nothing with --workspace: each one has its own.');
+  return { name, target: oneOf('for', target ?? 'compose', INIT_TARGETS) };
 }
 
 function supposition(text: string): WhatIfText {

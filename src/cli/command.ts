@@ -82,8 +82,14 @@ export type BackupCommand = { readonly mode: 'backup'; readonly file: string } &
 export type ForgetCommand = { readonly mode: 'forget'; readonly device: string } & Common;
 
 /** The answers that are given by flags; `null` for one that is asked for. A file of `-` is standard input. */
+/** Where a further workspace runs, for which `init` writes the files. */
+export const INIT_TARGETS = ['compose', 'systemd', 'kubernetes'] as const;
+export type InitTarget = (typeof INIT_TARGETS)[number];
+
 export interface InitCommand {
   readonly mode: 'init';
+  /** The further workspace to write for; `null` for a configuration file of its own. */
+  readonly workspace: { readonly name: string; readonly target: InitTarget } | null;
   readonly configFile: string | null;
   readonly apiUrl: string | null;
   readonly apiKeyFile: string | null;

@@ -100,7 +100,7 @@ Examples:
   init: `tidemark init [--config FILE] [--api-url URL] [--api-key-file FILE]
               [--influx-url URL] [--influx-token-file FILE] [--influx-org NAME]
               [--influx-bucket NAME] [--history T] [--data-dir DIR]
-              [--overwrite]
+              [--overwrite] [--workspace NAME [--for TARGET]]
 
 Asks for the address of the API, the key, the database and the history, tries
 each answer at once, and writes the configuration file and a file for each
@@ -115,6 +115,11 @@ configuration, in secrets/.
   --config FILE              the file to write, else config/tidemark.yaml
   --influx-url URL           without it only the archive is filled
   --overwrite                replaces files that are there
+  --workspace NAME           writes what one more workspace needs, beside those
+                             that run, and prints how to start it
+  --for TARGET               where it will run: compose (default, in the
+                             directory of compose.yaml), systemd (/etc/tidemark)
+                             or kubernetes (config/kubernetes/workspaces)
 
 It takes a request or two, which are booked in the state in data_dir.
 
@@ -125,6 +130,7 @@ refuses the key; 78 the answers do not fit together.
 Examples:
   tidemark --init
   tidemark --init --api-url https://api.example/external/v1 --api-key-file ./key
+  tidemark --init --workspace office --for systemd
 `,
 
   demo: `tidemark --demo [--log-level LEVEL]

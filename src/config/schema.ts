@@ -79,7 +79,7 @@ export const CONFIG_KEYS = {
     kind: 'secret',
     default: null,
     description: 'Workspace API key. Required; better given as api.key_file, the path of a file that holds it alone.',
-    example: '/run/secrets/tidemark-api-key',
+    example: '/run/secrets/tidemark_api_key',
   } satisfies SecretKey,
   'api.share': defaulted(
     values.share,
@@ -100,7 +100,7 @@ export const CONFIG_KEYS = {
     kind: 'secret',
     default: null,
     description: 'Token of the database; user:password for InfluxDB 1.8 and VictoriaMetrics. Prefer influx.token_file.',
-    example: '/run/secrets/tidemark-influx-token',
+    example: '/run/secrets/tidemark_influx_token',
   } satisfies SecretKey,
   'influx.org': optional(values.line, {
     description: 'Organization of the bucket. InfluxDB 2 requires it.',

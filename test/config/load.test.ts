@@ -446,8 +446,8 @@ describe('the schema', () => {
 
   test('the example file is usable as it stands, and with every line of it in force', () => {
     const files = {
-      '/run/secrets/tidemark-api-key': 'abcd',
-      '/run/secrets/tidemark-influx-token': 'efgh',
+      '/run/secrets/tidemark_api_key': 'abcd',
+      '/run/secrets/tidemark_influx_token': 'efgh',
       '/run/secrets/tidemark-page-password': 'ijkl',
       '/etc/ssl/own-ca.pem': PEM,
     };

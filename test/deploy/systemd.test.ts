@@ -186,6 +186,21 @@ describe.runIf(available())('the installation for systemd', () => {
     expect(existsSync(join(root, 'opt', 'tidemark.old'))).toBe(false);
   });
 
+  test('settings that init has written are kept, and get a port and their group', () => {
+    mkdirSync(settings('barn', ''), { recursive: true, mode: 0o700 });
+    writeFileSync(settings('barn', 'tidemark.env'), 'TIDEMARK_API_URL=https://barn.example/external/v1\n', {
+      mode: 0o600,
+    });
+    writeFileSync(settings('barn', 'tidemark_api_key'), 'the-key-of-barn', { mode: 0o600 });
+    expect(install('--root', root, 'barn').status).toBe(0);
+    expect(readFileSync(settings('barn', 'tidemark.env'), 'utf8')).toBe(
+      'TIDEMARK_API_URL=https://barn.example/external/v1\n\n# Status page, metrics and health.\nTIDEMARK_LISTEN=127.0.0.1:9466\n',
+    );
+    expect(readFileSync(settings('barn', 'tidemark_api_key'), 'utf8')).toBe('the-key-of-barn');
+    expect(statSync(settings('barn', 'tidemark_api_key')).mode & 0o777).toBe(0o640);
+    expect(statSync(join(root, 'etc', 'tidemark')).mode & 0o777).toBe(0o755);
+  });
+
   test.each([
     [[], /one argument is needed/],
     [['../x'], /may have a-z, 0-9 and - only/],

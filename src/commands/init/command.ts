@@ -22,7 +22,18 @@ import { SECOND_MS } from '../../core/time.ts';
 import { probeDestination } from '../../influx/probe.ts';
 import { askForAccount, refusalOf } from '../shared/refusal.ts';
 import { createPrompter, type Prompter } from './prompt.ts';
-import { configText, existingFiles, type InitDatabase, writeFiles } from './write.ts';
+import {
+  configText,
+  existingFiles,
+  type InitDatabase,
+  KEY_FILE,
+  type NewWorkspace,
+  TOKEN_FILE,
+  WORKSPACE_FOLDERS,
+  type WorkspaceFiles,
+  workspaceFiles,
+  writeFiles,
+} from './write.ts';
 
 /** One run. */
 interface Init {
@@ -51,9 +62,10 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   const secrets: Secret[] = [];
   const scrub = createScrub(secrets);
   const init: Init = { command, ports, prompter, secrets, tell: (text) => ports.stderr.write(`${scrub(text)}\n`) };
+  if (command.workspace !== null) return await initWorkspace(init, command.workspace);
   const file = command.configFile ?? DEFAULT_FILE;
   const folder = resolve(dirname(file), 'secrets');
-  const [keyPath, tokenPath] = [join(folder, 'api-key'), join(folder, 'influx-token')];
+  const [keyPath, tokenPath] = [join(folder, KEY_FILE), join(folder, TOKEN_FILE)];
   await requireNew(init, [file, keyPath, tokenPath]);
   const api = await askApi(init);
   const database = await askDatabase(init, api);
@@ -80,6 +92,31 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   ports.print(
     `${written.map(({ path }) => `Wrote ${path}\n`).join('')}\nCheck it:  tidemark --check${option}\nStart it:  tidemark${option}\n`,
   );
+  return 0;
+}
+
+/** Writes what one more workspace needs in Compose, systemd or Kubernetes. */
+async function initWorkspace(init: Init, { name, target }: NonNullable<InitCommand['workspace']>): Promise<number> {
+  const { command, ports } = init;
+  const folder = command.configFile ?? WORKSPACE_FOLDERS[target];
+  const filesOf = (answers: Pick<NewWorkspace, 'apiUrl' | 'key' | 'database' | 'token' | 'history'>): WorkspaceFiles =>
+    workspaceFiles({ name, target, folder, ...answers });
+  const names = filesOf({ apiUrl: 'x', key: '', database: null, token: '', history: 'x' }).own.map(({ path }) => path);
+  await requireNew(init, names);
+  const api = await askApi(init);
+  // The database of compose.yaml is there; that of a cluster cannot be reached from everywhere.
+  const database = target === 'compose' ? null : await askDatabase(init, api, target === 'kubernetes');
+  const { own, shared, start } = filesOf({
+    apiUrl: api.url,
+    key: api.key.text,
+    database,
+    token: database?.token?.text ?? null,
+    history: await askHistory(init),
+  });
+  writeFiles([...own, ...shared]);
+  const written = own.map(({ path }) => `Wrote ${path}\n`);
+  const changed = shared.map(({ path }) => `Changed ${path}\n`);
+  ports.print(`${[...written, ...changed].join('')}\nStart it:  ${start}\n`);
   return 0;
 }
 
@@ -271,7 +308,8 @@ interface TriedDatabase extends Omit<InitDatabase, 'tokenFile'> {
   readonly token: FoundSecret | null;
 }
 
-async function askDatabase(init: Init, api: TriedApi): Promise<TriedDatabase | null> {
+/** @param isElsewhere the database may be reachable from where the daemon will run alone: what does not answer is said */
+async function askDatabase(init: Init, api: TriedApi, isElsewhere = false): Promise<TriedDatabase | null> {
   const { command, prompter } = init;
   return await untilItWorks(init, async (isFirst) => {
     const typed = async (given: string | null, question: string): Promise<string> =>
@@ -293,7 +331,10 @@ async function askDatabase(init: Init, api: TriedApi): Promise<TriedDatabase | n
       question: 'Token, or user:password (not shown; empty: none): ',
     });
     const database = { url, bucket, org, token: found.text === '' ? null : found };
-    await tryDatabase(init, api, database);
+    await tryDatabase(init, api, database).catch((error: unknown) => {
+      if (!isElsewhere || !(error instanceof UserError) || error.exitCode !== 1) throw error;
+      init.tell(`${error.message} It is not reached from here; the daemon may reach it from where it runs.`);
+    });
     return database;
   });
 }

@@ -1,16 +1,24 @@
 /**
  * Writes the files of `tidemark init`: the configuration and the secrets, which only their owner can read (0600, in a
- * directory with 0700). No file is replaced unless that was confirmed.
+ * directory with 0700); or what one more workspace needs in Compose, systemd or Kubernetes. No file is replaced unless
+ * that was confirmed.
  */
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { InitTarget } from '../../cli/command.ts';
 import { codeOf, UserError } from '../../core/faults.ts';
 
 /** A file to write. */
 export interface NewFile {
   readonly path: string;
   readonly text: string;
+  /** The permissions, by default 0600. */
+  readonly mode?: number;
 }
+
+/** The names of the files of secrets, wherever Tidemark runs. */
+export const KEY_FILE = 'tidemark_api_key';
+export const TOKEN_FILE = 'tidemark_influx_token';
 
 /** What the configuration file contains. A secret is in a file of its own. */
 export interface InitConfig {
@@ -61,12 +69,12 @@ export function existingFiles(paths: readonly string[]): string[] {
  * @throws UserError (exit 1) if one cannot be written; it names the file
  */
 export function writeFiles(files: readonly NewFile[]): void {
-  for (const { path, text } of files) {
+  for (const { path, text, mode = 0o600 } of files) {
     const part = `${path}.part`;
     try {
       makeParents(dirname(path));
       rmSync(part, { force: true });
-      writeFileSync(part, text, { mode: 0o600, flag: 'wx' });
+      writeFileSync(part, text, { mode, flag: 'wx' });
       renameSync(part, path);
     } catch (error) {
       if (!(error instanceof Error && 'code' in error)) throw error;
@@ -79,4 +87,201 @@ function makeParents(directory: string): void {
   if (existsSync(directory)) return;
   makeParents(dirname(directory));
   mkdirSync(directory, { mode: 0o700 });
+}
+
+/** One more workspace. */
+export interface NewWorkspace {
+  readonly name: string;
+  readonly target: InitTarget;
+  /** The directory of compose.yaml, the one above the settings of all workspaces, or that of their list. */
+  readonly folder: string;
+  readonly apiUrl: string;
+  readonly key: string;
+  readonly database: Omit<InitDatabase, 'tokenFile'> | null;
+  readonly token: string | null;
+  readonly history: string;
+}
+
+/** What a workspace needs: its own files, files that all share in their new form, and the command that starts it. */
+export interface WorkspaceFiles {
+  readonly own: readonly NewFile[];
+  readonly shared: readonly NewFile[];
+  readonly start: string;
+}
+
+/** Where the files of workspaces are unless `--config` names a directory. */
+export const WORKSPACE_FOLDERS: Readonly<Record<InitTarget, string>> = {
+  compose: '.',
+  systemd: '/etc/tidemark',
+  kubernetes: 'config/kubernetes/workspaces',
+};
+
+/**
+ * Composes the files of a workspace.
+ *
+ * @throws UserError (exit 1) if the folder is not one of such workspaces, (exit 2) if a value cannot be written there
+ */
+export function workspaceFiles(workspace: NewWorkspace): WorkspaceFiles {
+  return COMPOSERS[workspace.target](workspace);
+}
+
+const COMPOSERS: Readonly<Record<InitTarget, (workspace: NewWorkspace) => WorkspaceFiles>> = {
+  compose: composeFiles,
+  systemd: systemdFiles,
+  kubernetes: kubernetesFiles,
+};
+
+/** The port of the first workspace's page on this machine. */
+const FIRST_PORT = 9464;
+
+/** A service beside that of compose.yaml, with the same database, and a target for Prometheus. */
+function composeFiles({ name, folder, apiUrl, key, history }: NewWorkspace): WorkspaceFiles {
+  if (!existsSync(join(folder, 'compose.yaml'))) {
+    throw new UserError('There is no compose.yaml here. Run this in the directory that has it.', 1);
+  }
+  const others = readdirSync(folder).filter((file) => /^compose\..+\.yaml$/.test(file));
+  const taken = others.map((file) => readFileSync(join(folder, file), 'utf8')).join('\n');
+  const own = `compose.workspace-${name}.yaml`;
+  const kept = existsSync(join(folder, own)) ? /127\.0\.0\.1:(\d+):9464/.exec(read(join(folder, own)))?.[1] : undefined;
+  let port = FIRST_PORT + 1;
+  while (taken.includes(`:${port}:9464`)) port += 1;
+  const service = `# The workspace "${name}", beside that of compose.yaml and into the same database. Written by tidemark init.
+services:
+  tidemark-${name}:
+    extends: { file: config/compose/tidemark.yaml, service: tidemark }
+    environment:
+      TIDEMARK_API_URL: ${JSON.stringify(apiUrl).replaceAll('$', '$$$$')}
+      TIDEMARK_API_KEY_FILE: /run/secrets/${KEY_FILE}
+      TIDEMARK_SYNC_HISTORY: ${JSON.stringify(history)}
+    secrets: [{ source: ${name}_${KEY_FILE}, target: ${KEY_FILE} }]
+    ports: !override ["127.0.0.1:${kept ?? port}:9464"]
+    volumes: !override ["data-${name}:/data", "generated:/run/tidemark:ro"]
+volumes:
+  data-${name}:
+secrets:
+  ${name}_${KEY_FILE}: { file: ./secrets/${name}/${KEY_FILE} }
+`;
+  const target = `# Read by Prometheus as it is written: no restart is needed.\n- targets: ['tidemark-${name}:9464']\n`;
+  return {
+    own: [
+      { path: join(folder, own), text: service, mode: 0o644 },
+      // The user of the container reads it; the directory protects it on this machine.
+      { path: join(folder, 'secrets', name, KEY_FILE), text: `${key}\n`, mode: 0o644 },
+      { path: join(folder, 'config', 'prometheus', 'workspaces', `${name}.yaml`), text: target, mode: 0o644 },
+    ],
+    shared: [withComposeFile(folder, own)],
+    start: 'docker compose up -d',
+  };
+}
+
+/** `.env` with a file more in COMPOSE_FILE: so every command of Compose knows all workspaces. */
+function withComposeFile(folder: string, file: string): NewFile {
+  const path = join(folder, '.env');
+  const before = existsSync(path) ? read(path) : '';
+  const [line, list] = /^COMPOSE_FILE=(.*)$/m.exec(before) ?? [];
+  const override = existsSync(join(folder, 'compose.override.yaml')) ? ':compose.override.yaml' : '';
+  const files = (list ?? `compose.yaml${override}`).split(':');
+  const now = `COMPOSE_FILE=${[...files.filter((each) => each !== file), file].join(':')}`;
+  if (line !== undefined) return { path, text: before.replace(line, () => now) };
+  return { path, text: `${before}${before === '' || before.endsWith('\n') ? '' : '\n'}${now}\n` };
+}
+
+/** The settings of the unit tidemark@NAME; `install.sh` makes its user and gives it a port. */
+function systemdFiles({ name, folder, apiUrl, key, database, token, history }: NewWorkspace): WorkspaceFiles {
+  const settings = join(folder, name);
+  const variables = {
+    ...variablesOf(apiUrl, database, history),
+    TIDEMARK_API_KEY_FILE: `/etc/tidemark/${name}/${KEY_FILE}`,
+    ...(token === null ? {} : { TIDEMARK_INFLUX_TOKEN_FILE: `/etc/tidemark/${name}/${TOKEN_FILE}` }),
+  };
+  const lines = Object.entries(variables).map(([variable, value]) => `${variable}=${plainValue(variable, value)}\n`);
+  return {
+    own: [
+      { path: join(settings, 'tidemark.env'), text: `# Written by tidemark init. No quotes.\n${lines.join('')}` },
+      { path: join(settings, KEY_FILE), text: `${key}\n` },
+      ...(token === null ? [] : [{ path: join(settings, TOKEN_FILE), text: `${token}\n` }]),
+    ],
+    shared: [],
+    start: `config/systemd/install.sh ${name} && systemctl enable --now tidemark@${name}`,
+  };
+}
+
+/** A directory beside those of the other workspaces, and a line in their list. */
+function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
+  const { name, folder, apiUrl, key, database, token, history } = workspace;
+  const list = join(folder, 'kustomization.yaml');
+  if (!existsSync(list)) {
+    throw new UserError(
+      'There is no list of workspaces here. Run this in the directory that has config/kubernetes.',
+      1,
+    );
+  }
+  const literals = Object.entries(variablesOf(apiUrl, database, history)).map(
+    ([variable, value]) => `      - ${literal(`${variable}=${value}`)}\n`,
+  );
+  const own = join(folder, name);
+  const text = `apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+  - ../../base
+namePrefix: ${name}-
+labels:
+  - pairs:
+      tidemark/workspace: ${name}
+    includeSelectors: true
+    includeTemplates: true
+configMapGenerator:
+  - name: tidemark
+    behavior: merge
+    literals:
+${literals.join('')}secretGenerator:
+  # Two files that hold nothing but the key and the token. They are not for any repository (.gitignore).
+  - name: tidemark
+    files:
+      - ${KEY_FILE}
+      - ${TOKEN_FILE}
+`;
+  const before = read(list);
+  const isListed = before.split('\n').includes(`  - ${name}`);
+  const after = isListed ? before : before.replace(/^resources:\n(?: {2}.*\n)*/m, (all) => `${all}  - ${name}\n`);
+  return {
+    own: [
+      { path: join(own, 'kustomization.yaml'), text, mode: 0o644 },
+      { path: join(own, KEY_FILE), text: key },
+      { path: join(own, TOKEN_FILE), text: token ?? '' },
+    ],
+    shared: [{ path: list, text: after, mode: 0o644 }],
+    start: `kubectl apply -k ${folder}`,
+  };
+}
+
+function variablesOf(apiUrl: string, database: NewWorkspace['database'], history: string): Record<string, string> {
+  return {
+    TIDEMARK_API_URL: apiUrl,
+    ...(database === null
+      ? {}
+      : {
+          TIDEMARK_INFLUX_URL: database.url,
+          ...(database.org === '' ? {} : { TIDEMARK_INFLUX_ORG: database.org }),
+          ...(database.bucket === ''
+            ? { TIDEMARK_INFLUX_KIND: 'victoriametrics' }
+            : { TIDEMARK_INFLUX_BUCKET: database.bucket }),
+        }),
+    TIDEMARK_SYNC_HISTORY: history,
+  };
+}
+
+/** Environment files of systemd and Docker have no quotes that both read alike. */
+function plainValue(variable: string, value: string): string {
+  if (/^[^\s"'\\#$]+(?: [^\s"'\\#$]+)*$/.test(value)) return value;
+  throw new UserError(`${variable}: quotes, "\\", "#" and "$" cannot be written into an environment file.`, 2);
+}
+
+/** A text of YAML, quoted where that is needed. */
+function literal(text: string): string {
+  return /^[\w=:/.@%+-]+$/.test(text) ? text : JSON.stringify(text);
+}
+
+function read(path: string): string {
+  return readFileSync(path, 'utf8');
 }

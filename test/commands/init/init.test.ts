@@ -110,7 +110,7 @@ describe('by flags', () => {
     });
     expect(code, stderr).toBe(0);
     const config = join(directory, 'conf', 't.yaml');
-    const key = join(directory, 'conf', 'secrets', 'api-key');
+    const key = join(directory, 'conf', 'secrets', 'tidemark_api_key');
     expect(stdout).toContain(`Start it:  tidemark --config ${config}\n`);
     expect(readFileSync(key, 'utf8')).toBe(`${KEY}\n`);
     expect([config, key, join(directory, 'conf', 'secrets')].map(modeOf)).toEqual([0o600, 0o600, 0o700]);
@@ -242,9 +242,15 @@ describe('on a terminal', () => {
     expect(raw.at(-1)).toBe(false);
     expect(written[0]).toBe(`Token ${TOKEN}`);
     const text = readFileSync(join(directory, 'conf', 't.yaml'), 'utf8');
-    const lines = [`url: "${database}"`, 'org: "home"', 'bucket: "b"', 'history: "7d"', 'secrets/influx-token"'];
+    const lines = [
+      `url: "${database}"`,
+      'org: "home"',
+      'bucket: "b"',
+      'history: "7d"',
+      'secrets/tidemark_influx_token"',
+    ];
     for (const line of lines) expect(text).toContain(line);
-    expect(modeOf(join(directory, 'conf', 'secrets', 'influx-token'))).toBe(0o600);
+    expect(modeOf(join(directory, 'conf', 'secrets', 'tidemark_influx_token'))).toBe(0o600);
   });
 
   test('a person who breaks off, and one who keeps what is there', async () => {

@@ -1,0 +1,194 @@
+/**
+ * `tidemark init --workspace NAME`: what it writes for Compose and Kubernetes is read there by Compose's own loader and by
+ * kustomize, beside the workspace that is there already; for systemd it is an environment file as install.sh keeps it.
+ */
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { realClock } from '../../src/app/real-clock.ts';
+import { parseArguments } from '../../src/cli/argv.ts';
+import { runCommand } from '../../src/commands/run.ts';
+import { UserError } from '../../src/core/faults.ts';
+import { type SimServer, serveSimulator } from '../../src/sim/server.ts';
+import { createSimulator } from '../../src/sim/simulator.ts';
+import { createWorld } from '../../src/sim/world.ts';
+import { runTool, toolsAvailable } from './tools.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const KEY = 'tmk_office_4242';
+const TOOLS = toolsAvailable();
+
+let api: SimServer;
+beforeAll(async () => {
+  const world = createWorld({ seed: 1, originMs: Date.now(), historyMs: 600_000, devices: [] });
+  api = await serveSimulator(createSimulator({ world, clock: realClock, settings: { key: { secret: KEY } } }));
+});
+afterAll(async () => await api.close());
+
+/** A checkout as far as it matters here. */
+function checkout(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tidemark-workspace-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  for (const name of ['compose.yaml', 'config']) cpSync(join(ROOT, name), join(folder, name), { recursive: true });
+  return folder;
+}
+
+/** @returns what is printed, or the words of the error and its exit code. */
+async function init(folder: string, ...args: readonly string[]): Promise<{ code: number; text: string }> {
+  let text = '';
+  const command = parseArguments(['init', '--config', folder, '--api-url', api.url, ...args]);
+  if (command.mode !== 'init') throw new Error('no init');
+  const print = (more: string): void => {
+    text += more;
+  };
+  const ports = {
+    environment: { TIDEMARK_API_KEY: KEY },
+    forget: () => {},
+    readFile: (path: string) => readFileSync(path, 'utf8'),
+    print,
+    stdin: Readable.from([]),
+    stdout: { isTTY: false, write: async () => true },
+    stderr: { write: () => true },
+    signal: new AbortController().signal,
+  };
+  const code = await runCommand(command, ports).catch((error: unknown) => {
+    if (!(error instanceof UserError)) throw error;
+    text += error.message;
+    return error.exitCode;
+  });
+  return { code, text };
+}
+
+const read = (...path: readonly string[]): string => readFileSync(join(...path), 'utf8');
+const modeOf = (...path: readonly string[]): number => statSync(join(...path)).mode & 0o777;
+
+describe('for Compose', () => {
+  test.runIf(TOOLS)('a service beside the first one: its own key, port and volume, the same database', async () => {
+    const folder = checkout();
+    writeFileSync(join(folder, '.env'), 'TIDEMARK_API_URL=https://first/external/v1');
+    for (const name of ['office', 'barn']) {
+      const { code, text } = await init(folder, '--workspace', name);
+      expect([code, text]).toEqual([0, expect.stringContaining('Start it:  docker compose up -d\n')]);
+    }
+    const files = (read(folder, '.env').match(/^COMPOSE_FILE=(.*)$/m)?.[1] ?? '').split(':');
+    expect(files).toEqual(['compose.yaml', 'compose.workspace-office.yaml', 'compose.workspace-barn.yaml']);
+    const { code, stdout, stderr } = runTool('compose-load', files, { cwd: folder });
+    expect([code, stderr]).toEqual([0, '']);
+    const { services } = JSON.parse(stdout);
+    const { build: _, ...first } = services.tidemark;
+    for (const [name, port] of [
+      ['office', '9465'],
+      ['barn', '9466'],
+    ] as const) {
+      const own = services[`tidemark-${name}`];
+      expect(own).toMatchObject({
+        environment: { ...first.environment, TIDEMARK_API_URL: api.url },
+        secrets: [{ source: `${name}_tidemark_api_key`, target: 'tidemark_api_key' }],
+        read_only: true,
+        cap_drop: ['ALL'],
+        mem_limit: first.mem_limit,
+      });
+      expect(own.ports.map(({ published }: { published: string }) => published)).toEqual([port]);
+      const sources = own.volumes.map(({ source }: { source: string }) => source);
+      expect(sources).toEqual([`data-${name}`, 'generated']);
+      expect(read(folder, 'secrets', name, 'tidemark_api_key')).toBe(`${KEY}\n`);
+      expect([modeOf(folder, 'secrets', name), modeOf(folder, 'secrets', name, 'tidemark_api_key')]).toEqual([
+        0o700, 0o644,
+      ]);
+      const target = parse(read(folder, 'config', 'prometheus', 'workspaces', `${name}.yaml`));
+      expect(target).toEqual([{ targets: [`tidemark-${name}:9464`] }]);
+    }
+    const [job] = parse(read(folder, 'config', 'prometheus', 'prometheus.yml')).scrape_configs;
+    expect(job.file_sd_configs).toEqual([{ files: ['workspaces/*.yaml'] }]);
+  });
+
+  test('elsewhere than in the directory of compose.yaml nothing is written', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tidemark-workspace-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const { code, text } = await init(folder, '--workspace', 'office');
+    expect([code, text]).toEqual([1, expect.stringContaining('no compose.yaml here')]);
+    expect(existsSync(join(folder, 'secrets'))).toBe(false);
+  });
+
+  test('a workspace that is there is kept, or replaced with the port that it has', async () => {
+    const folder = checkout();
+    expect((await init(folder, '--workspace', 'office')).code).toBe(0);
+    const file = join(folder, 'compose.workspace-office.yaml');
+    const before = read(file);
+    expect((await init(folder, '--workspace', 'office', '--history', '9d')).code).toBe(1);
+    expect(read(file)).toBe(before);
+    expect((await init(folder, '--workspace', 'office', '--history', '9d', '--overwrite')).code).toBe(0);
+    expect(read(file)).toBe(before.replace('"30d"', '"9d"'));
+    expect(read(folder, '.env').match(/office/g)).toHaveLength(1);
+  });
+});
+
+describe('for Kubernetes', () => {
+  test.runIf(TOOLS)('a directory and a line in the list, which kustomize renders', async () => {
+    const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
+    const database = ['--influx-url', 'http://influxdb.monitoring:8086', '--influx-bucket', 'my telemetry'];
+    for (const overwrite of [[], ['--overwrite']]) {
+      const { code, text } = await init(
+        folder,
+        '--workspace',
+        'office',
+        '--for',
+        'kubernetes',
+        ...database,
+        ...overwrite,
+      );
+      expect([code, text]).toEqual([0, expect.stringContaining(`kubectl apply -k ${folder}`)]);
+    }
+    for (const name of ['tidemark_api_key', 'tidemark_influx_token']) writeFileSync(join(folder, 'home', name), 'x');
+    const { code, stdout, stderr } = runTool('kustomize', ['build', folder]);
+    expect([code, stderr]).toEqual([0, '']);
+    const all = parseAllDocuments(stdout).map((document) => document.toJS());
+    const named = (kind: string) => all.filter((each) => each.kind === kind).map(({ metadata }) => metadata.name);
+    expect(named('StatefulSet').sort()).toEqual(['home-tidemark', 'office-tidemark']);
+    const config = all.find((each) => each.kind === 'ConfigMap' && each.metadata.name.startsWith('office-'));
+    expect(config.data).toMatchObject({ TIDEMARK_API_URL: api.url, TIDEMARK_INFLUX_BUCKET: 'my telemetry' });
+    const secret = all.find((each) => each.kind === 'Secret' && each.metadata.name.startsWith('office-'));
+    expect(Buffer.from(secret.data.tidemark_api_key, 'base64').toString()).toBe(KEY);
+  });
+
+  test('is what a copy of home, as docs/container.md makes it, differs from in its values alone', async () => {
+    const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
+    expect((await init(folder, '--workspace', 'office', '--for', 'kubernetes')).code).toBe(0);
+    const copied = read(folder, 'home', 'kustomization.yaml').replaceAll('home', 'office');
+    const plain = (text: string) => text.split('\n').filter((line) => !line.includes('- TIDEMARK_'));
+    expect(plain(read(folder, 'office', 'kustomization.yaml'))).toEqual(plain(copied));
+    expect(read(folder, 'kustomization.yaml')).toMatch(/ {2}- home\n {2}- office\n/);
+  });
+});
+
+describe('for systemd', () => {
+  test('an environment file and the secrets, for their owner alone', async () => {
+    const folder = checkout();
+    const { code, text } = await init(folder, '--workspace', 'office', '--for', 'systemd', '--history', '7d');
+    expect([code, text]).toEqual([
+      0,
+      expect.stringContaining('config/systemd/install.sh office && systemctl enable --now tidemark@office'),
+    ]);
+    expect(read(folder, 'office', 'tidemark.env').split('\n').slice(1)).toEqual([
+      `TIDEMARK_API_URL=${api.url}`,
+      'TIDEMARK_SYNC_HISTORY=7d',
+      'TIDEMARK_API_KEY_FILE=/etc/tidemark/office/tidemark_api_key',
+      '',
+    ]);
+    expect(read(folder, 'office', 'tidemark_api_key')).toBe(`${KEY}\n`);
+    expect(modeOf(folder, 'office', 'tidemark_api_key')).toBe(0o600);
+  });
+});
+
+test.each([
+  [['--workspace', 'Office'], /a-z, 0-9/],
+  [['--workspace', '../x'], /a-z, 0-9/],
+  [['--workspace', 'a', '--for', 'nomad'], /--for takes compose, systemd or kubernetes/],
+  [['--for', 'compose'], /--for needs the name of a workspace/],
+  [['--workspace', 'a', '--data-dir', 'x'], /--data-dir means nothing with --workspace/],
+] as const)('refuses %j', (args, words) => {
+  expect(() => parseArguments(['init', ...args])).toThrow(words);
+});
