@@ -5,6 +5,7 @@
  * Pure. The same state and page always give the same commit, and readings that are stored already add nothing. Time,
  * sensor and value decide what is stored already; coverage plays no part.
  */
+
 import type { CoveredRange } from '../core/coverage.ts';
 import { type DeviceFilter, filterReading } from '../core/filter.ts';
 import { type Interval, type Intervals, includes } from '../core/intervals.ts';
@@ -17,6 +18,7 @@ import {
   type SeriesKey,
   type TagValue,
 } from '../core/lines/line-protocol.ts';
+import { isTelemetryLine } from '../core/lines/line-reader.ts';
 import { nameAt } from '../core/lines/names.ts';
 import { createPlaces, type Places } from '../core/lines/offsets.ts';
 import {
@@ -148,7 +150,7 @@ function correctedHours(input: CommitInput, newByHour: ReadonlyMap<number, numbe
 
 /** The instants of the telemetry lines that lie in a range. */
 export function instantsIn(lines: readonly string[], { from, to }: Interval): EpochNs[] {
-  const telemetry = lines.filter((line) => line.startsWith('telemetry,'));
+  const telemetry = lines.filter(isTelemetryLine);
   return telemetry.map((line) => BigInt(line.slice(line.lastIndexOf(' ') + 1))).filter((at) => from <= at && at < to);
 }
 

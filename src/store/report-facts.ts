@@ -1,7 +1,9 @@
 /**
  * Reads the facts for reports and the status page (`core/state/facts.ts`) over any connection to the state.
  */
+
 import type Database from 'better-sqlite3';
+import { isTelemetryLine } from '../core/lines/line-reader.ts';
 import { MAX_OFFSET_NS } from '../core/lines/offsets.ts';
 import { REQUEST_LANES, STREAMS } from '../core/ports.ts';
 import type { AskedRequest, StateFacts, StreamFacts } from '../core/state/facts.ts';
@@ -196,7 +198,7 @@ function createNewestLines(db: Database.Database): StateFacts['newestLines'] {
     if (block === undefined) return [];
     const lines = unpack(block.data, Number(block.bytes));
     release(block.data);
-    return lines.filter((line) => line.startsWith('telemetry,') && isSince(line, from));
+    return lines.filter((line) => isTelemetryLine(line) && isSince(line, from));
   };
   const known = new Map<string, { readonly place: string; readonly lines: readonly string[] }>();
   const look = (deviceId: string): readonly string[] => {

@@ -12,6 +12,7 @@ import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { ExportCommand, ExportFormat } from '../../cli/command.ts';
 import { orAborted } from '../../core/async.ts';
 import type { ExitCode } from '../../core/faults.ts';
+import { isTelemetryLine } from '../../core/lines/line-reader.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ArchiveReader } from '../../core/state/archive.ts';
 import { END_OF_TIME, type ReadPiece, type ReadRange } from '../../core/state/archive.ts';
@@ -234,7 +235,7 @@ function createReadingCount(): (piece: ReadPiece) => number {
     let readings = 0;
     for (const line of lines) {
       if (line.endsWith(stamp) && stamp !== '') continue;
-      if (!line.startsWith('telemetry,')) continue;
+      if (!isTelemetryLine(line)) continue;
       stamp = line.slice(line.lastIndexOf(' '));
       readings += 1;
     }

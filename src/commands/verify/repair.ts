@@ -9,6 +9,7 @@
 import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
 import { intersect, normalize, subtract, wholeDay } from '../../core/intervals.ts';
+import { isTelemetryLine } from '../../core/lines/line-reader.ts';
 import type { Clock } from '../../core/ports.ts';
 import { MAX_PAGE_SIZE } from '../../core/records.ts';
 import type { ArchiveReader, ScanPosition } from '../../core/state/archive.ts';
@@ -333,7 +334,7 @@ async function resendRange(
   while (place !== null) {
     signal.throwIfAborted();
     const piece = archiveReader.read(span, place, STEP_BYTES);
-    const lines = piece.lines.filter((line) => !line.startsWith('telemetry,'));
+    const lines = piece.lines.filter((line) => !isTelemetryLine(line));
     const problem = lines.length === 0 ? null : await resender.send(lines, signal);
     if (problem !== null) return problem;
     place = piece.next;

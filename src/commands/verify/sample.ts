@@ -12,7 +12,7 @@ import { type DeviceFilter, filterReading } from '../../core/filter.ts';
 import { type Interval, includes, intersect, lengthNs, subtract } from '../../core/intervals.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
 import { encodeFieldValue, identityTag } from '../../core/lines/line-protocol.ts';
-import { readLine } from '../../core/lines/line-reader.ts';
+import { isTelemetryLine, readLine } from '../../core/lines/line-reader.ts';
 import { MAX_OFFSET_NS } from '../../core/lines/offsets.ts';
 import {
   addPoint,
@@ -249,7 +249,7 @@ function valuesOf(
   );
   const values: ValueSet = new Set();
   for (const line of lines) {
-    if (!line.startsWith('telemetry,')) continue;
+    if (!isTelemetryLine(line)) continue;
     const { tags, fields, at } = readLine(line);
     const sensor = tags.find(([name]) => name === 'sensor')?.[1] ?? '';
     const [name = '', raw = ''] = fields[0] ?? [];

@@ -7,7 +7,7 @@
 
 import type { EpochNs } from '../time.ts';
 import { identityTag } from './line-protocol.ts';
-import { readLine, seriesOf } from './line-reader.ts';
+import { isTelemetryLine, readLine, seriesOf } from './line-reader.ts';
 
 /** The kinds of database that points can go to. */
 export type DestinationKind = 'influxdb' | 'victoriametrics';
@@ -58,7 +58,7 @@ type Recorded = ReadonlyMap<string, EpochNs>;
 function movedAmong(lines: readonly string[], findMoved: FindMoved): Recorded {
   const instants = new Set<EpochNs>();
   for (const line of lines) {
-    if (!line.startsWith('telemetry,') || line.endsWith('000000')) continue;
+    if (!isTelemetryLine(line) || line.endsWith('000000')) continue;
     instants.add(BigInt(line.slice(line.lastIndexOf(' ') + 1)));
   }
   if (instants.size === 0) return new Map();

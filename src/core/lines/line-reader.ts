@@ -8,6 +8,11 @@
 import type { EpochNs } from '../time.ts';
 import type { FieldValue } from './line-protocol.ts';
 
+/** Whether a line is a reading; the lines of the other measurements are facts about devices, alerts and the account. */
+export function isTelemetryLine(line: string): boolean {
+  return line.startsWith('telemetry,');
+}
+
 /** A line taken apart. Order and text are the line's own. */
 interface ReadLine {
   readonly measurement: string;

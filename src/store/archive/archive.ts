@@ -5,8 +5,10 @@
  * has acknowledged may be merged into larger blocks (`compaction.ts`) and cleared (`clearing.ts`). It promises that
  * what is read back is, byte for byte, what was appended.
  */
+
 import type Database from 'better-sqlite3';
 import type { Interval, Intervals } from '../../core/intervals.ts';
+import { isTelemetryLine } from '../../core/lines/line-reader.ts';
 import type { ArchiveTotals, LogBatch, LogLane, LogPosition, LogSegment } from '../../core/state/log.ts';
 import type { TimestampOffset } from '../../core/state/telemetry.ts';
 import { type EpochMs, type EpochNs, maxNs, minNs } from '../../core/time.ts';
@@ -127,7 +129,7 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
 function sideRange(lines: readonly string[]): { readonly first: EpochNs; readonly last: EpochNs } | null {
   const times: EpochNs[] = [];
   for (const line of lines) {
-    if (line.startsWith('telemetry,')) continue;
+    if (isTelemetryLine(line)) continue;
     const digits = line.slice(line.lastIndexOf(' ') + 1);
     if (/^-?\d{1,19}$/.test(digits)) times.push(BigInt(digits));
   }

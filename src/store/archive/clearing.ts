@@ -10,8 +10,10 @@
  * block overlaps it. So the record stays small over years and never includes time whose points were not cleared.
  * Readings are recorded apart from all other lines, because only readings are compared later.
  */
+
 import type Database from 'better-sqlite3';
 import type { Interval, Intervals } from '../../core/intervals.ts';
+import { isTelemetryLine } from '../../core/lines/line-reader.ts';
 import type { ArchiveMaintenance, ClearOrder } from '../../core/state/archive.ts';
 import { LOG_LANES, type LogLane, type MissingPoints, type MissingReason } from '../../core/state/log.ts';
 import { DAY_NS, type EpochNs, maxNs, minNs } from '../../core/time.ts';
@@ -168,7 +170,7 @@ function joinRanges(a: LineRange, b: LineRange): LineRange {
 function timesOf(lines: readonly string[], kind: LineKind): [EpochNs, number][] {
   const counts = new Map<string, number>();
   for (const line of lines) {
-    if (line.startsWith('telemetry,') !== (kind === 'telemetry')) continue;
+    if (isTelemetryLine(line) !== (kind === 'telemetry')) continue;
     const digits = line.slice(line.lastIndexOf(' ') + 1);
     counts.set(digits, (counts.get(digits) ?? 0) + 1);
   }

@@ -8,7 +8,7 @@
  */
 import type Database from 'better-sqlite3';
 import { encodeTagValue, identityTag } from '../../core/lines/line-protocol.ts';
-import { seriesOf } from '../../core/lines/line-reader.ts';
+import { isTelemetryLine, seriesOf } from '../../core/lines/line-reader.ts';
 import type { ArchiveReader, ReadPiece, ReadRange, ScanPosition } from '../../core/state/archive.ts';
 import { type EpochNs, minNs } from '../../core/time.ts';
 import { explainedCalls } from '../explain.ts';
@@ -78,7 +78,7 @@ function drawIn(gathered: TimedLines, most: number): void {
 
 /** Which lines of its blocks belong to a part. */
 function wantedOf({ kinds, devices }: ReadRange, deviceId: string | null): (line: string) => boolean {
-  if (kinds === 'telemetry') return (line) => line.startsWith('telemetry,');
+  if (kinds === 'telemetry') return isTelemetryLine;
   if (deviceId !== null || devices.length === 0) return () => true;
   const tags = devices.map((id) => `,device_id=${encodeTagValue(identityTag(id))},`);
   return (line) => {

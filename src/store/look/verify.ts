@@ -2,9 +2,11 @@
  * Reads the state for `--verify`, beside any other process: without a lock and without writing, each read as of one
  * moment.
  */
+
 import type Database from 'better-sqlite3';
 import { type Interval, includes, intersect, normalize } from '../../core/intervals.ts';
 import { descriptiveTag, encodeSeries, identityTag, type TagValue } from '../../core/lines/line-protocol.ts';
+import { isTelemetryLine } from '../../core/lines/line-reader.ts';
 import { nameAt } from '../../core/lines/names.ts';
 import type { LogLane } from '../../core/state/log.ts';
 import type { ArchivedDay, KeptLine, KeptRange, VerifyState } from '../../core/state/verify.ts';
@@ -149,7 +151,7 @@ function createRangeReader(db: Database.Database, workspaceTag: string): VerifyS
         // For a block that was merged since, it is unknown which lines were acknowledged then.
         const isBefore = seq < position.block && at_ms <= position.newestMs;
         unpack(data).forEach((line, index) => {
-          if (!line.startsWith('telemetry,') || !isWithin(line)) return;
+          if (!isTelemetryLine(line) || !isWithin(line)) return;
           const isAcknowledged = isBefore || (Number(seq) === position.block && index < position.line);
           lines.push({ line, isAcknowledged });
         });
