@@ -17,7 +17,7 @@ import type { Random } from '../core/ports.ts';
 import { createSendLog, type PlanFigures, type SendLog, type Turn, type WindowFigures } from '../core/quota.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { type ThrottleState, throttledTurn, transition, UNTHROTTLED, waitAfter } from './throttle.ts';
-import { type AnswerFacts, isPlanDoubted, NOTHING_SAID, readHeaders, underNewPlan, type Windows } from './windows.ts';
+import { type AnswerFacts, hasMismatch, NO_HEADERS, readHeaders, underNewPlan, type Windows } from './windows.ts';
 
 /** The usage of both windows, and when the next request may go. */
 interface QuotaFigures {
@@ -79,7 +79,7 @@ export function createQuota({ share, random, planReadings = () => 0 }: QuotaOpti
     random,
     planReadings,
     log: createSendLog(DAY_MS + TRAVEL_MS),
-    terms: { plan: null, windows: NOTHING_SAID, throttle: UNTHROTTLED },
+    terms: { plan: null, windows: NO_HEADERS, throttle: UNTHROTTLED },
     blockedUntilMs: Number.NEGATIVE_INFINITY,
     lastSentMs: Number.NEGATIVE_INFINITY,
     arrivalMs: Number.NEGATIVE_INFINITY,
@@ -147,8 +147,8 @@ export function noteAnswer(quota: Quota, facts: AnswerFacts): number | null {
 }
 
 /** Whether the headers show a limit that the known plan does not have, so that the account should be read. */
-export function isQuotaDoubted({ terms, planReadings }: Quota): boolean {
-  return isPlanDoubted(terms.windows, planReadings());
+export function hasLimitMismatch({ terms, planReadings }: Quota): boolean {
+  return hasMismatch(terms.windows, planReadings());
 }
 
 /** The usage of both windows under the given plan, by default the one that was set last. Changes nothing. */

@@ -20,7 +20,7 @@ import { DAY_MS, type EpochMs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import {
   blockUntil,
   createQuota,
-  isQuotaDoubted,
+  hasLimitMismatch,
   LONGEST_BLOCK_MS,
   nextTurn,
   noteAnswer,
@@ -53,7 +53,7 @@ export interface RateLimiterOptions {
   /** Called when requests begin to wait for longer than even spacing explains; `untilMs` in server time. */
   readonly onWait?: (untilMs: EpochMs, reason: WaitReason) => void;
   /** Called when the API begins to report a limit that the plan does not have. */
-  readonly onPlanDoubted?: () => void;
+  readonly onLimitMismatch?: () => void;
 }
 
 /** The outcome of a request that the limiter has let through. */
@@ -121,7 +121,7 @@ interface LimiterState {
   readonly accounting: Accounting;
   /** When each request that is under way was sent, by the monotonic clock. */
   readonly underWay: Map<number, number>;
-  wasPlanDoubted: boolean;
+  hadMismatch: boolean;
 }
 
 /** Opens the rate limiter: reads the bookings and the wait of before from the ledger. */
@@ -131,7 +131,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
     quota: createQuota(options),
     accounting: createAccounting(options),
     underWay: new Map(),
-    wasPlanDoubted: false,
+    hadMismatch: false,
   };
   const queue = createRequestQueue(queueOptions(state));
   loadLedger(state);
@@ -212,9 +212,9 @@ function complete(state: LimiterState, queue: RequestQueue, answer: Answered): v
   try {
     // Before the answer is returned, and before another request is sent.
     if (blockedMs !== null) ledger.block(Math.ceil(accounting.nowMs() + blockedMs - nowMs));
-    const isDoubted = isQuotaDoubted(quota);
-    if (isDoubted && !state.wasPlanDoubted) reportDoubt(options, answer.limit ?? 0);
-    state.wasPlanDoubted = isDoubted;
+    const isMismatch = hasLimitMismatch(quota);
+    if (isMismatch && !state.hadMismatch) reportMismatch(options, answer.limit ?? 0);
+    state.hadMismatch = isMismatch;
     ledger.recordOutcome(answer.requestId, { status: answer.status, fault: answer.fault });
     if (accounting.isStale()) loadLedger(state);
   } finally {
@@ -237,8 +237,8 @@ function reportWait({ onWait, observe }: RateLimiterOptions, untilMs: EpochMs, r
   observe({ type: 'quota-wait', untilMs, reason });
 }
 
-function reportDoubt({ onPlanDoubted, observe }: RateLimiterOptions, limit: number): void {
-  onPlanDoubted?.();
+function reportMismatch({ onLimitMismatch, observe }: RateLimiterOptions, limit: number): void {
+  onLimitMismatch?.();
   observe({ type: 'limit-mismatch', limit });
 }
 

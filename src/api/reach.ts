@@ -64,13 +64,13 @@ export async function reach({ url, ca, timeoutMs }: ReachOptions, signal: AbortS
     if (name?.ok === false) return { host, port, name, connection: null, tls: null };
     const connection = await step(async (until) => {
       const socket = connectTcp({ host, port });
-      return await whenStanding(socket, 'connect', until, () => socket.remoteAddress ?? '');
+      return await whenConnected(socket, 'connect', until, () => socket.remoteAddress ?? '');
     });
     if (!connection.ok || !isTls) return { host, port, name, connection, tls: null };
     const options = { host, port, ...(isIP(host) === 0 ? { servername: host } : {}), ...(ca === null ? {} : { ca }) };
     const tls = await step(async (until) => {
       const socket = connectTls(options);
-      return await whenStanding(socket, 'secureConnect', until, () => certificateOf(socket));
+      return await whenConnected(socket, 'secureConnect', until, () => certificateOf(socket));
     });
     return { host, port, name, connection, tls };
   } finally {
@@ -83,13 +83,13 @@ async function addressesOf(host: string): Promise<string[]> {
 }
 
 /** Reads something from a socket at the event that shows that it is connected. The socket is closed in any case. */
-async function whenStanding<T>(socket: Socket, event: string, signal: AbortSignal, read: () => T): Promise<T> {
-  const standing = new Promise<T>((resolve, reject) => {
+async function whenConnected<T>(socket: Socket, event: string, signal: AbortSignal, read: () => T): Promise<T> {
+  const connected = new Promise<T>((resolve, reject) => {
     socket.once('error', reject);
     socket.once(event, () => resolve(read()));
   });
   try {
-    return await orAborted(standing, signal);
+    return await orAborted(connected, signal);
   } finally {
     // Errors after the answer do not matter.
     socket.on('error', () => {});

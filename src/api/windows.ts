@@ -44,7 +44,7 @@ export interface Windows {
 }
 
 /** The state before the first header. */
-export const NOTHING_SAID: Windows = {
+export const NO_HEADERS: Windows = {
   limits: { minute: null, day: null, seen: null },
   others: { minute: null, day: null },
   daySeenMs: Number.NEGATIVE_INFINITY,
@@ -71,11 +71,11 @@ const TRAVEL_MS = 2 * SECOND_MS;
 
 /** Forgets the limits in headers, which mean nothing under another plan. */
 export function underNewPlan({ limits, others, daySeenMs }: Windows): Windows {
-  return { ...NOTHING_SAID, limits: { ...NOTHING_SAID.limits, seen: limits.seen }, others, daySeenMs };
+  return { ...NO_HEADERS, limits: { ...NO_HEADERS.limits, seen: limits.seen }, others, daySeenMs };
 }
 
 /** Whether the last answer had a limit that the plan does not have, and the account was not read since. */
-export function isPlanDoubted({ odd, lastOdd }: Windows, planReadings: number): boolean {
+export function hasMismatch({ odd, lastOdd }: Windows, planReadings: number): boolean {
   return lastOdd !== null && planReadings <= (odd.get(lastOdd) ?? -1);
 }
 
@@ -97,7 +97,7 @@ export function readHeaders(
     windows = noteLimit(windows, limit, context);
     const { minute, day } = windowsOf(limit, context.plan);
     if (minute) windows = readMinute(windows, sample, { ...context, events });
-    if (day && (minute || !isPlanDoubted(windows, context.planReadings))) {
+    if (day && (minute || !hasMismatch(windows, context.planReadings))) {
       windows = readDay(windows, sample, { ...context, events });
     }
     if (!minute && !day) events.push(isLow(sample, context.share) ? { kind: 'scarce', nowMs } : { kind: 'ample' });

@@ -42,7 +42,7 @@ import { createFilterNotes } from '../ingest/filter.ts';
 import { createOutageWatch } from '../ingest/outage.ts';
 import { createPageScanner } from '../ingest/page-scan.ts';
 import { takingTurns } from '../ingest/take-turns.ts';
-import { keptTimes } from '../ingest/wanted-range.ts';
+import { storedTimes } from '../ingest/wanted-range.ts';
 import type { DeviceReportParts } from '../report/device-report.ts';
 import { createFigures, type FigureSource } from '../report/figures.ts';
 import { createFleetScanner, type FleetScanner } from '../report/fleet.ts';
@@ -59,11 +59,11 @@ import {
   noteBooked,
   noteCommitted,
   noteDone,
+  noteLimitMismatch,
   notePlanChanged,
-  notePlanDoubted,
   noteWithdrawn,
   type Planning,
-  takeOutDevice,
+  removeDevice,
 } from '../scheduler/planning.ts';
 import { API_WORKSPACE } from '../store/facts.ts';
 import { createDisk } from '../store/look/place.ts';
@@ -173,10 +173,10 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
       checkForFall();
       noteDone(planning, fault, purpose);
     },
-    planDoubted: () => notePlanDoubted(planning),
+    limitMismatch: () => noteLimitMismatch(planning),
     refused: async (signal) => await checkPlan(signal),
     planChanged: () => notePlanChanged(planning),
-    deviceLeft: (deviceId) => takeOutDevice(planning, deviceId),
+    deviceLeft: (deviceId) => removeDevice(planning, deviceId),
     committed: (page) => noteCommitted(planning, page),
     archived: () => deliverers.forEach(({ notify }) => void notify()),
   };
@@ -227,7 +227,7 @@ interface Hooks {
   readonly booked: (purpose: Purpose) => void;
   /** Called with the result of each attempt. */
   readonly done: (fault: ApiFaultKind | null, purpose: Purpose) => void;
-  readonly planDoubted: () => void;
+  readonly limitMismatch: () => void;
   readonly refused: (signal: AbortSignal) => Promise<void>;
   readonly planChanged: () => void;
   readonly deviceLeft: (deviceId: string) => void;
@@ -237,7 +237,7 @@ interface Hooks {
 
 /** What everything else stands on: time, events, signs of life. */
 function createBase({ clock, random, observe: hear, settings }: SyncOptions, store: OpenStore['store']) {
-  const others = { toleranceMs: settings.gracePeriodMs, keptMs: () => keptTimes(store) };
+  const others = { toleranceMs: settings.gracePeriodMs, storedMs: () => storedTimes(store) };
   const serverClock = createServerClock(clock, others);
   const listeners: Observe[] = [];
   const forgetters: ((deviceId: string) => void)[] = [];
@@ -291,7 +291,7 @@ function openApi(
       requests.onBooked();
       hooks.booked(purpose);
     },
-    onPlanDoubted: hooks.planDoubted,
+    onLimitMismatch: hooks.limitMismatch,
     onRefused: hooks.refused,
     onRetry: requests.onRetry,
     onDone: (fault, purpose) => {
@@ -319,7 +319,7 @@ function openRoom(options: SyncOptions, { maintenance }: OpenStore, observe: Obs
 }
 
 function limitsOf({ archive }: SyncOptions): ArchiveLimits {
-  return archive ?? { keepMs: Number.POSITIVE_INFINITY, maxBytes: null };
+  return archive ?? { retentionMs: Number.POSITIVE_INFINITY, maxBytes: null };
 }
 
 interface ContextParts extends Base {

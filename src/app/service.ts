@@ -65,7 +65,7 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
       key: options.key,
       beside: [
         ...sync.deliverers.map(({ run }) => run),
-        (stop) => tickAgainAndAgain({ look, sync, terminal, keepEvents: shown.keepEvents }, stop),
+        (stop) => tickAgainAndAgain({ look, sync, terminal, saveEvents: shown.saveEvents }, stop),
         (stop) => runMaintenance({ ...sync.maintenance, clock: houseClock }, stop),
         sync.fleet.run,
         ...(options.beside ?? []),
@@ -74,7 +74,7 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
     await runDaemon(parts, signal);
   } finally {
     terminal.endProgress();
-    shown.keepEvents();
+    shown.saveEvents();
     await page.close();
   }
 }
@@ -83,23 +83,23 @@ interface TickParts {
   readonly look: () => void;
   readonly sync: Sync;
   readonly terminal: TerminalOutput;
-  readonly keepEvents: () => void;
+  readonly saveEvents: () => void;
 }
 
 /** How often recent events are kept. */
-const KEEP_EVENTS_MS = 10 * SECOND_MS;
+const SAVE_EVENTS_MS = 10 * SECOND_MS;
 
-async function tickAgainAndAgain({ look, sync, terminal, keepEvents }: TickParts, signal: AbortSignal): Promise<never> {
+async function tickAgainAndAgain({ look, sync, terminal, saveEvents }: TickParts, signal: AbortSignal): Promise<never> {
   const pulse = sync.heartbeats.pulse('main');
-  let keptMs = Number.NEGATIVE_INFINITY;
+  let savedMs = Number.NEGATIVE_INFINITY;
   const tick = (): number => {
     sync.heartbeats.tick();
     pulse.beat(TICK_MS);
     terminal.show(sync.progress);
     look();
-    if (realClock.monoMs() - keptMs >= KEEP_EVENTS_MS) {
-      keepEvents();
-      keptMs = realClock.monoMs();
+    if (realClock.monoMs() - savedMs >= SAVE_EVENTS_MS) {
+      saveEvents();
+      savedMs = realClock.monoMs();
     }
     return TICK_MS;
   };
@@ -207,7 +207,7 @@ export function createSnapshots({ report, overview, ageMs, health, ready, scrub,
 interface ShownFacts {
   readonly facts: PageFacts;
   /** Keeps the recent events in the state, where there are new ones, for the next process. */
-  readonly keepEvents: () => void;
+  readonly saveEvents: () => void;
 }
 
 /** Prepares it. Listens to the events from now on. */
@@ -227,8 +227,8 @@ export function createShownFacts(
       alerts: () => scrubbed(alerts(), scrub),
       events: recent.latest,
     },
-    keepEvents: () => {
-      const text = recent.takeUnkept();
+    saveEvents: () => {
+      const text = recent.takeUnsaved();
       try {
         if (text !== null) store.saveFact(RECENT_EVENTS, text);
       } catch (error) {

@@ -9,7 +9,7 @@ import { clearingMarks, StateFullError } from '../core/archive-room.ts';
 import { firstOf, repeat } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock } from '../core/ports.ts';
-import type { ArchiveMaintenance, CompactionGroup, LogReaders, Standing } from '../core/state/archive.ts';
+import type { ArchiveMaintenance, CompactionGroup, LogReaders, Stall } from '../core/state/archive.ts';
 import type { Store } from '../core/state/state.ts';
 import { type EpochMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import type { Room } from './room.ts';
@@ -17,7 +17,7 @@ import type { Room } from './room.ts';
 /** The limits of the archive. */
 export interface ArchiveLimits {
   /** `archive.retention`: how long acknowledged points are kept. */
-  readonly keepMs: number;
+  readonly retentionMs: number;
   /** `archive.max_size`; `null`: no limit. */
   readonly maxBytes: number | null;
 }
@@ -163,9 +163,9 @@ function doPiece(parts: MaintenanceParts, state: MaintenanceState): boolean {
 
 function refreshState(parts: MaintenanceParts, state: MaintenanceState): void {
   const { maintenance, destinations, clock } = parts;
-  const standings = checkDestinations(parts);
+  const stalls = checkDestinations(parts);
   const configured = destinations().map(({ destinationId }) => destinationId);
-  const active = configured.filter((id) => standings.get(id)?.skippedTo === null);
+  const active = configured.filter((id) => stalls.get(id)?.skippedTo === null);
   state.skipped = configured.filter((id) => !active.includes(id));
   // If all destinations are skipped, there is no other destination that clearing would help.
   state.readers = { configured, active: active.length === 0 ? configured : active };
@@ -175,24 +175,24 @@ function refreshState(parts: MaintenanceParts, state: MaintenanceState): void {
 }
 
 /** Updates the progress of each destination, and skips those that have stood still for too long. */
-function checkDestinations(parts: MaintenanceParts): ReadonlyMap<number, Standing> {
+function checkDestinations(parts: MaintenanceParts): ReadonlyMap<number, Stall> {
   const { store, maintenance, destinations, limits, clock, observe } = parts;
   const nowMs = clock.nowMs();
-  const standings = new Map<number, Standing>();
+  const stalls = new Map<number, Stall>();
   for (const { destinationId: id, blockedReason } of destinations()) {
     const { pendingLines } = store.backlog(id);
     const now = { place: maintenance.positionText(id), pendingLines, nowMs, blockedReason: blockedReason() };
-    standings.set(id, standingAt(maintenance.standing(id), now));
+    stalls.set(id, stallAt(maintenance.stall(id), now));
   }
-  for (const id of dueToSkip(standings, limits.keepMs)) {
-    const standing = standings.get(id);
-    if (standing === undefined) continue;
-    standings.set(id, { ...standing, skippedTo: maintenance.endOfLog() });
+  for (const id of dueToSkip(stalls, limits.retentionMs)) {
+    const stall = stalls.get(id);
+    if (stall === undefined) continue;
+    stalls.set(id, { ...stall, skippedTo: maintenance.endOfLog() });
     const destination = destinations().find(({ destinationId }) => destinationId === id)?.name ?? '';
     observe({ type: 'destination-skipped', destination, lines: store.backlog(id).pendingLines });
   }
-  for (const [id, standing] of standings) maintenance.saveStanding(id, standing);
-  return standings;
+  for (const [id, stall] of stalls) maintenance.saveStall(id, stall);
+  return stalls;
 }
 
 /** Moves the unacknowledged points of a skipped destination to its missing points. */
@@ -215,7 +215,7 @@ function clearForRoom(parts: MaintenanceParts, state: MaintenanceState): boolean
 }
 
 function clearOld(parts: MaintenanceParts, state: MaintenanceState): boolean {
-  if (state.ages) state.ages = clear(parts, state, parts.clock.nowMs() - parts.limits.keepMs);
+  if (state.ages) state.ages = clear(parts, state, parts.clock.nowMs() - parts.limits.retentionMs);
   return state.ages;
 }
 
@@ -268,22 +268,22 @@ interface Position {
  *
  * @param before the result of the last check; `null` for the first one
  */
-export function standingAt(before: Standing | null, { place, pendingLines, nowMs, blockedReason }: Position): Standing {
+export function stallAt(before: Stall | null, { place, pendingLines, nowMs, blockedReason }: Position): Stall {
   // A destination that was never seen moving does not count as moving.
   if (before === null) {
-    return { place, stoodMs: pendingLines === 0 ? 0 : MOVING_MS, seenMs: nowMs, skippedTo: null, blockedReason };
+    return { place, stalledMs: pendingLines === 0 ? 0 : MOVING_MS, seenMs: nowMs, skippedTo: null, blockedReason };
   }
-  if (before.place !== place) return { place, stoodMs: 0, seenMs: nowMs, skippedTo: null, blockedReason };
+  if (before.place !== place) return { place, stalledMs: 0, seenMs: nowMs, skippedTo: null, blockedReason };
   const passed = Math.min(Math.max(nowMs - before.seenMs, 0), MOST_AT_ONCE_MS);
-  return { ...before, stoodMs: pendingLines === 0 ? 0 : before.stoodMs + passed, seenMs: nowMs, blockedReason };
+  return { ...before, stalledMs: pendingLines === 0 ? 0 : before.stalledMs + passed, seenMs: nowMs, blockedReason };
 }
 
 /**
  * The destinations to skip from now on: those that have acknowledged nothing for longer than `archive.retention` while
  * another one moves, so that one dead database does not block the others.
  */
-export function dueToSkip(standings: ReadonlyMap<number, Standing>, keepMs: number): number[] {
-  const isStuck = ({ skippedTo, stoodMs }: Standing): boolean => skippedTo === null && stoodMs > keepMs;
-  const anyMoves = [...standings.values()].some(({ skippedTo, stoodMs }) => skippedTo === null && stoodMs < MOVING_MS);
-  return anyMoves ? [...standings].filter(([, standing]) => isStuck(standing)).map(([id]) => id) : [];
+export function dueToSkip(stalls: ReadonlyMap<number, Stall>, retentionMs: number): number[] {
+  const isStuck = ({ skippedTo, stalledMs }: Stall): boolean => skippedTo === null && stalledMs > retentionMs;
+  const anyMoves = [...stalls.values()].some(({ skippedTo, stalledMs }) => skippedTo === null && stalledMs < MOVING_MS);
+  return anyMoves ? [...stalls].filter(([, stall]) => isStuck(stall)).map(([id]) => id) : [];
 }

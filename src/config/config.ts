@@ -83,7 +83,7 @@ export interface Config {
   };
   readonly archive: {
     /** How long points are kept that every database has accepted. */
-    readonly keepMs: number;
+    readonly retentionMs: number;
     readonly maxBytes: number;
   };
   readonly listen: Listen;

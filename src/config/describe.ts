@@ -62,7 +62,7 @@ function describeKey(path: string, key: Key, parts: Parts): DescribedKey[] {
   if (given === undefined) return [{ key: path, source: 'default', value: key.default }];
   const text = given.text.trim();
   const { source } = given;
-  for (const each of given.items ?? [text]) if (looksSecret(each)) parts.hidden.add(each);
+  for (const each of given.items ?? [text]) if (isSecretLike(each)) parts.hidden.add(each);
   const count = key.parseItems !== undefined && path.startsWith('sync.') ? (given.items ?? text.split(',')).length : 0;
   if (count > 0) return [{ key: path, source, value: `(patterns: ${count}; not shown, as they name devices)` }];
   const isUsable = text !== '' && !(key.parse(text, parts.input.nowMs) instanceof Unfit);
@@ -96,7 +96,7 @@ function contentOf(path: string, readFile: ConfigInput['readFile']): string | nu
 }
 
 function shownValue(path: string, text: string): string {
-  if (looksSecret(text)) return '(given, not shown: it looks like a secret)';
+  if (isSecretLike(text)) return '(given, not shown: it looks like a secret)';
   if (path === 'workspace.id') return '(given, not shown)';
   const url = path.endsWith('.url') ? URL.parse(text) : null;
   return url === null ? text : `${url.protocol}//${url.host}${url.pathname}`;
@@ -106,7 +106,7 @@ function shownValue(path: string, text: string): string {
  * Whether a text looks like a key or token: long, without blanks, with letters and digits, and neither an address nor a
  * path.
  */
-function looksSecret(text: string): boolean {
+function isSecretLike(text: string): boolean {
   if (text.length < 20 || !/^[\x21-\x7e]+$/.test(text) || /^(?:\.{0,2}\/|~|https?:\/\/)/.test(text)) return false;
   return /\d/.test(text) && /[a-zA-Z]/.test(text);
 }

@@ -38,18 +38,18 @@ import {
   destinationSections,
   fileProblem,
   type Given,
+  type LocatedSecret,
+  type Location,
+  locationText,
   type Mistake,
+  misplacedSecrets,
   mistakesOf,
   NO_FILE,
   ofKey,
-  type Place,
-  type PlacedSecret,
-  placeText,
   readConfigFile,
   readEnvironment,
   type SourceReading,
   shownPath,
-  strayedSecrets,
 } from './sources.ts';
 import { isShort, minTokenLength, secretText, Unfit } from './values.ts';
 
@@ -68,7 +68,7 @@ export function loadConfig(input: ConfigInput): Loaded<Config> {
       keyFile: key.file,
       ca: readCertificates(reading, 'api.ca_file'),
     },
-    ...readPlaces(reading, input),
+    ...readPaths(reading, input),
   };
   return finish(config, reading, input.environment);
 }
@@ -81,7 +81,7 @@ export function loadConfig(input: ConfigInput): Loaded<Config> {
  */
 export function loadStateConfig(input: ConfigInput): Loaded<StateConfig> {
   const reading = beginReading(input, readConfigFile(input, knownNames()), NOT_OF_THE_STATE);
-  return finish({ api: readPace(reading), ...readPlaces(reading, input) }, reading, input.environment);
+  return finish({ api: readPace(reading), ...readPaths(reading, input) }, reading, input.environment);
 }
 
 /**
@@ -109,7 +109,7 @@ export function isApiGiven(input: ConfigInput): boolean {
 /** The keys for the API's address and key. */
 const NOT_OF_THE_STATE = ['api.url', 'api.key', fileForm('api.key'), 'api.ca_file'];
 
-function readPlaces(reading: Reading, { environment }: ConfigInput): Omit<Config, 'api'> {
+function readPaths(reading: Reading, { environment }: ConfigInput): Omit<Config, 'api'> {
   return {
     dataDir: readValue(reading, 'data_dir'),
     listen: readValue(reading, 'listen'),
@@ -190,10 +190,10 @@ function readShared(
         include: readValue(reading, 'sync.include') ?? [],
         exclude: readValue(reading, 'sync.exclude') ?? [],
         excludeSensors: readValue(reading, 'sync.exclude_sensors') ?? [],
-        keepsLocation: readValue(reading, 'sync.location'),
+        includesLocation: readValue(reading, 'sync.location'),
       },
     },
-    archive: { keepMs: readValue(reading, 'archive.retention'), maxBytes: readValue(reading, 'archive.max_size') },
+    archive: { retentionMs: readValue(reading, 'archive.retention'), maxBytes: readValue(reading, 'archive.max_size') },
     statusPage: {
       names: readValue(reading, 'listen_names') ?? [],
       password: password.secret,
@@ -208,7 +208,7 @@ function readShared(
 
 /** Ends the reading: returns the configuration, or throws all mistakes at once. */
 function finish<C>(config: C, reading: Reading, environment: ConfigInput['environment']): Loaded<C> {
-  reading.mistakes.push(...strayedSecrets(reading));
+  reading.mistakes.push(...misplacedSecrets(reading));
   const mistakes = mistakesOf(reading);
   if (mistakes.length > 0) {
     throw new ConfigError(mistakes, reading.given.get('log.format')?.text.trim() === 'json');
@@ -233,7 +233,7 @@ interface Reading {
   /** The secrets read so far. */
   readonly secrets: Secret[];
   /** The same, with their places. */
-  readonly owners: PlacedSecret[];
+  readonly owners: LocatedSecret[];
   /** Values that can be used and should not. */
   readonly warnings: Mistake[];
   /** All texts that were given for a secret, valid or not. */
@@ -302,11 +302,11 @@ function readSecret(reading: Reading, path: SecretPath, minLength?: number): Sec
   const [own, byFile] = [reading.given.get(path), reading.given.get(fileForm(path))];
   if (own !== undefined) reading.hidden.push(own.text);
   if (own !== undefined && byFile !== undefined) {
-    const what = `${placeText(byFile.place)} is given as well`;
+    const what = `${locationText(byFile.place)} is given as well`;
     reading.mistakes.push({ ...own.place, what, remedy: 'give one of them' });
     return { secret: null, file: null };
   }
-  const checked = (text: string, what: string, place: Place): Secret | null =>
+  const checked = (text: string, what: string, place: Location): Secret | null =>
     checkSecret(reading, text, { what, place, minLength });
   if (own !== undefined) return { secret: checked(own.text, 'the secret', own.place), file: null };
   if (byFile === undefined) return { secret: null, file: null };
@@ -321,7 +321,7 @@ function readSecret(reading: Reading, path: SecretPath, minLength?: number): Sec
 interface GivenSecret {
   readonly what: string;
   /** The place of its key. */
-  readonly place: Place;
+  readonly place: Location;
   readonly minLength: number | undefined;
 }
 
@@ -355,7 +355,7 @@ function readCertificates(reading: Reading, path: 'api.ca_file' | 'influx.ca_fil
   return null;
 }
 
-function openFile(reading: Reading, place: Place, path: string): string | null {
+function openFile(reading: Reading, place: Location, path: string): string | null {
   if (path === '') {
     reading.mistakes.push({ ...place, what: 'is empty', remedy: 'give the path of a file, or remove it' });
     return null;
@@ -378,7 +378,7 @@ function readInflux(reading: Reading): InfluxConfig | null {
   const influx = readDatabase(reading);
   const first = [...reading.given].find(([path]) => path.startsWith(`${SECTION}.`))?.[1].place;
   if (first === undefined) return null;
-  demandPlace(reading, { section: SECTION, first, kind: influx.kind });
+  requireDatabaseKeys(reading, { section: SECTION, first, kind: influx.kind });
   return influx;
 }
 
@@ -391,7 +391,7 @@ function readDestinations(reading: Reading): NamedDatabase[] {
     if (mistake !== null) reading.mistakes.push({ ...place, ...mistake });
     const own = sectionAsInflux(reading, section);
     const database = readDatabase(own);
-    demandPlace(own, { section, first: place, kind: database.kind });
+    requireDatabaseKeys(own, { section, first: place, kind: database.kind });
     return { name, ...database };
   });
 }
@@ -430,11 +430,11 @@ function readDatabase(reading: Reading): InfluxConfig {
 interface Demand {
   readonly section: string;
   /** The place where the section is first named. */
-  readonly first: Place;
+  readonly first: Location;
   readonly kind: InfluxConfig['kind'];
 }
 
-function demandPlace(reading: Reading, { section, first, kind }: Demand): void {
+function requireDatabaseKeys(reading: Reading, { section, first, kind }: Demand): void {
   const keys = kind === 'victoriametrics' ? (['url'] as const) : (['url', 'bucket'] as const);
   for (const key of keys) {
     if (isGiven(reading, `${SECTION}.${key}`)) continue;
@@ -442,7 +442,7 @@ function demandPlace(reading: Reading, { section, first, kind }: Demand): void {
     const unless = key === 'bucket' ? ` (with ${section}.kind: victoriametrics no bucket)` : '';
     reading.mistakes.push({
       ...ofKey(`${section}.${key}`),
-      what: `is missing, although ${placeText(first)} is given`,
+      what: `is missing, although ${locationText(first)} is given`,
       remedy: `a database needs ${needed}${unless}`,
     });
   }

@@ -19,11 +19,11 @@ export interface Given {
   /** Set if it was given as a list. */
   readonly items?: readonly string[];
   readonly source: 'file' | 'environment';
-  readonly place: Place;
+  readonly place: Location;
 }
 
 /** Which key or variable it is, and where it is given. */
-export interface Place {
+export interface Location {
   /** `api.url`; `null` for what is wrong with a file as a whole. */
   readonly key: string | null;
   /** `config/tidemark.yaml, line 3`, `TIDEMARK_API_URL`; `null` where the key says it. */
@@ -31,7 +31,7 @@ export interface Place {
 }
 
 /** A mistake in the configuration. None of its texts repeats a value. */
-export interface Mistake extends Place {
+export interface Mistake extends Location {
   /** A phrase: what is wrong, or what was expected. */
   readonly what: string;
   /** A phrase: what to do; absent where `what` says what was expected. */
@@ -39,19 +39,19 @@ export interface Mistake extends Place {
 }
 
 /** The place of a key that is not given. */
-export function ofKey(key: string): Place {
+export function ofKey(key: string): Location {
   return { key, at: null };
 }
 
 /** A place in words: `api.url (config/tidemark.yaml, line 3)`. */
-export function placeText({ key, at }: Place): string {
+export function locationText({ key, at }: Location): string {
   return key === null ? (at ?? '') : at === null ? key : `${key} (${at})`;
 }
 
 /** A mistake in one line: `place: what; remedy`. */
 export function mistakeText(mistake: Mistake): string {
   const { what, remedy } = mistake;
-  const place = placeText(mistake);
+  const place = locationText(mistake);
   return `${place === '' ? '' : `${place}: `}${what}${remedy === undefined ? '' : `; ${remedy}`}`;
 }
 
@@ -263,7 +263,7 @@ function knownBelow({ paths, lists }: KnownNames, like: string, own: string): Kn
 function takeValue(
   { known, given, mistakes }: ReadState,
   value: unknown,
-  { path, place }: { readonly path: string; readonly place: Place },
+  { path, place }: { readonly path: string; readonly place: Location },
 ): void {
   const takesList = known.lists.has(path);
   const items = takesList ? itemTexts(value) : null;
@@ -359,36 +359,36 @@ export function readEnvironment(
 }
 
 /** A secret and the place where it was given. */
-export interface PlacedSecret {
-  readonly place: Place;
+export interface LocatedSecret {
+  readonly place: Location;
   readonly secret: Secret;
 }
 
 /** @returns a mistake for each secret that stands in a place where it is shown, or sent to somebody else. */
-export function strayedSecrets({
+export function misplacedSecrets({
   given,
   owners,
 }: {
   readonly given: ReadonlyMap<string, Given>;
-  readonly owners: readonly PlacedSecret[];
+  readonly owners: readonly LocatedSecret[];
 }): Mistake[] {
   const places = new Set(owners.map(({ place }) => place));
   const long = owners.filter(({ secret }) => !isShort(secret.reveal()));
   const inValues = [...given.values()].flatMap(({ text, place }) => {
     const owner = places.has(place) ? undefined : long.find(({ secret }) => secret.reveal() === text.trim());
-    return owner === undefined ? [] : [strayed(place, owner, 'a secret belongs there alone')];
+    return owner === undefined ? [] : [misplaced(place, owner, 'a secret belongs there alone')];
   });
   const key = long.find(({ place }) => place.key?.startsWith('api.'));
   const elsewhere = long.flatMap(({ place, secret }) =>
     key === undefined || place === key.place || secret.reveal() !== key.secret.reveal()
       ? []
-      : [strayed(place, key, 'the key of the API must not be sent elsewhere')],
+      : [misplaced(place, key, 'the key of the API must not be sent elsewhere')],
   );
   return [...inValues, ...elsewhere];
 }
 
-function strayed(place: Place, owner: PlacedSecret, remedy: string): Mistake {
-  return { ...place, what: `this is the secret of ${placeText(owner.place)}`, remedy };
+function misplaced(place: Location, owner: LocatedSecret, remedy: string): Mistake {
+  return { ...place, what: `this is the secret of ${locationText(owner.place)}`, remedy };
 }
 
 /** All mistakes, without the texts that were given for a secret. */

@@ -148,11 +148,11 @@ export const apiUrl: Parse<string> = (text) => {
 };
 
 /** With `all`, the part of the history that is read first and stays wanted. */
-const KEPT_UP_OF_ALL_MS = 30 * DAY_MS;
+const ALL_LIVE_PART_MS = 30 * DAY_MS;
 
 /** The value of `sync.history`, which must begin in the past. */
 export const history: ParseAt<History> = (text, nowMs) => {
-  if (text === 'all') return { kind: 'age', ageMs: KEPT_UP_OF_ALL_MS, isAll: true };
+  if (text === 'all') return { kind: 'age', ageMs: ALL_LIVE_PART_MS, isAll: true };
   const ageMs = parseDurationMs(text);
   if (ageMs !== null && ageMs > 0 && ageMs <= nowMs) return { kind: 'age', ageMs };
   const since = parseInstant(text);

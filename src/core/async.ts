@@ -75,7 +75,7 @@ interface PollRate {
 }
 
 /** The fraction of the time that looks may take: after a long look the rest is longer. */
-const LOOK_PART = 0.05;
+const CPU_SHARE = 0.05;
 
 /**
  * Looks again and again until a look finds something. The looks take at most a twentieth of the time.
@@ -106,7 +106,7 @@ export async function pollUntil<T>(
 
 /** How long to rest after a look that took so long, in ms. */
 export function restAfter(tookMs: number): number {
-  return tookMs / LOOK_PART;
+  return tookMs / CPU_SHARE;
 }
 
 /** Pieces of work side by side, each under a name of its own, started by a loop. */
@@ -174,14 +174,14 @@ export function createWakeUp(clock: Clock): WakeUp {
     },
     wait: async (maxMs, signal) => {
       signal.throwIfAborted();
-      const nap = linkAbort(signal);
-      wake = () => nap.abort(AWAKE);
+      const abortSleep = linkAbort(signal);
+      wake = () => abortSleep.abort(AWAKE);
       try {
-        if (!isNotified) await clock.sleep(maxMs, nap.signal);
+        if (!isNotified) await clock.sleep(maxMs, abortSleep.signal);
       } catch (error) {
-        if (!nap.signal.aborted) throw error;
+        if (!abortSleep.signal.aborted) throw error;
       } finally {
-        nap.release();
+        abortSleep.release();
         wake = () => {};
         isNotified = false;
       }

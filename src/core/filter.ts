@@ -16,7 +16,7 @@ export interface FilterSpec {
   readonly exclude: readonly string[];
   /** Globs: sensors (dotted names, as the device reports them) whose values are not written. */
   readonly excludeSensors: readonly string[];
-  readonly keepsLocation: boolean;
+  readonly includesLocation: boolean;
 }
 
 /** The rules of one configuration, ready to be asked. */
@@ -29,7 +29,7 @@ export interface DeviceFilter {
   /** Whether the values of a sensor that is written now were left out at some time before. */
   wasLeftOut(name: string): boolean;
   /** Whether positions are kept. */
-  readonly keepsLocation: boolean;
+  readonly includesLocation: boolean;
 }
 
 /** Whether a text fits one of the patterns. */
@@ -46,7 +46,7 @@ export function createFilter(spec: FilterSpec): DeviceFilter {
   return {
     spec,
     wasLeftOut: () => false,
-    keepsLocation: spec.keepsLocation,
+    includesLocation: spec.includesLocation,
     excludes: (record) =>
       matchesDevice(excluded, record) || (spec.include.length > 0 && !matchesDevice(included, record)),
     includesSensor: remembering((name) => !sensorExcluded(name)),
@@ -119,10 +119,10 @@ function fits(glob: readonly string[], text: readonly string[]): boolean {
 
 /** A device as it may be kept: without its position where positions are not kept. */
 export function filterRecord(
-  { keepsLocation }: Pick<DeviceFilter, 'keepsLocation'>,
+  { includesLocation }: Pick<DeviceFilter, 'includesLocation'>,
   record: DeviceRecord,
 ): DeviceRecord {
-  return keepsLocation ? record : { ...record, latitude: null, longitude: null, locationUpdatedAt: null };
+  return includesLocation ? record : { ...record, latitude: null, longitude: null, locationUpdatedAt: null };
 }
 
 /** Nesting beyond this becomes no point (`flattenReading`) and is not looked into. */

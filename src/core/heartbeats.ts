@@ -26,7 +26,7 @@ export interface Pulse {
 }
 
 /** How a loop stands. */
-export interface LoopStanding {
+export interface LoopState {
   readonly loop: string;
   /** Since it should have turned; 0 while it is in time or not watched. */
   readonly idleMs: number;
@@ -37,7 +37,7 @@ export interface Heartbeats {
   pulse(loop: string): Pulse;
   /** Says that the process runs. After a pause (a stopped process) each loop is given its time anew. */
   tick(): void;
-  loops(): readonly LoopStanding[];
+  loops(): readonly LoopState[];
 }
 
 /** No loops. */
@@ -85,7 +85,7 @@ export function beatingClock(clock: Clock, pulse: Pick<Pulse, 'beat'>): Clock {
 }
 
 /** The answer of `/healthz`: only what a restart can repair is unhealthy. */
-export function healthOf(loops: readonly LoopStanding[]): HealthReport {
+export function healthOf(loops: readonly LoopState[]): HealthReport {
   const still = loops.filter(({ idleMs }) => idleMs >= STILL_AFTER_MS);
   return {
     healthy: still.length === 0,

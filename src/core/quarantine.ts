@@ -74,10 +74,10 @@ export function createMatcher(
   const isOfDestination = ({ destinationId }: QuarantinedItem): boolean =>
     filter.destination === null || (destinationId !== null && destinations.has(destinationId));
   const isInTime = ({ at }: About): boolean => (from === null || at >= from) && (to === null || at < to);
-  const looksInside = devices.length > 0 || from !== null || to !== null;
+  const hasPointFilter = devices.length > 0 || from !== null || to !== null;
   return (item) => {
     if (!isOfDestination(item) || !item.reason.toLowerCase().includes(part)) return false;
-    if (!looksInside) return true;
+    if (!hasPointFilter) return true;
     const about = aboutItem(item);
     return isInTime(about) && (devices.length === 0 || isOfDevice(item, about));
   };

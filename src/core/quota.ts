@@ -63,13 +63,13 @@ export const REPORTED_FROM_MS = 3000;
 /** Old entries are dropped in bulk, so that dropping is cheap. */
 const DROP_AT_ONCE = 4096;
 
-/** An empty log that keeps entries for `keepMs`. */
-export function createSendLog(keepMs: number): SendLog {
+/** An empty log that keeps entries for `retentionMs`. */
+export function createSendLog(retentionMs: number): SendLog {
   let times: number[] = [];
   let oldest = 0;
 
   const drop = (nowMs: number): void => {
-    while (oldest < times.length && (times[oldest] ?? 0) <= nowMs - keepMs) oldest += 1;
+    while (oldest < times.length && (times[oldest] ?? 0) <= nowMs - retentionMs) oldest += 1;
     if (oldest < DROP_AT_ONCE || oldest * 2 < times.length) return;
     times = times.slice(oldest);
     oldest = 0;

@@ -57,11 +57,11 @@ interface OtherClocks {
   /** How far clocks may differ that agree, in ms: the grace period. */
   readonly toleranceMs: number;
   /** Times of the server that the state has. Called only where `Date` is missing or disagrees with the local clock. */
-  readonly keptMs: () => readonly EpochMs[];
+  readonly storedMs: () => readonly EpochMs[];
 }
 
 /** A `Date` that does not count yet: rule 5. */
-interface DateDoubt {
+interface UnconfirmedDate {
   /** The server's time now, if it is right. */
   readonly dateMs: EpochMs;
   /** How long until a second answer can confirm it, in ms. */
@@ -88,7 +88,7 @@ export interface ServerClock {
   /** Whether the server's time is known from a `Date` that counts. */
   isKnown(): boolean;
   /** The first `Date` while it does not count; `null` otherwise. */
-  doubt(): DateDoubt | null;
+  unconfirmed(): UnconfirmedDate | null;
   /** The best estimate of the server's time; the local clock's time while nothing is known. It may fall back. */
   nowMs(): EpochMs;
   /**
@@ -139,17 +139,17 @@ interface Sample {
 export function createServerClock(clock: Clock, others: OtherClocks | null = null): ServerClock {
   let memory: Memory = { samples: [], ahead: null, beforeFallMs: null };
   let last: LastAnswers = { samples: [], uprightMonoMs: null };
-  let doubted: Doubted | null = null;
+  let unconfirmed: DateToConfirm | null = null;
   let answersWithout = 0;
   let newestServedMs: EpochMs | null = null;
   /** The highest time that the evidence has shown before its last change. */
   let highestBeforeMs: EpochMs | null = null;
-  const keptMs = latestKept(others);
+  const storedMs = latestStored(others);
   const passedMs = (): EpochMs | null => {
-    if (doubted !== null) return null;
+    if (unconfirmed !== null) return null;
     return memory.samples.length === 0 ? newestServedMs : lowestMs(memory.samples, clock.monoMs());
   };
-  const known = (): readonly Sample[] => (doubted === null ? memory.samples : [doubted.first]);
+  const known = (): readonly Sample[] => (unconfirmed === null ? memory.samples : [unconfirmed.first]);
   const presentAtMostMs = (): EpochMs | null => {
     const { samples } = last;
     return samples.length < FALLEN_BACK_TIMES ? null : Math.ceil(clock.monoMs() + highestMs(samples, clock.monoMs()));
@@ -163,8 +163,9 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
       else {
         const sample = toSample(answer.dateMs, answer, clock);
         const asked = { ...sample, sentMonoMs: answer.sentMonoMs };
-        if (memory.samples.length === 0 && others !== null) doubted = doubtAfter(doubted, asked, { clock, others });
-        if (doubted !== null) return;
+        if (memory.samples.length === 0 && others !== null)
+          unconfirmed = unconfirmedAfter(unconfirmed, asked, { clock, others });
+        if (unconfirmed !== null) return;
         const before = memory.samples;
         memory = takeIn(memory, sample, clock.nowMs());
         last = noteLast(last, { before, after: memory.samples, next: sample, sentMonoMs: answer.sentMonoMs });
@@ -174,14 +175,14 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
       // A time from the future proves nothing: a device's or a server's clock may be wrong.
       if (times.length > 0)
         newestServedMs = laterOf(newestServedMs, Math.min(nsToMs(times.reduce(maxNs)), clock.nowMs()));
-      if (doubted === null || others === null) return;
-      const { first } = doubted;
+      if (unconfirmed === null || others === null) return;
+      const { first } = unconfirmed;
       if (!times.some((at) => agreesWithServed(first, nsToMs(at), { clock, others }))) return;
-      doubted = null;
+      unconfirmed = null;
       memory = { ...memory, samples: [first] };
     },
     isKnown: () => memory.samples.length > 0,
-    doubt: () => (doubted === null ? null : describeDoubt(doubted, clock)),
+    unconfirmed: () => (unconfirmed === null ? null : describeUnconfirmed(unconfirmed, clock)),
     nowMs: () => Math.min(estimateMs(memory.samples, clock), presentAtMostMs() ?? Number.POSITIVE_INFINITY),
     highestPassedMs: () => laterOf(highestBeforeMs, passedMs()),
     passedMs,
@@ -191,17 +192,17 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
     isDateAbsent: () => known().length === 0 && answersWithout >= ABSENT_AFTER,
     latestNs: () => {
       const dates = known();
-      return msToNs(Math.max(clock.nowMs(), dates.length > 0 ? estimateMs(dates, clock) : keptMs()) + DAY_MS);
+      return msToNs(Math.max(clock.nowMs(), dates.length > 0 ? estimateMs(dates, clock) : storedMs()) + DAY_MS);
     },
   };
 }
 
 /** The latest time in the state at the first call. */
-function latestKept(others: OtherClocks | null): () => EpochMs {
-  let keptMs: EpochMs | null = null;
+function latestStored(others: OtherClocks | null): () => EpochMs {
+  let storedMs: EpochMs | null = null;
   return () => {
-    keptMs ??= Math.max(0, ...(others?.keptMs() ?? []));
-    return keptMs;
+    storedMs ??= Math.max(0, ...(others?.storedMs() ?? []));
+    return storedMs;
   };
 }
 
@@ -233,7 +234,7 @@ interface Memory {
 }
 
 /** The first of the answers whose `Date` agrees with no other clock, but with each other: rule 5. */
-interface Doubted {
+interface DateToConfirm {
   readonly first: Sample;
 }
 
@@ -242,23 +243,23 @@ interface Comparison {
   readonly others: OtherClocks;
 }
 
-function describeDoubt({ first }: Doubted, clock: Clock): DateDoubt {
+function describeUnconfirmed({ first }: DateToConfirm, clock: Clock): UnconfirmedDate {
   const confirmedInMs = Math.max(0, first.monoMs + CONFIRMED_AFTER_MS - clock.monoMs());
   return { dateMs: estimateMs([first], clock), confirmedInMs };
 }
 
 /** The doubt after one more answer; `null` where its `Date` counts. */
-function doubtAfter(
-  doubted: Doubted | null,
+function unconfirmedAfter(
+  unconfirmed: DateToConfirm | null,
   next: Sample & Pick<HeardDate, 'sentMonoMs'>,
   { clock, others }: Comparison,
-): Doubted | null {
+): DateToConfirm | null {
   const localMs = clock.nowMs();
   if (Math.abs(estimateMs([next], clock) - localMs) <= toleranceOf(others)) return null;
-  if (others.keptMs().some((keptMs) => agreesWithServed(next, keptMs, { clock, others }))) return null;
-  if (doubted === null || !areAlike(doubted.first, next)) return { first: next };
+  if (others.storedMs().some((storedMs) => agreesWithServed(next, storedMs, { clock, others }))) return null;
+  if (unconfirmed === null || !areAlike(unconfirmed.first, next)) return { first: next };
   // A slow answer may have been dated when it was requested.
-  return next.sentMonoMs - doubted.first.monoMs >= CONFIRMED_AFTER_MS ? null : doubted;
+  return next.sentMonoMs - unconfirmed.first.monoMs >= CONFIRMED_AFTER_MS ? null : unconfirmed;
 }
 
 /** Whether a `Date` agrees with a time of the server that has passed: one that is older by the tolerance at most. */

@@ -37,7 +37,7 @@ export interface Replay {
 }
 
 /** How often the position is recorded if nothing else is. */
-const KEEP_EVERY_MS = SECOND_MS;
+const SAVE_EVERY_MS = SECOND_MS;
 
 /** How long one search for lines to send may take before other work gets its turn. */
 const TURN_MS = 12;
@@ -119,7 +119,7 @@ interface Job {
 async function sendAll(job: Job, parts: ReplayParts, signal: AbortSignal): Promise<'complete' | 'stalled'> {
   const { store, clock } = parts;
   const inMind = store.replays.quarantined(job.target.destinationId, QUARANTINE_IN_MIND);
-  let keptMs = clock.monoMs();
+  let savedMs = clock.monoMs();
   for (let place: ScanPosition | null = job.state.place; place !== null; ) {
     const load = await gather(job, place, { parts, signal });
     const sent = await sendLoad(job.sender, load.lines, signal);
@@ -127,9 +127,9 @@ async function sendAll(job: Job, parts: ReplayParts, signal: AbortSignal): Promi
     record(job, { load, sent, inMind }, parts);
     place = load.next;
     if (place !== null) job.state = { ...job.state, place };
-    if (clock.monoMs() - keptMs >= KEEP_EVERY_MS) {
+    if (clock.monoMs() - savedMs >= SAVE_EVERY_MS) {
       store.replays.keep(job.target.destinationId, job.state);
-      keptMs = clock.monoMs();
+      savedMs = clock.monoMs();
     }
   }
   return 'complete';
@@ -241,10 +241,10 @@ interface Sender extends Pick<ReplayParts, 'store' | 'clock' | 'maxRate' | 'isBe
 }
 
 /**
- * How live delivery goes first: check it every `lookMs`, but send one batch after `mostMs` at the latest, because
+ * How live delivery goes first: check it every `checkMs`, but send one batch after `mostMs` at the latest, because
  * history that fills a new destination may take days.
  */
-const LIVE_FIRST = { lookMs: 50, mostMs: SECOND_MS };
+const LIVE_FIRST = { checkMs: 50, mostMs: SECOND_MS };
 
 function createSender(target: Target, { store, clock, batchLines, maxRate, isBeside, ...parts }: ReplayParts): Sender {
   const patience = createPatience(target.name, { ...parts, clock });
@@ -323,7 +323,7 @@ async function untilTurn(sender: Sender, lines: number, signal: AbortSignal): Pr
     if (!isBeside || clock.monoMs() - beganMs >= LIVE_FIRST.mostMs) return true;
     return store.replays.pendingLines(target.destinationId) > 0 ? null : true;
   };
-  await pollUntil(clock, look, { everyMs: LIVE_FIRST.lookMs }, signal);
+  await pollUntil(clock, look, { everyMs: LIVE_FIRST.checkMs }, signal);
   if (maxRate === null) return;
   const waitMs = sender.freeAtMs - clock.monoMs();
   if (waitMs > 0) await clock.sleep(waitMs, signal);

@@ -32,11 +32,11 @@ const MAX_WAIT_MS = 3_600_000;
  * Words with which an InfluxDB reports that lines are at fault (1.8: `services/httpd`, 2: `http/points`, 3:
  * `write_buffer`).
  */
-const SPEAKS_OF_DATA =
+const QUOTES_DATA =
   /unable to parse|partial write|line protocol|field type conflict|column type|points? rejected|dropped \d+ points|retention policy|invalid field name|invalid tag key|max key length|max-series-per-database|max-values-per-tag|exceed number of columns/i;
 
 /** Words with which it reports, with the same status, that the server is at fault: it would refuse any line. */
-const SPEAKS_OF_ITSELF =
+const DESCRIBES_SERVER =
   /no space left|disk quota|read-only file ?system|input\/output error|i\/o error|too many open files|cannot allocate|permission denied|object store|engine is closed|shard (?:is )?(?:closed|disabled)|cache-max-memory-size|timeout|timed out|unavailable|shutting down|\b(?:wal|persister|catalog|compactor|query engine)\b/i;
 
 const NAMES_RETENTION = /(?:beyond|outside|older than)[^.]{0,40}retention|retention (?:policy|period) dropped/i;
@@ -100,7 +100,7 @@ function isInfluxDb({ status, headers }: ServerAnswer, message: ServerMessage): 
  */
 function readRefusal(status: number, message: ServerMessage, words: string): WriteAnswer {
   const ownWords = message.text.replace(QUOTED_DATA, '').replaceAll(/"[^"]*"/g, '');
-  if (message.influxdb && SPEAKS_OF_DATA.test(ownWords) && !SPEAKS_OF_ITSELF.test(ownWords)) {
+  if (message.influxdb && QUOTES_DATA.test(ownWords) && !DESCRIBES_SERVER.test(ownWords)) {
     const retention = NAMES_RETENTION.test(ownWords) && !NAMES_FUTURE.test(message.text);
     const conflict = NAMES_CONFLICT.test(ownWords);
     const dropped = retention || conflict ? DROPPED.exec(ownWords) : null;

@@ -58,7 +58,7 @@ function workspacePoint(
   about: { workspaceTag: string; atMs: EpochMs },
 ): string[] {
   const lastMs = Number(store.fact(LAST_POINT) ?? Number.NEGATIVE_INFINITY);
-  if (!isLater(about.atMs, lastMs) || serverClock.doubt() !== null) return [];
+  if (!isLater(about.atMs, lastMs) || serverClock.unconfirmed() !== null) return [];
   store.saveFact(LAST_POINT, String(about.atMs));
   return [workspaceLine(account, quota(), about)];
 }

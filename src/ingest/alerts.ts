@@ -148,7 +148,7 @@ function keep(context: SyncContext, alerts: readonly AlertRecord[], atNs: EpochN
     const known = store.alerts.find(alert.alertId);
     const names = alert.deviceId === null ? [] : store.telemetry(alert.deviceId).names;
     const seen = { known, deviceName: nameAt(names, alert.openedAt), atNs, workspaceTag };
-    return isExcluded(alert.deviceId) ? observeLeftOut(alert, seen) : observeKept(alert, seen);
+    return isExcluded(alert.deviceId) ? observeLeftOut(alert, seen) : observeIncluded(alert, seen);
   });
   const changed = observed.filter((one) => one.changed);
   const lines = changed.flatMap((one) => one.lines);
@@ -244,7 +244,7 @@ export function observeLeftOut(alert: AlertRecord, seen: Seen): Observed {
 }
 
 /** Takes in an alert of a device that is synced; one that was left out so far becomes points as at first sight. */
-export function observeKept(alert: AlertRecord, seen: Seen): Observed {
+export function observeIncluded(alert: AlertRecord, seen: Seen): Observed {
   const { known } = seen;
   if (known === null || known.stateDigest !== NO_POINT) return observeAlert(alert, seen);
   const { deviceId, deviceName, kind, sensor } = known;

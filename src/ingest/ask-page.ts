@@ -67,7 +67,7 @@ function refusedBeyond(fact: string | null): WindowKnowledge['refusedBeyond'] {
 }
 
 /** Stores what a refusal has shown about windows. */
-function keepLimits(learnt: LearntWindows, limits: Partial<WindowKnowledge>): void {
+function saveLimits(learnt: LearntWindows, limits: Partial<WindowKnowledge>): void {
   const { store } = learnt;
   if (limits.bothBounds === true) {
     if (!learnt.bothBounds) store.saveFact(BOTH_BOUNDS, 'yes');
@@ -137,7 +137,7 @@ export async function askForPage(
     if (!(error instanceof ApiFault)) throw error;
     if (error.kind === 'not-found') return { kind: noteNotFound(windows, deviceId) };
     const { refusal, learnt } = learnFromRefusal(windowRules(windows), error, request);
-    keepLimits(windows, learnt);
+    saveLimits(windows, learnt);
     return refusal;
   }
 }

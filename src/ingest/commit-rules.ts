@@ -20,7 +20,7 @@ import {
 } from '../core/lines/line-protocol.ts';
 import { isTelemetryLine } from '../core/lines/line-reader.ts';
 import { nameAt } from '../core/lines/names.ts';
-import { createPlaces, type Places } from '../core/lines/offsets.ts';
+import { createUsedTimestamps, type UsedTimestamps } from '../core/lines/offsets.ts';
 import {
   addPoint,
   type DropReason,
@@ -174,7 +174,7 @@ function hourLine({ state, workspaceId }: CommitInput, hour: number, readings: n
 /** What has been written of a page so far. */
 interface Writer {
   readonly input: CommitInput;
-  readonly places: Places;
+  readonly places: UsedTimestamps;
   readonly seriesAt: (at: EpochNs) => SeriesOf;
   readonly lines: string[];
   readonly rejected: RejectedRecord[];
@@ -191,7 +191,7 @@ type GrowingSum = { -readonly [K in keyof DaySum]: DaySum[K] };
 function createWriter(input: CommitInput, extent: Interval): Writer {
   return {
     input,
-    places: createPlaces(input.stored.lines, input.stored.offsets, extent),
+    places: createUsedTimestamps(input.stored.lines, input.stored.offsets, extent),
     seriesAt: createSeriesCache(input),
     lines: [],
     rejected: [...input.rejected],
@@ -274,13 +274,13 @@ function writeValue(writer: Writer, instant: Instant, value: SensorValue): Value
   const field = `${value.field}=${text}`;
   const at = writer.places.place({ sensor, recordedAt: instant.at, field });
   if (at === null) return 'stored';
-  const isInPlace = at === instant.at;
-  const stamp = isInPlace ? instant.stamp : `${at}`;
+  const hasNoOffset = at === instant.at;
+  const stamp = hasNoOffset ? instant.stamp : `${at}`;
   writer.lines.push(`${key} ${field} ${stamp}`);
   if (writer.firstNs === null || at < writer.firstNs) writer.firstNs = at;
   if (writer.lastNs === null || at > writer.lastNs) writer.lastNs = at;
-  if (isInPlace && isCleared(writer.input, at)) return 'unverifiable';
-  const day = isInPlace ? instant.day : dayOf(writer, at);
+  if (hasNoOffset && isCleared(writer.input, at)) return 'unverifiable';
+  const day = hasNoOffset ? instant.day : dayOf(writer, at);
   addPoint(day, pointIdentity(stamp, sensor, field));
   if (value.field === 'text') writer.texts.set(day.day, (writer.texts.get(day.day) ?? 0) + 1);
   return 'new';

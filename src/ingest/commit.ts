@@ -36,14 +36,14 @@ interface Committed {
   /** How many readings were new. */
   readonly newReadings: number;
   /** The range below the page that is not covered any more; `null` without one. */
-  readonly doubted: Interval | null;
+  readonly lateGap: Interval | null;
 }
 
 /** Commits what a page is worth; a page that is worth nothing changes nothing. */
 export function commitPage(context: SyncContext, page: JudgedPage): Committed {
   const { readings, reply, covers, deviceId } = page;
   if (readings.length === 0 && reply.value.rejected.length === 0 && covers === null) {
-    return { newReadings: 0, doubted: null };
+    return { newReadings: 0, lateGap: null };
   }
   context.filterNotes.sensorsRead(readings);
   const { commit, rejected } = commitCurrent(context, page);
@@ -73,7 +73,7 @@ export function commitPage(context: SyncContext, page: JudgedPage): Committed {
   reportRejected(context, deviceId, rejected);
   // The clock may have fallen back since the page was requested.
   withdrawCoverage(context, deviceId);
-  return { newReadings, doubted: late?.doubted ?? null };
+  return { newReadings, lateGap: late?.lateGap ?? null };
 }
 
 /** Reports rejected records once, although they come again whenever their time is read again. */
@@ -132,7 +132,7 @@ function composeFrom({ store, settings, filterNotes }: SyncContext, page: Judged
     gracePeriodMs: settings.gracePeriodMs,
     filter,
     storedAt: ({ from, to }) => store.stored(deviceId, from, to),
-    doubtedFrom: (range) => afterStoredBelow(store, deviceId, range),
+    lateGapFrom: (range) => afterStoredBelow(store, deviceId, range),
   });
 }
 

@@ -108,7 +108,7 @@ export interface CoverageInput {
    * For a covered range that ends at a late reading: the instant after the newest stored reading in it. Without one:
    * its beginning, or the end of cleared lines.
    */
-  readonly doubtedFrom?: (range: Interval) => EpochNs;
+  readonly lateGapFrom?: (range: Interval) => EpochNs;
 }
 
 /**
@@ -122,31 +122,31 @@ export function coverageAfter(input: CoverageInput, late: readonly Reading[]): P
   const found = late.length === 0 ? null : noteLate(state.late, late, answeredAtMs);
   const gracePeriodMs = gracePeriodOf(input.gracePeriodMs, found?.record ?? state.late);
   const added = covers === null ? state.covered : addRange(state.covered, covers);
-  const doubted = doubtedRange(added, input, late);
-  const covered = doubted === null ? added : withoutRange(added, doubted, oldestOf(readings));
+  const lateGap = lateGapOf(added, input, late);
+  const covered = lateGap === null ? added : withoutRange(added, lateGap, oldestOf(readings));
   const isLonger =
     gracePeriodMs > gracePeriodOf(input.gracePeriodMs, state.late) ||
     (covers !== null && gracePeriodMs > input.gracePeriodMs);
   return {
     covered: isLonger ? withdrawBeyond(covered, coverageLimit(answeredAtMs, gracePeriodMs), readings) : covered,
-    ...(found === null ? {} : { late: doubted === null ? found : { ...found, doubted } }),
+    ...(found === null ? {} : { late: lateGap === null ? found : { ...found, lateGap } }),
   };
 }
 
 /**
  * The covered range below the oldest reading of a page, where that reading is late; `null` where nothing is in doubt.
  */
-function doubtedRange(
+function lateGapOf(
   covered: readonly CoveredRange[],
-  { readings, doubtedFrom }: CoverageInput,
+  { readings, lateGapFrom }: CoverageInput,
   late: readonly Reading[],
 ): Interval | null {
   const to = oldestOf(readings)?.recordedAt;
   const isLate = to !== undefined && late.some(({ recordedAt }) => recordedAt === to);
-  if (!isLate || doubtedFrom === undefined) return null;
+  if (!isLate || lateGapFrom === undefined) return null;
   const span = covered.find((each) => each.from < to && to < each.to);
   if (span === undefined) return null;
-  const from = doubtedFrom({ from: span.from, to });
+  const from = lateGapFrom({ from: span.from, to });
   return from < to ? { from, to } : null;
 }
 

@@ -178,7 +178,7 @@ function noteRejected(
   rejected: readonly RejectedRecord[],
   atMs: EpochMs,
 ): void {
-  store.quarantine.add('devices', settings.filter.keepsLocation ? rejected : withoutPositions(rejected), atMs);
+  store.quarantine.add('devices', settings.filter.includesLocation ? rejected : withoutPositions(rejected), atMs);
   observe({ type: 'records-rejected', stream: 'devices', count: rejected.length, reason: rejected[0]?.reason ?? '' });
 }
 
@@ -228,7 +228,7 @@ function toListed(
   const due = last === null || last.digest !== digest || isFarFrom(atNs, last.atNs);
   // A state is written later than the one before it, or not at all: two at one instant would be one point.
   const later = last === null || isLater(atMs, nsToMs(last.atNs));
-  const written = due && later && serverClock.doubt() === null && !settings.filter.excludes(record);
+  const written = due && later && serverClock.unconfirmed() === null && !settings.filter.excludes(record);
   return { record, name, digest, line: written ? deviceLine(record, tag, atMs) : null };
 }
 

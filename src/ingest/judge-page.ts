@@ -38,7 +38,7 @@ export interface JudgeContext {
   /** Empty answers to this request so far, without an overlap reading. One alone covers nothing. */
   readonly emptyBefore: number;
   /** Whether a missing overlap reading is accepted: it was missing several times (a restatement). */
-  readonly overlapWaived: boolean;
+  readonly overlapOptional: boolean;
   /**
    * A sign of life of the device (`last_seen_at`) that the newest page must explain by a reading of that time or later;
    * `null` where there is none, or answers have shown that it was of no reading.
@@ -60,10 +60,10 @@ export function judgePage(request: PageRequest, page: TelemetryPage, context: Ju
     return distrust(request, readings, 'it has no reading of the time at which the device was seen');
   }
   const far = hasToBeShown(request.far, context) ? request.far : null;
-  const missing = context.overlapWaived ? null : missingOverlap({ request, far, page, nearSeen });
+  const missing = context.overlapOptional ? null : missingOverlap({ request, far, page, nearSeen });
   if (missing !== null) return { ...distrust(request, readings, missing), overlapMissing: true };
   if (ended) return judgeEnd(request, readings, { context, nearSeen });
-  return judgeFullPage(request, readings, nearSeen || context.overlapWaived);
+  return judgeFullPage(request, readings, nearSeen || context.overlapOptional);
 }
 
 function distrust(request: PageRequest, readings: readonly Reading[], reason: string): Judgement {

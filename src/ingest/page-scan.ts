@@ -38,12 +38,12 @@ import { type Judgement, judgePage } from './judge-page.ts';
 import { isResting, restOf } from './named-gaps.ts';
 import { fromFirstPage, missingAt, nextRequest, type PageRequest, requestFor } from './page-request.ts';
 import {
-  type Doubts,
-  isEmptyInDoubt,
-  isOverlapWaived,
+  type Attempts,
+  areEmptyAnswersIgnored,
+  isOverlapOptional,
   missedAfter,
   missedSince,
-  NO_DOUBTS,
+  NO_ATTEMPTS,
   shownAgain,
   TRIES,
   unlessGone,
@@ -136,7 +136,7 @@ interface Scanning extends Asking {
 interface RangeScan extends Scanning {
   readonly task: ScanTask;
   /** What late readings have put in doubt: it is scanned as well, wherever the range of the task ends. */
-  doubted: Interval | null;
+  lateGap: Interval | null;
   result: ScanResult;
 }
 
@@ -144,12 +144,12 @@ async function scanRange(asking: Scanning, task: ScanTask, signal: AbortSignal):
   const { context } = asking;
   const { deviceId } = task;
   const gracePeriodMs = gracePeriodNow(context, deviceId);
-  const scan: RangeScan = { ...asking, task, doubted: null, result: NOTHING_SCANNED };
+  const scan: RangeScan = { ...asking, task, lateGap: null, result: NOTHING_SCANNED };
   let last: Interval | null = null;
   for (;;) {
     const lowered = withGrownGracePeriod(context, task, gracePeriodMs);
-    const { doubted } = scan;
-    const gap = nextGap(asking, lowered) ?? (doubted && nextGap(asking, { ...lowered, range: doubted }));
+    const { lateGap } = scan;
+    const gap = nextGap(asking, lowered) ?? (lateGap && nextGap(asking, { ...lowered, range: lateGap }));
     if (gap === null || isStopped(scan)) return scan.result;
     // A scan that has changed nothing would go on for ever.
     if (last?.from === gap.from && last.to === gap.to) {
@@ -217,7 +217,7 @@ interface GapScan extends Scanning, Pick<PageRequest, 'gap' | 'near' | 'far'> {
   readonly task: ScanTask;
   /** How far back beyond the gap late readings are looked for, where that costs nothing. */
   readonly lateFrom: EpochNs | null;
-  doubts: Doubts;
+  attempts: Attempts;
   /** Pages in a row without a reading that named a next one. */
   hollow: number;
 }
@@ -242,7 +242,7 @@ function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
     near,
     far: far !== null && oldest !== null && far.at < oldest ? null : far,
     lateFrom: below === undefined ? null : lateFromOf(context, { deviceId, gap, below }),
-    doubts: NO_DOUBTS,
+    attempts: NO_ATTEMPTS,
     hollow: 0,
   };
 }
@@ -282,9 +282,9 @@ async function handlePage(
   const rules = windowRules(windows);
   const judged = judgePage(request, page, {
     visibleFromNs: visibleFrom(rules),
-    emptyBefore: isInDoubt(context, deviceId) ? 0 : scan.doubts.empties,
-    overlapWaived: isOverlapWaived(scan.doubts, page.readings),
-    seenAt: signToExplain(scan.served, context.store.device(deviceId), scan.doubts.distrusted + 1 >= TRIES),
+    emptyBefore: ignoresEmptyAnswers(context, deviceId) ? 0 : scan.attempts.empties,
+    overlapOptional: isOverlapOptional(scan.attempts, page.readings),
+    seenAt: signToExplain(scan.served, context.store.device(deviceId), scan.attempts.rejected + 1 >= TRIES),
   });
   const { readings, covers } = judged;
   noteShown(context, deviceId, readings);
@@ -293,9 +293,9 @@ async function handlePage(
     scan.whole.result = addScans(scan.whole.result, { ...NOTHING_SCANNED, pages: 1 });
     return giveUp(scan, request.gap, 'unverified');
   }
-  const { newReadings, doubted } = commitPage(context, { deviceId, lane, reply, readings, covers });
+  const { newReadings, lateGap } = commitPage(context, { deviceId, lane, reply, readings, covers });
   // More may lie below late readings: the scan goes on there, wherever its range ends.
-  if (doubted !== null) scan.whole.doubted = hullOf(scan.whole.doubted, doubted);
+  if (lateGap !== null) scan.whole.lateGap = hullOf(scan.whole.lateGap, lateGap);
   scan.whole.result = addScans(scan.whole.result, {
     pages: 1,
     lastReadings: readings,
@@ -314,7 +314,7 @@ async function handlePage(
 function requestAfter(scan: GapScan, request: PageRequest, judged: Judgement, page: TelemetryPage): PageRequest | null {
   const { windows, gap, far } = scan;
   const isHollow = judged.next === 'cursor' && page.readings.length === 0;
-  scan.doubts = NO_DOUBTS;
+  scan.attempts = NO_ATTEMPTS;
   if (page.hasFuture === true && request.before === null) {
     noteFuture(windows);
     if (isHollow) return requestBelow(scan, request.gap.to, request.near);
@@ -369,15 +369,15 @@ async function handleUnproven(
   const known = context.store.missedOverlaps(deviceId);
   const nowMs = context.serverClock.nowMs();
   const missed = missedSince(known, { at, isEmpty, overlapMissing }, nowMs);
-  const { step, doubts } = weigh(scan.doubts, { isEmpty, overlapMissing, missed });
-  scan.doubts = doubts;
+  const { step, attempts } = weigh(scan.attempts, { isEmpty, overlapMissing, missed });
+  scan.attempts = attempts;
   if (step === 'same at once') return request;
   const reason = judged.reason ?? '';
-  context.observe({ type: 'page-rejected', deviceId, reason, attempt: doubts.distrusted });
+  context.observe({ type: 'page-rejected', deviceId, reason, attempt: attempts.rejected });
   const remembered = missedAfter(known, { at, step }, nowMs);
   if (remembered !== null) context.store.saveMissedOverlap(deviceId, remembered);
   if (step === 'remember, give up' || step === 'give up') return giveUp(scan, request.gap, 'page_rejected');
-  if ((step === 'overlap is gone' || step === 'believe the answers') && doubts.withoutOverlap === TRIES) {
+  if ((step === 'overlap is gone' || step === 'believe the answers') && attempts.withoutOverlap === TRIES) {
     context.observe({ type: 'restatement', deviceId, at: formatExact(at) });
   }
   await context.clock.sleep(AGAIN_MS, signal);
@@ -385,8 +385,8 @@ async function handleUnproven(
 }
 
 /** Whether empty answers about a device cover nothing for now. */
-function isInDoubt({ store, serverClock }: SyncContext, deviceId: string): boolean {
-  return isEmptyInDoubt(store.missedOverlaps(deviceId), serverClock.nowMs());
+function ignoresEmptyAnswers({ store, serverClock }: SyncContext, deviceId: string): boolean {
+  return areEmptyAnswersIgnored(store.missedOverlaps(deviceId), serverClock.nowMs());
 }
 
 /** Records the readings of a page: a missed overlap reading that it shows is missed no longer. */
@@ -406,10 +406,10 @@ function handleRefusal(scan: GapScan, request: PageRequest, answer: Refusal): Ne
       // What is left of the gap is determined anew, as far back as requests may reach.
       return null;
     case 'odd': {
-      const distrusted = scan.doubts.distrusted + 1;
-      scan.doubts = { ...scan.doubts, distrusted };
-      context.observe({ type: 'page-rejected', deviceId, reason: answer.reason, attempt: distrusted });
-      return distrusted < TRIES ? fromFirstPage(request) : giveUp(scan, request.gap, 'page_rejected');
+      const rejected = scan.attempts.rejected + 1;
+      scan.attempts = { ...scan.attempts, rejected };
+      context.observe({ type: 'page-rejected', deviceId, reason: answer.reason, attempt: rejected });
+      return rejected < TRIES ? fromFirstPage(request) : giveUp(scan, request.gap, 'page_rejected');
     }
     case 'gone':
       context.store.markGone(deviceId, context.serverClock.nowMs());

@@ -269,7 +269,7 @@ async function step(scan: WindowScan, request: PageRequest, signal: AbortSignal)
   const judged = judgePage(request, page, {
     visibleFromNs: null,
     emptyBefore: scan.empties,
-    overlapWaived: true,
+    overlapOptional: true,
     seenAt: null,
   });
   const { readings } = judged;

@@ -62,9 +62,9 @@ const STEPS: Readonly<Record<Finding, readonly [first: Step, second: Step, later
 };
 
 /** What a scan of one gap has met since the last answer that covered something. */
-export interface Doubts {
+export interface Attempts {
   /** Answers that covered nothing, the first empty one aside. */
-  readonly distrusted: number;
+  readonly rejected: number;
   readonly empties: number;
   /** Answers that lacked the overlap reading. */
   readonly withoutOverlap: number;
@@ -72,7 +72,7 @@ export interface Doubts {
   readonly emptyBelieved: boolean;
 }
 
-export const NO_DOUBTS: Doubts = { distrusted: 0, empties: 0, withoutOverlap: 0, emptyBelieved: false };
+export const NO_ATTEMPTS: Attempts = { rejected: 0, empties: 0, withoutOverlap: 0, emptyBelieved: false };
 
 /** Since when empty answers have lacked a reading: never, for less than a day, for longer. */
 type Missed = 'never' | 'awaited' | 'overdue';
@@ -94,7 +94,7 @@ const EMPTY_WITHOUT_OVERLAP: Readonly<Record<Missed, Finding>> = {
   overdue: 'empty, overlap overdue',
 };
 
-function findingOf({ isEmpty, overlapMissing, missed }: Unproven, { empties }: Doubts): Finding {
+function findingOf({ isEmpty, overlapMissing, missed }: Unproven, { empties }: Attempts): Finding {
   if (overlapMissing) return isEmpty ? EMPTY_WITHOUT_OVERLAP[missed] : 'without overlap';
   if (!isEmpty) return 'odd';
   if (missed === 'awaited') return 'empty in doubt';
@@ -102,18 +102,18 @@ function findingOf({ isEmpty, overlapMissing, missed }: Unproven, { empties }: D
 }
 
 /** What to do about an answer that covers nothing, and what the scan has met with it. Pure. */
-export function weigh(before: Doubts, answer: Unproven): { readonly step: Step; readonly doubts: Doubts } {
+export function weigh(before: Attempts, answer: Unproven): { readonly step: Step; readonly attempts: Attempts } {
   const finding = findingOf(answer, before);
   const countsMiss = answer.overlapMissing && finding !== 'empty, overlap awaited';
-  const distrusted = before.distrusted + (finding === 'first empty' ? 0 : 1);
+  const rejected = before.rejected + (finding === 'first empty' ? 0 : 1);
   const withoutOverlap = before.withoutOverlap + (countsMiss ? 1 : 0);
   const [first, second, later] = STEPS[finding];
-  const nth = countsMiss ? withoutOverlap : distrusted;
+  const nth = countsMiss ? withoutOverlap : rejected;
   const step = nth >= TRIES ? later : nth === 2 ? second : first;
   return {
     step,
-    doubts: {
-      distrusted,
+    attempts: {
+      rejected,
       empties: before.empties + (answer.isEmpty ? 1 : 0),
       withoutOverlap,
       emptyBelieved: before.emptyBelieved || step === 'believe the answers',
@@ -122,7 +122,7 @@ export function weigh(before: Doubts, answer: Unproven): { readonly step: Step; 
 }
 
 /** Whether a page may go without the overlap reading. That others lack it makes no empty answer one to believe. */
-export function isOverlapWaived({ withoutOverlap, emptyBelieved }: Doubts, readings: readonly Reading[]): boolean {
+export function isOverlapOptional({ withoutOverlap, emptyBelieved }: Attempts, readings: readonly Reading[]): boolean {
   return withoutOverlap >= TRIES && (readings.length > 0 || emptyBelieved);
 }
 
@@ -135,7 +135,7 @@ export function unlessGone(edge: Edge | null, missed: readonly MissedOverlap[]):
  * Whether an empty answer about a device covers nothing for now: such answers have lacked a reading that they must
  * contain.
  */
-export function isEmptyInDoubt(missed: readonly MissedOverlap[], nowMs: EpochMs): boolean {
+export function areEmptyAnswersIgnored(missed: readonly MissedOverlap[], nowMs: EpochMs): boolean {
   return missed.some(({ isGone, sinceMs }) => !isGone && nowMs - sinceMs < EMPTY_PATIENCE_MS);
 }
 
@@ -153,7 +153,7 @@ export function missedSince(
   nowMs: EpochMs,
 ): Missed {
   if (!isEmpty) return 'never';
-  if (!overlapMissing) return isEmptyInDoubt(missed, nowMs) ? 'awaited' : 'never';
+  if (!overlapMissing) return areEmptyAnswersIgnored(missed, nowMs) ? 'awaited' : 'never';
   const known = missed.find((each) => each.at === at);
   if (known === undefined) return 'never';
   return nowMs - known.sinceMs < EMPTY_PATIENCE_MS ? 'awaited' : 'overdue';

@@ -137,7 +137,7 @@ export function openSeconds({
 export async function learnTime(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<void> {
   const { serverClock } = context;
   await confirmTime(context, scanner, signal);
-  keepTime(context);
+  saveServerTime(context);
   // Without `Date` the known time stands still between readings: polling the newest one moves it on.
   if (serverClock.highestPassedMs() !== null && !serverClock.isDateAbsent()) return;
   try {
@@ -154,12 +154,12 @@ export async function learnTime(context: SyncContext, scanner: Peeking, signal: 
 const SERVER_TIME = 'server_time_ms';
 
 /** Keeps the server's time for the next start. */
-function keepTime({ store, serverClock }: SyncContext): void {
+function saveServerTime({ store, serverClock }: SyncContext): void {
   if (serverClock.isKnown()) store.saveFact(SERVER_TIME, String(serverClock.nowMs()));
 }
 
 /** Times of the server that the state has: of its last answers, of the account and of the newest reading. */
-export function keptTimes(store: Pick<Store, 'fact' | 'devices' | 'newestNs'>): readonly EpochMs[] {
+export function storedTimes(store: Pick<Store, 'fact' | 'devices' | 'newestNs'>): readonly EpochMs[] {
   const facts = [store.fact(SERVER_TIME), accountReadAt(store)].flatMap((text) =>
     text === null ? [] : [Number(text)],
   );
@@ -175,12 +175,16 @@ export function keptTimes(store: Pick<Store, 'fact' | 'devices' | 'newestNs'>): 
  */
 async function confirmTime(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<void> {
   const { serverClock, clock, observe } = context;
-  if (serverClock.doubt() === null) return;
+  if (serverClock.unconfirmed() === null) return;
   const [freshest] = freshestFirst(includedDevices(context));
   if (freshest !== undefined) await peekIfAllowed(scanner, freshest.record.deviceId, signal);
-  for (let doubt = serverClock.doubt(); doubt !== null; doubt = serverClock.doubt()) {
-    observe({ type: 'clock-unconfirmed', date: formatMs(doubt.dateMs), local: formatMs(clock.nowMs()) });
-    await clock.sleep(doubt.confirmedInMs + SECOND_MS, signal);
+  for (
+    let unconfirmedDate = serverClock.unconfirmed();
+    unconfirmedDate !== null;
+    unconfirmedDate = serverClock.unconfirmed()
+  ) {
+    observe({ type: 'clock-unconfirmed', date: formatMs(unconfirmedDate.dateMs), local: formatMs(clock.nowMs()) });
+    await clock.sleep(unconfirmedDate.confirmedInMs + SECOND_MS, signal);
     await syncAccount(context, signal);
   }
 }

@@ -11,7 +11,7 @@ import type { Clock, Served } from '../core/ports.ts';
 import { SECOND_MS } from '../core/time.ts';
 
 /** How many answers are in the making at once. */
-export const PLACES = 8;
+export const MAX_PARALLEL = 8;
 
 /** How long a request waits for a place, and for how long an answer is as good as a new one. */
 const WAITS_MS = SECOND_MS;
@@ -44,7 +44,7 @@ export type AnswerMaker = (asking: Asking, make: () => Promise<Served>) => Promi
 interface Waiting {
   readonly isGone: () => boolean;
   /** Ends the wait. */
-  readonly end: (hasPlace: boolean) => void;
+  readonly end: (hasSlot: boolean) => void;
 }
 
 /** What is under way. */
@@ -62,12 +62,12 @@ interface MakerState {
 export function createAnswerMaker(clock: MakerState['clock']): AnswerMaker {
   const state: MakerState = { clock, waiting: new Set(), kept: new Map(), underWay: 0, isResting: false };
   return async ({ key, isGone }, make) => {
-    const known = keptAnswer(state, key);
+    const known = cachedAnswer(state, key);
     if (known !== null) return await known;
-    if (!(await takePlace(state, isGone))) return null;
+    if (!(await takeSlot(state, isGone))) return null;
     try {
       // Somebody else may have had it made meanwhile.
-      const sinceThen = keptAnswer(state, key);
+      const sinceThen = cachedAnswer(state, key);
       if (sinceThen === null) return await makeNow(state, key, make);
       state.isResting = false;
       return await sinceThen;
@@ -83,7 +83,7 @@ export function encoded(served: Served): Answer {
   return { ...served, body: Buffer.from(served.body) };
 }
 
-function keptAnswer({ kept, clock }: MakerState, key: string | null): Promise<Answer> | null {
+function cachedAnswer({ kept, clock }: MakerState, key: string | null): Promise<Answer> | null {
   const known = key === null ? undefined : kept.get(key);
   return known === undefined || clock.monoMs() - known.atMs >= GOOD_FOR_MS ? null : known.made;
 }
@@ -118,7 +118,7 @@ async function rest(state: MakerState, ms: number): Promise<void> {
  *
  * @returns whether there is one: it is taken then.
  */
-async function takePlace(state: MakerState, isGone: () => boolean): Promise<boolean> {
+async function takeSlot(state: MakerState, isGone: () => boolean): Promise<boolean> {
   const place = Promise.withResolvers<boolean>();
   const own: Waiting = { isGone, end: place.resolve };
   state.waiting.add(own);
@@ -129,16 +129,16 @@ async function takePlace(state: MakerState, isGone: () => boolean): Promise<bool
     () => state.waiting.delete(own) && place.resolve(false),
     () => undefined,
   );
-  const hasPlace = await place.promise;
+  const hasSlot = await place.promise;
   patience.abort();
   await lost;
-  return hasPlace;
+  return hasSlot;
 }
 
 /** Gives a free place to the one who waits longest, unless others have their turn first. */
 function beginNext(state: MakerState): void {
   for (const next of state.waiting) {
-    if (state.isResting || state.underWay >= PLACES) return;
+    if (state.isResting || state.underWay >= MAX_PARALLEL) return;
     state.waiting.delete(next);
     const isGone = next.isGone();
     if (!isGone) {

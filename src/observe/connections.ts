@@ -15,7 +15,7 @@ import { Duplex } from 'node:stream';
 type Phase = 'request' | 'reading' | 'idle' | 'answer';
 
 /** A connection as far as the choice of the one to drop goes. */
-export interface Standing {
+export interface ClientConnection {
   readonly address: string;
   readonly phase: Phase;
   /** Since when it is in this phase: a number that only grows. */
@@ -23,12 +23,12 @@ export interface Standing {
 }
 
 /** So many connections an address keeps while another address has more. */
-const OWN_PLACES = 8;
+const MAX_PER_CLIENT = 8;
 
 const PHASE_ORDER: Readonly<Record<Phase, number>> = { request: 0, reading: 0, idle: 1, answer: 2 };
 
 /** @returns the connections to drop so that no more than `places` are left, the first one first. */
-export function connectionsToDrop<T extends Standing>(all: readonly T[], places: number): readonly T[] {
+export function connectionsToDrop<T extends ClientConnection>(all: readonly T[], places: number): readonly T[] {
   const counts = new Map<string, number>();
   for (const { address } of all) counts.set(address, (counts.get(address) ?? 0) + 1);
   const left = all.toSorted((a, b) => PHASE_ORDER[a.phase] - PHASE_ORDER[b.phase] || a.since - b.since);
@@ -36,7 +36,7 @@ export function connectionsToDrop<T extends Standing>(all: readonly T[], places:
   while (left.length > places) {
     const index = Math.max(
       0,
-      left.findIndex(({ address }) => (counts.get(address) ?? 0) > OWN_PLACES),
+      left.findIndex(({ address }) => (counts.get(address) ?? 0) > MAX_PER_CLIENT),
     );
     const [first] = left.splice(index, 1);
     if (first === undefined) break;
@@ -51,7 +51,7 @@ const END_OF_HEAD = Buffer.from('\r\n\r\n');
 let steps = 0;
 
 /** A socket whose requests are passed on one at a time. Give it to an HTTP server in the place of the socket. */
-export class Connection extends Duplex implements Standing {
+export class Connection extends Duplex implements ClientConnection {
   readonly address: string;
   phase: Phase = 'request';
   since: number = ++steps;

@@ -61,8 +61,8 @@ export type Rows<E extends AppEvent> = { readonly [T in E['type']]: EventRow<Eve
 type RepeatRule<E> =
   /** An outage with an end: what it is about, and the words whose change is news. */
   | { readonly outage: (event: E) => string; readonly words?: (event: E) => string }
-  /** The end of what it names. `isNews`: told also where the outage was not. */
-  | { readonly ends: (event: E) => string; readonly isNews?: true }
+  /** The end of what it names. `alwaysLogged`: told also where the outage was not. */
+  | { readonly ends: (event: E) => string; readonly alwaysLogged?: true }
   /** What has no end of its own, by its kind. `isBrief`: over once it has not come for ten minutes. */
   | { readonly alike: (event: E) => string; readonly isBrief?: true };
 

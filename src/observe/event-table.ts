@@ -149,7 +149,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     fields: ({ stream, scope }) => ({ stream, scope }),
     pattern: 'The key lacks the scope …: this stream is off, the others run. …',
     note: 'error for devices and telemetry: nothing is synced without them',
-    repeats: { ends: ({ stream }) => `stream ${stream}`, isNews: true },
+    repeats: { ends: ({ stream }) => `stream ${stream}`, alwaysLogged: true },
   },
   'stream-on': info('The key has the scope of this stream; the stream is on again', {
     fields: ({ stream }) => ({ stream }),
@@ -313,7 +313,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     repeats: { ends: () => 'key' },
   }),
   'key-changed': info('The key has changed; using the new one', {
-    repeats: { ends: () => 'key', isNews: true },
+    repeats: { ends: () => 'key', alwaysLogged: true },
   }),
   'initial-sync-done': info(
     ({ devices, withGaps }) =>

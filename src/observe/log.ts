@@ -170,13 +170,13 @@ interface RecentEvents {
   /** The newest first. */
   latest(): readonly RecentEvent[];
   /** All of them as text, for `before` of the next process; `null` where there are no others since the last call. */
-  takeUnkept(): string | null;
+  takeUnsaved(): string | null;
 }
 
 interface RecentParts {
   readonly clock: Pick<Clock, 'nowMs' | 'monoMs'>;
   readonly scrub: Scrub;
-  /** What an earlier process has kept of `takeUnkept`; `null` for nothing. */
+  /** What an earlier process has kept of `takeUnsaved`; `null` for nothing. */
   readonly before?: string | null;
 }
 
@@ -215,7 +215,7 @@ export function createRecentEvents({ clock, scrub, before = null }: RecentParts)
       isKept = false;
     },
     latest: () => kept.toReversed(),
-    takeUnkept: () => {
+    takeUnsaved: () => {
       if (isKept) return null;
       isKept = true;
       return JSON.stringify(kept);

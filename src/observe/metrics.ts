@@ -8,7 +8,7 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Observe } from '../core/events.ts';
-import type { LoopStanding } from '../core/heartbeats.ts';
+import type { LoopState } from '../core/heartbeats.ts';
 import { type Clock, STREAMS } from '../core/ports.ts';
 import type { Scrub } from '../core/secret.ts';
 import { JOB_RULES } from '../core/state/jobs.ts';
@@ -26,7 +26,7 @@ export interface MetricsOptions {
   readonly figures: () => Figures;
   readonly health: () => HealthReport;
   readonly ready: () => ReadyReport;
-  readonly loops: () => readonly LoopStanding[];
+  readonly loops: () => readonly LoopState[];
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly version: string;
   /** `metrics.per_device`. */

@@ -26,7 +26,7 @@ const UNSTEADY = { begins: 2, withinMs: 10 * MINUTE_MS };
 const MOST_WORDS = 5;
 
 /** A brief kind that has not come for so long is over. */
-const CALM_MS = 10 * MINUTE_MS;
+const QUIET_MS = 10 * MINUTE_MS;
 
 /** The most kinds that are remembered. */
 const MOST_KINDS = 5000;
@@ -100,10 +100,10 @@ function suppressedByRule({ outages, kinds }: Memory, event: AppEvent, level: Li
   }
   if ('ends' in repeats) {
     const suppressed = outageEnded(outages.get(repeats.ends(event)));
-    return repeats.isNews === true ? (suppressed ?? 0) : suppressed;
+    return repeats.alwaysLogged === true ? (suppressed ?? 0) : suppressed;
   }
-  const calmMs = repeats.isBrief === true ? CALM_MS : AGAIN_MS;
-  return kindCame(kinds, `${event.type} ${level} ${repeats.alike(event)}`, { nowMs, calmMs });
+  const quietMs = repeats.isBrief === true ? QUIET_MS : AGAIN_MS;
+  return kindCame(kinds, `${event.type} ${level} ${repeats.alike(event)}`, { nowMs, quietMs });
 }
 
 function outageCame(outage: Outage, wording: Wording, nowMs: number): number | null {
@@ -149,10 +149,10 @@ function takeSuppressed(outage: Outage): number {
 function kindCame(
   kinds: Map<string, Kind>,
   name: string,
-  { nowMs, calmMs }: { readonly nowMs: number; readonly calmMs: number },
+  { nowMs, quietMs }: { readonly nowMs: number; readonly quietMs: number },
 ): number | null {
   const kind = kinds.get(name);
-  if (kind !== undefined && nowMs - kind.loggedMs < AGAIN_MS && nowMs - kind.lastMs < calmMs) {
+  if (kind !== undefined && nowMs - kind.loggedMs < AGAIN_MS && nowMs - kind.lastMs < quietMs) {
     kind.suppressed += 1;
     kind.lastMs = nowMs;
     return null;

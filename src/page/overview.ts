@@ -12,7 +12,7 @@ import { type Html, html, moment, NOTHING, name, text } from './html.ts';
 type Tone = 'ok' | 'busy' | 'bad';
 
 /** What the overview begins with. */
-export interface StandingParts {
+export interface OverviewParts {
   readonly report: StatusOverview;
   /** The age of the scan of the devices that the report uses. */
   readonly ageSeconds: number;
@@ -29,7 +29,7 @@ function streamsWithProblems({ streams }: StatusOverview): StatusOverview['strea
 }
 
 /** How serious it is, from the report and both health checks. */
-export function toneOf({ report, ready, health }: StandingParts): Tone {
+export function toneOf({ report, ready, health }: OverviewParts): Tone {
   const stuck =
     !health.healthy ||
     report.archive.full !== null ||
@@ -47,7 +47,7 @@ export interface Unread {
 }
 
 /** Whether telemetry is not read now; `null` while it is. */
-export function unreadNow({ report, ready }: Pick<StandingParts, 'report' | 'ready'>): Unread | null {
+export function unreadNow({ report, ready }: Pick<OverviewParts, 'report' | 'ready'>): Unread | null {
   const telemetry = report.streams.find(({ name }) => name === 'telemetry');
   const isUnread =
     ready.codes.some((code) => code === 'key_refused' || code === 'api_unreachable') ||
@@ -64,7 +64,7 @@ export function toneWords(tone: Tone): string {
 }
 
 /** The state in a sentence, and what is missing. */
-export function standing(parts: StandingParts): Html {
+export function standing(parts: OverviewParts): Html {
   const { report, ready, health } = parts;
   const tone = toneOf(parts);
   // What the sentence says already is not said again, nor is it under the name of what it is about.
@@ -82,7 +82,7 @@ export function standing(parts: StandingParts): Html {
 }
 
 /** What becomes of readings while something stands still, since when, and what happens next. */
-function lossNotes(parts: StandingParts): readonly Html[] {
+function lossNotes(parts: OverviewParts): readonly Html[] {
   const { destinations, archive, generated_at: now } = parts.report;
   // Without room nothing is read any more: the summary says so.
   if (archive.full !== null) return [];
@@ -113,7 +113,7 @@ interface Tile {
 const MOST_LAG_TILES = 3;
 
 /** The lag of what stands in each database; of the archive where there is none. */
-function lagTiles(parts: StandingParts): Tile[] {
+function lagTiles(parts: OverviewParts): Tile[] {
   const { report } = parts;
   const { destinations, freshness } = report;
   const unread = unreadNow(parts);
@@ -184,7 +184,7 @@ function spreadWords({
   return `${spread}poll interval ${duration(target_seconds)}${slowed}${behind}`;
 }
 
-function tiles(parts: StandingParts): Tile[] {
+function tiles(parts: OverviewParts): Tile[] {
   const { report } = parts;
   const { totals } = report;
   const unread = unreadNow(parts);
@@ -224,7 +224,7 @@ export function readUpTo({ sinceAt }: Unread, now: string): Html {
 }
 
 /** The figures of the overview. */
-export function tileSection(parts: StandingParts): Html {
+export function tileSection(parts: OverviewParts): Html {
   const items = tiles(parts).map(
     ({ title, value, words, tone }) =>
       html`<div class="tile ${tone ?? ''}"><dt>${name(title)}</dt><dd><b>${value}</b><span>${words}</span></dd></div>`,

@@ -12,7 +12,7 @@ import { deviceMain, readSpan, SPANS } from './device.ts';
 import { devicesSection, readDevicesQuery } from './devices.ts';
 import { type Html, html } from './html.ts';
 import { documentOf, type Frame, MARK } from './layout.ts';
-import { type StandingParts, standing, tileSection, toneOf, toneWords, unreadNow } from './overview.ts';
+import { type OverviewParts, standing, tileSection, toneOf, toneWords, unreadNow } from './overview.ts';
 import {
   alertsSection,
   allEvents,
@@ -28,7 +28,7 @@ import { STYLE } from './style.ts';
 /** The input of the pages. */
 export interface StatusPageParts {
   /** Called once per page. */
-  readonly overview: () => StandingParts;
+  readonly overview: () => OverviewParts;
   readonly facts: PageFacts;
   /** Links to the dashboards and the documentation, as far as they are configured. */
   readonly links: Frame['links'];
@@ -116,13 +116,13 @@ function refusal(parts: StatusPageParts, status: number, words: string): Served 
   return pageOf(status, { ...frameOf(parts, parts.overview()), title: words, here: null, main, isLive: false });
 }
 
-function shown(parts: StatusPageParts, seen: StandingParts, frame: Pick<Frame, 'title' | 'here' | 'main'>): Served {
+function shown(parts: StatusPageParts, seen: OverviewParts, frame: Pick<Frame, 'title' | 'here' | 'main'>): Served {
   return pageOf(200, { ...frameOf(parts, seen), ...frame });
 }
 
 function frameOf(
   { links }: StatusPageParts,
-  { report }: StandingParts,
+  { report }: OverviewParts,
 ): Pick<Frame, 'workspace' | 'version' | 'generatedAt' | 'links'> {
   const { workspace_id, workspace_name, version, generated_at } = report;
   return { workspace: { id: workspace_id, name: workspace_name }, version, generatedAt: generated_at, links };

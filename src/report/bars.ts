@@ -28,8 +28,8 @@ export function coverageBar(
   let cells = '';
   for (let from = range.from; from < range.to; from += cellNs) {
     const to = from + cellNs < range.to ? from + cellNs : range.to;
-    const isHeld = lengthNs(intersect(covered, [{ from, to }])) === to - from;
-    cells += isHeld ? (touchesAny({ from, to }, withReadings) ? '#' : '-') : '.';
+    const isCovered = lengthNs(intersect(covered, [{ from, to }])) === to - from;
+    cells += isCovered ? (touchesAny({ from, to }, withReadings) ? '#' : '-') : '.';
   }
   return { cells, cellNs };
 }

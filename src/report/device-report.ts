@@ -92,7 +92,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
     reasons: reasonsOf(parts, known, due),
     listed: listedOf(device),
     newest_reading_at: known.newestNs === null ? null : formatExact(known.newestNs),
-    last_polled_at: timeText(due.askedMs),
+    last_polled_at: timeText(due.polledMs),
     next_due_at: timeText(due.atMs),
     next_kind: due.as,
     last_answers: known.requests.last.map(({ atMs, lane, status, fault, newReadings }) => ({
@@ -159,7 +159,7 @@ function spansOf(
 
 /** When the device was polled last and is due next. */
 interface Due {
-  readonly askedMs: EpochMs | null;
+  readonly polledMs: EpochMs | null;
   readonly atMs: EpochMs | null;
   readonly as: DeviceReport['next_kind'];
   /** Until when its newest range is not tried again, as it could not be read; and why. */
@@ -172,21 +172,26 @@ function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
   const top = telemetry.covered.at(-1);
   // Bookings are kept for two days. Before that coverage shows it: it was polled the grace period after its end.
   const byCoverage = top === undefined ? null : nsToMs(top.to) + settings.gracePeriodMs + CLOCK_GRAIN_MS;
-  const askedMs = requests.last[0]?.atMs ?? byCoverage;
-  if (snapshot.isExcluded) return { askedMs, atMs: null, as: null, rest: null };
+  const polledMs = requests.last[0]?.atMs ?? byCoverage;
+  if (snapshot.isExcluded) return { polledMs, atMs: null, as: null, rest: null };
   const rest = gaps.find((gap) => isAwaitingRetry(gap, nowMs) && (top === undefined || gap.toNs > top.to)) ?? null;
-  if (rest !== null) return { askedMs, atMs: rest.retryAtMs, as: 'newest_readings', rest };
+  if (rest !== null) return { polledMs, atMs: rest.retryAtMs, as: 'newest_readings', rest };
   // A device that the list has never seen and that never had a reading is left to the idle poll as well, once it was
   // polled.
   const isQuiet =
     emptyByListing(device, { covered: telemetry.covered, newestNs }).length > 0 ||
     (device.record.lastSeenAt === null && newestNs === null && top !== undefined);
-  if (device.goneSinceMs !== null && askedMs !== null)
-    return { askedMs, atMs: gonePollDueMs(askedMs, parts.polls), as: 'idle_poll', rest: null };
-  if (isQuiet && askedMs !== null)
-    return { askedMs, atMs: idlePollDueMs(askedMs, parts.polls), as: 'idle_poll', rest: null };
+  if (device.goneSinceMs !== null && polledMs !== null)
+    return { polledMs, atMs: gonePollDueMs(polledMs, parts.polls), as: 'idle_poll', rest: null };
+  if (isQuiet && polledMs !== null)
+    return { polledMs, atMs: idlePollDueMs(polledMs, parts.polls), as: 'idle_poll', rest: null };
   const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
-  return { askedMs, atMs: askedMs === null ? nowMs : after('telemetry', askedMs), as: 'newest_readings', rest: null };
+  return {
+    polledMs,
+    atMs: polledMs === null ? nowMs : after('telemetry', polledMs),
+    as: 'newest_readings',
+    rest: null,
+  };
 }
 
 /** Why it is not fresh, what counts most first. */
@@ -226,9 +231,9 @@ function obstacles({ isRunning, streams, quota, room }: DeviceReportParts, nowMs
   ];
 }
 
-function whyBehind({ telemetry, snapshot, device, behindAfter }: Knowledge, { as, atMs, askedMs }: Due): string {
+function whyBehind({ telemetry, snapshot, device, behindAfter }: Knowledge, { as, atMs, polledMs }: Due): string {
   if (telemetry.covered.length === 0) {
-    return askedMs === null ? 'It was never polled.' : 'It was polled, but no answer was conclusive yet.';
+    return polledMs === null ? 'It was never polled.' : 'It was polled, but no answer was conclusive yet.';
   }
   const named = namedAtTheEnd(snapshot.status.gaps);
   if (named !== null) return `Its newest range cannot be read: ${gapWords(named).why}.`;

@@ -112,7 +112,7 @@ function destinationFigures(
 }
 
 /** How long a job is watched before its speed counts. */
-const TELLING_MS = 30 * SECOND_MS;
+const MIN_OBSERVED_MS = 30 * SECOND_MS;
 
 /** How the jobs under way move, for those that do not report themselves how long they will take. */
 interface JobPaces {
@@ -130,7 +130,7 @@ export function createJobPaces({ monoMs }: Pick<Clock, 'monoMs'>, openIds: () =>
     const began = first.get(id);
     if (share === null || began === undefined) return null;
     const [tookMs, done] = [monoMs() - began.atMs, share - began.share];
-    return tookMs < TELLING_MS || done <= 0 ? null : ((1 - share) * tookMs) / done / SECOND_MS;
+    return tookMs < MIN_OBSERVED_MS || done <= 0 ? null : ((1 - share) * tookMs) / done / SECOND_MS;
   };
   return {
     note: (id, progress) => {

@@ -119,8 +119,8 @@ export function createFleetScanner(parts: FleetScannerParts): FleetScanner {
       state.listed = devices;
     },
     run: async (signal) => {
-      const napping = beatingClock(clock, parts.pulse);
-      return await repeat(napping, (stop) => scanSlowly(state, napping, stop), signal);
+      const clockWithPulse = beatingClock(clock, parts.pulse);
+      return await repeat(clockWithPulse, (stop) => scanSlowly(state, clockWithPulse, stop), signal);
     },
   };
 }
@@ -173,11 +173,11 @@ function scanAtOnce(state: ScannerState): void {
  *
  * @returns how long to pause after it, in ms.
  */
-async function scanSlowly(state: ScannerState, napping: Clock, signal: AbortSignal): Promise<number> {
+async function scanSlowly(state: ScannerState, clockWithPulse: Clock, signal: AbortSignal): Promise<number> {
   const restMs = state.snapshot === null ? REST_MS.first : REST_MS.later;
   const scan = beginScan(state);
   if (scan === null) return BETWEEN.leastMs;
-  do await napping.sleep(restMs, signal);
+  do await clockWithPulse.sleep(restMs, signal);
   while (!continueScan(state, scan, SLICE_MS));
   state.isLong = scan.workedMs > QUICK.mostMs;
   return Math.min(BETWEEN.mostMs, Math.max(BETWEEN.leastMs, BETWEEN.times * scan.workedMs));

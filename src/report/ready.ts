@@ -21,7 +21,7 @@ interface ReadyParts {
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'blockedReason'>[];
   readonly streams: Pick<StreamReport, 'list' | 'problem' | 'isRefused' | 'failingLong' | 'isListed'>;
   readonly room: Pick<Room, 'status'>;
-  readonly serverClock: Pick<ServerClock, 'doubt'>;
+  readonly serverClock: Pick<ServerClock, 'unconfirmed'>;
   readonly store: Pick<Store, 'devices'>;
   /** The figures of the last scan of every device; `null` before the first one. */
   readonly fleet: () => FleetFigures | null;
@@ -58,9 +58,9 @@ function apiReasons({ streams }: ReadyParts): Reason[] {
 }
 
 function clockReasons({ serverClock }: ReadyParts): Reason[] {
-  const doubt = serverClock.doubt();
-  if (doubt === null) return [];
-  const words = `the API's clock (${formatMs(doubt.dateMs)}) agrees with no other clock: waiting for a second answer`;
+  const unconfirmedDate = serverClock.unconfirmed();
+  if (unconfirmedDate === null) return [];
+  const words = `the API's clock (${formatMs(unconfirmedDate.dateMs)}) agrees with no other clock: waiting for a second answer`;
   return [['clock_unconfirmed', words]];
 }
 
@@ -84,7 +84,7 @@ function hasAny({ devices }: ReadyParts['store']): boolean {
  * time.
  */
 const FIRST_FILL_CHECK_MS = 10 * SECOND_MS;
-const LOOK_PART = 0.02;
+const CPU_SHARE = 0.02;
 
 interface FirstFillParts {
   readonly report: () => StatusReport;
@@ -104,7 +104,7 @@ export function createFirstFill({ report, ready, observe, clock, statusPage }: F
     dueMs = nowMs + FIRST_FILL_CHECK_MS;
     if (!ready().ready) return;
     const { devices, totals, destinations } = report();
-    dueMs = Math.max(dueMs, nowMs + (clock.monoMs() - nowMs) / LOOK_PART);
+    dueMs = Math.max(dueMs, nowMs + (clock.monoMs() - nowMs) / CPU_SHARE);
     const kept = devices.filter(({ state }) => state !== 'excluded');
     if (kept.length === 0 || !kept.every(isFilled)) return;
     dueMs = Number.POSITIVE_INFINITY;

@@ -249,7 +249,7 @@ export function dueAfter(
 }
 
 /** What the sentence is made from. */
-interface Standing {
+interface SummaryFacts {
   /** Devices that are not excluded. */
   readonly devices: number;
   readonly excluded: number;
@@ -259,7 +259,7 @@ interface Standing {
 }
 
 /** How it stands, in a sentence: what is wrong first, as nothing else counts then. */
-function summarize(parts: ReportParts, { devices, excluded, sums, destinations, jobs }: Standing): string {
+function summarize(parts: ReportParts, { devices, excluded, sums, destinations, jobs }: SummaryFacts): string {
   const wrong = wrongWords(parts);
   if (wrong !== null) return wrong;
   const isAtWork = parts.isRunning();

@@ -24,7 +24,7 @@ import { isResting } from '../ingest/named-gaps.ts';
 import { wantedNow } from '../ingest/wanted-range.ts';
 import { openOf } from './device-view.ts';
 import { aloneFinishMs } from './estimate.ts';
-import { type Goal, gapsToAsk, newestGap } from './goal.ts';
+import { type Goal, gapsToRequest, newestGap } from './goal.ts';
 import { noteIsolated } from './isolated-ranges.ts';
 
 export interface BackfillSettings {
@@ -177,7 +177,7 @@ export function backfillGaps(facts: BackfillGapFacts): Intervals {
   const top = isTopLeft ? (covered.at(-1)?.to ?? wanted.from) : wanted.to;
   // Nobody else requests the gaps that were given up in favour of newer pages.
   const givenUp = normalize(named.filter(({ reason }) => reason === 'over_quota').map(rangeOf));
-  return gapsToAsk({
+  return gapsToRequest({
     covered,
     // The grace period may have grown since the start.
     wanted: { from: wanted.from, to: [wanted.to, top, limit ?? wanted.to].reduce(minNs) },
@@ -288,7 +288,7 @@ export function createBackfillPace(settings: PaceSettings): BackfillPace {
   const log = createSendLog(DAY_MS);
   log.load(settings.sentMs);
   /** How many intervals must still pass for the requests that were sent, as of a time. */
-  let owed = { count: 0, atMs: startedMs };
+  let excess = { count: 0, atMs: startedMs };
   let left: number | null = null;
 
   const untilMs = finishByMs === null ? null : finishByMs - (finishByMs - startedMs) * RESERVE;
@@ -303,15 +303,15 @@ export function createBackfillPace(settings: PaceSettings): BackfillPace {
     if (maxShare === null || perDay === null) return Number.NEGATIVE_INFINITY;
     return log.freeAtMs(Math.max(1, Math.floor(perDay * maxShare)), DAY_MS);
   };
-  const owedAt = (nowMs: EpochMs): number => {
+  const excessAt = (nowMs: EpochMs): number => {
     const every = everyMs(nowMs);
-    return every <= 0 ? 0 : Math.max(0, owed.count - Math.max(0, nowMs - owed.atMs) / every);
+    return every <= 0 ? 0 : Math.max(0, excess.count - Math.max(0, nowMs - excess.atMs) / every);
   };
   return {
-    freeAtMs: (nowMs) => Math.max(nowMs + owedAt(nowMs) * everyMs(nowMs), dayFreeMs()),
+    freeAtMs: (nowMs) => Math.max(nowMs + excessAt(nowMs) * everyMs(nowMs), dayFreeMs()),
     sent: (nowMs) => {
       log.add(nowMs);
-      owed = { count: owedAt(nowMs) + 1, atMs: nowMs };
+      excess = { count: excessAt(nowMs) + 1, atMs: nowMs };
       if (left !== null) left = Math.max(0, left - 1);
     },
     setLeft: (requests) => {

@@ -24,35 +24,35 @@ import type {
   Decision,
   HistoryDecision,
   PlannerSettings,
+  PollDecision,
   RereadDecision,
   Rest,
   StreamDecision,
-  TailDecision,
 } from './planner-types.ts';
 import {
   type Commitment,
+  type Credit,
   createCommitment,
-  createEarned,
-  type Earned,
-  owedLane,
+  createCredit,
+  dueLane,
   type ReservedLane,
   rulesOf,
 } from './reserves.ts';
 import {
-  createSurprises,
+  type ChangeRate,
+  changesPerMs,
+  createChangeRate,
   dueMs,
   listEveryMs,
   periodsBehind,
   type Stream as StreamState,
-  type Surprises,
-  surprisesPerMs,
   UNREAD_STREAM,
   WHOLE_STREAMS,
   type WholeStream,
 } from './streams.ts';
 
 /** While devices are asked at up to so many times their target, a listing takes nothing from them. */
-const UNSTRETCHED = 2;
+const NORMAL_LAG_FACTOR = 2;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** The state of the planner. */
@@ -64,19 +64,19 @@ export interface PlannerState {
   readonly histories: Readonly<Record<HistoryDecision['lane'], HistoryQueue>>;
   readonly streams: Record<WholeStream, StreamState>;
   readonly budget: DayBudget;
-  readonly earned: Earned;
+  readonly credit: Credit;
   readonly commitment: Commitment;
-  readonly surprises: Surprises;
+  readonly changes: ChangeRate;
   readonly reread: { isDue: boolean; isUnderWay: boolean };
   telemetryOffMs: number;
   backfillRestMs: number;
   /** The stream that failed last with the whole service: the next try is another's, so that none stands in for all. */
-  putOff: Stream | null;
+  postpone: Stream | null;
   /** Since when the listing fails; `null` while it does not. */
   listFailingFromMs: number | null;
   /** At which age devices were asked lately, in ms. */
   liveLagMs: number;
-  liveAsked: number;
+  livePolls: number;
   liveEmpty: number;
 }
 
@@ -90,16 +90,16 @@ export function createPlannerState(settings: PlannerSettings): PlannerState {
     histories: { 'first-history': createHistoryQueue(), backfill: createHistoryQueue() },
     streams: { account: UNREAD_STREAM, alerts: UNREAD_STREAM, devices: UNREAD_STREAM },
     budget: createDayBudget(settings.share),
-    earned: createEarned(),
+    credit: createCredit(),
     commitment,
-    surprises: createSurprises(),
+    changes: createChangeRate(),
     reread: { isDue: false, isUnderWay: false },
     telemetryOffMs: Number.NEGATIVE_INFINITY,
     backfillRestMs: Number.NEGATIVE_INFINITY,
-    putOff: null,
+    postpone: null,
     listFailingFromMs: null,
     liveLagMs: settings.freshnessMs,
-    liveAsked: 0,
+    livePolls: 0,
     liveEmpty: 0,
   };
 }
@@ -114,14 +114,14 @@ export function decide(state: PlannerState, nowMs: number): Decision | Rest {
     // 1. A stream that somebody asks for now.
     hastenedStream(state, nowMs) ??
     // 2. A lane that its reserve owes a request.
-    owedRequest(state, nowMs) ??
+    reservedRequest(state, nowMs) ??
     // 3. A listing that is worth its requests.
     worthwhileListing(state, nowMs) ??
     // 4. Live work, alerts and the account, by how far each is behind its schedule: where the quota cannot carry the
     // schedules, all are stretched evenly.
     mostOverdue(state, live, nowMs) ??
     // 5. With what the day has to spare: a listing by its schedule, first history, backfill, idle polls, reading again.
-    spareRequest(state, nowMs) ??
+    extraRequest(state, nowMs) ??
     // 6. Nothing is due.
     idleRest(state, nowMs)
   );
@@ -144,8 +144,8 @@ function hastenedStream(state: PlannerState, nowMs: number): Decision | null {
   return kind === undefined ? null : taskOf(kind);
 }
 
-function owedRequest(state: PlannerState, nowMs: number): Decision | null {
-  const lane = owedLane(state.earned, (each) => requestIn(state, each, nowMs) !== null);
+function reservedRequest(state: PlannerState, nowMs: number): Decision | null {
+  const lane = dueLane(state.credit, (each) => requestIn(state, each, nowMs) !== null);
   return lane === null ? null : requestIn(state, lane, nowMs);
 }
 
@@ -159,24 +159,24 @@ function worthwhileListing(state: PlannerState, nowMs: number): Decision | null 
 function mostOverdue(state: PlannerState, live: LivePick | null, nowMs: number): Decision | null {
   const behindLive = live === null ? 0 : live.lagMs / state.settings.freshnessMs;
   const behind = (kind: 'account' | 'alerts'): number =>
-    kind === state.putOff ? 0 : periodsBehind(state.streams[kind], scheduledMs(state, kind), nowMs);
+    kind === state.postpone ? 0 : periodsBehind(state.streams[kind], scheduledMs(state, kind), nowMs);
   const account = behind('account');
   const alerts = behind('alerts');
   if (account > 0 && account >= Math.max(alerts, behindLive)) return taskOf('account');
   if (alerts > behindLive) return taskOf('alerts');
-  return live && tailOf(state, 'live', live);
+  return live && pollOf(state, 'live', live);
 }
 
 /** Work that is not live, where there is any: now, or once the day has something to spare. */
-function spareRequest(state: PlannerState, nowMs: number): Decision | Rest | null {
-  const request = spareWork(state, nowMs);
+function extraRequest(state: PlannerState, nowMs: number): Decision | Rest | null {
+  const request = extraWork(state, nowMs);
   if (request === null) return null;
   const freeMs = state.budget.freeAtMs(false, nowMs);
   if (freeMs <= nowMs) return request;
   return { kind: 'rest', untilMs: Math.max(nowMs + 1, Math.min(freeMs, nextDueMs(state, nowMs))), reason: 'spare' };
 }
 
-function spareWork(state: PlannerState, nowMs: number): Decision | null {
+function extraWork(state: PlannerState, nowMs: number): Decision | null {
   // What is to spare costs nothing, however long ago the ages come from by which a listing is not worth it.
   const listing = state.commitment.isOver ? null : requestIn(state, 'devices', nowMs);
   return (
@@ -195,7 +195,7 @@ function rereadRequest(state: PlannerState, nowMs: number): RereadDecision | nul
 
 function idleRest(state: PlannerState, nowMs: number): Rest {
   const spareMs = isTelemetryOff(state, nowMs) ? NEVER : nextSpareMs(state, nowMs);
-  const listingMs = state.commitment.isOver ? NEVER : listingOwedMs(state);
+  const listingMs = state.commitment.isOver ? NEVER : listingDueMs(state);
   const untilMs = Math.max(nowMs + 1, Math.min(nextDueMs(state, nowMs), spareMs, listingMs));
   return { kind: 'rest', untilMs, reason: 'idle' };
 }
@@ -214,7 +214,7 @@ export function requestIn(state: PlannerState, lane: ReservedLane, nowMs: number
     case 'alerts':
       return isDue(state, lane, nowMs) ? taskOf(lane) : null;
     case 'devices':
-      return state.putOff !== 'devices' && listingOwedMs(state) <= nowMs ? taskOf(lane) : null;
+      return state.postpone !== 'devices' && listingDueMs(state) <= nowMs ? taskOf(lane) : null;
     case 'idle-poll':
       return idlePoll(state, nowMs);
     case 'first-history':
@@ -224,9 +224,9 @@ export function requestIn(state: PlannerState, lane: ReservedLane, nowMs: number
   }
 }
 
-function idlePoll(state: PlannerState, nowMs: number): TailDecision | null {
+function idlePoll(state: PlannerState, nowMs: number): PollDecision | null {
   const deviceId = isTelemetryOff(state, nowMs) ? null : pickIdle(state.devices, nowMs);
-  return deviceId === null ? null : tailOf(state, 'idle-poll', { deviceId, untilMs: null });
+  return deviceId === null ? null : pollOf(state, 'idle-poll', { deviceId, untilMs: null });
 }
 
 function historyRequest(state: PlannerState, lane: HistoryDecision['lane'], nowMs: number): HistoryDecision | null {
@@ -234,20 +234,20 @@ function historyRequest(state: PlannerState, lane: HistoryDecision['lane'], nowM
   return pick === null ? null : { kind: 'history', lane, ...pick };
 }
 
-function tailOf(
+function pollOf(
   { commitment }: PlannerState,
-  lane: TailDecision['lane'],
+  lane: PollDecision['lane'],
   { deviceId, untilMs }: Omit<LivePick, 'lagMs'>,
-): TailDecision {
-  return { kind: 'tail', lane, deviceId, newestOnly: commitment.isOver, untilMs };
+): PollDecision {
+  return { kind: 'poll', lane, deviceId, newestOnly: commitment.isOver, untilMs };
 }
 
 function taskOf(kind: WholeStream): StreamDecision {
   return { kind, lane: kind === 'alerts' ? 'alerts' : 'inventory' };
 }
 
-function isTelemetryOff({ telemetryOffMs, putOff }: PlannerState, nowMs: number): boolean {
-  return nowMs < telemetryOffMs || putOff === 'telemetry';
+function isTelemetryOff({ telemetryOffMs, postpone }: PlannerState, nowMs: number): boolean {
+  return nowMs < telemetryOffMs || postpone === 'telemetry';
 }
 
 /** When live work, or a stream, is due next. */
@@ -257,7 +257,7 @@ function nextDueMs(state: PlannerState, nowMs: number): number {
 }
 
 function isDue(state: PlannerState, kind: WholeStream, nowMs: number): boolean {
-  return kind !== state.putOff && dueMs(state.streams[kind], everyMs(state, kind)) <= nowMs;
+  return kind !== state.postpone && dueMs(state.streams[kind], everyMs(state, kind)) <= nowMs;
 }
 
 /** How often a stream is worth its requests. */
@@ -273,7 +273,7 @@ function scheduledMs({ settings, streams }: PlannerState, kind: WholeStream): nu
 }
 
 /** When the listing is due, be it by its schedule or because it is worth its requests earlier. */
-function listingOwedMs(state: PlannerState): number {
+function listingDueMs(state: PlannerState): number {
   return dueMs(state.streams.devices, Math.min(bestListEveryMs(state), scheduledMs(state, 'devices')));
 }
 
@@ -283,8 +283,8 @@ export function bestListEveryMs(state: PlannerState): number {
   return listEveryMs({
     devices: devices.devices.size,
     pageSize,
-    lagMs: lagMs > UNSTRETCHED * settings.freshnessMs ? lagMs : 0,
-    surprisesPerMs: surprisesPerMs(state.surprises, devices.devices.size),
+    lagMs: lagMs > NORMAL_LAG_FACTOR * settings.freshnessMs ? lagMs : 0,
+    changesPerMs: changesPerMs(state.changes, devices.devices.size),
     leastMs: settings.freshnessMs,
   });
 }

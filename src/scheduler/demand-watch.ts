@@ -5,11 +5,11 @@
 import type { Store } from '../core/state/state.ts';
 import { HOUR_MS } from '../core/time.ts';
 import type { SyncContext } from '../ingest/context.ts';
-import { type AskedFor, type Shortfall, shortfallNow, shortfallText } from './demand.ts';
+import { type SchedulerDemand, type Shortfall, shortfallNow, shortfallText } from './demand.ts';
 
 export interface DemandWatch {
   /** Compares what is asked for with the plan, and reports what is news. */
-  check(askedFor: AskedFor): void;
+  check(current: SchedulerDemand): void;
   /** How old readings become as a rule where the quota is too small, in ms; 0 where it is not. */
   staleMs(): number;
 }
@@ -23,13 +23,13 @@ export function staleMsOf(store: Pick<Store, 'fact'>): number {
   return Number.isFinite(ms) ? ms : 0;
 }
 
-function keepStale(store: Pick<Store, 'fact' | 'saveFact'>, ms: number): void {
+function saveStale(store: Pick<Store, 'fact' | 'saveFact'>, ms: number): void {
   const text = String(Math.round(ms));
   if ((store.fact(STALE) ?? '0') !== text) store.saveFact(STALE, text);
 }
 
 /** The figures are reported again when they have changed by this factor, and at most this often. */
-const NEWS_FACTOR = 1.25;
+const REPORT_FACTOR = 1.25;
 const REPORT_EVERY_MS = HOUR_MS;
 
 /** A shortfall that was reported. */
@@ -45,11 +45,11 @@ export function createDemandWatch({
   clock,
 }: Pick<SyncContext, 'store' | 'observe' | 'clock'>): DemandWatch {
   let reported: Reported | null = null;
-  const keep = (): void => keepStale(store, reported?.shortfall.freshness.p95Ms ?? 0);
+  const keep = (): void => saveStale(store, reported?.shortfall.freshness.p95Ms ?? 0);
   return {
-    check: (askedFor) => {
+    check: (current) => {
       const plan = store.account()?.plan;
-      const shortfall = plan === undefined ? null : shortfallNow(askedFor, plan);
+      const shortfall = plan === undefined ? null : shortfallNow(current, plan);
       if (shortfall === null) {
         if (reported !== null) observe({ type: 'quota-enough' });
         reported = null;
@@ -57,7 +57,7 @@ export function createDemandWatch({
         return;
       }
       const now = { shortfall, atMs: clock.monoMs() };
-      if (reported !== null && !isNews(reported, now)) return;
+      if (reported !== null && !hasChanged(reported, now)) return;
       reported = now;
       keep();
       observe({ type: 'quota-short', of: shortfall.of, message: shortfallText(shortfall) });
@@ -67,12 +67,12 @@ export function createDemandWatch({
 }
 
 /** Another kind of shortfall or another plan is news at once, another size of it only now and then. */
-function isNews(before: Reported, now: Reported): boolean {
+function hasChanged(before: Reported, now: Reported): boolean {
   const [was, is] = [before.shortfall, now.shortfall];
-  if (was.of !== is.of || hasMoved(was.carried, is.carried)) return true;
-  return now.atMs - before.atMs >= REPORT_EVERY_MS && hasMoved(was.asked, is.asked);
+  if (was.of !== is.of || hasMoved(was.available, is.available)) return true;
+  return now.atMs - before.atMs >= REPORT_EVERY_MS && hasMoved(was.needed, is.needed);
 }
 
 function hasMoved(before: number, after: number): boolean {
-  return Math.max(before, after) > NEWS_FACTOR * Math.min(before, after);
+  return Math.max(before, after) > REPORT_FACTOR * Math.min(before, after);
 }

@@ -22,7 +22,7 @@ import {
   UNFULL_PART,
   USUAL_RESERVES,
 } from './reserves.ts';
-import { listEveryMs, listPages, PRIOR_SURPRISES_A_DAY } from './streams.ts';
+import { listEveryMs, listPages, PRIOR_CHANGES_A_DAY } from './streams.ts';
 
 /** The fleet, its schedules and its quota. */
 export interface DemandInput
@@ -60,7 +60,7 @@ interface Freshness {
 
 export interface Demand {
   /** The requests that the schedules need. */
-  readonly asked: DemandByLane;
+  readonly needed: DemandByLane;
   /** The same, slowed down so that it fits. */
   readonly planned: DemandByLane;
   /** The requests a day that our share of the quota allows, and which limit of the plan determines it. */
@@ -72,7 +72,7 @@ export interface Demand {
   readonly readingsFit: boolean;
   /** Readings a day. */
   readonly readingsMade: number;
-  readonly readingsCarried: number;
+  readonly readingsCovered: number;
   readonly freshness: Freshness;
   /** Requests a day for history and backfill: the rest of the budget, at least their reserves. */
   readonly leftForHistory: number;
@@ -84,20 +84,20 @@ const LONGEST_MS = 30 * DAY_MS;
 export function demandOf(input: DemandInput): Demand {
   const { budget, boundBy } = budgetOf(input);
   const readingsMade = input.intervalsMs.reduce((sum, intervalMs) => sum + DAY_MS / intervalMs, 0);
-  const asked = demandAt(input, 0, budget);
-  const fits = totalOf(asked) <= budget;
+  const needed = demandAt(input, 0, budget);
+  const fits = totalOf(needed) <= budget;
   const floors = historyFloors(USUAL_RESERVES);
-  const common = { asked, budget, boundBy, fits, readingsMade };
+  const common = { needed, budget, boundBy, fits, readingsMade };
   if (readingsMade / (input.pageSize * FULL_PAGE) > budget)
     return { ...common, ...inTurn(input, budget, readingsMade) };
   const lagMs = fits ? 0 : leastLagMs(input, budget);
-  const planned = fits ? asked : demandAt(input, lagMs, budget);
+  const planned = fits ? needed : demandAt(input, lagMs, budget);
   return {
     ...common,
     planned,
     slowdown: Math.max(1, lagMs / input.freshnessMs),
     readingsFit: true,
-    readingsCarried: readingsMade,
+    readingsCovered: readingsMade,
     freshness: freshnessAt(input, lagMs),
     leftForHistory: Math.max(budget - totalOf(planned), budget * floors),
   };
@@ -134,12 +134,12 @@ function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLa
     const everyMs = Math.max(freshnessMs, intervalMs * (Math.floor(lagMs / intervalMs) + 1));
     live += DAY_MS / Math.min(everyMs, pageSize * FULL_PAGE * intervalMs);
   }
-  const surprisesPerMs = (devices * PRIOR_SURPRISES_A_DAY) / DAY_MS;
-  const bestMs = listEveryMs({ devices, pageSize, lagMs, surprisesPerMs, leastMs: input.devicesMs });
+  const changesPerMs = (devices * PRIOR_CHANGES_A_DAY) / DAY_MS;
+  const bestMs = listEveryMs({ devices, pageSize, lagMs, changesPerMs, leastMs: input.devicesMs });
   const listings = (everyMs: number): number => (DAY_MS / everyMs) * listPages(devices, pageSize);
   /** The slower rate, but at least the reserve of the lane. */
-  const least = (asked: number, slowed: number, floor: number): number =>
-    Math.max(slowed, Math.min(asked, floor * budget));
+  const least = (needed: number, slowed: number, floor: number): number =>
+    Math.max(slowed, Math.min(needed, floor * budget));
   const { alertsMs, accountMs, polls, devicesMs } = input;
   const idlePolls = (quietDevices * DAY_MS) / polls.idlePollMs;
   return {
@@ -169,7 +169,7 @@ function inTurn(
   input: DemandInput,
   budget: number,
   made: number,
-): Omit<Demand, 'asked' | 'budget' | 'boundBy' | 'fits' | 'readingsMade'> {
+): Omit<Demand, 'needed' | 'budget' | 'boundBy' | 'fits' | 'readingsMade'> {
   const { intervalsMs, pageSize, freshnessMs } = input;
   const { account, alerts, devices, 'idle-poll': idlePolls } = NARROW_RESERVES;
   const planned: DemandByLane = {
@@ -188,7 +188,7 @@ function inTurn(
     planned,
     slowdown: Math.max(1, freshness.medianMs / freshnessMs),
     readingsFit: false,
-    readingsCarried: Math.min(made, planned.live * pageSize * (1 - UNFULL_PART)),
+    readingsCovered: Math.min(made, planned.live * pageSize * (1 - UNFULL_PART)),
     freshness,
     leftForHistory: budget * historyFloors(NARROW_RESERVES),
   };
@@ -208,15 +208,15 @@ export interface Shortfall {
   /** Whether the schedules are slowed down, or not even all readings are fetched. */
   readonly of: 'schedules' | 'readings';
   /** Requests a day. */
-  readonly asked: number;
-  readonly carried: number;
+  readonly needed: number;
+  readonly available: number;
   readonly boundBy: 'minute' | 'day' | null;
   readonly share: number;
-  readonly freshnessAskedMs: number;
+  readonly freshnessTargetMs: number;
   readonly freshness: Freshness;
   /** Readings a day. */
   readonly readingsMade: number;
-  readonly readingsCarried: number;
+  readonly readingsCovered: number;
   /** What would make it fit, each by itself; `null` where it alone cannot. */
   readonly remedies: {
     /** `sync.telemetry` no more often than this. */
@@ -234,17 +234,17 @@ export function shortfallOf(input: DemandInput): Shortfall | null {
   const demand = demandOf(input);
   if (demand.fits) return null;
   const of = demand.readingsFit ? 'schedules' : 'readings';
-  const needed = of === 'schedules' ? totalOf(demand.asked) : demand.readingsMade / (input.pageSize * FULL_PAGE);
+  const needed = of === 'schedules' ? totalOf(demand.needed) : demand.readingsMade / (input.pageSize * FULL_PAGE);
   return {
     of,
-    asked: totalOf(demand.asked),
-    carried: demand.budget,
+    needed: totalOf(demand.needed),
+    available: demand.budget,
     boundBy: demand.boundBy,
     share: input.share,
-    freshnessAskedMs: input.freshnessMs,
+    freshnessTargetMs: input.freshnessMs,
     freshness: demand.freshness,
     readingsMade: demand.readingsMade,
-    readingsCarried: demand.readingsCarried,
+    readingsCovered: demand.readingsCovered,
     remedies: {
       telemetryMs: of === 'schedules' ? telemetryThatFits(input) : null,
       share: shareThatFits(input, of),
@@ -257,12 +257,12 @@ export function shortfallOf(input: DemandInput): Shortfall | null {
 
 /** Describes the shortage in one line. */
 export function shortfallText(shortfall: Shortfall): string {
-  const { asked, carried, freshness, freshnessAskedMs, readingsMade, readingsCarried, share } = shortfall;
-  const head = `the schedules ask for ${grouped(Math.round(asked))} requests a day, the allowance carries ${grouped(Math.round(carried))} (${percent(share)} of the plan's, less what others use)`;
+  const { needed, available, freshness, freshnessTargetMs, readingsMade, readingsCovered, share } = shortfall;
+  const head = `the schedules ask for ${grouped(Math.round(needed))} requests a day, the allowance carries ${grouped(Math.round(available))} (${percent(share)} of the plan's, less what others use)`;
   const result =
     shortfall.of === 'schedules'
-      ? `readings are about ${duration(freshness.medianMs / 1000)} old when they are fetched, where ${duration(freshnessAskedMs / 1000)} is asked for (19 of 20 devices: ${duration(freshness.p95Ms / 1000)})`
-      : `not even the readings fit: ${grouped(Math.round(readingsMade))} are made a day, ${grouped(Math.round(readingsCarried))} are carried; every device keeps its newest page in turn, about every ${duration(freshness.medianMs / 1000)}, and the rest are named gaps`;
+      ? `readings are about ${duration(freshness.medianMs / 1000)} old when they are fetched, where ${duration(freshnessTargetMs / 1000)} is asked for (19 of 20 devices: ${duration(freshness.p95Ms / 1000)})`
+      : `not even the readings fit: ${grouped(Math.round(readingsMade))} are made a day, ${grouped(Math.round(readingsCovered))} are carried; every device keeps its newest page in turn, about every ${duration(freshness.medianMs / 1000)}, and the rest are named gaps`;
   return `${head}: ${result}. ${remedyText(shortfall)}`;
 }
 
@@ -293,8 +293,8 @@ function shareThatFits(input: DemandInput, of: Shortfall['of']): number | null {
 }
 
 /** The schedules in force, how fast the devices report, and what others use of the day's quota. */
-export interface AskedFor {
-  readonly asked: PlannerSettings;
+export interface SchedulerDemand {
+  readonly settings: PlannerSettings;
   /** @returns how fast the devices report; looks at every device. */
   readonly rates: () => Rates;
   /** Requests a day. */
@@ -302,11 +302,11 @@ export interface AskedFor {
 }
 
 /** @returns what a plan does not carry now; `null` where all fits, or nothing is known to ask for. */
-export function shortfallNow({ asked, rates, othersPerDay }: AskedFor, plan: Plan): Shortfall | null {
+export function shortfallNow({ settings, rates, othersPerDay }: SchedulerDemand, plan: Plan): Shortfall | null {
   const known = rates();
   if (known.knownMs.length + known.unknown === 0) return null;
   const { requestsPerMinute: perMinute, requestsPerDay: perDay } = plan;
-  return shortfallOf(demandInput(asked, known, { perMinute, perDay, othersPerDay }));
+  return shortfallOf(demandInput(settings, known, { perMinute, perDay, othersPerDay }));
 }
 
 function demandInput(

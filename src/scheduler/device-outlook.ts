@@ -10,11 +10,11 @@
 import type { PollSettings } from '../core/ports.ts';
 import { type EpochMs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import {
+  certainWithinMs,
   learnFromEmpty,
   learnFromPage,
   learnFromSeen,
   type ReportRate,
-  surelyWithinMs,
   UNKNOWN_RATE,
 } from './report-rate.ts';
 
@@ -40,7 +40,7 @@ const REST_MS = MINUTE_MS;
 const LONGEST_REST_MS = 20 * MINUTE_MS;
 
 /** A range that is not covered, below newer readings that are. */
-export interface TailGap {
+export interface LiveGap {
   readonly fromMs: number;
   readonly toMs: number;
 }
@@ -67,7 +67,7 @@ export interface DeviceFacts {
   /** The newest reading that is covered; where none was found up to a later time, that time. */
   newestMs: number;
   /** When a request for it, of any kind, was last answered. */
-  askedMs: number;
+  polledMs: number;
   rate: ReportRate;
   readonly hint: Hint;
   /** Whether its life cycle lets readings be expected; else a hint or an idle poll alone has it asked. */
@@ -81,14 +81,14 @@ export interface DeviceFacts {
   failures: number;
   restMs: number;
   /** What is missing below newer readings that are covered. */
-  tailGap: TailGap | null;
+  liveGap: LiveGap | null;
 }
 
 /** The outlook of a new device. */
 export function unknownDevice(): DeviceFacts {
   return {
     newestMs: NEVER_MS,
-    askedMs: NEVER_MS,
+    polledMs: NEVER_MS,
     rate: UNKNOWN_RATE,
     hint: { trust: 'untested', seenMs: NEVER_MS, listedMs: NEVER_MS, emptySeenMs: NEVER_MS, falseSigns: 0 },
     isActive: true,
@@ -97,7 +97,7 @@ export function unknownDevice(): DeviceFacts {
     emptiesInARow: 0,
     failures: 0,
     restMs: NEVER_MS,
-    tailGap: null,
+    liveGap: null,
   };
 }
 
@@ -132,25 +132,25 @@ export interface OutlookRules {
 
 /** @returns `null` where there is nothing to expect: it waits for a sign of life or its idle poll. */
 export function outlookOf(facts: DeviceFacts, rules: OutlookRules): Outlook | null {
-  if (facts.tailGap !== null) {
-    const dueMs = Math.max(facts.askedMs, facts.restMs);
-    return { oldestMs: facts.tailGap.fromMs, dueMs, fullMs: dueMs };
+  if (facts.liveGap !== null) {
+    const dueMs = Math.max(facts.polledMs, facts.restMs);
+    return { oldestMs: facts.liveGap.fromMs, dueMs, fullMs: dueMs };
   }
-  const sureMs = sureFromMs(facts, rules);
-  if (sureMs === Number.POSITIVE_INFINITY) return null;
+  const certainMs = certainFromMs(facts, rules);
+  if (certainMs === Number.POSITIVE_INFINITY) return null;
   // Never asked: before all others, those with the newest signs of life first.
   if (facts.newestMs === NEVER_MS)
     return {
       oldestMs: -facts.hint.seenMs,
-      dueMs: Math.max(facts.askedMs, facts.restMs),
+      dueMs: Math.max(facts.polledMs, facts.restMs),
       fullMs: Number.POSITIVE_INFINITY,
     };
   const oldestMs = oldestOf(facts);
   const fullMs = fullFromMs(facts, rules);
   return {
     oldestMs,
-    dueMs: Math.max(facts.askedMs + rules.freshnessMs, oldestMs, sureMs, facts.restMs),
-    fullMs: Math.max(Math.min(fullMs, oldestMs + rules.staleMs), sureMs, facts.restMs),
+    dueMs: Math.max(facts.polledMs + rules.freshnessMs, oldestMs, certainMs, facts.restMs),
+    fullMs: Math.max(Math.min(fullMs, oldestMs + rules.staleMs), certainMs, facts.restMs),
   };
 }
 
@@ -163,7 +163,7 @@ export function outlookOf(facts: DeviceFacts, rules: OutlookRules): Outlook | nu
  */
 export function stopOf(facts: DeviceFacts, { pageSize, fill, isInTurn }: OutlookRules, nowMs: number): number | null {
   const { intervalMs } = facts.rate;
-  if (isInTurn || facts.isBack || facts.isQuiet || facts.tailGap !== null) return null;
+  if (isInTurn || facts.isBack || facts.isQuiet || facts.liveGap !== null) return null;
   if (facts.newestMs === NEVER_MS || intervalMs === null) return null;
   const pages = (nowMs - facts.newestMs) / (intervalMs * pageSize);
   return pages > fill && pages < STOPPED_PAGES ? facts.newestMs + intervalMs * pageSize * fill : null;
@@ -181,10 +181,11 @@ function fullFromMs(facts: DeviceFacts, { fill, pageSize, slackMs }: OutlookRule
  * the device complete.
  */
 export function turnOf(facts: DeviceFacts, { pageSize, isInTurn }: OutlookRules): number {
-  const { tailGap, rate, askedMs, newestMs } = facts;
-  if (tailGap === null) return isInTurn ? askedMs : newestMs + pageSize * (rate.intervalMs ?? Number.POSITIVE_INFINITY);
-  const readings = (tailGap.toMs - tailGap.fromMs) / (rate.intervalMs ?? 0);
-  return readings <= SCAN_PAGES * pageSize ? NEVER_MS : askedMs;
+  const { liveGap, rate, polledMs, newestMs } = facts;
+  if (liveGap === null)
+    return isInTurn ? polledMs : newestMs + pageSize * (rate.intervalMs ?? Number.POSITIVE_INFINITY);
+  const readings = (liveGap.toMs - liveGap.fromMs) / (rate.intervalMs ?? 0);
+  return readings <= SCAN_PAGES * pageSize ? NEVER_MS : polledMs;
 }
 
 /** Whether the device list is known to report this device. */
@@ -193,25 +194,25 @@ function isHinted({ hint }: DeviceFacts): boolean {
 }
 
 /** Whether the listing shows a reading that is not covered. */
-function hasNews(facts: DeviceFacts): boolean {
+function hasHint(facts: DeviceFacts): boolean {
   const { hint, newestMs } = facts;
   return isHinted(facts) && hint.seenMs > Math.max(newestMs + GRAIN_MS, hint.emptySeenMs);
 }
 
 /** From when on something new is there all but certainly. */
-function sureFromMs(facts: DeviceFacts, { polls }: OutlookRules): number {
-  if (hasNews(facts)) return NEVER_MS;
+function certainFromMs(facts: DeviceFacts, { polls }: OutlookRules): number {
+  if (hasHint(facts)) return NEVER_MS;
   if (facts.newestMs === NEVER_MS || !facts.isActive) return Number.POSITIVE_INFINITY;
-  if (!facts.isQuiet) return facts.newestMs + surelyWithinMs(facts.rate);
+  if (!facts.isQuiet) return facts.newestMs + certainWithinMs(facts.rate);
   if (isHinted(facts)) return Number.POSITIVE_INFINITY;
   // Without a hint nothing shows when it speaks again: it is asked at doubling distances until that is its idle poll.
-  const restMs = surelyWithinMs(facts.rate) * 2 ** Math.min(facts.emptiesInARow, 20);
-  return restMs >= polls.idlePollMs ? Number.POSITIVE_INFINITY : facts.askedMs + restMs;
+  const restMs = certainWithinMs(facts.rate) * 2 ** Math.min(facts.emptiesInARow, 20);
+  return restMs >= polls.idlePollMs ? Number.POSITIVE_INFINITY : facts.polledMs + restMs;
 }
 
 /** When a device is due for its idle poll, as far as the listing shows whether it has something new. */
-export function idlePollDueMs(askedMs: EpochMs, { idlePollMs }: PollSettings): EpochMs {
-  return askedMs + idlePollMs;
+export function idlePollDueMs(polledMs: EpochMs, { idlePollMs }: PollSettings): EpochMs {
+  return polledMs + idlePollMs;
 }
 
 /**
@@ -223,18 +224,18 @@ export function unlistedPollDueMs(
   facts: DeviceFacts,
   { polls, freshnessMs }: Pick<OutlookRules, 'polls' | 'freshnessMs'>,
 ): EpochMs {
-  const { askedMs } = facts;
-  const dueMs = idlePollDueMs(askedMs, polls);
-  const withinMs = surelyWithinMs(facts.rate);
-  const silentMs = askedMs - facts.newestMs;
+  const { polledMs } = facts;
+  const dueMs = idlePollDueMs(polledMs, polls);
+  const withinMs = certainWithinMs(facts.rate);
+  const silentMs = polledMs - facts.newestMs;
   if (!facts.isActive || !(silentMs < polls.idlePollMs)) return dueMs;
   const nextMs = withinMs > silentMs ? withinMs - silentMs : withinMs * 2 ** Math.min(facts.emptiesInARow, 20);
-  return Math.min(dueMs, askedMs + Math.max(freshnessMs, nextMs));
+  return Math.min(dueMs, polledMs + Math.max(freshnessMs, nextMs));
 }
 
 function oldestOf(facts: DeviceFacts): number {
   const byRateMs = facts.newestMs + (facts.rate.intervalMs ?? Number.POSITIVE_INFINITY);
-  return hasNews(facts) ? Math.min(byRateMs, facts.hint.seenMs) : byRateMs;
+  return hasHint(facts) ? Math.min(byRateMs, facts.hint.seenMs) : byRateMs;
 }
 
 /**
@@ -251,29 +252,29 @@ export function noteListed(facts: DeviceFacts, seenMs: number | null, atMs: numb
   if (before !== NEVER_MS && hint.seenMs > before && hint.trust === 'untested') hint.trust = 'proven';
   // Two signs of life with pages between them show nothing that the pages did not show.
   if (before !== NEVER_MS && before >= facts.newestMs) facts.rate = learnFromSeen(facts.rate, hint.seenMs - before);
-  if (hasNews(facts)) {
+  if (hasHint(facts)) {
     const wasQuiet = facts.isQuiet;
     if (wasQuiet) facts.isBack = true;
     facts.isQuiet = false;
     return wasQuiet;
   }
-  const expectedMs = facts.newestMs + surelyWithinMs(facts.rate);
+  const expectedMs = facts.newestMs + certainWithinMs(facts.rate);
   const isDenied = expectedMs + LISTING_LAG_MS < atMs;
   // A listing that was never seen to follow is not believed against a device that spoke when it was asked last: that
   // costs one request, and a device that the listing knows nothing of is noticed at once.
-  const isBelieved = hint.trust === 'proven' || expectedMs < facts.askedMs;
+  const isBelieved = hint.trust === 'proven' || expectedMs < facts.polledMs;
   if (isDenied && isHinted(facts) && isBelieved) facts.isQuiet = true;
   return false;
 }
 
 /** What an answer about the newest end of a device brought. */
-export interface TailAnswer {
+export interface PollAnswer {
   /** Readings that were not covered before. */
   readonly newReadings: number;
   /** The instants of the readings of the page, newest first; those that were covered before may be among them. */
   readonly instantsMs: readonly number[];
   /** The range below the page that is not covered, where one is left. */
-  readonly tailGap: TailGap | null;
+  readonly liveGap: LiveGap | null;
   /** How far the question reached, where it was not asked for what is newer. */
   readonly untilMs?: number | null;
 }
@@ -283,16 +284,16 @@ export interface TailAnswer {
  *
  * @returns whether its hint is dropped for that.
  */
-export function noteAnswer(facts: DeviceFacts, answer: TailAnswer, atMs: number): boolean {
+export function noteAnswer(facts: DeviceFacts, answer: PollAnswer, atMs: number): boolean {
   const { newReadings, instantsMs } = answer;
   const wasDropped = facts.hint.trust === 'dropped';
   const isWrong = isHintWrong(facts, instantsMs);
-  const hadNews = hasNews(facts);
-  const wasScan = facts.tailGap !== null;
-  facts.askedMs = atMs;
+  const hadHint = hasHint(facts);
+  const wasScan = facts.liveGap !== null;
+  facts.polledMs = atMs;
   facts.failures = 0;
   facts.restMs = NEVER_MS;
-  facts.tailGap = answer.tailGap;
+  facts.liveGap = answer.liveGap;
   if (newReadings > 0 || facts.rate.intervalMs === null) facts.rate = learnFromPage(facts.rate, instantsMs);
   // A page of older readings shows nothing about the newest end.
   if (wasScan) return false;
@@ -306,9 +307,9 @@ export function noteAnswer(facts: DeviceFacts, answer: TailAnswer, atMs: number)
   facts.newestMs = Math.max(facts.newestMs, instantsMs[0] ?? NEVER_MS);
   if (isWrong) facts.hint.trust = 'dropped';
   if (newReadings > 0) noteFound(facts);
-  else noteEmpty(facts, hadNews);
+  else noteEmpty(facts, hadHint);
   // The answer shows that there was no newer reading.
-  if (facts.newestMs + surelyWithinMs(facts.rate) < (answer.untilMs ?? atMs)) facts.isQuiet = true;
+  if (facts.newestMs + certainWithinMs(facts.rate) < (answer.untilMs ?? atMs)) facts.isQuiet = true;
   return facts.hint.trust === 'dropped' && !wasDropped;
 }
 
@@ -331,12 +332,12 @@ function noteFound(facts: DeviceFacts): void {
   facts.hint.falseSigns = 0;
 }
 
-function noteEmpty(facts: DeviceFacts, hadNews: boolean): void {
+function noteEmpty(facts: DeviceFacts, hadHint: boolean): void {
   const { hint } = facts;
   facts.emptiesInARow += 1;
-  if (!facts.isQuiet && !hadNews) facts.rate = learnFromEmpty(facts.rate);
+  if (!facts.isQuiet && !hadHint) facts.rate = learnFromEmpty(facts.rate);
   facts.isQuiet = true;
-  if (!hadNews) return;
+  if (!hadHint) return;
   hint.emptySeenMs = hint.seenMs;
   hint.falseSigns += 1;
   if (hint.falseSigns >= FALSE_SIGNS) hint.trust = 'dropped';

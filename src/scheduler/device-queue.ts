@@ -9,23 +9,23 @@
  * | waiting | a new reading is expected later                     | `waiting`, by when it becomes ready or full            |
  * | ready   | a new reading is expected to be there               | `ready`, by its oldest reading, and `filling`, by when its page is full |
  * | full    | a full page is there; waiting longer costs another  | `full`, by when it runs over, or by turn               |
- * | asked   | a request about it is under way                     | -                                                      |
+ * | polling | a request about it is under way                     | -                                                      |
  *
  * The next state for each state and event. `placed` is `idle` or `waiting`: the outlook of the device (`outlookOf`)
  * decides.
  *
- * | event     | absent | idle   | waiting | ready  | full   | asked  |
- * | --------- | ------ | ------ | ------- | ------ | ------ | ------ |
- * | stored    | placed | placed | placed  | placed | placed | asked  |
- * | listed    | placed | placed | placed  | placed | placed | asked  |
- * | left      | absent | absent | absent  | absent | absent | absent |
- * | began     | absent | asked  | asked   | asked  | asked  | asked  |
- * | answered  | absent | placed | placed  | placed | placed | placed |
- * | failed    | absent | placed | placed  | placed | placed | placed |
- * | released  | absent | placed | placed  | placed | placed | placed |
- * | reordered | absent | placed | placed  | placed | placed | asked  |
- * | due       | absent | idle   | ready   | ready  | full   | asked  |
- * | filled    | absent | idle   | waiting | full   | full   | asked  |
+ * | event     | absent | idle    | waiting | ready   | full    | polling |
+ * | --------- | ------ | ------- | ------- | ------- | ------- | ------- |
+ * | stored    | placed | placed  | placed  | placed  | placed  | polling |
+ * | listed    | placed | placed  | placed  | placed  | placed  | polling |
+ * | left      | absent | absent  | absent  | absent  | absent  | absent  |
+ * | began     | absent | polling | polling | polling | polling | polling |
+ * | answered  | absent | placed  | placed  | placed  | placed  | placed  |
+ * | failed    | absent | placed  | placed  | placed  | placed  | placed  |
+ * | released  | absent | placed  | placed  | placed  | placed  | placed  |
+ * | reordered | absent | placed  | placed  | placed  | placed  | polling |
+ * | due       | absent | idle    | ready   | ready   | full    | polling |
+ * | filled    | absent | idle    | waiting | full    | full    | polling |
  *
  * A live request goes to the head of `full`, otherwise to the head of `ready`. So a page that fills up before the
  * turn of its device goes first. If the quota cannot carry all readings, every device gets its newest page in turn.
@@ -35,6 +35,7 @@ import { MINUTE_MS } from '../core/time.ts';
 import {
   type DeviceFacts,
   idlePollDueMs,
+  type LiveGap,
   NEVER_MS,
   noteAnswer,
   noteFailure,
@@ -43,9 +44,8 @@ import {
   type Outlook,
   type OutlookRules,
   outlookOf,
+  type PollAnswer,
   stopOf,
-  type TailAnswer,
-  type TailGap,
   turnOf,
   unknownDevice,
   unlistedPollDueMs,
@@ -53,7 +53,7 @@ import {
 import { createHeap, dropSlot, type Heap, headKey, headSlot, putSlot } from './heap.ts';
 import type { ReportRate } from './report-rate.ts';
 
-export type DeviceState = 'absent' | 'idle' | 'waiting' | 'ready' | 'full' | 'asked';
+export type DeviceState = 'absent' | 'idle' | 'waiting' | 'ready' | 'full' | 'polling';
 
 /** `left`: it is gone, excluded or forgotten; `reordered`: the rules changed. */
 export type DeviceEvent =
@@ -71,16 +71,16 @@ export type DeviceEvent =
 /** The table of the header. */
 // biome-ignore format: a row for each event
 const TRANSITIONS: Readonly<Record<DeviceEvent, Readonly<Record<DeviceState, DeviceState | 'placed'>>>> = {
-  stored:    { absent: 'placed', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'asked' },
-  listed:    { absent: 'placed', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'asked' },
-  left:      { absent: 'absent', idle: 'absent', waiting: 'absent',  ready: 'absent', full: 'absent', asked: 'absent' },
-  began:     { absent: 'absent', idle: 'asked',  waiting: 'asked',   ready: 'asked',  full: 'asked',  asked: 'asked' },
-  answered:  { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'placed' },
-  failed:    { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'placed' },
-  released:  { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'placed' },
-  reordered: { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'asked' },
-  due:       { absent: 'absent', idle: 'idle',   waiting: 'ready',   ready: 'ready',  full: 'full',   asked: 'asked' },
-  filled:    { absent: 'absent', idle: 'idle',   waiting: 'waiting', ready: 'full',   full: 'full',   asked: 'asked' },
+  stored:    { absent: 'placed', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', polling: 'polling' },
+  listed:    { absent: 'placed', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', polling: 'polling' },
+  left:      { absent: 'absent', idle: 'absent', waiting: 'absent',  ready: 'absent', full: 'absent', polling: 'absent' },
+  began:     { absent: 'absent', idle: 'polling',  waiting: 'polling',   ready: 'polling',  full: 'polling',  polling: 'polling' },
+  answered:  { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', polling: 'placed' },
+  failed:    { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', polling: 'placed' },
+  released:  { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', polling: 'placed' },
+  reordered: { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', polling: 'polling' },
+  due:       { absent: 'absent', idle: 'idle',   waiting: 'ready',   ready: 'ready',  full: 'full',   polling: 'polling' },
+  filled:    { absent: 'absent', idle: 'idle',   waiting: 'waiting', ready: 'full',   full: 'full',   polling: 'polling' },
 };
 
 type HeapName = 'idle' | 'waiting' | 'ready' | 'filling' | 'full';
@@ -92,7 +92,7 @@ const HEAPS_OF: Readonly<Record<DeviceState, readonly HeapName[]>> = {
   waiting: ['waiting'],
   ready: ['ready', 'filling'],
   full: ['full'],
-  asked: [],
+  polling: [],
 };
 
 const NOTHING_EXPECTED: Outlook = {
@@ -154,10 +154,10 @@ const MOVES = 200;
 /** What is known of a device from before a restart. */
 export interface StoredLiveRange {
   readonly newestMs: number | null;
-  readonly askedMs: number | null;
+  readonly polledMs: number | null;
   readonly rate: ReportRate;
   /** What is missing below the newest range. */
-  readonly tailGap?: TailGap | null;
+  readonly liveGap?: LiveGap | null;
   /** Whether its empty answers were confirmed for good: its signs of life are of no readings. */
   readonly isSilent?: boolean;
 }
@@ -179,9 +179,9 @@ export function noteDeviceStored(queue: DeviceQueue, deviceId: string, stored: S
   const device = deviceOf(queue, deviceId);
   Object.assign(device.facts, {
     newestMs: stored.newestMs ?? NEVER_MS,
-    askedMs: stored.askedMs ?? NEVER_MS,
+    polledMs: stored.polledMs ?? NEVER_MS,
     rate: stored.rate,
-    tailGap: stored.tailGap ?? null,
+    liveGap: stored.liveGap ?? null,
     isQuiet: false,
     failures: 0,
     restMs: NEVER_MS,
@@ -202,9 +202,9 @@ export function noteDeviceListed(
 ): boolean {
   const device = deviceOf(queue, deviceId);
   device.facts.isActive = isActive;
-  const hasSpoken = noteListed(device.facts, seenMs, nowMs);
+  const hasNewReadings = noteListed(device.facts, seenMs, nowMs);
   move(queue, device, 'listed');
-  return hasSpoken;
+  return hasNewReadings;
 }
 
 /** Nothing of it is known any more. */
@@ -220,7 +220,7 @@ export function beginDevice(queue: DeviceQueue, deviceId: string): void {
 }
 
 /** Takes in an answer about its newest end. It may have left while it was being asked. */
-export function noteDeviceAnswer(queue: DeviceQueue, deviceId: string, answer: TailAnswer, nowMs: number): void {
+export function noteDeviceAnswer(queue: DeviceQueue, deviceId: string, answer: PollAnswer, nowMs: number): void {
   const device = queue.devices.get(deviceId);
   if (device === undefined) return;
   if (noteAnswer(device.facts, answer, nowMs)) queue.droppedHints += 1;
@@ -241,7 +241,7 @@ export function noteDeviceFailure(queue: DeviceQueue, deviceId: string, nowMs: n
 }
 
 /** Its rest after failures is over: they were not its own. */
-export function liftDeviceRest(queue: DeviceQueue, deviceId: string): void {
+export function endDeviceRest(queue: DeviceQueue, deviceId: string): void {
   const device = queue.devices.get(deviceId);
   if (device === undefined) return;
   Object.assign(device.facts, { failures: 0, restMs: NEVER_MS });
@@ -300,7 +300,7 @@ function enter(queue: DeviceQueue, { deviceId, state, slot, facts, outlook }: Qu
   const { heaps, rules } = queue;
   switch (state) {
     case 'idle': {
-      const dueMs = queue.isUnlisted ? unlistedPollDueMs(facts, rules) : idlePollDueMs(facts.askedMs, rules.polls);
+      const dueMs = queue.isUnlisted ? unlistedPollDueMs(facts, rules) : idlePollDueMs(facts.polledMs, rules.polls);
       putSlot(heaps.idle, slot, Math.max(dueMs, facts.restMs));
       break;
     }
@@ -314,7 +314,7 @@ function enter(queue: DeviceQueue, { deviceId, state, slot, facts, outlook }: Qu
     case 'full':
       putSlot(heaps.full, slot, turnOf(facts, rules));
       break;
-    case 'asked':
+    case 'polling':
       break;
     case 'absent':
       queue.devices.delete(deviceId);
@@ -359,7 +359,7 @@ export function pickLive({ heaps, bySlot, rules }: DeviceQueue, nowMs: number): 
   const device = bySlot[heaps.full.size > 0 ? headSlot(heaps.full) : headSlot(heaps.ready)];
   if (device === undefined) return null;
   const { facts, outlook } = device;
-  const isNew = facts.newestMs === NEVER_MS && facts.tailGap === null;
+  const isNew = facts.newestMs === NEVER_MS && facts.liveGap === null;
   const lagMs = isNew ? Number.POSITIVE_INFINITY : nowMs - outlook.oldestMs;
   return { deviceId: device.deviceId, lagMs, untilMs: stopOf(facts, rules, nowMs) };
 }

@@ -8,7 +8,7 @@ import type { PollSettings } from '../core/ports.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochMs, type EpochNs, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
-import type { TailGap } from './device-outlook.ts';
+import type { LiveGap } from './device-outlook.ts';
 import type { ListedLiveRange } from './device-queue.ts';
 import { NOTHING_OPEN, type OpenHistory, type Recency } from './history-queue.ts';
 
@@ -18,7 +18,7 @@ export interface DeviceView {
   /** The watermark: up to when the device is complete. */
   readonly coveredToMs: number | null;
   /** The gap below the newest covered range, if live work closes it; `null` if it belongs to the history. */
-  readonly tailGap: TailGap | null;
+  readonly liveGap: LiveGap | null;
   /** What else is missing, by how far back it lies. */
   readonly open: OpenHistory;
 }
@@ -41,7 +41,7 @@ const WEEK_NS = 7n * DAY_NS;
 export function viewOf({ covered, wanted, resting, named = [] }: ViewInput): DeviceView {
   const top = covered.at(-1);
   // Never asked: the newest page comes before any history.
-  if (top === undefined) return { newestMs: null, coveredToMs: null, tailGap: null, open: NOTHING_OPEN };
+  if (top === undefined) return { newestMs: null, coveredToMs: null, liveGap: null, open: NOTHING_OPEN };
   const below = { from: wanted.from, to: maxNs(wanted.from, top.from) };
   const missing = subtract(gapsIn(below, covered), resting);
   const newest = missing.at(-1);
@@ -52,12 +52,12 @@ export function viewOf({ covered, wanted, resting, named = [] }: ViewInput): Dev
     // Its live page scan was interrupted: a quiet device would otherwise not be polled before its idle poll.
     intersect(named, [newest]).length === 0 &&
     covered.some(({ to }) => to === newest.from);
-  const tailGap = isCatchingUp ? newest : null;
+  const liveGap = isCatchingUp ? newest : null;
   return {
     newestMs: nsToMs(newestReading(covered) ?? top.to),
     coveredToMs: nsToMs(top.to),
-    tailGap: tailGap === null ? null : { fromMs: nsToMs(tailGap.from), toMs: nsToMs(tailGap.to) },
-    open: openOf(tailGap === null ? missing : subtract(missing, [tailGap]), wanted.to),
+    liveGap: liveGap === null ? null : { fromMs: nsToMs(liveGap.from), toMs: nsToMs(liveGap.to) },
+    open: openOf(liveGap === null ? missing : subtract(missing, [liveGap]), wanted.to),
   };
 }
 
@@ -92,14 +92,14 @@ export function ownRanges(now: Viewed | null): Intervals {
 /** Returns the range of a device's own history that a request of this age class may cover, below its newest end. */
 export function recencyRange({ state, view, wanted }: Viewed, recency: Recency): Interval {
   const newest = state.covered.at(-1);
-  const to = view.tailGap !== null ? msToNs(view.tailGap.fromMs) : (newest?.from ?? wanted.from);
+  const to = view.liveGap !== null ? msToNs(view.liveGap.fromMs) : (newest?.from ?? wanted.from);
   const back = recency === 'day' ? DAY_NS : WEEK_NS;
   const from = recency === 'rest' ? wanted.from : maxNs(wanted.to - back, wanted.from);
   return { from: minNs(from, to), to };
 }
 
 /** Life cycles in which no readings are expected. */
-const ASLEEP: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
+const INACTIVE_STATUSES: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
 
 /**
  * Turns a device of an earlier listing into a listed one. A device that had reported within one idle poll before that
@@ -120,6 +120,6 @@ export function toListed({ record }: KnownDevice): ListedLiveRange {
   return {
     deviceId,
     seenMs: lastSeenAt === null ? null : nsToMs(lastSeenAt),
-    isActive: lifecycleStatus === null || !ASLEEP.has(lifecycleStatus),
+    isActive: lifecycleStatus === null || !INACTIVE_STATUSES.has(lifecycleStatus),
   };
 }

@@ -24,26 +24,26 @@ import { ANSWERED_LATELY_MS, type OutageWatch } from '../ingest/outage.ts';
 import { NOTHING_SCANNED, type PageScanner, type ScanResult, type ScanTask } from '../ingest/page-scan.ts';
 import type { Rereading } from '../ingest/reread.ts';
 import { type ApiState, noteFailed, noteOff, noteRead, noteStreamFailed, noteWorked } from './api-state.ts';
-import type { TailAnswer } from './device-outlook.ts';
+import type { PollAnswer } from './device-outlook.ts';
 import type { Viewed } from './device-view.ts';
 import {
   type Decision,
   type HistoryDecision,
+  type PollDecision,
   purposeOf,
   type Rest,
   type StreamDecision,
-  type TailDecision,
 } from './planner-types.ts';
 import {
   ALONE_REST_MS,
   advancePlanning,
-  nextPiece,
+  enterStream,
+  nextGoalGap,
   openHistory,
   type Planning,
   plannedMs,
   reopenDevice,
   setRest,
-  takeInStream,
   viewDevice,
   weighDemand,
 } from './planning.ts';
@@ -153,7 +153,7 @@ async function carryOut(parts: Running, decision: Decision, signal: AbortSignal)
   const { planner } = planning;
   const fail = (isOwn: boolean): void => planner.failed(decision, { isOwn }, plannedMs(planning));
   try {
-    if (decision.kind === 'tail') await runLiveTask(parts, decision, signal);
+    if (decision.kind === 'poll') await runLiveTask(parts, decision, signal);
     else if (decision.kind === 'history') await askHistory(parts, decision, signal);
     else if (decision.kind === 'reread') planner.setReread(await parts.rereading.next(signal));
     else await readWhole(parts, decision, signal);
@@ -242,14 +242,14 @@ function nameUnreachable({ context, planning }: DispatchParts, { deviceId, range
   }
 }
 
-async function runLiveTask(parts: DispatchParts, decision: TailDecision, signal: AbortSignal): Promise<void> {
+async function runLiveTask(parts: DispatchParts, decision: PollDecision, signal: AbortSignal): Promise<void> {
   const { planning, scanner } = parts;
   const task = taskFor(planning, decision);
   const brought = task === null ? NOTHING_SCANNED : await scanner.scan(task, signal);
   const { planner } = planning;
   // Nothing could be asked, or nothing was understood: it has a name now, and rests.
   if (!brought.isUnderstood) planner.failed(decision, { isOwn: true }, plannedMs(planning));
-  else planner.tailCommitted(decision, tailAnswer(parts, brought, decision), plannedMs(planning));
+  else planner.pollCommitted(decision, pollAnswer(parts, brought, decision), plannedMs(planning));
   reopenDevice(planning, decision.deviceId);
 }
 
@@ -266,22 +266,22 @@ async function askHistory(parts: DispatchParts, decision: HistoryDecision, signa
 }
 
 /** The page scan for a decision; `null` while nothing is known of the server's time, and of a device that has left. */
-function taskFor(planning: Planning, decision: TailDecision | HistoryDecision): ScanTask | null {
+function taskFor(planning: Planning, decision: PollDecision | HistoryDecision): ScanTask | null {
   const { deviceId, lane } = decision;
   if (decision.kind === 'history') {
-    const piece = nextPiece(planning, decision);
+    const piece = nextGoalGap(planning, decision);
     // `--once` alone closes the whole range; a backfill keeps its pace between two requests.
     return piece && { deviceId, ...piece, until: isOnceAlone(planning) ? 'closed' : 'first coverage' };
   }
   const now = viewDevice(planning, deviceId);
-  return now && { deviceId, lane, limit: now.wanted.to, range: tailRange(now, decision), until: 'first coverage' };
+  return now && { deviceId, lane, limit: now.wanted.to, range: pollRange(now, decision), until: 'first coverage' };
 }
 
 /** The newest end of a device, or the gap that was left there. */
-function tailRange({ state, view, wanted }: Viewed, { untilMs }: TailDecision): Interval {
+function pollRange({ state, view, wanted }: Viewed, { untilMs }: PollDecision): Interval {
   const newest = state.covered.at(-1);
   const dayFrom = maxNs(wanted.to - DAY_NS, wanted.from);
-  if (newest !== undefined && view.tailGap !== null) return { from: msToNs(view.tailGap.fromMs), to: newest.from };
+  if (newest !== undefined && view.liveGap !== null) return { from: msToNs(view.liveGap.fromMs), to: newest.from };
   // Down to the covered range, however old that is: one page covers a long time in which the device reported little.
   const from = newest === undefined ? dayFrom : maxNs(minNs(newest.to, dayFrom), wanted.from);
   const until = untilMs === null ? wanted.to : maxNs(msToNs(untilMs), from + SECOND_NS);
@@ -289,24 +289,24 @@ function tailRange({ state, view, wanted }: Viewed, { untilMs }: TailDecision): 
 }
 
 /** What the newest end of a device turned out to be; what lies below it is given up where that was decided. */
-function tailAnswer(
+function pollAnswer(
   { context, planning }: DispatchParts,
   { newReadings, lastReadings }: ScanResult,
-  { deviceId, newestOnly }: TailDecision,
-): TailAnswer {
+  { deviceId, newestOnly }: PollDecision,
+): PollAnswer {
   const instantsMs = lastReadings.map(({ recordedAt }) => nsToMs(recordedAt));
   const now = viewDevice(planning, deviceId);
-  const tailGap = now?.view.tailGap ?? null;
-  if (tailGap === null || !newestOnly) return { newReadings, instantsMs, tailGap };
+  const liveGap = now?.view.liveGap ?? null;
+  if (liveGap === null || !newestOnly) return { newReadings, instantsMs, liveGap };
   const to = now?.state.covered.at(-1)?.from ?? 0n;
-  nameGap(context, { deviceId, from: msToNs(tailGap.fromMs), to, reason: 'over_quota' });
-  return { newReadings, instantsMs, tailGap: null };
+  nameGap(context, { deviceId, from: msToNs(liveGap.fromMs), to, reason: 'over_quota' });
+  return { newReadings, instantsMs, liveGap: null };
 }
 
 async function readWhole(parts: DispatchParts, { kind }: StreamDecision, signal: AbortSignal): Promise<void> {
   const { planning } = parts;
   const mayRead = await parts.readStream(kind, signal);
-  takeInStream(planning, kind, mayRead ? null : plannedMs(planning) + OFF_REST_MS);
+  enterStream(planning, kind, mayRead ? null : plannedMs(planning) + OFF_REST_MS);
   if (mayRead && kind !== 'alerts' && planning.alone === null) weighDemand(planning);
 }
 

@@ -55,17 +55,17 @@ interface BackfillNeed {
 export function backfillNeed(input: BackfillInput): BackfillNeed {
   const { devices, range, now } = input;
   let [open, openNs, readings, requests] = [0, 0n, 0, 0];
-  const pieces = piecesOf(input);
+  const pieces = partsOf(input);
   for (const device of devices) {
     const missing = subtract([range], device.covered).filter(({ from }) => from === range.from || from < now - LIVE_NS);
     if (missing.length === 0) continue;
     open += 1;
     openNs += lengthNs(missing);
     for (const piece of pieces) {
-      for (const tailGap of within(missing, piece)) {
-        const expected = readingsIn(tailGap, device);
+      for (const liveGap of within(missing, piece)) {
+        const expected = readingsIn(liveGap, device);
         readings += expected;
-        requests += requestsFor({ readings: expected, tailGap, device }, input);
+        requests += requestsFor({ readings: expected, liveGap, device }, input);
       }
     }
   }
@@ -137,7 +137,7 @@ export function aloneFinishMs(
 }
 
 /** Splits the range into the parts that are requested in turn, newest first. */
-function piecesOf({ range, now }: BackfillInput): Interval[] {
+function partsOf({ range, now }: BackfillInput): Interval[] {
   const pieces: Interval[] = [];
   let to = minNs(range.to, now);
   for (const edge of [...AGES_NS.map((ns) => maxNs(now - ns, range.from)), range.from]) {
@@ -166,25 +166,25 @@ function readingsIn(
 
 interface Part {
   readonly readings: number;
-  readonly tailGap: Interval;
+  readonly liveGap: Interval;
   readonly device: Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'heardMs'>;
 }
 
 /** Full pages, where windows are wide enough for them; a window with less is one, and an empty one takes two. */
-function requestsFor({ readings, tailGap, device }: Part, { pageSize, windowNs }: BackfillInput): number {
+function requestsFor({ readings, liveGap, device }: Part, { pageSize, windowNs }: BackfillInput): number {
   const windows = (from: EpochNs, to: EpochNs): number =>
     windowNs === null || to <= from ? 1 : Math.max(1, Math.ceil(Number(to - from) / Number(windowNs)));
-  if (readings === 0) return EMPTY_REQUESTS * windows(tailGap.from, tailGap.to);
+  if (readings === 0) return EMPTY_REQUESTS * windows(liveGap.from, liveGap.to);
   const { intervalMs, isQuiet, heardMs } = device;
   const overlap = 1 + Math.floor(Number(SLACK_NS / MS_NS) / intervalMs);
   // Where the slack is most of a page, a cursor is used in its place.
   const perPage = Math.max(1, pageSize - Math.min(overlap, Math.floor(pageSize / 2)));
-  const end = isQuiet && heardMs !== null ? minNs(tailGap.to, msToNs(heardMs)) : tailGap.to;
+  const end = isQuiet && heardMs !== null ? minNs(liveGap.to, msToNs(heardMs)) : liveGap.to;
   const silent =
-    end < tailGap.to && windowNs !== null
-      ? EMPTY_REQUESTS * Math.floor(Number(tailGap.to - end) / Number(windowNs))
+    end < liveGap.to && windowNs !== null
+      ? EMPTY_REQUESTS * Math.floor(Number(liveGap.to - end) / Number(windowNs))
       : 0;
-  return silent + Math.max(windows(tailGap.from, end), Math.ceil(readings / perPage));
+  return silent + Math.max(windows(liveGap.from, end), Math.ceil(readings / perPage));
 }
 
 /** Whole weeks, near a year: neither the days of the week nor those of the month weigh too much. */

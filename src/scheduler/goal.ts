@@ -20,7 +20,7 @@ import { openOf, type ViewInput } from './device-view.ts';
 import type { OpenHistory, Recency } from './history-queue.ts';
 
 /** The next range to request from a device. */
-export interface Piece {
+export interface GoalGap {
   readonly range: Interval;
   /** The coverage limit of the device: a range that ends there is requested without an upper bound. */
   readonly limit: EpochNs;
@@ -36,7 +36,7 @@ export interface Goal {
    */
   open(deviceId: string, others: Intervals): OpenHistory;
   /** Returns the next range to request; `null` where there is none now. */
-  next(deviceId: string, recency: Recency, others: Intervals): Piece | null;
+  next(deviceId: string, recency: Recency, others: Intervals): GoalGap | null;
   /** Returns when its next request may be sent, in server time, if it limits its own rate. */
   freeAtMs(nowMs: EpochMs): EpochMs;
   /** Records that a request of its lane was booked. */
@@ -58,7 +58,7 @@ export function createWantedGoal(context: SyncContext, wantedRange: WantedRange)
     // A plan that has grown opens what it hid.
     const hiddenTo = planEdge(windowRules(windows));
     const rests = normalize(resting.map((gap) => restOf(gap, hiddenTo)));
-    return gapsToAsk({ covered, wanted, resting: rests, others });
+    return gapsToRequest({ covered, wanted, resting: rests, others });
   };
   return {
     covers: () => true,
@@ -110,7 +110,7 @@ interface WantedGaps extends Pick<ViewInput, 'covered' | 'wanted' | 'resting'> {
 }
 
 /** The gaps that are worth a request now, ascending. */
-export function gapsToAsk({ covered, wanted, resting, others }: WantedGaps): Intervals {
+export function gapsToRequest({ covered, wanted, resting, others }: WantedGaps): Intervals {
   if (wanted.from >= wanted.to) return [];
   return subtract(subtract(gapsIn(wanted, covered), resting), others);
 }

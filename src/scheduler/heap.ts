@@ -32,7 +32,7 @@ export function createHeap(): Heap {
 
 /** Whether a slot is in the heap. */
 export function hasSlot(heap: Heap, slot: number): boolean {
-  return placeOf(heap, slot) !== ABSENT;
+  return indexOf(heap, slot) !== ABSENT;
 }
 
 /** The slot with the least key, of equal ones the lowest; -1 where the heap is empty. */
@@ -48,34 +48,34 @@ export function headKey(heap: Heap): number {
 /** Puts a slot in, or moves it to another key. */
 export function putSlot(heap: Heap, slot: number, key: number): void {
   grow(heap, slot);
-  const isNew = placeOf(heap, slot) === ABSENT;
+  const isNew = indexOf(heap, slot) === ABSENT;
   heap.keys[slot] = key;
   if (isNew) {
     set(heap, heap.size, slot);
     heap.size += 1;
   }
-  rise(heap, placeOf(heap, slot));
-  sink(heap, placeOf(heap, slot));
+  siftUp(heap, indexOf(heap, slot));
+  sink(heap, indexOf(heap, slot));
 }
 
 /** Takes a slot out, where it is in. */
 export function dropSlot(heap: Heap, slot: number): void {
-  const place = placeOf(heap, slot);
+  const place = indexOf(heap, slot);
   if (place === ABSENT) return;
   heap.size -= 1;
   const last = slotAt(heap, heap.size);
   heap.places[slot] = ABSENT;
   if (last === slot) return;
   set(heap, place, last);
-  rise(heap, place);
-  sink(heap, placeOf(heap, last));
+  siftUp(heap, place);
+  sink(heap, indexOf(heap, last));
 }
 
 function slotAt(heap: Heap, place: number): number {
   return heap.slots[place] ?? ABSENT;
 }
 
-function placeOf(heap: Heap, slot: number): number {
+function indexOf(heap: Heap, slot: number): number {
   return heap.places[slot] ?? ABSENT;
 }
 
@@ -101,7 +101,7 @@ function swap(heap: Heap, a: number, b: number): void {
   heap.steps += 1;
 }
 
-function rise(heap: Heap, from: number): void {
+function siftUp(heap: Heap, from: number): void {
   let place = from;
   while (place > 0) {
     const parent = (place - 1) >> 1;

@@ -28,7 +28,7 @@ interface Entry {
   /** Turns it has had in the reach that it is at. */
   turns: number;
   recency: Recency | null;
-  isHeld: boolean;
+  isPaused: boolean;
 }
 
 export interface HistoryQueue {
@@ -60,7 +60,7 @@ export function setOpenHistory(queue: HistoryQueue, deviceId: string, open: Open
   const entry = entryOf(queue, deviceId);
   count(queue, entry.open, open);
   entry.open = open;
-  if (isDone(entry) && !entry.isHeld) remove(queue, entry);
+  if (isDone(entry) && !entry.isPaused) remove(queue, entry);
   else place(queue, entry);
 }
 
@@ -71,10 +71,10 @@ export function removeHistory(queue: HistoryQueue, deviceId: string): void {
 }
 
 /** Leaves a device out while a request about it is under way. */
-export function holdHistory(queue: HistoryQueue, deviceId: string): void {
+export function pauseHistory(queue: HistoryQueue, deviceId: string): void {
   const entry = queue.entries.get(deviceId);
   if (entry === undefined) return;
-  entry.isHeld = true;
+  entry.isPaused = true;
   place(queue, entry);
 }
 
@@ -87,7 +87,7 @@ export function holdHistory(queue: HistoryQueue, deviceId: string): void {
 export function releaseHistory(queue: HistoryQueue, deviceId: string, isAnswered: boolean, restMs?: number): void {
   const entry = queue.entries.get(deviceId);
   if (entry === undefined) return;
-  entry.isHeld = false;
+  entry.isPaused = false;
   if (isAnswered) entry.turns += 1;
   if (restMs !== undefined) putSlot(queue.resting, entry.slot, restMs);
   if (isDone(entry)) remove(queue, entry);
@@ -95,7 +95,7 @@ export function releaseHistory(queue: HistoryQueue, deviceId: string, isAnswered
 }
 
 /** Ends the rest of a device. */
-export function liftHistoryRest(queue: HistoryQueue, deviceId: string): void {
+export function endHistoryRest(queue: HistoryQueue, deviceId: string): void {
   const entry = queue.entries.get(deviceId);
   if (entry === undefined) return;
   dropSlot(queue.resting, entry.slot);
@@ -130,7 +130,7 @@ function entryOf(queue: HistoryQueue, deviceId: string): Entry {
   const known = queue.entries.get(deviceId);
   if (known !== undefined) return known;
   const slot = queue.freeSlots.pop() ?? queue.bySlot.length;
-  const entry: Entry = { deviceId, slot, open: NOTHING_OPEN, turns: 0, recency: null, isHeld: false };
+  const entry: Entry = { deviceId, slot, open: NOTHING_OPEN, turns: 0, recency: null, isPaused: false };
   queue.entries.set(deviceId, entry);
   queue.bySlot[slot] = entry;
   return entry;
@@ -145,7 +145,7 @@ function place({ heaps, resting }: HistoryQueue, entry: Entry): void {
   const at = RECENCIES.find((recency) => entry.open[recency] > 0) ?? null;
   if (at !== entry.recency) entry.turns = 0;
   entry.recency = at;
-  if (at !== null && !entry.isHeld && !hasSlot(resting, entry.slot)) putSlot(heaps[at], entry.slot, entry.turns);
+  if (at !== null && !entry.isPaused && !hasSlot(resting, entry.slot)) putSlot(heaps[at], entry.slot, entry.turns);
 }
 
 function count({ openMs }: HistoryQueue, before: OpenHistory, after: OpenHistory): void {

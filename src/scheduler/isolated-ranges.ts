@@ -24,7 +24,7 @@ interface StoredRange {
 }
 
 /** The same, to be looked at for each device. */
-interface Island extends Interval {
+interface IsolatedRange extends Interval {
   isOf(deviceId: string): boolean;
 }
 
@@ -39,7 +39,7 @@ interface Asked extends Interval {
 
 /** Records a range that is about to be filled. */
 export function noteIsolated(store: Facts, { from, to, devices, states }: Asked): void {
-  const except = states.filter((state) => isOwedAfter(store, state, { from, to })).map(({ deviceId }) => deviceId);
+  const except = states.filter((state) => isWantedAfter(store, state, { from, to })).map(({ deviceId }) => deviceId);
   const own = { from: String(from), to: String(to), devices: devices.length === 0 ? null : devices };
   const next: StoredRange = except.length === 0 ? own : { ...own, except };
   const others = rangesStored(store).filter((known) => !isWithin(known, next));
@@ -47,7 +47,7 @@ export function noteIsolated(store: Facts, { from, to, devices, states }: Asked)
 }
 
 /** Returns whether the covered range of a device that the daemon keeps up to date ends within this range. */
-function isOwedAfter(store: Facts, state: TelemetryState, { from, to }: Interval): boolean {
+function isWantedAfter(store: Facts, state: TelemetryState, { from, to }: Interval): boolean {
   return isolatedRanges(store, state)
     .slice(-2)
     .some((range) => from < range.to && range.to <= to);
@@ -64,26 +64,26 @@ function rangesStored(store: Pick<Facts, 'fact'>): readonly StoredRange[] {
 }
 
 /** Asked for of every device again and again: made anew, for each state, when the text has changed. */
-const LAST = new WeakMap<object, { readonly text: string | null; readonly islands: readonly Island[] }>();
+const LAST = new WeakMap<object, { readonly text: string | null; readonly stored: readonly IsolatedRange[] }>();
 
-function islandsOf(store: Pick<Facts, 'fact'>): readonly Island[] {
+function storedIsolated(store: Pick<Facts, 'fact'>): readonly IsolatedRange[] {
   const text = store.fact(ISOLATED);
   const last = LAST.get(store);
-  if (last?.text === text) return last.islands;
-  const islands = rangesStored(store).map(({ from, to, devices, except = [] }): Island => {
+  if (last?.text === text) return last.stored;
+  const stored = rangesStored(store).map(({ from, to, devices, except = [] }): IsolatedRange => {
     const [all, none] = [devices === null ? null : new Set(devices), new Set(except)];
     const isOf = (deviceId: string): boolean => all?.has(deviceId) !== false && !none.has(deviceId);
     return { from: BigInt(from), to: BigInt(to), isOf };
   });
-  LAST.set(store, { text, islands });
-  return islands;
+  LAST.set(store, { text, stored });
+  return stored;
 }
 
 /** Returns the covered ranges of a device without its isolated ranges. */
 function isolatedRanges(store: Pick<Facts, 'fact'>, { deviceId, covered }: DeviceCoverage): readonly CoveredRange[] {
-  const islands = islandsOf(store).filter(({ isOf }) => isOf(deviceId));
-  if (islands.length === 0) return covered;
-  return covered.filter(({ to }) => !islands.some((island) => island.from < to && to <= island.to));
+  const stored = storedIsolated(store).filter(({ isOf }) => isOf(deviceId));
+  if (stored.length === 0) return covered;
+  return covered.filter(({ to }) => !stored.some((each) => each.from < to && to <= each.to));
 }
 
 type DeviceCoverage = Pick<TelemetryState, 'deviceId' | 'covered'>;

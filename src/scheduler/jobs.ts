@@ -59,10 +59,10 @@ export interface JobParts {
 export const JOB_CHECK_MS = SECOND_MS;
 
 /** How long an ended job is kept, and how often old ones are removed. */
-const KEPT_MS = DAY_MS;
+const RETENTION_MS = DAY_MS;
 const CLEAR_EVERY_MS = HOUR_MS;
 
-const VANISHED: JobEnd = {
+const LOST: JobEnd = {
   state: 'cancelled',
   exitCode: 3,
   summary: null,
@@ -105,12 +105,12 @@ async function startJobs(
     signal.throwIfAborted();
     withRoom(null, () => {
       if (clock.monoMs() - clearedAtMs >= CLEAR_EVERY_MS) {
-        queue.clear(clock.nowMs() - KEPT_MS);
+        queue.clear(clock.nowMs() - RETENTION_MS);
         clearedAtMs = clock.monoMs();
       }
-      for (const job of lookAfter(parts, beats)) {
+      for (const job of checkJobs(parts, beats)) {
         if (!mayBegin(parts, { job, beats, underWay })) continue;
-        start(placeOf(job), async (stop) => await doJob(parts, { job, beats }, stop));
+        start(queueOf(job), async (stop) => await doJob(parts, { job, beats }, stop));
       }
       return null;
     });
@@ -118,7 +118,7 @@ async function startJobs(
   }
 }
 
-function placeOf({ kind }: Job): string {
+function queueOf({ kind }: Job): string {
   return ruleOf(kind)?.isLong === true ? kind : '';
 }
 
@@ -136,7 +136,7 @@ function mayBegin(parts: JobParts, { job, beats, underWay }: Waiting): boolean {
     endJob(parts, { job, beganMs: clock.monoMs(), end: notUnderstood(job) });
     return false;
   }
-  if (underWay.has(placeOf(job)) || (rule.isFollowed && !beats.isAlive(job))) return false;
+  if (underWay.has(queueOf(job)) || (rule.isFollowed && !beats.isAlive(job))) return false;
   return queue.take(job.id, clock.nowMs());
 }
 
@@ -145,7 +145,7 @@ function mayBegin(parts: JobParts, { job, beats, underWay }: Waiting): boolean {
  *
  * @returns those that are left.
  */
-function lookAfter(parts: JobParts, beats: Beats): readonly Job[] {
+function checkJobs(parts: JobParts, beats: Beats): readonly Job[] {
   const open = parts.queue.open();
   if (open.length === 0) return open;
   parts.queue.beat();
@@ -154,15 +154,15 @@ function lookAfter(parts: JobParts, beats: Beats): readonly Job[] {
   return open.filter((job) => {
     if (job.state !== 'waiting') return false;
     const reason = reasonToEnd(job, beats);
-    if (reason !== null) endJob(parts, { job, beganMs, end: reason === 'vanished' ? VANISHED : BEFORE_START });
+    if (reason !== null) endJob(parts, { job, beganMs, end: reason === 'lost' ? LOST : BEFORE_START });
     return reason === null;
   });
 }
 
 /** Returns why a job is to end before its work does. */
-function reasonToEnd(job: Job, beats: Beats): 'cancelled' | 'vanished' | null {
+function reasonToEnd(job: Job, beats: Beats): 'cancelled' | 'lost' | null {
   if (job.isCancelAsked) return 'cancelled';
-  return ruleOf(job.kind)?.isFollowed === true && beats.hasVanished(job) ? 'vanished' : null;
+  return ruleOf(job.kind)?.isFollowed === true && beats.isLost(job) ? 'lost' : null;
 }
 
 /** Runs a job to its end. */
@@ -172,12 +172,12 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
   observe({ type: 'job-started', job: job.id, kind: job.kind, askedBy: job.askedBy });
   const stop = linkAbort(signal);
   const over = new AbortController();
-  const seen: Seen = { vanished: false, failure: null };
+  const seen: Seen = { lost: false, failure: null };
   try {
     const keep = (args: unknown): void => withRoom(undefined, () => queue.saveArgs(job.id, args));
     const work = workers[job.kind]?.(job.args, stop.signal, keep);
     if (work === undefined) throw new Error(`no worker for ${job.kind}`);
-    const watching = watchOver(parts, { job, beats, work, stop, seen }, over.signal).catch((error: unknown) => {
+    const watching = supervise(parts, { job, beats, work, stop, seen }, over.signal).catch((error: unknown) => {
       seen.failure = { error };
       stop.abort(error);
     });
@@ -185,7 +185,7 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
     await watching;
     if (seen.failure !== null) throw seen.failure.error;
     if (end.state === 'cancelled') signal.throwIfAborted();
-    await endSurely(parts, { job, beganMs, end: whyCut(end, seen, signal) }, signal);
+    await endReliably(parts, { job, beganMs, end: cancelReason(end, seen, signal) }, signal);
   } catch (error) {
     if (signal.aborted && ruleOf(job.kind)?.isResumed === true) {
       // The next daemon continues it.
@@ -194,7 +194,7 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
     }
     // What ends the daemon is what the job ends with.
     const end = signal.aborted && !(error instanceof UserError && error === signal.reason) ? STOPPED : endOf(error);
-    await endSurely(parts, { job, beganMs, end }, signal).catch(() => {});
+    await endReliably(parts, { job, beganMs, end }, signal).catch(() => {});
     if (signal.aborted || !isOfTheJob(error)) throw error;
   } finally {
     stop.release();
@@ -205,20 +205,20 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
 
 /** What was observed while a job ran. */
 interface Seen {
-  vanished: boolean;
+  lost: boolean;
   /** Why it could not be watched. */
   failure: { readonly error: unknown } | null;
 }
 
 /** Returns the reason why a job was cut short. */
-function whyCut(end: JobEnd, { vanished }: Seen, signal: AbortSignal): JobEnd {
+function cancelReason(end: JobEnd, { lost }: Seen, signal: AbortSignal): JobEnd {
   if (end.state !== 'cancelled') return end;
   if (signal.aborted) return STOPPED;
-  return vanished ? VANISHED : end;
+  return lost ? LOST : end;
 }
 
 /** Records the progress of a running job, and stops the job if it is cancelled or its follower has disappeared. */
-async function watchOver(
+async function supervise(
   parts: JobParts,
   watch: { job: Job; beats: Beats; work: JobWork; stop: LinkedAbort; seen: Seen },
   over: AbortSignal,
@@ -230,10 +230,10 @@ async function watchOver(
   const step = (): number =>
     withRoom(JOB_CHECK_MS, () => {
       const now = queue.open().find(({ id }) => id === job.id);
-      const reason = now === undefined ? 'vanished' : reasonToEnd(now, beats);
+      const reason = now === undefined ? 'lost' : reasonToEnd(now, beats);
       if (reason !== null) {
-        seen.vanished ||= reason === 'vanished';
-        stop.abort(new Error(reason === 'vanished' ? 'nobody follows the job any more' : 'the job was cancelled'));
+        seen.lost ||= reason === 'lost';
+        stop.abort(new Error(reason === 'lost' ? 'nobody follows the job any more' : 'the job was cancelled'));
       }
       const startedMs = clock.monoMs();
       // A progress report may look at every device.
@@ -267,7 +267,7 @@ interface Ended {
 }
 
 /** Ends a job as soon as the state has room for that. */
-async function endSurely(parts: JobParts, ended: Ended, signal: AbortSignal): Promise<void> {
+async function endReliably(parts: JobParts, ended: Ended, signal: AbortSignal): Promise<void> {
   const look = (): true | null => withRoom(null, () => endJob(parts, ended));
   await pollUntil(parts.clock, look, { everyMs: JOB_CHECK_MS }, signal);
 }
@@ -309,7 +309,7 @@ function isOfTheJob(error: unknown): boolean {
  * A follower whose counter has stood still for this long has disappeared: several times the interval of a follower
  * (`commands/shared/do-or-follow.ts`).
  */
-const VANISHED_AFTER_MS = 30 * SECOND_MS;
+const LOST_AFTER_MS = 30 * SECOND_MS;
 
 /**
  * Who is still there of those that follow a job: whose count has moved lately, by our own clock, which does not jump.
@@ -319,11 +319,11 @@ interface Beats {
   note(open: readonly Job[]): void;
   /** Whether its follower was there when it was looked at: what an earlier daemon has left may be long forgotten. */
   isAlive(job: Job): boolean;
-  hasVanished(job: Job): boolean;
+  isLost(job: Job): boolean;
 }
 
 /** The last sign of a follower. */
-interface Sign {
+interface Heartbeat {
   readonly beat: number;
   readonly atMs: number;
   readonly isAlive: boolean;
@@ -332,7 +332,9 @@ interface Sign {
 /** @param left what was there before: each of these has to count on first. */
 function createBeats(clock: Clock, left: readonly Job[]): Beats {
   const atMs = clock.monoMs();
-  let seen = new Map<number, Sign>(left.map(({ id, askerBeat }) => [id, { beat: askerBeat, atMs, isAlive: false }]));
+  let seen = new Map<number, Heartbeat>(
+    left.map(({ id, askerBeat }) => [id, { beat: askerBeat, atMs, isAlive: false }]),
+  );
   return {
     note: (open) => {
       const nowMs = clock.monoMs();
@@ -345,6 +347,6 @@ function createBeats(clock: Clock, left: readonly Job[]): Beats {
       );
     },
     isAlive: ({ id }) => seen.get(id)?.isAlive === true,
-    hasVanished: ({ id }) => clock.monoMs() - (seen.get(id)?.atMs ?? clock.monoMs()) >= VANISHED_AFTER_MS,
+    isLost: ({ id }) => clock.monoMs() - (seen.get(id)?.atMs ?? clock.monoMs()) >= LOST_AFTER_MS,
   };
 }

@@ -4,7 +4,7 @@
 
 import type { PollSettings, Purpose } from '../core/ports.ts';
 import type { DayFigures } from './day-budget.ts';
-import type { TailAnswer } from './device-outlook.ts';
+import type { PollAnswer } from './device-outlook.ts';
 import type { ListedLiveRange, Rates, StoredLiveRange } from './device-queue.ts';
 import type { OpenHistory, Recency } from './history-queue.ts';
 import type { WholeStream } from './streams.ts';
@@ -28,8 +28,8 @@ export interface PlannerSettings {
 }
 
 /** Requests one page of the newest readings of a device. */
-export interface TailDecision {
-  readonly kind: 'tail';
+export interface PollDecision {
+  readonly kind: 'poll';
   readonly lane: 'live' | 'idle-poll';
   readonly deviceId: string;
   /** Whether the range below the page becomes a gap with a reason and is not requested. */
@@ -59,7 +59,7 @@ export interface RereadDecision {
 }
 
 /** A request to make. */
-export type Decision = TailDecision | HistoryDecision | StreamDecision | RereadDecision;
+export type Decision = PollDecision | HistoryDecision | StreamDecision | RereadDecision;
 
 /** Returns the purpose that the requests of a decision are booked under. */
 export function purposeOf(decision: Decision): Purpose {
@@ -99,7 +99,7 @@ export interface PlannerFigures {
   readonly listEveryMs: number;
   readonly droppedHints: number;
   /** Live requests without idle polls, and how many of them returned nothing new. */
-  readonly liveAsked: number;
+  readonly livePolls: number;
   readonly liveEmpty: number;
   /** The missing history of all devices together, in ms. */
   readonly openHistoryMs: OpenHistory;
@@ -113,7 +113,7 @@ export interface Planner {
   next(nowMs: number): Decision | Rest;
   /** Records that a decision is carried out. Exactly one of the next six calls ends it. */
   began(decision: Decision, nowMs: number): void;
-  tailCommitted(decision: TailDecision, answer: TailAnswer, nowMs: number): void;
+  pollCommitted(decision: PollDecision, answer: PollAnswer, nowMs: number): void;
   historyCommitted(decision: HistoryDecision, open: OpenHistory): void;
   /** Records a page of the device list. */
   listed(devices: readonly ListedLiveRange[], page: { isLast: boolean }, nowMs: number): void;

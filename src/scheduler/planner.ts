@@ -17,13 +17,13 @@ import {
   queuesOf,
   requestIn,
 } from './decide.ts';
-import type { TailAnswer } from './device-outlook.ts';
+import type { PollAnswer } from './device-outlook.ts';
 import {
   advance,
   beginDevice,
   dropDevice,
+  endDeviceRest,
   type ListedLiveRange,
-  liftDeviceRest,
   noteDeviceAnswer,
   noteDeviceFailure,
   noteDeviceListed,
@@ -36,9 +36,9 @@ import {
   setUnlisted,
 } from './device-queue.ts';
 import {
-  holdHistory,
-  liftHistoryRest,
+  endHistoryRest,
   type OpenHistory,
+  pauseHistory,
   releaseHistory,
   removeHistory,
   setOpenHistory,
@@ -49,18 +49,12 @@ import {
   type Planner,
   type PlannerFigures,
   type PlannerSettings,
+  type PollDecision,
   purposeOf,
   type Rest,
-  type TailDecision,
 } from './planner-types.ts';
 import { bookRequest, NARROW_RESERVES, renewCommitment, rulesOf, USUAL_RESERVES } from './reserves.ts';
-import {
-  learnSurprises,
-  type Stream as StreamState,
-  streamEvents,
-  WHOLE_STREAMS,
-  type WholeStream,
-} from './streams.ts';
+import { learnChanges, type Stream as StreamState, streamEvents, WHOLE_STREAMS, type WholeStream } from './streams.ts';
 
 /** The age at which devices are asked moves by this part with each. */
 const LEARN_LAG = 0.02;
@@ -72,20 +66,20 @@ const UNLISTED_MS = 10 * MINUTE_MS;
 /** Decides; the stream that was put off gets its turn where nobody else has anything to ask for. */
 function next(state: PlannerState, nowMs: number): Decision | Rest {
   const decision = decide(state, nowMs);
-  if (decision.kind !== 'rest' || state.putOff === null) return decision;
-  state.putOff = null;
+  if (decision.kind !== 'rest' || state.postpone === null) return decision;
+  state.postpone = null;
   return decide(state, nowMs);
 }
 
 function began(state: PlannerState, decision: Decision, nowMs: number): void {
-  state.putOff = null;
+  state.postpone = null;
   if (decision.kind === 'reread') state.reread.isUnderWay = true;
   else if (!('deviceId' in decision)) changeStream(state, decision.kind, streamEvents.began);
   else {
     const { deviceId, lane } = decision;
     if (lane === 'live') learnLiveLag(state, deviceId, nowMs);
     beginDevice(state.devices, deviceId);
-    for (const queue of queuesOf(state)) holdHistory(queue, deviceId);
+    for (const queue of queuesOf(state)) pauseHistory(queue, deviceId);
   }
 }
 
@@ -96,12 +90,12 @@ function learnLiveLag(state: PlannerState, deviceId: string, nowMs: number): voi
   state.liveLagMs += (pick.lagMs - state.liveLagMs) * LEARN_LAG;
 }
 
-function tailCommitted(state: PlannerState, decision: TailDecision, answer: TailAnswer, nowMs: number): void {
+function pollCommitted(state: PlannerState, decision: PollDecision, answer: PollAnswer, nowMs: number): void {
   const { deviceId, lane, untilMs } = decision;
-  if (lane === 'live') state.liveAsked += 1;
+  if (lane === 'live') state.livePolls += 1;
   if (lane === 'live' && answer.newReadings === 0) state.liveEmpty += 1;
-  const tailGap = state.commitment.isOver ? null : answer.tailGap;
-  noteDeviceAnswer(state.devices, deviceId, { ...answer, tailGap, untilMs }, nowMs);
+  const liveGap = state.commitment.isOver ? null : answer.liveGap;
+  noteDeviceAnswer(state.devices, deviceId, { ...answer, liveGap, untilMs }, nowMs);
   releaseHistories(state, deviceId, true);
   renew(state, nowMs);
 }
@@ -114,17 +108,17 @@ function historyCommitted(state: PlannerState, { deviceId, lane }: HistoryDecisi
 
 function listed(state: PlannerState, devices: readonly ListedLiveRange[], isLast: boolean, nowMs: number): void {
   changeStream(state, 'devices', streamEvents.goesOn);
-  for (const device of devices) if (noteDeviceListed(state.devices, device, nowMs)) state.surprises.count += 1;
+  for (const device of devices) if (noteDeviceListed(state.devices, device, nowMs)) state.changes.count += 1;
   if (!isLast) return;
   state.listFailingFromMs = null;
   setUnlisted(state.devices, false);
   state.streams.devices = streamEvents.done(nowMs);
-  learnSurprises(state.surprises, nowMs, state.devices.devices.size);
+  learnChanges(state.changes, nowMs, state.devices.devices.size);
   renew(state, nowMs);
 }
 
 function failed(state: PlannerState, decision: Decision, isOwn: boolean, nowMs: number): void {
-  if (!isOwn) state.putOff = purposeOf(decision).stream;
+  if (!isOwn) state.postpone = purposeOf(decision).stream;
   if (decision.kind === 'reread') Object.assign(state.reread, { isDue: !isOwn, isUnderWay: false });
   else if ('deviceId' in decision) deviceFailed(state, decision, isOwn, nowMs);
   else {
@@ -142,7 +136,7 @@ function noteListingFailure(state: PlannerState, nowMs: number): void {
 
 function deviceFailed(
   state: PlannerState,
-  { deviceId, lane }: TailDecision | HistoryDecision,
+  { deviceId, lane }: PollDecision | HistoryDecision,
   isOwn: boolean,
   nowMs: number,
 ): void {
@@ -175,7 +169,7 @@ function booked(state: PlannerState, purpose: Pick<Purpose, 'lane' | 'stream'>, 
   state.budget.sent(nowMs);
   admitHistories(state, nowMs);
   const reserves = state.commitment.isOver ? NARROW_RESERVES : USUAL_RESERVES;
-  bookRequest(state.earned, purpose, (lane) => requestIn(state, lane, nowMs) !== null, reserves);
+  bookRequest(state.credit, purpose, (lane) => requestIn(state, lane, nowMs) !== null, reserves);
 }
 
 /** Looks again whether the readings fit, and puts the devices in order for it. */
@@ -206,13 +200,13 @@ function off(state: PlannerState, stream: WholeStream | 'telemetry', untilMs: nu
 }
 
 function figuresOf(state: PlannerState): PlannerFigures {
-  const { devices, histories, liveLagMs, liveAsked, liveEmpty } = state;
+  const { devices, histories, liveLagMs, livePolls, liveEmpty } = state;
   return {
     isOvercommitted: state.commitment.isOver,
     liveLagMs,
     listEveryMs: bestListEveryMs(state),
     droppedHints: devices.droppedHints,
-    liveAsked,
+    livePolls,
     liveEmpty,
     openHistoryMs: { ...histories['first-history'].openMs },
     devices: devices.devices.size,
@@ -230,7 +224,7 @@ export function createPlanner(settings: PlannerSettings, state = createPlannerSt
   return {
     next: (nowMs) => next(state, nowMs),
     began: (decision, nowMs) => began(state, decision, nowMs),
-    tailCommitted: (decision, answer, nowMs) => tailCommitted(state, decision, answer, nowMs),
+    pollCommitted: (decision, answer, nowMs) => pollCommitted(state, decision, answer, nowMs),
     historyCommitted: (decision, open) => historyCommitted(state, decision, open),
     listed: (page, { isLast }, nowMs) => listed(state, page, isLast, nowMs),
     done: (kind, nowMs) => {
@@ -239,8 +233,8 @@ export function createPlanner(settings: PlannerSettings, state = createPlannerSt
     setReread: (isWanted) => void Object.assign(state.reread, { isDue: isWanted, isUnderWay: false }),
     failed: (decision, { isOwn }, nowMs) => failed(state, decision, isOwn, nowMs),
     lift: (deviceId) => {
-      liftDeviceRest(devices, deviceId);
-      for (const queue of queuesOf(state)) liftHistoryRest(queue, deviceId);
+      endDeviceRest(devices, deviceId);
+      for (const queue of queuesOf(state)) endHistoryRest(queue, deviceId);
     },
     booked: (purpose, nowMs) => booked(state, purpose, nowMs),
     setDay: (day, nowMs) => {

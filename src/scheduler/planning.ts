@@ -31,7 +31,7 @@ import { createDemandWatch, type DemandWatch } from './demand-watch.ts';
 
 import { fromBefore, ownRanges, recencyRange, toListed, type Viewed, viewOf } from './device-view.ts';
 import { meanPeriodMs } from './estimate.ts';
-import type { Goal, Piece } from './goal.ts';
+import type { Goal, GoalGap } from './goal.ts';
 import { NOTHING_OPEN, type OpenHistory } from './history-queue.ts';
 import { goesOnFrom } from './isolated-ranges.ts';
 import { createPlanner } from './planner.ts';
@@ -71,7 +71,7 @@ export interface Planning {
   /** The current planner. It may be replaced, so callers do not store it. */
   planner: Planner;
   /** The devices that are asked. */
-  asked: Set<string>;
+  polled: Set<string>;
   /** Set where nothing but a goal is worked off. */
   alone: Alone | null;
   /** The latest time that was planned for; −∞ before the start. */
@@ -81,7 +81,7 @@ export interface Planning {
   /** Until when nothing is asked, and why; `null` while something is. */
   rest: Rest | null;
   /** When the plan was doubted last, by the monotonic clock. */
-  doubtedAtMs: number;
+  rereadAtMs: number;
   readonly failingDevices: FailingDevices;
 }
 
@@ -110,12 +110,12 @@ export function createPlanning(parts: PlanningParts): Planning {
     demand: createDemandWatch(context),
     goals: { 'first-history': null, backfill: null },
     planner: createPlanner(settingsOf(parts)),
-    asked: new Set(),
+    polled: new Set(),
     alone: null,
     lastMs: Number.NEGATIVE_INFINITY,
     isWithdrawn: false,
     rest: null,
-    doubtedAtMs: Number.NEGATIVE_INFINITY,
+    rereadAtMs: Number.NEGATIVE_INFINITY,
     failingDevices: createFailingDevices(context.clock),
   };
 }
@@ -126,7 +126,7 @@ export function beginPlanning(planning: Planning, { areListed }: { readonly areL
   const nowMs = beginAnew(planning, null);
   planning.planner.setDay(parts.day(), nowMs);
   planning.planner.done('account', nowMs);
-  takeInDevices(planning, areListed);
+  enterDevices(planning, areListed);
   if (!areListed) planning.planner.hasten('devices');
 }
 
@@ -138,14 +138,14 @@ export function beginAlone(planning: Planning, alone: Alone): void {
   for (const kind of ['alerts', 'devices'] as const) {
     if (!alone.streams.includes(kind)) planning.planner.off(kind, Number.POSITIVE_INFINITY);
   }
-  takeInGoal(planning);
+  enterGoal(planning);
 }
 
 function beginAnew(planning: Planning, alone: Alone | null): EpochMs {
   const { parts } = planning;
   const settings = settingsOf(parts);
   planning.planner = createPlanner(alone === null ? settings : { ...settings, longestRestMs: ALONE_REST_MS });
-  planning.asked = new Set();
+  planning.polled = new Set();
   planning.alone = alone;
   planning.isWithdrawn = false;
   planning.lastMs = parts.context.serverClock.nowMs();
@@ -201,16 +201,16 @@ export function setRest(planning: Planning, rest: Rest | null): void {
  *
  * @param offMs until when it is off then.
  */
-export function takeInStream(planning: Planning, kind: WholeStream, offMs: EpochMs | null): void {
+export function enterStream(planning: Planning, kind: WholeStream, offMs: EpochMs | null): void {
   const { planner, alone } = planning;
   if (offMs !== null) planner.off(kind, offMs);
-  else if (kind === 'devices' && alone === null) takeInDevices(planning);
+  else if (kind === 'devices' && alone === null) enterDevices(planning);
   else if (kind !== 'devices') planner.done(kind, plannedMs(planning));
   if (alone === null || kind === 'account') return;
   // A stream that is read once is finished, even if it could not be read.
   planner.off(kind, Number.POSITIVE_INFINITY);
   planning.alone = { ...alone, streams: alone.streams.filter((each) => each !== kind) };
-  if (kind === 'devices') takeInGoal(planning);
+  if (kind === 'devices') enterGoal(planning);
 }
 
 /**
@@ -240,13 +240,13 @@ function devicesThere({ parts }: Planning): readonly KnownDevice[] {
  *
  * @param isFresh whether it was listed just before.
  */
-function takeInDevices(planning: Planning, isFresh = true): void {
+function enterDevices(planning: Planning, isFresh = true): void {
   const { parts, planner } = planning;
   const { serverClock, store } = parts.context;
   const there = devicesThere(planning);
   const ids = new Set(there.map(({ record }) => record.deviceId));
-  for (const deviceId of [...planning.asked].filter((known) => !ids.has(known))) takeOutDevice(planning, deviceId);
-  for (const deviceId of [...ids].filter((listed) => !planning.asked.has(listed))) takeInDevice(planning, deviceId);
+  for (const deviceId of [...planning.polled].filter((known) => !ids.has(known))) removeDevice(planning, deviceId);
+  for (const deviceId of [...ids].filter((listed) => !planning.polled.has(listed))) enterDevice(planning, deviceId);
   // A name that kept a gap closed has an end.
   const named = new Set(store.gaps().map(({ deviceId }) => deviceId));
   for (const deviceId of [...named].filter((each) => ids.has(each))) reopenDevice(planning, deviceId);
@@ -257,28 +257,28 @@ function takeInDevices(planning: Planning, isFresh = true): void {
 }
 
 /** Takes in the devices of the goal that are there, those with the newest signs of life first. */
-function takeInGoal(planning: Planning): void {
-  const { alone, asked } = planning;
+function enterGoal(planning: Planning): void {
+  const { alone, polled } = planning;
   for (const { record } of freshestFirst(devicesThere(planning))) {
-    if (alone?.goal?.covers(record.deviceId) !== true || asked.has(record.deviceId)) continue;
-    asked.add(record.deviceId);
+    if (alone?.goal?.covers(record.deviceId) !== true || polled.has(record.deviceId)) continue;
+    polled.add(record.deviceId);
     reopenDevice(planning, record.deviceId);
   }
 }
 
-function takeInDevice(planning: Planning, deviceId: string): void {
-  const { parts, planner, asked } = planning;
-  asked.add(deviceId);
+function enterDevice(planning: Planning, deviceId: string): void {
+  const { parts, planner, polled } = planning;
+  polled.add(deviceId);
   const now = viewDevice(planning, deviceId);
   if (now === null) return;
-  const { newestMs, coveredToMs, tailGap } = now.view;
+  const { newestMs, coveredToMs, liveGap } = now.view;
   const { store } = parts.context;
   const newestNs = store.newestNs(deviceId);
   planner.stored(deviceId, {
-    tailGap,
+    liveGap,
     newestMs: newestNs === null ? newestMs : Math.max(newestMs ?? 0, nsToMs(newestNs)),
     // The covered range ended the grace period before the device was last polled.
-    askedMs: coveredToMs === null ? null : coveredToMs + parts.context.settings.gracePeriodMs,
+    polledMs: coveredToMs === null ? null : coveredToMs + parts.context.settings.gracePeriodMs,
     rate: UNKNOWN_RATE,
     isSilent: (store.emptyRange(deviceId)?.confirmed ?? 0) >= CONFIRMED_FOR_GOOD,
   });
@@ -286,8 +286,8 @@ function takeInDevice(planning: Planning, deviceId: string): void {
 }
 
 /** Takes in that a device is gone or forgotten: it is asked no more. */
-export function takeOutDevice(planning: Planning, deviceId: string): void {
-  planning.asked.delete(deviceId);
+export function removeDevice(planning: Planning, deviceId: string): void {
+  planning.polled.delete(deviceId);
   planning.planner.left(deviceId);
 }
 
@@ -295,11 +295,11 @@ export function takeOutDevice(planning: Planning, deviceId: string): void {
  * Returns the coverage of a device and its gaps; `null` while the server's time is unknown, and for a device that is
  * not polled: a device that left during a request must not come back because of its gaps.
  */
-export function viewDevice({ parts, asked }: Planning, deviceId: string): Viewed | null {
+export function viewDevice({ parts, polled }: Planning, deviceId: string): Viewed | null {
   const { context } = parts;
   const { store, serverClock } = context;
   const wantedRange = wantedNow(context);
-  if (wantedRange === null || !asked.has(deviceId)) return null;
+  if (wantedRange === null || !polled.has(deviceId)) return null;
   const state = store.telemetry(deviceId);
   const nowMs = serverClock.nowMs();
   const gaps = store.gaps(deviceId);
@@ -314,7 +314,7 @@ export function viewDevice({ parts, asked }: Planning, deviceId: string): Viewed
 
 /** Returns the missing history of a device in a lane: its own, and that of the lane's goal. */
 export function openHistory(planning: Planning, lane: GoalLane, deviceId: string): OpenHistory {
-  if (!planning.asked.has(deviceId)) return NOTHING_OPEN;
+  if (!planning.polled.has(deviceId)) return NOTHING_OPEN;
   const now = planning.alone === null ? viewDevice(planning, deviceId) : null;
   const own = lane === 'first-history' && now !== null ? now.view.open : NOTHING_OPEN;
   const wanted = planning.goals[lane]?.open(deviceId, ownRanges(now)) ?? NOTHING_OPEN;
@@ -322,10 +322,10 @@ export function openHistory(planning: Planning, lane: GoalLane, deviceId: string
 }
 
 /** What of a device's history is to be asked next; `null` where there is nothing, or the device is not to be asked. */
-export function nextPiece(
+export function nextGoalGap(
   planning: Planning,
   { lane, deviceId, recency }: Pick<HistoryDecision, 'lane' | 'deviceId' | 'recency'>,
-): Piece | null {
+): GoalGap | null {
   const now = viewDevice(planning, deviceId);
   if (now === null) return null;
   const own = planning.alone === null ? now : null;
@@ -336,8 +336,8 @@ export function nextPiece(
 
 /** Updates the planner with the missing history of a device. */
 export function reopenDevice(planning: Planning, deviceId: string): void {
-  const { planner, asked, alone, goals } = planning;
-  if (!asked.has(deviceId)) return;
+  const { planner, polled, alone, goals } = planning;
+  if (!polled.has(deviceId)) return;
   const isOwn = alone === null && viewDevice(planning, deviceId) !== null;
   for (const lane of ['first-history', 'backfill'] as const) {
     if (goals[lane] === null && !(isOwn && lane === 'first-history')) continue;
@@ -347,11 +347,11 @@ export function reopenDevice(planning: Planning, deviceId: string): void {
 
 /** Sets the goal of a lane; `null`: none any more. */
 export function setGoal(planning: Planning, lane: GoalLane, goal: Goal | null): void {
-  const { planner, asked, goals } = planning;
+  const { planner, polled, goals } = planning;
   const before = goals[lane];
   goals[lane] = goal;
   if (lane === 'backfill') planner.restBackfill(Number.NEGATIVE_INFINITY);
-  for (const deviceId of asked) {
+  for (const deviceId of polled) {
     if (before?.covers(deviceId) !== true && goal?.covers(deviceId) !== true) continue;
     planner.open(lane, deviceId, openHistory(planning, lane, deviceId));
   }
@@ -372,13 +372,13 @@ export function noteCommitted({ goals }: Planning, page: CommittedPage): void {
 
 /** Takes in the fault of any request; `null` if there was none. A range that is too large may mean another plan. */
 export function noteDone(planning: Planning, fault: ApiFaultKind | null, { deviceId }: Purpose): void {
-  if (fault === 'range-too-large') doubtPlan(planning, REFUSAL_EVERY_MS);
+  if (fault === 'range-too-large') rereadAccount(planning, REFUSAL_EVERY_MS);
   if (fault === null || !SILENCE.has(fault))
-    liftRests(planning, planning.failingDevices.answered(deviceId ?? null), 'unreachable');
+    endRests(planning, planning.failingDevices.answered(deviceId ?? null), 'unreachable');
 }
 
 /** Has devices asked that rest after failures, and their gaps of that reason. */
-export function liftRests(planning: Planning, deviceIds: readonly string[], reason: GapReason): void {
+export function endRests(planning: Planning, deviceIds: readonly string[], reason: GapReason): void {
   const { parts, planner, wakeUp } = planning;
   for (const deviceId of deviceIds) {
     liftGaps(parts.context, deviceId, reason);
@@ -392,25 +392,25 @@ export function liftRests(planning: Planning, deviceIds: readonly string[], reas
 export function notePlanChanged(planning: Planning): void {
   const reason = 'page_rejected';
   const refused = planning.parts.context.store.gaps().filter((gap) => gap.reason === reason);
-  liftRests(planning, [...new Set(refused.map(({ deviceId }) => deviceId))], reason);
+  endRests(planning, [...new Set(refused.map(({ deviceId }) => deviceId))], reason);
 }
 
 /** Takes in that the API speaks of a limit that the plan does not have. */
-export function notePlanDoubted(planning: Planning): void {
-  doubtPlan(planning, LIMIT_EVERY_MS);
+export function noteLimitMismatch(planning: Planning): void {
+  rereadAccount(planning, LIMIT_EVERY_MS);
 }
 
-/** Has the account read out of turn, but not at each doubt. */
-function doubtPlan(planning: Planning, everyMs: number): void {
+/** Has the account read out of turn, but not for each mismatch. */
+function rereadAccount(planning: Planning, everyMs: number): void {
   const nowMs = planning.parts.context.clock.monoMs();
-  if (nowMs - planning.doubtedAtMs < everyMs) return;
-  planning.doubtedAtMs = nowMs;
+  if (nowMs - planning.rereadAtMs < everyMs) return;
+  planning.rereadAtMs = nowMs;
   hastenStream(planning, 'account', false);
 }
 
 /** Compares the demand with the quota and reports a change. */
 export function weighDemand({ parts, planner, demand }: Planning): void {
-  demand.check({ asked: settingsOf(parts), rates: () => planner.rates(), othersPerDay: parts.day().others ?? 0 });
+  demand.check({ settings: settingsOf(parts), rates: () => planner.rates(), othersPerDay: parts.day().others ?? 0 });
 }
 
 /** Returns the planner's settings as they are now. */

@@ -74,7 +74,7 @@ export function learnFromEmpty(before: ReportRate): ReportRate {
  * From how long after a reading on the next one is there all but certainly, in ms; infinite where no rate is known.
  * For an even rate that is shortly after the interval, for readings at random times four of them.
  */
-export function surelyWithinMs({ intervalMs, deviationMs }: ReportRate): number {
+export function certainWithinMs({ intervalMs, deviationMs }: ReportRate): number {
   return intervalMs === null ? Number.POSITIVE_INFINITY : intervalMs + PATIENCE * deviationMs + GRAIN_MS;
 }
 

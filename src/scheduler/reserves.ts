@@ -56,10 +56,10 @@ const MOST_AHEAD: Reserves = {
  * reserves together leave the rest to live work. A lane also pays, up to a limit, for requests that it got without
  * being owed: a listing that was worth its pages does not come again at once because of its reserve.
  */
-export type Earned = Record<ReservedLane, number>;
+export type Credit = Record<ReservedLane, number>;
 
 /** Accounts in which no lane is owed anything. */
-export function createEarned(): Earned {
+export function createCredit(): Credit {
   return { account: 0, alerts: 0, devices: 0, 'first-history': 0, backfill: 0, 'idle-poll': 0 };
 }
 
@@ -69,24 +69,24 @@ export function createEarned(): Earned {
  * @param hasWork of each lane, at that time.
  */
 export function bookRequest(
-  earned: Earned,
+  credit: Credit,
   purpose: Pick<Purpose, 'lane' | 'stream'>,
   hasWork: (lane: ReservedLane) => boolean,
   reserves: Reserves,
 ): void {
-  const paying = reservedLaneOf(purpose);
+  const funded = reservedLaneOf(purpose);
   for (const lane of RESERVED_LANES) {
-    const isPaying = lane === paying;
+    const isFunded = lane === funded;
     // Nothing is saved up without work; what is being done was work.
-    const most = isPaying || hasWork(lane) ? 1 + reserves[lane] : 0;
-    const next = Math.min(most, earned[lane] + reserves[lane]) - (isPaying ? 1 : 0);
-    earned[lane] = Math.max(-MOST_AHEAD[lane], next);
+    const most = isFunded || hasWork(lane) ? 1 + reserves[lane] : 0;
+    const next = Math.min(most, credit[lane] + reserves[lane]) - (isFunded ? 1 : 0);
+    credit[lane] = Math.max(-MOST_AHEAD[lane], next);
   }
 }
 
 /** The first lane that is owed a request and has work for it. */
-export function owedLane(earned: Earned, hasWork: (lane: ReservedLane) => boolean): ReservedLane | null {
-  return RESERVED_LANES.find((lane) => earned[lane] >= 1 && hasWork(lane)) ?? null;
+export function dueLane(credit: Credit, hasWork: (lane: ReservedLane) => boolean): ReservedLane | null {
+  return RESERVED_LANES.find((lane) => credit[lane] >= 1 && hasWork(lane)) ?? null;
 }
 
 /** What a request counts as; `null` for live work, which has no reserve. */

@@ -54,7 +54,7 @@ export async function runSession(parts: SessionParts, onStarted: () => void, sig
   return await firstOf(
     [
       async (stop) => await followPlan({ ...parts, rereading, readStream: readStream(parts) }, stop),
-      async (stop) => await keepUp(parts, maintenance, stop),
+      async (stop) => await maintain(parts, maintenance, stop),
       async (stop) => await runRereads(parts, rereading, stop),
     ],
     { signal, reason: 'the session has ended' },
@@ -113,12 +113,12 @@ async function readFirst(parts: SessionParts, mayGoUnlisted: boolean, signal: Ab
   const knowsDevices = (): boolean => mayGoUnlisted && parts.context.store.devices().length > 0;
   const { serverClock } = parts.context;
   await persist(parts, { stream: 'account', work: (stop) => read('account', stop) }, signal);
-  const wasDoubted = serverClock.doubt() !== null;
+  const wasDoubted = serverClock.unconfirmed() !== null;
   const work: Work = (stop) => read('devices', stop);
   const areListed = await persist(parts, { stream: 'devices', work, isTriedOnce: knowsDevices }, signal);
   if (!wasDoubted) return areListed;
   // No points are made while the server's time is in doubt: what was read then is read again.
-  if (serverClock.doubt() !== null) return false;
+  if (serverClock.unconfirmed() !== null) return false;
   await persist(parts, { stream: 'account', work: (stop) => read('account', stop) }, signal);
   return areListed;
 }
@@ -151,7 +151,7 @@ function createStartWork({ context, scanner, planning }: SessionParts): Work {
   };
 }
 
-async function keepUp(parts: SessionParts, maintenance: Work, signal: AbortSignal): Promise<never> {
+async function maintain(parts: SessionParts, maintenance: Work, signal: AbortSignal): Promise<never> {
   const { clock } = parts.context;
   await clock.sleep(MINUTE_MS, signal);
   const step = async (): Promise<number> => {

@@ -33,7 +33,7 @@ export interface DaemonParts extends SessionParts {
 const KEY_CHECK_MS = 10 * SECOND_MS;
 
 /** How long it rests between two tries with a key that is refused. */
-const HOLD = { baseMs: MINUTE_MS, maxMs: 15 * MINUTE_MS };
+const KEY_RETRY = { baseMs: MINUTE_MS, maxMs: 15 * MINUTE_MS };
 
 /**
  * Runs until the signal aborts.
@@ -49,7 +49,7 @@ export async function runDaemon(parts: DaemonParts, signal: AbortSignal): Promis
   };
   signal.addEventListener('abort', onAbort, { once: true });
   if (signal.aborted) onAbort();
-  const sessions = async (stop: AbortSignal): Promise<never> => await holdSessions(parts, stop);
+  const sessions = async (stop: AbortSignal): Promise<never> => await runSessions(parts, stop);
   const coverage = async (stop: AbortSignal): Promise<never> => await keepCoveragePoints(parts.context, stop);
   try {
     await firstOf<unknown>([sessions, coverage, ...parts.beside], { signal, reason: 'the daemon has ended' });
@@ -60,14 +60,14 @@ export async function runDaemon(parts: DaemonParts, signal: AbortSignal): Promis
   }
 }
 
-async function holdSessions(parts: DaemonParts, signal: AbortSignal): Promise<never> {
+async function runSessions(parts: DaemonParts, signal: AbortSignal): Promise<never> {
   const { key, apiState, context } = parts;
   const { observe, workspaceUnknown, clock, random } = context;
   for (let refusals = 1; ; refusals += 1) {
     const { end, wasAnswered } = await oneSession(parts, signal);
     if (wasAnswered) refusals = 1;
     if (end !== 'key exchanged') {
-      const waitMs = backoffMs({ failures: refusals, policy: HOLD, random, askedMs: end.facts.waitMs ?? 0 });
+      const waitMs = backoffMs({ failures: refusals, policy: KEY_RETRY, random, askedMs: end.facts.waitMs ?? 0 });
       workspaceUnknown();
       noteRefused(apiState, end, refusalWords(end), waitMs);
       const waits = [

@@ -80,7 +80,7 @@ export const streamEvents = {
 /** New devices have to appear some time. */
 const LONGEST_LIST_MS = DAY_MS;
 /** Nothing is known yet of how often quiet devices speak: so many of all a day. */
-export const PRIOR_SURPRISES_A_DAY = 0.02;
+export const PRIOR_CHANGES_A_DAY = 0.02;
 /** A listing changes what is known of that by this part. */
 const LEARN = 0.3;
 
@@ -98,23 +98,23 @@ export function listPages(devices: number, pageSize: number): number {
  * age that devices are asked at. The sum of both is least at `L³ = 1.5 * pages * T² / s`. While there is quota to
  * spare, a request costs nothing, and the list is read as often as devices are looked at.
  *
- * @param input `lagMs`: the age at which devices are asked; `surprisesPerMs`: of all devices together; `leastMs`: what
+ * @param input `lagMs`: the age at which devices are asked; `changesPerMs`: of all devices together; `leastMs`: what
  * the schedules ask for.
  */
 export function listEveryMs(input: {
   devices: number;
   pageSize: number;
   lagMs: number;
-  surprisesPerMs: number;
+  changesPerMs: number;
   leastMs: number;
 }): number {
-  const { devices, pageSize, lagMs, surprisesPerMs, leastMs } = input;
-  const best = Math.cbrt((1.5 * listPages(devices, pageSize) * lagMs ** 2) / surprisesPerMs);
+  const { devices, pageSize, lagMs, changesPerMs, leastMs } = input;
+  const best = Math.cbrt((1.5 * listPages(devices, pageSize) * lagMs ** 2) / changesPerMs);
   return Math.max(leastMs, Math.min(best, LONGEST_LIST_MS));
 }
 
 /** How many quiet devices speak again, as learnt from listings. */
-export interface Surprises {
+export interface ChangeRate {
   /** Devices that the listing under way has surprised with. */
   count: number;
   listedMs: number | null;
@@ -122,24 +122,24 @@ export interface Surprises {
 }
 
 /** Nothing is learnt yet. */
-export function createSurprises(): Surprises {
+export function createChangeRate(): ChangeRate {
   return { count: 0, listedMs: null, learntPerMs: null };
 }
 
 /** Takes in that a listing is complete. */
-export function learnSurprises(surprises: Surprises, nowMs: number, devices: number): void {
-  const before = surprisesPerMs(surprises, devices);
-  const { listedMs, count } = surprises;
+export function learnChanges(changes: ChangeRate, nowMs: number, devices: number): void {
+  const before = changesPerMs(changes, devices);
+  const { listedMs, count } = changes;
   // The first listing finds everything for the first time. None between two listings is no proof of none ever.
   if (listedMs !== null && nowMs > listedMs) {
     const seen = (count + 0.5) / (nowMs - listedMs + HOUR_MS);
-    surprises.learntPerMs = before + (seen - before) * LEARN;
+    changes.learntPerMs = before + (seen - before) * LEARN;
   }
-  surprises.listedMs = nowMs;
-  surprises.count = 0;
+  changes.listedMs = nowMs;
+  changes.count = 0;
 }
 
 /** Surprises of all devices together, per ms. */
-export function surprisesPerMs({ learntPerMs }: Surprises, devices: number): number {
-  return learntPerMs ?? Math.max(1, devices * PRIOR_SURPRISES_A_DAY) / DAY_MS;
+export function changesPerMs({ learntPerMs }: ChangeRate, devices: number): number {
+  return learntPerMs ?? Math.max(1, devices * PRIOR_CHANGES_A_DAY) / DAY_MS;
 }

@@ -27,7 +27,7 @@ export function pageText({ kind, deviceId, records, nextCursor }: SimPage, seed:
   if (deviceId !== null) members.unshift(['device_id', JSON.stringify(deviceId)]);
   if (nextCursor !== null) members.push(['next_cursor', JSON.stringify(nextCursor)]);
   const required = ['data', 'next_cursor'];
-  return objectText(dress(members, `page ${kind} ${deviceId}`, { seed, surprises: settings.surprises, required }));
+  return objectText(decorate(members, `page ${kind} ${deviceId}`, { seed, surprises: settings.surprises, required }));
 }
 
 /** The body of a refusal: a single member `error`, with additive members of its code. */
@@ -42,8 +42,8 @@ export function refusalText(refusal: Refusal, seed: Seed, settings: SimSettings)
     members.push(['max_days', String(historyMaxDays)]);
   }
   const required = members.map(([name]) => name);
-  const dressed = dress(members, `error ${refusal.code}`, { seed, surprises: settings.surprises, required });
-  return objectText([['error', objectText(dressed)]]);
+  const decorated = decorate(members, `error ${refusal.code}`, { seed, surprises: settings.surprises, required });
+  return objectText([['error', objectText(decorated)]]);
 }
 
 /** An answer in JSON. */
@@ -85,7 +85,7 @@ export function dateAnswer(answer: SimAnswer, serverNowMs: EpochMs, { time }: Si
 type Member = readonly [name: string, json: string];
 
 /** How records are made surprising: by the seed, so that one record always has the same surprises. */
-export interface Dress {
+export interface Decoration {
   readonly seed: Seed;
   readonly surprises: SimSettings['surprises'];
 }
@@ -103,20 +103,20 @@ function objectText(members: readonly Member[]): string {
  * @param identity what distinguishes this record from all others: kind and id.
  * @param required the names that are always present.
  */
-function dress(
+function decorate(
   members: readonly Member[],
   identity: string,
-  { seed, surprises, required }: Dress & { readonly required: readonly string[] },
+  { seed, surprises, required }: Decoration & { readonly required: readonly string[] },
 ): Member[] {
   const own = mixText(seed, identity);
-  const dressed = members.flatMap((member): Member[] => {
+  const decorated = members.flatMap((member): Member[] => {
     const field = mixText(own, member[0]);
     if (required.includes(member[0]) || !chance(field, surprises.missingFields)) return [member];
     return chance(mix(field, 1), 0.5) ? [] : [[member[0], 'null']];
   });
   if (chance(mix(own, 2), surprises.unknownMembers))
-    dressed.splice(whole(mix(own, 3), 0, dressed.length), 0, unknownMember(own));
-  return dressed;
+    decorated.splice(whole(mix(own, 3), 0, decorated.length), 0, unknownMember(own));
+  return decorated;
 }
 
 const UNKNOWN_VALUES = ['1', '"later"', 'null', 'true', '{"nested":{"deep":[1]}}', '[{"a":1}]', '-0.5'];
@@ -127,7 +127,7 @@ function unknownMember(seed: Seed): Member {
 }
 
 /** A device (API document, "Device"). */
-export function deviceText(device: SimDevice, how: Dress): string {
+export function deviceText(device: SimDevice, how: Decoration): string {
   const members: Member[] = [
     ['device_id', text(device.deviceId)],
     ['name', text(device.name)],
@@ -144,11 +144,11 @@ export function deviceText(device: SimDevice, how: Dress): string {
     ['location_updated_at', text(device.locationUpdatedAt)],
     ['tags', text(device.tags)],
   ];
-  return objectText(dress(members, `device ${device.deviceId}`, { ...how, required: ['device_id'] }));
+  return objectText(decorate(members, `device ${device.deviceId}`, { ...how, required: ['device_id'] }));
 }
 
 /** An alert (API document, "Alert"). */
-export function alertText(alert: SimAlert, how: Dress): string {
+export function alertText(alert: SimAlert, how: Decoration): string {
   const members: Member[] = [
     ['alert_id', text(alert.alertId)],
     ['device_id', text(alert.deviceId)],
@@ -163,12 +163,12 @@ export function alertText(alert: SimAlert, how: Dress): string {
     ['opened_at', text(alert.openedAt)],
   ];
   return objectText(
-    dress(members, `alert ${alert.alertId}`, { ...how, required: ['alert_id', 'device_id', 'opened_at'] }),
+    decorate(members, `alert ${alert.alertId}`, { ...how, required: ['alert_id', 'device_id', 'opened_at'] }),
   );
 }
 
 /** A telemetry reading (API document, "Telemetry reading"); of its members none is ever missing. */
-export function readingText(reading: Pick<SimReading, 'recordedAt' | 'values'>, how?: Dress): string {
+export function readingText(reading: Pick<SimReading, 'recordedAt' | 'values'>, how?: Decoration): string {
   const plain = `{"recorded_at":"${reading.recordedAt}","values":${valuesText(reading.values)}`;
   if (how === undefined || how.surprises.unknownMembers === 0) return `${plain}}`;
   const own = mixText(how.seed, `reading ${reading.recordedAt}`);
@@ -193,7 +193,7 @@ interface AccountFacts {
 }
 
 /** The account (API document, "Account"): no member data. */
-export function accountText({ workspaceId, name, plan, devices, openAlerts }: AccountFacts, how: Dress): string {
+export function accountText({ workspaceId, name, plan, devices, openAlerts }: AccountFacts, how: Decoration): string {
   const planMembers: Member[] = [
     ['plan_id', text(plan.planId)],
     ['name', text(plan.name)],
@@ -208,14 +208,14 @@ export function accountText({ workspaceId, name, plan, devices, openAlerts }: Ac
     ['open_alerts', text(openAlerts)],
   ];
   // Here null has a meaning of its own, so a missing one would be a lie.
-  const planText = objectText(dress(planMembers, 'plan', { ...how, required: ['history_max_days'] }));
+  const planText = objectText(decorate(planMembers, 'plan', { ...how, required: ['history_max_days'] }));
   const members: Member[] = [
     ['workspace_id', text(workspaceId)],
     ['name', text(name)],
     ['plan', planText],
-    ['usage', objectText(dress(usageMembers, 'usage', { ...how, required: [] }))],
+    ['usage', objectText(decorate(usageMembers, 'usage', { ...how, required: [] }))],
   ];
-  return objectText(dress(members, 'account', { ...how, required: ['workspace_id', 'plan'] }));
+  return objectText(decorate(members, 'account', { ...how, required: ['workspace_id', 'plan'] }));
 }
 
 /** A request that the API refuses (API document, "Errors"). */

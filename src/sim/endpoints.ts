@@ -21,7 +21,7 @@ import {
 import {
   accountText,
   alertText,
-  type Dress,
+  type Decoration,
   deviceText,
   invalidRequest,
   notFound,
@@ -69,7 +69,7 @@ function decodePath(path: string): string[] {
  * @throws Refusal
  */
 export function answerEndpoint(endpoint: Endpoint, call: Call): SimPage {
-  const how: Dress = { seed: call.world.seed, surprises: call.settings.surprises };
+  const how: Decoration = { seed: call.world.seed, surprises: call.settings.surprises };
   switch (endpoint.kind) {
     case 'devices':
       return listDevices(call, how);
@@ -86,7 +86,7 @@ export function answerEndpoint(endpoint: Endpoint, call: Call): SimPage {
   }
 }
 
-function listDevices(call: Call, how: Dress): SimPage {
+function listDevices(call: Call, how: Decoration): SimPage {
   const { world, nowMs } = call;
   const { limit, cursor } = readPaging(call, 'devices');
   const after = cursor?.position[0];
@@ -100,14 +100,14 @@ function listDevices(call: Call, how: Dress): SimPage {
   return { kind: 'devices', deviceId: null, records, nextCursor };
 }
 
-function oneDevice(id: string, call: Call, how: Dress): SimPage {
+function oneDevice(id: string, call: Call, how: Decoration): SimPage {
   checkParameters(call, []);
   const device = call.world.device(id, call.nowMs);
   if (device === null) throw notFound(call.settings);
   return { kind: 'device', deviceId: id, records: [deviceText(device, how)], nextCursor: null };
 }
 
-function listAlerts(call: Call, how: Dress): SimPage {
+function listAlerts(call: Call, how: Decoration): SimPage {
   const { limit, cursor } = readPaging(call, 'alerts');
   const behind =
     cursor === null ? null : { openedAtMs: Number(cursor.position[0]), alertId: Number(cursor.position[1]) };
@@ -123,7 +123,7 @@ function listAlerts(call: Call, how: Dress): SimPage {
   return { kind: 'alerts', deviceId: null, records, nextCursor: null };
 }
 
-function oneAlert(id: string, call: Call, how: Dress): SimPage {
+function oneAlert(id: string, call: Call, how: Decoration): SimPage {
   checkParameters(call, []);
   if (!/^\d{1,15}$/.test(id)) throw notFound(call.settings);
   for (const alert of call.world.alertsBehind(call.nowMs, null)) {
@@ -134,7 +134,7 @@ function oneAlert(id: string, call: Call, how: Dress): SimPage {
   throw notFound(call.settings);
 }
 
-function listTelemetry(deviceId: string, call: Call, how: Dress): SimPage {
+function listTelemetry(deviceId: string, call: Call, how: Decoration): SimPage {
   const { world, settings, nowMs, clockMs, query, isVisible } = call;
   if (!world.has(deviceId, nowMs)) throw notFound(settings);
   const { limit, cursor } = readPaging(call, 'telemetry', deviceId);
@@ -183,7 +183,7 @@ function windowOf({ position }: CursorContent): { fromNs: bigint; toNs: bigint }
   return { fromNs: BigInt(position[0] ?? 0), toNs: BigInt(position[1] ?? 0) };
 }
 
-function account(call: Call, how: Dress): SimPage {
+function account(call: Call, how: Decoration): SimPage {
   checkParameters(call, []);
   const { world, settings, nowMs } = call;
   let openAlerts = 0;

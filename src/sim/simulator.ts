@@ -182,7 +182,7 @@ function serve(service: Service, parsed: Parsed, fault: AnswerFault | null): Sim
     service.spend(1);
     if (fault?.kind === 'server-error') return serverError(service, fault);
     const changed = fault?.kind === 'mangle' ? fault.change(page) : page;
-    const body = spoil(pageText(changed, world.seed, settings), fault);
+    const body = corrupt(pageText(changed, world.seed, settings), fault);
     return jsonAnswer(200, body, allowanceHeaders(service.allowance(), settings));
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
@@ -237,7 +237,7 @@ function serverError(
   });
 }
 
-function spoil(body: string, fault: AnswerFault | null): string {
+function corrupt(body: string, fault: AnswerFault | null): string {
   switch (fault?.kind) {
     case 'truncated':
       return body.slice(0, Math.min(body.length - 1, Math.floor(body.length * (fault.keep ?? 0.5))));
@@ -326,7 +326,7 @@ interface RequestLog {
   add(request: LoggedRequest): void;
 }
 
-const KEPT = 10_000;
+const MAX_LOGGED = 10_000;
 
 function createRequestLog(): RequestLog {
   const requests: LoggedRequest[] = [];
@@ -341,7 +341,7 @@ function createRequestLog(): RequestLog {
     add(request) {
       total += 1;
       counts.set(request.status, (counts.get(request.status) ?? 0) + 1);
-      if (requests.push(request) > 2 * KEPT) requests.splice(0, KEPT);
+      if (requests.push(request) > 2 * MAX_LOGGED) requests.splice(0, MAX_LOGGED);
     },
   };
 }

@@ -20,7 +20,7 @@ import {
 import type { EpochMs } from '../core/time.ts';
 import { explained, explainedCalls } from './explain.ts';
 import { LOCK_FILE, STATE_FILE } from './open/database.ts';
-import { isHeld } from './open/lock.ts';
+import { isLocked } from './open/lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from './open/migrations.ts';
 
 interface JobRow {
@@ -142,7 +142,7 @@ function fromJson(text: string | null): unknown {
 interface OpenJobBoard {
   readonly board: JobBoard;
   /** Whether any process holds the lock. */
-  isHeld(): boolean;
+  isLocked(): boolean;
   close(): void;
 }
 
@@ -169,7 +169,7 @@ export function openJobBoard(directory: string): OpenJobBoard | null {
       db.pragma('synchronous = NORMAL');
       db.pragma('wal_autocheckpoint = 0');
       const board = explainedCalls(path, createJobBoard(db));
-      return { board, isHeld: () => explained(lock, () => isHeld(lock)), close: () => db.close() };
+      return { board, isLocked: () => explained(lock, () => isLocked(lock)), close: () => db.close() };
     } catch (error) {
       db.close();
       throw error;

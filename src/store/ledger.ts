@@ -11,7 +11,7 @@ import { writer } from './transactions.ts';
 const BLOCKED_UNTIL = 'blocked_until_ms';
 
 /** How long bookings are kept: the longest window, and a day for `--status`. */
-const KEPT_MS = 2 * DAY_MS;
+const RETENTION_MS = 2 * DAY_MS;
 
 /** Bookings between two clearances of old ones. */
 const CLEAR_EVERY = 1000;
@@ -108,7 +108,7 @@ function prepareRows(db: Database.Database) {
       )
       .pluck(),
     clear: db.prepare(
-      `DELETE FROM request WHERE at_ms < min(?, (SELECT at_ms FROM request WHERE id <= ? ORDER BY id DESC LIMIT 1)) - ${KEPT_MS}`,
+      `DELETE FROM request WHERE at_ms < min(?, (SELECT at_ms FROM request WHERE id <= ? ORDER BY id DESC LIMIT 1)) - ${RETENTION_MS}`,
     ),
     readFact: db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck(),
     writeFact: db.prepare('INSERT OR REPLACE INTO fact (key, value) VALUES (?, ?)'),

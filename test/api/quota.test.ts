@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import {
   blockUntil,
   createQuota,
-  isQuotaDoubted,
+  hasLimitMismatch,
   nextTurn,
   noteAnswer,
   noteSent,
@@ -162,10 +162,10 @@ describe('a limit in the headers', () => {
     sendAll(quota, 400);
     const nowMs = 600_000;
     noteAnswer(quota, answer(nowMs, { limit: 300, remaining: 300 }));
-    expect(isQuotaDoubted(quota)).toBe(true);
+    expect(hasLimitMismatch(quota)).toBe(true);
     expect(nextTurn(quota).atMs, 'nothing stops for a day').toBeLessThanOrEqual(nowMs);
     readings += 1;
-    expect(isQuotaDoubted(quota)).toBe(false);
+    expect(hasLimitMismatch(quota)).toBe(false);
     noteAnswer(quota, answer(nowMs, { limit: 300, remaining: 300 }));
     expect(quotaFigures(quota, nowMs).day.limit).toBe(300);
     expect(nextTurn(quota)).toMatchObject({ reason: 'day' });
@@ -176,9 +176,9 @@ describe('a limit in the headers', () => {
   test('below the plan’s per minute lowers the minute at once, and is doubted too', () => {
     const quota = quotaOf();
     noteAnswer(quota, answer(0, { limit: 30, remaining: 30 }));
-    expect([quotaFigures(quota, 0).minute.limit, isQuotaDoubted(quota)]).toEqual([30, true]);
+    expect([quotaFigures(quota, 0).minute.limit, hasLimitMismatch(quota)]).toEqual([30, true]);
     noteAnswer(quota, answer(0, { limit: 60, remaining: 60 }));
-    expect(isQuotaDoubted(quota), 'it is the plan’s again').toBe(false);
+    expect(hasLimitMismatch(quota), 'it is the plan’s again').toBe(false);
   });
 
   test('is forgotten with the plan that it corrected', () => {

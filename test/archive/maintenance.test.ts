@@ -29,7 +29,13 @@ interface House extends Disposable {
   types(): string[];
 }
 
-function house({ keepMs = 30 * DAY_MS, maxBytes = null }: { keepMs?: number; maxBytes?: number | null } = {}): House {
+function house({
+  retentionMs = 30 * DAY_MS,
+  maxBytes = null,
+}: {
+  retentionMs?: number;
+  maxBytes?: number | null;
+} = {}): House {
   const clock = createVirtualClock(START_MS);
   const state = scratchStore({ nowMs: clock.nowMs, maxBytes });
   const events: AppEvent[] = [];
@@ -44,7 +50,7 @@ function house({ keepMs = 30 * DAY_MS, maxBytes = null }: { keepMs?: number; max
     maintenance: state.maintenance,
     room,
     destinations: () => destinations,
-    limits: { keepMs, maxBytes },
+    limits: { retentionMs, maxBytes },
     clock,
     observe,
     mayBegin: async () => {},
@@ -104,7 +110,7 @@ function deliverAll({ state: { store } }: House, id: number): string[] {
 
 describe('what is settled', () => {
   test('is sealed after its day and gone after archive.retention, and what comes meanwhile is untouched', async () => {
-    using it = house({ keepMs: 5 * DAY_MS });
+    using it = house({ retentionMs: 5 * DAY_MS });
     const id = it.open('influx');
     await it.pass(10 * DAY_MS, () => {
       append(it);
@@ -122,7 +128,7 @@ describe('what is settled', () => {
   });
 
   test('is kept for ever without a database, and that is told at the start', async () => {
-    using it = house({ keepMs: DAY_MS, maxBytes: 64 * MIB });
+    using it = house({ retentionMs: DAY_MS, maxBytes: 64 * MIB });
     const all: string[] = [];
     await it.run(MINUTE_MS);
     expect(it.events).toEqual([{ type: 'archive-only', maxBytes: 64 * MIB }]);
@@ -137,7 +143,7 @@ describe('what is settled', () => {
 
 describe('a destination that stands', () => {
   test('is set aside after archive.retention while another moves: it lacks what waited, and goes on with what is new', async () => {
-    using it = house({ keepMs: 3 * DAY_MS });
+    using it = house({ retentionMs: 3 * DAY_MS });
     const [dead, alive] = [it.open('dead'), it.open('alive')];
     const all: string[] = [];
     const hour = (): void => {
@@ -169,7 +175,7 @@ describe('a destination that stands', () => {
   });
 
   test('is waited for where no other one moves, and while this program did not run', async () => {
-    using it = house({ keepMs: 3 * DAY_MS });
+    using it = house({ retentionMs: 3 * DAY_MS });
     const dead = it.open('dead');
     const all: string[] = [];
     await it.pass(10 * DAY_MS, () => void all.push(...append(it)));
@@ -235,7 +241,7 @@ describe('archive.max_size', () => {
   });
 
   test('gives pages that stay free back to the file system', async () => {
-    using it = house({ keepMs: HOUR_MS });
+    using it = house({ retentionMs: HOUR_MS });
     const id = it.open('influx');
     for (let n = 0; n < 80; n += 1) append(it, 20_000);
     const { usedBytes } = it.state.maintenance.size();
@@ -308,7 +314,7 @@ describe('the disk', () => {
 });
 
 test('a one-off does what there is to do at its end', async () => {
-  using it = house({ keepMs: DAY_MS });
+  using it = house({ retentionMs: DAY_MS });
   const id = it.open('influx');
   for (let n = 0; n < 300; n += 1) append(it);
   deliverAll(it, id);

@@ -73,7 +73,7 @@ describe('what file and environment make', () => {
       influx: null,
       workspaceId: null,
       dataDir: './data',
-      archive: { keepMs: 30 * DAY_MS, maxBytes: 2 * 1024 ** 3 },
+      archive: { retentionMs: 30 * DAY_MS, maxBytes: 2 * 1024 ** 3 },
       sync: { history: { kind: 'age', ageMs: 30 * DAY_MS }, gracePeriodMs: 120_000 },
       listen: { host: '127.0.0.1', port: 9464 },
       log: { level: 'info', format: 'auto' },
@@ -114,7 +114,7 @@ log: {level: debug, format: json}
       },
       workspaceId: 'w-1',
       dataDir: '/var/lib/tidemark',
-      archive: { keepMs: 90 * DAY_MS, maxBytes: 512 * 1024 ** 2 },
+      archive: { retentionMs: 90 * DAY_MS, maxBytes: 512 * 1024 ** 2 },
       sync: { history: { kind: 'age', ageMs: 14 * DAY_MS }, gracePeriodMs: 0 },
       listen: { host: '::1', port: 0 },
       log: { level: 'debug', format: 'json' },
@@ -134,12 +134,12 @@ log: {level: debug, format: json}
   test('patterns come as a list in the file, as one text with commas anywhere', () => {
     const spec = (yaml: string, environment: Record<string, string> = {}) =>
       loadWithApi({ yaml, environment }).config.sync.leftOut;
-    expect(spec('')).toEqual({ include: [], exclude: [], excludeSensors: [], keepsLocation: true });
+    expect(spec('')).toEqual({ include: [], exclude: [], excludeSensors: [], includesLocation: true });
     expect(spec('sync: {include: [hub-*, "Kitchen, left", 007], exclude: [], location: false}')).toEqual({
       include: ['hub-*', 'Kitchen, left', '007'],
       exclude: [],
       excludeSensors: [],
-      keepsLocation: false,
+      includesLocation: false,
     });
     const text = 'rssi , Cold store,env.*';
     const patterns = ['rssi', 'Cold store', 'env.*'];

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { createFilter, type FilterSpec, filterReading, filterRecord, matchAny } from '../../src/core/filter.ts';
 import { flattenReading, readingDigest } from '../../src/core/lines/points.ts';
 import type { AlertRecord, DeviceRecord, JsonValue } from '../../src/core/records.ts';
-import { observeKept, observeLeftOut } from '../../src/ingest/alerts.ts';
+import { observeIncluded, observeLeftOut } from '../../src/ingest/alerts.ts';
 import { KEEP_ALL } from '../support/keep-all.ts';
 import { patient } from '../support/patience.ts';
 import { createMemory } from './support/memory.ts';
@@ -110,7 +110,7 @@ describe('a device', () => {
   test('keeps its position, or has none', () => {
     expect(filterRecord(KEEP_ALL, RECORD)).toBe(RECORD);
     const { latitude, longitude, locationUpdatedAt, ...rest } = RECORD;
-    expect(filterRecord(filterOf({ keepsLocation: false }), RECORD)).toEqual({
+    expect(filterRecord(filterOf({ includesLocation: false }), RECORD)).toEqual({
       ...rest,
       latitude: null,
       longitude: null,
@@ -229,19 +229,19 @@ describe('an alert of an excluded device', () => {
     expect(closed).toMatchObject({ changed: true, lines: [], known: { isOpen: false } });
     expect(observeLeftOut(RESOLVED, { known: closed.known, ...seen(30) }).changed).toBe(false);
     const known = { ...closed.known, isListed: true };
-    const kept = observeKept(RESOLVED, { known, ...seen(40) });
+    const kept = observeIncluded(RESOLVED, { known, ...seen(40) });
     expect(kept.known).toMatchObject({ isListed: true, isOpen: false });
-    expect(kept.lines).toEqual(observeKept(RESOLVED, { known: null, ...seen(40) }).lines);
+    expect(kept.lines).toEqual(observeIncluded(RESOLVED, { known: null, ...seen(40) }).lines);
     expect(kept.lines).toHaveLength(2);
-    expect(observeKept(RESOLVED, { known: kept.known, ...seen(50) })).toMatchObject({ changed: false, lines: [] });
+    expect(observeIncluded(RESOLVED, { known: kept.known, ...seen(50) })).toMatchObject({ changed: false, lines: [] });
   });
 
   test('that was written before goes on with the state that it has when it is included', () => {
-    const before = observeKept(ALERT, { known: null, ...seen(10) });
+    const before = observeIncluded(ALERT, { known: null, ...seen(10) });
     const out = observeLeftOut(RESOLVED, { known: before.known, ...seen(20) });
     const same = observeLeftOut(ALERT, { known: out.known, ...seen(30) });
-    expect(observeKept(ALERT, { known: same.known, ...seen(40) }).lines).toEqual([]);
-    const [line, ...others] = observeKept(RESOLVED, { known: out.known, ...seen(40) }).lines;
+    expect(observeIncluded(ALERT, { known: same.known, ...seen(40) }).lines).toEqual([]);
+    const [line, ...others] = observeIncluded(RESOLVED, { known: out.known, ...seen(40) }).lines;
     expect(line).toMatch(/^alert_state,.*status="resolved"/);
     expect(others).toEqual([]);
   });

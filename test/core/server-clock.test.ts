@@ -96,7 +96,7 @@ describe('the latest time that a record may have', () => {
 
   test('without a Date is a day after the newest time in the state, where the local clock is behind that', () => {
     const clock = createVirtualClock(0);
-    const others = { toleranceMs: 0, keptMs: () => [30 * DAY_MS, 40 * DAY_MS] };
+    const others = { toleranceMs: 0, storedMs: () => [30 * DAY_MS, 40 * DAY_MS] };
     expect(createServerClock(clock, others).latestNs()).toBe(msToNs(41 * DAY_MS));
     expect(createServerClock(clock).latestNs()).toBe(msToNs(DAY_MS));
   });
@@ -434,7 +434,7 @@ test('remembers little: fifty thousand answers in ten minutes are not compared w
 });
 
 describe('the first Date', () => {
-  const kept = (...times: number[]) => ({ toleranceMs: 2 * MINUTE_MS, keptMs: () => times });
+  const kept = (...times: number[]) => ({ toleranceMs: 2 * MINUTE_MS, storedMs: () => times });
 
   test('counts at once where it agrees with the local clock or with a time that the state has', () => {
     for (const [skewMs, others] of [
@@ -443,7 +443,7 @@ describe('the first Date', () => {
     ] as const) {
       const w = world({ skewMs, others });
       w.ask();
-      expect(w.serverClock.doubt()).toBeNull();
+      expect(w.serverClock.unconfirmed()).toBeNull();
       expect(w.serverClock.passedMs()).not.toBeNull();
     }
   });
@@ -453,7 +453,7 @@ describe('the first Date', () => {
     w.ask();
     w.serverClock.heardServed([]);
     w.serverClock.heardServed([msToNs(T0 - 10 * MINUTE_MS), msToNs(T0 + HOUR_MS)]);
-    expect(w.serverClock.doubt()?.dateMs).toBeLessThanOrEqual(w.serverMs());
+    expect(w.serverClock.unconfirmed()?.dateMs).toBeLessThanOrEqual(w.serverMs());
     expect([w.serverClock.passedMs(), w.serverClock.highestPassedMs(), w.serverClock.isKnown()]).toEqual([
       null,
       null,
@@ -467,7 +467,7 @@ describe('the first Date', () => {
     w.ask();
     expect(w.serverClock.passedMs()).toBeNull();
     w.serverClock.heardServed([msToNs(T0 - 3 * HOUR_MS), msToNs(T0 - 90 * SECOND_MS)]);
-    expect(w.serverClock.doubt()).toBeNull();
+    expect(w.serverClock.unconfirmed()).toBeNull();
     expect(w.serverMs() - (w.serverClock.passedMs() ?? 0)).toBeLessThan(2 * SECOND_MS);
   });
 
@@ -478,13 +478,13 @@ describe('the first Date', () => {
       w.pass(10 * SECOND_MS);
       expect(w.serverClock.passedMs()).toBeNull();
     }
-    w.pass(w.serverClock.doubt()?.confirmedInMs ?? 0);
+    w.pass(w.serverClock.unconfirmed()?.confirmedInMs ?? 0);
     w.ask();
     expect(w.serverMs() - (w.serverClock.passedMs() ?? 0)).toBeLessThan(2 * SECOND_MS);
   });
 
   test('is not confirmed by a slow answer that was requested within the minute', () => {
-    const w = world({ skewMs: -2 * DAY_MS, others: { toleranceMs: 2 * MINUTE_MS, keptMs: () => [] } });
+    const w = world({ skewMs: -2 * DAY_MS, others: { toleranceMs: 2 * MINUTE_MS, storedMs: () => [] } });
     w.ask();
     w.pass(50 * SECOND_MS);
     w.ask({ thereMs: 0, backMs: 25 * SECOND_MS });
@@ -500,7 +500,7 @@ describe('the first Date', () => {
     w.ask({ lieMs: 24 * HOUR_MS });
     expect(w.serverClock.passedMs(), 'another wrong one confirms nothing').toBeNull();
     w.ask();
-    expect(w.serverClock.doubt()).toBeNull();
+    expect(w.serverClock.unconfirmed()).toBeNull();
     expect(w.serverClock.highestPassedMs()).toBeLessThanOrEqual(w.serverMs());
     expect(w.serverMs() - w.serverClock.nowMs()).toBeLessThan(2 * SECOND_MS);
   });

@@ -15,7 +15,7 @@ describe.runIf(influxdAvailable())('a database that comes late', () => {
         createWorld({ seed: 5, originMs, historyMs: 6 * HOUR_MS, devices: [{ deviceId: 'd', intervalMs: MINUTE_MS }] }),
       historyMs: 3 * HOUR_MS,
     });
-    const archive = { keepMs: HOUR_MS, maxBytes: null };
+    const archive = { retentionMs: HOUR_MS, maxBytes: null };
     const first = await rig.once({ archive });
     expect(first.summary.destinations).toMatchObject([{ pending_points: 0, missing: [] }]);
     await rig.clock.sleep(2 * HOUR_MS);

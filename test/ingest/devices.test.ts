@@ -27,7 +27,7 @@ async function listed({ counted, page, pages = Number.POSITIVE_INFINITY }: Serve
       },
     },
     store: { account: () => ({ devices: counted }), devices: () => [] },
-    settings: { filter: createFilter({ include: [], exclude: [], excludeSensors: [], keepsLocation: true }) },
+    settings: { filter: createFilter({ include: [], exclude: [], excludeSensors: [], includesLocation: true }) },
     observe: () => undefined,
   } as unknown as SyncContext;
   const end = await listDevices(context, new AbortController().signal).then(

@@ -15,7 +15,7 @@ function notesOf(spec: Partial<FilterSpec>): { notes: FilterNotes; patterns: () 
     fact: (key: string) => facts.get(key) ?? null,
     saveFact: (key: string, value: string) => void facts.set(key, value),
   };
-  const filter = createFilter({ include: [], exclude: [], excludeSensors: [], keepsLocation: true, ...spec });
+  const filter = createFilter({ include: [], exclude: [], excludeSensors: [], includesLocation: true, ...spec });
   const notes = createFilterNotes(filter, { store, observe: (event) => void events.push(event) });
   const patterns = (): string[] =>
     events.flatMap((event) => (event.type === 'filter-matches-nothing' ? [event.pattern] : []));

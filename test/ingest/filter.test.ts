@@ -391,7 +391,7 @@ describe.runIf(influxdAvailable())('a position', () => {
   );
 
   test('that is not kept is in no point and not in the state, not even of a record that could not be read', async () => {
-    using rig = await rigOf({ keepsLocation: false }, { faults: badRecord });
+    using rig = await rigOf({ includesLocation: false }, { faults: badRecord });
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ exit_code: 0, rejected_records: 1 });
     expect(await positions(rig)).toEqual([]);
@@ -406,7 +406,7 @@ describe.runIf(influxdAvailable())('a position', () => {
     const first = await positions(rig);
     expect(first).toHaveLength(2);
     await rig.clock.sleep(2 * MINUTE_MS);
-    await rig.once(under(rig, { keepsLocation: false }));
+    await rig.once(under(rig, { includesLocation: false }));
     expect(await positions(rig)).toEqual(first);
     await rig.clock.sleep(2 * MINUTE_MS);
     await rig.once(under(rig, {}));

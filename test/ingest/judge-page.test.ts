@@ -35,14 +35,14 @@ const last = (...list: readonly Reading[]): TelemetryPage => pageOf(list);
 
 /** What is known beside the page. */
 const seenEmpty = { emptyBefore: 1 };
-const waived = { overlapWaived: true };
+const waived = { overlapOptional: true };
 const shownFrom = (seconds: number): Partial<JudgeContext> => ({ visibleFromNs: at(seconds), emptyBefore: 1 });
 
 function judge(request: PageRequest, page: TelemetryPage, known: Partial<JudgeContext> = {}): Judgement {
   return judgePage(request, page, {
     visibleFromNs: null,
     emptyBefore: 0,
-    overlapWaived: false,
+    overlapOptional: false,
     seenAt: null,
     ...known,
   });

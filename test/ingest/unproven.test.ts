@@ -4,12 +4,12 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../src/core/time.ts';
 import {
-  type Doubts,
-  isEmptyInDoubt,
-  isOverlapWaived,
+  type Attempts,
+  areEmptyAnswersIgnored,
+  isOverlapOptional,
   missedAfter,
   missedSince,
-  NO_DOUBTS,
+  NO_ATTEMPTS,
   type Step,
   shownAgain,
   type Unproven,
@@ -24,14 +24,14 @@ const WITHOUT: Unproven = { isEmpty: false, overlapMissing: true, missed: 'never
 const EMPTY_WITHOUT: Unproven = { isEmpty: true, overlapMissing: true, missed: 'never' };
 
 /** The steps that answers lead to, one after the other, and what was met in the end. */
-function weighAll(...answers: readonly Unproven[]): { steps: Step[]; doubts: Doubts } {
-  let doubts = NO_DOUBTS;
+function weighAll(...answers: readonly Unproven[]): { steps: Step[]; attempts: Attempts } {
+  let attempts = NO_ATTEMPTS;
   const steps = answers.map((answer) => {
-    const weighed = weigh(doubts, answer);
-    doubts = weighed.doubts;
+    const weighed = weigh(attempts, answer);
+    attempts = weighed.attempts;
     return weighed.step;
   });
-  return { steps, doubts };
+  return { steps, attempts };
 }
 
 describe('an answer that proves nothing', () => {
@@ -69,9 +69,9 @@ describe('an answer that proves nothing', () => {
   });
 
   test('counts against its gap, the first empty one aside', () => {
-    expect(weighAll(EMPTY).doubts).toEqual({ ...NO_DOUBTS, empties: 1 });
-    expect(weighAll(EMPTY, ODD, WITHOUT).doubts).toEqual({
-      distrusted: 2,
+    expect(weighAll(EMPTY).attempts).toEqual({ ...NO_ATTEMPTS, empties: 1 });
+    expect(weighAll(EMPTY, ODD, WITHOUT).attempts).toEqual({
+      rejected: 2,
       empties: 1,
       withoutOverlap: 1,
       emptyBelieved: false,
@@ -79,11 +79,11 @@ describe('an answer that proves nothing', () => {
   });
 
   test('makes a page believed without the overlap reading, an empty one only where empty ones were awaited', () => {
-    const gone = weighAll(WITHOUT, WITHOUT, WITHOUT).doubts;
-    expect([isOverlapWaived(gone, [reading(1)]), isOverlapWaived(gone, [])]).toEqual([true, false]);
-    const overdue = weighAll(...Array<Unproven>(3).fill({ ...EMPTY_WITHOUT, missed: 'overdue' })).doubts;
-    expect(isOverlapWaived(overdue, [])).toBe(true);
-    expect(isOverlapWaived(weighAll(WITHOUT, WITHOUT).doubts, [reading(1)])).toBe(false);
+    const gone = weighAll(WITHOUT, WITHOUT, WITHOUT).attempts;
+    expect([isOverlapOptional(gone, [reading(1)]), isOverlapOptional(gone, [])]).toEqual([true, false]);
+    const overdue = weighAll(...Array<Unproven>(3).fill({ ...EMPTY_WITHOUT, missed: 'overdue' })).attempts;
+    expect(isOverlapOptional(overdue, [])).toBe(true);
+    expect(isOverlapOptional(weighAll(WITHOUT, WITHOUT).attempts, [reading(1)])).toBe(false);
   });
 });
 
@@ -97,7 +97,10 @@ describe('an overlap reading that empty answers lack', () => {
     expect(missedSince(missed, empty, 1000 + DAY_MS)).toBe('overdue');
     expect(missedSince(missed, { ...empty, overlapMissing: false }, 2000)).toBe('awaited');
     expect(missedSince(missed, { ...empty, isEmpty: false }, 2000)).toBe('never');
-    expect([isEmptyInDoubt(missed, 2000), isEmptyInDoubt(missed, 1000 + DAY_MS)]).toEqual([true, false]);
+    expect([areEmptyAnswersIgnored(missed, 2000), areEmptyAnswersIgnored(missed, 1000 + DAY_MS)]).toEqual([
+      true,
+      false,
+    ]);
   });
 
   test('is remembered from the first time on, and is gone after a day or when answers with readings lack it', () => {

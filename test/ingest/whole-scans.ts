@@ -106,7 +106,7 @@ function walkGap(scene: Scene, { gap, run, service }: { gap: Interval; run: Run;
     const judged = judgePage(request, page, {
       visibleFromNs: null,
       emptyBefore: empties,
-      overlapWaived: false,
+      overlapOptional: false,
       seenAt: null,
     });
     run.take(request, judged);

@@ -211,7 +211,7 @@ function drawProgram(
     share: dice.pick([0.2, 0.8, 1]),
     concurrency: dice.pick([1, 2, 4, 4, 8]),
     batchLines: dice.pick([50, 400, 5000, 5000]),
-    keepMs: dice.pick([30 * DAY_MS, 90 * DAY_MS]),
+    retentionMs: dice.pick([30 * DAY_MS, 90 * DAY_MS]),
     schedules: { telemetry: cron(at), devices: cron(at + dice.whole(0, 1)), alerts: cron(at + dice.whole(0, 1)) },
   };
 }

@@ -159,7 +159,7 @@ function optionsOf(stage: Stage, proxy: V2Proxy, { life, observe, bucket }: Open
       },
     ],
     dataDir: stage.dataDir,
-    archive: { keepMs: program.keepMs, maxBytes: null },
+    archive: { retentionMs: program.retentionMs, maxBytes: null },
     disk: { directory: stage.dataDir, freeBytes: () => 2 ** 40 },
     clock: withWallOffset(clock, fate.localOffsetMs),
     random: dice.unit,

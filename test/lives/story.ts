@@ -29,7 +29,7 @@ export interface ProgramSettings {
   readonly share: number;
   readonly concurrency: number;
   readonly batchLines: number;
-  readonly keepMs: number;
+  readonly retentionMs: number;
   /** Cron expressions. */
   readonly schedules: { readonly telemetry: string; readonly devices: string; readonly alerts: string };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { realClock } from '../../src/app/real-clock.ts';
 import type { Served } from '../../src/core/ports.ts';
-import { type Answer, createAnswerMaker, PLACES } from '../../src/observe/answers.ts';
+import { type Answer, createAnswerMaker, MAX_PARALLEL } from '../../src/observe/answers.ts';
 
 /** A clock that a test moves, and whose sleepers it wakes. */
 function handClock() {
@@ -74,8 +74,8 @@ describe('what is made for each', () => {
     const make = createAnswerMaker(clock);
     const ends: (() => void)[] = [];
     const page = (): Promise<Served> => new Promise((resolve) => ends.push(() => resolve(PAGE)));
-    const asked = Array.from({ length: PLACES + 2 }, () => textOf(make(here(null), page)));
-    for (let count = 0; count < 2 * PLACES; count += 1) await clock.pass(1);
+    const asked = Array.from({ length: MAX_PARALLEL + 2 }, () => textOf(make(here(null), page)));
+    for (let count = 0; count < 2 * MAX_PARALLEL; count += 1) await clock.pass(1);
     expect(ends).toHaveLength(8);
     ends[0]?.();
     await settled();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { connectionsToDrop, type Standing } from '../../src/observe/connections.ts';
+import { type ClientConnection, connectionsToDrop } from '../../src/observe/connections.ts';
 
-const many = (count: number, standing: Omit<Standing, 'since'>, from = 0): Standing[] =>
+const many = (count: number, standing: Omit<ClientConnection, 'since'>, from = 0): ClientConnection[] =>
   Array.from({ length: count }, (_, index) => ({ ...standing, since: from + index }));
 
 describe('of too many connections', () => {

@@ -103,7 +103,7 @@ describe('recent events', () => {
     expect(latest().filter(({ event }) => event === 'device-appeared')).toHaveLength(MOST_RECENT - 11);
     time.ms += 61 * MINUTE_MS;
     observe({ type: 'device-gone', deviceId: 'd' } as AppEvent);
-    expect(latest()[0]?.details).toBe('held back 990');
+    expect(latest()[0]?.details).toBe('suppressed 990');
   });
 
   test('hold no secret, no control character, and no text without end', () => {
@@ -124,11 +124,11 @@ describe('recent events', () => {
 
   test('survive a restart, in their order, and are handed over once', () => {
     const before = openEar();
-    expect(before.takeUnkept()).toBeNull();
+    expect(before.takeUnsaved()).toBeNull();
     before.observe(appeared(1));
     before.observe(appeared(2));
-    const text = before.takeUnkept();
-    expect(before.takeUnkept()).toBeNull();
+    const text = before.takeUnsaved();
+    expect(before.takeUnsaved()).toBeNull();
     const clock = { nowMs: () => NOW_MS + MINUTE_MS, monoMs: () => 0 };
     const after = createRecentEvents({ clock, scrub: createScrub([]), before: text });
     after.observe(appeared(3));
@@ -142,12 +142,12 @@ describe('recent events', () => {
   });
 
   test('have nothing of a device that was forgotten but that', () => {
-    const { observe, latest, forget, takeUnkept } = openEar();
+    const { observe, latest, forget, takeUnsaved } = openEar();
     observe(appeared(1));
     observe(appeared(2));
-    takeUnkept();
+    takeUnsaved();
     forget('d1');
-    expect(takeUnkept()).not.toContain('d1');
+    expect(takeUnsaved()).not.toContain('d1');
     observe({ type: 'device-forgotten', deviceId: 'd1', points: 5 });
     expect(latest().map(({ event, device_id }) => `${event} ${device_id}`)).toEqual([
       'device-forgotten d1',

@@ -17,7 +17,7 @@ function openLog() {
   return {
     clock,
     observe,
-    /** What was written since the last look: event, level, how many were held back. */
+    /** What was written since the last look: event, level, how many were suppressed before it. */
     told: () =>
       written.splice(0).map((text) => {
         const { event, level, suppressed } = JSON.parse(text);

@@ -12,7 +12,7 @@ import {
   type PageFacts,
 } from '../../src/core/page-facts.ts';
 import type { DeviceState, StatusReport } from '../../src/core/status.ts';
-import type { StandingParts } from '../../src/page/overview.ts';
+import type { OverviewParts } from '../../src/page/overview.ts';
 
 export const NOW = '2026-11-21T22:15:03.5Z';
 const NOW_MS = Date.parse(NOW);
@@ -118,7 +118,7 @@ export const REPORT: StatusReport = {
   },
 };
 
-export const STANDING: StandingParts = {
+export const STANDING: OverviewParts = {
   report: REPORT,
   ageSeconds: 0,
   ready: { ready: true, reasons: [], codes: [] },

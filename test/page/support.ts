@@ -8,13 +8,13 @@ import { realClock } from '../../src/app/real-clock.ts';
 import type { PageFacts } from '../../src/core/page-facts.ts';
 import type { StatusReport } from '../../src/core/status.ts';
 import { type StatusServer, serveStatus } from '../../src/observe/server.ts';
-import type { StandingParts } from '../../src/page/overview.ts';
+import type { OverviewParts } from '../../src/page/overview.ts';
 import { createStatusPage, type StatusPageParts } from '../../src/page/page.ts';
 import { factsOf, REPORT, rowOf, STANDING } from './facts.ts';
 
 /** What is served; a test changes it while it runs. */
 export interface Shown {
-  standing: StandingParts;
+  standing: OverviewParts;
   facts: PageFacts;
   /** Links to elsewhere. */
   links?: StatusPageParts['links'];
@@ -63,7 +63,7 @@ export async function servePage(shown: Partial<Shown> = {}, port = 0): Promise<S
 }
 
 /** The same standing with parts of its report changed. */
-export function standingWith(report: Partial<StatusReport>, more: Partial<StandingParts> = {}): StandingParts {
+export function standingWith(report: Partial<StatusReport>, more: Partial<OverviewParts> = {}): OverviewParts {
   return { ...STANDING, ...more, report: { ...REPORT, ...report } };
 }
 

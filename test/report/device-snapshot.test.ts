@@ -24,7 +24,7 @@ function quietAfter(seconds: number): number | null {
     goneSinceMs: null,
   };
   const view = {
-    filter: createFilter({ include: [], exclude: [], excludeSensors: [], keepsLocation: true }),
+    filter: createFilter({ include: [], exclude: [], excludeSensors: [], includesLocation: true }),
     wantedRange: wantedAt(settings, { nowMs, passedMs: nowMs }),
     openSeconds: 420,
   };
@@ -45,7 +45,7 @@ function coveredOf(...hours: readonly (readonly [from: number, to: number])[]): 
     goneSinceMs: null,
   };
   const wantedRange = wantedAt(settings, { nowMs: NOW_MS, passedMs: NOW_MS });
-  const filter = createFilter({ include: [], exclude: [], excludeSensors: [], keepsLocation: true });
+  const filter = createFilter({ include: [], exclude: [], excludeSensors: [], includesLocation: true });
   return snapshotDevice({ filter, wantedRange, openSeconds: 0 }, listed, known).status.covered;
 }
 

@@ -55,7 +55,7 @@ function lookAt(specs: readonly Spec[], costMs = 0, exclude: readonly string[] =
       settings: {
         history: { kind: 'age', ageMs: 48 * HOUR_MS },
         gracePeriodMs: 0,
-        filter: createFilter({ include: [], exclude, excludeSensors: [], keepsLocation: true }),
+        filter: createFilter({ include: [], exclude, excludeSensors: [], includesLocation: true }),
       },
       clock: {
         nowMs: () => NOW_MS,

@@ -13,7 +13,7 @@ function codes(
   fleet: FleetFigures | null,
   isListed: boolean,
   hasDevices = false,
-  doubt: ReturnType<ServerClock['doubt']> = null,
+  unconfirmed: ReturnType<ServerClock['unconfirmed']> = null,
 ): readonly string[] {
   const streams = {
     list: () => [],
@@ -25,7 +25,7 @@ function codes(
   const store = { devices: () => [{ goneSinceMs: hasDevices ? null : 1 } as KnownDevice] };
   const room = { usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null };
   const parts = { deliverers: [], streams, room: { status: () => room }, store, fleet: () => fleet };
-  return readyNow({ ...parts, serverClock: { doubt: () => doubt } }).codes;
+  return readyNow({ ...parts, serverClock: { unconfirmed: () => unconfirmed } }).codes;
 }
 
 test('a clock of the API that agrees with no other is not relied on', () => {

@@ -51,7 +51,7 @@ function overviewOf({ sums = {}, jobs = [], isRunning = true }: Case): StatusOve
   const settings: ReportParts['context']['settings'] = {
     history: { kind: 'age', ageMs: HOUR_MS },
     gracePeriodMs: MINUTE_MS,
-    filter: createFilter({ include: [], exclude: [], excludeSensors: [], keepsLocation: true }),
+    filter: createFilter({ include: [], exclude: [], excludeSensors: [], includesLocation: true }),
     schedules: { account: every, devices: every, telemetry: every, alerts: every },
   };
   const store = {

@@ -190,8 +190,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'ingest/coverage-rules.ts',
-        find: 'if (!isLate || doubtedFrom === undefined) return null;',
-        replace: 'if (!isLate || doubtedFrom !== null) return null;',
+        find: 'if (!isLate || lateGapFrom === undefined) return null;',
+        replace: 'if (!isLate || lateGapFrom !== null) return null;',
       },
     ],
   },

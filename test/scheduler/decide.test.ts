@@ -15,20 +15,20 @@ function busyState(): PlannerState {
   for (const stream of ['account', 'alerts', 'devices'] as const)
     state.streams[stream] = { ...UNREAD_STREAM, readMs: NOW - 2 * HOUR_MS };
   const rate = { intervalMs: MINUTE_MS, deviationMs: 0 };
-  noteDeviceStored(state.devices, 'live', { newestMs: NOW - 2 * HOUR_MS, askedMs: NOW - 2 * HOUR_MS, rate });
-  noteDeviceStored(state.devices, 'idle', { newestMs: null, askedMs: NOW - DAY_MS, rate });
+  noteDeviceStored(state.devices, 'live', { newestMs: NOW - 2 * HOUR_MS, polledMs: NOW - 2 * HOUR_MS, rate });
+  noteDeviceStored(state.devices, 'idle', { newestMs: null, polledMs: NOW - DAY_MS, rate });
   for (const lane of ['first-history', 'backfill'] as const)
     setOpenHistory(state.histories[lane], lane, { day: 1, week: 0, rest: 0 });
   state.reread.isDue = true;
-  state.earned.account = 1;
+  state.credit.account = 1;
   return state;
 }
 
 /** What is done about each decision, so that the next one in the order has its turn. */
 const ORDER: readonly [string, (state: PlannerState) => void][] = [
-  ['account inventory', (state) => Object.assign(state.earned, { account: 0 })],
+  ['account inventory', (state) => Object.assign(state.credit, { account: 0 })],
   ['devices inventory', (state) => read(state, 'devices')],
-  ['tail live', (state) => Object.assign(state, { telemetryOffMs: NOW + 1 })],
+  ['poll live', (state) => Object.assign(state, { telemetryOffMs: NOW + 1 })],
   ['alerts alerts', (state) => read(state, 'alerts')],
   ['account inventory', (state) => read(state, 'account')],
 ];
@@ -40,8 +40,8 @@ const SPARE: readonly [string, (state: PlannerState) => void][] = [
   ],
   ['history backfill', ({ histories }) => setOpenHistory(histories.backfill, 'backfill', NOTHING_OPEN)],
   [
-    'tail idle-poll',
-    ({ devices }) => noteDeviceStored(devices, 'idle', { newestMs: null, askedMs: NOW, rate: UNKNOWN_RATE }),
+    'poll idle-poll',
+    ({ devices }) => noteDeviceStored(devices, 'idle', { newestMs: null, polledMs: NOW, rate: UNKNOWN_RATE }),
   ],
   ['reread idle-poll', (state) => Object.assign(state.reread, { isUnderWay: true })],
 ];
@@ -64,7 +64,7 @@ describe('the order of decisions', () => {
     }
     noteDeviceStored(state.devices, 'live', {
       newestMs: NOW,
-      askedMs: NOW,
+      polledMs: NOW,
       rate: { intervalMs: HOUR_MS, deviationMs: 0 },
     });
     state.telemetryOffMs = Number.NEGATIVE_INFINITY;
@@ -85,14 +85,14 @@ describe('the order of decisions', () => {
 
   test('begins with the day: where it is spent nothing is asked, and where only its reserve is left nothing but live work', () => {
     const state = busyState();
-    state.earned.account = 0;
+    state.credit.account = 0;
     state.budget.setFigures({ limit: 1000, budget: 1000, spent: 0, others: null }, NOW);
     const spend = (requests: number) => {
       for (let count = 0; count < requests; count += 1) state.budget.sent(NOW);
     };
     spend(20);
     for (const stream of ['account', 'alerts', 'devices'] as const) read(state, stream);
-    expect(said(state), 'half of the bucket is for live work').toBe('tail live');
+    expect(said(state), 'half of the bucket is for live work').toBe('poll live');
     dropLive(state);
     expect(said(state), 'the day has more, but not for other work').toBe('rest spare');
     spend(20);
@@ -103,7 +103,7 @@ describe('the order of decisions', () => {
 function dropLive(state: PlannerState): void {
   noteDeviceStored(state.devices, 'live', {
     newestMs: NOW,
-    askedMs: NOW,
+    polledMs: NOW,
     rate: { intervalMs: HOUR_MS, deviationMs: 0 },
   });
 }

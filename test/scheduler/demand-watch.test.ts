@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import type { AskedFor } from '../../src/scheduler/demand.ts';
+import type { SchedulerDemand } from '../../src/scheduler/demand.ts';
 import { createDemandWatch, staleMsOf } from '../../src/scheduler/demand-watch.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
@@ -37,7 +37,7 @@ function rig(begun: { readonly perDay: number | null } | null) {
 }
 
 /** Devices that report every minute, and are asked every minute. */
-function asked(devices: number, intervalMs = MINUTE_MS): AskedFor {
+function asked(devices: number, intervalMs = MINUTE_MS): SchedulerDemand {
   const settings = {
     freshnessMs: MINUTE_MS,
     devicesMs: 5 * MINUTE_MS,
@@ -48,7 +48,7 @@ function asked(devices: number, intervalMs = MINUTE_MS): AskedFor {
     share: 0.8,
   };
   const rates = () => ({ knownMs: Array.from({ length: devices }, () => intervalMs), unknown: 0, quiet: 0 });
-  return { asked: settings, rates, othersPerDay: 0 } as unknown as AskedFor;
+  return { settings, rates, othersPerDay: 0 } as unknown as SchedulerDemand;
 }
 
 const ENOUGH = { perDay: 100_000 };

@@ -28,15 +28,15 @@ const FLEETS = fc.record({
 
 describe('the requests that the schedules need', () => {
   test('counts each lane', () => {
-    const { asked, fits, slowdown, planned, readingsMade } = demandOf(USUAL);
-    expect(asked).toEqual({ live: 40 * 288, alerts: 720, inventory: 288, account: 24, idlePolls: 40 });
-    expect({ fits, slowdown, planned }).toEqual({ fits: true, slowdown: 1, planned: asked });
+    const { needed, fits, slowdown, planned, readingsMade } = demandOf(USUAL);
+    expect(needed).toEqual({ live: 40 * 288, alerts: 720, inventory: 288, account: 24, idlePolls: 40 });
+    expect({ fits, slowdown, planned }).toEqual({ fits: true, slowdown: 1, planned: needed });
     expect(readingsMade).toBe(40 * 288);
     const fast = demandOf({ ...USUAL, intervalsMs: [10 * SECOND_MS], quietDevices: 0 });
-    expect(fast.asked.live, 'a device of ten seconds once a minute').toBe(1440);
+    expect(fast.needed.live, 'a device of ten seconds once a minute').toBe(1440);
     const rare = demandOf({ ...USUAL, intervalsMs: [10 * SECOND_MS], quietDevices: 400, freshnessMs: DAY_MS });
-    expect(rare.asked.live, 'or when its page is full').toBeCloseTo(8640 / (200 * FULL_PAGE));
-    expect(rare.asked.inventory, 'a list of 401 has three pages').toBe(3 * 288);
+    expect(rare.needed.live, 'or when its page is full').toBeCloseTo(8640 / (200 * FULL_PAGE));
+    expect(rare.needed.inventory, 'a list of 401 has three pages').toBe(3 * 288);
   });
 
   test('is compared with the lower of both limits, less the use by others', () => {
@@ -60,8 +60,8 @@ describe('where the schedules do not fit', () => {
         expect(spent).toBeLessThanOrEqual(demand.budget * 1.001);
         if (demand.slowdown === 1) return;
         expect(spent, 'what is stretched uses what there is').toBeGreaterThan(demand.budget * 0.5);
-        const least = Math.min(demand.asked.alerts, 0.01 * demand.budget);
-        expect(demand.planned.alerts).toBeCloseTo(Math.max(demand.asked.alerts / demand.slowdown, least), 3);
+        const least = Math.min(demand.needed.alerts, 0.01 * demand.budget);
+        expect(demand.planned.alerts).toBeCloseTo(Math.max(demand.needed.alerts / demand.slowdown, least), 3);
         expect(demand.freshness.medianMs).toBeLessThanOrEqual(demand.freshness.p95Ms);
       }),
     );
@@ -74,7 +74,7 @@ describe('where the schedules do not fit', () => {
         const here = demandOf(input);
         const larger = demandOf({ ...input, perDay: fleet.perDay * 2, perMinute: fleet.perMinute * 2 });
         expect(larger.freshness.medianMs).toBeLessThanOrEqual(here.freshness.medianMs * 1.01);
-        expect(larger.readingsCarried).toBeGreaterThanOrEqual(here.readingsCarried);
+        expect(larger.readingsCovered).toBeGreaterThanOrEqual(here.readingsCovered);
         const more = demandOf({ ...input, intervalsMs: [...fleet.intervalsMs, ...fleet.intervalsMs] });
         expect(more.freshness.medianMs).toBeGreaterThanOrEqual(here.freshness.medianMs * 0.99);
       }),
@@ -85,7 +85,7 @@ describe('where the schedules do not fit', () => {
     const tight = demandOf({ ...USUAL, perDay: 5000 });
     expect(tight.fits).toBe(false);
     expect(tight.leftForHistory).toBeCloseTo(0.15 * 4000);
-    expect(demandOf(USUAL).leftForHistory).toBeCloseTo(160_000 - totalOf(demandOf(USUAL).asked));
+    expect(demandOf(USUAL).leftForHistory).toBeCloseTo(160_000 - totalOf(demandOf(USUAL).needed));
   });
 });
 
@@ -96,8 +96,8 @@ describe('where not even the readings fit', () => {
     const demand = demandOf(crowded);
     expect(demand.readingsFit).toBe(false);
     expect(demand.readingsMade).toBe(8_640_000);
-    expect(demand.readingsCarried / (4000 * 200)).toBeGreaterThan(0.97);
-    expect(demand.readingsCarried / (4000 * 200)).toBeLessThan(1);
+    expect(demand.readingsCovered / (4000 * 200)).toBeGreaterThan(0.97);
+    expect(demand.readingsCovered / (4000 * 200)).toBeLessThan(1);
     expect(demand.freshness.medianMs / HOUR_MS, '1,000 devices by 4,000 requests a day').toBeCloseTo(6, 0);
     expect(totalOf(demand.planned)).toBeCloseTo(4000);
   });
@@ -106,8 +106,8 @@ describe('where not even the readings fit', () => {
     fc.assert(
       fc.property(FLEETS, fc.integer({ min: 1, max: 50 }), (fleet, perDay) => {
         const demand = demandOf({ ...USUAL, ...fleet, perDay });
-        expect(demand.readingsCarried).toBeLessThanOrEqual(demand.readingsMade);
-        expect(demand.readingsCarried).toBeLessThanOrEqual(demand.budget * 200);
+        expect(demand.readingsCovered).toBeLessThanOrEqual(demand.readingsMade);
+        expect(demand.readingsCovered).toBeLessThanOrEqual(demand.budget * 200);
       }),
     );
   });

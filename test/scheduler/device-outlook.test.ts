@@ -31,10 +31,10 @@ const EVERY_TEN = { intervalMs: 10 * SECOND_MS, deviationMs: 0 };
 
 /** A device that reported every ten seconds until it was asked just now. */
 function reporting(changes: Partial<DeviceFacts> = {}): DeviceFacts {
-  return { ...unknownDevice(), newestMs: NOW, askedMs: NOW, rate: EVERY_TEN, ...changes };
+  return { ...unknownDevice(), newestMs: NOW, polledMs: NOW, rate: EVERY_TEN, ...changes };
 }
 
-const EMPTY = { newReadings: 0, instantsMs: [], tailGap: null };
+const EMPTY = { newReadings: 0, instantsMs: [], liveGap: null };
 
 describe('the outlook', () => {
   test('of a device that was never asked: only a sign of life makes it due, at once, the newest sign first', () => {
@@ -72,8 +72,8 @@ describe('the outlook', () => {
   });
 
   test('a gap below newer readings comes before all predictions, after a rest', () => {
-    const tailGap = { fromMs: NOW - HOUR_MS, toMs: NOW };
-    const open = reporting({ tailGap, isQuiet: true, restMs: NOW + MINUTE_MS });
+    const liveGap = { fromMs: NOW - HOUR_MS, toMs: NOW };
+    const open = reporting({ liveGap, isQuiet: true, restMs: NOW + MINUTE_MS });
     expect(outlookOf(open, RULES)).toEqual({
       oldestMs: NOW - HOUR_MS,
       dueMs: NOW + MINUTE_MS,
@@ -116,7 +116,7 @@ describe('signs of life in the listing', () => {
   test('are dropped at once where they denied a reading that was there', () => {
     const facts = reporting();
     noteListed(facts, NOW, NOW + HOUR_MS);
-    const page = { newReadings: 1, instantsMs: [NOW + MINUTE_MS], tailGap: null };
+    const page = { newReadings: 1, instantsMs: [NOW + MINUTE_MS], liveGap: null };
     expect(noteAnswer(facts, page, NOW + HOUR_MS)).toBe(true);
     expect(noteAnswer(facts, page, NOW + HOUR_MS), 'that is reported once').toBe(false);
   });
@@ -124,7 +124,7 @@ describe('signs of life in the listing', () => {
   test('may lag a minute behind', () => {
     const facts = reporting();
     noteListed(facts, NOW, NOW + MINUTE_MS);
-    expect(noteAnswer(facts, { newReadings: 1, instantsMs: [NOW + 30_000], tailGap: null }, NOW + MINUTE_MS)).toBe(
+    expect(noteAnswer(facts, { newReadings: 1, instantsMs: [NOW + 30_000], liveGap: null }, NOW + MINUTE_MS)).toBe(
       false,
     );
   });
@@ -133,7 +133,7 @@ describe('signs of life in the listing', () => {
 describe('answers and failures', () => {
   test('a reading ends quiet and rest', () => {
     const facts = reporting({ isQuiet: true, emptiesInARow: 3, failures: 2, restMs: NOW + HOUR_MS });
-    noteAnswer(facts, { newReadings: 1, instantsMs: [NOW + MINUTE_MS], tailGap: null }, NOW + MINUTE_MS);
+    noteAnswer(facts, { newReadings: 1, instantsMs: [NOW + MINUTE_MS], liveGap: null }, NOW + MINUTE_MS);
     expect(facts).toMatchObject({
       isQuiet: false,
       emptiesInARow: 0,
@@ -144,9 +144,9 @@ describe('answers and failures', () => {
   });
 
   test('a page further down says nothing of the newest end', () => {
-    const facts = reporting({ tailGap: { fromMs: NOW - HOUR_MS, toMs: NOW } });
-    noteAnswer(facts, { newReadings: 5, instantsMs: [NOW - MINUTE_MS], tailGap: null }, NOW + HOUR_MS);
-    expect(facts).toMatchObject({ newestMs: NOW, isQuiet: false, tailGap: null });
+    const facts = reporting({ liveGap: { fromMs: NOW - HOUR_MS, toMs: NOW } });
+    noteAnswer(facts, { newReadings: 5, instantsMs: [NOW - MINUTE_MS], liveGap: null }, NOW + HOUR_MS);
+    expect(facts).toMatchObject({ newestMs: NOW, isQuiet: false, liveGap: null });
   });
 
   test('failures of its own rest it for a minute, then twice as long each time, for 20 minutes at most', () => {
@@ -163,7 +163,7 @@ describe('answers and failures', () => {
     noteSilent(facts);
     noteListed(facts, NOW + HOUR_MS, NOW + HOUR_MS);
     expect(outlookOf(facts, RULES)).toBeNull();
-    noteAnswer(facts, { newReadings: 1, instantsMs: [NOW + HOUR_MS], tailGap: null }, NOW + HOUR_MS);
+    noteAnswer(facts, { newReadings: 1, instantsMs: [NOW + HOUR_MS], liveGap: null }, NOW + HOUR_MS);
     expect(outlookOf(facts, RULES)).not.toBeNull();
   });
 });
@@ -177,7 +177,7 @@ describe('where a request stops', () => {
     ['not where that is so much that its newest should not wait', 2.5, {}, null],
     ['not where its rate does not say how much there is', 1.2, { isBack: true }, null],
     ['not where it is quiet', 1.2, { isQuiet: true }, null],
-    ['not where a gap is open', 1.2, { tailGap: { fromMs: 0, toMs: NOW } }, null],
+    ['not where a gap is open', 1.2, { liveGap: { fromMs: 0, toMs: NOW } }, null],
     ['not without a rate', 1.2, { rate: { intervalMs: null, deviationMs: 0 } }, null],
   ])('%s', (_what, pages, changes, expected) => {
     expect(stopOf(reporting(changes), RULES, later(pages))).toBe(expected);
@@ -187,12 +187,12 @@ describe('where a request stops', () => {
 
 describe('the order of devices whose page is full', () => {
   test('is that of the overflow; in turn that of the last request; a short scan comes first', () => {
-    const facts = reporting({ askedMs: NOW - HOUR_MS });
+    const facts = reporting({ polledMs: NOW - HOUR_MS });
     expect(turnOf(facts, RULES)).toBe(NOW + 200 * 10 * SECOND_MS);
     expect(turnOf(facts, { ...RULES, isInTurn: true })).toBe(NOW - HOUR_MS);
     const scan = (pages: number) => ({ fromMs: NOW - pages * 200 * 10 * SECOND_MS, toMs: NOW });
-    expect(turnOf({ ...facts, tailGap: scan(10) }, RULES)).toBe(NEVER_MS);
-    expect(turnOf({ ...facts, tailGap: scan(11) }, RULES)).toBe(NOW - HOUR_MS);
+    expect(turnOf({ ...facts, liveGap: scan(10) }, RULES)).toBe(NEVER_MS);
+    expect(turnOf({ ...facts, liveGap: scan(11) }, RULES)).toBe(NOW - HOUR_MS);
   });
 });
 

@@ -71,16 +71,16 @@ const STATES = [...(TABLE.get('stored')?.keys() ?? [])];
 const WAYS: Readonly<Record<DeviceState, (queue: DeviceQueue) => void>> = {
   absent: () => undefined,
   idle: (queue) => noteDeviceListed(queue, { deviceId: 'd', seenMs: null, isActive: false }, NOW),
-  waiting: (queue) => noteDeviceStored(queue, 'd', { newestMs: NOW, askedMs: NOW, rate: RATE }),
+  waiting: (queue) => noteDeviceStored(queue, 'd', { newestMs: NOW, polledMs: NOW, rate: RATE }),
   ready: (queue) => {
-    noteDeviceStored(queue, 'd', { newestMs: NOW - 5 * MINUTE_MS, askedMs: NOW - 5 * MINUTE_MS, rate: RATE });
+    noteDeviceStored(queue, 'd', { newestMs: NOW - 5 * MINUTE_MS, polledMs: NOW - 5 * MINUTE_MS, rate: RATE });
     advance(queue, NOW);
   },
   full: (queue) => {
-    noteDeviceStored(queue, 'd', { newestMs: NOW - 5 * HOUR_MS, askedMs: NOW - 5 * HOUR_MS, rate: RATE });
+    noteDeviceStored(queue, 'd', { newestMs: NOW - 5 * HOUR_MS, polledMs: NOW - 5 * HOUR_MS, rate: RATE });
     advance(queue, NOW);
   },
-  asked: (queue) => {
+  polling: (queue) => {
     WAYS.full(queue);
     beginDevice(queue, 'd');
   },
@@ -88,12 +88,12 @@ const WAYS: Readonly<Record<DeviceState, (queue: DeviceQueue) => void>> = {
 
 const EVENTS: Readonly<Record<DeviceEvent, (queue: DeviceQueue, deviceId: string, nowMs: number) => void>> = {
   stored: (queue, deviceId, nowMs) =>
-    noteDeviceStored(queue, deviceId, { newestMs: nowMs, askedMs: nowMs, rate: RATE }),
+    noteDeviceStored(queue, deviceId, { newestMs: nowMs, polledMs: nowMs, rate: RATE }),
   listed: (queue, deviceId, nowMs) => noteDeviceListed(queue, { deviceId, seenMs: nowMs, isActive: true }, nowMs),
   left: dropDevice,
   began: beginDevice,
   answered: (queue, deviceId, nowMs) =>
-    noteDeviceAnswer(queue, deviceId, { newReadings: 1, instantsMs: [nowMs], tailGap: null }, nowMs),
+    noteDeviceAnswer(queue, deviceId, { newReadings: 1, instantsMs: [nowMs], liveGap: null }, nowMs),
   failed: noteDeviceFailure,
   released: releaseDevice,
   reordered: (queue) => setRules(queue, { ...RULES, pageSize: 100 }),
@@ -116,7 +116,7 @@ const PLACES: Readonly<Record<DeviceState, string>> = {
   waiting: 'waiting',
   ready: 'ready filling',
   full: 'full',
-  asked: '',
+  polling: '',
 };
 
 /** Expects that each device is where its state says, and nothing else is anywhere. */
@@ -186,9 +186,9 @@ describe('the states of a device', () => {
 describe('what the queue shows', () => {
   test('a live request goes to what is full, then to what is ready; an idle poll to what is idle', () => {
     const queue = createDeviceQueue(RULES);
-    noteDeviceStored(queue, 'ready', { newestMs: NOW - 5 * MINUTE_MS, askedMs: NOW - 5 * MINUTE_MS, rate: RATE });
-    noteDeviceStored(queue, 'full', { newestMs: NOW - 5 * HOUR_MS, askedMs: NOW - 5 * HOUR_MS, rate: RATE });
-    noteDeviceStored(queue, 'idle', { newestMs: null, askedMs: NOW, rate: RATE });
+    noteDeviceStored(queue, 'ready', { newestMs: NOW - 5 * MINUTE_MS, polledMs: NOW - 5 * MINUTE_MS, rate: RATE });
+    noteDeviceStored(queue, 'full', { newestMs: NOW - 5 * HOUR_MS, polledMs: NOW - 5 * HOUR_MS, rate: RATE });
+    noteDeviceStored(queue, 'idle', { newestMs: null, polledMs: NOW, rate: RATE });
     expect(pickLive(queue, NOW), 'nothing has been moved on').toBeNull();
     advance(queue, NOW);
     expect(pickLive(queue, NOW)).toMatchObject({ deviceId: 'full', lagMs: 5 * HOUR_MS - 10 * SECOND_MS });
@@ -203,13 +203,13 @@ describe('what the queue shows', () => {
   test('rates are of the devices that speak, and their sum is kept up to date', () => {
     const queue = createDeviceQueue(RULES);
     for (const deviceId of ['a', 'b', 'c'])
-      noteDeviceStored(queue, deviceId, { newestMs: NOW, askedMs: NOW, rate: RATE });
+      noteDeviceStored(queue, deviceId, { newestMs: NOW, polledMs: NOW, rate: RATE });
     noteDeviceListed(queue, { deviceId: 'unknown', seenMs: null, isActive: true }, NOW);
     expect(ratesOf(queue)).toEqual({ knownMs: [10_000, 10_000, 10_000], unknown: 1, quiet: 0 });
     expect(readingsPerMs(queue)).toBeCloseTo(3 / 10_000);
     dropDevice(queue, 'a');
     dropDevice(queue, 'b');
-    noteDeviceAnswer(queue, 'c', { newReadings: 0, instantsMs: [], tailGap: null }, NOW);
+    noteDeviceAnswer(queue, 'c', { newReadings: 0, instantsMs: [], liveGap: null }, NOW);
     expect(ratesOf(queue)).toEqual({ knownMs: [], unknown: 1, quiet: 1 });
     expect(readingsPerMs(queue)).toBeCloseTo(0);
   });

@@ -20,12 +20,12 @@ function view(covered: readonly CoveredRange[], { fromMs = NOW - 30 * DAY_MS, re
 
 describe('the facts of a device for the planner', () => {
   test('a device that was never polled has no history yet: its newest page comes first', () => {
-    expect(view([])).toEqual({ newestMs: null, coveredToMs: null, tailGap: null, open: { day: 0, week: 0, rest: 0 } });
+    expect(view([])).toEqual({ newestMs: null, coveredToMs: null, liveGap: null, open: { day: 0, week: 0, rest: 0 } });
   });
 
   test('after that page its history is missing, by age', () => {
     const seen = view([span(NOW - 2 * HOUR_MS, NOW)]);
-    expect(seen.tailGap).toBeNull();
+    expect(seen.liveGap).toBeNull();
     expect(seen.open).toEqual({ day: 22 * HOUR_MS, week: 6 * DAY_MS, rest: 23 * DAY_MS });
     expect(seen.newestMs).toBe(NOW - 1000);
   });
@@ -33,10 +33,10 @@ describe('the facts of a device for the planner', () => {
   test('live work closes a short gap; a long one waits its turn as history', () => {
     const fromMs = NOW - 20 * DAY_MS;
     const short = view([span(fromMs, NOW - 5 * HOUR_MS), span(NOW - HOUR_MS, NOW)], { fromMs });
-    expect(short.tailGap).toEqual({ fromMs: NOW - 5 * HOUR_MS, toMs: NOW - HOUR_MS });
+    expect(short.liveGap).toEqual({ fromMs: NOW - 5 * HOUR_MS, toMs: NOW - HOUR_MS });
     expect(short.open).toEqual({ day: 0, week: 0, rest: 0 });
     const long = view([span(fromMs, NOW - 9 * DAY_MS), span(NOW - HOUR_MS, NOW)], { fromMs });
-    expect(long.tailGap).toBeNull();
+    expect(long.liveGap).toBeNull();
     expect(long.open).toEqual({ day: 23 * HOUR_MS, week: 6 * DAY_MS, rest: 2 * DAY_MS });
   });
 
@@ -45,7 +45,7 @@ describe('the facts of a device for the planner', () => {
     expect(silent).toEqual({
       newestMs: NOW - 12 * DAY_MS,
       coveredToMs: NOW - HOUR_MS,
-      tailGap: null,
+      liveGap: null,
       open: { day: 0, week: 0, rest: 0 },
     });
     expect(view([span(NOW - 30 * DAY_MS, NOW - HOUR_MS, null)]).newestMs, 'none ever: up to when').toBe(NOW - HOUR_MS);
@@ -55,7 +55,7 @@ describe('the facts of a device for the planner', () => {
     const fromMs = NOW - 20 * DAY_MS;
     const held = [span(fromMs, NOW - 5 * HOUR_MS), span(NOW - HOUR_MS, NOW)];
     const resting = [span(NOW - 5 * HOUR_MS, NOW - HOUR_MS)];
-    expect(view(held, { fromMs, resting })).toMatchObject({ tailGap: null, open: { day: 0, week: 0, rest: 0 } });
+    expect(view(held, { fromMs, resting })).toMatchObject({ liveGap: null, open: { day: 0, week: 0, rest: 0 } });
   });
 
   test('gap and history together are all that is missing below the newest range, for any coverage', () => {
@@ -67,11 +67,11 @@ describe('the facts of a device for the planner', () => {
           const toMs = at[index + 1];
           return index % 2 === 0 && toMs !== undefined ? [span(fromMs, toMs)] : [];
         });
-        const { tailGap, open } = view(covered);
+        const { liveGap, open } = view(covered);
         const top = covered.at(-1);
         const below = { from: msToNs(NOW - 30 * DAY_MS), to: top?.from ?? 0n };
         const missing = subtract(normalize([below]), normalize(covered));
-        const told = open.day + open.week + open.rest + (tailGap === null ? 0 : tailGap.toMs - tailGap.fromMs);
+        const told = open.day + open.week + open.rest + (liveGap === null ? 0 : liveGap.toMs - liveGap.fromMs);
         expect(told).toBe(nsToMs(lengthNs(missing)));
       }),
     );

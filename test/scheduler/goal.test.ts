@@ -1,19 +1,19 @@
 /** Which range of a goal is requested next, and how long rechecks are waited for. */
 import { expect, test } from 'vitest';
 import { DAY_NS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { createRecheckWait, gapsToAsk, newestGap } from '../../src/scheduler/goal.ts';
+import { createRecheckWait, gapsToRequest, newestGap } from '../../src/scheduler/goal.ts';
 
 test('the gaps are wanted, not covered, not resting and not requested by other work', () => {
   const covered = [{ from: 20n, to: 30n, first: null, last: null }];
   const wanted = { from: 0n, to: 100n };
   const resting = [{ from: 40n, to: 50n }];
   const others = [{ from: 90n, to: 200n }];
-  expect(gapsToAsk({ covered, wanted, resting, others })).toEqual([
+  expect(gapsToRequest({ covered, wanted, resting, others })).toEqual([
     { from: 0n, to: 20n },
     { from: 30n, to: 40n },
     { from: 50n, to: 90n },
   ]);
-  expect(gapsToAsk({ covered, wanted: { from: 100n, to: 100n }, resting, others })).toEqual([]);
+  expect(gapsToRequest({ covered, wanted: { from: 100n, to: 100n }, resting, others })).toEqual([]);
 });
 
 test('the newest gap comes first, as far as it lies in the reach', () => {

@@ -6,10 +6,10 @@ import {
   createHistoryQueue,
   type HistoryPick,
   type HistoryQueue,
-  holdHistory,
   NOTHING_OPEN,
   nextHistoryMs,
   type OpenHistory,
+  pauseHistory,
   pickHistory,
   RECENCIES,
   type Recency,
@@ -68,7 +68,7 @@ describe('history', () => {
   test('what cannot be asked rests, and the others get their turns', () => {
     const queue = createHistoryQueue();
     for (const id of ['bad', 'good']) setOpenHistory(queue, id, { ...NOTHING_OPEN, day: 5 });
-    holdHistory(queue, 'bad');
+    pauseHistory(queue, 'bad');
     expect(pickAt(queue, 0)).toEqual({ deviceId: 'good', recency: 'day' });
     releaseHistory(queue, 'bad', false, 100);
     setOpenHistory(queue, 'good', NOTHING_OPEN);
@@ -109,7 +109,7 @@ function change(
 ): void {
   if (kind === 'open') setOpenHistory(queue, deviceId, open);
   else if (kind === 'release') releaseHistory(queue, deviceId, true);
-  else if (kind === 'hold') holdHistory(queue, deviceId);
+  else if (kind === 'hold') pauseHistory(queue, deviceId);
   else removeHistory(queue, deviceId);
 }
 

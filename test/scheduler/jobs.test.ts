@@ -311,9 +311,9 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     await rig.clock.sleep(2 * SECOND_MS);
     const opened = openJobBoard(rig.dataDir);
     if (opened === null) throw new Error('no state to ask');
-    const askedMs = rig.clock.monoMs();
+    const polledMs = rig.clock.monoMs();
     const toldAfterS: number[] = [];
-    const onWaiting = (): void => void toldAfterS.push(Math.round((rig.clock.monoMs() - askedMs) / SECOND_MS));
+    const onWaiting = (): void => void toldAfterS.push(Math.round((rig.clock.monoMs() - polledMs) / SECOND_MS));
     const parts = { ...opened, clock: rig.clock, onSeen: () => {}, onWaiting, onProgress: () => {} };
     expect(await followJob(parts, requestOf(rig), stop.signal)).toEqual(end);
     expect((await first).end).toEqual(end);

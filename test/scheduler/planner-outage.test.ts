@@ -52,7 +52,7 @@ describe('after a failure', () => {
     const rate = { intervalMs: 10 * MINUTE_MS, deviationMs: 0 };
     const nowMs = 10 * HOUR_MS;
     const hold = (deviceId: string, newestMs: number): void => {
-      world.planner.stored(deviceId, { newestMs, askedMs: nowMs, rate });
+      world.planner.stored(deviceId, { newestMs, polledMs: nowMs, rate });
       world.planner.listed([{ deviceId, seenMs: newestMs, isActive: true }], { isLast: true }, nowMs);
     };
     for (let index = 0; index < 300; index += 1) hold(`old${index}`, HOUR_MS);
@@ -88,7 +88,7 @@ describe('after a failure', () => {
 describe('devices come and go', () => {
   test('a device that has left is never polled; one that is back is polled as before', () => {
     const world = createWorld([evenDevice('back', { intervalMs: MINUTE_MS })]);
-    const tail = { newestMs: 0, askedMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } };
+    const tail = { newestMs: 0, polledMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } };
     for (const deviceId of ['left', 'back']) {
       world.planner.stored(deviceId, tail);
       world.planner.left(deviceId);
@@ -101,14 +101,14 @@ describe('devices come and go', () => {
 
   test('a paused device is polled only after a hint or at its idle poll', () => {
     const world = createWorld([]);
-    world.planner.stored('paused', { newestMs: 0, askedMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } });
+    world.planner.stored('paused', { newestMs: 0, polledMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } });
     world.planner.listed([{ deviceId: 'paused', seenMs: 0, isActive: false }], { isLast: true }, 1);
     const quiet = world.run({ fromMs: 2, untilMs: 5 * HOUR_MS });
     expect(tailsOf(quiet)).toEqual([]);
     world.planner.listed([{ deviceId: 'paused', seenMs: HOUR_MS, isActive: false }], { isLast: true }, 5 * HOUR_MS);
     world.planner.done('alerts', 5 * HOUR_MS);
     world.planner.done('account', 5 * HOUR_MS);
-    expect(world.planner.next(5 * HOUR_MS)).toMatchObject({ kind: 'tail', lane: 'live', deviceId: 'paused' });
+    expect(world.planner.next(5 * HOUR_MS)).toMatchObject({ kind: 'poll', lane: 'live', deviceId: 'paused' });
   });
 
   test('a stream that is off is tried again later, and the others continue', () => {
@@ -120,7 +120,7 @@ describe('devices come and go', () => {
     const after = new Set(
       world.run({ fromMs: HOUR_MS, untilMs: HOUR_MS + MINUTE_MS }).map((made) => made.decision.kind),
     );
-    expect(after.has('tail') && after.has('alerts')).toBe(true);
+    expect(after.has('poll') && after.has('alerts')).toBe(true);
   });
 
   test('a hastened stream is due now, once', () => {

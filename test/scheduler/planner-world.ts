@@ -87,13 +87,13 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
     return known;
   };
   const answer = (decision: Decision, nowMs: number): number => {
-    if (decision.kind === 'tail') {
+    if (decision.kind === 'poll') {
       const page = takePage(heldOf(decision.deviceId), nowMs, {
         pageSize: PAGE,
         givesUp: decision.newestOnly,
         untilMs: decision.untilMs,
       });
-      planner.tailCommitted(decision, page, nowMs);
+      planner.pollCommitted(decision, page, nowMs);
       return page.newReadings;
     }
     if (decision.kind === 'history') {
@@ -126,7 +126,7 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
       holdings.set(deviceId, hold(device, atMs, newest));
       planner.stored(deviceId, {
         newestMs: device.timeOf(newest),
-        askedMs: atMs,
+        polledMs: atMs,
         rate: { intervalMs: device.intervalMs, deviationMs: 0 },
       });
     },
@@ -161,7 +161,7 @@ export function tailsOf(
   lane: 'live' | 'idle-poll' = 'live',
 ): readonly (Made & { deviceId: string })[] {
   return made.flatMap((each) =>
-    each.decision.kind === 'tail' && each.decision.lane === lane ? [{ ...each, deviceId: each.decision.deviceId }] : [],
+    each.decision.kind === 'poll' && each.decision.lane === lane ? [{ ...each, deviceId: each.decision.deviceId }] : [],
   );
 }
 

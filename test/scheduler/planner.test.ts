@@ -12,7 +12,7 @@ describe('which device is polled', () => {
   test('the device list comes first, then the account, then devices that were never polled', () => {
     const world = createWorld([evenDevice('a', { intervalMs: MINUTE_MS })]);
     const kinds = world.run({ fromMs: 0, untilMs: 10 * SECOND_MS }).map(({ decision }) => decision.kind);
-    expect(kinds.slice(0, 4)).toEqual(['devices', 'account', 'tail', 'alerts']);
+    expect(kinds.slice(0, 4)).toEqual(['devices', 'account', 'poll', 'alerts']);
   });
 
   test('a device without news is polled once, at its idle poll', () => {
@@ -91,7 +91,7 @@ describe('a hint', () => {
     const lying = evenDevice('lies', { intervalMs: 5 * MINUTE_MS, seenAt: () => -DAY_MS });
     const world = createWorld([lying, evenDevice('silent', SILENT)]);
     world.hold('silent', 0);
-    world.planner.stored('lies', { newestMs: 0, askedMs: 0, rate: UNKNOWN_RATE });
+    world.planner.stored('lies', { newestMs: 0, polledMs: 0, rate: UNKNOWN_RATE });
     const before = world.run({ fromMs: 0, untilMs: 5 * HOUR_MS });
     expect(countOf(before, 'lies'), 'the list says that it is silent').toBe(0);
     const after = world.run({ fromMs: 5 * HOUR_MS, untilMs: DAY_MS });
@@ -128,10 +128,10 @@ describe('a hint', () => {
     const world = createWorld([beats]);
     const day = { fromMs: MINUTE_MS, untilMs: DAY_MS };
     world.hold('beats', 0);
-    world.planner.stored('beats', { newestMs: 0, askedMs: 0, rate: UNKNOWN_RATE, isSilent: true });
+    world.planner.stored('beats', { newestMs: 0, polledMs: 0, rate: UNKNOWN_RATE, isSilent: true });
     const made = world.run(day);
     expect(countOf(made, 'beats')).toBe(0);
-    const polls = made.filter(({ decision }) => decision.kind === 'tail');
+    const polls = made.filter(({ decision }) => decision.kind === 'poll');
     expect(polls.length, 'by the idle poll of six hours alone').toBe(3);
   });
 
@@ -152,7 +152,7 @@ describe('a hint', () => {
     const world = createWorld([speaks]);
     // It is taken for one of every minute that has fallen silent.
     world.hold('speaks', 0);
-    world.planner.stored('speaks', { newestMs: 0, askedMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } });
+    world.planner.stored('speaks', { newestMs: 0, polledMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } });
     const asked = tailsOf(world.run({ fromMs: 0, untilMs: 11 * HOUR_MS })).filter(({ newReadings }) => newReadings > 0);
     expect(asked).toHaveLength(1);
     expect(asked[0]?.atMs ?? 0).toBeLessThan(10 * HOUR_MS + 5 * MINUTE_MS);
@@ -197,7 +197,7 @@ describe('when the quota does not even carry the readings', () => {
     expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
     const full = asked.filter(({ newReadings }) => newReadings === 200);
     expect(full.length / asked.length).toBeGreaterThan(0.98);
-    expect(asked.every(({ decision }) => decision.kind === 'tail' && decision.newestOnly)).toBe(true);
+    expect(asked.every(({ decision }) => decision.kind === 'poll' && decision.newestOnly)).toBe(true);
   });
 
   test('fast and slow ones take the same turns', () => {
@@ -218,11 +218,11 @@ describe('when the quota does not even carry the readings', () => {
     const world = crowded();
     const nowMs = 6 * HOUR_MS;
     const last = tailsOf(world.run({ fromMs: 0, untilMs: nowMs })).at(-1);
-    if (last?.decision.kind !== 'tail') throw new Error('nothing was asked');
+    if (last?.decision.kind !== 'poll') throw new Error('nothing was asked');
     const { decision } = last;
     world.planner.began(decision, nowMs);
-    const tailGap = { fromMs: nowMs - 2 * HOUR_MS, toMs: nowMs - HOUR_MS };
-    world.planner.tailCommitted(decision, { newReadings: 200, instantsMs: [nowMs], tailGap }, nowMs);
+    const liveGap = { fromMs: nowMs - 2 * HOUR_MS, toMs: nowMs - HOUR_MS };
+    world.planner.pollCommitted(decision, { newReadings: 200, instantsMs: [nowMs], liveGap }, nowMs);
     const after = world.run({ fromMs: nowMs, untilMs: nowMs + HOUR_MS });
     expect(countOf(after, decision.deviceId)).toBe(0);
   });
@@ -233,7 +233,7 @@ describe('when the quota does not even carry the readings', () => {
     world.planner.setDay(dayOf(40_000), DAY_MS);
     expect(world.planner.figures().isOvercommitted).toBe(false);
     const asked = tailsOf(world.run({ fromMs: DAY_MS, untilMs: 1.5 * DAY_MS }));
-    expect(asked.some(({ decision }) => decision.kind === 'tail' && decision.newestOnly)).toBe(false);
+    expect(asked.some(({ decision }) => decision.kind === 'poll' && decision.newestOnly)).toBe(false);
   });
 
   test('the wait for the budget of the day is reported', () => {

@@ -11,22 +11,22 @@ import {
   advancePlanning,
   beginAlone,
   beginPlanning,
+  enterStream,
   hasStarted,
   hastenStream,
-  nextPiece,
+  nextGoalGap,
   noteBooked,
   noteCommitted,
   noteDone,
-  notePlanDoubted,
+  noteLimitMismatch,
   noteWithdrawn,
   openHistory,
   type Planning,
   phaseOf,
   plannedMs,
+  removeDevice,
   setGoal,
   setRest,
-  takeInStream,
-  takeOutDevice,
   viewDevice,
 } from '../../src/scheduler/planning.ts';
 import { device, landing, scratchStore } from '../store/support.ts';
@@ -40,7 +40,7 @@ function createWorld(state: ReturnType<typeof scratchStore>) {
   return world;
 }
 
-const asked = ({ asked }: Planning): string[] => [...asked].toSorted();
+const asked = ({ polled }: Planning): string[] => [...polled].toSorted();
 
 /** A goal of one device that counts what it is told. */
 function countingGoal(deviceId: string) {
@@ -132,10 +132,10 @@ describe('a device', () => {
     setGoal(planning, 'backfill', countingGoal('a').goal);
     expect(openHistory(planning, 'backfill', 'a').rest).toBe(1000);
     expect(viewDevice(planning, 'a')).not.toBeNull();
-    takeOutDevice(planning, 'a');
+    removeDevice(planning, 'a');
     expect(viewDevice(planning, 'a')).toBeNull();
     expect(openHistory(planning, 'backfill', 'a')).toEqual({ day: 0, week: 0, rest: 0 });
-    expect(nextPiece(planning, { lane: 'backfill', deviceId: 'a', recency: 'rest' })).toBeNull();
+    expect(nextGoalGap(planning, { lane: 'backfill', deviceId: 'a', recency: 'rest' })).toBeNull();
   });
 
   test('is viewed only once the server’s time is known', () => {
@@ -171,7 +171,7 @@ test('a device whose empty answers were confirmed for good is not polled for its
   const { planner } = world.planning;
   const polled: string[] = [];
   for (let decision = planner.next(START_MS); decision.kind !== 'rest'; decision = planner.next(START_MS)) {
-    if (decision.kind === 'tail') polled.push(decision.deviceId);
+    if (decision.kind === 'poll') polled.push(decision.deviceId);
     planner.began(decision, START_MS);
   }
   expect(polled).toEqual(['b']);
@@ -185,7 +185,7 @@ describe('a goal', () => {
     if (wantedRange === null) throw new Error('the time is known');
     const goal = createWantedGoal(context, wantedRange);
     beginAlone(planning, { lane: 'first-history', goal, streams: [] });
-    const piece = nextPiece(planning, { lane: 'first-history', deviceId: 'a', recency: 'day' });
+    const piece = nextGoalGap(planning, { lane: 'first-history', deviceId: 'a', recency: 'day' });
     expect(piece).toMatchObject({ lane: 'live', limit: wantedRange.limit });
     expect(piece?.range.to).toBe(wantedRange.limit);
   });
@@ -212,9 +212,9 @@ describe('a stream', () => {
     using state = scratchStore();
     const { planning } = createWorld(state);
     beginAlone(planning, { lane: 'first-history', goal: null, streams: ['alerts', 'devices'] });
-    takeInStream(planning, 'alerts', null);
+    enterStream(planning, 'alerts', null);
     expect(planning.alone?.streams).toEqual(['devices']);
-    takeInStream(planning, 'devices', START_MS + HOUR_MS);
+    enterStream(planning, 'devices', START_MS + HOUR_MS);
     expect(planning.alone?.streams).toEqual([]);
     expect(planning.planner.next(advancePlanning(planning) + 10 * MINUTE_MS).kind).toBe('rest');
   });
@@ -248,8 +248,8 @@ describe('a doubt about the plan', () => {
       (planning: Planning) => noteDone(planning, 'range-too-large', { lane: 'live', stream: 'telemetry' }),
       10,
     ],
-    ['an unknown limit', notePlanDoubted, 1],
-  ])('by %s has the account read, but not at each', async (_what, doubt, everyMinutes) => {
+    ['an unknown limit', noteLimitMismatch, 1],
+  ])('by %s has the account read, but not at each', async (_what, unconfirmed, everyMinutes) => {
     using state = scratchStore();
     const { planning, clock } = createWorld(state);
     beginPlanning(planning, { areListed: true });
@@ -258,12 +258,12 @@ describe('a doubt about the plan', () => {
       planning.planner.done('account', plannedMs(planning));
       return isHastened;
     };
-    doubt(planning);
+    unconfirmed(planning);
     expect(readAgain()).toBe(true);
-    doubt(planning);
+    unconfirmed(planning);
     expect(readAgain()).toBe(false);
     await clock.sleep(everyMinutes * MINUTE_MS);
-    doubt(planning);
+    unconfirmed(planning);
     expect(readAgain()).toBe(true);
   });
 });

@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import {
+  certainWithinMs,
   learnFromEmpty,
   learnFromPage,
   learnFromSeen,
   type ReportRate,
-  surelyWithinMs,
   UNKNOWN_RATE,
 } from '../../src/scheduler/report-rate.ts';
 
@@ -59,7 +59,7 @@ describe('how often a device reports', () => {
         expect(rate.intervalMs).toBeGreaterThanOrEqual(Math.min(...seen));
         expect(rate.intervalMs).toBeLessThanOrEqual(Math.max(...seen));
         expect(rate.deviationMs).toBeGreaterThanOrEqual(0);
-        expect(surelyWithinMs(rate)).toBeGreaterThan(rate.intervalMs);
+        expect(certainWithinMs(rate)).toBeGreaterThan(rate.intervalMs);
       }),
     );
   });
@@ -80,12 +80,12 @@ describe('how often a device reports', () => {
   });
 
   test('an even rate is sure at once, an uneven one later, an unknown one never', () => {
-    expect(surelyWithinMs(MINUTELY)).toBe(MINUTE_MS + SECOND_MS);
+    expect(certainWithinMs(MINUTELY)).toBe(MINUTE_MS + SECOND_MS);
     const uneven = learnFromPage(
       UNKNOWN_RATE,
       [0, 30, 90, 150, 270, 300].map((s) => s * SECOND_MS),
     );
-    expect(surelyWithinMs(uneven)).toBeGreaterThan(2 * MINUTE_MS);
-    expect(surelyWithinMs(UNKNOWN_RATE)).toBe(Infinity);
+    expect(certainWithinMs(uneven)).toBeGreaterThan(2 * MINUTE_MS);
+    expect(certainWithinMs(UNKNOWN_RATE)).toBe(Infinity);
   });
 });

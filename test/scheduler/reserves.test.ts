@@ -5,11 +5,11 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import {
   bookRequest,
   createCommitment,
-  createEarned,
+  createCredit,
+  dueLane,
   type Load,
   leastOf,
   NARROW_RESERVES,
-  owedLane,
   RESERVED_LANES,
   renewCommitment,
   rulesOf,
@@ -41,15 +41,15 @@ describe('reserves', () => {
     const others = fc.infiniteStream(fc.constantFrom(...LANES));
     fc.assert(
       fc.property(work, others, (steps, wanted) => {
-        const earned = createEarned();
+        const credit = createCredit();
         const waits = new Map<Lane, number>();
         for (const lanes of steps) {
           const hasWork = (lane: Lane): boolean => lane === 'live' || lanes.includes(lane);
-          const owed = owedLane(earned, hasWork);
+          const owed = dueLane(credit, hasWork);
           const other = wanted.next().value ?? 'live';
           const lane = owed ?? (hasWork(other) ? other : 'live');
           expect(hasWork(lane), 'what has no work is owed nothing').toBe(true);
-          bookRequest(earned, purposeOfLane(lane), hasWork, USUAL_RESERVES);
+          bookRequest(credit, purposeOfLane(lane), hasWork, USUAL_RESERVES);
           noteWaits(waits, lane, hasWork);
         }
       }),

@@ -2,14 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import {
-  createSurprises,
+  changesPerMs,
+  createChangeRate,
   dueMs,
-  learnSurprises,
+  learnChanges,
   listEveryMs,
   listPages,
   periodsBehind,
   streamEvents,
-  surprisesPerMs,
   UNREAD_STREAM,
 } from '../../src/scheduler/streams.ts';
 
@@ -17,7 +17,7 @@ const USUAL = {
   devices: 1000,
   pageSize: 200,
   lagMs: 10 * MINUTE_MS,
-  surprisesPerMs: 100 / DAY_MS,
+  changesPerMs: 100 / DAY_MS,
   leastMs: MINUTE_MS,
 };
 
@@ -34,8 +34,8 @@ describe('how often the list is read', () => {
 
   test('is the time at which listings and what they find late cost least together', () => {
     /** What a listing costs and what is found late by it, in ms of age for each ms. */
-    const cost = (everyMs: number, { devices, pageSize, lagMs, surprisesPerMs }: typeof USUAL): number =>
-      (listPages(devices, pageSize) * lagMs ** 2) / 2 / everyMs + (surprisesPerMs * everyMs ** 2) / 6;
+    const cost = (everyMs: number, { devices, pageSize, lagMs, changesPerMs }: typeof USUAL): number =>
+      (listPages(devices, pageSize) * lagMs ** 2) / 2 / everyMs + (changesPerMs * everyMs ** 2) / 6;
     const input = fc.record({
       devices: fc.integer({ min: 1, max: 20_000 }),
       lagMs: fc.integer({ min: 2 * MINUTE_MS, max: 3 * HOUR_MS }),
@@ -43,7 +43,7 @@ describe('how often the list is read', () => {
     });
     fc.assert(
       fc.property(input, ({ devices, lagMs, surprises }) => {
-        const about = { ...USUAL, devices, lagMs, surprisesPerMs: surprises / DAY_MS };
+        const about = { ...USUAL, devices, lagMs, changesPerMs: surprises / DAY_MS };
         const everyMs = listEveryMs(about);
         if (everyMs === MINUTE_MS || everyMs === DAY_MS) return;
         for (const other of [0.8, 1.25]) expect(cost(everyMs, about)).toBeLessThan(cost(everyMs * other, about));
@@ -52,17 +52,17 @@ describe('how often the list is read', () => {
   });
 
   test('more surprises make it more frequent, none make it rarer but not absent', () => {
-    const surprises = createSurprises();
-    const prior = surprisesPerMs(surprises, 1000);
-    learnSurprises(surprises, 0, 1000);
+    const surprises = createChangeRate();
+    const prior = changesPerMs(surprises, 1000);
+    learnChanges(surprises, 0, 1000);
     for (let hour = 1; hour <= 24; hour += 1) {
       for (let count = 0; count < 50; count += 1) surprises.count += 1;
-      learnSurprises(surprises, hour * HOUR_MS, 1000);
+      learnChanges(surprises, hour * HOUR_MS, 1000);
     }
-    expect(surprisesPerMs(surprises, 1000) * HOUR_MS).toBeGreaterThan(20);
-    for (let hour = 25; hour <= 80; hour += 1) learnSurprises(surprises, hour * HOUR_MS, 1000);
-    expect(surprisesPerMs(surprises, 1000)).toBeLessThan(prior);
-    expect(surprisesPerMs(surprises, 1000)).toBeGreaterThan(0);
+    expect(changesPerMs(surprises, 1000) * HOUR_MS).toBeGreaterThan(20);
+    for (let hour = 25; hour <= 80; hour += 1) learnChanges(surprises, hour * HOUR_MS, 1000);
+    expect(changesPerMs(surprises, 1000)).toBeLessThan(prior);
+    expect(changesPerMs(surprises, 1000)).toBeGreaterThan(0);
   });
 });
 

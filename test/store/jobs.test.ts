@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import type { JobEnd, JobRequest } from '../../src/core/state/jobs.ts';
 import type { ProgressReport } from '../../src/core/status.ts';
 import { openJobBoard } from '../../src/store/jobs.ts';
-import { isHeld, takeLock } from '../../src/store/open/lock.ts';
+import { isLocked, takeLock } from '../../src/store/open/lock.ts';
 import { MIGRATIONS } from '../../src/store/open/migrations.ts';
 import { openStore } from '../../src/store/store.ts';
 import { scratch, scratchStore } from './support.ts';
@@ -31,7 +31,7 @@ function bothSides() {
   return {
     state,
     board,
-    isHeld: opened.isHeld,
+    isLocked: opened.isLocked,
     get queue() {
       return state.jobs;
     },
@@ -152,7 +152,7 @@ describe('a job', () => {
 describe('who asks', () => {
   test('needs no lock, changes no shape, and leaves the holder’s work alone', () => {
     using sides = bothSides();
-    expect(sides.isHeld()).toBe(true);
+    expect(sides.isLocked()).toBe(true);
     for (let n = 0; n < 50; n += 1) {
       sides.state.store.append([`m v=${n} ${n}`], 'live');
       sides.board.ask(REQUEST);
@@ -160,7 +160,7 @@ describe('who asks', () => {
     expect(sides.state.store.totals().lines).toBe(50);
     expect(sides.queue.open()).toHaveLength(50);
     sides.state.close();
-    expect(sides.isHeld()).toBe(false);
+    expect(sides.isLocked()).toBe(false);
   });
 
   test('finds no jobs where there is no state, or one of another version or program', () => {
@@ -188,11 +188,11 @@ describe('the lock', () => {
   test('is seen to be held without being taken', () => {
     using place = scratch();
     const file = `${place.path}/tidemark.lock`;
-    expect(isHeld(file), 'there is none yet').toBe(false);
+    expect(isLocked(file), 'there is none yet').toBe(false);
     const lock = takeLock(file);
-    expect(isHeld(file)).toBe(true);
+    expect(isLocked(file)).toBe(true);
     lock.release();
-    expect(isHeld(file)).toBe(false);
+    expect(isLocked(file)).toBe(false);
     takeLock(file).release();
   });
 });

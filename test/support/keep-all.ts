@@ -8,5 +8,5 @@ export const KEEP_ALL: DeviceFilter = createFilter({
   include: [],
   exclude: [],
   excludeSensors: [],
-  keepsLocation: true,
+  includesLocation: true,
 });

@@ -80,7 +80,7 @@ export function configLines(
   if (mistakes.length === 0) notes.ok('values', `${where}; every value can be used`);
   if (environment['NODE_TLS_REJECT_UNAUTHORIZED'] === '0') noteUncheckedTls(notes);
   if (config === null) return notes.lines;
-  const places = placesOf(config);
+  const places = secretSourcesOf(config);
   const { password, passwordFile } = config.statusPage;
   const page = { secretKey: 'listen_password', hasSecret: password !== null, file: passwordFile };
   for (const place of [...places, page]) noteSecret(notes, place, { file, secretVariables });
@@ -102,7 +102,7 @@ function inSentences({ at, what, remedy }: Mistake): { readonly message: string;
 }
 
 /** Something with an address and a secret. */
-interface SecretPlace {
+interface SecretSource {
   readonly urlKey: string;
   readonly url: string;
   readonly secretKey: string;
@@ -110,7 +110,7 @@ interface SecretPlace {
   readonly file: string | null;
 }
 
-function placesOf(config: Config | StateConfig): SecretPlace[] {
+function secretSourcesOf(config: Config | StateConfig): SecretSource[] {
   const { api } = config;
   return [
     ...('key' in api
@@ -136,7 +136,7 @@ interface SecretSources extends Pick<CheckParts, 'secretVariables'> {
 
 function noteSecret(
   notes: CheckNotes,
-  place: Omit<SecretPlace, 'url' | 'urlKey'>,
+  place: Omit<SecretSource, 'url' | 'urlKey'>,
   { file, secretVariables }: SecretSources,
 ): void {
   if (!place.hasSecret) return;
@@ -168,7 +168,7 @@ function noteUncheckedTls(notes: CheckNotes): void {
   });
 }
 
-function noteAddress(notes: CheckNotes, { urlKey, url, secretKey, hasSecret }: SecretPlace): void {
+function noteAddress(notes: CheckNotes, { urlKey, url, secretKey, hasSecret }: SecretSource): void {
   if (!hasSecret || !url.startsWith('http:') || isLoopback(url)) return;
   notes.warn(urlKey, {
     message: `http:// to another host: whoever sees the traffic reads ${secretKey}`,

@@ -89,7 +89,7 @@ export function noteSchedules(
     perDay: figureOf('external_requests_per_day'),
     othersPerDay: 0,
   });
-  const { live: _live, ...requests } = demand.asked;
+  const { live: _live, ...requests } = demand.needed;
   const total = Math.ceil(totalOf({ ...requests, live: 0 }));
   if (total <= demand.budget) return;
   const facts = { requests_per_day: total, budget_per_day: demand.budget };

@@ -14,13 +14,13 @@ import { type CheckLine, type CheckNotes, createNotes, errorWords } from './repo
 /**
  * All lines on the status page.
  *
- * @param isHeld whether a process works with the state; `null` if that is not known
+ * @param isRunning whether a process works with the state; `null` if that is not known
  */
-export async function pageLines(config: Config | StateConfig, isHeld: boolean | null): Promise<CheckLine[]> {
+export async function pageLines(config: Config | StateConfig, isRunning: boolean | null): Promise<CheckLine[]> {
   const notes = createNotes('page');
   const { host, port } = config.listen;
   const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  if (isHeld === true) await noteAnswer(notes, config, place);
+  if (isRunning === true) await noteAnswer(notes, config, place);
   else await noteFree(notes, config, place);
   noteReaders(notes, config, place);
   return notes.lines;

@@ -8,12 +8,12 @@ import { clearingMarks, judgeRoom, MIN_FREE_BYTES } from '../../core/archive-roo
 import { UserError } from '../../core/faults.ts';
 import type { StateSize } from '../../core/state/archive.ts';
 import { byteSize, plainText } from '../../core/text.ts';
-import { inspectState, isStateHeld, type StateFindings } from '../../store/look/inspect.ts';
-import { createDisk, lookAtPlace, type Place, type Placed } from '../../store/look/place.ts';
+import { inspectState, isStateLocked, type StateFindings } from '../../store/look/inspect.ts';
+import { createDisk, type DataDirFacts, inspectDataDir, type OwnedPath } from '../../store/look/place.ts';
 import { type CheckLine, type CheckNotes, createNotes, errorWords } from './report.ts';
 
 interface StateView {
-  readonly place: Place;
+  readonly place: DataDirFacts;
   /** What was found in the file; `null` where there is none; an error where it cannot be used. */
   readonly found: StateFindings | { readonly problem: UserError } | null;
   /** Whether a process uses the state; an error if that is unknown. */
@@ -24,11 +24,11 @@ interface StateView {
 
 /** Looks at the place of the state and at its file. */
 export function lookAt(dataDir: string): StateView {
-  const place = lookAtPlace(dataDir);
+  const place = inspectDataDir(dataDir);
   return {
     place,
     found: orProblem(() => inspectState(dataDir)),
-    held: orProblem(() => isStateHeld(dataDir)),
+    held: orProblem(() => isStateLocked(dataDir)),
     diskFreeBytes: place.nearest === null ? null : createDisk(place.nearest.path).freeBytes(),
   };
 }
@@ -60,7 +60,7 @@ export function stateLines(look: StateView, config: StateConfig): CheckLine[] {
   }
   const size = found === null || 'problem' in found ? null : found.size;
   noteRoom(notes, { look, size }, config);
-  noteHolder(notes, look.held);
+  noteLock(notes, look.held);
   return notes.lines;
 }
 
@@ -71,7 +71,7 @@ export function canBeWritten({ place, found, held }: StateView): boolean {
   return place.files.every(({ refusal }) => refusal === null);
 }
 
-function noteDirectory(notes: CheckNotes, place: Place, held: StateView['held']): void {
+function noteDirectory(notes: CheckNotes, place: DataDirFacts, held: StateView['held']): void {
   const { directory, kind, nearest, files, uid } = place;
   const facts = { path: directory };
   const refused = [nearest, ...files].find((each) => each !== null && each.refusal !== null) ?? null;
@@ -97,7 +97,7 @@ function noteNoDirectory(notes: CheckNotes, { place: { directory }, found }: Sta
 function noteRefusal(
   notes: CheckNotes,
   { place: { directory, kind, uid }, held }: Pick<StateView, 'place' | 'held'>,
-  refused: Placed | null,
+  refused: OwnedPath | null,
 ): void {
   const path = refused?.path ?? directory;
   const facts = { path, owner_uid: refused?.ownerUid ?? null, uid };
@@ -123,11 +123,11 @@ function noteRefusal(
  * Whether others may look into a directory. A group that has nobody else in it is no other: root's, as the container's
  * volume has it, and the user's own, as Kubernetes gives it (`fsGroup`).
  */
-function isOpenToOthers({ mode, groupGid }: Placed, uid: number): boolean {
+function isOpenToOthers({ mode, groupGid }: OwnedPath, uid: number): boolean {
   return (mode & (groupGid === 0 || groupGid === uid ? 0o007 : 0o077)) !== 0;
 }
 
-function notePermissions(notes: CheckNotes, { directory, kind, nearest, files, uid }: Place): void {
+function notePermissions(notes: CheckNotes, { directory, kind, nearest, files, uid }: DataDirFacts): void {
   if (kind !== 'there' || nearest === null) return;
   const open = files.filter(({ mode }) => (mode & 0o077) !== 0);
   const isOpen = isOpenToOthers(nearest, uid);
@@ -224,7 +224,7 @@ function noteDisk(
   }
 }
 
-function noteHolder(notes: CheckNotes, held: StateView['held']): void {
+function noteLock(notes: CheckNotes, held: StateView['held']): void {
   if (typeof held !== 'boolean') notes.fail('holder', errorWords(held.problem));
   else if (held) notes.ok('holder', 'a process works with it', { held });
   else notes.ok('holder', 'no process works with it', { held });

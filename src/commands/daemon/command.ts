@@ -46,13 +46,13 @@ export async function runDaemonCommand(
 }
 
 /** What jobs go by beside the sync. */
-interface JobPlace {
+interface JobSettings {
   readonly timeoutMs: number;
   readonly dataDir: string;
 }
 
 /** What commands may ask of the daemon. */
-function jobPartsOf(sync: Sync, { scrub }: TerminalOutput, place: JobPlace): JobParts {
+function jobPartsOf(sync: Sync, { scrub }: TerminalOutput, place: JobSettings): JobParts {
   const { observe } = sync.context;
   const clock = beatingClock(sync.context.clock, sync.heartbeats.pulse('jobs'));
   const rates = ratesOfState(place.dataDir, sync.context.settings.filter);

@@ -20,7 +20,7 @@ import type { ApiState } from '../../scheduler/api-state.ts';
 import { noteCoverage } from '../../scheduler/coverage-points.ts';
 import { createRecheckWait, createWantedGoal, type Goal } from '../../scheduler/goal.ts';
 import { NOTHING_OPEN, RECENCIES } from '../../scheduler/history-queue.ts';
-import { type Alone, liftRests, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
+import { type Alone, endRests, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
 import { runAlone, type SessionParts } from '../../scheduler/session.ts';
 import {
   besideDeliveries,
@@ -117,7 +117,7 @@ async function workOff(parts: OnceParts, run: OnceRun, signal: AbortSignal): Pro
     async (stop: AbortSignal) => await untilClosed(parts, run, stop),
   ];
   const outcome = await firstOf(works, { signal, reason: 'everything is read' });
-  keepNotes(context, run);
+  saveCoverageNotes(context, run);
   const isDelivered = await untilDelivered(parts, signal);
   return outcome === 'complete' && !isDelivered ? 'stalled' : outcome;
 }
@@ -141,7 +141,7 @@ async function ask(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise
 }
 
 /** Writes the notes about the filter and the coverage. */
-function keepNotes(context: SyncContext, { wantedRange }: OnceRun): void {
+function saveCoverageNotes(context: SyncContext, { wantedRange }: OnceRun): void {
   if (wantedRange === null) return;
   context.filterNotes.telemetryRead();
   try {
@@ -201,7 +201,7 @@ export function createOutcomeCheck(parts: WatchParts, run: OnceRun): () => OnceO
     const left = run.hasStarted ? open : Number.POSITIVE_INFINITY;
     const idleMs = watch.idleMs({ left, waits: waits(parts, run, gaps) });
     if (hasStalled({ apiState, outMs: looks.outMs }, idleMs, nowMs)) return 'stalled';
-    if (nowMs - looks.reopenedMs >= REOPEN_EVERY_MS) takeUpAgain({ planning: parts.planning, looks, run }, gaps, nowMs);
+    if (nowMs - looks.reopenedMs >= REOPEN_EVERY_MS) resume({ planning: parts.planning, looks, run }, gaps, nowMs);
     return null;
   };
 }
@@ -222,7 +222,7 @@ function hasStalled(
  * Queues resting gaps again. If all open devices do not answer, they are tried once more where the service may have
  * been at fault, and then the devices are listed.
  */
-function takeUpAgain(
+function resume(
   { planning, looks, run }: { readonly planning: Planning; readonly looks: Looks; readonly run: OnceRun },
   gaps: readonly DeviceGap[],
   nowMs: number,
@@ -234,7 +234,7 @@ function takeUpAgain(
   const isUnreachable = mute.length > 0 && mute.every(({ device_id }) => isClosed(run, device_id));
   if (isUnreachable && planning.rest !== null) {
     const tried = planning.failingDevices.retry();
-    if (tried.length > 0) liftRests(planning, tried, 'unreachable');
+    if (tried.length > 0) endRests(planning, tried, 'unreachable');
     else if (nowMs - looks.relistedMs >= RELIST_EVERY_MS) {
       looks.relistedMs = nowMs;
       relistDevices(planning);

@@ -96,7 +96,7 @@ interface Limits {
   readonly perDay: number | null;
 }
 
-interface Premises {
+interface PlanInput {
   readonly schedules: Schedules;
   readonly limits: Limits;
   readonly fleet: FleetRates;
@@ -108,7 +108,7 @@ interface Premises {
 }
 
 /** Puts together what the answer is computed from. */
-function premisesOf({ facts, settings, whatIf, range }: PlanQuestion): Premises {
+function planInputOf({ facts, settings, whatIf, range }: PlanQuestion): PlanInput {
   const schedules: Schedules = { ...settings.schedules, ...whatIf.schedules };
   const { limits, assumptions } = limitsOf(facts, whatIf);
   const fleet = fleetRates(facts.devices, facts.nowMs);
@@ -176,10 +176,10 @@ export type CostPlan = ReturnType<typeof costPlan>;
 /** Works the answer out. */
 export function costPlan(question: PlanQuestion) {
   const { facts, whatIf, range, pace = NO_PACE } = question;
-  const premises = premisesOf(question);
-  const { input, assumptions } = premises;
+  const planInput = planInputOf(question);
+  const { input, assumptions } = planInput;
   const demand = demandOf(input);
-  const { readingsMade, readingsCarried, readingsFit, freshness } = demand;
+  const { readingsMade, readingsCovered, readingsFit, freshness } = demand;
   return {
     basis: {
       source: facts.source,
@@ -193,20 +193,20 @@ export function costPlan(question: PlanQuestion) {
       name: facts.account?.name ?? null,
       plan_name: facts.account?.plan.name ?? null,
     },
-    devices: devicesOf(premises),
-    readings_per_day: { made: Math.round(readingsMade), carried: Math.round(readingsCarried), fit: readingsFit },
-    schedules: schedulesOf(premises),
+    devices: devicesOf(planInput),
+    readings_per_day: { made: Math.round(readingsMade), covered: Math.round(readingsCovered), fit: readingsFit },
+    schedules: schedulesOf(planInput),
     requests_per_day: {
-      asked: lanesOf(demand.asked),
+      needed: lanesOf(demand.needed),
       planned: lanesOf(plannedOf(demand)),
       left_for_history: Math.round(demand.leftForHistory),
     },
-    allowance: quotaOf(demand, facts, premises),
+    allowance: quotaOf(demand, facts, planInput),
     fits: demand.fits,
-    stretch: roundTo(demand.slowdown, 2),
+    slowdown: roundTo(demand.slowdown, 2),
     warning: warningOf(input),
     freshness: { median_seconds: seconds(freshness.medianMs), p95_seconds: seconds(freshness.p95Ms) },
-    backfill: backfillOf({ facts, range, premises, demand, pace }),
+    backfill: backfillOf({ facts, range, planInput, demand, pace }),
   };
 }
 
@@ -231,7 +231,7 @@ function whatIfWords({ share, schedules = {}, devices, perMinute, perDay }: What
   };
 }
 
-function devicesOf({ input, fleet }: Premises) {
+function devicesOf({ input, fleet }: PlanInput) {
   const reporting = fleet.devices.filter(({ isQuiet }) => !isQuiet);
   return {
     total: input.intervalsMs.length + input.quietDevices,
@@ -244,7 +244,7 @@ function devicesOf({ input, fleet }: Premises) {
   };
 }
 
-function schedulesOf({ schedules: { telemetry, devices, alerts, account }, input }: Premises) {
+function schedulesOf({ schedules: { telemetry, devices, alerts, account }, input }: PlanInput) {
   return {
     telemetry: { cron: telemetry.text, mean_seconds: seconds(input.freshnessMs) },
     devices: { cron: devices.text, mean_seconds: seconds(input.devicesMs) },
@@ -271,7 +271,7 @@ function lanesOf({ live, alerts, inventory, account, idlePolls }: DemandByLane) 
   };
 }
 
-function quotaOf(demand: Demand, facts: PlanFacts, { input: { share }, limits }: Premises) {
+function quotaOf(demand: Demand, facts: PlanFacts, { input: { share }, limits }: PlanInput) {
   const planned = lanesOf(plannedOf(demand)).total;
   const aMinute = (planned * MINUTE_MS) / DAY_MS;
   const budgetOf = (limit: number): number => Math.max(1, Math.floor(limit * share));
@@ -299,14 +299,14 @@ function quotaOf(demand: Demand, facts: PlanFacts, { input: { share }, limits }:
 function backfillOf({
   facts,
   range,
-  premises: { fleet, input, scale, limits },
+  planInput: { fleet, input, scale, limits },
   demand,
   pace,
 }: {
   readonly pace: PlanPace;
   readonly facts: PlanFacts;
   readonly range: PlanRange;
-  readonly premises: Premises;
+  readonly planInput: PlanInput;
   readonly demand: Demand;
 }) {
   const { deviceIds, from, to } = range;
@@ -349,7 +349,7 @@ function noteOf(isAll: boolean, hiddenDays: number | null): string | null {
 }
 
 /** The share of the limits, and what of the day's is spent. */
-function budgetsOf({ perMinute, perDay }: Premises['limits'], share: number, spent: number) {
+function budgetsOf({ perMinute, perDay }: PlanInput['limits'], share: number, spent: number) {
   const part = (limit: number): number => Math.max(1, Math.floor(limit * share));
   return { perMinute: part(perMinute), perDay: perDay === null ? null : part(perDay), spent };
 }
@@ -360,7 +360,7 @@ function budgetsOf({ perMinute, perDay }: Premises['limits'], share: number, spe
 function supplyOf(
   { nowMs, sentMs, liveSentMs, othersPerDay }: PlanFacts,
   demand: Demand,
-  { input: { share }, limits }: Pick<Premises, 'input' | 'limits'>,
+  { input: { share }, limits }: Pick<PlanInput, 'input' | 'limits'>,
 ): BesideSupply {
   const { perMinute, perDay } = budgetsOf(limits, share, 0);
   const day = createDayBudget(share);

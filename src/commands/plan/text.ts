@@ -42,7 +42,7 @@ const LANES = [
   ['total', 'together'],
 ] as const;
 
-function tableOf({ requests_per_day: { asked, planned, left_for_history }, schedules }: CostPlan): string[] {
+function tableOf({ requests_per_day: { needed, planned, left_for_history }, schedules }: CostPlan): string[] {
   const every: Readonly<Record<(typeof LANES)[number][0], number | null>> = {
     live: schedules.telemetry.mean_seconds,
     alerts: schedules.alerts.mean_seconds,
@@ -57,7 +57,7 @@ function tableOf({ requests_per_day: { asked, planned, left_for_history }, sched
     row(['Requests a day', 'due every', 'asked for', 'planned']),
     ...LANES.map(([lane, name]) => {
       const due = every[lane];
-      return row([name, due === null ? '' : duration(due), grouped(asked[lane]), grouped(planned[lane])]);
+      return row([name, due === null ? '' : duration(due), grouped(needed[lane]), grouped(planned[lane])]);
     }),
     row(['left for history', '', '', grouped(left_for_history)]),
   ];
@@ -97,9 +97,9 @@ export function backfillText(plan: CostPlan): string {
   return lines.map((line) => wrap(line)).join('');
 }
 
-function sourceOf({ source, requests_spent: asked, as_of }: CostPlan['basis']): string {
+function sourceOf({ source, requests_spent: spent, as_of }: CostPlan['basis']): string {
   return source === 'api'
-    ? `${counted(asked, 'request')} asked just now`
+    ? `${counted(spent, 'request')} asked just now`
     : `from the state of the process that works with it, as of ${as_of}; nothing was asked`;
 }
 

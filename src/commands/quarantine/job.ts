@@ -149,11 +149,11 @@ export async function retryQuarantine(
     signal,
   );
   const left = records.left + destinations.reduce((sum, { refused }) => sum + refused, 0);
-  const isHeld = destinations.some(
+  const isBlocked = destinations.some(
     ({ blocked_reason }) => blocked_reason !== null && blocked_reason !== NOT_CONFIGURED,
   );
   const isLeft = left > 0 || destinations.some(({ blocked_reason }) => blocked_reason !== null);
-  const exit_code = outcome === 'interrupted' || isHeld ? 3 : isLeft ? 1 : 0;
+  const exit_code = outcome === 'interrupted' || isBlocked ? 3 : isLeft ? 1 : 0;
   return {
     action: 'retry',
     outcome,

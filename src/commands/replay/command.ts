@@ -39,7 +39,7 @@ type ReplayRun = CommandRun<ReplayCommand>;
 export async function runReplayCommand(run: ReplayRun, ports: ProcessPorts): Promise<number> {
   const { command, config, terminal } = run;
   const asked = readArgs(command);
-  const args = { ...asked, devices: lookFirst(config, command) };
+  const args = { ...asked, devices: resolveDevices(config, command) };
   const show = createShow(terminal);
   const summary = await doOrFollow(
     {
@@ -84,7 +84,7 @@ function readArgs({ destination, devices, from, to, maxRate }: ReplayCommand): R
  * @returns the ids of the devices.
  * @throws UserError
  */
-function lookFirst(config: StateConfig, { devices, destination }: ReplayCommand): readonly string[] {
+function resolveDevices(config: StateConfig, { devices, destination }: ReplayCommand): readonly string[] {
   const names = settingsOf(config).destinations.map(({ sink }) => sink.name);
   requireDestination(names, destination);
   const view = openArchiveView(config.dataDir);

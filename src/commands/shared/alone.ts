@@ -72,7 +72,7 @@ export async function untilDelivered(
   const hasAll = (deliverer: Deliverer): boolean =>
     ends.every(([lane, end]) => store.position(deliverer.destinationId, lane).block >= end.block) ||
     deliverer.pendingLines() === 0;
-  const placeOf = ({ destinationId }: Deliverer): number =>
+  const positionOf = ({ destinationId }: Deliverer): number =>
     LOG_LANES.map((lane) => store.position(destinationId, lane)).reduce(
       (sum, { block, line }) => sum + block * LINES_A_BLOCK + line,
       0,
@@ -81,7 +81,7 @@ export async function untilDelivered(
   for (const { notify } of deliverers) notify();
   const step = (): boolean | null => {
     if (deliverers.every(hasAll)) return true;
-    const left = -deliverers.reduce((sum, deliverer) => sum + placeOf(deliverer), 0);
+    const left = -deliverers.reduce((sum, deliverer) => sum + positionOf(deliverer), 0);
     return watch.idleMs({ left, waits: false }) >= stalledAfterMs ? false : null;
   };
   return await pollUntil(clock, step, { everyMs: DELIVERY_CHECK_MS }, signal);

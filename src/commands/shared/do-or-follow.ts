@@ -81,7 +81,7 @@ async function follow(work: Work<unknown>, { dataDir, terminal }: Place, signal:
   const { kind, args, askedBy, show, awaitMs = 0 } = work;
   const parts: FollowParts = {
     board: opened.board,
-    isHeld: opened.isHeld,
+    isLocked: opened.isLocked,
     clock: realClock,
     onSeen: () => terminal.logger.say({ type: 'job-followed', dataDir }),
     onWaiting: () => terminal.logger.say({ type: 'job-queued' }),
@@ -125,7 +125,7 @@ function notDone({ exitCode, message }: JobEnd): UserError {
 interface FollowParts extends Pick<Work<unknown>, 'awaitMs'> {
   readonly board: JobBoard;
   /** Whether any process holds the state. */
-  readonly isHeld: () => boolean;
+  readonly isLocked: () => boolean;
   readonly clock: Clock;
   /** Called once it is sure that there is a daemon which takes jobs. */
   readonly onSeen: () => void;
@@ -235,7 +235,7 @@ function takeIn(parts: FollowParts, job: Job, seen: Seen): boolean {
 
 /** @throws UserError where the daemon is gone. */
 function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
-  if (stillMs < LOST_AFTER_MS && (parts.isHeld() || stillMs < (parts.awaitMs ?? 0))) return;
+  if (stillMs < LOST_AFTER_MS && (parts.isLocked() || stillMs < (parts.awaitMs ?? 0))) return;
   // It may have ended the job as it stopped, just now.
   if (lookAt(parts, id).end !== null) return;
   if (!parts.board.withdraw(id)) parts.board.cancel(id);
@@ -255,13 +255,13 @@ function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
 
 /** Takes the job back, or has it ended. */
 async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
-  const { board, clock, isHeld } = parts;
+  const { board, clock, isLocked } = parts;
   if (board.withdraw(id)) throw new UserError('Stopped before the daemon started the job. Nothing was done.', 3);
   board.cancel(id);
   const untilMs = clock.monoMs() + CANCEL_WITHIN_MS;
   const look = (): JobEnd | 'too late' | null => {
     if (clock.monoMs() >= untilMs) return 'too late';
-    return lookAt(parts, id).end ?? (isHeld() ? null : 'too late');
+    return lookAt(parts, id).end ?? (isLocked() ? null : 'too late');
   };
   const end = await pollUntil(clock, look, { everyMs: FOLLOW_CHECK_MS }, new AbortController().signal);
   if (end !== 'too late') return end;

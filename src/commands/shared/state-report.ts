@@ -69,7 +69,7 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
     },
     room,
     facts,
-    isRunning: () => state.isHeld,
+    isRunning: () => state.isLocked,
     version: VERSION,
     polls: config.sync.polls,
   };
@@ -118,7 +118,7 @@ function destinationsOf(state: ReadState, config: StatusConfig): ReportedDestina
 }
 
 function reportedDestination({ maintenance }: ReadState, name: string, id: number | null): ReportedDestination {
-  const blocked = id === null ? null : (maintenance.standing(id)?.blockedReason ?? null);
+  const blocked = id === null ? null : (maintenance.stall(id)?.blockedReason ?? null);
   return { name, destinationId: id, deliveredLines: () => null, blockedReason: () => blocked };
 }
 

@@ -34,7 +34,7 @@ export function runStatusCommand(
   },
   ports: Pick<ProcessPorts, 'print'>,
 ): number {
-  keepSmall();
+  limitHeapGrowth();
   ports.print(terminal.scrub(statusOf(command, config, realClock)));
   return 0;
 }
@@ -43,7 +43,7 @@ export function runStatusCommand(
  * All of it is made in one go, in which nobody looks after the room for new objects (`main.ts`): left to itself V8
  * takes tens of megabytes for what is garbage at once.
  */
-function keepSmall(): void {
+function limitHeapGrowth(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
 }
 

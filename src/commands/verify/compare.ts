@@ -296,7 +296,7 @@ async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Pr
   const { state, destination, source } = parts;
   let sent = 0;
   for (let attempt = 1; ; attempt += 1) {
-    const keptBefore = keptOf(state, of);
+    const archivedBefore = archivedDayOf(state, of);
     const knownMissing = state
       .missing(destination.id, of.deviceId, wholeDay(of.day))
       .filter((range) => staysMissing(range, parts))
@@ -306,12 +306,12 @@ async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Pr
     const problem = await examineSpans(parts, work, signal);
     if (problem !== null) return problem;
     sent += work.sent;
-    const kept = keptOf(state, of);
+    const kept = archivedDayOf(state, of);
     const cleared = normalize(work.cleared);
     const end = { deviceId: of.deviceId, day: of.day, kept, sent, cleared };
     // Without a cleared range, every line was looked up by itself.
     if (cleared.length === 0) return { ...end, findings: work.examination.findings };
-    if (!isSameSum(kept, keptBefore) && attempt < ATTEMPTS) continue;
+    if (!isSameSum(kept, archivedBefore) && attempt < ATTEMPTS) continue;
     const knownMissingPoints = pointsIn(knownMissing, cleared);
     return { ...end, findings: endExamination(work.examination, { kind: source.kind, kept, knownMissingPoints }) };
   }
@@ -411,6 +411,6 @@ function edge(nth: bigint, parts: bigint): EpochNs {
   return ns - (ns % 1_000_000n);
 }
 
-function keptOf(state: VerifyState, { deviceId, day }: DayOf): ArchivedDay {
+function archivedDayOf(state: VerifyState, { deviceId, day }: DayOf): ArchivedDay {
   return state.days(deviceId, day, day + 1)[0] ?? noDay(day);
 }

@@ -20,7 +20,7 @@ import {
   type PointSum,
   pointIdentity,
 } from '../../core/lines/points.ts';
-import type { ArchivedDay, KeptRange, TakePoint } from '../../core/state/verify.ts';
+import type { ArchivedDay, ArchivedRange, TakePoint } from '../../core/state/verify.ts';
 import type { EpochNs } from '../../core/time.ts';
 
 /** What makes a day differ. */
@@ -105,11 +105,11 @@ export interface Examination {
   /** What will be there inside of them once `resend` is sent. */
   readonly inside: GrowingSum;
   /** How many lines are kept there: each may or may not be counted in the day's sum. */
-  keptInside: number;
+  archivedInside: number;
 }
 
 export function beginExamination(): Examination {
-  return { findings: noFindings(), resend: [], known: emptySum(), inside: emptySum(), keptInside: 0 };
+  return { findings: noFindings(), resend: [], known: emptySum(), inside: emptySum(), archivedInside: 0 };
 }
 
 /** A range with points that are known to be missing, and how many of them are not accounted for yet. */
@@ -119,7 +119,7 @@ export interface KnownMissing extends Interval {
 
 export interface RangeInput {
   readonly kind: DestinationKind;
-  readonly kept: KeptRange;
+  readonly kept: ArchivedRange;
   readonly returned: Returned;
   readonly findMoved: FindMoved;
   /** Ranges in which so many missing points are no difference, as they are known. Used up. */
@@ -136,7 +136,7 @@ export function examineRange(day: Examination, input: RangeInput): void {
   for (const point of expectedOf(input).values()) {
     if (point.at < range.from || point.at >= range.to) continue;
     const isInside = includes(kept.cleared, point.at);
-    if (isInside) day.keptInside += 1;
+    if (isInside) day.archivedInside += 1;
     addPoint(isInside ? day.inside : day.known, point.identity);
     judge(day, point, { value: returned.get(point.key), ...input });
     returned.delete(point.key);
@@ -272,7 +272,7 @@ export function endExamination(day: Examination, { kind, kept, knownMissingPoint
     findings.different += 1;
     findings.gone += 1;
   } else {
-    const unverifiable = Math.min(-short, day.keptInside);
+    const unverifiable = Math.min(-short, day.archivedInside);
     findings.unverifiable += unverifiable;
     findings.extra += -short - unverifiable;
   }

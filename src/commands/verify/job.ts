@@ -51,7 +51,7 @@ export class NoApiError extends Error {
 }
 
 /** Brings up to date what a destination is known to be missing; nothing is asked of the API. */
-export async function keepMissing(
+export async function recordMissing(
   run: VerifyRun,
   args: RepairArgs,
   of: { destinationId: number },
@@ -238,7 +238,7 @@ async function repairState(
   let reason: string | null = null;
   try {
     reason = await readAgain(context, { args, done, counts }, signal);
-    const delivered = args.windows.length === 0 || (await untilDelivered(parts, signal, STANDS_MS));
+    const delivered = args.windows.length === 0 || (await untilDelivered(parts, signal, STALLED_AFTER_MS));
     const destination = deliverers.find(({ name }) => name === args.destination);
     if (destination !== undefined) context.store.amendMissing(destination.destinationId, missingChangeOf(args));
     return { ...counts, delivered, reason };
@@ -286,4 +286,4 @@ async function readAgain(
 }
 
 /** How long nothing may move before delivery is not waited for any more. */
-const STANDS_MS = 2 * MINUTE_MS;
+const STALLED_AFTER_MS = 2 * MINUTE_MS;

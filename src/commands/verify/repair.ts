@@ -24,7 +24,7 @@ import { backfillNeed } from '../../scheduler/estimate.ts';
 import { openArchiveView } from '../../store/archive/reader.ts';
 import type { Comparison } from './compare.ts';
 import { compareDestination, type OnDevice, STOPPED, type VerifyRange } from './compare.ts';
-import { fetchAgain, keepMissing, NoApiError, type VerifyRun } from './job.ts';
+import { fetchAgain, NoApiError, recordMissing, type VerifyRun } from './job.ts';
 import {
   type Compared,
   type DestinationVerdict,
@@ -85,7 +85,7 @@ export async function repairDestination(
   const missed = missedOf(left);
   if (others.found.length + missed.length > 0) {
     const args = { windows: [], destination: source.name, found: others.found, missed };
-    await keepMissing(repair.run, args, { destinationId: destination.id }, ports);
+    await recordMissing(repair.run, args, { destinationId: destination.id }, ports);
   }
   return verdict(fetchCost(left, state.plan, realClock.nowMs()));
 }

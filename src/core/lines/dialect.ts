@@ -102,7 +102,7 @@ function floorToMs(at: EpochNs): bigint {
 }
 
 /** What makes a destination itself: change any of it and the log is delivered to it from the beginning. */
-interface DestinationPlace {
+interface DestinationAddress {
   /** `auto` while it is not known yet. */
   readonly kind: DestinationKind | 'auto';
   readonly url: string;
@@ -111,7 +111,7 @@ interface DestinationPlace {
 }
 
 /** The text that identifies a destination in the state. It must not change: another text is another destination. */
-export function identityOf({ kind, url, org, bucket }: DestinationPlace): string {
+export function identityOf({ kind, url, org, bucket }: DestinationAddress): string {
   return JSON.stringify([kind, url, org, bucket]);
 }
 

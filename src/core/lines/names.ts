@@ -6,7 +6,7 @@
  * archived under the one before.
  */
 import type { DeviceRecord } from '../records.ts';
-import type { NameHold } from '../state/telemetry.ts';
+import type { NameRecord } from '../state/telemetry.ts';
 import { type EpochNs, maxNs } from '../time.ts';
 
 /** The name under which a device is written: its own, or its id where it has none. */
@@ -15,7 +15,7 @@ export function nameOf(record: Pick<DeviceRecord, 'deviceId' | 'name'>): string 
 }
 
 /** The name that holds at a time. `names` is ascending; before its first entry the first name holds. */
-export function nameAt(names: readonly NameHold[], at: EpochNs): string | null {
+export function nameAt(names: readonly NameRecord[], at: EpochNs): string | null {
   let name = names[0]?.name ?? null;
   for (const hold of names) {
     if (hold.fromNs > at) break;
@@ -31,9 +31,9 @@ export function nameAt(names: readonly NameHold[], at: EpochNs): string | null {
  * @returns the same array where the name has not changed.
  */
 export function pinName(
-  names: readonly NameHold[],
+  names: readonly NameRecord[],
   seen: { name: string; atNs: EpochNs; newestArchivedNs: EpochNs | null },
-): readonly NameHold[] {
+): readonly NameRecord[] {
   const last = names.at(-1);
   if (last === undefined) return [{ fromNs: 0n, name: seen.name }];
   if (last.name === seen.name) return names;

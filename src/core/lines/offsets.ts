@@ -15,14 +15,14 @@ import { readLine } from './line-reader.ts';
 export const MAX_OFFSET_NS = 1_000_000n;
 
 /** The used timestamps of one device in one range. It grows as values are added. */
-export interface Places {
+export interface UsedTimestamps {
   /** @returns where to write the value, or `null` if it is already stored. */
-  place(value: PlacedValue): EpochNs | null;
+  place(value: RecordedValue): EpochNs | null;
   /** The displacements decided since the start. */
   newOffsets(): readonly TimestampOffset[];
 }
 
-export interface PlacedValue {
+export interface RecordedValue {
   /** The sensor as its tag value reads (not escaped). */
   readonly sensor: string;
   readonly recordedAt: EpochNs;
@@ -30,7 +30,7 @@ export interface PlacedValue {
   readonly field: string;
 }
 
-interface Occupant {
+interface StoredValue {
   readonly field: string;
   readonly recordedAt: EpochNs;
 }
@@ -41,14 +41,14 @@ interface Occupant {
  * @param stored telemetry lines of the device, at least those written from `from` to `to` plus {@link MAX_OFFSET_NS}.
  * @param offsets the offsets of the device that touch that range.
  */
-export function createPlaces(
+export function createUsedTimestamps(
   stored: readonly string[],
   offsets: readonly TimestampOffset[],
   { from, to }: { from: EpochNs; to: EpochNs },
-): Places {
+): UsedTimestamps {
   /** By the time at which they are written, then by sensor. */
-  const taken = new Map<EpochNs, Map<string, Occupant>>();
-  const takenAt = (at: EpochNs): Map<string, Occupant> => {
+  const taken = new Map<EpochNs, Map<string, StoredValue>>();
+  const takenAt = (at: EpochNs): Map<string, StoredValue> => {
     let there = taken.get(at);
     if (there === undefined) {
       there = new Map();

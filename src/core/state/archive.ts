@@ -36,11 +36,11 @@ export interface CompactionGroup {
 }
 
 /** How a destination stands in the log. */
-export interface Standing {
+export interface Stall {
   /** Where it was seen last. */
   readonly place: string;
   /** For how long it has been there with something to take. */
-  readonly stoodMs: number;
+  readonly stalledMs: number;
   readonly seenMs: EpochMs;
   /** Skipped: the last block of what goes to its missing points, up to which everything may be dropped; else `null`. */
   readonly skippedTo: number | null;
@@ -74,8 +74,8 @@ export interface ArchiveMaintenance {
    * @returns how many bytes are free in the file after it.
    */
   vacuum(pages: number): number;
-  standing(destinationId: number): Standing | null;
-  saveStanding(destinationId: number, standing: Standing): void;
+  stall(destinationId: number): Stall | null;
+  saveStall(destinationId: number, stall: Stall): void;
   /** Where a destination stands, as text that changes with every line that it acknowledges. */
   positionText(destinationId: number): string;
   /** The place of the newest block. */

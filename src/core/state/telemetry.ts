@@ -10,7 +10,7 @@ import type { EpochMs, EpochNs } from '../time.ts';
 import type { LogLane } from './log.ts';
 
 /** From when on a device is written under a name: `fromNs` is 0 for the first one. */
-export interface NameHold {
+export interface NameRecord {
   readonly fromNs: EpochNs;
   readonly name: string;
 }
@@ -56,7 +56,7 @@ export interface LateFound {
   readonly worstMs: number;
   readonly record: LateRecord;
   /** The range below the oldest reading of the page that is not covered any more, as more may lie there. */
-  readonly doubted?: Interval;
+  readonly lateGap?: Interval;
 }
 
 /** What telemetry needs to know of a device before it asks, and what a page commit is computed from. */
@@ -65,7 +65,7 @@ export interface TelemetryState {
   /** Moves with every change of what is below: a commit that was computed from an older one is refused. */
   readonly revision: number;
   readonly covered: readonly CoveredRange[];
-  readonly names: readonly NameHold[];
+  readonly names: readonly NameRecord[];
   /** Readings first seen, by hour since 1970, of hours not written as `coverage_hour` yet. */
   readonly hourReadings: ReadonlyMap<number, number>;
   /** The hours (since 1970, as intervals of hours) that are written. */

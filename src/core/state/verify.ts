@@ -79,14 +79,14 @@ interface AcknowledgedTo extends LogPosition {
 /**
  * A telemetry line of the archive, and whether the destination had acknowledged it at the positions that were given.
  */
-export interface KeptLine {
+export interface ArchivedLine {
   readonly line: string;
   readonly isAcknowledged: boolean;
 }
 
 /** What the state holds of a range of a device, as one moment shows it. */
-export interface KeptRange {
-  readonly lines: readonly KeptLine[];
+export interface ArchivedRange {
+  readonly lines: readonly ArchivedLine[];
   /** Lines that the destination refused. */
   readonly quarantined: readonly string[];
   /** The ranges whose lines were cleared. */
@@ -111,7 +111,7 @@ export interface VerifyState {
   clearedOthers(deviceId: string, range: Interval): number;
   positions(destinationId: number): LogPositions;
   missing(destinationId: number, deviceId: string, range: Interval): readonly MissingPoints[];
-  range(of: { readonly deviceId: string; readonly destinationId: number } & Interval, at: LogPositions): KeptRange;
+  range(of: { readonly deviceId: string; readonly destinationId: number } & Interval, at: LogPositions): ArchivedRange;
   readonly movedTo: FindMoved;
   close(): void;
 }

@@ -32,8 +32,8 @@ export function createMaintenance(
     compactionGroups: compactor.groups,
     compact: write(compactor.compact),
     clear: write(createClearer(db, missing)),
-    standing: skipped.standing,
-    saveStanding: write(skipped.saveStanding),
+    stall: skipped.stall,
+    saveStall: write(skipped.saveStall),
     positionText: skipped.positionText,
     endOfLog: () => Number(end.get() ?? 0n),
     skipBacklog: write(skipped.skipBacklog),
@@ -63,9 +63,9 @@ function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-type Skipped = Pick<ArchiveMaintenance, 'standing' | 'saveStanding' | 'positionText' | 'skipBacklog'>;
+type Skipped = Pick<ArchiveMaintenance, 'stall' | 'saveStall' | 'positionText' | 'skipBacklog'>;
 
-interface StandingRow {
+interface StallRow {
   readonly place: string;
   readonly stood_ms: bigint;
   readonly seen_ms: bigint;
@@ -85,7 +85,7 @@ interface SkippedRow {
  * transaction.
  */
 function createSkipped(db: Database.Database, missing: MissingTable): Skipped {
-  const read = db.prepare<[number], StandingRow>('SELECT * FROM standing WHERE destination_id = ?');
+  const read = db.prepare<[number], StallRow>('SELECT * FROM standing WHERE destination_id = ?');
   const write = db.prepare(
     `INSERT OR REPLACE INTO standing (destination_id, place, stood_ms, seen_ms, aside_to, held)
      SELECT id, ?, ?, ?, ?, ? FROM destination WHERE id = ?`,
@@ -100,21 +100,21 @@ function createSkipped(db: Database.Database, missing: MissingTable): Skipped {
   const positionText = (id: number): string => place.get(id) ?? '';
   const skipLane = createSkip(db, missing);
   return {
-    standing: (id) => {
+    stall: (id) => {
       const row = read.get(id);
       if (row === undefined) return null;
       const skippedTo = row.aside_to === null ? null : Number(row.aside_to);
       return {
         place: row.place,
-        stoodMs: Number(row.stood_ms),
+        stalledMs: Number(row.stood_ms),
         seenMs: Number(row.seen_ms),
         skippedTo,
         blockedReason: row.held,
       };
     },
-    saveStanding: (id, standing) => {
-      const { stoodMs, seenMs, skippedTo, blockedReason } = standing;
-      write.run(standing.place, Math.floor(stoodMs), Math.floor(seenMs), skippedTo, blockedReason, id);
+    saveStall: (id, stall) => {
+      const { stalledMs, seenMs, skippedTo, blockedReason } = stall;
+      write.run(stall.place, Math.floor(stalledMs), Math.floor(seenMs), skippedTo, blockedReason, id);
     },
     positionText,
     skipBacklog: (id) => {

@@ -149,19 +149,19 @@ function removeFromShared(
   configured: readonly number[],
 ): number | null {
   const lines = unpack(data.get(row.seq) ?? Buffer.alloc(0));
-  const doomed = linesOf(lines, tag);
-  const last = doomed.at(-1);
+  const removed = linesOf(lines, tag);
+  const last = removed.at(-1);
   if (last === undefined) return 0;
   if (!positions.areBehind(row, last, configured)) return null;
-  const isDoomed = new Set(doomed);
-  const kept = lines.filter((_, index) => !isDoomed.has(index));
+  const isRemoved = new Set(removed);
+  const kept = lines.filter((_, index) => !isRemoved.has(index));
   if (kept.length === 0) remove.run(row.seq);
   else {
     const packed = pack(kept);
     rewrite.run(kept.length, packed.bytes, packed.data, row.seq);
   }
-  positions.leave(row, (line) => line - doomed.filter((at) => at < line).length);
-  return doomed.length;
+  positions.leave(row, (line) => line - removed.filter((at) => at < line).length);
+  return removed.length;
 }
 
 /** Reads and moves the positions of destinations in a block. */

@@ -11,7 +11,7 @@ import {
   type CoverageNow,
   type Gap,
   type LateRecord,
-  type NameHold,
+  type NameRecord,
   NEVER_LATE,
   NOTHING_COVERED,
   type PageCommit,
@@ -65,7 +65,7 @@ export function telemetryState(tables: TelemetryTables, deviceId: string): Telem
   if (known !== null) return known;
   const state = readState(tables, deviceId, revision);
   // What a transaction has written may be taken back, and another change may come to the same revision.
-  if (!tables.db.inTransaction) keepState(tables, state);
+  if (!tables.db.inTransaction) cacheState(tables, state);
   return state;
 }
 
@@ -104,7 +104,7 @@ export function rememberCommit(tables: TelemetryTables, page: PageCommit): void 
   const { deviceId, revision, covered, hourReadings, hoursWritten, late } = page;
   const before = stateAt(tables, deviceId, revision);
   if (before === null) return;
-  keepState(tables, {
+  cacheState(tables, {
     ...before,
     revision: revision + 1,
     covered,
@@ -151,7 +151,7 @@ function stateAt({ states }: TelemetryTables, deviceId: string, revision: number
   return state?.revision === revision ? state : null;
 }
 
-function keepState({ states }: TelemetryTables, state: TelemetryState): void {
+function cacheState({ states }: TelemetryTables, state: TelemetryState): void {
   if (!states.has(state.deviceId) && states.size >= REMEMBERED) states.clear();
   states.set(state.deviceId, state);
 }
@@ -190,8 +190,9 @@ function createNames(db: Database.Database) {
   );
   const insert = db.prepare('INSERT INTO device_name (device_id, from_ns, name) VALUES (?, ?, ?)');
   return {
-    read: (deviceId: string): NameHold[] => read.all(deviceId).map((row) => ({ fromNs: row.from_ns, name: row.name })),
-    add: (deviceId: string, hold: NameHold): void => {
+    read: (deviceId: string): NameRecord[] =>
+      read.all(deviceId).map((row) => ({ fromNs: row.from_ns, name: row.name })),
+    add: (deviceId: string, hold: NameRecord): void => {
       insert.run(deviceId, hold.fromNs, hold.name);
     },
   };

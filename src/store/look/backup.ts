@@ -54,21 +54,21 @@ export async function backUpState(options: BackupOptions, signal: AbortSignal): 
   const file = resolve(options.file);
   requireState(options.directory);
   requireNewFile('--backup', options.file);
-  await atPlace(file, () => removeOldParts(file, options.nowMs));
+  await atTarget(file, () => removeOldParts(file, options.nowMs));
   const part = partOf(file, options.random);
   const db = explainedReading(source, () => new Database(source, { readonly: true, fileMustExist: true }));
   try {
     const bytes = explainedReading(source, () => beginReading(db, source));
     requireRoom(file, bytes);
-    const stateVersion = await atPlace(file, async () => {
+    const stateVersion = await atTarget(file, async () => {
       createPrivate(part);
       await copyPages(db, part, { ...options, signal, bytes });
       options.onProgress(1, bytes);
-      return settleFile(part);
+      return finalizeFile(part);
     });
-    await atPlace(file, () => {
+    await atTarget(file, () => {
       takeName('--backup', part, file);
-      keepName(file);
+      syncDirectory(file);
     });
     return { bytes: statSync(file).size, stateVersion };
   } finally {
@@ -118,7 +118,7 @@ async function copyPages(db: Database.Database, part: string, { onProgress, sign
  *
  * @returns its state version.
  */
-function settleFile(part: string): number {
+function finalizeFile(part: string): number {
   const copy = new Database(part);
   try {
     copy.pragma('journal_mode = DELETE');
@@ -141,7 +141,7 @@ function unsound(verdict: string): UserError {
 }
 
 /** By its directory a name is on the disk; some file systems know of none that can be synced. */
-function keepName(file: string): void {
+function syncDirectory(file: string): void {
   try {
     syncFile(dirname(file));
   } catch {}
@@ -156,7 +156,7 @@ function syncFile(path: string): void {
   }
 }
 
-async function atPlace<T>(file: string, work: () => T | Promise<T>): Promise<T> {
+async function atTarget<T>(file: string, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

@@ -14,7 +14,7 @@ import { unpack } from '../archive/block-codec.ts';
 import { createVacuum } from '../archive/maintenance.ts';
 import { API_WORKSPACE, WORKSPACE_TAG } from '../facts.ts';
 import { foreignDatabase, LOCK_FILE, STATE_FILE } from '../open/database.ts';
-import { isHeld } from '../open/lock.ts';
+import { isLocked } from '../open/lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../open/migrations.ts';
 import { requireTarget } from '../open/new-file.ts';
 import { explainedReading, isThere } from '../open/read-only.ts';
@@ -48,13 +48,13 @@ export function stateBytes(directory: string): number {
  *
  * @throws UserError if that is unknown.
  */
-export function isStateHeld(directory: string): boolean {
+export function isStateLocked(directory: string): boolean {
   const lock = join(directory, LOCK_FILE);
   return explainedReading(lock, () => {
     requireTarget(resolve(lock));
     // A lock that this user may not see is none that is missing.
     statSync(lock, { throwIfNoEntry: false });
-    return isHeld(lock);
+    return isLocked(lock);
   });
 }
 
@@ -122,8 +122,10 @@ function damageOf(db: Database.Database, usedBytes: number): string[] {
     const verdict = String(db.pragma(table === null ? 'quick_check(1)' : `quick_check('${table}')`, { simple: true }));
     if (verdict !== 'ok') return [plainText(verdict)];
   }
-  const strays = db.pragma('foreign_key_check');
-  return Array.isArray(strays) && strays.length > 0 ? [`${strays.length} rows refer to rows that are not there`] : [];
+  const danglingRows = db.pragma('foreign_key_check');
+  return Array.isArray(danglingRows) && danglingRows.length > 0
+    ? [`${danglingRows.length} rows refer to rows that are not there`]
+    : [];
 }
 
 /** A rule, as a question that counts what breaks it, and the version of the state that it holds from. */

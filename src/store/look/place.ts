@@ -9,7 +9,7 @@ import type { Disk } from '../../core/ports.ts';
 import { LOCK_FILE, STATE_FILE } from '../open/database.ts';
 
 /** Something that is there. */
-export interface Placed {
+export interface OwnedPath {
   readonly path: string;
   /** The nine bits of permission, such as 0o700. */
   readonly mode: number;
@@ -19,7 +19,7 @@ export interface Placed {
   readonly refusal: string | null;
 }
 
-export interface Place {
+export interface DataDirFacts {
   /** Absolute. */
   readonly directory: string;
   /**
@@ -28,9 +28,9 @@ export interface Place {
    */
   readonly kind: 'there' | 'missing' | 'other';
   /** The directory, or the nearest one above it that is there; `null` where it cannot be looked at. */
-  readonly nearest: Placed | null;
+  readonly nearest: OwnedPath | null;
   /** Those files of a state that are there. */
-  readonly files: readonly Placed[];
+  readonly files: readonly OwnedPath[];
   /** Who looks; -1 where the system has no such numbers. */
   readonly uid: number;
 }
@@ -38,7 +38,7 @@ export interface Place {
 const FILES = [STATE_FILE, `${STATE_FILE}-wal`, `${STATE_FILE}-shm`, LOCK_FILE];
 
 /** Looks at the place of a state. Never throws. */
-export function lookAtPlace(dataDir: string): Place {
+export function inspectDataDir(dataDir: string): DataDirFacts {
   const directory = resolve(dataDir);
   const { uid } = userInfo();
   const { path, isDirectory, code } = nearestOf(directory);
@@ -75,7 +75,7 @@ export function modeOf(path: string): number | null {
   return stats === null ? null : stats.mode & 0o777;
 }
 
-function placed(path: string): Placed | null {
+function placed(path: string): OwnedPath | null {
   const { stats } = look(path);
   if (stats === null) return null;
   return { path, mode: stats.mode & 0o777, ownerUid: stats.uid, groupGid: stats.gid, refusal: refusalOf(path, stats) };

@@ -18,7 +18,7 @@ import { type EpochMs, nsToMs } from '../../core/time.ts';
 import { createQuarantineReader, type QuarantineReader } from '../delivery/quarantine.ts';
 import { readRecord } from '../device/inventory.ts';
 import { LOCK_FILE } from '../open/database.ts';
-import { isHeld } from '../open/lock.ts';
+import { isLocked } from '../open/lock.ts';
 import { hasShape, noState, openReading, readOnce } from '../open/read-only.ts';
 import { assemble, type OpenStore } from '../store.ts';
 
@@ -26,13 +26,13 @@ import { assemble, type OpenStore } from '../store.ts';
 export interface ReadState extends Disposable {
   readonly store: OpenStore['store'];
   readonly facts: OpenStore['facts'];
-  readonly maintenance: Pick<OpenStore['maintenance'], 'size' | 'standing'>;
+  readonly maintenance: Pick<OpenStore['maintenance'], 'size' | 'stall'>;
   readonly ledger: Pick<Ledger, 'sentSince' | 'blockedUntilMs'>;
   readonly destinations: readonly KnownDestination[];
   /** The newest time that the state has seen, by the server's clock; 0 where it has seen none. */
   readonly newestMs: EpochMs;
   /** Whether a process works with it. */
-  readonly isHeld: boolean;
+  readonly isLocked: boolean;
   readonly path: string;
 }
 
@@ -66,7 +66,7 @@ function readStateOf(db: Database.Database, directory: string, path: string): Re
     ledger,
     destinations: store.quarantine.destinations().toSorted((a, b) => a.id - b.id),
     newestMs: Number(newest.get() ?? 0n),
-    isHeld: isHeld(join(directory, LOCK_FILE)),
+    isLocked: isLocked(join(directory, LOCK_FILE)),
     path,
     [Symbol.dispose]: () => db.close(),
   };

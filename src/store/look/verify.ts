@@ -9,7 +9,7 @@ import { descriptiveTag, encodeSeries, identityTag, type TagValue } from '../../
 import { isTelemetryLine } from '../../core/lines/line-reader.ts';
 import { nameAt } from '../../core/lines/names.ts';
 import type { LogLane } from '../../core/state/log.ts';
-import type { ArchivedDay, KeptLine, KeptRange, VerifyState } from '../../core/state/verify.ts';
+import type { ArchivedDay, ArchivedLine, ArchivedRange, VerifyState } from '../../core/state/verify.ts';
 import type { EpochNs } from '../../core/time.ts';
 import { unpack } from '../archive/block-codec.ts';
 import { createMovedSearch } from '../delivery/delivery.ts';
@@ -141,10 +141,10 @@ function createRangeReader(db: Database.Database, workspaceTag: string): VerifyS
     )
     .pluck();
   const moved = createMovedLines(db, workspaceTag);
-  return (of, at): KeptRange =>
-    db.transaction((): KeptRange => {
+  return (of, at): ArchivedRange =>
+    db.transaction((): ArchivedRange => {
       const { deviceId, destinationId, from, to } = of;
-      const lines: KeptLine[] = [];
+      const lines: ArchivedLine[] = [];
       const isWithin = createWithin(of);
       for (const { seq, lane, at_ms, data } of blocks.iterate(deviceId, to, from)) {
         const position = at[lane];

@@ -245,7 +245,7 @@ export const copyBefore = (path: string, version: number): string => `${path}.ve
  *
  * @throws UserError (exit 1) where that cannot be done: nothing is changed then.
  */
-function keepCopy(db: Database.Database, path: string, version: number): void {
+function copyBeforeMigration(db: Database.Database, path: string, version: number): void {
   const copy = copyBefore(path, version);
   const part = `${copy}.0.tidemark-part`;
   try {
@@ -272,7 +272,7 @@ function keepCopy(db: Database.Database, path: string, version: number): void {
 
 function migrate(db: Database.Database, path: string): void {
   const done = Number(db.pragma('user_version', { simple: true }));
-  if (done > 0 && done < MIGRATIONS.length) keepCopy(db, path, done);
+  if (done > 0 && done < MIGRATIONS.length) copyBeforeMigration(db, path, done);
   MIGRATIONS.slice(done).forEach((step, index) => {
     const version = done + index + 1;
     try {

@@ -34,7 +34,7 @@ export class StateInUseError extends UserError {
   }
 }
 
-/** Longer than a process needs that only checks the lock (`isHeld`). */
+/** Longer than a process needs that only checks the lock (`isLocked`). */
 const WAIT_MS = 200;
 
 /**
@@ -82,7 +82,7 @@ export function takeLock(file: string): Lock {
 }
 
 /** Whether a process holds the lock. It is not taken for that, so that nobody who starts meanwhile is turned away. */
-export function isHeld(file: string): boolean {
+export function isLocked(file: string): boolean {
   const found = statSync(file, { throwIfNoEntry: false });
   if (found === undefined) return false;
   if (!found.isFile()) throw noLockFile(file);

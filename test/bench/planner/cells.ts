@@ -82,7 +82,7 @@ const WANTED = { toBound: 1.2, toCron: 3, carried: 0.97, even: 0.97, used: 0.95,
 export function figuresOf({ cell, run, bound, cron, fits, used, isWanting }: CellResult): Measured[] {
   const where = nameOf(cell);
   const figures: Measured[] = [
-    less(`${where}: live requests that bring nothing`, '%', WANTED.empty, (100 * run.liveEmpty) / run.liveAsked),
+    less(`${where}: live requests that bring nothing`, '%', WANTED.empty, (100 * run.liveEmpty) / run.livePolls),
     less(`${where}: decision, 99th of 100`, 'µs', WANTED.decisionUs, run.deciding.p99Us),
   ];
   if (fits) figures.push(less(`${where}: age to the bound`, 'times', WANTED.toBound, run.meanAgeMs / bound.meanAgeMs));

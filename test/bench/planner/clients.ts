@@ -38,7 +38,7 @@ export interface PlannerRun extends RunResult {
   /** When a request went or, where nothing was due, might have gone: the paced instants at which the oracle sends. */
   readonly instantsMs: Float64Array;
   readonly byLane: Readonly<Record<string, number>>;
-  readonly liveAsked: number;
+  readonly livePolls: number;
   readonly liveEmpty: number;
   /** Of each decision, and of all that the planner is told for it. */
   readonly deciding: Timing;
@@ -82,12 +82,12 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
   let idleMs = 0;
 
   const answer = (decision: Decision, nowMs: number): void => {
-    if (decision.kind === 'tail') {
+    if (decision.kind === 'poll') {
       const held = holdings.get(decision.deviceId);
       if (held === undefined) throw new Error(`${decision.deviceId} is no device`);
       counts.pages += 1;
       const page = takePage(held, nowMs, { pageSize: PAGE, givesUp: decision.newestOnly, untilMs: decision.untilMs });
-      telling.time(() => planner.tailCommitted(decision, page, nowMs));
+      telling.time(() => planner.pollCommitted(decision, page, nowMs));
     } else if (decision.kind === 'devices') {
       const page = fleet.slice(listFrom, listFrom + PAGE);
       listFrom = listFrom + PAGE >= fleet.length ? 0 : listFrom + PAGE;
@@ -144,7 +144,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
     figures,
     instantsMs: Float64Array.from(instants),
     byLane,
-    liveAsked: figures.liveAsked - before.liveAsked,
+    livePolls: figures.livePolls - before.livePolls,
     liveEmpty: figures.liveEmpty - before.liveEmpty,
     deciding: deciding.end(),
     telling: telling.end(),
@@ -159,7 +159,7 @@ export function tellHeld(planner: Planner, device: Device): void {
   const instants = Array.from({ length: 20 }, (_, back) => device.timeOf(newest - back));
   planner.stored(device.deviceId, {
     newestMs: instants[0] ?? null,
-    askedMs: 0,
+    polledMs: 0,
     rate: learnFromPage(UNKNOWN_RATE, instants),
   });
 }

@@ -34,7 +34,7 @@ export function runCron({ fleet, service, fromMs, untilMs }: Omit<RunOptions, 'p
           continue;
         }
         counts.pages += 1;
-        isMore = takePage(held, nowMs, { pageSize: PAGE, givesUp: false }).tailGap !== null;
+        isMore = takePage(held, nowMs, { pageSize: PAGE, givesUp: false }).liveGap !== null;
         nowMs += EVERY_MS;
       }
     }

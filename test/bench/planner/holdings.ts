@@ -1,7 +1,7 @@
 /**
  * What a client of the bench holds, and how old the oldest reading is that it lacks, integrated over time and devices.
  */
-import type { TailGap } from '../../../src/scheduler/device-outlook.ts';
+import type { LiveGap } from '../../../src/scheduler/device-outlook.ts';
 import type { Device } from './fleet.ts';
 
 /** What is held of one device, by the numbers of its readings. */
@@ -44,7 +44,7 @@ export interface PageTaken {
   /** The instants of the page, newest first, and the held one below it where it reaches down to that. */
   readonly instantsMs: readonly number[];
   /** From the first to the last reading that are missing below the page. */
-  readonly tailGap: TailGap | null;
+  readonly liveGap: LiveGap | null;
 }
 
 /**
@@ -74,6 +74,6 @@ export function takePage(
   for (let reading = top; reading >= from - (reachesDown ? 1 : 0); reading -= 1)
     instantsMs.push(held.device.timeOf(reading));
   const { device, low, holeTo } = held;
-  const tailGap = holeTo > low ? { fromMs: device.timeOf(low + 1), toMs: device.timeOf(holeTo) } : null;
-  return { newReadings: count, instantsMs, tailGap };
+  const liveGap = holeTo > low ? { fromMs: device.timeOf(low + 1), toMs: device.timeOf(holeTo) } : null;
+  return { newReadings: count, instantsMs, liveGap };
 }

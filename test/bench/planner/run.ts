@@ -92,7 +92,7 @@ function lineOf(result: CellResult): readonly string[] {
     (run.carried / run.made).toFixed(3),
     (run.carried / run.requests / 200).toFixed(3),
     run.evenness.toFixed(3),
-    `${((100 * run.liveEmpty) / run.liveAsked).toFixed(2)} %`,
+    `${((100 * run.liveEmpty) / run.livePolls).toFixed(2)} %`,
     String(run.refused),
     `${run.deciding.meanUs.toFixed(0)} / ${run.deciding.worstUs.toFixed(0)} µs`,
   ];

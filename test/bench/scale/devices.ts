@@ -73,21 +73,21 @@ function createDevice(index: number, fill: Fill): FilledDevice {
   const beginMs = newestMs - days * DAY_MS;
   const goneSinceMs = odd === oddities.gone ? newestMs - 2 * DAY_MS : null;
   const endMs = goneSinceMs ?? (odd === oddities.late ? newestMs - 3 * HOUR_MS : claimedToMs(newestMs));
-  const tailGap = holeOf(odd, newestMs, beginMs);
+  const liveGap = holeOf(odd, newestMs, beginMs);
   const timed = {
     index,
     phaseMs,
     newestReadingMs: onGrid(Math.min(endMs - 1, newestMs)),
     oldestReadingMs: onGrid(beginMs) + intervalMs,
-    left: tailGap === null ? [] : [tailGap],
+    left: liveGap === null ? [] : [liveGap],
   };
   const edge = (atMs: number): FilledEdge => ({ atMs, digest: digestAt(timed, atMs, { sensors, intervalMs }) });
   const stretches =
-    tailGap === null
+    liveGap === null
       ? [{ fromMs: beginMs, toMs: endMs }]
       : [
-          { fromMs: beginMs, toMs: tailGap.fromMs },
-          { fromMs: tailGap.toMs, toMs: endMs },
+          { fromMs: beginMs, toMs: liveGap.fromMs },
+          { fromMs: liveGap.toMs, toMs: endMs },
         ];
   const covered = stretches
     .filter(({ fromMs, toMs }) => fromMs < toMs)
@@ -106,7 +106,7 @@ function createDevice(index: number, fill: Fill): FilledDevice {
     name,
     record: recordOf({ deviceId, name, seenMs, isGone: goneSinceMs !== null }),
     covered,
-    gap: tailGap === null || tailGap.reason === null ? null : { ...tailGap, reason: tailGap.reason },
+    gap: liveGap === null || liveGap.reason === null ? null : { ...liveGap, reason: liveGap.reason },
     goneSinceMs,
   };
 }

@@ -189,7 +189,7 @@ describe('what it says', () => {
         rates_assumed: 0,
         assumed_interval_seconds: expect.any(Number),
       },
-      readings_per_day: { made: expect.any(Number), carried: plan.readings_per_day.made, fit: true },
+      readings_per_day: { made: expect.any(Number), covered: plan.readings_per_day.made, fit: true },
       schedules: {
         telemetry: { cron: '* * * * *', mean_seconds: 60 },
         devices: { cron: '*/5 * * * *', mean_seconds: 300 },
@@ -198,7 +198,7 @@ describe('what it says', () => {
         idle_poll: { mean_seconds: 21_600 },
       },
       requests_per_day: {
-        asked: {
+        needed: {
           live: expect.any(Number),
           alerts: 720,
           device_list: 288,
@@ -206,7 +206,7 @@ describe('what it says', () => {
           idle_polls: 0,
           total: expect.any(Number),
         },
-        planned: plan.requests_per_day.asked,
+        planned: plan.requests_per_day.needed,
         left_for_history: expect.any(Number),
       },
       allowance: {
@@ -223,7 +223,7 @@ describe('what it says', () => {
         },
       },
       fits: true,
-      stretch: 1,
+      slowdown: 1,
       warning: null,
       freshness: { median_seconds: 60, p95_seconds: 60 },
       backfill: {
@@ -240,7 +240,7 @@ describe('what it says', () => {
         note: null,
       },
     });
-    const { live, total } = plan.requests_per_day.asked;
+    const { live, total } = plan.requests_per_day.needed;
     expect([live, total]).toEqual([expect.closeTo(2 * (DAY_MS / (10 * MINUTE_MS)), -1), live + 720 + 288 + 24]);
     expect(plan.backfill.readings / (3 * 144)).toBeCloseTo(1, 1);
   });
@@ -262,7 +262,7 @@ describe('what it says', () => {
     using rig = openPlanRig({ devices: fleet(250, MINUTE_MS) });
     const plan = await rig.plan();
     expect(plan).toMatchObject({ fits: false, readings_per_day: { fit: true } });
-    expect(plan.stretch).toBeGreaterThan(2);
+    expect(plan.slowdown).toBeGreaterThan(2);
     expect(plan.freshness.median_seconds).toBeGreaterThan(60);
     const { planned, left_for_history } = plan.requests_per_day;
     expect(planned.total + left_for_history).toBeLessThanOrEqual(plan.allowance.budget_per_day + 2);
@@ -275,8 +275,8 @@ describe('what it says', () => {
     const plan = await rig.plan({ whatIf: suppose('devices=2000') });
     expect(plan.readings_per_day).toMatchObject({ made: 2000 * 1440, fit: false });
     // 4,000 pages of 200 readings, less what the list of devices and the alerts take.
-    expect(plan.readings_per_day.carried).toBeGreaterThan(750_000);
-    expect(plan.readings_per_day.carried).toBeLessThanOrEqual(800_000);
+    expect(plan.readings_per_day.covered).toBeGreaterThan(750_000);
+    expect(plan.readings_per_day.covered).toBeLessThanOrEqual(800_000);
     const { planned, left_for_history } = plan.requests_per_day;
     expect(planned.total + left_for_history).toBeLessThanOrEqual(4002);
     expect(plan.allowance.day.used_share).toBeLessThanOrEqual(1);
@@ -347,11 +347,11 @@ describe('what if', () => {
       devices: { mean_seconds: 1800 },
       account: { mean_seconds: 3600 },
     });
-    expect(slow.requests_per_day.asked).toMatchObject({ alerts: 24, device_list: 48, account: 24 });
+    expect(slow.requests_per_day.needed).toMatchObject({ alerts: 24, device_list: 48, account: 24 });
     const many = await rig.plan({ whatIf: suppose('devices=800') });
     expect(many.devices).toMatchObject({ total: 800, reporting: 800 });
     expect(many.readings_per_day.made / now.readings_per_day.made).toBeCloseTo(100, 0);
-    expect(many.requests_per_day.asked.device_list).toBe(4 * 288);
+    expect(many.requests_per_day.needed.device_list).toBe(4 * 288);
     // What is there is held, of what is not nothing.
     expect([now.backfill.requests, many.backfill.devices]).toEqual([0, 800]);
     expect(many.backfill.requests).toBeGreaterThan(99 * 100);

@@ -39,7 +39,7 @@ function openBeside(failsAt = Number.POSITIVE_INFINITY): Beside {
       },
     },
     destinations: () => [],
-    limits: { keepMs: MINUTE_MS, maxBytes: null },
+    limits: { retentionMs: MINUTE_MS, maxBytes: null },
     clock,
     observe: () => {},
     mayBegin: async () => {},

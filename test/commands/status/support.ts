@@ -25,7 +25,7 @@ const EMPTY_CONFIG: StatusConfig = {
   dataDir: '',
   influx: null,
   destinations: [],
-  archive: { keepMs: 30 * 86_400_000, maxBytes: 2 ** 31 },
+  archive: { retentionMs: 30 * 86_400_000, maxBytes: 2 ** 31 },
   api: { share: 0.8 },
   sync: {
     history: { kind: 'age', ageMs: 30 * 86_400_000 },

@@ -13,14 +13,14 @@ import {
   type Returned,
 } from '../../../src/commands/verify/examine.ts';
 import { addPoint, emptySum } from '../../../src/core/lines/points.ts';
-import type { KeptLine } from '../../../src/core/state/verify.ts';
+import type { ArchivedLine } from '../../../src/core/state/verify.ts';
 
 const line = (sensor: string, value: number, at: number): string =>
   `telemetry,device_id=d,sensor=${sensor},device_name=d,workspace_id=w value=${value} ${at}`;
-const settled = (...lines: string[]): KeptLine[] => lines.map((each) => ({ line: each, isAcknowledged: true }));
+const settled = (...lines: string[]): ArchivedLine[] => lines.map((each) => ({ line: each, isAcknowledged: true }));
 
 interface Case {
-  readonly kept?: readonly KeptLine[];
+  readonly kept?: readonly ArchivedLine[];
   readonly there?: readonly (readonly [at: number, sensor: string, value: number])[];
   readonly change?: Partial<RangeInput>;
   readonly quarantined?: readonly string[];

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { nameAt, nameOf, pinName } from '../../../src/core/lines/names.ts';
-import type { NameHold } from '../../../src/core/state/telemetry.ts';
+import type { NameRecord } from '../../../src/core/state/telemetry.ts';
 
 const seen = (name: string, atNs: bigint, newestArchivedNs: bigint | null = null) => ({ name, atNs, newestArchivedNs });
 
@@ -14,7 +14,7 @@ describe('the name of a device', () => {
 });
 
 describe('the name that holds at a time', () => {
-  const names: NameHold[] = [
+  const names: NameRecord[] = [
     { fromNs: 10n, name: 'A' },
     { fromNs: 20n, name: 'B' },
     { fromNs: 30n, name: 'A' },
@@ -64,7 +64,7 @@ describe('pinning a name', () => {
     const anyStep = fc.tuple(fc.constantFrom('A', 'B', 'C'), anyAt, fc.array(anyAt, { maxLength: 3 }));
     fc.assert(
       fc.property(fc.array(anyStep, { minLength: 1, maxLength: 8 }), (steps) => {
-        let names: readonly NameHold[] = [];
+        let names: readonly NameRecord[] = [];
         const archived: { at: bigint; under: string | null }[] = [];
         for (const [name, atNs, fresh] of steps) {
           const newest = archived.map(({ at }) => at).toSorted((a, b) => (a < b ? -1 : 1));

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { encodeLine, identityTag } from '../../../src/core/lines/line-protocol.ts';
-import { createPlaces, MAX_OFFSET_NS, type PlacedValue } from '../../../src/core/lines/offsets.ts';
+import { createUsedTimestamps, MAX_OFFSET_NS, type RecordedValue } from '../../../src/core/lines/offsets.ts';
 import type { TimestampOffset } from '../../../src/core/state/telemetry.ts';
 import type { EpochNs } from '../../../src/core/time.ts';
 
@@ -37,7 +37,7 @@ interface Seen {
 }
 
 /** How a value is asked a place for, as a landing does it. */
-function placedOf({ sensor, value, recorded }: Seen): PlacedValue {
+function placedOf({ sensor, value, recorded }: Seen): RecordedValue {
   const line = lineOf(sensor, value, 0n);
   const field = line.slice(line.indexOf(`${fieldName(value)}=`), line.lastIndexOf(' '));
   return { sensor: identityTag(sensor), recordedAt: BASE + BigInt(recorded), field };
@@ -58,7 +58,7 @@ function createArchive() {
       const within = (at: EpochNs): boolean => from - MAX_OFFSET_NS <= at && at <= to + MAX_OFFSET_NS;
       const held = blocks.filter(({ times }) => times.some(within)).flatMap(({ lines }) => lines);
       const near = ties.filter(({ recordedNs, writtenNs }) => within(recordedNs) || within(writtenNs));
-      const places = createPlaces(held, near, { from, to });
+      const places = createUsedTimestamps(held, near, { from, to });
       const written = page.map((seen) => places.place(placedOf(seen)));
       const times = written.filter((at) => at !== null);
       const lines = page.flatMap((seen, index) => {
@@ -126,7 +126,7 @@ describe('a nanosecond that a moved value has taken', () => {
 describe('what is remembered', () => {
   test('a value that was moved is held even where its line is gone', () => {
     const tie = { sensor: 't', recordedNs: BASE + 5n, field: 'value=2', writtenNs: BASE + 6n };
-    const places = createPlaces([], [tie], { from: BASE, to: BASE + 9n });
+    const places = createUsedTimestamps([], [tie], { from: BASE, to: BASE + 9n });
     expect(places.place(placedOf(seen(5, 2)))).toBeNull();
     expect(places.place(placedOf(seen(5, 3)))).toBe(BASE + 5n);
   });
@@ -140,7 +140,7 @@ describe('what is remembered', () => {
 
   test('lines that are not telemetry take no place', () => {
     const other = `coverage_hour,device_id=d\\ 1 readings=3 ${BASE + 5n}`;
-    const places = createPlaces([other], [], { from: BASE, to: BASE + 9n });
+    const places = createUsedTimestamps([other], [], { from: BASE, to: BASE + 9n });
     expect(places.place(placedOf(seen(5, 3)))).toBe(BASE + 5n);
   });
 });

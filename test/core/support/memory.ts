@@ -9,7 +9,7 @@ import { MAX_OFFSET_NS } from '../../../src/core/lines/offsets.ts';
 import type { Reading, RejectedRecord } from '../../../src/core/records.ts';
 import {
   type DaySum,
-  type NameHold,
+  type NameRecord,
   NEVER_LATE,
   type PageCommit,
   type TelemetryState,
@@ -34,7 +34,7 @@ export interface Memory {
   /** Computes and keeps it. */
   land(page: MemoryPage): PageCommit;
   state(): TelemetryState;
-  rename(names: readonly NameHold[]): void;
+  rename(names: readonly NameRecord[]): void;
   /** All telemetry lines, in the order of landing. */
   lines(): readonly string[];
   /** All other lines. */
@@ -50,7 +50,7 @@ interface Block {
   readonly lines: readonly string[];
 }
 
-export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: 'Pump' }]): Memory {
+export function createMemory(names: readonly NameRecord[] = [{ fromNs: 0n, name: 'Pump' }]): Memory {
   const blocks: Block[] = [];
   const landings: PageCommit[] = [];
   let state: TelemetryState = {

@@ -3,9 +3,9 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { dueToSkip, standingAt } from '../../../src/archive/maintenance.ts';
+import { dueToSkip, stallAt } from '../../../src/archive/maintenance.ts';
 import { clearingMarks, judgeRoom, type NoRoom, type RoomFigures } from '../../../src/core/archive-room.ts';
-import type { Standing } from '../../../src/core/state/archive.ts';
+import type { Stall } from '../../../src/core/state/archive.ts';
 import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
 import { rangesOf } from '../../../src/store/archive/clearing.ts';
 import {
@@ -83,9 +83,9 @@ describe('a run of blocks to seal', () => {
 
 describe('the standing of a destination', () => {
   const KEEP = 3 * DAY_MS;
-  const standing = (changes: Partial<Standing>): Standing => ({
+  const stall = (changes: Partial<Stall>): Stall => ({
     place: 'p',
-    stoodMs: 0,
+    stalledMs: 0,
     seenMs: 0,
     skippedTo: null,
     blockedReason: null,
@@ -93,33 +93,33 @@ describe('the standing of a destination', () => {
   });
 
   test('grows only while it has something to take and stays where it is', () => {
-    const before = standing({ stoodMs: 5000 });
-    expect(standingAt(before, { place: 'p', pendingLines: 1, nowMs: 1000, blockedReason: null }).stoodMs).toBe(6000);
-    expect(standingAt(before, { place: 'p', pendingLines: 0, nowMs: 1000, blockedReason: null }).stoodMs).toBe(0);
-    expect(standingAt(before, { place: 'q', pendingLines: 1, nowMs: 1000, blockedReason: null }).stoodMs).toBe(0);
+    const before = stall({ stalledMs: 5000 });
+    expect(stallAt(before, { place: 'p', pendingLines: 1, nowMs: 1000, blockedReason: null }).stalledMs).toBe(6000);
+    expect(stallAt(before, { place: 'p', pendingLines: 0, nowMs: 1000, blockedReason: null }).stalledMs).toBe(0);
+    expect(stallAt(before, { place: 'q', pendingLines: 1, nowMs: 1000, blockedReason: null }).stalledMs).toBe(0);
     expect(
-      standingAt(before, { place: 'p', pendingLines: 1, nowMs: -HOUR_MS, blockedReason: null }).stoodMs,
+      stallAt(before, { place: 'p', pendingLines: 1, nowMs: -HOUR_MS, blockedReason: null }).stalledMs,
       'a clock set back',
     ).toBe(5000);
-    expect(standingAt(before, { place: 'p', pendingLines: 1, nowMs: 90 * DAY_MS, blockedReason: null }).stoodMs).toBe(
+    expect(stallAt(before, { place: 'p', pendingLines: 1, nowMs: 90 * DAY_MS, blockedReason: null }).stalledMs).toBe(
       5000 + HOUR_MS,
     );
   });
 
   test('ends being aside with the first line that it settles', () => {
-    const aside = standing({ skippedTo: 7 });
-    expect(standingAt(aside, { place: 'p', pendingLines: 0, nowMs: 1, blockedReason: null }).skippedTo).toBe(7);
-    expect(standingAt(aside, { place: 'q', pendingLines: 1, nowMs: 1, blockedReason: null }).skippedTo).toBeNull();
+    const aside = stall({ skippedTo: 7 });
+    expect(stallAt(aside, { place: 'p', pendingLines: 0, nowMs: 1, blockedReason: null }).skippedTo).toBe(7);
+    expect(stallAt(aside, { place: 'q', pendingLines: 1, nowMs: 1, blockedReason: null }).skippedTo).toBeNull();
   });
 
   test('sets aside who stands for longer than archive.retention, if another one moves that is not aside itself', () => {
-    const [stands, moves, aside] = [standing({ stoodMs: KEEP + 1 }), standing({}), standing({ skippedTo: 3 })];
-    const due = (...all: Standing[]): number[] => dueToSkip(new Map(all.entries()), KEEP);
+    const [stands, moves, aside] = [stall({ stalledMs: KEEP + 1 }), stall({}), stall({ skippedTo: 3 })];
+    const due = (...all: Stall[]): number[] => dueToSkip(new Map(all.entries()), KEEP);
     expect(due(stands, moves)).toEqual([0]);
-    expect(due(standing({ stoodMs: KEEP }), moves)).toEqual([]);
+    expect(due(stall({ stalledMs: KEEP }), moves)).toEqual([]);
     expect(due(stands, stands)).toEqual([]);
     expect(due(stands, aside)).toEqual([]);
-    const untried = standingAt(null, { place: '', pendingLines: 9, nowMs: 1, blockedReason: null });
+    const untried = stallAt(null, { place: '', pendingLines: 9, nowMs: 1, blockedReason: null });
     expect(due(stands, untried), 'one that has never taken anything').toEqual([]);
   });
 });

@@ -43,10 +43,10 @@ function live(place: Scratch, [whole, half]: readonly [number, number]): void {
     const configured = [whole, half];
     for (const group of maintenance.compactionGroups(3 * DAY_MS))
       while (maintenance.compact(group, { configured, active: configured }, 3 * DAY_MS));
-    if (maintenance.standing(half)?.skippedTo == null) {
-      maintenance.saveStanding(half, {
+    if (maintenance.stall(half)?.skippedTo == null) {
+      maintenance.saveStall(half, {
         place: maintenance.positionText(half),
-        stoodMs: 1,
+        stalledMs: 1,
         seenMs: 1,
         skippedTo: maintenance.endOfLog(),
         blockedReason: null,

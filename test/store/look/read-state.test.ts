@@ -63,7 +63,7 @@ describe('a state that is looked at', () => {
     const directory = dirname(open.file);
     const before = contents(directory);
     using look = openToRead(directory);
-    expect(look?.isHeld).toBe(true);
+    expect(look?.isLocked).toBe(true);
     expect(look?.store.coverageOfAll().get('d')).toMatchObject({ newestNs: 5_000_000n, gaps: [] });
     expect(look?.facts.requestsOf('d', 5)).toEqual({
       last: [{ atMs: 6000, lane: 'live', status: 200, fault: null, newReadings: 1 }],
@@ -85,7 +85,7 @@ describe('a state that is looked at', () => {
     const left = contents(dead.path);
     {
       using look = openToRead(dead.path);
-      expect(look?.isHeld).toBe(false);
+      expect(look?.isLocked).toBe(false);
       expect(look?.store.devices()).toHaveLength(1);
       expect(look?.facts.lastArchivedMs()).toBe(7000);
     }
@@ -93,7 +93,7 @@ describe('a state that is looked at', () => {
     open.close();
     const closed = contents(dirname(open.file));
     using look = openToRead(dirname(open.file));
-    expect(look?.isHeld).toBe(false);
+    expect(look?.isLocked).toBe(false);
     expect(look?.store.devices()).toHaveLength(1);
     expect(contents(dirname(open.file))).toMatchObject(closed);
   });

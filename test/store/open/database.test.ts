@@ -16,7 +16,7 @@ import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { UserError } from '../../../src/core/faults.ts';
-import { inspectState, isStateHeld } from '../../../src/store/look/inspect.ts';
+import { inspectState, isStateLocked } from '../../../src/store/look/inspect.ts';
 import { openDatabase } from '../../../src/store/open/database.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../../src/store/open/migrations.ts';
 import { openStore } from '../../../src/store/store.ts';
@@ -225,7 +225,7 @@ describe('garbage beside a state', () => {
     rmSync(lock);
     put(lock);
     const errors: unknown[] = [];
-    for (const use of [() => openStore(place.path).close(), () => isStateHeld(place.path)]) {
+    for (const use of [() => openStore(place.path).close(), () => isStateLocked(place.path)]) {
       try {
         use();
       } catch (error) {
@@ -430,7 +430,7 @@ describe('a place that cannot hold a state', () => {
     symlinkSync(join(place.path, 'not-mounted'), at);
     const said = `${at}: this is a link to ${place.path}/not-mounted, which does not exist. Mount or restore what it leads to, or correct the link. Nothing was written.`;
     expect(refusal(directory)).toMatchObject({ exitCode: 1, message: said });
-    const look = at.endsWith('.lock') ? isStateHeld : inspectState;
+    const look = at.endsWith('.lock') ? isStateLocked : inspectState;
     expect(() => look(directory)).toThrow(said);
     expect(existsSync(join(place.path, 'not-mounted')), 'nothing is made at the far end').toBe(false);
   });
