@@ -17,7 +17,7 @@ import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
 import { type EpochNs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { createDeliverer, type Deliverer } from '../delivery/deliver.ts';
-import type { DestinationOptions } from '../delivery/destination.ts';
+import { aroundWrites, type DestinationOptions } from '../delivery/destination.ts';
 import type { InfluxSinkOptions } from '../influx/sink.ts';
 
 interface DeliveryParts {
@@ -110,10 +110,7 @@ function watchedDelivery(
       pulse.beat();
     }
   };
-  const watched = (sink: Sink): Sink => ({
-    name: sink.name,
-    write: async (lines, signal) => await beating(() => sink.write(lines, signal)),
-  });
+  const watched = (sink: Sink): Sink => aroundWrites(sink, beating);
   const { kind, sink } = to;
   const served =
     typeof kind === 'object'
@@ -148,15 +145,12 @@ export function checkingOldPoints(to: DestinationOptions, parts: OldPointsParts)
 
 function checkingSink(sink: Sink, kind: DestinationKind, parts: OldPointsParts): Sink {
   let isDone = false;
-  return {
-    name: sink.name,
-    write: async (lines, signal) => {
-      if (!isDone) isDone = await checkOldPoints(sink.name, kind, parts, signal);
-      const answer = await sink.write(lines, signal);
-      if (answer.kind !== 'later' && answer.kind !== 'blocked') isDone = true;
-      return answer;
-    },
-  };
+  return aroundWrites(sink, async (write, signal) => {
+    if (!isDone) isDone = await checkOldPoints(sink.name, kind, parts, signal);
+    const answer = await write();
+    if (answer.kind !== 'later' && answer.kind !== 'blocked') isDone = true;
+    return answer;
+  });
 }
 
 /**

@@ -163,6 +163,8 @@ export type WriteAnswer =
 export interface Sink {
   readonly name: string;
   write(lines: readonly string[], signal: AbortSignal): Promise<WriteAnswer>;
+  /** The same for lines in UTF-8, each with a newline at its end. */
+  writeText?(text: Uint8Array, signal: AbortSignal): Promise<WriteAnswer>;
 }
 
 /** The answer of a database when it is asked for its kind. */

@@ -30,6 +30,7 @@ import {
   createPatience,
   type Sent,
   sendBatch,
+  sendKept,
 } from './send-batch.ts';
 
 export interface Deliverer {
@@ -167,7 +168,7 @@ async function deliverNext(delivery: Delivery, signal: AbortSignal): Promise<Out
   for (const lane of LOG_LANES) {
     const from = store.position(id, lane);
     const batch = store.read(lane, from, { lines: delivery.batchSize.lines(), bytes: BATCH_LENGTH });
-    if (batch.lines.length > 0) return (await deliver(delivery, { served, lane, from, batch }, signal)) ?? 'moved';
+    if (batch.count > 0) return (await deliver(delivery, { served, lane, from, batch }, signal)) ?? 'moved';
   }
   return 'idle';
 }
@@ -184,11 +185,11 @@ async function deliver(
 ): Promise<Blocked | null> {
   const { store, clock, destination } = delivery;
   const startedMs = clock.monoMs();
-  delivery.kept = batch.lines.length;
-  const sent = await sendBatch(delivery, served, batch.lines, signal);
+  delivery.kept = batch.count;
+  const sent = await sendKept(delivery, served, batch, signal);
   const { resolution, rejected, missing } = sent;
   const { tooLarge, resolved } = resolution;
-  delivery.batchSize.sent({ lines: batch.lines.length, tooLarge, isWhole: resolved === batch.lines.length });
+  delivery.batchSize.sent({ lines: batch.count, tooLarge, isWhole: resolved === batch.count });
   if (resolution.resolved > 0) {
     const to = positionAfter(batch, from, resolution.resolved);
     const destinationId = destination.id();
@@ -196,7 +197,7 @@ async function deliver(
     delivery.delivered += resolution.acceptedLines;
     report(delivery, sent, clock.monoMs() - startedMs);
   }
-  delivery.kept = batch.lines.length - resolution.resolved;
+  delivery.kept = batch.count - resolution.resolved;
   return resolution.blocked;
 }
 

@@ -157,3 +157,22 @@ export function reachableOf(
     return [];
   });
 }
+
+/**
+ * A sink with something around each of its requests.
+ *
+ * @param around called in place of each request; it makes the request by calling its first argument
+ */
+export function aroundWrites(
+  sink: Sink,
+  around: (write: () => Promise<WriteAnswer>, signal: AbortSignal) => Promise<WriteAnswer>,
+): Sink {
+  const { writeText } = sink;
+  return {
+    name: sink.name,
+    write: async (lines, signal) => await around(async () => await sink.write(lines, signal), signal),
+    ...(writeText && {
+      writeText: async (text, signal) => await around(async () => await writeText(text, signal), signal),
+    }),
+  };
+}

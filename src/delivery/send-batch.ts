@@ -6,9 +6,9 @@ import type { Observe } from '../core/events.ts';
 import { translate } from '../core/lines/dialect.ts';
 import { identityTag } from '../core/lines/line-protocol.ts';
 import { kindOf } from '../core/lines/line-reader.ts';
-import type { Clock, Random } from '../core/ports.ts';
+import type { Clock, Random, Sink, WriteAnswer } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
-import type { MissingPoints } from '../core/state/log.ts';
+import type { KeptLines, MissingPoints } from '../core/state/log.ts';
 import type { Store } from '../core/state/state.ts';
 import { type EpochNs, isStorable, MINUTE_MS, msToNs, SECOND_MS } from '../core/time.ts';
 import type { Blocked, Served } from './destination.ts';
@@ -33,8 +33,48 @@ interface BatchParts {
 }
 
 /**
+ * Sends a batch of the log as it is kept, in one request. Its lines are looked at only if the database does not accept
+ * all of them, or if some may not be sent as they are.
+ *
+ * @returns the result, by lines of the log
+ */
+export async function sendKept(
+  parts: BatchParts,
+  served: Served,
+  batch: KeptLines,
+  signal: AbortSignal,
+): Promise<Sent> {
+  const { kind, sink } = served;
+  const isWhole = kind === 'influxdb' && isSendable(batch.extent, parts.latestNs?.() ?? null);
+  if (!isWhole || sink.writeText === undefined) return await sendBatch(parts, served, batch.lines, signal);
+  const answer = await sink.writeText(batch.text, signal);
+  if (answer.kind !== 'accepted') return await sendBatch(parts, served, batch.lines, signal, answer);
+  parts.controls.remember(lastLines(batch.text, CONTROLS_FROM));
+  const { count } = batch;
+  const resolution = { resolved: count, acceptedLines: count, blocked: null, requests: 1, tooLarge: false };
+  return { resolution: { ...resolution, rejected: [] }, rejected: [], missing: [] };
+}
+
+/** Whether all lines of an extent may be sent: see `unsendable`. */
+function isSendable(extent: KeptLines['extent'], latestNs: EpochNs | null): boolean {
+  if (extent === null) return true;
+  return isStorable(extent.first) && isStorable(extent.last) && (latestNs === null || extent.last <= latestNs);
+}
+
+const NEWLINE = 0x0a;
+
+/** At most so many lines from the end of a text. */
+function lastLines(text: Uint8Array, most: number): string[] {
+  let from = text.length - 1;
+  for (let left = most; left > 0 && from > 0; left -= 1) from = text.lastIndexOf(NEWLINE, from - 1);
+  const bytes = text.subarray(Math.max(from + 1, 0), -1);
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8').split('\n');
+}
+
+/**
  * Sends a batch.
  *
+ * @param answered what the database has answered already to all of the lines, as they are
  * @returns the result, by lines of the log
  */
 export async function sendBatch(
@@ -42,6 +82,7 @@ export async function sendBatch(
   { kind, sink }: Served,
   lines: readonly string[],
   signal: AbortSignal,
+  answered?: WriteAnswer,
 ): Promise<Sent> {
   const latest = latestNs?.() ?? null;
   const storable = lines.flatMap((line, index) => (unsendable(line, latest) === null ? [index] : []));
@@ -53,8 +94,9 @@ export async function sendBatch(
   const origins = places.map((place) => storable[place] ?? 0);
   const ages = { newestAccepted: controls.newest, now: () => msToNs(clock.nowMs()) };
   const options = { controlFor: controls.latestLike, otherControlFor: controls.latestUnlike, ages };
-  const outcome = await resolveBatch(sink, sent, options, signal);
-  controls.remember(sent, outcome);
+  const isAnswered = answered !== undefined && sent.length === lines.length;
+  const outcome = await resolveBatch(isAnswered ? answeredFirst(sink, answered) : sink, sent, options, signal);
+  controls.remember(acceptedAtEnd(sent, outcome));
   // Lines that this destination does not get are resolved together with the line before them.
   const resolved = origins[outcome.resolved] ?? lines.length;
   const refused = outcome.rejected.map((each) => {
@@ -69,6 +111,19 @@ export async function sendBatch(
     resolution,
     rejected: rejected.filter(({ retention }) => !retention),
     missing: tooOld.length === 0 ? [] : missingOf(tooOld, (tag) => deviceOf(store, tag)),
+  };
+}
+
+/** The sink, with the answer to its first request, which was sent before. */
+function answeredFirst(sink: Sink, answer: WriteAnswer): Sink {
+  let isFirst = true;
+  return {
+    name: sink.name,
+    write: async (lines, signal) => {
+      if (!isFirst) return await sink.write(lines, signal);
+      isFirst = false;
+      return answer;
+    },
   };
 }
 
@@ -112,8 +167,8 @@ export interface ControlLines {
   latestUnlike(line: string): string | null;
   /** The newest accepted line by time. */
   newest(): string | null;
-  /** Records which lines of a batch were accepted. */
-  remember(lines: readonly string[], outcome: Resolution): void;
+  /** Records accepted lines, the latest last. */
+  remember(accepted: readonly string[]): void;
 }
 
 /** @returns the line of the kind that was remembered last, of all other kinds */
@@ -132,18 +187,23 @@ export function createControlLines(): ControlLines {
     latestLike: (line) => byKind.get(kindOf(line)) ?? null,
     latestUnlike: (line) => otherKind(byKind, line),
     newest: () => newest,
-    remember: (lines, { resolved, rejected }) => {
-      const isRejected = new Set(rejected.map(({ index }) => index));
-      for (let index = Math.max(0, resolved - CONTROLS_FROM); index < resolved; index += 1) {
-        const line = lines[index];
-        if (line === undefined || isRejected.has(index)) continue;
+    remember: (accepted) => {
+      for (const line of accepted) {
+        const kind = kindOf(line);
         // Removed first, so that the kinds stand in the order in which they were accepted last.
-        byKind.delete(kindOf(line));
-        byKind.set(kindOf(line), line);
+        byKind.delete(kind);
+        byKind.set(kind, line);
         if (newest === null || timeOf(line) > timeOf(newest)) newest = line;
       }
     },
   };
+}
+
+/** The accepted lines among the last of those that were resolved. */
+function acceptedAtEnd(lines: readonly string[], { resolved, rejected }: Resolution): string[] {
+  const isRejected = new Set(rejected.map(({ index }) => index));
+  const first = Math.max(0, resolved - CONTROLS_FROM);
+  return lines.slice(first, resolved).filter((_, nth) => !isRejected.has(first + nth));
 }
 
 /** How many batches of the largest size that passes are accepted until a larger one is tried. */

@@ -31,7 +31,8 @@ const MAX_BODY_BYTES = 64 * 1024;
 const GZIP_FROM_LENGTH = 1000;
 
 /** Compresses a text into one gzip member: InfluxDB 3 reads only the first member of a body, and answers 204. */
-const compress = (text: string): Promise<Buffer> => promisify(gzip)(text, { level: 1 });
+const compress = (text: Call['body']): Promise<Buffer> =>
+  promisify<Call['body'], { level: number }, Buffer>(gzip)(text, { level: 1 });
 
 interface ConnectionOptions {
   /** The base URL; query, fragment and credentials are ignored. */
@@ -51,8 +52,8 @@ export interface Call {
   readonly method: 'GET' | 'POST';
   /** The path below the base URL, with its query. */
   readonly path: string;
-  /** The text; empty for no body. */
-  readonly body: string;
+  /** The text, as such or in UTF-8; empty for no body. */
+  readonly body: string | Uint8Array;
 }
 
 /** Sends a request and returns the answer, whatever its status. Rejects if no answer came or the signal aborts. */
@@ -87,7 +88,7 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
       },
     });
     try {
-      await transport.request(path, packed === null ? body : '', {
+      await transport.request(path, packed === null ? textOf(body) : '', {
         method,
         headers: { 'content-type': 'text/plain; charset=utf-8', ...authorization },
         signal,
@@ -97,6 +98,10 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
     }
     return answerDespite(seen, null);
   };
+}
+
+function textOf(body: Call['body']): string {
+  return typeof body === 'string' ? body : Buffer.from(body).toString('utf8');
 }
 
 export function openAgent(base: string, { ca, proxies }: Pick<ConnectionOptions, 'ca' | 'proxies'>): HttpAgent {

@@ -39,12 +39,15 @@ export interface InfluxSinkOptions {
 export function createInfluxSink(options: InfluxSinkOptions, kind: DestinationKind = 'influxdb'): Sink {
   const client = createDatabaseClient(options, kind);
   const path = writePath(options, kind);
+  const send = async (body: Call['body'], signal: AbortSignal): Promise<WriteAnswer> => {
+    const answer = await client.ask({ method: 'POST', path, body }, signal);
+    return 'kind' in answer ? answer : client.read(answer, signal);
+  };
   return {
     name: options.name,
+    writeText: send,
     async write(lines, signal) {
-      const answer = await client.ask({ method: 'POST', path, body: `${lines.join('\n')}\n` }, signal);
-      if ('kind' in answer) return answer;
-      const said = client.read(answer, signal);
+      const said = await send(`${lines.join('\n')}\n`, signal);
       return lines.length === 1 && said.kind === 'refused' && NAMES_NO_REASON.test(said.words)
         ? await withReason(client, { bucket: options.bucket, line: lines[0] ?? '', refusal: said }, signal)
         : said;

@@ -2,8 +2,8 @@
  * What became of a batch is told in the lines of the log, in whatever dialect it was sent.
  */
 import { expect, test } from 'vitest';
-import type { Sink } from '../../src/core/ports.ts';
-import { createBatchSize, createControlLines, sendBatch } from '../../src/delivery/send-batch.ts';
+import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
+import { createBatchSize, createControlLines, sendBatch, sendKept } from '../../src/delivery/send-batch.ts';
 import { scratchStore } from '../store/support.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
@@ -34,20 +34,12 @@ for (const kind of ['influxdb', 'victoriametrics'] as const) {
 test('the control lines are those that were accepted last, of each kind', () => {
   const controls = createControlLines();
   const line = (kind: string, n: number): string => `${kind},device_id=d value=${n} ${n}`;
-  const whole = (resolved: number) => ({
-    resolved,
-    rejected: [],
-    blocked: null,
-    acceptedLines: resolved,
-    requests: 1,
-    tooLarge: false,
-  });
   const first = [line('alert', 1), line('telemetry', 2), line('telemetry', 3)];
-  controls.remember(first, whole(first.length));
+  controls.remember(first);
   expect(controls.latestLike(line('telemetry', 9))).toBe(line('telemetry', 3));
   expect(controls.newest()).toBe(line('telemetry', 3));
-  controls.remember([line('device', 4)], whole(1));
-  controls.remember([line('alert', 5)], whole(1));
+  controls.remember([line('device', 4)]);
+  controls.remember([line('alert', 5)]);
   expect(controls.latestUnlike(line('telemetry', 9)), 'a kind that comes again is the latest').toBe(line('alert', 5));
 });
 
@@ -111,4 +103,79 @@ test('a line with a time that no database can store goes to quarantine, and the 
     expect(sent).toEqual(part.filter((each) => each !== lines[1]));
     expect(rejected).toMatchObject([{ line: lines[1], words: expect.stringContaining('1677 to 2262') }]);
   }
+});
+
+/** A database behind a sink that takes lines and texts alike, and what it was sent. */
+function textSink(answer: (lines: readonly string[]) => WriteAnswer) {
+  const requests: { readonly by: 'text' | 'lines'; readonly lines: readonly string[] }[] = [];
+  const take = (by: 'text' | 'lines', lines: readonly string[]): Promise<WriteAnswer> => {
+    requests.push({ by, lines });
+    return Promise.resolve(answer(lines));
+  };
+  const sink: Sink = {
+    name: 'influx',
+    write: (lines) => take('lines', lines),
+    writeText: (text) => take('text', Buffer.from(text).toString('utf8').split('\n').slice(0, -1)),
+  };
+  return { sink, requests };
+}
+
+/** Lines of the log in three blocks, and the batch of all of them. */
+function keptBatch(state: ReturnType<typeof scratchStore>, stamps: readonly bigint[] = []) {
+  const line = (n: number, at = AT_NS + BigInt(n) * 1_000_000n): string => `device,device_id=dü${n} value=${n} ${at}`;
+  const blocks = [[line(1), line(2)], [line(3)], [line(4), ...stamps.map((at, index) => line(5 + index, at))]];
+  for (const lines of blocks) state.store.append(lines, 'live');
+  return { lines: blocks.flat(), batch: state.store.read('live', { block: 0, line: 0 }, { lines: 99, bytes: 9e9 }) };
+}
+
+for (const [name, answer] of [
+  ['all is accepted', () => ({ kind: 'accepted' })],
+  ['the database is down', () => ({ kind: 'later', words: 'down', waitMs: null })],
+  ['it is blocked', () => ({ kind: 'blocked', words: 'no', hint: '', needsPerson: true, waitMs: null })],
+  ['a line is refused', refusing],
+] as const satisfies readonly (readonly [string, (lines: readonly string[]) => WriteAnswer])[]) {
+  test(`a batch that is sent as it is kept comes to the same as its lines: ${name}`, async () => {
+    using state = scratchStore();
+    const { lines, batch } = keptBatch(state);
+    const clock = createVirtualClock(Number(AT_NS / 1_000_000n));
+    const outcomes = [];
+    for (const way of ['kept', 'lines'] as const) {
+      const { sink, requests } = textSink(answer);
+      const controls = createControlLines();
+      const parts = { store: state.store, clock, controls };
+      const served = { kind: 'influxdb', sink } as const;
+      const { signal } = new AbortController();
+      const sent =
+        way === 'kept' ? await sendKept(parts, served, batch, signal) : await sendBatch(parts, served, lines, signal);
+      const remembered = [controls.newest(), controls.latestLike(lines[0] ?? '')];
+      outcomes.push({ sent, remembered, requests: requests.map((each) => each.lines) });
+      expect(requests[0]?.by).toBe(way === 'kept' ? 'text' : 'lines');
+    }
+    expect(outcomes[0]).toEqual(outcomes[1]);
+  });
+}
+
+function refusing(lines: readonly string[]): WriteAnswer {
+  const isRefused = lines.some((line) => line.includes('value=3'));
+  return isRefused ? { kind: 'refused', words: 'no', retention: false } : { kind: 'accepted' };
+}
+
+test('a batch goes out line by line where the time of one may not be sent, and to a database of another dialect', async () => {
+  using state = scratchStore();
+  const late = AT_NS + 3_600_000_000_000n;
+  const { lines, batch } = keptBatch(state, [late]);
+  const { sink, requests } = textSink(() => ({ kind: 'accepted' }));
+  const clock = createVirtualClock(Number(AT_NS / 1_000_000n));
+  const send = async (kind: 'influxdb' | 'victoriametrics', latest: bigint | null) => {
+    requests.length = 0;
+    const parts = { store: state.store, clock, controls: createControlLines(), latestNs: () => latest };
+    return await sendKept(parts, { kind, sink }, batch, new AbortController().signal);
+  };
+  const { rejected } = await send('influxdb', late - 1n);
+  expect(rejected.map((each) => each.line)).toEqual(lines.slice(-1));
+  expect(requests).toEqual([{ by: 'lines', lines: lines.slice(0, -1) }]);
+  await send('victoriametrics', null);
+  expect(requests.map(({ by }) => by)).toEqual(['lines']);
+  await send('influxdb', late);
+  expect(requests).toEqual([{ by: 'text', lines }]);
 });

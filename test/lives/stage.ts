@@ -11,6 +11,7 @@ import { createFilter } from '../../src/core/filter.ts';
 import type { Sink, Transport } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { aroundWrites } from '../../src/delivery/destination.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
 import { KEEP_ALL } from '../support/keep-all.ts';
@@ -190,13 +191,10 @@ function sinkOf({ clock, counts }: Stage, proxy: V2Proxy, bucket: string): Sink 
     bucket,
     timeoutMs: MINUTE_MS,
   });
-  return {
-    name: sink.name,
-    write: async (lines, signal) => {
-      counts.writes += 1;
-      const answer = await clock.busy(sink.write(lines, signal));
-      await clock.sleep(WRITE_MS);
-      return answer;
-    },
-  };
+  return aroundWrites(sink, async (write) => {
+    counts.writes += 1;
+    const answer = await clock.busy(write());
+    await clock.sleep(WRITE_MS);
+    return answer;
+  });
 }

@@ -46,10 +46,10 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'delivery/deliver.ts',
-        find: '  const sent = await sendBatch(delivery, served, batch.lines, signal);',
-        replace: `  const all = { lane, from, to: positionAfter(batch, from, batch.lines.length) };
+        find: '  const sent = await sendKept(delivery, served, batch, signal);',
+        replace: `  const all = { lane, from, to: positionAfter(batch, from, batch.count) };
   store.acknowledge({ destinationId: destination.id(), ...all, refused: [], missing: [], atMs: clock.nowMs() });
-  const sent = await sendBatch(delivery, served, batch.lines, signal);`,
+  const sent = await sendKept(delivery, served, batch, signal);`,
       },
       {
         file: 'delivery/deliver.ts',
@@ -70,7 +70,18 @@ export const MUTANTS: readonly Mutant[] = [
       {
         file: 'delivery/deliver.ts',
         find: 'positionAfter(batch, from, resolution.resolved)',
-        replace: 'positionAfter(batch, from, batch.lines.length)',
+        replace: 'positionAfter(batch, from, batch.count)',
+      },
+    ],
+  },
+  {
+    name: 'a batch taken for delivered without an answer',
+    caughtBy: ['brokenDeliveries'],
+    edits: [
+      {
+        file: 'delivery/send-batch.ts',
+        find: "if (answer.kind !== 'accepted') return",
+        replace: "if (answer.kind === 'refused') return",
       },
     ],
   },

@@ -16,6 +16,7 @@ import { createFilter, type FilterSpec } from '../../src/core/filter.ts';
 import type { Schedule, Schedules, Sink } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { EpochNs } from '../../src/core/time.ts';
+import { aroundWrites } from '../../src/delivery/destination.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import * as daemon from '../../src/scheduler/sessions.ts';
 import type { FaultPlan } from '../../src/sim/faults.ts';
@@ -204,7 +205,7 @@ export function destinationOf(
 }
 
 function onClock(sink: Sink, clock: VirtualClock): Sink {
-  return { name: sink.name, write: (lines, signal) => clock.busy(sink.write(lines, signal)) };
+  return aroundWrites(sink, (write) => clock.busy(write()));
 }
 
 /** A small generator of numbers, the same for the same seed. */

@@ -17,9 +17,19 @@ export interface LogPosition {
 }
 
 /** Lines to deliver, in the order of the log, and which blocks they are of. */
-export interface LogBatch {
-  readonly lines: readonly string[];
+export interface LogBatch extends KeptLines {
   readonly segments: readonly LogSegment[];
+}
+
+/** Lines as the log keeps them. They become strings where somebody looks at one, which takes more time than to send them. */
+export interface KeptLines {
+  /** The lines in UTF-8, each with a newline at its end. */
+  readonly text: Uint8Array;
+  readonly count: number;
+  /** No line is of a time before the first or after the last; `null` where no time is known. */
+  readonly extent: { readonly first: EpochNs; readonly last: EpochNs } | null;
+  /** Made once, on first use. */
+  readonly lines: readonly string[];
 }
 
 /** `lines` lines of a block, from line number `line` on; `rest` is true if the block has more lines after them. */
@@ -31,7 +41,7 @@ export interface LogSegment {
 }
 
 /** The position in the log after the first `acknowledged` lines of a batch are acknowledged. */
-export function positionAfter(batch: LogBatch, from: LogPosition, acknowledged: number): LogPosition {
+export function positionAfter(batch: Pick<LogBatch, 'segments'>, from: LogPosition, acknowledged: number): LogPosition {
   let left = acknowledged;
   let position = from;
   for (const { block, line, lines, rest } of batch.segments) {

@@ -9,10 +9,10 @@
 import type Database from 'better-sqlite3';
 import type { Interval, Intervals } from '../../core/intervals.ts';
 import { isTelemetryLine } from '../../core/lines/line-reader.ts';
-import type { ArchiveTotals, LogBatch, LogLane, LogPosition, LogSegment } from '../../core/state/log.ts';
+import type { ArchiveTotals, KeptLines, LogBatch, LogLane, LogPosition, LogSegment } from '../../core/state/log.ts';
 import type { TimestampOffset } from '../../core/state/telemetry.ts';
 import { type EpochMs, type EpochNs, maxNs, minNs } from '../../core/time.ts';
-import { type PackedBlock, pack, release, unpack } from './block-codec.ts';
+import { type PackedBlock, pack, release, unpack, unpackText } from './block-codec.ts';
 
 /** What one block holds. `firstNs` and `lastNs` bound its telemetry lines; `null` where it has none. */
 interface NewBlock {
@@ -49,6 +49,10 @@ export interface Archive {
 interface BlockRow extends PackedBlock {
   readonly seq: bigint;
   readonly lines: bigint;
+  readonly first_ns: EpochNs | null;
+  readonly last_ns: EpochNs | null;
+  readonly side_from_ns: EpochNs | null;
+  readonly side_to_ns: EpochNs | null;
 }
 
 interface OffsetRow {
@@ -72,7 +76,8 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
      VALUES (?, ?, ?, ?, ?, ?, ?, ifnull(?, CAST(unixepoch('subsec') * 1000 AS INTEGER)), ?, ?)`,
   );
   const next = db.prepare<[string, number], BlockRow>(
-    'SELECT seq, lines, bytes, data FROM block WHERE lane = ? AND seq >= ? ORDER BY seq',
+    `SELECT seq, lines, bytes, data, first_ns, last_ns, side_from_ns, side_to_ns FROM block
+     WHERE lane = ? AND seq >= ? ORDER BY seq`,
   );
   const around = db.prepare<[string, bigint, bigint], PackedBlock>(
     'SELECT data, bytes FROM block WHERE device_id = ? AND first_ns <= ? AND last_ns >= ? AND first_ns IS NOT NULL ORDER BY seq',
@@ -190,30 +195,100 @@ function toOffset(row: OffsetRow): TimestampOffset {
   return { recordedNs: row.recorded_ns, sensor: row.sensor, field: row.field, writtenNs: row.written_ns };
 }
 
+/**
+ * A batch with so many bytes ends with a whole block where the next one does not fit: one that is cut is unpacked twice.
+ */
+const LARGE_BYTES = 256 * 1024;
+
+const NEWLINE = 0x0a;
+
 /** Gathers lines from block after block until a limit is reached; one line is always taken, however long. */
 function readBatch(
   rows: IterableIterator<BlockRow>,
   from: LogPosition,
   limits: { lines: number; bytes: number },
 ): LogBatch {
-  const lines: string[] = [];
+  const parts: Buffer[] = [];
   const segments: LogSegment[] = [];
-  let bytes = 0;
-  const room = (line: string): boolean =>
-    lines.length === 0 || (lines.length < limits.lines && bytes + Buffer.byteLength(line) <= limits.bytes);
+  const times: EpochNs[] = [];
+  let [count, bytes] = [0, 0];
   for (const row of rows) {
     const block = Number(row.seq);
     const start = block === from.block ? from.line : 0;
-    const all = unpack(row.data, Number(row.bytes));
-    release(row.data);
-    let end = start;
-    for (let line = all[end]; line !== undefined && room(line); line = all[end]) {
-      lines.push(line);
-      bytes += Buffer.byteLength(line) + 1;
-      end += 1;
+    const all = Number(row.lines);
+    const room = { lines: limits.lines - count, bytes: limits.bytes - bytes, isEmpty: count === 0 };
+    const fits = start === 0 && all <= room.lines && Number(row.bytes) <= room.bytes;
+    if (!fits && bytes >= LARGE_BYTES) break;
+    const plain = unpackText(row);
+    const { text, lines } = fits ? { text: plain, lines: all } : cutLines(plain, start, room);
+    if (lines > 0) {
+      parts.push(text);
+      times.push(...timesOf(row));
+      segments.push({ block, line: start, lines, rest: start + lines < all });
+      count += lines;
+      bytes += text.length + 1;
     }
-    if (end > start) segments.push({ block, line: start, lines: end - start, rest: end < all.length });
-    if (end < all.length) break;
+    if (start + lines < all) break;
   }
-  return { lines, segments };
+  return batchOf(parts, { count, times, segments });
+}
+
+/** The lines of a text from one on, as many as there is room for; at least one into an empty batch. */
+function cutLines(
+  text: Buffer,
+  start: number,
+  room: { readonly lines: number; readonly bytes: number; readonly isEmpty: boolean },
+): { readonly text: Buffer; readonly lines: number } {
+  let from = 0;
+  for (let line = 0; line < start; line += 1) from = endOfLine(text, from) + 1;
+  let [end, lines] = [from, 0];
+  for (let next = from; next < text.length; lines += 1) {
+    const lineEnd = endOfLine(text, next);
+    const isRoom = lines < room.lines && lineEnd - from <= room.bytes;
+    if (!isRoom && (lines > 0 || !room.isEmpty)) break;
+    end = lineEnd;
+    next = lineEnd + 1;
+  }
+  return { text: text.subarray(from, end), lines };
+}
+
+function endOfLine(text: Buffer, from: number): number {
+  const end = text.indexOf(NEWLINE, from);
+  return end === -1 ? text.length : end;
+}
+
+function batchOf(
+  parts: readonly Buffer[],
+  {
+    count,
+    times,
+    segments,
+  }: { readonly count: number; readonly times: readonly EpochNs[]; readonly segments: readonly LogSegment[] },
+): LogBatch {
+  const text = Buffer.allocUnsafeSlow(parts.reduce((sum, part) => sum + part.length + 1, 0));
+  let at = 0;
+  for (const part of parts) {
+    at = text.writeUInt8(NEWLINE, at + part.copy(text, at));
+    release(part);
+  }
+  let lines: readonly string[] | null = null;
+  return {
+    text,
+    count,
+    extent: extentOf(times),
+    segments,
+    get lines() {
+      lines ??= count === 0 ? [] : text.toString('utf8', 0, text.length - 1).split('\n');
+      return lines;
+    },
+  };
+}
+
+function timesOf({ first_ns, last_ns, side_from_ns, side_to_ns }: BlockRow): EpochNs[] {
+  return [first_ns, last_ns, side_from_ns, side_to_ns].filter((at) => at !== null);
+}
+
+function extentOf(times: readonly EpochNs[]): KeptLines['extent'] {
+  const [one] = times;
+  return one === undefined ? null : { first: times.reduce(minNs, one), last: times.reduce(maxNs, one) };
 }

@@ -75,6 +75,13 @@ export const unpack = (data: Buffer, bytes = PIECE_BYTES): string[] => {
   return text.split('\n');
 };
 
+/** The lines of a block as one text in UTF-8, without a newline at its end. The packed bytes are given back. */
+export const unpackText = ({ data, bytes }: PackedBlock): Buffer => {
+  const plain = decompress(data, Number(bytes));
+  release(data);
+  return plain;
+};
+
 /**
  * Gives the memory of a buffer back at once; it is empty from then on. One that shares its memory with others (Node's
  * pool of small ones) is left to the collector.

@@ -29,7 +29,7 @@ function linesFrom({ blocks }: Log, from: LogPosition): string[] {
 }
 
 /** Reads a batch of at most so many lines, as the port describes it. */
-function readBatch(log: Log, from: LogPosition, limit: number): LogBatch {
+function readBatch(log: Log, from: LogPosition, limit: number): Pick<LogBatch, 'lines' | 'segments'> {
   const lines = linesFrom(log, from).slice(0, limit);
   const segments = log.blocks.flatMap(({ block, lines: whole }) => {
     const mine = lines.filter((line) => line.startsWith(`${block}:`));

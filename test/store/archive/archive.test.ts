@@ -45,7 +45,7 @@ describe('the archive', () => {
     using state = scratchStore();
     state.store.append([], 'live');
     expect(state.rows('SELECT * FROM block')).toEqual([]);
-    expect(readAll(state, 'live')).toEqual({ lines: [], segments: [] });
+    expect(readAll(state, 'live')).toMatchObject({ lines: [], segments: [] });
   });
 
   test('says of a block in which any bit has changed that the state is damaged', () => {
