@@ -25,7 +25,8 @@ const DIGESTS = { actions: /^[0-9a-f]{40}$/, images: /^sha256:[0-9a-f]{64}$/ };
 export function namingFiles() {
   const workflows = readdirSync('.github/workflows').map((name) => join('.github/workflows', name));
   const compose = readdirSync('config/compose').map((name) => join('config/compose', name));
-  return [...workflows, 'Dockerfile', 'compose.yaml', 'compose.demo.yaml', ...compose];
+  const roots = readdirSync('.').filter((name) => /^compose.*\.yaml$/.test(name));
+  return [...workflows, 'Dockerfile', ...roots, ...compose];
 }
 
 /** What a text names: `[{ kind, name, digest }]`, the name with its tag; the digest is empty where there is none. */
