@@ -166,6 +166,25 @@ describe.runIf(AVAILABLE)('the compose files', () => {
     }
   });
 
+  test('compose.demo-victoriametrics.yaml starts the demo and VictoriaMetrics, as contained as the others', () => {
+    const { name, services: all } = JSON.parse(load(['compose.demo-victoriametrics.yaml']).stdout);
+    expect([name, Object.keys(all).sort()]).toEqual(['tidemark-demo-victoriametrics', ['tidemark', 'victoriametrics']]);
+    const around = services(['compose.demo.yaml'], {});
+    const { environment, ...own } = service(all, 'tidemark');
+    for (const member of ['read_only', 'cap_drop', 'security_opt', 'mem_limit', 'logging', 'healthcheck', 'command']) {
+      expect(own[member], member).toEqual(service(around, 'tidemark')[member]);
+    }
+    const database = service(all, 'victoriametrics');
+    expect(environment).toMatchObject({
+      TIDEMARK_INFLUX_KIND: 'victoriametrics',
+      TIDEMARK_INFLUX_URL: 'http://victoriametrics:8428',
+    });
+    expect(database['cap_drop']).toEqual(['ALL']);
+    expect(database['security_opt']).toEqual(['no-new-privileges:true']);
+    expect(database.command).toContain('-dedup.minScrapeInterval=1ms');
+    expect(database.ports?.map(({ host_ip: ip }) => ip)).toEqual(['127.0.0.1']);
+  });
+
   test('the addition of docs/databases.md for VictoriaMetrics is what it says beside it', () => {
     const page = readFileSync(join(ROOT, 'docs', 'databases.md'), 'utf8');
     const [, text = ''] = /```yaml\n(services:\n[\s\S]*?)```/.exec(page) ?? [];

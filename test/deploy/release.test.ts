@@ -27,6 +27,7 @@ beforeAll(() => {
     'Dockerfile',
     'compose.yaml',
     'compose.demo.yaml',
+    'compose.demo-victoriametrics.yaml',
     'CHANGELOG.md',
     'package.json',
     'package-lock.json',

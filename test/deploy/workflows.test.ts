@@ -19,7 +19,7 @@ describe.runIf(AVAILABLE)('the workflows', () => {
   test('a mistake is noticed', () => {
     const text = readFileSync(join(folder, 'release.yml'), 'utf8');
     for (const [right, wrong] of [
-      ['needs: test', 'needs: tests'],
+      ['needs: [test, roots]', 'needs: [tests, roots]'],
       ['steps.build.outputs', 'steps.bild.outputs'],
       ['runs-on: ubuntu-24.04', 'runs-on: ubuntu-04.24'],
       ['platforms:', 'platform:'],
