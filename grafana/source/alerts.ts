@@ -69,18 +69,18 @@ const NUMBERS: readonly PanelSpec[] = [
 ];
 
 const COLUMNS: Readonly<Record<string, Column>> = {
-  device_name: { title: 'Device', links: [TO_DEVICE], width: 200 },
+  device_name: { title: 'Device', links: [TO_DEVICE], width: 170 },
   rule_name: { title: 'Rule' },
-  status: { title: 'Status', mappings: [ALERT_STATUS], colored: true, width: 120 },
-  kind: { title: 'Kind' },
-  sensor: { title: 'Sensor', width: 140 },
+  status: { title: 'Status', mappings: [ALERT_STATUS], colored: true, width: 115 },
+  kind: { title: 'Kind', width: 95 },
+  sensor: { title: 'Sensor', width: 130 },
   unit: UNIT_COLUMN,
   value: { title: 'Last value', decimals: 2 },
   threshold: { title: 'Threshold', decimals: 2 },
   condition: { title: 'Condition', width: 230 },
   fire_count: { title: 'Times fired', width: 110 },
-  alert_id: { title: 'Alert' },
-  device_id: { title: 'Device id' },
+  alert_id: { title: 'Alert', width: 80 },
+  device_id: { title: 'Device id', width: 110 },
   open: { title: 'Is open', hidden: true },
 };
 

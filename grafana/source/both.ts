@@ -25,11 +25,11 @@ const HOUR_MS = 3_600_000;
 
 /** Columns of tables of devices. */
 export const DEVICE_COLUMNS = {
-  online: { title: 'Online', mappings: [ONLINE], colored: true, width: 110 },
-  newest: { title: 'Newest reading', unit: 'dateTimeFromNow', width: 140 },
-  lastSeen: { title: 'Last seen', unit: 'dateTimeFromNow', width: 140 },
-  presence: { title: 'Presence', mappings: CODE_WORDS, width: 110 },
-  sync: { title: 'Sync', mappings: [COVERAGE_STATE, NOT_REPORTED], colored: true, width: 120 },
+  online: { title: 'Online', mappings: [ONLINE], colored: true, width: 100 },
+  newest: { title: 'Newest reading', unit: 'dateTimeFromNow', width: 145 },
+  lastSeen: { title: 'Last seen', unit: 'dateTimeFromNow', width: 130 },
+  presence: { title: 'Presence', mappings: CODE_WORDS, width: 100 },
+  sync: { title: 'Sync', mappings: [COVERAGE_STATE, NOT_REPORTED], colored: true, width: 115 },
   // Below 0 where nothing is reported any more: Grafana writes "20 hours ago" then.
   lag: {
     title: 'Lag',
@@ -38,11 +38,12 @@ export const DEVICE_COLUMNS = {
     mappings: [INITIAL_SYNC, UP_TO_DATE_CELL],
     thresholds: steps('red', [0, 'text']),
     colored: true,
+    width: 115,
   },
-  gap: { title: 'Missing', unit: 's', decimals: 0 },
-  lifecycle: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true },
-  model: { title: 'Model' },
-  id: { title: 'Id', width: 150 },
+  gap: { title: 'Missing', unit: 's', decimals: 0, width: 85 },
+  lifecycle: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true, width: 90 },
+  model: { title: 'Model', width: 120 },
+  id: { title: 'Id', width: 120 },
 } as const satisfies Record<string, Column>;
 
 /** Columns of tables of the values of a range. */

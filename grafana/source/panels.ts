@@ -43,7 +43,8 @@ export function stat(panel: Basics<'stat'> & Empty & Numbers & { readonly fields
       reduceOptions: { calcs: ['lastNotNull'], fields, values: false },
       showPercentChange: false,
       textMode: 'auto',
-      wideLayout: true,
+      // A name above its number: beside it, the number would be small.
+      wideLayout: false,
     },
   };
 }

@@ -79,7 +79,9 @@ and a device whose id contains \`",device_name="\`, is not found.
 `;
 
 /** The dashboards of which there is a picture (`npm run dashboard-pictures`). */
-const PICTURES = ['start', 'fleet', 'device', 'sensors', 'alerts', 'workspace'].map((name) => `tidemark-${name}`);
+const PICTURES = [
+  ...['start', 'fleet', 'device', 'sensors', 'alerts', 'workspace', 'sync', 'vm-fleet', 'vm-device'],
+].map((name) => `tidemark-${name}`);
 
 function section({ uid, title, description, variables, sections }: DashboardSpec): string {
   const choices = variables.filter(isShown).map(({ label, name }) => label ?? name);

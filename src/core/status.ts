@@ -129,6 +129,8 @@ export interface DestinationReport extends Omit<DestinationStatus, 'delivered_po
   readonly delivered_points: number | null;
   /** Since when the oldest point that it has not acknowledged waits; `null` if none waits. */
   readonly oldest_pending_at: string | null;
+  /** When a blocked delivery is tried next; `null` where it is not blocked, or no process delivers. */
+  readonly next_attempt_at: string | null;
   /**
    * How far what stands in this database lies behind what could be covered, in the median of the devices: the lag of
    * the archive and the age of the oldest live point that was not delivered yet. `null`: not known yet.

@@ -50,6 +50,8 @@ export interface Deliverer {
   deliveredLines(): number;
   /** Why the delivery is blocked; `null` if it is not. */
   blockedReason(): string | null;
+  /** How long until the next attempt of a blocked delivery, in ms: 0 while it is made; `null` if it is not blocked. */
+  nextAttemptInMs(): number | null;
   /**
    * Sends lines of the log once more, by the same rules, without recording anything.
    *
@@ -130,6 +132,7 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     pendingLines: () => store.backlog(destination.id()).pendingLines,
     deliveredLines: () => delivery.delivered,
     blockedReason: patience.blockedReason,
+    nextAttemptInMs: patience.nextAttemptInMs,
     resend: async (lines, signal) => {
       const served = await destination.open(signal);
       return 'sink' in served ? await sendBatch(delivery, served, lines, signal) : served;

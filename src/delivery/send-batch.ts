@@ -250,6 +250,8 @@ export interface Patience {
   moved(): void;
   /** Why the delivery is blocked; `null` if it is not. */
   blockedReason(): string | null;
+  /** How long until the next attempt of a blocked delivery, in ms: 0 while it is made; `null` if it is not blocked. */
+  nextAttemptInMs(): number | null;
 }
 
 /** A refusal for an unknown reason that has not changed for so long does not end by itself. */
@@ -272,8 +274,10 @@ export function createPatience(
   let reason: string | null = null;
   /** Since when the words are the same. */
   let sinceMs = 0;
+  let nextMs = 0;
   return {
     blockedReason: () => reason,
+    nextAttemptInMs: () => (reason === null ? null : Math.max(0, nextMs - clock.monoMs())),
     blocked: (why, lines) => {
       const { words, waitMs: askedMs } = why;
       if (reason !== words) sinceMs = clock.monoMs();
@@ -282,6 +286,7 @@ export function createPatience(
       failures += 1;
       reason = words;
       const waitMs = backoffMs({ failures, policy: BACKOFF, random, askedMs: askedMs ?? 0 });
+      nextMs = clock.monoMs() + waitMs;
       const needsPerson = isLasting || why.needsPerson;
       observe({ type: 'delivery-blocked', destination, lines, words, hint, needsPerson, waitMs });
       return waitMs;

@@ -16,7 +16,7 @@ import {
   NO_READING,
   NOTHING,
   name,
-  shownValue,
+  sensorValue,
   stateMark,
   table,
   target,
@@ -177,12 +177,12 @@ const VALUE_LENGTH = 40;
 function sensorRow(series: SensorSeries, now: string): Html {
   const { sensor, values, last } = series;
   const cells = extremes(series)?.map(figure) ?? ['', '', ''];
-  return html`<tr data-key="${sensor}"><th scope="row">${name(sensor, SENSOR_LENGTH)}</th><td class="number"><b>${shownValue(last.value, VALUE_LENGTH)}</b></td><td>${moment(last.at, now)}</td>${cells.map((cell) => html`<td class="number">${cell}</td>`)}<td class="number">${grouped(values)}</td></tr>`;
+  return html`<tr data-key="${sensor}"><th scope="row">${name(sensor, SENSOR_LENGTH)}</th><td class="number"><b>${sensorValue(sensor, last.value, VALUE_LENGTH)}</b></td><td>${moment(last.at, now)}</td>${cells.map((cell) => html`<td class="number">${cell}</td>`)}<td class="number">${grouped(values)}</td></tr>`;
 }
 
 /** A place for a chart. What the script puts into it is left alone when the page is renewed. */
 function chart({ sensor, last }: SensorSeries, index: number): Html {
-  return html`<figure class="chart" data-chart="${index}"><figcaption><span>${name(sensor, SENSOR_LENGTH)}</span> <b>${shownValue(last.value, VALUE_LENGTH)}</b><output data-keep></output></figcaption><div class="plot" data-keep></div></figure>`;
+  return html`<figure class="chart" data-chart="${index}"><figcaption><span>${name(sensor, SENSOR_LENGTH)}</span> <b>${sensorValue(sensor, last.value, VALUE_LENGTH)}</b><output data-keep></output></figcaption><div class="plot" data-keep></div></figure>`;
 }
 
 function spanLinks(id: string, current: SpanName): Html {

@@ -19,7 +19,7 @@ import {
   NOTHING,
   name,
   STATE_ORDER,
-  shownValue,
+  sensorValue,
   stateMark,
   stateWords,
   target,
@@ -112,7 +112,7 @@ function row(
   ].map((each, index) => (index === 0 ? each : html` · ${each}`));
   const shown = values.map(
     ({ sensor, value }) =>
-      html`<span class="value">${name(sensor, SENSOR_LENGTH)} <b>${shownValue(value, VALUE_LENGTH)}</b></span> `,
+      html`<span class="value">${name(sensor, SENSOR_LENGTH)} <b>${sensorValue(sensor, value, VALUE_LENGTH)}</b></span> `,
   );
   const when =
     newest_reading_at === null

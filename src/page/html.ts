@@ -6,6 +6,7 @@
  * characters, and of limited length.
  */
 
+import { unitOf } from '../core/sensor-units.ts';
 import type { DeviceState } from '../core/status.ts';
 import { duration, plainText } from '../core/text.ts';
 
@@ -120,6 +121,17 @@ export function shownValue(value: number | string, maxLength = 40): Html {
   if (!NUMBER.test(exact)) return text(exact, maxLength);
   const rounded = figure(Number(exact));
   return rounded === exact ? text(exact, maxLength) : html`<span title="${exact}">${rounded}</span>`;
+}
+
+/**
+ * A value with the unit of its sensor, where the sensor's name gives it away (`core/sensor-units.ts`).
+ *
+ * @param maxLength of a text, which has no unit.
+ */
+export function sensorValue(sensor: string | null, value: number | string, maxLength = 40): Html {
+  const unit = sensor === null || !NUMBER.test(String(value)) ? '' : unitOf(sensor);
+  const shown = shownValue(value, maxLength);
+  return unit === '' ? shown : html`${shown}&nbsp;${unit}`;
 }
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];

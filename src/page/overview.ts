@@ -95,11 +95,19 @@ function lossNotes(parts: OverviewParts): readonly Html[] {
       : [
           html`<p>Nothing is read${since}. What was read is kept; newer readings are fetched once the API is read again, as far back as the plan serves them. Tidemark tries again by itself.</p>`,
         ]),
-    ...blocked.map(({ name: title, pending_points, oldest_pending_at: at }) => {
+    ...blocked.map(({ name: title, pending_points, oldest_pending_at: at, next_attempt_at: next }) => {
       const waits = at === null ? NOTHING : html`, the oldest since ${moment(at, now)}`;
-      return html`<p>Nothing is lost: ${counted(pending_points, 'point')} for ${name(title)} ${pending_points === 1 ? 'waits' : 'wait'} in the archive${waits}. Delivery is tried again about once a minute.</p>`;
+      return html`<p>Nothing is lost: ${counted(pending_points, 'point')} for ${name(title)} ${pending_points === 1 ? 'waits' : 'wait'} in the archive${waits}. ${nextAttempt(next, now)}</p>`;
     }),
   ];
+}
+
+/** When a blocked delivery is tried again, at most about a minute and a half later. */
+function nextAttempt(at: string | null, now: string): Html {
+  if (at === null) return html`Delivery is tried again about once a minute.`;
+  return Date.parse(at) <= Date.parse(now)
+    ? html`Delivery is being tried again now.`
+    : html`The next attempt is at ${moment(at, now)}.`;
 }
 
 interface Tile {

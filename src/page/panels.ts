@@ -17,7 +17,7 @@ import type {
   StreamStatus,
 } from '../core/status.ts';
 import { byteSize, counted, duration, grouped, percent } from '../core/text.ts';
-import { ago, figure, type Html, html, moment, NOTHING, name, shownValue, table, target, text } from './html.ts';
+import { ago, figure, type Html, html, moment, NOTHING, name, sensorValue, table, target, text } from './html.ts';
 import { coveredText, readUpTo, type Unread } from './overview.ts';
 
 /** The requests that are left in a window; `null` while its budget is unknown. */
@@ -299,12 +299,20 @@ ${bar}${work}${gaps.length === 0 ? noGapWords(unread, now) : gapTable(gaps, now)
 /** How many the overview shows. */
 const FEW_ALERTS = 8;
 
-/** What an alert is about: `temperature above 8: 12.3`, as far as the API returns it. */
+/**
+ * What an alert is about: `temperature above 8 °C: 12.3 °C`, as far as the API returns it. The condition is a text for
+ * people: a sensor and a threshold that stand in it are not repeated.
+ */
 function alertWords({ kind, sensor, condition, threshold, value }: AlertRow): Html {
-  const limit = threshold === null ? NOTHING : html` ${shownValue(threshold)}`;
-  const rule = condition === null && threshold === null ? NOTHING : html` ${name(condition ?? 'limit', 40)}${limit}`;
-  const seen = value === null ? NOTHING : html`: <b>${shownValue(value)}</b>`;
-  return html`${name(sensor ?? kind ?? 'alert', 40)}${rule}${seen}`;
+  const rule = condition ?? '';
+  const about = sensor ?? kind ?? 'alert';
+  const subject = rule.includes(about) ? NOTHING : html`${name(about, 40)} `;
+  const isNamed =
+    threshold === null || rule.split(/[^\d.,-]+/).some((part) => part !== '' && Number(part) === threshold);
+  const limit = isNamed ? NOTHING : html` ${sensorValue(sensor, threshold)}`;
+  const words = rule === '' && !isNamed ? html`limit` : name(rule, 60);
+  const seen = value === null ? NOTHING : html`: <b>${sensorValue(sensor, value)}</b>`;
+  return html`${subject}${words}${limit}${seen}`;
 }
 
 function alertRow(alert: AlertRow, view: AlertsFrame): Html {

@@ -39,6 +39,8 @@ export interface ReportedDestination {
   /** `null` where no process delivers. */
   deliveredLines(): number | null;
   blockedReason(): string | null;
+  /** How long until its next attempt, in ms; `null` where it is not blocked, or no process delivers. */
+  nextAttemptInMs(): number | null;
 }
 
 /** What the report is made from. */
@@ -182,32 +184,31 @@ function rangeOf({ from, to, begunTo }: BackfillArgs): NonNullable<JobStatus['ra
 /** @param medianSeconds the lag of the archive. */
 function destinationReport(
   { context: { store }, facts }: ReportParts,
-  { name, destinationId: id, deliveredLines, blockedReason }: ReportedDestination,
+  { name, destinationId: id, deliveredLines, blockedReason, nextAttemptInMs }: ReportedDestination,
   { nowMs, medianSeconds }: { readonly nowMs: EpochMs; readonly medianSeconds: number | null },
 ): DestinationReport {
+  const waitMs = nextAttemptInMs();
+  const delivery = {
+    name,
+    delivered_points: deliveredLines(),
+    blocked_reason: blockedReason(),
+    next_attempt_at: timeText(waitMs === null ? null : Math.round(nowMs + waitMs)),
+  };
   if (id === null) {
     const { lines } = store.totals();
     const common = { quarantined: 0, missing: [], oldest_pending_at: null, lag_seconds: null };
-    return {
-      name,
-      pending_points: lines,
-      delivered_points: deliveredLines(),
-      blocked_reason: blockedReason(),
-      ...common,
-    };
+    return { ...delivery, pending_points: lines, ...common };
   }
   const { pendingLines, quarantined } = store.backlog(id);
   const waitsSinceMs = facts.oldestLivePendingMs(id);
   const waitsSeconds = waitsSinceMs === null ? 0 : Math.max(0, nowMs - waitsSinceMs) / SECOND_MS;
   return {
-    name,
+    ...delivery,
     pending_points: pendingLines,
     quarantined,
-    delivered_points: deliveredLines(),
     oldest_pending_at: pendingLines === 0 ? null : timeText(facts.oldestPendingMs(id)),
     lag_seconds: medianSeconds === null ? null : Math.round(medianSeconds + waitsSeconds),
     missing: missingStatuses(store.missingSums(id)),
-    blocked_reason: blockedReason(),
   };
 }
 

@@ -4,6 +4,25 @@ import { MINUTE_MS } from '../../src/core/time.ts';
 import { LATER_HINT } from '../../src/delivery/destination.ts';
 import { createPatience } from '../../src/delivery/send-batch.ts';
 
+test('the next attempt of a blocked delivery is known, and none of one that moves', () => {
+  let nowMs = 5000;
+  const clock = { monoMs: () => nowMs };
+  const patience = createPatience('influx', { random: () => 0, observe: () => {}, clock });
+  const down = { words: 'connection refused', hint: LATER_HINT, needsPerson: false, waitMs: null };
+  expect(patience.nextAttemptInMs()).toBeNull();
+  const waitMs = patience.blocked(down, 1);
+  expect(patience.nextAttemptInMs()).toBe(waitMs);
+  nowMs += waitMs - 100;
+  expect(patience.nextAttemptInMs()).toBe(100);
+  // While it is made.
+  nowMs += 30_000;
+  expect(patience.nextAttemptInMs()).toBe(0);
+  expect(patience.blocked({ ...down, waitMs: MINUTE_MS }, 1)).toBeGreaterThanOrEqual(MINUTE_MS);
+  expect(patience.nextAttemptInMs()).toBeGreaterThanOrEqual(MINUTE_MS);
+  patience.moved();
+  expect(patience.nextAttemptInMs()).toBeNull();
+});
+
 test('a refusal for an unknown reason that has not changed for ten minutes needs a person', () => {
   let nowMs = 0;
   const hints: string[] = [];

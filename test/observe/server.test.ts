@@ -74,6 +74,7 @@ const REPORT: StatusReport = {
       lag_seconds: 0,
       missing: [LACK],
       blocked_reason: null,
+      next_attempt_at: null,
     },
   ],
   archive: { points: 0, state_bytes: 4096, max_bytes: null, disk_free_bytes: null, full: null },

@@ -96,6 +96,7 @@ export const REPORT: StatusReport = {
         { reason: 'cleared', points: 98_765, devices: 2, from: '2026-09-01T00:00:00Z', to: '2026-10-01T00:00:00Z' },
       ],
       blocked_reason: null,
+      next_attempt_at: null,
     },
   ],
   archive: {

@@ -169,6 +169,14 @@ describe('the overview', () => {
     expect(page).toMatch(
       /Nothing is lost: 12 points for <bdi>influx<\/bdi> wait in the archive, the oldest since <time[^>]*>22:14:50<\/time>\. Delivery is tried again about once a minute\./,
     );
+    const tried = (next_attempt_at: string) =>
+      standingWith({
+        destinations: REPORT.destinations.map((each) => ({ ...each, blocked_reason: reason, next_attempt_at })),
+      });
+    served.shown.standing = tried('2026-11-21T22:16:31.250Z');
+    expect(await textOf(served.url)).toMatch(/The next attempt is at <time[^>]*>22:16:31<\/time>\./);
+    served.shown.standing = tried(NOW);
+    expect(await textOf(served.url)).toContain('Delivery is being tried again now.');
     served.shown.standing = blocked('The API is not read: no connection');
     expect((await textOf(served.url)).split(reason), 'not said above').toHaveLength(2);
   });
@@ -238,7 +246,7 @@ describe('the overview', () => {
       const page = await textOf(`${served.url}${path}`);
       const rows = [...page.matchAll(/<tr data-key="alert-.*?<\/tr>/g)].map(([row]) => row);
       expect(rows[0]).toContain(
-        '<bdi>Too warm</bdi><div class="soft"><bdi>temperature</bdi> <bdi>above</bdi> 8: <b><span title="12.345678">12.346</span></b>',
+        '<bdi>Too warm</bdi><div class="soft"><bdi>temperature</bdi> <bdi>above</bdi> 8&nbsp;°C: <b><span title="12.345678">12.346</span>&nbsp;°C</b>',
       );
       expect(rows[0]).toContain('<td class="number">3</td>');
     }
@@ -254,6 +262,25 @@ describe('the overview', () => {
       status: 'acknowledged',
       device_id: 'dev-00000',
     });
+  });
+
+  test('a condition that names sensor and threshold is not repeated', async () => {
+    const rows = [rowOf(0)];
+    const seen = factsOf(rows).alerts();
+    const alert = { ...seen.rows[0], condition: 'temperature above 8 °C' } as (typeof seen.rows)[number];
+    await using served = await servePage({ facts: { ...factsOf(rows), alerts: () => ({ ...seen, rows: [alert] }) } });
+    const words = /<div class="soft">(.*?)<\/div>/.exec(await textOf(`${served.url}alerts`))?.[1];
+    expect(words?.replace(/<[^>]+>/g, '')).toBe('temperature above 8 °C: 12.346&nbsp;°C');
+  });
+
+  test('values have the unit of their sensor, where its name gives it away', async () => {
+    await using served = await servePage();
+    expect(await textOf(served.url)).toMatch(
+      /<bdi>battery<\/bdi> <b>[\d.]+<\/b>.*<bdi>humidity<\/bdi> <b>[\d.]+&nbsp;%<\/b>.*<bdi>temperature<\/bdi> <b>[\d.]+&nbsp;°C<\/b>/,
+    );
+    const device = await textOf(`${served.url}device?id=dev-00003`);
+    expect(device).toContain('<figcaption><span><bdi>temperature</bdi></span> <b>21.52&nbsp;°C</b>');
+    expect(device).toMatch(/<th scope="row"><bdi>temperature<\/bdi><\/th><td class="number"><b>21.52&nbsp;°C<\/b>/);
   });
 
   test('events are narrowed to a level and above, and lead to their device', async () => {

@@ -119,7 +119,13 @@ function destinationsOf(state: ReadState, config: StatusConfig): ReportedDestina
 
 function reportedDestination({ maintenance }: ReadState, name: string, id: number | null): ReportedDestination {
   const blocked = id === null ? null : (maintenance.stall(id)?.blockedReason ?? null);
-  return { name, destinationId: id, deliveredLines: () => null, blockedReason: () => blocked };
+  return {
+    name,
+    destinationId: id,
+    deliveredLines: () => null,
+    blockedReason: () => blocked,
+    nextAttemptInMs: () => null,
+  };
 }
 
 /** Shorter waits are the even pace, and no waiting that anybody needs to know of. */

@@ -26,7 +26,7 @@ function stat(shown, width, height) {
       height,
       h(BigValue, {
         ...{ value: shown.length === 1 ? { ...display, title: '' } : display, width: each, height, theme },
-        ...{ colorMode: 'value', graphMode: 'none', justifyMode: 'auto' },
+        ...{ colorMode: 'value', graphMode: 'none', justifyMode: 'auto', disableWideLayout: true },
         textMode: shown.length === 1 ? 'value' : 'value_and_name',
       }),
     ),

@@ -1,5 +1,6 @@
 /**
- * `npm run dashboard-pictures`: the pictures of grafana/README.md. The demo's workspace, synced by the real daemon into a real
+ * `npm run dashboard-pictures [influx | victoria | sync]...`: the pictures of grafana/README.md, all of them unless some are
+ * named. The demo's workspace, synced by the real daemon into a real
  * InfluxDB, drawn with Grafana's own components in a real Chromium.
  *
  * The components are no dependency of this project, for their size: they are installed below `.test-output` for this alone.
@@ -8,15 +9,23 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { build, type Plugin } from 'rolldown';
-import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { smallerPng } from '../../page/png.ts';
+import { start, until } from '../../process/support.ts';
+import type { Bench } from '../../support/bench.ts';
 import { startChromium } from '../../support/chromium.ts';
+import { startPrometheus } from '../../support/prometheus.ts';
 import { openBench } from '../../support/rig.ts';
-import { board } from '../support/asked.ts';
-import type { Board, Panel } from '../support/boards.ts';
+import { startVictoria } from '../../support/victoria.ts';
+import { INFLUX_BOARDS } from '../support/asked.ts';
+import { asksInflux, type Board, type Panel, readBoards } from '../support/boards.ts';
 import type { Frame } from '../support/frames.ts';
-import { openBoard, type Place } from '../support/viewer.ts';
+import { VICTORIA_BOARDS } from '../support/promql-asked.ts';
+import { openPromBoard, type PromViewer } from '../support/promql-viewer.ts';
+import { fillVictoria } from '../support/victoria-workspaces.ts';
+import { type Choose, openBoard } from '../support/viewer.ts';
 import { demo, fill } from '../support/workspaces.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
@@ -27,14 +36,18 @@ const PACKAGES = [
   ...['ui', 'data', 'schema', 'i18n', 'e2e-selectors'].map((name) => `@grafana/${name}@${VERSION}`),
   ...['react@19', 'react-dom@19', 'rxjs@7'],
 ];
-const SIZE = { width: 1400, height: 1000 };
-const MOST_BYTES = 200_000;
+const WIDTH = 1600;
+const MOST_HEIGHT = 1350;
+/** Above the panels, and of one row of the grid, with the gap: as `draw.mjs` has them. */
+const TOP = 52;
+const ROW = 38;
+const MOST_BYTES = 220_000;
+const SCRAPED_MS = 8 * MINUTE_MS;
 
-/** The dashboards, and which device is chosen on them. */
-const PICTURES = ['start', 'fleet', 'device', 'sensors', 'alerts', 'workspace'];
+/** What is chosen on the dashboards. */
 const CHOSEN: Readonly<Record<string, string | readonly string[]>> = {
   device: ['add-ham-01'],
-  one_sensor: 'temperature',
+  one_sensor: 'humidity',
 };
 
 /** Styles and the code editor are left out; the default of a CommonJS package is where its importer looks for it. */
@@ -80,11 +93,26 @@ interface Drawn {
   readonly frames: readonly Frame[];
 }
 
+/** A dashboard that is asked, whichever language it asks in. */
+interface Asked {
+  readonly board: Board;
+  readonly range: { readonly fromMs: number; readonly toMs: number };
+  readonly viewer: Pick<PromViewer, 'lists' | 'look'>;
+}
+
+/** The height of a picture: as many whole panels as fit. */
+function heightOf({ panels }: Board): number {
+  const edges = panels.map(({ gridPos: { y, h } }) => y + h).filter((edge) => TOP + edge * ROW <= MOST_HEIGHT);
+  const isWhole = (edge: number): boolean =>
+    panels.every(({ gridPos: { y, h } }) => y >= edge || y + h <= edge) &&
+    panels.some(({ type, gridPos: { y, h } }) => y + h === edge && type !== 'row');
+  return TOP + Math.max(...edges.filter(isWhole)) * ROW;
+}
+
 /** The panels that fit into the picture, with their answers; a repeated one for the first two values of its variable. */
-async function answered(one: Board, place: Place, range: { fromMs: number; toMs: number }): Promise<Drawn[]> {
-  const viewer = await openBoard(one, { place, range, choose: (variable) => CHOSEN[variable] });
+async function answered({ board, viewer }: Asked, height: number): Promise<Drawn[]> {
   const drawn: Drawn[] = [];
-  for (const panel of one.panels.filter(({ gridPos }) => gridPos.y * 38 < SIZE.height)) {
+  for (const panel of board.panels.filter(({ gridPos }) => TOP + gridPos.y * ROW < height)) {
     const { gridPos, repeat, title } = panel;
     const name = title.replace('$one_sensor', String(CHOSEN['one_sensor']));
     if (panel.targets === undefined || panel.targets.length === 0)
@@ -104,28 +132,75 @@ async function answered(one: Board, place: Place, range: { fromMs: number; toMs:
 }
 
 const program = await bundle();
-await using bench = await openBench();
-using filled = await fill(bench, demo, { forMs: 6.1 * HOUR_MS });
 await using browser = await startChromium();
-const range = { fromMs: filled.nowMs - DAY_MS, toMs: filled.nowMs };
-for (const uid of PICTURES) {
-  const one = board(uid);
-  const panels = await answered(one, { url: bench.influxd.url, database: filled.database }, range);
-  const page = await browser.newPage({ viewport: SIZE, timezoneId: 'UTC' });
-  page.on('pageerror', (error) => process.stderr.write(`${uid}: ${error.message}\n`));
+
+async function take(asked: Asked): Promise<void> {
+  const { board, range } = asked;
+  const size = { width: WIDTH, height: heightOf(board) };
+  const panels = await answered(asked, size.height);
+  const page = await browser.newPage({ viewport: size, timezoneId: 'UTC', locale: 'en-GB' });
+  page.on('pageerror', (error) => process.stderr.write(`${board.uid}: ${error.message}\n`));
   // A page of its own origin: the components keep settings in the browser.
   const body = '<!doctype html><body style="margin:0"><div id="root"></div></body>';
   await page.route('**/*', (route) => route.fulfill({ contentType: 'text/html', body }));
-  await page.clock.setFixedTime(filled.nowMs);
+  await page.clock.setFixedTime(range.toMs);
   await page.goto('http://grafana.invalid/');
   await page.addStyleTag({ path: join(WORK, 'node_modules', 'uplot', 'dist', 'uPlot.min.css') });
   await page.addScriptTag({ content: program });
   await page.evaluate((what) => (globalThis as unknown as { draw(of: unknown): Promise<void> }).draw(what), {
-    ...{ title: one.title, panels, range, width: SIZE.width },
+    ...{ title: board.title, panels, range, width: size.width },
   });
   await page.waitForTimeout(2000);
   const png = smallerPng(await page.screenshot());
-  if (png.length > MOST_BYTES) throw new Error(`${uid}: ${png.length} bytes`);
-  writeFileSync(join(OUT, `dashboard-${uid}.png`), png);
+  if (png.length > MOST_BYTES) throw new Error(`${board.uid}: ${png.length} bytes`);
+  writeFileSync(join(OUT, `${board.uid.replace('tidemark', 'dashboard')}.png`), png);
   await page.close();
 }
+
+const choose: Choose = (variable) => CHOSEN[variable];
+const ofDay = (toMs: number) => ({ fromMs: toMs - DAY_MS, toMs });
+
+/** The dashboards in InfluxQL. */
+async function takeInflux(bench: Bench): Promise<void> {
+  using filled = await fill(bench, demo, { forMs: 6.1 * HOUR_MS });
+  const range = ofDay(filled.nowMs);
+  const place = { url: bench.influxd.url, database: filled.database };
+  for (const board of INFLUX_BOARDS)
+    await take({ board, range, viewer: await openBoard(board, { place, range, choose }) });
+}
+
+/** Those in PromQL, of the same workspace in a VictoriaMetrics. */
+async function takeVictoria(bench: Bench): Promise<void> {
+  await using shown = await fillVictoria(bench, demo, { forMs: 6.1 * HOUR_MS });
+  const range = ofDay(shown.filled.nowMs);
+  const { url } = shown.victoria;
+  for (const board of VICTORIA_BOARDS)
+    await take({ board, range, viewer: await openPromBoard(board, { url, range, choose }) });
+}
+
+/** That of the daemon's own metrics, of a demo that a Prometheus has read for some minutes. */
+async function takeSyncHealth(): Promise<void> {
+  await using victoria = await startVictoria();
+  const env = { TIDEMARK_INFLUX_URL: victoria.url, TIDEMARK_INFLUX_KIND: 'victoriametrics' };
+  const run = start(['--demo'], { env });
+  try {
+    await until('it has a page', () => run.stdout().includes('\n') || run.child.exitCode !== null);
+    const target = /^Status page: http:\/\/(\S+)\/\n/.exec(run.stdout())?.[1] ?? '';
+    const rules = { 'alerts.yml': readFileSync(join(ROOT, 'config', 'prometheus', 'tidemark-alerts.yml'), 'utf8') };
+    await using prometheus = await startPrometheus({ target, rules });
+    await setTimeout(SCRAPED_MS);
+    const toMs = Date.now();
+    const range = { fromMs: toMs - SCRAPED_MS, toMs };
+    const { url } = prometheus;
+    for (const board of readBoards().filter((one) => !asksInflux(one)))
+      await take({ board, range, viewer: await openPromBoard(board, { url, range }) });
+  } finally {
+    run.child.kill('SIGKILL');
+    await run.ended;
+  }
+}
+
+await using bench = await openBench();
+const only = process.argv.slice(2);
+const parts = { influx: takeInflux, victoria: takeVictoria, sync: takeSyncHealth };
+for (const [name, part] of Object.entries(parts)) if (only.length === 0 || only.includes(name)) await part(bench);
