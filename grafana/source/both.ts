@@ -27,7 +27,8 @@ const HOUR_MS = 3_600_000;
 export const DEVICE_COLUMNS = {
   online: { title: 'Online', mappings: [ONLINE], colored: true, width: 100 },
   newest: { title: 'Newest reading', unit: 'dateTimeFromNow', width: 145 },
-  lastSeen: { title: 'Last seen', unit: 'dateTimeFromNow', width: 130 },
+  // Of the list of devices, which is written hourly.
+  lastSeen: { title: 'Last seen (listed)', unit: 'dateTimeFromNow', width: 150 },
   presence: { title: 'Presence', mappings: CODE_WORDS, width: 100 },
   sync: { title: 'Sync', mappings: [COVERAGE_STATE, NOT_REPORTED], colored: true, width: 115 },
   // Below 0 where nothing is reported any more: Grafana writes "20 hours ago" then.

@@ -56,9 +56,9 @@ const FACTS_NOW: PanelSpec = grid({
     parent_device_id: { title: 'Hub', width: 120 },
     model_id: DEVICE_COLUMNS.model,
     firmware_version: { title: 'Firmware', width: 90 },
+    device_id: { ...DEVICE_COLUMNS.id, width: 110 },
     tags: { title: 'Tags' },
     location_updated_at: { title: 'Place set' },
-    device_id: { title: 'Id' },
     ...hidden('Time device', 'Time coverage', 'known', 'reading'),
   },
 });

@@ -168,8 +168,8 @@ const DEVICES: PanelSpec = grid({
     hub: { title: 'Hub', width: 160 },
     model_id: DEVICE_COLUMNS.model,
     firmware_version: { title: 'Firmware', width: 90 },
+    device_id: { ...DEVICE_COLUMNS.id, width: 110 },
     tags: { title: 'Tags' },
-    device_id: DEVICE_COLUMNS.id,
     ...hidden(
       'Time device',
       'Time coverage',

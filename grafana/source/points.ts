@@ -33,7 +33,7 @@ export function held(metric: string, where: string): string {
  * When the newest sample of each series was written. A sample of the last five minutes is seen at once, an older one at
  * one of the steps: no sample escapes, and no function is needed that only one of the two languages has.
  */
-function writtenAt(series: string, window: string, at = ''): string {
+export function writtenAt(series: string, window: string, at = ''): string {
   return `(timestamp(${series}${at}) or max_over_time(timestamp(${series})[${window}:5m]${at}))`;
 }
 

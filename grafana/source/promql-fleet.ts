@@ -10,10 +10,10 @@ import {
   TARGET,
 } from './both.ts';
 import { LAG_LOOKS } from './lag.ts';
-import { join, only, PLAIN, toDevice, toPanel } from './looks.ts';
+import { hidden, join, only, PLAIN, toDevice, toPanel } from './looks.ts';
 import type { DashboardSpec, PanelSpec } from './model.ts';
 import { grid, NO_DEVICES, stat } from './panels.ts';
-import { held, newest, newestAlert, OF_WORKSPACE, of, WORKSPACE, withUnit } from './points.ts';
+import { held, newest, newestAlert, OF_WORKSPACE, of, WORKSPACE, withUnit, writtenAt } from './points.ts';
 import { present, presentTable, series } from './promql.ts';
 import { UNIT_COLUMN } from './sensor-units.ts';
 
@@ -132,21 +132,20 @@ export function deviceTable(where: string, look: { title: string; description: s
       figure('device_last_seen_ms'),
       signedLag(where),
       figure('coverage_gap_seconds'),
+      `1000 * max by (device_id) (${writtenAt(of('telemetry_value', where), '3h')})`,
     ),
     noValue: NO_DEVICES,
     transformations: [join('device_id'), only('device_name', 'isNotNull')],
     columns: {
       device_name: { title: 'Name', links: [TO_DEVICE], width: 260 },
       'Value #A': DEVICE_COLUMNS.online,
-      'Value #B': DEVICE_COLUMNS.lastSeen,
       'Value #C': DEVICE_COLUMNS.lag,
+      'Value #E': DEVICE_COLUMNS.newest,
+      'Value #B': DEVICE_COLUMNS.lastSeen,
       'Value #D': DEVICE_COLUMNS.gap,
-      model_id: DEVICE_COLUMNS.model,
-      device_id: DEVICE_COLUMNS.id,
-      'Time 1': { title: 'Listed', hidden: true },
-      'Time 2': { title: 'Seen', hidden: true },
-      'Time 3': { title: 'Noted', hidden: true },
-      'Time 4': { title: 'Counted', hidden: true },
+      model_id: { title: 'Model' },
+      device_id: { title: 'Id' },
+      ...hidden('Time 1', 'Time 2', 'Time 3', 'Time 4', 'Time 5'),
     },
     sortBy: [{ displayName: 'Online' }, { displayName: 'Lag', desc: true }],
   });
@@ -184,9 +183,7 @@ const TABLES: readonly PanelSpec[] = [
       alert_id: { title: 'Alert' },
       device_id: DEVICE_COLUMNS.id,
       'Value #A': { title: 'Open', hidden: true },
-      'Time 1': { title: 'Opened', hidden: true },
-      'Time 2': { title: 'Counted', hidden: true },
-      'Time 3': { title: 'Measured', hidden: true },
+      ...hidden('Time 1', 'Time 2', 'Time 3'),
     },
     sortBy: [{ displayName: 'Device' }],
   }),

@@ -76,7 +76,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
       return [...simulator.world.readings(deviceId, ...span)].length > 0;
     });
     expect(await number('Reporting')).toBe(reporting.length);
-    const [rows, seen] = await viewer.look(vmPanel('fleet', 'Devices'));
+    const [rows, seen, , , newest] = await viewer.look(vmPanel('fleet', 'Devices'));
     const told = column(rows, 'device_id').map((id, index) => ({
       id,
       name: column(rows, 'device_name')[index],
@@ -94,6 +94,9 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
         .sort(byId),
     );
     expect(seen?.length).toBe(devices.length);
+    // The list of devices is an hour old at worst, the newest reading is not.
+    const at = new Map(column(newest, 'device_id').map((id, index) => [id, Number(column(newest, 'Value #E')[index])]));
+    for (const id of reporting.map(({ deviceId }) => deviceId)) expect(at.get(id), id).toBeGreaterThan(nowMs - HOUR_MS);
     const [alerts] = await viewer.look(vmPanel('fleet', 'Alerts that are open'));
     expect(new Set(column(alerts, 'alert_id'))).toEqual(
       new Set(

@@ -36,12 +36,12 @@ const PACKAGES = [
   ...['ui', 'data', 'schema', 'i18n', 'e2e-selectors'].map((name) => `@grafana/${name}@${VERSION}`),
   ...['react@19', 'react-dom@19', 'rxjs@7'],
 ];
-const WIDTH = 1600;
+const WIDTH = 1700;
 const MOST_HEIGHT = 1350;
 /** Above the panels, and of one row of the grid, with the gap: as `draw.mjs` has them. */
 const TOP = 52;
 const ROW = 38;
-const MOST_BYTES = 220_000;
+const MOST_BYTES = 250_000;
 const SCRAPED_MS = 8 * MINUTE_MS;
 
 /** What is chosen on the dashboards. */
