@@ -15,7 +15,7 @@ import { plainText } from '../core/text.ts';
 import { DAY_MS, type EpochMs, HOUR_MS, MAX_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 /** What the meaning of an answer depends on, besides the answer. */
-export interface AskedFor {
+export interface RequestContext {
   /** `GET /devices/x/telemetry`: for faults, without secrets. */
   readonly request: string;
   /** Whether the request had a cursor. */
@@ -39,29 +39,29 @@ interface ErrorWords {
 }
 
 /** Decides what an answer means. */
-export function classifyAnswer(answer: HttpAnswer, asked: AskedFor): Classified {
+export function classifyAnswer(answer: HttpAnswer, context: RequestContext): Classified {
   if (isHtml(answer)) {
     const words =
       'answered with an HTML page: that is not the API. Is api.url right, and no proxy or login page between?';
-    return fault('server-fault', answer, asked, { words, error: null });
+    return fault('server-fault', answer, context, { words, error: null });
   }
   const values = answer.status === 200 ? countValues(answer.body) : 0;
   if (values > MAX_VALUES) {
     const words = `the answer has more than ${MAX_VALUES.toLocaleString('en-US')} values`;
-    return { kind: 'fault', fault: malformed(asked.request, words, { isTooLarge: true }) };
+    return { kind: 'fault', fault: malformed(context.request, words, { isTooLarge: true }) };
   }
   const body = parseJson(answer.body);
   if (answer.status === 200) {
     if (body !== undefined) return { kind: 'ok', body };
-    return { kind: 'fault', fault: malformed(asked.request, 'the answer is no JSON') };
+    return { kind: 'fault', fault: malformed(context.request, 'the answer is no JSON') };
   }
-  const error = readError(body, asked.secret);
-  const kind = kindOf(answer.status, error, asked.hasCursor);
+  const error = readError(body, context.secret);
+  const kind = kindOf(answer.status, error, context.hasCursor);
   const isRedirect = answer.status >= 300 && answer.status < 400;
   const words = isRedirect
     ? 'answered with a redirect, which is not followed. Is api.url right?'
-    : wordsOf(kind, asked);
-  return fault(kind, answer, asked, { words, error });
+    : wordsOf(kind, context);
+  return fault(kind, answer, context, { words, error });
 }
 
 const STATUS_KINDS: ReadonlyMap<number, ApiFaultKind> = new Map([
@@ -110,7 +110,7 @@ const WORDS: Readonly<Record<ApiFaultKind, string>> = {
 };
 
 /** The words for a fault. A missing endpoint points to a wrong address and not to the workspace. */
-function wordsOf(kind: ApiFaultKind, { request }: AskedFor): string {
+function wordsOf(kind: ApiFaultKind, { request }: RequestContext): string {
   const isEndpoint = /^GET \/[a-z]+$/.test(request);
   return kind === 'not-found' && isEndpoint ? 'there is no such endpoint: is api.url right?' : WORDS[kind];
 }
@@ -120,11 +120,16 @@ interface FaultWords {
   readonly error: ErrorWords | null;
 }
 
-function fault(kind: ApiFaultKind, answer: HttpAnswer, asked: AskedFor, { words, error }: FaultWords): Classified {
+function fault(
+  kind: ApiFaultKind,
+  answer: HttpAnswer,
+  context: RequestContext,
+  { words, error }: FaultWords,
+): Classified {
   const { status, headers } = answer;
-  const waitMs = waitOf(status, headers, asked.nowMs);
+  const waitMs = waitOf(status, headers, context.nowMs);
   const facts: ApiFaultFacts = {
-    request: asked.request,
+    request: context.request,
     status,
     ...(waitMs === null ? {} : { waitMs }),
     ...(error?.code == null ? {} : { code: error.code }),
@@ -133,7 +138,7 @@ function fault(kind: ApiFaultKind, answer: HttpAnswer, asked: AskedFor, { words,
   };
   const code = error?.code == null ? '' : ` ${error.code}`;
   const serverWords = error?.message == null ? '' : `; it says: ${error.message}`;
-  const message = `${asked.request}: ${words} (${status}${code})${serverWords}`;
+  const message = `${context.request}: ${words} (${status}${code})${serverWords}`;
   return { kind: 'fault', fault: new ApiFault(kind, message, facts) };
 }
 
@@ -264,8 +269,8 @@ function readRetryAfter(headers: Headers, nowMs: EpochMs): number | null {
  * @param nowMs the server's time, for a wait that is a date or seconds since 1970
  */
 function readThrottleWait(headers: Headers, nowMs: EpochMs): number {
-  const asked = readRetryAfter(headers, nowMs);
-  if (asked !== null) return asked;
+  const context = readRetryAfter(headers, nowMs);
+  if (context !== null) return context;
   const waits = Object.entries(headers)
     .filter(([name]) => /retry|reset/i.test(name))
     .flatMap(([, text]) => readWait(text.trim(), nowMs) ?? []);

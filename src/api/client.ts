@@ -64,7 +64,7 @@ interface ParseHelp extends TimeLimit {
   readonly turn: () => Promise<void>;
 }
 
-interface Ask<T> {
+interface RequestSpec<T> {
   readonly target: Target;
   readonly parse: Parse<T>;
   readonly purpose: Purpose;
@@ -97,31 +97,31 @@ export function createApiClient(options: ApiClientOptions): Api {
     smaller: new Map(),
   };
   return {
-    account: async (purpose, signal) => await ask(client, { target: ACCOUNT, parse: parseAccount, purpose }, signal),
+    account: async (purpose, signal) => await send(client, { target: ACCOUNT, parse: parseAccount, purpose }, signal),
     devices: async (cursor, purpose, signal) => {
-      const asked = (limit: number) => ({
+      const buildSpec = (limit: number) => ({
         target: devicesTarget(limit, cursor),
         parse: parseDevicePage,
         purpose,
         timesOf: ({ devices }: DevicePage) => devices.flatMap(({ lastSeenAt }) => lastSeenAt ?? []),
       });
-      return await askPage(client, { list: 'devices', cursor }, asked, signal);
+      return await sendPage(client, { list: 'devices', cursor }, buildSpec, signal);
     },
     alerts: async (cursor, purpose, signal) => {
-      const asked = (limit: number) => ({ target: alertsTarget(limit, cursor), parse: parseAlertPage, purpose });
-      return await askPage(client, { list: 'alerts', cursor }, asked, signal);
+      const buildSpec = (limit: number) => ({ target: alertsTarget(limit, cursor), parse: parseAlertPage, purpose });
+      return await sendPage(client, { list: 'alerts', cursor }, buildSpec, signal);
     },
     alert: async (alertId, purpose, signal) =>
-      await ask(client, { target: alertTarget(alertId), parse: parseAlert, purpose }, signal),
+      await send(client, { target: alertTarget(alertId), parse: parseAlert, purpose }, signal),
     telemetry: async (query, purpose, signal) => {
       const { deviceId, cursor } = query;
-      const asked = (limit: number) => ({
+      const buildSpec = (limit: number) => ({
         target: telemetryTarget(limit, query),
         parse: parseTelemetryInTurns,
         purpose,
         timesOf: ({ readings }: TelemetryPage) => readings.map(({ recordedAt }) => recordedAt),
       });
-      return await askPage(client, { list: `telemetry ${deviceId} ${purpose.lane}`, cursor }, asked, signal);
+      return await sendPage(client, { list: `telemetry ${deviceId} ${purpose.lane}`, cursor }, buildSpec, signal);
     },
   };
 }
@@ -131,11 +131,15 @@ export function createApiClient(options: ApiClientOptions): Api {
  *
  * @throws ApiFault if none of the attempts succeeds
  */
-async function ask<T>({ options, attempt }: Requester, asked: Ask<T>, signal: AbortSignal): Promise<Reply<T>> {
+async function send<T>(
+  { options, attempt }: Requester,
+  buildSpec: RequestSpec<T>,
+  signal: AbortSignal,
+): Promise<Reply<T>> {
   const { clock } = options;
   let failingSinceMs = Number.POSITIVE_INFINITY;
   for (let failures = 1; ; failures += 1) {
-    const outcome = await attempt(asked, signal);
+    const outcome = await attempt(buildSpec, signal);
     if (!(outcome instanceof ApiFault)) return outcome;
     failingSinceMs = Math.min(failingSinceMs, clock.monoMs());
     const { kind, message, facts } = outcome;
@@ -158,9 +162,10 @@ async function beforeRetry(
   const verdict = verdictOf(fault.kind);
   // The same request gets the same answer.
   if (verdict === 'stop' || fault.facts.isTooLarge === true || failures > retries) throw fault;
-  const askedMs = fault.facts.waitMs ?? 0;
+  const requestedMs = fault.facts.waitMs ?? 0;
   // After a refusal of the quota the rate limiter makes all requests wait, so this one need not wait here.
-  const waitMs = verdict === 'wait' ? askedMs : backoffMs({ failures, policy: BACKOFF, random, askedMs });
+  const waitMs =
+    verdict === 'wait' ? requestedMs : backoffMs({ failures, policy: BACKOFF, random, leastMs: requestedMs });
   const { kind, message, facts } = fault;
   onRetry?.(waitMs);
   observe({ type: 'request-retried', request: facts.request, fault: kind, attempt: failures, waitMs, message });
@@ -171,10 +176,10 @@ async function beforeRetry(
  * Requests a page, and requests it once more with a smaller `limit` if the service refuses the larger one, or if the
  * answer is too large to be read.
  */
-async function askPage<T extends { readonly nextCursor: Cursor | null }>(
+async function sendPage<T extends { readonly nextCursor: Cursor | null }>(
   client: Requester,
-  page: PageAsked,
-  asked: (limit: number) => Ask<T>,
+  page: PageKey,
+  buildSpec: (limit: number) => RequestSpec<T>,
   signal: AbortSignal,
 ): Promise<Reply<T>> {
   const { pageSize, options } = client;
@@ -182,7 +187,7 @@ async function askPage<T extends { readonly nextCursor: Cursor | null }>(
     const usual = pageSize.limitFor(page.cursor);
     const limit = limitFor(client, page);
     try {
-      const reply = await ask(client, asked(limit), signal);
+      const reply = await send(client, buildSpec(limit), signal);
       if (limit === usual) pageSize.answered(limit);
       pageSize.goesOn(reply.value.nextCursor, limit);
       return reply;
@@ -195,7 +200,7 @@ async function askPage<T extends { readonly nextCursor: Cursor | null }>(
 }
 
 /** The `limit` for a page. A chain of cursors keeps the limit that it began with. */
-function limitFor({ pageSize, smaller }: Requester, { list, cursor }: PageAsked): number {
+function limitFor({ pageSize, smaller }: Requester, { list, cursor }: PageKey): number {
   const usual = pageSize.limitFor(cursor);
   return cursor === null ? Math.min(usual, smaller.get(list) ?? usual) : usual;
 }
@@ -205,7 +210,7 @@ function limitFor({ pageSize, smaller }: Requester, { list, cursor }: PageAsked)
  *
  * @returns whether to try a smaller page
  */
-function takeSmaller({ pageSize, smaller }: Requester, page: PageAsked, limit: number, error: unknown): boolean {
+function takeSmaller({ pageSize, smaller }: Requester, page: PageKey, limit: number, error: unknown): boolean {
   if (!isTooLarge(error)) return isBadRequest(error) && pageSize.refused(page, limit);
   if (page.cursor !== null || limit <= 1) return false;
   if (smaller.size >= MOST_SMALLER) smaller.clear();
@@ -240,7 +245,7 @@ function bytesOf({ body, wireBytes = body.length }: HttpAnswer): AnswerBytes {
   return { wire: wireBytes, decoded: body.length };
 }
 
-type Attempt = <T>(asked: Ask<T>, signal: AbortSignal) => Promise<Reply<T> | ApiFault>;
+type Attempt = <T>(buildSpec: RequestSpec<T>, signal: AbortSignal) => Promise<Reply<T> | ApiFault>;
 
 /**
  * Prepares single attempts: each waits for the rate limiter, sends the request, parses the answer and completes the
@@ -342,7 +347,7 @@ const TRY_AGAIN_AT_MOST = 2000;
 const CHAINS_AT_MOST = 100;
 
 /** A page to request: from which list, and where it continues. */
-interface PageAsked {
+interface PageKey {
   /** The name of the list. */
   readonly list: string;
   readonly cursor: Cursor | null;
@@ -360,7 +365,7 @@ interface PageSize {
    *
    * @returns whether to try a smaller page
    */
-  refused(page: Pick<PageAsked, 'cursor'>, limit: number): boolean;
+  refused(page: Pick<PageKey, 'cursor'>, limit: number): boolean;
 }
 
 /**

@@ -15,21 +15,21 @@ interface Learning {
 interface LearningOptions {
   readonly transport: Transport;
   /** What was stored; `null` for nothing. */
-  readonly kept: string | null;
+  readonly stored: string | null;
   /** Stores rare observations. It is called when they change; if it throws, the answer is kept all the same. */
-  readonly keep: (text: string) => void;
+  readonly save: (text: string) => void;
 }
 
 /** Wraps a transport. */
-export function createLearning({ transport, kept, keep }: LearningOptions): Learning {
-  let rare: RareSights = readRareSights(kept);
+export function createLearning({ transport, stored, save }: LearningOptions): Learning {
+  let rare: RareSights = readRareSights(stored);
   let pages: Pick<Learnt, 'pageTaken' | 'pageRefused'> = { pageTaken: null, pageRefused: null };
   let rateLimit: Learnt['rateLimit'] = null;
   const noteRare = (next: RareSights): void => {
     if (JSON.stringify(next) === JSON.stringify(rare)) return;
     rare = next;
     try {
-      keep(JSON.stringify(next));
+      save(JSON.stringify(next));
     } catch {
       // For example, the state has no room: the observation will be made again.
     }

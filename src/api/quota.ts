@@ -140,9 +140,9 @@ export function noteAnswer(quota: Quota, facts: AnswerFacts): number | null {
   const { windows, events } = readHeaders(known, facts, context);
   const throttle = withStatus(events.reduce(transition, before), facts);
   quota.terms = { plan, windows, throttle };
-  const askedMs = askedWait(facts);
-  if (askedMs === null) return null;
-  blockUntil(quota, facts.nowMs + waitAfter(throttle, askedMs, random));
+  const requestedMs = requestedWait(facts);
+  if (requestedMs === null) return null;
+  blockUntil(quota, facts.nowMs + waitAfter(throttle, requestedMs, random));
   return quota.blockedUntilMs;
 }
 
@@ -189,11 +189,11 @@ function withStatus(throttle: ThrottleState, facts: AnswerFacts): ThrottleState 
   if (status === null) return throttle;
   if (status !== 429) return transition(throttle, { kind: 'served', nowMs });
   if (sentMs <= throttle.refusedAtMs) return throttle;
-  return transition(throttle, { kind: 'refused', nowMs, waitMs: askedWait(facts) ?? 0 });
+  return transition(throttle, { kind: 'refused', nowMs, waitMs: requestedWait(facts) ?? 0 });
 }
 
 /** The wait that an answer asks for, in ms; `null` for none. A refusal always asks for one. */
-function askedWait({ status, waitMs }: AnswerFacts): number | null {
+function requestedWait({ status, waitMs }: AnswerFacts): number | null {
   return status === 429 ? (waitMs ?? MINUTE_MS) : waitMs;
 }
 

@@ -146,9 +146,9 @@ export function throttledTurn({ day, pausedUntilMs }: ThrottleState, lastSentMs:
 }
 
 /** How long nothing may be sent after an answer that asked for a wait, in ms: never less than the answer asked for. */
-export function waitAfter({ refusals }: ThrottleState, askedMs: number, random: Random): number {
+export function waitAfter({ refusals }: ThrottleState, requestedMs: number, random: Random): number {
   const doublings = refusals.is === 'many' ? refusals.doublings : 0;
-  const waitMs = Math.max(askedMs, Math.min(askedMs * 2 ** doublings, LONGEST_PAUSE_MS));
+  const waitMs = Math.max(requestedMs, Math.min(requestedMs * 2 ** doublings, LONGEST_PAUSE_MS));
   // Jitter is only added, so that clients that were refused together do not return together.
   return waitMs + (0.1 + 0.9 * random()) * Math.min(5 * SECOND_MS, Math.max(SECOND_MS, waitMs / 10));
 }

@@ -71,8 +71,8 @@ export function connectApi(parts: ConnectionParts): ApiConnection {
   });
   const learning = createLearning({
     transport,
-    kept: store.fact(LEARNT),
-    keep: (text) => store.saveFact(LEARNT, text),
+    stored: store.fact(LEARNT),
+    save: (text) => store.saveFact(LEARNT, text),
   });
   const { serverClock, clock, random, observe } = limits;
   const connection = {

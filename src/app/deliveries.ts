@@ -116,7 +116,7 @@ function watchedDelivery(
     typeof kind === 'object'
       ? {
           kind: {
-            ask: async (signal: AbortSignal) => await beating(() => kind.ask(signal)),
+            request: async (signal: AbortSignal) => await beating(() => kind.request(signal)),
             sinkFor: (known: Parameters<typeof kind.sinkFor>[0]) => watched(kind.sinkFor(known)),
           },
         }
@@ -140,7 +140,7 @@ export function checkingOldPoints(to: DestinationOptions, parts: OldPointsParts)
   const { sink, kind } = to;
   if (typeof kind !== 'object') return { ...to, sink: checkingSink(sink, kind ?? 'influxdb', parts) };
   const sinkFor: typeof kind.sinkFor = (known) => checkingSink(kind.sinkFor(known), known, parts);
-  return { ...to, kind: { ask: kind.ask, sinkFor } };
+  return { ...to, kind: { request: kind.request, sinkFor } };
 }
 
 function checkingSink(sink: Sink, kind: DestinationKind, parts: OldPointsParts): Sink {

@@ -58,14 +58,19 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
   const page = await servePage(options, shown.facts);
   try {
     options.onServed(page.url);
-    const look = createFirstFill({ ...sync, observe: sync.context.observe, clock: realClock, statusPage: page.url });
+    const progress = createFirstFill({
+      ...sync,
+      observe: sync.context.observe,
+      clock: realClock,
+      statusPage: page.url,
+    });
     const houseClock = beatingClock(realClock, sync.heartbeats.pulse('housekeeping'));
     const parts: DaemonParts = {
       ...sync,
       key: options.key,
       beside: [
         ...sync.deliverers.map(({ run }) => run),
-        (stop) => tickAgainAndAgain({ look, sync, terminal, saveEvents: shown.saveEvents }, stop),
+        (stop) => tickAgainAndAgain({ progress, sync, terminal, saveEvents: shown.saveEvents }, stop),
         (stop) => runMaintenance({ ...sync.maintenance, clock: houseClock }, stop),
         sync.fleet.run,
         ...(options.beside ?? []),
@@ -80,7 +85,7 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
 }
 
 interface TickParts {
-  readonly look: () => void;
+  readonly progress: () => void;
   readonly sync: Sync;
   readonly terminal: TerminalOutput;
   readonly saveEvents: () => void;
@@ -89,14 +94,17 @@ interface TickParts {
 /** How often recent events are kept. */
 const SAVE_EVENTS_MS = 10 * SECOND_MS;
 
-async function tickAgainAndAgain({ look, sync, terminal, saveEvents }: TickParts, signal: AbortSignal): Promise<never> {
+async function tickAgainAndAgain(
+  { progress, sync, terminal, saveEvents }: TickParts,
+  signal: AbortSignal,
+): Promise<never> {
   const pulse = sync.heartbeats.pulse('main');
   let savedMs = Number.NEGATIVE_INFINITY;
   const tick = (): number => {
     sync.heartbeats.tick();
     pulse.beat(TICK_MS);
     terminal.show(sync.progress);
-    look();
+    progress();
     if (realClock.monoMs() - savedMs >= SAVE_EVENTS_MS) {
       saveEvents();
       savedMs = realClock.monoMs();
@@ -189,12 +197,13 @@ interface Snapshots {
 
 /** Creates the functions that return the report and the overview. */
 export function createSnapshots({ report, overview, ageMs, health, ready, scrub, clock }: SnapshotParts): Snapshots {
-  let kept: { readonly report: StatusReport; readonly atMs: number } | null = null;
+  let snapshot: { readonly report: StatusReport; readonly atMs: number } | null = null;
   return {
     report: () => {
       const nowMs = clock.monoMs();
-      if (kept === null || nowMs - kept.atMs >= GOOD_FOR_MS) kept = { report: scrubbed(report(), scrub), atMs: nowMs };
-      return kept.report;
+      if (snapshot === null || nowMs - snapshot.atMs >= GOOD_FOR_MS)
+        snapshot = { report: scrubbed(report(), scrub), atMs: nowMs };
+      return snapshot.report;
     },
     overview: () => {
       const shown = scrubbed(overview(), scrub);

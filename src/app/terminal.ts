@@ -80,7 +80,7 @@ export interface TerminalOutput {
    */
   hint(text: string): boolean;
   /** Shows the progress of other long work: a bar on a terminal, a line a minute in the log. It may be called often. */
-  showWork(look: () => WorkFacts): void;
+  showWork(progress: () => WorkFacts): void;
   /** Removes the progress line and the hint. */
   endProgress(): void;
 }
@@ -126,7 +126,7 @@ export function openTerminalOutput(options: {
       line?.draw(text);
       return line !== null;
     },
-    showWork: (look) => showWork(look, realClock.monoMs()),
+    showWork: (progress) => showWork(progress, realClock.monoMs()),
     endProgress: progress.end,
   };
 }
@@ -159,10 +159,10 @@ function progressFacts(report: ProgressReport): ProgressFacts {
  */
 export const SHOW_EVERY_MS = { figures: SECOND_MS, work: SECOND_MS / 2 };
 
-/** Calls `look` at intervals of the real clock until `work` has ended. */
-export async function repeatWhile<T>(work: Promise<T>, look: () => void, everyMs: number): Promise<T> {
+/** Calls `progress` at intervals of the real clock until `work` has ended. */
+export async function repeatWhile<T>(work: Promise<T>, progress: () => void, everyMs: number): Promise<T> {
   const step = (): number => {
-    look();
+    progress();
     return everyMs;
   };
   const looking = async (stop: AbortSignal): Promise<never> => {

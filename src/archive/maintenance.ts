@@ -181,7 +181,7 @@ function checkDestinations(parts: MaintenanceParts): ReadonlyMap<number, Stall> 
   const stalls = new Map<number, Stall>();
   for (const { destinationId: id, blockedReason } of destinations()) {
     const { pendingLines } = store.backlog(id);
-    const now = { place: maintenance.positionText(id), pendingLines, nowMs, blockedReason: blockedReason() };
+    const now = { position: maintenance.positionText(id), pendingLines, nowMs, blockedReason: blockedReason() };
     stalls.set(id, stallAt(maintenance.stall(id), now));
   }
   for (const id of dueToSkip(stalls, limits.retentionMs)) {
@@ -256,7 +256,7 @@ const MOVING_MS = HOUR_MS;
 /** The current position of a destination. */
 interface Position {
   /** A text that changes with every acknowledged line. */
-  readonly place: string;
+  readonly position: string;
   readonly pendingLines: number;
   readonly nowMs: EpochMs;
   /** Why its delivery is blocked; `null` while it works. */
@@ -268,12 +268,12 @@ interface Position {
  *
  * @param before the result of the last check; `null` for the first one
  */
-export function stallAt(before: Stall | null, { place, pendingLines, nowMs, blockedReason }: Position): Stall {
+export function stallAt(before: Stall | null, { position, pendingLines, nowMs, blockedReason }: Position): Stall {
   // A destination that was never seen moving does not count as moving.
   if (before === null) {
-    return { place, stalledMs: pendingLines === 0 ? 0 : MOVING_MS, seenMs: nowMs, skippedTo: null, blockedReason };
+    return { position, stalledMs: pendingLines === 0 ? 0 : MOVING_MS, seenMs: nowMs, skippedTo: null, blockedReason };
   }
-  if (before.place !== place) return { place, stalledMs: 0, seenMs: nowMs, skippedTo: null, blockedReason };
+  if (before.position !== position) return { position, stalledMs: 0, seenMs: nowMs, skippedTo: null, blockedReason };
   const passed = Math.min(Math.max(nowMs - before.seenMs, 0), MOST_AT_ONCE_MS);
   return { ...before, stalledMs: pendingLines === 0 ? 0 : before.stalledMs + passed, seenMs: nowMs, blockedReason };
 }

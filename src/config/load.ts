@@ -292,7 +292,7 @@ function readValue<K extends ValuePath>({ given, mistakes, nowMs }: Reading, pat
           : key.parse(text, nowMs);
     // The schema connects a path with the type that its parser returns.
     if (!(value instanceof Unfit)) return value as ValueOf<K>;
-    mistakes.push({ ...own.place, what: value.reason, remedy: value.remedy });
+    mistakes.push({ ...own.location, what: value.reason, remedy: value.remedy });
   }
   return (key.default === null ? null : key.parse(key.default, nowMs)) as ValueOf<K>;
 }
@@ -302,41 +302,41 @@ function readSecret(reading: Reading, path: SecretPath, minLength?: number): Sec
   const [own, byFile] = [reading.given.get(path), reading.given.get(fileForm(path))];
   if (own !== undefined) reading.hidden.push(own.text);
   if (own !== undefined && byFile !== undefined) {
-    const what = `${locationText(byFile.place)} is given as well`;
-    reading.mistakes.push({ ...own.place, what, remedy: 'give one of them' });
+    const what = `${locationText(byFile.location)} is given as well`;
+    reading.mistakes.push({ ...own.location, what, remedy: 'give one of them' });
     return { secret: null, file: null };
   }
-  const checked = (text: string, what: string, place: Location): Secret | null =>
-    checkSecret(reading, text, { what, place, minLength });
-  if (own !== undefined) return { secret: checked(own.text, 'the secret', own.place), file: null };
+  const checked = (text: string, what: string, location: Location): Secret | null =>
+    checkSecret(reading, text, { what, location, minLength });
+  if (own !== undefined) return { secret: checked(own.text, 'the secret', own.location), file: null };
   if (byFile === undefined) return { secret: null, file: null };
   const file = byFile.text.trim();
-  const text = openFile(reading, byFile.place, file);
+  const text = openFile(reading, byFile.location, file);
   if (text === null) return { secret: null, file };
   reading.hidden.push(text);
-  return { secret: checked(text, `the file${shownPath(file)}`, byFile.place), file };
+  return { secret: checked(text, `the file${shownPath(file)}`, byFile.location), file };
 }
 
 /** A secret that was given, and how it is called in messages. */
 interface GivenSecret {
   readonly what: string;
   /** The place of its key. */
-  readonly place: Location;
+  readonly location: Location;
   readonly minLength: number | undefined;
 }
 
-function checkSecret(reading: Reading, text: string, { what, place, minLength }: GivenSecret): Secret | null {
+function checkSecret(reading: Reading, text: string, { what, location, minLength }: GivenSecret): Secret | null {
   const checked = secretText(text, minLength);
   if (checked instanceof Unfit) {
-    reading.mistakes.push({ ...place, what: `${what} ${checked.reason}`, remedy: checked.remedy });
+    reading.mistakes.push({ ...location, what: `${what} ${checked.reason}`, remedy: checked.remedy });
     return null;
   }
   const secret = new Secret(checked);
   reading.secrets.push(secret);
-  reading.owners.push({ place, secret });
+  reading.owners.push({ location, secret });
   if (isShort(checked)) {
     reading.warnings.push({
-      ...place,
+      ...location,
       what: 'the secret is shorter than 4 characters, so it is hidden only where it is used as a credential',
       remedy: 'use a longer one as soon as others can reach the database',
     });
@@ -348,22 +348,22 @@ function checkSecret(reading: Reading, text: string, { what, place, minLength }:
 function readCertificates(reading: Reading, path: 'api.ca_file' | 'influx.ca_file'): string | null {
   const file = readValue(reading, path);
   if (file === null) return null;
-  const place = reading.given.get(path)?.place ?? ofKey(path);
-  const text = openFile(reading, place, file);
+  const location = reading.given.get(path)?.location ?? ofKey(path);
+  const text = openFile(reading, location, file);
   if (text === null || text.includes('-----BEGIN CERTIFICATE-----')) return text;
-  reading.mistakes.push({ ...place, what: `the file${shownPath(file)} holds no certificates in PEM form` });
+  reading.mistakes.push({ ...location, what: `the file${shownPath(file)} holds no certificates in PEM form` });
   return null;
 }
 
-function openFile(reading: Reading, place: Location, path: string): string | null {
+function openFile(reading: Reading, location: Location, path: string): string | null {
   if (path === '') {
-    reading.mistakes.push({ ...place, what: 'is empty', remedy: 'give the path of a file, or remove it' });
+    reading.mistakes.push({ ...location, what: 'is empty', remedy: 'give the path of a file, or remove it' });
     return null;
   }
   try {
     return reading.readFile(path);
   } catch (error) {
-    reading.mistakes.push({ ...place, what: `${fileProblem(error)}${shownPath(path)}` });
+    reading.mistakes.push({ ...location, what: `${fileProblem(error)}${shownPath(path)}` });
     return null;
   }
 }
@@ -376,7 +376,7 @@ const SECTION = 'influx';
  */
 function readInflux(reading: Reading): InfluxConfig | null {
   const influx = readDatabase(reading);
-  const first = [...reading.given].find(([path]) => path.startsWith(`${SECTION}.`))?.[1].place;
+  const first = [...reading.given].find(([path]) => path.startsWith(`${SECTION}.`))?.[1].location;
   if (first === undefined) return null;
   requireDatabaseKeys(reading, { section: SECTION, first, kind: influx.kind });
   return influx;
@@ -385,13 +385,13 @@ function readInflux(reading: Reading): InfluxConfig | null {
 /** The databases under `destinations`, in the order of the file. */
 function readDestinations(reading: Reading): NamedDatabase[] {
   return destinationSections(reading.given).map((section) => {
-    const place = reading.given.get(section)?.place ?? ofKey(section);
+    const location = reading.given.get(section)?.location ?? ofKey(section);
     const name = section.slice('destinations.'.length);
     const mistake = mistakeIn(name);
-    if (mistake !== null) reading.mistakes.push({ ...place, ...mistake });
+    if (mistake !== null) reading.mistakes.push({ ...location, ...mistake });
     const own = sectionAsInflux(reading, section);
     const database = readDatabase(own);
-    requireDatabaseKeys(own, { section, first: place, kind: database.kind });
+    requireDatabaseKeys(own, { section, first: location, kind: database.kind });
     return { name, ...database };
   });
 }

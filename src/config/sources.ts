@@ -19,7 +19,7 @@ export interface Given {
   /** Set if it was given as a list. */
   readonly items?: readonly string[];
   readonly source: 'file' | 'environment';
-  readonly place: Location;
+  readonly location: Location;
 }
 
 /** Which key or variable it is, and where it is given. */
@@ -51,8 +51,8 @@ export function locationText({ key, at }: Location): string {
 /** A mistake in one line: `place: what; remedy`. */
 export function mistakeText(mistake: Mistake): string {
   const { what, remedy } = mistake;
-  const place = locationText(mistake);
-  return `${place === '' ? '' : `${place}: `}${what}${remedy === undefined ? '' : `; ${remedy}`}`;
+  const location = locationText(mistake);
+  return `${location === '' ? '' : `${location}: `}${what}${remedy === undefined ? '' : `; ${remedy}`}`;
 }
 
 /** The values of one source by path (`api.key`, `api.key_file`), and its mistakes. */
@@ -207,16 +207,16 @@ function visitPair(state: ReadState, { key, value }: Pair, prefix: string): void
   const at = `${state.file}, line ${lineOf(key, state.lines)}`;
   const name = scalarText(key) ?? '';
   const path = `${prefix}${name}`;
-  const place = { key: path, at };
+  const location = { key: path, at };
   const family = known.families.get(path);
   if (family !== undefined) {
     if (!visitFamily(state, value, { path, family }))
-      mistakes.push({ ...place, what: 'expected names, each with a section below' });
+      mistakes.push({ ...location, what: 'expected names, each with a section below' });
   } else if (known.paths.has(path) && (prefix !== '' || !name.includes('.'))) {
-    takeValue(state, value, { path, place });
+    takeValue(state, value, { path, location });
   } else if (prefix === '' && sectionsOf(known).has(path)) {
     if (visitSection(state, value, `${path}.`)) return;
-    mistakes.push({ ...place, what: NO_SECTION });
+    mistakes.push({ ...location, what: NO_SECTION });
   } else mistakes.push({ key: null, at, ...unknownKey(name, prefix, known) });
 }
 
@@ -239,10 +239,10 @@ function visitFamily(state: ReadState, node: unknown, { path, family }: { path: 
       continue;
     }
     const own = `${path}.${name}`;
-    const place = { key: own, at };
-    state.given.set(own, { text: '', source: 'file', place });
+    const location = { key: own, at };
+    state.given.set(own, { text: '', source: 'file', location });
     const below = { ...state, known: knownBelow(state.known, family, own) };
-    if (!visitSection(below, value, `${own}.`)) state.mistakes.push({ ...place, what: NO_SECTION });
+    if (!visitSection(below, value, `${own}.`)) state.mistakes.push({ ...location, what: NO_SECTION });
   }
   return true;
 }
@@ -263,16 +263,16 @@ function knownBelow({ paths, lists }: KnownNames, like: string, own: string): Kn
 function takeValue(
   { known, given, mistakes }: ReadState,
   value: unknown,
-  { path, place }: { readonly path: string; readonly place: Location },
+  { path, location }: { readonly path: string; readonly location: Location },
 ): void {
   const takesList = known.lists.has(path);
   const items = takesList ? itemTexts(value) : null;
   const text = items === null ? scalarText(value) : items.join();
-  if (items !== null && text !== null) given.set(path, { text, items, source: 'file', place });
-  else if (text !== null) given.set(path, { text, source: 'file', place });
+  if (items !== null && text !== null) given.set(path, { text, items, source: 'file', location });
+  else if (text !== null) given.set(path, { text, source: 'file', location });
   else
     mistakes.push({
-      ...place,
+      ...location,
       what: `expected ${takesList ? 'one value or a list of values' : 'one value, in one piece'}`,
     });
 }
@@ -339,7 +339,7 @@ export function readEnvironment(
     if (!name.startsWith('TIDEMARK_') || text === undefined || text === '' || KUBERNETES.test(name)) continue;
     const path = variables.get(name);
     if (path !== undefined) {
-      given.set(path, { text, source: 'environment', place: { key: path, at: name } });
+      given.set(path, { text, source: 'environment', location: { key: path, at: name } });
       continue;
     }
     const renamed = renamedVariables.get(name);
@@ -360,7 +360,7 @@ export function readEnvironment(
 
 /** A secret and the place where it was given. */
 export interface LocatedSecret {
-  readonly place: Location;
+  readonly location: Location;
   readonly secret: Secret;
 }
 
@@ -372,23 +372,23 @@ export function misplacedSecrets({
   readonly given: ReadonlyMap<string, Given>;
   readonly owners: readonly LocatedSecret[];
 }): Mistake[] {
-  const places = new Set(owners.map(({ place }) => place));
+  const places = new Set(owners.map(({ location }) => location));
   const long = owners.filter(({ secret }) => !isShort(secret.reveal()));
-  const inValues = [...given.values()].flatMap(({ text, place }) => {
-    const owner = places.has(place) ? undefined : long.find(({ secret }) => secret.reveal() === text.trim());
-    return owner === undefined ? [] : [misplaced(place, owner, 'a secret belongs there alone')];
+  const inValues = [...given.values()].flatMap(({ text, location }) => {
+    const owner = places.has(location) ? undefined : long.find(({ secret }) => secret.reveal() === text.trim());
+    return owner === undefined ? [] : [misplaced(location, owner, 'a secret belongs there alone')];
   });
-  const key = long.find(({ place }) => place.key?.startsWith('api.'));
-  const elsewhere = long.flatMap(({ place, secret }) =>
-    key === undefined || place === key.place || secret.reveal() !== key.secret.reveal()
+  const key = long.find(({ location }) => location.key?.startsWith('api.'));
+  const elsewhere = long.flatMap(({ location, secret }) =>
+    key === undefined || location === key.location || secret.reveal() !== key.secret.reveal()
       ? []
-      : [misplaced(place, key, 'the key of the API must not be sent elsewhere')],
+      : [misplaced(location, key, 'the key of the API must not be sent elsewhere')],
   );
   return [...inValues, ...elsewhere];
 }
 
-function misplaced(place: Location, owner: LocatedSecret, remedy: string): Mistake {
-  return { ...place, what: `this is the secret of ${locationText(owner.place)}`, remedy };
+function misplaced(location: Location, owner: LocatedSecret, remedy: string): Mistake {
+  return { ...location, what: `this is the secret of ${locationText(owner.location)}`, remedy };
 }
 
 /** All mistakes, without the texts that were given for a secret. */

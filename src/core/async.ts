@@ -86,13 +86,13 @@ const CPU_SHARE = 0.05;
  */
 export async function pollUntil<T>(
   clock: Pick<Clock, 'monoMs' | 'sleep'>,
-  look: () => T | null,
+  check: () => T | null,
   { everyMs, wakeUp }: PollRate,
   signal: AbortSignal,
 ): Promise<T> {
   for (;;) {
     const beganMs = clock.monoMs();
-    const found = look();
+    const found = check();
     if (found !== null) return found;
     const restMs = restAfter(clock.monoMs() - beganMs);
     const nextMs = typeof everyMs === 'number' ? everyMs : everyMs();

@@ -188,7 +188,7 @@ type SyncEvent =
   | { readonly type: 'quota-short'; readonly of: 'schedules' | 'readings'; readonly message: string }
   | { readonly type: 'quota-enough' }
   // Jobs
-  | { readonly type: 'job-started'; readonly job: number; readonly kind: string; readonly askedBy: string }
+  | { readonly type: 'job-started'; readonly job: number; readonly kind: string; readonly requestedBy: string }
   | {
       readonly type: 'job-ended';
       readonly job: number;

@@ -88,11 +88,11 @@ export interface FleetRates {
 
 /** The rates of all devices. */
 export function fleetRates(all: readonly DeviceFacts[], nowMs: EpochMs): FleetRates {
-  const kept = all.filter(({ isLeftOut }) => !isLeftOut);
-  const measured = new Map(kept.map((device) => [device.deviceId, measuredIntervalMs(device, nowMs)]));
+  const included = all.filter(({ isLeftOut }) => !isLeftOut);
+  const measured = new Map(included.map((device) => [device.deviceId, measuredIntervalMs(device, nowMs)]));
   const known = [...measured.values()].filter((ms) => ms !== null && Number.isFinite(ms)).map(Number);
   const assumedMs = medianOf(known) ?? ASSUMED_INTERVAL_MS;
-  const devices = kept.map((device): DeviceRate => {
+  const devices = included.map((device): DeviceRate => {
     const own = measured.get(device.deviceId) ?? null;
     // Signs of life without readings do not show a report rate.
     const heardMs = own === Number.POSITIVE_INFINITY ? device.newestMs : latest(device.lastSeenMs, device.newestMs);
@@ -106,7 +106,7 @@ export function fleetRates(all: readonly DeviceFacts[], nowMs: EpochMs): FleetRa
       covered: device.covered,
     };
   });
-  return { devices, leftOut: all.length - kept.length, assumedMs };
+  return { devices, leftOut: all.length - included.length, assumedMs };
 }
 
 /**

@@ -32,7 +32,7 @@ export const MAX_VALUE_LENGTH = 100;
  * a reading), excluded devices last. `reversed` reverses that, but keeps excluded devices last; equal devices stay in
  * the order of names.
  */
-export const DEVICE_SORTS = ['state', 'name', 'lag', 'held', 'reading'] as const;
+export const DEVICE_SORTS = ['state', 'name', 'lag', 'covered', 'reading'] as const;
 
 export type DeviceSort = (typeof DEVICE_SORTS)[number];
 

@@ -175,7 +175,7 @@ export type KindAnswer =
 /** A database whose kind is not known yet. */
 export interface UnknownServer {
   /** Asks it. Writes nothing, and never throws but on abort. */
-  ask(signal: AbortSignal): Promise<KindAnswer>;
+  request(signal: AbortSignal): Promise<KindAnswer>;
   sinkFor(kind: DestinationKind): Sink;
 }
 

@@ -49,7 +49,7 @@ interface BackoffCase {
   readonly policy: BackoffPolicy;
   readonly random: Random;
   /** What the server asked for; 0 or absent where it asked for nothing. */
-  readonly askedMs?: number;
+  readonly leastMs?: number;
 }
 
 /**
@@ -57,8 +57,8 @@ interface BackoffCase {
  * is random ("equal jitter": full jitter can come back at once, which a limit per minute punishes). To a wait that the
  * server asked for the random half is only added.
  */
-export function backoffMs({ failures, policy, random, askedMs = 0 }: BackoffCase): number {
+export function backoffMs({ failures, policy, random, leastMs = 0 }: BackoffCase): number {
   const ceilingMs = Math.min(policy.maxMs, policy.baseMs * 2 ** (Math.max(1, failures) - 1));
   const jitterMs = (random() * ceilingMs) / 2;
-  return Math.max(ceilingMs / 2, askedMs) + jitterMs;
+  return Math.max(ceilingMs / 2, leastMs) + jitterMs;
 }

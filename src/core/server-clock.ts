@@ -162,9 +162,9 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
       if (answer.dateMs === null) answersWithout += 1;
       else {
         const sample = toSample(answer.dateMs, answer, clock);
-        const asked = { ...sample, sentMonoMs: answer.sentMonoMs };
+        const sent = { ...sample, sentMonoMs: answer.sentMonoMs };
         if (memory.samples.length === 0 && others !== null)
-          unconfirmed = unconfirmedAfter(unconfirmed, asked, { clock, others });
+          unconfirmed = unconfirmedAfter(unconfirmed, sent, { clock, others });
         if (unconfirmed !== null) return;
         const before = memory.samples;
         memory = takeIn(memory, sample, clock.nowMs());

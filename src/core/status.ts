@@ -274,7 +274,7 @@ export type ReadyCode = (typeof READY_CODES)[number];
 export interface FleetFigures {
   readonly states: Readonly<Record<DeviceState, number>>;
   /** Devices that are read, including gone ones. */
-  readonly kept: number;
+  readonly polled: number;
   /** The complete ones among them. */
   readonly complete: number;
   /** Devices in the list, including excluded ones. */

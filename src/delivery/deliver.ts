@@ -86,7 +86,7 @@ interface Delivery extends DelivererParts {
   readonly batchSize: BatchSize;
   delivered: number;
   /** How many lines of the last batch wait for another attempt. */
-  kept: number;
+  withheld: number;
 }
 
 /** Opens the destination in the state and creates its delivery. */
@@ -102,7 +102,7 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     controls,
     batchSize: createBatchSize(options.batchLines),
     delivered: 0,
-    kept: 0,
+    withheld: 0,
   };
   const patience = createPatience(name, parts);
   const wakeUp = createWakeUp(clock);
@@ -117,7 +117,7 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
       patience.moved();
       signal.throwIfAborted();
     }
-    if (outcome !== 'idle') return patience.blocked(outcome, delivery.kept);
+    if (outcome !== 'idle') return patience.blocked(outcome, delivery.withheld);
     patience.moved();
     await wakeUp.wait(REST_MS, signal);
     return LINGER_MS;
@@ -164,7 +164,7 @@ async function deliverOrBlock(delivery: Delivery, signal: AbortSignal): Promise<
 /** Delivers the next batch of the first lane that has one. */
 async function deliverNext(delivery: Delivery, signal: AbortSignal): Promise<Outcome> {
   const { store, destination } = delivery;
-  delivery.kept = 0;
+  delivery.withheld = 0;
   const served = await destination.open(signal);
   if (!('sink' in served)) return served;
   const id = destination.id();
@@ -188,7 +188,7 @@ async function deliver(
 ): Promise<Blocked | null> {
   const { store, clock, destination } = delivery;
   const startedMs = clock.monoMs();
-  delivery.kept = batch.count;
+  delivery.withheld = batch.count;
   const sent = await sendKept(delivery, served, batch, signal);
   const { resolution, rejected, missing } = sent;
   const { tooLarge, resolved } = resolution;
@@ -200,7 +200,7 @@ async function deliver(
     delivery.delivered += resolution.acceptedLines;
     report(delivery, sent, clock.monoMs() - startedMs);
   }
-  delivery.kept = batch.count - resolution.resolved;
+  delivery.withheld = batch.count - resolution.resolved;
   return resolution.blocked;
 }
 

@@ -116,7 +116,7 @@ export function openDestination(
     id: () => id,
     open: async (signal) => {
       if (served !== null) return served;
-      const answer = await kind.ask(signal);
+      const answer = await kind.request(signal);
       if (answer.kind !== 'known') return blockedBy(answer);
       const state = store.identify(id, withKind(identity, answer.server));
       id = state.id;

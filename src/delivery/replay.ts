@@ -59,7 +59,7 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
     range,
     state: resumed ?? {
       args,
-      place: { deviceId: null, from: range.from },
+      position: { deviceId: null, from: range.from },
       counts: NO_COUNTS,
       tooOldTo: null,
       begunMs: nowMs,
@@ -73,7 +73,7 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
     run: async (signal) => {
       const resumedAfter = resumed === null ? null : resumed.counts.lines;
       observe({ type: 'replay-started', destination: target.name, resumedAfter, from: formatExact(range.from), to });
-      replays.keep(target.destinationId, job.state);
+      replays.save(target.destinationId, job.state);
       try {
         job.outcome = await sendAll(job, parts, signal);
       } catch (error) {
@@ -81,7 +81,7 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
         job.outcome = 'interrupted';
       }
       if (job.outcome === 'complete') replays.forget(target.destinationId);
-      else replays.keep(target.destinationId, job.state);
+      else replays.save(target.destinationId, job.state);
       observe({ type: 'replay-ended', destination: target.name, outcome: job.outcome, lines: job.state.counts.lines });
     },
     report: () => ({
@@ -99,8 +99,8 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
 }
 
 /** About how many devices lie before the position where it continues. */
-function passed({ devices }: Store, { place, args }: ReplayState): number {
-  const { deviceId } = place;
+function passed({ devices }: Store, { position, args }: ReplayState): number {
+  const { deviceId } = position;
   if (deviceId === null) return 0;
   const ids = args.devices.length > 0 ? args.devices : devices().map(({ record }) => record.deviceId);
   return ids.filter((id) => id < deviceId).length;
@@ -120,15 +120,15 @@ async function sendAll(job: Job, parts: ReplayParts, signal: AbortSignal): Promi
   const { store, clock } = parts;
   const inMind = store.replays.quarantined(job.target.destinationId, QUARANTINE_IN_MIND);
   let savedMs = clock.monoMs();
-  for (let place: ScanPosition | null = job.state.place; place !== null; ) {
-    const load = await gather(job, place, { parts, signal });
+  for (let position: ScanPosition | null = job.state.position; position !== null; ) {
+    const load = await gather(job, position, { parts, signal });
     const sent = await sendLoad(job.sender, load.lines, signal);
     if (sent === null) return 'stalled';
     record(job, { load, sent, inMind }, parts);
-    place = load.next;
-    if (place !== null) job.state = { ...job.state, place };
+    position = load.next;
+    if (position !== null) job.state = { ...job.state, position };
     if (clock.monoMs() - savedMs >= SAVE_EVERY_MS) {
-      store.replays.keep(job.target.destinationId, job.state);
+      store.replays.save(job.target.destinationId, job.state);
       savedMs = clock.monoMs();
     }
   }
@@ -319,11 +319,11 @@ async function untilTurn(sender: Sender, lines: number, signal: AbortSignal): Pr
   const { store, clock, maxRate, isBeside, target } = sender;
   signal.throwIfAborted();
   const beganMs = clock.monoMs();
-  const look = (): true | null => {
+  const check = (): true | null => {
     if (!isBeside || clock.monoMs() - beganMs >= LIVE_FIRST.mostMs) return true;
     return store.replays.pendingLines(target.destinationId) > 0 ? null : true;
   };
-  await pollUntil(clock, look, { everyMs: LIVE_FIRST.checkMs }, signal);
+  await pollUntil(clock, check, { everyMs: LIVE_FIRST.checkMs }, signal);
   if (maxRate === null) return;
   const waitMs = sender.freeAtMs - clock.monoMs();
   if (waitMs > 0) await clock.sleep(waitMs, signal);

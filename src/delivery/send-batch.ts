@@ -86,12 +86,12 @@ export async function sendBatch(
 ): Promise<Sent> {
   const latest = latestNs?.() ?? null;
   const storable = lines.flatMap((line, index) => (unsendable(line, latest) === null ? [index] : []));
-  const { lines: sent, origins: places } = translate(
+  const { lines: sent, origins: indexes } = translate(
     kind,
     storable.map((index) => lines[index] ?? ''),
     store.movedTo,
   );
-  const origins = places.map((place) => storable[place] ?? 0);
+  const origins = indexes.map((index) => storable[index] ?? 0);
   const ages = { newestAccepted: controls.newest, now: () => msToNs(clock.nowMs()) };
   const options = { controlFor: controls.latestLike, otherControlFor: controls.latestUnlike, ages };
   const isAnswered = answered !== undefined && sent.length === lines.length;
@@ -279,13 +279,13 @@ export function createPatience(
     blockedReason: () => reason,
     nextAttemptInMs: () => (reason === null ? null : Math.max(0, nextMs - clock.monoMs())),
     blocked: (why, lines) => {
-      const { words, waitMs: askedMs } = why;
+      const { words, waitMs: leastMs } = why;
       if (reason !== words) sinceMs = clock.monoMs();
       const isLasting = why.isUnknown === true && clock.monoMs() - sinceMs >= UNKNOWN_LASTS_MS;
       const hint = isLasting ? LASTING_HINT : why.hint;
       failures += 1;
       reason = words;
-      const waitMs = backoffMs({ failures, policy: BACKOFF, random, askedMs: askedMs ?? 0 });
+      const waitMs = backoffMs({ failures, policy: BACKOFF, random, leastMs: leastMs ?? 0 });
       nextMs = clock.monoMs() + waitMs;
       const needsPerson = isLasting || why.needsPerson;
       observe({ type: 'delivery-blocked', destination, lines, words, hint, needsPerson, waitMs });

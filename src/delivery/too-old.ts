@@ -24,7 +24,7 @@ interface RefusedForAge {
   /** How many lines the database reports as dropped. */
   readonly dropped: number;
   /** Sends lines of the run, by their indexes. */
-  readonly send: (places: readonly number[]) => Promise<WriteAnswer>;
+  readonly send: (indexes: readonly number[]) => Promise<WriteAnswer>;
   /** Sends a line that was accepted before. */
   readonly sendLine: (lines: readonly string[]) => Promise<WriteAnswer>;
   readonly ages: Ages | undefined;
@@ -47,7 +47,7 @@ const SHORTEST_RETENTION_NS = msToNs(HOUR_MS);
  */
 export async function findTooOld(run: RefusedForAge): Promise<TooOldFinding> {
   const { times } = run;
-  const byAge = times.map((_, place) => place).sort((a, b) => compare(timeAt(times, a), timeAt(times, b)));
+  const byAge = times.map((_, index) => index).sort((a, b) => compare(timeAt(times, a), timeAt(times, b)));
   let count = run.dropped;
   for (let turn = 0; turn < TURNS; turn += 1) {
     if (!isCleanCut(byAge, count, times)) return 'unclear';
@@ -90,8 +90,8 @@ async function allTooOld(tooOld: readonly number[], { times, sendLine, ages }: R
   return { tooOld, accepted: [] };
 }
 
-function timeAt(times: readonly EpochNs[], place: number): EpochNs {
-  return times[place] ?? 0n;
+function timeAt(times: readonly EpochNs[], index: number): EpochNs {
+  return times[index] ?? 0n;
 }
 
 /**

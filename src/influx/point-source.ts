@@ -50,7 +50,7 @@ function createInfluxSource({ name, bucket, workspace }: Place, read: ReadLines)
     const into = { db, ...(rp.length === 0 ? {} : { rp: rp.join('/') }) };
     return `/query?${new URLSearchParams({ ...into, q: query, chunked: 'true', chunk_size: `${PIECE_ROWS}` })}`;
   };
-  const ask = async (query: string, take: TakeSeries, signal: AbortSignal): Promise<ReadProblem | null> => {
+  const request = async (query: string, take: TakeSeries, signal: AbortSignal): Promise<ReadProblem | null> => {
     const pieces = createPieces(name, take);
     return (await read(path(query), pieces.take, signal)) ?? pieces.end();
   };
@@ -58,8 +58,8 @@ function createInfluxSource({ name, bucket, workspace }: Place, read: ReadLines)
   const inSteps = createSteps();
   // Without a time, InfluxDB 3 looks at the last 24 hours only; with one it may refuse to look at so many files.
   const tagValues = async (query: string, take: TakeSeries, signal: AbortSignal): Promise<ReadProblem | null> => {
-    const problem = await ask(`${query} AND time >= '1970-01-01T00:00:00Z'`, take, signal);
-    return problem?.isTooWide === true ? await ask(query, take, signal) : problem;
+    const problem = await request(`${query} AND time >= '1970-01-01T00:00:00Z'`, take, signal);
+    return problem?.isTooWide === true ? await request(query, take, signal) : problem;
   };
   return {
     name,
@@ -69,7 +69,7 @@ function createInfluxSource({ name, bucket, workspace }: Place, read: ReadLines)
         const where = `"device_id" = ${quoted(device)} AND ${own} AND time >= ${from} AND time < ${to}`;
         const fields = FIELDS.map((field) => `"${field}"`).join(', ');
         const query = `SELECT ${fields} FROM "telemetry" WHERE ${where} GROUP BY "sensor"`;
-        return await ask(query, pointTaker(take), signal);
+        return await request(query, pointTaker(take), signal);
       }),
     devices: async (signal) => {
       const found: string[] = [];

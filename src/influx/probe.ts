@@ -29,17 +29,17 @@ export function createUnknownServer(options: InfluxSinkOptions): UnknownServer {
   const client = createDatabaseClient(options, 'influxdb');
   const path = writePath(options, 'influxdb');
   return {
-    ask: async (signal) => {
+    request: async (signal) => {
       signal.throwIfAborted();
-      const answer = await client.ask({ method: 'POST', path, body: '' }, signal);
+      const answer = await client.request({ method: 'POST', path, body: '' }, signal);
       if ('kind' in answer) return answer;
       const marked = readMarks(answer);
       if (marked !== null) return marked;
-      const said = client.read(answer, signal);
+      const result = client.read(answer, signal);
       // What blocks every write blocks this one as well.
-      if (said.kind === 'blocked' && answer.status !== 405) return said;
-      if (said.kind === 'later' && answer.status !== 400 && answer.status !== 422) return said;
-      return await askForBuild(client, signal);
+      if (result.kind === 'blocked' && answer.status !== 405) return result;
+      if (result.kind === 'later' && answer.status !== 400 && answer.status !== 422) return result;
+      return await requestBuild(client, signal);
     },
     sinkFor: (kind) => createInfluxSink(options, kind),
   };
@@ -56,13 +56,13 @@ function readMarks({ headers }: ServerAnswer): KindAnswer | null {
  * Asks a server that accepts writes but names no kind, such as one behind a proxy that removes headers. VictoriaMetrics
  * answers like Prometheus, which no InfluxDB does; any other server counts as InfluxDB.
  */
-async function askForBuild(client: DatabaseClient, signal: AbortSignal): Promise<KindAnswer> {
-  const answer = await client.ask({ method: 'GET', path: '/api/v1/status/buildinfo', body: '' }, signal);
+async function requestBuild(client: DatabaseClient, signal: AbortSignal): Promise<KindAnswer> {
+  const answer = await client.request({ method: 'GET', path: '/api/v1/status/buildinfo', body: '' }, signal);
   if ('kind' in answer) return answer;
   const marked = readMarks(answer);
   if (marked !== null) return marked;
-  const said = client.read(answer, signal);
-  if (said.kind === 'later' && answer.status !== 400) return said;
+  const result = client.read(answer, signal);
+  if (result.kind === 'later' && answer.status !== 400) return result;
   const isPrometheus = answer.status === 200 && /^\s*\{\s*"status"\s*:\s*"success"/.test(answer.body);
   return { kind: 'known', server: isPrometheus ? 'victoriametrics' : 'influxdb' };
 }
@@ -87,9 +87,9 @@ export async function probeDestination(options: ProbeOptions, signal: AbortSigna
 }
 
 async function probeByWrite(options: ProbeOptions, signal: AbortSignal): Promise<DestinationFacts> {
-  const asked = options.kind === 'auto' ? await createUnknownServer(options).ask(signal) : null;
-  if (asked !== null && asked.kind !== 'known') return { ...NOTHING, write: asked };
-  const configured = asked?.kind === 'known' ? asked.server : options.kind === 'auto' ? 'influxdb' : options.kind;
+  const server = options.kind === 'auto' ? await createUnknownServer(options).request(signal) : null;
+  if (server !== null && server.kind !== 'known') return { ...NOTHING, write: server };
+  const configured = server?.kind === 'known' ? server.server : options.kind === 'auto' ? 'influxdb' : options.kind;
   const client = createDatabaseClient(options, configured);
   const line = options.point?.[configured] ?? null;
   const call = {
@@ -97,7 +97,7 @@ async function probeByWrite(options: ProbeOptions, signal: AbortSignal): Promise
     path: writePath(options, configured),
     body: line === null ? '' : `${line}\n`,
   } as const;
-  const answer = await client.ask(call, signal);
+  const answer = await client.request(call, signal);
   if ('kind' in answer) return { ...NOTHING, write: answer };
   const isPoint = line !== null;
   const write = isPoint ? client.read(answer, signal) : readEmpty(answer, client, signal);
@@ -106,8 +106,10 @@ async function probeByWrite(options: ProbeOptions, signal: AbortSignal): Promise
   const unmarked = write.kind === 'accepted' ? configured : null;
   const kind = marked?.kind === 'known' ? marked.server : unmarked;
   if (kind === null) return { ...NOTHING, write, isPoint };
-  const facts = await (kind === 'victoriametrics' ? askVictoria(client, signal) : askInflux(client, options, signal));
-  const isQueried = await askQuery(client, { kind, bucket: options.bucket }, signal);
+  const facts = await (kind === 'victoriametrics'
+    ? probeVictoria(client, signal)
+    : probeInflux(client, options, signal));
+  const isQueried = await probeQuery(client, { kind, bucket: options.bucket }, signal);
   return { ...NOTHING, kind, write, isPoint, isQueried, ...facts, version: facts.version ?? versionIn(answer) };
 }
 
@@ -155,13 +157,13 @@ function versionIn({ headers }: ServerAnswer): string | null {
   return typeof version === 'string' && /^[\w.+~-]{1,40}$/.test(version) ? version : null;
 }
 
-async function askVictoria(client: DatabaseClient, signal: AbortSignal): Promise<Facts> {
+async function probeVictoria(client: DatabaseClient, signal: AbortSignal): Promise<Facts> {
   const metrics = await body(client, '/metrics', signal);
   const flags = await body(client, '/flags', signal);
   return readFlags({ metrics, flags });
 }
 
-async function askInflux(
+async function probeInflux(
   client: DatabaseClient,
   { org, bucket }: InfluxSinkOptions,
   signal: AbortSignal,
@@ -180,7 +182,7 @@ async function askInflux(
  *
  * @returns `null` where the answer shows neither
  */
-async function askQuery(
+async function probeQuery(
   client: DatabaseClient,
   { kind, bucket }: { readonly kind: DestinationKind; readonly bucket: string },
   signal: AbortSignal,
@@ -190,7 +192,7 @@ async function askQuery(
     kind === 'victoriametrics'
       ? '/api/v1/query?query=1'
       : `/query?${new URLSearchParams({ db, q: 'SHOW MEASUREMENTS LIMIT 1' })}`;
-  const answer = await client.ask({ method: 'GET', path, body: '' }, signal);
+  const answer = await client.request({ method: 'GET', path, body: '' }, signal);
   if ('kind' in answer) return null;
   if (answer.status === 401 || answer.status === 403) return false;
   if (answer.status !== 200) return null;
@@ -199,7 +201,7 @@ async function askQuery(
 
 /** The body of the answer at a path; `null` if there is none. */
 async function body(client: DatabaseClient, path: string, signal: AbortSignal): Promise<string | null> {
-  const answer = await client.ask({ method: 'GET', path, body: '' }, signal);
+  const answer = await client.request({ method: 'GET', path, body: '' }, signal);
   return !('kind' in answer) && answer.status === 200 ? answer.body : null;
 }
 

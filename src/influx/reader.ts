@@ -124,8 +124,8 @@ async function refusalOf(
   }
   const status = answer.statusCode ?? 0;
   const text = messageIn(body);
-  const said = plainText(conceal(text), 180);
-  const words = `HTTP ${status}${said === '' ? '' : `: ${said}`}`;
+  const result = plainText(conceal(text), 180);
+  const words = `HTTP ${status}${result === '' ? '' : `: ${result}`}`;
   if (FILE_LIMIT.test(text)) {
     return { kind: 'refused', words, hint: inSectionOf(name, FILE_LIMIT_HINT), isTooWide: true };
   }

@@ -40,17 +40,17 @@ export function createInfluxSink(options: InfluxSinkOptions, kind: DestinationKi
   const client = createDatabaseClient(options, kind);
   const path = writePath(options, kind);
   const send = async (body: Call['body'], signal: AbortSignal): Promise<WriteAnswer> => {
-    const answer = await client.ask({ method: 'POST', path, body }, signal);
+    const answer = await client.request({ method: 'POST', path, body }, signal);
     return 'kind' in answer ? answer : client.read(answer, signal);
   };
   return {
     name: options.name,
     writeText: send,
     async write(lines, signal) {
-      const said = await send(`${lines.join('\n')}\n`, signal);
-      return lines.length === 1 && said.kind === 'refused' && NAMES_NO_REASON.test(said.words)
-        ? await withReason(client, { bucket: options.bucket, line: lines[0] ?? '', refusal: said }, signal)
-        : said;
+      const result = await send(`${lines.join('\n')}\n`, signal);
+      return lines.length === 1 && result.kind === 'refused' && NAMES_NO_REASON.test(result.words)
+        ? await withReason(client, { bucket: options.bucket, line: lines[0] ?? '', refusal: result }, signal)
+        : result;
     },
   };
 }
@@ -70,10 +70,10 @@ async function withReason(
   signal: AbortSignal,
 ): Promise<Refusal> {
   const path = `/api/v3/write_lp?${new URLSearchParams({ db: bucket, precision: 'nanosecond' })}`;
-  const answer = await client.ask({ method: 'POST', path, body: `${line}\n` }, signal);
+  const answer = await client.request({ method: 'POST', path, body: `${line}\n` }, signal);
   if ('kind' in answer) return refusal;
-  const said = client.read(answer, signal);
-  return said.kind === 'refused' ? { ...refusal, words: said.words } : refusal;
+  const result = client.read(answer, signal);
+  return result.kind === 'refused' ? { ...refusal, words: result.words } : refusal;
 }
 
 /** The path for writing. VictoriaMetrics has neither organisations nor buckets. */
@@ -90,7 +90,7 @@ export interface DatabaseClient {
    * @returns the answer, or why none came
    * @throws the signal's reason when that aborts
    */
-  ask(call: Call, signal: AbortSignal): Promise<ServerAnswer | Extract<WriteAnswer, { readonly kind: 'later' }>>;
+  request(call: Call, signal: AbortSignal): Promise<ServerAnswer | Extract<WriteAnswer, { readonly kind: 'later' }>>;
   /** Reads the answer to a write. */
   read(answer: ServerAnswer, signal: AbortSignal): WriteAnswer;
 }
@@ -100,7 +100,7 @@ export function createDatabaseClient(options: InfluxSinkOptions, kind: Destinati
   const { name, timeoutMs } = options;
   const access = openAccess(options, kind);
   return {
-    ask: async (call, signal) => {
+    request: async (call, signal) => {
       signal.throwIfAborted();
       const deadline = AbortSignal.timeout(timeoutMs);
       const whole = linkAbort(signal, deadline);

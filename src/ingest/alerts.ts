@@ -125,7 +125,7 @@ async function listOnce(context: SyncContext, depth: ListDepth, signal: AbortSig
 
 function takeIn(context: SyncContext, { value, answeredAtMs }: Reply<AlertPage>): void {
   const { store, observe } = context;
-  keep(context, value.alerts, msToNs(answeredAtMs));
+  storeAlerts(context, value.alerts, msToNs(answeredAtMs));
   const { rejected } = value;
   if (rejected.length === 0) return;
   store.quarantine.add('alerts', rejected, answeredAtMs);
@@ -133,7 +133,7 @@ function takeIn(context: SyncContext, { value, answeredAtMs }: Reply<AlertPage>)
 }
 
 /** Archives what is new about these alerts, in one transaction. */
-function keep(context: SyncContext, alerts: readonly AlertRecord[], atNs: EpochNs): void {
+function storeAlerts(context: SyncContext, alerts: readonly AlertRecord[], atNs: EpochNs): void {
   const { store } = context;
   const workspaceTag = store.workspaceTag();
   if (workspaceTag === null) throw new Error('alerts were read before the workspace was pinned');
@@ -163,7 +163,7 @@ async function followById(context: SyncContext, open: readonly KnownAlert[], sig
   for (const { alertId } of open) {
     try {
       const reply = await context.api.alert(alertId, PURPOSE, signal);
-      keep(context, [reply.value], msToNs(reply.answeredAtMs));
+      storeAlerts(context, [reply.value], msToNs(reply.answeredAtMs));
     } catch (error) {
       if (!(error instanceof ApiFault) || error.kind !== 'not-found') throw error;
       context.store.alerts.forget(alertId);

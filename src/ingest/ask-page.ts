@@ -120,7 +120,7 @@ type PageAnswer = { readonly kind: 'page'; readonly reply: Reply<TelemetryPage> 
  * @returns the page, or why there is none where the reason concerns this request or this device alone.
  * @throws ApiFault where the fault concerns more (unreachable, throttled, key, plan, scope, server fault).
  */
-export async function askForPage(
+export async function fetchPage(
   { context, windows }: Asking,
   { request, lane }: { readonly request: PageRequest; readonly lane: RequestLane },
   signal: AbortSignal,
@@ -159,7 +159,7 @@ function noteNotFound({ notFound, answers, serverClock }: LearntWindows, deviceI
  *
  * @throws ApiFault
  */
-export async function askForNewest(
+export async function fetchNewest(
   { context, windows }: Asking,
   deviceId: string,
   signal: AbortSignal,

@@ -128,7 +128,7 @@ export function composeCommit(input: CommitInput): PageCommit {
     rejected,
     sideLines,
     newReadings,
-    offsets: writer.places.newOffsets(),
+    offsets: writer.timestamps.newOffsets(),
     covered,
     hourReadings,
     hoursWritten: written,
@@ -174,7 +174,7 @@ function hourLine({ state, workspaceId }: CommitInput, hour: number, readings: n
 /** What has been written of a page so far. */
 interface Writer {
   readonly input: CommitInput;
-  readonly places: UsedTimestamps;
+  readonly timestamps: UsedTimestamps;
   readonly seriesAt: (at: EpochNs) => SeriesOf;
   readonly lines: string[];
   readonly rejected: RejectedRecord[];
@@ -191,7 +191,7 @@ type GrowingSum = { -readonly [K in keyof DaySum]: DaySum[K] };
 function createWriter(input: CommitInput, extent: Interval): Writer {
   return {
     input,
-    places: createUsedTimestamps(input.stored.lines, input.stored.offsets, extent),
+    timestamps: createUsedTimestamps(input.stored.lines, input.stored.offsets, extent),
     seriesAt: createSeriesCache(input),
     lines: [],
     rejected: [...input.rejected],
@@ -272,7 +272,7 @@ function writeValue(writer: Writer, instant: Instant, value: SensorValue): Value
   const text = encodeFieldValue(value.value);
   if (text === null) return 'stored';
   const field = `${value.field}=${text}`;
-  const at = writer.places.place({ sensor, recordedAt: instant.at, field });
+  const at = writer.timestamps.assign({ sensor, recordedAt: instant.at, field });
   if (at === null) return 'stored';
   const hasNoOffset = at === instant.at;
   const stamp = hasNoOffset ? instant.stamp : `${at}`;

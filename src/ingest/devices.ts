@@ -31,7 +31,7 @@ const MAX_STARTS = 3;
 const AGAIN_MS = 1000;
 
 /** How many devices are polled to find out whether they exist, where the account has no count. */
-const MAX_ASKED = 3;
+const MAX_CONTROLS = 3;
 
 /**
  * How long a listing may be: so many times what the account counts, and some more; where it counts nothing, far beyond
@@ -141,7 +141,7 @@ function isAnyKnown(store: SyncContext['store']): boolean {
 
 /** @returns one of the known devices that is no 404: it exists; `null` where none does, or the key lacks the scope. */
 async function answeringDevice(context: SyncContext, signal: AbortSignal): Promise<string | null> {
-  for (const { record } of freshestFirst(includedDevices(context)).slice(0, MAX_ASKED)) {
+  for (const { record } of freshestFirst(includedDevices(context)).slice(0, MAX_CONTROLS)) {
     const { deviceId } = record;
     const query = { deviceId, after: null, before: null, cursor: null };
     try {

@@ -118,11 +118,11 @@ export function createOutageWatch({
   let failures = 0;
   let problem: string | null = null;
   let retryAtMs = 0;
-  let hasAsked = false;
+  let hasRequested = false;
   let answeredAtMs = Number.NEGATIVE_INFINITY;
   return {
     answered: (fault) => {
-      hasAsked = true;
+      hasRequested = true;
       if (fault !== null && SILENCE.has(fault)) return;
       answeredAtMs = clock.monoMs();
       if (failures === 0) return;
@@ -131,23 +131,23 @@ export function createOutageWatch({
       problem = null;
     },
     waitUntilOver: async (signal, turned) => {
-      const look = (): true | null => {
+      const check = (): true | null => {
         turned?.();
         if (failures === 0) return true;
         if (retryAtMs > clock.monoMs()) return null;
         // The others wait for this attempt, at most as long as an attempt may take.
         retryAtMs = clock.monoMs() + policy.maxMs;
-        hasAsked = false;
+        hasRequested = false;
         return true;
       };
       const everyMs = (): number => Math.min(retryAtMs - clock.monoMs(), OUTAGE_CHECK_MS);
-      await pollUntil(clock, look, { everyMs }, signal);
+      await pollUntil(clock, check, { everyMs }, signal);
     },
     note: ({ kind, message, facts }) => {
       if (!SILENCE.has(kind)) return;
       if (failures === 0 && clock.monoMs() - answeredAtMs < ANSWERED_LATELY_MS) return;
       failures += 1;
-      const waitMs = backoffMs({ failures, policy, random, askedMs: facts.waitMs ?? 0 });
+      const waitMs = backoffMs({ failures, policy, random, leastMs: facts.waitMs ?? 0 });
       retryAtMs = clock.monoMs() + waitMs;
       // A 429 is an answer: it is waited for together, and is no outage of the service.
       if (kind === 'throttled') return;
@@ -155,7 +155,7 @@ export function createOutageWatch({
       observe({ type: 'api-outage', message, waitMs });
     },
     done: () => {
-      if (failures > 0 && !hasAsked) retryAtMs = clock.monoMs();
+      if (failures > 0 && !hasRequested) retryAtMs = clock.monoMs();
     },
     problem: () => problem,
     longestWaitMs: () => policy.maxMs,

@@ -16,9 +16,9 @@ import { ForgottenError, type GapReason } from '../core/state/telemetry.ts';
 import { type EpochNs, formatExact, maxNs, minNs, msToNs } from '../core/time.ts';
 import {
   type Asking,
-  askForNewest,
-  askForPage,
   createLearntWindows,
+  fetchNewest,
+  fetchPage,
   noteFuture,
   noteServed,
   windowRules,
@@ -254,7 +254,7 @@ type Next = PageRequest | null | 'gone';
 async function scanGap(scan: GapScan, signal: AbortSignal): Promise<'to its end' | 'gone'> {
   let next: Next = requestBelow(scan, scan.gap.to, scan.near);
   while (next !== null && next !== 'gone' && !isStopped(scan.whole)) {
-    const answer = await askForPage(scan, { request: next, lane: scan.task.lane }, signal);
+    const answer = await fetchPage(scan, { request: next, lane: scan.task.lane }, signal);
     next =
       answer.kind === 'page' ? await handlePage(scan, next, answer.reply, signal) : handleRefusal(scan, next, answer);
   }
@@ -434,7 +434,7 @@ function giveUp({ context, task }: GapScan, gap: Interval, reason: GapReason): n
  */
 async function peek(asking: Asking, deviceId: string, signal: AbortSignal): Promise<boolean> {
   const { context } = asking;
-  const reply = await askForNewest(asking, deviceId, signal);
+  const reply = await fetchNewest(asking, deviceId, signal);
   if (reply.value.deviceId !== null && reply.value.deviceId !== deviceId) return false;
   const { readings } = reply.value;
   try {

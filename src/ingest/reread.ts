@@ -16,7 +16,7 @@ import type { Reading, TelemetryPage } from '../core/records.ts';
 import type { Store } from '../core/state/state.ts';
 import { ForgottenError, type LateRecord, NEVER_LATE } from '../core/state/telemetry.ts';
 import { DAY_MS, DAY_NS, type EpochMs, HOUR_MS, HOUR_NS, maxNs, msToNs } from '../core/time.ts';
-import { type Asking, askForPage, createLearntWindows, windowRules } from './ask-page.ts';
+import { type Asking, createLearntWindows, fetchPage, windowRules } from './ask-page.ts';
 import { commitPage } from './commit.ts';
 import type { SyncContext } from './context.ts';
 import { confirmEmpty } from './empty-ranges.ts';
@@ -261,7 +261,7 @@ function requestBelow({ deviceId, window, windows }: WindowScan, to: bigint): Pa
 async function step(scan: WindowScan, request: PageRequest, signal: AbortSignal): Promise<Next> {
   const { windows, window } = scan;
   signal.throwIfAborted();
-  const answer = await askForPage(scan, { request, lane: 'idle-poll' }, signal);
+  const answer = await fetchPage(scan, { request, lane: 'idle-poll' }, signal);
   if (answer.kind === 'changed') return requestBelow(scan, request.gap.to);
   if (answer.kind === 'too-old') return null;
   if (answer.kind !== 'page') return answer.kind === 'odd' ? again(scan, fromFirstPage(request)) : 'given up';

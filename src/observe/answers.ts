@@ -52,7 +52,7 @@ interface MakerState {
   readonly clock: Pick<Clock, 'monoMs' | 'sleep'>;
   readonly waiting: Set<Waiting>;
   /** What everybody gets, by its key. */
-  readonly kept: Map<string, { readonly atMs: number; readonly made: Promise<Answer> }>;
+  readonly polled: Map<string, { readonly atMs: number; readonly made: Promise<Answer> }>;
   underWay: number;
   /** Whether others have their turn before the next answer is begun. */
   isResting: boolean;
@@ -60,7 +60,7 @@ interface MakerState {
 
 /** Creates a maker with nothing under way. */
 export function createAnswerMaker(clock: MakerState['clock']): AnswerMaker {
-  const state: MakerState = { clock, waiting: new Set(), kept: new Map(), underWay: 0, isResting: false };
+  const state: MakerState = { clock, waiting: new Set(), polled: new Map(), underWay: 0, isResting: false };
   return async ({ key, isGone }, make) => {
     const known = cachedAnswer(state, key);
     if (known !== null) return await known;
@@ -83,24 +83,24 @@ export function encoded(served: Served): Answer {
   return { ...served, body: Buffer.from(served.body) };
 }
 
-function cachedAnswer({ kept, clock }: MakerState, key: string | null): Promise<Answer> | null {
-  const known = key === null ? undefined : kept.get(key);
+function cachedAnswer({ polled, clock }: MakerState, key: string | null): Promise<Answer> | null {
+  const known = key === null ? undefined : polled.get(key);
   return known === undefined || clock.monoMs() - known.atMs >= GOOD_FOR_MS ? null : known.made;
 }
 
 async function makeNow(state: MakerState, key: string | null, make: () => Promise<Served>): Promise<Answer> {
-  const { clock, kept } = state;
+  const { clock, polled } = state;
   const atMs = clock.monoMs();
   state.isResting = true;
   const made = make().then(encoded);
   void rest(state, REST_TIMES * (clock.monoMs() - atMs));
   if (key === null) return await made;
-  kept.set(key, { atMs, made });
+  polled.set(key, { atMs, made });
   try {
     return await made;
   } catch (error) {
     // The next one to ask has it tried again.
-    kept.delete(key);
+    polled.delete(key);
     throw error;
   }
 }
@@ -119,17 +119,17 @@ async function rest(state: MakerState, ms: number): Promise<void> {
  * @returns whether there is one: it is taken then.
  */
 async function takeSlot(state: MakerState, isGone: () => boolean): Promise<boolean> {
-  const place = Promise.withResolvers<boolean>();
-  const own: Waiting = { isGone, end: place.resolve };
+  const slot = Promise.withResolvers<boolean>();
+  const own: Waiting = { isGone, end: slot.resolve };
   state.waiting.add(own);
   beginNext(state);
-  if (!state.waiting.has(own)) return await place.promise;
+  if (!state.waiting.has(own)) return await slot.promise;
   const patience = new AbortController();
   const lost = state.clock.sleep(WAITS_MS, patience.signal).then(
-    () => state.waiting.delete(own) && place.resolve(false),
+    () => state.waiting.delete(own) && slot.resolve(false),
     () => undefined,
   );
-  const hasSlot = await place.promise;
+  const hasSlot = await slot.promise;
   patience.abort();
   await lost;
   return hasSlot;

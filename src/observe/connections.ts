@@ -27,13 +27,13 @@ const MAX_PER_CLIENT = 8;
 
 const PHASE_ORDER: Readonly<Record<Phase, number>> = { request: 0, reading: 0, idle: 1, answer: 2 };
 
-/** @returns the connections to drop so that no more than `places` are left, the first one first. */
-export function connectionsToDrop<T extends ClientConnection>(all: readonly T[], places: number): readonly T[] {
+/** @returns the connections to drop so that no more than `limit` are left, the first one first. */
+export function connectionsToDrop<T extends ClientConnection>(all: readonly T[], limit: number): readonly T[] {
   const counts = new Map<string, number>();
   for (const { address } of all) counts.set(address, (counts.get(address) ?? 0) + 1);
   const left = all.toSorted((a, b) => PHASE_ORDER[a.phase] - PHASE_ORDER[b.phase] || a.since - b.since);
   const dropped: T[] = [];
-  while (left.length > places) {
+  while (left.length > limit) {
     const index = Math.max(
       0,
       left.findIndex(({ address }) => (counts.get(address) ?? 0) > MAX_PER_CLIENT),

@@ -284,8 +284,8 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     'Destination has accepted nothing for longer than archive.retention while others work: skipping it. Its undelivered points are counted as missing',
     { fields: ({ destination, lines }) => ({ destination, lines }) },
   ),
-  'job-started': info(({ kind, askedBy }) => `Starting job "${kind}" (requested by ${askedBy})`, {
-    fields: ({ job, kind, askedBy }) => ({ job, kind, requested_by: askedBy }),
+  'job-started': info(({ kind, requestedBy }) => `Starting job "${kind}" (requested by ${requestedBy})`, {
+    fields: ({ job, kind, requestedBy }) => ({ job, kind, requested_by: requestedBy }),
   }),
   'job-ended': {
     level: { any: ['info', 'warn'], of: ({ state }) => (state === 'failed' ? 'warn' : 'info') },

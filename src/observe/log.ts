@@ -187,7 +187,7 @@ interface RecentParts {
  * events (the rounds of the sync) are left out, whatever level the log has.
  */
 export function createRecentEvents({ clock, scrub, before = null }: RecentParts): RecentEvents {
-  let kept = readRecent(before);
+  let polled = readRecent(before);
   let isKept = true;
   const clean = (text: string, maxLength?: number): string => plainText(withoutQueries(scrub(text)), maxLength);
   const line: LineWriter = (level, message, { event, ...fields }) => {
@@ -195,7 +195,7 @@ export function createRecentEvents({ clock, scrub, before = null }: RecentParts)
     if (level === 'debug' || rowOf(event).isRoutine === true) return;
     const { device_id, ...others } = fields;
     const details = Object.entries(others).filter(([, value]) => value !== null);
-    kept.push({
+    polled.push({
       at: formatMs(clock.nowMs()),
       level,
       event,
@@ -203,7 +203,7 @@ export function createRecentEvents({ clock, scrub, before = null }: RecentParts)
       device_id: device_id == null ? null : clean(String(device_id)),
       details: details.map(([key, value]) => `${key.replaceAll('_', ' ')} ${clean(String(value))}`).join(', '),
     });
-    if (kept.length > MOST_RECENT) kept.shift();
+    if (polled.length > MOST_RECENT) polled.shift();
     isKept = false;
   };
   const write = logEvents({ line }, clock);
@@ -211,14 +211,14 @@ export function createRecentEvents({ clock, scrub, before = null }: RecentParts)
     observe: write,
     forget: (deviceId) => {
       const shown = clean(deviceId);
-      kept = kept.filter(({ device_id }) => device_id !== shown);
+      polled = polled.filter(({ device_id }) => device_id !== shown);
       isKept = false;
     },
-    latest: () => kept.toReversed(),
+    latest: () => polled.toReversed(),
     takeUnsaved: () => {
       if (isKept) return null;
       isKept = true;
-      return JSON.stringify(kept);
+      return JSON.stringify(polled);
     },
   };
 }

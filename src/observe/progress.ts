@@ -133,16 +133,16 @@ const LOG_SAMPLE_MS = 5000;
  */
 export function createWorkProgress(
   target: TerminalLine | ((message: string) => void),
-): (look: () => WorkFacts, nowMs: number) => void {
+): (progress: () => WorkFacts, nowMs: number) => void {
   const estimate = createEstimate();
   const everyMs = typeof target === 'function' ? LOG_SAMPLE_MS : REDRAW_MS;
   let lookMs = Number.NEGATIVE_INFINITY;
   let logMs: number | null = null;
-  return (look, nowMs) => {
+  return (progress, nowMs) => {
     logMs ??= nowMs + LOG_MS;
     if (nowMs < lookMs) return;
     lookMs = nowMs + everyMs;
-    const { share, words } = look();
+    const { share, words } = progress();
     const remainingMs = estimate(share, nowMs);
     const eta = remainingMs === null || share === 1 ? '' : `ETA ${duration(remainingMs / 1000, 'up')}, `;
     const text = share === null ? words : `${Math.floor(share * 100)} %, ${eta}${words}`;

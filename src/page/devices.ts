@@ -67,7 +67,7 @@ const COLUMNS: readonly Column[] = [
   { head: 'Device', sort: 'name', order: 'ascending' },
   { head: 'State', sort: 'state', order: 'descending' },
   { head: 'Lag', sort: 'lag', order: 'descending', isNumber: true },
-  { head: 'Covered', sort: 'held', order: 'ascending', isNumber: true },
+  { head: 'Covered', sort: 'covered', order: 'ascending', isNumber: true },
   { head: 'Last 30 days', sort: null, order: 'ascending' },
   { head: 'Newest reading', sort: 'reading', order: 'ascending' },
   { head: 'Last values', sort: null, order: 'ascending' },

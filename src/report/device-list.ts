@@ -92,7 +92,7 @@ const URGENCY: Readonly<Record<DeviceState, number>> = {
 const RANKS: Readonly<Record<Exclude<DeviceSort, 'name'>, (device: ListedDevice) => number>> = {
   state: ({ state }) => URGENCY[state],
   lag: ({ lagSeconds }) => (lagSeconds === null ? Number.NEGATIVE_INFINITY : -lagSeconds),
-  held: ({ share }) => share,
+  covered: ({ share }) => share,
   reading: ({ newestNs }) => (newestNs === null ? Number.NEGATIVE_INFINITY : Number(newestNs)),
 };
 

@@ -36,12 +36,12 @@ export interface DeviceSnapshot {
 export function snapshotDevice(
   { filter, wantedRange, openSeconds }: DeviceView,
   device: KnownDevice,
-  held: CoverageNow,
+  now: CoverageNow,
 ): DeviceSnapshot {
-  const { covered, gaps } = held;
-  const wanted = wantedOf(device, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, held) });
+  const { covered, gaps } = now;
+  const wanted = wantedOf(device, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, now) });
   const isExcluded = filter.excludes(device.record);
-  const listedEmpty = emptyByListing(device, held);
+  const listedEmpty = emptyByListing(device, now);
   const coverage = coverageOf({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds }, wanted);
   return {
     isExcluded,
@@ -69,7 +69,7 @@ function upTo(presentNs: EpochNs, covered: readonly Interval[]): readonly Interv
 /** What is kept of a snapshot where thousands are kept. */
 export function toSummary(
   { record, name }: KnownDevice,
-  held: CoverageNow,
+  covered: CoverageNow,
   { status, share }: DeviceSnapshot,
 ): DeviceSummary {
   return {
@@ -80,7 +80,7 @@ export function toSummary(
     state: status.state,
     lagSeconds: status.lag_seconds,
     share,
-    newestNs: held.newestNs,
+    newestNs: covered.newestNs,
   };
 }
 
@@ -122,7 +122,7 @@ export function sumUp(snapshots: readonly DeviceSnapshot[], behindAfterSeconds: 
  * @param behindAfterSeconds for how long the newest gap of a device may be open.
  */
 export function createDeviceSums(behindAfterSeconds: number): DeviceSummer {
-  const counts = { all: 0, kept: 0, complete: 0, silent: 0, behind: 0, share: 0, openDevices: 0, openSeconds: 0 };
+  const counts = { all: 0, polled: 0, complete: 0, silent: 0, behind: 0, share: 0, openDevices: 0, openSeconds: 0 };
   const lags: number[] = [];
   const sums = new Map<string, GrowingSum>();
 
@@ -139,7 +139,7 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSummer {
       const gaps = worthShowing(status, behindAfterSeconds);
       addGaps(sums, gaps);
       if (isExcluded) return;
-      counts.kept += 1;
+      counts.polled += 1;
       counts.share += share;
       if (isDone(status, behindAfterSeconds)) counts.complete += 1;
       if (!isGone) addThere(status, gaps);
@@ -149,11 +149,11 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSummer {
       const at = (part: number): number | null =>
         sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? null;
       return {
-        devices: counts.kept,
-        excluded: counts.all - counts.kept,
+        devices: counts.polled,
+        excluded: counts.all - counts.polled,
         complete: counts.complete,
         silent: counts.silent,
-        coveredShare: counts.kept === 0 ? null : counts.share / counts.kept,
+        coveredShare: counts.polled === 0 ? null : counts.share / counts.polled,
         gaps: inOrder(sums),
         open: { devices: counts.openDevices, seconds: Math.round(counts.openSeconds) },
         lag: {

@@ -69,7 +69,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
     const { historyWaitsUntilMs: waitsUntilMs } = parts.quota();
     return {
       totals: {
-        devices: seen?.kept ?? 0,
+        devices: seen?.polled ?? 0,
         devices_complete: seen?.complete ?? 0,
         archived_readings: readings,
         requests,

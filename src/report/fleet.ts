@@ -252,7 +252,7 @@ function createFleetTally({ settings, wantedRange, openSeconds, listed: most }: 
       const whole = sums.sum();
       const figures: FleetFigures = {
         states,
-        kept: whole.devices,
+        polled: whole.devices,
         complete: whole.complete,
         coveredShare: whole.coveredShare,
         listed: counts.listed,

@@ -105,13 +105,13 @@ export function createFirstFill({ report, ready, observe, clock, statusPage }: F
     if (!ready().ready) return;
     const { devices, totals, destinations } = report();
     dueMs = Math.max(dueMs, nowMs + (clock.monoMs() - nowMs) / CPU_SHARE);
-    const kept = devices.filter(({ state }) => state !== 'excluded');
-    if (kept.length === 0 || !kept.every(isFilled)) return;
+    const included = devices.filter(({ state }) => state !== 'excluded');
+    if (included.length === 0 || !included.every(isFilled)) return;
     dueMs = Number.POSITIVE_INFINITY;
     observe({
       type: 'initial-sync-done',
-      devices: kept.length,
-      withGaps: kept.filter(({ gaps }) => gaps.some(({ reason }) => reason !== PENDING)).length,
+      devices: included.length,
+      withGaps: included.filter(({ gaps }) => gaps.some(({ reason }) => reason !== PENDING)).length,
       points: totals.archived_points,
       pending: destinations.reduce((sum, { pending_points }) => sum + pending_points, 0),
       statusPage,

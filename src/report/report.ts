@@ -91,8 +91,8 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
   const totals = store.totals();
   const behindAfter = openSeconds(parts);
   const nowMs = serverClock.nowMs();
-  const kept = isTimeKnown ? sums.devices : includedDevices(context).length;
-  const excluded = isTimeKnown ? sums.excluded : store.devices().length - kept;
+  const included = isTimeKnown ? sums.devices : includedDevices(context).length;
+  const excluded = isTimeKnown ? sums.excluded : store.devices().length - included;
   const destinations = parts.deliverers.map((each) =>
     destinationReport(parts, each, { nowMs, medianSeconds: sums.lag.median_seconds }),
   );
@@ -102,7 +102,7 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
     generated_at: formatExact(msToNs(nowMs)),
     workspace_id: store.workspaceTag(),
     workspace_name: store.account()?.name ?? null,
-    summary: summarize(parts, { devices: kept, excluded, sums, destinations, jobs }),
+    summary: summarize(parts, { devices: included, excluded, sums, destinations, jobs }),
     process: processStatus(parts),
     streams: parts.streams.list(),
     freshness: {
@@ -112,7 +112,7 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
     },
     gaps: sums.gaps,
     totals: {
-      devices: kept,
+      devices: included,
       devices_complete: sums.complete,
       archived_readings: totals.readings,
       archived_points: totals.points,
@@ -153,14 +153,14 @@ function freshnessOf({ context, staleMs }: ReportParts, nowMs: EpochMs) {
 }
 
 /** An open job, with what it reports of its progress. */
-function jobStatus({ id, kind, state, askedBy, askedMs, startedMs, args, progress }: OpenJob): JobStatus {
+function jobStatus({ id, kind, state, requestedBy, requestedMs, startedMs, args, progress }: OpenJob): JobStatus {
   const known = readProgress(progress);
   return {
     id,
     kind,
     state,
-    requested_by: askedBy,
-    requested_at: timeText(askedMs) ?? '',
+    requested_by: requestedBy,
+    requested_at: timeText(requestedMs) ?? '',
     started_at: timeText(startedMs),
     range: kind === 'backfill' && isBackfillArgs(args) ? rangeOf(args as BackfillArgs) : null,
     share: known?.totals.covered_share ?? null,

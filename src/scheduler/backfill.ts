@@ -196,9 +196,9 @@ function rangeOf({ fromNs, toNs }: Gap): Interval {
  * @throws UserError (exit 2)
  */
 function chosenDevices(context: SyncContext, wanted: readonly string[]): readonly KnownDevice[] {
-  const kept = includedDevices(context);
-  if (wanted.length === 0) return kept;
-  const byId = new Map(kept.map((device) => [device.record.deviceId, device]));
+  const included = includedDevices(context);
+  if (wanted.length === 0) return included;
+  const byId = new Map(included.map((device) => [device.record.deviceId, device]));
   const listed = context.store.devices().filter(({ record, goneSinceMs }) => {
     return goneSinceMs === null || !byId.has(record.deviceId);
   });

@@ -80,7 +80,7 @@ export function noteCoverage(context: SyncContext, wantedRange: WantedRange, loo
     const { deviceId } = device.record;
     // By a hash, so that a device that appears moves no other one to another turn.
     if (parts > 1 && hash64(deviceId).lo % parts !== turn) continue;
-    const { state, watermarkNs, lagSeconds, gapSeconds } = lookAt(context, device, {
+    const { state, watermarkNs, lagSeconds, gapSeconds } = currentCoverage(context, device, {
       wantedRange,
       wantedFrom,
       mostOpen,
@@ -93,7 +93,7 @@ export function noteCoverage(context: SyncContext, wantedRange: WantedRange, loo
   store.saveCoveragePoints(points);
 }
 
-interface Look {
+interface CoverageMoment {
   readonly wantedRange: WantedRange;
   readonly wantedFrom: EpochNs;
   readonly mostOpen: number;
@@ -101,8 +101,8 @@ interface Look {
 }
 
 /** What is covered of a device now; its named gaps are forgotten where they are closed. */
-function lookAt({ store, settings }: SyncContext, device: KnownDevice, look: Look) {
-  const { wantedRange, wantedFrom, mostOpen, atNs } = look;
+function currentCoverage({ store, settings }: SyncContext, device: KnownDevice, moment: CoverageMoment) {
+  const { wantedRange, wantedFrom, mostOpen, atNs } = moment;
   const { deviceId } = device.record;
   const gaps = store.gaps(deviceId);
   const telemetry = store.telemetry(deviceId);

@@ -128,12 +128,12 @@ async function startTasks(parts: Running, { underWay, signal, start }: WorkGroup
 
 /** Where the state is full, nothing is asked for that would make it grow; delivery goes on and makes room. */
 export async function untilRoom({ checkRoom, clock }: SyncContext, signal: AbortSignal, pulse?: Pulse): Promise<void> {
-  const look = (): true | null => {
+  const check = (): true | null => {
     if (checkRoom().ok) return true;
     pulse?.beat(ROOM_CHECK_MS);
     return null;
   };
-  await pollUntil(clock, look, { everyMs: ROOM_CHECK_MS }, signal);
+  await pollUntil(clock, check, { everyMs: ROOM_CHECK_MS }, signal);
 }
 
 async function rest({ planning, outage }: DispatchParts, { untilMs }: Rest, signal: AbortSignal): Promise<void> {
@@ -154,7 +154,7 @@ async function carryOut(parts: Running, decision: Decision, signal: AbortSignal)
   const fail = (isOwn: boolean): void => planner.failed(decision, { isOwn }, plannedMs(planning));
   try {
     if (decision.kind === 'poll') await runLiveTask(parts, decision, signal);
-    else if (decision.kind === 'history') await askHistory(parts, decision, signal);
+    else if (decision.kind === 'history') await requestHistory(parts, decision, signal);
     else if (decision.kind === 'reread') planner.setReread(await parts.rereading.next(signal));
     else await readWhole(parts, decision, signal);
     outage.done();
@@ -253,7 +253,7 @@ async function runLiveTask(parts: DispatchParts, decision: PollDecision, signal:
   reopenDevice(planning, decision.deviceId);
 }
 
-async function askHistory(parts: DispatchParts, decision: HistoryDecision, signal: AbortSignal): Promise<void> {
+async function requestHistory(parts: DispatchParts, decision: HistoryDecision, signal: AbortSignal): Promise<void> {
   const { planning, scanner } = parts;
   const { lane, deviceId } = decision;
   const task = taskFor(planning, decision);

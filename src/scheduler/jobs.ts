@@ -39,7 +39,7 @@ export interface JobWork {
  *
  * @param keep stores resolved arguments with the job, so that a restarted daemon continues with the same ones.
  */
-export type JobWorker = (args: unknown, signal: AbortSignal, keep: (args: unknown) => void) => JobWork;
+export type JobWorker = (args: unknown, signal: AbortSignal, save: (args: unknown) => void) => JobWork;
 
 export interface JobParts {
   readonly queue: JobQueue;
@@ -161,7 +161,7 @@ function checkJobs(parts: JobParts, beats: Beats): readonly Job[] {
 
 /** Returns why a job is to end before its work does. */
 function reasonToEnd(job: Job, beats: Beats): 'cancelled' | 'lost' | null {
-  if (job.isCancelAsked) return 'cancelled';
+  if (job.isCancelRequested) return 'cancelled';
   return ruleOf(job.kind)?.isFollowed === true && beats.isLost(job) ? 'lost' : null;
 }
 
@@ -169,13 +169,13 @@ function reasonToEnd(job: Job, beats: Beats): 'cancelled' | 'lost' | null {
 async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }, signal: AbortSignal): Promise<void> {
   const { queue, clock, observe, workers } = parts;
   const beganMs = clock.monoMs();
-  observe({ type: 'job-started', job: job.id, kind: job.kind, askedBy: job.askedBy });
+  observe({ type: 'job-started', job: job.id, kind: job.kind, requestedBy: job.requestedBy });
   const stop = linkAbort(signal);
   const over = new AbortController();
   const seen: Seen = { lost: false, failure: null };
   try {
-    const keep = (args: unknown): void => withRoom(undefined, () => queue.saveArgs(job.id, args));
-    const work = workers[job.kind]?.(job.args, stop.signal, keep);
+    const save = (args: unknown): void => withRoom(undefined, () => queue.saveArgs(job.id, args));
+    const work = workers[job.kind]?.(job.args, stop.signal, save);
     if (work === undefined) throw new Error(`no worker for ${job.kind}`);
     const watching = supervise(parts, { job, beats, work, stop, seen }, over.signal).catch((error: unknown) => {
       seen.failure = { error };
@@ -268,8 +268,8 @@ interface Ended {
 
 /** Ends a job as soon as the state has room for that. */
 async function endReliably(parts: JobParts, ended: Ended, signal: AbortSignal): Promise<void> {
-  const look = (): true | null => withRoom(null, () => endJob(parts, ended));
-  await pollUntil(parts.clock, look, { everyMs: JOB_CHECK_MS }, signal);
+  const tryEnd = (): true | null => withRoom(null, () => endJob(parts, ended));
+  await pollUntil(parts.clock, tryEnd, { everyMs: JOB_CHECK_MS }, signal);
 }
 
 function endJob({ queue, clock, observe, onEnd, scrub }: JobParts, { job, beganMs, end }: Ended): true {
@@ -333,16 +333,16 @@ interface Heartbeat {
 function createBeats(clock: Clock, left: readonly Job[]): Beats {
   const atMs = clock.monoMs();
   let seen = new Map<number, Heartbeat>(
-    left.map(({ id, askerBeat }) => [id, { beat: askerBeat, atMs, isAlive: false }]),
+    left.map(({ id, followerBeat }) => [id, { beat: followerBeat, atMs, isAlive: false }]),
   );
   return {
     note: (open) => {
       const nowMs = clock.monoMs();
       seen = new Map(
-        open.map(({ id, askerBeat }) => {
+        open.map(({ id, followerBeat }) => {
           const before = seen.get(id);
-          if (before?.beat === askerBeat) return [id, before];
-          return [id, { beat: askerBeat, atMs: nowMs, isAlive: true }];
+          if (before?.beat === followerBeat) return [id, before];
+          return [id, { beat: followerBeat, atMs: nowMs, isAlive: true }];
         }),
       );
     },

@@ -132,12 +132,12 @@ export function staleLimitMs(
  *
  * @param range above 0.
  */
-export function leastOf(range: { from: number; to: number }, holds: (value: number) => boolean): number {
+export function leastOf(range: { from: number; to: number }, satisfies: (value: number) => boolean): number {
   let { from, to } = range;
-  if (holds(from)) return from;
+  if (satisfies(from)) return from;
   for (let step = 0; step < STEPS; step += 1) {
     const middle = Math.sqrt(from * to);
-    if (holds(middle)) to = middle;
+    if (satisfies(middle)) to = middle;
     else from = middle;
   }
   return to;

@@ -67,7 +67,7 @@ async function runSessions(parts: DaemonParts, signal: AbortSignal): Promise<nev
     const { end, wasAnswered } = await oneSession(parts, signal);
     if (wasAnswered) refusals = 1;
     if (end !== 'key exchanged') {
-      const waitMs = backoffMs({ failures: refusals, policy: KEY_RETRY, random, askedMs: end.facts.waitMs ?? 0 });
+      const waitMs = backoffMs({ failures: refusals, policy: KEY_RETRY, random, leastMs: end.facts.waitMs ?? 0 });
       workspaceUnknown();
       noteRefused(apiState, end, refusalWords(end), waitMs);
       const waits = [
@@ -109,6 +109,6 @@ async function oneSession(parts: DaemonParts, signal: AbortSignal): Promise<Sess
 
 /** Resolves when there is another key. */
 async function watchKey({ key, context }: DaemonParts, signal: AbortSignal): Promise<'key exchanged'> {
-  const look = (): 'key exchanged' | null => (key.hasChanged() ? 'key exchanged' : null);
-  return await pollUntil(context.clock, look, { everyMs: KEY_CHECK_MS }, signal);
+  const check = (): 'key exchanged' | null => (key.hasChanged() ? 'key exchanged' : null);
+  return await pollUntil(context.clock, check, { everyMs: KEY_CHECK_MS }, signal);
 }

@@ -40,7 +40,7 @@ export interface WorldDevice {
   /** Whether the workspace has it at that moment. */
   isPresent(atMs: EpochMs): boolean;
   /** Its fields at that moment. */
-  look(atMs: EpochMs): SimDevice;
+  snapshot(atMs: EpochMs): SimDevice;
 }
 
 export interface DeviceContext {
@@ -84,7 +84,7 @@ export function createDevice(spec: DeviceSpec, { seed, startMs, precision }: Dev
     intervalMs,
     sensors: sensors.map(({ key }) => key),
     isPresent: (atMs) => atMs >= appearsAtMs && !absence.some(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs),
-    look: (atMs) => look({ spec, series, intervalMs, precision, startMs }, atMs),
+    snapshot: (atMs) => snapshot({ spec, series, intervalMs, precision, startMs }, atMs),
   };
 }
 
@@ -100,7 +100,7 @@ interface Looks extends Pick<WorldDevice, 'spec' | 'series' | 'intervalMs'> {
   readonly startMs: EpochMs;
 }
 
-function look({ spec, series, intervalMs, precision }: Looks, atMs: EpochMs): SimDevice {
+function snapshot({ spec, series, intervalMs, precision }: Looks, atMs: EpochMs): SimDevice {
   const parentDeviceId = valueAt(spec.parentDeviceId ?? null, spec.moves ?? [], atMs);
   const lifecycleStatus = valueAt<Lifecycle>('active', spec.lifecycle ?? [], atMs);
   const seen = lastSeen(series, atMs);

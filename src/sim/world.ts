@@ -90,10 +90,10 @@ export function createWorld(options: WorldOptions): World {
     startMs,
     has: (deviceId, atMs) => devices.get(deviceId)?.isPresent(atMs) ?? false,
     deviceIds: (atMs) => present(atMs).map(({ spec }) => spec.deviceId),
-    devices: (atMs) => present(atMs).map((device) => device.look(atMs)),
+    devices: (atMs) => present(atMs).map((device) => device.snapshot(atMs)),
     device(deviceId, atMs) {
       const device = devices.get(deviceId);
-      return device?.isPresent(atMs) ? device.look(atMs) : null;
+      return device?.isPresent(atMs) ? device.snapshot(atMs) : null;
     },
     alerts: (atMs) => [...alertsBehind(atMs, null)],
     alertsBehind,

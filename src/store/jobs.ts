@@ -63,12 +63,12 @@ export function createJobQueue(db: Database.Database): OwnedJobQueue {
     'UPDATE job SET state = ?, exit_code = ?, summary = ?, message = ?, ended_ms = ? WHERE id = ? AND ended_ms IS NULL',
   );
   const clear = db.prepare('DELETE FROM job WHERE ended_ms < ?');
-  const ask = createAsk(db);
+  const submit = createSubmit(db);
   const endJob: JobQueue['end'] = (id, { state, exitCode, summary, message }, atMs) => {
     end.run(state, exitCode, summary === null ? null : JSON.stringify(summary), message, Math.floor(atMs), id);
   };
   return {
-    ask,
+    submit,
     open: () => open.all().map(toJob),
     beat: () => void beat.run(),
     release: (id) => void release.run(id),
@@ -87,22 +87,22 @@ export function createJobQueue(db: Database.Database): OwnedJobQueue {
   };
 }
 
-function createAsk(db: Database.Database): JobBoard['ask'] {
+function createSubmit(db: Database.Database): JobBoard['submit'] {
   const insert = db.prepare('INSERT INTO job (kind, args, asked_by, asked_ms) VALUES (?, ?, ?, ?)');
-  return ({ kind, args, askedBy, askedMs }) =>
-    Number(insert.run(kind, JSON.stringify(args), askedBy, Math.floor(askedMs)).lastInsertRowid);
+  return ({ kind, args, requestedBy, requestedMs }) =>
+    Number(insert.run(kind, JSON.stringify(args), requestedBy, Math.floor(requestedMs)).lastInsertRowid);
 }
 
 /** The table as another process uses it. */
 function createJobBoard(db: Database.Database): JobBoard {
-  const look = db.prepare<[number], JobRow>('SELECT * FROM job WHERE id = ?');
+  const get = db.prepare<[number], JobRow>('SELECT * FROM job WHERE id = ?');
   const beat = db.prepare('UPDATE job SET asker_beat = asker_beat + 1 WHERE id = ? AND ended_ms IS NULL');
   const withdraw = db.prepare("DELETE FROM job WHERE id = ? AND state = 'waiting'");
   const cancel = db.prepare('UPDATE job SET is_cancel_asked = 1 WHERE id = ? AND ended_ms IS NULL');
   return {
-    ask: createAsk(db),
-    look: (id) => {
-      const row = look.get(id);
+    submit: createSubmit(db),
+    get: (id) => {
+      const row = get.get(id);
       return row === undefined ? null : toJob(row);
     },
     beat: (id) => void beat.run(id),
@@ -119,11 +119,11 @@ function toJob(row: JobRow): Job {
     id: Number(row.id),
     kind: row.kind,
     args: fromJson(row.args),
-    askedBy: row.asked_by,
+    requestedBy: row.asked_by,
     state,
     progress: fromJson(row.progress),
-    isCancelAsked: Number(row.is_cancel_asked) !== 0,
-    askerBeat: Number(row.asker_beat),
+    isCancelRequested: Number(row.is_cancel_asked) !== 0,
+    followerBeat: Number(row.asker_beat),
     workerBeat: Number(row.worker_beat),
     end: isOpen ? null : readEnd({ state, exitCode: Number(row.exit_code), summary: fromJson(row.summary), message }),
   };

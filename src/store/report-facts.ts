@@ -6,7 +6,7 @@ import type Database from 'better-sqlite3';
 import { isTelemetryLine } from '../core/lines/line-reader.ts';
 import { MAX_OFFSET_NS } from '../core/lines/offsets.ts';
 import { REQUEST_LANES, STREAMS } from '../core/ports.ts';
-import type { AskedRequest, StateFacts, StreamFacts } from '../core/state/facts.ts';
+import type { SentRequest, StateFacts, StreamFacts } from '../core/state/facts.ts';
 import { LOG_LANES } from '../core/state/log.ts';
 import type { LaneStatus } from '../core/status.ts';
 import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
@@ -125,8 +125,8 @@ function createJobs(db: Database.Database): StateFacts['jobs'] {
       id: Number(row.id),
       kind: row.kind,
       state: row.state,
-      askedBy: row.asked_by,
-      askedMs: Number(row.asked_ms),
+      requestedBy: row.asked_by,
+      requestedMs: Number(row.asked_ms),
       startedMs: row.started_ms === null ? null : Number(row.started_ms),
       args: JSON.parse(row.args) as unknown,
       progress: row.progress === null ? null : JSON.parse(row.progress),
@@ -151,7 +151,7 @@ function createRequestsOf(db: Database.Database): StateFacts['requestsOf'] {
       "SELECT count(*) FROM request WHERE device_id = ? AND stream = 'telemetry' AND fault IS NOT NULL",
     )
     .pluck();
-  const toAsked = (row: RequestRow): AskedRequest => ({
+  const toSentRequest = (row: RequestRow): SentRequest => ({
     atMs: Number(row.at_ms),
     lane: row.lane,
     status: row.status === null ? null : Number(row.status),
@@ -159,7 +159,7 @@ function createRequestsOf(db: Database.Database): StateFacts['requestsOf'] {
     newReadings: row.new_readings === null ? null : Number(row.new_readings),
   });
   return (deviceId, count) => ({
-    last: last.all(deviceId, count).map(toAsked),
+    last: last.all(deviceId, count).map(toSentRequest),
     failed: Number(failed.get(deviceId) ?? 0n),
   });
 }
@@ -201,7 +201,7 @@ function createNewestLines(db: Database.Database): StateFacts['newestLines'] {
     return lines.filter((line) => isTelemetryLine(line) && isSince(line, from));
   };
   const known = new Map<string, { readonly place: string; readonly lines: readonly string[] }>();
-  const look = (deviceId: string): readonly string[] => {
+  const linesOf = (deviceId: string): readonly string[] => {
     const at = newest.get(deviceId) ?? null;
     if (at === null) return [];
     const from = at - MAX_OFFSET_NS;
@@ -218,7 +218,7 @@ function createNewestLines(db: Database.Database): StateFacts['newestLines'] {
     }
     return lines;
   };
-  return db.transaction(look);
+  return db.transaction(linesOf);
 }
 
 /** A double tells most times apart; only what is near is looked at exactly. */

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type AskedFor, type Classified, classifyAnswer, readDate } from '../../src/api/classify.ts';
+import { type Classified, classifyAnswer, type RequestContext, readDate } from '../../src/api/classify.ts';
 import type { ApiFault, ApiFaultKind } from '../../src/core/faults.ts';
 
 const KEY = 'tm_canary_4711';
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
-const ASKED: AskedFor = { request: 'GET /devices', hasCursor: false, nowMs: NOW_MS, secret: KEY };
+const ASKED: RequestContext = { request: 'GET /devices', hasCursor: false, nowMs: NOW_MS, secret: KEY };
 
 interface Served {
   readonly status: number;
@@ -14,12 +14,12 @@ interface Served {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-function classify({ status, body, text, headers = {} }: Served, asked: Partial<AskedFor> = {}): Classified {
+function classify({ status, body, text, headers = {} }: Served, asked: Partial<RequestContext> = {}): Classified {
   const bytes = new TextEncoder().encode(text ?? JSON.stringify(body ?? {}));
   return classifyAnswer({ status, headers, body: bytes }, { ...ASKED, ...asked });
 }
 
-function faultOf(served: Served, asked: Partial<AskedFor> = {}): ApiFault {
+function faultOf(served: Served, asked: Partial<RequestContext> = {}): ApiFault {
   const meaning = classify(served, asked);
   if (meaning.kind === 'ok') throw new Error('it was taken for an answer');
   return meaning.fault;

@@ -13,8 +13,8 @@ const LIMITS = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '59' };
  */
 async function learn(
   answers: readonly (readonly [path: string, status: number, headers: HttpAnswer['headers']])[],
-  kept: string | null = null,
-  keep?: () => never,
+  stored: string | null = null,
+  save?: () => never,
 ) {
   const queue = [...answers];
   const texts: string[] = [];
@@ -23,8 +23,8 @@ async function learn(
       const [, status = 0, headers = {}] = queue.shift() ?? [];
       return Promise.resolve({ status, headers, body: new Uint8Array() });
     },
-    kept,
-    keep: keep ?? ((text) => void texts.push(text)),
+    stored,
+    save: save ?? ((text) => void texts.push(text)),
   });
   for (const [path, status] of answers) {
     const answer = await learning.transport({ method: 'GET', url: `http://x${path}`, headers: {} }, SIGNAL);

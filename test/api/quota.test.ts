@@ -102,8 +102,8 @@ describe('whatever answers tell', () => {
       sent.push(nowMs);
       nowMs += restMs;
       const untilMs = noteAnswer(quota, { ...told, sentMs: nowMs - restMs, nowMs });
-      const askedMs = told.waitMs ?? (told.status === 429 ? MINUTE_MS : 0);
-      askedUntilMs = Math.max(askedUntilMs, nowMs + askedMs);
+      const requestedMs = told.waitMs ?? (told.status === 429 ? MINUTE_MS : 0);
+      askedUntilMs = Math.max(askedUntilMs, nowMs + requestedMs);
       if (untilMs !== null) expect(untilMs).toBeGreaterThanOrEqual(askedUntilMs);
     }
     return sent;

@@ -148,10 +148,10 @@ describe('the states', () => {
   });
 
   test('waits are doubled from the third refusal in a row on, up to a quarter of an hour, and never shortened', () => {
-    const waits = (askedMs: number) =>
+    const waits = (requestedMs: number) =>
       [1, 2, 3, 4, 5, 9].map((count) => {
         const state = stateAfter(...Array.from({ length: count }, () => EVENTS.refused));
-        return waitAfter(state, askedMs, () => 0);
+        return waitAfter(state, requestedMs, () => 0);
       });
     // With the least jitter: a tenth of a tenth of the wait, from 100 ms to half a second.
     expect(waits(MINUTE_MS)).toEqual([60_500, 60_500, 120_500, 240_500, 480_500, 900_500]);

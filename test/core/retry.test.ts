@@ -9,14 +9,14 @@ const cases = fc.record({
   failures: fc.integer({ min: 0, max: 5000 }),
   policy: policies,
   roll: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
-  askedMs: fc.integer({ min: 0, max: 25 * 3_600_000 }),
+  leastMs: fc.integer({ min: 0, max: 25 * 3_600_000 }),
 });
 
 describe('backoffMs', () => {
   test('is never sooner than the server asked for', () => {
     fc.assert(
-      fc.property(cases, ({ failures, policy, roll, askedMs }) => {
-        expect(backoffMs({ failures, policy, random: () => roll, askedMs })).toBeGreaterThanOrEqual(askedMs);
+      fc.property(cases, ({ failures, policy, roll, leastMs }) => {
+        expect(backoffMs({ failures, policy, random: () => roll, leastMs })).toBeGreaterThanOrEqual(leastMs);
       }),
     );
   });
@@ -47,7 +47,7 @@ describe('backoffMs', () => {
 
   test('adds its jitter to what the server asked for', () => {
     const policy = { baseMs: 1000, maxMs: 5000 };
-    expect(backoffMs({ failures: 1, policy, random: () => 0.5, askedMs: 30_000 })).toBe(30_250);
+    expect(backoffMs({ failures: 1, policy, random: () => 0.5, leastMs: 30_000 })).toBe(30_250);
   });
 });
 

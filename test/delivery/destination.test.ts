@@ -32,7 +32,7 @@ function database(answers: readonly KindAnswer[]) {
     },
   });
   const server: UnknownServer = {
-    ask: () => {
+    request: () => {
       asked += 1;
       return Promise.resolve(answers[asked - 1] ?? answers.at(-1) ?? { kind: 'later', words: 'down', waitMs: null });
     },
@@ -78,11 +78,11 @@ const auto = (server: UnknownServer): Omit<DestinationOptions, 'batchLines'> => 
 
 const fixed = (
   db: ReturnType<typeof database>,
-  place: Partial<typeof PLACE> = {},
+  position: Partial<typeof PLACE> = {},
   kind: DestinationKind = 'influxdb',
 ) => ({
   sink: db.sinkFor(kind),
-  identity: identityOf({ kind, ...PLACE, ...place }),
+  identity: identityOf({ kind, ...PLACE, ...position }),
   kind,
 });
 
@@ -227,9 +227,9 @@ describe.runIf(victoriaAvailable())('a real VictoriaMetrics', () => {
   test('is found to be one and filled, by the address alone', async () => {
     using state = scratchStore();
     state.store.append([...LINES, TEXT], 'live');
-    const place = { url: victoria.url, org: '', bucket: 'unused' };
-    const unknown = createUnknownServer({ name: 'influx', ...place, token: null, timeoutMs: 60_000 });
-    const identity = identityOf({ kind: 'auto', ...place });
+    const position = { url: victoria.url, org: '', bucket: 'unused' };
+    const unknown = createUnknownServer({ name: 'influx', ...position, token: null, timeoutMs: 60_000 });
+    const identity = identityOf({ kind: 'auto', ...position });
     const life = lifeOf(state, { sink: unknown.sinkFor('influxdb'), identity, kind: unknown });
     const stop = new AbortController();
     const running = life.deliverer.run(stop.signal).catch(() => undefined);

@@ -35,17 +35,17 @@ const FULL: Readonly<Record<string, Fault>> = {
 };
 
 describe.runIf(influxdAvailable())('a full disk behind a refusal', () => {
-  const place = sharedBuckets();
+  const position = sharedBuckets();
 
   /** One life of delivery, for so long. */
   async function live({ store }: ScratchStore, ms: number) {
     const clock = createVirtualClock(1_700_000_100_000);
-    const sink = place.sink();
+    const sink = position.sink();
     const deliverer = createDeliverer(
       { store, clock, random: seededRandom(1), observe: () => {} },
       {
         sink: { name: 'influx', write: (lines, signal) => clock.busy(sink.write(lines, signal)) },
-        identity: place.bucket,
+        identity: position.bucket,
         batchLines: 300,
       },
     );
@@ -63,13 +63,13 @@ describe.runIf(influxdAvailable())('a full disk behind a refusal', () => {
     using state = scratchStore();
     // One kind of line only: no other could speak for the database.
     state.store.append(linesOf(0, 1000), 'history');
-    place.proxy.setFaults(() => fault);
+    position.proxy.setFaults(() => fault);
     for (let lives = 0; lives < 3; lives += 1) {
       expect(await live(state, 300 * SECOND_MS)).toMatchObject({ pendingLines: 1000, quarantined: 0, lacks: [] });
     }
-    place.proxy.setFaults(null);
+    position.proxy.setFaults(null);
     expect(await live(state, 300 * SECOND_MS)).toEqual({ pendingLines: 0, quarantined: 0, lacks: [], held: null });
-    expect(await place.influxd.query(place.bucket, 'SELECT count(value) FROM telemetry')).toMatchObject([
+    expect(await position.influxd.query(position.bucket, 'SELECT count(value) FROM telemetry')).toMatchObject([
       { count: 1000 },
     ]);
   });
@@ -80,14 +80,14 @@ describe.runIf(influxdAvailable())('a full disk behind a refusal', () => {
       using state = scratchStore();
       state.store.append(linesOf(0, 1000), 'live');
       state.store.append(linesOf(1000, 1400, 'flag=true'), 'history');
-      const first = place.proxy.writes.length;
+      const first = position.proxy.writes.length;
       for (const from of [1, 2, 3, 4]) {
-        place.proxy.setFaults(({ nth }) => (nth >= first + from ? fault : null));
+        position.proxy.setFaults(({ nth }) => (nth >= first + from ? fault : null));
         expect(await live(state, 60 * SECOND_MS)).toMatchObject({ quarantined: 0, lacks: [] });
       }
-      place.proxy.setFaults(null);
+      position.proxy.setFaults(null);
       expect(await live(state, 300 * SECOND_MS)).toMatchObject({ pendingLines: 0, quarantined: 0, held: null });
-      expect(await place.influxd.query(place.bucket, 'SELECT count(value) FROM telemetry')).toMatchObject([
+      expect(await position.influxd.query(position.bucket, 'SELECT count(value) FROM telemetry')).toMatchObject([
         { count: 1000 },
       ]);
     },

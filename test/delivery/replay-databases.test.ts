@@ -126,11 +126,11 @@ describe.runIf(influxdAvailable())('a replay into an InfluxDB that was emptied',
     await empty(rig);
     const opened = openJobBoard(rig.dataDir);
     if (opened === null) throw new Error('no state');
-    const id = opened.board.ask({
+    const id = opened.board.submit({
       kind: 'replay',
       args: { ...ARGS, maxRate: 40 },
-      askedBy: '--replay',
-      askedMs: rig.clock.nowMs(),
+      requestedBy: '--replay',
+      requestedMs: rig.clock.nowMs(),
     });
     const life = async (forMs: number) =>
       await liveAsDaemon(rig, {
@@ -143,9 +143,9 @@ describe.runIf(influxdAvailable())('a replay into an InfluxDB that was emptied',
       });
     await life(10 * SECOND_MS);
     // It waits for the next one.
-    expect(opened.board.look(id)).toMatchObject({ state: 'waiting', end: null });
+    expect(opened.board.get(id)).toMatchObject({ state: 'waiting', end: null });
     await life(3 * MINUTE_MS);
-    expect(opened.board.look(id)?.end).toMatchObject({
+    expect(opened.board.get(id)?.end).toMatchObject({
       state: 'done',
       exitCode: 0,
       summary: { destinations: [{ resumed: true }] },
@@ -167,14 +167,19 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a replay into a Victo
     await using bench = await openBench();
     await using victoria = await startVictoria();
     using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: HISTORY_MS });
-    const place = { url: victoria.url, org: '', bucket: '' };
-    const real = createInfluxSink({ name: 'influx', ...place, token: null, timeoutMs: 30_000 }, 'victoriametrics');
+    const position = { url: victoria.url, org: '', bucket: '' };
+    const real = createInfluxSink({ name: 'influx', ...position, token: null, timeoutMs: 30_000 }, 'victoriametrics');
     const sink = {
       name: real.name,
       write: (lines: readonly string[], signal: AbortSignal) => rig.clock.busy(real.write(lines, signal)),
     };
     const destinations: Destination[] = [
-      { sink, identity: identityOf({ kind: 'victoriametrics', ...place }), batchLines: 5000, kind: 'victoriametrics' },
+      {
+        sink,
+        identity: identityOf({ kind: 'victoriametrics', ...position }),
+        batchLines: 5000,
+        kind: 'victoriametrics',
+      },
     ];
     expect((await rig.once({ destinations })).summary.exit_code).toBe(0);
     for (const isEmptied of [false, true]) {

@@ -96,9 +96,9 @@ describe('without a problem', () => {
 
 describe('a rejected line', () => {
   for (const count of [2, 3, 5000]) {
-    for (const [place, at] of Object.entries({ first: 0, middle: count >> 1, last: count - 1 })) {
+    for (const [position, at] of Object.entries({ first: 0, middle: count >> 1, last: count - 1 })) {
       for (const storesParts of [true, false]) {
-        test(`the ${place} of ${count} is put aside and all others arrive (parts stored: ${storesParts})`, async () => {
+        test(`the ${position} of ${count} is put aside and all others arrive (parts stored: ${storesParts})`, async () => {
           const lines = linesOf(count);
           const sink = modelSink({ isBad: (text) => text === lines[at], storesParts });
           const resolution = await resolveBatch(sink, lines, noControl, never);

@@ -29,18 +29,18 @@ function line(device: string, ageMs: number, value: number | string = 1): string
 const NOW_MS = Date.now();
 
 describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
-  const place = sharedBuckets('WITH DURATION 30d REPLICATION 1 SHARD DURATION 1d NAME "short"');
+  const position = sharedBuckets('WITH DURATION 30d REPLICATION 1 SHARD DURATION 1d NAME "short"');
 
   /** Delivers what the state holds until nothing is left, or nothing moves any more. */
   async function deliver(state: ScratchStore) {
     const clock = createVirtualClock(NOW_MS);
     const events: AppEvent[] = [];
-    const first = place.proxy.writes.length;
-    const sink = place.sink();
+    const first = position.proxy.writes.length;
+    const sink = position.sink();
     const onClock: Sink = { name: 'influx', write: (lines, signal) => clock.busy(sink.write(lines, signal)) };
     const deliverer = createDeliverer(
       { store: state.store, clock, random: seededRandom(1), observe: (event) => events.push(event) },
-      { sink: onClock, identity: place.bucket, batchLines: BATCH },
+      { sink: onClock, identity: position.bucket, batchLines: BATCH },
     );
     const stop = new AbortController();
     const running = deliverer.run(stop.signal).catch(() => undefined);
@@ -51,12 +51,12 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
     const { quarantined } = state.store.backlog(deliverer.destinationId);
     const lacks = state.store.missing(deliverer.destinationId);
     const pending = deliverer.pendingLines();
-    return { lacks, quarantined, pending, held, events, requests: place.proxy.writes.length - first };
+    return { lacks, quarantined, pending, held, events, requests: position.proxy.writes.length - first };
   }
 
   async function storedOf(device: string): Promise<number> {
-    const rows = await place.influxd.query(
-      place.bucket,
+    const rows = await position.influxd.query(
+      position.bucket,
       `SELECT count(value) FROM telemetry WHERE device_id = '${device}'`,
     );
     return Number(rows[0]?.['count'] ?? 0);
@@ -107,7 +107,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
 
   test('keeps old points, refused ones and good ones of one batch apart', async () => {
     using state = scratchStore();
-    await place.influxd.write(place.bucket, line('z', HOUR_MS));
+    await position.influxd.write(position.bucket, line('z', HOUR_MS));
     const bad = [100, 101, 550];
     const batch = Array.from({ length: 900 }, (_, n) => {
       if (n % 3 === 0) return line('a', 31 * DAY_MS + n * SECOND_MS);
@@ -135,7 +135,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
       Array.from({ length: 50 }, (_, n) => line('a', n * SECOND_MS)),
       'live',
     );
-    place.proxy.setFaults(({ lines }) => saysDropped(lines.length));
+    position.proxy.setFaults(({ lines }) => saysDropped(lines.length));
     const { lacks, quarantined, pending, held } = await deliver(state);
     expect({ lacks, quarantined, pending }).toEqual({ lacks: [], quarantined: 0, pending: 50 });
     expect(held).toContain('beyond retention');
@@ -149,8 +149,8 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
       line('a', 2000),
     ];
     state.store.append(lines, 'history');
-    const first = place.proxy.writes.length;
-    place.proxy.setFaults(({ nth }) => (nth === first ? saysDropped(7) : null));
+    const first = position.proxy.writes.length;
+    position.proxy.setFaults(({ nth }) => (nth === first ? saysDropped(7) : null));
     const { lacks, quarantined, pending } = await deliver(state);
     expect({ pending, quarantined, points: points(lacks) }).toEqual({ pending: 0, quarantined: 0, points: 20 });
     expect(await storedOf('a')).toBe(2);
@@ -168,8 +168,8 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
     ] as const satisfies readonly Fault[]) {
       using state = scratchStore();
       state.store.append([line('a', 31 * DAY_MS), line('a', 1000)], 'history');
-      const first = place.proxy.writes.length;
-      place.proxy.setFaults(({ nth }) => (nth === first ? null : trouble));
+      const first = position.proxy.writes.length;
+      position.proxy.setFaults(({ nth }) => (nth === first ? null : trouble));
       const { lacks, quarantined, pending } = await deliver(state);
       expect({ lacks, quarantined, pending }).toEqual({ lacks: [], quarantined: 0, pending: 2 });
     }

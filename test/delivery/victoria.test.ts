@@ -39,19 +39,19 @@ type Destination = SyncOptions['destinations'][number];
 
 /** The real way to the database; virtual time stands still while it is at work. */
 function toVictoria(clock: VirtualClock, kind: DestinationKind | 'auto' = 'auto', name = 'influx'): Destination {
-  const place = { url: victoria.url, org: '', bucket: '' };
-  const options = { name, ...place, token: null, timeoutMs: 30_000 };
+  const position = { url: victoria.url, org: '', bucket: '' };
+  const options = { name, ...position, token: null, timeoutMs: 30_000 };
   const onClock = (sink: Sink): Sink => ({
     name: sink.name,
     write: (lines, signal) => clock.busy(sink.write(lines, signal)),
   });
   const unknown = createUnknownServer(options);
   const asked: UnknownServer = {
-    ask: (signal) => clock.busy(unknown.ask(signal)),
+    request: (signal) => clock.busy(unknown.request(signal)),
     sinkFor: (found) => onClock(unknown.sinkFor(found)),
   };
   const sink = onClock(createInfluxSink(options, kind === 'auto' ? 'influxdb' : kind));
-  return { sink, identity: identityOf({ kind, ...place }), batchLines: 5000, kind: kind === 'auto' ? asked : kind };
+  return { sink, identity: identityOf({ kind, ...position }), batchLines: 5000, kind: kind === 'auto' ? asked : kind };
 }
 
 async function expectExact(rig: Rig, least: number): Promise<void> {

@@ -15,7 +15,7 @@ import type { Frame } from './support/frames.ts';
 import { replaceMacros } from './support/replacement.ts';
 import { column } from './support/shapes.ts';
 import { reader } from './support/story.ts';
-import { askInflux, type Choose, openBoard } from './support/viewer.ts';
+import { type Choose, openBoard, probeInflux } from './support/viewer.ts';
 
 const NOW_MS = Date.UTC(2026, 5, 15, 12);
 const ODD_HUB = 'hub\\1';
@@ -261,7 +261,7 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
     const { data } = file.groups[0].rules.find((rule: { uid: string }) => rule.uid === uid);
     const query = data.find((one: { refId: string }) => one.refId === refId);
     const range = { fromMs: NOW_MS - query.relativeTimeRange.from * 1000, toMs: NOW_MS };
-    const series = await askInflux(place(), replaceMacros(query.model.query, range, MINUTE_MS));
+    const series = await probeInflux(place(), replaceMacros(query.model.query, range, MINUTE_MS));
     return Object.fromEntries(series.map(({ tags, values }) => [tags?.[label] ?? '', values?.at(-1)?.[1]]));
   }
 });

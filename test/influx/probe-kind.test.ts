@@ -17,12 +17,12 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-async function ask(
+async function request(
   url: string,
   more: { name?: string; bucket?: string; token?: Secret | null } = {},
 ): Promise<KindAnswer> {
   const place = { url, org: '', bucket: 'b', token: null };
-  return await createUnknownServer({ name: 'influx', timeoutMs: 5000, ...place, ...more }).ask(never);
+  return await createUnknownServer({ name: 'influx', timeoutMs: 5000, ...place, ...more }).request(never);
 }
 
 async function serve(listener: RequestListener): Promise<string> {
@@ -62,13 +62,13 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
   });
 
   test('is known by its own answers, also where it refuses the request', async () => {
-    expect(await ask(influxd.url)).toEqual(INFLUXDB);
+    expect(await request(influxd.url)).toEqual(INFLUXDB);
   });
 
   test('is taken for one behind something that hides who answers, and nothing is written', async () => {
     const proxy = await startV2Proxy({ upstream: influxd.url, token: TOKEN });
     closing.push(proxy.close);
-    expect(await ask(proxy.url, { token: new Secret(TOKEN) })).toEqual(INFLUXDB);
+    expect(await request(proxy.url, { token: new Secret(TOKEN) })).toEqual(INFLUXDB);
     expect(proxy.writes.map(({ lines }) => lines)).toEqual([[]]);
     expect(await influxd.query('b', 'SHOW MEASUREMENTS')).toEqual([]);
   });
@@ -76,8 +76,8 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
   test('that wants another token, or has no such bucket, is held with the remedy', async () => {
     const proxy = await startV2Proxy({ upstream: influxd.url, token: TOKEN });
     closing.push(proxy.close);
-    expect(await ask(proxy.url)).toMatchObject({ kind: 'blocked', hint: expect.stringContaining('influx.token') });
-    const named = await ask(proxy.url, { token: new Secret(TOKEN), bucket: 'none', name: 'second' });
+    expect(await request(proxy.url)).toMatchObject({ kind: 'blocked', hint: expect.stringContaining('influx.token') });
+    const named = await request(proxy.url, { token: new Secret(TOKEN), bucket: 'none', name: 'second' });
     expect(named).toMatchObject({ kind: 'blocked', hint: expect.stringMatching(/^destinations\.second\.bucket: /) });
   });
 });
@@ -86,12 +86,12 @@ describe.runIf(victoriaAvailable())('a real VictoriaMetrics', () => {
   const victoria = sharedVictoria();
 
   test('is known by its own answers, and nothing is written', async () => {
-    expect(await ask(victoria.url)).toEqual(VICTORIA);
+    expect(await request(victoria.url)).toEqual(VICTORIA);
     expect(await victoria.exported()).toEqual([]);
   });
 
   test('is known behind a proxy that takes its headers out', async () => {
-    expect(await ask(await behindProxy(victoria.url))).toEqual(VICTORIA);
+    expect(await request(await behindProxy(victoria.url))).toEqual(VICTORIA);
   });
 
   test('that wants a user and a password is known before it lets anybody in, and is given them', async () => {
@@ -105,7 +105,7 @@ describe.runIf(victoriaAvailable())('a real VictoriaMetrics', () => {
       bucket: '',
       token,
     });
-    expect(await server.ask(never)).toEqual(VICTORIA);
+    expect(await server.request(never)).toEqual(VICTORIA);
     expect(await server.sinkFor('victoriametrics').write(['m value=1 1700000000000'], never)).toEqual({
       kind: 'accepted',
     });
@@ -117,7 +117,7 @@ describe('what is no database, or none that answers', () => {
   test('one that is down is asked again later', async () => {
     const url = await serve(() => undefined);
     await closing.pop()?.();
-    expect(await ask(url, { name: 'second' })).toEqual({
+    expect(await request(url, { name: 'second' })).toEqual({
       kind: 'later',
       words: 'the database refuses the connection: is it running, and is destinations.second.url right?',
       waitMs: null,
@@ -133,7 +133,7 @@ describe('what is no database, or none that answers', () => {
     ['a proxy that forbids it', 403, {}, 'no', 'blocked'],
   ])('%s tells nothing: it is %j that decides', async (_what, status, headers, body, kind) => {
     const url = await serve((_request, response) => response.writeHead(status, headers).end(body));
-    expect((await ask(url)).kind).toBe(kind);
+    expect((await request(url)).kind).toBe(kind);
   });
 
   test.each([400, 405, 422])('what minds an empty write (%i) is asked by its other side', async (status) => {
@@ -143,7 +143,7 @@ describe('what is no database, or none that answers', () => {
       if (request.method === 'POST') response.writeHead(status).end('{"error":"no lines"}');
       else response.writeHead(404).end('not found');
     });
-    expect(await ask(url)).toEqual(INFLUXDB);
+    expect(await request(url)).toEqual(INFLUXDB);
     expect(asked).toBe(2);
   });
 
@@ -152,6 +152,6 @@ describe('what is no database, or none that answers', () => {
     const stop = new AbortController();
     setTimeout(() => stop.abort(new Error('stopping')), 50);
     const server = createUnknownServer({ name: 'influx', timeoutMs: 60_000, url, org: '', bucket: '', token: null });
-    await expect(server.ask(stop.signal)).rejects.toThrow('stopping');
+    await expect(server.request(stop.signal)).rejects.toThrow('stopping');
   });
 });

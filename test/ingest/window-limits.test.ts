@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import { ApiFault } from '../../src/core/faults.ts';
 import { DAY_MS, DAY_NS, msToNs } from '../../src/core/time.ts';
-import { type Asking, askForPage, createLearntWindows, windowRules } from '../../src/ingest/ask-page.ts';
+import { type Asking, createLearntWindows, fetchPage, windowRules } from '../../src/ingest/ask-page.ts';
 import { type PageRequest, requestFor } from '../../src/ingest/page-request.ts';
 import { windowLimits } from '../../src/ingest/window-limits.ts';
 
@@ -33,7 +33,7 @@ function rig() {
     const gap = { from: to - 100n * DAY_NS, to };
     return requestFor({ deviceId: 'd', gap, near: null, far: null, live: false }, windowLimits(windowRules(windows)));
   };
-  const ask = async () => await askForPage({ context, windows }, { request: request(), lane: 'live' }, NEVER);
+  const ask = async () => await fetchPage({ context, windows }, { request: request(), lane: 'live' }, NEVER);
   const spanDays = (): number => Number((windowLimits(windowRules(windows)).spanNs ?? 0n) / DAY_NS);
   return { service, ask, spanDays };
 }

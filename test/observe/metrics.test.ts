@@ -25,7 +25,7 @@ const FIGURES: Figures = {
   streams: [{ name: 'alerts', state: 'off', reason: 'the key lacks the scope', last_read_at: null }],
   fleet: {
     states: { live: 3, 'catching-up': 2, silent: 1, unreachable: 0, excluded: 0 },
-    kept: 6,
+    polled: 6,
     complete: 3,
     listed: 6,
     present: 6,

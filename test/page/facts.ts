@@ -225,7 +225,7 @@ function pageOf(rows: readonly DeviceRow[], query: DevicesQuery): DevicesPage {
   for (const { state } of found) states[state] += 1;
   const fitting = found.filter(({ state }) => query.state === null || state === query.state);
   const keyOf = ({ device_name, lag_seconds, covered_share }: DeviceRow): string | number =>
-    query.sort === 'name' ? device_name : query.sort === 'held' ? covered_share : -(lag_seconds ?? -1);
+    query.sort === 'name' ? device_name : query.sort === 'covered' ? covered_share : -(lag_seconds ?? -1);
   const sorted = fitting.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
   if (query.reversed) sorted.reverse();
   const pages = Math.max(1, Math.ceil(sorted.length / DEVICES_A_PAGE));

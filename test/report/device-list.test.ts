@@ -107,7 +107,7 @@ describe('order', () => {
       ],
       ['c', 'b', 'a', 'd'],
     ],
-    ['held', [look('a', { share: 1 }), look('b', { share: 0 }), look('c', { share: 0.5 })], ['b', 'c', 'a']],
+    ['covered', [look('a', { share: 1 }), look('b', { share: 0 }), look('c', { share: 0.5 })], ['b', 'c', 'a']],
     [
       'reading',
       [look('a', { newestNs: 9n }), look('b', { newestNs: null }), look('c', { newestNs: 3n })],
@@ -115,8 +115,8 @@ describe('order', () => {
     ],
   ] as const)('by %s the worst comes first, and who is left out last', (sort, looks, expected) => {
     expect(found(looks, { sort })).toEqual(expected);
-    const kept = looks.filter(({ state }) => state !== 'excluded').length;
-    const turned = [...expected.slice(0, kept).toReversed(), ...expected.slice(kept)];
+    const polled = looks.filter(({ state }) => state !== 'excluded').length;
+    const turned = [...expected.slice(0, polled).toReversed(), ...expected.slice(polled)];
     expect(found(looks, { sort, reversed: true })).toEqual(turned);
   });
 
@@ -141,7 +141,7 @@ describe('order', () => {
         if (sort === 'name') return;
         const rank = (id: string): unknown => {
           const { state, lagSeconds, share, newestNs } = all.find(({ deviceId }) => deviceId === id) ?? look('');
-          return [state === 'excluded', { state, lag: lagSeconds, held: share, reading: newestNs }[sort]].join();
+          return [state === 'excluded', { state, lag: lagSeconds, covered: share, reading: newestNs }[sort]].join();
         };
         const byName = paged(all, {});
         for (const value of new Set(shown.map(rank))) {

@@ -41,7 +41,7 @@ function lookAt(specs: readonly Spec[], costMs = 0, exclude: readonly string[] =
       goneSinceMs: goneSinceMs ?? null,
     }),
   );
-  const held = (id: string): CoverageNow => {
+  const covered = (id: string): CoverageNow => {
     time.ms += costMs;
     time.longest = Math.max(time.longest, time.ms - time.since);
     const ago = specs.find((spec) => spec.id === id)?.heldToAgoMs ?? null;
@@ -50,7 +50,7 @@ function lookAt(specs: readonly Spec[], costMs = 0, exclude: readonly string[] =
   };
   const look = createFleetScanner({
     context: {
-      store: { devices: () => devices, coverageOfAll: () => ({ get: held }) },
+      store: { devices: () => devices, coverageOfAll: () => ({ get: covered }) },
       serverClock: { highestPassedMs: () => NOW_MS, passedMs: () => NOW_MS, nowMs: () => NOW_MS },
       settings: {
         history: { kind: 'age', ageMs: 48 * HOUR_MS },

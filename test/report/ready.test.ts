@@ -51,8 +51,8 @@ describe('the device list', () => {
 const gap = (reason: string) => ({ from: 'a', to: 'b', reason });
 
 function device(changes: Partial<DeviceStatus> = {}): DeviceStatus {
-  const held = [['a', 'b']] as const;
-  return { device_id: 'd', device_name: 'd', state: 'live', lag_seconds: 0, covered: held, gaps: [], ...changes };
+  const covered = [['a', 'b']] as const;
+  return { device_id: 'd', device_name: 'd', state: 'live', lag_seconds: 0, covered: covered, gaps: [], ...changes };
 }
 
 /** What is told of these devices after a few looks, ten seconds apart. */

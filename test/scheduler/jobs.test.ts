@@ -128,7 +128,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
       meanwhile: async () => {
         await rig.clock.sleep(5 * SECOND_MS);
         const opened = openJobBoard(rig.dataDir);
-        opened?.board.ask(requestOf(rig));
+        opened?.board.submit(requestOf(rig));
         opened?.close();
         await rig.clock.sleep(25 * SECOND_MS);
         expect(statesOf(rig), 'not yet').toEqual(['running']);
@@ -144,7 +144,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     using rig = await rigOf();
     rig.open().close();
     const opened = openJobBoard(rig.dataDir);
-    opened?.board.ask(requestOf(rig));
+    opened?.board.submit(requestOf(rig));
     opened?.close();
     const life = await live(rig, 2 * MINUTE_MS);
     expect(told(life, 'job-started')).toEqual([]);
@@ -352,7 +352,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     const words = expect.stringContaining('has not responded for a minute');
     expect(await following).toMatchObject({ exitCode: 3, message: words });
     expect(rig.clock.monoMs() - beganMs).toBeLessThan(70 * SECOND_MS);
-    expect(sync.jobs.open()).toMatchObject([{ isCancelAsked: true }]);
+    expect(sync.jobs.open()).toMatchObject([{ isCancelRequested: true }]);
     sync.close();
   });
 });

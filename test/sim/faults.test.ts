@@ -46,19 +46,19 @@ test('html: a page of something in front of the service, without limits, and it 
 test('truncated, malformed, empty: 200 with a Content-Length that is true and a body that is no JSON', async () => {
   await onBothWays(smallSimulator, async (ask, simulator) => {
     const whole = (await ask(PATH)).text;
-    const look = async (fault: Fault): Promise<string> => {
+    const snapshot = async (fault: Fault): Promise<string> => {
       simulator.faults = always(fault);
       const { status, json, text } = await ask(PATH);
       expect([status, json]).toEqual([200, undefined]);
       return text;
     };
-    const truncated = await look({ kind: 'truncated' });
+    const truncated = await snapshot({ kind: 'truncated' });
     expect(truncated.length).toBe(Math.floor(whole.length / 2));
     expect(whole.startsWith(truncated)).toBe(true);
-    expect(await look({ kind: 'truncated', keep: 1 })).toHaveLength(whole.length - 1);
-    expect((await look({ kind: 'malformed' })).length).toBeGreaterThan(whole.length);
-    expect(await look({ kind: 'malformed', body: '[1,' })).toBe('[1,');
-    expect(await look({ kind: 'empty' })).toBe('');
+    expect(await snapshot({ kind: 'truncated', keep: 1 })).toHaveLength(whole.length - 1);
+    expect((await snapshot({ kind: 'malformed' })).length).toBeGreaterThan(whole.length);
+    expect(await snapshot({ kind: 'malformed', body: '[1,' })).toBe('[1,');
+    expect(await snapshot({ kind: 'empty' })).toBe('');
   });
 });
 

@@ -163,15 +163,15 @@ test('The age of a window by the settings: never limited, old readings never ser
   await onBothWays(smallSimulator, async (ask, { settings }) => {
     settings.plan.historyMaxDays = 2;
     const [edge, old] = [ORIGIN_MS - 2 * DAY_MS, ORIGIN_MS - 4 * DAY_MS];
-    const look = (afterMs: number, beforeMs: number) =>
+    const snapshot = (afterMs: number, beforeMs: number) =>
       ask(`/devices/a1/telemetry?limit=200&after=${at(afterMs)}&before=${at(beforeMs)}`);
-    expect((await look(old, old + HOUR_MS)).json.data).toHaveLength(12);
+    expect((await snapshot(old, old + HOUR_MS)).json.data).toHaveLength(12);
     settings.bounds.age = 'empty';
-    expect((await look(old, old + HOUR_MS)).json.data).toEqual([]);
-    expect((await look(edge - HOUR_MS, edge + HOUR_MS)).json.data).toHaveLength(12);
+    expect((await snapshot(old, old + HOUR_MS)).json.data).toEqual([]);
+    expect((await snapshot(edge - HOUR_MS, edge + HOUR_MS)).json.data).toHaveLength(12);
     settings.bounds.age = 'refused';
-    expect((await look(edge - 1, edge + HOUR_MS)).json.error.code).toBe('range_too_large');
-    expect((await look(edge, edge + HOUR_MS)).json.data).toHaveLength(12);
+    expect((await snapshot(edge - 1, edge + HOUR_MS)).json.error.code).toBe('range_too_large');
+    expect((await snapshot(edge, edge + HOUR_MS)).json.data).toHaveLength(12);
     expect((await ask('/devices/a1/telemetry')).status).toBe(200);
   });
 });

@@ -144,31 +144,35 @@ test('a device appears, is renamed, moves, is paused, goes silent, vanishes and 
     firmwareVersion: '1',
     firmwareChanges: [{ atMs: at(-3), value: '2' }],
   });
-  const look = (hours: number) => world.device('d', at(hours));
-  expect([look(-20.1), look(-4), look(-2.1), world.has('d', at(-3))]).toEqual([null, null, null, false]);
-  expect(look(-11)).toMatchObject({
+  const snapshot = (hours: number) => world.device('d', at(hours));
+  expect([snapshot(-20.1), snapshot(-4), snapshot(-2.1), world.has('d', at(-3))]).toEqual([null, null, null, false]);
+  expect(snapshot(-11)).toMatchObject({
     name: 'old',
     parentDeviceId: 'hub-1',
     isAddon: true,
     online: true,
     presence: 'reporting',
   });
-  expect(look(-7.1)).toMatchObject({
+  expect(snapshot(-7.1)).toMatchObject({
     name: 'new',
     lifecycleStatus: 'paused',
     online: false,
     presence: 'paused',
     parentDeviceId: 'hub-2',
   });
-  expect(look(-5.1)).toMatchObject({ online: false, presence: 'no_signal', lastSeenAt: '2026-01-15T05:50:00.000Z' });
-  expect(look(0)).toMatchObject({
+  expect(snapshot(-5.1)).toMatchObject({
+    online: false,
+    presence: 'no_signal',
+    lastSeenAt: '2026-01-15T05:50:00.000Z',
+  });
+  expect(snapshot(0)).toMatchObject({
     name: 'new',
     isAddon: false,
     parentDeviceId: null,
     firmwareVersion: '2',
     online: true,
   });
-  expect(look(9)).toMatchObject({ lifecycleStatus: 'retired', presence: 'retired' });
+  expect(snapshot(9)).toMatchObject({ lifecycleStatus: 'retired', presence: 'retired' });
   const hours = everything(world, 'd', at(10)).map(
     ({ recordedAtNs }) => Number(recordedAtNs / MS_NS - BigInt(ORIGIN_MS)) / HOUR_MS,
   );

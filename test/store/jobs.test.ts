@@ -12,7 +12,7 @@ import { MIGRATIONS } from '../../src/store/open/migrations.ts';
 import { openStore } from '../../src/store/store.ts';
 import { scratch, scratchStore } from './support.ts';
 
-const REQUEST: JobRequest = { kind: 'once', args: {}, askedBy: '--once', askedMs: 1000.5 };
+const REQUEST: JobRequest = { kind: 'once', args: {}, requestedBy: '--once', requestedMs: 1000.5 };
 
 const DONE: JobEnd = { state: 'done', exitCode: 0, summary: { outcome: 'complete' }, message: null };
 
@@ -47,17 +47,17 @@ describe('a job', () => {
     using sides = bothSides();
     const { board, queue } = sides;
     expect(queue.open()).toEqual([]);
-    const id = board.ask(REQUEST);
+    const id = board.submit(REQUEST);
     expect(queue.open()).toEqual([
       {
         id,
         kind: 'once',
         args: {},
-        askedBy: '--once',
+        requestedBy: '--once',
         state: 'waiting',
         progress: null,
-        isCancelAsked: false,
-        askerBeat: 0,
+        isCancelRequested: false,
+        followerBeat: 0,
         workerBeat: 0,
         end: null,
       },
@@ -66,16 +66,16 @@ describe('a job', () => {
     expect(queue.take(id, 2000)).toBe(true);
     queue.reportProgress(id, PROGRESS);
     board.beat(id);
-    expect(board.look(id)).toMatchObject({
+    expect(board.get(id)).toMatchObject({
       state: 'running',
       progress: PROGRESS,
       workerBeat: 1,
-      askerBeat: 1,
+      followerBeat: 1,
       end: null,
     });
     queue.end(id, DONE, 3000);
     expect(queue.open()).toEqual([]);
-    expect(board.look(id)).toMatchObject({ state: 'done', end: DONE });
+    expect(board.get(id)).toMatchObject({ state: 'done', end: DONE });
     expect(sides.state.rows('SELECT asked_ms, started_ms, ended_ms FROM job')).toEqual([
       { asked_ms: 1000, started_ms: 2000, ended_ms: 3000 },
     ]);
@@ -84,38 +84,38 @@ describe('a job', () => {
   test('is taken once, and not after it was taken back', () => {
     using sides = bothSides();
     const { board, queue } = sides;
-    const id = board.ask(REQUEST);
+    const id = board.submit(REQUEST);
     expect(queue.take(id, 1)).toBe(true);
     expect(queue.take(id, 2)).toBe(false);
     expect(board.withdraw(id), 'it runs').toBe(false);
     board.cancel(id);
-    expect(board.look(id)).toMatchObject({ state: 'running', isCancelAsked: true });
-    const other = board.ask(REQUEST);
+    expect(board.get(id)).toMatchObject({ state: 'running', isCancelRequested: true });
+    const other = board.submit(REQUEST);
     expect(board.withdraw(other)).toBe(true);
     expect(queue.take(other, 3)).toBe(false);
-    expect(board.look(other)).toBeNull();
-    expect(board.ask(REQUEST), 'a number is not given twice').toBeGreaterThan(other);
+    expect(board.get(other)).toBeNull();
+    expect(board.submit(REQUEST), 'a number is not given twice').toBeGreaterThan(other);
   });
 
   test('has one end', () => {
     using sides = bothSides();
     const { board, queue } = sides;
-    const id = board.ask(REQUEST);
+    const id = board.submit(REQUEST);
     queue.take(id, 1);
     queue.end(id, DONE, 2);
     queue.end(id, { state: 'failed', exitCode: 3, summary: null, message: 'later' }, 3);
     queue.reportProgress(id, PROGRESS);
     board.cancel(id);
-    expect(board.look(id)).toMatchObject({ end: DONE, progress: null, isCancelAsked: false });
+    expect(board.get(id)).toMatchObject({ end: DONE, progress: null, isCancelRequested: false });
   });
 
   test('that was left running has failed for whoever opens the state next, one that waits still waits', () => {
     using sides = bothSides();
     const { board } = sides;
-    const [first, second] = [board.ask(REQUEST), board.ask(REQUEST)];
+    const [first, second] = [board.submit(REQUEST), board.submit(REQUEST)];
     sides.queue.take(first, 1);
     sides.state.reopen();
-    expect(board.look(first)).toMatchObject({
+    expect(board.get(first)).toMatchObject({
       state: 'failed',
       end: { exitCode: 3, summary: null, message: expect.stringMatching(/the daemon .* has died/) },
     });
@@ -125,22 +125,22 @@ describe('a job', () => {
   test('is removed a while after its end, and not before', () => {
     using sides = bothSides();
     const { board, queue } = sides;
-    const [old, young, open] = [board.ask(REQUEST), board.ask(REQUEST), board.ask(REQUEST)];
+    const [old, young, open] = [board.submit(REQUEST), board.submit(REQUEST), board.submit(REQUEST)];
     queue.end(old, DONE, 1000);
     queue.end(young, DONE, 5000);
     queue.clear(5000);
-    expect([old, young, open].map((id) => board.look(id)?.state)).toEqual([undefined, 'done', 'waiting']);
+    expect([old, young, open].map((id) => board.get(id)?.state)).toEqual([undefined, 'done', 'waiting']);
   });
 
   test('with what nobody can read in it is read as far as it goes', () => {
     using sides = bothSides();
     const { board } = sides;
-    const id = board.ask(REQUEST);
+    const id = board.submit(REQUEST);
     const db = new Database(sides.state.file);
     db.exec("UPDATE job SET kind = 'hum', args = '{', progress = '[1'");
     db.exec("UPDATE job SET state = 'done', ended_ms = 1, exit_code = 42, summary = '}'");
     db.close();
-    expect(board.look(id)).toMatchObject({
+    expect(board.get(id)).toMatchObject({
       kind: 'hum',
       args: null,
       progress: null,
@@ -155,7 +155,7 @@ describe('who asks', () => {
     expect(sides.isLocked()).toBe(true);
     for (let n = 0; n < 50; n += 1) {
       sides.state.store.append([`m v=${n} ${n}`], 'live');
-      sides.board.ask(REQUEST);
+      sides.board.submit(REQUEST);
     }
     expect(sides.state.store.totals().lines).toBe(50);
     expect(sides.queue.open()).toHaveLength(50);

@@ -80,7 +80,7 @@ const WAYS: Readonly<Record<string, Way>> = {
       expect(summaryOf({ end })).toMatchObject({ outcome: 'complete', gaps: [], devices: 3 });
       expect(progress.length).toBeGreaterThan(3);
       expect(Math.max(...progress.map(({ totals }) => totals.covered_share ?? 0))).toBeGreaterThan(0.9);
-      expect(told(life, 'job-started')).toMatchObject([{ kind: 'once', askedBy: '--once' }]);
+      expect(told(life, 'job-started')).toMatchObject([{ kind: 'once', requestedBy: '--once' }]);
       expect(told(life, 'job-ended')).toMatchObject([{ kind: 'once', state: 'done', exitCode: 0 }]);
     },
     goOn: async (rig, change) => {

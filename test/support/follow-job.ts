@@ -24,8 +24,8 @@ export function takingJobs(sync: Sync, workers?: Readonly<Record<string, () => J
 export const requestOf = (rig: Rig): JobRequest => ({
   kind: 'once',
   args: {},
-  askedBy: '--once',
-  askedMs: rig.clock.nowMs(),
+  requestedBy: '--once',
+  requestedMs: rig.clock.nowMs(),
 });
 
 /** What a command that followed its job has seen. */

@@ -36,7 +36,7 @@ export async function runBackfillCommand(
     {
       kind: 'backfill',
       args,
-      askedBy: '--backfill',
+      requestedBy: '--backfill',
       alone: () => alone(parts, args, ports),
       read: readBackfillSummary,
       show: showProgress(terminal),
@@ -60,11 +60,11 @@ async function alone(
     const onStarted = (begun: BackfillRun): void => {
       run = begun;
     };
-    const look = (): void => {
+    const progress = (): void => {
       if (run !== null) terminal.show(run.progress);
     };
     const rates = ratesOfState(config.dataDir, sync.context.settings.filter);
     const work = runBackfill({ ...sync, rates, onStarted }, args, ports.signal);
-    return await repeatWhile(work, look, SHOW_EVERY_MS.figures).finally(terminal.endProgress);
+    return await repeatWhile(work, progress, SHOW_EVERY_MS.figures).finally(terminal.endProgress);
   });
 }

@@ -21,12 +21,12 @@ import { type BackfillRun, type BackfillWorkParts, createBackfillRun, endWhereRe
 
 /** The worker for `runJobs`; one job at a time. */
 export function createBackfillWorker(parts: BackfillWorkParts): JobWorker {
-  return (args, signal, keep) => {
+  return (args, signal, save) => {
     let run: BackfillRun | null = null;
     const begun = (next: BackfillRun): void => {
       run = next;
     };
-    const end = work(parts, { args: args as BackfillArgs, begun, keep }, signal).catch((error: unknown): JobEnd => {
+    const end = work(parts, { args: args as BackfillArgs, begun, save }, signal).catch((error: unknown): JobEnd => {
       if (!signal.aborted || error instanceof UserError) throw error;
       const summary = run?.summary('interrupted') ?? null;
       return {
@@ -49,10 +49,10 @@ const NOTHING_YET: ProgressReport = {
 interface Started {
   readonly args: BackfillArgs;
   readonly begun: (run: BackfillRun) => void;
-  readonly keep: (args: BackfillArgs) => void;
+  readonly save: (args: BackfillArgs) => void;
 }
 
-async function work(parts: BackfillWorkParts, { args, begun, keep }: Started, signal: AbortSignal): Promise<JobEnd> {
+async function work(parts: BackfillWorkParts, { args, begun, save }: Started, signal: AbortSignal): Promise<JobEnd> {
   const { context, planning } = parts;
   const wantedRange = await untilListed(parts, signal);
   const sentMs = parts.backfill.sentMs();
@@ -63,7 +63,7 @@ async function work(parts: BackfillWorkParts, { args, begun, keep }: Started, si
     budgets: parts.backfill.budgets,
     isBeside: true,
   });
-  if (args.to === null && args.begunTo === undefined) keep({ ...args, begunTo: String(backfill.to) });
+  if (args.to === null && args.begunTo === undefined) save({ ...args, begunTo: String(backfill.to) });
   setGoal(planning, 'backfill', backfill);
   try {
     const run = createBackfillRun(parts, backfill);
@@ -100,12 +100,12 @@ async function untilListed(
 }
 
 /** The name of the asker in the log and in `--status`. */
-const ASKED_BY = 'sync.history';
+const REQUESTED_BY = 'sync.history';
 
 const ALL_HISTORY_DONE = 'all_history_done';
 
 /** How long after it was broken off it is asked for again. */
-const ASK_AGAIN_MS = HOUR_MS;
+const RESUBMIT_MS = HOUR_MS;
 
 /**
  * `sync.history: all`: the daemon fills everything that the API still has, once in the life of a state. It leaves the
@@ -113,14 +113,14 @@ const ASK_AGAIN_MS = HOUR_MS;
  * restart, a refused key or a cancelled job only delays it.
  */
 interface AllHistoryParts {
-  readonly queue: Pick<JobQueue, 'ask' | 'open'>;
+  readonly queue: Pick<JobQueue, 'submit' | 'open'>;
   readonly store: Pick<Store, 'fact' | 'saveFact'>;
   readonly clock: Clock;
 }
 
 interface AllHistory {
   /** Takes in the end of any job. */
-  readonly ended: (job: Pick<Job, 'askedBy'>, end: Pick<JobEnd, 'state'>) => void;
+  readonly ended: (job: Pick<Job, 'requestedBy'>, end: Pick<JobEnd, 'state'>) => void;
   /**
    * Asks, and again, until all is there.
    *
@@ -132,20 +132,21 @@ interface AllHistory {
 /** Prepares it. */
 export function createAllHistory({ queue, store, clock }: AllHistoryParts): AllHistory {
   return {
-    ended: ({ askedBy }, { state }) => {
-      if (askedBy === ASKED_BY && state === 'done') store.saveFact(ALL_HISTORY_DONE, 'yes');
+    ended: ({ requestedBy }, { state }) => {
+      if (requestedBy === REQUESTED_BY && state === 'done') store.saveFact(ALL_HISTORY_DONE, 'yes');
     },
     run: async (signal) => {
-      const askWhereDue = (): number => {
+      const submitWhereDue = (): number => {
         const isDue =
-          store.fact(ALL_HISTORY_DONE) === null && !queue.open().some(({ askedBy }) => askedBy === ASKED_BY);
+          store.fact(ALL_HISTORY_DONE) === null &&
+          !queue.open().some(({ requestedBy }) => requestedBy === REQUESTED_BY);
         if (isDue) {
           const args = { from: 'all', to: null, devices: [], maxShare: null, finishByMs: null };
-          queue.ask({ kind: 'backfill', args, askedBy: ASKED_BY, askedMs: clock.nowMs() });
+          queue.submit({ kind: 'backfill', args, requestedBy: REQUESTED_BY, requestedMs: clock.nowMs() });
         }
-        return ASK_AGAIN_MS;
+        return RESUBMIT_MS;
       };
-      return await repeat(clock, askWhereDue, signal);
+      return await repeat(clock, submitWhereDue, signal);
     },
   };
 }

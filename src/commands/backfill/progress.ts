@@ -38,7 +38,7 @@ export interface BackfillView {
 }
 
 /** Computes the coverage of every device of a backfill. */
-export function lookAt({ store, settings }: SyncContext, backfill: Backfill): BackfillView {
+export function backfillView({ store, settings }: SyncContext, backfill: Backfill): BackfillView {
   const known = new Map(store.devices().map((device) => [device.record.deviceId, device]));
   const devices = backfill.deviceIds.flatMap((deviceId): BackfilledDevice[] => {
     const device = known.get(deviceId);

@@ -13,7 +13,7 @@ import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { Backfill } from '../../scheduler/backfill.ts';
 import { wrap } from '../shared/layout.ts';
-import { type BackfilledDevice, type BackfillView, gapMs, lookAt } from './progress.ts';
+import { type BackfilledDevice, type BackfillView, backfillView, gapMs } from './progress.ts';
 
 export type BackfillOutcome = 'complete' | 'incomplete for good' | 'stalled' | 'interrupted';
 
@@ -68,23 +68,23 @@ interface Course {
 /** The summary of the work as it stands. */
 export function summarizeBackfill(course: Course, outcome: BackfillOutcome): BackfillSummary {
   const { context, backfill } = course;
-  const look = lookAt(context, backfill);
+  const view = backfillView(context, backfill);
   const { args, to } = backfill;
-  const oldest = oldestOf(look);
+  const oldest = oldestOf(view);
   return {
     outcome,
     exit_code: EXIT_CODES[outcome],
     workspace_id: context.store.workspaceTag(),
     from: args.from === 'all' ? null : formatExact(BigInt(args.from)),
     to: formatExact(to),
-    devices: look.devices.length,
-    devices_complete: look.devices.filter(({ openMs }) => openMs === 0).length,
-    devices_empty: look.devices.filter(({ hasReadings }) => !hasReadings).length,
+    devices: view.devices.length,
+    devices_complete: view.devices.filter(({ openMs }) => openMs === 0).length,
+    devices_empty: view.devices.filter(({ hasReadings }) => !hasReadings).length,
     oldest_reading: oldest === null ? null : formatExact(oldest),
     ...backfill.tally.counts(),
     late: backfill.pace.isLate(context.serverClock.nowMs()),
-    missing_seconds: Math.round(look.openMs / 1000),
-    missing: missingRanges(look),
+    missing_seconds: Math.round(view.openMs / 1000),
+    missing: missingRanges(view),
     destinations: destinationsOf(course),
   };
 }

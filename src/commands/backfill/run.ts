@@ -31,11 +31,11 @@ import {
 import { missingScopeWords, refusalOf } from '../shared/refusal.ts';
 import {
   type BackfillView,
+  backfillView,
   createEstimator,
   type EstimateParts,
   type EtaParts,
   etaOf,
-  lookAt,
   waitsFor,
 } from './progress.ts';
 import { type BackfillOutcome, type BackfillSummary, summarizeBackfill } from './result.ts';
@@ -60,7 +60,7 @@ export interface BackfillRun {
 
 /** What the last look has shown: `progress` reads it and looks at nothing itself. */
 interface Seen {
-  look: BackfillView;
+  view: BackfillView;
   /** How long what is left takes; `null` while that is unknown. */
   eta: NonNullable<ProgressReport['eta']> | null;
 }
@@ -72,7 +72,7 @@ const BACKFILL_CHECK_MS = 2 * SECOND_MS;
 export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill): BackfillRun {
   const { context, deliverers } = parts;
   const deliveredBefore = deliverers.map((deliverer) => deliverer.deliveredLines());
-  const seen: Seen = { look: lookAt(context, backfill), eta: null };
+  const seen: Seen = { view: backfillView(context, backfill), eta: null };
   const summary = (outcome: BackfillOutcome): BackfillSummary =>
     summarizeBackfill({ context, deliverers, backfill, deliveredBefore }, outcome);
   return {
@@ -83,17 +83,17 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
       return summary(outcome === 'complete' && !isDelivered ? 'stalled' : outcome);
     },
     progress: () => {
-      const { look, eta } = seen;
+      const { view, eta } = seen;
       const { tally } = backfill;
-      const waits = waitsFor(look);
-      const isWhole = backfill.args.from !== 'all' && look.wholeMs > 0;
+      const waits = waitsFor(view);
+      const isWhole = backfill.args.from !== 'all' && view.wholeMs > 0;
       return {
         totals: {
-          devices: look.devices.length,
-          devices_complete: look.devices.filter(({ openMs }) => openMs === 0).length,
+          devices: view.devices.length,
+          devices_complete: view.devices.filter(({ openMs }) => openMs === 0).length,
           archived_readings: tally.counts().readings,
           requests: tally.counts().requests,
-          covered_share: isWhole ? 1 - look.openMs / look.wholeMs : null,
+          covered_share: isWhole ? 1 - view.openMs / view.wholeMs : null,
         },
         destinations: deliverers.map((deliverer, index) => ({
           pending_points: deliverer.pendingLines(),
@@ -120,24 +120,24 @@ async function untilClosed(
   const estimate = createEstimator(parts, backfill);
   const reopen = createReopening(parts);
   const step = (): BackfillOutcome | null => {
-    const look = lookAt(context, backfill);
-    seen.look = look;
-    const outcome = outcomeOf(look, backfill);
+    const view = backfillView(context, backfill);
+    seen.view = view;
+    const outcome = outcomeOf(view, backfill);
     if (outcome !== null) return outcome;
     endWhereRefused(apiState);
-    const waits = isWaiting(parts, { isQueued: look.openFor.has(PENDING), lanes: ['backfill'] });
-    if (watch.idleMs({ left: look.openMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
+    const waits = isWaiting(parts, { isQueued: view.openFor.has(PENDING), lanes: ['backfill'] });
+    if (watch.idleMs({ left: view.openMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
     const left = estimate();
     seen.eta = etaOf(parts, backfill, left);
     if (backfill.args.finishByMs !== null) backfill.pace.setLeft(left ?? 0);
-    reopen(look);
+    reopen(view);
     return null;
   };
   return await pollUntil(clock, step, { everyMs: BACKFILL_CHECK_MS }, signal);
 }
 
 /** Queues the gaps again every few seconds: a gap that was resting may be due. */
-function createReopening({ context: { clock }, planning }: BackfillWorkParts): (look: BackfillView) => void {
+function createReopening({ context: { clock }, planning }: BackfillWorkParts): (view: BackfillView) => void {
   let atMs = clock.monoMs();
   return ({ devices }) => {
     if (clock.monoMs() - atMs < REOPEN_EVERY_MS) return;

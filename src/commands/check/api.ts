@@ -33,7 +33,7 @@ export async function apiLines({ config, terminal, canBook }: ApiPart, signal: A
   if (!(await isReached(notes, config, signal))) return left(notes, 'the API cannot be reached');
   if (!canBook) return left(notes, 'every request is booked in the state first, and that cannot be used');
   try {
-    const found = await askApi({ config, terminal }, signal);
+    const found = await fetchFindings({ config, terminal }, signal);
     const plan = found.checks.find(({ name }) => name === 'plan')?.facts;
     if (plan !== undefined) noteSchedules(notes, plan, config, realClock.nowMs());
     return { requests: found.requests, checks: [...notes.lines, ...found.checks] };
@@ -121,7 +121,7 @@ function noteStep<T>(notes: CheckNotes, step: Step<T> | null, { name, words, rem
 /** The daemon may have other work under way: that is waited for no longer than this, all in all. */
 const FOLLOW_MS = 3 * MINUTE_MS;
 
-async function askApi(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
+async function fetchFindings(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
   const { config, terminal } = part;
   const patience = AbortSignal.timeout(FOLLOW_MS);
   const link = linkAbort(signal, patience);
@@ -134,8 +134,8 @@ async function askApi(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Prom
       {
         kind: 'check',
         args: {},
-        askedBy: '--check',
-        alone: () => askAlone(part, signal),
+        requestedBy: '--check',
+        alone: () => checkAlone(part, signal),
         read: readApiFindings,
         failed: ({ message }) => {
           const words = message?.replace(/\.$/, '') ?? 'it says nothing that this version understands';
@@ -166,7 +166,7 @@ const TAKES_NO_JOBS: Advice = {
   remedy: 'Run it again when that has ended, or restart the daemon with this version.',
 };
 
-async function askAlone({ config, terminal }: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
+async function checkAlone({ config, terminal }: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
   return await withQuestions({ config, terminal }, async (sync) => {
     const parts = { ...sync, timeoutMs: config.api.timeoutMs };
     return await checkApi(parts, (scope) => terminal.hint(`asking the API: ${scope} …`), signal);

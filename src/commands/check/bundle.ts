@@ -47,12 +47,12 @@ const ABOUT =
 export async function writeSupportBundle(file: string, parts: BundleParts, ports: ProcessPorts): Promise<void> {
   const { read, terminal } = parts;
   const { described } = read;
-  const look = read.state === null ? null : readForBundle(read.state.dataDir);
-  const named = look?.named ?? { devices: [], workspace: [] };
+  const stateFacts = read.state === null ? null : readForBundle(read.state.dataDir);
+  const named = stateFacts?.named ?? { devices: [], workspace: [] };
   // If the state cannot be read, only the configuration is known.
   const own = read.state?.workspaceId ?? null;
   const names = createPseudonyms({ ...named, workspace: own === null ? named.workspace : [...named.workspace, own] });
-  const daemon = read.state === null ? null : await askDaemon(read.state);
+  const daemon = read.state === null ? null : await fetchDaemonReport(read.state);
   const bundle = {
     about: ABOUT,
     created_at: formatMs(realClock.nowMs()),
@@ -60,7 +60,7 @@ export async function writeSupportBundle(file: string, parts: BundleParts, ports
     configuration: { ...configuration(described), mistakes: read.mistakes.map(mistakeText) },
     check: parts.check,
     status: read.state === null ? NO_CONFIG : status(read.state, names),
-    state: stateOf(parts, look, names),
+    state: stateOf(parts, stateFacts, names),
     daemon: daemon ?? { unavailable: 'no daemon answers at listen' },
   };
   const clean = cleaner(described, names, terminal.scrub);
@@ -138,11 +138,11 @@ function deviceReport({ device_id, state, lag_seconds, covered, gaps }: DeviceSt
   };
 }
 
-function stateOf({ read }: BundleParts, look: ReturnType<typeof readForBundle>, names: Pseudonyms): unknown {
+function stateOf({ read }: BundleParts, stateFacts: ReturnType<typeof readForBundle>, names: Pseudonyms): unknown {
   if (read.state === null) return NO_CONFIG;
   const files = filesOf(read.state.dataDir);
-  if (look === null) return { unavailable: 'there is no state yet', files };
-  const { named, quarantine, requests, requestsByHour, requestsByKind, destinations, gaps, jobs, ...rest } = look;
+  if (stateFacts === null) return { unavailable: 'there is no state yet', files };
+  const { named, quarantine, requests, requestsByHour, requestsByKind, destinations, gaps, jobs, ...rest } = stateFacts;
   return {
     files,
     devices_known: named.devices.length,
@@ -239,7 +239,10 @@ const MOST = { withinMs: 5000, bytes: 4 * 1024 * 1024 };
  *
  * @returns `null` where none answers there, or it is none.
  */
-async function askDaemon({ listen, statusPage }: Pick<Config, 'listen' | 'statusPage'>): Promise<DaemonReport | null> {
+async function fetchDaemonReport({
+  listen,
+  statusPage,
+}: Pick<Config, 'listen' | 'statusPage'>): Promise<DaemonReport | null> {
   if (listen.port === 0) return null;
   const page = async (path: string): Promise<string> => (await getPage(listen, path, MOST, statusPage.password)).body;
   try {

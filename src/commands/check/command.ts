@@ -17,7 +17,7 @@ import { WIDTH, wrap } from '../shared/layout.ts';
 import { apiLines } from './api.ts';
 import type { BundleParts } from './bundle.ts';
 import { type CheckParts, configLines } from './config.ts';
-import { askDestinations } from './destination.ts';
+import { checkDestinations } from './destination.ts';
 import { pageLines } from './page.ts';
 import {
   type ApiFindings,
@@ -27,7 +27,7 @@ import {
   checkReport,
   isShown,
 } from './report.ts';
-import { canBeWritten, lookAt, stateLines } from './state.ts';
+import { canBeWritten, readStateView, stateLines } from './state.ts';
 
 /**
  * Runs all checks, prints the result and returns the exit code.
@@ -78,16 +78,16 @@ async function checkAll(parts: CheckParts, { environment, signal }: ProcessPorts
   const checks: CheckLine[] = configLines(parts, environment);
   if (state === null) return { requests: 0, checks };
   terminal.hint(`looking at the state (${byteSize(stateBytes(state.dataDir))}) …`);
-  const look = lookAt(state.dataDir);
-  checks.push(...stateLines(look, state));
+  const view = readStateView(state.dataDir);
+  checks.push(...stateLines(view, state));
   let requests = 0;
   if (config !== null) {
-    const found = await apiLines({ config, terminal, canBook: canBeWritten(look) }, signal);
+    const found = await apiLines({ config, terminal, canBook: canBeWritten(view) }, signal);
     requests = found.requests;
     checks.push(...found.checks);
   }
-  checks.push(...(await askDestinations({ writeProbe: command.writeProbe, terminal }, state, signal)));
-  checks.push(...(await pageLines(state, typeof look.held === 'boolean' ? look.held : null)));
+  checks.push(...(await checkDestinations({ writeProbe: command.writeProbe, terminal }, state, signal)));
+  checks.push(...(await pageLines(state, typeof view.isLocked === 'boolean' ? view.isLocked : null)));
   return { requests, checks };
 }
 

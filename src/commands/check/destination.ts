@@ -37,7 +37,7 @@ const NO_DESTINATION: CheckLine = {
  *
  * @returns all lines on them.
  */
-export async function askDestinations(
+export async function checkDestinations(
   { writeProbe, terminal }: { readonly writeProbe: boolean; readonly terminal: Pick<TerminalOutput, 'hint'> },
   config: Config | StateConfig,
   signal: AbortSignal,

@@ -47,10 +47,10 @@ const CANCELLED: JobEnd = { state: 'cancelled', exitCode: 1, summary: null, mess
 export function createCheckWorker(parts: CheckApiParts): (args: unknown, signal: AbortSignal) => JobWork {
   return (_args, signal) => {
     let asking: string | null = null;
-    const onAsk = (scope: string): void => {
+    const onRequest = (scope: string): void => {
       asking = scope;
     };
-    const end = checkApi(parts, onAsk, signal).then(
+    const end = checkApi(parts, onRequest, signal).then(
       (summary) => endWith(summary, 0),
       (error: unknown): JobEnd => {
         if (signal.aborted) return CANCELLED;
@@ -64,38 +64,38 @@ export function createCheckWorker(parts: CheckApiParts): (args: unknown, signal:
 /**
  * Sends the requests of the check.
  *
- * @param onAsk called before each request.
+ * @param onRequest called before each request.
  */
 export async function checkApi(
   parts: CheckApiParts,
-  onAsk: (scope: Scope) => void,
+  onRequest: (scope: Scope) => void,
   signal: AbortSignal,
 ): Promise<ApiFindings> {
   const { api, spent } = parts.limitedApi(CHECK_REQUESTS);
   const notes = createNotes('api');
-  const asker = createAsker({ ...parts, onAsk, onFault: (scope, fault) => noteFault(notes, scope, fault) });
-  const account = await askAccount(parts, { api, asker, notes }, signal);
-  const page = await asker.ask(
+  const prober = createProber({ ...parts, onRequest, onFault: (scope, fault) => noteFault(notes, scope, fault) });
+  const account = await requestAccount(parts, { api, prober, notes }, signal);
+  const page = await prober.probe(
     { scope: 'devices:read', put: async (stop) => await api.devices(null, of('devices'), stop) },
     signal,
   );
   if (page !== null) noteDevices(notes, page);
-  await askTelemetry(parts, { api, asker, notes, device: deviceToAsk(page) }, signal);
-  const alerts = await asker.ask(
+  await requestTelemetry(parts, { api, prober, notes, device: deviceToCheck(page) }, signal);
+  const alerts = await prober.probe(
     { scope: 'alerts:read', put: async (stop) => await api.alerts(null, of('alerts'), stop) },
     signal,
   );
   if (alerts !== null) {
     notes.ok('alerts:read', `granted: ${countOf(alerts.alerts.length, alerts.nextCursor !== null, 'alert')} listed`);
   }
-  if (asker.hasAnswered()) noteKey(notes);
-  if (asker.stoppedBy() !== null) skipRest(notes, `not asked: ${asker.stoppedBy()}`);
+  if (prober.hasAnswered()) noteKey(notes);
+  if (prober.stoppedBy() !== null) skipRest(notes, `not asked: ${prober.stoppedBy()}`);
   if (account !== null) {
     notePlan(notes, account);
     noteHistory(notes, account, parts.context);
     noteWorkspace(notes, account, parts.knownWorkspace());
   }
-  if (asker.hasAnswered()) {
+  if (prober.hasAnswered()) {
     noteClock(notes, parts.context);
     if (!has(notes, 'allowance')) noteQuota(notes, parts.context.quota());
   }
@@ -103,9 +103,9 @@ export async function checkApi(
   return { requests: spent(), checks: notes.lines };
 }
 
-interface Asking {
+interface ProbeParts {
   readonly api: Api;
-  readonly asker: Asker;
+  readonly prober: Prober;
   readonly notes: CheckNotes;
 }
 
@@ -113,12 +113,12 @@ function of(stream: Purpose['stream'], deviceId?: string): Purpose {
   return { lane: 'inventory', stream, ...(deviceId === undefined ? {} : { deviceId }) };
 }
 
-async function askAccount(
+async function requestAccount(
   { context: { store }, knownWorkspace }: CheckApiParts,
-  { api, asker, notes }: Asking,
+  { api, prober, notes }: ProbeParts,
   signal: AbortSignal,
 ): Promise<Account | null> {
-  const account = await asker.ask(
+  const account = await prober.probe(
     { scope: 'account:read', put: async (stop) => await api.account(of('account'), stop) },
     signal,
   );
@@ -137,9 +137,9 @@ function noteDevices(notes: CheckNotes, { devices, nextCursor }: DevicePage): vo
 /** An id that no workspace has: with the scope it is answered by 404. */
 const NOBODY = 'tidemark-check';
 
-async function askTelemetry(
+async function requestTelemetry(
   { context }: CheckApiParts,
-  { api, asker, notes, device }: Asking & { readonly device: DeviceRecord | null },
+  { api, prober, notes, device }: ProbeParts & { readonly device: DeviceRecord | null },
   signal: AbortSignal,
 ): Promise<void> {
   const deviceId = device?.deviceId ?? NOBODY;
@@ -151,7 +151,7 @@ async function askTelemetry(
     if (kind === 'not-found') isThere = false;
     return kind === 'not-found';
   };
-  const page = await asker.ask({ scope: 'telemetry:read', put, isAnswer }, signal);
+  const page = await prober.probe({ scope: 'telemetry:read', put, isAnswer }, signal);
   if (!isThere) {
     const who =
       device === null ? 'there is no device to try it on, and one that is not there' : 'the device that was tried';
@@ -168,12 +168,12 @@ async function askTelemetry(
   await noteBounds(notes, page, async (bounds) => {
     const window = { deviceId, ...bounds, cursor: null };
     const again = async (stop: AbortSignal) => await api.telemetry(window, of('telemetry', deviceId), stop);
-    return await asker.ask({ scope: null, put: again, isAnswer: () => true }, signal);
+    return await prober.probe({ scope: null, put: again, isAnswer: () => true }, signal);
   });
 }
 
 /** The one that was seen last: it has something to show. */
-function deviceToAsk(page: DevicePage | null): DeviceRecord | null {
+function deviceToCheck(page: DevicePage | null): DeviceRecord | null {
   return (page?.devices ?? []).reduce<DeviceRecord | null>(
     (best, device) => (best === null || (device.lastSeenAt ?? 0n) > (best.lastSeenAt ?? 0n) ? device : best),
     null,
@@ -212,17 +212,17 @@ const WAITS: Readonly<Record<WaitReason, string>> = {
   retry_after: 'the API has asked to wait',
 };
 
-interface AskerParts {
+interface ProberParts {
   readonly context: { readonly clock: Clock; readonly serverClock: { nowMs(): number } };
   readonly timeoutMs: number;
   readonly waits: LongWaits;
-  readonly onAsk: (scope: Scope) => void;
+  readonly onRequest: (scope: Scope) => void;
   /** Reports a fault. */
   readonly onFault: (scope: Scope, fault: ApiFault) => void;
 }
 
 /** One thing to be asked for. */
-interface Asked<T> {
+interface ProbeSpec<T> {
   /** What is tried by it; `null` for what is asked for besides, of which no fault is told. */
   readonly scope: Scope | null;
   readonly put: (signal: AbortSignal) => Promise<Reply<T>>;
@@ -230,13 +230,13 @@ interface Asked<T> {
   readonly isAnswer?: (fault: ApiFault) => boolean;
 }
 
-interface Asker {
+interface Prober {
   /**
    * Asks for one thing.
    *
    * @returns `null` where nothing came. Throws the signal's reason when that aborts, and what is no fault of the API.
    */
-  ask<T>(asked: Asked<T>, signal: AbortSignal): Promise<T | null>;
+  probe<T>(asked: ProbeSpec<T>, signal: AbortSignal): Promise<T | null>;
   /** Why nothing more is asked, in words; `null` while things are. */
   stoppedBy(): string | null;
   /** Whether the API has let the key in: it answered, or refused for want of a scope. */
@@ -259,7 +259,7 @@ const DOUBTFUL: readonly ApiFaultKind[] = ['server-fault', 'malformed'];
 const LETS_IN: readonly ApiFaultKind[] = ['scope-missing', 'invalid-request', 'range-too-large'];
 
 /** Begins to ask. */
-function createAsker(parts: AskerParts): Asker {
+function createProber(parts: ProberParts): Prober {
   let stopped: string | null = null;
   let doubtful = 0;
   let hasAnswered = false;
@@ -287,9 +287,9 @@ function createAsker(parts: AskerParts): Asker {
   return {
     stoppedBy: () => stopped,
     hasAnswered: () => hasAnswered,
-    ask: async ({ scope, put, isAnswer = () => false }, signal) => {
+    probe: async ({ scope, put, isAnswer = () => false }, signal) => {
       if (stopped !== null) return null;
-      if (scope !== null) parts.onAsk(scope);
+      if (scope !== null) parts.onRequest(scope);
       try {
         const { value } = await withPatience(parts, async (stop) => await afterShortWait(put, stop), signal);
         hasAnswered = true;
@@ -324,7 +324,7 @@ async function afterShortWait<T>(
  * @throws ApiFault `throttled` then.
  */
 async function withPatience<T>(
-  { context: { clock, serverClock }, timeoutMs, waits }: AskerParts,
+  { context: { clock, serverClock }, timeoutMs, waits }: ProberParts,
   work: (signal: AbortSignal) => Promise<T>,
   signal: AbortSignal,
 ): Promise<T> {
@@ -372,16 +372,16 @@ const BOUNDS = 'bounds';
 async function noteBounds(
   notes: CheckNotes,
   page: TelemetryPage | null,
-  ask: ((bounds: Bounds) => Promise<TelemetryPage | null>) | null,
+  probe: ((bounds: Bounds) => Promise<TelemetryPage | null>) | null,
 ): Promise<CheckLine> {
   const whole = (page?.readings ?? []).flatMap(({ recordedAt: at }) => (at % SECOND_NS === 0n ? [at] : []));
   const [newest, next] = [...new Set(whole)];
-  if (ask === null || newest === undefined) {
+  if (probe === null || newest === undefined) {
     return notes.skip(BOUNDS, 'after and before: not seen yet (it takes readings on whole seconds)', UNSEEN);
   }
   const before = next === undefined ? null : newest;
   const after = next ?? newest;
-  const answer = await ask({ after, before });
+  const answer = await probe({ after, before });
   if (answer === null) return notes.skip(BOUNDS, 'after and before: not seen yet', UNSEEN);
   const has = (at: EpochNs): boolean => answer.readings.some(({ recordedAt }) => recordedAt === at);
   const facts = { after_inclusive: has(after), before_inclusive: before === null ? null : has(before) };

@@ -17,25 +17,25 @@ interface StateView {
   /** What was found in the file; `null` where there is none; an error where it cannot be used. */
   readonly found: StateFindings | { readonly problem: UserError } | null;
   /** Whether a process uses the state; an error if that is unknown. */
-  readonly held: boolean | { readonly problem: UserError };
+  readonly isLocked: boolean | { readonly problem: UserError };
   /** The disk space that this user may still use; `null` if unknown. */
   readonly diskFreeBytes: number | null;
 }
 
 /** Looks at the place of the state and at its file. */
-export function lookAt(dataDir: string): StateView {
+export function readStateView(dataDir: string): StateView {
   const place = inspectDataDir(dataDir);
   return {
     place,
     found: orProblem(() => inspectState(dataDir)),
-    held: orProblem(() => isStateLocked(dataDir)),
+    isLocked: orProblem(() => isStateLocked(dataDir)),
     diskFreeBytes: place.nearest === null ? null : createDisk(place.nearest.path).freeBytes(),
   };
 }
 
-function orProblem<T>(look: () => T): T | { readonly problem: UserError } {
+function orProblem<T>(view: () => T): T | { readonly problem: UserError } {
   try {
-    return look();
+    return view();
   } catch (error) {
     if (error instanceof UserError) return { problem: error };
     throw error;
@@ -43,15 +43,15 @@ function orProblem<T>(look: () => T): T | { readonly problem: UserError } {
 }
 
 /** All lines on the state. */
-export function stateLines(look: StateView, config: StateConfig): CheckLine[] {
+export function stateLines(view: StateView, config: StateConfig): CheckLine[] {
   const notes = createNotes('state');
-  const { found } = look;
-  if (look.place.kind === 'other') {
-    noteNoDirectory(notes, look);
+  const { found } = view;
+  if (view.place.kind === 'other') {
+    noteNoDirectory(notes, view);
     return notes.lines;
   }
-  noteDirectory(notes, look.place, look.held);
-  notePermissions(notes, look.place);
+  noteDirectory(notes, view.place, view.isLocked);
+  notePermissions(notes, view.place);
   if (found === null) notes.ok('file', 'no state yet: it is made when something is asked of the API');
   else if ('problem' in found) notes.fail('file', errorWords(found.problem));
   else {
@@ -59,23 +59,23 @@ export function stateLines(look: StateView, config: StateConfig): CheckLine[] {
     noteTag(notes, found, config.workspaceId);
   }
   const size = found === null || 'problem' in found ? null : found.size;
-  noteRoom(notes, { look, size }, config);
-  noteLock(notes, look.held);
+  noteRoom(notes, { view, size }, config);
+  noteLock(notes, view.isLocked);
   return notes.lines;
 }
 
 /** Whether the state may be written: then requests can be booked, and made. */
-export function canBeWritten({ place, found, held }: StateView): boolean {
-  if (typeof held !== 'boolean' || place.kind === 'other' || place.nearest?.refusal !== null) return false;
+export function canBeWritten({ place, found, isLocked }: StateView): boolean {
+  if (typeof isLocked !== 'boolean' || place.kind === 'other' || place.nearest?.refusal !== null) return false;
   if (found !== null && ('problem' in found || found.broken.length > 0)) return false;
   return place.files.every(({ refusal }) => refusal === null);
 }
 
-function noteDirectory(notes: CheckNotes, place: DataDirFacts, held: StateView['held']): void {
+function noteDirectory(notes: CheckNotes, place: DataDirFacts, isLocked: StateView['isLocked']): void {
   const { directory, kind, nearest, files, uid } = place;
   const facts = { path: directory };
   const refused = [nearest, ...files].find((each) => each !== null && each.refusal !== null) ?? null;
-  if (nearest === null || refused !== null) noteRefusal(notes, { place, held }, refused);
+  if (nearest === null || refused !== null) noteRefusal(notes, { place, isLocked }, refused);
   else if (kind === 'missing') {
     notes.ok('directory', `${directory}: not there yet; it is made in ${nearest.path}`, facts);
   } else {
@@ -96,7 +96,7 @@ function noteNoDirectory(notes: CheckNotes, { place: { directory }, found }: Sta
 
 function noteRefusal(
   notes: CheckNotes,
-  { place: { directory, kind, uid }, held }: Pick<StateView, 'place' | 'held'>,
+  { place: { directory, kind, uid }, isLocked }: Pick<StateView, 'place' | 'isLocked'>,
   refused: OwnedPath | null,
 ): void {
   const path = refused?.path ?? directory;
@@ -112,7 +112,7 @@ function noteRefusal(
     message: `${path}: this user (${uid}) may not write there${owner}`,
     // Another owner would take the state away from a process that works with it.
     remedy:
-      held === false
+      isLocked === false
         ? `As root: ${target} ${quoted(directory)}`
         : `Run Tidemark as ${refused === null ? 'its owner' : `user ${refused.ownerUid}`}, or give data_dir another place.`,
     facts,
@@ -174,10 +174,10 @@ const EMPTY: StateSize = { usedBytes: 0, freeBytes: 0, walBytes: 0 };
 
 function noteRoom(
   notes: CheckNotes,
-  { look, size }: { readonly look: StateView; readonly size: StateSize | null },
+  { view, size }: { readonly view: StateView; readonly size: StateSize | null },
   config: StateConfig,
 ): void {
-  const { diskFreeBytes, place } = look;
+  const { diskFreeBytes, place } = view;
   const { maxBytes } = config.archive;
   const hasDestinations = configuredDatabases(config).length > 0;
   const figures = { ...(size ?? EMPTY), directory: place.directory, diskFreeBytes, refusal: null };
@@ -224,10 +224,10 @@ function noteDisk(
   }
 }
 
-function noteLock(notes: CheckNotes, held: StateView['held']): void {
-  if (typeof held !== 'boolean') notes.fail('holder', errorWords(held.problem));
-  else if (held) notes.ok('holder', 'a process works with it', { held });
-  else notes.ok('holder', 'no process works with it', { held });
+function noteLock(notes: CheckNotes, isLocked: StateView['isLocked']): void {
+  if (typeof isLocked !== 'boolean') notes.fail('holder', errorWords(isLocked.problem));
+  else if (isLocked) notes.ok('holder', 'a process works with it', { isLocked });
+  else notes.ok('holder', 'no process works with it', { isLocked });
 }
 
 function octal(mode: number): string {

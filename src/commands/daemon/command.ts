@@ -73,10 +73,10 @@ type Worker = JobParts['workers'][string];
 
 /** A worker that is loaded when there is work for it: a daemon that is never asked starts without. */
 function lazily(load: () => Promise<Worker>): Worker {
-  return (args, signal, keep) => {
+  return (args, signal, save) => {
     let work: ReturnType<Worker> | null = null;
     const end = load().then(async (begin) => {
-      work = begin(args, signal, keep);
+      work = begin(args, signal, save);
       return await work.end;
     });
     return { end, progress: () => work?.progress() ?? null };

@@ -86,8 +86,8 @@ const BEGAN_AT = 'demo_began_at_ms';
 
 /** When the demo of this state was started first. */
 function beganAtMs({ fact, saveFact }: Store): EpochMs {
-  const kept = fact(BEGAN_AT);
-  if (kept !== null) return Number(kept);
+  const stored = fact(BEGAN_AT);
+  if (stored !== null) return Number(stored);
   const nowMs = realClock.nowMs();
   saveFact(BEGAN_AT, String(nowMs));
   return nowMs;

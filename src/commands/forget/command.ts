@@ -36,7 +36,7 @@ export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: Pr
     {
       kind: 'forget',
       args: { device },
-      askedBy: '--forget',
+      requestedBy: '--forget',
       alone: () =>
         withState(run, ({ context }) => {
           const progress = { share: 0 };

@@ -31,7 +31,7 @@ export async function runHealthCommand(
   { configFile, json }: HealthCommand,
   ports: Pick<ProcessPorts, 'environment' | 'readFile' | 'print'>,
 ): Promise<number> {
-  const { healthy, reasons } = await askHealth(await listenOf(configFile, ports));
+  const { healthy, reasons } = await fetchHealth(await listenOf(configFile, ports));
   const { print } = ports;
   if (json) print(`${JSON.stringify({ healthy, reasons })}\n`);
   else print(healthy ? 'healthy\n' : `not healthy: ${reasons.join('; ')}\n`);
@@ -49,7 +49,7 @@ async function listenOf(
   return loadListen({ file, readFile, environment, nowMs: realClock.nowMs() });
 }
 
-async function askHealth(listen: Listen): Promise<Finding> {
+async function fetchHealth(listen: Listen): Promise<Finding> {
   const { host, port } = listen;
   if (port === 0) return unwell('listen has port 0, a free one of each start: give it a port of its own');
   const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;

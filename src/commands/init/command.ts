@@ -20,7 +20,7 @@ import { createScrub, Secret } from '../../core/secret.ts';
 import { grouped, plainText } from '../../core/text.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import { probeDestination } from '../../influx/probe.ts';
-import { askForAccount, refusalOf } from '../shared/refusal.ts';
+import { fetchAccount, refusalOf } from '../shared/refusal.ts';
 import { createPrompter, type Prompter } from './prompt.ts';
 import {
   configText,
@@ -67,9 +67,9 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   const folder = resolve(dirname(file), 'secrets');
   const [keyPath, tokenPath] = [join(folder, KEY_FILE), join(folder, TOKEN_FILE)];
   await requireNew(init, [file, keyPath, tokenPath]);
-  const api = await askApi(init);
-  const database = await askDatabase(init, api);
-  const wanted = await askHistory(init);
+  const api = await promptApi(init);
+  const database = await promptDatabase(init, api);
+  const wanted = await promptHistory(init);
   const keyFile = api.key.file ?? keyPath;
   const token = database?.token ?? null;
   const tokenFile = token === null ? null : (token.file ?? tokenPath);
@@ -103,15 +103,15 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
     workspaceFiles({ name, target, folder, ...answers });
   const names = filesOf({ apiUrl: 'x', key: '', database: null, token: '', history: 'x' }).own.map(({ path }) => path);
   await requireNew(init, names);
-  const api = await askApi(init);
+  const api = await promptApi(init);
   // The database of compose.yaml is there; that of a cluster cannot be reached from everywhere.
-  const database = target === 'compose' ? null : await askDatabase(init, api, target === 'kubernetes');
+  const database = target === 'compose' ? null : await promptDatabase(init, api, target === 'kubernetes');
   const { own, shared, start } = filesOf({
     apiUrl: api.url,
     key: api.key.text,
     database,
     token: database?.token?.text ?? null,
-    history: await askHistory(init),
+    history: await promptHistory(init),
   });
   writeFiles([...own, ...shared]);
   const written = own.map(({ path }) => `Wrote ${path}\n`);
@@ -213,7 +213,7 @@ interface TriedApi {
 
 const CONNECT_WITHIN_MS = 10 * SECOND_MS;
 
-async function askApi(init: Init): Promise<TriedApi> {
+async function promptApi(init: Init): Promise<TriedApi> {
   const { command, ports, tell } = init;
   const url = await untilItWorks(init, async (isFirst) => {
     const found = await textFor(init, {
@@ -290,7 +290,7 @@ async function tryKey(init: Init, api: TriedApi): Promise<string> {
   try {
     const account = await withQuestions({ config, terminal }, async ({ context }) => {
       const { signal } = init.ports;
-      return await askForAccount(context, signal);
+      return await fetchAccount(context, signal);
     });
     if (account === null) return 'The key is accepted (it may not read the account).';
     const { workspaceId, name, devices } = account;
@@ -309,7 +309,7 @@ interface TriedDatabase extends Omit<InitDatabase, 'tokenFile'> {
 }
 
 /** @param isElsewhere the database may be reachable from where the daemon will run alone: what does not answer is said */
-async function askDatabase(init: Init, api: TriedApi, isElsewhere = false): Promise<TriedDatabase | null> {
+async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): Promise<TriedDatabase | null> {
   const { command, prompter } = init;
   return await untilItWorks(init, async (isFirst) => {
     const typed = async (given: string | null, question: string): Promise<string> =>
@@ -361,7 +361,7 @@ async function tryDatabase(init: Init, api: TriedApi, database: TriedDatabase): 
   );
 }
 
-async function askHistory(init: Init): Promise<string> {
+async function promptHistory(init: Init): Promise<string> {
   return await untilItWorks(init, async (isFirst) => {
     return await textFor(init, {
       flag: '--history',

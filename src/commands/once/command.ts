@@ -25,7 +25,7 @@ export async function runOnceCommand(run: OnceRun, ports: ProcessPorts): Promise
     {
       kind: 'once',
       args: {},
-      askedBy: '--once',
+      requestedBy: '--once',
       alone: () => once(run, ports),
       read: readOnceSummary,
       show: showProgress(terminal),
@@ -42,7 +42,9 @@ async function once(run: OnceRun, ports: ProcessPorts): Promise<OnceSummary> {
   const { terminal } = run;
   return await withSync(run, ports, async (sync) => {
     const { report } = sync;
-    const look = (): void => terminal.show(report);
-    return await repeatWhile(runOnce(sync, ports.signal), look, SHOW_EVERY_MS.figures).finally(terminal.endProgress);
+    const progress = (): void => terminal.show(report);
+    return await repeatWhile(runOnce(sync, ports.signal), progress, SHOW_EVERY_MS.figures).finally(
+      terminal.endProgress,
+    );
   });
 }

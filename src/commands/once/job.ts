@@ -67,17 +67,17 @@ async function work(parts: OnceJobParts, signal: AbortSignal): Promise<OnceSumma
  */
 async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Promise<OnceOutcome> {
   const { context, planning, apiState } = parts;
-  const look = createOutcomeCheck(parts, run);
-  let isAsked = false;
+  const outcome = createOutcomeCheck(parts, run);
+  let hasRequested = false;
   const step = (): OnceOutcome | null => {
     if (apiState.refusal !== null) throw refusalOf(apiState.refusal);
-    if (!isAsked && hasStarted(planning)) {
-      isAsked = true;
+    if (!hasRequested && hasStarted(planning)) {
+      hasRequested = true;
       hastenStream(planning, 'account', isOff(apiState, 'account'));
     }
     const isAccountRead = apiState.streams.account.readAtMs >= run.beganMs;
     if (!run.hasStarted && hasStarted(planning) && isAccountRead) begin(parts, run);
-    return look();
+    return outcome();
   };
   return await pollUntil(context.clock, step, { everyMs: JOB_CHECK_MS }, signal);
 }

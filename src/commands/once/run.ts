@@ -160,17 +160,17 @@ export interface WatchParts extends WaitingParts {
 /** Waits until no gap is left, no gap can be closed, or there is no progress. */
 async function untilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal): Promise<OnceOutcome> {
   const rate = { everyMs: RUN_CHECK_MS, wakeUp: parts.planning.rested };
-  const look = createOutcomeCheck(parts, run);
+  const checkOutcome = createOutcomeCheck(parts, run);
   const areRechecked = createRecheckWait(parts.context, () => run.wantedRange?.nowMs ?? 0);
   const step = (): OnceOutcome | null => {
-    const outcome = look();
+    const outcome = checkOutcome();
     return outcome === 'complete' && !areRechecked() ? null : outcome;
   };
   return await pollUntil(parts.context.clock, step, rate, signal);
 }
 
 /** What one look passes on to the next. All times are of the monotonic clock. */
-interface Looks {
+interface WatchState {
   readonly watch: ProgressWatch;
   /** When what rested was taken up again last. */
   reopenedMs: number;
@@ -190,18 +190,18 @@ export function createOutcomeCheck(parts: WatchParts, run: OnceRun): () => OnceO
   const { clock } = context;
   const beganMs = clock.monoMs();
   const watch = createProgressWatch(clock);
-  const looks: Looks = { watch, reopenedMs: beganMs, relistedMs: beganMs, outMs: Number.NEGATIVE_INFINITY };
+  const state: WatchState = { watch, reopenedMs: beganMs, relistedMs: beganMs, outMs: Number.NEGATIVE_INFINITY };
   return () => {
     const nowMs = clock.monoMs();
-    if (apiState.fault !== null) looks.outMs = nowMs;
+    if (apiState.fault !== null) state.outMs = nowMs;
     const gaps = openGaps(context, run.wantedRange);
     const outcome = outcomeOf(parts, run, gaps);
     if (outcome !== null) return outcome;
     const open = gaps.reduce((sum, gap) => sum + lengthOf(gap), BigInt(unread(parts, run).length));
     const left = run.hasStarted ? open : Number.POSITIVE_INFINITY;
     const idleMs = watch.idleMs({ left, waits: waits(parts, run, gaps) });
-    if (hasStalled({ apiState, outMs: looks.outMs }, idleMs, nowMs)) return 'stalled';
-    if (nowMs - looks.reopenedMs >= REOPEN_EVERY_MS) resume({ planning: parts.planning, looks, run }, gaps, nowMs);
+    if (hasStalled({ apiState, outMs: state.outMs }, idleMs, nowMs)) return 'stalled';
+    if (nowMs - state.reopenedMs >= REOPEN_EVERY_MS) resume({ planning: parts.planning, state, run }, gaps, nowMs);
     return null;
   };
 }
@@ -223,11 +223,11 @@ function hasStalled(
  * been at fault, and then the devices are listed.
  */
 function resume(
-  { planning, looks, run }: { readonly planning: Planning; readonly looks: Looks; readonly run: OnceRun },
+  { planning, state, run }: { readonly planning: Planning; readonly state: WatchState; readonly run: OnceRun },
   gaps: readonly DeviceGap[],
   nowMs: number,
 ): void {
-  looks.reopenedMs = nowMs;
+  state.reopenedMs = nowMs;
   for (const deviceId of new Set(gaps.map(({ device_id }) => device_id))) reopenDevice(planning, deviceId);
   const mute = gaps.filter(({ reason }) => reason === 'unreachable');
   // Not while one of them is being polled: the answered list would make its failure look like its own.
@@ -235,8 +235,8 @@ function resume(
   if (isUnreachable && planning.rest !== null) {
     const tried = planning.failingDevices.retry();
     if (tried.length > 0) endRests(planning, tried, 'unreachable');
-    else if (nowMs - looks.relistedMs >= RELIST_EVERY_MS) {
-      looks.relistedMs = nowMs;
+    else if (nowMs - state.relistedMs >= RELIST_EVERY_MS) {
+      state.relistedMs = nowMs;
       relistDevices(planning);
     }
   }

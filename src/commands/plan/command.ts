@@ -37,7 +37,7 @@ import {
   readPace,
   readSpan,
 } from '../shared/options.ts';
-import { askForAccount, refusalOf } from '../shared/refusal.ts';
+import { fetchAccount, refusalOf } from '../shared/refusal.ts';
 import { type CostPlan, costPlan, type PlanFacts, type PlanRange } from './cost.ts';
 import { backfillText, planText } from './text.ts';
 
@@ -111,17 +111,17 @@ export async function planOf(parts: PlanParts, signal: AbortSignal): Promise<Cos
 
 async function factsNow(parts: PlanParts, signal: AbortSignal): Promise<PlanFacts> {
   try {
-    return await parts.open(async (sync) => await askedFacts(parts, sync, signal));
+    return await parts.open(async (sync) => await fetchedFacts(parts, sync, signal));
   } catch (error) {
     if (error instanceof StateInUseError) return factsOfState(parts);
     throw error;
   }
 }
 
-async function askedFacts({ config }: PlanParts, sync: Sync, signal: AbortSignal): Promise<PlanFacts> {
-  const { account, records, atMs } = await askForPlan(sync.context, signal);
+async function fetchedFacts({ config }: PlanParts, sync: Sync, signal: AbortSignal): Promise<PlanFacts> {
+  const { account, records, atMs } = await fetchForPlan(sync.context, signal);
   const requestsSpent = sync.requestsDone();
-  const state = look(config.dataDir, atMs);
+  const state = readSpent(config.dataDir, atMs);
   const { spentDay, leftDay } = sync.context.quota();
   const perDay = account?.plan.requestsPerDay ?? null;
   const others = perDay === null || leftDay === null ? 0 : perDay - spentDay - leftDay;
@@ -146,7 +146,7 @@ async function askedFacts({ config }: PlanParts, sync: Sync, signal: AbortSignal
 /** What the process that works with the state has read: nothing is asked again. */
 function factsOfState({ config, clock }: PlanParts): PlanFacts {
   const nowMs = clock.nowMs();
-  const state = look(config.dataDir, nowMs);
+  const state = readSpent(config.dataDir, nowMs);
   const isListed = state !== null && (state.devices.length > 0 || state.account?.devices === 0);
   if (!isListed) {
     throw new UserError(
@@ -177,7 +177,7 @@ function factsOfState({ config, clock }: PlanParts): PlanFacts {
   };
 }
 
-function look(dataDir: string, nowMs: EpochMs): StateView | null {
+function readSpent(dataDir: string, nowMs: EpochMs): StateView | null {
   return readStateView(dataDir, { day: Math.floor(nowMs / DAY_MS) - MEASURED_DAYS, requestsMs: nowMs - DAY_MS });
 }
 
@@ -200,7 +200,7 @@ function spanOf({ command, config }: PlanParts, facts: PlanFacts): PlanRange {
 }
 
 /** What was asked for. */
-interface AskedForPlan {
+interface FetchedForPlan {
   /** Where the key may not read it: as it was read before, `null` where it never was. */
   readonly account: Account | null;
   readonly records: readonly DeviceRecord[];
@@ -213,9 +213,9 @@ interface AskedForPlan {
  *
  * @throws UserError where a person has to act (77, another workspace: 1), and where it could not be done this time (3).
  */
-export async function askForPlan(context: SyncContext, signal: AbortSignal): Promise<AskedForPlan> {
+export async function fetchForPlan(context: SyncContext, signal: AbortSignal): Promise<FetchedForPlan> {
   try {
-    const account = await askForAccount(context, signal);
+    const account = await fetchAccount(context, signal);
     const { records, answeredAtMs } = await listDevices(context, signal);
     return { account, records: [...records.values()], atMs: answeredAtMs };
   } catch (error) {

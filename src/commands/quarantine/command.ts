@@ -101,7 +101,7 @@ async function retryOrDrop(
     {
       kind: `quarantine-${action}`,
       args: filterArgs(filter),
-      askedBy: `--quarantine ${action}`,
+      requestedBy: `--quarantine ${action}`,
       alone: () =>
         withState(run, ({ context }) =>
           work(quarantineParts({ context, destinations }), { filter, report: show }, ports.signal),

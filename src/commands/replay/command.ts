@@ -45,7 +45,7 @@ export async function runReplayCommand(run: ReplayRun, ports: ProcessPorts): Pro
     {
       kind: 'replay',
       args,
-      askedBy: '--replay',
+      requestedBy: '--replay',
       alone: () => replay(run, { args, show }, ports),
       read: readReplaySummary,
       show: (progress) => {
@@ -106,8 +106,8 @@ async function replay(
     const wanted = destinations.filter(({ sink }) => args.destination === null || sink.name === args.destination);
     const deliverers = wanted.map((options) => createDeliverer(parts, options));
     const replays = openReplays({ ...parts, deliverers, isBeside: false }, args);
-    const look = (): void => show(replays.reports());
-    return await repeatWhile(replays.run(ports.signal), look, SHOW_EVERY_MS.work).finally(terminal.endProgress);
+    const progress = (): void => show(replays.reports());
+    return await repeatWhile(replays.run(ports.signal), progress, SHOW_EVERY_MS.work).finally(terminal.endProgress);
   } finally {
     opened.close();
   }

@@ -104,7 +104,7 @@ export interface ProgressWatch {
    *
    * @returns for how long the work has made no progress, in ms.
    */
-  idleMs(look: WorkView): number;
+  idleMs(view: WorkView): number;
 }
 
 /** A watch over work that begins now. */

@@ -31,7 +31,7 @@ interface Work<T> {
   /** The job that a daemon is asked for, and the flag that asks for it. */
   readonly kind: JobKind;
   readonly args: object;
-  readonly askedBy: string;
+  readonly requestedBy: string;
   /**
    * Does it in this process.
    *
@@ -53,7 +53,7 @@ interface Work<T> {
 }
 
 /** Where the state is, and how the command speaks. */
-interface Place {
+interface FollowContext {
   readonly dataDir: string;
   readonly terminal: TerminalOutput;
 }
@@ -63,22 +63,30 @@ interface Place {
  *
  * @throws UserError with the exit code and what to do.
  */
-export async function doOrFollow<T>(work: Work<T>, place: Place, { signal }: Pick<ProcessPorts, 'signal'>): Promise<T> {
+export async function doOrFollow<T>(
+  work: Work<T>,
+  context: FollowContext,
+  { signal }: Pick<ProcessPorts, 'signal'>,
+): Promise<T> {
   try {
     return await work.alone();
   } catch (error) {
     if (!(error instanceof StateInUseError)) throw error;
-    const end = await follow(work, place, signal);
+    const end = await follow(work, context, signal);
     // The process that holds the state takes no jobs. Either the lock is free by now, or `alone` throws again.
     return end === null ? await work.alone() : summaryOf(work, end);
   }
 }
 
 /** @returns `null` where there is no daemon that takes jobs. */
-async function follow(work: Work<unknown>, { dataDir, terminal }: Place, signal: AbortSignal): Promise<JobEnd | null> {
+async function follow(
+  work: Work<unknown>,
+  { dataDir, terminal }: FollowContext,
+  signal: AbortSignal,
+): Promise<JobEnd | null> {
   const opened = openJobBoard(dataDir);
   if (opened === null) return null;
-  const { kind, args, askedBy, show, awaitMs = 0 } = work;
+  const { kind, args, requestedBy, show, awaitMs = 0 } = work;
   const parts: FollowParts = {
     board: opened.board,
     isLocked: opened.isLocked,
@@ -89,7 +97,7 @@ async function follow(work: Work<unknown>, { dataDir, terminal }: Place, signal:
     awaitMs,
   };
   try {
-    return await followJob(parts, { kind, args: { ...args }, askedBy, askedMs: realClock.nowMs() }, signal);
+    return await followJob(parts, { kind, args: { ...args }, requestedBy, requestedMs: realClock.nowMs() }, signal);
   } finally {
     terminal.endProgress();
     opened.close();
@@ -161,7 +169,7 @@ const CANCEL_WITHIN_MS = 8 * SECOND_MS;
  */
 export async function followJob(parts: FollowParts, request: JobRequest, signal: AbortSignal): Promise<JobEnd | null> {
   const { board, clock } = parts;
-  const id = board.ask(request);
+  const id = board.submit(request);
   const askedAtMs = clock.monoMs();
   const seen: Seen = {
     askedAtMs,
@@ -170,9 +178,9 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
     beatAtMs: askedAtMs,
     reportWaitAtMs: askedAtMs + WAITING_AFTER_MS,
   };
-  const look = (): JobEnd | 'not taken' | null => {
+  const checkJob = (): JobEnd | 'not taken' | null => {
     signal.throwIfAborted();
-    const job = lookAt(parts, id);
+    const job = jobNow(parts, id);
     if (job.end !== null) {
       // Short work may be over before it was seen under way.
       if (seen.beat === 0) parts.onSeen();
@@ -181,7 +189,7 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
     return !takeIn(parts, job, seen) && board.withdraw(id) ? 'not taken' : null;
   };
   try {
-    const end = await pollUntil(clock, look, { everyMs: FOLLOW_CHECK_MS }, signal);
+    const end = await pollUntil(clock, checkJob, { everyMs: FOLLOW_CHECK_MS }, signal);
     return end === 'not taken' ? null : end;
   } catch (error) {
     if (!signal.aborted || error instanceof UserError) throw error;
@@ -199,8 +207,8 @@ interface Seen {
   reportWaitAtMs: number;
 }
 
-function lookAt({ board }: FollowParts, id: number): Job {
-  const job = board.look(id);
+function jobNow({ board }: FollowParts, id: number): Job {
+  const job = board.get(id);
   if (job === null)
     throw new UserError({ what: 'The state does not contain this job any more', remedy: 'Run the command again.' }, 3);
   return job;
@@ -237,7 +245,7 @@ function takeIn(parts: FollowParts, job: Job, seen: Seen): boolean {
 function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
   if (stillMs < LOST_AFTER_MS && (parts.isLocked() || stillMs < (parts.awaitMs ?? 0))) return;
   // It may have ended the job as it stopped, just now.
-  if (lookAt(parts, id).end !== null) return;
+  if (jobNow(parts, id).end !== null) return;
   if (!parts.board.withdraw(id)) parts.board.cancel(id);
   throw new UserError(
     stillMs < LOST_AFTER_MS
@@ -259,11 +267,11 @@ async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
   if (board.withdraw(id)) throw new UserError('Stopped before the daemon started the job. Nothing was done.', 3);
   board.cancel(id);
   const untilMs = clock.monoMs() + CANCEL_WITHIN_MS;
-  const look = (): JobEnd | 'too late' | null => {
+  const checkJob = (): JobEnd | 'too late' | null => {
     if (clock.monoMs() >= untilMs) return 'too late';
-    return lookAt(parts, id).end ?? (isLocked() ? null : 'too late');
+    return jobNow(parts, id).end ?? (isLocked() ? null : 'too late');
   };
-  const end = await pollUntil(clock, look, { everyMs: FOLLOW_CHECK_MS }, new AbortController().signal);
+  const end = await pollUntil(clock, checkJob, { everyMs: FOLLOW_CHECK_MS }, new AbortController().signal);
   if (end !== 'too late') return end;
   throw new UserError(
     {

@@ -95,7 +95,7 @@ function readFuture(flag: string, text: string, nowMs: EpochMs): EpochMs {
 }
 
 /** The range and the pace of a backfill; `from` may be `all`. */
-interface AskedBackfill extends PaceOptions {
+interface ParsedBackfill extends PaceOptions {
   readonly from: EpochNs | typeof ALL;
   readonly to: EpochNs | null;
 }
@@ -113,7 +113,7 @@ export function readBackfillOptions(
     readonly maxShare: string | null;
   },
   nowMs: EpochMs,
-): AskedBackfill {
+): ParsedBackfill {
   if (command.from === null) {
     throw new UserError(
       '--backfill needs to know how far back: --from with a date such as 2026-01-31, an RFC 3339 time, an age such as 90d, or all.',
@@ -136,8 +136,8 @@ export function readBackfillOptions(
 }
 
 /** The same as a job carries it. */
-export function argsOf(asked: AskedBackfill, devices: readonly string[]): BackfillArgs {
-  const { from, to, maxShare, finishByMs } = asked;
+export function argsOf(options: ParsedBackfill, devices: readonly string[]): BackfillArgs {
+  const { from, to, maxShare, finishByMs } = options;
   return {
     from: from === ALL ? ALL : String(from),
     to: to === null ? null : String(to),

@@ -23,7 +23,7 @@ export function missingScopeWords(scope: string): string {
  *
  * @throws ApiFault UserError
  */
-export async function askForAccount(
+export async function fetchAccount(
   { api, store, streamOff }: SyncContext,
   signal: AbortSignal,
 ): Promise<Account | null> {

@@ -18,7 +18,7 @@ const ANSWERS_SHOWN = 3;
 export function deviceText(report: DeviceReport): string {
   return [
     head(report),
-    asked(report),
+    pollLine(report),
     answers(report),
     coverage(report),
     gaps(report),
@@ -58,7 +58,7 @@ function head(report: DeviceReport): string {
   ].join('');
 }
 
-function asked(report: DeviceReport): string {
+function pollLine(report: DeviceReport): string {
   const { last_polled_at, next_due_at, next_kind, running } = report;
   const once = running ? '' : ', once the daemon is running';
   const due =

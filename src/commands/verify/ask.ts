@@ -13,7 +13,7 @@ const REST_MS: readonly number[] = [SECOND_MS, 3 * SECOND_MS, 10 * SECOND_MS];
  * @param begin makes what the points are gathered in: anew for each try.
  * @returns it, or what was in the way.
  */
-export async function askPatiently<T extends object>(
+export async function queryPatiently<T extends object>(
   { source, clock }: { readonly source: PointSource; readonly clock: Clock },
   of: { readonly device: string } & Interval,
   begin: () => { readonly gathered: T; readonly take: TakePoint },

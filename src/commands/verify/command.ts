@@ -38,7 +38,7 @@ import {
  */
 export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Promise<number> {
   const { command, config, terminal } = run;
-  const asked = readSpan(command, realClock.nowMs());
+  const requested = readSpan(command, realClock.nowMs());
   const windows = command.sample === null ? 0 : readSample(command.sample);
   const databases = databasesOf(config, command.destination);
   if (databases.length === 0 && windows === 0) throw nothingToCompare();
@@ -47,11 +47,12 @@ export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Pro
   try {
     const deviceIds =
       command.devices.length === 0 ? state.deviceIds() : chosenDevices(config.dataDir, command.devices, true);
-    const days = daysOf(state, asked, realClock);
+    const days = daysOf(state, requested, realClock);
     const range = days === null ? null : { ...days, deviceIds, isAll: command.devices.length === 0 };
     const destinations: DestinationVerdict[] = [];
     for (const database of databases) destinations.push(await verify(run, { state, database, range }, ports));
-    const sample = windows === 0 || ports.signal.aborted ? null : await takeSample(run, { windows, asked }, ports);
+    const sample =
+      windows === 0 || ports.signal.aborted ? null : await takeSample(run, { windows, range: requested }, ports);
     terminal.endProgress();
     const result = {
       from: days === null ? null : formatExact(dayStart(days.fromDay)),
@@ -73,7 +74,7 @@ export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Pro
 
 async function takeSample(
   run: VerifyRun,
-  { windows, asked: { from, to } }: { readonly windows: number; readonly asked: RequestedRange },
+  { windows, range: { from, to } }: { readonly windows: number; readonly range: RequestedRange },
   ports: ProcessPorts,
 ): Promise<SampleVerdict> {
   const { devices, repair } = run.command;

@@ -23,7 +23,7 @@ import type {
   VerifyState,
 } from '../../core/state/verify.ts';
 import { DAY_MS, DAY_NS, dayStart, type EpochNs, minNs, msToNs, SECOND_MS, SECOND_NS } from '../../core/time.ts';
-import { askPatiently } from './ask.ts';
+import { queryPatiently } from './ask.ts';
 import {
   beginExamination,
   type Examination,
@@ -132,13 +132,13 @@ async function compareDevice(
   const days = comparison.state.days(deviceId, fromDay, toDay);
   for (const [from, to] of batchesOf(days, fromDay, toDay)) {
     const range = { device: identityTag(deviceId), from: dayStart(from), to: dayStart(to) };
-    const sums = await askPatiently(comparison, range, beginSums, signal);
+    const sums = await queryPatiently(comparison, range, beginSums, signal);
     if ('words' in sums) return sums;
-    const kept = new Map(days.filter(({ day }) => day >= from && day < to).map((day) => [day.day, day]));
-    for (const day of new Set([...kept.keys(), ...sums.keys()])) {
+    const archived = new Map(days.filter(({ day }) => day >= from && day < to).map((day) => [day.day, day]));
+    for (const day of new Set([...archived.keys(), ...sums.keys()])) {
       const found = await compareDay(
         comparison,
-        { deviceId, kept: kept.get(day) ?? noDay(day), returned: sums.get(day) ?? emptySum() },
+        { deviceId, archived: archived.get(day) ?? noDay(day), returned: sums.get(day) ?? emptySum() },
         signal,
       );
       if ('words' in found) return found;
@@ -150,12 +150,12 @@ async function compareDevice(
 
 async function compareDay(
   comparison: Comparison,
-  { deviceId, kept, returned }: { deviceId: string; kept: ArchivedDay; returned: GrowingSum },
+  { deviceId, archived, returned }: { deviceId: string; archived: ArchivedDay; returned: GrowingSum },
   signal: AbortSignal,
 ): Promise<FoundDay | ReadProblem> {
-  const { day } = kept;
-  if (isSameSum(kept, returned)) return { deviceId, day, kept, findings: noFindings(), sent: 0, cleared: [] };
-  const size = Math.max(kept.points, returned.points);
+  const { day } = archived;
+  if (isSameSum(archived, returned)) return { deviceId, day, archived, findings: noFindings(), sent: 0, cleared: [] };
+  const size = Math.max(archived.points, returned.points);
   return await examineDay(comparison, { deviceId, day, size, isLast: false }, signal);
 }
 
@@ -221,7 +221,7 @@ async function recheck(work: Work, signal: AbortSignal): Promise<ReadProblem | n
     for (let first = days.shift(); first !== undefined; first = days.shift()) {
       // Until it was looked at nothing is claimed of it.
       work.later.unshift(first);
-      const of = { ...first, size: first.kept.points, isLast: true };
+      const of = { ...first, size: first.archived.points, isLast: true };
       const found = await examineDay(comparison, of, signal).finally(() => {
         if (signal.aborted) work.later.push(...days);
       });
@@ -264,14 +264,14 @@ async function unknownDevices(
  */
 export function daysOf(
   state: Pick<VerifyState, 'extent'>,
-  asked: { readonly from: EpochNs | null; readonly to: EpochNs | null },
+  range: { readonly from: EpochNs | null; readonly to: EpochNs | null },
   clock: Pick<Clock, 'nowMs'>,
 ): Pick<VerifyRange, 'fromDay' | 'toDay'> | null {
-  const kept = state.extent();
-  if (kept === null) return null;
+  const archived = state.extent();
+  if (archived === null) return null;
   const today = Number(msToNs(clock.nowMs()) / DAY_NS);
-  const fromDay = asked.from === null ? kept.from : Number(asked.from / DAY_NS);
-  const toDay = asked.to === null ? Math.max(kept.to, today) + 1 : Number((asked.to + DAY_NS - 1n) / DAY_NS);
+  const fromDay = range.from === null ? archived.from : Number(range.from / DAY_NS);
+  const toDay = range.to === null ? Math.max(archived.to, today) + 1 : Number((range.to + DAY_NS - 1n) / DAY_NS);
   return { fromDay, toDay: Math.max(fromDay + 1, toDay) };
 }
 
@@ -306,14 +306,14 @@ async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Pr
     const problem = await examineSpans(parts, work, signal);
     if (problem !== null) return problem;
     sent += work.sent;
-    const kept = archivedDayOf(state, of);
+    const archived = archivedDayOf(state, of);
     const cleared = normalize(work.cleared);
-    const end = { deviceId: of.deviceId, day: of.day, kept, sent, cleared };
+    const end = { deviceId: of.deviceId, day: of.day, archived, sent, cleared };
     // Without a cleared range, every line was looked up by itself.
     if (cleared.length === 0) return { ...end, findings: work.examination.findings };
-    if (!isSameSum(kept, archivedBefore) && attempt < ATTEMPTS) continue;
+    if (!isSameSum(archived, archivedBefore) && attempt < ATTEMPTS) continue;
     const knownMissingPoints = pointsIn(knownMissing, cleared);
-    return { ...end, findings: endExamination(work.examination, { kind: source.kind, kept, knownMissingPoints }) };
+    return { ...end, findings: endExamination(work.examination, { kind: source.kind, archived, knownMissingPoints }) };
   }
 }
 
@@ -365,7 +365,7 @@ async function compareRange(
   // The order matters: points acknowledged before the query have to be in the answer, and points in the answer have
   // been archived by then.
   const positions = state.positions(destination.id);
-  const returned = await askPatiently(
+  const returned = await queryPatiently(
     { source, clock },
     { device: identityTag(deviceId), ...range },
     () => {
@@ -383,7 +383,7 @@ async function compareRange(
   cleared.push(...intersect(gone, [range]));
   examineRange(examination, {
     kind: source.kind,
-    kept: { ...looked, cleared: gone },
+    archived: { ...looked, cleared: gone },
     returned,
     findMoved: state.movedTo,
     knownMissing,

@@ -67,7 +67,7 @@ export interface FoundDay {
   readonly deviceId: string;
   /** Since 1970. */
   readonly day: number;
-  readonly kept: ArchivedDay;
+  readonly archived: ArchivedDay;
   readonly findings: Findings;
   /** How many lines were sent again for it. */
   readonly sent: number;
@@ -119,23 +119,23 @@ export interface KnownMissing extends Interval {
 
 export interface RangeInput {
   readonly kind: DestinationKind;
-  readonly kept: ArchivedRange;
+  readonly archived: ArchivedRange;
   readonly returned: Returned;
   readonly findMoved: FindMoved;
   /** Ranges in which so many missing points are no difference, as they are known. Used up. */
   readonly knownMissing: readonly KnownMissing[];
   /** What is covered of the device. */
   readonly covered: Intervals;
-  /** What `returned` was asked for. `kept` may reach a little beyond it: times may be moved on the way. */
+  /** What `returned` was asked for. `archived` may reach a little beyond it: times may be moved on the way. */
   readonly range: Interval;
 }
 
 /** Compares a range. Each range of a day is passed once; `returned` is consumed. */
 export function examineRange(day: Examination, input: RangeInput): void {
-  const { kept, returned, covered, range } = input;
+  const { archived, returned, covered, range } = input;
   for (const point of expectedOf(input).values()) {
     if (point.at < range.from || point.at >= range.to) continue;
-    const isInside = includes(kept.cleared, point.at);
+    const isInside = includes(archived.cleared, point.at);
     if (isInside) day.archivedInside += 1;
     addPoint(isInside ? day.inside : day.known, point.identity);
     judge(day, point, { value: returned.get(point.key), ...input });
@@ -144,7 +144,7 @@ export function examineRange(day: Examination, input: RangeInput): void {
   for (const [key, value] of returned) {
     const [stamp = '', name = '', ...sensor] = key.split(' ');
     const at = BigInt(stamp);
-    if (!includes(kept.cleared, at)) {
+    if (!includes(archived.cleared, at)) {
       day.findings.extra += 1;
       if (!includes(covered, at)) day.findings.extra_in_gaps += 1;
     } else addPoint(day.inside, pointIdentity(stamp, sensor.join(' '), `${name}=${value}`));
@@ -162,12 +162,12 @@ interface Expected {
 }
 
 /** What should be there by its line, in the terms of the destination. */
-function expectedOf({ kind, kept, findMoved }: RangeInput): Map<string, Expected> {
-  const quarantined = new Set(kept.quarantined);
-  const acknowledged = kept.lines.map(({ isAcknowledged }) => isAcknowledged);
-  const known = new Set(kept.lines.map(({ line }) => line));
+function expectedOf({ kind, archived, findMoved }: RangeInput): Map<string, Expected> {
+  const quarantined = new Set(archived.quarantined);
+  const acknowledged = archived.lines.map(({ isAcknowledged }) => isAcknowledged);
+  const known = new Set(archived.lines.map(({ line }) => line));
   // What was refused is known by its line, whether its block is still there or not.
-  const lines = [...kept.lines.map(({ line }) => line), ...kept.quarantined.filter((line) => !known.has(line))];
+  const lines = [...archived.lines.map(({ line }) => line), ...archived.quarantined.filter((line) => !known.has(line))];
   const sent = translate(kind, lines, findMoved);
   const expected = new Map<string, Expected>();
   sent.lines.forEach((text, index) => {
@@ -244,7 +244,7 @@ function isNearly(value: string, values: ReadonlySet<string>): boolean {
 
 interface DayEnd {
   readonly kind: DestinationKind;
-  readonly kept: ArchivedDay;
+  readonly archived: ArchivedDay;
   /** How many points are known to be missing in what of this day the archive keeps no more. */
   readonly knownMissingPoints: number;
 }
@@ -254,11 +254,11 @@ interface DayEnd {
  *
  * @returns what is found of it.
  */
-export function endExamination(day: Examination, { kind, kept, knownMissingPoints }: DayEnd): Findings {
+export function endExamination(day: Examination, { kind, archived, knownMissingPoints }: DayEnd): Findings {
   const { findings, inside } = day;
   const isExact = kind === 'influxdb';
   // Texts go to no VictoriaMetrics: what is known by its line is numbers alone there.
-  const all: PointSum = isExact ? kept : { ...kept, points: kept.points - kept.texts };
+  const all: PointSum = isExact ? archived : { ...archived, points: archived.points - archived.texts };
   const left = lessSum(all, day.known);
   if (isExact ? isSameSum(left, inside) : left.points === inside.points) return findings;
   const short = left.points - inside.points;

@@ -38,7 +38,7 @@ import { openStore } from '../../store/store.ts';
 import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
 import type { CommandRun } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
-import { askForAccount, refusalOf } from '../shared/refusal.ts';
+import { fetchAccount, refusalOf } from '../shared/refusal.ts';
 import type { SampleVerdict } from './result.ts';
 import { readSampleVerdict, sample } from './sample.ts';
 
@@ -142,7 +142,7 @@ async function doShown<T extends object>(
     if (typeof reported === 'number') showDone(reported);
   };
   showDone(done.windows);
-  return await doOrFollow({ kind, args, askedBy: '--verify', alone, read, show }, { dataDir, terminal }, ports);
+  return await doOrFollow({ kind, args, requestedBy: '--verify', alone, read, show }, { dataDir, terminal }, ports);
 }
 
 async function withApi<T>(
@@ -165,7 +165,7 @@ async function withApi<T>(
 /** Whoever asks has to ask in the workspace that the state belongs to. */
 async function knowWorkspace({ context }: Sync, signal: AbortSignal): Promise<void> {
   try {
-    await askForAccount(context, signal);
+    await fetchAccount(context, signal);
     context.workspaceKnown();
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;

@@ -101,7 +101,7 @@ interface DeviceTally {
   days: number;
   partly: number;
   /** Points. */
-  kept: number;
+  archived: number;
   repaired: number;
 }
 
@@ -133,25 +133,25 @@ export function createTally(): Tally {
 export function tallyOf({ byDevice }: Tally, deviceId: string): DeviceTally {
   const known = byDevice.get(deviceId);
   if (known !== undefined) return known;
-  const begun = { findings: noFindings(), differing: [], gone: [], days: 0, partly: 0, kept: 0, repaired: 0 };
+  const begun = { findings: noFindings(), differing: [], gone: [], days: 0, partly: 0, archived: 0, repaired: 0 };
   byDevice.set(deviceId, begun);
   return begun;
 }
 
 /** Takes in a day. */
-export function addDay(tally: Tally, { deviceId, day, kept, findings, sent, cleared }: FoundDay): void {
+export function addDay(tally: Tally, { deviceId, day, archived, findings, sent, cleared }: FoundDay): void {
   const device = tallyOf(tally, deviceId);
   const { missing, different, extra, unverifiable, gone } = findings;
   device.days += 1;
-  device.kept += kept.points;
+  device.archived += archived.points;
   device.repaired += Math.max(0, sent - (missing + different - gone));
   addFindings(device.findings, findings);
   if (isSound(findings)) return;
   device.differing.push(day);
   if (gone > 0)
-    device.gone.push(...cleared.map((range) => ({ deviceId, ...range, points: gone, readings: kept.readings })));
+    device.gone.push(...cleared.map((range) => ({ deviceId, ...range, points: gone, readings: archived.readings })));
   if (tally.differences.length >= MOST_DIFFERENCES) return;
-  const identity = { device_id: deviceId, day: dayText(day), archived_points: kept.points };
+  const identity = { device_id: deviceId, day: dayText(day), archived_points: archived.points };
   tally.differences.push({ ...identity, missing, different, extra, unverifiable, not_in_archive: gone });
 }
 
@@ -181,16 +181,16 @@ export function totalOf({ byDevice }: Tally): Omit<DeviceTally, 'differing'> & {
     differing: 0,
     days: 0,
     partly: 0,
-    kept: 0,
+    archived: 0,
     repaired: 0,
   };
-  for (const { findings, gone, differing, days, partly, kept, repaired } of byDevice.values()) {
+  for (const { findings, gone, differing, days, partly, archived, repaired } of byDevice.values()) {
     addFindings(total.findings, findings);
     total.gone.push(...gone);
     total.differing += differing.length;
     total.days += days;
     total.partly += partly;
-    total.kept += kept;
+    total.archived += archived;
     total.repaired += repaired;
   }
   return total;
@@ -209,7 +209,7 @@ export function verdictOf(
   { tally, problem, unknown }: Compared,
   { fetched = 0, refused = { lines: 0, words: null }, toFetch = null }: Partial<Repaired> = {},
 ): DestinationVerdict {
-  const { findings, days, partly, kept, repaired, differing } = totalOf(tally);
+  const { findings, days, partly, archived, repaired, differing } = totalOf(tally);
   const { gone: _, ...counts } = findings;
   const ended = isSound(findings) ? 'equal' : 'different';
   return {
@@ -220,7 +220,7 @@ export function verdictOf(
     devices_compared: tally.devices,
     days_compared: days,
     days_partly_covered: partly,
-    points_compared: kept,
+    points_compared: archived,
     ...counts,
     repaired,
     fetched,

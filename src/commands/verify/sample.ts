@@ -125,7 +125,7 @@ async function auditWindow(
   const { filter } = context.settings;
   const stored = context.store.stored(deviceId, maxNs(window.from - MAX_OFFSET_NS, 0n), window.to + MAX_OFFSET_NS);
   const day = Number(window.from / DAY_NS);
-  const kept = state.days(deviceId, day, day + 1)[0] ?? { points: 0, hashHigh: 0, hashLow: 0 };
+  const archived = state.days(deviceId, day, day + 1)[0] ?? { points: 0, hashHigh: 0, hashLow: 0 };
   const served: ValueSet = new Set();
   const instants = new Set<EpochNs>();
   const isRead = await readWindow(
@@ -154,7 +154,7 @@ async function auditWindow(
   );
   if (!isRead) return null;
   sums.readings += instants.size;
-  if (isSum) return compareSum(served, kept, stored.offsets);
+  if (isSum) return compareSum(served, archived, stored.offsets);
   const { values, at } = valuesOf(stored.lines, { offsets: stored.offsets, filter });
   const own = new Set([...values].filter((key) => at(key) >= window.from && at(key) < window.to));
   return compareValues(served, own);
@@ -207,8 +207,8 @@ function windowAround(
   const cleared = store.cleared(deviceId, range.from, range.to);
   if (!includes(cleared, at)) {
     const window = { from: maxNs(range.from, at - HALF_NS), to: minNs(range.to, at + HALF_NS) };
-    const kept = subtract([window], cleared).find((each) => each.from <= at && at < each.to);
-    return kept === undefined ? null : { deviceId, window: kept, isSum: false };
+    const archived = subtract([window], cleared).find((each) => each.from <= at && at < each.to);
+    return archived === undefined ? null : { deviceId, window: archived, isSum: false };
   }
   const day = { from: at - (at % DAY_NS), to: at - (at % DAY_NS) + DAY_NS };
   const isWhole = range.from <= day.from && day.to <= range.to;
@@ -275,7 +275,7 @@ function compareValues(served: ValueSet, stored: ValueSet): Compared {
 }
 
 /** Compares a whole day of which only the sum is stored; it returns a lower bound of the differences. */
-function compareSum(served: ValueSet, kept: PointSum, offsets: readonly TimestampOffset[]): Compared {
+function compareSum(served: ValueSet, archived: PointSum, offsets: readonly TimestampOffset[]): Compared {
   const written = new Map(
     offsets.map((offset) => [keyOf(offset.recordedNs, offset.sensor, offset.field), offset.writtenNs]),
   );
@@ -284,7 +284,7 @@ function compareSum(served: ValueSet, kept: PointSum, offsets: readonly Timestam
     const at = written.get(key);
     addPoint(sum, at === undefined ? key : `${at}${key.slice(key.indexOf(' '))}`);
   }
-  if (isSameSum(sum, kept)) return { missing: 0, gone: 0 };
-  const more = sum.points - kept.points;
+  if (isSameSum(sum, archived)) return { missing: 0, gone: 0 };
+  const more = sum.points - archived.points;
   return more === 0 ? { missing: 1, gone: 1 } : { missing: Math.max(0, more), gone: Math.max(0, -more) };
 }

@@ -17,9 +17,9 @@ export function nameOf(record: Pick<DeviceRecord, 'deviceId' | 'name'>): string 
 /** The name that holds at a time. `names` is ascending; before its first entry the first name holds. */
 export function nameAt(names: readonly NameRecord[], at: EpochNs): string | null {
   let name = names[0]?.name ?? null;
-  for (const hold of names) {
-    if (hold.fromNs > at) break;
-    name = hold.name;
+  for (const record of names) {
+    if (record.fromNs > at) break;
+    name = record.name;
   }
   return name;
 }

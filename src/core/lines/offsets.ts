@@ -17,7 +17,7 @@ export const MAX_OFFSET_NS = 1_000_000n;
 /** The used timestamps of one device in one range. It grows as values are added. */
 export interface UsedTimestamps {
   /** @returns where to write the value, or `null` if it is already stored. */
-  place(value: RecordedValue): EpochNs | null;
+  assign(value: RecordedValue): EpochNs | null;
   /** The displacements decided since the start. */
   newOffsets(): readonly TimestampOffset[];
 }
@@ -70,7 +70,7 @@ export function createUsedTimestamps(
     takenAt(at).set(sensor, { field, recordedAt });
   }
   return {
-    place: ({ sensor, recordedAt, field }) => {
+    assign: ({ sensor, recordedAt, field }) => {
       // Ties are rare: where there are none, no key is made.
       if (moved.size > 0 && moved.has(recordedKey(sensor, recordedAt, field))) return null;
       let writtenNs = recordedAt;

@@ -38,7 +38,7 @@ export interface CompactionGroup {
 /** How a destination stands in the log. */
 export interface Stall {
   /** Where it was seen last. */
-  readonly place: string;
+  readonly position: string;
   /** For how long it has been there with something to take. */
   readonly stalledMs: number;
   readonly seenMs: EpochMs;
@@ -125,7 +125,7 @@ export interface ArchiveReader {
   /** The first place; `null` where nothing is to be read. */
   begin(range: ReadRange): ScanPosition | null;
   /** @param bytes about how much of lines a step brings at most, unless those of one instant are more. */
-  read(range: ReadRange, place: ScanPosition, bytes: number): ReadPiece;
+  read(range: ReadRange, position: ScanPosition, bytes: number): ReadPiece;
 }
 
 /** The latest time there is (SQLite's and the databases' 64 bits), for a range without an end. */

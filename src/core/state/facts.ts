@@ -10,7 +10,7 @@ import type { LaneStatus } from '../status.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 
 /** An answer, or that none came. Fault and lane are as they stand in the state. */
-export interface AskedRequest {
+export interface SentRequest {
   readonly atMs: EpochMs;
   readonly lane: string;
   /** The HTTP status; `null` where no answer came, or none has come yet. */
@@ -33,8 +33,8 @@ export interface OpenJob {
   readonly id: number;
   readonly kind: string;
   readonly state: string;
-  readonly askedBy: string;
-  readonly askedMs: EpochMs;
+  readonly requestedBy: string;
+  readonly requestedMs: EpochMs;
   readonly startedMs: EpochMs | null;
   /** As the command that asked stored them: JSON of its kind. */
   readonly args: unknown;
@@ -45,7 +45,7 @@ export interface OpenJob {
 /** Telemetry requests for one device. */
 interface DeviceRequests {
   /** The newest first. */
-  readonly last: readonly AskedRequest[];
+  readonly last: readonly SentRequest[];
   /** How many of the last two days failed. */
   readonly failed: number;
 }

@@ -73,9 +73,9 @@ export interface JobRequest {
   /** Of its kind; plain JSON. */
   readonly args: Readonly<Record<string, unknown>>;
   /** Who asks, in words for the log. */
-  readonly askedBy: string;
+  readonly requestedBy: string;
   /** By the local clock of who asks. */
-  readonly askedMs: EpochMs;
+  readonly requestedMs: EpochMs;
 }
 
 /** How a job came to its end. */
@@ -94,14 +94,14 @@ export interface Job {
   readonly id: number;
   readonly kind: string;
   readonly args: unknown;
-  readonly askedBy: string;
+  readonly requestedBy: string;
   readonly state: JobState;
   /** The progress, by kind of job; `null` before there is any. */
   readonly progress: unknown;
   /** Whether its follower wants it to stop. */
-  readonly isCancelAsked: boolean;
+  readonly isCancelRequested: boolean;
   /** Raised by who asked, while that follows. */
-  readonly askerBeat: number;
+  readonly followerBeat: number;
   /** Raised by the daemon, from the first time that it saw the job. */
   readonly workerBeat: number;
   readonly end: JobEnd | null;
@@ -123,7 +123,7 @@ export interface JobQueue {
    *
    * @returns the id of the job.
    */
-  ask(request: JobRequest): number;
+  submit(request: JobRequest): number;
   /** Those that have not ended, in the order in which they were asked for. Cheap: asked every second. */
   open(): readonly Job[];
   /** Raises the daemon's count on all of them. */
@@ -153,9 +153,9 @@ export interface JobQueue {
 /** The jobs as who asks sees them, from another process. */
 export interface JobBoard {
   /** @returns the id of the job. */
-  ask(request: JobRequest): number;
+  submit(request: JobRequest): number;
   /** `null` where it is not there any more. */
-  look(id: number): Job | null;
+  get(id: number): Job | null;
   beat(id: number): void;
   /**
    * Takes back what nobody has begun.

@@ -30,7 +30,7 @@ export const NO_COUNTS: ReplayCounts = { lines: 0, accepted: 0, refused: 0, know
 /** A replay to one destination that is under way, or was broken off. */
 export interface ReplayState {
   readonly args: ReplayArgs;
-  readonly place: ScanPosition;
+  readonly position: ScanPosition;
   readonly counts: ReplayCounts;
   /** Behind the newest of its lines that were older than the destination keeps; `null` while there was none. */
   readonly tooOldTo: EpochNs | null;
@@ -69,7 +69,7 @@ export interface ReplayStore {
   readonly archiveReader: ArchiveReader;
   /** The one that is unfinished. */
   unfinished(destinationId: number): ReplayState | null;
-  keep(destinationId: number, state: ReplayState): void;
+  save(destinationId: number, state: ReplayState): void;
   forget(destinationId: number): void;
   /** What the destination has refused so far; `null` where that is more than `most` lines. */
   quarantined(destinationId: number, most: number): ReadonlySet<string> | null;

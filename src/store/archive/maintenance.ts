@@ -105,7 +105,7 @@ function createSkipped(db: Database.Database, missing: MissingTable): Skipped {
       if (row === undefined) return null;
       const skippedTo = row.aside_to === null ? null : Number(row.aside_to);
       return {
-        place: row.place,
+        position: row.place,
         stalledMs: Number(row.stood_ms),
         seenMs: Number(row.seen_ms),
         skippedTo,
@@ -114,7 +114,7 @@ function createSkipped(db: Database.Database, missing: MissingTable): Skipped {
     },
     saveStall: (id, stall) => {
       const { stalledMs, seenMs, skippedTo, blockedReason } = stall;
-      write.run(stall.place, Math.floor(stalledMs), Math.floor(seenMs), skippedTo, blockedReason, id);
+      write.run(stall.position, Math.floor(stalledMs), Math.floor(seenMs), skippedTo, blockedReason, id);
     },
     positionText,
     skipBacklog: (id) => {

@@ -61,8 +61,8 @@ export function createReplays(db: Database.Database, parts: ReplayParts): Replay
       const row = read.get(id);
       return row === undefined ? null : toState(row);
     },
-    keep: (id, { args, place, counts, tooOldTo, begunMs }) => {
-      const at = { ...place, from: String(place.from), tooOldTo: tooOldTo === null ? null : String(tooOldTo) };
+    save: (id, { args, position, counts, tooOldTo, begunMs }) => {
+      const at = { ...position, from: String(position.from), tooOldTo: tooOldTo === null ? null : String(tooOldTo) };
       write.run(id, JSON.stringify(args), JSON.stringify(at), JSON.stringify(counts), Math.floor(begunMs));
     },
     forget: (id) => void remove.run(id),
@@ -93,7 +93,7 @@ function toState({ asked, place, counts, begun_ms }: ReplayRow): ReplayState | n
     const at = JSON.parse(place) as { deviceId: string | null; from: string; tooOldTo: string | null };
     return {
       args,
-      place: { deviceId: at.deviceId, from: BigInt(at.from) },
+      position: { deviceId: at.deviceId, from: BigInt(at.from) },
       counts: JSON.parse(counts) as ReplayCounts,
       tooOldTo: at.tooOldTo === null ? null : BigInt(at.tooOldTo),
       begunMs: Number(begun_ms),

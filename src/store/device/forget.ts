@@ -287,7 +287,7 @@ function createKnowledgeRemoval(db: Database.Database, facts: Facts): KnowledgeR
   // A replay that was broken off over it begins anew.
   const replays = db.prepare('DELETE FROM replay WHERE instr(asked, @quoted) > 0 OR instr(place, @quoted) > 0');
   return {
-    knows: (deviceId) => known.some((look) => look?.get(deviceId) !== undefined),
+    knows: (deviceId) => known.some((view) => view?.get(deviceId) !== undefined),
     remove: (deviceId, keepsAlerts) => {
       const alerts = (keepsAlerts ? stripAlerts : removeAlerts).run(deviceId).changes;
       for (const removal of removals) removal.run(deviceId);

@@ -192,8 +192,8 @@ function createNames(db: Database.Database) {
   return {
     read: (deviceId: string): NameRecord[] =>
       read.all(deviceId).map((row) => ({ fromNs: row.from_ns, name: row.name })),
-    add: (deviceId: string, hold: NameRecord): void => {
-      insert.run(deviceId, hold.fromNs, hold.name);
+    add: (deviceId: string, record: NameRecord): void => {
+      insert.run(deviceId, record.fromNs, record.name);
     },
   };
 }

@@ -53,7 +53,7 @@ export function inspectDataDir(dataDir: string): DataDirFacts {
 function nearestOf(whole: string): { path: string; isDirectory: boolean; code: string | null } {
   let failed: string | null = null;
   for (let path = whole; ; path = dirname(path)) {
-    const { stats, code } = look(path);
+    const { stats, code } = statOf(path);
     if (stats !== null) return { path, isDirectory: stats.isDirectory(), code: failed };
     // A link that leads nowhere is in the way of a directory.
     failed ??= isLink(path) ? 'ENOTDIR' : code;
@@ -71,12 +71,12 @@ function isLink(path: string): boolean {
 
 /** The permission bits of a file; `null` where it cannot be looked at. Follows links. */
 export function modeOf(path: string): number | null {
-  const { stats } = look(path);
+  const { stats } = statOf(path);
   return stats === null ? null : stats.mode & 0o777;
 }
 
 function placed(path: string): OwnedPath | null {
-  const { stats } = look(path);
+  const { stats } = statOf(path);
   if (stats === null) return null;
   return { path, mode: stats.mode & 0o777, ownerUid: stats.uid, groupGid: stats.gid, refusal: refusalOf(path, stats) };
 }
@@ -90,7 +90,7 @@ function refusalOf(path: string, stats: Stats): string | null {
   }
 }
 
-function look(path: string): { readonly stats: Stats | null; readonly code: string | null } {
+function statOf(path: string): { readonly stats: Stats | null; readonly code: string | null } {
   try {
     return { stats: statSync(path), code: null };
   } catch (error) {

@@ -98,10 +98,10 @@ export interface StateView {
  * @throws UserError (exit 1) where it cannot be read.
  */
 export function readStateView(directory: string, since: { day: number; requestsMs: EpochMs }): StateView | null {
-  return readOnce(directory, (db, path) => look(db, path, since));
+  return readOnce(directory, (db, path) => read(db, path, since));
 }
 
-function look(db: Database.Database, path: string, since: { day: number; requestsMs: EpochMs }): StateView | null {
+function read(db: Database.Database, path: string, since: { day: number; requestsMs: EpochMs }): StateView | null {
   if (!hasShape(db, path, FIRST_STEP)) return null;
   const account = db.prepare<[], string>("SELECT value FROM fact WHERE key = 'account'").pluck().get();
   const rows = db

@@ -44,10 +44,10 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
   const statesOf = (rig: Rig): unknown[] =>
     inState(rig, (db) => db.prepare("SELECT state FROM job WHERE kind = 'backfill' ORDER BY id").pluck().all());
 
-  const ask = (rig: Rig, asked: Asked): void => {
+  const submit = (rig: Rig, asked: Asked): void => {
     const opened = openJobBoard(rig.dataDir);
     const args = { ...argsOf(asked) };
-    opened?.board.ask({ kind: 'backfill', args, askedBy: '--backfill', askedMs: rig.clock.nowMs() });
+    opened?.board.submit({ kind: 'backfill', args, requestedBy: '--backfill', requestedMs: rig.clock.nowMs() });
     opened?.close();
   };
 
@@ -95,7 +95,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
       await live(rig, 40 * MINUTE_MS, {
         meanwhile: async ({ report }) => {
           await rig.clock.sleep(10 * MINUTE_MS);
-          if (withBackfill) ask(rig, { fromMs: NOW_MS - 10 * DAY_MS });
+          if (withBackfill) submit(rig, { fromMs: NOW_MS - 10 * DAY_MS });
           while (rig.clock.nowMs() < NOW_MS + 38 * MINUTE_MS) {
             await rig.clock.sleep(MINUTE_MS);
             lags.push(...report().devices.map(({ lag_seconds }) => lag_seconds ?? 0));
@@ -162,15 +162,15 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
   test('goes on without its follower, and after the daemon is stopped and started again, without asking twice', async () => {
     using whole = await rigOf();
     await live(whole, 15 * MINUTE_MS);
-    await live(whole, 40 * MINUTE_MS, { meanwhile: async () => ask(whole, { fromMs: NOW_MS - 14 * DAY_MS }) });
+    await live(whole, 40 * MINUTE_MS, { meanwhile: async () => submit(whole, { fromMs: NOW_MS - 14 * DAY_MS }) });
     const needed = Number(
       inState(whole, (db) => db.prepare("SELECT count(*) FROM request WHERE lane = 'backfill'").pluck().get()),
     );
     expect(statesOf(whole)).toEqual(['done']);
     using rig = await rigOf();
     await live(rig, 15 * MINUTE_MS);
-    const askedMs = rig.clock.nowMs();
-    ask(rig, { fromMs: NOW_MS - 14 * DAY_MS });
+    const requestedMs = rig.clock.nowMs();
+    submit(rig, { fromMs: NOW_MS - 14 * DAY_MS });
     let lives = 0;
     while (!statesOf(rig).includes('done')) {
       lives += 1;
@@ -180,7 +180,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     expect(lives).toBeGreaterThan(3);
     const summary = inState(rig, (db) => db.prepare("SELECT summary FROM job WHERE kind = 'backfill'").pluck().get());
     const { to } = JSON.parse(String(summary));
-    expect(Date.parse(to), 'its end is where it was when it began').toBeLessThan(askedMs - MINUTE_MS);
+    expect(Date.parse(to), 'its end is where it was when it began').toBeLessThan(requestedMs - MINUTE_MS);
     const made = Number(
       inState(rig, (db) => db.prepare("SELECT count(*) FROM request WHERE lane = 'backfill'").pluck().get()),
     );
@@ -194,7 +194,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     await live(rig, 80 * MINUTE_MS, {
       meanwhile: async () => {
         await rig.clock.sleep(20 * MINUTE_MS);
-        ask(rig, { fromMs: NOW_MS - 30 * DAY_MS, maxShare: 0.04 });
+        submit(rig, { fromMs: NOW_MS - 30 * DAY_MS, maxShare: 0.04 });
       },
     });
     const times = inState(rig, (db) =>
@@ -223,7 +223,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     using rig = await rigOf();
     await live(rig, 20 * MINUTE_MS);
     await live(rig, 30 * MINUTE_MS, {
-      meanwhile: async () => ask(rig, { fromMs: NOW_MS - 20 * DAY_MS, toMs: NOW_MS - 15 * DAY_MS }),
+      meanwhile: async () => submit(rig, { fromMs: NOW_MS - 20 * DAY_MS, toMs: NOW_MS - 15 * DAY_MS }),
     });
     expect(statesOf(rig)).toEqual(['done']);
     await live(rig, HOUR_MS);

@@ -46,7 +46,7 @@ describe.runIf(influxdAvailable())('sync.history: all', () => {
     await liveAsDaemon(rig, { beside: asking(rig), forMs: 20 * SECOND_MS });
     const life = await liveAsDaemon(rig, { beside: asking(rig), forMs: HOUR_MS });
     expect(life.error).toBeNull();
-    expect(jobs(rig)).toEqual([{ kind: 'backfill', state: 'done', askedBy: 'sync.history' }]);
+    expect(jobs(rig)).toEqual([{ kind: 'backfill', state: 'done', requestedBy: 'sync.history' }]);
     const span = {
       fromNs: BigInt(NOW_MS - 41 * DAY_MS) * 1_000_000n,
       toNs: BigInt(NOW_MS - 5 * MINUTE_MS) * 1_000_000n,
@@ -71,8 +71,8 @@ describe.runIf(influxdAvailable())('sync.history: all', () => {
       },
     });
     expect(jobs(rig)).toEqual([
-      { kind: 'backfill', state: 'cancelled', askedBy: 'sync.history' },
-      { kind: 'backfill', state: 'done', askedBy: 'sync.history' },
+      { kind: 'backfill', state: 'cancelled', requestedBy: 'sync.history' },
+      { kind: 'backfill', state: 'done', requestedBy: 'sync.history' },
     ]);
   });
 });

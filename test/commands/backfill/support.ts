@@ -104,8 +104,8 @@ export async function followBackfill(
   const request: JobRequest = {
     kind: 'backfill',
     args: { ...argsOf(asked) },
-    askedBy: '--backfill',
-    askedMs: rig.clock.nowMs(),
+    requestedBy: '--backfill',
+    requestedMs: rig.clock.nowMs(),
   };
   return await follow(rig, signal, { request, awaitMs: 30 * SECOND_MS });
 }

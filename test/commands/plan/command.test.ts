@@ -6,7 +6,7 @@ import { rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { createQuota, quotaFigures } from '../../../src/api/quota.ts';
-import { askForPlan } from '../../../src/commands/plan/command.ts';
+import { fetchForPlan } from '../../../src/commands/plan/command.ts';
 import { ASSUMED_PER_MINUTE } from '../../../src/commands/plan/cost.ts';
 import { planText } from '../../../src/commands/plan/text.ts';
 import { UserError } from '../../../src/core/faults.ts';
@@ -457,7 +457,7 @@ describe('what is wrong', () => {
   test('interrupted: exit 3, and no more requests', async () => {
     using rig = openPlanRig({ devices: fleet(1, MINUTE_MS) });
     const sync = rig.open();
-    const error = await refusalOf(askForPlan(sync.context, AbortSignal.abort(new Error('stopped by SIGTERM'))));
+    const error = await refusalOf(fetchForPlan(sync.context, AbortSignal.abort(new Error('stopped by SIGTERM'))));
     sync.close();
     expect([error.exitCode, asked(rig)]).toEqual([3, []]);
   });

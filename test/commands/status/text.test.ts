@@ -307,7 +307,7 @@ describe('what is odd', () => {
       retryAtMs: NOW_MS,
     });
     const { id } = open.store.destination(hostile, 'x');
-    open.maintenance.saveStall(id, { place: '', stalledMs: 1, seenMs: 1, skippedTo: null, blockedReason: hostile });
+    open.maintenance.saveStall(id, { position: '', stalledMs: 1, seenMs: 1, skippedTo: null, blockedReason: hostile });
     const db = new Database(open.file);
     db.prepare("INSERT INTO job (kind, args, asked_by, asked_ms) VALUES (?, '{}', ?, 1)").run(hostile, hostile);
     db.prepare("INSERT INTO request (at_ms, lane, stream, device_id, fault) VALUES (?, ?, 'telemetry', ?, ?)").run(

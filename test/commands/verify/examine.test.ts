@@ -20,11 +20,11 @@ const line = (sensor: string, value: number, at: number): string =>
 const settled = (...lines: string[]): ArchivedLine[] => lines.map((each) => ({ line: each, isAcknowledged: true }));
 
 interface Case {
-  readonly kept?: readonly ArchivedLine[];
+  readonly archived?: readonly ArchivedLine[];
   readonly there?: readonly (readonly [at: number, sensor: string, value: number])[];
   readonly change?: Partial<RangeInput>;
   readonly quarantined?: readonly string[];
-  readonly cleared?: RangeInput['kept']['cleared'];
+  readonly cleared?: RangeInput['archived']['cleared'];
   /** Points that the day's sum counts; without it the day is not ended by its sum. */
   readonly counted?: readonly (readonly [at: number, sensor: string, value: number])[];
   readonly texts?: number;
@@ -32,18 +32,18 @@ interface Case {
 }
 
 function examine(given: Case): { findings: Findings; resend: string[] } {
-  const { kept = [], there = [], change = {}, quarantined = [], cleared = [], counted } = given;
+  const { archived = [], there = [], change = {}, quarantined = [], cleared = [], counted } = given;
   const day = beginExamination();
   const returned: Returned = new Map();
   const take = gather(returned);
   for (const [at, sensor, value] of there) take(`${at}`, sensor, `value=${value}`);
   const kind = change.kind ?? 'influxdb';
   const range = { from: 0n, to: 10n ** 18n };
-  const stretch = { lines: kept, quarantined, cleared };
+  const stretch = { lines: archived, quarantined, cleared };
   const covered = [range];
   examineRange(day, {
     kind,
-    kept: stretch,
+    archived: stretch,
     returned,
     findMoved: () => [],
     knownMissing: [],
@@ -56,16 +56,16 @@ function examine(given: Case): { findings: Findings; resend: string[] } {
   for (const [at, sensor, value] of counted) addPoint(sum, `${at} ${sensor} value=${value}`);
   const keptDay = { day: 0, readings: 1, texts: given.texts ?? 0, ...sum };
   return {
-    findings: endExamination(day, { kind, kept: keptDay, knownMissingPoints: given.knownMissingPoints ?? 0 }),
+    findings: endExamination(day, { kind, archived: keptDay, knownMissingPoints: given.knownMissingPoints ?? 0 }),
     resend: day.resend,
   };
 }
 
 describe('where the archive keeps the lines', () => {
   test.each<[string, Case, Partial<Findings>, string[]]>([
-    ['all there', { kept: settled(line('a', 1, 5)), there: [[5, 'a', 1]] }, {}, []],
-    ['missing', { kept: settled(line('a', 1, 5)) }, { missing: 1 }, [line('a', 1, 5)]],
-    ['different', { kept: settled(line('a', 1, 5)), there: [[5, 'a', 2]] }, { different: 1 }, [line('a', 1, 5)]],
+    ['all there', { archived: settled(line('a', 1, 5)), there: [[5, 'a', 1]] }, {}, []],
+    ['missing', { archived: settled(line('a', 1, 5)) }, { missing: 1 }, [line('a', 1, 5)]],
+    ['different', { archived: settled(line('a', 1, 5)), there: [[5, 'a', 2]] }, { different: 1 }, [line('a', 1, 5)]],
     ['extra', { there: [[5, 'a', 2]] }, { extra: 1 }, []],
     [
       'extra at times that are not covered',
@@ -82,7 +82,7 @@ describe('where the archive keeps the lines', () => {
     [
       'there twice',
       {
-        kept: settled(line('a', 1, 5)),
+        archived: settled(line('a', 1, 5)),
         there: [
           [5, 'a', 1],
           [5, 'a', 1],
@@ -93,24 +93,32 @@ describe('where the archive keeps the lines', () => {
     ],
     [
       'another sensor',
-      { kept: settled(line('a', 1, 5)), there: [[5, 'b', 1]] },
+      { archived: settled(line('a', 1, 5)), there: [[5, 'b', 1]] },
       { missing: 1, extra: 1 },
       [line('a', 1, 5)],
     ],
-    ['waiting', { kept: [{ line: line('a', 1, 5), isAcknowledged: false }] }, { pending: 1 }, []],
-    ['waiting, and there', { kept: [{ line: line('a', 1, 5), isAcknowledged: false }], there: [[5, 'a', 1]] }, {}, []],
-    ['refused', { kept: settled(line('a', 1, 5)), quarantined: [line('a', 1, 5)] }, { quarantined: 1 }, []],
+    ['waiting', { archived: [{ line: line('a', 1, 5), isAcknowledged: false }] }, { pending: 1 }, []],
+    [
+      'waiting, and there',
+      { archived: [{ line: line('a', 1, 5), isAcknowledged: false }], there: [[5, 'a', 1]] },
+      {},
+      [],
+    ],
+    ['refused', { archived: settled(line('a', 1, 5)), quarantined: [line('a', 1, 5)] }, { quarantined: 1 }, []],
     ['refused, without its block', { quarantined: [line('a', 1, 5)] }, { quarantined: 1 }, []],
     [
       'lacking, as many as are named',
-      { kept: settled(line('a', 1, 5), line('a', 2, 6)), change: { knownMissing: [{ from: 0n, to: 9n, points: 1 }] } },
+      {
+        archived: settled(line('a', 1, 5), line('a', 2, 6)),
+        change: { knownMissing: [{ from: 0n, to: 9n, points: 1 }] },
+      },
       { known_missing: 1, missing: 1 },
       [line('a', 2, 6)],
     ],
     [
       'numbers that a database packs',
       {
-        kept: settled(line('a', 0.1, 5_000_000)),
+        archived: settled(line('a', 0.1, 5_000_000)),
         there: [[5_000_000, 'a', 0.1000000000001]],
         change: { kind: 'victoriametrics' },
       },
@@ -119,7 +127,7 @@ describe('where the archive keeps the lines', () => {
     ],
     [
       'the same digits in an InfluxDB are another value',
-      { kept: settled(line('a', 0.1, 5)), there: [[5, 'a', 0.1000000000001]] },
+      { archived: settled(line('a', 0.1, 5)), there: [[5, 'a', 0.1000000000001]] },
       { different: 1 },
       [line('a', 0.1, 5)],
     ],
@@ -159,12 +167,12 @@ describe('where the archive has let go', () => {
     ['more', { cleared, there: [...two, [7, 'a', 3]], counted: two }, { extra: 1 }],
     [
       'more, maybe a late reading',
-      { cleared, kept: settled(line('a', 3, 7)), there: [...two, [7, 'a', 3]], counted: two },
+      { cleared, archived: settled(line('a', 3, 7)), there: [...two, [7, 'a', 3]], counted: two },
       { unverifiable: 1 },
     ],
     [
       'lines beside it are known by themselves',
-      { cleared, kept: settled(line('a', 9, 200)), there: two, counted: [...two, [200, 'a', 9]] },
+      { cleared, archived: settled(line('a', 9, 200)), there: two, counted: [...two, [200, 'a', 9]] },
       { missing: 1 },
     ],
     [

@@ -198,10 +198,10 @@ describe.runIf(influxdAvailable())('--verify', () => {
     }[];
     for (const { seq, data } of rows) {
       const lines = zstdDecompressSync(data).toString().split('\n');
-      const kept = lines.filter((line, index) => !line.startsWith('telemetry') || index % 10 !== 3);
+      const archived = lines.filter((line, index) => !line.startsWith('telemetry') || index % 10 !== 3);
       db.prepare('UPDATE block SET data = ?, lines = ? WHERE seq = ?').run(
-        zstdCompressSync(kept.join('\n')),
-        kept.length,
+        zstdCompressSync(archived.join('\n')),
+        archived.length,
         seq,
       );
     }

@@ -7,7 +7,7 @@ import { DAY_NS } from '../../../src/core/time.ts';
 
 const NOON = DAY_NS / 2n;
 const at = (day: number): bigint => BigInt(day) * DAY_NS;
-const kept = (day: number, points = 100): ArchivedDay => ({
+const archived = (day: number, points = 100): ArchivedDay => ({
   day,
   points,
   readings: 1,
@@ -26,7 +26,7 @@ const lack = (fromNs: bigint, toNs: bigint, reason: MissingPoints['reason'] = 'c
 
 describe('what a destination lacked and was found to have', () => {
   const compared = { fromDay: 10, toDay: 20 };
-  const days = [11, 12, 15].map((day) => kept(day));
+  const days = [11, 12, 15].map((day) => archived(day));
 
   test('is all that was compared but for the days with a difference; days without anything are no hole in it', () => {
     const lacks = [lack(at(9), at(18) + NOON)];

@@ -17,9 +17,9 @@ import {
 const INFLUX = { name: 'influx', kind: 'influxdb' } as const;
 
 function found(deviceId: string, change: Partial<FoundDay['findings']>, sent = 0): FoundDay {
-  const kept = { day: 10, readings: 5, texts: 0, points: 50, hashHigh: 0, hashLow: 0 };
+  const archived = { day: 10, readings: 5, texts: 0, points: 50, hashHigh: 0, hashLow: 0 };
   const cleared = [{ from: 0n, to: 9n }];
-  return { deviceId, day: 10, kept, findings: { ...noFindings(), ...change }, sent, cleared };
+  return { deviceId, day: 10, archived, findings: { ...noFindings(), ...change }, sent, cleared };
 }
 
 function compared(...days: readonly FoundDay[]): Compared {

@@ -117,18 +117,18 @@ describe('what VictoriaMetrics is sent', () => {
 });
 
 describe('the identity of a destination', () => {
-  const place = { url: 'http://db:8086', org: 'o', bucket: 'b' };
+  const assign = { url: 'http://db:8086', org: 'o', bucket: 'b' };
 
   test('is frozen: another text would send everything once more', () => {
-    expect(identityOf({ kind: 'influxdb', ...place })).toBe('["influxdb","http://db:8086","o","b"]');
-    expect(withKind(identityOf({ kind: 'auto', ...place }), 'victoriametrics')).toBe(
-      identityOf({ kind: 'victoriametrics', ...place }),
+    expect(identityOf({ kind: 'influxdb', ...assign })).toBe('["influxdb","http://db:8086","o","b"]');
+    expect(withKind(identityOf({ kind: 'auto', ...assign }), 'victoriametrics')).toBe(
+      identityOf({ kind: 'victoriametrics', ...assign }),
     );
   });
 
   test('shows whether the kind is known', () => {
     const kinds = ['auto', 'influxdb', 'victoriametrics'] as const;
-    expect(kinds.map((kind) => isKindUnknown(identityOf({ kind, ...place })))).toEqual([true, false, false]);
+    expect(kinds.map((kind) => isKindUnknown(identityOf({ kind, ...assign })))).toEqual([true, false, false]);
     // Written by hand, or by another version with other spaces.
     expect(['[ "auto", "http://db" ]', '', '{}', '["automatic"]'].map(isKindUnknown)).toEqual([
       true,
@@ -139,7 +139,7 @@ describe('the identity of a destination', () => {
   });
 
   test('is told in words without credentials, whatever it is', () => {
-    expect(describeIdentity(identityOf({ kind: 'influxdb', ...place }))).toBe('InfluxDB at http://db:8086, bucket b');
+    expect(describeIdentity(identityOf({ kind: 'influxdb', ...assign }))).toBe('InfluxDB at http://db:8086, bucket b');
     const secret = identityOf({
       kind: 'victoriametrics',
       url: 'http://u:pass@vm:8428/insert/0/influx',

@@ -59,7 +59,7 @@ function createArchive() {
       const held = blocks.filter(({ times }) => times.some(within)).flatMap(({ lines }) => lines);
       const near = ties.filter(({ recordedNs, writtenNs }) => within(recordedNs) || within(writtenNs));
       const places = createUsedTimestamps(held, near, { from, to });
-      const written = page.map((seen) => places.place(placedOf(seen)));
+      const written = page.map((seen) => places.assign(placedOf(seen)));
       const times = written.filter((at) => at !== null);
       const lines = page.flatMap((seen, index) => {
         const at = written[index] ?? null;
@@ -127,8 +127,8 @@ describe('what is remembered', () => {
   test('a value that was moved is held even where its line is gone', () => {
     const tie = { sensor: 't', recordedNs: BASE + 5n, field: 'value=2', writtenNs: BASE + 6n };
     const places = createUsedTimestamps([], [tie], { from: BASE, to: BASE + 9n });
-    expect(places.place(placedOf(seen(5, 2)))).toBeNull();
-    expect(places.place(placedOf(seen(5, 3)))).toBe(BASE + 5n);
+    expect(places.assign(placedOf(seen(5, 2)))).toBeNull();
+    expect(places.assign(placedOf(seen(5, 3)))).toBe(BASE + 5n);
   });
 
   test('texts and names that need escaping are known again', () => {
@@ -141,7 +141,7 @@ describe('what is remembered', () => {
   test('lines that are not telemetry take no place', () => {
     const other = `coverage_hour,device_id=d\\ 1 readings=3 ${BASE + 5n}`;
     const places = createUsedTimestamps([other], [], { from: BASE, to: BASE + 9n });
-    expect(places.place(placedOf(seen(5, 3)))).toBe(BASE + 5n);
+    expect(places.assign(placedOf(seen(5, 3)))).toBe(BASE + 5n);
   });
 });
 

@@ -9,7 +9,7 @@ import type { Frame } from './frames.ts';
 import { looksOf } from './looks.ts';
 import { replaceMacros } from './replacement.ts';
 import { expectShape } from './shapes.ts';
-import { askInflux, type Choose, openBoard, type Place } from './viewer.ts';
+import { type Choose, openBoard, type Place, probeInflux } from './viewer.ts';
 
 /** A repeated panel is looked at so often at most. */
 const MOST_REPEATS = 40;
@@ -109,7 +109,7 @@ export async function askRules(place: Place, nowMs: number): Promise<Map<string,
       const range = { fromMs: nowMs - relativeTimeRange.from * 1000, toMs: nowMs };
       const query = replaceMacros(model.query ?? '', range, MINUTE_MS);
       if (query.includes('$')) throw new Error(`a rule has no variables: ${query}`);
-      found.set(refId === 'A' ? title : `${title} ${refId}`, (await askInflux(place, query)).length);
+      found.set(refId === 'A' ? title : `${title} ${refId}`, (await probeInflux(place, query)).length);
     }
   }
   return found;

@@ -49,7 +49,7 @@ export async function openBoard(
   const choices = new Map<string, Chosen>();
   const lists = new Map<string, readonly Option[]>();
   const ask: Viewer['ask'] = async ({ refId, resultFormat = 'time_series', alias }, text) =>
-    framesOf(await askInflux(place, text), { refId, resultFormat, ...(alias === undefined ? {} : { alias }) });
+    framesOf(await probeInflux(place, text), { refId, resultFormat, ...(alias === undefined ? {} : { alias }) });
   for (const variable of board.templating.list) {
     const query = queryOf(variable);
     if (variable.type === 'custom') {
@@ -99,7 +99,7 @@ interface Answer {
  *
  * @throws Error with the query and the server's words.
  */
-export async function askInflux({ url, database }: Place, query: string): Promise<readonly Series[]> {
+export async function probeInflux({ url, database }: Place, query: string): Promise<readonly Series[]> {
   const body = new URLSearchParams({ db: database, q: query, epoch: 'ms' });
   const answer = await fetch(`${url}/query`, { method: 'POST', body });
   const { error, results } = (await answer.json()) as Answer;

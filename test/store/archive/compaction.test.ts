@@ -84,7 +84,7 @@ describe('a run of blocks to seal', () => {
 describe('the standing of a destination', () => {
   const KEEP = 3 * DAY_MS;
   const stall = (changes: Partial<Stall>): Stall => ({
-    place: 'p',
+    position: 'p',
     stalledMs: 0,
     seenMs: 0,
     skippedTo: null,
@@ -94,22 +94,22 @@ describe('the standing of a destination', () => {
 
   test('grows only while it has something to take and stays where it is', () => {
     const before = stall({ stalledMs: 5000 });
-    expect(stallAt(before, { place: 'p', pendingLines: 1, nowMs: 1000, blockedReason: null }).stalledMs).toBe(6000);
-    expect(stallAt(before, { place: 'p', pendingLines: 0, nowMs: 1000, blockedReason: null }).stalledMs).toBe(0);
-    expect(stallAt(before, { place: 'q', pendingLines: 1, nowMs: 1000, blockedReason: null }).stalledMs).toBe(0);
+    expect(stallAt(before, { position: 'p', pendingLines: 1, nowMs: 1000, blockedReason: null }).stalledMs).toBe(6000);
+    expect(stallAt(before, { position: 'p', pendingLines: 0, nowMs: 1000, blockedReason: null }).stalledMs).toBe(0);
+    expect(stallAt(before, { position: 'q', pendingLines: 1, nowMs: 1000, blockedReason: null }).stalledMs).toBe(0);
     expect(
-      stallAt(before, { place: 'p', pendingLines: 1, nowMs: -HOUR_MS, blockedReason: null }).stalledMs,
+      stallAt(before, { position: 'p', pendingLines: 1, nowMs: -HOUR_MS, blockedReason: null }).stalledMs,
       'a clock set back',
     ).toBe(5000);
-    expect(stallAt(before, { place: 'p', pendingLines: 1, nowMs: 90 * DAY_MS, blockedReason: null }).stalledMs).toBe(
+    expect(stallAt(before, { position: 'p', pendingLines: 1, nowMs: 90 * DAY_MS, blockedReason: null }).stalledMs).toBe(
       5000 + HOUR_MS,
     );
   });
 
   test('ends being aside with the first line that it settles', () => {
     const aside = stall({ skippedTo: 7 });
-    expect(stallAt(aside, { place: 'p', pendingLines: 0, nowMs: 1, blockedReason: null }).skippedTo).toBe(7);
-    expect(stallAt(aside, { place: 'q', pendingLines: 1, nowMs: 1, blockedReason: null }).skippedTo).toBeNull();
+    expect(stallAt(aside, { position: 'p', pendingLines: 0, nowMs: 1, blockedReason: null }).skippedTo).toBe(7);
+    expect(stallAt(aside, { position: 'q', pendingLines: 1, nowMs: 1, blockedReason: null }).skippedTo).toBeNull();
   });
 
   test('sets aside who stands for longer than archive.retention, if another one moves that is not aside itself', () => {
@@ -119,7 +119,7 @@ describe('the standing of a destination', () => {
     expect(due(stall({ stalledMs: KEEP }), moves)).toEqual([]);
     expect(due(stands, stands)).toEqual([]);
     expect(due(stands, aside)).toEqual([]);
-    const untried = stallAt(null, { place: '', pendingLines: 9, nowMs: 1, blockedReason: null });
+    const untried = stallAt(null, { position: '', pendingLines: 9, nowMs: 1, blockedReason: null });
     expect(due(stands, untried), 'one that has never taken anything').toEqual([]);
   });
 });

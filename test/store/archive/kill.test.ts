@@ -12,8 +12,8 @@ afterEach(() => {
 });
 
 /** A state with two destinations: one that has everything, and one that stands in the middle. */
-function filled(place: Scratch): { all: string[]; ids: readonly [number, number] } {
-  const { store, close } = openStore(place.path, { nowMs: () => DAY_MS });
+function filled(position: Scratch): { all: string[]; ids: readonly [number, number] } {
+  const { store, close } = openStore(position.path, { nowMs: () => DAY_MS });
   const all: string[] = [];
   for (let n = 0n; n < 40n; n += 1n) {
     const [deviceId, lane] = [n % 2n === 0n ? 'a' : 'b', n % 3n === 0n ? 'history' : 'live'] as const;
@@ -37,15 +37,15 @@ function filled(place: Scratch): { all: string[]; ids: readonly [number, number]
 }
 
 /** One life of housekeeping: seals, sets the second destination aside, clears what is settled then. */
-function live(place: Scratch, [whole, half]: readonly [number, number]): void {
-  const { maintenance, close } = openStore(place.path, { nowMs: () => DAY_MS });
+function live(position: Scratch, [whole, half]: readonly [number, number]): void {
+  const { maintenance, close } = openStore(position.path, { nowMs: () => DAY_MS });
   try {
     const configured = [whole, half];
     for (const group of maintenance.compactionGroups(3 * DAY_MS))
       while (maintenance.compact(group, { configured, active: configured }, 3 * DAY_MS));
     if (maintenance.stall(half)?.skippedTo == null) {
       maintenance.saveStall(half, {
-        place: maintenance.positionText(half),
+        position: maintenance.positionText(half),
         stalledMs: 1,
         seenMs: 1,
         skippedTo: maintenance.endOfLog(),
@@ -61,8 +61,8 @@ function live(place: Scratch, [whole, half]: readonly [number, number]): void {
 }
 
 /** Lines that the second destination neither gets nor is said to lack, and those that are still there for a new one. */
-function missing(place: Scratch, { all, ids }: ReturnType<typeof filled>): string[] {
-  const { store, close } = openStore(place.path);
+function missing(position: Scratch, { all, ids }: ReturnType<typeof filled>): string[] {
+  const { store, close } = openStore(position.path);
   const received = (['live', 'history'] as const).flatMap(
     (lane) => store.read(lane, store.position(ids[1], lane), NO_LIMIT).lines,
   );
@@ -97,14 +97,14 @@ describe('a program that dies while it keeps house', () => {
     expect(effects).toBeGreaterThan(12);
     expect(missing(whole, story)).toEqual([]);
     for (let nth = 1; nth <= effects; nth += 1) {
-      using place = scratch();
-      const { all, ids } = filled(place);
+      using position = scratch();
+      const { all, ids } = filled(position);
       dieAtEffect(nth);
-      expect(() => live(place, ids)).toThrow(Killed);
+      expect(() => live(position, ids)).toThrow(Killed);
       liveOn();
-      expect(missing(place, { all, ids }), `after effect ${nth}`).toEqual([]);
-      live(place, ids);
-      expect(missing(place, { all, ids }), `after effect ${nth}, and again`).toEqual([]);
+      expect(missing(position, { all, ids }), `after effect ${nth}`).toEqual([]);
+      live(position, ids);
+      expect(missing(position, { all, ids }), `after effect ${nth}, and again`).toEqual([]);
     }
   });
 });

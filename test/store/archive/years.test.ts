@@ -271,12 +271,13 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
   };
   const deliverTo = (target: Known, lines: number): void => {
     for (const line of deliver(state, target.id, lines)) target.received.add(line);
-    if (state.maintenance.positionText(target.id) !== state.maintenance.stall(target.id)?.place) target.isAside = false;
+    if (state.maintenance.positionText(target.id) !== state.maintenance.stall(target.id)?.position)
+      target.isAside = false;
   };
   const setAside = (target: Known): void => {
-    const place = state.maintenance.positionText(target.id);
+    const position = state.maintenance.positionText(target.id);
     state.maintenance.saveStall(target.id, {
-      place,
+      position,
       stalledMs: 1,
       seenMs: 1,
       skippedTo: state.maintenance.endOfLog(),

@@ -90,14 +90,14 @@ describe('the name of a destination', () => {
   });
 
   test('of a state of version 1 belongs to the identity that was added last', () => {
-    using place = scratch();
-    const old = new Database(place.file);
+    using position = scratch();
+    const old = new Database(position.file);
     old.exec(MIGRATIONS[0] ?? '');
     old.exec("INSERT INTO destination (name, identity) VALUES ('influx', 'a'), ('influx', 'b'), ('other', 'c')");
     old.pragma('user_version = 1');
     old.pragma(`application_id = ${APPLICATION_ID}`);
     old.close();
-    const { store, close } = openStore(place.path);
+    const { store, close } = openStore(position.path);
     expect(store.destination('other', 'c')).toMatchObject({ created: false, previous: null });
     expect(store.destination('influx', 'b')).toMatchObject({ created: false, previous: null });
     expect(store.destination('influx', 'd')).toMatchObject({ created: true, previous: 'b' });

@@ -107,7 +107,16 @@ describe('a state that is looked at', () => {
     db.close();
     using look = openToRead(dirname(open.file));
     expect(look?.facts.jobs()).toEqual([
-      { id: 1, kind: 'once', state: 'running', askedBy: '--once', askedMs: 1, startedMs: 2, args: {}, progress: null },
+      {
+        id: 1,
+        kind: 'once',
+        state: 'running',
+        requestedBy: '--once',
+        requestedMs: 1,
+        startedMs: 2,
+        args: {},
+        progress: null,
+      },
     ]);
     expect(open.jobs.open()).toMatchObject([{ state: 'running' }]);
   });
