@@ -43,10 +43,10 @@ process.on('SIGINT', onSignal);
 
 /**
  * Memory for speed is V8's choice and not that of a daemon on a small machine: half a gigabyte where a third will do.
- * V8 reads both figures anew whenever it decides how far to grow.
+ * V8 reads both figures again whenever it decides how far to grow.
  */
 const YOUNG_BYTES = 5 * 1024 * 1024;
-/** How far the heap grows beyond what is in use: a daemon has its allowance to wait for, a one-off wants to be done. */
+/** How far the heap grows beyond what is in use: a daemon has its quota to wait for, a one-off wants to be done. */
 const GROWTH_PERCENT = { daemon: 40, oneOff: 85 };
 
 setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT.oneOff}`);

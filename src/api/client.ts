@@ -173,8 +173,8 @@ async function beforeRetry(
 }
 
 /**
- * Requests a page, and requests it once more with a smaller `limit` if the service refuses the larger one, or if the
- * answer is too large to be read.
+ * Requests a page, and requests it again with a smaller `limit` if the service refuses the larger one, or if the answer
+ * is too large to be read.
  */
 async function sendPage<T extends { readonly nextCursor: Cursor | null }>(
   client: Requester,
@@ -343,7 +343,7 @@ const DEFAULT_SIZE = 50;
 const TRY_AGAIN_AFTER = 5;
 const TRY_AGAIN_AT_MOST = 2000;
 
-/** So many cursors are remembered with their limits: more than chains that are read at once. */
+/** This many cursors are remembered with their limits: more than chains that are read at once. */
 const CHAINS_AT_MOST = 100;
 
 /** A page to request: from which list, and where it continues. */
@@ -373,9 +373,9 @@ interface PageSize {
  *
  * The plan publishes the largest page, but a key may not be allowed to read the plan, and the value may have shrunk
  * since. The document leaves open what happens to a larger `limit` ("refused or clamped"). So a first page that is
- * refused is requested once more with the documented default. Because the limit may not have been the cause, larger
- * pages are tried again after a while. Within a chain of cursors the limit stays as it was on the first page ("the
- * other parameters must be kept the same from page to page").
+ * refused is requested again with the documented default. Because the limit may not have been the cause, larger pages
+ * are tried again after a while. Within a chain of cursors the limit stays as it was on the first page ("the other
+ * parameters must be kept the same from page to page").
  *
  * @param planned returns the largest page that the plan allows; `null` while it is unknown
  */

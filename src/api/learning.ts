@@ -16,7 +16,7 @@ interface LearningOptions {
   readonly transport: Transport;
   /** What was stored; `null` for nothing. */
   readonly stored: string | null;
-  /** Stores rare observations. It is called when they change; if it throws, the answer is kept all the same. */
+  /** Stores rare observations. It is called when they change; if it throws, the answer is kept anyway. */
   readonly save: (text: string) => void;
 }
 

@@ -31,7 +31,7 @@ import { deviceIdProblem } from './urls.ts';
 
 const MAX_WORKSPACE_ID = 256;
 
-/** Which times are taken in. */
+/** Which times are accepted. */
 export interface TimeLimit {
   /** The latest one: a day after every clock. */
   readonly latestNs: EpochNs;

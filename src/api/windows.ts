@@ -5,9 +5,9 @@
  * Each answer reports one window and does not name it. A limit equal to the plan's value for a window names that
  * window. Any other limit is read so that it slows requests down: below the value per minute it counts for the minute,
  * between the two values for the day, and above both it lowers nothing. The plan may also have grown: a limit between
- * the two values is doubted until the account was read once more, because otherwise a larger plan would stop all
- * requests for a day. If the plan is unknown (the key may not read the account), the limit counts for the minute within
- * bounds, and a low remainder belongs to an unnamed window.
+ * the two values is doubted until the account was read again, because otherwise a larger plan would stop all requests
+ * for a day. If the plan is unknown (the key may not read the account), the limit counts for the minute within bounds,
+ * and a low remainder belongs to an unnamed window.
  *
  * All functions are pure.
  */

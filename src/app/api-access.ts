@@ -195,7 +195,7 @@ export interface BackfillQuota extends Pick<BackfillSettings, 'budgets'> {
   spentDay(): number;
 }
 
-/** The lanes whose load goes on beside a backfill. */
+/** The lanes whose load continues beside a backfill. */
 const OTHER_LANES = ['live', 'alerts', 'inventory', 'idle-poll'] as const;
 
 /** Returns what backfills have spent, by the ledger, and may spend. */

@@ -91,7 +91,7 @@ export function createWorkspaceConfirmation(): WorkspaceConfirmation {
 /** The longest that `influx.timeout` allows. */
 const LONGEST_TIMEOUT_MS = 10 * MINUTE_MS;
 
-/** A write that is refused because of its token is sent once more. */
+/** A write that is refused because of its token is sent again. */
 const TRIES = 2;
 
 /** Returns the clock and the destination of a delivery such that every sleep and request sends a heartbeat. */

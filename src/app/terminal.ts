@@ -85,7 +85,7 @@ export interface TerminalOutput {
   endProgress(): void;
 }
 
-/** A report is a look at every device: made no more often than it takes. */
+/** A report is a check of every device: made no more often than it takes. */
 const TERMINAL_UPDATE_MS = 1000;
 const LOG_UPDATE_MS = 5000;
 

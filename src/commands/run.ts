@@ -31,7 +31,7 @@ const WITH_API: { readonly [M in 'daemon' | 'once' | 'plan' | 'backfill']: Load<
   backfill: async () => (await import('./backfill/command.ts')).runBackfillCommand,
 };
 
-/** Commands that look at what is archived, change it, or send it. */
+/** Commands that check what is archived, change it, or send it. */
 const ON_STATE: { readonly [M in Exclude<FileMode, keyof typeof WITH_API>]: Load<M, StateConfig> } = {
   status: async () => (await import('./status/command.ts')).runStatusCommand,
   verify: async () => (await import('./verify/command.ts')).runVerifyCommand,

@@ -30,7 +30,7 @@ export interface DescribedConfig {
   readonly hidden: readonly string[];
 }
 
-/** Reads the configuration once more and describes it. */
+/** Reads the configuration again and describes it. */
 export function describeConfig(input: ConfigInput): DescribedConfig {
   const file = readConfigFile(input, knownNames());
   const given = new Map([...file.given, ...readEnvironment(input.environment, knownVariables()).given]);

@@ -85,8 +85,8 @@ export function loadStateConfig(input: ConfigInput): Loaded<StateConfig> {
 }
 
 /**
- * Reads `listen` and nothing else. A health check must not fail because somebody has just changed the key to a wrong
- * one that the running program does not use yet.
+ * Reads `listen` and nothing else. A health check must not fail because someone has just changed the key to a wrong one
+ * that the running program does not use yet.
  *
  * @throws UserError (exit code 78) if the file or its `listen` cannot be read
  */

@@ -364,7 +364,7 @@ export interface LocatedSecret {
   readonly secret: Secret;
 }
 
-/** @returns a mistake for each secret that stands in a place where it is shown, or sent to somebody else. */
+/** @returns a mistake for each secret that stands in a place where it is shown, or sent to someone else. */
 export function misplacedSecrets({
   given,
   owners,

@@ -51,10 +51,10 @@ export interface NoRoom {
   readonly reason: string;
 }
 
-/** After a write that failed, for so long nothing new is asked for. */
+/** After a write that failed, for so long nothing new is requested. */
 const REST_AFTER_REFUSAL_MS = MINUTE_MS;
 
-/** Between the limit and where pulling goes on; and between that and where clearing stops. */
+/** Between the limit and where pulling continues; and between that and where clearing stops. */
 function reserve(maxBytes: number): number {
   return Math.min(maxBytes / 20, 32 * MIB);
 }
@@ -69,7 +69,7 @@ export function clearingMarks(maxBytes: number): { readonly above: number; reado
 /**
  * Judges the room.
  *
- * @param before the judgement so far: what has stopped goes on later than it stopped.
+ * @param before the judgement so far: what has stopped continues later than it stopped.
  */
 export function judgeRoom(before: NoRoom | null, figures: RoomFigures, limits: RoomLimits): NoRoom | null {
   const { refusal } = figures;

@@ -204,11 +204,11 @@ export async function orAborted<T>(waitedFor: Promise<T>, signal: AbortSignal): 
 }
 
 /**
- * Does `work` once nobody else is at work under the same name. Rejects with the signal's reason when that aborts first.
+ * Does `work` once no one else is at work under the same name. Rejects with the signal's reason when that aborts first.
  */
 export type Turns = <T>(name: string, work: () => Promise<T>, signal: AbortSignal) => Promise<T>;
 
-/** Nobody is at work. */
+/** No one is at work. */
 export function createTurns(): Turns {
   const queues = new Map<string, Promise<void>>();
   return async (name, work, signal) => {

@@ -77,7 +77,7 @@ type SyncEvent =
       readonly from: string;
       readonly to: string;
     }
-  /** A page of a listing was taken in. */
+  /** A page of a listing was accepted. */
   | {
       readonly type: 'list-page-committed';
       readonly stream: 'devices' | 'alerts';
@@ -94,7 +94,7 @@ type SyncEvent =
       readonly requests: number;
       /** Requests among them that did not bring what they were sent for. */
       readonly failed: number;
-      /** Devices that were asked for readings. */
+      /** Devices that were polled for readings. */
       readonly devices: number;
       /** New readings; of a listing all its records. */
       readonly records: number;
@@ -104,9 +104,9 @@ type SyncEvent =
   /** Reported once, until the stream is on again. */
   | { readonly type: 'stream-off'; readonly stream: Stream; readonly scope: string }
   | { readonly type: 'stream-on'; readonly stream: Stream }
-  /** One stream could not be read this time; the others go on. */
+  /** One stream could not be read this time; the others continue. */
   | { readonly type: 'stream-failed'; readonly stream: Stream; readonly message: string }
-  /** The work on a stream has come to its end, for now. */
+  /** The work on a stream has ended, for now. */
   | { readonly type: 'stream-read'; readonly stream: Stream }
   /** One that had failed was read to its end. */
   | { readonly type: 'stream-recovered'; readonly stream: Stream }
@@ -125,7 +125,7 @@ type SyncEvent =
   | {
       readonly type: 'destination-new';
       readonly destination: string;
-      /** Whether it had the name once before: it goes on where it was. */
+      /** Whether it had the name once before: it continues where it was. */
       readonly known: boolean;
       /** The one that had the name until now, in words; `null` where there was none. */
       readonly before: string | null;
@@ -157,11 +157,11 @@ type SyncEvent =
       readonly waitMs: number;
     }
   | { readonly type: 'delivery-resumed'; readonly destination: string }
-  /** Archived points are sent to a destination once more. */
+  /** Archived points are sent to a destination again. */
   | {
       readonly type: 'replay-started';
       readonly destination: string;
-      /** Whether it goes on with one that was broken off, after so many lines. */
+      /** Whether it continues with one that was broken off, after this many lines. */
       readonly resumedAfter: number | null;
       readonly from: string;
       readonly to: string | null;
@@ -179,12 +179,12 @@ type SyncEvent =
       readonly lines: number;
       readonly why: 'age' | 'size';
     }
-  /** There is no room for more: nothing is asked of the API, delivery goes on. */
+  /** There is no room for more: nothing is asked of the API, delivery continues. */
   | { readonly type: 'polling-stopped'; readonly reason: string }
   | { readonly type: 'polling-resumed' }
   /** It has accepted nothing for too long while others moved: what waits for it counts as missing there. */
   | { readonly type: 'destination-skipped'; readonly destination: string; readonly lines: number }
-  /** The schedules, or even the readings, ask for more than the allowance carries; reported again when that changes. */
+  /** The schedules, or even the readings, ask for more than the quota carries; reported again when that changes. */
   | { readonly type: 'quota-short'; readonly of: 'schedules' | 'readings'; readonly message: string }
   | { readonly type: 'quota-enough' }
   // Jobs
@@ -242,7 +242,7 @@ export type ProgramEvent =
     }
   /** The program ends because of an error; `isKnown`: one that it foresees. */
   | { readonly type: 'failed'; readonly message: string; readonly isKnown: boolean; readonly exitCode: ExitCode }
-  /** `--once` has come to its end. */
+  /** `--once` has ended. */
   | {
       readonly type: 'run-ended';
       readonly outcome: string;

@@ -13,7 +13,7 @@ import { plainText } from './text.ts';
  * - `not-found`: 404.
  * - `bad-cursor`: 400 on a request that carried a cursor, about the cursor.
  * - `range-too-large`: 400 `range_too_large`; `maxDays` where it was told.
- * - `invalid-request`: any other refusal of what was asked.
+ * - `invalid-request`: any other refusal of what was requested.
  * - `server-fault`: 5xx, or an answer that cannot be the API's (a redirect, an HTML page).
  * - `malformed`: a 200 whose body is no JSON or not the promised shape, or too large.
  */
@@ -45,7 +45,7 @@ export class TransportError extends Error {
 }
 
 export interface ApiFaultFacts {
-  /** What was asked, without secrets: `GET /devices/x/telemetry`. */
+  /** What was requested, without secrets: `GET /devices/x/telemetry`. */
   readonly request: string;
   readonly status?: number;
   readonly code?: string;

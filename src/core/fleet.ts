@@ -17,7 +17,7 @@ import { DAY_MS, DAY_NS, type EpochMs, HOUR_MS, MINUTE_MS, MS_NS, nsToMs } from 
 const QUIET_AFTER_MS = DAY_MS;
 /** What is assumed of a device where no device of the workspace was measured yet. */
 export const ASSUMED_INTERVAL_MS = MINUTE_MS;
-/** How far back days are looked at. */
+/** How far back days are checked. */
 export const MEASURED_DAYS = 8;
 /** A rate is measured only from more covered time than this. */
 const LEAST_COVERED_MS = HOUR_MS;

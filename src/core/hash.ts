@@ -1,7 +1,7 @@
 /**
  * A hash of text: 64 bits in two halves, fast, well mixed, and the same on every machine.
  *
- * It distinguishes texts that nobody chose to collide: shortened names, the digests of days. It is not cryptographic.
+ * It distinguishes texts that no one chose to collide: shortened names, the digests of days. It is not cryptographic.
  * The state and the databases keep its results, so they must never change; `hash.test.ts` checks that.
  */
 

@@ -35,7 +35,7 @@ export interface LoopState {
 export interface Heartbeats {
   /** The pulse of a loop, made where there is none of that name. */
   pulse(loop: string): Pulse;
-  /** Says that the process runs. After a pause (a stopped process) each loop is given its time anew. */
+  /** Says that the process runs. After a pause (a stopped process) each loop is given its time again. */
   tick(): void;
   loops(): readonly LoopState[];
 }

@@ -1,6 +1,4 @@
-/**
- * Checks on JSON that another process, another version or somebody else has written.
- */
+/** Checks on JSON that another process, another version or someone else has written. */
 
 /** An object with unknown members. */
 export type JsonRecord = Readonly<Record<string, unknown>>;

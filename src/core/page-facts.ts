@@ -18,7 +18,7 @@ export const BAR_DAYS = 30;
 /** How many sensors a row shows, and a device's page. */
 export const VALUES_A_ROW = 6;
 export const MAX_SENSORS = 24;
-/** A series has about so many cells. */
+/** A series has about this many cells. */
 export const SERIES_CELLS = 300;
 /** The shortest and the longest span that a device's page shows; others are drawn in to them. */
 export const LEAST_SPAN_SECONDS = 60;

@@ -146,9 +146,9 @@ export type WriteAnswer =
       readonly dropped?: number;
       readonly conflict?: true;
     }
-  /** Nothing can pass until somebody mends this; `hint` says what. */
+  /** Nothing can pass until someone mends this; `hint` says what. */
   | { readonly kind: 'blocked'; readonly words: string; readonly hint: string }
-  /** Throttled, overloaded, unreachable: the same again later, not sooner than `waitMs` where that was asked. */
+  /** Throttled, overloaded, unreachable: the same again later, not sooner than `waitMs` where that was requested. */
   | {
       readonly kind: 'later';
       readonly words: string;
@@ -230,7 +230,7 @@ export interface DestinationFacts {
   readonly isPoint: boolean;
   /** An InfluxDB 3 has no database of this name, so nothing was written: it would make one. */
   readonly isMissing: boolean;
-  /** How long it keeps points, in ms (`Infinity`: for ever); `null` if unknown. */
+  /** How long it keeps points, in ms (`Infinity`: forever); `null` if unknown. */
   readonly retentionMs: number | null;
   /** Whether it answers queries as the dashboards and `--verify` send them; `null` where that was not seen. */
   readonly isQueried: boolean | null;

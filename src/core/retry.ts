@@ -34,7 +34,7 @@ export function verdictOf(kind: ApiFaultKind): Verdict {
   return VERDICTS[kind];
 }
 
-/** After so long without progress, work that somebody waits for ends unfinished. */
+/** After so long without progress, work that someone waits for ends unfinished. */
 export const STALLED_AFTER_MS = 10 * MINUTE_MS;
 
 /** The first wait and the longest one, before the jitter. */

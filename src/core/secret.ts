@@ -59,7 +59,7 @@ export function createScrub(secrets: readonly Secret[]): Scrub {
   };
 }
 
-/** A text whose URLs end before their query, and name no user: a server's words may quote what it was asked. */
+/** A text whose URLs end before their query, and name no user: a server's words may quote the request. */
 export function withoutQueries(text: string): string {
   return text.replace(
     /(https?:\/\/)(?:[^\s/"'<>@]*@)?([^\s"'<>?#]*)([?#][^\s"'<>]*)?/gi,

@@ -116,7 +116,8 @@ export interface ServerClock {
   isDateAbsent(): boolean;
   /**
    * The latest time that a served record may have: a day after the latest of the clocks (the server's, doubted or not,
-   * the local one, and without `Date` the times that the state had at the start). No record of a later time is taken in.
+   * the local one, and without `Date` the times that the state had at the start). No record of a later time is
+   * accepted.
    */
   latestNs(): EpochNs;
 }

@@ -229,7 +229,7 @@ export interface ProgressReport {
   readonly allowance: Pick<QuotaStatus, 'waiting_until'>;
   /** The time left and its basis, if the running work knows it; otherwise it is estimated from the progress so far. */
   readonly eta?: { readonly seconds: number; readonly basis: string } | null;
-  /** Own requests a minute, lately; `null` while too few were sent. */
+  /** Own requests a minute, recently; `null` while too few were sent. */
   readonly requests_per_minute?: number | null;
   /** What all remaining work waits for, in words, if the time left is unknown; then `eta` is `null`. */
   readonly waits?: string | null;
@@ -336,7 +336,7 @@ export interface Figures {
     readonly historyWaitsUntilMs: EpochMs | null;
   };
   readonly streams: readonly StreamStatus[];
-  /** `null` until every device was looked at once. */
+  /** `null` until every device was checked once. */
   readonly fleet: FleetFigures | null;
   readonly fleetAgeSeconds: number;
   readonly freshnessTargetSeconds: number;

@@ -16,14 +16,16 @@ const HIDDEN = /[\p{Cc}\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff
  * @param maxLength how many characters are kept; a text that was cut ends in `…`.
  */
 export function plainText(text: string, maxLength = 200): string {
-  // Only as much is looked at as can be kept, so that a megabyte costs nothing.
+  // Only as much is checked as can be kept, so that a megabyte costs nothing.
   const head = text.slice(0, maxLength * 4 + 4);
   const points = [...head.toWellFormed().replace(BREAKS, ' ').replace(HIDDEN, '')];
   const cut = points.length > maxLength || head.length < text.length;
   return cut ? `${points.slice(0, maxLength - 1).join('')}…` : points.join('');
 }
 
-/** A text as it is, but no longer than so many characters; one that was cut ends in `…`. For what escapes by itself. */
+/**
+ * A text as it is, but no longer than this many characters; one that was cut ends in `…`. For what escapes by itself.
+ */
 export function shortened(text: string, maxLength = 200): string {
   if (text.length <= maxLength) return text;
   const points = [...text.slice(0, maxLength * 2 + 2)];
@@ -67,7 +69,7 @@ export function grouped(value: number): string {
   return value.toLocaleString('en-GB');
 }
 
-/** A number and what there are so many of. */
+/** A number and what there are this many of. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : many}`;
 }

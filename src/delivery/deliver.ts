@@ -53,7 +53,7 @@ export interface Deliverer {
   /** How long until the next attempt of a blocked delivery, in ms: 0 while it is made; `null` if it is not blocked. */
   nextAttemptInMs(): number | null;
   /**
-   * Sends lines of the log once more, by the same rules, without recording anything.
+   * Sends lines of the log again, by the same rules, without recording anything.
    *
    * @returns the result per line, or why nothing can be sent
    */

@@ -1,6 +1,6 @@
 /**
  * Identifies the destination behind a configured database: by its kind, URL, organisation and bucket. A new destination
- * is reported, and a database whose kind is not configured is asked for it once.
+ * is reported, and a database whose kind is not configured is determined once.
  *
  * Promise: nothing is sent before the kind is known, because the lines depend on it. The state stores the kind as part
  * of the destination's identity.

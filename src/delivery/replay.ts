@@ -1,5 +1,5 @@
 /**
- * A replay sends archived points to a destination once more, without a request to the API.
+ * A replay sends archived points to a destination again, without a request to the API.
  *
  * Promises: the rules of delivery hold (`resolve.ts`): every line is accepted, in quarantine with the destination's
  * words, or among the missing points. A destination that accepts nothing is retried. A replay may be interrupted

@@ -172,7 +172,7 @@ interface Sending {
 /**
  * Sends a range and draws conclusions.
  *
- * @returns why the search has to stop; `null` if it goes on
+ * @returns why the search has to stop; `null` if it continues
  */
 async function sendRange(search: Search, sending: Sending): Promise<Blocked | null> {
   const { range, pending, todo } = sending;

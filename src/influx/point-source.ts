@@ -56,7 +56,7 @@ function createInfluxSource({ name, bucket, workspace }: Place, read: ReadLines)
   };
   const own = `"workspace_id" = ${quoted(workspace)}`;
   const inSteps = createSteps();
-  // Without a time, InfluxDB 3 looks at the last 24 hours only; with one it may refuse to look at so many files.
+  // Without a time, InfluxDB 3 checks the last 24 hours only; with one it may refuse to check this many files.
   const tagValues = async (query: string, take: TakeSeries, signal: AbortSignal): Promise<ReadProblem | null> => {
     const problem = await request(`${query} AND time >= '1970-01-01T00:00:00Z'`, take, signal);
     return problem?.isTooWide === true ? await request(query, take, signal) : problem;

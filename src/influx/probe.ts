@@ -113,7 +113,10 @@ async function probeByWrite(options: ProbeOptions, signal: AbortSignal): Promise
   return { ...NOTHING, kind, write, isPoint, isQueried, ...facts, version: facts.version ?? versionIn(answer) };
 }
 
-/** Whether an InfluxDB 3 answers that has no such database. It is asked first: any write, also an empty one, makes one. */
+/**
+ * Whether an InfluxDB 3 answers that has no such database. It is checked first: any write, also an empty one, makes
+ * one.
+ */
 async function isMissing(options: InfluxSinkOptions, signal: AbortSignal): Promise<boolean> {
   const client = createDatabaseClient(options, 'influxdb');
   const names = readDatabases(await body(client, '/api/v3/configure/database?format=json', signal));

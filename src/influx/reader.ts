@@ -22,7 +22,7 @@ const MAX_WORDS_BYTES = 64 * 1024;
 /**
  * Handles a line of an answer.
  *
- * @returns the problem that ends the reading; `null` to go on
+ * @returns the problem that ends the reading; `null` to continue
  */
 type TakeLine = (line: string) => ReadProblem | null;
 

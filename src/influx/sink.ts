@@ -61,8 +61,8 @@ const NAMES_NO_REASON = /parsing for line protocol failed/i;
 type Refusal = Extract<WriteAnswer, { readonly kind: 'refused' }>;
 
 /**
- * Sends a line that an InfluxDB 3 refused once more by its own path, which names the column and the reason. What the refusal
- * means does not change by that, only its words.
+ * Sends a line that an InfluxDB 3 refused again by its own path, which names the column and the reason. What the
+ * refusal means does not change by that, only its words.
  */
 async function withReason(
   client: DatabaseClient,

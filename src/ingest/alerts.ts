@@ -5,7 +5,7 @@
  * alert that a *completed* listing has contained; an interrupted one proves nothing about what follows. Open alerts
  * that the top does not show are requested by id, or by listing further, whichever takes fewer requests. The account
  * counts the open alerts. If that count differs from the known ones (an alert was reopened or missed), everything is
- * listed once more.
+ * listed again.
  *
  * Alerts of excluded devices make no points, but they are followed too: the account counts them, and listings stop at
  * known alerts. The state digest of such an alert is that of the last state that became a point, or empty. So when the
@@ -24,7 +24,7 @@ import { exclusionNow } from './filter.ts';
 
 const PURPOSE: Purpose = { lane: 'alerts', stream: 'alerts' };
 
-/** How often a listing is begun anew before it counts as failed. */
+/** How often a listing is begun again before it counts as failed. */
 const MAX_STARTS = 3;
 
 /** Far beyond any workspace, so that a cursor that leads in a circle ends. */
@@ -208,7 +208,7 @@ function includedAgain(parts: FilterParts): readonly string[] {
   return [...before].filter((deviceId) => !isExcluded(deviceId));
 }
 
-/** Records that the alerts of these devices were read anew, to the end of the listing. */
+/** Records that the alerts of these devices were read again, to the end of the listing. */
 function readAnew(parts: FilterParts, deviceIds: readonly string[]): void {
   if (deviceIds.length === 0) return;
   const left = leftOut(parts);
@@ -230,7 +230,7 @@ const NO_POINT = '';
 
 type Seen = Parameters<typeof observeAlert>[1];
 
-/** Takes in an alert of an excluded device: known, without points. */
+/** Records an alert of an excluded device: known, without points. */
 export function observeLeftOut(alert: AlertRecord, seen: Seen): Observed {
   const { known } = seen;
   const open = isOpen(alert);
@@ -243,7 +243,7 @@ export function observeLeftOut(alert: AlertRecord, seen: Seen): Observed {
   return { known: { ...first.known, stateDigest: NO_POINT }, changed: true, lines: [] };
 }
 
-/** Takes in an alert of a device that is synced; one that was left out so far becomes points as at first sight. */
+/** Records an alert of a device that is synced; one that was left out so far becomes points as at first sight. */
 export function observeIncluded(alert: AlertRecord, seen: Seen): Observed {
   const { known } = seen;
   if (known === null || known.stateDigest !== NO_POINT) return observeAlert(alert, seen);

@@ -17,7 +17,7 @@ import type { SyncContext } from './context.ts';
 import { composeWithdrawal, coverageLimit, gracePeriodOf, withoutUnverified } from './coverage-rules.ts';
 import { namedGap } from './named-gaps.ts';
 
-/** How often a commit is computed anew because the state has moved meanwhile. */
+/** How often a commit is computed again because the state has moved meanwhile. */
 const ATTEMPTS = 5;
 
 /** A page with what it is worth. */

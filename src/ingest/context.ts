@@ -46,7 +46,7 @@ export interface SyncContext {
   readonly room: () => RoomAnswer;
   /** Checks whether the archive may grow: without room nothing is requested that would be archived. Cheap. */
   readonly checkRoom: () => RoomAnswer;
-  /** Takes in that a write failed for lack of room, which is none for a while then. */
+  /** Records that a write failed for lack of room, which is none for a while then. */
   readonly stateFull: (error: StateFullError) => void;
   /** Called when something was archived: wakes the deliveries. */
   readonly archived: () => void;
@@ -78,7 +78,7 @@ export interface CommittedPage {
   readonly newPoints: number;
 }
 
-/** Takes in the newest page of a device; nothing is covered by it. */
+/** Records the newest page of a device; nothing is covered by it. */
 export interface Peeking {
   /**
    * @returns whether it had readings.

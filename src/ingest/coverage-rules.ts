@@ -46,7 +46,7 @@ export function isCovered(covered: readonly CoveredRange[], at: EpochNs): boolea
 }
 
 /**
- * Takes in late readings, of which there is at least one, seen at a time of the server.
+ * Records late readings, of which there is at least one, seen at a time of the server.
  *
  * The grace period grows to what would have awaited them, in whole minutes. A reading later than its maximum changes
  * nothing: no grace period would have awaited it, and a longer one makes every request longer.
@@ -115,7 +115,7 @@ export interface CoverageInput {
  * The coverage and the record after a page that brought these late readings. Where they make the grace period grow,
  * what was covered too early is taken back, and a page that was requested under the shorter one covers no more than the
  * longer one allows. Where the oldest reading of the page is late, more may lie below it: what is covered between it
- * and the next stored reading is taken back too, and so the scan goes on until it meets stored readings.
+ * and the next stored reading is taken back too, and so the scan continues until it meets stored readings.
  */
 export function coverageAfter(input: CoverageInput, late: readonly Reading[]): Pick<PageCommit, 'covered' | 'late'> {
   const { state, covers, answeredAtMs, readings } = input;
@@ -237,9 +237,9 @@ type CoverageState = Pick<TelemetryState, 'covered' | 'hoursWritten'>;
  * are requested again, wherever the reading lies: the page that shows it may be one of history, and shows nothing of
  * what is newer. From then on there is a reading that the answers have to contain.
  *
- * @param hasLines whether telemetry of the device was ever archived. Its hours are written anew only where
- * none was; and where some was, nothing is taken back before a page covers a range with a reading: a reading that is
- * too young to be covered comes with every page.
+ * @param hasLines whether telemetry of the device was ever archived. Its hours are written again only where none was;
+ * and where some was, nothing is taken back before a page covers a range with a reading: a reading that is too young to
+ * be covered comes with every page.
  */
 export function withoutUnverified<State extends CoverageState>(
   state: State,

@@ -24,18 +24,18 @@ import { freshestFirst, includedDevices } from './filter.ts';
 /** A `device` point is made when something changed, and at least this often. */
 const POINT_EVERY_NS = HOUR_NS;
 
-/** How often a listing is begun anew before it counts as failed. */
+/** How often a listing is begun again before it counts as failed. */
 const MAX_STARTS = 3;
 
-/** How long to wait before a listing is begun anew. */
+/** How long to wait before a listing is begun again. */
 const AGAIN_MS = 1000;
 
 /** How many devices are polled to find out whether they exist, where the account has no count. */
 const MAX_CONTROLS = 3;
 
 /**
- * How long a listing may be: so many times what the account counts, and some more; where it counts nothing, far beyond
- * any workspace. The texts of all records may have so many characters.
+ * How long a listing may be: this many times what the account counts, and some more; where it counts nothing, far
+ * beyond any workspace. The texts of all records may have this many characters.
  */
 const LISTED_MOST = { timesCounted: 10, more: 1000, uncounted: 100_000, characters: 32_000_000 };
 
@@ -258,7 +258,7 @@ const POLLED_AT = 'gone_looked_at_ms';
 /** The device is still gone, or the key lacks the scope. */
 const NO_ANSWER: ReadonlySet<ApiFaultKind> = new Set(['not-found', 'scope-missing']);
 
-/** Faults that one device may have for ever: they must not keep the list of the others from being taken in. */
+/** Faults that one device may have forever: they must not keep the list of the others from being accepted. */
 const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['server-fault', 'unreachable', 'malformed']);
 
 /** How soon a device is polled again after such a fault. */

@@ -9,11 +9,11 @@
  * | the device's empty range            | an empty answer next to it or in it                         |
  * | ----------------------------------- | ----------------------------------------------------------- |
  * | none, or a gap so far               | believed with a control, or after half an hour; else a gap  |
- * | believed, confirmed once or twice   | believed; the range is asked for again when that is due     |
+ * | believed, confirmed once or twice   | believed; the range is requested again when that is due     |
  * | confirmed three times               | believed, and not asked for again                           |
  *
  * A control is a page with readings of another device within the same minutes. Half an hour means at least three
- * answers spread over that time. A believed range is asked for again after an hour and after a day, in one request. A
+ * answers spread over that time. A believed range is requested again after an hour and after a day, in one request. A
  * reading of the device ends all this: what is covered without a reading is then asked for again.
  *
  * The rules are pure; `EmptyRange` is what the state remembers of a device.
@@ -92,7 +92,7 @@ function joinEmpty(known: EmptyRange | null, { from, to }: Interval, nowMs: Epoc
   return { ...known, ...whole, sinceMs: Math.min(known.sinceMs, nowMs), answers: known.answers + 1 };
 }
 
-/** What the state remembers when a believed range was asked for again, and the answer was empty once more. */
+/** What the state remembers when a believed range was requested again, and the answer was empty again. */
 export function confirmEmpty(known: EmptyRange, nowMs: EpochMs): EmptyRange {
   const confirmed = known.confirmed + 1;
   const dueMs = confirmed >= CONFIRMED_FOR_GOOD ? null : nowMs + DAY_MS - HOUR_MS;

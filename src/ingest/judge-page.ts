@@ -16,7 +16,7 @@ import type { Reading, TelemetryPage } from '../core/records.ts';
 import { ceilToSecond, type EpochNs, maxNs, minNs, SECOND_NS } from '../core/time.ts';
 import { type PageRequest, type Progress, SLACK_NS } from './page-request.ts';
 
-/** What a page covers, and how the scan goes on. */
+/** What a page covers, and how the scan continues. */
 export interface Judgement extends Progress {
   /** The range that is now covered; `null` where the page covers nothing. */
   readonly covers: CoveredRange | null;
@@ -179,8 +179,7 @@ function judgeFullPage(request: PageRequest, readings: readonly Reading[], nearS
 
 /**
  * Whether asking by time from the oldest reading would bring mostly new ones. It would not where one instant, or the
- * slack around it, fills the page, and it would bring the same page for ever where this one ends at its overlap
- * reading.
+ * slack around it, fills the page, and it would bring the same page forever where this one ends at its overlap reading.
  */
 function timeMovesOn(request: PageRequest, readings: readonly Reading[], oldest: EpochNs): boolean {
   if (request.near !== null && oldest >= request.near.at) return false;

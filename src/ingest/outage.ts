@@ -12,9 +12,7 @@ import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 /** Whether the service is out, as all streams see it together. */
 export interface OutageWatch {
-  /**
-   * Takes in the outcome of any request: one that the service has understood ends an outage, even if it refuses it.
-   */
+  /** Records the outcome of any request: one that the service has understood ends an outage, even if it refuses it. */
   answered(fault: ApiFaultKind | null): void;
   /**
    * Resolves when there is none, or when it is this caller's turn to try.
@@ -22,9 +20,9 @@ export interface OutageWatch {
    * @param turned called at each check meanwhile.
    */
   waitUntilOver(signal: AbortSignal, turned?: () => void): Promise<void>;
-  /** Takes in that a try has failed. */
+  /** Records that a try has failed. */
   note(fault: ApiFault): void;
-  /** Takes in that a try has come to its end. One that had nothing to ask leaves its turn to the next. */
+  /** Records that a try has ended. One that had nothing to ask leaves its turn to the next. */
   done(): void;
   /** What an outage that was reported was noticed by; `null` while there is none. */
   problem(): string | null;
@@ -44,16 +42,16 @@ export interface OutageWatch {
  * about others: so that happens once, until the device itself is answered.
  */
 export interface FailingDevices {
-  /** Takes in that a device failed while nobody was answered. */
+  /** Records that a device failed while no one was answered. */
   add(deviceId: string): void;
   /**
-   * Takes in an answer that the service gave to anybody.
+   * Records an answer that the service gave to anybody.
    *
    * @param deviceId the device that it is about; `null`: about none.
    * @returns the devices that need not rest any longer.
    */
   answered(deviceId: string | null): readonly string[];
-  /** Returns the devices to try once more though nothing was answered; none, or not yet: an empty list. */
+  /** Returns the devices to try again though nothing was answered; none, or not yet: an empty list. */
   retry(): readonly string[];
 }
 

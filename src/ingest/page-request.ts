@@ -39,12 +39,12 @@ export interface PageRequest {
 export interface Progress {
   /**
    * - `done`: the window was read to its end.
-   * - `time`: go on below the oldest reading, with that reading as the overlap reading.
-   * - `cursor`: go on by `next_cursor`: time cannot move on.
-   * - `again`: the answer covers nothing (`reason`): request the same once more.
+   * - `time`: continue below the oldest reading, with that reading as the overlap reading.
+   * - `cursor`: continue by `next_cursor`: time cannot move on.
+   * - `again`: the answer covers nothing (`reason`): request the same again.
    */
   readonly next: 'done' | 'time' | 'cursor' | 'again';
-  /** The oldest reading of the page: where the scan goes on. */
+  /** The oldest reading of the page: where the scan continues. */
   readonly oldest: Edge | null;
   /** Whether this page or an earlier one of the same window has shown the near overlap reading. */
   readonly nearSeen: boolean;
@@ -107,7 +107,7 @@ export function requestFor(open: OpenGap, limits: WindowLimits): PageRequest {
   };
 }
 
-/** @returns the same request from its first page: a chain of cursors begins anew. */
+/** @returns the same request from its first page: a chain of cursors starts again. */
 export function fromFirstPage(request: PageRequest): PageRequest {
   return { ...request, cursor: null, nearSeen: request.near === null };
 }

@@ -151,7 +151,7 @@ async function scanRange(asking: Scanning, task: ScanTask, signal: AbortSignal):
     const { lateGap } = scan;
     const gap = nextGap(asking, lowered) ?? (lateGap && nextGap(asking, { ...lowered, range: lateGap }));
     if (gap === null || isStopped(scan)) return scan.result;
-    // A scan that has changed nothing would go on for ever.
+    // A scan that has changed nothing would continue forever.
     if (last?.from === gap.from && last.to === gap.to) {
       nameGap(context, { deviceId, ...gap, reason: 'page_rejected' });
     } else if ((await unlessForgotten(scanGap(beginGap(scan, lowered, gap), signal))) !== 'to its end') {
@@ -171,7 +171,7 @@ async function unlessForgotten<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Whether to stop where it is: it has what was asked for, something more urgent has its turn, or there is no room. */
+/** Whether to stop where it is: it has what was requested, something more urgent has its turn, or there is no room. */
 function isStopped({ context, task, result }: RangeScan): boolean {
   if (task.until === 'first coverage' && result.coversNew) return true;
   return task.isPaused?.() === true || !context.checkRoom().ok;
@@ -294,7 +294,7 @@ async function handlePage(
     return giveUp(scan, request.gap, 'unverified');
   }
   const { newReadings, lateGap } = commitPage(context, { deviceId, lane, reply, readings, covers });
-  // More may lie below late readings: the scan goes on there, wherever its range ends.
+  // More may lie below late readings: the scan continues there, wherever its range ends.
   if (lateGap !== null) scan.whole.lateGap = hullOf(scan.whole.lateGap, lateGap);
   scan.whole.result = addScans(scan.whole.result, {
     pages: 1,
@@ -403,7 +403,7 @@ function handleRefusal(scan: GapScan, request: PageRequest, answer: Refusal): Ne
     case 'changed':
       return requestBelow(scan, request.gap.to, request.near);
     case 'too-old':
-      // What is left of the gap is determined anew, as far back as requests may reach.
+      // What is left of the gap is determined again, as far back as requests may reach.
       return null;
     case 'odd': {
       const rejected = scan.attempts.rejected + 1;
@@ -428,7 +428,7 @@ function giveUp({ context, task }: GapScan, gap: Interval, reason: GapReason): n
 }
 
 /**
- * Takes in the newest page of a device; nothing is covered by it.
+ * Records the newest page of a device; nothing is covered by it.
  *
  * @returns whether it had readings.
  */

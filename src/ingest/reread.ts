@@ -1,9 +1,9 @@
 /**
- * Reads covered time once more: a window for the commands that compare and repair; yesterday of each device, for
- * readings that came so late that no live request has shown them; and ranges that only empty answers cover.
+ * Reads covered time again: a window for the commands that compare and repair; yesterday of each device, for readings
+ * that came so late that no live request has shown them; and ranges that only empty answers cover.
  *
  * Each day one hour that is two days old is read as well. New readings there show that a device hands in readings more
- * than a day late. From then on its days are read again once more after that time, up to a week.
+ * than a day late. From then on its days are read again after that time, up to a week.
  *
  * A window covers nothing and commits nothing itself, so its answers need not show any stored reading. The reread of
  * yesterday commits what is new, which counts as late. The planner gives it the requests that nothing else needs. It
@@ -131,7 +131,7 @@ async function commitWindow(
 }
 
 /**
- * Requests once more the range of a device that only empty answers cover.
+ * Requests again the range of a device that only empty answers cover.
  *
  * @throws ApiFault
  */
@@ -145,7 +145,7 @@ async function recheckEmpty(context: SyncContext, deviceId: string, signal: Abor
 }
 
 export interface Rereading {
-  /** Determines anew which devices are due, by the state of each. */
+  /** Determines again which devices are due, by the state of each. */
   refresh(): void;
   /** Whether any device is due, by the last refresh. */
   isDue(): boolean;
@@ -198,7 +198,7 @@ export function createEmptyChecks(context: SyncContext): Rereading {
   };
 }
 
-/** A page of a window: what is worth keeping, newest first, maybe a little beyond the window, maybe once more. */
+/** A page of a window: what is worth keeping, newest first, maybe a little beyond the window, maybe again. */
 interface WindowPage {
   readonly reply: Reply<TelemetryPage>;
   readonly readings: readonly Reading[];

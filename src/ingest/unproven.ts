@@ -11,7 +11,7 @@
  * | ------------------------------------------------------------- | -------------- | -------------- | ------------------- |
  * | is the first empty one, and lacks no overlap reading          | same at once   | (cannot be)    | (cannot be)         |
  * | is empty, while empty answers about the device are in doubt   | give up        | give up        | give up             |
- * | is disordered, of another device, or empty once more          | same later     | same later     | give up             |
+ * | is disordered, of another device, or empty again          | same later     | same later     | give up             |
  * | has readings, but not the overlap reading                     | restart later  | restart later  | overlap is gone     |
  * | is empty, and the overlap reading was never missed before     | restart later  | restart later  | remember, give up   |
  * | is empty, and it was first missed less than a day ago         | give up        | give up        | give up             |

@@ -129,7 +129,7 @@ export function openSeconds({
 }
 
 /**
- * Learns the server's time where answers have no `Date`: the newest reading is all that is known of it then. Takes in
+ * Learns the server's time where answers have no `Date`: the newest reading is all that is known of it then. Records
  * the newest page of one device after the other until one has a reading.
  *
  * @throws ApiFault but for a missing scope.
@@ -189,7 +189,7 @@ async function confirmTime(context: SyncContext, scanner: Peeking, signal: Abort
   }
 }
 
-/** Takes in the newest page of a device, unless it is gone or the key lacks the scope. */
+/** Records the newest page of a device, unless it is gone or the key lacks the scope. */
 async function peekIfAllowed(scanner: Peeking, deviceId: string, signal: AbortSignal): Promise<void> {
   try {
     await scanner.peek(deviceId, signal);

@@ -31,7 +31,7 @@ export interface WindowKnowledge {
   readonly span: { readonly planDays: number | null; readonly spanNs: bigint } | null;
   /** The age that a refusal has named; `null` before one. */
   readonly refusedBeyond: { readonly planDays: number | null; readonly days: number } | null;
-  /** The plan's figure under which older readings were served all the same; `null` before that. */
+  /** The plan's figure under which older readings were served anyway; `null` before that. */
   readonly servedBeyondDays: number | null;
   /** See {@link FIRST_LEAD_NS}. */
   readonly leadNs: bigint;

@@ -25,9 +25,9 @@ export interface Answer extends Omit<Served, 'body'> {
   readonly body: Buffer;
 }
 
-/** Somebody who asks. */
+/** Someone who asks. */
 export interface Asking {
-  /** What is asked for, where everybody gets the same; `null`: made for this one alone. */
+  /** What is requested, where everybody gets the same; `null`: made for this one alone. */
   readonly key: string | null;
   /** Whether the client has gone. */
   readonly isGone: () => boolean;
@@ -66,7 +66,7 @@ export function createAnswerMaker(clock: MakerState['clock']): AnswerMaker {
     if (known !== null) return await known;
     if (!(await takeSlot(state, isGone))) return null;
     try {
-      // Somebody else may have had it made meanwhile.
+      // Someone else may have had it made meanwhile.
       const sinceThen = cachedAnswer(state, key);
       if (sinceThen === null) return await makeNow(state, key, make);
       state.isResting = false;

@@ -22,7 +22,7 @@ export interface ClientConnection {
   readonly since: number;
 }
 
-/** So many connections an address keeps while another address has more. */
+/** This many connections an address keeps while another address has more. */
 const MAX_PER_CLIENT = 8;
 
 const PHASE_ORDER: Readonly<Record<Phase, number>> = { request: 0, reading: 0, idle: 1, answer: 2 };

@@ -11,7 +11,7 @@ import type { Instruments } from './metrics-table.ts';
  * How loud a line is.
  *
  * - `error`: a person has to act; it does not heal by itself.
- * - `warn`: it heals by itself, or somebody should know.
+ * - `warn`: it heals by itself, or someone should know.
  * - `info`: a round of the sync, or a change of state.
  * - `debug`: a request, a page, a write.
  */

@@ -407,7 +407,7 @@ export function lineOf(event: AppEvent): EventLine {
 
 /** How loud it is that Retrying a request: a blip is nothing but that request's own matter. */
 function retryLevel({ fault, waitMs }: EventOf<'request-retried'>): LineLevel {
-  // A refusal for lack of allowance is the API's way to say "later", not a failure.
+  // A refusal for lack of quota is the API's way to say "later", not a failure.
   if (fault === 'throttled') return 'info';
   if (waitMs < 5 * SECOND_MS) return 'debug';
   return waitMs < 20 * SECOND_MS ? 'info' : 'warn';

@@ -198,7 +198,7 @@ type Labels<N extends MetricName> = Readonly<Record<Table[N]['labels'][number], 
 /** How the values of the table are set. Label values may be any text. */
 export interface Instruments {
   count<N extends NameOf<'counter'>>(name: N, labels: Labels<N>, by?: number): void;
-  /** What somebody else has counted so far; that may begin anew. */
+  /** What someone else has counted so far; that may start again. */
   counted<N extends NameOf<'counter'>>(name: N, labels: Labels<N>, total: number): void;
   time<N extends NameOf<'histogram'>>(name: N, labels: Labels<N>, ms: number): void;
   set<N extends NameOf<'gauge'>>(name: N, labels: Labels<N>, value: number): void;

@@ -174,7 +174,7 @@ function createEstimate(): (share: number | null, nowMs: number) => number | nul
   return (share, nowMs) => {
     if (share === null) return null;
     const newest = samples.at(-1);
-    // Work that grew (a device appeared) begins a new estimate; time that goes on makes it grow a little all along.
+    // Work that grew (a device appeared) begins a new estimate; time that continues makes it grow a little all along.
     if (newest !== undefined && share < newest.share - GROWTH) samples = [];
     if (newest === undefined || nowMs - newest.atMs >= 1000) samples.push({ atMs: nowMs, share });
     samples = samples.filter(({ atMs }, index) => nowMs - atMs <= ESTIMATE_OVER_MS || index === samples.length - 1);
@@ -187,7 +187,7 @@ function createEstimate(): (share: number | null, nowMs: number) => number | nul
 /** The shortest time from which a rate is computed. */
 const RATE_FROM_MS = 5000;
 
-/** @returns a function from a count of requests to the requests a minute, lately; `null` while unknown. */
+/** @returns a function from a count of requests to the requests a minute, recently; `null` while unknown. */
 function createRate(): (requests: number, nowMs: number) => number | null {
   let samples: { readonly atMs: number; readonly requests: number }[] = [];
   return (requests, nowMs) => {

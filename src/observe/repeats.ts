@@ -16,10 +16,10 @@ import { HOUR_MS, MINUTE_MS } from '../core/time.ts';
 import type { LineLevel } from './event-row.ts';
 import { rowOf } from './event-table.ts';
 
-/** An outage that lasts, and anything else that goes on, is logged this often. */
+/** An outage that lasts, and anything else that continues, is logged this often. */
 const AGAIN_MS = HOUR_MS;
 
-/** An outage that comes and goes is logged for so many beginnings in so long; then it is only counted. */
+/** An outage that comes and goes is logged for this many beginnings in so long; then it is only counted. */
 const UNSTEADY = { begins: 2, withinMs: 10 * MINUTE_MS };
 
 /** The most wordings of one outage in an hour: some servers put a number of their own into each answer. */
@@ -72,7 +72,7 @@ interface Outage {
   readonly logged: Map<string, Logged>;
   /** When each wording was logged last, also before the last end. */
   readonly everLogged: Map<string, Logged>;
-  /** When it was logged as a new one, lately. */
+  /** When it was logged as a new one, recently. */
   begunMs: readonly number[];
   suppressed: number;
 }
@@ -187,7 +187,7 @@ function suppressedByQuota(windows: Map<string, Window>, name: string, nowMs: nu
 
 /**
  * What the sync has done, stream by stream: a line for each round, with what it brought. Telemetry has no rounds, a
- * device is asked when it has something new: there a minute is one. Rounds that follow each other more closely share
+ * device is polled when it has something new: there a minute is one. Rounds that follow each other more closely share
  * one.
  */
 type RoundDone = Extract<AppEvent, { type: 'poll-summary' }>;

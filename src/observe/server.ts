@@ -3,9 +3,9 @@
  *
  * Promises: GET and HEAD only; an answer is made from the reports alone and never from an error's text; slow, large and
  * endless requests are cut off; nothing is framed, nothing of the reports is cached, only the program's own script
- * runs, and the page of another site reads nothing of the reports (`isServedName`). Whatever clients do, the sync goes
- * on and /healthz and /metrics answer: a connection has one request at work (`connections.ts`), pages are made one
- * after the other with rests between them (`answers.ts`), and all connections together send at most 200 requests a
+ * runs, and the page of another site reads nothing of the reports (`isServedName`). Whatever clients do, the sync
+ * continues and /healthz and /metrics answer: a connection has one request at work (`connections.ts`), pages are made
+ * one after the other with rests between them (`answers.ts`), and all connections together send at most 200 requests a
  * second after their first ones.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
@@ -308,7 +308,7 @@ function send(request: IncomingMessage, response: ServerResponse, { status, type
   response.writeHead(isKnown ? 304 : status, {
     'Content-Type': type,
     ...(isKnown ? {} : { 'Content-Length': body.length }),
-    // What has a tag is the program's own: it may be kept, and is asked for again each time.
+    // What has a tag is the program's own: it may be kept, and is checked again each time.
     ...(etag === undefined ? { 'Cache-Control': 'no-store' } : { 'Cache-Control': 'no-cache', ETag: etag }),
     'Content-Security-Policy': PAGE_POLICY,
     'Cross-Origin-Opener-Policy': 'same-origin',
@@ -318,7 +318,7 @@ function send(request: IncomingMessage, response: ServerResponse, { status, type
     'Referrer-Policy': 'no-referrer',
     ...(status === 401 ? { 'WWW-Authenticate': 'Basic realm="Tidemark", charset="UTF-8"' } : {}),
     ...(status === 405 ? { Allow: 'GET, HEAD' } : {}),
-    // What somebody sends along is not read; the connection ends instead.
+    // What someone sends along is not read; the connection ends instead.
     ...(hasBody ? { Connection: 'close' } : {}),
   });
   response.end(isKnown || request.method === 'HEAD' ? undefined : body);
@@ -332,14 +332,14 @@ function isPassword(authorization: string | undefined, password: Secret): boolea
   return timingSafeEqual(digest(given), digest(password.reveal()));
 }
 
-/** Ends of names that nobody outside can have (RFC 6761, RFC 6762, ICANN's `internal`). */
+/** Ends of names that no one outside can have (RFC 6761, RFC 6762, ICANN's `internal`). */
 const NEVER_PUBLIC = new Set(['localhost', 'local', 'internal']);
 
 /**
  * Whether a request is answered that came by this name.
  *
  * A web page may have its own name lead to an address of ours (DNS rebinding): a browser that sees the page then lets
- * its script read what is served, as of the page's own site. So a name that somebody outside may hold is answered only
+ * its script read what is served, as of the page's own site. So a name that someone outside may hold is answered only
  * where the configuration has it; addresses, names of one word and names of local networks always are.
  *
  * @param host the `Host` of a request.

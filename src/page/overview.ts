@@ -20,7 +20,7 @@ export interface OverviewParts {
   readonly health: HealthReport;
 }
 
-/** Codes that pass by themselves while the work goes on. */
+/** Codes that pass by themselves while the work continues. */
 const PASSING: ReadonlySet<string> = new Set(['devices_not_listed', 'last_day_missing']);
 
 /** Streams that are not read though they should be. One may be off on purpose, but not that of the readings. */
@@ -139,7 +139,7 @@ function lagTiles(parts: OverviewParts): Tile[] {
 }
 
 /**
- * The lag while telemetry is not read: at least the time since it was read last, as nobody knows what there is since
+ * The lag while telemetry is not read: at least the time since it was read last, as no one knows what there is since
  * then.
  */
 function unreadTiles({ destinations, freshness, generated_at: now }: StatusOverview, { sinceAt }: Unread): Tile[] {

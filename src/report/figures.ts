@@ -36,7 +36,7 @@ interface FiguresParts {
 export interface FigureSource {
   figures(): Figures;
   progress(): ProgressReport;
-  /** Takes in what a running job reports of its progress. */
+  /** Records what a running job reports of its progress. */
   noteJob(id: number, progress: unknown): void;
 }
 
@@ -116,7 +116,7 @@ const MIN_OBSERVED_MS = 30 * SECOND_MS;
 
 /** How the jobs under way move, for those that do not report themselves how long they will take. */
 interface JobPaces {
-  /** Takes in what a running job reports of its progress. */
+  /** Records what a running job reports of its progress. */
   note(id: number, progress: unknown): void;
   /** The figures of the running ones of these jobs. */
   figures(jobs: readonly Job[]): JobFigures[];

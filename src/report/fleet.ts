@@ -57,7 +57,7 @@ export interface FleetScanner {
   scan(): FleetSnapshot | null;
   /** The age of the newest snapshot, in ms; 0 while there is none. */
   ageMs(): number;
-  /** Lists the figures of so many devices one by one from the next scan on. */
+  /** Lists the figures of this many devices one by one from the next scan on. */
   listFigures(devices: number): void;
   /** Scans in the background until the signal aborts. */
   run(signal: AbortSignal): Promise<never>;
@@ -70,7 +70,7 @@ const QUICK = { mostMs: 5, everyMs: 250 };
 const SLICE_MS = 4;
 const REST_MS = { first: 20, later: 76 };
 
-/** The pause between two background scans: so many times as long as the last one took, within these. */
+/** The pause between two background scans: this many times as long as the last one took, within these. */
 const BETWEEN = { times: 20, leastMs: SECOND_MS, mostMs: 15 * SECOND_MS };
 
 /** A scan in progress. */

@@ -9,8 +9,8 @@
  * Other work has a turn between any two steps, and pages take their steps in rotation, so that a small one does not
  * wait for a large one. A page that is already being made is made once for all who ask for it.
  *
- * Before the API has answered for the first time nothing is known of the server's time; the state is shown all the
- * same, by the local clock: nothing is claimed by it.
+ * Before the API has answered for the first time nothing is known of the server's time; the state is shown anyway, by
+ * the local clock: nothing is claimed by it.
  */
 
 import { createTurns } from '../core/async.ts';
@@ -294,10 +294,10 @@ function withShortNames(report: DeviceReport): DeviceReport {
   };
 }
 
-/** Takes a step once nobody else takes one, and lets others have their turn after it. */
+/** Takes a step once no one else takes one, and lets others have their turn after it. */
 type Step = <T>(work: () => T) => Promise<T>;
 
-/** Nobody takes a step. */
+/** No one takes a step. */
 function createSteps({ sleep }: Pick<Clock, 'sleep'>): Step {
   const turns = createTurns();
   return async (work) => {
@@ -306,7 +306,7 @@ function createSteps({ sleep }: Pick<Clock, 'sleep'>): Step {
       await sleep(1);
       return result;
     };
-    // Nobody says here when the client has gone.
+    // No one says here when the client has gone.
     return await turns('step', take, new AbortController().signal);
   };
 }

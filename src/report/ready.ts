@@ -2,7 +2,7 @@
  * The readiness check (`/readyz`): it succeeds when the last day of every device is covered and nothing that is needed
  * has failed. Waiting for quota is no failure.
  *
- * It also reports once per process that the initial sync is complete, so that nobody has to watch a progress bar for
+ * It also reports once per process that the initial sync is complete, so that no one has to watch a progress bar for
  * hours.
  */
 

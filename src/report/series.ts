@@ -21,7 +21,7 @@ import { compareText, orderKey } from './device-list.ts';
 
 /**
  * The cells of a span: whole seconds long, at whole multiples of their length, so that they stay where they are while
- * time goes on.
+ * time continues.
  */
 interface CellGrid {
   /** Where the first begins: not after the span's beginning. */

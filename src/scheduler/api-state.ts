@@ -25,7 +25,7 @@ export interface StreamState {
   missingScope: string | null;
   /**
    * Its last failure; `null` while it does not fail. An answer to one request does not end it: a listing may fail at
-   * its second page for ever. The end of its work does, if something was answered for it since.
+   * its second page forever. The end of its work does, if something was answered for it since.
    */
   failure: {
     /** Since when it fails, by the monotonic clock. */
@@ -108,7 +108,7 @@ export function noteStreamFailed(state: ApiState, name: Stream, reason: string):
   observe({ type: 'stream-failed', stream: name, message: reason });
 }
 
-/** Records that work for a stream came to its end. Work that had nothing to request does not turn a stream on. */
+/** Records that work for a stream ended. Work that had nothing to request does not turn a stream on. */
 export function noteRead(state: ApiState, name: Stream): void {
   const { monoMs, observe } = state.parts;
   const stream = state.streams[name];
@@ -137,7 +137,7 @@ export function noteAccepted(state: ApiState): void {
   state.parts.observe({ type: 'key-accepted' });
 }
 
-/** Records that a task came to its end. */
+/** Records that a task ended. */
 export function noteWorked(state: ApiState, lane: RequestLane): void {
   state.failing.delete(lane);
   state.fault = null;

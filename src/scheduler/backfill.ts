@@ -175,7 +175,7 @@ export interface BackfillGapFacts {
 export function backfillGaps(facts: BackfillGapFacts): Intervals {
   const { covered, named, wanted, limit, isTopLeft, others, nowMs } = facts;
   const top = isTopLeft ? (covered.at(-1)?.to ?? wanted.from) : wanted.to;
-  // Nobody else requests the gaps that were given up in favour of newer pages.
+  // No one else requests the gaps that were given up in favour of newer pages.
   const givenUp = normalize(named.filter(({ reason }) => reason === 'over_quota').map(rangeOf));
   return gapsToRequest({
     covered,
@@ -217,7 +217,7 @@ function chosenDevices(context: SyncContext, wanted: readonly string[]): readonl
 /** The reason for a device that the API does not list. */
 export const UNLISTED = 'the workspace lists no device with that id or name';
 
-/** The error for a device that the configuration leaves out: the `index`th of so many. */
+/** The error for a device that the configuration leaves out: the `index`th of this many. */
 export function leftOutDevice(index: number, count: number): UserError {
   const flag = count === 1 ? '--device' : `--device number ${index + 1}`;
   return new UserError(`${flag}: sync.include or sync.exclude leaves that device out: nothing of it is read.`, 2);
@@ -273,7 +273,7 @@ interface BackfillPace {
   sent(nowMs: EpochMs): void;
   /** Sets the estimated number of requests that are left. */
   setLeft(requests: number): void;
-  /** How long so many requests take at least by the pace alone, in ms. */
+  /** How long this many requests take at least by the pace alone, in ms. */
   lastsMs(requests: number, nowMs: EpochMs): number;
   /** Whether the time to finish by has passed. */
   isLate(nowMs: EpochMs): boolean;
@@ -340,7 +340,7 @@ interface BackfillTally {
   perMinute(): number | null;
 }
 
-/** The rate is measured over this time, over at most so many requests. */
+/** The rate is measured over this time, over at most this many requests. */
 const RATE_OVER_MS = 5 * MINUTE_MS;
 const LEAST_REQUESTS = 3;
 const RECENT_AT_MOST = 1000;

@@ -25,11 +25,11 @@ const MOVED_NS = 5n * MINUTE_NS;
 /** How old a point becomes: a minute less than the 15 that are promised, as a look may come late. */
 const OLDEST_NS = 14n * MINUTE_NS;
 
-/** How often a part of the devices is looked at, and how soon where the server's time is not known yet. */
+/** How often a part of the devices is checked, and how soon where the server's time is not known yet. */
 const COVERAGE_CHECK_MS = MINUTE_MS;
 const UNTIL_TIME_IS_KNOWN_MS = 5 * SECOND_MS;
 
-/** A look at a device costs about 0.2 ms: so many at once, and each device every four minutes at the latest. */
+/** Checking a device costs about 0.2 ms: this many at once, and each device every four minutes at the latest. */
 const AT_ONCE = 250;
 const MOST_PARTS = 4;
 

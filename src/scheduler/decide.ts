@@ -51,7 +51,7 @@ import {
   type WholeStream,
 } from './streams.ts';
 
-/** While devices are asked at up to so many times their target, a listing takes nothing from them. */
+/** While devices are polled at up to this many times their target, a listing takes nothing from them. */
 const NORMAL_LAG_FACTOR = 2;
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -74,7 +74,7 @@ export interface PlannerState {
   postpone: Stream | null;
   /** Since when the listing fails; `null` while it does not. */
   listFailingFromMs: number | null;
-  /** At which age devices were asked lately, in ms. */
+  /** At which age devices were polled recently, in ms. */
   liveLagMs: number;
   livePolls: number;
   liveEmpty: number;
@@ -111,7 +111,7 @@ export function decide(state: PlannerState, nowMs: number): Decision | Rest {
   if (daySpent !== null) return daySpent;
   const live = liveNow(state, nowMs);
   return (
-    // 1. A stream that somebody asks for now.
+    // 1. A stream that someone asks for now.
     hastenedStream(state, nowMs) ??
     // 2. A lane that its reserve owes a request.
     reservedRequest(state, nowMs) ??

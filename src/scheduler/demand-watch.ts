@@ -8,7 +8,7 @@ import type { SyncContext } from '../ingest/context.ts';
 import { type SchedulerDemand, type Shortfall, shortfallNow, shortfallText } from './demand.ts';
 
 export interface DemandWatch {
-  /** Compares what is asked for with the plan, and reports what is news. */
+  /** Compares what is requested with the plan, and reports what is news. */
   check(current: SchedulerDemand): void;
   /** How old readings become as a rule where the quota is too small, in ms; 0 where it is not. */
   staleMs(): number;

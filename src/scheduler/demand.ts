@@ -122,7 +122,7 @@ export function budgetOf({ perMinute, perDay, share, othersPerDay }: DemandInput
 /**
  * The requests a day if readings may reach a given lag, in ms; 0: according to the schedules.
  *
- * A device is polled when its oldest unread reading has that lag, so at the first reading after so many intervals;
+ * A device is polled when its oldest unread reading has that lag, so at the first reading after this many intervals;
  * never more often than its schedule says, and always when its page is full.
  */
 function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLane {
@@ -157,7 +157,7 @@ function leastLagMs(input: DemandInput, budget: number): number {
 }
 
 function freshnessAt({ intervalsMs, freshnessMs, pageSize }: DemandInput, lagMs: number): Freshness {
-  // A page that fills earlier is asked for earlier.
+  // A page that fills earlier is requested earlier.
   const ages = intervalsMs.map((intervalMs) =>
     Math.min(Math.max(freshnessMs, lagMs), pageSize * FULL_PAGE * intervalMs),
   );
@@ -223,7 +223,7 @@ export interface Shortfall {
     readonly telemetryMs: number | null;
     /** `api.share`. */
     readonly share: number | null;
-    /** A plan of so many requests. */
+    /** A plan of this many requests. */
     readonly perMinute: number;
     readonly perDay: number;
   };
@@ -295,7 +295,7 @@ function shareThatFits(input: DemandInput, of: Shortfall['of']): number | null {
 /** The schedules in force, how fast the devices report, and what others use of the day's quota. */
 export interface SchedulerDemand {
   readonly settings: PlannerSettings;
-  /** @returns how fast the devices report; looks at every device. */
+  /** @returns how fast the devices report; checks every device. */
   readonly rates: () => Rates;
   /** Requests a day. */
   readonly othersPerDay: number;

@@ -22,15 +22,15 @@ export const NEVER_MS = Number.NEGATIVE_INFINITY;
 
 /** Times may be cut to seconds on one side and not on the other. */
 const GRAIN_MS = SECOND_MS;
-/** What takes so many pages is walked through from its newest end, as a few readings more or less do not matter. */
+/** What takes this many pages is walked through from its newest end, as a few readings more or less do not matter. */
 const STOPPED_PAGES = 2.5;
 /** However long its turn may take: a page is at least so full. */
 const LEAST_FILL = 0.8;
-/** A page scan of up to so many pages is finished before the next one. */
+/** A page scan of up to this many pages is finished before the next one. */
 const SCAN_PAGES = 10;
 /** The listing may be answered from somewhere that lags: what is younger than this it need not know. */
 const LISTING_LAG_MS = MINUTE_MS;
-/** Signs of life that no reading follows: after so many in a row they are no hint of readings. */
+/** Signs of life that no reading follows: after this many in a row they are no hint of readings. */
 const FALSE_SIGNS = 3;
 /**
  * How long a device rests after a failure of its own, doubled with each in a row. However long it has failed: half an
@@ -114,15 +114,15 @@ export interface Outlook {
   readonly fullMs: number;
 }
 
-/** By which rules all devices are asked now. */
+/** By which rules all devices are polled now. */
 export interface OutlookRules {
   readonly polls: PollSettings;
-  /** How often a device is asked while it has something new, where the quota carries that. */
+  /** How often a device is polled while it has something new, where the quota carries that. */
   readonly freshnessMs: number;
   readonly pageSize: number;
   /** How many pages' worth is waited for before a page counts as full: less than one, so that nothing runs over. */
   readonly fill: number;
-  /** How much earlier than that it is asked, as others may be before it. */
+  /** How much earlier than that it is polled, as others may be before it. */
   readonly slackMs: number;
   /** Whether pages that are full are taken in turn, as not all can be taken before they run over. */
   readonly isInTurn: boolean;
@@ -156,7 +156,7 @@ export function outlookOf(facts: DeviceFacts, rules: OutlookRules): Outlook | nu
 
 /**
  * Where a request for its newest end had better stop: what has run over a page by less than another one would take a
- * second request for the rest, which at the next turn costs nothing. So the oldest page of it is asked for, and the
+ * second request for the rest, which at the next turn costs nothing. So the oldest page of it is requested, and the
  * newest readings wait for that turn.
  *
  * @returns a time; `null` where nothing has run over, or so much that its newest readings should not wait for it.
@@ -205,7 +205,7 @@ function certainFromMs(facts: DeviceFacts, { polls }: OutlookRules): number {
   if (facts.newestMs === NEVER_MS || !facts.isActive) return Number.POSITIVE_INFINITY;
   if (!facts.isQuiet) return facts.newestMs + certainWithinMs(facts.rate);
   if (isHinted(facts)) return Number.POSITIVE_INFINITY;
-  // Without a hint nothing shows when it speaks again: it is asked at doubling distances until that is its idle poll.
+  // Without a hint nothing shows when it reports again: it is polled at doubling distances until that is its idle poll.
   const restMs = certainWithinMs(facts.rate) * 2 ** Math.min(facts.emptiesInARow, 20);
   return restMs >= polls.idlePollMs ? Number.POSITIVE_INFINITY : facts.polledMs + restMs;
 }
@@ -239,7 +239,7 @@ function oldestOf(facts: DeviceFacts): number {
 }
 
 /**
- * Takes in a listing.
+ * Records a listing.
  *
  * @param seenMs `last_seen_at`; `null` if it is absent.
  * @returns whether a quiet device has given a sign of life.
@@ -260,7 +260,7 @@ export function noteListed(facts: DeviceFacts, seenMs: number | null, atMs: numb
   }
   const expectedMs = facts.newestMs + certainWithinMs(facts.rate);
   const isDenied = expectedMs + LISTING_LAG_MS < atMs;
-  // A listing that was never seen to follow is not believed against a device that spoke when it was asked last: that
+  // A listing that was never seen to follow is not believed against a device that spoke when it was polled last: that
   // costs one request, and a device that the listing knows nothing of is noticed at once.
   const isBelieved = hint.trust === 'proven' || expectedMs < facts.polledMs;
   if (isDenied && isHinted(facts) && isBelieved) facts.isQuiet = true;
@@ -280,7 +280,7 @@ export interface PollAnswer {
 }
 
 /**
- * Takes in an answer about its newest end.
+ * Records an answer about its newest end.
  *
  * @returns whether its hint is dropped for that.
  */
@@ -313,13 +313,13 @@ export function noteAnswer(facts: DeviceFacts, answer: PollAnswer, atMs: number)
   return facts.hint.trust === 'dropped' && !wasDropped;
 }
 
-/** Takes in that it could not be asked, by a fault of its own. */
+/** Records that it could not be asked, by a fault of its own. */
 export function noteFailure(facts: DeviceFacts, atMs: number): void {
   facts.restMs = atMs + Math.min(LONGEST_REST_MS, REST_MS * 2 ** Math.min(facts.failures, 16));
   facts.failures += 1;
 }
 
-/** Takes in that its signs of life are of no readings: it has only its idle poll until it brings one. */
+/** Records that its signs of life are of no readings: it has only its idle poll until it brings one. */
 export function noteSilent(facts: DeviceFacts): void {
   facts.isQuiet = true;
   facts.emptiesInARow = Number.MAX_SAFE_INTEGER;

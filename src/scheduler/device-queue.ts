@@ -146,9 +146,9 @@ export function createDeviceQueue(rules: OutlookRules): DeviceQueue {
   };
 }
 
-/** How long one rests after a failure that is asked for its history alone. */
+/** How long one rests after a failure whose history alone was requested. */
 const UNTRACKED_REST_MS = MINUTE_MS;
-/** So many devices are moved on in one look at most: after a start all are due at once, and no decision takes long. */
+/** This many devices are moved on in one pass at most: after a start all are due at once, and no decision takes long. */
 const MOVES = 200;
 
 /** What is known of a device from before a restart. */
@@ -174,7 +174,7 @@ export interface ListedLiveRange {
   readonly isActive: boolean;
 }
 
-/** Takes in what the state has of a device that is there. */
+/** Records what the state has of a device that is there. */
 export function noteDeviceStored(queue: DeviceQueue, deviceId: string, stored: StoredLiveRange): void {
   const device = deviceOf(queue, deviceId);
   Object.assign(device.facts, {
@@ -191,7 +191,7 @@ export function noteDeviceStored(queue: DeviceQueue, deviceId: string, stored: S
 }
 
 /**
- * Takes in a line of a listing.
+ * Records a line of a listing.
  *
  * @returns whether a quiet device turns out to have spoken.
  */
@@ -213,13 +213,13 @@ export function dropDevice(queue: DeviceQueue, deviceId: string): void {
   if (device !== undefined) move(queue, device, 'left');
 }
 
-/** It is being asked. Of one that is asked for its history alone nothing else is wanted. */
+/** It is being asked. Of one whose history alone was requested nothing else is wanted. */
 export function beginDevice(queue: DeviceQueue, deviceId: string): void {
   const device = queue.devices.get(deviceId);
   if (device !== undefined) move(queue, device, 'began');
 }
 
-/** Takes in an answer about its newest end. It may have left while it was being asked. */
+/** Records an answer about its newest end. It may have left while it was being asked. */
 export function noteDeviceAnswer(queue: DeviceQueue, deviceId: string, answer: PollAnswer, nowMs: number): void {
   const device = queue.devices.get(deviceId);
   if (device === undefined) return;
@@ -248,13 +248,13 @@ export function endDeviceRest(queue: DeviceQueue, deviceId: string): void {
   move(queue, device, 'reordered');
 }
 
-/** It could not be asked, or was asked about something else: everything stands as before. */
+/** It could not be asked, or was asked for something else: everything stands as before. */
 export function releaseDevice(queue: DeviceQueue, deviceId: string): void {
   const device = queue.devices.get(deviceId);
   if (device !== undefined) move(queue, device, 'released');
 }
 
-/** Takes in how the rules stand now. */
+/** Records how the rules stand now. */
 export function setRules(queue: DeviceQueue, rules: OutlookRules): void {
   queue.rules = rules;
   reorder(queue);
@@ -384,21 +384,21 @@ export function readyCount({ heaps }: DeviceQueue): number {
   return heaps.ready.size + heaps.full.size;
 }
 
-/** Readings that the devices which speak make, per ms. */
+/** Readings that the devices which report make, per ms. */
 export function readingsPerMs({ rateSum }: DeviceQueue): number {
   return Math.max(0, rateSum);
 }
 
 /** How fast devices report. */
 export interface Rates {
-  /** From reading to reading, in ms, of each device that speaks and whose rate is known. */
+  /** From reading to reading, in ms, of each device that reports and whose rate is known. */
   readonly knownMs: readonly number[];
   /** Devices that speak at a rate that is not known yet. */
   readonly unknown: number;
   readonly quiet: number;
 }
 
-/** How fast the devices report, as far as is known. Takes a look at each. */
+/** How fast the devices report, as far as is known. Reads every device. */
 export function ratesOf({ devices }: DeviceQueue): Rates {
   const knownMs: number[] = [];
   let [unknown, quiet] = [0, 0];

@@ -70,13 +70,13 @@ export interface DispatchParts {
 /** The longest single rest: the clocks may jump during it. */
 const LONGEST_REST_MS = 15 * SECOND_MS;
 
-/** How often it is looked whether there is room again. */
+/** How often to check whether there is room again. */
 const ROOM_CHECK_MS = 5 * SECOND_MS;
 
 /** How often a stream that is off is tried again: the key may have been given its scope. */
 const OFF_REST_MS = HOUR_MS;
 
-/** So many failures about devices in a row, with no answer about any between them, are the stream's. */
+/** This many failures about devices in a row, with no answer about any between them, are the stream's. */
 const FAILURES_IN_A_ROW = 3;
 
 /** The parts at work. */
@@ -126,7 +126,7 @@ async function startTasks(parts: Running, { underWay, signal, start }: WorkGroup
   }
 }
 
-/** Where the state is full, nothing is asked for that would make it grow; delivery goes on and makes room. */
+/** Where the state is full, nothing is requested that would make it grow; delivery continues and makes room. */
 export async function untilRoom({ checkRoom, clock }: SyncContext, signal: AbortSignal, pulse?: Pulse): Promise<void> {
   const check = (): true | null => {
     if (checkRoom().ok) return true;
@@ -197,8 +197,8 @@ function takeError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolea
 }
 
 /**
- * A fault of the service, or of one device or stream while others are answered. Where others were answered lately, but
- * not since the request began to fail, it may be either: then a device rests until somebody is answered.
+ * A fault of the service, or of one device or stream while others are answered. Where others were answered recently,
+ * but not since the request began to fail, it may be either: then a device rests until someone is answered.
  */
 function takeFault(parts: Running, { decision, error }: Failed<ApiFault>, fail: (isOwn: boolean) => void): void {
   const { context, outage, planning, apiState, failed } = parts;

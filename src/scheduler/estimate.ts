@@ -76,7 +76,7 @@ export function backfillNeed(input: BackfillInput): BackfillNeed {
 /**
  * The same for `scale` times the devices.
  *
- * @param anew the cost without any coverage: additional devices have none.
+ * @param again the cost without any coverage: additional devices have none.
  * @returns whole readings and requests.
  */
 export function scaleNeed(need: BackfillNeed, scale: number, anew: () => BackfillNeed): BackfillNeed {
@@ -99,8 +99,8 @@ export interface BesideSupply extends DaySupply {
 }
 
 /**
- * How long so many requests take beside live work: as fast as the minute allows while the day's budget has something to
- * spare, then by what the others leave of that by which it fills, or by the reserve.
+ * How long this many requests take beside live work: as fast as the minute allows while the day's budget has something
+ * to spare, then by what the others leave of that by which it fills, or by the reserve.
  *
  * @returns milliseconds; `null` where there are none to be had.
  */
@@ -117,7 +117,7 @@ export function besideFinishMs(requests: number, supply: BesideSupply): number |
 }
 
 /**
- * How long so many requests take with the whole share: at the pace of the minute until the day's budget is spent, and
+ * How long this many requests take with the whole share: at the pace of the minute until the day's budget is spent, and
  * so on every day.
  *
  * @param budgets in requests; `spent`: what of the last day's is gone.

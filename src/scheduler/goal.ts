@@ -80,11 +80,11 @@ export function createWantedGoal(context: SyncContext, wantedRange: WantedRange)
   };
 }
 
-/** The longest wait for empty ranges that are to be requested once more, when all else is complete. */
+/** The longest wait for empty ranges that are to be requested again, when all else is complete. */
 const LONGEST_RECHECK_MS = 2 * MINUTE_MS;
 
 /**
- * Watches the empty ranges that were due to be requested once more when a goal was set.
+ * Watches the empty ranges that were due to be requested again when a goal was set.
  *
  * @param dueBeforeMs when it was set, in server time.
  * @returns whether none of them is due any more, or two minutes have passed since the first call that found some.

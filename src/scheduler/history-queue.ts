@@ -55,7 +55,7 @@ export function createHistoryQueue(): HistoryQueue {
   };
 }
 
-/** Takes in what is open of a device now; nothing: it is done. */
+/** Records what is open of a device now; nothing: it is done. */
 export function setOpenHistory(queue: HistoryQueue, deviceId: string, open: OpenHistory): void {
   const entry = entryOf(queue, deviceId);
   count(queue, entry.open, open);

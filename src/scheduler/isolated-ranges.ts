@@ -1,6 +1,6 @@
 /**
  * Isolated ranges: backfilled ranges that end before the present. The daemon does not fill the time between such a
- * range and the range that it keeps up to date, because nobody asked for it.
+ * range and the range that it keeps up to date, because no one asked for it.
  */
 import type { CoveredRange } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
@@ -23,7 +23,7 @@ interface StoredRange {
   readonly except?: readonly string[];
 }
 
-/** The same, to be looked at for each device. */
+/** The same, to be checked for each device. */
 interface IsolatedRange extends Interval {
   isOf(deviceId: string): boolean;
 }
@@ -63,7 +63,7 @@ function rangesStored(store: Pick<Facts, 'fact'>): readonly StoredRange[] {
   return kept === null ? [] : JSON.parse(kept);
 }
 
-/** Asked for of every device again and again: made anew, for each state, when the text has changed. */
+/** Asked for of every device again and again: made again, for each state, when the text has changed. */
 const LAST = new WeakMap<object, { readonly text: string | null; readonly stored: readonly IsolatedRange[] }>();
 
 function storedIsolated(store: Pick<Facts, 'fact'>): readonly IsolatedRange[] {

@@ -236,7 +236,7 @@ async function supervise(
         stop.abort(new Error(reason === 'lost' ? 'nobody follows the job any more' : 'the job was cancelled'));
       }
       const startedMs = clock.monoMs();
-      // A progress report may look at every device.
+      // A progress report may check every device.
       if (startedMs - reportedAtMs < restAfter(tookMs)) return JOB_CHECK_MS;
       const progress: unknown = JSON.parse(scrub(JSON.stringify(work.progress())));
       queue.reportProgress(job.id, progress);
@@ -296,7 +296,7 @@ function endOf(error: unknown): JobEnd {
 }
 
 /**
- * What the daemon goes on after: a key that is refused, for which it waits, what was asked wrongly or can be asked
+ * What the daemon continues after: a key that is refused, for which it waits, what was requested wrongly or can be asked
  * again.
  */
 const OF_THE_JOB: ReadonlySet<number> = new Set([2, 3, 77]);
@@ -312,12 +312,12 @@ function isOfTheJob(error: unknown): boolean {
 const LOST_AFTER_MS = 30 * SECOND_MS;
 
 /**
- * Who is still there of those that follow a job: whose count has moved lately, by our own clock, which does not jump.
+ * Who is still there of those that follow a job: whose count has moved recently, by our own clock, which does not jump.
  */
 interface Beats {
-  /** Takes in the open jobs as they stand. */
+  /** Records the open jobs as they stand. */
   note(open: readonly Job[]): void;
-  /** Whether its follower was there when it was looked at: what an earlier daemon has left may be long forgotten. */
+  /** Whether its follower was there when it was checked: what an earlier daemon has left may be long forgotten. */
   isAlive(job: Job): boolean;
   isLost(job: Job): boolean;
 }

@@ -52,7 +52,7 @@ export interface StreamDecision {
   readonly lane: 'inventory' | 'alerts';
 }
 
-/** Reads a covered range of yesterday once more; the caller chooses the device. */
+/** Reads a covered range of yesterday again; the caller chooses the device. */
 export interface RereadDecision {
   readonly kind: 'reread';
   readonly lane: 'idle-poll';
@@ -94,7 +94,7 @@ export interface DaySupply {
 export interface PlannerFigures {
   /** Whether the quota cannot carry all readings, so that each device gets its newest page only. */
   readonly isOvercommitted: boolean;
-  /** The mean lag at which devices were polled lately, in ms. */
+  /** The mean lag at which devices were polled recently, in ms. */
   readonly liveLagMs: number;
   readonly listEveryMs: number;
   readonly droppedHints: number;
@@ -147,6 +147,6 @@ export interface Planner {
   figures(): PlannerFigures;
   /** Returns what the day's budget has for history and backfill. */
   daySupply(nowMs: number): DaySupply;
-  /** Returns how fast the devices report, as far as is known. Looks at each device. */
+  /** Returns how fast the devices report, as far as is known. Checks each device. */
   rates(): Rates;
 }

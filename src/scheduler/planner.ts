@@ -56,14 +56,14 @@ import {
 import { bookRequest, NARROW_RESERVES, renewCommitment, rulesOf, USUAL_RESERVES } from './reserves.ts';
 import { learnChanges, type Stream as StreamState, streamEvents, WHOLE_STREAMS, type WholeStream } from './streams.ts';
 
-/** The age at which devices are asked moves by this part with each. */
+/** The age at which devices are polled moves by this part with each. */
 const LEARN_LAG = 0.02;
 /** How long a backfill does not request a device after an unusable answer. */
 const BACKFILL_REST_MS = MINUTE_MS;
 /** After the device list has failed for so long, devices are polled without it: its last answer is out of date. */
 const UNLISTED_MS = 10 * MINUTE_MS;
 
-/** Decides; the stream that was put off gets its turn where nobody else has anything to ask for. */
+/** Decides; the stream that was put off gets its turn where no one else has anything to ask for. */
 function next(state: PlannerState, nowMs: number): Decision | Rest {
   const decision = decide(state, nowMs);
   if (decision.kind !== 'rest' || state.postpone === null) return decision;
@@ -141,7 +141,7 @@ function deviceFailed(
   nowMs: number,
 ): void {
   if (lane === 'backfill') {
-    // Its newest end is asked as ever: only a backfill is not worth another try at once.
+    // Its newest end is polled as ever: only a backfill is not worth another try at once.
     releaseHistories(state, deviceId, true);
     releaseDevice(state.devices, deviceId);
     if (isOwn) releaseHistory(state.histories.backfill, deviceId, false, nowMs + BACKFILL_REST_MS);

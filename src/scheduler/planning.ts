@@ -55,7 +55,7 @@ export interface Alone {
   readonly lane: GoalLane;
   /** `null`: no telemetry. */
   readonly goal: Goal | null;
-  /** The streams that are still to be read, each once. The account is read on its schedule all the same. */
+  /** The streams that are still to be read, each once. The account is read on its schedule anyway. */
   readonly streams: readonly WholeStream[];
 }
 
@@ -70,7 +70,7 @@ export interface Planning {
   readonly goals: Record<GoalLane, Goal | null>;
   /** The current planner. It may be replaced, so callers do not store it. */
   planner: Planner;
-  /** The devices that are asked. */
+  /** The devices that are polled. */
   polled: Set<string>;
   /** Set where nothing but a goal is worked off. */
   alone: Alone | null;
@@ -78,7 +78,7 @@ export interface Planning {
   lastMs: EpochMs;
   /** Whether coverage was withdrawn since the planner was last updated. */
   isWithdrawn: boolean;
-  /** Until when nothing is asked, and why; `null` while something is. */
+  /** Until when nothing is polled, and why; `null` while something is. */
   rest: Rest | null;
   /** When the plan was doubted last, by the monotonic clock. */
   rereadAtMs: number;
@@ -164,7 +164,7 @@ export function plannedMs({ parts, lastMs }: Planning): EpochMs {
 
 /**
  * Moves on to the present: to be called before the planner is asked. Where time has fallen back, or coverage was taken
- * back, it begins anew.
+ * back, it starts again.
  */
 export function advancePlanning(planning: Planning): EpochMs {
   const { parts, lastMs, alone } = planning;
@@ -184,13 +184,13 @@ export function advancePlanning(planning: Planning): EpochMs {
   return planning.lastMs;
 }
 
-/** Takes in that the coverage of devices was taken back: the planner begins anew. */
+/** Records that the coverage of devices was taken back: the planner starts again. */
 export function noteWithdrawn(planning: Planning): void {
   planning.isWithdrawn = true;
   planning.wakeUp.notify();
 }
 
-/** Takes in that the planner has nothing to ask for until a time; `null`: it has. */
+/** Records that the planner has nothing to ask for until a time; `null`: it has. */
 export function setRest(planning: Planning, rest: Rest | null): void {
   planning.rest = rest;
   if (rest !== null) planning.rested.notify();
@@ -236,7 +236,7 @@ function devicesThere({ parts }: Planning): readonly KnownDevice[] {
 }
 
 /**
- * Takes in the list of devices as the state has it now.
+ * Records the list of devices as the state has it now.
  *
  * @param isFresh whether it was listed just before.
  */
@@ -256,7 +256,7 @@ function enterDevices(planning: Planning, isFresh = true): void {
   planning.wakeUp.notify();
 }
 
-/** Takes in the devices of the goal that are there, those with the newest signs of life first. */
+/** Records the devices of the goal that are there, those with the newest signs of life first. */
 function enterGoal(planning: Planning): void {
   const { alone, polled } = planning;
   for (const { record } of freshestFirst(devicesThere(planning))) {
@@ -285,7 +285,7 @@ function enterDevice(planning: Planning, deviceId: string): void {
   reopenDevice(planning, deviceId);
 }
 
-/** Takes in that a device is gone or forgotten: it is asked no more. */
+/** Records that a device is gone or forgotten: it is no longer polled. */
 export function removeDevice(planning: Planning, deviceId: string): void {
   planning.polled.delete(deviceId);
   planning.planner.left(deviceId);
@@ -358,19 +358,19 @@ export function setGoal(planning: Planning, lane: GoalLane, goal: Goal | null): 
   planning.wakeUp.notify();
 }
 
-/** Takes in that a request was booked, by any part of the program. */
+/** Records that a request was booked, by any part of the program. */
 export function noteBooked(planning: Planning, purpose: Purpose): void {
   const nowMs = plannedMs(planning);
   if (purpose.lane === 'backfill') planning.goals.backfill?.sent(nowMs);
   planning.planner.booked(purpose, nowMs);
 }
 
-/** Takes in that a page was committed, requested by any part of the program. */
+/** Records that a page was committed, requested by any part of the program. */
 export function noteCommitted({ goals }: Planning, page: CommittedPage): void {
   if (page.lane === 'backfill') goals.backfill?.committed(page);
 }
 
-/** Takes in the fault of any request; `null` if there was none. A range that is too large may mean another plan. */
+/** Records the fault of any request; `null` if there was none. A range that is too large may mean another plan. */
 export function noteDone(planning: Planning, fault: ApiFaultKind | null, { deviceId }: Purpose): void {
   if (fault === 'range-too-large') rereadAccount(planning, REFUSAL_EVERY_MS);
   if (fault === null || !SILENCE.has(fault))
@@ -388,14 +388,14 @@ export function endRests(planning: Planning, deviceIds: readonly string[], reaso
   if (deviceIds.length > 0) wakeUp.notify();
 }
 
-/** Takes in that the account shows another plan: refusals under the old one are not kept against devices. */
+/** Records that the account shows another plan: refusals under the old one are not kept against devices. */
 export function notePlanChanged(planning: Planning): void {
   const reason = 'page_rejected';
   const refused = planning.parts.context.store.gaps().filter((gap) => gap.reason === reason);
   endRests(planning, [...new Set(refused.map(({ deviceId }) => deviceId))], reason);
 }
 
-/** Takes in that the API speaks of a limit that the plan does not have. */
+/** Records that the API speaks of a limit that the plan does not have. */
 export function noteLimitMismatch(planning: Planning): void {
   rereadAccount(planning, LIMIT_EVERY_MS);
 }

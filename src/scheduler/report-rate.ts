@@ -16,9 +16,9 @@ export interface ReportRate {
 
 export const UNKNOWN_RATE: ReportRate = { intervalMs: null, deviationMs: 0 };
 
-/** Gaps longer than so many intervals are silence, not a rate; what is shorter by that factor a repetition. */
+/** Gaps longer than this many intervals are silence, not a rate; what is shorter by that factor a repetition. */
 const OUTLIER = 4;
-/** So many gaps weigh as much as all that was learnt before. */
+/** This many gaps weigh as much as all that was learnt before. */
 const MEMORY_GAPS = 4;
 /** How many deviations of lateness are taken for chance. */
 const PATIENCE = 4;
@@ -28,7 +28,7 @@ const GRAIN_MS = 1000;
 const SLOWER = 1.5;
 
 /**
- * Takes in the instants of a page.
+ * Records the instants of a page.
  *
  * @param instantsMs of its readings, in order, newest or oldest first, with no others between them.
  */
@@ -54,7 +54,7 @@ export function learnFromPage(before: ReportRate, instantsMs: readonly number[])
 }
 
 /**
- * Takes in two successive `last_seen_at` of a device. Any number of readings may lie between them: the rate is at least
+ * Records two successive `last_seen_at` of a device. Any number of readings may lie between them: the rate is at least
  * one in that time.
  */
 export function learnFromSeen(before: ReportRate, gapMs: number): ReportRate {
@@ -65,7 +65,7 @@ export function learnFromSeen(before: ReportRate, gapMs: number): ReportRate {
   return readings > OUTLIER ? before : learnFromPage(before, [0, gapMs / readings]);
 }
 
-/** Takes in that a reading was expected and had not come. */
+/** Records that a reading was expected and had not come. */
 export function learnFromEmpty(before: ReportRate): ReportRate {
   return before.intervalMs === null ? before : { ...before, intervalMs: before.intervalMs * SLOWER };
 }

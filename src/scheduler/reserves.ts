@@ -2,7 +2,7 @@
  * The reserve of each lane, and whether the quota can carry all readings.
  *
  * The answer to the second question selects the rules by which devices are polled. The reserves guarantee each lane
- * below live work its part of the requests, so that no lane waits for ever.
+ * below live work its part of the requests, so that no lane waits forever.
  */
 import type { Purpose } from '../core/ports.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../core/time.ts';
@@ -16,7 +16,7 @@ export type ReservedLane = (typeof RESERVED_LANES)[number];
 /** The part of all requests that each gets at least while it has work. */
 export type Reserves = Readonly<Record<ReservedLane, number>>;
 
-/** Where the readings fit: history gets on, and quiet devices are looked at. */
+/** Where the readings fit: history gets on, and quiet devices are checked. */
 export const USUAL_RESERVES: Reserves = {
   account: 0.002,
   alerts: 0.01,
@@ -96,7 +96,7 @@ function reservedLaneOf({ lane, stream }: Pick<Purpose, 'lane' | 'stream'>): Res
   return stream === 'account' ? 'account' : 'devices';
 }
 
-/** How full pages come at best, as they are asked for before they run over. */
+/** How full pages come at best, as they are requested before they run over. */
 export const FULL_PAGE = 0.97;
 /** The part of the requests that may go to pages that are not full yet where pages are what is short. */
 export const UNFULL_PART = 0.012;
@@ -104,7 +104,7 @@ const LONGEST_STALE_MS = 30 * DAY_MS;
 const STEPS = 24;
 
 /**
- * How old a reading may become before its device is asked although its page is not full, where full pages are what is
+ * How old a reading may become before its device is polled although its page is not full, where full pages are what is
  * short: as old as keeps the room that is wasted small.
  *
  * @param intervalsMs of the devices that report.
@@ -149,17 +149,17 @@ const CARRIED_AGAIN = 0.9;
 /** Where what runs over is lost in any case, a page is waited for until it is full for certain. */
 const OVERFULL_PAGE = 1.03;
 const RENEW_MS = HOUR_MS;
-/** By how much the limit has to move before all devices are put in order anew for it. */
+/** By how much the limit has to move before all devices are put in order again for it. */
 const WORTH_MOVING = 1.2;
 /** How many requests the turn of a page that is full may take to come. */
 const SLACK_REQUESTS = 4;
 
-/** Whether the readings fit, as of the last look: rates and quota change slowly, so that is looked at now and then. */
+/** Whether the readings fit, as of the last look: rates and quota change slowly, so that is checked now and then. */
 export interface Commitment {
   /** Whether not even the readings fit, so that only the newest page of each device is kept. */
   isOver: boolean;
   renewedMs: number;
-  /** How old readings may become while they do not fit, and how early full pages are asked for while they do, in ms. */
+  /** How old readings may become while they do not fit, and how early full pages are requested while they do, in ms. */
   staleMs: number;
   slackMs: number;
 }

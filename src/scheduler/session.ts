@@ -27,7 +27,7 @@ import { ALONE_REST_MS, type Alone, beginAlone, beginPlanning } from './planning
 
 export type SessionParts = Omit<DispatchParts, 'readStream' | 'rereading'>;
 
-/** How often it is looked whether something is worth another look. */
+/** How often to check whether something is worth another look. */
 const REREAD_REST_MS = 10 * MINUTE_MS;
 
 /** How long a stream rests after a failure. */
@@ -167,7 +167,7 @@ async function runRereads(
   signal: AbortSignal,
 ): Promise<never> {
   const step = (): number => {
-    // Where the quota is short it is never its turn, and a look at every device would be for nothing.
+    // Where the quota is short it is never its turn, and a check of every device would be for nothing.
     if (planning.rest?.reason === 'idle') {
       rereading.refresh();
       planning.planner.setReread(rereading.isDue());
@@ -219,7 +219,7 @@ async function persist(
 }
 
 /**
- * Takes in what may pass.
+ * Records what may pass.
  *
  * @throws what ends a session.
  */

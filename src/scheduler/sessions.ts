@@ -29,7 +29,7 @@ export interface DaemonParts extends SessionParts {
   readonly beside: readonly ((signal: AbortSignal) => Promise<unknown>)[];
 }
 
-/** How often it is looked whether the key was exchanged. */
+/** How often to check whether the key was exchanged. */
 const KEY_CHECK_MS = 10 * SECOND_MS;
 
 /** How long it rests between two tries with a key that is refused. */

@@ -21,7 +21,7 @@ export interface Stream {
   readonly isUnderWay: boolean;
   /** Whether it is due at once: more pages are to come, or it was hastened. */
   readonly isUrgent: boolean;
-  /** Whether somebody asks for it now. */
+  /** Whether someone asks for it now. */
   readonly isHastened: boolean;
   readonly failures: number;
 }
@@ -58,7 +58,7 @@ export const streamEvents = {
   goesOn: (stream: Stream): Stream => ({ ...stream, isUnderWay: false, isUrgent: true, failures: 0 }),
   done: (nowMs: number): Stream => ({ ...UNREAD_STREAM, readMs: nowMs }),
   /**
-   * It came to nothing and is begun anew.
+   * It came to nothing and is begun again.
    *
    * @param isOwn whether it rests first, at doubling times.
    */
@@ -79,7 +79,7 @@ export const streamEvents = {
 
 /** New devices have to appear some time. */
 const LONGEST_LIST_MS = DAY_MS;
-/** Nothing is known yet of how often quiet devices speak: so many of all a day. */
+/** Nothing is known yet of how often quiet devices speak: this many of all a day. */
 export const PRIOR_CHANGES_A_DAY = 0.02;
 /** A listing changes what is known of that by this part. */
 const LEARN = 0.3;
@@ -92,13 +92,13 @@ export function listPages(devices: number, pageSize: number): number {
 /**
  * The time between two listings that is worth its requests, in ms.
  *
- * A listing costs a request for every page of devices. What it brings is that quiet devices which speak again are
+ * A listing costs a request for every page of devices. What it brings is that quiet devices which report again are
  * noticed, in the mean after half the time between two listings. With `s` such devices in a time and a listing every
  * `L`, that comes to `s * L² / 6` of age; a request spent on live work instead would save `T² / 2`, where `T` is the
- * age that devices are asked at. The sum of both is least at `L³ = 1.5 * pages * T² / s`. While there is quota to
- * spare, a request costs nothing, and the list is read as often as devices are looked at.
+ * age that devices are polled at. The sum of both is least at `L³ = 1.5 * pages * T² / s`. While there is quota to
+ * spare, a request costs nothing, and the list is read as often as devices are checked.
  *
- * @param input `lagMs`: the age at which devices are asked; `changesPerMs`: of all devices together; `leastMs`: what
+ * @param input `lagMs`: the age at which devices are polled; `changesPerMs`: of all devices together; `leastMs`: what
  * the schedules ask for.
  */
 export function listEveryMs(input: {
@@ -113,7 +113,7 @@ export function listEveryMs(input: {
   return Math.max(leastMs, Math.min(best, LONGEST_LIST_MS));
 }
 
-/** How many quiet devices speak again, as learnt from listings. */
+/** How many quiet devices report again, as learnt from listings. */
 export interface ChangeRate {
   /** Devices that the listing under way has surprised with. */
   count: number;
@@ -126,7 +126,7 @@ export function createChangeRate(): ChangeRate {
   return { count: 0, listedMs: null, learntPerMs: null };
 }
 
-/** Takes in that a listing is complete. */
+/** Records that a listing is complete. */
 export function learnChanges(changes: ChangeRate, nowMs: number, devices: number): void {
   const before = changesPerMs(changes, devices);
   const { listedMs, count } = changes;

@@ -9,7 +9,7 @@ import { formatMs, type Precision } from './instants.ts';
 import { chance, mix, pick, type Seed, unit, whole } from './random.ts';
 import { type AlertSpec, type AlertState, type Change, type SimAlert, valueAt } from './spec.ts';
 
-/** Where a listing goes on: behind this alert. */
+/** Where a listing continues: behind this alert. */
 export interface AlertPosition {
   readonly openedAtMs: EpochMs;
   readonly alertId: number;

@@ -28,7 +28,7 @@ interface Allowance {
   spend(count: number, atMs: EpochMs): void;
 }
 
-/** A window that counts; limits are asked for anew each time, because plans change. */
+/** A window that counts; limits are read again each time, because plans change. */
 interface Window {
   state(limit: number, atMs: EpochMs): WindowState;
   spend(count: number, limit: number, atMs: EpochMs): void;

@@ -104,7 +104,7 @@ interface DemoOptions {
   readonly historyMs?: number;
 }
 
-/** @param originMs the moment at which the demo begins; readings go on from there with the clock. */
+/** @param originMs the moment at which the demo begins; readings continue from there with the clock. */
 export function createDemoWorld(
   originMs: EpochMs,
   { seed = 'demo', historyMs = 180 * DAY_MS }: DemoOptions = {},
@@ -158,7 +158,7 @@ function addonOf(site: Site, at: number, context: FleetContext): DeviceSpec {
   };
 }
 
-/** What happens to single devices, most of it while somebody watches. */
+/** What happens to single devices, most of it while someone watches. */
 function storyOf(deviceId: string, name: string, { originMs }: FleetContext): Partial<DeviceSpec> {
   switch (deviceId) {
     case 'add-ham-02':

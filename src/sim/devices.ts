@@ -147,7 +147,7 @@ export interface ReadingRange {
   readonly receivedByMs?: EpochMs;
 }
 
-/** All readings of a device, for ever. */
+/** All readings of a device, forever. */
 interface Series {
   /** Oldest first. */
   ascending(fromNs: EpochNs, toNs: EpochNs): Iterable<SimReading>;

@@ -155,7 +155,7 @@ function listTelemetry(deviceId: string, call: Call, how: Decoration): SimPage {
   return { kind: 'telemetry', deviceId, records, nextCursor: null };
 }
 
-/** Where the next page goes on, by what cursors do with readings of one instant on both sides of a page's end. */
+/** Where the next page continues, by what cursors do with readings of one instant on both sides of a page's end. */
 function createBorder(ties: Call['settings']['paging']['cursorDuplicates'], belowPosition: number) {
   let last: { readonly at: bigint; readonly position: number } | null = null;
   /** Before the first reading of the last one's instant; `null` where that instant fills the page. */
@@ -351,7 +351,7 @@ interface CursorContent {
   readonly issuedAtMs: EpochMs;
   /** The other parameters of the request, in a form that can be compared (Pagination 4). */
   readonly parameters: string;
-  /** Where the listing goes on; each kind has its own form. */
+  /** Where the listing continues; each kind has its own form. */
   readonly position: readonly string[];
 }
 

@@ -23,7 +23,7 @@ export interface SimPage {
 export type AnswerFault =
   /** A fault of the service: JSON, code by the settings, 500 by default. It costs quota. */
   | { readonly kind: 'server-error'; readonly status?: number; readonly waitSeconds?: number }
-  /** A page in HTML from something in front of the service, 502 unless told otherwise. It costs no allowance. */
+  /** A page in HTML from something in front of the service, 502 unless told otherwise. It costs no quota. */
   | { readonly kind: 'html'; readonly status?: number }
   /** 200 with the first part of the body, half of it unless told otherwise. */
   | { readonly kind: 'truncated'; readonly keep?: number }

@@ -60,7 +60,7 @@ async function answer(simulator: Simulator, { request, response, closing }: Turn
     link.release();
     link.abort(new Error('the client is gone'));
   });
-  // No endpoint has a request body; one that is sent all the same is read and forgotten.
+  // No endpoint has a request body; one that is sent anyway is read and forgotten.
   request.resume();
   const { method = '', url = '', headers } = request;
   const asked = { method, target: url, headers: { authorization: headers.authorization } };
@@ -87,7 +87,7 @@ function writeHead(response: ServerResponse, { status, headers, body }: SimAnswe
   response.writeHead(status, { ...headers, 'Content-Length': String(body.byteLength) });
 }
 
-/** Resets the connection (RST), after as much of the answer as is asked for has gone to the client. */
+/** Resets the connection (RST), after as much of the answer as is requested has gone to the client. */
 async function reset(
   response: ServerResponse,
   ready: SimAnswer,

@@ -40,7 +40,7 @@ export interface SimSettings {
      * repeats.
      */
     cursorDuplicates: 'exact' | 'skips' | 'repeats';
-    /** How long a cursor is good; `null`: for ever. */
+    /** How long a cursor is good; `null`: forever. */
     cursorLifeMs: number | null;
     /** `base64` has `+`, `/` and `=`, which only survive a query that is encoded. */
     cursorAlphabet: 'base64' | 'base64url';

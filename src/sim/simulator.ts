@@ -250,7 +250,7 @@ function corrupt(body: string, fault: AnswerFault | null): string {
   }
 }
 
-/** Lets time pass; rejects where nobody waits for the answer any more. */
+/** Lets time pass; rejects where no one waits for the answer any more. */
 type Pause = (ms: number) => Promise<void>;
 
 /**

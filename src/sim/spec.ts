@@ -11,7 +11,7 @@ export interface Change<T> {
   readonly value: T;
 }
 
-/** The moments `fromMs <= t < toMs`; `Infinity` means for ever. */
+/** The moments `fromMs <= t < toMs`; `Infinity` means forever. */
 export interface MsRange {
   readonly fromMs: EpochMs;
   readonly toMs: EpochMs;
@@ -113,7 +113,7 @@ export interface SimDevice {
   readonly tags: readonly string[];
 }
 
-/** One telemetry reading, as it is served for ever. */
+/** One telemetry reading, as it is served forever. */
 export interface SimReading {
   /** Total order within the device; ascending with time, and exact where times are equal. */
   readonly position: number;

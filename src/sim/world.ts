@@ -14,7 +14,7 @@ import type { AlertSpec, DeviceSpec, SimAlert, SimDevice, SimReading } from './s
 
 export interface WorldOptions {
   readonly seed: number | string;
-  /** The moment that counts as now when the world is begun; time goes on from there for ever. */
+  /** The moment that counts as now when the world is begun; time continues from there forever. */
   readonly originMs: EpochMs;
   /** How far back readings reach; 30 days. */
   readonly historyMs?: number;

@@ -47,7 +47,7 @@ const DAEMON_GONE: JobEnd = {
 };
 
 export interface OwnedJobQueue extends JobQueue {
-  /** What the last holder of the lock has left running is ended, or waits anew where it is of a kind that does. */
+  /** What the last holder of the lock has left running is ended, or waits again where it is of a kind that does. */
   recover(atMs: EpochMs): void;
 }
 

@@ -146,7 +146,7 @@ function book(state: LedgerState, booking: Booking): number {
 }
 
 /**
- * Takes in how fast bookings come.
+ * Records how fast bookings come.
  *
  * @returns how many are worth booking in advance.
  */

@@ -177,10 +177,10 @@ function createSeenAlerts(db: Database.Database): StateFacts['alertsSeen'] {
   };
 }
 
-/** Of so many devices the lines are remembered: a page that shows itself anew asks for the same ones again. */
+/** Of this many devices the lines are remembered: a page that shows itself again asks for the same ones again. */
 const REMEMBERED = 200;
 
-/** A device with more lines in its newest instant than that is looked at each time. */
+/** A device with more lines in its newest instant than that is checked each time. */
 const MOST_LINES = 100;
 
 function createNewestLines(db: Database.Database): StateFacts['newestLines'] {
@@ -221,7 +221,7 @@ function createNewestLines(db: Database.Database): StateFacts['newestLines'] {
   return db.transaction(linesOf);
 }
 
-/** A double tells most times apart; only what is near is looked at exactly. */
+/** A double tells most times apart; only what is near is checked exactly. */
 function isSince(line: string, from: EpochNs): boolean {
   const digits = line.slice(line.lastIndexOf(' ') + 1);
   return Number(digits) >= Number(from) && BigInt(digits) >= from;

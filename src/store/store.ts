@@ -204,7 +204,7 @@ function inventoryPort({ inventory, forgetting }: Parts, write: Writer): Invento
   return writing(write, { ...inventory, saveInventory }, names);
 }
 
-/** The telemetry of all devices: of one that is forgotten nothing is written, until it is listed anew. */
+/** The telemetry of all devices: of one that is forgotten nothing is written, until it is listed again. */
 function telemetryPort(parts: Parts, write: Writer): TelemetryStore {
   const { archive, telemetry, gaps, overlaps, empties, rereads, quarantine, forgetting } = parts;
   const isKept = (deviceId: string): boolean => !forgetting.isForgotten(deviceId);

@@ -104,7 +104,7 @@ const REQUESTED_BY = 'sync.history';
 
 const ALL_HISTORY_DONE = 'all_history_done';
 
-/** How long after it was broken off it is asked for again. */
+/** How long after it was broken off it is requested again. */
 const RESUBMIT_MS = HOUR_MS;
 
 /**
@@ -119,7 +119,7 @@ interface AllHistoryParts {
 }
 
 interface AllHistory {
-  /** Takes in the end of any job. */
+  /** Records the end of any job. */
   readonly ended: (job: Pick<Job, 'requestedBy'>, end: Pick<JobEnd, 'state'>) => void;
   /**
    * Asks, and again, until all is there.

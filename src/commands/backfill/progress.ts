@@ -158,14 +158,14 @@ function aloneMs({ backfill: { budgets, spentDay } }: EtaParts, { tally }: Backf
 
 export interface EstimateParts {
   readonly context: SyncContext;
-  /** How often the devices report, as far as is known. A look at all of them. */
+  /** How often the devices report, as far as is known. A check of all of them. */
   readonly rates: (nowMs: EpochMs) => FleetRates;
 }
 
 /**
  * Creates the estimate of how many requests a backfill still has to send.
  *
- * @returns a step to take with each look. It computes anew every few seconds, and returns `null` where the end is not
+ * @returns a step to take with each look. It computes again every few seconds, and returns `null` where the end is not
  *   known.
  */
 export function createEstimator({ context, rates }: EstimateParts, backfill: Backfill): () => number | null {

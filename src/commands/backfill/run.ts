@@ -58,7 +58,7 @@ export interface BackfillRun {
   summary(outcome: BackfillOutcome): BackfillSummary;
 }
 
-/** What the last look has shown: `progress` reads it and looks at nothing itself. */
+/** What the last look has shown: `progress` reads it and checks nothing itself. */
 interface Seen {
   view: BackfillView;
   /** How long what is left takes; `null` while that is unknown. */

@@ -221,9 +221,9 @@ interface ProberParts {
   readonly onFault: (scope: Scope, fault: ApiFault) => void;
 }
 
-/** One thing to be asked for. */
+/** One thing to be requested. */
 interface ProbeSpec<T> {
-  /** What is tried by it; `null` for what is asked for besides, of which no fault is told. */
+  /** What is tried by it; `null` for what is requested besides, of which no fault is told. */
   readonly scope: Scope | null;
   readonly put: (signal: AbortSignal) => Promise<Reply<T>>;
   /** Whether a fault says what is to be known: it is not told then. */
@@ -237,7 +237,7 @@ interface Prober {
    * @returns `null` where nothing came. Throws the signal's reason when that aborts, and what is no fault of the API.
    */
   probe<T>(asked: ProbeSpec<T>, signal: AbortSignal): Promise<T | null>;
-  /** Why nothing more is asked, in words; `null` while things are. */
+  /** Why nothing more is requested, in words; `null` while things are. */
   stoppedBy(): string | null;
   /** Whether the API has let the key in: it answered, or refused for want of a scope. */
   hasAnswered(): boolean;
@@ -268,7 +268,7 @@ function createProber(parts: ProberParts): Prober {
     stopped ??= STOPPING[fault.kind] ?? (doubtful > 1 ? 'what answers is not in order' : null);
   };
   /**
-   * Takes in why nothing came.
+   * Records why nothing came.
    *
    * @throws what is no fault of the API.
    */
@@ -303,7 +303,7 @@ function createProber(parts: ProberParts): Prober {
   };
 }
 
-/** Puts it once more where the API asked for a short wait, which the gate keeps. */
+/** Puts it again where the API asked for a short wait, which the gate keeps. */
 async function afterShortWait<T>(
   put: (signal: AbortSignal) => Promise<Reply<T>>,
   signal: AbortSignal,
@@ -364,7 +364,7 @@ const BOUNDS = 'bounds';
 
 /**
  * Whether the API takes the bounds of a window as part of it: tried on readings that lie on whole seconds, the only
- * times that can be asked for exactly.
+ * times that can be requested exactly.
  *
  * @param page readings of a device; `null` where none came.
  * @param ask asks for a window of it; `null` where none came.

@@ -2,7 +2,7 @@
  * The lines of `--check` and the result that they add up to. Pure.
  *
  * - `ok`: as it should be, or a fact worth knowing.
- * - `warn`: it works, but somebody should look into it.
+ * - `warn`: it works, but someone should look into it.
  * - `fail`: it does not work, or not as promised; the remedy says what to do.
  * - `skip`: it was not checked; the message gives the reason.
  */
@@ -25,12 +25,12 @@ type CheckExit = Extract<ExitCode, 1 | 77 | 78>;
 
 const EXITS: readonly number[] = [1, 77, 78] satisfies CheckExit[];
 
-/** One thing that was looked at. */
+/** One thing that was checked. */
 export interface CheckLine {
   readonly area: CheckArea;
   /** The destination in the configuration; `null` in other areas. */
   readonly destination: string | null;
-  /** What was looked at, in a word or two: the same in every run. */
+  /** What was checked, in a word or two: the same in every run. */
   readonly name: string;
   readonly status: CheckStatus;
   /** What was found. */

@@ -22,7 +22,7 @@ interface StateView {
   readonly diskFreeBytes: number | null;
 }
 
-/** Looks at the place of the state and at its file. */
+/** Checks the data directory and the state file. */
 export function readStateView(dataDir: string): StateView {
   const place = inspectDataDir(dataDir);
   return {
@@ -120,7 +120,7 @@ function noteRefusal(
 }
 
 /**
- * Whether others may look into a directory. A group that has nobody else in it is no other: root's, as the container's
+ * Whether others may look into a directory. A group that has no one else in it is no other: root's, as the container's
  * volume has it, and the user's own, as Kubernetes gives it (`fsGroup`).
  */
 function isOpenToOthers({ mode, groupGid }: OwnedPath, uid: number): boolean {

@@ -67,7 +67,7 @@ export async function runDemoCommand(
     dataDir: config.dataDir ?? temporaryDirectory(closers),
   });
   closers.defer(sync.close);
-  // A state that is used again goes on in the world that it began in.
+  // A state that is used again continues in the world that it began in.
   simulator.world = createDemoWorld(beganAtMs(sync.context.store));
   const service = {
     sync,

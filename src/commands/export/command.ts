@@ -193,7 +193,7 @@ const TURN_MS = 50;
 export async function runExport(parts: ExportParts, signal: AbortSignal): Promise<ExportEnd> {
   const { archiveReader, range, formatter, clock, onStep } = parts;
   const counts = { lines: 0, readings: 0, devices: 0 };
-  // Of what is not complete nothing is counted that nobody has taken.
+  // Of what is not complete nothing is counted that no one has taken.
   let taken: ExportCounts = { ...counts };
   const readingsOf = createReadingCount();
   const output = createOutput(parts, signal);
@@ -215,7 +215,7 @@ export async function runExport(parts: ExportParts, signal: AbortSignal): Promis
       if (ended !== null) return { ...taken, outcome: ended };
       taken = { ...counts };
     }
-    // Writing to a file is over at once, and gives nobody a turn: Ctrl-C would not be heard.
+    // Writing to a file is over at once, and gives no one a turn: Ctrl-C would not be heard.
     if (clock.monoMs() - turnMs >= TURN_MS) {
       await clock.sleep(0);
       turnMs = clock.monoMs();
@@ -253,7 +253,7 @@ function createOutput({ write }: Pick<ExportParts, 'write'>, signal: AbortSignal
       waiting += text;
     },
     isFull: () => waiting.length >= WRITE_LENGTH,
-    /** @returns how it ends with this; `null` where it goes on. */
+    /** @returns how it ends with this; `null` where it continues. */
     flush: async (): Promise<'unread' | 'interrupted' | null> => {
       if (waiting === '') return signal.aborted ? 'interrupted' : null;
       // After an interruption, a reader that does not read is not waited for.

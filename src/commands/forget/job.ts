@@ -23,11 +23,9 @@ import type { JobWork } from '../../scheduler/jobs.ts';
 export interface ForgetSummary extends ForgottenCounts {
   readonly outcome: 'complete' | 'waiting' | 'interrupted';
   readonly exit_code: ExitCode;
-  /**
-   * Whether it is listed by the API all the same, as an excluded device is: its entry comes back, its readings do not.
-   */
+  /** Whether it is listed by the API anyway, as an excluded device is: its entry comes back, its readings do not. */
   readonly is_listed: boolean;
-  /** Whether nobody was reading the state: else its write-ahead log holds what was removed until it is written next. */
+  /** Whether no one was reading the state: else its write-ahead log holds what was removed until it is written next. */
   readonly is_log_empty: boolean;
 }
 
@@ -90,7 +88,7 @@ export function createForgetWorker(parts: ForgetParts): (args: unknown, signal: 
 /**
  * Forgets a device.
  *
- * @throws UserError where it must not be: unknown (2), synced anew at once (1), not delivered yet (3).
+ * @throws UserError where it must not be: unknown (2), synced again at once (1), not delivered yet (3).
  */
 export async function forgetDevice(
   parts: ForgetParts,
@@ -117,13 +115,13 @@ export async function forgetDevice(
     return { outcome, exit_code: state === 'done' ? 0 : 3, ...sum, is_listed, is_log_empty };
   } catch (error) {
     if (!signal.aborted || error instanceof UserError) throw error;
-    // Nobody finishes what was not begun.
+    // No one finishes what was not begun.
     if (sum === null) throw new ForgetRefused('Stopped before anything was removed. Run it again.', 3);
     return { outcome: 'interrupted', exit_code: 3, ...sum, is_listed: false, is_log_empty: false };
   }
 }
 
-/** @returns whether nobody was in the way. */
+/** @returns whether no one was in the way. */
 async function emptyLog({ store, clock }: ForgetParts, signal: AbortSignal): Promise<boolean> {
   for (let tries = 0; tries < LOG_TRIES; tries += 1) {
     if (store.forgetting.emptyLog()) return true;
@@ -178,8 +176,7 @@ function whyUnknown(devices: readonly KnownDevice[], deviceId: string): string {
 
 /**
  * @returns whether it is excluded.
- *
- * @throws UserError where it would be synced anew at once.
+ * @throws UserError where it would be synced again at once.
  */
 function requireLeft({ filter }: ForgetParts, device: KnownDevice | null): boolean {
   if (device === null) return false;

@@ -122,5 +122,5 @@ function erased(typed: string): string {
   return line;
 }
 
-/** Nobody types more. */
+/** No one types more. */
 const MAX_LINE = 10_000;

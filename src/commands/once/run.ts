@@ -60,7 +60,7 @@ export interface OnceRun {
   hasStarted: boolean;
 }
 
-/** The longest time between two looks at a run. */
+/** The longest time between two checks of a run. */
 const RUN_CHECK_MS = 5 * SECOND_MS;
 
 /** How often the devices are listed again while some of them do not answer. */
@@ -181,7 +181,7 @@ interface WatchState {
 }
 
 /**
- * A look at how far a run is.
+ * A check of how far a run is.
  *
  * @returns the outcome; `null` while the run continues.
  */
@@ -219,8 +219,8 @@ function hasStalled(
 }
 
 /**
- * Queues resting gaps again. If all open devices do not answer, they are tried once more where the service may have
- * been at fault, and then the devices are listed.
+ * Queues resting gaps again. If all open devices do not answer, they are tried again where the service may have been at
+ * fault, and then the devices are listed.
  */
 function resume(
   { planning, state, run }: { readonly planning: Planning; readonly state: WatchState; readonly run: OnceRun },

@@ -98,7 +98,7 @@ export interface PlanParts {
  */
 export async function planOf(parts: PlanParts, signal: AbortSignal): Promise<CostPlan> {
   const { command, config, clock } = parts;
-  // Mistakes are told before anything is asked; what ages mean, the server's time tells.
+  // Mistakes are told before anything is requested; what ages mean, the server's time tells.
   const { whatIf, pace } = readPlanOptions(command, clock.nowMs());
   const facts = await factsNow(parts, signal);
   const settings = {
@@ -125,7 +125,7 @@ async function fetchedFacts({ config }: PlanParts, sync: Sync, signal: AbortSign
   const { spentDay, leftDay } = sync.context.quota();
   const perDay = account?.plan.requestsPerDay ?? null;
   const others = perDay === null || leftDay === null ? 0 : perDay - spentDay - leftDay;
-  // A report looks at every device: only where nothing else tells.
+  // A report checks every device: only where nothing else tells.
   const seen = account === null ? sync.report().allowance : null;
   return {
     source: 'api',
@@ -143,7 +143,7 @@ async function fetchedFacts({ config }: PlanParts, sync: Sync, signal: AbortSign
   };
 }
 
-/** What the process that works with the state has read: nothing is asked again. */
+/** What the process that works with the state has read: nothing is requested again. */
 function factsOfState({ config, clock }: PlanParts): PlanFacts {
   const nowMs = clock.nowMs();
   const state = readSpent(config.dataDir, nowMs);
@@ -199,7 +199,7 @@ function spanOf({ command, config }: PlanParts, facts: PlanFacts): PlanRange {
   return { from, to, isAll: options.isAll, deviceIds: chosen.length === 0 ? null : new Set(chosen) };
 }
 
-/** What was asked for. */
+/** What was requested. */
 interface FetchedForPlan {
   /** Where the key may not read it: as it was read before, `null` where it never was. */
   readonly account: Account | null;

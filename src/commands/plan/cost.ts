@@ -378,7 +378,7 @@ function supplyOf(
 /** The load of live work is measured over this time. */
 const LOAD_OVER_MS = 10 * MINUTE_MS;
 
-/** The requests of live work lately, per ms; `null` if no daemon has run for long enough. */
+/** The requests of live work recently, per ms; `null` if no daemon has run for long enough. */
 function measuredLoad(liveSentMs: readonly EpochMs[], nowMs: EpochMs): number | null {
   const lately = liveSentMs.filter((atMs) => atMs > nowMs - LOAD_OVER_MS).length;
   const wasThere = liveSentMs.some((atMs) => atMs <= nowMs - LOAD_OVER_MS && atMs > nowMs - 2 * LOAD_OVER_MS);
@@ -396,7 +396,7 @@ interface Paced {
   readonly budgets: ReturnType<typeof budgetsOf>;
 }
 
-/** What a pace comes to; `null` where none was asked for. */
+/** What a pace comes to; `null` where none was requested. */
 function pacedOf({ maxShare, finishByMs }: PlanPace, { requests, demand, nowMs, aloneMs, besideMs, budgets }: Paced) {
   if (maxShare === null && finishByMs === null) return null;
   const slowest = (ms: number | null, paceMs: number | null) =>

@@ -64,7 +64,7 @@ export interface QuarantineParts {
   readonly clock: Clock;
   /** The configured databases that are destinations in the state. */
   readonly reachable: () => readonly Reachable[];
-  /** Tries a record of the API. Made anew for each run. */
+  /** Tries a record of the API. Made again for each run. */
   readonly records: () => RetryRecord;
 }
 
@@ -110,7 +110,7 @@ interface Order {
 }
 
 /**
- * Sends what is meant to its destinations once more.
+ * Sends what is meant to its destinations again.
  *
  * @returns what came of it, also where it was interrupted.
  */

@@ -1,13 +1,13 @@
 /**
- * `--quarantine retry`: sends quarantined lines to their destination once more, by the same rules as other lines, and
+ * `--quarantine retry`: sends quarantined lines to their destination again, by the same rules as other lines, and
  * parses quarantined records of the API again with this version.
  *
  * Promise: a line leaves the quarantine only if it is accepted or certainly older than the destination keeps. A line
  * that is refused again stays, with the new words. If the destination does not answer, nothing changes.
  *
- * A reading that can be parsed now is committed like any other, and leaves the quarantine. No request is sent to the API.
- * A record that was shortened cannot be retried. Devices and alerts come with every listing, so nothing of them has to be
- * committed.
+ * A reading that can be parsed now is committed like any other, and leaves the quarantine. No request is sent to the
+ * API. A record that was shortened cannot be retried. Devices and alerts come with every listing, so nothing of them
+ * has to be committed.
  */
 
 import { translate } from '../../core/lines/dialect.ts';

@@ -90,7 +90,7 @@ export async function untilDelivered(
 /** How often the gaps of such work are queued again: a gap that was resting may be due. */
 export const REOPEN_EVERY_MS = 5 * SECOND_MS;
 
-/** How the work stands at a look at it. */
+/** The state of the work when it is checked. */
 interface WorkView {
   /** What is left, in any unit. */
   readonly left: number | bigint;
@@ -100,7 +100,7 @@ interface WorkView {
 
 export interface ProgressWatch {
   /**
-   * Takes in the state of the work.
+   * Records the state of the work.
    *
    * @returns for how long the work has made no progress, in ms.
    */

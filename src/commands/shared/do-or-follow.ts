@@ -28,7 +28,7 @@ import { StateInUseError } from '../../store/open/lock.ts';
 
 /** Some work of a command. */
 interface Work<T> {
-  /** The job that a daemon is asked for, and the flag that asks for it. */
+  /** The job that the daemon is to run, and the flag that requests it. */
   readonly kind: JobKind;
   readonly args: object;
   readonly requestedBy: string;
@@ -143,7 +143,7 @@ interface FollowParts extends Pick<Work<unknown>, 'awaitMs'> {
   readonly onProgress: (progress: unknown) => void;
 }
 
-/** How often the job is looked at, and how often its follower counts on. */
+/** How often the job is checked, and how often its follower counts on. */
 const FOLLOW_CHECK_MS = SECOND_MS / 2;
 const BEAT_EVERY_MS = 5 * SECOND_MS;
 
@@ -215,7 +215,7 @@ function jobNow({ board }: FollowParts, id: number): Job {
 }
 
 /**
- * Takes in how the job stands, and counts on.
+ * Records how the job stands, and counts on.
  *
  * @returns whether there is a daemon that takes jobs, or may be one yet.
  */

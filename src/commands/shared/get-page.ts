@@ -12,7 +12,7 @@ function reachable(host: string): string {
 }
 
 /**
- * Gets a page, with the password where one is given. Rejects where none comes within the time, or more than so many
+ * Gets a page, with the password where one is given. Rejects where none comes within the time, or more than this many
  * characters.
  */
 export function getPage(

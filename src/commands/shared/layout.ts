@@ -19,7 +19,7 @@ export function columnsOf(text: string): number {
   return columns;
 }
 
-/** A text of any origin in exactly so many columns. */
+/** A text of any origin in exactly this many columns. */
 export function cell(text: string, columns: number): string {
   const plain = plainText(text, columns);
   if (columnsOf(plain) <= columns) return plain + ' '.repeat(columns - columnsOf(plain));
@@ -38,7 +38,7 @@ export function nameText(text: string, columns = 40): string {
 
 const LABEL = 12;
 
-/** A line with a label before it; what does not fit goes on below, set in like its text. */
+/** A line with a label before it; what does not fit continues below, set in like its text. */
 export function row(label: string, text: string): string {
   return wrap(`${label.padEnd(LABEL)}${text}`, LABEL);
 }

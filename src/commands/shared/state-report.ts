@@ -29,7 +29,7 @@ export type StatusConfig = Pick<StateConfig, 'influx' | 'destinations' | 'dataDi
   readonly sync: StateConfig['sync'];
 };
 
-/** Puts the parts together over a state that is open to be looked at. */
+/** Puts the parts together over a state that is open to be checked. */
 export function partsOfState(state: ReadState, config: StatusConfig, clock: Clock): DeviceReportParts {
   const { store, facts, maintenance } = state;
   // Times in the state are the server's: if the local clock lags, the newest of them counts.
@@ -145,7 +145,7 @@ function quotaOf(
     spent: sent.length,
   });
   const [minute, day] = [windowOf(plan?.requestsPerMinute, ofMinute), windowOf(plan?.requestsPerDay, ofDay)];
-  // The day is free again when so many of its requests are a day old that one more fits.
+  // The day is free again when this many of its requests are a day old that one more fits.
   const over = day.budget === null ? -1 : ofDay.length - day.budget;
   const freeMs = over < 0 ? 0 : (ofDay[over] ?? 0) + DAY_MS;
   const untilMs = Math.max(ledger.blockedUntilMs(), freeMs);
@@ -157,7 +157,7 @@ function timeText(ms: EpochMs | null): string | null {
   return ms === null ? null : formatExact(msToNs(ms));
 }
 
-/** @returns a function that reads from the state how often the devices report; it looks at every device each time. */
+/** @returns a function that reads from the state how often the devices report; it checks every device each time. */
 export function ratesOfState(dataDir: string, filter: DeviceFilter): (nowMs: EpochMs) => FleetRates {
   return (nowMs) => {
     const state = readStateView(dataDir, { day: Math.floor(nowMs / DAY_MS) - MEASURED_DAYS, requestsMs: nowMs });

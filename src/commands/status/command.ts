@@ -40,7 +40,7 @@ export function runStatusCommand(
 }
 
 /**
- * All of it is made in one go, in which nobody looks after the room for new objects (`main.ts`): left to itself V8
+ * All of it is made in one go, in which no one looks after the room for new objects (`main.ts`): left to itself V8
  * takes tens of megabytes for what is garbage at once.
  */
 function limitHeapGrowth(): void {

@@ -107,7 +107,7 @@ function devices({ devices: all, freshness: { behind_after_seconds: behindAfter 
   return `Devices with the largest gaps or lag\n${rows.join('')}${rest}`;
 }
 
-/** By how much a device is not in order, in seconds: what was never had counts as for ever. */
+/** By how much a device is not in order, in seconds: what was never had counts as forever. */
 function badness({ lag_seconds, gaps }: DeviceStatus, behindAfter: number): number {
   if (lag_seconds === null) return Number.MAX_SAFE_INTEGER;
   const live = lag_seconds <= behindAfter ? lag_seconds : 0;

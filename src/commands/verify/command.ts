@@ -95,7 +95,7 @@ interface Verified {
   readonly range: VerifyRange | null;
 }
 
-/** Compares a database and repairs it where that is asked for. */
+/** Compares a database and repairs it where that is requested. */
 async function verify(
   run: VerifyRun,
   { state, database: { options, candidates, batchLines }, range }: Verified,

@@ -81,7 +81,7 @@ export async function compareDestination(
     if (!signal.aborted) throw error;
     problem = STOPPED;
   }
-  // Of what was sent and not looked at again nothing is claimed.
+  // Of what was sent and not checked again nothing is claimed.
   for (const day of work.later) addDay(work.tally, { ...day, sent: 0 });
   return { tally: work.tally, problem, unknown };
 }
@@ -92,7 +92,7 @@ export const STOPPED: ReadProblem = { kind: 'down', words: 'stopped before it wa
 interface Work {
   readonly comparison: Comparison;
   readonly tally: Tally;
-  /** Days that are looked at once more at the end. */
+  /** Days that are checked again at the end. */
   later: FoundDay[];
 }
 
@@ -159,10 +159,10 @@ async function compareDay(
   return await examineDay(comparison, { deviceId, day, size, isLast: false }, signal);
 }
 
-/** How many points are asked for at once: some seconds of work for a database. */
+/** How many points are requested at once: some seconds of work for a database. */
 const BATCH_POINTS = 250_000;
 
-/** Consecutive days, `[from, to)`, that are asked for by one query. */
+/** Consecutive days, `[from, to)`, that are requested by one query. */
 function batchesOf(days: readonly ArchivedDay[], fromDay: number, toDay: number): [number, number][] {
   const batches: [number, number][] = [];
   let [start, points] = [fromDay, 0];
@@ -219,7 +219,7 @@ async function recheck(work: Work, signal: AbortSignal): Promise<ReadProblem | n
     work.later = [];
     await comparison.clock.sleep(afterMs, signal);
     for (let first = days.shift(); first !== undefined; first = days.shift()) {
-      // Until it was looked at nothing is claimed of it.
+      // Until it was checked nothing is claimed of it.
       work.later.unshift(first);
       const of = { ...first, size: first.archived.points, isLast: true };
       const found = await examineDay(comparison, of, signal).finally(() => {
@@ -283,7 +283,7 @@ interface DayOf {
   readonly day: number;
   /** About how many points it has. */
   readonly size: number;
-  /** Whether nothing is sent again any more: it is looked at once more after that. */
+  /** Whether nothing is sent again any more: it is checked again after that. */
   readonly isLast: boolean;
 }
 

@@ -6,7 +6,7 @@
  * the sum of the day minus all points that are known by their line has to equal the sum of the rest of the answer.
  *
  * Promises: points that were delivered before the destination is queried have to be in its answer; points delivered
- * later may be. With `--repair`, missing points are sent again as identical lines, and the day is compared once more.
+ * later may be. With `--repair`, missing points are sent again as identical lines, and the day is compared again.
  */
 import { type Interval, type Intervals, includes } from '../../core/intervals.ts';
 import { type DestinationKind, type FindMoved, translate } from '../../core/lines/dialect.ts';
@@ -71,7 +71,7 @@ export interface FoundDay {
   readonly findings: Findings;
   /** How many lines were sent again for it. */
   readonly sent: number;
-  /** Where of it the archive keeps nothing any more, where the day was looked at point by point. */
+  /** Where of it the archive keeps nothing any more, where the day was compared point by point. */
   readonly cleared: Intervals;
 }
 
@@ -122,11 +122,11 @@ export interface RangeInput {
   readonly archived: ArchivedRange;
   readonly returned: Returned;
   readonly findMoved: FindMoved;
-  /** Ranges in which so many missing points are no difference, as they are known. Used up. */
+  /** Ranges in which this many missing points are no difference, as they are known. Used up. */
   readonly knownMissing: readonly KnownMissing[];
   /** What is covered of the device. */
   readonly covered: Intervals;
-  /** What `returned` was asked for. `archived` may reach a little beyond it: times may be moved on the way. */
+  /** The range of the query. `archived` may reach a little beyond it: times may be moved on the way. */
   readonly range: Interval;
 }
 

@@ -1,7 +1,7 @@
 /**
  * `--verify --repair`: sends missing points again from the archive during the comparison. Points that the archive does
- * not contain any more are fetched again where possible, and their devices are compared once more. At the end the
- * record of the destination's missing points is updated.
+ * not contain any more are fetched again where possible, and their devices are compared again. At the end the record of
+ * the destination's missing points is updated.
  *
  * Promise: the lines are the same that delivery would send. Sending them again moves no position.
  */
@@ -193,7 +193,7 @@ function missedOf(gone: readonly GoneRange[]): RepairArgs['missed'] {
  * Of the points of a device that were missing, those that were found to be there: all that was compared of them, but
  * for the days with a difference. Where nothing is kept nothing was found.
  *
- * Points that are no readings are not compared: where a destination was set aside with some that the archive has let go
+ * Points that are no readings are not compared: where a destination was skipped with some that the archive has let go
  * of, those are missing still.
  */
 export function foundOf(

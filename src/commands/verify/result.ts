@@ -22,7 +22,7 @@ interface DayDifference extends Readonly<Pick<Findings, (typeof DIFFERENCES)[num
   readonly not_in_archive: number;
 }
 
-/** How it ended for a destination; `unfinished`: run it again; `unreadable`: somebody has to mend something first. */
+/** How it ended for a destination; `unfinished`: run it again; `unreadable`: someone has to mend something first. */
 type VerifyOutcome = 'equal' | 'different' | 'unfinished' | 'unreadable';
 
 /** What fetching again takes that no archive keeps. */
@@ -40,7 +40,7 @@ export interface DestinationVerdict extends Readonly<Omit<Findings, 'gone'>> {
   readonly devices_compared: number;
   /** Days of devices of which something is kept or returned. */
   readonly days_compared: number;
-  /** Of those: how many are not covered in full (yet). What is kept of them is compared all the same. */
+  /** Of those: how many are not covered in full (yet). What is kept of them is compared anyway. */
   readonly days_partly_covered: number;
   readonly points_compared: number;
   /** With `--repair`: points that were sent again and are there now; points that it refused again, and its words. */
@@ -75,7 +75,7 @@ export interface SampleVerdict {
   readonly requests: number;
   readonly missing: number;
   readonly gone: number;
-  /** Readings that were taken in as late ones. */
+  /** Readings that were accepted as late ones. */
   readonly late_readings: number;
   /** Why it could not be finished; `null` where it was. */
   readonly reason: string | null;
@@ -91,7 +91,7 @@ export interface GoneRange extends Interval {
   readonly readings: number;
 }
 
-/** What is found of a device: replaced as a whole where it is compared once more. */
+/** What is found of a device: replaced as a whole where it is compared again. */
 interface DeviceTally {
   readonly findings: Findings;
   /** All days that differ, in days since 1970, including those that are not listed. */
@@ -138,7 +138,7 @@ export function tallyOf({ byDevice }: Tally, deviceId: string): DeviceTally {
   return begun;
 }
 
-/** Takes in a day. */
+/** Records a day. */
 export function addDay(tally: Tally, { deviceId, day, archived, findings, sent, cleared }: FoundDay): void {
   const device = tallyOf(tally, deviceId);
   const { missing, different, extra, unverifiable, gone } = findings;
@@ -156,10 +156,9 @@ export function addDay(tally: Tally, { deviceId, day, archived, findings, sent, 
 }
 
 /**
- * Takes in devices that were compared once more, in place of what was found of them before.
+ * Records devices that were compared again, in place of what was found of them before.
  *
- * @param deviceIds those that
- * were compared to their end: what was found of the others stands.
+ * @param deviceIds those that were compared to their end: what was found of the others stands.
  */
 export function replaceDevices(tally: Tally, again: Tally, deviceIds: readonly string[]): void {
   for (const deviceId of deviceIds) {

@@ -163,7 +163,7 @@ async function auditWindow(
 const NOTHING =
   'nothing that could be compared is held of that span (of what the archive has let go: whole days only; nothing that the plan may hide for its age)';
 
-/** A window takes some requests, which may wait for their turn while the plan's age goes on. */
+/** A window takes some requests, which may wait for their turn while the plan's age continues. */
 const AGE_MARGIN_NS = HOUR_NS;
 
 /** The time from which the API surely returns its readings: missing older readings prove nothing. */
@@ -172,7 +172,7 @@ function shownFrom(context: SyncContext): EpochNs {
   return edge === null ? 0n : maxNs(edge + AGE_MARGIN_NS, 0n);
 }
 
-/** How often it is drawn anew where nothing can be compared. */
+/** How often it is drawn again where nothing can be compared. */
 const DRAWS = 200;
 
 /** Half of a window whose lines the archive still has: about a page. */

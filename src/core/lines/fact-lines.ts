@@ -145,7 +145,7 @@ function required(line: string | null): string {
   return line;
 }
 
-/** What the lines of an alert carry for ever: as first seen. */
+/** What the lines of an alert carry forever: as first seen. */
 interface AlertIdentity extends Pick<AlertRecord, 'alertId' | 'deviceId' | 'kind' | 'sensor'> {
   /** The name that the device had when the alert was opened. */
   readonly deviceName: string | null;
@@ -154,7 +154,7 @@ interface AlertIdentity extends Pick<AlertRecord, 'alertId' | 'deviceId' | 'kind
 /** The state of an alert when it was last observed, for people. */
 export type AlertFacts = Pick<AlertRecord, 'ruleName' | 'condition' | 'threshold' | 'status' | 'fireCount' | 'value'>;
 
-/** What is kept of an alert between two looks at it. */
+/** What is kept of an alert between two checks of it. */
 export interface KnownAlert extends AlertIdentity {
   /** `null` where it was observed last before these were kept. */
   readonly facts: AlertFacts | null;
@@ -163,7 +163,7 @@ export interface KnownAlert extends AlertIdentity {
   readonly stateDigest: string;
   readonly stateNs: EpochNs;
   readonly isOpen: boolean;
-  /** Whether a listing that came to its end has had it: only there may a later one stop. */
+  /** Whether a listing that ended has had it: only there may a later one stop. */
   readonly isListed: boolean;
 }
 

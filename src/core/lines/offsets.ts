@@ -4,7 +4,7 @@
  *
  * Device, time, sensor and value identify a point; coverage plays no part. The same value at the same time is one
  * point. Different values at one time all survive: each later one takes the next free nanosecond. The state keeps that
- * offset for ever, so the same reading always becomes the same line.
+ * offset forever, so the same reading always becomes the same line.
  */
 
 import type { TimestampOffset } from '../state/telemetry.ts';

@@ -76,7 +76,7 @@ function canonicalPairs(pairs: readonly (readonly [string, JsonValue])[]): strin
 
 /**
  * The sum of some points: how many, and an order-independent hash of instant, sensor and value. Kept of each device and
- * day for ever, and made again of what a database returns (`--verify`).
+ * day forever, and made again of what a database returns (`--verify`).
  *
  * Each half of the hash is mod 2^32.
  */

@@ -44,7 +44,7 @@ export interface Stall {
   readonly seenMs: EpochMs;
   /** Skipped: the last block of what goes to its missing points, up to which everything may be dropped; else `null`. */
   readonly skippedTo: number | null;
-  /** Why the delivery is blocked, in words; absent or `null` if it is not, or if nobody reported it. */
+  /** Why the delivery is blocked, in words; absent or `null` if it is not, or if no one reported it. */
   readonly blockedReason: string | null;
 }
 

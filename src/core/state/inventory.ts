@@ -82,6 +82,6 @@ export interface InventoryStore {
   coveragePoints(): ReadonlyMap<string, CoveragePoint>;
   saveCoveragePoints(points: readonly NewCoveragePoint[]): void;
   markGone(deviceId: string, atMs: EpochMs): void;
-  /** Takes in that a device that was gone answers again. */
+  /** Records that a device that was gone answers again. */
   markBack(deviceId: string): void;
 }

@@ -18,7 +18,7 @@ export function argumentsNotUnderstood(): UserError {
   );
 }
 
-/** What a backfill is asked for. */
+/** The arguments of a backfill. */
 export interface BackfillArgs {
   /** `all`: as far back as there is anything. */
   readonly from: string;
@@ -30,7 +30,7 @@ export interface BackfillArgs {
   readonly devices: readonly string[];
   /** The part of the share that it may take, above 0 and up to 1; `null`: all of it. */
   readonly maxShare: number | null;
-  /** When it should have come to its end; it goes no faster than that takes. `null`: as soon as it may. */
+  /** When it should have ended; it goes no faster than that takes. `null`: as soon as it may. */
   readonly finishByMs: EpochMs | null;
 }
 
@@ -129,7 +129,7 @@ export interface SampleArgs {
   readonly to: string | null;
   /** Empty: all. */
   readonly devices: readonly string[];
-  /** Whether what is new is taken in. */
+  /** Whether what is new is accepted. */
   readonly repair: boolean;
 }
 
@@ -144,13 +144,13 @@ export function isSampleArgs(value: unknown): value is SampleArgs {
   );
 }
 
-/** What a replay is asked for. */
+/** The arguments of a replay. */
 export interface ReplayArgs {
   /** The name of a destination; `null`: every one. */
   readonly destination: string | null;
   /** Ids; none: all. */
   readonly devices: readonly string[];
-  /** As they were typed: the same words go on with what was begun. */
+  /** As they were typed: the same words continue with what was begun. */
   readonly typed: { readonly from: string | null; readonly to: string | null };
   /** What they mean now, half-open. */
   readonly from: string;

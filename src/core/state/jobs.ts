@@ -20,7 +20,7 @@ import {
   isSampleArgs,
 } from './job-args.ts';
 
-/** What can be asked for. */
+/** What can be requested. */
 export type JobKind =
   | 'once'
   | 'check'
@@ -38,7 +38,7 @@ export type JobState = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled';
 interface JobRule {
   /** Whether it is for its follower alone: without one it is cancelled. */
   readonly isFollowed: boolean;
-  /** Whether it waits anew when the daemon that did it has stopped or died; otherwise it has failed. */
+  /** Whether it waits again when the daemon that did it has stopped or died; otherwise it has failed. */
   readonly isResumed: boolean;
   /**
    * Whether it may take days: it is done beside all others, one of its kind at a time. The others follow each other.
@@ -51,7 +51,7 @@ interface JobRule {
 export const JOB_RULES: Readonly<Record<JobKind, JobRule>> = {
   once: { isFollowed: true, isResumed: false, isLong: false, takes: isEmptyObject },
   check: { isFollowed: true, isResumed: false, isLong: false, takes: isEmptyObject },
-  // It goes on where its follower has lost the connection.
+  // It continues where its follower has lost the connection.
   backfill: { isFollowed: false, isResumed: true, isLong: true, takes: isBackfillArgs },
   // What `--verify` cannot do from beside: fetching again and changing the missing points; reading windows again.
   repair: { isFollowed: true, isResumed: false, isLong: true, takes: isRepairArgs },
@@ -78,7 +78,7 @@ export interface JobRequest {
   readonly requestedMs: EpochMs;
 }
 
-/** How a job came to its end. */
+/** How a job ended. */
 export interface JobEnd {
   readonly state: 'done' | 'failed' | 'cancelled';
   /** What the command that asked is to end with. */
@@ -89,7 +89,7 @@ export interface JobEnd {
   readonly message: string | null;
 }
 
-/** A job as it stands in the state. Kind, arguments, progress and summary are as somebody wrote them: to be checked. */
+/** A job as it stands in the state. Kind, arguments, progress and summary are as someone wrote them: to be checked. */
 export interface Job {
   readonly id: number;
   readonly kind: string;
@@ -124,7 +124,7 @@ export interface JobQueue {
    * @returns the id of the job.
    */
   submit(request: JobRequest): number;
-  /** Those that have not ended, in the order in which they were asked for. Cheap: asked every second. */
+  /** Those that have not ended, in the order in which they were requested. Cheap: asked every second. */
   open(): readonly Job[];
   /** Raises the daemon's count on all of them. */
   beat(): void;
@@ -158,7 +158,7 @@ export interface JobBoard {
   get(id: number): Job | null;
   beat(id: number): void;
   /**
-   * Takes back what nobody has begun.
+   * Takes back what no one has begun.
    *
    * @returns whether that was so.
    */

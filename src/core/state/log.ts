@@ -80,7 +80,7 @@ export interface MissingPoints {
   readonly points: number;
 }
 
-/** A range of which a destination was found to have so many points. */
+/** A range of which a destination was found to have this many points. */
 export type FoundPoints = Pick<MissingPoints, 'deviceId' | 'fromNs' | 'toNs' | 'points'> & {
   /** How many other points of it may be missing still: what was skipped of the range stays, for those. */
   readonly left?: number;
@@ -88,7 +88,7 @@ export type FoundPoints = Pick<MissingPoints, 'deviceId' | 'fromNs' | 'toNs' | '
 
 /** What comparing a destination with what is kept has brought to light of what it is missing. */
 export interface MissingChange {
-  /** What is beyond a retention stays among its missing points all the same. */
+  /** What is beyond a retention stays among its missing points anyway. */
   readonly found: readonly FoundPoints[];
   readonly missed: readonly MissingPoints[];
 }

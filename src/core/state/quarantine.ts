@@ -32,7 +32,7 @@ export interface KnownDestination {
   readonly isCurrent: boolean;
 }
 
-/** What became of lines that were sent to their destination once more. */
+/** What became of lines that were sent to their destination again. */
 interface RetryOutcome extends Pick<DeliveryOutcome, 'destinationId' | 'missing' | 'atMs'> {
   /** They are there now. */
   readonly accepted: readonly number[];
@@ -45,7 +45,7 @@ interface RetryOutcome extends Pick<DeliveryOutcome, 'destinationId' | 'missing'
 /** What is given up. */
 interface DropOrder {
   readonly ids: readonly number[];
-  /** What the destinations are missing by it for ever. */
+  /** What the destinations are missing by it forever. */
   readonly missing: readonly { readonly destinationId: number; readonly points: MissingPoints }[];
   readonly atMs: EpochMs;
 }
@@ -70,7 +70,7 @@ export interface QuarantineStore {
   resolve(outcome: RetryOutcome): void;
   /** Takes records out that are understood now. */
   takeOut(ids: readonly number[]): void;
-  /** Gives some up: what they were is remembered for ever. Those that are not there any more are passed over. */
+  /** Gives some up: what they were is remembered forever. Those that are not there any more are passed over. */
   drop(order: DropOrder): void;
   dropped(): readonly DroppedRecords[];
   /**

@@ -37,10 +37,10 @@ export interface ReplayState {
   readonly begunMs: EpochMs;
 }
 
-/** How long what was broken off is gone on with; after that the same words begin anew. */
+/** How long what was broken off is continued; after that the same words start again. */
 const GONE_ON_WITHIN_MS = 7 * 24 * 3_600_000;
 
-/** Whether what was asked for is what stands there unfinished. */
+/** Whether what was requested is what stands there unfinished. */
 export function isSameReplay(before: ReplayState, args: ReplayArgs, nowMs: EpochMs): boolean {
   const words = ({ devices, typed }: ReplayArgs): string => JSON.stringify([typed.from, typed.to, [...devices].sort()]);
   const ageMs = nowMs - before.begunMs;

@@ -17,7 +17,7 @@ export interface Store extends TelemetryStore, InventoryStore, LogStore {
   /** The `workspace_id` tag that every point carries; `null` before it is pinned. */
   workspaceTag(): string | null;
   /**
-   * Ties the state to a workspace and its tag, once and for ever. `apiId` is `null` where the key may not read it.
+   * Ties the state to a workspace and its tag, once and forever. `apiId` is `null` where the key may not read it.
    * Throws a `UserError` for another workspace (exit 1) or another tag (exit 78), before anything is written.
    */
   pinWorkspace(workspace: { apiId: string | null; tag: string }): void;
@@ -60,7 +60,7 @@ interface PendingOfDevice {
 
 /**
  * The forgetting of a device. From its beginning on nothing of the device can be committed any more (`ForgottenError`)
- * until it is listed anew, and what was begun is finished, at the latest when the state is opened the next time. Every
+ * until it is listed again, and what was begun is finished, at the latest when the state is opened the next time. Every
  * call is one small transaction, safe to be broken off at.
  */
 export interface ForgetStore {
@@ -85,7 +85,7 @@ export interface ForgetStore {
   /**
    * Empties the write-ahead log, which holds what was overwritten.
    *
-   * @returns whether nobody was reading it.
+   * @returns whether no one was reading it.
    */
   emptyLog(): boolean;
 }

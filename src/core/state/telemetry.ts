@@ -17,7 +17,7 @@ export interface NameRecord {
 
 /**
  * A value that had to move because its series already had another one at its instant: where it was recorded and where
- * it is written. Remembered for ever, so that the same reading always becomes the same line.
+ * it is written. Remembered forever, so that the same reading always becomes the same line.
  */
 export interface TimestampOffset {
   /** The sensor as its tag value reads. */
@@ -160,7 +160,7 @@ export interface EmptyRange extends Interval {
   readonly answers: number;
   /** How often it was confirmed: 0 while it is a gap, 1 once it is believed, one more with each check after that. */
   readonly confirmed: number;
-  /** When it is asked for once more, in the server's time; `null`: not again. */
+  /** When it is requested again, in the server's time; `null`: not again. */
   readonly dueMs: EpochMs | null;
 }
 
@@ -209,7 +209,7 @@ export interface TelemetryStore {
   dropMissedOverlaps(deviceId: string, ats: readonly EpochNs[]): void;
   /** The range of a device that empty answers alone speak for; `null` where there is none. */
   emptyRange(deviceId: string): EmptyRange | null;
-  /** The devices whose empty range is due to be asked for once more, the longest due first. */
+  /** The devices whose empty range is due to be requested again, the longest due first. */
   dueEmptyRanges(nowMs: EpochMs): readonly string[];
   /** Keeps the empty range of a device; `null` removes it. */
   saveEmptyRange(deviceId: string, range: EmptyRange | null): void;

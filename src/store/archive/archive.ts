@@ -62,7 +62,7 @@ interface OffsetRow {
   readonly written_ns: bigint;
 }
 
-/** Blocks are summed up by so many places of the log (`log_sum`). */
+/** Blocks are summed up by this many places of the log (`log_sum`). */
 const PART = 1024;
 
 /**

@@ -24,7 +24,7 @@ export const pack = (lines: readonly string[]): { data: Buffer; bytes: number } 
   return compress(fits ? scratch.subarray(0, scratch.write(joined, 'utf8')) : Buffer.from(joined, 'utf8'));
 };
 
-/** One block of the lines of several, in their order: byte for byte, none of them is looked at. */
+/** One block of the lines of several, in their order: byte for byte, none of them is checked. */
 export const repack = (blocks: readonly PackedBlock[]): { data: Buffer; bytes: number } => {
   const length = blocks.reduce((sum, { bytes }) => sum + Number(bytes) + 1, -1);
   const text = length <= scratch.length ? scratch : Buffer.allocUnsafeSlow(length);

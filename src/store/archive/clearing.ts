@@ -2,7 +2,7 @@
  * Clearing: drops acknowledged blocks and records the ranges of time that they contained.
  *
  * Promise: a block is dropped only if every active destination has acknowledged it; without a destination no block is
- * dropped. The same transaction records its range. `cleared` keeps it for ever: later destinations get it as missing
+ * dropped. The same transaction records its range. `cleared` keeps it forever: later destinations get it as missing
  * points, and a page commit knows that values in it cannot be compared. Each destination that had not acknowledged the
  * block gets the range as missing points.
  *

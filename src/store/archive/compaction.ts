@@ -149,7 +149,7 @@ export const FULL_BLOCK_BYTES = 256 * 1024;
 /** How many blocks are merged at once. */
 export const RUN_BLOCKS = 32;
 
-/** How many blocks of a group have to be looked at to find a run. */
+/** How many blocks of a group have to be checked to find a run. */
 export const RUN_CANDIDATES = 3 * RUN_BLOCKS;
 
 const dayOf = ({ atMs }: Pick<HotBlock, 'atMs'>): number => Math.floor(atMs / DAY_MS);

@@ -43,7 +43,7 @@ export function createMaintenance(
 /** Prepares how large the state file is, and giving back what is free in it. */
 export function createVacuum(db: Database.Database, path: string): Pick<ArchiveMaintenance, 'size' | 'vacuum'> {
   const pageBytes = Number(db.pragma('page_size', { simple: true }));
-  // Prepared once: this is looked at all the time.
+  // Prepared once: this is checked all the time.
   const pages = db.prepare<[], bigint>('PRAGMA page_count').pluck();
   const freePages = db.prepare<[], bigint>('PRAGMA freelist_count').pluck();
   const freeBytes = (): number => Number(freePages.get()) * pageBytes;

@@ -133,7 +133,7 @@ function prepareCandidates(db: Database.Database) {
 
 /** The device after another one (`null`: the first) of those that are gone through. */
 function prepareNextDevice(db: Database.Database) {
-  // The least of an index, device after device: a list of all would be a look at every block.
+  // The least of an index, device after device: a list of all would be a check of every block.
   const least = (column: string) =>
     db
       .prepare<[string], string | null>(
@@ -230,7 +230,7 @@ interface Bound {
 
 const bound = (at: EpochNs): Bound => ({ at, near: Number(at) });
 
-/** Rounding never turns an order round, so only what is equal as doubles has to be looked at exactly. */
+/** Rounding never turns an order round, so only what is equal as doubles has to be checked exactly. */
 function isBefore(line: string, near: number, to: Bound): boolean {
   return near === to.near ? exact(line) < to.at : near < to.near;
 }

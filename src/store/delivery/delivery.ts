@@ -48,7 +48,7 @@ export function createLog(db: Database.Database, { archive, missing, cleared, is
     missing: missing.list,
     amendMissing: (destinationId, { found, missed }) => {
       const still = missed.filter(({ deviceId }) => !isForgotten(deviceId));
-      // What is missed anew takes the place of what was known of it: it is not missing twice.
+      // What is missed again takes the place of what was known of it: it is not missing twice.
       for (const points of [...found, ...still]) missing.take(destinationId, points);
       missing.add(destinationId, still);
     },

@@ -26,7 +26,7 @@ const STEP_PAGES = 2048;
 
 const NOTHING: ForgottenCounts = { points: 0, quarantined: 0, alerts: 0 };
 
-/** How far the forgetting of a device is: the last block and the last item of the quarantine that were looked at. */
+/** How far the forgetting of a device is: the last block and the last item of the quarantine that were checked. */
 interface Marker {
   readonly tag: string;
   readonly block: bigint;
@@ -174,7 +174,7 @@ function giveBackPages(db: Database.Database): boolean {
 /**
  * Empties the write-ahead log.
  *
- * @returns whether nobody was reading it.
+ * @returns whether no one was reading it.
  */
 function emptyLog(db: Database.Database): boolean {
   // Not a moment longer: whoever reads may do so for long, and everything else would wait.
@@ -194,7 +194,7 @@ interface PendingRow {
   readonly lines: bigint;
 }
 
-/** How many blocks are looked at for what waits: those of no device have to be unpacked. */
+/** How many blocks are checked for what waits: those of no device have to be unpacked. */
 const PENDING_ROWS = 500;
 
 function createPending(db: Database.Database): ForgetStore['pending'] {
@@ -241,11 +241,11 @@ const TABLES = [
   'device',
 ] as const;
 
-/** Devices whose alerts were left out: to be read anew when one of them is included again (`ingest/alerts.ts`). */
+/** Devices whose alerts were left out: to be read again when one of them is included again (`ingest/alerts.ts`). */
 const LEFT_OUT = 'alerts_left_out';
 
 /**
- * Ranges that were backfilled by themselves, with the devices that they were asked for
+ * Ranges that were backfilled by themselves, with the devices that they were requested
  * (`scheduler/isolated-ranges.ts`).
  */
 const APART = 'backfilled_apart';
@@ -284,7 +284,7 @@ function createKnowledgeRemoval(db: Database.Database, facts: Facts): KnowledgeR
      WHERE (ended_ms IS NOT NULL AND instr(args || ifnull(summary, '') || ifnull(message, ''), ?) > 0)
         OR (kind = 'forget' AND state = 'running')`,
   );
-  // A replay that was broken off over it begins anew.
+  // A replay that was broken off over it starts again.
   const replays = db.prepare('DELETE FROM replay WHERE instr(asked, @quoted) > 0 OR instr(place, @quoted) > 0');
   return {
     knows: (deviceId) => known.some((view) => view?.get(deviceId) !== undefined),

@@ -3,7 +3,7 @@
  *
  * A device is gone after two complete listings without it, or after a 404 of its own; a partial listing proves nothing.
  * In the first case a listing that contains it brings it back, in the second only an answer does: a device may be
- * listed and answer 404 all the same. A device that is gone keeps everything that is stored of it.
+ * listed and answer 404 anyway. A device that is gone keeps everything that is stored of it.
  */
 import type Database from 'better-sqlite3';
 import type { KnownAlert } from '../../core/lines/fact-lines.ts';

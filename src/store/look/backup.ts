@@ -37,10 +37,10 @@ export interface Backup {
   readonly stateVersion: number;
 }
 
-/** How many pages are copied between two looks at the signal and the progress. */
+/** How many pages are copied between two checks of the signal and the progress. */
 const STEP_PAGES = 2048;
 
-/** What is asked for beside the copy itself. */
+/** What is requested beside the copy itself. */
 const SPARE_BYTES = 16 * 1024 * 1024;
 
 /**

@@ -22,7 +22,7 @@ export interface Unavailable {
   readonly unavailable: string;
 }
 
-/** A look at the state. Each part is what was found, or why it could not be. */
+/** A view of the state. Each part is what was found, or why it could not be. */
 interface BundleState {
   readonly shape: Row | Unavailable;
   readonly tables: readonly Row[] | Unavailable;
@@ -40,7 +40,7 @@ interface BundleState {
   };
 }
 
-/** Beyond this the pages of each table are not counted: that would take a look at the whole file. */
+/** Beyond this the pages of each table are not counted: that would take a read of the whole file. */
 const SIZES_UP_TO_BYTES = 512 * 1024 ** 2;
 
 const LAST = { requests: 50, jobs: 20, reasons: 30 };
@@ -62,7 +62,7 @@ const QUESTIONS = {
 } as const;
 
 /**
- * Looks at the state in a directory.
+ * Checks the state in a directory.
  *
  * @returns `null` where there is none. Never throws.
  */

@@ -59,7 +59,7 @@ export function isStateLocked(directory: string): boolean {
 }
 
 /**
- * Looks at the state in a directory.
+ * Checks the state in a directory.
  *
  * @returns `null` where there is none, or nothing in it yet.
  * @throws UserError (exit 1) where it cannot be used.
@@ -96,7 +96,7 @@ function inspect(db: Database.Database, path: string): StateFindings | null {
     version,
     newestVersion: MIGRATIONS.length,
     size,
-    // What is damaged cannot be asked for more.
+    // What is damaged cannot be requested more.
     broken: damage.length > 0 ? damage : brokenRules(db, version),
     workspaceId: fact.get(API_WORKSPACE) ?? null,
     workspaceTag: fact.get(WORKSPACE_TAG) ?? null,

@@ -27,7 +27,7 @@ export interface DataDirFacts {
    * on the way to it, is no directory.
    */
   readonly kind: 'there' | 'missing' | 'other';
-  /** The directory, or the nearest one above it that is there; `null` where it cannot be looked at. */
+  /** The directory, or the nearest one above it that is there; `null` where it cannot be checked. */
   readonly nearest: OwnedPath | null;
   /** Those files of a state that are there. */
   readonly files: readonly OwnedPath[];
@@ -37,7 +37,7 @@ export interface DataDirFacts {
 
 const FILES = [STATE_FILE, `${STATE_FILE}-wal`, `${STATE_FILE}-shm`, LOCK_FILE];
 
-/** Looks at the place of a state. Never throws. */
+/** Checks the place of a state. Never throws. */
 export function inspectDataDir(dataDir: string): DataDirFacts {
   const directory = resolve(dataDir);
   const { uid } = userInfo();
@@ -69,7 +69,7 @@ function isLink(path: string): boolean {
   }
 }
 
-/** The permission bits of a file; `null` where it cannot be looked at. Follows links. */
+/** The permission bits of a file; `null` where it cannot be checked. Follows links. */
 export function modeOf(path: string): number | null {
   const { stats } = statOf(path);
   return stats === null ? null : stats.mode & 0o777;

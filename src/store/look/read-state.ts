@@ -22,7 +22,7 @@ import { isLocked } from '../open/lock.ts';
 import { hasShape, noState, openReading, readOnce } from '../open/read-only.ts';
 import { assemble, type OpenStore } from '../store.ts';
 
-/** A state that can be looked at. What would write is refused by the database. */
+/** A state that can be checked. What would write is refused by the database. */
 export interface ReadState extends Disposable {
   readonly store: OpenStore['store'];
   readonly facts: OpenStore['facts'];
@@ -37,14 +37,14 @@ export interface ReadState extends Disposable {
 }
 
 /**
- * Opens the state in a directory to be looked at.
+ * Opens the state in a directory to be checked.
  *
  * @returns `null` where there is none, or nothing in it yet.
  * @throws UserError (exit 1) where it cannot be read.
  */
 export function openToRead(directory: string): ReadState | null {
   return openReading(directory, (db, path) => {
-    // Each page is looked at once: a large cache would be memory for nothing.
+    // Each page is checked once: a large cache would be memory for nothing.
     db.pragma('cache_size = -4096');
     // One read transaction for everything; it does not block a writer.
     db.exec('BEGIN');
@@ -84,14 +84,14 @@ export interface StateView {
   /** The devices that are there, as last listed. */
   readonly devices: readonly { readonly record: DeviceRecord; readonly lastListedMs: EpochMs }[];
   readonly telemetry: ReadonlyMap<string, CoveredTelemetry>;
-  /** The times of the requests that were booked later than the time that was asked for, ascending. */
+  /** The times of the requests that were booked later than the time that was requested, ascending. */
   readonly sentMs: readonly EpochMs[];
   /** Those of them that were neither for history nor for a backfill. */
   readonly liveSentMs: readonly EpochMs[];
 }
 
 /**
- * Looks at the state in a directory.
+ * Checks the state in a directory.
  *
  * @param since the first day whose readings are told, days since 1970; the time from which requests are counted.
  * @returns `null` where there is none, or nothing in it yet.

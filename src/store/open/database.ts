@@ -61,8 +61,8 @@ export function openDatabase(directory: string, maxBytes: number | null = null):
 }
 
 /**
- * Makes a directory and those above it. Not by the recursive call of Node: where a file system accepts no directory, such
- * as /proc, that one tries for ever.
+ * Makes a directory and those above it. Not by the recursive call of Node: where a file system accepts no directory,
+ * such as /proc, that one tries forever.
  */
 function makeDirectory(directory: string): void {
   const missing: string[] = [];
@@ -130,11 +130,11 @@ function requireNotLost(path: string, { isMarked }: Lock): void {
 }
 
 /**
- * Looks at what a process that died has left, without the right to write: a connection that may would carry the log
- * over into the file as it closes, also into one that is another program's, newer or damaged.
+ * Checks what a process that died has left, without the right to write: a connection that may would carry the log over
+ * into the file as it closes, also into one that is another program's, newer or damaged.
  */
 function inspectLeftovers(path: string): void {
-  // Whoever has only looked at it leaves an empty one.
+  // Whoever has only checked it leaves an empty one.
   const isLogged = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
   if (!existsSync(path) || !(isLogged || existsSync(`${path}-journal`))) return;
   const db = new Database(path, { readonly: true });

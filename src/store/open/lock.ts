@@ -81,7 +81,7 @@ export function takeLock(file: string): Lock {
   };
 }
 
-/** Whether a process holds the lock. It is not taken for that, so that nobody who starts meanwhile is turned away. */
+/** Whether a process holds the lock. It is not taken for that, so that no one who starts meanwhile is turned away. */
 export function isLocked(file: string): boolean {
   const found = statSync(file, { throwIfNoEntry: false });
   if (found === undefined) return false;

@@ -55,12 +55,12 @@ const PART = '.tidemark-part';
 /** What such a file is called, and what SQLite keeps beside it. */
 const PART_NAME = /^(.+)\.[\da-f]{1,8}\.(?:tidemark-)?part(?:-journal|-wal|-shm)?$/;
 
-/** A file that somebody is still writing has changed within this time. */
+/** A file that someone is still writing has changed within this time. */
 const STILL_WRITTEN_MS = 60_000;
 
 /**
  * Removes the parts that a process left which was killed in the midst: those for the same file, and those for others in
- * the same directory that nobody has changed for a minute.
+ * the same directory that no one has changed for a minute.
  */
 export function removeOldParts(file: string, nowMs: EpochMs): void {
   const directory = dirname(file);

@@ -62,7 +62,7 @@ export function noState(directory: string): UserError {
 }
 
 /**
- * Looks at the shape of an open state.
+ * Checks the shape of an open state.
  *
  * @param oldest the oldest state version that whoever asks can read; the present one where it is left out.
  * @returns whether there is anything in it yet.
@@ -148,7 +148,7 @@ function unreadable(path: string, code: string): UserError {
   );
 }
 
-/** Something that was asked for is not there: the number of a version says nothing of what is being made. */
+/** Something that was requested is not there: the number of a version says nothing of what is being made. */
 function isOtherShape(error: unknown): error is Error {
   return error instanceof Database.SqliteError && error.code === 'SQLITE_ERROR' && /^no such /.test(error.message);
 }
