@@ -70,7 +70,9 @@ function say(line: string): void {
 /** The lines of the code block of a page that contains a text. */
 function commands(page: string, containing: string): readonly string[] {
   const text = readFileSync(join(ROOT, 'docs', page), 'utf8');
-  const blocks = [...text.matchAll(/```\n([\s\S]*?)```/g)].map(([, block = '']) => block);
+  const blocks = [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].flatMap(([, kind, block = '']) =>
+    kind === '' ? [block] : [],
+  );
   const found = blocks.filter((block) => block.includes(containing));
   assert.equal(found.length, 1, `${page}: ${found.length} blocks with "${containing}"`);
   return (found[0] ?? '').trim().split('\n');
