@@ -221,6 +221,7 @@ const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
     mode: 'backfill',
     ...scope(given),
     ...pace(given),
+    recheck: given.has('recheck'),
     dryRun: given.has('dry-run'),
   }),
   status: (given) => ({ mode: 'status', ...common(given), device: onlyDevice(given, 'status') }),

@@ -39,7 +39,12 @@ interface BackfillPace {
 
 export type PlanCommand = { readonly mode: 'plan'; readonly whatIf: readonly WhatIfText[] } & Scoped & BackfillPace;
 
-export type BackfillCommand = { readonly mode: 'backfill'; readonly dryRun: boolean } & Scoped & BackfillPace;
+export type BackfillCommand = {
+  readonly mode: 'backfill';
+  readonly dryRun: boolean;
+  readonly recheck: boolean;
+} & Scoped &
+  BackfillPace;
 
 export type StatusCommand = { readonly mode: 'status'; readonly device: string | null } & Common;
 

@@ -5,14 +5,15 @@ import type { Mode } from './flags.ts';
 
 export const TOPICS: Partial<Record<Mode, string>> = {
   backfill: `tidemark --backfill --from T [--to T] [--device ID]... [--max-share S |
-                    --finish-by T] [--dry-run] [--config FILE] [--json]
-                    [--log-level LEVEL]
+                    --finish-by T] [--recheck] [--dry-run] [--config FILE]
+                    [--json] [--log-level LEVEL]
 
 Reads a range of history and delivers it. Covered ranges are not requested
-again. The last day of all devices comes first, then the last week, then the
-rest. It ends when the range is covered and delivered to every database, and
-prints how much was read, what was empty and what could not be read. Stop it at
-any time, or kill it: run it again and it continues.
+again, unless --recheck asks for it. The last day of all devices comes first,
+then the last week, then the rest. It ends when the range is covered and
+delivered to every database, and prints how much was read, what was empty and
+what could not be read. Stop it at any time, or kill it: run it again and it
+continues.
 
 If a daemon runs on the same data_dir, the daemon does the work with its own
 configuration, beside its live polls. This command follows it; Ctrl-C cancels
@@ -26,6 +27,10 @@ the daemon. Without a daemon the command uses the whole budget (api.share).
   --max-share S     use at most this part of api.share, such as 0.25
   --finish-by T     spread the requests up to this time: a date, an RFC 3339
                     time, or a duration from now (12h)
+  --recheck         also read covered ranges again, for readings that the API
+                    served too late or left out: new ones are stored and
+                    delivered, nothing is doubled. What the archive has cleared
+                    (archive.retention) is left out
   --dry-run         print the cost, request nothing
 
 A larger sync.history needs no backfill: the daemon reads the additional range
@@ -39,6 +44,7 @@ Examples:
   tidemark --backfill --from 90d --dry-run
   tidemark --backfill --from 2026-01-01 --to 2026-02-01 --device hub-1
   tidemark --backfill --from all --max-share 0.25
+  tidemark --backfill --recheck --from 15d --device hub-1
 `,
 
   once: `tidemark --once [--config FILE] [--json] [--log-level LEVEL]

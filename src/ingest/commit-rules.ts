@@ -43,6 +43,8 @@ export interface CommitInput extends Omit<CoverageInput, 'state'> {
   readonly requestId: number;
   /** Those of them that are not known to be stored ({@link withoutEdges}); all where it is left out. */
   readonly fresh?: readonly Reading[];
+  /** Whether new readings in covered ranges are no sign that readings come late; false where it is left out. */
+  readonly isRecheck?: boolean;
   readonly rejected: readonly RejectedRecord[];
   /** What is stored around these readings: see `Store.stored`. */
   readonly stored: {
@@ -104,7 +106,7 @@ export function composeCommit(input: CommitInput): PageCommit {
     const hour = hourOf(reading.recordedAt);
     hourReadings.set(hour, (hourReadings.get(hour) ?? 0) + 1);
     newByHour.set(hour, (newByHour.get(hour) ?? 0) + 1);
-    if (outcome === 'late') late.push(reading);
+    if (outcome === 'late' && input.isRecheck !== true) late.push(reading);
   }
   const { covered, ...lateness } = coverageAfter(input, late);
   const { hours, written } = hoursToWrite(covered, state.hoursWritten);

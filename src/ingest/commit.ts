@@ -29,6 +29,8 @@ interface JudgedPage {
   readonly covers: CoveredRange | null;
   /** Whether what lies in cleared ranges is written again, the readings at the edges of covered ranges too. */
   readonly isAgain?: boolean;
+  /** Whether new readings in covered ranges are no sign that readings come late. */
+  readonly isRecheck?: boolean;
 }
 
 /** What a commit has brought. */
@@ -126,6 +128,7 @@ function composeFrom({ store, settings, filterNotes }: SyncContext, page: Judged
     answeredAtMs: reply.answeredAtMs,
     readings,
     fresh,
+    isRecheck: page.isRecheck === true,
     rejected: reply.value.rejected,
     stored: storedAround(store, deviceId, fresh),
     covers,

@@ -1,6 +1,7 @@
 /**
- * Reads covered time again: a window for the commands that compare and repair; yesterday of each device, for readings
- * that came so late that no live request has shown them; and ranges that only empty answers cover.
+ * Reads covered time again: a window for the commands that compare and repair; yesterday of each device, for
+ * readings that came so late that no live request has shown them; and ranges that only empty answers cover.
+ * `recheck.ts` reads whatever a person asks for.
  *
  * Each day one hour that is two days old is read as well. New readings there show that a device hands in readings more
  * than a day late. From then on its days are read again after that time, up to a week.
@@ -11,7 +12,7 @@
  */
 import { coveredIntervals } from '../core/coverage.ts';
 import { type Interval, intersect } from '../core/intervals.ts';
-import type { Reply } from '../core/ports.ts';
+import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
 import type { Store } from '../core/state/state.ts';
 import { ForgottenError, type LateRecord, NEVER_LATE } from '../core/state/telemetry.ts';
@@ -124,7 +125,7 @@ async function commitWindow(
   let served = 0;
   const take = (page: WindowPage): void => {
     served += page.readings.length;
-    commitPage(context, { deviceId, lane: 'idle-poll', covers: null, ...page });
+    commitPage(context, { deviceId, lane: REREAD_LANE, covers: null, ...page });
   };
   const isWhole = await readWindow(context, { deviceId, window, take }, signal);
   return { isWhole, served };
@@ -198,17 +199,21 @@ export function createEmptyChecks(context: SyncContext): Rereading {
   };
 }
 
+/** The lane of rereads that wait until nothing else is due. */
+const REREAD_LANE = 'idle-poll';
+
 /** A page of a window: what is worth keeping, newest first, maybe a little beyond the window, maybe again. */
-interface WindowPage {
+export interface WindowPage {
   readonly reply: Reply<TelemetryPage>;
   readonly readings: readonly Reading[];
 }
 
 /** A window that is being read. */
-interface WindowScan extends Asking {
+export interface WindowScan extends Asking {
   readonly deviceId: string;
   readonly window: Interval;
   readonly take: (page: WindowPage) => void;
+  readonly lane: RequestLane;
   /** Answers that were no use and answers without a reading, since the last one that was as it should be. */
   odd: number;
   empties: number;
@@ -222,25 +227,38 @@ interface WindowScan extends Asking {
  */
 export async function readWindow(
   context: SyncContext,
-  { deviceId, window, take }: Pick<WindowScan, 'deviceId' | 'window' | 'take'>,
+  window: Pick<WindowScan, 'deviceId' | 'window' | 'take'>,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const scan: WindowScan = {
-    context,
-    windows: createLearntWindows(context),
-    deviceId,
-    window,
-    take,
-    odd: 0,
-    empties: 0,
-  };
-  let next: Next = requestBelow(scan, window.to);
+  const scan = beginWindow(context, { ...window, lane: REREAD_LANE });
+  return (await readDown(scan, () => false, signal)) === null;
+}
+
+/** Begins to read a window. */
+export function beginWindow(
+  context: SyncContext,
+  window: Pick<WindowScan, 'deviceId' | 'window' | 'take' | 'lane'>,
+): WindowScan {
+  return { context, windows: createLearntWindows(context), ...window, odd: 0, empties: 0 };
+}
+
+/**
+ * Reads a window from its end down, until it is read or may stop.
+ *
+ * @returns the request that is next where it was stopped; `null` where the window was read.
+ */
+export async function readDown(
+  scan: WindowScan,
+  mayStop: (next: PageRequest) => boolean,
+  signal: AbortSignal,
+): Promise<Next> {
+  let next: Next = requestBelow(scan, scan.window.to);
   try {
-    while (next !== null && next !== 'given up') next = await step(scan, next, signal);
-    return next === null;
+    while (next !== null && next !== 'given up' && !mayStop(next)) next = await step(scan, next, signal);
+    return next;
   } catch (error) {
     // Nothing is taken any more of a device that was forgotten while a page of it was under way.
-    if (error instanceof ForgottenError) return false;
+    if (error instanceof ForgottenError) return 'given up';
     throw error;
   }
 }
@@ -261,7 +279,7 @@ function requestBelow({ deviceId, window, windows }: WindowScan, to: bigint): Pa
 async function step(scan: WindowScan, request: PageRequest, signal: AbortSignal): Promise<Next> {
   const { windows, window } = scan;
   signal.throwIfAborted();
-  const answer = await fetchPage(scan, { request, lane: 'idle-poll' }, signal);
+  const answer = await fetchPage(scan, { request, lane: scan.lane }, signal);
   if (answer.kind === 'changed') return requestBelow(scan, request.gap.to);
   if (answer.kind === 'too-old') return null;
   if (answer.kind !== 'page') return answer.kind === 'odd' ? again(scan, fromFirstPage(request)) : 'given up';

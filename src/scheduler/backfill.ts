@@ -3,13 +3,14 @@
  * counts.
  *
  * Promise: it remembers only its counts and its pace, and computes what is left from the coverage each time. So it
- * may end at any moment, and the next backfill continues where it stopped.
+ * may end at any moment, and the next backfill continues where it stopped. With `recheck` it also reads again what was
+ * covered when it began; the state keeps what of that is left.
  */
 
 import type { CoveredRange } from '../core/coverage.ts';
 import { UserError } from '../core/faults.ts';
 import { findDeviceIds } from '../core/find-device.ts';
-import { type Interval, type Intervals, normalize, subtract } from '../core/intervals.ts';
+import { type Interval, type Intervals, normalize, subtract, union } from '../core/intervals.ts';
 import type { Clock } from '../core/ports.ts';
 import { createSendLog } from '../core/quota.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
@@ -21,10 +22,11 @@ import type { CommittedPage, SyncContext, WantedRange } from '../ingest/context.
 import { limitFor } from '../ingest/coverage-rules.ts';
 import { includedDevices } from '../ingest/filter.ts';
 import { isResting } from '../ingest/named-gaps.ts';
+import { beginRecheck, type Recheck } from '../ingest/recheck.ts';
 import { wantedNow } from '../ingest/wanted-range.ts';
-import { openOf } from './device-view.ts';
 import { aloneFinishMs } from './estimate.ts';
-import { type Goal, gapsToRequest, newestGap } from './goal.ts';
+import { type Goal, type GoalGap, gapsToRequest, newestGap, openAtLeast } from './goal.ts';
+import type { Recency } from './history-queue.ts';
 import { noteIsolated } from './isolated-ranges.ts';
 
 export interface BackfillSettings {
@@ -49,6 +51,8 @@ export interface Backfill extends Goal {
   readonly deviceIds: readonly string[];
   /** What it wants of a device that is there, as far as that is known by now. */
   wanted(deviceId: string): Interval;
+  /** What it reads again of what was covered; `null` where only gaps were asked for. */
+  readonly recheck: Recheck | null;
 }
 
 /** For this time after the start, live work fetches the newest readings, and the backfill leaves them out. */
@@ -62,6 +66,7 @@ interface BackfillState {
   readonly range: Interval;
   readonly startedMs: EpochMs;
   readonly devices: ReadonlyMap<string, KnownDevice>;
+  readonly recheck: Recheck | null;
 }
 
 /**
@@ -83,7 +88,8 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
     });
   }
   const startedMs = serverClock.nowMs();
-  const state: BackfillState = { context, settings, range, startedMs, devices };
+  const facts = { context, settings, range, startedMs, devices, recheck: null };
+  const state: BackfillState = args.recheck === true ? { ...facts, recheck: recheckOf(facts) } : facts;
   const pace = createBackfillPace({ ...args, startedMs, sentMs, budgets });
   const tally = createBackfillTally(context.clock);
   return {
@@ -95,12 +101,17 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
     deviceIds: [...devices.keys()],
     covers: (deviceId) => devices.has(deviceId),
     wanted: (deviceId) => wantedOf(state, deviceId),
-    open: (deviceId, others) => openOf(gapsOf(state, deviceId, others), wantedRange.limit),
+    recheck: state.recheck,
+    open: (deviceId, others) => {
+      const unread = state.recheck?.unread(deviceId) ?? [];
+      return openAtLeast(union(gapsOf(state, deviceId, others), unread), wantedRange.limit);
+    },
     next: (deviceId, recency, others) => {
       const gap = newestGap(gapsOf(state, deviceId, others), recency, wantedRange.limit);
+      if (gap === null) return rangeToReadAgain(state, deviceId, recency);
       const limit = coverageLimitOf(state, deviceId) ?? range.to;
       // A backfill has a fixed end, so it always sends an upper bound, even at the coverage limit.
-      return gap && { range: gap, limit: limit + 1n, lane: 'backfill' };
+      return { range: gap, limit: limit + 1n, lane: 'backfill' };
     },
     freeAtMs: pace.freeAtMs,
     sent: (nowMs) => {
@@ -109,6 +120,27 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
     },
     committed: tally.committed,
   };
+}
+
+/** Begins the recheck of the devices that are there. */
+function recheckOf(state: BackfillState): Recheck {
+  const there = [...state.devices.values()].filter(({ goneSinceMs }) => goneSinceMs === null);
+  return beginRecheck(
+    state.context,
+    new Map(there.map(({ record: { deviceId } }) => [deviceId, wantedOf(state, deviceId)])),
+  );
+}
+
+function rangeToReadAgain(
+  { recheck, settings, range }: BackfillState,
+  deviceId: string,
+  recency: Recency,
+): GoalGap | null {
+  if (recheck === null) return null;
+  const again = newestGap(recheck.unread(deviceId), recency, settings.wantedRange.limit);
+  if (again === null) return null;
+  const readAgain = async (signal: AbortSignal): Promise<boolean> => await recheck.readPage(deviceId, again, signal);
+  return { range: again, limit: range.to, lane: 'backfill', readAgain };
 }
 
 /**

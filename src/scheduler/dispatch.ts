@@ -26,6 +26,7 @@ import type { Rereading } from '../ingest/reread.ts';
 import { type ApiState, noteFailed, noteOff, noteRead, noteStreamFailed, noteWorked } from './api-state.ts';
 import type { PollAnswer } from './device-outlook.ts';
 import type { Viewed } from './device-view.ts';
+import type { GoalGap } from './goal.ts';
 import {
   type Decision,
   type HistoryDecision,
@@ -254,24 +255,39 @@ async function runLiveTask(parts: DispatchParts, decision: PollDecision, signal:
 }
 
 async function requestHistory(parts: DispatchParts, decision: HistoryDecision, signal: AbortSignal): Promise<void> {
-  const { planning, scanner } = parts;
+  const { planning } = parts;
   const { lane, deviceId } = decision;
-  const task = taskFor(planning, decision);
-  const { pages } = task === null ? NOTHING_SCANNED : await scanner.scan(task, signal);
+  const isUnderstood = await readGap(parts, decision, signal);
   const { planner } = planning;
   // Nothing was left to request, or no page was understood: the recorded gap rests.
-  if (pages === 0) planner.failed(decision, { isOwn: true }, plannedMs(planning));
+  if (!isUnderstood) planner.failed(decision, { isOwn: true }, plannedMs(planning));
   else planner.historyCommitted(decision, openHistory(planning, lane, deviceId));
   reopenDevice(planning, deviceId);
+}
+
+/** @returns whether a page was understood. */
+async function readGap(
+  { planning, scanner }: DispatchParts,
+  decision: HistoryDecision,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const gap = nextGoalGap(planning, decision);
+  if (gap?.readAgain !== undefined) return await gap.readAgain(signal);
+  const task = gap && taskOf(planning, decision, gap);
+  return task !== null && (await scanner.scan(task, signal)).pages > 0;
+}
+
+/** `--once` alone closes the whole range; a backfill keeps its pace between two requests. */
+function taskOf(planning: Planning, { deviceId }: HistoryDecision, { range, limit, lane }: GoalGap): ScanTask {
+  return { deviceId, range, limit, lane, until: isOnceAlone(planning) ? 'closed' : 'first coverage' };
 }
 
 /** The page scan for a decision; `null` while nothing is known of the server's time, and of a device that has left. */
 function taskFor(planning: Planning, decision: PollDecision | HistoryDecision): ScanTask | null {
   const { deviceId, lane } = decision;
   if (decision.kind === 'history') {
-    const piece = nextGoalGap(planning, decision);
-    // `--once` alone closes the whole range; a backfill keeps its pace between two requests.
-    return piece && { deviceId, ...piece, until: isOnceAlone(planning) ? 'closed' : 'first coverage' };
+    const gap = nextGoalGap(planning, decision);
+    return gap && taskOf(planning, decision, gap);
   }
   const now = viewDevice(planning, deviceId);
   return now && { deviceId, lane, limit: now.wanted.to, range: pollRange(now, decision), until: 'first coverage' };

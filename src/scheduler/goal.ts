@@ -25,6 +25,13 @@ export interface GoalGap {
   /** The coverage limit of the device: a range that ends there is requested without an upper bound. */
   readonly limit: EpochNs;
   readonly lane: RequestLane;
+  /**
+   * Reads a page of a covered range again; without it the range is a gap.
+   *
+   * @returns whether its answers could be used.
+   * @throws ApiFault
+   */
+  readonly readAgain?: (signal: AbortSignal) => Promise<boolean>;
 }
 
 export interface Goal {
@@ -62,12 +69,7 @@ export function createWantedGoal(context: SyncContext, wantedRange: WantedRange)
   };
   return {
     covers: () => true,
-    open: (deviceId, others) => {
-      const gaps = gapsOf(store.telemetry(deviceId), others);
-      const open = openOf(gaps, wantedRange.limit);
-      // A gap shorter than a millisecond counts as well.
-      return gaps.length > 0 && open.day + open.week + open.rest === 0 ? { ...open, rest: 1 } : open;
-    },
+    open: (deviceId, others) => openAtLeast(gapsOf(store.telemetry(deviceId), others), wantedRange.limit),
     next: (deviceId, recency, others) => {
       const state = store.telemetry(deviceId);
       const range = newestGap(gapsOf(state, others), recency, wantedRange.limit);
@@ -113,6 +115,12 @@ interface WantedGaps extends Pick<ViewInput, 'covered' | 'wanted' | 'resting'> {
 export function gapsToRequest({ covered, wanted, resting, others }: WantedGaps): Intervals {
   if (wanted.from >= wanted.to) return [];
   return subtract(subtract(gapsIn(wanted, covered), resting), others);
+}
+
+/** How much is missing, by how far back it lies. A range shorter than a millisecond counts as well. */
+export function openAtLeast(missing: Intervals, now: EpochNs): OpenHistory {
+  const open = openOf(missing, now);
+  return missing.length > 0 && open.day + open.week + open.rest === 0 ? { ...open, rest: 1 } : open;
 }
 
 const RECENCY_NS: Readonly<Record<Recency, bigint | null>> = { day: DAY_NS, week: 7n * DAY_NS, rest: null };

@@ -247,6 +247,10 @@ function telemetryPort(parts: Parts, write: Writer): TelemetryStore {
     saveReread: write((deviceId, day) => {
       if (isKept(deviceId)) rereads.saveReread(deviceId, day);
     }),
+    recheck: rereads.recheck,
+    saveRecheck: write((deviceId, progress) => {
+      if (isKept(deviceId)) rereads.saveRecheck(deviceId, progress);
+    }),
   };
 }
 

@@ -411,4 +411,16 @@ export const MUTANTS: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: 'a recheck that counts a page as read before it is committed',
+    caughtBy: ['recheckAfterKills'],
+    edits: [
+      {
+        file: 'ingest/recheck.ts',
+        find: '      const page = await rereadPage(context, { deviceId, window: range }, signal);',
+        replace: `      save(deviceId, asked.get(deviceId) ?? range, subtract(unread(deviceId), [range]));
+      const page = await rereadPage(context, { deviceId, window: range }, signal);`,
+      },
+    ],
+  },
 ];

@@ -34,6 +34,7 @@ const STORIES: Record<ScenarioName, string> = {
   returnsWithItsBuffer: 'late readings are followed down to the next held one',
   emptyFurtherDown: 'an empty answer proves nothing while others were seen to be false',
   emptyOnceMore: 'what was shown meanwhile is not gone',
+  recheckAfterKills: 'a recheck brings what was left out, however often it is killed',
   fullDisk: 'a database that takes nothing speaks against no line',
   allowanceSpent: 'a wait that the API asks for is kept',
   restartedWithinAMinute: 'what was sent before a restart counts after it',

@@ -15,6 +15,7 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
     'commands/backfill/result.ts',
     'commands/backfill/run.ts',
   ],
+  'commands/backfill/recheck.test.ts': ['ingest/recheck.ts'],
   'commands/backfill/history-all.test.ts': ['commands/backfill/job.ts'],
   'commands/backfill/pace.test.ts': ['commands/shared/options.ts'],
   'commands/check/api.test.ts': ['api/reach.ts', 'commands/check/findings.ts', 'commands/check/job.ts'],

@@ -40,6 +40,7 @@ import {
   firstDateWrong,
   slowAnswers,
 } from './quiet-scenarios.ts';
+import { recheckAfterKills } from './recheck-scenarios.ts';
 import { allowanceSpent, fullDisk } from './refusal-scenarios.ts';
 import { destinationOf, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 
@@ -330,6 +331,7 @@ export const SCENARIOS = {
   returnsWithItsBuffer,
   emptyFurtherDown,
   emptyOnceMore,
+  recheckAfterKills,
   fullDisk,
   allowanceSpent,
   restartedWithinAMinute,

@@ -4,8 +4,9 @@
  */
 
 import { coveredIntervals } from '../../core/coverage.ts';
-import { CLOSED_BY_NONE, coverageOf, wantedOf } from '../../core/device-coverage.ts';
+import { CLOSED_BY_NONE, coverageOf, PENDING, wantedOf } from '../../core/device-coverage.ts';
 import type { FleetRates } from '../../core/fleet.ts';
+import { type Intervals, lengthNs, subtract } from '../../core/intervals.ts';
 import { MAX_PAGE_SIZE } from '../../core/records.ts';
 import type { ProgressReport, StatusGap } from '../../core/status.ts';
 import { counted, grouped } from '../../core/text.ts';
@@ -23,6 +24,10 @@ export interface BackfilledDevice {
   readonly wholeMs: number;
   readonly openMs: number;
   readonly gaps: readonly StatusGap[];
+  /** What is still to be read again, ascending; nothing without `--recheck`. */
+  readonly unread: Intervals;
+  /** Why that is: `pending`, or the reason why its last request was no use. */
+  readonly unreadReason: string;
   /** Whether the covered part of the range contains readings. */
   readonly hasReadings: boolean;
   /** The oldest stored reading of the device, in any range. */
@@ -33,6 +38,8 @@ export interface BackfillView {
   readonly devices: readonly BackfilledDevice[];
   readonly wholeMs: number;
   readonly openMs: number;
+  /** What is left to read: the gaps, and what is to be read again. */
+  readonly leftMs: number;
   /** Reasons of gaps that further requests could close. */
   readonly openFor: ReadonlySet<string>;
 }
@@ -47,6 +54,7 @@ export function backfillView({ store, settings }: SyncContext, backfill: Backfil
     const wanted = wantedOf(device, backfill.wanted(deviceId));
     const isExcluded = settings.filter.excludes(device.record);
     const { gaps } = coverageOf({ ...device, isExcluded }, { covered, gaps: store.gaps(deviceId) }, wanted);
+    const unread = device.goneSinceMs === null ? (backfill.recheck?.unread(deviceId) ?? []) : [];
     return [
       {
         deviceId,
@@ -54,16 +62,22 @@ export function backfillView({ store, settings }: SyncContext, backfill: Backfil
         wholeMs: Math.max(0, nsToMs(wanted.to - wanted.from)),
         openMs: gaps.reduce((sum, gap) => sum + gapMs(gap), 0),
         gaps,
+        unread,
+        unreadReason: backfill.recheck?.failure(deviceId) ?? PENDING,
         hasReadings: hasReadings(covered, wanted),
         oldest: oldestReading(covered),
       },
     ];
   });
-  const reasons = devices.flatMap(({ gaps }) => gaps.map(({ reason }) => reason));
+  const reasons = devices.flatMap(({ gaps, unread, unreadReason }) => [
+    ...gaps.map(({ reason }) => reason),
+    ...unread.map(() => unreadReason),
+  ]);
   return {
     devices,
     wholeMs: devices.reduce((sum, { wholeMs }) => sum + wholeMs, 0),
     openMs: devices.reduce((sum, { openMs }) => sum + openMs, 0),
+    leftMs: devices.reduce((sum, { openMs, unread }) => sum + openMs + nsToMs(lengthNs(unread)), 0),
     openFor: new Set(reasons.filter((reason) => !CLOSED_BY_NONE.has(reason))),
   };
 }
@@ -185,7 +199,11 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
     const plan = store.account()?.plan;
     const devices = fleet.rates.devices
       .filter(({ deviceId }) => backfill.covers(deviceId))
-      .map((device) => ({ ...device, covered: coveredIntervals(store.telemetry(device.deviceId).covered) }));
+      .map((device) => {
+        const { deviceId } = device;
+        const unread = backfill.recheck?.unread(deviceId) ?? [];
+        return { ...device, covered: subtract(coveredIntervals(store.telemetry(deviceId).covered), unread) };
+      });
     return backfillNeed({
       devices,
       range: { from: BigInt(backfill.args.from), to: backfill.to },

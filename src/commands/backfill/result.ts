@@ -38,6 +38,8 @@ export interface BackfillSummary {
   readonly devices_empty: number;
   /** The oldest stored reading of any of them. */
   readonly oldest_reading: string | null;
+  /** What was covered and is read again; `null` without `--recheck`. */
+  readonly recheck: RecheckSummary | null;
   /** The requests of this run, and the readings and points that they added. */
   readonly requests: number;
   readonly readings: number;
@@ -48,6 +50,18 @@ export interface BackfillSummary {
   /** The device that misses most comes first. */
   readonly missing: readonly MissingRange[];
   readonly destinations: readonly DestinationStatus[];
+}
+
+/** What came of a recheck. */
+interface RecheckSummary {
+  /** Covered ranges that were read again to their end. */
+  readonly ranges: number;
+  readonly new_readings: number;
+  /**
+   * Covered ranges that were not: not yet (`pending`, `unreachable`, `page_rejected`), or not at all (`cleared`,
+   * `beyond_plan`).
+   */
+  readonly unread: readonly MissingRange[];
 }
 
 const EXIT_CODES: Readonly<Record<BackfillOutcome, ExitCode>> = {
@@ -81,6 +95,7 @@ export function summarizeBackfill(course: Course, outcome: BackfillOutcome): Bac
     devices_complete: view.devices.filter(({ openMs }) => openMs === 0).length,
     devices_empty: view.devices.filter(({ hasReadings }) => !hasReadings).length,
     oldest_reading: oldest === null ? null : formatExact(oldest),
+    recheck: recheckOf(view, backfill),
     ...backfill.tally.counts(),
     late: backfill.pace.isLate(context.serverClock.nowMs()),
     missing_seconds: Math.round(view.openMs / 1000),
@@ -96,6 +111,23 @@ function missingRanges({ devices }: BackfillView): MissingRange[] {
       .toSorted((a, b) => gapMs(b) - gapMs(a))
       .map(({ from, to, reason }) => ({ device_id: deviceId, device_name: name, from, to, reason })),
   );
+}
+
+function recheckOf({ devices }: BackfillView, { recheck }: Backfill): RecheckSummary | null {
+  if (recheck === null) return null;
+  const { ranges, newReadings } = recheck.counts();
+  const names = new Map(devices.map(({ deviceId, name }) => [deviceId, name]));
+  const pending = devices.flatMap(({ deviceId, unread, unreadReason }) =>
+    unread.map((range) => ({ ...range, deviceId, reason: unreadReason })),
+  );
+  const unread = [...pending, ...recheck.skipped].map(({ deviceId, from, to, reason }) => ({
+    device_id: deviceId,
+    device_name: names.get(deviceId) ?? deviceId,
+    from: formatExact(from),
+    to: formatExact(to),
+    reason,
+  }));
+  return { ranges, new_readings: newReadings, unread };
 }
 
 function oldestOf({ devices }: BackfillView): EpochNs | null {
@@ -128,7 +160,7 @@ const COUNTS = ['devices', 'devices_complete', 'devices_empty', 'requests', 'rea
  */
 export function readBackfillSummary(value: unknown): BackfillSummary | null {
   if (!isRecord(value)) return null;
-  const { outcome, exit_code, from, to, oldest_reading, late, missing, destinations } = value;
+  const { outcome, exit_code, from, to, oldest_reading, late, missing, destinations, recheck = null } = value;
   const fits =
     typeof outcome === 'string' &&
     Object.hasOwn(EXIT_CODES, outcome) &&
@@ -137,14 +169,23 @@ export function readBackfillSummary(value: unknown): BackfillSummary | null {
     typeof to === 'string' &&
     typeof late === 'boolean' &&
     COUNTS.every((name) => typeof value[name] === 'number') &&
-    areRecords(missing, ['device_id', 'device_name', 'from', 'to', 'reason']) &&
+    areRecords(missing, RANGE_MEMBERS) &&
+    (recheck === null || isRecheckSummary(recheck)) &&
     areRecords(destinations, ['name']) &&
     destinations.every(
       ({ pending_points, delivered_points, quarantined, missing }) =>
         [pending_points, delivered_points, quarantined].every((count) => typeof count === 'number') &&
         areRecords(missing, ['reason']),
     );
-  return fits ? (value as unknown as BackfillSummary) : null;
+  return fits ? ({ ...value, recheck } as unknown as BackfillSummary) : null;
+}
+
+const RANGE_MEMBERS = ['device_id', 'device_name', 'from', 'to', 'reason'];
+
+function isRecheckSummary(value: unknown): boolean {
+  if (!isRecord(value)) return false;
+  const { ranges, new_readings, unread } = value;
+  return typeof ranges === 'number' && typeof new_readings === 'number' && areRecords(unread, RANGE_MEMBERS);
 }
 
 /** How many ranges the text lists. */
@@ -170,6 +211,7 @@ export function backfillEndText(summary: BackfillSummary): string {
     headOf(summary),
     broughtOf(summary),
     ...emptyOf(summary),
+    ...recheckWords(summary),
     ...missingOf(summary),
     ...deliveryOf(summary),
   ];
@@ -206,6 +248,25 @@ function broughtOf({
 function emptyOf({ devices_empty: empty, devices }: BackfillSummary): string[] {
   if (empty === 0 || devices === 0) return [];
   return [`No reading in that time: ${counted(empty, 'device')}.`];
+}
+
+const NOT_READ_AGAIN: Readonly<Record<string, string>> = {
+  [PENDING]: 'not reached yet: run the same command again',
+  cleared: 'the archive no longer has their lines, so nothing could be recognized as new',
+  beyond_plan: 'older than the plan serves',
+};
+
+function recheckWords({ recheck }: BackfillSummary): string[] {
+  if (recheck === null) return [];
+  const { ranges, new_readings, unread } = recheck;
+  const reasons = [...new Set(unread.map(({ reason }) => reason))];
+  return [
+    `Read again: ${counted(ranges, 'covered range')}, in which ${counted(new_readings, 'reading was', 'readings were')} new.`,
+    ...reasons.map((reason) => {
+      const ms = unread.reduce((sum, range) => sum + (range.reason === reason ? gapMs(range) : 0), 0);
+      return `Not read again: ${duration(ms / 1000)}: ${NOT_READ_AGAIN[reason] ?? gapWords(reason).why}.`;
+    }),
+  ];
 }
 
 function missingOf({ missing }: BackfillSummary): string[] {

@@ -80,7 +80,9 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
     toItsEnd: async (signal) => {
       const outcome = await untilClosed(parts, { backfill, seen }, signal);
       const isDelivered = await untilDelivered(parts, signal);
-      return summary(outcome === 'complete' && !isDelivered ? 'stalled' : outcome);
+      const end = outcome === 'complete' && !isDelivered ? 'stalled' : outcome;
+      if (end === 'complete' || end === 'incomplete for good') backfill.recheck?.end();
+      return summary(end);
     },
     progress: () => {
       const { view, eta } = seen;
@@ -90,10 +92,10 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
       return {
         totals: {
           devices: view.devices.length,
-          devices_complete: view.devices.filter(({ openMs }) => openMs === 0).length,
+          devices_complete: view.devices.filter(({ openMs, unread }) => openMs === 0 && unread.length === 0).length,
           archived_readings: tally.counts().readings,
           requests: tally.counts().requests,
-          covered_share: isWhole ? 1 - view.openMs / view.wholeMs : null,
+          covered_share: isWhole ? 1 - view.leftMs / view.wholeMs : null,
         },
         destinations: deliverers.map((deliverer, index) => ({
           pending_points: deliverer.pendingLines(),
@@ -126,7 +128,7 @@ async function untilClosed(
     if (outcome !== null) return outcome;
     endWhereRefused(apiState);
     const waits = isWaiting(parts, { isQueued: view.openFor.has(PENDING), lanes: ['backfill'] });
-    if (watch.idleMs({ left: view.openMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
+    if (watch.idleMs({ left: view.leftMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
     const left = estimate();
     seen.eta = etaOf(parts, backfill, left);
     if (backfill.args.finishByMs !== null) backfill.pace.setLeft(left ?? 0);
@@ -141,7 +143,9 @@ function createReopening({ context: { clock }, planning }: BackfillWorkParts): (
   let atMs = clock.monoMs();
   return ({ devices }) => {
     if (clock.monoMs() - atMs < REOPEN_EVERY_MS) return;
-    for (const { deviceId, openMs } of devices) if (openMs > 0) reopenDevice(planning, deviceId);
+    for (const { deviceId, openMs, unread } of devices) {
+      if (openMs > 0 || unread.length > 0) reopenDevice(planning, deviceId);
+    }
     planning.wakeUp.notify();
     atMs = clock.monoMs();
   };

@@ -77,7 +77,10 @@ async function costOf(
 }
 
 export interface PlanParts {
-  readonly command: Pick<PlanCommand, 'from' | 'to' | 'devices' | 'whatIf' | 'finishBy' | 'maxShare'>;
+  readonly command: Pick<PlanCommand, 'from' | 'to' | 'devices' | 'whatIf' | 'finishBy' | 'maxShare'> & {
+    /** Whether covered ranges are to be read again. */
+    readonly recheck?: boolean;
+  };
   readonly config: Pick<Config, 'dataDir'> & {
     readonly api: Pick<Config['api'], 'share'>;
     readonly sync: Pick<Config['sync'], 'history' | 'schedules' | 'polls' | 'leftOut'>;
@@ -196,7 +199,8 @@ function spanOf({ command, config }: PlanParts, facts: PlanFacts): PlanRange {
   chosen.forEach((deviceId, index) => {
     if (leftOut.has(deviceId)) throw leftOutDevice(index, chosen.length);
   });
-  return { from, to, isAll: options.isAll, deviceIds: chosen.length === 0 ? null : new Set(chosen) };
+  const deviceIds = chosen.length === 0 ? null : new Set(chosen);
+  return { from, to, isAll: options.isAll, isRecheck: command.recheck === true, deviceIds };
 }
 
 /** What was requested. */

@@ -75,6 +75,8 @@ export interface PlanRange {
   readonly deviceIds: ReadonlySet<string> | null;
   /** Whether all devices were requested; then `from` is an example. */
   readonly isAll?: boolean;
+  /** Whether covered ranges are to be read again. */
+  readonly isRecheck?: boolean;
 }
 
 /** The pace that a backfill is to keep. */
@@ -314,8 +316,10 @@ function backfillOf({
   const maxDays = facts.account?.plan.historyMaxDays ?? null;
   const devices = fleet.devices.filter(({ deviceId }) => deviceIds === null || deviceIds.has(deviceId));
   const estimated = { range, now, pageSize: input.pageSize, windowNs: windowSpanNs(maxDays) };
-  const need = scaleNeed(backfillNeed({ ...estimated, devices }), scale, () =>
-    backfillNeed({ ...estimated, devices: devices.map((device) => ({ ...device, covered: [] })) }),
+  const uncovered = devices.map((device) => ({ ...device, covered: [] }));
+  const asked = range.isRecheck === true ? uncovered : devices;
+  const need = scaleNeed(backfillNeed({ ...estimated, devices: asked }), scale, () =>
+    backfillNeed({ ...estimated, devices: uncovered }),
   );
   const { requests } = need;
   const { nowMs } = facts;

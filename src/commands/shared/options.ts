@@ -98,6 +98,7 @@ function readFuture(flag: string, text: string, nowMs: EpochMs): EpochMs {
 interface ParsedBackfill extends PaceOptions {
   readonly from: EpochNs | typeof ALL;
   readonly to: EpochNs | null;
+  readonly recheck: boolean;
 }
 
 /**
@@ -111,6 +112,7 @@ export function readBackfillOptions(
     readonly to: string | null;
     readonly finishBy: string | null;
     readonly maxShare: string | null;
+    readonly recheck: boolean;
   },
   nowMs: EpochMs,
 ): ParsedBackfill {
@@ -132,17 +134,18 @@ export function readBackfillOptions(
       2,
     );
   }
-  return { from, to, ...pace };
+  return { from, to, recheck: command.recheck, ...pace };
 }
 
 /** The same as a job carries it. */
 export function argsOf(options: ParsedBackfill, devices: readonly string[]): BackfillArgs {
-  const { from, to, maxShare, finishByMs } = options;
+  const { from, to, maxShare, finishByMs, recheck } = options;
   return {
     from: from === ALL ? ALL : String(from),
     to: to === null ? null : String(to),
     devices: [...new Set(devices)],
     maxShare,
     finishByMs,
+    ...(recheck ? { recheck } : {}),
   };
 }

@@ -32,18 +32,21 @@ export interface BackfillArgs {
   readonly maxShare: number | null;
   /** When it should have ended; it goes no faster than that takes. `null`: as soon as it may. */
   readonly finishByMs: EpochMs | null;
+  /** Whether covered ranges are read again as well; not where it is left out. */
+  readonly recheck?: boolean | undefined;
 }
 
 export function isBackfillArgs(value: unknown): boolean {
   if (!isRecord(value)) return false;
-  const { from, to, begunTo, devices, maxShare, finishByMs } = value;
+  const { from, to, begunTo, devices, maxShare, finishByMs, recheck } = value;
   return (
     (from === 'all' || isDigits(from)) &&
     isNullOr(to, isDigits) &&
     (begunTo === undefined || isDigits(begunTo)) &&
     isTexts(devices) &&
     (maxShare === null || (typeof maxShare === 'number' && maxShare > 0 && maxShare <= 1)) &&
-    (finishByMs === null || (typeof finishByMs === 'number' && Number.isFinite(finishByMs)))
+    (finishByMs === null || (typeof finishByMs === 'number' && Number.isFinite(finishByMs))) &&
+    (recheck === undefined || typeof recheck === 'boolean')
   );
 }
 

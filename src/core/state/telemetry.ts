@@ -164,6 +164,16 @@ export interface EmptyRange extends Interval {
   readonly dueMs: EpochMs | null;
 }
 
+/** How far the recheck of a device is: `--backfill --recheck` reads covered ranges again. */
+export interface RecheckProgress {
+  /** The range that was asked for. */
+  readonly asked: Interval;
+  /** What of it was covered when it began and is still to be read again, ascending. */
+  readonly unread: Intervals;
+  /** When the last page of it was read, in the server's time. */
+  readonly atMs: EpochMs;
+}
+
 /** The coverage of a device, as far as reports need it. */
 export interface CoverageNow {
   readonly covered: readonly CoveredRange[];
@@ -216,4 +226,8 @@ export interface TelemetryStore {
   /** The last day (since 1970) that was read again, of each device that has one. */
   rereadDays(): ReadonlyMap<string, number>;
   saveReread(deviceId: string, day: number): void;
+  /** The unfinished recheck of a device; `null` where there is none. */
+  recheck(deviceId: string): RecheckProgress | null;
+  /** Keeps it; `null` removes it. */
+  saveRecheck(deviceId: string, progress: RecheckProgress | null): void;
 }

@@ -234,6 +234,7 @@ const TABLES = [
   'hours_written',
   'lateness',
   'reread',
+  'recheck',
   'cleared',
   'lack',
   'device_name',

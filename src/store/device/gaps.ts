@@ -1,9 +1,17 @@
 /**
  * The gaps of a device and related records: gaps with a reason, stored readings that answers no longer contain, the
- * unverified empty range, and the day that was last read again.
+ * unverified empty range, the day that was last read again, and how far a recheck is.
  */
 import type Database from 'better-sqlite3';
-import type { EmptyRange, Gap, GapReason, MissedOverlap, TelemetryStore } from '../../core/state/telemetry.ts';
+import { normalize } from '../../core/intervals.ts';
+import type {
+  EmptyRange,
+  Gap,
+  GapReason,
+  MissedOverlap,
+  RecheckProgress,
+  TelemetryStore,
+} from '../../core/state/telemetry.ts';
 import { DAY_MS, type EpochNs } from '../../core/time.ts';
 import { remember } from '../transactions.ts';
 
@@ -151,12 +159,49 @@ function toEmptyRange(row: EmptyRangeRow): EmptyRange {
   };
 }
 
-/** Prepares the days that were read again. `saveReread` is for the inside of a transaction. */
-export function createRereads(db: Database.Database): Pick<TelemetryStore, 'rereadDays' | 'saveReread'> {
+interface RecheckRow {
+  readonly from_ns: EpochNs;
+  readonly to_ns: EpochNs;
+  readonly unread: string;
+  readonly at_ms: bigint;
+}
+
+/** Prepares the days that were read again, and the rechecks. The writing calls are for the inside of a transaction. */
+export function createRereads(
+  db: Database.Database,
+): Pick<TelemetryStore, 'rereadDays' | 'saveReread' | 'recheck' | 'saveRecheck'> {
   const all = db.prepare<[], { device_id: string; day: bigint }>('SELECT device_id, day FROM reread');
   const keep = db.prepare('INSERT OR REPLACE INTO reread (device_id, day) VALUES (?, ?)');
+  const recheck = db.prepare<[string], RecheckRow>(
+    'SELECT from_ns, to_ns, unread, at_ms FROM recheck WHERE device_id = ?',
+  );
+  const keepRecheck = db.prepare(
+    'INSERT OR REPLACE INTO recheck (device_id, from_ns, to_ns, unread, at_ms) VALUES (?, ?, ?, ?, ?)',
+  );
+  const dropRecheck = db.prepare('DELETE FROM recheck WHERE device_id = ?');
   return {
     rereadDays: () => new Map(all.all().map(({ device_id, day }) => [device_id, Number(day)])),
     saveReread: (deviceId, day) => void keep.run(deviceId, day),
+    recheck: (deviceId) => {
+      const row = recheck.get(deviceId);
+      return row === undefined ? null : toRecheck(row);
+    },
+    saveRecheck: (deviceId, progress) => {
+      if (progress === null) dropRecheck.run(deviceId);
+      else {
+        const { asked, unread, atMs } = progress;
+        const pairs = unread.map(({ from, to }) => [String(from), String(to)]);
+        keepRecheck.run(deviceId, asked.from, asked.to, JSON.stringify(pairs), Math.floor(atMs));
+      }
+    },
+  };
+}
+
+function toRecheck({ from_ns, to_ns, unread, at_ms }: RecheckRow): RecheckProgress {
+  const pairs: [string, string][] = JSON.parse(unread);
+  return {
+    asked: { from: from_ns, to: to_ns },
+    unread: normalize(pairs.map(([from, to]) => ({ from: BigInt(from), to: BigInt(to) }))),
+    atMs: Number(at_ms),
   };
 }

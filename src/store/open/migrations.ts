@@ -420,5 +420,17 @@ const STEP_7 = `
   UPDATE job SET kind = 'repair' WHERE kind = 'mend';
 `;
 
+const STEP_8 = `
+  -- Rechecks that have not come to their end: the range of each device, what of it is still to be read again (JSON, pairs
+  -- of times), and when the last page of it was read.
+  CREATE TABLE recheck (
+    device_id TEXT PRIMARY KEY,
+    from_ns INTEGER NOT NULL,
+    to_ns INTEGER NOT NULL,
+    unread TEXT NOT NULL,
+    at_ms INTEGER NOT NULL
+  ) WITHOUT ROWID;
+`;
+
 /** Each step is one transaction. */
-export const MIGRATIONS: readonly string[] = [STEP_1, STEP_2, STEP_3, STEP_4, STEP_5, STEP_6, STEP_7];
+export const MIGRATIONS: readonly string[] = [STEP_1, STEP_2, STEP_3, STEP_4, STEP_5, STEP_6, STEP_7, STEP_8];

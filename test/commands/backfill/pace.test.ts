@@ -61,7 +61,7 @@ describe('the pace', () => {
 
 describe('the command line', () => {
   const asked = (more: Partial<Parameters<typeof readBackfillOptions>[0]>) =>
-    readBackfillOptions({ from: '90d', to: null, finishBy: null, maxShare: null, ...more }, NOW_MS);
+    readBackfillOptions({ from: '90d', to: null, finishBy: null, maxShare: null, recheck: false, ...more }, NOW_MS);
 
   test.each([
     [{ from: null }, /^--backfill needs to know how far back: --from with a date/],

@@ -24,6 +24,7 @@ export interface Asked {
   readonly devices?: readonly string[];
   readonly maxShare?: number;
   readonly finishByMs?: number;
+  readonly recheck?: boolean;
 }
 
 const ns = (ms: number): string => String(BigInt(Math.round(ms)) * 1_000_000n);
@@ -35,6 +36,7 @@ export function argsOf(asked: Asked): BackfillArgs {
     devices: asked.devices ?? [],
     maxShare: asked.maxShare ?? null,
     finishByMs: asked.finishByMs ?? null,
+    ...(asked.recheck === true ? { recheck: true } : {}),
   };
 }
 

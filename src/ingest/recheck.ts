@@ -1,0 +1,160 @@
+/**
+ * A recheck (`--backfill --recheck`): reads covered ranges again, for readings that the API has served too late or has
+ * left out.
+ *
+ * Promises: what is new is committed once and corrects the hours; nothing else changes. No coverage is withdrawn,
+ * except by the rule for the first reading of a device. Nothing counts as late: how late it came is not known, as nobody
+ * has asked for it before. A page counts as read after it was committed, so a kill costs at most the page in flight.
+ */
+import { coveredIntervals } from '../core/coverage.ts';
+import { type Interval, type Intervals, intersect, normalize, subtract, union } from '../core/intervals.ts';
+import type { Store } from '../core/state/state.ts';
+import { DAY_MS } from '../core/time.ts';
+import { createLearntWindows, windowRules } from './ask-page.ts';
+import { commitPage } from './commit.ts';
+import { instantsIn } from './commit-rules.ts';
+import type { SyncContext } from './context.ts';
+import { beginWindow, readDown, type WindowPage, type WindowScan } from './reread.ts';
+import { planEdge } from './window-limits.ts';
+
+/** How long the progress of a recheck that was stopped is kept. */
+const RECHECK_KEPT_MS = 7 * DAY_MS;
+
+/** A range that a recheck does not read, and why. */
+export interface SkippedRange extends Interval {
+  readonly deviceId: string;
+  /** `cleared`: the archive has no lines of it any more; `beyond_plan`: the plan may not show it any more. */
+  readonly reason: 'cleared' | 'beyond_plan';
+}
+
+/** A recheck under way. */
+export interface Recheck {
+  /** What of a device is still to be read again, ascending. */
+  unread(deviceId: string): Intervals;
+  /**
+   * Reads the newest page of a range that is unread.
+   *
+   * @returns whether its answers could be used.
+   * @throws ApiFault
+   */
+  readPage(deviceId: string, range: Interval, signal: AbortSignal): Promise<boolean>;
+  /** Forgets how far it is: it has come to its end. */
+  end(): void;
+  /** Why the last request about a device was no use; `null` where it was of use, or there was none. */
+  failure(deviceId: string): 'unreachable' | 'page_rejected' | null;
+  /** Covered ranges that this run has read again to their end, and readings that were new in them. */
+  counts(): { readonly ranges: number; readonly newReadings: number };
+  readonly skipped: readonly SkippedRange[];
+}
+
+/**
+ * Begins a recheck of ranges of devices, or goes on with one that was stopped less than a week ago: what that has read
+ * again is not read another time.
+ *
+ * @param asked the range of each device.
+ */
+export function beginRecheck(context: SyncContext, asked: ReadonlyMap<string, Interval>): Recheck {
+  const { store, serverClock } = context;
+  const progress = new Map<string, Intervals>();
+  const skipped: SkippedRange[] = [];
+  const save = (deviceId: string, range: Interval, unread: Intervals): void => {
+    progress.set(deviceId, unread);
+    store.saveRecheck(deviceId, { asked: range, unread, atMs: serverClock.nowMs() });
+  };
+  for (const [deviceId, range] of asked) {
+    const { left, cleared, beyondPlan } = rechecked(context, deviceId, range);
+    save(deviceId, range, left);
+    skipped.push(...cleared.map((each) => ({ ...each, deviceId, reason: 'cleared' as const })));
+    skipped.push(...beyondPlan.map((each) => ({ ...each, deviceId, reason: 'beyond_plan' as const })));
+  }
+  const begun = [...progress].flatMap(([deviceId, ranges]) => ranges.map((range) => ({ deviceId, range })));
+  const failures = new Map<string, 'unreachable' | 'page_rejected'>();
+  let newReadings = 0;
+  const unread = (deviceId: string): Intervals => progress.get(deviceId) ?? [];
+  return {
+    unread,
+    readPage: async (deviceId, range, signal) => {
+      failures.set(deviceId, 'unreachable');
+      const page = await rereadPage(context, { deviceId, window: range }, signal);
+      newReadings += page.newReadings;
+      failures.set(deviceId, 'page_rejected');
+      const whole = asked.get(deviceId);
+      if (whole === undefined || page.read === null) return false;
+      failures.delete(deviceId);
+      // A page that shows the first readings of a device opens its coverage: that is read by its gaps.
+      const covered = coveredIntervals(store.telemetry(deviceId).covered);
+      save(deviceId, whole, intersect(subtract(unread(deviceId), [page.read]), covered));
+      return true;
+    },
+    failure: (deviceId) => failures.get(deviceId) ?? null,
+    end: () => {
+      for (const deviceId of progress.keys()) store.saveRecheck(deviceId, null);
+    },
+    counts: () => ({
+      ranges: begun.filter(({ deviceId, range }) => intersect(unread(deviceId), [range]).length === 0).length,
+      newReadings,
+    }),
+    skipped,
+  };
+}
+
+/** What a recheck reads of a device, and which covered ranges it leaves out. */
+function rechecked(
+  context: SyncContext,
+  deviceId: string,
+  range: Interval,
+): { readonly left: Intervals; readonly cleared: Intervals; readonly beyondPlan: Intervals } {
+  const { store, serverClock } = context;
+  const known = store.recheck(deviceId);
+  const isKept = known !== null && Math.abs(serverClock.nowMs() - known.atMs) < RECHECK_KEPT_MS;
+  const covered = intersect(coveredIntervals(store.telemetry(deviceId).covered), normalize([range]));
+  const begun = isKept ? union(known.unread, subtract(covered, [known.asked])) : covered;
+  const open = intersect(begun, covered);
+  const edge = planEdge(windowRules(createLearntWindows(context))) ?? 0n;
+  const beyondPlan = intersect(open, normalize([{ from: 0n, to: edge }]));
+  const shown = subtract(open, beyondPlan);
+  const cleared = intersect(shown, store.cleared(deviceId, range.from, range.to));
+  return { left: subtract(shown, cleared), cleared, beyondPlan };
+}
+
+/** What a page of a recheck has brought. */
+interface RereadPage {
+  /** The range, from the end of the window, that the page has read again; `null` where its answers were no use. */
+  readonly read: Interval | null;
+  readonly newReadings: number;
+}
+
+/**
+ * Reads the newest page of a covered window and commits what is new of it. An empty answer about a range of which
+ * readings are archived is no use.
+ *
+ * @throws ApiFault where the fault is not about this device.
+ */
+async function rereadPage(
+  context: SyncContext,
+  { deviceId, window }: Pick<WindowScan, 'deviceId' | 'window'>,
+  signal: AbortSignal,
+): Promise<RereadPage> {
+  let served = 0;
+  let newReadings = 0;
+  const take = (page: WindowPage): void => {
+    served += page.readings.length;
+    newReadings += commitPage(context, {
+      deviceId,
+      lane: 'backfill',
+      covers: null,
+      isRecheck: true,
+      ...page,
+    }).newReadings;
+  };
+  const scan = beginWindow(context, { deviceId, window, take, lane: 'backfill' });
+  const left = await readDown(scan, (next) => next.cursor === null && next.gap.to < window.to, signal);
+  if (left === 'given up') return { read: null, newReadings };
+  const read = { from: left?.gap.to ?? window.from, to: window.to };
+  const isLacking = served === 0 && hasStored(context.store, deviceId, read);
+  return { read: isLacking ? null : read, newReadings };
+}
+
+function hasStored(store: Pick<Store, 'stored'>, deviceId: string, range: Interval): boolean {
+  return instantsIn(store.stored(deviceId, range.from, range.to).lines, range).length > 0;
+}
