@@ -237,7 +237,7 @@ describe('a file system that fails', () => {
       '/bin/sh',
       [
         '-c',
-        'trap "" XFSZ; ulimit -f 600; exec "$@"',
+        'trap "" XFSZ; ulimit -f 800; exec "$@"',
         'sh',
         process.execPath,
         '--input-type=module',
