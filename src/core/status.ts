@@ -180,6 +180,12 @@ export interface ArchiveStatus {
   readonly full: string | null;
 }
 
+/** A problem, by its code in `/readyz` and the stream or destination that has it (`null`: it concerns all of them). */
+export interface SummaryProblem {
+  readonly code: ReadyCode;
+  readonly name: string | null;
+}
+
 interface StatusTotals {
   readonly devices: number;
   /** Devices whose whole wanted range is covered. */
@@ -200,8 +206,10 @@ export interface StatusReport {
   readonly workspace_id: string | null;
   /** As the account names it; `null` where it has no name or the key may not read the account. */
   readonly workspace_name: string | null;
-  /** The state of things in one sentence, for people. */
+  /** The state of the sync in one sentence. */
   readonly summary: string;
+  /** The problem that `summary` describes; `null` if it describes none. */
+  readonly summary_problem: SummaryProblem | null;
   readonly process: ProcessStatus;
   readonly streams: readonly StreamStatus[];
   readonly freshness: FreshnessStatus;
@@ -245,11 +253,15 @@ export interface HealthReport {
 /** The codes of problems that a restart can fix. */
 type HealthCode = 'loop_stalled';
 
-/** `/readyz`: whether the data is complete and current. `reasons` are the problems, each with its code, in order. */
+/**
+ * `/readyz`: whether the data is complete and current. `reasons`, `codes` and `names` describe the problems, in the same
+ * order; a name is that of the stream or destination, `null` where the problem concerns all of them.
+ */
 export interface ReadyReport {
   readonly ready: boolean;
   readonly reasons: readonly string[];
   readonly codes: readonly ReadyCode[];
+  readonly names: readonly (string | null)[];
 }
 
 /** What can stand in the way of being ready, by the names that programs know it by. */

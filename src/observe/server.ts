@@ -149,7 +149,7 @@ async function trim(serving: Serving): Promise<void> {
 /**
  * Checks that an address can be listened at, and leaves it.
  *
- * @throws UserError (exit 1) if it cannot
+ * @throws ListenError (exit 1) if it cannot
  */
 export async function requireFree(place: StatusServerOptions['listen']): Promise<void> {
   const server = createServer();
@@ -160,7 +160,7 @@ export async function requireFree(place: StatusServerOptions['listen']): Promise
 function listen(server: Server, { host, port }: StatusServerOptions['listen']): Promise<void> {
   return new Promise((resolve, reject) => {
     const refuse = (error: NodeJS.ErrnoException): void => {
-      reject(new UserError(listenProblem(error, host, port), 1));
+      reject(new ListenError(listenProblem(error, host, port)));
     };
     server.once('error', refuse);
     server.listen({ host, port }, () => {
@@ -170,10 +170,20 @@ function listen(server: Server, { host, port }: StatusServerOptions['listen']): 
   });
 }
 
+/** The address of `listen` cannot be opened; `problem` is the advice without the name of the key. */
+export class ListenError extends UserError {
+  readonly problem: Advice;
+
+  constructor(problem: Advice) {
+    super({ ...problem, what: `listen: ${problem.what}` }, 1);
+    this.problem = problem;
+  }
+}
+
 const REMEDY = 'set listen (TIDEMARK_LISTEN) to another';
 
 function listenProblem({ code }: NodeJS.ErrnoException, host: string, port: number): Advice {
-  const place = `listen: ${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   switch (code) {
     case 'EADDRINUSE':
       return {

@@ -67,18 +67,26 @@ export function toneWords(tone: Tone): string {
 export function standing(parts: OverviewParts): Html {
   const { report, ready, health } = parts;
   const tone = toneOf(parts);
-  // What the sentence says already is not said again, nor is it under the name of what it is about.
-  const isInSummary = (reason: string): boolean => report.summary.includes(reason.replace(/^[^:]*: /, ''));
-  // A stream that has failed for a short while is in no other report yet.
-  const streams = streamsWithProblems(report).map(({ name, reason }) => `stream ${name}: ${reason ?? 'not read'}`);
-  const reasons = [...new Set([...health.reasons, ...ready.reasons, ...streams])].filter(
-    (reason) => !isInSummary(reason),
+  const about = report.summary_problem;
+  const unmentioned = ready.reasons.filter(
+    (_, index) => ready.codes[index] !== about?.code || (ready.names[index] ?? null) !== about?.name,
   );
+  const reasons = [...health.reasons, ...unmentioned, ...newStreamProblems(parts)];
   const list =
     reasons.length === 0
       ? NOTHING
       : html`<ul class="reasons">${reasons.map((reason) => html`<li>${text(reason, 500)}</li>`)}</ul>`;
   return html`<section id="standing" class="standing ${tone}" aria-label="State"><p class="tone">${TONES[tone]}</p><p class="summary" role="status">${text(report.summary, 600)}</p>${list}${lossNotes(parts)}</section>`;
+}
+
+/** The streams that have failed for too short a time to be in the readiness report, each with its reason. */
+function newStreamProblems({ report, ready }: OverviewParts): readonly string[] {
+  // While the API as a whole is not read, the streams fail for the same reason.
+  if (ready.codes.some((code) => code === 'key_refused' || code === 'api_unreachable')) return [];
+  const reported = new Set([...ready.names, report.summary_problem?.name]);
+  return streamsWithProblems(report)
+    .filter(({ name }) => !reported.has(name))
+    .map(({ name, reason }) => `stream ${name}: ${reason ?? 'not read'}`);
 }
 
 /** What becomes of readings while something stands still, since when, and what happens next. */

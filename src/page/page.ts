@@ -77,7 +77,7 @@ ${standing(seen)}
 ${tileSection(seen)}
 <div class="columns">
 ${quotaSection(report.allowance, now)}
-${deliverySection({ ...report, now })}
+${deliverySection({ ...report, about: report.summary_problem, now })}
 ${streamsSection(report)}
 ${workSection(report, unreadNow(seen))}
 </div>

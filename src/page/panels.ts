@@ -15,6 +15,7 @@ import type {
   QuotaWindow,
   StatusReport,
   StreamStatus,
+  SummaryProblem,
 } from '../core/status.ts';
 import { byteSize, counted, duration, grouped, percent } from '../core/text.ts';
 import { ago, figure, type Html, html, moment, NOTHING, name, sensorValue, table, target, text } from './html.ts';
@@ -115,10 +116,11 @@ function missingNotes(destinations: readonly DestinationReport[]): Html {
   return lines.length === 0 ? NOTHING : html`<ul class="notes">${lines}</ul>`;
 }
 
-/** Why delivery is blocked, where the summary at the top does not say it already. */
-function blockedNotes(destinations: readonly DestinationReport[], summary: string): Html {
+/** Why deliveries are blocked, without the one that the summary at the top describes. */
+function blockedNotes(destinations: readonly DestinationReport[], about: SummaryProblem | null): Html {
+  const isInSummary = (title: string): boolean => about?.code === 'destination_blocked' && about.name === title;
   const lines = destinations.flatMap(({ name: title, blocked_reason }) =>
-    blocked_reason === null || summary.includes(blocked_reason)
+    blocked_reason === null || isInSummary(title)
       ? []
       : [html`<p class="note bad">${name(title)}: ${text(blocked_reason, 400)}</p>`],
   );
@@ -140,13 +142,13 @@ function archiveLine({ points, state_bytes, max_bytes, disk_free_bytes, full }: 
 interface DeliveryParts {
   readonly destinations: readonly DestinationReport[];
   readonly archive: ArchiveStatus;
-  /** The sentence at the top of the page. */
-  readonly summary: string;
+  /** The problem that the sentence at the top of the page describes. */
+  readonly about: SummaryProblem | null;
   readonly now: string;
 }
 
 /** Each destination, what waits for it, what it refused and what it will never have; and the archive's room. */
-export function deliverySection({ destinations, archive, summary, now }: DeliveryParts): Html {
+export function deliverySection({ destinations, archive, about, now }: DeliveryParts): Html {
   const list = table({
     label: 'Table of destinations',
     heads: ['Destination', 'State', 'Lag', 'Delivered', 'Waiting', 'Refused'],
@@ -155,7 +157,7 @@ export function deliverySection({ destinations, archive, summary, now }: Deliver
   });
   return html`<section id="delivery" class="panel"><h2>Delivery <small>points since the start</small></h2>
 ${destinations.length === 0 ? html`<p>There is no destination: the archive alone is filled.</p>` : list}
-${blockedNotes(destinations, summary)}${quarantineNote(destinations)}${missingNotes(destinations)}${archiveLine(archive)}</section>`;
+${blockedNotes(destinations, about)}${quarantineNote(destinations)}${missingNotes(destinations)}${archiveLine(archive)}</section>`;
 }
 
 const STREAM_MARKS: Readonly<Record<StreamStatus['state'], string>> = {

@@ -27,7 +27,7 @@ interface ReadyParts {
   readonly fleet: () => FleetFigures | null;
 }
 
-type Reason = readonly [code: ReadyCode, words: string];
+type Reason = readonly [code: ReadyCode, words: string, name?: string];
 
 /** The answer, with a code for each reason. Cheap: the devices were scanned before. */
 export function readyNow(parts: ReadyParts): ReadyReport {
@@ -35,7 +35,7 @@ export function readyNow(parts: ReadyParts): ReadyReport {
   const { full } = room.status();
   const blocked = deliverers.flatMap(({ name, blockedReason }): Reason[] => {
     const why = blockedReason();
-    return why === null ? [] : [['destination_blocked', `destination ${name}: ${why}`]];
+    return why === null ? [] : [['destination_blocked', `destination ${name}: ${why}`, name]];
   });
   const found: Reason[] = [
     ...apiReasons(parts),
@@ -44,7 +44,12 @@ export function readyNow(parts: ReadyParts): ReadyReport {
     ...blocked,
     ...deviceReasons(parts),
   ];
-  return { ready: found.length === 0, reasons: found.map(([, words]) => words), codes: found.map(([code]) => code) };
+  return {
+    ready: found.length === 0,
+    reasons: found.map(([, words]) => words),
+    codes: found.map(([code]) => code),
+    names: found.map(([, , name]) => name ?? null),
+  };
 }
 
 function apiReasons({ streams }: ReadyParts): Reason[] {
@@ -52,8 +57,8 @@ function apiReasons({ streams }: ReadyParts): Reason[] {
   if (problem !== null) return [[streams.isRefused() ? 'key_refused' : 'api_unreachable', `api: ${problem}`]];
   const off = streams.list().find(({ name, state }) => name === 'telemetry' && state === 'off');
   return [
-    ...(off === undefined ? [] : [['scope_missing', `stream telemetry: ${off.reason}`] as const]),
-    ...streams.failingLong().map(({ name, reason }): Reason => ['stream_failing', `stream ${name}: ${reason}`]),
+    ...(off === undefined ? [] : [['scope_missing', `stream telemetry: ${off.reason}`, off.name] as const]),
+    ...streams.failingLong().map(({ name, reason }): Reason => ['stream_failing', `stream ${name}: ${reason}`, name]),
   ];
 }
 

@@ -18,6 +18,7 @@ import type {
   NextStatus,
   ProcessStatus,
   QuotaStatus,
+  ReadyCode,
   StatusOverview,
   StatusReport,
 } from '../core/status.ts';
@@ -54,7 +55,7 @@ export interface ReportParts {
   readonly quota: () => Omit<QuotaStatus, 'lanes'>;
   /** The lag of readings in normal operation if the quota is too small, in ms. */
   readonly staleMs: () => number;
-  readonly streams: Pick<StreamReport, 'list' | 'problem' | 'failingLong' | 'isListed'>;
+  readonly streams: Pick<StreamReport, 'list' | 'problem' | 'isRefused' | 'failingLong' | 'isListed'>;
   readonly room: Pick<Room, 'status'>;
   readonly facts: Omit<StateFacts, 'streams' | 'requestsOf' | 'daysOf'>;
   /** Whether a process works with the state. */
@@ -102,7 +103,7 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
     generated_at: formatExact(msToNs(nowMs)),
     workspace_id: store.workspaceTag(),
     workspace_name: store.account()?.name ?? null,
-    summary: summarize(parts, { devices: included, excluded, sums, destinations, jobs }),
+    ...summaryOf(parts, { devices: included, excluded, sums, destinations, jobs }),
     process: processStatus(parts),
     streams: parts.streams.list(),
     freshness: {
@@ -259,10 +260,13 @@ interface SummaryFacts {
   readonly jobs: readonly JobStatus[];
 }
 
-/** How it stands, in a sentence: what is wrong first, as nothing else counts then. */
-function summarize(parts: ReportParts, { devices, excluded, sums, destinations, jobs }: SummaryFacts): string {
-  const wrong = wrongWords(parts);
-  if (wrong !== null) return wrong;
+/** The state in a sentence: the most serious problem, or how far the sync is. */
+function summaryOf(parts: ReportParts, facts: SummaryFacts): Pick<StatusReport, 'summary' | 'summary_problem'> {
+  return problemOf(parts) ?? { summary: syncText(parts, facts), summary_problem: null };
+}
+
+/** How far the sync is, in one or more sentences. */
+function syncText(parts: ReportParts, { devices, excluded, sums, destinations, jobs }: SummaryFacts): string {
   const isAtWork = parts.isRunning();
   if (!parts.streams.isListed()) return noListWords(devices, isAtWork);
   if (devices === 0) return noDeviceWords(excluded);
@@ -305,15 +309,29 @@ function deliveredWords(destinations: readonly DestinationReport[]): string {
   return `; ${behind.map(({ name, pending_points }) => `${name} still gets ${grouped(pending_points)} points`).join(', ')}`;
 }
 
-function wrongWords({ deliverers, streams, room }: ReportParts): string | null {
+/** The most serious problem; `null` if there is none. */
+function problemOf({
+  deliverers,
+  streams,
+  room,
+}: ReportParts): Pick<StatusReport, 'summary' | 'summary_problem'> | null {
+  const about = (code: ReadyCode, name: string | null, summary: string) => ({
+    summary,
+    summary_problem: { code, name },
+  });
   const problem = streams.problem();
-  if (problem !== null) return `The API is not read: ${problem}`;
+  if (problem !== null) {
+    return about(streams.isRefused() ? 'key_refused' : 'api_unreachable', null, `The API is not read: ${problem}`);
+  }
   const { full } = room.status();
-  if (full !== null) return `Nothing new is read: ${full}`;
+  if (full !== null) return about('state_full', null, `Nothing new is read: ${full}`);
   const unread = unreadStream(streams);
-  if (unread !== null) return `${unread.name} cannot be read: ${unread.reason}`;
-  const blocked = deliverers.find((deliverer) => deliverer.blockedReason() !== null);
-  return blocked === undefined ? null : `Delivery to ${blocked.name} is blocked: ${blocked.blockedReason() ?? ''}`;
+  if (unread !== null) return about(unread.code, unread.name, `${unread.name} cannot be read: ${unread.reason}`);
+  for (const { name, blockedReason } of deliverers) {
+    const reason = blockedReason();
+    if (reason !== null) return about('destination_blocked', name, `Delivery to ${name} is blocked: ${reason}`);
+  }
+  return null;
 }
 
 function noListWords(devices: number, isAtWork: boolean): string {
@@ -332,9 +350,11 @@ function noDeviceWords(excluded: number): string {
 function unreadStream({
   list,
   failingLong,
-}: ReportParts['streams']): { readonly name: string; readonly reason: string } | null {
+}: ReportParts['streams']): { readonly code: ReadyCode; readonly name: string; readonly reason: string } | null {
   const failing = failingLong()[0];
-  if (failing !== undefined) return failing;
+  if (failing !== undefined) return { code: 'stream_failing', ...failing };
   const off = list().find(({ name, state }) => name === 'telemetry' && state === 'off');
-  return off === undefined ? null : { name: off.name, reason: off.reason ?? 'its stream is off' };
+  return off === undefined
+    ? null
+    : { code: 'scope_missing', name: off.name, reason: off.reason ?? 'its stream is off' };
 }

@@ -197,7 +197,7 @@ describe.runIf(influxdAvailable())('an excluded device', () => {
   test('is in the status with its reason, in no sum, and nothing waits for it', async () => {
     using rig = await rigOf({ exclude: ['d-shed'] });
     const { report, ready } = await lookAfterOnce(rig, (sync) => ({ report: sync.report(), ready: sync.ready() }));
-    expect(ready).toEqual({ ready: true, reasons: [], codes: [] });
+    expect(ready).toEqual({ ready: true, reasons: [], codes: [], names: [] });
     expect(report.summary).toEqual(expect.stringMatching(/^In sync: all 2 devices are complete \(1 excluded\); /));
     expect(report.totals).toMatchObject({ devices: 2, devices_complete: 2 });
     expect(report.totals.covered_share).toBeGreaterThan(0.999);

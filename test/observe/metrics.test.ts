@@ -97,7 +97,7 @@ function open(options: Partial<MetricsOptions> = {}): Metrics {
   const metrics = createMetrics({
     figures: () => FIGURES,
     health: () => ({ healthy: true, reasons: [], codes: [] }),
-    ready: () => ({ ready: false, reasons: ['x'], codes: ['destination_blocked'] }),
+    ready: () => ({ ready: false, reasons: ['x'], codes: ['destination_blocked'], names: ['influx'] }),
     loops: () => [{ loop: 'main', idleMs: 1500 }],
     clock: { nowMs: () => 1_700_000_000_000 },
     version: '9.9.9',

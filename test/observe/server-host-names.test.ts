@@ -44,7 +44,7 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((server) => server.close()));
 });
 
-const NOTHING = { reasons: [], codes: [] };
+const NOTHING = { reasons: [], codes: [], names: [] };
 
 async function serve(options: Partial<StatusServerOptions>): Promise<URL> {
   const server = await serveStatus({

@@ -10,7 +10,7 @@ import { type StatusServer, type StatusServerOptions, serveStatus } from '../../
 import { answerMs, slow, type Target } from '../attacks/attackers.ts';
 
 const PAGE: Served = { status: 200, type: 'text/plain', body: 'a page' };
-const NOTHING = { reasons: [], codes: [] };
+const NOTHING = { reasons: [], codes: [], names: [] };
 
 const open: StatusServer[] = [];
 const sockets: Socket[] = [];

@@ -37,6 +37,7 @@ const REPORT: StatusReport = {
   workspace_name: null,
   workspace_id: 'ws-1',
   summary: 'Everything is in place.',
+  summary_problem: null,
   process: { running: true, last_request_at: null, last_archived_at: null },
   freshness: {
     target_seconds: 60,
@@ -98,6 +99,7 @@ const READY: ReadyReport = {
   ready: false,
   reasons: ['the last day of 3 of 40 devices is not synced yet', 'destination influx: 401'],
   codes: ['last_day_missing', 'destination_blocked'],
+  names: [null, 'influx'],
 };
 
 const open: StatusServer[] = [];
@@ -115,7 +117,7 @@ async function serve(options: Partial<StatusServerOptions> = {}): Promise<Status
     status: () => REPORT,
     page: async () => await Promise.resolve(null),
     health: () => ({ healthy: true, reasons: [], codes: [] }),
-    ready: () => ({ ready: true, reasons: [], codes: [] }),
+    ready: () => ({ ready: true, reasons: [], codes: [], names: [] }),
     metrics: {
       text: async () => await Promise.resolve('tidemark_ready 1\n'),
       contentType: 'text/plain; version=0.0.4',

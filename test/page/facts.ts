@@ -36,6 +36,7 @@ export const REPORT: StatusReport = {
   workspace_id: 'ws-1',
   workspace_name: 'Żabka & Sons',
   summary: 'In sync: all 60 devices are complete; influx still gets 12 points.',
+  summary_problem: null,
   process: { running: true, last_request_at: NOW, last_archived_at: NOW },
   freshness: {
     target_seconds: 60,
@@ -122,7 +123,7 @@ export const REPORT: StatusReport = {
 export const STANDING: OverviewParts = {
   report: REPORT,
   ageSeconds: 0,
-  ready: { ready: true, reasons: [], codes: [] },
+  ready: { ready: true, reasons: [], codes: [], names: [] },
   health: { healthy: true, reasons: [], codes: [] },
 };
 

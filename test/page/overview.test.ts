@@ -50,7 +50,7 @@ describe('snapshots', () => {
       overview: () => overview,
       ageMs: () => 7400,
       health: () => ({ healthy: true, reasons: [], codes: [] }),
-      ready: () => ({ ready: true, reasons: [], codes: [] }),
+      ready: () => ({ ready: true, reasons: [], codes: [], names: [] }),
       scrub: (text) => text.replaceAll('s3cret', '***'),
       clock: { monoMs: () => nowMs },
     });

@@ -139,7 +139,7 @@ describe('the overview', () => {
           destinations: REPORT.destinations.map((each) => ({ ...each, lag_seconds: 0, pending_points: 0 })),
           gaps: [],
         },
-        { ready: { ready: false, reasons: ['api: the API refuses the key'], codes: ['key_refused'] } },
+        { ready: { ready: false, reasons: ['api: the API refuses the key'], codes: ['key_refused'], names: [null] } },
       );
     await using served = await servePage({ standing: refused(30) });
     const first = async (): Promise<string> => /<div class="tile .*?<\/div>/.exec(await textOf(served.url))?.[0] ?? '';
@@ -158,9 +158,10 @@ describe('the overview', () => {
 
   test('a database that is down: nothing is lost, since when, the next attempt; and its error once', async () => {
     const reason = 'HTTP 503: the proxy does not answer';
-    const blocked = (summary: string) =>
+    const blocked = (summary: string, code: 'destination_blocked' | 'api_unreachable' = 'destination_blocked') =>
       standingWith({
         summary,
+        summary_problem: { code, name: code === 'destination_blocked' ? 'influx' : null },
         destinations: REPORT.destinations.map((each) => ({ ...each, blocked_reason: reason })),
       });
     await using served = await servePage({ standing: blocked(`Delivery to influx is blocked: ${reason}`) });
@@ -177,7 +178,7 @@ describe('the overview', () => {
     expect(await textOf(served.url)).toMatch(/The next attempt is at <time[^>]*>22:16:31<\/time>\./);
     served.shown.standing = tried(NOW);
     expect(await textOf(served.url)).toContain('Delivery is being tried again now.');
-    served.shown.standing = blocked('The API is not read: no connection');
+    served.shown.standing = blocked('The API is not read: no connection', 'api_unreachable');
     expect((await textOf(served.url)).split(reason), 'not said above').toHaveLength(2);
   });
 
@@ -308,9 +309,15 @@ describe('the overview', () => {
   });
 
   test('what is missing is said beside the sentence, once', async () => {
-    const reasons = ['destination influx: 401', REPORT.summary];
-    const ready = { ready: false, reasons, codes: ['destination_blocked' as const, 'last_day_missing' as const] };
-    await using served = await servePage({ standing: standingWith({}, { ready }) });
+    const reasons = ['destination influx: 401', 'the API refuses the key'];
+    const ready = {
+      ready: false,
+      reasons,
+      codes: ['destination_blocked' as const, 'key_refused' as const],
+      names: ['influx', null],
+    };
+    const summary_problem = { code: 'key_refused' as const, name: null };
+    await using served = await servePage({ standing: standingWith({ summary_problem }, { ready }) });
     const page = await textOf(served.url);
     expect(/<ul class="reasons">(.*?)<\/ul>/.exec(page)?.[1]).toBe('<li>destination influx: 401</li>');
   });
@@ -323,10 +330,18 @@ describe('the overview', () => {
     const reasons = async (): Promise<string | undefined> =>
       /<ul class="reasons">(.*?)<\/ul>/.exec(await textOf(served.url))?.[1];
     expect(await reasons()).toBe('<li>stream devices: HTTP 500</li>');
-    const ready = { ready: false, reasons: ['stream devices: HTTP 500'], codes: ['stream_failing' as const] };
+    const ready = {
+      ready: false,
+      reasons: ['stream devices: HTTP 500'],
+      codes: ['stream_failing' as const],
+      names: ['devices'],
+    };
     served.shown.standing = standingWith({ streams }, { ready });
     expect(await reasons()).toBe('<li>stream devices: HTTP 500</li>');
-    served.shown.standing = standingWith({ streams, summary: 'devices cannot be read: HTTP 500' }, { ready });
+    served.shown.standing = standingWith(
+      { streams, summary: 'devices cannot be read', summary_problem: { code: 'stream_failing', name: 'devices' } },
+      { ready },
+    );
     expect(await reasons()).toBeUndefined();
   });
 
@@ -447,7 +462,7 @@ async function pagesNaming(name: string): Promise<readonly string[]> {
     archive: { ...REPORT.archive, full: name },
     jobs: REPORT.jobs.map((each) => ({ ...each, requested_by: name })),
   };
-  const ready = { ready: false, reasons: [`${name}!`], codes: ['destination_blocked' as const] };
+  const ready = { ready: false, reasons: [`${name}!`], codes: ['destination_blocked' as const], names: [name] };
   await using served = await servePage({ standing: standingWith(report, { ready }), facts: factsOf(rows, name) });
   const id = encodeURIComponent(rows[0]?.device_id ?? '');
   const search = encodeURIComponent(name.toWellFormed().slice(0, 200));

@@ -66,7 +66,7 @@ function told(devices: readonly DeviceStatus[], ready = true): AppEvent[] {
   } as unknown as StatusReport;
   const look = createFirstFill({
     report: () => report,
-    ready: () => ({ ready, reasons: [], codes: [] }),
+    ready: () => ({ ready, reasons: [], codes: [], names: [] }),
     observe: (event) => events.push(event),
     clock: { monoMs: () => nowMs },
     statusPage: 'http://127.0.0.1:9464/',

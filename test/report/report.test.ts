@@ -43,10 +43,14 @@ interface Case {
   readonly sums?: Partial<DeviceSums>;
   readonly jobs?: readonly OpenJob[];
   readonly isRunning?: boolean;
+  readonly problem?: string;
+  readonly isRefused?: boolean;
+  readonly failing?: { readonly name: 'alerts'; readonly reason: string }[];
 }
 
 /** The report of a workspace in sync, but for what a case changes. */
-function overviewOf({ sums = {}, jobs = [], isRunning = true }: Case): StatusOverview {
+function overviewOf({ sums = {}, jobs = [], isRunning = true, ...streams }: Case): StatusOverview {
+  const { problem = null, isRefused = false, failing = [] } = streams;
   const every = { text: '* * * * *', next: (afterMs: number) => afterMs + MINUTE_MS };
   const settings: ReportParts['context']['settings'] = {
     history: { kind: 'age', ageMs: HOUR_MS },
@@ -69,7 +73,13 @@ function overviewOf({ sums = {}, jobs = [], isRunning = true }: Case): StatusOve
     deliverers: [],
     quota: () => ({ share: 1, minute: window, day: window, waiting_until: null, history_waiting_until: null }),
     staleMs: () => MINUTE_MS,
-    streams: { list: () => [], problem: () => null, failingLong: () => [], isListed: () => true },
+    streams: {
+      list: () => [],
+      problem: () => problem,
+      isRefused: () => isRefused,
+      failingLong: () => failing,
+      isListed: () => true,
+    },
     room: { status: () => ({ usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null }) },
     facts: {
       spending: () => [],
@@ -110,7 +120,19 @@ describe('the sentence', () => {
     ['a backfill that nobody works on', { jobs: [BACKFILL], isRunning: false }, 'In sync: all 5 devices are complete.'],
     ['one that is not begun', { jobs: [{ ...BACKFILL, state: 'waiting' }] }, 'In sync: all 5 devices are complete.'],
   ])('%s', (_what, given, words) => {
-    expect(overviewOf(given).summary).toBe(words);
+    expect(overviewOf(given)).toMatchObject({ summary: words, summary_problem: null });
+  });
+
+  test.each<[Case, string, object]>([
+    [{ problem: 'no key', isRefused: true }, 'The API is not read: no key', { code: 'key_refused', name: null }],
+    [{ problem: 'no connection' }, 'The API is not read: no connection', { code: 'api_unreachable', name: null }],
+    [
+      { failing: [{ name: 'alerts', reason: 'HTTP 500' }] },
+      'alerts cannot be read: HTTP 500',
+      { code: 'stream_failing', name: 'alerts' },
+    ],
+  ])('%j names the problem by its code', (given, summary, problem) => {
+    expect(overviewOf(given)).toMatchObject({ summary, summary_problem: problem });
   });
 });
 

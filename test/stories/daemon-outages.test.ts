@@ -78,7 +78,7 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
     });
     await expectExact(rig);
     expect(alertsOf(life.lastReport)).toMatchObject({ state: 'on', reason: null });
-    expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [] });
+    expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [], names: [] });
     expect(told(life, 'stream-recovered')).toEqual([{ type: 'stream-recovered', stream: 'alerts' }]);
     expect(told(life, 'stream-failed').every(({ stream }) => stream === 'alerts')).toBe(true);
     expect(told(life, 'stream-failed').length).toBeLessThan(2 * 60);
@@ -141,7 +141,7 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
     });
     expect(life.error).toBeNull();
     expect(life.lastReport.streams.find(({ name }) => name === 'telemetry')?.state).toBe('on');
-    expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [] });
+    expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [], names: [] });
     await expectExact(rig);
   });
 
@@ -198,6 +198,6 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
     });
     expect(life.error).toBeNull();
     expect(told(life, 'device-gone')).toEqual([]);
-    expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [] });
+    expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [], names: [] });
   });
 });

@@ -60,7 +60,7 @@ describe.runIf(influxdAvailable())('four hundred devices on 2,000 requests a day
     expect(verdict.missing.slice(0, 5)).toEqual([]);
     expect(verdict.invented.slice(0, 5)).toEqual([]);
     // Waiting its turn is no fault.
-    expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [] });
+    expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [], names: [] });
     const lags = life.lastReport.devices.map((device) => device.lag_seconds ?? Number.POSITIVE_INFINITY);
     // Four requests a day for each: asked in turn, none is forgotten.
     expect(lags.reduce((sum, lag) => sum + lag, 0) / lags.length).toBeLessThanOrEqual(5 * 3600);

@@ -25,7 +25,7 @@ const WAYS: Readonly<Record<string, Way>> = {
     fill: async (rig) => {
       const life = await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
       expect(life.error).toBeNull();
-      expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [] });
+      expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [], names: [] });
       // It does not wait for devices of which the list reports nothing.
       for (const device of life.lastReport.devices) {
         expect(device.lag_seconds, device.device_id).toBeLessThanOrEqual(70);

@@ -4,12 +4,11 @@
  */
 import type { Config, StateConfig } from '../../config/config.ts';
 import { isLoopback } from '../../config/values.ts';
-import { UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 import { SECOND_MS } from '../../core/time.ts';
-import { requireFree } from '../../observe/server.ts';
+import { ListenError, requireFree } from '../../observe/server.ts';
 import { getPage } from '../shared/get-page.ts';
-import { type CheckLine, type CheckNotes, createNotes, errorWords } from './report.ts';
+import { type CheckLine, type CheckNotes, createNotes } from './report.ts';
 
 /**
  * All lines on the status page.
@@ -68,8 +67,7 @@ async function noteFree(notes: CheckNotes, { listen }: Config | StateConfig, pla
     await requireFree(listen);
     notes.ok('listen', listen.port === 0 ? `${place}: a free port is taken` : `${place}: free`);
   } catch (error) {
-    if (!(error instanceof UserError)) throw error;
-    const { message, remedy } = errorWords(error);
-    notes.fail('listen', { message: message.replace(/^listen: /, ''), remedy });
+    if (!(error instanceof ListenError)) throw error;
+    notes.fail('listen', { message: error.problem.what, remedy: error.problem.remedy });
   }
 }

@@ -226,8 +226,8 @@ function noteDisk(
 
 function noteLock(notes: CheckNotes, isLocked: StateView['isLocked']): void {
   if (typeof isLocked !== 'boolean') notes.fail('holder', errorWords(isLocked.problem));
-  else if (isLocked) notes.ok('holder', 'a process works with it', { isLocked });
-  else notes.ok('holder', 'no process works with it', { isLocked });
+  else if (isLocked) notes.ok('holder', 'a process works with it', { locked: isLocked });
+  else notes.ok('holder', 'no process works with it', { locked: isLocked });
 }
 
 function octal(mode: number): string {

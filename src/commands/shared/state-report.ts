@@ -62,6 +62,7 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
       list: () => streams,
       isListed: () => store.devices().length > 0 || wasReadEmpty(streams, store.account()?.devices ?? 0),
       problem: () => null,
+      isRefused: () => false,
       failingLong: () =>
         streams
           .filter(({ state: each }) => each === 'failing')

@@ -349,7 +349,7 @@ describe('the file of the state', () => {
     const { close } = openStore(stage.dataDir);
     try {
       const report = await stage.report();
-      expect(line(report, 'holder').facts).toEqual({ held: true });
+      expect(line(report, 'holder').facts).toEqual({ locked: true });
       expect(bad(report)[0]).toBe('fail asking');
       expect(line(report, 'asking').remedy).toMatch(/Run it again when that has ended/);
       expect([report.exit_code, report.requests, stage.simulator.log.total]).toEqual([1, 0, 0]);
