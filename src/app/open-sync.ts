@@ -66,8 +66,8 @@ import {
   removeDevice,
 } from '../scheduler/planning.ts';
 import { API_WORKSPACE } from '../store/facts.ts';
-import { createDisk } from '../store/look/place.ts';
 import { type OpenStore, openStore } from '../store/store.ts';
+import { createDisk } from '../store/views/data-dir.ts';
 import {
   type ApiAccess,
   type ApiConnection,

@@ -5,8 +5,8 @@ import type { ProcessPorts } from '../../app/terminal.ts';
 import type { BackupCommand } from '../../cli/command.ts';
 import { UserError } from '../../core/faults.ts';
 import { byteSize, plainText } from '../../core/text.ts';
-import { type Backup, backUpState } from '../../store/look/backup.ts';
 import { STATE_FILE } from '../../store/open/database.ts';
+import { type Backup, backUpState } from '../../store/views/backup.ts';
 import { type CommandRun, printAnswer } from '../shared/command.ts';
 
 /**

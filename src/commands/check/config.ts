@@ -11,7 +11,7 @@ import { type DescribedConfig, describeConfig } from '../../config/describe.ts';
 import { loadConfig, loadStateConfig } from '../../config/load.ts';
 import { DEFAULT_FILE, type Mistake } from '../../config/sources.ts';
 import { isLoopback } from '../../config/values.ts';
-import { modeOf } from '../../store/look/place.ts';
+import { modeOf } from '../../store/views/data-dir.ts';
 import { keyOf } from './destination.ts';
 import { type CheckLine, type CheckNotes, createNotes } from './report.ts';
 import { quoted } from './state.ts';

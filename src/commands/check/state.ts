@@ -8,8 +8,8 @@ import { clearingMarks, judgeRoom, MIN_FREE_BYTES } from '../../core/archive-roo
 import { UserError } from '../../core/faults.ts';
 import type { StateSize } from '../../core/state/archive.ts';
 import { byteSize, plainText } from '../../core/text.ts';
-import { inspectState, isStateLocked, type StateFindings } from '../../store/look/inspect.ts';
-import { createDisk, type DataDirFacts, inspectDataDir, type OwnedPath } from '../../store/look/place.ts';
+import { createDisk, type DataDirFacts, inspectDataDir, type OwnedPath } from '../../store/views/data-dir.ts';
+import { inspectState, isStateLocked, type StateFindings } from '../../store/views/inspect.ts';
 import { type CheckLine, type CheckNotes, createNotes, errorWords } from './report.ts';
 
 interface StateView {

@@ -26,8 +26,8 @@ import { listDevices } from '../../ingest/devices.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { leftOutDevice, UNLISTED } from '../../scheduler/backfill.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
-import { readStateView, type StateView } from '../../store/look/read-state.ts';
 import { StateInUseError } from '../../store/open/lock.ts';
+import { readStateView, type StateView } from '../../store/views/read-state.ts';
 import { type CommandRun, printAnswer } from '../shared/command.ts';
 import {
   ALL,

@@ -7,7 +7,7 @@ import type { StateConfig } from '../../config/config.ts';
 import { UserError } from '../../core/faults.ts';
 import { findDeviceIds, type NamedDevice } from '../../core/find-device.ts';
 import type { Secret } from '../../core/secret.ts';
-import { readDeviceNames } from '../../store/look/read-state.ts';
+import { readDeviceNames } from '../../store/views/read-state.ts';
 
 /** One run of a command: the command line, the configuration, and the output. */
 export interface CommandRun<Command, Config = StateConfig> {

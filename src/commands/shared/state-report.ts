@@ -20,8 +20,8 @@ import type { DeviceReportParts } from '../../report/device-report.ts';
 
 import type { ReportedDestination } from '../../report/report.ts';
 import { staleMsOf } from '../../scheduler/demand-watch.ts';
-import { createDisk } from '../../store/look/place.ts';
-import { type ReadState, readStateView } from '../../store/look/read-state.ts';
+import { createDisk } from '../../store/views/data-dir.ts';
+import { type ReadState, readStateView } from '../../store/views/read-state.ts';
 
 /** What of the configuration counts here. */
 export type StatusConfig = Pick<StateConfig, 'influx' | 'destinations' | 'dataDir' | 'archive'> & {

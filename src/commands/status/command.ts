@@ -11,7 +11,7 @@ import { findDeviceIds } from '../../core/find-device.ts';
 import type { Clock } from '../../core/ports.ts';
 import { deviceReport } from '../../report/device-report.ts';
 import { reportNow } from '../../report/report.ts';
-import { openToRead } from '../../store/look/read-state.ts';
+import { openToRead } from '../../store/views/read-state.ts';
 import { partsOfState, type StatusConfig } from '../shared/state-report.ts';
 import { deviceText } from './device.ts';
 import { statusText } from './text.ts';

@@ -13,7 +13,7 @@ import type { VerifyState } from '../../core/state/verify.ts';
 import { dayStart, formatExact } from '../../core/time.ts';
 import { createPointSource } from '../../influx/point-source.ts';
 import { createInfluxSink } from '../../influx/sink.ts';
-import { openVerifyState } from '../../store/look/verify.ts';
+import { openVerifyState } from '../../store/views/verify.ts';
 import { chosenDevices, printAnswer } from '../shared/command.ts';
 import { type RequestedRange, readSpan } from '../shared/options.ts';
 import { compareDestination, daysOf, type VerifyRange } from './compare.ts';

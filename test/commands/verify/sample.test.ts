@@ -6,7 +6,7 @@ import type { SampleVerdict } from '../../../src/commands/verify/result.ts';
 import { sample } from '../../../src/commands/verify/sample.ts';
 import { DAY_MS } from '../../../src/core/time.ts';
 import { createWorld } from '../../../src/sim/world.ts';
-import { openVerifyState } from '../../../src/store/look/verify.ts';
+import { openVerifyState } from '../../../src/store/views/verify.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';

@@ -16,10 +16,10 @@ import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { UserError } from '../../../src/core/faults.ts';
-import { inspectState, isStateLocked } from '../../../src/store/look/inspect.ts';
 import { openDatabase } from '../../../src/store/open/database.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../../src/store/open/migrations.ts';
 import { openStore } from '../../../src/store/store.ts';
+import { inspectState, isStateLocked } from '../../../src/store/views/inspect.ts';
 import { landing, type Scratch, scratch } from '../support.ts';
 
 const PAGE = 4096;

@@ -5,8 +5,8 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { HARD_LIMIT_ABOVE_BYTES, StateFullError } from '../../../src/core/archive-room.ts';
-import { createDisk } from '../../../src/store/look/place.ts';
 import { type OpenStore, openStore } from '../../../src/store/store.ts';
+import { createDisk } from '../../../src/store/views/data-dir.ts';
 import { smallDisk } from '../../support/small-disk.ts';
 import { NO_LIMIT, readAll, scratch } from '../support.ts';
 

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { UserError } from '../../../src/core/faults.ts';
-import { type Backup, backUpState } from '../../../src/store/look/backup.ts';
 import { MIGRATIONS } from '../../../src/store/open/migrations.ts';
 import { openStore } from '../../../src/store/store.ts';
+import { type Backup, backUpState } from '../../../src/store/views/backup.ts';
 import { landing, readAll, type Scratch, scratch } from '../support.ts';
 
 const NEVER = new AbortController().signal;

@@ -19,7 +19,7 @@ import { STATE_FILE } from '../open/database.ts';
 import { APPLICATION_ID } from '../open/migrations.ts';
 import { createPrivate, partOf, removeOldParts, requireNewFile, takeName } from '../open/new-file.ts';
 import { explainedReading, requireState } from '../open/read-only.ts';
-import { createDisk } from './place.ts';
+import { createDisk } from './data-dir.ts';
 
 interface BackupOptions {
   /** The data directory. */

@@ -4,7 +4,7 @@
 import { dirname } from 'node:path';
 import { expect, test } from 'vitest';
 import { DAY_MS } from '../../../src/core/time.ts';
-import { openVerifyState } from '../../../src/store/look/verify.ts';
+import { openVerifyState } from '../../../src/store/views/verify.ts';
 import { landing, type ScratchStore, scratchStore } from '../support.ts';
 
 const line = (n: number): string => `telemetry,device_id=d,sensor=s value=${n} ${n}`;

@@ -7,8 +7,8 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { UserError } from '../../../src/core/faults.ts';
 import { hashHex } from '../../../src/core/hash.ts';
-import { openToRead, readStateView } from '../../../src/store/look/read-state.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../../src/store/open/migrations.ts';
+import { openToRead, readStateView } from '../../../src/store/views/read-state.ts';
 import { device, landing, type Scratch, scratch, scratchStore } from '../support.ts';
 
 const LINE = 'telemetry,device_id=d,sensor=s value=1 5000000';
