@@ -31,11 +31,16 @@ export interface Logger {
   say(event: ProgramEvent): void;
 }
 
-/** An open log. */
-interface Log extends Logger {
-  /** Writes a line as it is: for {@link logEvents} alone. */
+/** Where the lines of events go. */
+interface LineTaker {
+  /** Whether lines of a level are taken at all; others need not be made. */
+  readonly takes: (level: LineLevel) => boolean;
+  /** Takes a line as it is: for {@link logEvents} alone. */
   readonly line: LineWriter;
 }
+
+/** An open log. */
+interface Log extends Logger, LineTaker {}
 
 /** Where a log is written. */
 export interface LogStream {
@@ -137,27 +142,35 @@ export function createLogger({ level, format, stream, secrets, clock, noColour =
     const { level, message, fields } = lineOf(event);
     line(level, message, { event: event.type, ...fields });
   };
-  return { line, say };
+  return { takes: (each) => sink.isLevelEnabled(each), line, say };
 }
 
 /**
  * An `Observe` that logs. What is held back (`repeats.ts`) is written on the level `debug` only, and the next line of
  * its kind has the number of lines that were. Each line has the name of its event, for programs that read the log.
  */
-export function logEvents(logger: Pick<Log, 'line'>, clock: Pick<Clock, 'monoMs'>): Observe {
+export function logEvents(log: LineTaker, clock: Pick<Clock, 'monoMs'>): Observe {
   const admit = createAdmission(clock);
   const rounds = createRounds(clock);
   const write = (event: AppEvent): void => {
-    const { level, message, fields } = lineOf(event);
-    const named = { event: event.type, ...fields };
+    const level = levelOf(event);
     const suppressed = level === 'debug' ? null : admit(event, level);
-    if (suppressed === null) logger.line('debug', message, named);
-    else logger.line(level, message, suppressed > 0 ? { ...named, suppressed: suppressed } : named);
+    const shownAs = suppressed === null ? 'debug' : level;
+    if (!log.takes(shownAs)) return;
+    const { message, fields } = lineOf(event);
+    const named = { event: event.type, ...fields };
+    log.line(shownAs, message, suppressed === null || suppressed === 0 ? named : { ...named, suppressed });
   };
   return (event) => {
     write(event);
     for (const report of rounds(event)) write(report);
   };
+}
+
+/** The level of an event's line, without the line itself: most events have the level `debug` and none is made. */
+function levelOf(event: AppEvent): LineLevel {
+  const { level } = rowOf(event.type);
+  return typeof level === 'string' ? level : level.of(event);
 }
 
 /** How many are kept. */
@@ -206,7 +219,7 @@ export function createRecentEvents({ clock, scrub, before = null }: RecentParts)
     if (polled.length > MOST_RECENT) polled.shift();
     isKept = false;
   };
-  const write = logEvents({ line }, clock);
+  const write = logEvents({ takes: (level) => level !== 'debug', line }, clock);
   return {
     observe: write,
     forget: (deviceId) => {

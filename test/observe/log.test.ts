@@ -11,7 +11,10 @@ import { lineOf } from '../../src/observe/event-table.ts';
 import { createLogger, type LineWriter, type LoggerOptions, logEvents } from '../../src/observe/log.ts';
 
 /** A log that takes any field: what a line looks like is no matter of its name. */
-type AnyLogger = Record<LineLevel, (message: string, fields?: Record<string, unknown>) => void> & { line: LineWriter };
+type AnyLogger = Record<LineLevel, (message: string, fields?: Record<string, unknown>) => void> & {
+  takes: (level: LineLevel) => boolean;
+  line: LineWriter;
+};
 
 /** A log in memory. */
 function openLog(options: Partial<LoggerOptions> & { terminal?: boolean } = {}) {
@@ -29,6 +32,7 @@ function openLog(options: Partial<LoggerOptions> & { terminal?: boolean } = {}) 
     (message, fields = {}) =>
       logger.line(level, message, fields as unknown as Parameters<LineWriter>[2]);
   const any: AnyLogger = {
+    takes: logger.takes,
     line: logger.line,
     error: writer('error'),
     warn: writer('warn'),

@@ -3,7 +3,8 @@
  *
  * Successive blocks of one device and lane that were archived on the same day are merged: first thirty-two at a time,
  * and finally once the day is over or the blocks are large. So a line is written at most three times, a block covers at
- * most one day of archiving, and it stays small enough to be merged, searched and delivered quickly.
+ * most one day of archiving, and it stays small enough to be merged, searched and delivered quickly. Large pages, as a
+ * backfill brings them, stay blocks of their own.
  *
  * Promise: a merged block contains the lines of its parts, byte for byte and in order, under the lowest of their
  * numbers. One transaction writes it and removes the parts. A reader with an earlier position reads the same lines. No
@@ -66,7 +67,7 @@ export function createCompactor(db: Database.Database): Compactor {
       const below = acknowledged(lane, configured) ?? Number.MAX_SAFE_INTEGER;
       const run = chooseRun(hot.all(lane, deviceId, below).map(toHotBlock), nowMs);
       if (run === null) return false;
-      if (run.seqs.length === 1) mark.run(run.level, run.seqs[0]);
+      if (run.staysApart || run.seqs.length === 1) for (const seq of run.seqs) mark.run(run.level, seq);
       else merge(lane, run.seqs, run.level);
       return true;
     },
@@ -134,10 +135,11 @@ export interface HotBlock {
   readonly bytes: number;
 }
 
-/** Blocks to merge into one, of that level. One block alone is only marked. */
+/** Blocks to merge into one, of that level. One block alone is only marked, and so are those that stay apart. */
 interface CompactionRun {
   readonly seqs: readonly number[];
   readonly level: 1 | 2;
+  readonly staysApart?: true;
 }
 
 /**
@@ -145,6 +147,12 @@ interface CompactionRun {
  * minute.
  */
 export const FULL_BLOCK_BYTES = 256 * 1024;
+
+/**
+ * A page of so many bytes, uncompressed, stays a block of its own, as the full pages of a backfill are: merged with
+ * others it would not take less room (75 KB and 256 KB were packed to the same 4.2 %).
+ */
+export const LARGE_PAGE_BYTES = 32 * 1024;
 
 /** How many blocks are merged at once. */
 export const RUN_BLOCKS = 32;
@@ -164,6 +172,8 @@ export function chooseRun(blocks: readonly HotBlock[], nowMs: EpochMs): Compacti
   const first = blocks[0];
   if (first === undefined) return null;
   const ofDay = leading(blocks, (block) => dayOf(block) === dayOf(first));
+  const largePages = leading(ofDay, ({ level, bytes }) => level === 0 && bytes >= LARGE_PAGE_BYTES);
+  if (largePages.length > 0) return { ...runOf(largePages.slice(0, RUN_BLOCKS), 2), staysApart: true };
   const whole = fitting(ofDay);
   const fresh = ofDay.filter(({ level }) => level === 0);
   const gathered = fitting(fresh);

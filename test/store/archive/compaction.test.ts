@@ -12,6 +12,7 @@ import {
   chooseRun,
   FULL_BLOCK_BYTES,
   type HotBlock,
+  LARGE_PAGE_BYTES,
   RUN_BLOCKS,
   RUN_CANDIDATES,
 } from '../../../src/store/archive/compaction.ts';
@@ -41,9 +42,19 @@ describe('a run of blocks to seal', () => {
   });
 
   test('is for good as soon as it is large enough, and one block may be larger than that', () => {
-    const large = blocks(3, { bytes: FULL_BLOCK_BYTES / 2 - 1 });
+    const large = blocks(3, { bytes: FULL_BLOCK_BYTES / 2 - 1, level: 1 });
     expect(chooseRun(large, NOW)).toEqual({ seqs: [1, 2], level: 2 });
-    expect(chooseRun(blocks(2, { bytes: FULL_BLOCK_BYTES * 3 }), NOW)).toEqual({ seqs: [1], level: 2 });
+    expect(chooseRun(blocks(2, { bytes: FULL_BLOCK_BYTES * 3, level: 1 }), NOW)).toEqual({ seqs: [1], level: 2 });
+  });
+
+  test('leaves large pages as they are, up to the first small one', () => {
+    const pages = blocks(3, { bytes: LARGE_PAGE_BYTES });
+    const apart = { level: 2, staysApart: true };
+    expect(chooseRun(pages, NOW)).toEqual({ ...apart, seqs: [1, 2, 3] });
+    expect(chooseRun([...pages, ...blocks(2, { from: 4 })], NOW)).toEqual({ ...apart, seqs: [1, 2, 3] });
+    const many = blocks(RUN_BLOCKS + 1, { bytes: LARGE_PAGE_BYTES });
+    expect(chooseRun(many, NOW)).toEqual({ ...apart, seqs: seqs(1, RUN_BLOCKS) });
+    expect(chooseRun(blocks(3, { bytes: LARGE_PAGE_BYTES - 1 }), NOW), 'small pages wait for others').toBeNull();
   });
 
   test('comes to an end: any blocks are sealed for good, in a few rounds each, never out of order', () => {
