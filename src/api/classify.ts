@@ -42,24 +42,24 @@ interface ErrorWords {
 export function classifyAnswer(answer: HttpAnswer, context: RequestContext): Classified {
   if (isHtml(answer)) {
     const words =
-      'answered with an HTML page: that is not the API. Is api.url right, and no proxy or login page between?';
+      'the response is an HTML page, not the API. Check that api.url is right and that no proxy or login page answers';
     return fault('server-fault', answer, context, { words, error: null });
   }
   const values = answer.status === 200 ? countValues(answer.body) : 0;
   if (values > MAX_VALUES) {
-    const words = `the answer has more than ${MAX_VALUES.toLocaleString('en-US')} values`;
+    const words = `the response has more than ${MAX_VALUES.toLocaleString('en-US')} values`;
     return { kind: 'fault', fault: malformed(context.request, words, { isTooLarge: true }) };
   }
   const body = parseJson(answer.body);
   if (answer.status === 200) {
     if (body !== undefined) return { kind: 'ok', body };
-    return { kind: 'fault', fault: malformed(context.request, 'the answer is no JSON') };
+    return { kind: 'fault', fault: malformed(context.request, 'the response is not JSON') };
   }
   const error = readError(body, context.secret);
   const kind = kindOf(answer.status, error, context.hasCursor);
   const isRedirect = answer.status >= 300 && answer.status < 400;
   const words = isRedirect
-    ? 'answered with a redirect, which is not followed. Is api.url right?'
+    ? 'the response is a redirect, which is not followed. Check api.url'
     : wordsOf(kind, context);
   return fault(kind, answer, context, { words, error });
 }
@@ -97,22 +97,22 @@ function kindOfBadRequest({ code, message, maxDays }: ErrorWords, hasCursor: boo
 /** The meaning of each kind for people, before the server's own words. */
 const WORDS: Readonly<Record<ApiFaultKind, string>> = {
   unreachable: 'no answer',
-  throttled: 'the allowance is spent',
+  throttled: 'the quota is used up',
   unauthorized: KEY_REFUSED,
   'scope-missing': 'the key lacks a scope',
-  'no-api-access': 'the API refuses access: does the plan of the workspace include it?',
+  'no-api-access': "the API refuses access; check that the workspace's plan includes API access",
   'not-found': 'no such resource in the workspace of this key',
-  'bad-cursor': 'the cursor was refused',
+  'bad-cursor': 'the API rejected the cursor',
   'range-too-large': 'the time range is wider than the plan allows',
-  'invalid-request': 'the request was refused',
-  'server-fault': 'a fault on the side of the service',
-  malformed: 'the answer is not what the API promises',
+  'invalid-request': 'the API rejected the request',
+  'server-fault': 'the server failed',
+  malformed: 'the response does not follow the API description',
 };
 
 /** The words for a fault. A missing endpoint points to a wrong address and not to the workspace. */
 function wordsOf(kind: ApiFaultKind, { request }: RequestContext): string {
   const isEndpoint = /^GET \/[a-z]+$/.test(request);
-  return kind === 'not-found' && isEndpoint ? 'there is no such endpoint: is api.url right?' : WORDS[kind];
+  return kind === 'not-found' && isEndpoint ? 'there is no such endpoint; check api.url' : WORDS[kind];
 }
 
 interface FaultWords {
@@ -137,7 +137,7 @@ function fault(
     ...(error?.maxDays == null || kind !== 'range-too-large' ? {} : { maxDays: error.maxDays }),
   };
   const code = error?.code == null ? '' : ` ${error.code}`;
-  const serverWords = error?.message == null ? '' : `; it says: ${error.message}`;
+  const serverWords = error?.message == null ? '' : `; message of the server: ${error.message}`;
   const message = `${context.request}: ${words} (${status}${code})${serverWords}`;
   return { kind: 'fault', fault: new ApiFault(kind, message, facts) };
 }

@@ -306,7 +306,7 @@ function createAttempt(options: ApiClientOptions): Attempt {
  */
 function readKey(key: string, request: string): string {
   if (/^[\x21-\x7e]+$/.test(key)) return key;
-  const words = key === '' ? 'there is no key' : 'the key has characters that no key has';
+  const words = key === '' ? 'no key is set' : 'the key has characters that a header cannot carry';
   throw new ApiFault('unauthorized', `${request}: not sent, ${words}`, { request });
 }
 

@@ -41,7 +41,7 @@ export interface TimeLimit {
 const ANY_TIME: TimeLimit = { latestNs: msToNs(MAX_MS) };
 
 /** Why a record is rejected that has a later time. */
-const FUTURE = 'is more than a day later than every clock';
+const FUTURE = 'is more than a day in the future';
 
 /**
  * Parses `GET /account`.
@@ -105,7 +105,7 @@ export function parseDevicePage(body: unknown, request: string, limit = ANY_TIME
  * @returns the device, or the reason why the record is rejected
  */
 function readDevice(item: unknown, { latestNs }: TimeLimit): DeviceRecord | string {
-  if (!isRecord(item)) return 'the device is no object';
+  if (!isRecord(item)) return 'the device is not an object';
   const problem = deviceIdProblem(member(item, 'device_id'));
   const deviceId = textIn(item, 'device_id');
   if (problem !== null || deviceId === null) return problem ?? 'the device is unreadable';
@@ -184,12 +184,12 @@ export function* telemetrySteps(
  * @returns the reading, or the reason why the record is rejected
  */
 function readReading(item: unknown, readTime: (text: string) => EpochNs | null): Reading | string {
-  if (!isRecord(item)) return 'the reading is no object';
+  if (!isRecord(item)) return 'the reading is not an object';
   const served = member(item, 'recorded_at');
   const recordedAt = typeof served === 'string' ? readTime(served) : null;
-  if (recordedAt === null) return 'recorded_at is no time';
+  if (recordedAt === null) return 'recorded_at is not a time';
   const values = member(item, 'values') ?? {};
-  if (!isRecord(values)) return 'values is no object';
+  if (!isRecord(values)) return 'values is not an object';
   // `Object.entries` keeps a sensor called `__proto__`, which the parser made an ordinary member.
   const pairs = Object.entries(values) as [string, JsonValue][];
   for (const [, value] of pairs) {
@@ -231,7 +231,7 @@ export function parseAlertPage(body: unknown, request: string, { latestNs } = AN
   for (const item of data) {
     const alert = readAlert(item);
     if (alert === null) {
-      const reason = isRecord(item) ? 'the alert has no usable id or time' : 'the alert is no object';
+      const reason = isRecord(item) ? 'the alert has no usable id or time' : 'the alert is not an object';
       rejected.push(rejectRecord(reason, item));
     } else if (alert.openedAt > latestNs) rejected.push(rejectRecord(`opened_at ${FUTURE}`, item));
     else alerts.push(alert);
@@ -278,16 +278,16 @@ interface Envelope {
  * @throws ApiFault `malformed` if the body is not a list
  */
 function openEnvelope(body: unknown, request: string): Envelope {
-  if (!isRecord(body)) throw malformed(request, 'the answer is no JSON object');
+  if (!isRecord(body)) throw malformed(request, 'the response is not a JSON object');
   const data = member(body, 'data');
-  if (!Array.isArray(data)) throw malformed(request, 'the answer has no list "data"');
+  if (!Array.isArray(data)) throw malformed(request, 'the response has no list "data"');
   if (data.length > MAX_PAGE_ITEMS) throw malformed(request, `the page has ${data.length} records`);
   return { page: body, data, nextCursor: readCursor(member(body, 'next_cursor'), request) };
 }
 
 function readCursor(cursor: unknown, request: string): Cursor | null {
   if (cursor === undefined || cursor === null) return null;
-  if (typeof cursor !== 'string') throw malformed(request, '"next_cursor" is no string');
+  if (typeof cursor !== 'string') throw malformed(request, '"next_cursor" is not a string');
   if (cursor === '') throw malformed(request, '"next_cursor" is empty');
   if (!cursor.isWellFormed()) throw malformed(request, '"next_cursor" cannot be sent back');
   return cursor as Cursor;

@@ -48,7 +48,7 @@ export function createHttpTransport(options: HttpTransportOptions): HttpTranspor
     signal.throwIfAborted();
     const whole = linkAbort(signal);
     const deadline = setTimeout(() => {
-      whole.abort(new TransportError('timeout', `no whole answer within ${options.timeoutMs} ms`));
+      whole.abort(new TransportError('timeout', `no complete response within ${options.timeoutMs} ms`));
     }, options.timeoutMs);
     try {
       return await exchange(dispatcher, request, whole.signal);
@@ -146,43 +146,47 @@ async function unpack(packed: Buffer, encoding = 'identity'): Promise<Buffer> {
   const name = encoding.trim().toLowerCase();
   if (name === 'identity' || name === '' || packed.length === 0) return packed;
   const unpacker = UNPACKERS.get(name);
-  if (unpacker === undefined) throw new TransportError('other', 'the answer is packed in a way that was not asked for');
+  if (unpacker === undefined)
+    throw new TransportError('other', 'the response has a content encoding that was not requested');
   try {
     return await unpacker(packed, { maxOutputLength: MAX_ANSWER_BYTES });
   } catch (error) {
     if (codeOf(error) === 'ERR_BUFFER_TOO_LARGE') throw tooLarge();
-    throw new TransportError('other', 'the packed answer is damaged');
+    throw new TransportError('other', 'the compressed response is damaged');
   }
 }
 
 function tooLarge(): TransportError {
-  return new TransportError('too-large', `the answer is larger than ${byteSize(MAX_ANSWER_BYTES)}`);
+  return new TransportError('too-large', `the response is larger than ${byteSize(MAX_ANSWER_BYTES)}`);
 }
 
 type Finding = readonly [failure: TransportFailure, words: string];
 
-const REFUSED: Finding = ['refused', 'the connection was refused; is api.url right and the server up?'];
+const REFUSED: Finding = ['refused', 'connection refused; check api.url and that the server is up'];
 const NO_ROUTE: Finding = ['refused', 'there is no route to the server'];
-const RESET: Finding = ['reset', 'the connection was closed before the whole answer had come'];
-const NOT_CONNECTED: Finding = ['timeout', 'the server did not take the connection in time'];
+const RESET: Finding = ['reset', 'the connection was closed before the response was complete'];
+const NOT_CONNECTED: Finding = ['timeout', 'the server did not accept the connection in time'];
 const TIMEOUT: Finding = ['timeout', 'the server did not answer in time'];
-const NO_NAME: Finding = ['name', 'the name of the server was not found'];
-const NO_RESOLVER: Finding = ['name', 'the name of the server could not be looked up'];
+const NO_NAME: Finding = ['name', 'the host name was not found'];
+const NO_RESOLVER: Finding = ['name', 'the host name could not be resolved'];
 const TLS: Finding = ['tls', 'no secure connection (TLS)'];
-const NO_TLS: Finding = ['tls', 'what answers there does not speak TLS; is api.url to begin with http://?'];
-const SELF_SIGNED: Finding = ['tls', 'the certificate is self-signed: to trust it, put it into api.ca_file (PEM)'];
+const NO_TLS: Finding = ['tls', 'the server does not speak TLS; if that is intended, write api.url with http://'];
+const SELF_SIGNED: Finding = [
+  'tls',
+  'the certificate is self-signed; to trust it, write it into the file of api.ca_file (PEM)',
+];
 const UNKNOWN_AUTHORITY: Finding = [
   'tls',
-  'the authority that issued the certificate is not known here: put its certificate into api.ca_file (PEM)',
+  'the certificate was issued by an unknown authority; to trust it, write its certificate into the file of api.ca_file (PEM)',
 ];
-const WRONG_NAME: Finding = ['tls', 'the certificate is for another name than the host in api.url: correct api.url'];
+const WRONG_NAME: Finding = ['tls', 'the certificate is for another name than the host in api.url; correct api.url'];
 const EXPIRED: Finding = [
   'tls',
-  'the certificate has expired: whoever runs the API has to renew it, unless the clock of this machine is wrong',
+  'the certificate has expired; check the clock of this machine, or ask the operator of the API to renew it',
 ];
-const NOT_YET_VALID: Finding = ['tls', 'the certificate is not valid yet: is the clock of this machine right?'];
-const PROXY_AUTH: Finding = ['other', 'the proxy asks for a user and a password'];
-const NOT_HTTP: Finding = ['other', 'the answer is not HTTP'];
+const NOT_YET_VALID: Finding = ['tls', 'the certificate is not valid yet; check the clock of this machine'];
+const PROXY_AUTH: Finding = ['other', 'the proxy requires a user name and a password'];
+const NOT_HTTP: Finding = ['other', 'the response is not HTTP'];
 
 /** By the `code` of the error or of one of its causes. */
 const BY_CODE: ReadonlyMap<string, Finding> = new Map([
@@ -196,12 +200,12 @@ const BY_CODE: ReadonlyMap<string, Finding> = new Map([
   ['EPIPE', RESET],
   ['UND_ERR_SOCKET', RESET],
   ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', RESET],
-  ['UND_ERR_DESTROYED', ['reset', 'the connections were closed from this side']],
-  ['UND_ERR_CLOSED', ['reset', 'the connections were closed from this side']],
+  ['UND_ERR_DESTROYED', ['reset', 'Tidemark closed the connection']],
+  ['UND_ERR_CLOSED', ['reset', 'Tidemark closed the connection']],
   ['ETIMEDOUT', NOT_CONNECTED],
   ['UND_ERR_CONNECT_TIMEOUT', NOT_CONNECTED],
   ['UND_ERR_HEADERS_TIMEOUT', TIMEOUT],
-  ['UND_ERR_BODY_TIMEOUT', ['timeout', 'the answer stopped coming']],
+  ['UND_ERR_BODY_TIMEOUT', ['timeout', 'the response stopped in the middle']],
   ['ENOTFOUND', NO_NAME],
   ['EAI_AGAIN', NO_RESOLVER],
   ['EAI_FAIL', NO_RESOLVER],
@@ -218,13 +222,13 @@ const BY_CODE: ReadonlyMap<string, Finding> = new Map([
   ['CERT_HAS_EXPIRED', EXPIRED],
   ['CERT_NOT_YET_VALID', NOT_YET_VALID],
   ['UND_ERR_PRX_TLS', ['tls', 'no secure connection to the proxy']],
-  ['UND_ERR_ABORTED', ['other', 'the proxy did not open a way to the server']],
+  ['UND_ERR_ABORTED', ['other', 'the proxy did not connect to the server']],
   // A 407 to a request without a tunnel. No other invalid argument in undici's sense comes from outside.
   ['UND_ERR_INVALID_ARG', PROXY_AUTH],
   ['UND_ERR_PRX_CONN', ['reset', 'the proxy closed the connection']],
-  ['UND_ERR_HEADERS_OVERFLOW', ['too-large', 'the headers of the answer are too large']],
-  ['HPE_HEADER_OVERFLOW', ['too-large', 'the headers of the answer are too large']],
-  ['UND_ERR_RES_EXCEEDED_MAX_SIZE', ['too-large', 'the answer is too large']],
+  ['UND_ERR_HEADERS_OVERFLOW', ['too-large', 'the headers of the response are too large']],
+  ['HPE_HEADER_OVERFLOW', ['too-large', 'the headers of the response are too large']],
+  ['UND_ERR_RES_EXCEEDED_MAX_SIZE', ['too-large', 'the response is too large']],
 ]);
 
 /** Families of codes. OpenSSL's codes for certificates have no common prefix. */

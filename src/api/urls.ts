@@ -45,7 +45,7 @@ export function alertsTarget(limit: number, cursor: Cursor | null): Target {
 export function alertTarget(alertId: number): Target {
   if (!Number.isSafeInteger(alertId)) {
     const request = 'GET /alerts/(unusable id)';
-    throw new ApiFault('invalid-request', `${request}: not sent, the id is no whole number`, { request });
+    throw new ApiFault('invalid-request', `${request}: not sent, the id is not a whole number`, { request });
   }
   return { path: `/alerts/${alertId}`, query: [] };
 }
@@ -104,7 +104,7 @@ export function createUrls(baseUrl: string): (target: Target) => string {
     for (const [name, value] of target.query) url.searchParams.append(name, value);
     if (url.origin !== base.origin || url.pathname !== `${base.pathname}${target.path}` || url.hash !== '') {
       const request = nameRequest(target);
-      throw new ApiFault('invalid-request', `${request}: not sent, it would leave the API`, { request });
+      throw new ApiFault('invalid-request', `${request}: not sent, the address is outside the API`, { request });
     }
     return url.href;
   };
@@ -131,10 +131,10 @@ const MAX_ID_BYTES = 256;
  * `..`), cannot be encoded (half a surrogate pair), or contains control characters.
  */
 export function deviceIdProblem(id: unknown): string | null {
-  if (typeof id !== 'string') return 'device_id is no string';
+  if (typeof id !== 'string') return 'device_id is not a string';
   if (id === '') return 'device_id is empty';
-  if (id === '.' || id === '..') return 'device_id would change the path of a request';
-  if (!id.isWellFormed()) return 'device_id is no valid Unicode';
+  if (id === '.' || id === '..') return 'device_id would change the path of the request';
+  if (!id.isWellFormed()) return 'device_id is not valid Unicode';
   if (/\p{Cc}/u.test(id)) return 'device_id has control characters';
   if (new TextEncoder().encode(id).length > MAX_ID_BYTES) return `device_id is longer than ${MAX_ID_BYTES} bytes`;
   return null;

@@ -8,7 +8,7 @@ import type { KnownDevice } from './state/inventory.ts';
 import type { MissingReason, MissingSum } from './state/log.ts';
 import type { Gap, GapReason } from './state/telemetry.ts';
 import type { DeviceState, MissingStatus, StatusGap } from './status.ts';
-import { grouped, plainText } from './text.ts';
+import { counted, plainText } from './text.ts';
 import { DAY_NS, type EpochNs, formatExact, maxNs, msToNs, SECOND_NS } from './time.ts';
 
 /** The listing may be answered from somewhere that lags: what is younger than this it need not know. */
@@ -205,21 +205,21 @@ export function missingStatuses(sums: readonly MissingSum[]): MissingStatus[] {
 const WHY: Readonly<Record<MissingReason, string>> = {
   beyond_retention: 'beyond its retention',
   skipped_destination: 'it was skipped',
-  cleared: 'the archive no longer kept them',
-  dropped: 'it refused them, and they were given up',
+  cleared: 'the archive had removed them',
+  dropped: 'it rejected them, and they were dropped from quarantine',
 };
 
 /** The command that brings them there. */
 const REMEDIES: Partial<Readonly<Record<MissingReason, (destination: string) => string>>> = {
   beyond_retention: (name) =>
-    `once it keeps them for longer, --replay --destination ${name} sends what the archive has of them`,
-  skipped_destination: (name) => `--verify --repair --destination ${name} brings them there`,
-  cleared: (name) => `--verify --repair --destination ${name} fetches them again`,
+    `with a longer retention, --replay --destination ${name} sends those that the archive still has`,
+  skipped_destination: (name) => `--verify --repair --destination ${name} sends them`,
+  cleared: (name) => `--verify --repair --destination ${name} requests them again from the API`,
 };
 
 /** A sentence for people, without its end: how many points are not in the destination, why, and what to do. */
 export function missingWords(destination: string, { reason, points, from, to }: MissingStatus): string {
   const remedy = REMEDIES[reason]?.(destination);
-  const words = `${grouped(points)} points are not in ${destination}: ${WHY[reason]} (from ${from} to ${to})`;
+  const words = `${counted(points, 'point')} missing in ${destination}: ${WHY[reason]} (from ${from} to ${to})`;
   return remedy === undefined ? words : `${words}; ${remedy}`;
 }

@@ -132,7 +132,7 @@ export function internalErrorWords(detail: string): string {
 
 /** What to do with a new key while the daemon runs. */
 const REPLACE_KEY =
-  'put it where api.key_file points: there it is noticed without a restart (given as api.key, restart Tidemark)';
+  'write it into the file of api.key_file, which needs no restart (if you set api.key instead, restart Tidemark)';
 
 /**
  * What the key was refused for, and what to do about it: without a full stop.
@@ -141,30 +141,30 @@ const REPLACE_KEY =
  */
 export function refusalWords({ kind, facts }: ApiFault, useKey = REPLACE_KEY): string {
   if (kind === 'unauthorized') {
-    return `${KEY_REFUSED}. Create one in the dashboard (Settings, then API) and ${useKey}`;
+    return `${KEY_REFUSED}. Create a new key in the dashboard (Settings, API) and ${useKey}`;
   }
   if (kind === 'no-api-access')
-    return 'the plan of this workspace has no access to the API. A plan that includes it is needed';
+    return 'the plan of this workspace has no API access. Switch to a plan that includes it';
   return scopeWords(facts.scope ?? 'devices:read');
 }
 
 /** The words for a missing scope that every sync needs: without a full stop. */
 export function scopeWords(scope: string): string {
-  return `the key lacks the scope ${scope}, without which nothing can be synced. Create a key that has it`;
+  return `the key lacks the scope ${scope}, which every sync needs. Create a key that has it`;
 }
 
 const FAULT_WORDS: Readonly<Record<ApiFaultKind, string>> = {
   unreachable: 'the API could not be reached',
-  throttled: 'the API says that the allowance is spent (429)',
+  throttled: 'the quota is used up (429)',
   unauthorized: 'the API refuses the key (401)',
-  'scope-missing': 'the key lacks the scope for it (403)',
-  'no-api-access': 'the plan gives no API access (403)',
-  'not-found': 'the API does not know it (404)',
-  'bad-cursor': 'the API refused the cursor (400)',
-  'range-too-large': 'refused by the plan: the window was too wide (400)',
-  'invalid-request': 'the API refused what was asked (400)',
+  'scope-missing': 'the key lacks the required scope (403)',
+  'no-api-access': 'the plan has no API access (403)',
+  'not-found': 'not found (404)',
+  'bad-cursor': 'the API rejected the cursor (400)',
+  'range-too-large': 'the requested range is longer than the plan allows (400)',
+  'invalid-request': 'the API rejected the request (400)',
   'server-fault': 'the API failed (5xx)',
-  malformed: 'the answer was not understood',
+  malformed: 'the response was not understood',
 };
 
 /**

@@ -66,7 +66,7 @@ export interface Blocked {
 
 /** The hint for a destination that is busy or does not answer. */
 export const LATER_HINT =
-  'delivery goes on by itself once the database takes writes, and nothing is lost meanwhile; if this lasts, look at its log, its disk and what stands between';
+  'delivery resumes by itself when the database accepts writes, and nothing is lost meanwhile; if this lasts, check the log and the disk of the database, and any proxy in between';
 
 /** The block that follows from an answer about the destination as a whole. */
 export function blockedBy(answer: Extract<WriteAnswer, { readonly kind: 'blocked' | 'later' }>): Blocked {

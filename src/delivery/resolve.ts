@@ -314,7 +314,7 @@ async function sendControls(search: Search, refused: Unconfirmed): Promise<Block
   }
   const hint =
     kind === null
-      ? 'even single lines are too large for the database, or for a proxy before it: raise the limit for a request there'
+      ? 'even single lines are too large for the database or a proxy in front of it; raise the request size limit there'
       : `no line of "${kind}" (measurement, fields) is accepted. Check the log of the database for a field of another type, a limit or a full disk`;
   return { words: refusal.words, hint, needsPerson: true, waitMs: null };
 }

@@ -138,10 +138,10 @@ function unsendable(line: string, latestNs: EpochNs | null): string | null {
   if (line.length - line.lastIndexOf(' ') - 1 < LONG_TIME) return null;
   const at = timeOf(line);
   if (!isStorable(at)) {
-    return 'not sent: no database can store the time of this point (it is not within 1677 to 2262)';
+    return 'not sent: no database can store the time of this point (outside 1677 to 2262)';
   }
   const isFuture = latestNs !== null && at > latestNs;
-  return isFuture ? 'not sent: the time of this point is more than a day later than every clock' : null;
+  return isFuture ? 'not sent: the time of this point is more than a day in the future' : null;
 }
 
 /** The lines among the resolved ones that are not sent because of their time. */
@@ -257,7 +257,7 @@ export interface Patience {
 /** A refusal for an unknown reason that has not changed for so long does not end by itself. */
 const UNKNOWN_LASTS_MS = 10 * MINUTE_MS;
 const LASTING_HINT =
-  'the database has refused every write with these words for ten minutes: its log says why; check the address, the organisation and the bucket of this destination, and what stands between';
+  'the database has rejected every write with this message for ten minutes; check its log, and the address, the organization and the bucket of this destination';
 
 const BACKOFF = { baseMs: SECOND_MS, maxMs: MINUTE_MS };
 

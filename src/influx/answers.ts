@@ -56,10 +56,10 @@ const DROPPED = /dropped=(\d{1,9})\b|dropped (\d{1,9}) points outside/;
 const QUOTED_DATA = /(?:'| - oldest point )[\s\S]*$/;
 
 const URL_HINT =
-  'influx.url: what answers there is not the write API of a database (a log-in page, a proxy, another program?); it must be the base URL, such as http://host:8086';
+  'influx.url: the server there is not a database (a login page, a proxy or another program?); influx.url must be the base URL of the database, such as http://host:8086';
 
 const KIND_HINT =
-  'influx.kind: it is victoriametrics, but an InfluxDB answers there; set influx.kind to influxdb (or leave it out) and name its influx.bucket';
+  'influx.kind: the server is an InfluxDB, not a VictoriaMetrics; set influx.kind to influxdb (or remove it) and set influx.bucket';
 
 const LATER_STATUS = new Set([408, 425, 429]);
 
@@ -114,32 +114,32 @@ function readRefusal(status: number, message: ServerMessage, words: string): Wri
 }
 
 const ORG_HINT =
-  'influx.org: InfluxDB 2 needs the name of the organisation that the bucket belongs to; set or correct influx.org';
+  'influx.org: InfluxDB 2 needs the name of the organization that owns the bucket; set or correct influx.org';
 
 /** Refusals of the whole request that only the configuration can change. */
 const REQUEST_HINTS: readonly (readonly [RegExp, string])[] = [
   [/provide either orgid or org\b|organization (?:name|id)\b/i, ORG_HINT],
   [
     /exceed limit of \d+ databases/i,
-    'influx.bucket: this InfluxDB accepts no further database, and there is none of this name; correct influx.bucket, or remove a database',
+    'influx.bucket: this InfluxDB has no database of this name and cannot create another one; correct influx.bucket, or remove a database',
   ],
   [
     /namespace name|database name .*invalid/i,
-    'influx.bucket: this InfluxDB accepts no database of this name; correct it',
+    'influx.bucket: this InfluxDB does not allow this name; correct influx.bucket',
   ],
 ];
 
 function hintFor(status: number, message: ServerMessage): string {
   switch (status) {
     case 401:
-      return 'influx.token: the database does not accept it; for InfluxDB 1.8 and VictoriaMetrics it is user:password (see also influx.org). A new one in influx.token_file is taken by itself';
+      return 'influx.token: the database does not accept it; for InfluxDB 1.8 and VictoriaMetrics it is user:password (see also influx.org). A new token in the file of influx.token_file needs no restart';
     case 403:
-      return 'influx.token: it may not write to influx.bucket; give it write permission for that bucket, or put another one into influx.token_file';
+      return 'influx.token: it has no write permission for influx.bucket; give it that permission, or write another token into the file of influx.token_file';
     case 404:
       if (message.influxdb && /^organization\b/i.test(message.text)) return ORG_HINT;
       return message.influxdb
         ? 'influx.bucket: no such bucket or database; create it, or correct influx.bucket and influx.org'
-        : 'influx.url: nothing takes writes at /api/v2/write there; it must be the base URL of InfluxDB 1.8 or later';
+        : 'influx.url: the server has no /api/v2/write; influx.url must be the base URL of InfluxDB 1.8 or later';
     default:
       return URL_HINT;
   }
@@ -205,32 +205,33 @@ function first(value: string | readonly string[] | undefined): string | undefine
 }
 
 const UNKNOWN_AUTHORITY =
-  'the authority that issued the certificate of the database is not known here: put its certificate into influx.ca_file (PEM)';
+  'the certificate of the database was issued by an unknown authority; to trust it, write its certificate into the file of influx.ca_file (PEM)';
 
 /**
  * Why a request got no answer, by the code of the error. The message of the error may quote the request and its token.
  */
 const FAILURES: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'the database refuses the connection: is it running, and is influx.url right?',
-  ECONNRESET: 'the connection was cut before an answer came',
-  EPIPE: 'the connection was cut before an answer came',
-  ENOTFOUND: 'the host of influx.url is not known',
-  EAI_AGAIN: 'the host of influx.url cannot be looked up just now',
+  ECONNREFUSED: 'the database refuses the connection; check that it is running and that influx.url is right',
+  ECONNRESET: 'the connection was closed before a response came',
+  EPIPE: 'the connection was closed before a response came',
+  ENOTFOUND: 'the host of influx.url was not found',
+  EAI_AGAIN: 'the host name of influx.url could not be resolved',
   ETIMEDOUT: 'the host of influx.url does not answer',
   EHOSTUNREACH: 'the host of influx.url cannot be reached',
   ENETUNREACH: 'the network of influx.url cannot be reached',
   ERR_PROXY_TUNNEL:
-    'the proxy (HTTPS_PROXY) opens no way to the database; where it is not meant for it, name its host in NO_PROXY',
-  EPROTO: 'influx.url: what answers there does not speak TLS; http instead of https?',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'influx.url: what answers there does not speak TLS; http instead of https?',
+    'the proxy (HTTPS_PROXY) does not connect to the database; if the database should be reached directly, add its host to NO_PROXY',
+  EPROTO: 'influx.url: the server does not speak TLS; if that is intended, write influx.url with http://',
+  ERR_SSL_WRONG_VERSION_NUMBER:
+    'influx.url: the server does not speak TLS; if that is intended, write influx.url with http://',
   SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_AUTHORITY,
   DEPTH_ZERO_SELF_SIGNED_CERT:
-    'the certificate of the database is self-signed: to trust it, put it into influx.ca_file (PEM)',
+    'the certificate of the database is self-signed; to trust it, write it into the file of influx.ca_file (PEM)',
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_AUTHORITY,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
-  ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate of the database is for another host than that of influx.url',
-  CERT_HAS_EXPIRED: 'the certificate of the database has expired: renew it, unless the clock of this machine is wrong',
-  CERT_NOT_YET_VALID: 'the certificate of the database is not valid yet: is the clock of this machine right?',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate of the database is for another host than influx.url',
+  CERT_HAS_EXPIRED: 'the certificate of the database has expired; renew it, or check the clock of this machine',
+  CERT_NOT_YET_VALID: 'the certificate of the database is not valid yet; check the clock of this machine',
 };
 
 /** The reason why no answer came, in words. */

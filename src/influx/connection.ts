@@ -161,7 +161,7 @@ function watch(seen: Seen, send: HttpSend) {
       });
     } catch (error) {
       // The client calls this from a callback, in which a throw would end the process.
-      return new Writable().destroy(error instanceof Error ? error : new Error('the request could not be made'));
+      return new Writable().destroy(error instanceof Error ? error : new Error('the request could not be sent'));
     }
   };
 }

@@ -176,7 +176,7 @@ function createPieces(name: string, take: TakeSeries) {
     },
     /** An answer that ends in the middle is incomplete. */
     end: (): ReadProblem | null =>
-      isOpen ? { kind: 'down', words: 'the answer ended before it was whole', hint: '' } : null,
+      isOpen ? { kind: 'down', words: 'the response ended before it was complete', hint: '' } : null,
   };
 }
 
@@ -186,12 +186,12 @@ interface Misunderstanding {
 }
 
 const NO_INFLUX: Misunderstanding = {
-  words: 'the answer to a query is not understood',
-  hint: 'influx.url: what answers at /query there is no InfluxDB',
+  words: 'the response to a query was not understood',
+  hint: 'influx.url: the server that answers at /query is not an InfluxDB',
 };
 const NO_VICTORIA: Misunderstanding = {
-  words: 'the answer to an export is not understood',
-  hint: 'influx.url: what answers there is no VictoriaMetrics, or one whose export is shut',
+  words: 'the response to an export was not understood',
+  hint: 'influx.url: the server is not a VictoriaMetrics, or its export is disabled',
 };
 
 function notUnderstood(name: string, { words, hint }: Misunderstanding): ReadProblem {

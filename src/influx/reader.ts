@@ -108,8 +108,8 @@ async function handOn(answer: IncomingMessage, take: TakeLine): Promise<ReadProb
 
 const TOO_LONG: ReadProblem = {
   kind: 'refused',
-  words: 'the answer does not come in pieces as it was asked for, and is too long to be read as one',
-  hint: 'look at what stands between Tidemark and the database: it has to pass answers on as they come',
+  words: 'the response is not chunked as requested, and too long to be read at once',
+  hint: 'check the proxy between Tidemark and the database: it must not buffer responses',
 };
 
 /** The words of a refusal, and what to do about it. */
@@ -137,7 +137,7 @@ async function refusalOf(
 const FILE_LIMIT = /exceed file limit/i;
 
 const FILE_LIMIT_HINT =
-  'start InfluxDB 3 with a larger --query-file-limit, or ask for a shorter range (--from, --to): influx.url reads too many files for one query';
+  'start InfluxDB 3 with a larger --query-file-limit, or request a shorter range (--from, --to): the query reads too many files';
 
 function messageIn(body: string): string {
   try {
@@ -151,12 +151,12 @@ function messageIn(body: string): string {
 
 /** The rights that reading needs beyond those for writing. */
 export const MAY_READ =
-  'influx.token has to be allowed to read influx.bucket, not only to write: in InfluxDB 2 and 3 give it read permission for that bucket; in 1.8 GRANT READ (or ALL) on the database to its user';
+  'influx.token needs read permission for influx.bucket as well: in InfluxDB 2 and 3 give the token that permission; in 1.8 GRANT READ (or ALL) on the database to its user';
 
 function hintFor(status: number): string {
   if (status === 401 || status === 403) return MAY_READ;
   if (status === 404) {
-    return `influx.url, influx.bucket: nothing answers queries for that bucket there. ${MAY_READ}; InfluxDB 2 also needs a DBRP mapping for a bucket that another version made (influx v1 dbrp create)`;
+    return `influx.url, influx.bucket: the server answers no queries for that bucket. ${MAY_READ}; InfluxDB 2 also needs a DBRP mapping for a bucket that another version created (influx v1 dbrp create)`;
   }
-  return `influx.url: what answers there does not take queries. ${MAY_READ}`;
+  return `influx.url: the server does not accept queries. ${MAY_READ}`;
 }

@@ -143,7 +143,7 @@ function openAccess(options: InfluxSinkOptions, kind: DestinationKind): Access {
   const { name, url, renewToken, ca, proxies } = options;
   const token = options.token?.reveal() ?? '';
   if (!SENDABLE.test(token)) {
-    throw new TypeError(inSectionOf(name, 'influx.token: it has characters that no header can carry'));
+    throw new TypeError(inSectionOf(name, 'influx.token: it has characters that no HTTP header can carry'));
   }
   const basic = kind === 'victoriametrics';
   const connect = (own: string): Send => createConnection({ url, token: own, basic, ca, proxies });

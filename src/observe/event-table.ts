@@ -305,7 +305,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'api-recovered': info('The API answers again', { repeats: { ends: () => 'service' } }),
   'key-refused': error(({ message }) => message, {
     fields: ({ waitMs }) => waitSeconds(waitMs),
-    note: '`the API refuses the key: …`, `the plan of this workspace has no access to the API. …`, `the key lacks the scope …`',
+    note: '`the API refuses the key: …`, `the plan of this workspace has no API access. …`, `the key lacks the scope …`',
     repeats: { outage: () => 'key', words: ({ message }) => message },
   }),
   'key-accepted': info('The API accepts the key again; polling resumed', {

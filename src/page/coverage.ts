@@ -49,14 +49,14 @@ interface Bar {
 export function barWords({ cells, one, many }: Omit<Bar, 'label'>): string {
   const count = (sign: string): number => cells.split(sign).length - 1;
   const parts = [
-    [count('#'), 'held'],
-    [count('-'), 'held and empty'],
-    [count('.'), 'not held in full'],
+    [count('#'), 'covered'],
+    [count('-'), 'covered without a reading'],
+    [count('.'), 'not fully covered'],
   ] as const;
   const words = parts
     .filter(([cellsOfIt]) => cellsOfIt > 0)
     .map(([found, words]) => `${counted(found, one, many)} ${words}`);
-  return words.length === 0 ? 'nothing of it is wanted' : words.join(', ');
+  return words.length === 0 ? 'outside the synced range' : words.join(', ');
 }
 
 /** The bar as an image with a description. */
@@ -66,9 +66,9 @@ export function coverageBar(bar: Bar): Html {
 }
 
 const SAMPLES = [
-  ['#', 'held'],
-  ['-', 'held, no reading'],
-  ['.', 'not held in full'],
+  ['#', 'covered'],
+  ['-', 'covered, no reading'],
+  ['.', 'not fully covered'],
 ] as const;
 
 /** What the bars mean. */
@@ -77,5 +77,5 @@ export function legend(): Html {
     ([cell, words]) =>
       html`<li><svg class="bar" viewBox="0 0 1 ${HEIGHT}" preserveAspectRatio="none" aria-hidden="true">${runsOf(cell).map(shape)}</svg> ${words}</li>`,
   );
-  return html`<ul class="legend" aria-label="What the coverage bars mean">${items}${literal('<li class="soft">nothing drawn: not wanted</li>')}</ul>`;
+  return html`<ul class="legend" aria-label="What the coverage bars mean">${items}${literal('<li class="soft">empty: outside the synced range</li>')}</ul>`;
 }

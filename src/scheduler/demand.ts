@@ -258,23 +258,23 @@ export function shortfallOf(input: DemandInput): Shortfall | null {
 /** Describes the shortage in one line. */
 export function shortfallText(shortfall: Shortfall): string {
   const { needed, available, freshness, freshnessTargetMs, readingsMade, readingsCovered, share } = shortfall;
-  const head = `the schedules ask for ${grouped(Math.round(needed))} requests a day, the allowance carries ${grouped(Math.round(available))} (${percent(share)} of the plan's, less what others use)`;
+  const head = `the schedules need ${grouped(Math.round(needed))} requests a day, but the budget is ${grouped(Math.round(available))} (${percent(share)} of the quota, minus the requests of other clients)`;
   const result =
     shortfall.of === 'schedules'
-      ? `readings are about ${duration(freshness.medianMs / 1000)} old when they are fetched, where ${duration(freshnessTargetMs / 1000)} is asked for (19 of 20 devices: ${duration(freshness.p95Ms / 1000)})`
-      : `not even the readings fit: ${grouped(Math.round(readingsMade))} are made a day, ${grouped(Math.round(readingsCovered))} are carried; every device keeps its newest page in turn, about every ${duration(freshness.medianMs / 1000)}, and the rest are named gaps`;
+      ? `the lag is about ${duration(freshness.medianMs / 1000)} instead of ${duration(freshnessTargetMs / 1000)} (p95 of the devices: ${duration(freshness.p95Ms / 1000)})`
+      : `not all readings can be read: the devices report ${grouped(Math.round(readingsMade))} a day, and ${grouped(Math.round(readingsCovered))} can be read; the newest page of each device is read in turn, about every ${duration(freshness.medianMs / 1000)}, and the rest become gaps (over_quota)`;
   return `${head}: ${result}. ${remedyText(shortfall)}`;
 }
 
 function remedyText({ of, share, remedies }: Shortfall): string {
   const ways: string[] = [];
-  if (remedies.telemetryMs !== null) ways.push(`a sync.telemetry of every ${duration(remedies.telemetryMs / 1000)}`);
+  if (remedies.telemetryMs !== null) ways.push(`a sync.telemetry interval of ${duration(remedies.telemetryMs / 1000)}`);
   if (remedies.share !== null && remedies.share > share) ways.push(`an api.share of ${remedies.share.toFixed(2)}`);
   ways.push(
     `a plan of ${grouped(Math.round(remedies.perDay))} requests a day and ${grouped(Math.round(remedies.perMinute))} a minute`,
   );
   if (of === 'readings') ways.push('fewer devices (sync.exclude)');
-  return `To fit, any one of: ${ways.join('; ')}.`;
+  return `One of these solves it: ${ways.join('; ')}.`;
 }
 
 /** The shortest poll interval at which nothing is slowed down, in whole minutes. */

@@ -79,34 +79,35 @@ const ADVICE: Readonly<Record<Problem, (words: string, path: string) => Advice>>
   damaged: (words) => ({
     what: `the state file is damaged (${words})`,
     remedy:
-      'Restore a backup, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start anew: the history is then read from the API again.',
+      'Restore a backup, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start again: the history is then read from the API again.',
   }),
   full: () => ({
     what: 'the disk is full',
-    remedy: 'Make room and start again; what was held before is safe.',
+    remedy: 'Free space on the disk and start again; the data stored before is safe.',
   }),
   busy: () => ({
-    what: 'another program has the state file open and holds a lock on it',
-    remedy: 'Close that one (a database browser, a copy under way?) and start again; what was held before is safe.',
+    what: 'another program has locked the state file',
+    remedy:
+      'Close that program (a database browser, or a running copy) and start again; the data stored before is safe.',
   }),
   'no-directory': (words) => ({
-    what: `the way to it leads through something that is no directory (${words})`,
-    remedy: 'Give data_dir another place, or mount what is missing.',
+    what: `a part of this path is not a directory (${words})`,
+    remedy: 'Set data_dir to another directory, or mount the missing file system.',
   }),
   unwritable: (words, path) => {
     const user = ownUser();
     const directory = dirname(path);
     return {
-      what: `this user (${user}) cannot write the state there (${words})`,
+      what: `this user (${user}) cannot write the state (${words})`,
       // Another owner would take the state away from a process that works with it.
       remedy: mayBeInUse(directory)
-        ? `${rightWords(existsSync(path) ? path : directory, user)}, or give data_dir another place.`
-        : `Make it the owner: chown -R ${user} '${directory}' (in a container: of the volume or directory that is mounted there), or give data_dir another place.`,
+        ? `${rightWords(existsSync(path) ? path : directory, user)}, or set data_dir to another directory.`
+        : `Make this user the owner: chown -R ${user} '${directory}' (in a container: of the mounted volume or directory), or set data_dir to another directory.`,
     };
   },
   io: (words) => ({
     what: `the file system failed (${words})`,
-    remedy: 'Look after the disk (its room, its quota, its health) and start again; what was held before is safe.',
+    remedy: 'Check the disk (free space, quota, health) and start again; the data stored before is safe.',
   }),
 };
 
@@ -132,7 +133,7 @@ function mayBeInUse(directory: string): boolean {
 /** How this user gets the right to write where a process may work with the state: never by another owner. */
 function rightWords(path: string, user: string): string {
   const owner = ownerOf(path);
-  if (owner === user) return `Allow it to write: chmod -R u+rwX '${dirname(path)}'`;
+  if (owner === user) return `Give this user write permission: chmod -R u+rwX '${dirname(path)}'`;
   return `Run Tidemark as the user that owns ${path}${owner === null ? '' : ` (${owner})`}`;
 }
 

@@ -60,8 +60,12 @@ describe('a refusal of the API', () => {
     refusalWords(new ApiFault(kind, 'x', { request: 'GET /x', ...(scope === undefined ? {} : { scope }) }));
 
   test.each([
-    ['unauthorized', undefined, /unknown, revoked or expired\. Create one .* put it where api\.key_file points/],
-    ['no-api-access', undefined, /^the plan of this workspace has no access to the API\. A plan/],
+    [
+      'unauthorized',
+      undefined,
+      /unknown, revoked or expired\. Create a new key .* write it into the file of api\.key_file/,
+    ],
+    ['no-api-access', undefined, /^the plan of this workspace has no API access\. Switch to a plan/],
     ['scope-missing', 'alerts:read', /^the key lacks the scope alerts:read,/],
     ['scope-missing', undefined, /^the key lacks the scope devices:read,/],
   ] as const)('of the kind %s (%s) names what is missing, without a full stop', (kind, scope, words) => {

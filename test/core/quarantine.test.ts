@@ -29,7 +29,7 @@ const record = (changes: Partial<QuarantinedItem> = {}): QuarantinedItem =>
     destinationId: null,
     source: 'hub-1',
     content: '{"recorded_at":"never"}',
-    reason: 'recorded_at is no time',
+    reason: 'recorded_at is not a time',
     ...changes,
   });
 

@@ -357,7 +357,7 @@ describe('requests that are too large', () => {
     const sink = modelSink({ maxLines: 0 });
     const resolution = await resolveBatch(sink, linesOf(100), { controlFor: () => line(-1) }, never);
     expect(resolution).toMatchObject({ resolved: 0, rejected: [], blocked: { words: 'HTTP 413' } });
-    expect(resolution.blocked?.hint).toContain('raise the limit');
+    expect(resolution.blocked?.hint).toContain('raise the request size limit');
     expect(resolution.requests).toBeLessThan(40);
   });
 });

@@ -53,5 +53,5 @@ test('a refusal for an unknown reason that has not changed for ten minutes needs
   patience.blocked({ words: 'HTTP 400: something else', hint: LATER_HINT, needsPerson: false, waitMs: null }, 1);
   expect(hints.map((hint) => hint === LATER_HINT)).toEqual([true, true, false, true, true]);
   expect(needing).toEqual([false, false, true, false, false]);
-  expect(hints[2]).toMatch(/for ten minutes: its log says why; check the address, the organisation and the bucket/);
+  expect(hints[2]).toMatch(/for ten minutes; check its log, and the address, the organization and the bucket/);
 });

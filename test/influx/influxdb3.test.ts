@@ -58,7 +58,9 @@ describe('what a probe finds', () => {
     expect(await probe(server, 'f', { line: 'm v=1 1' })).toMatchObject({
       write: {
         kind: 'blocked',
-        hint: expect.stringContaining('influx.bucket: this InfluxDB accepts no further database'),
+        hint: expect.stringContaining(
+          'influx.bucket: this InfluxDB has no database of this name and cannot create another one',
+        ),
       },
     });
   });

@@ -119,7 +119,7 @@ describe('what is no database, or none that answers', () => {
     await closing.pop()?.();
     expect(await request(url, { name: 'second' })).toEqual({
       kind: 'later',
-      words: 'the database refuses the connection: is it running, and is destinations.second.url right?',
+      words: 'the database refuses the connection; check that it is running and that destinations.second.url is right',
       waitMs: null,
     });
   });
@@ -127,7 +127,7 @@ describe('what is no database, or none that answers', () => {
   test.each<[string, number, Record<string, string>, string, string]>([
     ['one that is starting', 503, { 'retry-after': '7' }, '', 'later'],
     ['one that asks for patience', 429, {}, '{"error":"x"}', 'later'],
-    ['a log-in page', 200, { 'content-type': 'text/html' }, '<title>Sign in</title>', 'blocked'],
+    ['a login page', 200, { 'content-type': 'text/html' }, '<title>Sign in</title>', 'blocked'],
     ['a redirect', 302, { location: 'https://elsewhere.test/' }, '', 'blocked'],
     ['a wrong path', 404, {}, '404 page not found', 'blocked'],
     ['a proxy that forbids it', 403, {}, 'no', 'blocked'],

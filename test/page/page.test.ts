@@ -26,7 +26,7 @@ describe('the overview', () => {
     for (const words of [
       REPORT.summary,
       '312 of 720 (plan 900, others about 40), 408 left',
-      '98,765 points are not in influx: the archive no longer kept them (from 2026-09-01T00:00:00Z to 2026-10-01T00:00:00Z); --verify --repair --destination influx fetches them again.',
+      '98,765 points missing in influx: the archive had removed them (from 2026-09-01T00:00:00Z to 2026-10-01T00:00:00Z); --verify --repair --destination influx requests them again from the API.',
       'malformed pages',
       '1,234,567',
       'the key lacks the scope alerts:read',
@@ -536,9 +536,9 @@ describe('words', () => {
 
   test('of a bar', () => {
     expect(barWords({ cells: '  ##-.#', one: 'day', many: 'days' })).toBe(
-      '3 days held, 1 day held and empty, 1 day not held in full',
+      '3 days covered, 1 day covered without a reading, 1 day not fully covered',
     );
-    expect(barWords({ cells: '   ', one: 'day', many: 'days' })).toBe('nothing of it is wanted');
+    expect(barWords({ cells: '   ', one: 'day', many: 'days' })).toBe('outside the synced range');
   });
 });
 

@@ -36,7 +36,7 @@ describe.runIf(influxdAvailable())('--backfill', () => {
     }
     const { code, stdout, stderr } = await stage.run(args);
     expect(code, stderr).toBe(0);
-    expect(stdout).toMatch(/^Backfill of .*2 devices: done\.\n/);
+    expect(stdout).toMatch(/^Backfill of .*2 devices: complete\.\n/);
     expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
     const telemetry = stage.simulator.log.requests.filter(({ path }) => path.endsWith('/telemetry')).length;
     expect(telemetry).toBeLessThanOrEqual(Math.ceil((4 * 1440 * 1.5) / 196) + 6 + 5 * kills);

@@ -39,7 +39,7 @@ test('beside a daemon: that asks, with its own key, and both are one allowance',
   expect([bad(report), report.ok]).toEqual([[], true]);
   expect(report.requests).toBeLessThanOrEqual(6);
   expect(line(report, 'holder').facts).toEqual({ held: true });
-  expect(line(report, 'workspace').message).toMatch(/that of the state$/);
+  expect(line(report, 'workspace').message).toMatch(/the same as in the state$/);
   expect(line(report, 'page size').facts).toMatchObject({ accepted: 200 });
   expect(check.stdout + check.stderr + daemon.stderr()).not.toContain('CANARY');
   expect(daemon.child.exitCode, 'the daemon goes on').toBeNull();
@@ -102,7 +102,7 @@ test('people read it in 80 columns, whatever is wrong; a closed pipe is no failu
   for (const { stdout, stderr } of runs) {
     expect(stdout, stderr).toMatch(/^Configuration\n/);
     expect(Math.max(...stdout.split('\n').map((each) => each.length))).toBeLessThanOrEqual(80);
-    expect(stdout).toMatch(/\n\n.*(All that is needed works|not in order)/);
+    expect(stdout).toMatch(/\n\n.*(Everything needed works|checks? failed)/);
     for (const hostile of ['\u001b', '\u202e', 'undefined', 'NaN', '[object']) expect(stdout).not.toContain(hostile);
     expect(stdout + stderr).not.toMatch(new RegExp(`CANARY|${KEY.slice(0, 8)}`));
   }
@@ -115,7 +115,7 @@ test('--check removes its progress from the terminal before it prints', async ()
   try {
     const filled = runCommandFilled(directory);
     const { screen } = await filled.run(['--check'], { isTTY: true });
-    expect(screen).toMatch(/looking at the state \([^)]+\) …/);
+    expect(screen).toMatch(/checking the state \([^)]+\) …/);
     expect(screen).toContain('\r\u001b[KConfiguration\n');
   } finally {
     rmSync(directory, { recursive: true, force: true });

@@ -160,7 +160,7 @@ describe('who reads', () => {
     expect(child.exitCode, 'it waits').toBeNull();
     child.kill('SIGTERM');
     expect((await ended)[0]).toBe(3);
-    await until('it says so', () => errors.includes('stopped before the end'));
+    await until('it says so', () => errors.includes('Export stopped before its end'));
   });
 });
 
@@ -177,7 +177,7 @@ describe('what is asked for', () => {
     );
     const none = await stage.run(['--export', 'csv', '--to', '2020-01-01'], { env: NO_KEY });
     expect([none.code, none.stdout]).toEqual([0, 'time,device_id,device_name,sensor,value,type\r\n']);
-    expect(none.stderr).toContain('the archive holds nothing of what was asked for');
+    expect(none.stderr).toContain('The archive has no points of this range');
   });
 
   test.each<[string[], number, RegExp]>([

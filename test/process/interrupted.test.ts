@@ -94,7 +94,7 @@ describe('what is no reading and is sent again before a lack is taken back', () 
       return 'accepted';
     });
     const stopped = await resendOthers({ archiveReader, resender }, FOUND, stop.signal);
-    expect(stopped).toMatchObject({ problem: { words: 'stopped before it was finished' } });
+    expect(stopped).toMatchObject({ problem: { words: 'interrupted' } });
     expect(stopped.found.map(([id]) => id)).toEqual(['a', 'b']);
     const down = resenderBy((line) => (line.includes('=b ') ? 'down' : 'accepted'));
     const { found, problem } = await resendOthers({ archiveReader, resender: down }, FOUND, never);

@@ -126,7 +126,7 @@ describe('what the API refuses', () => {
     [
       'a plan without API access',
       { plan: { apiAccess: false } },
-      /^tidemark: The plan of this workspace has no access/m,
+      /^tidemark: The plan of this workspace has no API access/m,
     ],
     [
       'a key without devices:read',
@@ -244,7 +244,7 @@ describe('a state that cannot be used', () => {
     await using stage = await openStage();
     mkdirSync(stage.directory, { recursive: true });
     writeFileSync(stage.dataDir, '');
-    expectTold(await stage.run(['--once']), 1, /no directory .* Give data_dir another place/);
+    expectTold(await stage.run(['--once']), 1, /not a directory .* Set data_dir to another directory/);
   });
 
   test('is told by a last line of JSON where the log is to be JSON', async () => {
@@ -253,7 +253,11 @@ describe('a state that cannot be used', () => {
     const { code, stdout, stderr } = await stage.run(['--once', '--json'], { env: { TIDEMARK_LOG_FORMAT: 'json' } });
     expect([code, stdout]).toEqual([1, '']);
     const last = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
-    expect(last).toMatchObject({ level: 'error', exit_code: 1, msg: expect.stringContaining('Give data_dir another') });
+    expect(last).toMatchObject({
+      level: 'error',
+      exit_code: 1,
+      msg: expect.stringContaining('Set data_dir to another'),
+    });
     expect(stderr).not.toContain('tidemark: ');
   });
 

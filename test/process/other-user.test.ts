@@ -37,7 +37,7 @@ async function outcomes(dataDir: string, uid: number | undefined): Promise<reado
   const all: unknown[] = [];
   for (const args of MODES) {
     const { code, stdout, stderr } = await start(args, { env, ...(uid === undefined ? {} : { uid }) }).ended;
-    const words = /cannot read the state there|this is no file/.exec(stderr)?.[0] ?? stderr;
+    const words = /cannot read the state|this is not a file/.exec(stderr)?.[0] ?? stderr;
     all.push([args[0], code, stdout, words]);
   }
   return all;
@@ -50,11 +50,11 @@ test('a state that this user may not see is not taken for none', async () => {
   chmodSync(dataDir, isRoot ? 0o700 : 0);
   const told = await outcomes(dataDir, isRoot ? OTHER_USER : undefined);
   chmodSync(dataDir, 0o700);
-  expect(told).toEqual(MODES.map(([mode]) => [mode, 1, '', 'cannot read the state there']));
+  expect(told).toEqual(MODES.map(([mode]) => [mode, 1, '', 'cannot read the state']));
 });
 
 test('a directory by the name of the state file is told as such', async () => {
   const dataDir = join(directory, 'folder');
   mkdirSync(join(dataDir, 'tidemark.db'), { recursive: true });
-  expect(await outcomes(dataDir, undefined)).toEqual(MODES.map(([mode]) => [mode, 1, '', 'this is no file']));
+  expect(await outcomes(dataDir, undefined)).toEqual(MODES.map(([mode]) => [mode, 1, '', 'this is not a file']));
 });

@@ -15,8 +15,8 @@ test('alone: one screen or one object on standard output, and nothing asked but 
   await using stage = await openStage();
   const told = await stage.run(['--plan']);
   expect(told.code, told.stderr).toBe(0);
-  expect(told.stdout).toMatch(/^Workspace Simulated workspace \(2 requests asked just now\)\nDevices: 3 \(/);
-  expect(told.stdout).toMatch(/\n {2}together +[\d,]+ +[\d,]+\n/);
+  expect(told.stdout).toMatch(/^Workspace Simulated workspace \(from 2 requests sent just now\)\nDevices: 3 \(/);
+  expect(told.stdout).toMatch(/\n {2}total +[\d,]+ +[\d,]+\n/);
   expect(paths(stage)).toEqual(['/account', '/devices']);
   const object = await stage.run(['--plan', '--json', '--from', '1h', '--device', 'walk', '--what-if', 'share=0.5']);
   expect(object.code, object.stderr).toBe(0);
@@ -42,7 +42,7 @@ test('beside a daemon: nothing is asked, and the daemon goes on', async () => {
   const { code, stdout, stderr } = await stage.run(['--plan']);
   expect(code, stderr).toBe(0);
   expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(
-    /from the state of the process that works with it, as of .*Z; nothing was asked\)/,
+    /from the state of the running process, as of .*Z; no request was sent\)/,
   );
   expect(paths(stage).filter((path) => path === '/account')).toHaveLength(1);
   expect(paths(stage).filter((path) => path === '/devices')).toHaveLength(1);
@@ -77,6 +77,6 @@ test('told to stop while it waits: exit 3', async () => {
   run.child.kill('SIGTERM');
   const { code, stdout, stderr } = await run.ended;
   expect([code, stdout], stderr).toEqual([3, '']);
-  expect(stderr).toMatch(/tidemark: Stopped before the plan could be told\. Run it again\./);
+  expect(stderr).toMatch(/tidemark: Stopped before the plan was computed\. Run --plan again\./);
   expect(existsSync(join(stage.dataDir, 'tidemark.db'))).toBe(true);
 });

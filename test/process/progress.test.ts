@@ -47,7 +47,7 @@ describe('on a terminal', () => {
   test('--backup shows a bar, and leaves one file', async () => {
     const file = join(filled.directory, 'copy.db');
     const { code, stderr, stdout } = await filled.run(['--backup', file], { isTTY: true });
-    expect([code, stdout]).toEqual([0, expect.stringContaining('whole and checked')]);
+    expect([code, stdout]).toEqual([0, expect.stringContaining('complete and checked')]);
     expectBar(stderr, /^\[[#-]{16}\] \d+ %, .*[\d.]+ (?:bytes|[KMG]iB) copied/);
     expect(readdirSync(filled.directory).toSorted()).toEqual(['copy.db', 'state']);
   });
@@ -56,7 +56,7 @@ describe('on a terminal', () => {
     const refused = filled.refuse(3000);
     const { code, stderr } = await filled.run(['--quarantine', 'drop', '--reason', 'of the test'], { isTTY: true });
     expect(code, stderr).toBe(0);
-    expectBar(stderr, new RegExp(`^\\[[#-]{16}\\] \\d+ %, .*[\\d,]+ of ${refused.toLocaleString('en-GB')} looked at$`));
+    expectBar(stderr, new RegExp(`^\\[[#-]{16}\\] \\d+ %, .*[\\d,]+ of ${refused.toLocaleString('en-GB')} done$`));
   });
 
   test('--quarantine drop lets others have their turn: told to stop it stops, and the rest stays', async () => {

@@ -49,7 +49,7 @@ describe.runIf(influxdAvailable())('--replay', () => {
         },
       ],
     });
-    expect(stderr).toMatch(/points sent to influx: [\d,]+ accepted/);
+    expect(stderr).toMatch(/points sent to influx, [\d,]+ accepted/);
     expect(await count(stage)).toBe(before);
     expect(stage.simulator.log.total).toBe(requests);
     await empty(stage);
@@ -84,7 +84,7 @@ describe.runIf(influxdAvailable())('--replay', () => {
     run.child.kill('SIGTERM');
     const { code, stderr } = await run.ended;
     expect(code).toBe(3);
-    expect(stderr).toContain('run it again with the same words: it goes on from there');
+    expect(stderr).toContain('run the same command again, it continues there');
     const again = await stage.run(['--replay'], { env: NO_KEY });
     expect(again.code, again.stderr).toBe(0);
     expect(again.stderr).toContain('Replay continues: archived points are sent again');

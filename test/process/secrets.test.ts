@@ -141,7 +141,7 @@ describe.runIf(influxdAvailable())('the key and the token appear nowhere', () =>
   const REPEATING = {
     'refuses the token': { status: 401, body: `{"code":"unauthorized","message":"Token ${TOKEN} is not known"}` },
     'is overloaded and repeats the token': { status: 503, body: `<h1>${TOKEN}</h1> ${encodeURIComponent(TOKEN)}` },
-    'answers with a log-in page that repeats it': { status: 200, body: `<title>Log in, ${TOKEN}</title>` },
+    'answers with a login page that repeats it': { status: 200, body: `<title>Log in, ${TOKEN}</title>` },
     'finds lines at fault and repeats it': {
       status: 400,
       body: `{"code":"invalid","message":"unable to parse 'x': asked with ${TOKEN}"}`,

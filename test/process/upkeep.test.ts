@@ -70,7 +70,7 @@ describe('without a state, and with wrong arguments', () => {
   test('each is told in its own words, and nothing is made', async () => {
     await using stage = await openStage();
     const env = KEYLESS;
-    const none = /There is no state in .*data_dir/;
+    const none = /there is no state in .*data_dir/;
     for (const args of [
       ['--quarantine'],
       ['--quarantine', 'retry'],
@@ -92,16 +92,12 @@ describe('without a state, and with wrong arguments', () => {
     ];
     for (const [args, words] of mistakes) expectTold(await stage.run(args, { env }), 2, words);
     expect((await stage.run(['--once'])).code).toBe(0);
-    expectTold(
-      await stage.run(['--quarantine', '--destination', 'sk_4242'], { env }),
-      2,
-      /no destination of that name/,
-    );
+    expectTold(await stage.run(['--quarantine', '--destination', 'sk_4242'], { env }), 2, /no database of that name/);
     const unknown = await stage.run(['--forget', '--device', 'wlak'], { env });
     expectTold(unknown, 2, /the state knows no device with that id or name\. Nearest: walk\./);
-    expectTold(await stage.run(['--quarantine', 'drop'], { env }), 2, /gives up for ever, so it has to be told what/);
+    expectTold(await stage.run(['--quarantine', 'drop'], { env }), 2, /removes items for good, so it needs a filter/);
     const { stdout } = await stage.run(['--quarantine'], { env });
-    expect(stdout).toBe('Nothing is in quarantine.\n');
+    expect(stdout).toBe('The quarantine is empty.\n');
   });
 });
 
@@ -129,7 +125,7 @@ describe.runIf(influxdAvailable())('--quarantine', () => {
     const down = await stage.run(['--quarantine', 'retry'], dead);
     expect([down.code, down.stdout], down.stderr).toEqual([
       3,
-      expect.stringMatching(/influx: not sent, kept as it is/),
+      expect.stringMatching(/influx: not sent, still in quarantine/),
     ]);
     bench.proxy.setFaults(null);
     const alone = await stage.run(['--quarantine', 'retry', '--device', 'tied'], { env: KEYLESS });
@@ -156,7 +152,7 @@ describe.runIf(influxdAvailable())('--quarantine', () => {
     const dropped = await stage.run(['--quarantine', 'drop', '--reason', 'as it was then'], { env: KEYLESS });
     expect([dropped.code, dropped.stdout], dropped.stderr).toEqual([
       0,
-      expect.stringMatching(/influx: 2 points given up/),
+      expect.stringMatching(/influx: 2 points dropped/),
     ]);
     const status = /"status_page":"([^"]+)"/.exec(second.stderr())?.[1] ?? '';
     const report = (await (await fetch(`${status}status.json`)).json()) as { destinations: unknown };

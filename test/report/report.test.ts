@@ -106,11 +106,9 @@ describe('the sentence', () => {
     [
       'a backfill that waits',
       {
-        jobs: [
-          { ...BACKFILL, progress: { ...PROGRESS, eta: null, waits: 'waits for 1 device that cannot be reached' } },
-        ],
+        jobs: [{ ...BACKFILL, progress: { ...PROGRESS, eta: null, waits: 'waiting for 1 unreachable device' } }],
       },
-      'In sync: all 5 devices are complete. Backfill running: 30 % of its range covered, waits for 1 device that cannot be reached.',
+      'In sync: all 5 devices are complete. Backfill running: 30 % of its range covered, waiting for 1 unreachable device.',
     ],
     [
       'a backfill during the initial sync, before it has reported',

@@ -33,8 +33,8 @@ const REFUSED = new ApiFault('unauthorized', 'no', { request: 'GET /account' });
 describe('what keeps the API from being read', () => {
   test('is what a stream failed by, while nothing was answered at all', () => {
     const { state, report } = life();
-    noteStreamFailed(state, 'account', 'GET /account: is api.url right?');
-    expect(report.problem()).toBe('GET /account: is api.url right?');
+    noteStreamFailed(state, 'account', 'GET /account: check api.url');
+    expect(report.problem()).toBe('GET /account: check api.url');
     noteAnswered(state, 'devices');
     expect(report.problem()).toBeNull();
   });

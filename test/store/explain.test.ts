@@ -17,7 +17,7 @@ describe('errors of the state at its door', () => {
     const calls = explainedCalls('/state', { full: failing('SQLITE_FULL'), part: { busy: failing('SQLITE_BUSY') } });
     expect(calls.full).toThrow(StateFullError);
     expect(calls.part.busy).toThrow(UserError);
-    expect(calls.part.busy).toThrow(/^\/state: another program has the state file open/);
+    expect(calls.part.busy).toThrow(/^\/state: another program has locked the state file/);
   });
 
   test('stay what they are where they are mistakes of this program', () => {
@@ -41,7 +41,7 @@ test('the owner of a directory is changed only where no state can be in use', ()
     expect(() => explained(path, refused)).toThrow(/chown -R/);
     writeFileSync(join(directory, 'tidemark.lock'), '');
     expect(() => explained(path, refused)).not.toThrow(/chown/);
-    expect(() => explained(path, refused)).toThrow(/Allow it to write: chmod -R u\+rwX/);
+    expect(() => explained(path, refused)).toThrow(/Give this user write permission: chmod -R u\+rwX/);
   } finally {
     rmSync(directory, { recursive: true });
   }

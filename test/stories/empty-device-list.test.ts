@@ -25,7 +25,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
 
   const LISTS: readonly [string, Fault, RegExp][] = [
     ['empty', falselyEmpty, /no device is listed, though the account counts 3/],
-    ['answered with 500', { kind: 'server-error' }, /fault on the side of the service/],
+    ['answered with 500', { kind: 'server-error' }, /the server failed/],
   ];
 
   test.each(LISTS)(

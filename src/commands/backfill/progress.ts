@@ -96,7 +96,7 @@ export function waitsFor({ devices }: BackfillView): string | null {
   const open = devices.filter(({ gaps }) => gaps.some(({ reason }) => !CLOSED_BY_NONE.has(reason)));
   const isUnreachable = open.every(({ gaps }) => gaps.some(({ reason }) => reason === 'unreachable'));
   if (open.length === 0 || !isUnreachable) return null;
-  return `waits for ${counted(open.length, 'device')} that cannot be reached`;
+  return `waiting for ${counted(open.length, 'unreachable device')}`;
 }
 
 /** What an ETA is computed from. */

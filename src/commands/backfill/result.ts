@@ -194,14 +194,14 @@ const ID_LENGTH = 32;
 
 /** What to do about a missing range, by its reason. */
 const REMEDIES: Readonly<Record<string, string>> = {
-  [PENDING]: 'run the same command again: it goes on where it was',
-  page_rejected: 'the API answers oddly there; run it again later',
-  unverified: 'the API answers emptily though the device was seen then; run it again in half an hour',
-  unreachable: 'the API does not answer for this device; run it again later',
+  [PENDING]: 'run the same command again, it continues there',
+  page_rejected: 'the API returned invalid pages for this range; run the command again later',
+  unverified: 'the API returned nothing although the device was seen then; run the command again in half an hour',
+  unreachable: 'the requests for this device fail; run the command again later',
   beyond_plan:
-    'older than history_max_days of the plan, and nothing that old was ever served: a larger plan may show it',
-  over_quota: 'given up while the allowance was short; run it again',
-  device_gone: 'the workspace has it no more: nobody can read this',
+    "older than the plan's history_max_days, and the API has never served readings that old; a larger plan may include them",
+  over_quota: 'skipped for lack of quota; run the command again',
+  device_gone: 'the device is no longer in the workspace; its readings cannot be read',
   excluded: 'left out by sync.include or sync.exclude',
 };
 
@@ -219,14 +219,14 @@ export function backfillEndText(summary: BackfillSummary): string {
 }
 
 function headOf({ outcome, from, to, devices, late }: BackfillSummary): string {
-  const rangeWords = from === null ? `all up to ${short(to)}` : `${short(from)} to ${short(to)}`;
+  const rangeWords = from === null ? `everything up to ${short(to)}` : `${short(from)} to ${short(to)}`;
   const words = {
-    complete: 'done',
-    'incomplete for good': 'done, as far as it can be had',
-    stalled: 'not done: nothing has moved for 10 min. What was reached stays; run it again',
-    interrupted: 'stopped. What was reached stays; run it again',
+    complete: 'complete',
+    'incomplete for good': 'finished with gaps that cannot be closed',
+    stalled: 'stopped after 10 minutes without progress. The progress is kept; run the command again',
+    interrupted: 'interrupted. The progress is kept; run the command again',
   }[outcome];
-  return `Backfill of ${rangeWords}, ${counted(devices, 'device')}: ${words}.${late ? ' It took longer than --finish-by.' : ''}`;
+  return `Backfill of ${rangeWords}, ${counted(devices, 'device')}: ${words}.${late ? ' It finished later than --finish-by.' : ''}`;
 }
 
 function broughtOf({
@@ -239,15 +239,15 @@ function broughtOf({
 }: BackfillSummary): string {
   const brought =
     requests === 0
-      ? 'Nothing had to be asked.'
-      : `Brought ${counted(readings, 'reading')} (${counted(points, 'point')}) in ${counted(requests, 'request')}.`;
-  const since = oldest === null ? '' : ` The oldest reading that is held is of ${short(oldest)}.`;
-  return `${brought} Held in full: ${grouped(devices_complete)} of ${counted(devices, 'device')}.${since}`;
+      ? 'No request was necessary.'
+      : `${counted(readings, 'new reading')} (${counted(points, 'point')}) from ${counted(requests, 'request')}.`;
+  const since = oldest === null ? '' : ` The oldest stored reading is from ${short(oldest)}.`;
+  return `${brought} Complete: ${grouped(devices_complete)} of ${counted(devices, 'device')}.${since}`;
 }
 
 function emptyOf({ devices_empty: empty, devices }: BackfillSummary): string[] {
   if (empty === 0 || devices === 0) return [];
-  return [`No reading in that time: ${counted(empty, 'device')}.`];
+  return [`Without any reading in this range: ${counted(empty, 'device')}.`];
 }
 
 const NOT_READ_AGAIN: Readonly<Record<string, string>> = {
@@ -278,7 +278,7 @@ function missingOf({ missing }: BackfillSummary): string[] {
     const ms = ranges.reduce((sum, range) => sum + gapMs(range), 0);
     return {
       ms,
-      line: `  ${gapWords(reason).why}: ${duration(ms / 1000)} of ${counted(devices, 'device')}: ${REMEDIES[reason] ?? 'run it again'}`,
+      line: `  ${gapWords(reason).why}: ${duration(ms / 1000)} on ${counted(devices, 'device')}: ${REMEDIES[reason] ?? 'run the command again'}`,
     };
   });
   const worst = missing.slice(0, RANGES_LISTED).map((range) => {
@@ -287,22 +287,24 @@ function missingOf({ missing }: BackfillSummary): string[] {
   });
   const more = missing.length - worst.length;
   return [
-    'Could not be had:',
+    'Remaining gaps by reason:',
     ...sums.toSorted((a, b) => b.ms - a.ms).map(({ line }) => line),
-    'By device, the worst first:',
+    'By device, the longest first:',
     ...worst,
-    ...(more > 0 ? [`  and ${counted(more, 'more stretch', 'more stretches')}; --json lists them all`] : []),
+    ...(more > 0 ? [`  and ${counted(more, 'more gap')}; --json lists them all`] : []),
   ];
 }
 
 function deliveryOf({ destinations }: BackfillSummary): string[] {
-  if (destinations.length === 0) return ['No database is configured: it is in the archive.'];
+  if (destinations.length === 0) return ['No database is configured: the points are in the archive.'];
   return destinations.flatMap(
     ({ name, pending_points: pending, delivered_points: delivered, quarantined, missing, blocked_reason }) => [
       pending === 0
-        ? `${plainText(name, 40)} has it all (${counted(delivered, 'point')} delivered meanwhile).`
-        : `${plainText(name, 40)}: ${counted(pending, 'point')} wait in the archive: ${plainText(blocked_reason ?? 'not delivered yet')}. Run it again.`,
-      ...(quarantined > 0 ? [`  ${counted(quarantined, 'point')} that it refused are in quarantine.`] : []),
+        ? `${plainText(name, 40)} has every point (${counted(delivered, 'point')} delivered by this run).`
+        : `${plainText(name, 40)}: ${counted(pending, 'point')} in the archive not delivered: ${plainText(blocked_reason ?? 'the command ended first')}. Run the command again.`,
+      ...(quarantined > 0
+        ? [`  ${counted(quarantined, 'point')} rejected by it, in quarantine (tidemark --quarantine).`]
+        : []),
       ...missing.map((range) => `  ${plainText(missingWords(name, range))}`),
     ],
   );

@@ -197,7 +197,7 @@ export async function runBackfill(
     return await besideDeliveries(parts, fill, signal);
   } catch (error) {
     if (!signal.aborted || error instanceof UserError) throw error;
-    if (begun.run === null) throw new UserError('Stopped before it had begun. Nothing was done.', 3);
+    if (begun.run === null) throw new UserError('Stopped before the backfill started. Nothing was done.', 3);
     return begun.run.summary('interrupted');
   }
 }
@@ -220,7 +220,10 @@ async function ask(
   const begin = (): Alone => {
     const wantedRange = wantedNow(context);
     if (wantedRange === null)
-      throw new UserError('No device has a reading yet, and the API tells no time: there is nothing to fill.', 3);
+      throw new UserError(
+        'No device has a reading yet, and the API sends no Date header: there is nothing to fill.',
+        3,
+      );
     const { budgets, sentMs } = parts.backfill;
     const backfill = beginBackfill(context, { args, wantedRange, sentMs: sentMs(), budgets, isBeside: false });
     begun.run = createBackfillRun(parts, backfill);
@@ -247,8 +250,11 @@ async function untilStarted(parts: BackfillParts, begun: Started, signal: AbortS
     if (begun.run !== null) return begun.run;
     const waits = isWaiting(parts, { isQueued: true, lanes: ['inventory'] });
     if (watch.idleMs({ left: Number.POSITIVE_INFINITY, waits }) >= STALLED_AFTER_MS) {
-      const words = parts.apiState.fault ?? 'it has no room';
-      throw new UserError(`Nothing could be read for ten minutes: ${words}. Run it again when the API answers.`, 3);
+      const words = parts.apiState.fault ?? 'the archive has no room';
+      throw new UserError(
+        `Nothing could be read for ten minutes: ${words}. Run the command again when the API answers.`,
+        3,
+      );
     }
     return null;
   };

@@ -20,7 +20,7 @@ export async function runBackupCommand(run: CommandRun<BackupCommand>, ports: Pr
   const { file } = run.command;
   const beganMs = realClock.monoMs();
   const onProgress = (share: number, bytes: number): void => {
-    const words = share === 1 ? 'copied, it is being checked' : 'copied';
+    const words = share === 1 ? 'copied, checking the copy' : 'copied';
     terminal.showWork(() => ({ share: Math.min(share, 0.99), words: `${byteSize(bytes)} ${words}` }));
   };
   const options = { directory: config.dataDir, file, random: realRandom, nowMs: realClock.nowMs(), onProgress };
@@ -29,14 +29,14 @@ export async function runBackupCommand(run: CommandRun<BackupCommand>, ports: Pr
     backup = await backUpState(options, ports.signal).finally(terminal.endProgress);
   } catch (error) {
     if (!ports.signal.aborted || error instanceof UserError) throw error;
-    throw new UserError('Stopped before the copy was whole. Nothing is left of it; run it again.', 3);
+    throw new UserError('Stopped before the copy was complete. The partial copy was removed; run --backup again.', 3);
   }
   const seconds = Math.round(realClock.monoMs() - beganMs) / 1000;
   const { bytes, stateVersion } = backup;
   printAnswer(run, ports, {
     object: { file, bytes, state_version: stateVersion, seconds },
-    text: () => `${plainText(file)}: ${byteSize(bytes)} in ${seconds.toFixed(1)} s, whole and checked.
-To restore it, copy it as ${STATE_FILE} into an empty data_dir and start there.
+    text: () => `${plainText(file)}: ${byteSize(bytes)} in ${seconds.toFixed(1)} s, complete and checked.
+To restore it, copy it as ${STATE_FILE} into an empty data_dir and start Tidemark.
 `,
   });
   return 0;

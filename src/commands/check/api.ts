@@ -29,9 +29,9 @@ interface ApiPart {
 /** All lines on the API. Throws only the signal's reason, when that aborts, and mistakes of this program. */
 export async function apiLines({ config, terminal, canBook }: ApiPart, signal: AbortSignal): Promise<ApiFindings> {
   const notes = createNotes('api');
-  terminal.hint(`looking for ${new URL(config.api.url).host} …`);
+  terminal.hint(`resolving ${new URL(config.api.url).host} …`);
   if (!(await isReached(notes, config, signal))) return left(notes, 'the API cannot be reached');
-  if (!canBook) return left(notes, 'every request is booked in the state first, and that cannot be used');
+  if (!canBook) return left(notes, 'requests are recorded in the state first, and the state cannot be used');
   try {
     const found = await fetchFindings({ config, terminal }, signal);
     const plan = found.checks.find(({ name }) => name === 'plan')?.facts;
@@ -41,13 +41,13 @@ export async function apiLines({ config, terminal, canBook }: ApiPart, signal: A
     signal.throwIfAborted();
     if (!(error instanceof UserError)) throw error;
     const exitCode = error.exitCode === 77 || error.exitCode === 78 ? error.exitCode : 1;
-    notes.fail('asking', { ...errorWords(error), exitCode });
-    return left(notes, 'see above');
+    notes.fail('requests', { ...errorWords(error), exitCode });
+    return left(notes, 'the check of the requests failed');
   }
 }
 
 function left(notes: CheckNotes, why: string): ApiFindings {
-  for (const scope of SCOPES) notes.skip(scope, `not asked: ${why}`);
+  for (const scope of SCOPES) notes.skip(scope, `not requested: ${why}`);
   return { requests: 0, checks: notes.lines };
 }
 
@@ -61,7 +61,7 @@ async function isReached(notes: CheckNotes, { api, proxies }: Config, signal: Ab
   const isTls = api.url.startsWith('https:');
   const proxy = Object.keys(proxies).find((name) => name.toUpperCase() === (isTls ? 'HTTPS_PROXY' : 'HTTP_PROXY'));
   if (proxy !== undefined) {
-    notes.skip('way', `not looked at: through the proxy of ${proxy}, where NO_PROXY does not say otherwise`);
+    notes.skip('way', `not checked: requests go through the proxy in ${proxy}, unless NO_PROXY names the host`);
     return true;
   }
   const timeoutMs = Math.min(CONNECT_WITHIN_MS, api.timeoutMs);
@@ -79,24 +79,24 @@ function noteReached(notes: CheckNotes, { host, port, name, connection, tls }: R
     noteStep(notes, name, {
       name: 'name',
       words: (addresses) => `${host} is ${addresses.slice(0, 3).join(', ')}`,
-      remedy: 'Correct the host in api.url, or look after the name servers of this machine (/etc/resolv.conf).',
+      remedy: 'Correct the host in api.url, or check the name servers of this machine (/etc/resolv.conf).',
     }),
     noteStep(notes, connection, {
       name: 'connection',
-      words: (address) => `${address === '' ? host : address} takes connections on port ${port}`,
-      remedy: `Look whether api.url is right (${host}, port ${port}), the server is up, and no firewall stands between.`,
+      words: (address) => `${address === '' ? host : address} accepts connections on port ${port}`,
+      remedy: `Check that api.url is right (${host}, port ${port}), that the server is up, and that no firewall blocks the connection.`,
     }),
     noteStep(notes, tls?.ok === true && isEnding(tls.found.endsMs) ? null : tls, {
       name: 'TLS',
       words: ({ protocol, endsMs, isTrusted }) =>
-        `${protocol}; the certificate is ${isTrusted ? 'trusted' : 'not trusted, and not checked either'}${endsMs === null ? '' : `, for ${duration((endsMs - realClock.nowMs()) / 1000)} more`}`,
+        `${protocol}; the certificate is ${isTrusted ? 'trusted' : 'not trusted, and certificates are not checked'}${endsMs === null ? '' : ` and valid for another ${duration((endsMs - realClock.nowMs()) / 1000)}`}`,
       remedy:
-        'An authority of your own goes into api.ca_file (PEM); the host in api.url has to be one that the certificate names; the clock of this machine has to be right. A server without TLS is http://.',
+        'Set api.ca_file (PEM) for a certificate authority of your own, check that the certificate names the host in api.url, and check the clock of this machine. For a server without TLS, use http://.',
     }),
   ];
   if (tls?.ok === true && isEnding(tls.found.endsMs)) {
-    const message = `the certificate of the API ends in ${duration(Math.max(0, (tls.found.endsMs ?? 0) - realClock.nowMs()) / 1000)}`;
-    notes.warn('TLS', { message, remedy: 'Have whoever runs the API renew it.' });
+    const message = `the certificate of the API expires in ${duration(Math.max(0, (tls.found.endsMs ?? 0) - realClock.nowMs()) / 1000)}`;
+    notes.warn('TLS', { message, remedy: 'Ask the operator of the API to renew it.' });
   }
   return steps.every((isMade) => isMade);
 }
@@ -127,7 +127,7 @@ async function fetchFindings(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal
   const link = linkAbort(signal, patience);
   const show = (progress: unknown): void => {
     const asking = isRecord(progress) ? progress['asking'] : null;
-    if (typeof asking === 'string') terminal.hint(`the daemon asks the API: ${asking} …`);
+    if (typeof asking === 'string') terminal.hint(`the daemon sends requests to the API: ${asking} …`);
   };
   try {
     return await doOrFollow(
@@ -138,9 +138,9 @@ async function fetchFindings(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal
         alone: () => checkAlone(part, signal),
         read: readApiFindings,
         failed: ({ message }) => {
-          const words = message?.replace(/\.$/, '') ?? 'it says nothing that this version understands';
-          const remedy = 'Look at the log of the daemon, and run this again.';
-          return new UserError({ what: `The daemon did not ask the API: ${words}`, remedy }, 1);
+          const words = message?.replace(/\.$/, '') ?? 'this version does not understand its answer';
+          const remedy = 'Check the log of the daemon and run --check again.';
+          return new UserError({ what: `The daemon did not check the API: ${words}`, remedy }, 1);
         },
         show,
       },
@@ -151,7 +151,10 @@ async function fetchFindings(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal
     signal.throwIfAborted();
     if (patience.aborted)
       throw new UserError(
-        { what: 'The daemon has other work under way', remedy: 'Run it again when that is done.' },
+        {
+          what: 'The daemon is busy with another job',
+          remedy: 'Run --check again when that job has ended (--status shows it).',
+        },
         1,
       );
     if (error instanceof StateInUseError) throw new UserError(TAKES_NO_JOBS, 1);
@@ -162,13 +165,13 @@ async function fetchFindings(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal
 }
 
 const TAKES_NO_JOBS: Advice = {
-  what: 'Another process works with the state, and takes no work from others: a one-off, the demo, or a daemon of another version',
-  remedy: 'Run it again when that has ended, or restart the daemon with this version.',
+  what: 'Another process uses the state and accepts no jobs: a one-off command, the demo, or a daemon of another version',
+  remedy: 'Run --check again when that process has ended, or restart the daemon with this version.',
 };
 
 async function checkAlone({ config, terminal }: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
   return await withQuestions({ config, terminal }, async (sync) => {
     const parts = { ...sync, timeoutMs: config.api.timeoutMs };
-    return await checkApi(parts, (scope) => terminal.hint(`asking the API: ${scope} …`), signal);
+    return await checkApi(parts, (scope) => terminal.hint(`checking the API: ${scope} …`), signal);
   });
 }

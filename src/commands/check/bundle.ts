@@ -37,7 +37,7 @@ export interface BundleParts extends CheckParts {
 }
 
 const ABOUT =
-  'A support bundle of Tidemark. Devices are named d1, d2, ... and the workspace "workspace", the same in all of it; there is no key, token, password, reading, sensor or position in it. Look through it before you send it: addresses of servers, names of buckets and paths are there.';
+  'A support bundle of Tidemark. Devices are called d1, d2, ... and the workspace "workspace" throughout. It contains no key, token, password, reading, sensor or position. Read it before you send it: it contains addresses of servers, names of buckets and paths.';
 
 /**
  * Gathers it all and writes it.
@@ -61,14 +61,14 @@ export async function writeSupportBundle(file: string, parts: BundleParts, ports
     check: parts.check,
     status: read.state === null ? NO_CONFIG : status(read.state, names),
     state: stateOf(parts, stateFacts, names),
-    daemon: daemon ?? { unavailable: 'no daemon answers at listen' },
+    daemon: daemon ?? { unavailable: 'no daemon answers at the address in listen' },
   };
   const clean = cleaner(described, names, terminal.scrub);
   writeBundle(file, readable(mapTexts(bundle, clean)), realRandom);
   terminal.logger.say({ type: 'bundle-written', file });
 }
 
-const NO_CONFIG = { unavailable: 'the configuration cannot be used, so it is not known where the state is' };
+const NO_CONFIG = { unavailable: 'the configuration cannot be used, so the directory of the state is unknown' };
 
 function versions({ runtime }: ProcessPorts) {
   return {

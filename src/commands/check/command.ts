@@ -46,7 +46,7 @@ export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): P
     await bundled(parts, report, ports);
     return report.exit_code;
   } catch (error) {
-    if (ports.signal.aborted) throw new UserError('Stopped before everything was looked at. Run it again.', 3);
+    if (ports.signal.aborted) throw new UserError('Stopped before every check was done. Run --check again.', 3);
     throw error;
   } finally {
     terminal.endProgress();
@@ -77,7 +77,7 @@ async function checkAll(parts: CheckParts, { environment, signal }: ProcessPorts
   const { config, state } = read;
   const checks: CheckLine[] = configLines(parts, environment);
   if (state === null) return { requests: 0, checks };
-  terminal.hint(`looking at the state (${byteSize(stateBytes(state.dataDir))}) …`);
+  terminal.hint(`checking the state (${byteSize(stateBytes(state.dataDir))}) …`);
   const view = readStateView(state.dataDir);
   checks.push(...stateLines(view, state));
   let requests = 0;
@@ -140,10 +140,10 @@ function verdictOf({ checks, requests, exit_code }: CheckReport): string {
   const count = (status: CheckStatus): number => checks.filter((check) => check.status === status).length;
   const [failed, warned, skipped] = [count('fail'), count('warn'), count('skip')];
   const parts = [
-    failed === 0 ? 'All that is needed works' : `${counted(failed, 'thing')} not in order`,
+    failed === 0 ? 'Everything needed works' : `${counted(failed, 'check')} failed`,
     ...(warned === 0 ? [] : [`${counted(warned, 'warning')}`]),
-    ...(skipped === 0 ? [] : [`${grouped(skipped)} not looked at`]),
+    ...(skipped === 0 ? [] : [`${grouped(skipped)} not checked`]),
   ];
   const end = exit_code === 0 ? '' : ` Exit code ${exit_code}.`;
-  return `${parts.join(', ')}. ${requests === 0 ? 'The API was asked for nothing' : `${counted(requests, 'request')} of the allowance`}.${end}`;
+  return `${parts.join(', ')}. ${requests === 0 ? 'No request was sent to the API' : `${counted(requests, 'request')} sent to the API`}.${end}`;
 }

@@ -76,8 +76,8 @@ export function configLines(
   const file = command.configFile ?? (modeOf(DEFAULT_FILE) === null ? null : DEFAULT_FILE);
   const notes = createNotes('configuration');
   for (const mistake of mistakes) notes.fail(mistake.key ?? 'file', { ...inSentences(mistake), exitCode: 78 });
-  const where = file === null ? 'no file: the environment alone' : file;
-  if (mistakes.length === 0) notes.ok('values', `${where}; every value can be used`);
+  const where = file === null ? 'no file, only environment variables' : file;
+  if (mistakes.length === 0) notes.ok('values', `${where}: all values are valid`);
   if (environment['NODE_TLS_REJECT_UNAUTHORIZED'] === '0') noteUncheckedTls(notes);
   if (config === null) return notes.lines;
   const places = secretSourcesOf(config);
@@ -87,13 +87,14 @@ export function configLines(
   for (const place of places) noteAddress(notes, place);
   for (const warning of warnings) notes.warn(warning.key ?? 'file', inSentences(warning));
   const proxies = Object.keys(config.proxies).filter((name) => !/^no_proxy$/i.test(name));
-  if (proxies.length > 0) notes.ok('proxy', `${proxies.join(', ')}: requests go that way, but to hosts in NO_PROXY`);
+  if (proxies.length > 0)
+    notes.ok('proxy', `${proxies.join(', ')}: requests go through the proxy, except to hosts in NO_PROXY`);
   return notes.lines;
 }
 
 /** A mistake of the configuration as a line of the check: what is wrong with where it is, and what to do. */
 function inSentences({ at, what, remedy }: Mistake): { readonly message: string; readonly remedy: string } {
-  const words = remedy ?? 'correct it: docs/configuration.md describes every key';
+  const words = remedy ?? 'correct it; docs/configuration.md describes every key';
   const sentence = `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;
   return {
     message: at === null ? what : `${what} (${at})`,
@@ -151,7 +152,7 @@ function noteSecret(
     return;
   }
   if ((mode & 0o004) === 0) {
-    notes.ok(name, `${path}: not every user can read it`);
+    notes.ok(name, `${path}: other users cannot read it`);
     return;
   }
   notes.warn(name, {
@@ -163,15 +164,15 @@ function noteSecret(
 /** Node takes that to mean that any certificate will do. */
 function noteUncheckedTls(notes: CheckNotes): void {
   notes.warn('NODE_TLS_REJECT_UNAUTHORIZED', {
-    message: 'it is 0: no certificate is checked, so whoever stands between can read the API key and the tokens',
-    remedy: 'Unset it. Put an authority of your own into api.ca_file and influx.ca_file.',
+    message: 'it is 0: no certificate is checked, so anybody on the network path can read the API key and the tokens',
+    remedy: 'Unset it. For a certificate authority of your own, set api.ca_file and influx.ca_file.',
   });
 }
 
 function noteAddress(notes: CheckNotes, { urlKey, url, secretKey, hasSecret }: SecretSource): void {
   if (!hasSecret || !url.startsWith('http:') || isLoopback(url)) return;
   notes.warn(urlKey, {
-    message: `http:// to another host: whoever sees the traffic reads ${secretKey}`,
-    remedy: `Set ${urlKey} to an address that begins with https://, if there is one.`,
+    message: `http:// to another host: anybody who sees the traffic can read ${secretKey}`,
+    remedy: `Set ${urlKey} to an https:// address if the server has one.`,
   });
 }

@@ -27,7 +27,7 @@ const NO_DESTINATION: CheckLine = {
   destination: null,
   name: 'none',
   status: 'ok',
-  message: 'no database is configured: the archive alone is filled, up to archive.max_size',
+  message: 'no database is configured: only the archive is filled, up to archive.max_size',
   remedy: null,
   exit_code: 0,
 };
@@ -47,7 +47,7 @@ export async function checkDestinations(
   const historyMs = nowMs - nsToMs(wantedFrom(config.sync, nowMs));
   const lines: CheckLine[] = [];
   for (const database of databases) {
-    terminal.hint(`asking ${database.name} …`);
+    terminal.hint(`checking the database ${database.name} …`);
     const to: CheckedDestination = { ...database, historyMs };
     const point = writeProbe ? probePoint(config.workspaceId, nowMs) : null;
     const options = { ...database, ca: database.ca ?? undefined, proxies: config.proxies, point };
@@ -67,7 +67,7 @@ async function linesOf(
     if (!(error instanceof UserError)) throw error;
     const exitCode = error.exitCode === 78 ? 78 : 1;
     const notes = createNotes('destination', to.name);
-    return [notes.fail('asking', { ...errorWords(error), exitCode })];
+    return [notes.fail('requests', { ...errorWords(error), exitCode })];
   }
 }
 
@@ -100,7 +100,7 @@ function noteKind(notes: CheckNotes, { name, kind: configured }: CheckedDestinat
   const key = keyOf(name, 'kind');
   // VictoriaMetrics claims to be an InfluxDB in the version header.
   const own = kind === 'victoriametrics' && version === '1.8.0' ? null : version;
-  const words = `${NAMES[kind]}${own === null ? ' (it tells no version)' : ` ${own}`}`;
+  const words = `${NAMES[kind]}${own === null ? ' (it reports no version)' : ` ${own}`}`;
   const database = { kind, version: own };
   if (isTooOld(kind, own) && facts.write.kind !== 'accepted') {
     const message = `${words} answers; Tidemark needs InfluxDB 1.8 or later`;
@@ -128,15 +128,15 @@ function noteWrite(
   const what = isPoint ? 'a point (measurement tidemark_probe)' : 'a write without points';
   switch (write.kind) {
     case 'accepted':
-      notes.ok('reachable', 'it answers');
+      notes.ok('reachable', 'the database answers');
       notes.ok(
         'write',
-        `it takes ${what}: ${kind === 'victoriametrics' ? 'address and token' : 'address, token and bucket'} are right`,
+        `the database accepts ${what}: ${kind === 'victoriametrics' ? 'address and token' : 'address, token and bucket'} are right`,
         { probe_written: isPoint },
       );
       return;
     case 'blocked':
-      notes.ok('reachable', 'it answers');
+      notes.ok('reachable', 'the database answers');
       notes.fail('write', {
         message: plainText(write.words, 300),
         remedy:
@@ -148,10 +148,10 @@ function noteWrite(
       return;
     case 'refused':
     case 'too-large':
-      notes.ok('reachable', 'it answers');
+      notes.ok('reachable', 'the database answers');
       notes.fail('write', {
-        message: `it refuses ${what}: ${plainText(write.words, 300)}`,
-        remedy: 'Look into its log: a limit, or a field of another type in that measurement?',
+        message: `the database rejects ${what}: ${plainText(write.words, 300)}`,
+        remedy: 'Check the log of the database for a limit, or for a field of another type in that measurement.',
       });
       return;
   }
@@ -159,10 +159,10 @@ function noteWrite(
 
 /** InfluxDB 3 makes the database of a misspelt name, and takes the points. */
 function noteMissing(notes: CheckNotes, { name, bucket }: CheckedDestination): void {
-  notes.ok('reachable', 'it answers');
+  notes.ok('reachable', 'the database answers');
   notes.warn('bucket', {
-    message: `this InfluxDB 3 has no database "${plainText(bucket, 100)}"; it makes one with the first point`,
-    remedy: `Where you meant one that is there, correct ${keyOf(name, 'bucket')}.`,
+    message: `this InfluxDB 3 has no database "${plainText(bucket, 100)}"; it creates one with the first point`,
+    remedy: `If you meant an existing database, correct ${keyOf(name, 'bucket')}.`,
   });
 }
 
@@ -173,17 +173,24 @@ function noteLater(
 ): void {
   const message = plainText(words, 300);
   if (status === undefined) {
-    const remedy = `Look whether it is running, and after ${keyOf(name, 'url')}, the network and ${keyOf(name, 'ca_file')}.`;
+    const remedy = `Check that the database is running and that ${keyOf(name, 'url')}, the network and ${keyOf(name, 'ca_file')} are right.`;
     notes.fail('reachable', { message, remedy });
     return;
   }
-  notes.ok('reachable', 'it answers');
+  notes.ok('reachable', 'the database answers');
   if (status === 400 || status === 422) {
-    const remedy = 'Run it with --write-probe: a real point shows whether it takes points.';
-    notes.warn('write', { message: `a write without points says nothing here: ${message}`, remedy });
+    const remedy =
+      'Run --check --write-probe: it writes a real point, which shows whether the database accepts points.';
+    notes.warn('write', {
+      message: `a write without points does not show whether the database accepts points: ${message}`,
+      remedy,
+    });
     return;
   }
-  notes.fail('write', { message, remedy: 'It is overloaded or in trouble: look into its log, and run this again.' });
+  notes.fail('write', {
+    message,
+    remedy: 'The database is overloaded or has a problem: check its log and run --check again.',
+  });
 }
 
 /** InfluxDB 2 takes writes to the id of a bucket, and finds no such database when it is queried. */
@@ -191,7 +198,7 @@ function noteBucketId(notes: CheckNotes, { name, bucket }: CheckedDestination): 
   if (!/^[\da-f]{16}$/.test(bucket)) return;
   notes.warn('bucket', {
     message: `${keyOf(name, 'bucket')} looks like the id of a bucket: points can be written to it, but not queried`,
-    remedy: `Set ${keyOf(name, 'bucket')} to the name of the bucket, or --verify, --repair and the dashboards find nothing.`,
+    remedy: `Set ${keyOf(name, 'bucket')} to the name of the bucket; otherwise --verify, --repair and the dashboards find nothing.`,
   });
 }
 
@@ -202,34 +209,39 @@ function noteDedup(notes: CheckNotes, dedupMs: number | null): void {
   const facts = { dedup_ms: dedupMs };
   if (dedupMs === null) {
     notes.warn('deduplication', {
-      message: 'it does not tell its deduplication: without one, samples that are sent again are there twice',
-      remedy: `See to it that it is started with ${DEDUP_FLAG} (of a cluster: vmselect and vmstorage).`,
+      message:
+        'the database does not report its deduplication: without deduplication, samples that are sent again are stored twice',
+      remedy: `Check that VictoriaMetrics was started with ${DEDUP_FLAG} (in a cluster: vmselect and vmstorage).`,
       facts,
     });
   } else if (dedupMs === 1) notes.ok('deduplication', `${DEDUP_FLAG} is set`, facts);
   else {
     const message =
       dedupMs < 1
-        ? 'it is off: samples that are sent again, after a crash for instance, are there twice'
-        : `it is ${dedupMs < 1000 ? `${dedupMs} ms` : duration(dedupMs / 1000)}: of readings that are closer together only one is kept`;
+        ? 'deduplication is off: samples that are sent again, for instance after a crash, are stored twice'
+        : `deduplication is ${dedupMs < 1000 ? `${dedupMs} ms` : duration(dedupMs / 1000)}: of readings that are closer together only one is kept`;
     notes.fail('deduplication', { message, remedy: `Start VictoriaMetrics with ${DEDUP_FLAG}.`, facts });
   }
 }
 
 function noteRetention(notes: CheckNotes, { historyMs }: CheckedDestination, retentionMs: number | null): void {
   if (retentionMs === null) {
-    notes.skip('retention', 'it does not tell how long it keeps points', { retention_seconds: null, unlimited: null });
+    notes.skip('retention', 'the database does not report its retention', { retention_seconds: null, unlimited: null });
     return;
   }
   const isForEver = retentionMs === Number.POSITIVE_INFINITY;
   const facts = { retention_seconds: isForEver ? null : Math.round(retentionMs / 1000), unlimited: isForEver };
   if (retentionMs >= historyMs) {
-    notes.ok('retention', `it keeps points ${isForEver ? 'for ever' : duration(retentionMs / 1000)}`, facts);
+    notes.ok(
+      'retention',
+      `the database keeps points ${isForEver ? 'forever' : `for ${duration(retentionMs / 1000)}`}`,
+      facts,
+    );
     return;
   }
   notes.warn('retention', {
-    message: `it keeps points ${duration(retentionMs / 1000)} only, sync.history goes back ${duration(historyMs / 1000)}: what is older will not be there`,
-    remedy: 'Give it a longer retention, or shorten sync.history.',
+    message: `the database keeps points for only ${duration(retentionMs / 1000)}, but sync.history goes back ${duration(historyMs / 1000)}: older points will not be in the database`,
+    remedy: 'Set a longer retention in the database, or shorten sync.history.',
     facts,
   });
 }
@@ -237,12 +249,13 @@ function noteRetention(notes: CheckNotes, { historyMs }: CheckedDestination, ret
 /** Whether the dashboards and `--verify` get answers. */
 function noteQueries(notes: CheckNotes, { name }: CheckedDestination, { kind, isQueried }: DestinationFacts): void {
   const language = kind === 'victoriametrics' ? 'PromQL' : 'InfluxQL';
-  if (isQueried === null) notes.skip('queries', `not seen: it gives no clear answer to a query in ${language}`);
-  else if (isQueried) notes.ok('queries', `it answers ${language}: dashboards and --verify can read`);
+  if (isQueried === null)
+    notes.skip('queries', `unknown: the database gives no clear answer to a query in ${language}`);
+  else if (isQueried) notes.ok('queries', `the database answers ${language}: dashboards and --verify can read it`);
   else {
     notes.warn('queries', {
-      message: `it refuses queries in ${language} with this token: --verify cannot read, nor can dashboards that use it`,
-      remedy: `Let ${keyOf(name, 'token')} read the bucket too. InfluxDB 2 also needs a mapping of the bucket (docs/databases.md).`,
+      message: `the database rejects queries in ${language} with this token: --verify, and dashboards with this token, cannot read it`,
+      remedy: `Give ${keyOf(name, 'token')} read permission for the bucket. InfluxDB 2 also needs a mapping of the bucket (docs/databases.md).`,
     });
   }
 }

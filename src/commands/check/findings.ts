@@ -26,11 +26,11 @@ export type Scope = (typeof SCOPES)[number];
 /** The plan and its limits. */
 export function notePlan(notes: CheckNotes, { plan, devices, openAlerts }: Account): CheckLine {
   const { requestsPerMinute, requestsPerDay, historyMaxDays, maxDevicesPerPage } = plan;
-  const figureWords = (figure: number | null): string => (figure === null ? 'an untold number of' : grouped(figure));
+  const figureWords = (figure: number | null): string => (figure === null ? 'an unknown number of' : grouped(figure));
   const name = plainText(plan.name ?? plan.planId ?? 'without a name', 60);
   const message = [
     `${name}: ${figureWords(requestsPerMinute)} requests a minute, ${figureWords(requestsPerDay)} a day`,
-    historyMaxDays === null ? 'windows of any width' : `windows of ${counted(historyMaxDays, 'day')} at most`,
+    historyMaxDays === null ? 'ranges of any length' : `ranges of at most ${counted(historyMaxDays, 'day')}`,
     ...(devices === null ? [] : [counted(devices, 'device')]),
     ...(openAlerts === null ? [] : [counted(openAlerts, 'open alert')]),
   ].join('; ');
@@ -43,7 +43,7 @@ export function notePlan(notes: CheckNotes, { plan, devices, openAlerts }: Accou
     devices,
   };
   if (requestsPerMinute === null || requestsPerDay === null) {
-    const remedy = 'Nothing: the allowance is guessed cautiously from the answers.';
+    const remedy = 'Nothing to do: Tidemark derives a cautious limit from the responses.';
     return notes.warn('plan', { message, remedy, facts });
   }
   return notes.ok('plan', message, facts);
@@ -59,8 +59,8 @@ export function noteHistory(
   const wanted = `sync.history goes back ${duration(wantedMs / 1000)}`;
   if (maxDays === null || wantedMs <= maxDays * DAY_MS) return notes.ok('history', `${wanted}: within the plan`);
   return notes.warn('history', {
-    message: `${wanted}, the windows of the plan span ${counted(maxDays, 'day')}: what is older comes only if the API serves it`,
-    remedy: 'Nothing, or a larger plan; gaps that stay for this reason are named "beyond_plan".',
+    message: `${wanted}, but the plan allows ranges of ${counted(maxDays, 'day')}: older readings are synced only if the API serves them`,
+    remedy: 'Nothing to do, or take a larger plan; gaps that remain for this reason are called "beyond_plan".',
   });
 }
 
@@ -95,8 +95,8 @@ export function noteSchedules(
   const facts = { requests_per_day: total, budget_per_day: demand.budget };
   const parts = Object.entries(requests).map(([lane, count]) => `${SCHEDULE_KEYS[lane]} ${grouped(Math.ceil(count))}`);
   notes.warn('schedules', {
-    message: `the schedules ask for ${grouped(total)} requests a day (${parts.join(', ')}), and api.share of the plan carries ${grouped(demand.budget)}: all intervals grow until they fit`,
-    remedy: 'Set longer intervals for the largest of them. tidemark --plan shows what fits.',
+    message: `the schedules need ${grouped(total)} requests a day (${parts.join(', ')}), but the budget (api.share of the quota) is ${grouped(demand.budget)}: all intervals are lengthened until they fit`,
+    remedy: 'Set a longer interval for the schedule with the most requests. tidemark --plan shows what fits.',
     facts,
   });
 }
@@ -113,11 +113,11 @@ export function noteWorkspace(notes: CheckNotes, account: Account, pinned: strin
   const found = plainText(account.workspaceId, 80);
   const facts = { workspace_id: account.workspaceId };
   const name = account.name === null ? '' : ` (${plainText(account.name, 60)})`;
-  if (pinned === null) return notes.ok('workspace', `${found}${name}; the state belongs to none yet`, facts);
-  if (pinned === account.workspaceId) return notes.ok('workspace', `${found}${name}: that of the state`, facts);
+  if (pinned === null) return notes.ok('workspace', `${found}${name}; the state has no workspace yet`, facts);
+  if (pinned === account.workspaceId) return notes.ok('workspace', `${found}${name}: the same as in the state`, facts);
   return notes.fail('workspace', {
-    message: `the key is of the workspace ${found}${name}, the state belongs to ${plainText(pinned, 80)}: nothing would be synced`,
-    remedy: 'Use a key of the right workspace, or give this workspace a data_dir of its own.',
+    message: `the key belongs to the workspace ${found}${name}, but the state to ${plainText(pinned, 80)}: nothing would be synced`,
+    remedy: 'Use a key of the workspace of the state, or set another data_dir for this workspace.',
     facts,
   });
 }
@@ -132,7 +132,7 @@ export function noteClock(
 ): CheckLine {
   const skewMs = serverClock.skewMs();
   if (skewMs === null) {
-    return notes.skip('clock', "the API's answers carry no Date: its time is taken from the newest readings", {
+    return notes.skip('clock', 'the API sends no Date header: its time is taken from the newest readings', {
       skew_seconds: null,
     });
   }
@@ -140,12 +140,12 @@ export function noteClock(
   const facts = { skew_seconds: seconds };
   const words = `${duration(Math.abs(seconds))} ${skewMs > 0 ? 'ahead of' : 'behind'}`;
   if (Math.abs(skewMs) <= SKEW_REPORTED_MS) {
-    const close = Math.abs(seconds) <= 1 ? 'to the second' : `it is ${words} that`;
-    return notes.ok('clock', `this machine's clock agrees with the API's: ${close}`, facts);
+    const close = Math.abs(seconds) <= 1 ? 'the same second' : words;
+    return notes.ok('clock', `this machine's clock agrees with the API's clock (${close})`, facts);
   }
   return notes.warn('clock', {
-    message: `this machine's clock is ${words} the API's. What is held goes by the API's; logs, schedules and certificates go by this one`,
-    remedy: 'Set the clock of this machine (NTP): timedatectl set-ntp true',
+    message: `this machine's clock is ${words} the API's clock. Coverage uses the API's clock; logs, schedules and certificates use this one`,
+    remedy: 'Set the clock of this machine by NTP: timedatectl set-ntp true',
     facts,
   });
 }
@@ -154,15 +154,15 @@ export function noteClock(
 export function noteQuota(notes: CheckNotes, { leftMinute, spentDay, leftDay }: QuotaUse): CheckLine {
   const facts = { left_minute: leftMinute, left_day: leftDay, spent_day: spentDay };
   const of = (left: number | null, what: string): string =>
-    left === null ? `of the ${what} not known` : `${grouped(left)} of the ${what}`;
-  const message = `left: ${of(leftMinute, 'minute')}, ${of(leftDay, 'day')}; own requests in 24 h: ${grouped(spentDay)}`;
-  if (leftDay !== 0) return notes.ok('allowance', message, facts);
+    left === null ? `unknown for the ${what}` : `${grouped(left)} for the ${what}`;
+  const message = `requests left: ${of(leftMinute, 'minute')}, ${of(leftDay, 'day')}; own requests in 24 h: ${grouped(spentDay)}`;
+  if (leftDay !== 0) return notes.ok('quota', message, facts);
   const remedy =
-    'Nothing: it goes on when the day is over. A larger plan, or a shorter sync.history, if it happens often.';
-  return notes.warn('allowance', { message, remedy, facts });
+    'Nothing to do: requests resume when the day is over. If it happens often, take a larger plan or shorten sync.history.';
+  return notes.warn('quota', { message, remedy, facts });
 }
 
-const UNSEEN = 'not seen yet';
+const UNSEEN = 'unknown';
 
 /** What of the undocumented was seen, by this check or by the program that works with the state. */
 export function noteLearnt(notes: CheckNotes, learnt: Learnt, page: DevicePage | null): void {
@@ -174,10 +174,10 @@ export function noteLearnt(notes: CheckNotes, learnt: Learnt, page: DevicePage |
   const challenge = `${named(challengeHeaders)} (comes with 401)`;
   seen(challengeHeaders.length > 0)('challenge header', challenge, facts(challengeHeaders));
   noteRateLimit(notes, rateLimit);
-  const refused = pageRefused === null ? '' : `; limit=${pageRefused} was refused once`;
+  const refused = pageRefused === null ? '' : `; limit=${pageRefused} was rejected once`;
   const taken = pageTaken === null ? UNSEEN : `limit=${pageTaken} is accepted`;
   const isCut = page !== null && page.nextCursor !== null && pageTaken !== null && page.devices.length < pageTaken;
-  const cut = isCut ? `; a page has ${page.devices.length} records all the same` : '';
+  const cut = isCut ? `, but a page has only ${page.devices.length} records` : '';
   seen(pageTaken !== null)('page size', `${taken}${refused}${cut}`, { accepted: pageTaken, refused: pageRefused });
 }
 
@@ -185,10 +185,11 @@ const RATE_LIMIT = 'rate-limit headers';
 
 function noteRateLimit(notes: CheckNotes, seen: Learnt['rateLimit']): CheckLine {
   if (seen === null) return notes.skip(RATE_LIMIT, UNSEEN, { seen: null });
-  if (seen === 'all') return notes.ok(RATE_LIMIT, 'X-RateLimit-Limit and X-RateLimit-Remaining are there', { seen });
+  if (seen === 'all') return notes.ok(RATE_LIMIT, 'X-RateLimit-Limit and X-RateLimit-Remaining are present', { seen });
   return notes.warn(RATE_LIMIT, {
-    message: seen === 'none' ? 'the answers carry none' : 'not every answer carries both of them',
-    remedy: 'Nothing: the allowance goes by the plan then, and what other clients spend shows itself by 429 only.',
+    message: seen === 'none' ? 'the responses have none' : 'not every response has both of them',
+    remedy:
+      'Nothing to do: Tidemark uses the limits of the plan, and notices the requests of other clients only by 429.',
     facts: { seen },
   });
 }
@@ -202,26 +203,27 @@ const WITHOUT: Readonly<Record<Scope, string | null>> = {
   'devices:read': null,
   'telemetry:read': null,
   'alerts:read': 'alerts are not synced',
-  'account:read': 'the plan is not known, the allowance is guessed cautiously, and points carry workspace_id=default',
+  'account:read': 'the plan is unknown, so Tidemark uses a cautious limit, and points have workspace_id=default',
 };
 
 const scopeMissing: ReportFault = (notes, scope) => {
   const without = WITHOUT[scope];
-  const remedy = `Create a key ${WHERE} that has ${scope} as well, and give it as api.key.`;
+  const remedy = `Create a key ${WHERE} that also has ${scope}, and set it as api.key or in the file of api.key_file.`;
   if (without === null) {
-    const message = `the key lacks it: ${scope === 'devices:read' ? 'nothing' : 'no reading'} can be synced`;
+    const message = `the key lacks this scope: ${scope === 'devices:read' ? 'nothing' : 'no reading'} can be synced`;
     notes.fail(scope, { message, remedy, exitCode: 77 });
-  } else notes.warn(scope, { message: `the key lacks it: ${without}`, remedy });
+  } else notes.warn(scope, { message: `the key lacks this scope: ${without}`, remedy });
 };
 
 const odd: ReportFault = (notes, scope, { message }) => {
-  const remedy = `Run it again; if it stays: look whether api.url is right and no proxy answers instead of the API (asked for ${scope}).`;
+  const remedy = `Run --check again. If the problem stays, check that api.url is right and that no proxy answers instead of the API (request for ${scope}).`;
   notes.fail('answer', { message, remedy });
 };
 
 const refused: ReportFault = (notes, scope, { message }) => {
-  const remedy = 'Nothing, if the sync runs: it asks in other ways too. Else report it with these words.';
-  notes.warn(scope, { message: `granted, but the request was refused: ${message}`, remedy });
+  const remedy =
+    'Nothing to do while the sync works: it also sends other requests. Otherwise please report this message.';
+  notes.warn(scope, { message: `granted, but the API rejected the request: ${message}`, remedy });
 };
 
 const FAULT_REPORTS: Readonly<Record<ApiFaultKind, ReportFault>> = {
@@ -229,30 +231,30 @@ const FAULT_REPORTS: Readonly<Record<ApiFaultKind, ReportFault>> = {
   unauthorized: (notes) =>
     notes.fail('key', {
       message: KEY_REFUSED,
-      remedy: `Create one ${WHERE} and put it into the file of api.key_file, alone on one line.`,
+      remedy: `Create a new key ${WHERE} and write it into the file of api.key_file, alone on one line.`,
       exitCode: 77,
     }),
   'no-api-access': (notes, _scope, { message }) =>
     notes.fail('access', {
-      message: `the plan of this workspace has no access to the API (${message})`,
-      remedy: 'Take a plan that includes API access.',
+      message: `the plan of this workspace has no API access (${message})`,
+      remedy: 'Switch to a plan that includes API access.',
       exitCode: 77,
     }),
   'not-found': (notes, _scope, { message }) =>
     notes.fail('address', {
       message,
-      remedy: 'Correct api.url: the base address of the API, ending in /external/v1.',
+      remedy: 'Correct api.url: it is the base address of the API and ends in /external/v1.',
     }),
   unreachable: (notes, _scope, { message }) =>
     notes.fail('answer', {
       message,
-      remedy: 'Look after the network, HTTPS_PROXY and api.ca_file, then run it again.',
+      remedy: 'Check the network, HTTPS_PROXY and api.ca_file, then run --check again.',
     }),
   throttled: (notes, _scope, { message, facts: { waitMs } }) =>
-    notes.fail('allowance', {
-      message: `${message}${waitMs === undefined ? '' : `; the next request may go in ${duration(waitMs / 1000, 'up')}`}`,
+    notes.fail('quota', {
+      message: `${message}${waitMs === undefined ? '' : `; the next request is possible in ${duration(waitMs / 1000, 'up')}`}`,
       remedy:
-        'Run it again then. If it happens often, lower api.share, or see who else uses the keys of the workspace.',
+        'Run --check again then. If it happens often, lower api.share, or find out who else uses keys of the workspace.',
       facts: { wait_seconds: waitMs === undefined ? null : Math.ceil(waitMs / 1000) },
     }),
   'server-fault': odd,

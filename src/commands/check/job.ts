@@ -41,7 +41,7 @@ interface CheckApiParts extends Pick<Sync, 'limitedApi' | 'learnt' | 'waits'> {
   readonly timeoutMs: number;
 }
 
-const CANCELLED: JobEnd = { state: 'cancelled', exitCode: 1, summary: null, message: 'it was cancelled' };
+const CANCELLED: JobEnd = { state: 'cancelled', exitCode: 1, summary: null, message: 'the check was cancelled' };
 
 /** The worker for `runJobs`: its summary is the findings at the API. */
 export function createCheckWorker(parts: CheckApiParts): (args: unknown, signal: AbortSignal) => JobWork {
@@ -89,7 +89,7 @@ export async function checkApi(
     notes.ok('alerts:read', `granted: ${countOf(alerts.alerts.length, alerts.nextCursor !== null, 'alert')} listed`);
   }
   if (prober.hasAnswered()) noteKey(notes);
-  if (prober.stoppedBy() !== null) skipRest(notes, `not asked: ${prober.stoppedBy()}`);
+  if (prober.stoppedBy() !== null) skipRest(notes, `not requested: ${prober.stoppedBy()}`);
   if (account !== null) {
     notePlan(notes, account);
     noteHistory(notes, account, parts.context);
@@ -153,9 +153,8 @@ async function requestTelemetry(
   };
   const page = await prober.probe({ scope: 'telemetry:read', put, isAnswer }, signal);
   if (!isThere) {
-    const who =
-      device === null ? 'there is no device to try it on, and one that is not there' : 'the device that was tried';
-    notes.skip('telemetry:read', `not seen: ${who} is answered by 404, not by a refusal`);
+    const who = device === null ? 'there is no device, and a request for an unknown one' : 'the request for a device';
+    notes.skip('telemetry:read', `unknown: ${who} got 404, which does not show whether the key has this scope`);
   }
   if (page === null) {
     await noteBounds(notes, null, null);
@@ -163,7 +162,7 @@ async function requestTelemetry(
   }
   notes.ok(
     'telemetry:read',
-    `granted: ${countOf(page.readings.length, page.nextCursor !== null, 'reading')} of a device`,
+    `granted: ${countOf(page.readings.length, page.nextCursor !== null, 'reading')} of one device`,
   );
   await noteBounds(notes, page, async (bounds) => {
     const window = { deviceId, ...bounds, cursor: null };
@@ -206,10 +205,10 @@ const SHORT_WAIT_MS = 15 * SECOND_MS;
 
 /** Why the gate lets nothing through, in words. */
 const WAITS: Readonly<Record<WaitReason, string>> = {
-  day: 'the own share of the allowance of this day is spent',
-  minute: 'the own share of the allowance of this minute is spent',
-  pace: 'the allowance leaves no request for now',
-  retry_after: 'the API has asked to wait',
+  day: "this day's budget is used up",
+  minute: "this minute's budget is used up",
+  pace: 'the quota leaves no request for now',
+  retry_after: 'the API asked to wait (Retry-After)',
 };
 
 interface ProberParts {
@@ -245,10 +244,10 @@ interface Prober {
 
 /** Faults after which all else would fail as well. */
 const STOPPING: Readonly<Partial<Record<ApiFaultKind, string>>> = {
-  unauthorized: 'the key is refused',
-  'no-api-access': 'access is refused',
+  unauthorized: 'the API refuses the key',
+  'no-api-access': 'the API refuses access',
   unreachable: 'the API does not answer',
-  throttled: 'the allowance is spent',
+  throttled: 'the quota is used up',
   'not-found': 'there is no such endpoint',
 };
 
@@ -265,7 +264,7 @@ function createProber(parts: ProberParts): Prober {
   let hasAnswered = false;
   const takeIn = (fault: ApiFault): void => {
     if (DOUBTFUL.includes(fault.kind)) doubtful += 1;
-    stopped ??= STOPPING[fault.kind] ?? (doubtful > 1 ? 'what answers is not in order' : null);
+    stopped ??= STOPPING[fault.kind] ?? (doubtful > 1 ? 'the API failed twice' : null);
   };
   /**
    * Records why nothing came.
@@ -274,7 +273,7 @@ function createProber(parts: ProberParts): Prober {
    */
   const failed = (error: unknown, scope: Scope | null, isAnswer: (fault: ApiFault) => boolean): void => {
     if (error instanceof RequestsSpentError) {
-      stopped ??= 'the requests of a check are spent';
+      stopped ??= 'a check sends no more requests than this';
       return;
     }
     if (!(error instanceof ApiFault)) throw error;
@@ -377,15 +376,15 @@ async function noteBounds(
   const whole = (page?.readings ?? []).flatMap(({ recordedAt: at }) => (at % SECOND_NS === 0n ? [at] : []));
   const [newest, next] = [...new Set(whole)];
   if (probe === null || newest === undefined) {
-    return notes.skip(BOUNDS, 'after and before: not seen yet (it takes readings on whole seconds)', UNSEEN);
+    return notes.skip(BOUNDS, 'after and before: unknown (no reading lies on a whole second)', UNSEEN);
   }
   const before = next === undefined ? null : newest;
   const after = next ?? newest;
   const answer = await probe({ after, before });
-  if (answer === null) return notes.skip(BOUNDS, 'after and before: not seen yet', UNSEEN);
+  if (answer === null) return notes.skip(BOUNDS, 'after and before: unknown', UNSEEN);
   const has = (at: EpochNs): boolean => answer.readings.some(({ recordedAt }) => recordedAt === at);
   const facts = { after_inclusive: has(after), before_inclusive: before === null ? null : has(before) };
-  const ofBefore = facts.before_inclusive === null ? 'before not seen yet' : words('before', facts.before_inclusive);
+  const ofBefore = facts.before_inclusive === null ? 'before is unknown' : words('before', facts.before_inclusive);
   return notes.ok(BOUNDS, `${words('after', facts.after_inclusive)}, ${ofBefore}`, facts);
 }
 

@@ -27,7 +27,7 @@ export async function pageLines(config: Config | StateConfig, isRunning: boolean
 
 /** Who can read the status page. */
 function noteReaders(notes: CheckNotes, { statusPage }: Config | StateConfig, place: string): void {
-  const readers = isLoopback(`http://${place}`) ? 'everybody on this machine' : 'everybody who reaches this port';
+  const readers = isLoopback(`http://${place}`) ? 'everybody on this machine' : 'everybody who can reach this port';
   const words = statusPage.password === null ? ', without a password' : ', with the password';
   notes.ok('readers', `${readers}${words}`);
 }
@@ -46,10 +46,7 @@ async function noteAnswer(notes: CheckNotes, { listen }: Config | StateConfig, p
       remedy: 'Set listen (TIDEMARK_LISTEN) to another port and restart the daemon.',
     });
   } catch {
-    notes.skip(
-      'listen',
-      `${place}: not answered. The process that works with the state may have another address or none`,
-    );
+    notes.skip('listen', `${place}: no answer. The process that uses the state may listen on another address or none`);
   }
 }
 
@@ -65,7 +62,7 @@ function isHealth(body: string): boolean {
 async function noteFree(notes: CheckNotes, { listen }: Config | StateConfig, place: string): Promise<void> {
   try {
     await requireFree(listen);
-    notes.ok('listen', listen.port === 0 ? `${place}: a free port is taken` : `${place}: free`);
+    notes.ok('listen', listen.port === 0 ? `${place}: the daemon takes a free port` : `${place}: free`);
   } catch (error) {
     if (!(error instanceof ListenError)) throw error;
     notes.fail('listen', { message: error.problem.what, remedy: error.problem.remedy });

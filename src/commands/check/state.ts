@@ -52,7 +52,7 @@ export function stateLines(view: StateView, config: StateConfig): CheckLine[] {
   }
   noteDirectory(notes, view.place, view.isLocked);
   notePermissions(notes, view.place);
-  if (found === null) notes.ok('file', 'no state yet: it is made when something is asked of the API');
+  if (found === null) notes.ok('file', 'no state yet: the first request to the API creates it');
   else if ('problem' in found) notes.fail('file', errorWords(found.problem));
   else {
     noteFile(notes, found);
@@ -77,21 +77,21 @@ function noteDirectory(notes: CheckNotes, place: DataDirFacts, isLocked: StateVi
   const refused = [nearest, ...files].find((each) => each !== null && each.refusal !== null) ?? null;
   if (nearest === null || refused !== null) noteRefusal(notes, { place, isLocked }, refused);
   else if (kind === 'missing') {
-    notes.ok('directory', `${directory}: not there yet; it is made in ${nearest.path}`, facts);
+    notes.ok('directory', `${directory}: does not exist yet; it will be created in ${nearest.path}`, facts);
   } else {
     const owner = nearest.ownerUid === uid ? 'owned by this user' : `owned by user ${nearest.ownerUid}`;
-    notes.ok('directory', `${directory}: ${owner}, may be written`, facts);
+    notes.ok('directory', `${directory}: ${owner}, writable`, facts);
   }
 }
 
 /** Where no state can be, nothing else about it is known. */
 function noteNoDirectory(notes: CheckNotes, { place: { directory }, found }: StateView): void {
-  const message = `${directory}: it, or something on the way to it, is no directory`;
-  const remedy = 'Give data_dir another place, or mount what is missing.';
+  const message = `${directory}: this path, or a part of it, is not a directory`;
+  const remedy = 'Set data_dir to another directory, or mount the missing file system.';
   const facts = { path: directory };
   const known = found !== null && 'problem' in found ? errorWords(found.problem) : { message, remedy };
   notes.fail('directory', { ...known, facts });
-  for (const name of ['file', 'holder']) notes.skip(name, 'unknown without the directory');
+  for (const name of ['file', 'holder']) notes.skip(name, 'unknown, because there is no directory');
 }
 
 function noteRefusal(
@@ -102,19 +102,19 @@ function noteRefusal(
   const path = refused?.path ?? directory;
   const facts = { path, owner_uid: refused?.ownerUid ?? null, uid };
   if (refused?.refusal === 'EROFS') {
-    const message = `${path}: it lies on a file system that is read-only`;
-    notes.fail('directory', { message, remedy: 'Mount it for writing, or give data_dir another place.', facts });
+    const message = `${path}: its file system is mounted read-only`;
+    notes.fail('directory', { message, remedy: 'Mount it for writing, or set data_dir to another directory.', facts });
     return;
   }
-  const owner = refused === null ? '' : `, it belongs to user ${refused.ownerUid}`;
+  const owner = refused === null ? '' : `, which belongs to user ${refused.ownerUid}`;
   const target = kind === 'missing' ? `mkdir -p ${quoted(directory)} && chown -R ${uid}` : `chown -R ${uid}`;
   notes.fail('directory', {
-    message: `${path}: this user (${uid}) may not write there${owner}`,
+    message: `this user (${uid}) may not write to ${path}${owner}`,
     // Another owner would take the state away from a process that works with it.
     remedy:
       isLocked === false
         ? `As root: ${target} ${quoted(directory)}`
-        : `Run Tidemark as ${refused === null ? 'its owner' : `user ${refused.ownerUid}`}, or give data_dir another place.`,
+        : `Run Tidemark as ${refused === null ? 'its owner' : `user ${refused.ownerUid}`}, or set data_dir to another directory.`,
     facts,
   });
 }
@@ -132,7 +132,7 @@ function notePermissions(notes: CheckNotes, { directory, kind, nearest, files, u
   const open = files.filter(({ mode }) => (mode & 0o077) !== 0);
   const isOpen = isOpenToOthers(nearest, uid);
   if (!isOpen && open.length === 0) {
-    notes.ok('permissions', 'only this user can look into it');
+    notes.ok('permissions', 'only this user can read it');
     return;
   }
   const named = [...(isOpen ? [nearest] : []), ...open].map(({ path, mode }) => `${path} (${octal(mode)})`);
@@ -141,31 +141,32 @@ function notePermissions(notes: CheckNotes, { directory, kind, nearest, files, u
     ...(open.length > 0 ? [`chmod 600 ${open.map(({ path }) => quoted(path)).join(' ')}`] : []),
   ];
   notes.warn('permissions', {
-    message: `other users may look at what is held: ${named.join(', ')}`,
+    message: `other users can read the state: ${named.join(', ')}`,
     remedy: commands.join(' && '),
   });
 }
 
 function noteFile(notes: CheckNotes, { version, newestVersion, size, broken }: StateFindings): void {
   const facts = { state_version: version, used_bytes: size.usedBytes };
-  const older = version < newestVersion ? `; the next start brings it to version ${newestVersion}` : '';
+  const older = version < newestVersion ? `; the next start upgrades it to version ${newestVersion}` : '';
   notes.ok('file', `state version ${version}, ${byteSize(size.usedBytes)}${older}`, facts);
   if (broken.length === 0) {
-    notes.ok('integrity', 'the file is sound, and what is in it holds together');
+    notes.ok('integrity', 'the file and its contents are consistent');
     return;
   }
   notes.fail('integrity', {
     message: `the state is damaged: ${broken.join('; ')}`,
     remedy:
-      'Stop what works with it and restore a backup, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start anew: the history is then read from the API again.',
+      'Stop what works with it and restore a backup, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start again: the history is then read from the API again.',
   });
 }
 
 function noteTag(notes: CheckNotes, { workspaceTag }: StateFindings, configured: string | null): void {
   if (workspaceTag === null || configured === null || workspaceTag === configured) return;
   notes.fail('workspace.id', {
-    message: `the points of this state carry ${plainText(JSON.stringify(workspaceTag), 80)}, not what workspace.id says`,
-    remedy: 'Take workspace.id back, or give data_dir a new directory: the tag is pinned for the life of a state.',
+    message: `the points of this state have the tag ${plainText(JSON.stringify(workspaceTag), 80)}, not the value of workspace.id`,
+    remedy:
+      'Set workspace.id back to the old value, or set data_dir to a new directory: the tag of a state never changes.',
     exitCode: 78,
   });
 }
@@ -187,7 +188,7 @@ function noteRoom(
   if (size !== null) noteSize(notes, { usedBytes: size.usedBytes, maxBytes, reason: bySize?.reason ?? null });
   const byDisk = judged(null);
   if (byDisk !== null) {
-    notes.fail('disk', { message: `${byDisk.what}. Nothing new is pulled`, remedy: 'Make room on that disk.' });
+    notes.fail('disk', { message: `${byDisk.what}. Polling stops`, remedy: 'Free space on that disk.' });
   } else noteDisk(notes, { diskFreeBytes, mayGrowBytes: maxBytes - figures.usedBytes - figures.freeBytes });
 }
 
@@ -197,10 +198,11 @@ function noteSize(
 ): void {
   const facts = { used_bytes: usedBytes, max_bytes: maxBytes };
   const message = `${byteSize(usedBytes)} of archive.max_size ${byteSize(maxBytes)}`;
-  const remedy = 'Raise archive.max_size, or look after the destination that does not take what waits for it.';
+  const remedy =
+    'Raise archive.max_size, or fix the delivery to the database whose points are waiting (--status shows it).';
   if (reason !== null) notes.fail('size', { message: `the archive is full: ${message}`, remedy, facts });
   else if (usedBytes > clearingMarks(maxBytes).above) {
-    notes.warn('size', { message: `${message}: what is delivered goes before its time`, remedy, facts });
+    notes.warn('size', { message: `${message}: delivered points are removed before archive.retention`, remedy, facts });
   } else notes.ok('size', message, facts);
 }
 
@@ -209,16 +211,16 @@ function noteDisk(
   { diskFreeBytes, mayGrowBytes }: { diskFreeBytes: number | null; mayGrowBytes: number },
 ): void {
   if (diskFreeBytes === null) {
-    notes.skip('disk', 'this file system does not tell what is free');
+    notes.skip('disk', 'this file system does not report its free space');
     return;
   }
   const facts = { free_bytes: diskFreeBytes };
-  const message = `${byteSize(diskFreeBytes)} are free`;
+  const message = `${byteSize(diskFreeBytes)} free`;
   if (diskFreeBytes - MIN_FREE_BYTES >= mayGrowBytes) notes.ok('disk', message, facts);
   else {
     notes.warn('disk', {
-      message: `${message}, and the archive may grow by ${byteSize(mayGrowBytes)}: it would stop at ${byteSize(MIN_FREE_BYTES)} free`,
-      remedy: 'Lower archive.max_size, or give data_dir a larger disk.',
+      message: `${message}, but the archive may grow by ${byteSize(mayGrowBytes)}: polling would stop at ${byteSize(MIN_FREE_BYTES)} free`,
+      remedy: 'Lower archive.max_size, or move data_dir to a larger disk.',
       facts,
     });
   }
@@ -226,8 +228,8 @@ function noteDisk(
 
 function noteLock(notes: CheckNotes, isLocked: StateView['isLocked']): void {
   if (typeof isLocked !== 'boolean') notes.fail('holder', errorWords(isLocked.problem));
-  else if (isLocked) notes.ok('holder', 'a process works with it', { locked: isLocked });
-  else notes.ok('holder', 'no process works with it', { locked: isLocked });
+  else if (isLocked) notes.ok('holder', 'a process uses the state', { locked: isLocked });
+  else notes.ok('holder', 'no process uses the state', { locked: isLocked });
 }
 
 function octal(mode: number): string {

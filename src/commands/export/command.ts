@@ -16,7 +16,7 @@ import { isTelemetryLine } from '../../core/lines/line-reader.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ArchiveReader } from '../../core/state/archive.ts';
 import { END_OF_TIME, type ReadPiece, type ReadRange } from '../../core/state/archive.ts';
-import { grouped } from '../../core/text.ts';
+import { counted, grouped } from '../../core/text.ts';
 import { type EpochNs, formatExact, minNs, msToNs } from '../../core/time.ts';
 import type { Logger } from '../../observe/log.ts';
 import { type ArchiveView, type ClearedPoints, openArchiveView } from '../../store/archive/reader.ts';
@@ -139,16 +139,16 @@ function reportExport({ end: { outcome, lines, devices }, range, cleared }: Expo
   if (outcome === 'unread') return;
   const report = (isWell: boolean, message: string): void => say({ type: 'export-report', message, isWell });
   if (outcome === 'interrupted') {
-    report(false, `stopped before the end: what was written (${grouped(lines)} lines) is not all`);
+    report(false, `Export stopped before its end: the output (${grouped(lines)} lines) is incomplete`);
     return;
   }
   const rangeWords = `from ${formatExact(range.from)}${range.to === END_OF_TIME ? '' : ` to ${formatExact(range.to)}`}`;
-  if (lines === 0) report(false, `the archive holds nothing of what was asked for (${rangeWords})`);
-  else report(true, `exported ${grouped(lines)} lines of ${grouped(devices)} devices`);
+  if (lines === 0) report(false, `The archive has no points of this range and these devices (${rangeWords})`);
+  else report(true, `Exported ${counted(lines, 'line')} of ${counted(devices, 'device')}`);
   if (cleared === null) return;
   report(
     false,
-    `not in the archive any more: up to ${grouped(cleared.points)} points of ${grouped(cleared.devices)} devices, between ${formatExact(cleared.from)} and ${formatExact(cleared.to)} (archive.retention, archive.max_size). A database that received them has them still.`,
+    `No longer in the archive: up to ${counted(cleared.points, 'point')} of ${counted(cleared.devices, 'device')}, between ${formatExact(cleared.from)} and ${formatExact(cleared.to)} (archive.retention, archive.max_size). The databases that received them still have them`,
   );
 }
 

@@ -30,7 +30,8 @@ export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: Pr
   const { destinations } = settingsOf(config);
   const show = (progress: unknown): void => {
     const share = isRecord(progress) ? progress['share'] : null;
-    if (typeof share === 'number') terminal.showWork(() => ({ share: Math.min(share, 0.99), words: 'removing it' }));
+    if (typeof share === 'number')
+      terminal.showWork(() => ({ share: Math.min(share, 0.99), words: 'removing the device' }));
   };
   const summary = await doOrFollow(
     {
@@ -76,29 +77,27 @@ function forgetText(deviceId: string, summary: ForgetSummary): string {
   const name = plainText(deviceId, 60);
   if (outcome === 'interrupted') {
     return wrap(
-      `Stopped before all of ${name} was removed. The next start finishes it, and so does running this again.`,
+      `Stopped before all data of ${name} was removed. The next start finishes it, or run the command again.`,
       0,
     );
   }
   const lines = [
-    `Removed of ${name}: ${counted(points, 'point')} of the archive, ${grouped(quarantined)} in quarantine, ${counted(alerts, 'alert')}, and all that was known of it.`,
+    `Removed ${name}: ${counted(points, 'point')} from the archive, ${grouped(quarantined)} from quarantine, ${counted(alerts, 'alert')}, and its entry in the state.`,
   ];
   if (outcome === 'waiting') {
-    lines.push(
-      'Some points came in meanwhile that are not delivered yet: they stay until then. Run it again for them.',
-    );
+    lines.push('Some points arrived meanwhile and are not delivered yet. Run the command again when they are.');
   }
   if (is_listed) {
     lines.push(
-      'The API lists it still: its entry (name, model, tags) comes back with the next listing, its readings do not, as long as it is excluded.',
+      'The API still lists the device: its entry (name, model, tags) returns with the next device list; its readings do not return while it is excluded.',
     );
   }
   if (!is_log_empty) {
     lines.push(
-      'Another process was reading the state: its log (tidemark.db-wal) holds what was removed until it is written next.',
+      "Another process was reading the state: the removed data remains in SQLite's log (tidemark.db-wal) until the next write.",
     );
   }
-  lines.push('Your databases were not touched, and copies of the state that were made before hold it still.');
+  lines.push('Your databases were not changed, and earlier backups of the state still contain the device.');
   return `${lines.map((line) => wrap(line, 0)).join('')}\n${statements(deviceId)}`;
 }
 
@@ -107,15 +106,15 @@ function statements(deviceId: string): string {
   const tag = identityTag(deviceId);
   if (plainText(tag, 2000) !== tag) {
     return wrap(
-      'The id holds characters that cannot be shown: look its series up in the database to remove them there.',
+      'The id has characters that cannot be printed: search the series of the device in the database to remove them there.',
       0,
     );
   }
   const influxql = tag.replace(/'/g, "\\'");
   return [
-    'In InfluxDB it is removed by (InfluxQL, in the database of the bucket):\n',
+    'To remove the device from InfluxDB (InfluxQL, in the database of the bucket):\n',
     `  DELETE WHERE "device_id" = '${influxql}'\n`,
-    'In VictoriaMetrics by its /api/v1/admin/tsdb/delete_series with\n',
+    'To remove it from VictoriaMetrics, request /api/v1/admin/tsdb/delete_series with\n',
     `  match[]={device_id=${JSON.stringify(tag)}}\n`,
   ].join('');
 }

@@ -153,7 +153,7 @@ function factsOfState({ config, clock }: PlanParts): PlanFacts {
   const isListed = state !== null && (state.devices.length > 0 || state.account?.devices === 0);
   if (!isListed) {
     throw new UserError(
-      `Another process works with the state in ${config.dataDir} and has not listed the devices yet. Run it again in a minute.`,
+      `Another process uses the state in ${config.dataDir} and has not read the device list yet. Run the command again in a minute.`,
       3,
     );
   }
@@ -192,8 +192,7 @@ function spanOf({ command, config }: PlanParts, facts: PlanFacts): PlanRange {
   const options = readPlanOptions(command, facts.nowMs);
   const to = options.to ?? msToNs(facts.nowMs);
   const from = options.isAll ? maxNs(to - EXAMPLE_NS, 0n) : (options.from ?? wantedFrom(config.sync, facts.nowMs));
-  if (from >= to)
-    throw new UserError('--to: expected a time after the beginning of sync.history, or --from beside it', 2);
+  if (from >= to) throw new UserError('--to: expected a time after the start of sync.history; give --from as well', 2);
   const chosen = findDeviceIds(facts.devices, command.devices, UNLISTED);
   const leftOut = new Set(facts.devices.filter(({ isLeftOut }) => isLeftOut).map(({ deviceId }) => deviceId));
   chosen.forEach((deviceId, index) => {
@@ -224,10 +223,10 @@ export async function fetchForPlan(context: SyncContext, signal: AbortSignal): P
     return { account, records: [...records.values()], atMs: answeredAtMs };
   } catch (error) {
     if (error instanceof UserError) throw error;
-    if (signal.aborted) throw new UserError('Stopped before the plan could be told. Run it again.', 3);
+    if (signal.aborted) throw new UserError('Stopped before the plan was computed. Run --plan again.', 3);
     if (!(error instanceof ApiFault)) throw error;
     if (endsSession(error)) throw refusalOf(error);
-    throw new UserError(`The plan could not be told: ${error.message}. Run it again when the API answers.`, 3);
+    throw new UserError(`The plan could not be computed: ${error.message}. Run --plan again when the API answers.`, 3);
   }
 }
 
@@ -290,7 +289,7 @@ function suppose(whatIf: WhatIf, text: WhatIfText): WhatIf {
 function devices(text: string): number | Unfit {
   const value = count(1, MAX_DEVICES)(text);
   if (!(value instanceof Unfit)) return value;
-  return new Unfit(`${value.reason}: how many there are (when the list is read is sync.devices)`);
+  return new Unfit(`${value.reason}: the number of devices (the poll interval of the list is sync.devices)`);
 }
 
 function fitting<T>({ key, value }: WhatIfText, parse: (text: string) => T | Unfit): T {

@@ -8,6 +8,7 @@
 import { type DeviceFacts, type FleetRates, fleetRates, resizeFleet, type WhatIf } from '../../core/fleet.ts';
 import type { PollSettings, Schedules, Stream } from '../../core/ports.ts';
 import { type Account, MAX_PAGE_SIZE } from '../../core/records.ts';
+import { counted } from '../../core/text.ts';
 import { DAY_MS, type EpochMs, type EpochNs, formatSeconds, MINUTE_MS, MS_NS, msToNs } from '../../core/time.ts';
 import { windowSpanNs } from '../../ingest/page-request.ts';
 import { createDayBudget } from '../../scheduler/day-budget.ts';
@@ -152,15 +153,16 @@ function limitsOf(
   whatIf: WhatIf,
 ): { readonly limits: Limits; readonly assumptions: readonly string[] } {
   const unknownBecause =
-    account === null ? 'the account is not known (scope account:read)' : 'the account does not tell';
+    account === null ? 'the account is unknown (scope account:read)' : 'the account does not contain it';
   const minute = whatIf.perMinute ?? account?.plan.requestsPerMinute ?? null;
   const perDay = whatIf.perDay ?? account?.plan.requestsPerDay ?? seenPerDay;
-  const heard = seenPerMinute === null ? `${ASSUMED_PER_MINUTE} are taken` : `answers speak of ${seenPerMinute}`;
+  const heard =
+    seenPerMinute === null ? `${ASSUMED_PER_MINUTE} assumed` : `the response headers contain ${seenPerMinute}`;
   return {
     limits: { perMinute: minute ?? seenPerMinute ?? ASSUMED_PER_MINUTE, perDay },
     assumptions: [
       ...(minute === null ? [`requests a minute: ${unknownBecause}; ${heard}`] : []),
-      ...(perDay === null ? [`requests a day: ${unknownBecause}; no limit is taken but that of the minute`] : []),
+      ...(perDay === null ? [`requests a day: ${unknownBecause}; only the limit per minute is assumed`] : []),
     ],
   };
 }
@@ -168,8 +170,10 @@ function limitsOf(
 function rateAssumptions(reporting: readonly { readonly isMeasured: boolean }[], assumedMs: number): string[] {
   const assumed = reporting.filter(({ isMeasured }) => !isMeasured).length;
   if (assumed === 0) return [];
-  const basis = assumed < reporting.length ? 'the median of those that are measured' : 'none is measured yet';
-  return [`report rates: a reading every ${Math.round(assumedMs / 1000)} s of ${assumed} devices (${basis})`];
+  const basis = assumed < reporting.length ? 'the median of the measured ones' : 'none is measured yet';
+  return [
+    `report rates: a reading every ${Math.round(assumedMs / 1000)} s for ${counted(assumed, 'device')} (${basis})`,
+  ];
 }
 
 /** What `--plan --json` prints. Points in time are RFC 3339 UTC, lengths seconds; `null`: not known, or never. */
@@ -346,8 +350,8 @@ function backfillOf({
 
 function noteOf(isAll: boolean, hiddenDays: number | null): string | null {
   const all =
-    'How far back the history goes shows when it is asked for: these are the figures of the last 365 days. Of each device the search ends after 400 days in a row without a reading.';
-  const old = `The plan speaks of ${hiddenDays} days of history: whether older readings are served shows when they are asked for.`;
+    'How far back the history goes is unknown before it is read: these are the figures of the last 365 days. The backfill of a device ends after 400 days in a row without a reading.';
+  const old = `The plan has ${hiddenDays} days of history: whether the API serves older readings is unknown before they are requested.`;
   if (isAll) return hiddenDays === null ? all : `${all} ${old}`;
   return hiddenDays === null ? null : old;
 }

@@ -24,12 +24,12 @@ export function planText(plan: CostPlan): string {
 function headOf({ basis, what_if, workspace, devices, readings_per_day: readings }: CostPlan): string[] {
   const changes = Object.entries(what_if).map(([key, value]) => `${key}=${value}`);
   const name = plainText(workspace.name ?? workspace.workspace_id ?? 'unknown', 60);
-  const leftOut = devices.left_out === 0 ? '' : `; ${grouped(devices.left_out)} more left out by the configuration`;
+  const leftOut = devices.left_out === 0 ? '' : `; ${grouped(devices.left_out)} more excluded by the configuration`;
   return [
     `Workspace ${name} (${sourceOf(basis)})`,
     ...(changes.length === 0 ? [] : [`What if: ${changes.join(', ')}`]),
     `Devices: ${grouped(devices.total)} (${grouped(devices.reporting)} reporting, ${grouped(devices.quiet)} quiet)${leftOut}`,
-    `Readings: about ${grouped(readings.made)} a day (report rates${'devices' in what_if ? ' of the devices that there are' : ''}: ${grouped(devices.rates_measured)} measured, ${grouped(devices.rates_assumed)} assumed)`,
+    `Readings: about ${grouped(readings.made)} a day (report rates${'devices' in what_if ? ' of the existing devices' : ''}: ${grouped(devices.rates_measured)} measured, ${grouped(devices.rates_assumed)} assumed)`,
   ];
 }
 
@@ -38,8 +38,8 @@ const LANES = [
   ['alerts', 'alerts'],
   ['device_list', 'device list'],
   ['account', 'account'],
-  ['idle_polls', 'looks at quiet devices'],
-  ['total', 'together'],
+  ['idle_polls', 'idle polls'],
+  ['total', 'total'],
 ] as const;
 
 function tableOf({ requests_per_day: { needed, planned, left_for_history }, schedules }: CostPlan): string[] {
@@ -54,7 +54,7 @@ function tableOf({ requests_per_day: { needed, planned, left_for_history }, sche
   const row = (cells: readonly [string, string, string, string]): string =>
     `  ${cells[0].padEnd(24)}${cells[1].padStart(12)}${cells[2].padStart(14)}${cells[3].padStart(14)}`;
   return [
-    row(['Requests a day', 'due every', 'asked for', 'planned']),
+    row(['Requests a day', 'interval', 'needed', 'planned']),
     ...LANES.map(([lane, name]) => {
       const due = every[lane];
       return row([name, due === null ? '' : duration(due), grouped(needed[lane]), grouped(planned[lane])]);
@@ -65,23 +65,23 @@ function tableOf({ requests_per_day: { needed, planned, left_for_history }, sche
 
 function quotaOf({ allowance: { share, minute, day } }: CostPlan): string[] {
   const part = percent(share);
-  const ofMinute = `of a minute: ${grouped(minute.limit)} requests, ${part} of them ${grouped(minute.budget)}; planned ${minute.planned} (${percent(minute.used_share)})`;
-  const spent = `in the last 24 hours ${counted(day.spent_last_24h, 'own request')}`;
-  const others = day.used_by_others === null ? '' : `, others ${grouped(day.used_by_others)} so far`;
+  const ofMinute = `per minute: ${grouped(minute.limit)} requests, budget ${grouped(minute.budget)} (${part}); planned ${minute.planned} (${percent(minute.used_share)})`;
+  const spent = `last 24 hours: ${counted(day.spent_last_24h, 'own request')}`;
+  const others = day.used_by_others === null ? '' : `, other clients ${grouped(day.used_by_others)}`;
   const ofDay =
     day.limit === null || day.budget === null || day.used_share === null
-      ? 'of a day: no limit is known'
-      : `of a day: ${grouped(day.limit)} requests, ${part} of them ${grouped(day.budget)}; planned ${grouped(day.planned)} (${percent(day.used_share)})`;
-  return [`Allowance ${ofMinute}`, `Allowance ${ofDay}; ${spent}${others}`];
+      ? 'per day: the limit is unknown'
+      : `per day: ${grouped(day.limit)} requests, budget ${grouped(day.budget)} (${part}); planned ${grouped(day.planned)} (${percent(day.used_share)})`;
+  return [`Quota ${ofMinute}`, `Quota ${ofDay}; ${spent}${others}`];
 }
 
 function verdictOf({ fits, warning, freshness, devices }: CostPlan): string[] {
   const { median_seconds: median, p95_seconds: p95 } = freshness;
   const fresh =
     devices.reporting === 0
-      ? 'Freshness: no device reports.'
-      : `Freshness: readings are fetched at most ${duration(median)} after their time (median of the devices; ${duration(p95)} for 19 in 20).`;
-  return [fits ? 'It fits.' : `It does not fit. ${warning ?? ''}`, fresh];
+      ? 'Lag: no device reports.'
+      : `Lag: each reading is stored at most ${duration(median)} after its time (median of the devices; p95 ${duration(p95)}).`;
+  return [fits ? 'The quota is large enough.' : `The quota is too small. ${warning ?? ''}`, fresh];
 }
 
 /** What the history alone costs: what `--backfill --dry-run` prints. */
@@ -92,41 +92,43 @@ export function backfillText(plan: CostPlan): string {
     `Workspace ${name} (${sourceOf(basis)})`,
     ...backfillOf(plan),
     ...basis.assumptions.map((text) => `Assumed: ${text}`),
-    'Nothing was fetched.',
+    'No reading was requested.',
   ];
   return lines.map((line) => wrap(line)).join('');
 }
 
 function sourceOf({ source, requests_spent: spent, as_of }: CostPlan['basis']): string {
   return source === 'api'
-    ? `${counted(spent, 'request')} asked just now`
-    : `from the state of the process that works with it, as of ${as_of}; nothing was asked`;
+    ? `from ${counted(spent, 'request')} sent just now`
+    : `from the state of the running process, as of ${as_of}; no request was sent`;
 }
 
 function backfillOf({ backfill }: CostPlan): string[] {
   const { from, to, devices, devices_with_gaps, gap_share, readings, requests, beside_daemon, alone, pace, note } =
     backfill;
   const head = `History from ${from} to ${to}, ${counted(devices, 'device')}`;
-  if (requests === 0) return [`${head}: all of it is held`];
+  if (requests === 0) return [`${head}: all covered`];
   const held =
-    gap_share < 1 ? ` (${percent(gap_share)} is still open, of ${counted(devices_with_gaps, 'device')})` : '';
+    gap_share < 1
+      ? ` (${percent(gap_share)} of it is not covered yet, on ${counted(devices_with_gaps, 'device')})`
+      : '';
   const time = ({ seconds, until, requests_per_day }: typeof alone): string =>
     seconds === null
-      ? 'never: nothing is left for it'
+      ? 'never: no requests are left for it'
       : `${duration(seconds)}, until ${until} (${grouped(requests_per_day)} requests a day)`;
   const paced = ({ seconds, until, in_time: inTime }: NonNullable<typeof pace>['alone']): string => {
-    if (seconds === null) return 'never: nothing is left for it';
-    return `${duration(seconds)}, until ${until}${inTime === false ? ': NOT by the time that was asked for' : ''}`;
+    if (seconds === null) return 'never: no requests are left for it';
+    return `${duration(seconds)}, until ${until}${inTime === false ? ': NOT by the requested time' : ''}`;
   };
   return [
     `${head}: about ${counted(readings, 'reading')} in ${counted(requests, 'request')}${held}`,
-    `  beside the schedules, with what they leave: ${time(beside_daemon)}`,
-    `  alone, with the whole share: ${time(alone)}`,
+    `  beside the daemon, with the requests that its schedules leave: ${time(beside_daemon)}`,
+    `  alone, with the whole budget: ${time(alone)}`,
     ...(pace === null
       ? []
       : [
-          `  at ${pace.max_share === null ? `--finish-by ${pace.finish_by}` : `--max-share ${pace.max_share}`}: ${grouped(pace.requests_per_day)} requests a day${pace.share_of_budget === null ? '' : ` (${percent(pace.share_of_budget)} of the share)`}`,
-          `    beside the schedules: ${paced(pace.beside_daemon)}`,
+          `  at ${pace.max_share === null ? `--finish-by ${pace.finish_by}` : `--max-share ${pace.max_share}`}: ${grouped(pace.requests_per_day)} requests a day${pace.share_of_budget === null ? '' : ` (${percent(pace.share_of_budget)} of the budget)`}`,
+          `    beside the daemon: ${paced(pace.beside_daemon)}`,
           `    alone: ${paced(pace.alone)}`,
         ]),
     ...(note === null ? [] : [`  ${note}`]),

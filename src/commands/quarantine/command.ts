@@ -69,7 +69,7 @@ function requireDestination(
   const meant = nearest(destination, names);
   const advice = names.length === 0 ? 'There is none.' : `There is ${names.join(', ')}.`;
   throw new UserError(
-    `--destination: there is no destination of that name. ${meant === null ? advice : `Did you mean ${meant}?`}`,
+    `--destination: there is no database of that name. ${meant === null ? advice : `Did you mean ${meant}?`}`,
     2,
   );
 }
@@ -93,7 +93,7 @@ async function retryOrDrop(
     if (typeof done !== 'number') return;
     terminal.showWork(() => ({
       share: total === 0 ? null : Math.min(done / total, 0.999),
-      words: `${grouped(done)} of ${grouped(total)} looked at`,
+      words: `${grouped(done)} of ${grouped(total)} done`,
     }));
   };
   const work = action === 'retry' ? retryQuarantine : dropQuarantine;
@@ -124,8 +124,8 @@ function isSummary(value: unknown): value is QuarantineSummary {
 export function quarantineSummaryText(summary: QuarantineSummary): string {
   const { action, outcome, destinations, records } = summary;
   const lines = [...destinations.flatMap((each) => destinationLines(action, each)), ...recordLines(action, records)];
-  if (lines.length === 0) lines.push('Nothing in quarantine fits that.');
-  if (outcome === 'interrupted') lines.push('Stopped before the end. Run it again for the rest.');
+  if (lines.length === 0) lines.push('No item in quarantine matches.');
+  if (outcome === 'interrupted') lines.push('Interrupted. Run the command again for the rest.');
   return lines.map((line) => wrap(line, 0)).join('');
 }
 
@@ -133,16 +133,15 @@ function destinationLines(
   action: QuarantineSummary['action'],
   { name, accepted, refused, beyond_retention, dropped, blocked_reason }: DestinationOutcome,
 ): string[] {
-  if (action === 'drop')
-    return [`${name}: ${counted(dropped, 'point')} given up; it lacks them for ever, which is shown`];
+  if (action === 'drop') return [`${name}: ${counted(dropped, 'point')} dropped; --status lists them as missing`];
   const counts = [
     [accepted, 'accepted'],
-    [refused, 'refused again, kept with the new words'],
-    [beyond_retention, 'older than it keeps'],
+    [refused, 'rejected again, kept with the new reason'],
+    [beyond_retention, 'older than its retention'],
   ] as const;
   return [
     ...counts.filter(([count]) => count > 0).map(([count, words]) => `${name}: ${counted(count, 'point')} ${words}`),
-    ...(blocked_reason === null ? [] : [`${name}: not sent, kept as it is: ${plainText(blocked_reason, 400)}`]),
+    ...(blocked_reason === null ? [] : [`${name}: not sent, still in quarantine: ${plainText(blocked_reason, 400)}`]),
   ];
 }
 
@@ -152,7 +151,9 @@ function recordLines(
 ): string[] {
   const why = reasons.map((reason) => plainText(reason, 100)).join('; ');
   return [
-    ...(done === 0 ? [] : [`${counted(done, 'record')} of the API ${action === 'drop' ? 'given up' : 'in place now'}`]),
-    ...(left === 0 ? [] : [`${counted(left, 'record')} of the API kept: ${why}`]),
+    ...(done === 0
+      ? []
+      : [`${counted(done, 'record')} from the API ${action === 'drop' ? 'dropped' : 'accepted now'}`]),
+    ...(left === 0 ? [] : [`${counted(left, 'record')} from the API still in quarantine: ${why}`]),
   ];
 }

@@ -201,7 +201,7 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 const REASONS = 10;
 
 const NOT_CONFIGURED =
-  'it is not in the configuration any more: configure it again to send them, or give them up (drop)';
+  'the database is no longer in the configuration: configure it again to send the points, or drop them (tidemark --quarantine drop)';
 
 /**
  * Takes a page of what is meant.
@@ -282,7 +282,8 @@ function addUp(outcome: Mutable<DestinationOutcome>, { accepted, refused, beyond
 /** Reads a record of the quarantine as this version would. */
 const reparse: Reparse = (source, record): Reparsed => {
   const value = jsonOf(record);
-  if (value === undefined) return notUnderstood('it is too long to be kept in full: its time has to be read again');
+  if (value === undefined)
+    return notUnderstood('the record was too long to be kept in full; read its time range again with --backfill');
   const body = { data: [value] };
   if (source === 'devices' || source === 'alerts') {
     const { rejected } = (source === 'devices' ? parseDevicePage : parseAlertPage)(body, 'the quarantine');

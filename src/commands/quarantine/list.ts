@@ -118,36 +118,36 @@ function flagsFor(
 export function dropAdvice({ groups, points, records }: QuarantineList): string {
   const counts = `${counted(points, 'point')} and ${counted(records, 'record')}`;
   const example = groups.find(({ drop }) => drop !== null)?.drop ?? 'tidemark --quarantine drop --destination influx';
-  return `--quarantine drop gives up for ever, so it has to be told what: by --destination, --reason, --device, --from or --to. All together would be ${counts}; --quarantine list shows them. For example: ${example}`;
+  return `--quarantine drop removes items for good, so it needs a filter: --destination, --reason, --device, --from or --to. Without one it would drop ${counts}; --quarantine list shows them. For example: ${example}`;
 }
 
 /** The list for people, at most 80 columns wide; nothing is shown but through `plainText`. */
 export function quarantineListText({ groups, points, records, dropped }: QuarantineList): string {
   const head =
     groups.length === 0
-      ? 'Nothing is in quarantine.\n'
+      ? 'The quarantine is empty.\n'
       : wrap(
-          `In quarantine: ${counted(points, 'point')} that a database refused, ${counted(records, 'record')} of the API that could not be understood.`,
+          `In quarantine: ${counted(points, 'point')} rejected by a database, ${counted(records, 'record')} from the API that could not be understood.`,
           0,
         );
   const given = dropped.map(({ source, reason, count: records }) =>
-    wrap(`Given up before: ${counted(records, 'record')} (${plainText(source, 40)}): ${plainText(reason, 120)}`, 0),
+    wrap(`Dropped before: ${counted(records, 'record')} (${plainText(source, 40)}): ${plainText(reason, 120)}`, 0),
   );
   return [head, ...groups.map(groupText), ...(given.length === 0 ? [] : [given.join('')])].join('\n');
 }
 
 function groupText(group: ListedGroup): string {
   const { destination, is_configured, count, reason, first, last, samples, retry, drop } = group;
-  const what = destination === null ? 'Records of the API' : `Points that ${destination} refused`;
-  const former = is_configured || destination === null ? '' : ' (not in the configuration any more)';
-  const when = destination === null ? 'set aside' : 'of';
+  const what = destination === null ? 'Records from the API' : `Points rejected by ${destination}`;
+  const former = is_configured || destination === null ? '' : ' (no longer in the configuration)';
+  const when = destination === null ? 'rejected' : 'from';
   return [
     wrap(`${what}${former}: ${grouped(count)}`, 0),
     wrap(`  ${plainText(reason, 300)}`, 2),
     wrap(`  ${when} ${first} to ${last}`, 2),
     ...samples.map((sample) => `    ${cut(plainText(sample), WIDTH - 4)}\n`),
-    ...(retry === null ? [] : [command('again', retry)]),
-    ...(drop === null ? [] : [command('give up', drop)]),
+    ...(retry === null ? [] : [command('retry', retry)]),
+    ...(drop === null ? [] : [command('drop', drop)]),
   ].join('');
 }
 

@@ -182,7 +182,7 @@ function retryReading(
 ): string | null {
   if (isExcluded === undefined) return 'its device is not known';
   if (isExcluded) return 'its device is excluded by sync.include or sync.exclude';
-  if (reading.recordedAt > parts.serverClock.latestNs()) return 'its time is more than a day later than every clock';
+  if (reading.recordedAt > parts.serverClock.latestNs()) return 'its time is more than a day in the future';
   parts.filterNotes.sensorsRead([reading]);
   return commitReading(parts, deviceId, reading);
 }

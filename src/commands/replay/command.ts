@@ -18,7 +18,7 @@ import {
   readReplayReports,
   readReplaySummary,
 } from '../../core/state/replay.ts';
-import { grouped, plainText } from '../../core/text.ts';
+import { counted, grouped, plainText } from '../../core/text.ts';
 import { createDeliverer } from '../../delivery/deliver.ts';
 import type { Logger } from '../../observe/log.ts';
 import { openArchiveView } from '../../store/archive/reader.ts';
@@ -153,24 +153,24 @@ function reportReplayEnd({ destinations }: ReplaySummary, { say }: Logger): void
 /** Prints a line: whether all is well, and the text. */
 type Report = (isWell: boolean, message: string) => void;
 
-const AGAIN = 'run it again with the same words: it goes on from there';
+const AGAIN = 'run the same command again, it continues there';
 
 function reportOutcome({ name, outcome, lines, accepted, blocked_reason }: ReplayReport, report: Report): void {
-  const sums = `${grouped(lines)} points sent to ${name}: ${grouped(accepted)} accepted`;
-  if (outcome === 'interrupted') report(false, `stopped before the end: ${sums}; ${AGAIN}`);
+  const sums = `${counted(lines, 'point')} sent to ${name}, ${grouped(accepted)} accepted`;
+  if (outcome === 'interrupted') report(false, `Replay interrupted: ${sums}; ${AGAIN}`);
   else if (outcome === 'stalled') {
     report(
       false,
-      `ended after ten minutes without progress: ${sums}. ${plainText(blocked_reason ?? '')}. Mend that and ${AGAIN}`,
+      `Replay stopped after ten minutes without progress: ${sums}. ${plainText(blocked_reason ?? '')}. Fix that, then ${AGAIN}`,
     );
   } else if (lines > 0) report(true, sums);
-  else report(false, `nothing was sent to ${name}: the archive holds nothing of what was asked for`);
+  else report(false, `Nothing was sent to ${name}: the archive has no points of this range and these devices`);
 }
 
 function reportCounts({ name, refused, known, beyond, released }: ReplayReport, report: Report): void {
-  if (refused > 0) report(false, `${grouped(refused)} points were refused by ${name} and are in quarantine now`);
-  if (known > 0)
-    report(false, `${grouped(known)} points were refused again by ${name}: they were in quarantine before`);
-  if (beyond > 0) report(false, `${grouped(beyond)} points are older than ${name} keeps: they are not there`);
-  if (released > 0) report(true, `${grouped(released)} points of the quarantine were accepted and have left it`);
+  if (refused > 0) report(false, `${name} rejected ${counted(refused, 'point')}; they are in quarantine now`);
+  if (known > 0) report(false, `${name} rejected ${counted(known, 'point')} again; they were in quarantine before`);
+  if (beyond > 0)
+    report(false, `${counted(beyond, 'point')} older than the retention of ${name}; it does not keep them`);
+  if (released > 0) report(true, `${name} accepted ${counted(released, 'point')} from quarantine`);
 }

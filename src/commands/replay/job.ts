@@ -66,10 +66,7 @@ function chosen(deliverers: readonly Deliverer[], { destination }: ReplayArgs): 
 /** @throws UserError where no destination is configured (exit 78), or none of that name (exit 2). */
 export function requireDestination(names: readonly string[], destination: string | null): void {
   if (names.length === 0) {
-    throw new UserError(
-      'No database is configured: set influx.url (or destinations) to one that points can go to.',
-      78,
-    );
+    throw new UserError('No database is configured: set influx.url or destinations.', 78);
   }
   if (destination === null || names.includes(destination)) return;
   const meant = nearest(destination, names);

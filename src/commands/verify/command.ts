@@ -85,7 +85,7 @@ async function takeSample(
 function readSample(text: string): number {
   const windows = /^\d{1,4}$/.test(text) ? Number(text) : 0;
   if (windows >= 1 && windows <= 1000) return windows;
-  throw new UserError('--sample: expected how many windows to read again, a whole number from 1 to 1000', 2);
+  throw new UserError('--sample: expected the number of ranges to read again, a whole number from 1 to 1000', 2);
 }
 
 interface Verified {
@@ -105,7 +105,7 @@ async function verify(
   const destination = state.destination(name, candidates);
   if (range === null) return verdictUnread(name, null);
   if (destination === null || state.workspaceTag === null) {
-    return verdictUnread(name, 'nothing was sent to it yet. Start the daemon, or run --once');
+    return verdictUnread(name, 'no point was sent to this database yet. Start the daemon or run --once');
   }
   const { kind } = destination;
   const source = createPointSource(options, kind, identityTag(state.workspaceTag));

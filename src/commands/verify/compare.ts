@@ -87,7 +87,7 @@ export async function compareDestination(
 }
 
 /** The result of a comparison that was stopped. */
-export const STOPPED: ReadProblem = { kind: 'down', words: 'stopped before it was finished', hint: '' };
+export const STOPPED: ReadProblem = { kind: 'down', words: 'interrupted', hint: '' };
 
 interface Work {
   readonly comparison: Comparison;

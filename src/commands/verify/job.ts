@@ -113,7 +113,7 @@ export async function runSample(run: VerifyRun, args: SampleArgs, ports: Process
  */
 function openState(dataDir: string): VerifyState {
   const state = openVerifyState(dataDir);
-  if (state === null) throw new UserError('No reading is stored yet: run --once or the daemon first.', 1);
+  if (state === null) throw new UserError('No reading is stored yet: start the daemon or run --once first.', 1);
   return state;
 }
 
@@ -170,7 +170,7 @@ async function knowWorkspace({ context }: Sync, signal: AbortSignal): Promise<vo
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
     if (endsSession(error)) throw refusalOf(error);
-    throw new UserError(`The API could not be asked: ${error.message}. Run it again when it answers.`, 3);
+    throw new UserError(`The requests to the API failed: ${error.message}. Run the command again when it answers.`, 3);
   }
 }
 
@@ -244,7 +244,7 @@ async function repairState(
     return { ...counts, delivered, reason };
   } catch (error) {
     if (!signal.aborted) throw error;
-    return { ...counts, delivered: false, reason: 'stopped before it was finished' };
+    return { ...counts, delivered: false, reason: 'interrupted' };
   }
 }
 

@@ -122,7 +122,7 @@ async function fetchGone(
   const cost = fetchCost(gone, comparison.state.plan, realClock.nowMs());
   terminal.logger.say({
     type: 'repair-report',
-    message: 'the archive keeps no more what is missing: it is fetched again from the API',
+    message: 'the missing points are no longer in the archive: requesting them again from the API',
     isWell: true,
     cost: cost === null ? null : { destination: name, ...cost },
   });
@@ -132,12 +132,12 @@ async function fetchGone(
       { windows: windowsOf(gone), destination: name, found: [], missed: [] },
       ports,
     );
-    if (summary.reason !== null) warn(`not all was fetched: ${summary.reason}`);
-    if (!summary.delivered) warn('not all that was fetched is delivered yet; it waits in the archive');
+    if (summary.reason !== null) warn(`not everything was requested again: ${summary.reason}`);
+    if (!summary.delivered) warn('some of the requested points are not delivered yet; they are in the archive');
     return true;
   } catch (error) {
     if (!(error instanceof NoApiError)) throw error;
-    warn('it cannot be fetched: api.url and api.key are not set, and no daemon is running');
+    warn('the missing points cannot be requested again: api.url and api.key are not set, and no daemon is running');
     return false;
   } finally {
     terminal.endProgress();

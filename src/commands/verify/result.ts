@@ -279,7 +279,7 @@ interface VerifyReport {
 
 /** The answer as a text of several lines, at most 80 columns wide. */
 export function verifyText({ from, to, repair, destinations, sample }: VerifyReport): string {
-  const span = from === null || to === null ? 'nothing is kept yet' : `${from.slice(0, 16)}Z to ${to.slice(0, 16)}Z`;
+  const span = from === null || to === null ? 'nothing is stored yet' : `${from.slice(0, 16)}Z to ${to.slice(0, 16)}Z`;
   const parts = [
     [`Telemetry, whole days (UTC): ${span}`],
     ...destinations.map((verdict) => destinationLines(verdict, repair)),
@@ -298,7 +298,7 @@ function destinationLines(verdict: DestinationVerdict, repair: boolean): string[
   }
   return [
     `${head}: ${sentence(verdict)}`,
-    `  compared: ${counted(verdict.points_compared, 'point')} of ${counted(devices, 'device')} on ${counted(days, 'device day')}${kind === 'victoriametrics' ? ' (numbers to the millisecond)' : ''}`,
+    `  compared: ${counted(verdict.points_compared, 'point')} of ${counted(devices, 'device')} on ${counted(days, 'device day')}${kind === 'victoriametrics' ? ' (numbers, at millisecond precision)' : ''}`,
     ...repairedLines(verdict),
     ...table(verdict.differences, verdict.differences_left_out),
     ...noDifferences(verdict),
@@ -310,20 +310,20 @@ const WORDS: Readonly<Record<(typeof DIFFERENCES)[number], string>> = {
   missing: 'missing',
   different: 'different',
   extra: 'extra',
-  unverifiable: 'not to be told',
+  unverifiable: 'unverifiable',
 };
 
 function sentence({ outcome, reason, ...found }: DestinationVerdict): string {
   const counts = DIFFERENCES.filter((each) => found[each] > 0).map((each) => `${grouped(found[each])} ${WORDS[each]}`);
-  const words = counts.length === 0 ? 'all that was compared is equal' : counts.join(', ');
-  return outcome === 'unfinished' ? `not finished: ${reason}. So far ${words}` : words;
+  const words = counts.length === 0 ? 'no differences' : counts.join(', ');
+  return outcome === 'unfinished' ? `not finished: ${reason}. Result so far: ${words}` : words;
 }
 
 function repairedLines({ repaired, fetched, rejected_again: refused, refusal }: DestinationVerdict): string[] {
   return [
-    ...(repaired === 0 ? [] : [`  repaired: ${counted(repaired, 'point')} sent again from the archive, and there now`]),
-    ...(fetched === 0 ? [] : [`  repaired: ${counted(fetched, 'point')} fetched again from the API, and there now`]),
-    ...(refused === 0 ? [] : [`  refused again: ${counted(refused, 'point')}: ${plainText(refusal ?? '', 200)}`]),
+    ...(repaired === 0 ? [] : [`  repaired: ${counted(repaired, 'point')} sent again from the archive`]),
+    ...(fetched === 0 ? [] : [`  repaired: ${counted(fetched, 'point')} requested again from the API`]),
+    ...(refused === 0 ? [] : [`  rejected again: ${counted(refused, 'point')}: ${plainText(refusal ?? '', 200)}`]),
   ];
 }
 
@@ -366,18 +366,20 @@ function noDifferences({
 }: DestinationVerdict): string[] {
   const others = unknown.slice(0, DEVICES_SHOWN).map((tag) => plainText(tag, 40));
   return [
-    ...(pending === 0
+    ...(pending === 0 ? [] : [`  ${counted(pending, 'point')} not delivered yet (not counted as a difference)`]),
+    ...(quarantined === 0
       ? []
-      : [`  ${counted(pending, 'point')} not delivered yet: no difference; they wait in the archive`]),
-    ...(quarantined === 0 ? [] : [`  ${counted(quarantined, 'point')} in quarantine: refused by it (--quarantine)`]),
+      : [`  ${counted(quarantined, 'point')} in quarantine: rejected by this database (--quarantine)`]),
     ...(knownMissing === 0
       ? []
-      : [`  ${counted(knownMissing, 'point')} in its lack-set: known not to be there (--status)`]),
-    ...(partly === 0 ? [] : [`  ${counted(partly, 'device day')} not held in full: what is kept of them is compared`]),
+      : [`  ${counted(knownMissing, 'point')} known to be missing there, for the reasons in --status`]),
+    ...(partly === 0
+      ? []
+      : [`  ${counted(partly, 'device day')} not fully covered: only their stored points are compared`]),
     ...(unknown.length === 0
       ? []
       : [
-          `  it has ${counted(unknown.length, 'more device')} that this state knows nothing of (${others.join(', ')}${unknown.length > others.length ? ', …' : ''}): of an older state, or forgotten; nothing is done about them`,
+          `  the database also has ${counted(unknown.length, 'device')} that this state does not contain (${others.join(', ')}${unknown.length > others.length ? ', …' : ''}): from an older state, or removed with --forget. They are left alone`,
         ]),
   ];
 }
@@ -385,48 +387,59 @@ function noDifferences({
 function advice(verdict: DestinationVerdict, repair: boolean): string[] {
   const { missing, different, to_fetch: fetch, kind, outcome } = verdict;
   const lines: string[] = [];
-  if (outcome === 'unfinished') lines.push('Run it again: it begins anew, and nothing was left half done.');
+  if (outcome === 'unfinished')
+    lines.push('Run --verify again: it starts from the beginning, and nothing is half done.');
   if (!repair && missing + different > (fetch?.points ?? 0)) {
-    lines.push('--verify --repair sends again from the archive what is missing or different, without asking the API.');
+    lines.push(
+      '--verify --repair sends the missing and different points again from the archive, without requests to the API.',
+    );
   }
   if (fetch !== null) {
-    const what = `${counted(fetch.points, 'point')} of ${counted(fetch.devices, 'device')} ${fetch.points === 1 ? 'is' : 'are'} not in the archive any more`;
+    const what = `${counted(fetch.points, 'point')} of ${counted(fetch.devices, 'device')} ${fetch.points === 1 ? 'is' : 'are'} no longer in the archive`;
     lines.push(
-      `${what}: fetching them again takes about ${counted(fetch.requests, 'request')} (${counted(fetch.readings, 'reading')}). ${repair ? 'It takes api.url and api.key; run --verify --repair where they are set.' : '--verify --repair does that where api.key is set.'}`,
+      `${what}: requesting them again takes about ${counted(fetch.requests, 'request')} (${counted(fetch.readings, 'reading')}). ${repair ? 'Set api.url and api.key and run --verify --repair again.' : '--verify --repair does it if api.url and api.key are set.'}`,
     );
   }
   if (repair && kind === 'victoriametrics' && different > 0) {
-    lines.push('VictoriaMetrics keeps one of two values of one time: delete that series there, then repair again.');
+    lines.push(
+      'VictoriaMetrics keeps only one of two values with the same time: delete that series there, then run --verify --repair again.',
+    );
   }
   return [...lines, ...adviceOnExtra(verdict)];
 }
 
 function adviceOnExtra({ extra, extra_in_gaps: inGaps, unverifiable }: DestinationVerdict): string[] {
-  const uncovered = `${grouped(inGaps)} of them ${inGaps === 1 ? 'is' : 'are'} at times that are not covered yet`;
+  const uncovered = `${grouped(inGaps)} of them ${inGaps === 1 ? 'lies' : 'lie'} in ranges that are not covered yet`;
   return [
-    ...(extra > 0 ? ['Extra points are in the database and not of this state: they are told, never deleted.'] : []),
-    ...(inGaps > 0 ? [`${uncovered}: they may be right. Run it again when the gaps are filled (--status).`] : []),
+    ...(extra > 0 ? ['Extra points are in the database but not in this state: they are reported, never deleted.'] : []),
+    ...(inGaps > 0 ? [`${uncovered}: they may be right. Run --verify again when the gaps are closed (--status).`] : []),
     ...(unverifiable > 0
-      ? ['Some days hold more than was counted: extra, or readings that came after the archive had let go.']
+      ? [
+          'Some days have more points than were counted: extra points, or readings that arrived after the archive had removed that day.',
+        ]
       : []),
   ];
 }
 
 function sampleLines(sample: SampleVerdict, repair: boolean): string[] {
   const { windows, readings, requests, missing, gone, reason } = sample;
-  const head = `Sample: ${counted(windows, 'window')} read again from the API (${counted(readings, 'reading')}, ${counted(requests, 'request')})`;
+  const head = `Sample: ${counted(windows, 'range')} read again from the API (${counted(readings, 'reading')}, ${counted(requests, 'request')})`;
   const verdict =
     missing + gone === 0
       ? 'the same as archived'
-      : `${grouped(missing)} points served that are not archived, ${grouped(gone)} archived that are not served any more`;
+      : `${counted(missing, 'point')} served but not archived, ${counted(gone, 'point')} archived but no longer served`;
   return [
-    `${head}: ${reason === null ? verdict : `not finished: ${reason}. So far ${verdict}`}`,
+    `${head}: ${reason === null ? verdict : `not finished: ${reason}. Result so far: ${verdict}`}`,
     ...sample.differences.slice(0, DAYS_SHOWN).map(({ device_id, from, to, missing: more, gone: less }) => {
       const range = `${from.slice(0, 16)}Z to ${to.slice(0, 16)}Z`;
-      return `  ${range}  ${grouped(more)} new, ${grouped(less)} gone  ${plainText(device_id, 28)}`;
+      return `  ${range}  ${grouped(more)} new, ${grouped(less)} no longer served  ${plainText(device_id, 28)}`;
     }),
-    ...(missing > 0 && !repair ? ['--verify --sample N --repair takes in what is new.'] : []),
-    ...(missing > 0 && repair ? ['What is new was taken in, and is delivered like any other late reading.'] : []),
-    ...(gone > 0 ? ['What is not served any more was restated by the vendor: it stays archived as it was.'] : []),
+    ...(missing > 0 && !repair ? ['--verify --sample N --repair adds the new points to the archive.'] : []),
+    ...(missing > 0 && repair
+      ? ['The new points are in the archive now and are delivered like any late reading.']
+      : []),
+    ...(gone > 0
+      ? ['The vendor has removed or changed the points that are no longer served; the archive keeps them.']
+      : []),
   ];
 }

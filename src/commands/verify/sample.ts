@@ -97,9 +97,9 @@ export function readSampleVerdict(value: unknown): SampleVerdict | null {
 /** @returns the findings, or why this sample could not be compared. */
 async function auditOrReason(parts: SampleParts, audit: Audit, signal: AbortSignal): Promise<Compared | string> {
   try {
-    return (await auditWindow(parts, audit, signal)) ?? 'the API did not answer for a device as it should';
+    return (await auditWindow(parts, audit, signal)) ?? 'the API did not answer the requests for a device';
   } catch (error) {
-    if (signal.aborted) return 'stopped before it was finished';
+    if (signal.aborted) return 'interrupted';
     if (!(error instanceof ApiFault)) throw error;
     if (endsSession(error)) throw refusalOf(error);
     return error.message;
@@ -161,7 +161,7 @@ async function auditWindow(
 }
 
 const NOTHING =
-  'nothing that could be compared is held of that span (of what the archive has let go: whole days only; nothing that the plan may hide for its age)';
+  'no reading of this range can be compared (of cleared ranges only whole days can; readings older than the plan shows cannot)';
 
 /** A window takes some requests, which may wait for their turn while the plan's age continues. */
 const AGE_MARGIN_NS = HOUR_NS;

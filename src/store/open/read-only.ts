@@ -54,8 +54,8 @@ export function requireState(directory: string): void {
 export function noState(directory: string): UserError {
   return new UserError(
     {
-      what: `There is no state in ${plainText(directory)}: nothing was read yet`,
-      remedy: 'Is data_dir the one of your daemon?',
+      what: `there is no state in ${plainText(directory)} yet`,
+      remedy: 'Start the daemon or run --once first, or set data_dir to the directory that they use.',
     },
     1,
   );
@@ -74,13 +74,13 @@ export function hasShape(db: Database.Database, path: string, oldest: number = M
   // Whoever makes it has not got further yet.
   if (version === 0 && (isOurs || isEmpty(db))) return false;
   if (!isOurs) {
-    throw new UserError(`${path}: this is a database of another program. data_dir names the wrong directory.`, 1);
+    throw new UserError(`${path}: this is a database of another program. Correct data_dir.`, 1);
   }
   if (version > MIGRATIONS.length) {
     throw new UserError(
       {
         what: `${path}: this state was written by a newer Tidemark (state version ${version}, this one knows ${MIGRATIONS.length})`,
-        remedy: 'Look at it with that version; nothing was changed.',
+        remedy: 'Use that version. Nothing was changed.',
       },
       1,
     );
@@ -90,7 +90,7 @@ export function hasShape(db: Database.Database, path: string, oldest: number = M
       {
         what: `${path}: this state was written by an older Tidemark (state version ${version}, this one reads ${MIGRATIONS.length})`,
         remedy:
-          'Start the daemon of this version, or run --once, which bring it up to date; or look at it with the version that wrote it. Nothing was changed.',
+          'Start the daemon of this version or run --once, which upgrade it, or use the version that wrote it. Nothing was changed.',
       },
       1,
     );
@@ -113,7 +113,7 @@ export function isThere(path: string): boolean {
     requireTarget(resolve(path));
     const file = statSync(path, { throwIfNoEntry: false });
     if (file?.isFile() === false) {
-      throw new UserError(`${path}: this is no file. data_dir names the wrong directory.`, 1);
+      throw new UserError(`${path}: this is not a file. Correct data_dir.`, 1);
     }
     return file !== undefined;
   });
@@ -141,8 +141,8 @@ function isRefusal(error: unknown): error is Error & { readonly code: string } {
 function unreadable(path: string, code: string): UserError {
   return new UserError(
     {
-      what: `${path}: this user cannot read the state there (${code})`,
-      remedy: `SQLite needs to make a small file beside it for that. Run this as the user of the daemon, or copy ${STATE_FILE} and, where there is one, ${STATE_FILE}-wal to a directory of your own and name that by data_dir.`,
+      what: `${path}: this user cannot read the state (${code})`,
+      remedy: `SQLite has to create a small file in that directory to read it. Run the command as the user of the daemon, or copy ${STATE_FILE} (and ${STATE_FILE}-wal, if it exists) into a directory of your own and set data_dir to it.`,
     },
     1,
   );
@@ -156,8 +156,8 @@ function isOtherShape(error: unknown): error is Error {
 function otherBuild(path: string, words: string): UserError {
   return new UserError(
     {
-      what: `${path}: this state lacks something that this version reads (${words})`,
-      remedy: 'It was made by another build: look at it with that one. Nothing was changed.',
+      what: `${path}: this state was written by another build and lacks something (${words})`,
+      remedy: 'Use the build that wrote it. Nothing was changed.',
     },
     1,
   );

@@ -175,7 +175,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     const startedMs = rig.clock.nowMs();
     const { summary, progress } = await backfillAlone(rig, { fromMs: NOW_MS - 3 * DAY_MS }, { everyMs: MINUTE_MS });
     expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3, devices_complete: 2 });
-    expect(progress.at(-1)).toMatchObject({ eta: null, waits: 'waits for 1 device that cannot be reached' });
+    expect(progress.at(-1)).toMatchObject({ eta: null, waits: 'waiting for 1 unreachable device' });
     expect([...new Set(summary.missing.map(({ device_id }) => device_id))]).toEqual(['seldom']);
     expect(summary.missing.map(({ reason }) => reason)).toContain('unreachable');
     expect(rig.clock.nowMs() - startedMs).toBeLessThan(30 * MINUTE_MS);

@@ -75,7 +75,7 @@ describe('a key that is right', () => {
         "api history",
         "api workspace",
         "api clock",
-        "api allowance",
+        "api quota",
         "api wait header",
         "api challenge header",
         "api rate-limit headers",
@@ -92,7 +92,7 @@ describe('a key that is right', () => {
     await stage.report();
     const before = contentOf(stage);
     const report = await stage.report();
-    expect(line(report, 'allowance').facts).toMatchObject({ spent_day: 10 });
+    expect(line(report, 'quota').facts).toMatchObject({ spent_day: 10 });
     expect(contentOf(stage)).toEqual(before);
   });
 
@@ -111,8 +111,8 @@ describe('a key that is right', () => {
     await using stage = await openStage({ devices: [] });
     const report = await stage.report();
     expect(bad(report)).toEqual([]);
-    expect(line(report, 'telemetry:read').message).toMatch(/^not seen: .*404/);
-    expect(line(report, 'bounds').message).toMatch(/not seen yet/);
+    expect(line(report, 'telemetry:read').message).toMatch(/^unknown: .*404/);
+    expect(line(report, 'bounds').message).toMatch(/after and before: unknown/);
   });
 });
 
@@ -127,7 +127,7 @@ describe('scopes', () => {
     const report = await stage.report();
     expect(report.exit_code).toBe(code);
     expect(bad(report)).toEqual([`${status} ${scope}`]);
-    expect(line(report, scope)).toMatchObject({ message: expect.stringMatching(/^the key lacks it: /) });
+    expect(line(report, scope)).toMatchObject({ message: expect.stringMatching(/^the key lacks this scope: /) });
     expect(line(report, scope).remedy).toContain(scope);
     expect(line(report, 'key').status).toBe('ok');
     expect(report.requests).toBeLessThanOrEqual(5);
@@ -160,7 +160,7 @@ describe('a key or a plan that is refused', () => {
     await using stage = await openStage({ settings: { plan: { apiAccess: false } } });
     const report = await stage.report();
     expect(bad(report)[0]).toBe('fail access');
-    expect(line(report, 'access').message).toMatch(/^the plan of this workspace has no access to the API/);
+    expect(line(report, 'access').message).toMatch(/^the plan of this workspace has no API access/);
     expect([report.exit_code, report.requests]).toEqual([77, 1]);
   });
 
@@ -173,8 +173,8 @@ describe('a key or a plan that is refused', () => {
     expect(bad(report)).toEqual(['fail workspace']);
     expect(line(report, 'workspace')).toMatchObject({
       exit_code: 1,
-      message: expect.stringMatching(/^the key is of the workspace ws-one.*, the state belongs to ws-other/),
-      remedy: expect.stringMatching(/data_dir of its own/),
+      message: expect.stringMatching(/^the key belongs to the workspace ws-one.*, but the state to ws-other/),
+      remedy: expect.stringMatching(/another data_dir for this workspace/),
     });
     expect(rows(stage, 'SELECT key, value FROM fact ORDER BY key')).toEqual([
       { key: 'workspace_id', value: 'ws-other' },
@@ -185,10 +185,10 @@ describe('a key or a plan that is refused', () => {
 
 describe('the plan, the clock, the quota', () => {
   test.each([
-    [{ dateSkewMs: 300_000 }, 'warn', /behind the API's/, -300],
+    [{ dateSkewMs: 300_000 }, 'warn', /behind the API's clock/, -300],
     [{ dateSkewMs: -300_000 }, 'warn', /5 min ahead of the API's/, 300],
-    [{ dateSkewMs: 5000 }, 'ok', /agrees with the API's/, -5],
-    [{ date: 'absent' }, 'skip', /carry no Date/, null],
+    [{ dateSkewMs: 5000 }, 'ok', /agrees with the API's clock/, -5],
+    [{ date: 'absent' }, 'skip', /sends no Date header/, null],
   ] as const)('clocks: %j', async (time, status, words, seconds) => {
     await using stage = await openStage({ settings: { time } });
     const report = await stage.report();
@@ -204,7 +204,7 @@ describe('the plan, the clock, the quota', () => {
     await using stage = await openStage({ settings: { plan: { historyMaxDays: 7 } } });
     const report = await stage.report({ TIDEMARK_SYNC_HISTORY: '20d' });
     expect(bad(report)).toEqual(['warn history']);
-    expect(line(report, 'history').message).toMatch(/back 20 days, the windows of the plan span 7 days/);
+    expect(line(report, 'history').message).toMatch(/back 20 days, but the plan allows ranges of 7 days/);
     expect(report.exit_code).toBe(0);
   });
 
@@ -214,7 +214,7 @@ describe('the plan, the clock, the quota', () => {
     expect(line(report, 'schedules')).toMatchObject({
       status: 'warn',
       message: expect.stringMatching(
-        /ask for [\d,]+ requests a day \(.*sync\.alerts 1,440.*\), and api\.share of the plan carries 1,000:/,
+        /need [\d,]+ requests a day \(.*sync\.alerts 1,440.*\), but the budget \(api\.share of the quota\) is 1,000:/,
       ),
     });
     const slow = await stage.report({ TIDEMARK_SYNC_ALERTS: '0 * * * *', TIDEMARK_SYNC_DEVICES: '0 * * * *' });
@@ -229,13 +229,13 @@ describe('the plan, the clock, the quota', () => {
     });
     const beganMs = performance.now();
     const report = await stage.report({ TIDEMARK_API_URL: `${front.url}/external/v1` });
-    expect(bad(report)[0]).toBe('fail allowance');
-    expect(line(report, 'allowance').message).toMatch(/the next request may go in 10 min/);
+    expect(bad(report)[0]).toBe('fail quota');
+    expect(line(report, 'quota').message).toMatch(/the next request is possible in 10 min/);
     expect(line(report, 'wait header').message).toMatch(/^retry-after /);
     expect([report.exit_code, report.requests]).toEqual([1, 1]);
     const again = await stage.report();
-    expect(line(again, 'allowance').message).toMatch(
-      /^the API has asked to wait; the next request may go in 1[01] min$/,
+    expect(line(again, 'quota').message).toMatch(
+      /^the API asked to wait \(Retry-After\); the next request is possible in 1[01] min$/,
     );
     expect(line(again, 'wait header').message, 'remembered').toMatch(/^retry-after /);
     expect([again.exit_code, again.requests, stage.simulator.log.total]).toEqual([1, 0, 0]);
@@ -297,9 +297,9 @@ describe('never more than six requests', () => {
     const report = await stage.report({ TIDEMARK_API_URL: `${front.url}/external/v1` });
     expect([report.requests, times]).toEqual([6, 6]);
     expect(rows(stage, 'SELECT count(*) AS n FROM request')).toEqual([{ n: 6 }]);
-    expect(report.checks.filter(({ message }) => /requests of a check are spent/.test(message)).length).toBeGreaterThan(
-      0,
-    );
+    expect(
+      report.checks.filter(({ message }) => /a check sends no more requests/.test(message)).length,
+    ).toBeGreaterThan(0);
   });
 });
 
@@ -314,12 +314,8 @@ describe('the way there', () => {
   });
 
   test.each([
-    ['connection', 'http://127.0.0.1:1/external/v1', /the connection was refused/],
-    [
-      'name',
-      'http://no-such-host.invalid/external/v1',
-      /the name of the server (was not found|could not be looked up)/,
-    ],
+    ['connection', 'http://127.0.0.1:1/external/v1', /connection refused/],
+    ['name', 'http://no-such-host.invalid/external/v1', /the host name (was not found|could not be resolved)/],
   ])('%s fails: no request is made, the state is not touched, the rest goes on', async (name, url, words) => {
     await using stage = await openStage();
     const report = await stage.report({ TIDEMARK_API_URL: url });
@@ -353,7 +349,9 @@ describe('the way there', () => {
       const file = join(stage.directory, 'ca.pem');
       writeFileSync(file, TEST_CERTIFICATE);
       const known = await stage.report({ ...env, TIDEMARK_API_CA_FILE: file });
-      expect(line(known, 'TLS').message).toMatch(/^TLSv1\.\d; the certificate is trusted, for [\d,]+(\.\d)? days more/);
+      expect(line(known, 'TLS').message).toMatch(
+        /^TLSv1\.\d; the certificate is trusted and valid for another [\d,]+(\.\d)? days/,
+      );
       expect([bad(known, 'api'), known.requests]).toEqual([[], 5]);
     } finally {
       server.closeAllConnections();
@@ -370,7 +368,7 @@ describe('the way there', () => {
     const report = await stage.report({ TIDEMARK_API_TIMEOUT: '1s' });
     expect(performance.now() - beganMs).toBeLessThan(patient(3000));
     expect(bad(report)[0]).toBe('fail answer');
-    expect(line(report, 'answer').message).toMatch(/no whole answer within 1000 ms/);
+    expect(line(report, 'answer').message).toMatch(/no complete response within 1000 ms/);
     expect([report.exit_code, report.requests]).toEqual([1, 1]);
   });
 
@@ -397,7 +395,7 @@ describe('on a terminal', () => {
   test('says what is under way, and takes that away', async () => {
     await using stage = await openStage();
     const { stderr } = await stage.run([], { isTTY: true });
-    expect(stderr).toContain('asking the API: devices:read …');
+    expect(stderr).toContain('checking the API: devices:read …');
     expect(stderr.endsWith('\r\u001b[K')).toBe(true);
   });
 
@@ -410,6 +408,6 @@ describe('on a terminal', () => {
     stop.abort(new Error('stopped by SIGINT'));
     const { code, stdout, stderr } = await running;
     expect([code, stdout]).toEqual([3, '']);
-    expect(stderr).toMatch(/Stopped before everything was looked at\. Run it again\./);
+    expect(stderr).toMatch(/Stopped before every check was done\. Run --check again\./);
   });
 });

@@ -46,7 +46,7 @@ test.each<[string, Readonly<Record<string, string>>, Partial<CheckLine> & { read
     {
       name: 'api.timeout',
       message: 'expected a time with its unit (s, m, h, d or w), from 1s to 10m (TIDEMARK_API_TIMEOUT)',
-      remedy: 'Correct it: docs/configuration.md describes every key.',
+      remedy: 'Correct it; docs/configuration.md describes every key.',
     },
   ],
   [

@@ -46,7 +46,7 @@ describe.runIf(influxdAvailable())('InfluxDB', () => {
     const report = await destination(stage, env());
     expect(bad(report)).toEqual([]);
     expect(line(report, 'retention')).toMatchObject({
-      message: 'it keeps points for ever',
+      message: 'the database keeps points forever',
       facts: { unlimited: true },
     });
     expect(line(report, 'write').facts).toEqual({ probe_written: false });
@@ -64,7 +64,7 @@ describe.runIf(influxdAvailable())('InfluxDB', () => {
     const report = await destination(stage, env('b/week'));
     expect(bad(report)).toEqual(['warn retention']);
     expect(line(report, 'retention')).toMatchObject({
-      message: expect.stringMatching(/^it keeps points 7 days only, sync\.history goes back 30 days/),
+      message: expect.stringMatching(/^the database keeps points for only 7 days, but sync\.history goes back 30 days/),
       facts: { retention_seconds: 604_800 },
     });
   });
@@ -86,14 +86,14 @@ describe.runIf(influxdAvailable())('InfluxDB', () => {
     expect(line(report, 'write').remedy).toMatch(/influx\.token: the database does not accept it/);
   });
 
-  test('in trouble, and behind a log-in page', async () => {
+  test('in trouble, and behind a login page', async () => {
     await using stage = await openStage();
     try {
       proxy.setFaults(() => FAULTS.unavailable);
       expect(bad(await destination(stage, env()))).toEqual(['fail write']);
       proxy.setFaults(() => FAULTS.loginPage);
       const page = await destination(stage, env());
-      expect(line(page, 'write').remedy).toMatch(/influx\.url: what answers there is not the write API/);
+      expect(line(page, 'write').remedy).toMatch(/influx\.url: the server there is not a database/);
     } finally {
       proxy.setFaults(null);
     }
@@ -136,7 +136,9 @@ describe.runIf(influxdAvailable())('InfluxDB', () => {
     expect(line(report, 'kind').destination).toBe('influx');
     const dead = report.checks.at(-1);
     expect(dead).toMatchObject({ name: 'reachable', status: 'fail' });
-    expect(dead?.message).toMatch(/refuses the connection: is it running, and is destinations\.second\.url right\?/);
+    expect(dead?.message).toMatch(
+      /refuses the connection; check that it is running and that destinations\.second\.url is right/,
+    );
     expect(dead?.remedy).toMatch(/destinations\.second\.url/);
   });
 });
@@ -230,9 +232,9 @@ describe.runIf(victoriaAvailable())('VictoriaMetrics', () => {
   });
 
   test.each([
-    ['0s', /^it is off: samples that are sent again/, 0],
-    ['30s', /^it is 30 s: of readings that are closer together only one is kept/, 30_000],
-    ['5ms', /^it is 5 ms: /, 5],
+    ['0s', /^deduplication is off: samples that are sent again/, 0],
+    ['30s', /^deduplication is 30 s: of readings that are closer together only one is kept/, 30_000],
+    ['5ms', /^deduplication is 5 ms: /, 5],
   ])('with a deduplication of %s', async (interval, words, ms) => {
     const { report } = await told([`-dedup.minScrapeInterval=${interval}`]);
     expect(bad(report)).toEqual(['fail deduplication']);

@@ -48,6 +48,6 @@ test('who can read it', async () => {
   const readers = async (...of: Parameters<typeof config>) =>
     (await pageLines(config(...of), false)).find(({ name }) => name === 'readers')?.message;
   expect(await readers('127.0.0.1', 0)).toBe('everybody on this machine, without a password');
-  expect(await readers('0.0.0.0', 0, 'canary-4711')).toBe('everybody who reaches this port, with the password');
+  expect(await readers('0.0.0.0', 0, 'canary-4711')).toBe('everybody who can reach this port, with the password');
   expect(await readers('::1', 0)).toMatch(/on this machine/);
 });

@@ -109,7 +109,7 @@ describe('configuration', () => {
     expect(bad(report, 'configuration')).toEqual(['warn api.key_file', 'warn influx.token', 'warn influx.url']);
     expect(line(report, 'api.key_file').remedy).toBe(`chmod 600 '${file}'`);
     expect(line(report, 'influx.token').remedy).toBe(`chmod 600 ${config}`);
-    expect(line(report, 'influx.url').message).toMatch(/whoever sees the traffic reads influx\.token/);
+    expect(line(report, 'influx.url').message).toMatch(/anybody who sees the traffic can read influx\.token/);
     chmodSync(file, 0o600);
     chmodSync(config, 0o600);
     expect(bad(await stage.report(env, ['--config', config]), 'configuration')).toEqual(['warn influx.url']);
@@ -121,7 +121,9 @@ describe('the place of the state', () => {
     await using stage = await openStage();
     const report = await stage.report(ALONE);
     expect(bad(report, 'state')).toEqual([]);
-    expect(line(report, 'directory').message).toBe(`${stage.dataDir}: not there yet; it is made in ${stage.directory}`);
+    expect(line(report, 'directory').message).toBe(
+      `${stage.dataDir}: does not exist yet; it will be created in ${stage.directory}`,
+    );
     expect(existsSync(stage.dataDir)).toBe(false);
   });
 
@@ -190,15 +192,15 @@ describe('the place of the state', () => {
     const report = JSON.parse(stdout);
     expect(line(report, 'directory')).toMatchObject({
       status: 'fail',
-      message: `${stage.dataDir}: this user (65534) may not write there, it belongs to user 0`,
-      remedy: 'Run Tidemark as user 0, or give data_dir another place.',
+      message: `this user (65534) may not write to ${stage.dataDir}, which belongs to user 0`,
+      remedy: 'Run Tidemark as user 0, or set data_dir to another directory.',
     });
     expect(stage.simulator.log.total).toBe(0);
     expect(readdirSync(stage.dataDir).map((name) => statSync(join(stage.dataDir, name)).uid)).not.toContain(65_534);
     chmodSync(stage.dataDir, 0o700);
     const hidden = await asNobody(stage);
     expect([hidden.code, hidden.stderr]).toEqual([1, '']);
-    expect(line(JSON.parse(hidden.stdout), 'file').message).toContain('this user cannot read the state there');
+    expect(line(JSON.parse(hidden.stdout), 'file').message).toContain('this user cannot read the state');
   });
 
   test.runIf(process.getuid?.() === 0)('a new volume of another user: the command that mends it', async () => {
@@ -267,7 +269,7 @@ describe('the file of the state', () => {
       { message: expect.stringMatching(/damaged/), remedy: expect.stringMatching(/[Rr]estore a backup/) },
     ]);
     expect([report.requests, stage.simulator.log.total]).toEqual([0, 0]);
-    expect(line(report, 'devices:read').message).toMatch(/every request is booked in the state first/);
+    expect(line(report, 'devices:read').message).toMatch(/requests are recorded in the state first/);
   });
 
   test.each([
@@ -301,7 +303,7 @@ describe('the file of the state', () => {
     const report = await stage.report(ALONE);
     expect(bad(report, 'state')).toEqual([]);
     expect(line(report, 'file').message).toMatch(
-      new RegExp(`^state version 1, .*; the next start brings it to version ${MIGRATIONS.length}$`),
+      new RegExp(`^state version 1, .*; the next start upgrades it to version ${MIGRATIONS.length}$`),
     );
   });
 
@@ -350,8 +352,8 @@ describe('the file of the state', () => {
     try {
       const report = await stage.report();
       expect(line(report, 'holder').facts).toEqual({ locked: true });
-      expect(bad(report)[0]).toBe('fail asking');
-      expect(line(report, 'asking').remedy).toMatch(/Run it again when that has ended/);
+      expect(bad(report)[0]).toBe('fail requests');
+      expect(line(report, 'requests').remedy).toMatch(/Run --check again when that process has ended/);
       expect([report.exit_code, report.requests, stage.simulator.log.total]).toEqual([1, 0, 0]);
     } finally {
       close();
@@ -374,9 +376,7 @@ describe('room', () => {
       await using stage = await openStage();
       const report = await stage.report({ TIDEMARK_DATA_DIR: disk });
       expect(bad(report)).toEqual(['fail disk']);
-      expect(line(report, 'disk').message).toMatch(
-        /only \d+(\.\d)? MiB .* of its disk are free.*Nothing new is pulled/,
-      );
+      expect(line(report, 'disk').message).toMatch(/only \d+(\.\d)? MiB .* of its disk are free.*Polling stops/);
       expect([report.exit_code, report.requests]).toEqual([1, 5]);
       expect(() => writeFileSync(join(disk, 'ballast'), Buffer.alloc(30 * 1024 * 1024))).toThrow(/ENOSPC/);
       const full = await stage.report({ TIDEMARK_DATA_DIR: disk });

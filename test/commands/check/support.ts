@@ -178,7 +178,7 @@ export function bad({ checks }: CheckReport, area?: CheckLine['area']): string[]
     checks
       .filter((check) => check.status !== 'ok' && (area === undefined || check.area === area))
       // What nothing showed by chance is no finding.
-      .filter((check) => check.status !== 'skip' || check.message.startsWith('not asked'))
+      .filter((check) => check.status !== 'skip' || check.message.startsWith('not requested'))
       .toSorted((a, b) => worst.indexOf(a.status) - worst.indexOf(b.status))
       .map(({ status, name }) => `${status} ${name}`)
   );

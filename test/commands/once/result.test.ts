@@ -65,9 +65,9 @@ describe('the end of --once', () => {
     const span = '(from 2026-01-01T00:00:00Z to 2026-02-01T00:00:00.5Z)';
     expect(linesOf({ destinations: [{ ...DESTINATION, missing }] })).toEqual([
       'info: Sync complete: 3 devices, 12 points, no gaps',
-      `warn: 12,345 points are not in influx: beyond its retention ${span}; once it keeps them for longer, --replay --destination influx sends what the archive has of them`,
-      `warn: 12,345 points are not in influx: it was skipped ${span}; --verify --repair --destination influx brings them there`,
-      `warn: 12,345 points are not in influx: the archive no longer kept them ${span}; --verify --repair --destination influx fetches them again`,
+      `warn: 12,345 points missing in influx: beyond its retention ${span}; with a longer retention, --replay --destination influx sends those that the archive still has`,
+      `warn: 12,345 points missing in influx: it was skipped ${span}; --verify --repair --destination influx sends them`,
+      `warn: 12,345 points missing in influx: the archive had removed them ${span}; --verify --repair --destination influx requests them again from the API`,
     ]);
   });
 

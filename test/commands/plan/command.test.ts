@@ -112,7 +112,7 @@ describe('what it asks for', () => {
     daemon.close();
     expect(rig.simulator.log.total).toBe(before);
     expect(beside.basis).toMatchObject({ source: 'state', requests_spent: 0 });
-    expect(planText(beside)).toMatch(/as of 2026-06-15T12:3\d:\d\dZ;\s+nothing was asked/);
+    expect(planText(beside)).toMatch(/as\s+of\s+2026-06-15T12:3\d:\d\dZ;\s+no\s+request\s+was\s+sent/);
     expect({ ...beside, basis: null, backfill: null }).toEqual({ ...alone, basis: null, backfill: null });
   });
 
@@ -122,7 +122,7 @@ describe('what it asks for', () => {
     const error = await refusalOf(rig.plan());
     daemon.close();
     expect([error.exitCode, asked(rig)]).toEqual([3, []]);
-    expect(error.message).toMatch(/has not listed the devices yet\. Run it again/);
+    expect(error.message).toMatch(/has not read the device list yet\. Run the command again/);
   });
 
   test('a workspace without devices is reported beside a process as well', async () => {
@@ -157,7 +157,7 @@ describe('what it says', () => {
       assumed_interval_seconds: 60,
     });
     expect(before.basis.assumptions).toEqual([
-      'report rates: a reading every 60 s of 8 devices (none is measured yet)',
+      'report rates: a reading every 60 s for 8 devices (none is measured yet)',
     ]);
     expect(before.readings_per_day.made).toBe(8 * 1440);
     await rig.once();
@@ -266,7 +266,7 @@ describe('what it says', () => {
     expect(plan.freshness.median_seconds).toBeGreaterThan(60);
     const { planned, left_for_history } = plan.requests_per_day;
     expect(planned.total + left_for_history).toBeLessThanOrEqual(plan.allowance.budget_per_day + 2);
-    expect(planText(plan)).toMatch(/It does not fit\. The schedules ask for [\d,]+ requests a day/);
+    expect(planText(plan)).toMatch(/The quota is too small\. The schedules need [\d,]+ requests\s+a\s+day/);
     expect(plan.warning).toMatch(/sync\.telemetry.*a plan of [\d,]+ requests/);
   });
 
@@ -280,7 +280,7 @@ describe('what it says', () => {
     const { planned, left_for_history } = plan.requests_per_day;
     expect(planned.total + left_for_history).toBeLessThanOrEqual(4002);
     expect(plan.allowance.day.used_share).toBeLessThanOrEqual(1);
-    expect(plan.warning).toMatch(/2,880,000 are made a day, 7\d\d,\d{3} are carried/);
+    expect(plan.warning).toMatch(/devices report 2,880,000 a day, and 7\d\d,\d{3} can be read/);
   });
 
   test('without account:read what is assumed', async () => {
@@ -293,8 +293,8 @@ describe('what it says', () => {
     expect(plan.allowance.minute).toMatchObject({ limit: 30, budget: 24 });
     expect(plan.allowance.day).toMatchObject({ limit: null, budget: null, used_share: null });
     expect(plan.basis.assumptions.slice(0, 2)).toEqual([
-      'requests a minute: the account is not known (scope account:read); answers speak of 30',
-      'requests a day: the account is not known (scope account:read); no limit is taken but that of the minute',
+      'requests a minute: the account is unknown (scope account:read); the response headers contain 30',
+      'requests a day: the account is unknown (scope account:read); only the limit per minute is assumed',
     ]);
     expect(planText(plan)).toMatch(/Workspace unknown[\s\S]*Assumed: requests a minute/);
   });
@@ -326,7 +326,7 @@ describe('what it says', () => {
   test('old history: that it may not be served', async () => {
     using rig = openPlanRig({ devices: fleet(1, MINUTE_MS), settings: { plan: { historyMaxDays: 2 } } });
     const { backfill } = await rig.plan({ from: '2026-06-11' });
-    expect(backfill.note).toMatch(/^The plan speaks of 2 days of history/);
+    expect(backfill.note).toMatch(/^The plan has 2 days of history/);
   });
 });
 
@@ -430,7 +430,10 @@ describe('what is wrong', () => {
     using rig = openPlanRig({ devices: fleet(1, MINUTE_MS) });
     rig.simulator.faults = onPath(/devices/, always({ kind: 'server-error', status: 503 }));
     const error = await refusalOf(rig.plan());
-    expect([error.exitCode, error.message]).toEqual([3, expect.stringMatching(/could not be told: .*Run it again/)]);
+    expect([error.exitCode, error.message]).toEqual([
+      3,
+      expect.stringMatching(/could not be computed: .*Run --plan again/),
+    ]);
     expect(asked(rig).length).toBeLessThan(10);
   });
 

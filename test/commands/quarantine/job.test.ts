@@ -112,7 +112,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
       exit_code: 1,
       destinations: [{ name: 'influx', accepted: 0, refused: 43, blocked_reason: null }],
     });
-    expect(quarantineSummaryText(again)).toContain('influx: 43 points refused again, kept');
+    expect(quarantineSummaryText(again)).toContain('influx: 43 points rejected again, kept');
     const after = rows(state) as { id: number; at_ms: number; reason: string }[];
     expect(after.map(({ id }) => id)).toEqual(before.map(({ id }) => id));
     expect(after.every(({ at_ms }, nth) => at_ms > (before[nth]?.at_ms ?? 0))).toBe(true);
@@ -123,7 +123,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     expect(await retry(state)).toMatchObject({ exit_code: 0, destinations: [{ accepted: 40, refused: 0 }] });
     expect(rows(state)).toEqual([]);
     expect(await count()).toBe(43);
-    expect(quarantineSummaryText(await retry(state))).toBe('Nothing in quarantine fits that.\n');
+    expect(quarantineSummaryText(await retry(state))).toBe('No item in quarantine matches.\n');
   });
 
   test.each([
@@ -138,7 +138,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     const summary = await retry(state);
     expect(summary).toMatchObject({ exit_code: 3, destinations: [{ accepted: 0, refused: 0 }] });
     expect(summary.destinations[0]?.blocked_reason).not.toBeNull();
-    expect(quarantineSummaryText(summary)).toMatch(/not sent, kept as it is/);
+    expect(quarantineSummaryText(summary)).toMatch(/not sent, still in quarantine/);
     expect(rows(state)).toEqual(before);
     place.proxy.setFaults(null);
     expect(await retry(state)).toMatchObject({ exit_code: 0, destinations: [{ accepted: 43 }] });
@@ -185,7 +185,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     const parts = { ...partsOf(state), reachable: () => [] };
     const summary = await retryQuarantine(parts, { filter: ALL, report: () => {} }, NEVER);
     expect(summary).toMatchObject({ exit_code: 1, destinations: [{ accepted: 0 }] });
-    expect(quarantineSummaryText(summary).replaceAll('\n', ' ')).toMatch(/not in the configuration any more.*drop/);
+    expect(quarantineSummaryText(summary).replaceAll('\n', ' ')).toMatch(/no longer in the configuration.*drop/);
     expect(rows(state)).toEqual(before);
     expect(await count()).toBe(0);
   });
@@ -218,7 +218,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     const day = lineAt(2, 0).split(' ').at(-1) ?? '';
     const summary = await drop(state, { devices: ['a'], from: BigInt(day) + 5_000_000_000n });
     expect(summary).toMatchObject({ exit_code: 0, destinations: [{ name: 'influx', dropped: 35 }] });
-    expect(quarantineSummaryText(summary)).toContain('35 points given up');
+    expect(quarantineSummaryText(summary)).toContain('35 points dropped');
     expect(rows(state)).toHaveLength(8);
     expect(state.store.missingSums(id)).toMatchObject([{ reason: 'dropped', points: 35, devices: 1 }]);
     state.reopen();
@@ -281,7 +281,7 @@ describe('the list', () => {
     ];
     const from = { block: 0, line: 0 };
     state.store.acknowledge({ destinationId: id, lane: 'live', from, to: from, refused, missing: [], atMs: 1 });
-    state.store.quarantine.add('d', [{ reason: 'recorded_at is no time', record: `{"x":"${evil}"}` }], 5);
+    state.store.quarantine.add('d', [{ reason: 'recorded_at is not a time', record: `{"x":"${evil}"}` }], 5);
     const list = listQuarantine(state.store.quarantine, ALL, () => new Set([id]));
     expect([list.points, list.records]).toEqual([14, 1]);
     const text = quarantineListText(list);
@@ -303,7 +303,7 @@ describe('the list', () => {
     using state = scratchStore();
     const list = listQuarantine(state.store.quarantine, ALL, () => new Set());
     expect(list).toEqual({ points: 0, records: 0, groups: [], dropped: [] });
-    expect(quarantineListText(list)).toBe('Nothing is in quarantine.\n');
+    expect(quarantineListText(list)).toBe('The quarantine is empty.\n');
   });
 });
 
@@ -337,7 +337,7 @@ describe.runIf(influxdAvailable())('records of the API in quarantine', () => {
       expect(summary).toMatchObject({ exit_code: 1, records: { done: 3, left: 3 } });
       expect(summary.records.reasons).toEqual([
         'still not understood: recorded_at is no time',
-        'it is too long to be kept in full: its time has to be read again',
+        'the record was too long to be kept in full; read its time range again with --backfill',
         'its device is not known',
       ]);
       const after = store.telemetry('often');

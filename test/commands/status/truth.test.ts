@@ -98,7 +98,7 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(often.failed_requests).toBeGreaterThan(0);
     expect(often.last_answers[0]).toMatchObject({ fault: 'malformed' });
     expect(often.reasons.join(' ')).toMatch(
-      /No daemon is running.*last request failed: the answer was not understood/s,
+      /No daemon is running.*last request failed: the response was not understood/s,
     );
     expect(often.reasons.join(' ')).toMatch(/After failures \(responses rejected\) it is tried again at \d{4}-/);
     expect(often.next_due_at).toBe(often.named_gaps.at(-1)?.retry_at);

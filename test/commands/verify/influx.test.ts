@@ -262,7 +262,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
           },
         }),
       });
-      expect(verdict).toMatchObject({ outcome: 'unfinished', reason: 'stopped before it was finished' });
+      expect(verdict).toMatchObject({ outcome: 'unfinished', reason: 'interrupted' });
     }
     for (const nth of [1, 2]) {
       const stop = new AbortController();

@@ -64,7 +64,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     const equal = await stage.run(['--verify'], { env: NO_API });
     expect([equal.code, equal.stderr]).toEqual([0, '']);
     expect(equal.stdout).toMatch(/^Telemetry, whole days \(UTC\): /);
-    expect(equal.stdout).toMatch(/\ninflux \(InfluxDB\): all that was compared is equal\n/);
+    expect(equal.stdout).toMatch(/\ninflux \(InfluxDB\): no differences\n/);
     const held = await countOf(stage);
     await bench.influxd.query(stage.database, `DELETE FROM telemetry WHERE device_id = 'walk'`);
     const lost = held - (await countOf(stage));
@@ -74,7 +74,9 @@ describe.runIf(influxdAvailable())('--verify', () => {
     expect([told.code, told.stderr]).toEqual([1, '']);
     expect(told.stdout).toContain(`influx (InfluxDB): ${lost.toLocaleString('en-US')} missing\n`);
     expect(told.stdout).toMatch(/\n {2}\d{4}-\d\d-\d\d +[\d,]+ +0 +0 {2}walk\n/);
-    expect(told.stdout.replaceAll(/\s+/g, ' ')).toContain('--verify --repair sends again from the archive');
+    expect(told.stdout.replaceAll(/\s+/g, ' ')).toContain(
+      '--verify --repair sends the missing and different points again',
+    );
     expect(Math.max(...told.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
     const json = await stage.run(['--verify', '--json', '--device', 'walk'], { env: NO_API });
     expect(json.code).toBe(1);
@@ -104,20 +106,20 @@ describe.runIf(influxdAvailable())('--verify', () => {
     const told = await stage.run(['--verify'], { env: NO_API });
     expect(told.code).toBe(1);
     expect(told.stdout.replaceAll(/\s+/g, ' ')).toMatch(
-      /points of 2 devices are not in the archive any more: fetching them again takes about \d+ requests \([\d,]+ readings\)/,
+      /points of 2 devices are no longer in the archive: requesting them again takes about \d+ requests \([\d,]+ readings\)/,
     );
     const without = await stage.run(['--verify', '--repair'], { env: NO_API });
     expect(without.code).toBe(1);
-    expect(without.stderr).toMatch(/it cannot be fetched: api\.url and api\.key are not set/);
+    expect(without.stderr).toMatch(/the missing points cannot be requested again: api\.url and api\.key are not set/);
     expect(requestsOf(stage)).toBe(before);
     expect(lacksIn(stage)).toHaveLength(2);
     // Known to be lacking is no difference any more, and named.
     const lacking = await stage.run(['--verify'], { env: NO_API });
-    expect([lacking.code, lacking.stdout]).toEqual([0, expect.stringMatching(/points in its lack-set/)]);
+    expect([lacking.code, lacking.stdout]).toEqual([0, expect.stringMatching(/points known to be missing there/)]);
 
     const fetched = await stage.run(['--verify', '--repair']);
     expect(fetched.code, fetched.stdout + fetched.stderr).toBe(0);
-    expect(fetched.stderr).toMatch(/it is fetched again from the API/);
+    expect(fetched.stderr).toMatch(/requesting them again from the API/);
     expect(requestsOf(stage)).toBeGreaterThan(before);
     expect(await countOf(stage)).toBe(held);
     expect(lacksIn(stage)).toEqual([]);
@@ -178,7 +180,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     expect(repaired.stderr).toMatch(/A daemon uses this state; it runs the job/);
     const sampled = await stage.run(['--verify', '--sample', '3']);
     expect(sampled.code, sampled.stdout + sampled.stderr).toBe(0);
-    expect(sampled.stdout).toMatch(/Sample: 3 windows read again from the API/);
+    expect(sampled.stdout).toMatch(/Sample: 3 ranges read again from the API/);
     expect((await stage.run(['--verify'])).code).toBe(0);
     daemon.child.kill('SIGTERM');
     expect((await daemon.ended).code).toBe(0);
@@ -189,7 +191,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     const same = await stage.run(['--verify', '--sample', '4']);
     expect(same.code, same.stdout + same.stderr).toBe(0);
     expect(same.stdout.replaceAll(/\s+/g, ' ')).toMatch(
-      /Sample: 4 windows read again from the API \(.*\): the same as archived/,
+      /Sample: 4 ranges read again from the API \(.*\): the same as archived/,
     );
     const db = new Database(`${stage.dataDir}/tidemark.db`);
     const rows = db.prepare("SELECT seq, data FROM block WHERE device_id = 'walk' AND first_ns IS NOT NULL").all() as {
@@ -229,8 +231,8 @@ describe.runIf(influxdAvailable())('--verify', () => {
         2,
         /--destination: .* no database of that name; there is influx\./,
       ],
-      [stage, ['--verify', '--sample', '0'], {}, 2, /--sample: expected how many windows/],
-      [stage, ['--verify', '--sample', 'ten'], {}, 2, /--sample: expected how many windows/],
+      [stage, ['--verify', '--sample', '0'], {}, 2, /--sample: expected the number of ranges/],
+      [stage, ['--verify', '--sample', 'ten'], {}, 2, /--sample: expected the number of ranges/],
       [stage, ['--verify', '--sample', '2'], NO_API, 78, /api\.key: is missing/],
       [stage, ['--verify', '--sample', '2'], { TIDEMARK_API_KEY: 'tmk_other' }, 77, /the API refuses the key/],
       [
@@ -262,7 +264,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     const refused = await stage.run(['--verify'], { env: { TIDEMARK_INFLUX_TOKEN: 'another-token' } });
     expect(refused.code).toBe(1);
     expect(refused.stdout.replaceAll(/\s+/g, ' ')).toMatch(
-      /could not be compared\. HTTP 401.*has to be allowed to read influx\.bucket/,
+      /could not be compared\. HTTP 401.*needs read permission for influx\.bucket/,
     );
     expect(refused.stdout).not.toContain('another-token');
     await own.influxd.query('', `DROP DATABASE ${stage.database}`);
@@ -274,7 +276,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     const never = await stage.run(['--verify'], { env: { TIDEMARK_INFLUX_BUCKET: 'elsewhere' } });
     expect([never.code, never.stdout.replaceAll(/\s+/g, ' ')]).toEqual([
       3,
-      expect.stringMatching(/nothing was sent to it yet/),
+      expect.stringMatching(/no point was sent to this database yet/),
     ]);
     await own.proxy.close();
     const down = await stage.run(['--verify']);

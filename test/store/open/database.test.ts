@@ -405,7 +405,7 @@ describe('a place that cannot hold a state', () => {
     for (const path of [join(place.path, 'file'), join(place.path, 'file', 'deeper')]) {
       const error = refusal(path);
       expect(error.exitCode).toBe(1);
-      expect(error.message).toMatch(/leads through something that is no directory .* Give data_dir another place/);
+      expect(error.message).toMatch(/a part of this path is not a directory .* Set data_dir to another directory/);
     }
     expect(readFileSync(join(place.path, 'file'), 'utf8')).toBe('mine');
   });
@@ -414,7 +414,10 @@ describe('a place that cannot hold a state', () => {
     const long = join('/tmp', 'a'.repeat(300), 'data');
     for (const path of ['/proc/tidemark/data', long]) {
       const error = refusal(path);
-      expect([error.exitCode, error.message]).toEqual([1, expect.stringContaining('Give data_dir another place')]);
+      expect([error.exitCode, error.message]).toEqual([
+        1,
+        expect.stringContaining('Set data_dir to another directory'),
+      ]);
     }
   });
 
@@ -440,7 +443,7 @@ describe('a place that cannot hold a state', () => {
     mkdirSync(place.file);
     expect(refusal(place.path)).toMatchObject({
       exitCode: 1,
-      message: expect.stringContaining('or give data_dir another place'),
+      message: expect.stringContaining('or set data_dir to another directory'),
     });
   });
 
@@ -453,7 +456,7 @@ describe('a place that cannot hold a state', () => {
     try {
       const error = refusal(place.path);
       expect(error.exitCode).toBe(1);
-      expect(error.message).toMatch(/another program has the state file open and holds a lock on it/);
+      expect(error.message).toMatch(/another program has locked the state file/);
     } finally {
       db.close();
     }

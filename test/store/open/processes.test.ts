@@ -61,11 +61,11 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
 
 describe('a user without the right to write', () => {
   const WORDS =
-    /^UserError 1 .*tidemark\.db: this user \(\d+\) cannot write the state there \(.*\)\. Make it the owner: chown -R \d+ '/;
+    /^UserError 1 .*tidemark\.db: this user \(\d+\) cannot write the state \(.*\)\. Make this user the owner: chown -R \d+ '/;
   // A state that is there may be in use: another owner would take it away from its process.
   const ELSEWHERE =
     NOBODY.uid === undefined
-      ? /^UserError 1 .*tidemark\.db: this user \(\d+\) cannot write .*\. Allow it to write: chmod -R u\+rwX '/
+      ? /^UserError 1 .*tidemark\.db: this user \(\d+\) cannot write .*\. Give this user write permission: chmod -R u\+rwX '/
       : /^UserError 1 .*tidemark\.db: this user \(\d+\) cannot write .*\. Run Tidemark as the user that owns .*tidemark\.db \(0\)/;
 
   function forNobody(): Scratch {
@@ -195,7 +195,8 @@ function fillUp(append: (lines: readonly string[]) => void): { taken: string[]; 
   throw new Error('it never was full');
 }
 
-const FULL_WORDS = /tidemark\.db: the disk is full\. Make room and start again; what was held before is safe/;
+const FULL_WORDS =
+  /tidemark\.db: the disk is full\. Free space on the disk and start again; the data stored before is safe/;
 
 describe('a full disk', () => {
   test('is told, and everything that was taken before is there', () => {
@@ -248,7 +249,7 @@ describe('a file system that fails', () => {
       ],
       { cwd: ROOT, encoding: 'utf8' },
     );
-    expect(stdout).toMatch(/^UserError 1 .*tidemark\.db: the file system failed \(.*\)\. Look after the disk/);
+    expect(stdout).toMatch(/^UserError 1 .*tidemark\.db: the file system failed \(.*\)\. Check the disk/);
     const db = new Database(join(place.path, 'state', 'tidemark.db'));
     expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
     db.close();
