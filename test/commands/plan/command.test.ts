@@ -418,7 +418,7 @@ describe('what is wrong', () => {
 
   test.each([
     ['a key that is refused', { key: { revoked: true } }, 77, /the API refuses the key/],
-    ['a plan without the API', { plan: { apiAccess: false } }, 77, /no access to the API/],
+    ['a plan without the API', { plan: { apiAccess: false } }, 77, /API access/],
     ['no devices:read', { key: { scopes: ['account:read'] } }, 77, /lacks the scope devices:read/],
   ])('%s: exit %#', async (_, settings, exitCode, words) => {
     using rig = openPlanRig({ devices: fleet(1, MINUTE_MS), settings });

@@ -292,7 +292,7 @@ describe('the list', () => {
       [9, 'tidemark --quarantine drop --destination influx --reason "field type conflict"'],
       [4, expect.stringMatching(/--reason "long long [a-z ]+"$/)],
       [1, 'tidemark --quarantine drop --destination influx --reason "points beyond something"'],
-      [1, 'tidemark --quarantine drop --reason "recorded_at is no time"'],
+      [1, 'tidemark --quarantine drop --reason "recorded_at is not a time"'],
     ]);
     const left = listQuarantine(state.store.quarantine, ALL, () => new Set());
     expect(left.groups[0]).toMatchObject({ is_configured: false, retry: null });
@@ -336,7 +336,7 @@ describe.runIf(influxdAvailable())('records of the API in quarantine', () => {
       const summary = await retryQuarantine(parts, { filter: ALL, report: () => {} }, NEVER);
       expect(summary).toMatchObject({ exit_code: 1, records: { done: 3, left: 3 } });
       expect(summary.records.reasons).toEqual([
-        'still not understood: recorded_at is no time',
+        'still not understood: recorded_at is not a time',
         'the record was too long to be kept in full; read its time range again with --backfill',
         'its device is not known',
       ]);
