@@ -28,9 +28,11 @@ import {
   createBatchSize,
   createControlLines,
   createPatience,
+  createWidth,
   type Sent,
   sendBatch,
   sendKept,
+  type Width,
 } from './send-batch.ts';
 
 export interface Deliverer {
@@ -84,9 +86,21 @@ interface Delivery extends DelivererParts {
   readonly destination: Destination;
   readonly controls: ControlLines;
   readonly batchSize: BatchSize;
+  readonly width: Width;
+  /** Batches that are sent and not acknowledged yet, in the order of the log. */
+  underWay: UnderWay[];
   delivered: number;
   /** How many lines of the last batch wait for another attempt. */
   withheld: number;
+}
+
+/** A batch that is sent. */
+interface UnderWay {
+  readonly lane: LogLane;
+  readonly from: LogPosition;
+  readonly batch: LogBatch;
+  /** Its result, and how long that took. */
+  readonly result: Promise<{ readonly sent: Sent; readonly tookMs: number }>;
 }
 
 /** Opens the destination in the state and creates its delivery. */
@@ -101,6 +115,8 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     destination,
     controls,
     batchSize: createBatchSize(options.batchLines),
+    width: createWidth(),
+    underWay: [],
     delivered: 0,
     withheld: 0,
   };
@@ -154,6 +170,7 @@ async function deliverOrBlock(delivery: Delivery, signal: AbortSignal): Promise<
   try {
     return await deliverNext(delivery, signal);
   } catch (error) {
+    await dropUnderWay(delivery);
     // The destination was skipped meanwhile, which has moved its position.
     if (error instanceof StaleStateError) return 'moved';
     if (error instanceof StateFullError) return { words: error.message, hint: '', needsPerson: false, waitMs: null };
@@ -161,47 +178,81 @@ async function deliverOrBlock(delivery: Delivery, signal: AbortSignal): Promise<
   }
 }
 
-/** Delivers the next batch of the first lane that has one. */
+/**
+ * Sends what is next, so many batches at once as the database is worth, and records the result of the first of them: live
+ * lines before history, and acknowledged in the order of the log.
+ */
 async function deliverNext(delivery: Delivery, signal: AbortSignal): Promise<Outcome> {
-  const { store, destination } = delivery;
+  const { destination, underWay, width } = delivery;
   delivery.withheld = 0;
   const served = await destination.open(signal);
   if (!('sink' in served)) return served;
-  const id = destination.id();
-  for (const lane of LOG_LANES) {
-    const from = store.position(id, lane);
-    const batch = store.read(lane, from, { lines: delivery.batchSize.lines(), bytes: BATCH_LENGTH });
-    if (batch.count > 0) return (await deliver(delivery, { served, lane, from, batch }, signal)) ?? 'moved';
+  while (underWay.length < width.batches() && sendNext(delivery, served, signal));
+  const first = underWay.shift();
+  if (first === undefined) {
+    width.reset();
+    return 'idle';
   }
-  return 'idle';
+  const blocked = await record(delivery, first);
+  return blocked ?? 'moved';
+}
+
+/** Sends the next batch of the first lane that has one. @returns whether there was one */
+function sendNext(delivery: Delivery, served: Served, signal: AbortSignal): boolean {
+  const { store, clock, destination, underWay } = delivery;
+  for (const lane of LOG_LANES) {
+    const last = underWay.findLast((each) => each.lane === lane);
+    const from =
+      last === undefined
+        ? store.position(destination.id(), lane)
+        : positionAfter(last.batch, last.from, last.batch.count);
+    const batch = store.read(lane, from, { lines: delivery.batchSize.lines(), bytes: BATCH_LENGTH });
+    if (batch.count === 0) continue;
+    const startedMs = clock.monoMs();
+    const result = sendKept(delivery, served, batch, signal).then((sent) => ({
+      sent,
+      tookMs: clock.monoMs() - startedMs,
+    }));
+    // It is looked at in its turn, or dropped.
+    result.catch(() => {});
+    underWay.push({ lane, from, batch, result });
+    return true;
+  }
+  return false;
 }
 
 /**
- * Delivers a batch and records the result.
+ * Records the result of a batch. If not all of it is resolved, what was sent after it counts as not sent: those lines are
+ * sent again, as they are.
  *
  * @returns why the rest of the batch is blocked; `null` if the position has moved
  */
-async function deliver(
-  delivery: Delivery,
-  { served, lane, from, batch }: { served: Served; lane: LogLane; from: LogPosition; batch: LogBatch },
-  signal: AbortSignal,
-): Promise<Blocked | null> {
-  const { store, clock, destination } = delivery;
-  const startedMs = clock.monoMs();
+async function record(delivery: Delivery, { lane, from, batch, result }: UnderWay): Promise<Blocked | null> {
+  const { store, clock, destination, width } = delivery;
   delivery.withheld = batch.count;
-  const sent = await sendKept(delivery, served, batch, signal);
+  const { sent, tookMs } = await result;
   const { resolution, rejected, missing } = sent;
   const { tooLarge, resolved } = resolution;
-  delivery.batchSize.sent({ lines: batch.count, tooLarge, isWhole: resolved === batch.count });
+  const isWhole = resolved === batch.count;
+  delivery.batchSize.sent({ lines: batch.count, tooLarge, isWhole });
   if (resolution.resolved > 0) {
     const to = positionAfter(batch, from, resolution.resolved);
     const destinationId = destination.id();
     store.acknowledge({ destinationId, lane, from, to, refused: rejected, missing, atMs: clock.nowMs() });
     delivery.delivered += resolution.acceptedLines;
-    report(delivery, sent, clock.monoMs() - startedMs);
+    report(delivery, sent, tookMs);
   }
+  if (isWhole && rejected.length === 0) width.accepted(tookMs);
+  else await dropUnderWay(delivery);
   delivery.withheld = batch.count - resolution.resolved;
   return resolution.blocked;
+}
+
+/** Forgets the batches that are under way, once they have ended: the position has not passed them. */
+async function dropUnderWay(delivery: Delivery): Promise<void> {
+  delivery.width.reset();
+  await Promise.allSettled(delivery.underWay.map(({ result }) => result));
+  delivery.underWay = [];
 }
 
 function report({ name, observe }: Delivery, { resolution, rejected, missing }: Sent, durationMs: number): void {

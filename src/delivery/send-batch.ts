@@ -235,6 +235,42 @@ export function createBatchSize(most: number): BatchSize {
   };
 }
 
+/** How many batches may be under way at once. */
+export interface Width {
+  batches(): number;
+  /** Records that a batch was accepted, and how long that took. */
+  accepted(tookMs: number): void;
+  /** One at a time again: nothing waits, or a batch was not accepted. */
+  reset(): void;
+}
+
+/** With so many batches of 512 KiB, a database that answers after a second takes 50,000 points a second. */
+const MOST_BATCHES = 24;
+
+/** A database that answers sooner loses nothing by one batch at a time. */
+const SLOW_MS = 250;
+
+/** An answer that takes so long shows a database that has enough to do. */
+const TOO_SLOW_MS = 5 * SECOND_MS;
+
+/**
+ * Begins with one batch. Some databases answer only when their log is on disk (InfluxDB 3 after about a second), however
+ * little is written: each slow answer lets one more be sent beside it.
+ */
+export function createWidth(): Width {
+  let batches = 1;
+  return {
+    batches: () => batches,
+    accepted: (tookMs) => {
+      if (tookMs >= TOO_SLOW_MS) batches = Math.ceil(batches / 2);
+      else if (tookMs >= SLOW_MS) batches = Math.min(MOST_BATCHES, batches + 1);
+    },
+    reset: () => {
+      batches = 1;
+    },
+  };
+}
+
 /**
  * Decides how long to wait for a destination that accepts nothing: longer each time. It reports when that begins and
  * ends.

@@ -95,3 +95,90 @@ describe('the log of a destination', () => {
     expect(writes).toEqual([lines(3, 5)]);
   });
 });
+
+describe('a destination that answers after a second', () => {
+  const BATCH = 5;
+
+  /** Delivers to a destination whose answers come after so long, in virtual time, each by its own rule. */
+  async function slowly(
+    state: ScratchStore,
+    seconds: number,
+    {
+      answerOf = () => ACCEPTED,
+      tookMs = () => 1000,
+    }: {
+      answerOf?: (sent: readonly string[]) => WriteAnswer;
+      tookMs?: (sent: readonly string[]) => number;
+    } = {},
+  ) {
+    const clock = createVirtualClock(AT_MS + DAY_MS);
+    const accepted: (readonly string[])[] = [];
+    let [underWay, most] = [0, 0];
+    const write = async (sent: readonly string[], signal: AbortSignal): Promise<WriteAnswer> => {
+      underWay += 1;
+      most = Math.max(most, underWay);
+      await clock.sleep(tookMs(sent), signal).finally(() => {
+        underWay -= 1;
+      });
+      const answer = answerOf(sent);
+      if (answer.kind === 'accepted') accepted.push(sent);
+      return answer;
+    };
+    const parts = { store: state.store, clock, random: () => 0.5, observe: () => {} };
+    const deliverer = createDeliverer(parts, { sink: { name: 'influx', write }, identity: 'here', batchLines: BATCH });
+    const stop = new AbortController();
+    const running = deliverer.run(stop.signal).catch(() => undefined);
+    await clock.sleep(seconds * 1000);
+    const { delivered, position } = {
+      delivered: deliverer.deliveredLines(),
+      position: state.store.position(deliverer.destinationId, 'live'),
+    };
+    stop.abort();
+    await running;
+    return { accepted, delivered, position, most, pending: deliverer.pendingLines() };
+  }
+
+  test('gets more batches at once, in order: ten a second and more once it is known', async () => {
+    using state = scratchStore();
+    state.store.append(lines(0, 2000), 'live');
+    const { accepted, delivered, most } = await slowly(state, 40);
+    expect(accepted.flat()).toEqual(lines(0, 2000));
+    expect(delivered).toBe(2000);
+    expect(most).toBeGreaterThan(10);
+    expect(most).toBeLessThanOrEqual(24);
+  });
+
+  test('is acknowledged in the order of the log, in whatever order it answers', async () => {
+    using state = scratchStore();
+    state.store.append(lines(0, 100), 'live');
+    // The fourth batch is not answered for long: those after it are.
+    const isSlow = (sent: readonly string[]): boolean => sent.includes(line(3 * BATCH));
+    const { accepted, delivered, position } = await slowly(state, 30, {
+      tookMs: (sent) => (isSlow(sent) ? 60_000 : 1000),
+    });
+    expect(accepted.length).toBeGreaterThan(3);
+    expect(delivered).toBe(3 * BATCH);
+    expect(position).toEqual({ block: 1, line: 3 * BATCH });
+  });
+
+  test('what was sent after a batch that is not accepted is sent again, and nothing is passed over', async () => {
+    using state = scratchStore();
+    state.store.append(lines(0, 200), 'live');
+    let refusals = 0;
+    const { accepted, delivered, pending } = await slowly(state, 120, {
+      answerOf: (sent) => {
+        if (!sent.includes(line(50)) || refusals === 3) return ACCEPTED;
+        refusals += 1;
+        return { kind: 'later', words: 'HTTP 503', waitMs: null };
+      },
+    });
+    expect([delivered, pending, refusals]).toEqual([200, 0, 3]);
+    expect(new Set(accepted.flat())).toEqual(new Set(lines(0, 200)));
+  });
+
+  test('one that answers at once gets one batch at a time', async () => {
+    using state = scratchStore();
+    state.store.append(lines(0, 500), 'live');
+    expect(await slowly(state, 60, { tookMs: () => 20 })).toMatchObject({ delivered: 500, most: 1 });
+  });
+});

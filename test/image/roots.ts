@@ -282,7 +282,7 @@ async function bareDebian(): Promise<void> {
   const script = (lines: readonly string[]): string => ['cd /root/tidemark', ...lines.map(answered)].join('\n');
   const inside = (line: string) => ['chroot', [root, '/bin/sh', '-ec', script([line])]] as const;
   const isolated = ['--mount', '--pid', '--fork', '--kill-child', '--mount-proc', `--root=${root}`];
-  const install = commands('container.md', 'sudo apt-get install git npm');
+  const install = commands('container.md', '--no-install-recommends git npm');
   const demo = commands('container.md', 'sudo apt-get install victoria-metrics');
   const background = demo.filter((line) => line.endsWith('&'));
   const query = demo.find((line) => line.startsWith('curl')) ?? '';

@@ -46,10 +46,10 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'delivery/deliver.ts',
-        find: '  const sent = await sendKept(delivery, served, batch, signal);',
+        find: '    const startedMs = clock.monoMs();',
         replace: `  const all = { lane, from, to: positionAfter(batch, from, batch.count) };
   store.acknowledge({ destinationId: destination.id(), ...all, refused: [], missing: [], atMs: clock.nowMs() });
-  const sent = await sendKept(delivery, served, batch, signal);`,
+    const startedMs = clock.monoMs();`,
       },
       {
         file: 'delivery/deliver.ts',

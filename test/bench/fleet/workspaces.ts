@@ -265,7 +265,26 @@ async function allInSync(all: readonly Workspace[], beganMs: number): Promise<bo
   return false;
 }
 
-/** Every panel of "Sync health", as Grafana asks a Prometheus: the slowest. */
+interface Asked {
+  readonly range: { readonly fromMs: number; readonly toMs: number };
+  readonly choices: ReadonlyMap<string, Chosen>;
+}
+
+/** How long a Prometheus takes for all queries of a panel, in ms. */
+async function panelMs(prometheus: string, expressions: readonly string[], { range, choices }: Asked): Promise<number> {
+  const began = performance.now();
+  for (const expr of expressions) {
+    const query = replacePromql(expr, { choices, range, stepMs: 15_000, plain: new Set() });
+    const bounds = { start: `${range.fromMs / 1000}`, end: `${range.toMs / 1000}`, step: '15' };
+    const body = new URLSearchParams({ query, ...bounds });
+    const answer = await fetch(`${prometheus}/api/v1/query_range`, { method: 'POST', body });
+    const text = await answer.text();
+    if (answer.status !== 200) throw new Error(`${expr}: ${text.slice(0, 300)}`);
+  }
+  return performance.now() - began;
+}
+
+/** Every panel of "Sync health", as Grafana asks a Prometheus, three times: the slowest, by the median. */
 async function panels(prometheus: string): Promise<void> {
   const any = { value: '$__all', options: [], allValue: '.*' };
   const choices = new Map<string, Chosen>(['instance', 'workspace', 'device', 'sensor'].map((name) => [name, any]));
@@ -275,15 +294,10 @@ async function panels(prometheus: string): Promise<void> {
   const timed: (readonly [ms: number, title: string])[] = [];
   for (const board of readBoards().filter((each) => !asksInflux(each))) {
     for (const { title, targets = [] } of shownPanels(board)) {
-      const began = performance.now();
-      for (const { expr = '' } of targets) {
-        const query = replacePromql(expr, { choices, range, stepMs: 15_000, plain: new Set() });
-        const body = new URLSearchParams({ query, start: `${range.fromMs / 1000}`, end: `${toMs / 1000}`, step: '15' });
-        const answer = await fetch(`${prometheus}/api/v1/query_range`, { method: 'POST', body });
-        if (answer.status !== 200) throw new Error(`${title}: ${(await answer.text()).slice(0, 300)}`);
-        await answer.arrayBuffer();
-      }
-      timed.push([performance.now() - began, `${board.uid}: ${title}`]);
+      const expressions = targets.map(({ expr = '' }) => expr);
+      const took: number[] = [];
+      for (let look = 0; look < 3; look += 1) took.push(await panelMs(prometheus, expressions, { range, choices }));
+      timed.push([took.toSorted((a, b) => a - b)[1] ?? 0, `${board.uid}: ${title}`]);
     }
   }
   const slowest = timed.toSorted(([a], [b]) => b - a).slice(0, 3);
