@@ -24,7 +24,7 @@ export interface BackfilledDevice {
   readonly wholeMs: number;
   readonly openMs: number;
   readonly gaps: readonly StatusGap[];
-  /** What is still to be read again, ascending; nothing without `--recheck`. */
+  /** The ranges that are still to be read again, ascending; empty without `--recheck`. */
   readonly unread: Intervals;
   /** Why that is: `pending`, or the reason why its last request was no use. */
   readonly unreadReason: string;
@@ -38,7 +38,7 @@ export interface BackfillView {
   readonly devices: readonly BackfilledDevice[];
   readonly wholeMs: number;
   readonly openMs: number;
-  /** What is left to read: the gaps, and what is to be read again. */
+  /** The time that is left to read: the gaps, and the ranges to be read again. */
   readonly leftMs: number;
   /** Reasons of gaps that further requests could close. */
   readonly openFor: ReadonlySet<string>;
@@ -99,7 +99,7 @@ export function waitsFor({ devices }: BackfillView): string | null {
   return `waiting for ${counted(open.length, 'unreachable device')}`;
 }
 
-/** What an ETA is computed from. */
+/** The input of the ETA. */
 export interface EtaParts {
   readonly context: Pick<SyncContext, 'serverClock'>;
   readonly planning: Pick<Planning, 'planner' | 'alone'>;
@@ -146,14 +146,14 @@ function besideMs(parts: EtaParts, { startedMs, tally }: Backfill, left: number)
   const supply = parts.planning.planner.daySupply(nowMs);
   const { perMinute } = parts.backfill.budgets();
   const budgetPerMs = (perMinute ?? Number.POSITIVE_INFINITY) / MINUTE_MS;
-  // While the day has something to spare, what is sent shows how fast the API answers.
+  // While the day's budget is not used up, the requests sent show how fast the API answers.
   const seen = tally.perMinute();
   const seenPerMs = seen === null || supply.spare <= 1 ? Number.POSITIVE_INFINITY : seen / MINUTE_MS + othersPerMs;
   const minutePerMs = Math.min(budgetPerMs, seenPerMs);
   return Number.isFinite(minutePerMs) ? besideFinishMs(left, { ...supply, minutePerMs, othersPerMs }) : null;
 }
 
-/** What the other lanes take; where the daemon began just before, since the backfill began. */
+/** The load of the other lanes; where the daemon has only just started, since the backfill began. */
 function loadPerMs({ backfill: { othersSince } }: EtaParts, startedMs: EpochMs, nowMs: EpochMs): number {
   const lately = othersSince(nowMs - LOAD_OVER_MS);
   const wasThere = othersSince(nowMs - 2 * LOAD_OVER_MS) > lately;
@@ -179,8 +179,8 @@ export interface EstimateParts {
 /**
  * Creates the estimate of how many requests a backfill still has to send.
  *
- * @returns a step to take with each look. It computes again every few seconds, and returns `null` where the end is not
- *   known.
+ * @returns a function to call at each progress report. It computes the estimate again every few seconds, and returns
+ * `null` while the end is unknown.
  */
 export function createEstimator({ context, rates }: EstimateParts, backfill: Backfill): () => number | null {
   const { store, clock, serverClock } = context;
@@ -191,7 +191,7 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
     readonly requests: number;
     readonly atMs: number;
   } | null = null;
-  /** What was sent so far, and what was thought to be needed for what that has closed. */
+  /** The requests that were sent so far, and the number that the estimate had expected for the gaps they closed. */
   const sofar = { made: 0, thought: 0 };
   const reckon = (nowMs: number): number => {
     if (fleet === null || nowMs - fleet.atMs >= RATES_EVERY_MS)
@@ -220,12 +220,14 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
     if (last !== null && (requests === last.requests || nowMs - last.atMs < ESTIMATE_EVERY_MS)) return last.left;
     const rated = fleet;
     const reckoned = reckon(nowMs);
-    // Other rates are another estimate: the two tell nothing of what was sent between them.
+    // With other report rates it is another estimate: the difference of the two does not show what was sent between
+    // them.
     if (last !== null && fleet === rated) {
       sofar.made += requests - last.requests;
       sofar.thought += last.reckoned - reckoned;
     }
-    // What was sent corrects the rest, the more the further it is: the first pages are not like the others.
+    // The requests sent correct the rest of the estimate, more so the further the backfill is: the first pages are not
+    // typical.
     const usual = (reckoned + sofar.thought) / 2;
     const factor = Math.min(3, Math.max(0.5, (sofar.made + usual) / Math.max(1, sofar.thought + usual)));
     last = { left: Math.ceil(reckoned * factor), reckoned, requests, atMs: nowMs };

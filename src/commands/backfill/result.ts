@@ -1,6 +1,6 @@
 /**
  * The result of a backfill: the object that `--backfill --json` prints, its exit code, and the text for people. The
- * text lists what the backfill brought, what was empty, what is missing, and what to do about that.
+ * text lists what was stored, which ranges were empty, what is missing, and what to do about that.
  */
 
 import { gapWords, missingStatuses, missingWords, PENDING } from '../../core/device-coverage.ts';
@@ -23,7 +23,7 @@ interface MissingRange extends StatusGap {
   readonly device_name: string;
 }
 
-/** What `--backfill --json` prints. Times are RFC 3339 UTC, lengths seconds. */
+/** The JSON of `--backfill --json`. Times are RFC 3339 UTC, durations seconds. */
 export interface BackfillSummary {
   readonly outcome: BackfillOutcome;
   readonly exit_code: ExitCode;
@@ -38,7 +38,7 @@ export interface BackfillSummary {
   readonly devices_empty: number;
   /** The oldest stored reading of any of them. */
   readonly oldest_reading: string | null;
-  /** What was covered and is read again; `null` without `--recheck`. */
+  /** The covered ranges that were read again; `null` without `--recheck`. */
   readonly recheck: RecheckSummary | null;
   /** The requests of this run, and the readings and points that they added. */
   readonly requests: number;
@@ -52,7 +52,7 @@ export interface BackfillSummary {
   readonly destinations: readonly DestinationStatus[];
 }
 
-/** What came of a recheck. */
+/** The result of a recheck. */
 interface RecheckSummary {
   /** Covered ranges that were read again to their end. */
   readonly ranges: number;
@@ -75,11 +75,11 @@ interface Course {
   readonly context: SyncContext;
   readonly deliverers: readonly Deliverer[];
   readonly backfill: Backfill;
-  /** What each destination had been sent before it began. */
+  /** How many points each destination had acknowledged before the backfill began. */
   readonly deliveredBefore: readonly number[];
 }
 
-/** The summary of the work as it stands. */
+/** Returns the summary of the backfill as of now. */
 export function summarizeBackfill(course: Course, outcome: BackfillOutcome): BackfillSummary {
   const { context, backfill } = course;
   const view = backfillView(context, backfill);
@@ -192,7 +192,7 @@ function isRecheckSummary(value: unknown): boolean {
 const RANGES_LISTED = 10;
 const ID_LENGTH = 32;
 
-/** What to do about a missing range, by its reason. */
+/** The remedy for a missing range, by its reason. */
 const REMEDIES: Readonly<Record<string, string>> = {
   [PENDING]: 'run the same command again, it continues there',
   page_rejected: 'the API returned invalid pages for this range; run the command again later',

@@ -40,7 +40,7 @@ import {
 } from './progress.ts';
 import { type BackfillOutcome, type BackfillSummary, summarizeBackfill } from './result.ts';
 
-/** What a backfill needs, alone or beside a daemon. */
+/** The parts that a backfill needs, alone or beside a daemon. */
 export interface BackfillWorkParts extends EstimateParts, WaitingParts {
   readonly context: EstimateParts['context'];
   readonly deliverers: readonly Deliverer[];
@@ -58,10 +58,10 @@ export interface BackfillRun {
   summary(outcome: BackfillOutcome): BackfillSummary;
 }
 
-/** What the last look has shown: `progress` reads it and checks nothing itself. */
+/** The result of the last progress check, which `progress` shows without checking again. */
 interface Seen {
   view: BackfillView;
-  /** How long what is left takes; `null` while that is unknown. */
+  /** The estimated time left; `null` while unknown. */
   eta: NonNullable<ProgressReport['eta']> | null;
 }
 
@@ -151,7 +151,7 @@ function createReopening({ context: { clock }, planning }: BackfillWorkParts): (
   };
 }
 
-/** A backfill of `all` does not include what the plan hides. */
+/** The outcome. A backfill of `all` does not count ranges that the plan hides. */
 function outcomeOf({ openFor }: BackfillView, { args }: Backfill): BackfillOutcome | null {
   const left = [...openFor];
   if (left.length === 0) return 'complete';

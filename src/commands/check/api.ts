@@ -26,7 +26,7 @@ interface ApiPart {
   readonly canBook: boolean;
 }
 
-/** All lines on the API. Throws only the signal's reason, when that aborts, and mistakes of this program. */
+/** All lines on the API. Throws only the signal's reason, when that aborts, and internal errors. */
 export async function apiLines({ config, terminal, canBook }: ApiPart, signal: AbortSignal): Promise<ApiFindings> {
   const notes = createNotes('api');
   terminal.hint(`resolving ${new URL(config.api.url).host} …`);

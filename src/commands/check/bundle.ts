@@ -32,7 +32,7 @@ import type { CheckParts } from './config.ts';
 import type { CheckReport } from './report.ts';
 
 export interface BundleParts extends CheckParts {
-  /** What the check itself has found. */
+  /** The report of the check itself. */
   readonly check: CheckReport | Unavailable;
 }
 
@@ -152,7 +152,7 @@ function stateOf({ read }: BundleParts, stateFacts: ReturnType<typeof readForBun
     jobs: eachRow(jobs, (row) => row),
     requests_by_hour: eachRow(requestsByHour, ({ hour, ...row }) => ({ hour_ms: Number(hour) * 3_600_000, ...row })),
     requests_by_kind: eachRow(requestsByKind, (row) => row),
-    // What was refused is quoted there: lines, with names and values.
+    // The reason of a quarantined line quotes lines, with names and values.
     quarantine: eachRow(quarantine, (row) => ({
       ...row,
       reason: plainText(withoutQuotes(String(row['reason'])), 160),
@@ -169,7 +169,7 @@ function eachRow(rows: readonly Row[] | Unavailable, change: (row: Row) => Row):
   return 'unavailable' in rows ? rows : rows.map((row) => withTimes(change(row)));
 }
 
-/** What is smaller is no time of our days, but how long something takes. */
+/** Smaller numbers are durations and not times of our days. */
 const FIRST_TIME_MS = 1e12;
 
 /** Times as people read them: `at_ms` becomes `at`. */
@@ -182,7 +182,7 @@ function withTimes(row: Row): Row {
   );
 }
 
-/** JSON for people: what is short stands in one line. */
+/** JSON for people: short values are on one line. */
 function readable(value: unknown): string {
   const text = JSON.stringify(value, null, 1).replace(/[[{]\n[^[\]{}]*\n\s*[\]}]/g, (part) => {
     const line = part.replace(/\n\s*/g, ' ');
@@ -207,7 +207,7 @@ function cleaner(
   };
 }
 
-/** The same value with each text in it changed, names of members as they are. */
+/** Returns the same value with each text in it changed; member names stay as they are. */
 function mapTexts(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === 'string') return change(value);
   if (typeof value === 'bigint') return Number(value);
@@ -216,7 +216,7 @@ function mapTexts(value: unknown, change: (text: string) => string): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, mapTexts(each, change)]));
 }
 
-/** What was answered; or why nothing was. */
+/** The responses of the daemon, or why there are none. */
 interface DaemonReport {
   readonly health: unknown;
   readonly ready: unknown;
@@ -324,7 +324,7 @@ function anyCase(name: string): RegExp {
   return new RegExp(name.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&'), 'gi');
 }
 
-/** The words of a server without what it quotes: lines, tags and values that it was sent. */
+/** The message of a server without its quotes: lines, tags and values that it received. */
 export function withoutQuotes(words: string): string {
   return words
     .replace(/"(?:[^"\\]|\\.)*"?/g, '"…"')
@@ -337,7 +337,7 @@ function withoutQuotedAnswers(text: string): string {
   return text.replace(/\bHTTP \d{3}: [\s\S]*$/, withoutQuotes);
 }
 
-/** What looks like an address of a person, or a user and a password in a URL. */
+/** Removes email addresses, and users and passwords in URLs. */
 export function withoutPeople(text: string): string {
   return text
     .replace(/\/\/[^\s/@"']+@/g, '//[user]@')

@@ -40,7 +40,7 @@ export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): P
   try {
     const { requests, checks } = await bundledWhereItFails(parts, ports);
     const report = checkReport(VERSION, requests, checks);
-    // Before the report: on a terminal its first line would stand behind the hint.
+    // Before the report: on a terminal its first line would otherwise follow the hint.
     terminal.endProgress();
     printAnswer(parts, ports, { object: report, text: () => checkText(report, command.verbose) });
     await bundled(parts, report, ports);
@@ -53,7 +53,7 @@ export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): P
   }
 }
 
-/** A check that fails where it should not is what a bundle is needed for most: then it is written, and says so. */
+/** Writes the bundle also if the check itself fails: a bundle is needed most then. The report names the failure. */
 async function bundledWhereItFails(parts: CheckParts, ports: ProcessPorts): Promise<ApiFindings> {
   try {
     return await checkAll(parts, ports);
@@ -93,7 +93,7 @@ async function checkAll(parts: CheckParts, { environment, signal }: ProcessPorts
 
 const MARKS: Readonly<Record<CheckStatus, string>> = { ok: 'ok', skip: '-', warn: 'warn', fail: 'FAIL' };
 
-/** Where the words begin: behind the mark and the name. */
+/** The column at which the message begins, after the mark and the name. */
 const MARK_WIDTH = 8;
 const NAME_WIDTH = 20;
 
@@ -125,7 +125,7 @@ function headingOf({ area, destination }: CheckLine): string {
 function checkLines({ status, name, message, remedy }: CheckLine, isVerbose: boolean): string {
   const head = `  ${MARKS[status].padEnd(MARK_WIDTH - 2)}${plainText(name, 60)}`;
   const room = MARK_WIDTH + NAME_WIDTH;
-  // What is in order takes one row.
+  // A line that is in order takes one row.
   const words = plainText(message, status === 'ok' && !isVerbose ? WIDTH - room : MOST);
   const first =
     head.length >= room ? `${head}\n${wrap(' '.repeat(room) + words, room)}` : wrap(head.padEnd(room) + words, room);

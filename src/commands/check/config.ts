@@ -23,13 +23,13 @@ interface ReadForCheck {
   /** The settings for the other checks; `null` if not even those can be used. */
   readonly state: Config | StateConfig | null;
   readonly mistakes: readonly Mistake[];
-  /** As it may be shown to others, whether it can be used or not. */
+  /** The configuration as it may be shown to others, valid or not. */
   readonly described: DescribedConfig;
 }
 
-/** Reads the configuration; one that cannot be used is no error here. */
+/** Reads the configuration. An invalid one is no error here. */
 export function readForCheck(input: ConfigInput): Loaded<Pick<Config, 'log'>> & { readonly read: ReadForCheck } {
-  // Before secrets are taken out of the environment: what is not known to be one could be shown.
+  // Before the secrets are removed from the environment: a secret that is not recognized could be shown.
   const described = describeConfig(input);
   const whole = tryTo(() => loadConfig(input));
   if (!(whole instanceof ConfigError)) {
@@ -58,7 +58,7 @@ function tryTo<T>(work: () => T): T | ConfigError {
   }
 }
 
-/** One run of `--check`. */
+/** The input of one run of `--check`. */
 export interface CheckParts {
   readonly command: CheckCommand;
   readonly read: ReadForCheck;
@@ -92,7 +92,7 @@ export function configLines(
   return notes.lines;
 }
 
-/** A mistake of the configuration as a line of the check: what is wrong with where it is, and what to do. */
+/** Turns a configuration mistake into a line of the check: the message with the key, and the remedy. */
 function inSentences({ at, what, remedy }: Mistake): { readonly message: string; readonly remedy: string } {
   const words = remedy ?? 'correct it; docs/configuration.md describes every key';
   const sentence = `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;

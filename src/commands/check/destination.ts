@@ -13,7 +13,7 @@ import { probeDestination } from '../../influx/probe.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { type CheckLine, type CheckNotes, createNotes, errorWords } from './report.ts';
 
-/** What the configuration says of it. */
+/** A destination as the configuration names it. */
 interface CheckedDestination {
   readonly name: string;
   readonly kind: 'auto' | DestinationKind;
@@ -202,7 +202,7 @@ function noteBucketId(notes: CheckNotes, { name, bucket }: CheckedDestination): 
   });
 }
 
-/** What VictoriaMetrics has to be started with. */
+/** The flag that VictoriaMetrics has to be started with. */
 const DEDUP_FLAG = '-dedup.minScrapeInterval=1ms';
 
 function noteDedup(notes: CheckNotes, dedupMs: number | null): void {

@@ -18,7 +18,7 @@ import { demandOf, totalOf } from '../../scheduler/demand.ts';
 import { meanPeriodMs } from '../../scheduler/estimate.ts';
 import type { CheckLine, CheckNotes } from './report.ts';
 
-/** What a key is for. The first two are what nothing can be synced without. */
+/** The scopes that are used. Without the first two nothing can be synced. */
 export const SCOPES = ['devices:read', 'telemetry:read', 'alerts:read', 'account:read'] as const;
 
 export type Scope = (typeof SCOPES)[number];
@@ -65,8 +65,8 @@ export function noteHistory(
 }
 
 /**
- * Whether the plan carries what the schedules of lists and idle polls ask for, whatever the devices report. What live
- * readings need besides depends on how often the devices report: `--plan` estimates it.
+ * Whether the plan carries the scheduled lists and idle polls, whatever the devices report. The live polls depend on
+ * how often the devices report: `--plan` estimates them.
  */
 export function noteSchedules(
   notes: CheckNotes,
@@ -125,7 +125,7 @@ export function noteWorkspace(notes: CheckNotes, account: Account, pinned: strin
 /** Clocks that differ by less are as good as equal. */
 const SKEW_REPORTED_MS = 10 * SECOND_MS;
 
-/** What this machine's clock is ahead of the API's. */
+/** Compares this machine's clock with the API's. */
 export function noteClock(
   notes: CheckNotes,
   { serverClock }: { readonly serverClock: Pick<ServerClock, 'skewMs'> },
@@ -164,7 +164,9 @@ export function noteQuota(notes: CheckNotes, { leftMinute, spentDay, leftDay }: 
 
 const UNSEEN = 'unknown';
 
-/** What of the undocumented was seen, by this check or by the program that works with the state. */
+/**
+ * Reports observations about undocumented behaviour, made by this check or by the process that works with the state.
+ */
 export function noteLearnt(notes: CheckNotes, learnt: Learnt, page: DevicePage | null): void {
   const { waitHeaders, challengeHeaders, rateLimit, pageTaken, pageRefused } = learnt;
   const seen = (isSeen: boolean) => (isSeen ? notes.ok : notes.skip);
@@ -198,7 +200,7 @@ const WHERE = 'in the dashboard (Settings, then API)';
 
 type ReportFault = (notes: CheckNotes, scope: Scope, fault: ApiFault) => void;
 
-/** What a workspace is synced without when the scope is missing; `null`: nothing can be synced then. */
+/** What is not synced without a scope; `null`: nothing can be synced without it. */
 const WITHOUT: Readonly<Record<Scope, string | null>> = {
   'devices:read': null,
   'telemetry:read': null,
@@ -264,7 +266,7 @@ const FAULT_REPORTS: Readonly<Record<ApiFaultKind, ReportFault>> = {
   'invalid-request': refused,
 };
 
-/** Tells of it. */
+/** Reports a fault. */
 export function noteFault(notes: CheckNotes, scope: Scope, fault: ApiFault): void {
   FAULT_REPORTS[fault.kind](notes, scope, fault);
 }

@@ -125,7 +125,8 @@ async function requestAccount(
   if (account === null) return null;
   notes.ok('account:read', 'granted');
   const pinned = knownWorkspace();
-  // Without the plan's figures the gate goes at a crawl; those of another workspace are none of this state's.
+  // Without the plan's limits the rate limiter is very slow; the limits of another workspace do not belong in this
+  // state.
   if (store.account() === null && (pinned === null || pinned === account.workspaceId)) store.saveAccount(account, []);
   return account;
 }
@@ -200,10 +201,10 @@ function has({ lines }: CheckNotes, name: string): boolean {
 /** How long the check waits for quota, because a person waits for its result. */
 const PATIENCE_MS = 1.5 * MINUTE_MS;
 
-/** A 429 that asks for no more than this is waited out. */
+/** The longest wait after a 429 that the check sits out. */
 const SHORT_WAIT_MS = 15 * SECOND_MS;
 
-/** Why the gate lets nothing through, in words. */
+/** Why the rate limiter delays requests, by reason. */
 const WAITS: Readonly<Record<WaitReason, string>> = {
   day: "this day's budget is used up",
   minute: "this minute's budget is used up",
@@ -220,23 +221,24 @@ interface ProberParts {
   readonly onFault: (scope: Scope, fault: ApiFault) => void;
 }
 
-/** One thing to be requested. */
+/** A request of the check. */
 interface ProbeSpec<T> {
-  /** What is tried by it; `null` for what is requested besides, of which no fault is told. */
+  /** The scope that it tests; `null` for an additional request, whose faults are not reported. */
   readonly scope: Scope | null;
   readonly put: (signal: AbortSignal) => Promise<Reply<T>>;
-  /** Whether a fault says what is to be known: it is not told then. */
+  /** Whether a fault answers the question; it is not reported then. */
   readonly isAnswer?: (fault: ApiFault) => boolean;
 }
 
 interface Prober {
   /**
-   * Asks for one thing.
+   * Sends a request.
    *
-   * @returns `null` where nothing came. Throws the signal's reason when that aborts, and what is no fault of the API.
+   * @returns `null` if there was no result. Throws the signal's reason when that aborts, and errors that are no fault
+   * of the API.
    */
   probe<T>(asked: ProbeSpec<T>, signal: AbortSignal): Promise<T | null>;
-  /** Why nothing more is requested, in words; `null` while things are. */
+  /** Why no more requests are sent, in words; `null` while they are. */
   stoppedBy(): string | null;
   /** Whether the API has let the key in: it answered, or refused for want of a scope. */
   hasAnswered(): boolean;
@@ -267,9 +269,9 @@ function createProber(parts: ProberParts): Prober {
     stopped ??= STOPPING[fault.kind] ?? (doubtful > 1 ? 'the API failed twice' : null);
   };
   /**
-   * Records why nothing came.
+   * Records why there was no result.
    *
-   * @throws what is no fault of the API.
+   * @throws errors that are no fault of the API.
    */
   const failed = (error: unknown, scope: Scope | null, isAnswer: (fault: ApiFault) => boolean): void => {
     if (error instanceof RequestsSpentError) {
@@ -302,7 +304,7 @@ function createProber(parts: ProberParts): Prober {
   };
 }
 
-/** Puts it again where the API asked for a short wait, which the gate keeps. */
+/** Sends the request again if the API asked for a short wait; the rate limiter waits. */
 async function afterShortWait<T>(
   put: (signal: AbortSignal) => Promise<Reply<T>>,
   signal: AbortSignal,
@@ -318,7 +320,7 @@ async function afterShortWait<T>(
 }
 
 /**
- * Gives up where the gate would keep it waiting for long.
+ * Gives up if the rate limiter would delay the request for long.
  *
  * @throws ApiFault `throttled` then.
  */

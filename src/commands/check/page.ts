@@ -25,7 +25,7 @@ export async function pageLines(config: Config | StateConfig, isRunning: boolean
   return notes.lines;
 }
 
-/** Who can read the status page. */
+/** Reports who can read the status page. */
 function noteReaders(notes: CheckNotes, { statusPage }: Config | StateConfig, place: string): void {
   const readers = isLoopback(`http://${place}`) ? 'everybody on this machine' : 'everybody who can reach this port';
   const words = statusPage.password === null ? ', without a password' : ', with the password';

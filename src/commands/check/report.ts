@@ -20,24 +20,24 @@ const STATUSES = ['ok', 'skip', 'warn', 'fail'] as const;
 /** From the best to the worst. */
 export type CheckStatus = (typeof STATUSES)[number];
 
-/** What a failure stands for: 1 anything, 77 the key, 78 the configuration. */
+/** The exit code of a failure: 1 in general, 77 for the key, 78 for the configuration. */
 type CheckExit = Extract<ExitCode, 1 | 77 | 78>;
 
 const EXITS: readonly number[] = [1, 77, 78] satisfies CheckExit[];
 
-/** One thing that was checked. */
+/** The result of one check. */
 export interface CheckLine {
   readonly area: CheckArea;
   /** The destination in the configuration; `null` in other areas. */
   readonly destination: string | null;
-  /** What was checked, in a word or two: the same in every run. */
+  /** The name of the check, in a word or two: the same in every run. */
   readonly name: string;
   readonly status: CheckStatus;
-  /** What was found. */
+  /** The finding. */
   readonly message: string;
-  /** What to do; `null` where there is nothing to do. */
+  /** The next step; `null` if there is none. */
   readonly remedy: string | null;
-  /** What it makes the command end with; 0 unless it failed. */
+  /** The exit code that it causes; 0 unless it failed. */
   readonly exit_code: CheckExit | 0;
   /** Figures behind the message. */
   readonly facts?: Readonly<Record<string, CheckFact>>;
@@ -55,7 +55,7 @@ export interface CheckReport {
   readonly checks: readonly CheckLine[];
 }
 
-/** What was found by asking the API. */
+/** The findings about the API. */
 export interface ApiFindings {
   /** How many requests it took. */
   readonly requests: number;
@@ -105,7 +105,7 @@ export function createNotes(area: CheckArea, destination: string | null = null):
 /** The worst first: nothing starts with a wrong configuration, and nothing is read without a key. */
 const WORST_FIRST = [78, 77, 1] as const;
 
-/** What the lines come to. */
+/** Makes the report of these lines. */
 export function checkReport(version: string, requests: number, checks: readonly CheckLine[]): CheckReport {
   const exitCode = WORST_FIRST.find((code) => checks.some((line) => line.exit_code === code)) ?? 0;
   return { version, ok: exitCode === 0, exit_code: exitCode, requests, checks: inOrder(checks) };
@@ -119,7 +119,10 @@ function inOrder(checks: readonly CheckLine[]): CheckLine[] {
   return [...checks].sort((a, b) => rank(a) - rank(b));
 }
 
-/** What the API's document leaves open and what else helps developers: shown with `--verbose`, or if it is not in order. */
+/**
+ * Observations about undocumented behaviour and other details for developers: shown with `--verbose`, or if they are
+ * not in order.
+ */
 const INTERNAL: ReadonlySet<string> = new Set([
   'bounds',
   'wait header',
@@ -137,9 +140,9 @@ export function isShown({ name, status }: CheckLine): boolean {
 }
 
 /**
- * What a daemon, maybe of another version, has found at the API.
+ * Reads the findings of a daemon, maybe of another version.
  *
- * @returns `null` where it cannot be understood.
+ * @returns `null` if they cannot be understood.
  */
 export function readApiFindings(value: unknown): ApiFindings | null {
   if (!isRecord(value)) return null;
@@ -162,7 +165,7 @@ function isLine(value: unknown): value is CheckLine {
   );
 }
 
-/** An error as a line of the check: what is wrong, and what to do. */
+/** Turns an error into the message and the remedy of a check. */
 export function errorWords({ what, remedy }: UserError): { readonly message: string; readonly remedy: string } {
   return { message: what, remedy: remedy ?? 'See docs/troubleshooting.md.' };
 }

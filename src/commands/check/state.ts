@@ -14,7 +14,7 @@ import { type CheckLine, type CheckNotes, createNotes, errorWords } from './repo
 
 interface StateView {
   readonly place: DataDirFacts;
-  /** What was found in the file; `null` where there is none; an error where it cannot be used. */
+  /** The contents of the state file; `null` if there is none; an error if it cannot be used. */
   readonly found: StateFindings | { readonly problem: UserError } | null;
   /** Whether a process uses the state; an error if that is unknown. */
   readonly isLocked: boolean | { readonly problem: UserError };
@@ -120,8 +120,8 @@ function noteRefusal(
 }
 
 /**
- * Whether others may look into a directory. A group that has no one else in it is no other: root's, as the container's
- * volume has it, and the user's own, as Kubernetes gives it (`fsGroup`).
+ * Whether other users may read a directory. A group without other members counts as the owner: root's, as in the
+ * container's volume, and the user's own, as Kubernetes sets it (`fsGroup`).
  */
 function isOpenToOthers({ mode, groupGid }: OwnedPath, uid: number): boolean {
   return (mode & (groupGid === 0 || groupGid === uid ? 0o007 : 0o077)) !== 0;

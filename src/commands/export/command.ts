@@ -97,7 +97,7 @@ function createShow(view: ArchiveView, range: ReadRange, { showWork }: TerminalO
   };
 }
 
-/** How an export has ended, and what it has written. */
+/** How an export ended, and what it has written. */
 interface ExportDone {
   readonly format: ExportFormat;
   readonly end: ExportEnd;
@@ -109,7 +109,7 @@ interface ExportDone {
   readonly cleared: ClearedPoints | null;
 }
 
-/** What the command ends with. A reader that closes the pipe is no failure. */
+/** The exit code. A reader that closes the pipe is no failure. */
 function exportExit({ outcome }: ExportEnd): ExitCode {
   return outcome === 'interrupted' ? 3 : 0;
 }
@@ -134,7 +134,7 @@ function exportSummary({ format, end, range, bytes, seconds, cleared }: ExportDo
   };
 }
 
-/** Says it in words. */
+/** Prints the result as a sentence. */
 function reportExport({ end: { outcome, lines, devices }, range, cleared }: ExportDone, { say }: Logger): void {
   if (outcome === 'unread') return;
   const report = (isWell: boolean, message: string): void => say({ type: 'export-report', message, isWell });
@@ -167,7 +167,7 @@ interface ExportParts {
   readonly onStep: (counts: ExportCounts, piece: ReadPiece) => void;
 }
 
-/** What has been written. */
+/** The counts of what was written. */
 export interface ExportCounts {
   /** Points: every line is one. */
   readonly lines: number;
@@ -193,7 +193,7 @@ const TURN_MS = 50;
 export async function runExport(parts: ExportParts, signal: AbortSignal): Promise<ExportEnd> {
   const { archiveReader, range, formatter, clock, onStep } = parts;
   const counts = { lines: 0, readings: 0, devices: 0 };
-  // Of what is not complete nothing is counted that no one has taken.
+  // An incomplete batch that was not written is not counted.
   let taken: ExportCounts = { ...counts };
   const readingsOf = createReadingCount();
   const output = createOutput(parts, signal);

@@ -9,9 +9,9 @@ import { readFieldValue, readSeries, seriesOf } from '../../core/lines/line-read
 import { dayStart, formatExact } from '../../core/time.ts';
 
 export interface ExportFormatter {
-  /** What stands before everything else; empty for none. */
+  /** The text before everything else; may be empty. */
   readonly header: string;
-  /** What becomes of lines, with the end of each. */
+  /** Formats lines, each with its line end. */
   text(lines: readonly string[]): string;
 }
 
@@ -41,7 +41,7 @@ export function createFormatter(format: 'csv' | 'ndjson' | 'lp'): ExportFormatte
   };
 }
 
-/** What the fields of telemetry are called in the column `type`. */
+/** The values of the column `type`, by field. */
 const TYPES: Readonly<Record<string, string>> = { value: 'number', flag: 'boolean', text: 'text' };
 
 const CSV_TAGS = ['device_id', 'device_name', 'sensor'] as const;
@@ -57,7 +57,7 @@ function jsonSeries(series: string): string {
   return JSON_TAGS.map((key) => `"${key}":${JSON.stringify(tags.get(key) ?? '')}`).join(',');
 }
 
-/** What a spreadsheet may take for a formula, also behind spaces and in full width. */
+/** Matches texts that a spreadsheet may take for a formula, also after spaces and in full width. */
 const FORMULA = /^\s*[=+\-@\uff0b\uff0d\uff1d\uff20]/u;
 
 /** A text as a cell: harmless, and quoted where it has to be. */
@@ -66,7 +66,7 @@ function csvText(text: string): string {
   return /[",\r\n]|^\s|\s$/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }
 
-/** Numbers and booleans stand as they are: `-1.5` is a number and no formula. */
+/** Numbers and booleans stay as they are: `-1.5` is a number and no formula. */
 function csvValue(raw: string): string {
   return raw.startsWith('"') ? csvText(String(readFieldValue(raw))) : raw;
 }
@@ -88,7 +88,7 @@ interface KnownSeries {
 /** How many series are remembered. */
 const REMEMBERED = 4096;
 
-/** What stands in a row for a series: worked out once for many lines. */
+/** Caches the columns of each series, computed once for many lines. */
 function createSeriesMemory(columnsOf: (series: string) => string): (line: string) => KnownSeries {
   const known = new Map<string, KnownSeries>();
   let last: KnownSeries | null = null;

@@ -18,7 +18,7 @@ import { wrap } from '../shared/layout.ts';
 import { type ForgetSummary, forgetDevice, forgetParts } from './job.ts';
 
 /**
- * Runs it and prints what it comes to.
+ * Runs the command and prints the result.
  *
  * @returns the exit code.
  * @throws UserError with the exit code and what to do.

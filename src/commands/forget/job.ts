@@ -19,32 +19,35 @@ import { type DestinationOptions, reachableOf } from '../../delivery/destination
 import type { SyncContext } from '../../ingest/context.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
 
-/** What came of it. It does not name the device: the summary of a job stays in the state for a while. */
+/** The result. It does not name the device, because the summary of a job stays in the state for a while. */
 export interface ForgetSummary extends ForgottenCounts {
   readonly outcome: 'complete' | 'waiting' | 'interrupted';
   readonly exit_code: ExitCode;
   /** Whether it is listed by the API anyway, as an excluded device is: its entry comes back, its readings do not. */
   readonly is_listed: boolean;
-  /** Whether no one was reading the state: else its write-ahead log holds what was removed until it is written next. */
+  /**
+   * Whether no other process was reading the state; otherwise its write-ahead log contains removed data until the next
+   * write.
+   */
   readonly is_log_empty: boolean;
 }
 
 export interface ForgetParts extends Pick<SyncContext, 'store' | 'clock' | 'observe' | 'deviceLeft'> {
   readonly filter: Pick<DeviceFilter, 'excludes'>;
-  /** Removes what is kept of a device outside of the state. */
+  /** Called to remove what is stored about a device outside of the state. */
   readonly forgotten: (deviceId: string) => void;
   /** The configured databases that are destinations in the state. */
   readonly configured: () => readonly { readonly id: number; readonly name: string }[];
 }
 
-/** The sync on whose state it works; its databases are those of the configuration. */
+/** The sync whose state is changed; its databases are those of the configuration. */
 interface WorkOf {
   readonly context: SyncContext;
   readonly destinations: readonly DestinationOptions[];
   readonly forgotten: (deviceId: string) => void;
 }
 
-/** Puts together what the work needs, in a daemon and alone. */
+/** Collects the parts that the removal needs, in a daemon and alone. */
 export function forgetParts({ context, destinations, forgotten }: WorkOf): ForgetParts {
   const { store, clock, observe, deviceLeft, settings } = context;
   return {
@@ -67,7 +70,7 @@ interface Progress {
 const LOG_TRIES = 20;
 const LOG_WAIT_MS = 100;
 
-/** Why a device is not forgotten: for who asked, and no reason for a daemon to end. */
+/** Why a device is not removed. It is a message for the command and does not end a daemon. */
 class ForgetRefused extends UserError {}
 
 /** The worker for `runJobs`. */

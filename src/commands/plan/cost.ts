@@ -36,14 +36,14 @@ export const ASSUMED_PER_MINUTE = 10;
 /** Schedules that are due more rarely count as this: nothing of a day is seen of them. */
 const LONGEST_MS = 30 * DAY_MS;
 
-/** What is known of the workspace. */
+/** The facts about the workspace. */
 export interface PlanFacts {
-  /** Asked for now, or read from the state beside the process that works with it. */
+  /** Whether the facts were requested now, or read from the state beside the process that works with it. */
   readonly source: 'api' | 'state';
   /** When the devices were listed. */
   readonly asOfMs: EpochMs;
   readonly nowMs: EpochMs;
-  /** What it took to find out. */
+  /** The number of requests that this took. */
   readonly requestsSpent: number;
   /** `null` where the key may not read it. */
   readonly account: Account | null;
@@ -56,7 +56,7 @@ export interface PlanFacts {
   readonly spentDay: number;
   /** The times of these requests, as far as the state has them, ascending. */
   readonly sentMs: readonly EpochMs[];
-  /** Those of them that a daemon sent for live work; empty where none works with the state. */
+  /** The requests among them that a daemon sent for live work; empty if no daemon works with the state. */
   readonly liveSentMs: readonly EpochMs[];
   readonly devices: readonly DeviceFacts[];
 }
@@ -110,7 +110,7 @@ interface PlanInput {
   readonly assumptions: readonly string[];
 }
 
-/** Puts together what the answer is computed from. */
+/** Collects the input of the computation. */
 function planInputOf({ facts, settings, whatIf, range }: PlanQuestion): PlanInput {
   const schedules: Schedules = { ...settings.schedules, ...whatIf.schedules };
   const { limits, assumptions } = limitsOf(facts, whatIf);
@@ -176,7 +176,7 @@ function rateAssumptions(reporting: readonly { readonly isMeasured: boolean }[],
   ];
 }
 
-/** What `--plan --json` prints. Points in time are RFC 3339 UTC, lengths seconds; `null`: not known, or never. */
+/** The JSON of `--plan --json`. Times are RFC 3339 UTC, durations seconds; `null`: unknown, or never. */
 export type CostPlan = ReturnType<typeof costPlan>;
 
 /** Works the answer out. */
@@ -260,7 +260,9 @@ function schedulesOf({ schedules: { telemetry, devices, alerts, account }, input
   };
 }
 
-/** What the lanes get: where pages are taken in turn, no more than the budget leaves beside the part of history. */
+/**
+ * The requests of each lane. Where devices take turns, live work gets no more than the budget leaves beside history.
+ */
 function plannedOf({ planned, budget, leftForHistory }: Demand): DemandByLane {
   const others = planned.alerts + planned.inventory + planned.account + planned.idlePolls;
   return { ...planned, live: Math.min(planned.live, Math.max(0, budget - leftForHistory - others)) };
@@ -362,9 +364,7 @@ function budgetsOf({ perMinute, perDay }: PlanInput['limits'], share: number, sp
   return { perMinute: part(perMinute), perDay: perDay === null ? null : part(perDay), spent };
 }
 
-/**
- * What a backfill beside live work is given now: the bucket of the day as the requests of the last day have left it.
- */
+/** The budget of a backfill beside live work from now on: the day's token bucket after the requests of the last day. */
 function supplyOf(
   { nowMs, sentMs, liveSentMs, othersPerDay }: PlanFacts,
   demand: Demand,
@@ -404,7 +404,7 @@ interface Paced {
   readonly budgets: ReturnType<typeof budgetsOf>;
 }
 
-/** What a pace comes to; `null` where none was requested. */
+/** The effect of a pace; `null` if none was requested. */
 function pacedOf({ maxShare, finishByMs }: PlanPace, { requests, demand, nowMs, aloneMs, besideMs, budgets }: Paced) {
   if (maxShare === null && finishByMs === null) return null;
   const slowest = (ms: number | null, paceMs: number | null) =>
@@ -437,7 +437,7 @@ function timeLeft(ms: number | null, nowMs: number) {
   };
 }
 
-/** What takes longer is as good as never. */
+/** A longer time counts as never. */
 const LONGEST_REPORTED_MS = 100 * 365 * DAY_MS;
 
 function seconds(ms: number): number {

@@ -84,7 +84,7 @@ function verdictOf({ fits, warning, freshness, devices }: CostPlan): string[] {
   return [fits ? 'The quota is large enough.' : `The quota is too small. ${warning ?? ''}`, fresh];
 }
 
-/** What the history alone costs: what `--backfill --dry-run` prints. */
+/** The cost of the history alone, as `--backfill --dry-run` prints it. */
 export function backfillText(plan: CostPlan): string {
   const { basis, workspace } = plan;
   const name = plainText(workspace.name ?? workspace.workspace_id ?? 'unknown', 60);

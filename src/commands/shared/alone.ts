@@ -1,9 +1,9 @@
 /**
- * What the commands share that archive without a daemon (`--once`, `--backfill`, `--verify --repair`): they run the
- * deliveries and the maintenance beside their work, and wait at the end until every destination has what was archived.
+ * Runs the deliveries and the maintenance beside a command that archives without a daemon (`--once`, `--backfill`,
+ * `--verify --repair`), and waits at its end until every destination has what was archived.
  *
- * Such work ends after a while without progress. Progress means that less is left to do. A request that brings nothing
- * is no progress. Time spent waiting for a turn or for quota does not count.
+ * Such a command ends after a while without progress. Progress means that less is left to do; a request that returns
+ * nothing is no progress. Time spent waiting for a turn or for quota does not count.
  */
 import { type MaintenanceParts, maintainOnce, runMaintenance } from '../../archive/maintenance.ts';
 import { firstOf, pollUntil } from '../../core/async.ts';
@@ -22,10 +22,10 @@ const DELIVERY_CHECK_MS = SECOND_MS / 5;
 const LINES_A_BLOCK = 1_000_000;
 
 /**
- * Does work that archives and waits for delivery, with the deliveries and the maintenance beside it.
+ * Runs work that archives and waits for delivery, with the deliveries and the maintenance beside it.
  *
- * @returns what the work returns, also where that is its answer to an abort of `signal`.
- * @throws what the work throws; what the deliveries or the maintenance throw where the state cannot be written.
+ * @returns the result of the work, also if that is its reaction to an abort of `signal`.
+ * @throws errors of the work; those of the deliveries or the maintenance if the state cannot be written.
  */
 export async function besideDeliveries<T>(
   { deliverers, maintenance }: { readonly deliverers: readonly Deliverer[]; readonly maintenance: MaintenanceParts },
@@ -57,7 +57,7 @@ export async function besideDeliveries<T>(
 }
 
 /**
- * Waits until every destination has what was archived by now.
+ * Waits until every destination has what is archived now.
  *
  * @param stalledAfterMs how long nothing may move.
  * @returns whether that was reached.
@@ -92,9 +92,9 @@ export const REOPEN_EVERY_MS = 5 * SECOND_MS;
 
 /** The state of the work when it is checked. */
 interface WorkView {
-  /** What is left, in any unit. */
+  /** The rest of the work, in any unit. */
   readonly left: number | bigint;
-  /** Whether it waits for what it cannot hasten. */
+  /** Whether it waits for something that it cannot speed up. */
   readonly waits: boolean;
 }
 

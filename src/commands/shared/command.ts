@@ -14,7 +14,7 @@ export interface CommandRun<Command, Config = StateConfig> {
   readonly command: Command;
   readonly config: Config;
   readonly terminal: TerminalOutput;
-  /** What must not be shown; a secret that is exchanged is added. */
+  /** Texts that must not be shown; a secret that is exchanged is added. */
   readonly secrets: Secret[];
 }
 

@@ -48,11 +48,11 @@ interface Work<T> {
   readonly failed?: (end: JobEnd) => UserError;
   /** For how long a daemon that has stopped is waited for to come back. */
   readonly awaitMs?: number;
-  /** Shows what the daemon reports of its progress: unchecked, maybe of another version. */
+  /** Shows the progress that the daemon reports: unchecked, maybe of another version. */
   readonly show: (progress: unknown) => void;
 }
 
-/** Where the state is, and how the command speaks. */
+/** Where the state is, and the output of the command. */
 interface FollowContext {
   readonly dataDir: string;
   readonly terminal: TerminalOutput;
@@ -197,7 +197,7 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
   }
 }
 
-/** What was seen so far, by the monotonic clock. */
+/** What was observed so far, by the monotonic clock. */
 interface Seen {
   readonly askedAtMs: number;
   beat: number;
@@ -215,9 +215,9 @@ function jobNow({ board }: FollowParts, id: number): Job {
 }
 
 /**
- * Records how the job stands, and counts on.
+ * Records the state of the job and increases the follower's counter.
  *
- * @returns whether there is a daemon that takes jobs, or may be one yet.
+ * @returns whether there is, or may soon be, a daemon that runs jobs.
  */
 function takeIn(parts: FollowParts, job: Job, seen: Seen): boolean {
   const { board, clock, onSeen, onProgress } = parts;

@@ -38,7 +38,7 @@ export function nameText(text: string, columns = 40): string {
 
 const LABEL = 12;
 
-/** A line with a label before it; what does not fit continues below, set in like its text. */
+/** A line with a label; text that does not fit continues below, indented to the text. */
 export function row(label: string, text: string): string {
   return wrap(`${label.padEnd(LABEL)}${text}`, LABEL);
 }
@@ -86,7 +86,7 @@ export function moment(text: string): string {
   return text.replace('T', ' ').replace(/(?:\.\d+)?Z$/, ' UTC');
 }
 
-/** The same to the minute, for stretches. */
+/** A time without its seconds, for ranges. */
 export function minute(text: string): string {
   return text.slice(0, 16).replace('T', ' ');
 }

@@ -137,7 +137,7 @@ export function readBackfillOptions(
   return { from, to, recheck: command.recheck, ...pace };
 }
 
-/** The same as a job carries it. */
+/** The options as the arguments of a job. */
 export function argsOf(options: ParsedBackfill, devices: readonly string[]): BackfillArgs {
   const { from, to, maxShare, finishByMs, recheck } = options;
   return {

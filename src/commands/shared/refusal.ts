@@ -1,7 +1,4 @@
-/**
- * What one-off commands that send requests share: the first request for the account, and the errors for a refused
- * key.
- */
+/** The first request for the account, and the errors for a refused key, for one-off commands that send requests. */
 import { ApiFault, refusalWords, scopeWords, UserError } from '../../core/faults.ts';
 import type { Account } from '../../core/records.ts';
 import type { SyncContext } from '../../ingest/context.ts';

@@ -1,7 +1,6 @@
 /**
- * What commands read from the state without a running daemon: the parts of the status report, and the report rates of
- * the devices. A value that only a running process has is taken from the state where possible, and is `null`
- * otherwise.
+ * Makes the status report, and the report rates of the devices, from the state alone, without a running daemon. A value
+ * that only a running process has is taken from the state where possible, and is `null` otherwise.
  */
 
 import { configuredDatabases } from '../../app/settings.ts';
@@ -23,7 +22,7 @@ import { staleMsOf } from '../../scheduler/demand-watch.ts';
 import { createDisk } from '../../store/views/data-dir.ts';
 import { type ReadState, readStateView } from '../../store/views/read-state.ts';
 
-/** What of the configuration counts here. */
+/** The part of the configuration that the report needs. */
 export type StatusConfig = Pick<StateConfig, 'influx' | 'destinations' | 'dataDir' | 'archive'> & {
   readonly api: Pick<StateConfig['api'], 'share'>;
   readonly sync: StateConfig['sync'];
@@ -158,7 +157,7 @@ function timeText(ms: EpochMs | null): string | null {
   return ms === null ? null : formatExact(msToNs(ms));
 }
 
-/** @returns a function that reads from the state how often the devices report; it checks every device each time. */
+/** @returns a function that reads from the state how often the devices report; each call reads every device. */
 export function ratesOfState(dataDir: string, filter: DeviceFilter): (nowMs: EpochMs) => FleetRates {
   return (nowMs) => {
     const state = readStateView(dataDir, { day: Math.floor(nowMs / DAY_MS) - MEASURED_DAYS, requestsMs: nowMs });

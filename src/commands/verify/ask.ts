@@ -10,8 +10,8 @@ const REST_MS: readonly number[] = [SECOND_MS, 3 * SECOND_MS, 10 * SECOND_MS];
 /**
  * Queries a destination for a range. A temporary failure repeats the query from the beginning of the range.
  *
- * @param begin makes what the points are gathered in: again for each try.
- * @returns it, or what was in the way.
+ * @param begin creates the collector of the points, once for each attempt.
+ * @returns the collector, or the problem.
  */
 export async function queryPatiently<T extends object>(
   { source, clock }: { readonly source: PointSource; readonly clock: Clock },

@@ -47,18 +47,18 @@ export interface Comparison {
   /**
    * Sends lines of the log again. `null`: nothing is repaired.
    *
-   * @returns what was in the way; `null` for nothing.
+   * @returns the problem; `null` for none.
    */
   readonly resend: ((lines: readonly string[], signal: AbortSignal) => Promise<ReadProblem | null>) | null;
 }
 
-/** What is compared: whole days, UTC. */
+/** The days and devices to compare: whole days, UTC. */
 export interface VerifyRange {
   readonly fromDay: number;
   /** Not included. */
   readonly toDay: number;
   readonly deviceIds: readonly string[];
-  /** Whether these are all that the state knows: only then what else a database has is looked for. */
+  /** Whether these are all devices of the state: only then unknown devices of the database are reported. */
   readonly isAll: boolean;
 }
 
@@ -81,7 +81,7 @@ export async function compareDestination(
     if (!signal.aborted) throw error;
     problem = STOPPED;
   }
-  // Of what was sent and not checked again nothing is claimed.
+  // Points that were sent and not checked again count as they were found.
   for (const day of work.later) addDay(work.tally, { ...day, sent: 0 });
   return { tally: work.tally, problem, unknown };
 }
@@ -117,13 +117,16 @@ async function allDevices(
   return null;
 }
 
-/** Days of a device, `from` included, `to` not; those with something on either side are handed on as they are done. */
+/**
+ * Consecutive days of a device, `from` included, `to` not; a day with points on either side is handed on once it is
+ * compared.
+ */
 interface DeviceDays extends Pick<VerifyRange, 'fromDay' | 'toDay'> {
   readonly deviceId: string;
   readonly take: (found: FoundDay) => void;
 }
 
-/** @returns what was in the way; `null` for nothing. */
+/** @returns the problem; `null` for none. */
 async function compareDevice(
   comparison: Comparison,
   { deviceId, fromDay, toDay, take }: DeviceDays,
@@ -198,13 +201,16 @@ function summing(sums: Map<number, GrowingSum>): TakePoint {
 /** Where there are numbers only, flags are such. */
 const FLAGS: Readonly<Record<string, string>> = { 'flag=1': 'flag=true', 'flag=0': 'flag=false' };
 
-/** What was sent again; and of a database that shows what it was sent some time later, what may just have been sent. */
+/**
+ * Whether a day is to be compared again: lines were sent for it, or the database shows points late and some may have
+ * just been sent.
+ */
 function needsRecheck({ source, clock }: Comparison, { sent, findings, day }: FoundDay): boolean {
   const isLate = source.kind === 'victoriametrics' && findings.missing > findings.gone;
   return sent > 0 || (isLate && day * DAY_MS > clock.nowMs() - 2 * DAY_MS);
 }
 
-/** How long is waited before each look: VictoriaMetrics shows what it was sent some seconds later. */
+/** The pause before each comparison: VictoriaMetrics shows new points some seconds later. */
 const RECHECK_AFTER_MS: Readonly<Record<DestinationKind, readonly number[]>> = {
   influxdb: [0],
   victoriametrics: [1.5 * SECOND_MS, 4 * SECOND_MS, 10 * SECOND_MS],
@@ -258,7 +264,7 @@ async function unknownDevices(
 }
 
 /**
- * The days that are compared: those that a span touches; what is kept where an end is not given.
+ * The days to compare: those that the range touches; all archived ones where an end is missing.
  *
  * @returns `null` for none.
  */
@@ -275,7 +281,7 @@ export function daysOf(
   return { fromDay, toDay: Math.max(fromDay + 1, toDay) };
 }
 
-/** How often a day is compared again because the state has changed meanwhile. */
+/** How often a day is compared again because the state has changed in the meantime. */
 const ATTEMPTS = 3;
 
 interface DayOf {
@@ -309,7 +315,7 @@ async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Pr
     const archived = archivedDayOf(state, of);
     const cleared = normalize(work.cleared);
     const end = { deviceId: of.deviceId, day: of.day, archived, sent, cleared };
-    // Without a cleared range, every line was looked up by itself.
+    // Without a cleared range, every line was compared by itself.
     if (cleared.length === 0) return { ...end, findings: work.examination.findings };
     if (!isSameSum(archived, archivedBefore) && attempt < ATTEMPTS) continue;
     const knownMissingPoints = pointsIn(knownMissing, cleared);

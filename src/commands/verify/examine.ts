@@ -2,11 +2,11 @@
  * Compares a day of a device whose sums differ, point by point: the archive against the answer of a destination. It
  * goes range by range, so that few points are in memory.
  *
- * Where the archive keeps the lines, each line is looked up by itself. Where it has cleared them, only sums are left:
- * the sum of the day minus all points that are known by their line has to equal the sum of the rest of the answer.
+ * Where the archive still has the lines, each line is looked up. Where it has cleared them, only sums are left: the sum
+ * of the day minus all points that are known by their line must equal the sum of the rest of the answer.
  *
- * Promises: points that were delivered before the destination is queried have to be in its answer; points delivered
- * later may be. With `--repair`, missing points are sent again as identical lines, and the day is compared again.
+ * Promises: points that were delivered before the destination is queried must be in its answer; points delivered later
+ * may be. With `--repair`, missing points are sent again as identical lines, and the day is compared again.
  */
 import { type Interval, type Intervals, includes } from '../../core/intervals.ts';
 import { type DestinationKind, type FindMoved, translate } from '../../core/lines/dialect.ts';
@@ -23,7 +23,7 @@ import {
 import type { ArchivedDay, ArchivedRange, TakePoint } from '../../core/state/verify.ts';
 import type { EpochNs } from '../../core/time.ts';
 
-/** What makes a day differ. */
+/** The kinds of differences. */
 export const DIFFERENCES = ['missing', 'different', 'extra', 'unverifiable'] as const;
 
 /** The findings of a range, by their `--json` names. A point is counted once. */
@@ -44,7 +44,7 @@ export interface Findings extends Record<(typeof DIFFERENCES)[number], number> {
   quarantined: number;
   /** Not there, and no difference: known to be missing. */
   known_missing: number;
-  /** Of those missing or different: what the archive keeps no more. */
+  /** Of those missing or different: points that are no longer in the archive. */
   gone: number;
 }
 
@@ -102,7 +102,7 @@ export interface Examination {
   readonly resend: string[];
   /** The archived lines outside of all cleared ranges. */
   readonly known: GrowingSum;
-  /** What will be there inside of them once `resend` is sent. */
+  /** The points inside of the cleared ranges after `resend` is sent. */
   readonly inside: GrowingSum;
   /** How many lines are kept there: each may or may not be counted in the day's sum. */
   archivedInside: number;
@@ -124,7 +124,7 @@ export interface RangeInput {
   readonly findMoved: FindMoved;
   /** Ranges in which this many missing points are no difference, as they are known. Used up. */
   readonly knownMissing: readonly KnownMissing[];
-  /** What is covered of the device. */
+  /** The covered ranges of the device. */
   readonly covered: Intervals;
   /** The range of the query. `archived` may reach a little beyond it: times may be moved on the way. */
   readonly range: Interval;
@@ -161,12 +161,12 @@ interface Expected {
   readonly delivery: 'acknowledged' | 'pending' | 'quarantined';
 }
 
-/** What should be there by its line, in the terms of the destination. */
+/** The points that the destination should have, as it stores them. */
 function expectedOf({ kind, archived, findMoved }: RangeInput): Map<string, Expected> {
   const quarantined = new Set(archived.quarantined);
   const acknowledged = archived.lines.map(({ isAcknowledged }) => isAcknowledged);
   const known = new Set(archived.lines.map(({ line }) => line));
-  // What was refused is known by its line, whether its block is still there or not.
+  // A rejected line is known, whether its block is still there or not.
   const lines = [...archived.lines.map(({ line }) => line), ...archived.quarantined.filter((line) => !known.has(line))];
   const sent = translate(kind, lines, findMoved);
   const expected = new Map<string, Expected>();
@@ -245,19 +245,19 @@ function isNearly(value: string, values: ReadonlySet<string>): boolean {
 interface DayEnd {
   readonly kind: DestinationKind;
   readonly archived: ArchivedDay;
-  /** How many points are known to be missing in what of this day the archive keeps no more. */
+  /** How many points are known to be missing in the cleared ranges of this day. */
   readonly knownMissingPoints: number;
 }
 
 /**
- * Ends the examination of a day by its kept sum.
+ * Ends the comparison of a day by its archived sum.
  *
- * @returns what is found of it.
+ * @returns the findings.
  */
 export function endExamination(day: Examination, { kind, archived, knownMissingPoints }: DayEnd): Findings {
   const { findings, inside } = day;
   const isExact = kind === 'influxdb';
-  // Texts go to no VictoriaMetrics: what is known by its line is numbers alone there.
+  // VictoriaMetrics gets no texts: all points that are known by their line are numbers there.
   const all: PointSum = isExact ? archived : { ...archived, points: archived.points - archived.texts };
   const left = lessSum(all, day.known);
   if (isExact ? isSameSum(left, inside) : left.points === inside.points) return findings;

@@ -42,7 +42,7 @@ import { fetchAccount, refusalOf } from '../shared/refusal.ts';
 import type { SampleVerdict } from './result.ts';
 import { readSampleVerdict, sample } from './sample.ts';
 
-/** One run of `--verify`. The configuration has a key of the API where that is set and may be needed. */
+/** One run of `--verify`. The configuration includes an API key if one is set and may be needed. */
 export type VerifyRun = CommandRun<VerifyCommand, StateConfig | Config>;
 
 /** Neither is the API configured nor is there a daemon that could ask it. */
@@ -50,7 +50,7 @@ export class NoApiError extends Error {
   override readonly name = 'NoApiError';
 }
 
-/** Brings up to date what a destination is known to be missing; nothing is asked of the API. */
+/** Updates the record of the points that a destination is missing; sends no request to the API. */
 export async function recordMissing(
   run: VerifyRun,
   args: RepairArgs,
@@ -162,7 +162,7 @@ async function withApi<T>(
   });
 }
 
-/** Whoever asks has to ask in the workspace that the state belongs to. */
+/** Makes sure that requests go to the workspace of the state. */
 async function knowWorkspace({ context }: Sync, signal: AbortSignal): Promise<void> {
   try {
     await fetchAccount(context, signal);
@@ -217,14 +217,14 @@ export function createSampleWorker({ context }: Pick<RepairParts, 'context'>, da
   };
 }
 
-/** What is to be done, and how far it is, which grows. */
+/** The repair to do, and its progress, which grows. */
 interface RepairOrder {
   readonly args: RepairArgs;
   readonly done: { windows: number };
 }
 
 /**
- * Fetches again, delivers and keeps what is missing.
+ * Fetches ranges again, delivers them and records what is missing.
  *
  * @throws UserError where a person has to act (77).
  */

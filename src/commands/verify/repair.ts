@@ -47,9 +47,9 @@ interface Repair {
 }
 
 /**
- * Repairs what sending again while comparing could not.
+ * Repairs what could not be repaired by sending lines during the comparison.
  *
- * @returns the verdict as it stands then.
+ * @returns the verdict afterwards.
  * @throws UserError
  */
 export async function repairDestination(
@@ -70,7 +70,7 @@ export async function repairDestination(
     const again = { range: { ...range, deviceIds, isAll: false }, onDevice };
     const compared = await compareDestination(comparison, again, ports.signal);
     const sentAgain = totalOf(compared.tally).repaired;
-    // Where it was broken off, what was found at first stands of those that it has not come to the end of.
+    // If it was interrupted, the first findings stay for devices that were not compared to their end.
     replaceDevices(tally, compared.tally, deviceIds.slice(0, compared.tally.devices));
     fetched = Math.max(0, badPoints(before) - badPoints(totalOf(tally)) - sentAgain);
     problem = compared.problem;
@@ -94,7 +94,7 @@ function badPoints({ findings: { missing, different } }: ReturnType<typeof total
   return missing + different;
 }
 
-/** What the destination was known to be missing, and was found to have. */
+/** Updates the record of missing points that were found in the destination. */
 function foundNow({ comparison: { state, destination }, range }: Repair, { byDevice }: Tally): readonly PointsText[] {
   const bounds = { from: dayStart(range.fromDay), to: dayStart(range.toDay) };
   return range.deviceIds.flatMap((deviceId) => {
@@ -144,7 +144,7 @@ async function fetchGone(
   }
 }
 
-/** What fetching it takes; `null` where there is nothing to fetch. */
+/** The cost of fetching the ranges; `null` if there is nothing to fetch. */
 export function fetchCost(gone: readonly GoneRange[], plan: VerifyState['plan'], nowMs: EpochMs): FetchCost | null {
   if (gone.length === 0) return null;
   const cost = { points: 0, readings: 0, requests: 0 };
@@ -190,11 +190,11 @@ function missedOf(gone: readonly GoneRange[]): RepairArgs['missed'] {
 }
 
 /**
- * Of the points of a device that were missing, those that were found to be there: all that was compared of them, but
- * for the days with a difference. Where nothing is kept nothing was found.
+ * The missing points of a device that were found in the destination: all in the compared range, without the days that
+ * differ.
  *
- * Points that are no readings are not compared: where a destination was skipped with some that the archive has let go
- * of, those are missing still.
+ * Points that are no readings are not compared: if a destination was skipped and the archive has cleared some of them,
+ * they stay missing.
  */
 export function foundOf(
   missing: readonly MissingPoints[],
@@ -202,7 +202,7 @@ export function foundOf(
 ): readonly PointsText[] {
   const bounds = { from: dayStart(compared.fromDay), to: dayStart(compared.toDay) };
   const own = new Set(differing);
-  // What is found takes back all of a range, for whatever reason it was missing.
+  // A found range is removed whatever the reason was why it was missing.
   const aside = missing
     .filter(({ reason }) => reason === 'skipped_destination')
     .map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs }));
@@ -222,7 +222,7 @@ export function foundOf(
 }
 
 interface FoundParts {
-  /** What is kept of the device. */
+  /** The archived days of the device. */
   readonly days: readonly ArchivedDay[];
   /** The days that differ. */
   readonly differing: readonly number[];
@@ -235,10 +235,10 @@ export interface Resender {
   /**
    * Sends lines of the log.
    *
-   * @returns what was in the way; `null` for nothing.
+   * @returns the problem; `null` for none.
    */
   send(lines: readonly string[], signal: AbortSignal): Promise<ReadProblem | null>;
-  /** What the destination has refused so far, and its last words. */
+  /** What the destination has rejected so far, and its last message. */
   refused(): { readonly lines: number; readonly words: string | null };
 }
 
@@ -276,17 +276,17 @@ export function createResender({ destination, state, clock, batchLines }: Resend
 
 const STEP_BYTES = 256 * 1024;
 
-/** What came of it. */
+/** The result. */
 interface SentOthers {
   /** The ranges without a rejected line; the others are not recorded as repaired. */
   readonly found: readonly PointsText[];
-  /** What was in the way; `null` for nothing. */
+  /** The problem; `null` for none. */
   readonly problem: ReadProblem | null;
 }
 
 /**
- * Of what was found, what is no reading (hours that are covered, facts of the device) is sent again: nothing compares
- * it.
+ * Sends again those found points that are no readings (covered hours, facts of the device), because they cannot be
+ * compared.
  */
 async function sendOthers(
   { run, resender }: Repair,

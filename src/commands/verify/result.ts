@@ -18,14 +18,14 @@ interface DayDifference extends Readonly<Pick<Findings, (typeof DIFFERENCES)[num
   readonly device_id: string;
   readonly day: string;
   readonly archived_points: number;
-  /** Of those missing or different: what the archive keeps no more. */
+  /** Of those missing or different: points that are no longer in the archive. */
   readonly not_in_archive: number;
 }
 
-/** How it ended for a destination; `unfinished`: run it again; `unreadable`: someone has to mend something first. */
+/** The outcome for a destination; `unfinished`: run it again; `unreadable`: it needs a person. */
 type VerifyOutcome = 'equal' | 'different' | 'unfinished' | 'unreadable';
 
-/** What fetching again takes that no archive keeps. */
+/** The cost of fetching points again that are no longer in the archive. */
 export interface FetchCost extends Pick<ArchiveTotals, 'points' | 'readings' | 'requests'> {
   readonly devices: number;
 }
@@ -40,16 +40,16 @@ export interface DestinationVerdict extends Readonly<Omit<Findings, 'gone'>> {
   readonly devices_compared: number;
   /** Days of devices of which something is kept or returned. */
   readonly days_compared: number;
-  /** Of those: how many are not covered in full (yet). What is kept of them is compared anyway. */
+  /** Of those: how many are not fully covered (yet). Their archived points are compared anyway. */
   readonly days_partly_covered: number;
   readonly points_compared: number;
-  /** With `--repair`: points that were sent again and are there now; points that it refused again, and its words. */
+  /** With `--repair`: points that were sent again and are there now. */
   readonly repaired: number;
   /** With `--repair`: points that were fetched again from the API and are there now. */
   readonly fetched: number;
   readonly rejected_again: number;
   readonly refusal: string | null;
-  /** What is missing and not in the archive; `null` where nothing is. */
+  /** The points that are missing and not in the archive; `null` for none. */
   readonly to_fetch: FetchCost | null;
   /** Devices that the database has telemetry of under this workspace, and of which this state has none. */
   readonly unknown_devices: readonly string[];
@@ -91,7 +91,7 @@ export interface GoneRange extends Interval {
   readonly readings: number;
 }
 
-/** What is found of a device: replaced as a whole where it is compared again. */
+/** The findings about a device: replaced as a whole if it is compared again. */
 interface DeviceTally {
   readonly findings: Findings;
   /** All days that differ, in days since 1970, including those that are not listed. */
@@ -105,7 +105,7 @@ interface DeviceTally {
   repaired: number;
 }
 
-/** What is gathered of a destination. */
+/** The findings about a destination. */
 export interface Tally {
   readonly byDevice: Map<string, DeviceTally>;
   differences: DayDifference[];
@@ -113,7 +113,7 @@ export interface Tally {
   devices: number;
 }
 
-/** What came of a comparison. */
+/** The result of a comparison. */
 export interface Compared {
   readonly tally: Tally;
   /** Why it could not be finished; `null` where it was. */
@@ -129,7 +129,7 @@ export function createTally(): Tally {
   return { byDevice: new Map(), differences: [], devices: 0 };
 }
 
-/** What is gathered of a device: begun where it was not yet. */
+/** Returns the findings about a device, empty at first. */
 export function tallyOf({ byDevice }: Tally, deviceId: string): DeviceTally {
   const known = byDevice.get(deviceId);
   if (known !== undefined) return known;
@@ -156,9 +156,9 @@ export function addDay(tally: Tally, { deviceId, day, archived, findings, sent, 
 }
 
 /**
- * Records devices that were compared again, in place of what was found of them before.
+ * Replaces the findings about devices that were compared again.
  *
- * @param deviceIds those that were compared to their end: what was found of the others stands.
+ * @param deviceIds the devices that were compared to their end; the findings about all others stay.
  */
 export function replaceDevices(tally: Tally, again: Tally, deviceIds: readonly string[]): void {
   for (const deviceId of deviceIds) {
@@ -195,7 +195,7 @@ export function totalOf({ byDevice }: Tally): Omit<DeviceTally, 'differing'> & {
   return total;
 }
 
-/** What `--repair` has brought besides lines of the archive, and what is left for it to fetch. */
+/** The result of `--repair` beside lines of the archive, and what is left to fetch. */
 interface Repaired {
   readonly fetched: number;
   readonly refused: { readonly lines: number; readonly words: string | null };
@@ -259,7 +259,7 @@ export function exitOf(outcomes: readonly VerifyOutcome[]): ExitCode {
   return codes.includes(1) ? 1 : codes.includes(3) ? 3 : 0;
 }
 
-/** What a sample comes to. */
+/** The outcome of a sample. */
 export function outcomeOf({ missing, gone, reason }: SampleVerdict): VerifyOutcome {
   if (missing + gone > 0) return 'different';
   return reason === null ? 'equal' : 'unfinished';
