@@ -17,16 +17,16 @@ const RETENTION_MS = 2 * DAY_MS;
 const CLEAR_EVERY = 1000;
 
 /**
- * How many bookings back a clearance looks for the time: one that was booked by a clock which is wrong at a start, far
- * ahead of the server's, must not clear what a window still needs.
+ * How many bookings back a clearance reads the time: a booking made by a wrong clock at a start, far ahead of the
+ * server's, must not clear bookings that a window still needs.
  */
 const LOOK_BACK = 500;
 
 /**
- * Bookings are made in advance, as small leases, where requests follow so fast that a write to the disk for
- * each would be the larger part of the work: a quarter of what was booked within the last second, from eight a second
- * on. A lease is as old as its writing, and ends before the two seconds by which whoever reads the ledger takes
- * bookings to be later. What is left of one when the process dies counts as spent.
+ * Bookings are made in advance, as small leases, where requests follow so fast that a disk write for each would be the
+ * larger part of the work: a quarter of the bookings within the last second, from eight a second on. A lease has the
+ * time of its writing, and ends before the two seconds by which readers of the ledger assume bookings to be later. The
+ * rest of a lease counts as spent when the process dies.
  */
 const LEASE_LIFE_MS = SECOND_MS;
 const LEASE_FROM = 8;
@@ -42,7 +42,7 @@ export interface OwnedLedger extends Ledger {
    * @returns to be called once that is on disk.
    */
   ride(): () => void;
-  /** Writes what is not written yet, and gives back what was booked in advance. */
+  /** Writes what is not on disk yet, and returns the bookings made in advance. */
   flush(): void;
 }
 
@@ -53,7 +53,7 @@ interface Booking {
 
 type Rows = ReturnType<typeof prepareRows>;
 
-/** The prepared statements, and what is not on the disk yet. */
+/** The prepared statements, and the bookings that are not on disk yet. */
 interface LedgerState {
   readonly rows: Rows;
   /** `writeOwed` as one transaction. */
@@ -62,9 +62,9 @@ interface LedgerState {
   recent: EpochMs[];
   /** Ids that are booked in advance, and when. */
   lease: { readonly ids: readonly number[]; readonly atMs: EpochMs };
-  /** What ids of a lease were used for, whose rows do not say so yet. */
+  /** The purposes of leased ids whose rows do not have them yet. */
   named: Map<number, Booking>;
-  /** What became of requests whose rows do not say so yet. */
+  /** The outcomes of requests whose rows do not have them yet. */
   outcomes: Map<number, RequestOutcome>;
 }
 
@@ -83,8 +83,8 @@ export function createLedger(db: Database.Database): OwnedLedger {
     book: (atMs, purpose) => book(state, { atMs, purpose }),
     recordOutcome: (requestId, outcome) => {
       state.outcomes.set(requestId, outcome);
-      // What was answered well is written with what the answer brings; a failure is looked for at once, and may be the
-      // last.
+      // The outcome of a good answer is written with its page. A failure may be read at once, and may be the last
+      // request.
       if (outcome.fault !== null && state.lease.ids.length === 0 && state.named.size === 0) flush(state);
     },
     ride: () => ride(state),
@@ -115,7 +115,7 @@ function prepareRows(db: Database.Database) {
   };
 }
 
-/** Bookings later than `from`: rows as they are on the disk, and leased ids as what they were used for. */
+/** The bookings later than `from`: rows as they are on disk, and leased ids with their purposes. */
 function sentSince({ rows, lease, named }: LedgerState, from: EpochMs, lane: RequestLane | null): EpochMs[] {
   const except = JSON.stringify([...lease.ids, ...named.keys()]);
   const written = rows.since.all({ from, lane, except }).map(Number);
@@ -146,9 +146,9 @@ function book(state: LedgerState, booking: Booking): number {
 }
 
 /**
- * Records how fast bookings come.
+ * Records the rate of the bookings.
  *
- * @returns how many are worth booking in advance.
+ * @returns how many to book in advance.
  */
 function noteBooking(state: LedgerState, atMs: EpochMs): number {
   state.recent = state.recent.filter((at) => at <= atMs && atMs - at < SECOND_MS);
@@ -161,7 +161,7 @@ function flush(state: LedgerState): void {
 }
 
 /**
- * Writes what is owed, and with it `count` bookings.
+ * Writes the outstanding outcomes and `count` bookings.
  *
  * @returns their ids.
  */

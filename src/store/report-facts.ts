@@ -221,7 +221,7 @@ function createNewestLines(db: Database.Database): StateFacts['newestLines'] {
   return db.transaction(linesOf);
 }
 
-/** A double tells most times apart; only what is near is checked exactly. */
+/** Doubles tell most times apart; only near ones are compared exactly. */
 function isSince(line: string, from: EpochNs): boolean {
   const digits = line.slice(line.lastIndexOf(' ') + 1);
   return Number(digits) >= Number(from) && BigInt(digits) >= from;

@@ -47,7 +47,7 @@ import { ridingWriter, type Writer, writer, writing } from './transactions.ts';
 export interface OpenStore {
   readonly store: Store;
   readonly ledger: Ledger;
-  /** What keeps the archive small. */
+  /** The functions that keep the archive small. */
   readonly maintenance: ArchiveMaintenance;
   /** The jobs that commands have left. */
   readonly jobs: JobQueue;
@@ -60,14 +60,14 @@ export interface OpenStore {
 export interface StoreOptions {
   /** `archive.max_size`: the file may grow a little beyond it, and no further. `null`: no limit. */
   readonly maxBytes?: number | null;
-  /** When something is archived; without it SQLite's own clock tells. */
+  /** Returns the time of archiving; SQLite's own clock by default. */
   readonly nowMs?: () => EpochMs;
 }
 
 /**
- * Opens the state in a directory, making it where there is none, and brings to an end what the last process has left.
+ * Opens the state in a directory, creates it if it is missing, and completes the work that the last process left.
  *
- * @throws UserError where it cannot be used.
+ * @throws UserError if it cannot be used.
  */
 export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOptions = {}): OpenStore {
   const most = maxBytes === null ? null : maxBytes + HARD_LIMIT_ABOVE_BYTES;
@@ -75,7 +75,7 @@ export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOp
   try {
     const { store, ledger, maintenance, jobs, facts } = explained(path, () => {
       const state = assemble(db, { path, nowMs });
-      // Whoever holds the lock now is another one than whoever did these.
+      // The lock has a new holder, so the jobs of the last one are not running any more.
       state.jobs.recover(nowMs?.() ?? sqliteNowMs(db));
       finishForgetting(state);
       return state;
@@ -94,7 +94,7 @@ export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOp
   }
 }
 
-/** All that an open database offers. */
+/** The ports over an open database. */
 interface State {
   readonly store: Store;
   readonly forgetting: Forgetting;
@@ -105,8 +105,8 @@ interface State {
 }
 
 /**
- * Prepares everything over an open database, without changing it. Over one that can only be read the same calls read,
- * and whatever writes is refused by the database.
+ * Prepares the ports over an open database without changing it. Over a read-only connection the database refuses the
+ * writing calls.
  */
 export function assemble(
   db: Database.Database,
@@ -136,7 +136,7 @@ export function assemble(
   });
 }
 
-/** The parts of the state over their prepared statements. What writes is only for the inside of a transaction. */
+/** The parts of the state over their prepared statements. Writing calls need a transaction. */
 interface Parts {
   readonly archive: Archive;
   readonly telemetry: TelemetryTables;
@@ -204,7 +204,7 @@ function inventoryPort({ inventory, forgetting }: Parts, write: Writer): Invento
   return writing(write, { ...inventory, saveInventory }, names);
 }
 
-/** The telemetry of all devices: of one that is forgotten nothing is written, until it is listed again. */
+/** The telemetry of all devices. Nothing is written about a removed device until it is listed again. */
 function telemetryPort(parts: Parts, write: Writer): TelemetryStore {
   const { archive, telemetry, gaps, overlaps, empties, rereads, quarantine, forgetting } = parts;
   const isKept = (deviceId: string): boolean => !forgetting.isForgotten(deviceId);
@@ -266,7 +266,7 @@ function forgettingPort({ forgetting }: Parts, write: Writer, ledger: OwnedLedge
   };
 }
 
-/** What a process that died was forgetting is forgotten to the end: nothing of it is ever half there. */
+/** Completes the removal that a process left when it died, so that no device is ever half removed. */
 function finishForgetting({ store: { quarantine }, forgetting }: State): void {
   const unfinished = forgetting.unfinished();
   if (unfinished.length === 0) return;

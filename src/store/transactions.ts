@@ -10,7 +10,7 @@ type Call<A extends unknown[], R> = (...args: A) => R;
 /** Makes a call one transaction of its own. */
 export type Writer = <A extends unknown[], R>(work: Call<A, R>) => Call<A, R>;
 
-/** What has to hold before a transaction of a database may be committed. */
+/** What must be true before a transaction of a database is committed. */
 const guards = new WeakMap<Database.Database, () => void>();
 
 /**
@@ -33,10 +33,10 @@ export function writer(db: Database.Database): Writer {
 }
 
 /**
- * Makes transactions that bring along what is owed from before.
+ * Creates transactions that also write the outstanding data of another part.
  *
  * @param ride writes it inside of the transaction.
- * @returns what is to be called once that is on the disk.
+ * @returns a function to call once that is on disk.
  */
 export function ridingWriter(db: Database.Database, ride: () => () => void): Writer {
   return <A extends unknown[], R>(work: Call<A, R>) => {
@@ -65,10 +65,10 @@ export interface Remembered<T> {
 }
 
 /**
- * Remembers nothing yet.
+ * Creates an empty cache.
  *
  * @param read reads the value of a key from the database.
- * @param most how many keys are remembered; beyond that all are forgotten.
+ * @param most the largest number of keys; beyond that the cache is emptied.
  */
 export function remember<T>(
   db: Database.Database,
@@ -82,7 +82,7 @@ export function remember<T>(
       if (remembered !== undefined) return remembered;
       const value = read(key);
       if (known.size >= most) known.clear();
-      // A transaction may take back what it has written.
+      // A transaction may be rolled back.
       if (!db.inTransaction) known.set(key, value);
       return value;
     },

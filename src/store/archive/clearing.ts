@@ -21,7 +21,7 @@ import type { MissingTable } from '../delivery/missing-points.ts';
 import { unpack } from './block-codec.ts';
 import { createAcknowledgedBelow } from './compaction.ts';
 
-/** How many bytes of lines, uncompressed, one step goes through. One block is always taken. */
+/** How many bytes of uncompressed lines one step reads. It always takes at least one block. */
 export const STEP_BYTES = 256 * 1024;
 
 /** How many blocks one step takes at most. */
@@ -135,9 +135,9 @@ interface LineRange extends Interval {
 }
 
 /**
- * The ranges of some lines, each kind by itself and in the order of time. Lines that carry no time are left out.
+ * The ranges of some lines, each kind by itself and ordered by time. Lines without a time are left out.
  *
- * @param covered what is held in full of their device.
+ * @param covered the covered ranges of their device.
  */
 export function rangesOf(lines: readonly string[], covered: Intervals): LineRange[] {
   const lineRanges: LineRange[] = [];
@@ -156,12 +156,12 @@ export function rangesOf(lines: readonly string[], covered: Intervals): LineRang
 
 /** Whether lines of a kind before and after a gap may be joined to one range. */
 function isOneRange(kind: LineKind, { from, to }: Interval, covered: Intervals): boolean {
-  // Facts are told every hour or so, and none of them is ever looked for by its time.
+  // Facts are written every hour or so, and none of them is looked up by its time.
   if (kind === 'other') return to - from <= DAY_NS;
   return from >= to || covered.some((range) => range.from <= from && to <= range.to);
 }
 
-/** One range over both and all that is between them. */
+/** Joins two ranges, including the time between them. */
 function joinRanges(a: LineRange, b: LineRange): LineRange {
   return { ...a, from: minNs(a.from, b.from), to: maxNs(a.to, b.to), points: a.points + b.points };
 }
@@ -183,7 +183,7 @@ function timesOf(lines: readonly string[], kind: LineKind): [EpochNs, number][] 
 export interface Cleared {
   /** Only inside a transaction. */
   add(deviceId: string, lineRanges: readonly LineRange[]): void;
-  /** All of it, as what a destination is missing that begins now. */
+  /** Returns the whole record as the missing points of a new destination. */
   asMissing(): MissingPoints[];
 }
 
@@ -248,7 +248,7 @@ function toSpan(row: ClearedRow): LineRange {
   return { kind: row.kind, from: row.from_ns, to: row.to_ns, points: Number(row.points) };
 }
 
-/** What is lost to a destination. */
+/** The points that a destination loses. */
 interface Loss {
   readonly deviceId: string;
   readonly lineRanges: readonly LineRange[];

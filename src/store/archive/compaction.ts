@@ -75,8 +75,8 @@ export function createCompactor(db: Database.Database): Compactor {
 }
 
 /**
- * Below which block everything is acknowledged by some destinations, in a lane; `null` for none of them. One that has
- * no place yet stands at the beginning.
+ * Returns the block below which some destinations have acknowledged everything, per lane; `null` if there is no
+ * destination. A destination without a position is at the beginning.
  */
 export function createAcknowledgedBelow(db: Database.Database) {
   const position = preparePosition(db);
@@ -126,7 +126,7 @@ function toHotBlock(row: HotRow): HotBlock {
   return { seq: Number(row.seq), level: Number(row.level), atMs: Number(row.at_ms), bytes: Number(row.bytes) };
 }
 
-/** A block before it is merged for good; `bytes` is what it holds, uncompressed. */
+/** A block that may still be merged; `bytes` is its uncompressed size. */
 export interface HotBlock {
   readonly seq: number;
   /** 0 as its page came, 1 gathered. */
@@ -143,7 +143,7 @@ interface CompactionRun {
 }
 
 /**
- * What a merged block holds at most, uncompressed, unless a page was larger: about half a day of three sensors a
+ * The largest uncompressed size of a merged block, unless a single page was larger: about half a day of three sensors a
  * minute.
  */
 export const FULL_BLOCK_BYTES = 256 * 1024;
@@ -190,7 +190,7 @@ function runOf(blocks: readonly HotBlock[], level: CompactionRun['level']): Comp
   return { seqs: blocks.map(({ seq }) => seq), level };
 }
 
-/** As many of the first blocks as one may hold; one is always taken. */
+/** As many of the first blocks as fit into one; at least one. */
 function fitting(blocks: readonly HotBlock[]): readonly HotBlock[] {
   let bytes = 0;
   return leading(blocks, (block, index) => {

@@ -40,7 +40,7 @@ export function createMaintenance(
   };
 }
 
-/** Prepares how large the state file is, and giving back what is free in it. */
+/** Prepares the size of the state file, and returning its free pages to the file system. */
 export function createVacuum(db: Database.Database, path: string): Pick<ArchiveMaintenance, 'size' | 'vacuum'> {
   const pageBytes = Number(db.pragma('page_size', { simple: true }));
   // Prepared once: this is checked all the time.
@@ -81,8 +81,8 @@ interface SkippedRow {
 }
 
 /**
- * Prepares how destinations stand in the log, and skipping those that block it for too long. What writes only inside a
- * transaction.
+ * Prepares the positions of the destinations, and skipping those that block the archive for too long. Writing calls
+ * need a transaction.
  */
 function createSkipped(db: Database.Database, missing: MissingTable): Skipped {
   const read = db.prepare<[number], StallRow>('SELECT * FROM standing WHERE destination_id = ?');
@@ -130,9 +130,9 @@ function createSkipped(db: Database.Database, missing: MissingTable): Skipped {
 }
 
 /**
- * Moves a destination over some blocks of a lane, into its missing points.
+ * Moves a destination past some blocks of a lane, and records them as its missing points.
  *
- * @returns whether no more are left up to `skippedTo`.
+ * @returns whether it has reached `skippedTo`.
  */
 function createSkip(db: Database.Database, missing: MissingTable) {
   const position = preparePosition(db);

@@ -25,7 +25,7 @@ interface Candidate {
 interface Candidates {
   /** Each block once, by where it begins. */
   readonly blocks: readonly Candidate[];
-  /** All that begin before it are listed. */
+  /** All blocks that begin before it are listed. */
   readonly to: EpochNs;
 }
 
@@ -45,13 +45,13 @@ export function createArchiveReader(db: Database.Database): ArchiveReader {
 
   const step = (range: ReadRange, place: ScanPosition, bytes: number): ReadPiece => {
     const { deviceId, from } = place;
-    // More than a step can bring need not be looked for.
+    // More than a step can return need not be searched.
     const candidates = candidatesOf(range, place, 4 * bytes);
     const gathered = gatherLines(from, minNs(range.to, candidates.to));
     const isWanted = wantedOf(range, deviceId);
     for (const { seq, at } of candidates.blocks) {
       if (at >= gathered.to()) break;
-      // Enough: a cut between two blocks spares reading one of them twice.
+      // Enough: stopping between two blocks avoids reading one of them twice.
       if (at > from && gathered.length() >= bytes) gathered.cut(at);
       else gathered.add(linesOf(seq).filter(isWanted));
       drawIn(gathered, 2 * bytes);
@@ -67,7 +67,7 @@ export function createArchiveReader(db: Database.Database): ArchiveReader {
   };
 }
 
-/** Keeps what was gathered below a size, as far as one instant allows. */
+/** Limits the collected lines to a size, as far as one instant allows. */
 function drawIn(gathered: TimedLines, most: number): void {
   while (gathered.length() > most) {
     const middle = gathered.middle();
@@ -165,18 +165,18 @@ function prepareNextDevice(db: Database.Database) {
 interface TimedLines {
   /** Adds those of some lines that lie within the bounds. */
   add(lines: readonly string[]): void;
-  /** How long all that was added is, in characters. */
+  /** The length of all added lines, in characters. */
   length(): number;
   /** From now on only what lies before counts. */
   cut(to: EpochNs): void;
-  /** Where about half of what was added lies before; `null` where all of it is of one instant. */
+  /** The time that divides the added lines into halves; `null` if all have the same. */
   middle(): EpochNs | null;
   to(): EpochNs;
   /** In their order; of lines that are the same to the letter one. */
   sorted(): string[];
 }
 
-/** A line and its time: as it stands there, and as near as a double comes. */
+/** A line and its time: exactly, and as the nearest double. */
 interface Timed {
   readonly line: string;
   readonly near: number;
@@ -230,7 +230,7 @@ interface Bound {
 
 const bound = (at: EpochNs): Bound => ({ at, near: Number(at) });
 
-/** Rounding never turns an order round, so only what is equal as doubles has to be checked exactly. */
+/** Rounding never changes an order, so only times that are equal as doubles are compared exactly. */
 function isBefore(line: string, near: number, to: Bound): boolean {
   return near === to.near ? exact(line) < to.at : near < to.near;
 }
@@ -246,7 +246,7 @@ const digitsOf = (line: string): string => line.slice(line.lastIndexOf(' ') + 1)
 
 const exact = (line: string): EpochNs => BigInt(digitsOf(line));
 
-/** Leaves out what stands there a second time; that can only be within one instant. */
+/** Removes duplicates; they can only be within one instant. */
 function onceEach(sorted: readonly Timed[]): string[] {
   const lines: string[] = [];
   let start = 0;
@@ -276,7 +276,7 @@ export interface ClearedPoints {
 export interface ArchiveView extends ArchiveReader {
   /** How many devices are known. */
   deviceCount(): number;
-  /** What was cleared of a range, at most: whole ranges are remembered; `null` for nothing. */
+  /** The cleared points of a range, at most: only whole ranges are recorded; `null` for none. */
   cleared(range: ReadRange): ClearedPoints | null;
   close(): void;
 }

@@ -1,9 +1,9 @@
 /**
- * The log as destinations read it: how far each has come in each lane, and what it refused.
+ * The log as destinations read it: their position in each lane, and the lines they rejected.
  *
- * Promise: a position moves only together with the quarantine and the missing points of what was refused below it, and
- * never past a line that is neither accepted nor in one of them. A destination is its identity (kind, URL,
- * organisation, bucket): change one of these and it is a new destination, which starts at the beginning of the log.
+ * Promise: a position moves only together with the quarantine and the missing points of the lines below it, and never
+ * past a line that is neither accepted nor in one of them. A destination is its identity (kind, URL, organisation,
+ * bucket): change one of these and it is a new destination, which starts at the beginning of the log.
  */
 import type Database from 'better-sqlite3';
 import type { FindMoved } from '../../core/lines/dialect.ts';
@@ -21,7 +21,7 @@ interface LogParts {
   readonly isForgotten: (deviceId: string) => boolean;
 }
 
-/** Prepares the log of an open database. What writes only inside a transaction. */
+/** Prepares the log of an open database. Writing calls need a transaction. */
 export function createLog(db: Database.Database, { archive, missing, cleared, isForgotten }: LogParts): LogStore {
   const register = createRegister(db);
   const positions = createPositions(db, missing);
@@ -31,7 +31,7 @@ export function createLog(db: Database.Database, { archive, missing, cleared, is
     ...register,
     destination: (name, identity) => {
       const destination = register.destination(name, identity);
-      // Whoever is known when something is cleared gets it as missing then (`archive/clearing.ts`); whoever is new,
+      // Clearing records missing points for the destinations of that time (`archive/clearing.ts`); new ones get them
       // here.
       if (destination.created) missing.add(destination.id, cleared.asMissing());
       return destination;
@@ -48,7 +48,7 @@ export function createLog(db: Database.Database, { archive, missing, cleared, is
     missing: missing.list,
     amendMissing: (destinationId, { found, missed }) => {
       const still = missed.filter(({ deviceId }) => !isForgotten(deviceId));
-      // What is missed again takes the place of what was known of it: it is not missing twice.
+      // New missing points replace the earlier record of them, so that none is counted twice.
       for (const points of [...found, ...still]) missing.take(destinationId, points);
       missing.add(destinationId, still);
     },

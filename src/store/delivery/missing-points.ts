@@ -10,18 +10,16 @@ import type { FoundPoints, MissingPoints, MissingReason, MissingSum } from '../.
 import { DAY_NS, type EpochNs, maxNs, minNs } from '../../core/time.ts';
 
 export interface MissingTable {
-  /** Adds ranges; those of one device and reason that touch become one. Only inside a transaction. */
+  /** Adds ranges; adjacent ones of one device and reason are joined. Needs a transaction. */
   add(destinationId: number, missing: readonly MissingPoints[]): void;
   /**
-   * Takes out what was found to be there, of what was skipped or cleared before it came. Only inside a transaction.
-   */
-  take(destinationId: number, found: FoundPoints): void;
-  /**
-   * Takes a range out of those that `among` names: what they have before and after it is missing still. Only inside a
+   * Removes points that were found in the destination, of those that were skipped or cleared before it came. Needs a
    * transaction.
    */
+  take(destinationId: number, found: FoundPoints): void;
+  /** Removes a range from those that `among` names; their parts before and after it stay. Needs a transaction. */
   cut(destinationId: number, found: FoundPoints, among: (missing: MissingPoints) => boolean): void;
-  /** Those of a device that reach into a range, by time. */
+  /** The ranges of a device that overlap a range, by time. */
   across(destinationId: number, deviceId: string, range: Interval): MissingPoints[];
   /** By device, reason and time. */
   list(destinationId: number): MissingPoints[];
@@ -132,7 +130,8 @@ function cutMissing(
       { from: missing.fromNs, to: fromNs },
       { from: toNs, to: missing.toNs },
     ].filter(({ from, to }) => from < to);
-    // How many of its points lie where is not known to the point: what was found is not missing, the rest may be.
+    // How the points are spread over the range is not recorded: those that were found are removed, the rest may be
+    // missing.
     const left = Math.max(missing.points - points, rests.length);
     rests.forEach(({ from, to }, index) => {
       rows.insert.run(id, deviceId, reason, from, to, index === 0 ? left - (rests.length - 1) : 1);
@@ -148,7 +147,7 @@ function across(rows: Rows, id: number, deviceId: string, { from, to }: Interval
   return rows.across.all(id, deviceId, to, from).map(toMissing);
 }
 
-/** What a repair can bring back: what is older than a destination keeps stays so. */
+/** The reasons that a repair can undo: points older than the retention of a destination stay missing. */
 const REPAIRABLE: readonly MissingReason[] = ['skipped_destination', 'cleared'];
 
 function join(a: MissingPoints, b: MissingPoints): MissingPoints {

@@ -37,7 +37,7 @@ interface DroppedRow {
   readonly last_ms: bigint;
 }
 
-/** What can be read of it, also over a connection that may not write. */
+/** The reading part, which also works over a read-only connection. */
 export type QuarantineReader = Pick<QuarantineStore, 'page' | 'destinations' | 'dropped'>;
 
 /** Prepares the reading of an open database, whose numbers are bigints. */
@@ -65,7 +65,7 @@ export function createQuarantineReader(db: Database.Database): QuarantineReader 
   };
 }
 
-/** Prepares the quarantine of an open database. What writes only inside a transaction. */
+/** Prepares the quarantine of an open database. Writing calls need a transaction. */
 export function createQuarantine(db: Database.Database, missing: MissingTable): QuarantineStore {
   const remove = db.prepare('DELETE FROM quarantine WHERE id = ?');
   const reword = db.prepare('UPDATE quarantine SET reason = ?, at_ms = ? WHERE id = ?');

@@ -1,8 +1,8 @@
 /**
- * Replays in the state: how far each has come, and what it changes (`core/state/replay.ts`).
+ * The replays in the state: the progress of each, and its changes (`core/state/replay.ts`).
  *
- * Promise: what a step came to is recorded in one transaction. A range leaves the missing points of a destination only
- * where every line of it that was ever archived has been sent and accepted: none that was cleared lies in it.
+ * Promise: the result of a step is recorded in one transaction. A range is removed from the missing points of a
+ * destination only if every line of it that was ever archived was sent and accepted, so no cleared range may be in it.
  */
 import type Database from 'better-sqlite3';
 import { identityTag } from '../../core/lines/line-protocol.ts';
@@ -18,7 +18,7 @@ import type { MissingTable } from './missing-points.ts';
 export interface ReplayParts {
   readonly archive: Pick<Archive, 'linesAfter'>;
   readonly position: (destinationId: number, lane: LogLane) => LogPosition;
-  /** Whether a device was forgotten, by its tag: what is under way of it leaves nothing behind. */
+  /** Whether a device was removed, by its tag: work under way about it leaves nothing behind. */
   readonly isForgottenTag: (tag: string) => boolean;
   /** For the inside of a transaction. */
   readonly missing: Pick<MissingTable, 'add' | 'cut'>;
@@ -123,7 +123,7 @@ function prepareMissing(db: Database.Database, { cut }: Pick<MissingTable, 'cut'
         cleared.get(deviceId, minNs(points.toNs, to), maxNs(points.fromNs, from)) === undefined;
       const found = { deviceId, fromNs: from, toNs: to, points: lines };
       cut(id, found, (points) => points.reason !== 'beyond_retention' && isKept(points));
-      // Facts of a device stand in blocks of many: what was refused of them is older than all that was accepted of it.
+      // Facts of a device are in blocks with those of others: its rejected facts are older than all its accepted ones.
       const young = { ...found, fromNs: maxNs(from, tooOldTo ?? from) };
       if (young.fromNs < to) cut(id, young, (points) => points.reason === 'beyond_retention' && isKept(points));
     },

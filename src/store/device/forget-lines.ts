@@ -54,7 +54,7 @@ export function linesOf(lines: readonly string[], tag: string): number[] {
   return indexes;
 }
 
-/** The prepared statements of the removal, and what it remembers between steps. */
+/** The prepared statements of the removal, and its memory between steps. */
 export interface LineRemoval {
   readonly limits: { readonly rows: number; readonly bytes: number };
   readonly next: Database.Statement<[number], BlockRow>;

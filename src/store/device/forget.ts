@@ -19,7 +19,7 @@ import type { QuarantineReader } from '../delivery/quarantine.ts';
 import type { Facts } from '../facts.ts';
 import { createLineRemoval, type LineRemoval, linesOf, removeLines } from './forget-lines.ts';
 
-/** What one step goes through: rows of the log, bytes of lines, free pages. */
+/** The limits of one step: rows of the log, bytes of lines, free pages. */
 const STEP_ROWS = 2000;
 const STEP_BYTES = 1024 * 1024;
 const STEP_PAGES = 2048;
@@ -34,12 +34,12 @@ interface Marker {
 }
 
 export interface Forgetting extends ForgetStore {
-  /** @throws ForgottenError for a device that is being forgotten, or was and has not been listed since. */
+  /** @throws ForgottenError for a device that is being removed, or was removed and has not been listed since. */
   guard(deviceId: string): void;
   isForgotten(deviceId: string): boolean;
-  /** The same by the `device_id` tag of a line. */
+  /** Whether a device is being or was removed, by the `device_id` tag of a line. */
   isForgottenTag(tag: string): boolean;
-  /** Says that a device is listed: it may be synced, unless its forgetting is under way. */
+  /** Records that a device is listed: it may be synced, unless its removal is under way. */
   listed(deviceId: string): void;
   /** Starts the scans again: lines that the last process skipped were recorded nowhere. */
   startOver(): void;
@@ -48,11 +48,11 @@ export interface Forgetting extends ForgetStore {
 interface ForgettingParts {
   readonly quarantine: QuarantineReader;
   readonly facts: Facts;
-  /** Drops what others remember of a device, whose rows are removed. */
+  /** Removes the memory of other parts about a device whose rows are removed. */
   readonly dropMemory: (deviceId: string) => void;
 }
 
-/** What the forgetting works with. */
+/** The parts of the removal. */
 interface Work {
   readonly db: Database.Database;
   readonly markers: ReturnType<typeof prepareMarkers>;
@@ -65,7 +65,7 @@ interface Work {
   readonly forgotten: Set<string>;
 }
 
-/** Prepares it for an open database. What writes only inside a transaction, but `emptyLog`. */
+/** Prepares the removal for an open database. Writing calls need a transaction, except `emptyLog`. */
 export function createForgetting(db: Database.Database, parts: ForgettingParts): Forgetting {
   const markers = prepareMarkers(db);
   const work: Work = {
@@ -139,9 +139,9 @@ function step(work: Work, deviceId: string, configured: readonly number[]): Forg
 }
 
 /**
- * Removes what a page of the quarantine holds of a device.
+ * Removes the items of a device from a page of the quarantine.
  *
- * @returns how many items; `null` behind the last page.
+ * @returns how many items; `null` after the last page.
  */
 function stepQuarantine({ quarantine, removeItem, markers }: Work, deviceId: string, { item }: Marker): number | null {
   const page = quarantine.page(Number(item));
@@ -177,7 +177,7 @@ function giveBackPages(db: Database.Database): boolean {
  * @returns whether no one was reading it.
  */
 function emptyLog(db: Database.Database): boolean {
-  // Not a moment longer: whoever reads may do so for long, and everything else would wait.
+  // Without waiting: a reader may take long, and everything else would wait for it.
   const patience = db.pragma('busy_timeout', { simple: true });
   db.pragma('busy_timeout = 0');
   try {
@@ -256,7 +256,7 @@ interface Apart {
   readonly except?: readonly string[];
 }
 
-/** What is known of a device outside of the archive and the quarantine. */
+/** The data about a device outside of the archive and the quarantine. */
 interface KnowledgeRemoval {
   knows(deviceId: string): boolean;
   /**
@@ -270,7 +270,7 @@ interface KnowledgeRemoval {
 function createKnowledgeRemoval(db: Database.Database, facts: Facts): KnowledgeRemoval {
   const removals = TABLES.map((table) => db.prepare(`DELETE FROM ${table} WHERE device_id = ?`));
   const known = TABLES.map((table) =>
-    // Missing points are by destination first: what they hold was in one of the others too.
+    // Missing points are indexed by destination first; their points are in one of the other tables too.
     table === 'lack' ? null : db.prepare(`SELECT 1 FROM ${table} WHERE device_id = ? LIMIT 1`).pluck(),
   );
   const removeAlerts = db.prepare('DELETE FROM alert WHERE device_id = ?');
@@ -279,7 +279,7 @@ function createKnowledgeRemoval(db: Database.Database, facts: Facts): KnowledgeR
   );
   const removeRecords = db.prepare('DELETE FROM dropped_record WHERE source = ?');
   const nameless = db.prepare('UPDATE request SET device_id = NULL WHERE device_id = ?');
-  // What commands have asked for names devices; whoever works on it has read it.
+  // The arguments of jobs name devices; a running job has read them already.
   const jobs = db.prepare(
     `UPDATE job SET args = '{}', progress = NULL, summary = NULL, message = NULL
      WHERE (ended_ms IS NOT NULL AND instr(args || ifnull(summary, '') || ifnull(message, ''), ?) > 0)

@@ -67,7 +67,7 @@ interface OverlapRow {
 
 interface MissedOverlapTable
   extends Pick<TelemetryStore, 'missedOverlaps' | 'saveMissedOverlap' | 'dropMissedOverlaps'> {
-  /** Drops what is remembered of a device, whose rows are removed. */
+  /** Removes the cached data of a device whose rows are removed. */
   dropMemory(deviceId: string): void;
 }
 
@@ -110,11 +110,11 @@ interface EmptyRangeRow {
 }
 
 interface EmptyRangeTable extends Pick<TelemetryStore, 'emptyRange' | 'dueEmptyRanges' | 'saveEmptyRange'> {
-  /** Drops what is remembered of a device, whose row is removed. */
+  /** Removes the cached data of a device whose row is removed. */
   dropMemory(deviceId: string): void;
 }
 
-/** Prepares the ranges that empty answers alone speak for. `saveEmptyRange` is for the inside of a transaction. */
+/** Prepares the ranges that only empty answers cover. `saveEmptyRange` needs a transaction. */
 export function createEmptyRanges(db: Database.Database): EmptyRangeTable {
   const columns = 'SELECT device_id, from_ns, to_ns, since_ms, answers, confirmed, due_ms FROM empty_range';
   const ofDevice = db.prepare<[string], EmptyRangeRow>(`${columns} WHERE device_id = ?`);
@@ -134,7 +134,7 @@ export function createEmptyRanges(db: Database.Database): EmptyRangeTable {
   );
   return {
     emptyRange: known.get,
-    // What is due later than in a day was believed by a clock that was ahead.
+    // A range that is due more than a day later was recorded by a clock that was ahead.
     dueEmptyRanges: (nowMs) => due.all(Math.floor(nowMs), Math.floor(nowMs + DAY_MS)).map(({ device_id }) => device_id),
     saveEmptyRange: (deviceId, range) => {
       known.drop(deviceId);

@@ -34,7 +34,7 @@ interface CoverageRow {
   readonly watermark_ns: bigint | null;
 }
 
-/** Prepares the inventory of an open database. What writes only inside a transaction. */
+/** Prepares the inventory of an open database. Writing calls need a transaction. */
 export function createInventory(db: Database.Database, archive: Archive, telemetry: TelemetryTables): InventoryStore {
   const columns = 'device_id, name, record, first_listed_ms, last_listed_ms, missed_listings, gone_since_ms';
   const all = db.prepare<[], DeviceRow>(`SELECT ${columns} FROM device ORDER BY device_id`);
@@ -85,7 +85,7 @@ export function createInventory(db: Database.Database, archive: Archive, telemet
   };
 }
 
-/** The last `coverage` point of each device. What writes only inside a transaction. */
+/** The last `coverage` point of each device. Writing calls need a transaction. */
 function createCoveragePoints(
   db: Database.Database,
   archive: Archive,
@@ -153,8 +153,8 @@ export interface AlertRow {
 }
 
 /**
- * Prepares the alerts of an open database. What writes only inside a transaction: what is kept of an alert moves
- * together with the points it was computed for.
+ * Prepares the alerts of an open database. Writing calls need a transaction: the record of an alert changes together
+ * with the points computed from it.
  */
 export function createAlerts(db: Database.Database, archive: Archive): AlertStore {
   const find = db.prepare<[number], AlertRow>('SELECT * FROM alert WHERE alert_id = ?');

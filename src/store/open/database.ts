@@ -130,11 +130,11 @@ function requireNotLost(path: string, { isMarked }: Lock): void {
 }
 
 /**
- * Checks what a process that died has left, without the right to write: a connection that may would carry the log over
- * into the file as it closes, also into one that is another program's, newer or damaged.
+ * Checks, with a read-only connection, the files that a process left when it died. A writing connection would merge the
+ * log into the file when it closes, even into a file that is another program's, newer or damaged.
  */
 function inspectLeftovers(path: string): void {
-  // Whoever has only checked it leaves an empty one.
+  // A mere check leaves an empty one.
   const isLogged = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
   if (!existsSync(path) || !(isLogged || existsSync(`${path}-journal`))) return;
   const db = new Database(path, { readonly: true });
@@ -142,7 +142,7 @@ function inspectLeftovers(path: string): void {
     requireOurs(db, path);
     if (isLogged) requireSound(db);
   } catch (error) {
-    // A first start that died before there was anything but the first page: it can only be begun again.
+    // A first start that died before anything but the first page was written can only start again.
     if (isRollback(error) && statSync(path).size <= FIRST_PAGE_BYTES) return;
     throw isRollback(error) ? strayJournal(path) : error;
   } finally {
@@ -153,7 +153,8 @@ function inspectLeftovers(path: string): void {
 const FIRST_PAGE_BYTES = 4096;
 
 /**
- * A change that was broken off has to be taken back first; our own files are never changed in that way but at first.
+ * Whether an interrupted change must be rolled back first. Our own files are changed in that way only when they are
+ * created.
  */
 function isRollback(error: unknown): boolean {
   return error instanceof Database.SqliteError && error.code === 'SQLITE_READONLY_ROLLBACK';
@@ -184,7 +185,7 @@ function requireOurs(db: Database.Database, path: string): void {
   }
 }
 
-/** Our own files are never changed by way of such a journal once there is anything in them. */
+/** The error for a rollback journal. Our own files never have one after their creation. */
 function strayJournal(path: string): UserError {
   return new UserError(
     {
@@ -220,7 +221,7 @@ function requireDurable(db: Database.Database): void {
   // Landings append: a small cache serves them as well as a large one, for memory that others need.
   db.pragma('cache_size = -4096');
   db.pragma('journal_size_limit = 67108864');
-  // What is overwritten inside of a page is zeroed: that costs nothing, and `--forget` relies on it.
+  // Overwritten data inside of a page is zeroed: that costs nothing, and `--forget` relies on it.
   db.pragma('secure_delete = FAST');
   db.transaction(() => db.pragma(`application_id = ${APPLICATION_ID}`))();
   db.pragma('synchronous = FULL');
@@ -237,13 +238,13 @@ function limit(db: Database.Database, maxBytes: number | null): void {
   db.pragma(`max_page_count = ${Math.max(pages, 1)}`);
 }
 
-/** The copy that is kept of a state before it is brought to a newer version: what to go back with. */
+/** The copy of a state before a migration, to go back to. */
 export const copyBefore = (path: string, version: number): string => `${path}.version-${version}`;
 
 /**
- * Copies the state as the older version left it, whole and on the disk, before anything is changed.
+ * Copies the state of the older version, complete and synced to disk, before the migration.
  *
- * @throws UserError (exit 1) where that cannot be done: nothing is changed then.
+ * @throws UserError (exit 1) if that fails; nothing is changed then.
  */
 function copyBeforeMigration(db: Database.Database, path: string, version: number): void {
   const copy = copyBefore(path, version);

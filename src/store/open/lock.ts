@@ -47,7 +47,7 @@ export function takeLock(file: string): Lock {
   const handle = openLockFile(file);
   let isMarked = false;
   try {
-    // What is marked in between does not give the lock away.
+    // Marking in between does not release the lock.
     handle.pragma('locking_mode = EXCLUSIVE');
     handle.pragma('journal_mode = DELETE');
     handle.exec('BEGIN EXCLUSIVE');
@@ -81,7 +81,9 @@ export function takeLock(file: string): Lock {
   };
 }
 
-/** Whether a process holds the lock. It is not taken for that, so that no one who starts meanwhile is turned away. */
+/**
+ * Whether a process holds the lock. The check does not take it, so that a process that starts meanwhile is not refused.
+ */
 export function isLocked(file: string): boolean {
   const found = statSync(file, { throwIfNoEntry: false });
   if (found === undefined) return false;

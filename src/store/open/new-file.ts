@@ -52,15 +52,15 @@ export function partOf(file: string, random: Random): string {
 
 const PART = '.tidemark-part';
 
-/** What such a file is called, and what SQLite keeps beside it. */
+/** The name of such a file, and of SQLite's files beside it. */
 const PART_NAME = /^(.+)\.[\da-f]{1,8}\.(?:tidemark-)?part(?:-journal|-wal|-shm)?$/;
 
-/** A file that someone is still writing has changed within this time. */
+/** A file that is still being written has changed within this time. */
 const STILL_WRITTEN_MS = 60_000;
 
 /**
- * Removes the parts that a process left which was killed in the midst: those for the same file, and those for others in
- * the same directory that no one has changed for a minute.
+ * Removes the parts that a killed process left: those for the same file, and those for others in the same directory
+ * that have not changed for a minute.
  */
 export function removeOldParts(file: string, nowMs: EpochMs): void {
   const directory = dirname(file);
@@ -75,14 +75,14 @@ export function removeOldParts(file: string, nowMs: EpochMs): void {
 }
 
 /**
- * Gives what was written beside it the name.
+ * Gives a written file its name.
  *
- * @throws UserError (exit 1) where another file has it by now.
+ * @throws UserError (exit 1) if another file has that name by now.
  */
 export function takeName(option: string, part: string, given: string): void {
   const file = resolve(given);
   try {
-    // A link is refused where the name is taken, which a change of name is not.
+    // A link fails if the name exists, a rename does not.
     linkSync(part, file);
   } catch (error) {
     if (codeOf(error) === 'EEXIST') requireNewFile(option, given);
@@ -117,7 +117,7 @@ function danglingTarget(path: string): string | null {
     if (!lstatSync(path).isSymbolicLink() || statSync(path, { throwIfNoEntry: false }) !== undefined) return null;
     return readlinkSync(path);
   } catch {
-    // What this user may not see is reported by whoever opens it.
+    // The open call reports what this user may not see.
     return null;
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Opens a state beside any other process, without a lock and without writing. It checks whether this version can read
- * the shape and whether this user may read the file, and explains where not.
+ * the shape and whether this user may read the file, and explains failures.
  */
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -13,11 +13,12 @@ import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
 import { requireTarget } from './new-file.ts';
 
 /**
- * Opens the state in a directory. Whole numbers are read as `bigint`.
+ * Opens the state in a directory. Integers are read as `bigint`.
  *
- * @param use makes of it what is kept, which has to close it; where that is `null`, or throws, it is closed here.
- * @returns `null` too where there is no state.
- * @throws UserError (exit 1) where it cannot be read.
+ * @param use returns the object that keeps and closes the connection; if it returns `null` or throws, the connection is
+ * closed here.
+ * @returns `null` also if there is no state.
+ * @throws UserError (exit 1) if it cannot be read.
  */
 export function openReading<T>(directory: string, use: (db: Database.Database, path: string) => T | null): T | null {
   const path = join(directory, STATE_FILE);
@@ -35,7 +36,7 @@ export function openReading<T>(directory: string, use: (db: Database.Database, p
   });
 }
 
-/** The same for what is read at once, as one moment shows it: it is closed then. */
+/** Opens the state for one read, as of one moment, and closes it. */
 export function readOnce<T>(directory: string, read: (db: Database.Database, path: string) => T | null): T | null {
   let seen: T | null = null;
   openReading(directory, (db, path) => {
@@ -64,14 +65,14 @@ export function noState(directory: string): UserError {
 /**
  * Checks the shape of an open state.
  *
- * @param oldest the oldest state version that whoever asks can read; the present one where it is left out.
- * @returns whether there is anything in it yet.
- * @throws UserError (exit 1) where it is of another program, newer, or older.
+ * @param oldest the oldest state version that the caller can read; the present one by default.
+ * @returns whether it contains anything yet.
+ * @throws UserError (exit 1) if it is of another program, newer, or older.
  */
 export function hasShape(db: Database.Database, path: string, oldest: number = MIGRATIONS.length): boolean {
   const version = Number(db.pragma('user_version', { simple: true }));
   const isOurs = Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
-  // Whoever makes it has not got further yet.
+  // The process that creates it is not done yet.
   if (version === 0 && (isOurs || isEmpty(db))) return false;
   if (!isOurs) {
     throw new UserError(`${path}: this is a database of another program. Correct data_dir.`, 1);
@@ -105,8 +106,8 @@ function isEmpty(db: Database.Database): boolean {
 /**
  * Whether there is a state file.
  *
- * @throws UserError (exit 1) where that cannot be told: a state that this user may not see is none that is missing, nor is
- * one behind a link to nowhere.
+ * @throws UserError (exit 1) if that is unknown: a state that this user may not see, or one behind a dangling link, is
+ * not missing.
  */
 export function isThere(path: string): boolean {
   return explainedReading(path, () => {
@@ -148,7 +149,7 @@ function unreadable(path: string, code: string): UserError {
   );
 }
 
-/** Something that was requested is not there: the number of a version says nothing of what is being made. */
+/** Whether a table or column is missing: during development the version number does not tell the shape. */
 function isOtherShape(error: unknown): error is Error {
   return error instanceof Database.SqliteError && error.code === 'SQLITE_ERROR' && /^no such /.test(error.message);
 }

@@ -40,7 +40,7 @@ export interface Backup {
 /** How many pages are copied between two checks of the signal and the progress. */
 const STEP_PAGES = 2048;
 
-/** What is requested beside the copy itself. */
+/** The disk space that is required beside the copy itself. */
 const SPARE_BYTES = 16 * 1024 * 1024;
 
 /**
@@ -114,7 +114,7 @@ async function copyPages(db: Database.Database, part: string, { onProgress, sign
 }
 
 /**
- * Checks the copy, makes it one file, and brings it to the disk.
+ * Checks the copy, makes it one file, and syncs it to disk.
  *
  * @returns its state version.
  */

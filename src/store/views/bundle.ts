@@ -17,12 +17,12 @@ import { STATE_FILE } from '../open/database.ts';
 type Cell = string | number | null;
 type Row = Readonly<Record<string, Cell>>;
 
-/** What could not be read, and why. */
+/** A part that could not be read, and why. */
 export interface Unavailable {
   readonly unavailable: string;
 }
 
-/** A view of the state. Each part is what was found, or why it could not be. */
+/** A view of the state. Each part is the data, or why it could not be read. */
 interface BundleState {
   readonly shape: Row | Unavailable;
   readonly tables: readonly Row[] | Unavailable;
@@ -33,7 +33,7 @@ interface BundleState {
   readonly gaps: readonly Row[] | Unavailable;
   readonly destinations: readonly Row[] | Unavailable;
   readonly jobs: readonly Row[] | Unavailable;
-  /** Who is not to be named: each device by its id and its names, and the workspace. */
+  /** The names to be replaced: the id and the names of each device, and the workspace. */
   readonly named: {
     readonly devices: readonly { readonly id: string; readonly names: readonly string[] }[];
     readonly workspace: readonly string[];

@@ -1,6 +1,4 @@
-/**
- * Reads permissions and free disk space of the place where the state lies. It opens no file that SQLite may have open.
- */
+/** Reads the permissions and the free disk space of the data directory. It opens no file that SQLite may have open. */
 import { accessSync, constants, lstatSync, type Stats, statfsSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -23,15 +21,15 @@ export interface DataDirFacts {
   /** Absolute. */
   readonly directory: string;
   /**
-   * `there`: a directory; `missing`: nothing yet, and `nearest` is what it would be made in; `other`: it, or something
-   * on the way to it, is no directory.
+   * `there`: a directory; `missing`: it does not exist, and `nearest` is where it would be created; `other`: it, or a
+   * part of its path, is no directory.
    */
   readonly kind: 'there' | 'missing' | 'other';
   /** The directory, or the nearest one above it that is there; `null` where it cannot be checked. */
   readonly nearest: OwnedPath | null;
-  /** Those files of a state that are there. */
+  /** The files of a state that exist. */
   readonly files: readonly OwnedPath[];
-  /** Who looks; -1 where the system has no such numbers. */
+  /** The id of this user; -1 if the system has no such ids. */
   readonly uid: number;
 }
 
@@ -49,7 +47,7 @@ export function inspectDataDir(dataDir: string): DataDirFacts {
   return { directory, kind: 'there', nearest, files, uid };
 }
 
-/** What is there of a path, from its end on, and why it is not all of it. */
+/** The deepest existing part of a path, and why the rest does not exist. */
 function nearestOf(whole: string): { path: string; isDirectory: boolean; code: string | null } {
   let failed: string | null = null;
   for (let path = whole; ; path = dirname(path)) {
@@ -105,7 +103,7 @@ export function createDisk(directory: string): Disk {
     freeBytes: () => {
       try {
         const { bavail, bsize, blocks } = statfsSync(directory);
-        // File systems without an end, some of them behind a network, say 0 of 0.
+        // Unlimited file systems, some of them network ones, report 0 of 0.
         return blocks === 0 ? null : bavail * bsize;
       } catch {
         return null;

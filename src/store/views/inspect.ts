@@ -20,11 +20,11 @@ import { requireTarget } from '../open/new-file.ts';
 import { explainedReading, isThere } from '../open/read-only.ts';
 
 export interface StateFindings {
-  /** The version of its shape, and the one that this program brings it to. */
+  /** The version of its shape, and the version that this program migrates it to. */
   readonly version: number;
   readonly newestVersion: number;
   readonly size: StateSize;
-  /** What does not hold together, each in a few words; empty where all does. */
+  /** The broken rules, each in a few words; empty if none is. */
   readonly broken: readonly string[];
   /** The workspace that it belongs to, by its id and by the tag of its points; `null` where it belongs to none yet. */
   readonly workspaceId: string | null;
@@ -68,8 +68,7 @@ export function inspectState(directory: string): StateFindings | null {
   const path = join(directory, STATE_FILE);
   if (!isThere(path)) return null;
   return explainedReading(path, () => {
-    // Read-only where a process that died has left something to be carried over. Elsewhere not: the log that a look
-    // needs is taken away again only by a connection that may.
+    // Read-only if a dead process left a log: only a writing connection would remove the log that the check needs.
     const isLeft = existsSync(`${path}-wal`) || existsSync(`${path}-journal`);
     const db = new Database(path, { readonly: isLeft, fileMustExist: true });
     try {
@@ -85,7 +84,7 @@ function inspect(db: Database.Database, path: string): StateFindings | null {
   const version = Number(db.pragma('user_version', { simple: true }));
   const isOurs = Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
   const isEmpty = db.prepare('SELECT 1 FROM sqlite_master').get() === undefined;
-  // Whoever makes it has not got further yet.
+  // The process that creates it is not done yet.
   if (version === 0 && isEmpty) return null;
   if (!isOurs) throw foreignDatabase(path);
   if (version > MIGRATIONS.length) throw newer(path, version);
@@ -96,7 +95,7 @@ function inspect(db: Database.Database, path: string): StateFindings | null {
     version,
     newestVersion: MIGRATIONS.length,
     size,
-    // What is damaged cannot be requested more.
+    // A damaged file cannot be checked further.
     broken: damage.length > 0 ? damage : brokenRules(db, version),
     workspaceId: fact.get(API_WORKSPACE) ?? null,
     workspaceTag: fact.get(WORKSPACE_TAG) ?? null,

@@ -1,10 +1,9 @@
 /**
  * Reads the state as of one moment, beside any other process: without a lock and without writing. Callers get the whole
- * store, what planning needs of it, or the quarantine.
+ * store, the facts for `--plan`, or the quarantine.
  *
  * The whole store is the usual one over a read-only connection, so the same rules apply. A state of another version has
- * other tables and is reported as such. What planning needs has been there since the first version, so older states
- * work too.
+ * other tables and is reported as such. The facts for `--plan` exist since the first version, so older states work too.
  */
 import { join } from 'node:path';
 import type Database from 'better-sqlite3';
@@ -22,7 +21,7 @@ import { isLocked } from '../open/lock.ts';
 import { hasShape, noState, openReading, readOnce } from '../open/read-only.ts';
 import { assemble, type OpenStore } from '../store.ts';
 
-/** A state that can be checked. What would write is refused by the database. */
+/** A state that is open for reading. The database refuses writing calls. */
 export interface ReadState extends Disposable {
   readonly store: OpenStore['store'];
   readonly facts: OpenStore['facts'];
@@ -86,16 +85,16 @@ export interface StateView {
   readonly telemetry: ReadonlyMap<string, CoveredTelemetry>;
   /** The times of the requests that were booked later than the time that was requested, ascending. */
   readonly sentMs: readonly EpochMs[];
-  /** Those of them that were neither for history nor for a backfill. */
+  /** The requests that were neither for history nor for a backfill. */
   readonly liveSentMs: readonly EpochMs[];
 }
 
 /**
- * Checks the state in a directory.
+ * Reads the facts for `--plan` from the state in a directory.
  *
- * @param since the first day whose readings are told, days since 1970; the time from which requests are counted.
- * @returns `null` where there is none, or nothing in it yet.
- * @throws UserError (exit 1) where it cannot be read.
+ * @param since the first day whose readings are counted, in days since 1970; the time from which requests are counted.
+ * @returns `null` if there is no state, or it is empty.
+ * @throws UserError (exit 1) if it cannot be read.
  */
 export function readStateView(directory: string, since: { day: number; requestsMs: EpochMs }): StateView | null {
   return readOnce(directory, (db, path) => read(db, path, since));

@@ -184,7 +184,7 @@ interface OffsetRow {
   readonly written_ns: EpochNs;
 }
 
-/** What stands beside its instant is remembered forever: its lines can be made again when their blocks are gone. */
+/** Offsets are stored forever: their lines can be made again after their blocks are gone. */
 function createMovedLines(db: Database.Database, workspaceTag: string) {
   const offsets = db.prepare<[string, EpochNs, EpochNs], OffsetRow>(
     'SELECT recorded_ns, sensor, field, written_ns FROM tie WHERE device_id = ? AND written_ns >= ? AND written_ns < ?',
