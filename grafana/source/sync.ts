@@ -1,7 +1,7 @@
 /** The dashboard "Sync health": the daemon's own metrics, for whoever runs it. */
 import { LAG_LOOKS } from './lag.ts';
-import { BAD_IF_ANY, join, NEUTRAL, steps, words } from './looks.ts';
-import type { DashboardSpec, Override, PanelSpec, PromAnnotation, PromTarget } from './model.ts';
+import { BAD_IF_ANY, join, NEUTRAL, STATE_COLORS, steps, words } from './looks.ts';
+import type { DashboardSpec, Mapping, Override, PanelSpec, PromAnnotation, PromTarget } from './model.ts';
 import { grid, lineChart, stat } from './panels.ts';
 import { CHOSEN, INSTANCE, of, perMinute, present, presentTable, quantile, rate, series } from './promql.ts';
 
@@ -11,16 +11,30 @@ const BREAK_MS = 300_000;
 const SEVERITY = words({ critical: ['critical', 'red'], warning: ['warning', 'orange'], info: ['info', 'blue'] });
 
 const YES = words({ '0': ['no', 'red'], '1': ['yes', 'green'] });
+const YES_IS_BAD = words({ '0': ['no', 'green'], '1': ['yes', 'red'] });
+
+const NO_JOB = 'No job in this range.';
+
+function lineColor(name: string, fixedColor: string): Override {
+  const value = { mode: 'fixed', fixedColor };
+  return { matcher: { id: 'byName', options: name }, properties: [{ id: 'color', value }] };
+}
+
+/** Lines of states in the colours that these have everywhere. */
+const STATE_LINES: readonly Override[] = [
+  ...Object.entries(STATE_COLORS).map(([state, [, color]]) => lineColor(state, color)),
+  lineColor('complete', 'purple'),
+];
 
 interface Number {
   readonly unit: string;
   readonly thresholds: ReturnType<typeof steps>;
   readonly decimals?: number;
-  readonly yesNo?: boolean;
+  readonly mappings?: readonly Mapping[];
   readonly overrides?: readonly Override[];
 }
 
-function number(title: string, description: string, query: string, { yesNo = false, ...look }: Number): PanelSpec {
+function number(title: string, description: string, query: string, look: Number): PanelSpec {
   return stat({
     title,
     description,
@@ -29,7 +43,6 @@ function number(title: string, description: string, query: string, { yesNo = fal
     targets: present([query, title]),
     noValue: NO_METRICS,
     ...look,
-    ...(yesNo ? { mappings: [YES] } : {}),
   });
 }
 
@@ -37,12 +50,17 @@ function chart(
   title: string,
   description: string,
   targets: readonly PromTarget[],
-  look: { readonly unit: string; readonly w?: number; readonly stack?: boolean },
+  look: {
+    readonly unit: string;
+    readonly w?: number;
+    readonly stack?: boolean;
+    readonly noValue?: string;
+    readonly overrides?: readonly Override[];
+  },
 ): PanelSpec {
-  const { unit, w = 12, stack = false } = look;
+  const { unit, w = 12, stack = false, noValue = NO_METRICS, overrides = [] } = look;
   return lineChart({
-    ...{ title, description, targets, unit, stack, w, h: 8 },
-    noValue: NO_METRICS,
+    ...{ title, description, targets, unit, stack, w, h: 8, noValue, overrides },
     breakMs: BREAK_MS,
     min: 0,
   });
@@ -91,13 +109,13 @@ const NOW: readonly PanelSpec[] = [
     {
       unit: 'none',
       thresholds: steps('red', [1, 'green']),
-      yesNo: true,
+      mappings: [YES],
     },
   ),
   number('Healthy', 'Whether all loops move: where not, a restart helps.', orDown('tidemark_healthy'), {
     unit: 'none',
     thresholds: steps('red', [1, 'green']),
-    yesNo: true,
+    mappings: [YES],
   }),
   lagNumber(
     'Lag',
@@ -111,10 +129,10 @@ const NOW: readonly PanelSpec[] = [
     { unit: 'percentunit', decimals: 2, thresholds: steps('orange', [0.9, 'yellow'], [0.999, 'green']) },
   ),
   number(
-    'Reading stopped',
+    'Polling stopped',
     'Whether no request is sent because the archive or the disk is full.',
     `max(${of('tidemark_polling_stopped')})`,
-    { unit: 'none', thresholds: steps('red', [0, 'green'], [1, 'red']), yesNo: false },
+    { unit: 'none', thresholds: steps('red', [0, 'green'], [1, 'red']), mappings: [YES_IS_BAD] },
   ),
   lagNumber(
     'Lag of the databases',
@@ -129,11 +147,12 @@ const NOW: readonly PanelSpec[] = [
   ),
   number(
     'Alert rules',
-    'Alert rules of Tidemark that fire, with the watchdog: 0 means that Prometheus has not loaded them.',
-    'count(count by (alertname) (ALERTS{alertstate="firing", alertname=~"Tidemark.*"})) or vector(0)',
+    'How many alert rules of Tidemark fire. "Not loaded": not even the watchdog, which always fires, so Prometheus does not have them.',
+    '(count(count by (alertname) (ALERTS{alertstate="firing", alertname=~"Tidemark.*"})) or vector(0)) - 1',
     {
       unit: 'none',
-      thresholds: steps('red', [1, 'green'], [2, 'orange']),
+      thresholds: steps('red', [0, 'green'], [1, 'orange']),
+      mappings: [words({ '-1': ['not loaded', 'red'], '0': ['none fires', 'green'] })],
     },
   ),
 ];
@@ -314,7 +333,7 @@ const COVERAGE: readonly PanelSpec[] = [
       [`sum by (state) (${of('tidemark_devices')})`, '{{state}}'],
       [`sum(${of('tidemark_devices_complete')})`, 'complete'],
     ),
-    { unit: 'none' },
+    { unit: 'none', overrides: STATE_LINES },
   ),
   chart(
     'Missing time',
@@ -329,13 +348,13 @@ const COVERAGE: readonly PanelSpec[] = [
     'Jobs: progress',
     'The progress of a backfill or of another job.',
     series([`max by (kind) (${of('tidemark_job_progress_ratio')})`, '{{kind}}']),
-    { unit: 'percentunit', w: 6 },
+    { unit: 'percentunit', w: 6, noValue: NO_JOB },
   ),
   chart(
     'Jobs: time left',
     'How long such a job still takes, where it can be told.',
     series([`max by (kind) (${of('tidemark_job_eta_seconds')})`, '{{kind}}']),
-    { unit: 's', w: 6 },
+    { unit: 's', w: 6, noValue: NO_JOB },
   ),
   chart(
     'Streams that are not read',

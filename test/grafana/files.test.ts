@@ -188,7 +188,7 @@ test.each(boards.map((board) => [board.uid, board] as const))('%s says what it i
   // A set leads to its own: a choice made in one means nothing in the other.
   const tags = board.uid.startsWith('tidemark-vm-') ? ['tidemark-promql'] : ['tidemark'];
   expect(board.tags).toEqual(tags);
-  expect(board.links).toMatchObject([{ type: 'dashboards', tags, saveServerTime: true, includeVars: true }]);
+  expect(board.links).toMatchObject([{ type: 'dashboards', tags, keepTime: true, includeVars: true }]);
   for (const panel of shownPanels(board)) {
     expect(panel.title, panel.title).not.toBe('');
     expect(panel.description?.length, panel.title).toBeGreaterThan(20);

@@ -38,7 +38,9 @@ async function expectRunning(url: string): Promise<void> {
   expect(await shown(url, 'Healthy')).toEqual(['yes, green']);
   expect(await shown(url, 'Lag')).toEqual([expect.stringMatching(/^(?:< 15 mins|\d+ (?:s|mins?)), (?:green|yellow)$/)]);
   // The watchdog alone: the rules are loaded.
-  expect(await shown(url, 'Alert rules')).toEqual(['1, green']);
+  expect(await shown(url, 'Alert rules')).toEqual(['none fires, green']);
+  expect(await shown(url, 'Polling stopped')).toEqual(['no, green']);
+  expect(await shown(url, 'Jobs: progress')).toEqual([]);
   expect(await shown(url, 'Firing alerts')).toEqual([]);
   expect(await shown(url, 'Daemons')).toEqual([expect.stringMatching(/Answers yes, Version [\w.-]+, Running for \d/)]);
 }
