@@ -46,6 +46,7 @@ import { storedTimes } from '../ingest/wanted-range.ts';
 import type { DeviceReportParts } from '../report/device-report.ts';
 import { createFigures, type FigureSource } from '../report/figures.ts';
 import { createFleetScanner, type FleetScanner } from '../report/fleet.ts';
+import { createHistoryEta } from '../report/history-eta.ts';
 import { createPageFacts } from '../report/page-facts.ts';
 import { readyNow } from '../report/ready.ts';
 import { overviewNow, reportNow } from '../report/report.ts';
@@ -400,7 +401,7 @@ type Reports = FigureSource & Pick<Sync, 'fleet' | 'historyWaitsUntil' | 'report
 /** What is shown of it. */
 function createReports({ api, settings, clock }: SyncOptions, parts: Parts): Reports {
   const { base, opened, room, context, deliverers, planning, limiter } = parts;
-  const { store, jobs, facts } = opened;
+  const { store, jobs, facts, ledger } = opened;
   const { apiState, outage, serverClock, heartbeats } = base;
   const streams = createStreamReport(apiState, outage.problem);
   const { staleMs } = planning.demand;
@@ -412,6 +413,7 @@ function createReports({ api, settings, clock }: SyncOptions, parts: Parts): Rep
     deliverers,
     quota: status,
     staleMs,
+    historyEta: createHistoryEta({ context, facts, ledger, quota: status }),
     streams,
     room,
     facts,

@@ -89,6 +89,10 @@ export interface NextStatus {
   /** Devices with a gap that a request can close. */
   readonly devices_with_gaps: number;
   readonly gap_seconds: number;
+  /** Devices whose wanted range has not been read down to its beginning yet: their initial sync. */
+  readonly initial_devices: number;
+  /** How long until all gaps are closed; `null` where there is none, or the time is not known. */
+  readonly eta_seconds: number | null;
 }
 
 export interface StreamStatus {

@@ -253,21 +253,21 @@ function gapTable(gaps: readonly GapSum[], now: string): Html {
   return html`${list}${more}`;
 }
 
-type WorkParts = Pick<StatusReport, 'totals' | 'freshness' | 'process' | 'next' | 'jobs' | 'gaps' | 'generated_at'>;
+type WorkParts = Pick<StatusReport, 'totals' | 'process' | 'next' | 'jobs' | 'gaps' | 'generated_at'>;
 
 /** That the history is being filled, where it is. */
 function syncWords(
   {
     totals: { devices, devices_complete },
-    freshness,
+    next: { initial_devices, eta_seconds },
     process: work,
-  }: Pick<WorkParts, 'totals' | 'freshness' | 'process'>,
+  }: Pick<WorkParts, 'totals' | 'next' | 'process'>,
   unread: Unread | null,
 ): string {
   if (!work.running || unread !== null || devices_complete === devices) return '';
-  const isBehind = freshness.median_seconds !== null && freshness.behind_devices > 0;
-  const what = isBehind ? 'Gaps are being filled' : 'Initial sync is running';
-  return `${what}: ${grouped(devices_complete)} of ${counted(devices, 'device')} complete. `;
+  const what = initial_devices > 0 ? 'Initial sync is running' : 'Gaps are being filled';
+  const eta = eta_seconds === null ? '' : `, ETA ${duration(eta_seconds, 'up')}`;
+  return `${what}: ${grouped(devices_complete)} of ${counted(devices, 'device')} complete${eta}. `;
 }
 
 /** What is missing where no gap is known. */

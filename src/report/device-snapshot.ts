@@ -3,7 +3,7 @@
  * pass over a device, as there may be ten thousand of them.
  */
 
-import { coverageOf, coveredShare, emptyByListing, wantedOf } from '../core/device-coverage.ts';
+import { coverageOf, coveredShare, emptyByListing, PENDING, wantedOf } from '../core/device-coverage.ts';
 import type { DeviceFilter } from '../core/filter.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
@@ -28,6 +28,8 @@ export interface DeviceSnapshot {
   readonly status: DeviceStatus;
   readonly isExcluded: boolean;
   readonly isGone: boolean;
+  /** Whether the beginning of the wanted range is still to be read. */
+  readonly isInitial: boolean;
   /** The covered share of the wanted range, 0 to 1. */
   readonly share: number;
 }
@@ -46,6 +48,7 @@ export function snapshotDevice(
   return {
     isExcluded,
     isGone: device.goneSinceMs !== null,
+    isInitial: coverage.gaps[0]?.reason === PENDING && coverage.gaps[0].from === formatExact(wanted.from),
     share: coveredShare(covered, wanted, listedEmpty),
     status: {
       device_id: device.record.deviceId,
@@ -96,6 +99,8 @@ export interface DeviceSums {
   readonly gaps: readonly GapSum[];
   /** Devices with a gap that can be requested, and the length of these gaps. */
   readonly open: { readonly devices: number; readonly seconds: number };
+  /** Devices whose wanted range is still to be read down to its beginning. */
+  readonly initial: number;
   readonly lag: Pick<FreshnessStatus, 'behind_devices' | 'median_seconds' | 'p95_seconds' | 'max_seconds'>;
 }
 
@@ -122,7 +127,17 @@ export function sumUp(snapshots: readonly DeviceSnapshot[], behindAfterSeconds: 
  * @param behindAfterSeconds for how long the newest gap of a device may be open.
  */
 export function createDeviceSums(behindAfterSeconds: number): DeviceSummer {
-  const counts = { all: 0, polled: 0, complete: 0, silent: 0, behind: 0, share: 0, openDevices: 0, openSeconds: 0 };
+  const counts = {
+    all: 0,
+    polled: 0,
+    complete: 0,
+    silent: 0,
+    behind: 0,
+    share: 0,
+    openDevices: 0,
+    openSeconds: 0,
+    initial: 0,
+  };
   const lags: number[] = [];
   const sums = new Map<string, GrowingSum>();
 
@@ -134,7 +149,7 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSummer {
     for (const gap of gaps) counts.openSeconds += secondsOf(gap);
   };
   return {
-    add: ({ status, isExcluded, isGone, share }) => {
+    add: ({ status, isExcluded, isGone, isInitial, share }) => {
       counts.all += 1;
       const gaps = worthShowing(status, behindAfterSeconds);
       addGaps(sums, gaps);
@@ -142,6 +157,7 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSummer {
       counts.polled += 1;
       counts.share += share;
       if (isDone(status, behindAfterSeconds)) counts.complete += 1;
+      if (isInitial && !isGone) counts.initial += 1;
       if (!isGone) addThere(status, gaps);
     },
     sum: () => {
@@ -156,6 +172,7 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSummer {
         coveredShare: counts.polled === 0 ? null : counts.share / counts.polled,
         gaps: inOrder(sums),
         open: { devices: counts.openDevices, seconds: Math.round(counts.openSeconds) },
+        initial: counts.initial,
         lag: {
           behind_devices: counts.behind,
           median_seconds: at(0.5),

@@ -55,6 +55,8 @@ export interface ReportParts {
   readonly quota: () => Omit<QuotaStatus, 'lanes'>;
   /** The lag of readings in normal operation if the quota is too small, in ms. */
   readonly staleMs: () => number;
+  /** How long until all gaps are closed, in seconds; `null`: not known. Looks at every device now and then. */
+  readonly historyEta: () => number | null;
   readonly streams: Pick<StreamReport, 'list' | 'problem' | 'isRefused' | 'failingLong' | 'isListed'>;
   readonly room: Pick<Room, 'status'>;
   readonly facts: Omit<StateFacts, 'streams' | 'requestsOf' | 'daysOf'>;
@@ -98,12 +100,13 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
     destinationReport(parts, each, { nowMs, medianSeconds: sums.lag.median_seconds }),
   );
   const jobs = facts.jobs().map(jobStatus);
+  const next = nextStatus(parts, sums, nowMs);
   return {
     version,
     generated_at: formatExact(msToNs(nowMs)),
     workspace_id: store.workspaceTag(),
     workspace_name: store.account()?.name ?? null,
-    ...summaryOf(parts, { devices: included, excluded, sums, destinations, jobs }),
+    ...summaryOf(parts, { devices: included, excluded, sums, destinations, jobs, next }),
     process: processStatus(parts),
     streams: parts.streams.list(),
     freshness: {
@@ -125,7 +128,7 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
     allowance: { ...parts.quota(), lanes: facts.spending(nowMs) },
     archive: archiveStatus(parts),
     jobs,
-    next: nextStatus(parts, sums, nowMs),
+    next,
   };
 }
 
@@ -224,7 +227,11 @@ function archiveStatus({ context, room }: ReportParts): ArchiveStatus {
   };
 }
 
-function nextStatus({ context, streams }: ReportParts, { open }: DeviceSums, nowMs: EpochMs): NextStatus {
+function nextStatus(
+  { context, streams, historyEta, isRunning }: ReportParts,
+  { open, initial }: DeviceSums,
+  nowMs: EpochMs,
+): NextStatus {
   const { store, settings } = context;
   const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
   return {
@@ -235,6 +242,9 @@ function nextStatus({ context, streams }: ReportParts, { open }: DeviceSums, now
     }),
     devices_with_gaps: open.devices,
     gap_seconds: open.seconds,
+    initial_devices: initial,
+    // Nothing is closed while no process runs.
+    eta_seconds: open.devices === 0 || !isRunning() ? null : historyEta(),
   };
 }
 
@@ -258,6 +268,7 @@ interface SummaryFacts {
   readonly sums: DeviceSums;
   readonly destinations: readonly DestinationReport[];
   readonly jobs: readonly JobStatus[];
+  readonly next: NextStatus;
 }
 
 /** The state in a sentence: the most serious problem, or how far the sync is. */
@@ -266,7 +277,7 @@ function summaryOf(parts: ReportParts, facts: SummaryFacts): Pick<StatusReport, 
 }
 
 /** How far the sync is, in one or more sentences. */
-function syncText(parts: ReportParts, { devices, excluded, sums, destinations, jobs }: SummaryFacts): string {
+function syncText(parts: ReportParts, { devices, excluded, sums, destinations, jobs, next }: SummaryFacts): string {
   const isAtWork = parts.isRunning();
   if (!parts.streams.isListed()) return noListWords(devices, isAtWork);
   if (devices === 0) return noDeviceWords(excluded);
@@ -278,9 +289,9 @@ function syncText(parts: ReportParts, { devices, excluded, sums, destinations, j
     const one = devices === 1 ? 'the device is complete' : `all ${devices} devices are complete`;
     return `In sync: ${one}${leftOut}${deliveredWords(destinations)}.${more}`;
   }
-  const isBehind = sums.lag.median_seconds !== null && sums.lag.behind_devices > 0;
-  const work = isAtWork ? (isBehind ? 'Catching up: ' : 'Initial sync: ') : '';
-  return `${work}${sums.complete} of ${devices} devices complete${leftOut}.${more}`;
+  const work = isAtWork ? (next.initial_devices > 0 ? 'Initial sync: ' : 'Catching up: ') : '';
+  const eta = next.eta_seconds === null ? '' : `, ETA ${duration(next.eta_seconds, 'up')}`;
+  return `${work}${sums.complete} of ${devices} devices complete${leftOut}${eta}.${more}`;
 }
 
 /** The backfills under way, each a sentence: they read beyond the range that is to be in sync. */

@@ -23,6 +23,7 @@ import {
   msToNs,
 } from '../core/time.ts';
 import { SLACK_NS } from '../ingest/page-request.ts';
+import { createDayBudget } from './day-budget.ts';
 import type { DaySupply } from './planner-types.ts';
 
 /** The requests for an empty range: its first answer has no overlap reading. */
@@ -96,6 +97,30 @@ export interface BesideSupply extends DaySupply {
   readonly minutePerMs: number;
   /** What the other lanes take, per ms. */
   readonly othersPerMs: number;
+}
+
+/** The day's window and what was sent in it. */
+interface SentDay {
+  /** `api.share`. */
+  readonly share: number;
+  /** In requests; `null`: no limit is known. */
+  readonly limit: number | null;
+  readonly budget: number | null;
+  /** What other clients use in a day; `null`: not known. */
+  readonly others: number | null;
+  /** The requests of the last day, in the server's time, ascending. */
+  readonly sentMs: readonly EpochMs[];
+}
+
+/** What the day's budget gives to work below live polls, as the requests of the last day have left it. */
+export function daySupplyOf(
+  { share, limit, budget, others, sentMs }: SentDay,
+  nowMs: EpochMs,
+): Pick<DaySupply, 'spare' | 'fillPerMs'> {
+  const day = createDayBudget(share);
+  day.setFigures({ limit, budget, spent: 0, others }, nowMs - DAY_MS);
+  for (const atMs of sentMs) day.sent(atMs);
+  return { spare: day.spare(nowMs), fillPerMs: day.fillPerMs() };
 }
 
 /**

@@ -68,7 +68,13 @@ export const REPORT: StatusReport = {
       waits: null,
     },
   ],
-  next: { streams: [{ name: 'telemetry', due_at: '2026-11-21T22:16:00Z' }], devices_with_gaps: 3, gap_seconds: 1800 },
+  next: {
+    streams: [{ name: 'telemetry', due_at: '2026-11-21T22:16:00Z' }],
+    devices_with_gaps: 3,
+    gap_seconds: 1800,
+    initial_devices: 0,
+    eta_seconds: null,
+  },
   streams: [
     { name: 'account', state: 'on', reason: null, last_read_at: '2026-11-21T06:00:00Z' },
     { name: 'devices', state: 'on', reason: null, last_read_at: '2026-11-21T22:10:00Z' },

@@ -184,18 +184,16 @@ describe('the overview', () => {
 
   test('says that the history is being filled, and what is complete but for the newest minutes is 100 %', async () => {
     const totals = { ...REPORT.totals, devices_complete: 7, covered_share: 0.4 };
-    const freshness = { ...REPORT.freshness, median_seconds: null };
-    await using served = await servePage({ standing: standingWith({ totals, freshness, jobs: [] }) });
-    expect(await textOf(served.url)).toContain('Initial sync is running: 7 of 60 devices complete. No backfill');
-    served.shown.standing = standingWith({
-      totals,
-      freshness: { ...freshness, median_seconds: 900, behind_devices: 53 },
-      jobs: [],
-    });
+    const next = { ...REPORT.next, initial_devices: 53, eta_seconds: 240 };
+    await using served = await servePage({ standing: standingWith({ totals, next, jobs: [] }) });
+    expect(await textOf(served.url)).toContain(
+      'Initial sync is running: 7 of 60 devices complete, ETA 4 min. No backfill',
+    );
+    served.shown.standing = standingWith({ totals, jobs: [] });
     expect(await textOf(served.url)).toContain('Gaps are being filled: 7 of 60 devices complete.');
     served.shown.standing = standingWith({
       totals,
-      freshness,
+      next,
       jobs: [],
       process: { ...REPORT.process, running: false },
     });

@@ -18,6 +18,7 @@ const SUMS: DeviceSums = {
   coveredShare: 1,
   gaps: [],
   open: { devices: 0, seconds: 0 },
+  initial: 0,
   lag: { behind_devices: 0, median_seconds: 0, p95_seconds: 0, max_seconds: 0 },
 };
 
@@ -43,13 +44,14 @@ interface Case {
   readonly sums?: Partial<DeviceSums>;
   readonly jobs?: readonly OpenJob[];
   readonly isRunning?: boolean;
+  readonly etaSeconds?: number | null;
   readonly problem?: string;
   readonly isRefused?: boolean;
   readonly failing?: { readonly name: 'alerts'; readonly reason: string }[];
 }
 
 /** The report of a workspace in sync, but for what a case changes. */
-function overviewOf({ sums = {}, jobs = [], isRunning = true, ...streams }: Case): StatusOverview {
+function overviewOf({ sums = {}, jobs = [], isRunning = true, etaSeconds = null, ...streams }: Case): StatusOverview {
   const { problem = null, isRefused = false, failing = [] } = streams;
   const every = { text: '* * * * *', next: (afterMs: number) => afterMs + MINUTE_MS };
   const settings: ReportParts['context']['settings'] = {
@@ -73,6 +75,7 @@ function overviewOf({ sums = {}, jobs = [], isRunning = true, ...streams }: Case
     deliverers: [],
     quota: () => ({ share: 1, minute: window, day: window, waiting_until: null, history_waiting_until: null }),
     staleMs: () => MINUTE_MS,
+    historyEta: () => etaSeconds,
     streams: {
       list: () => [],
       problem: () => problem,
@@ -112,8 +115,29 @@ describe('the sentence', () => {
     ],
     [
       'a backfill during the initial sync, before it has reported',
-      { sums: { complete: 2 }, jobs: [{ ...BACKFILL, progress: null }] },
+      { sums: { complete: 2, initial: 3 }, jobs: [{ ...BACKFILL, progress: null }] },
       'Initial sync: 2 of 5 devices complete. Backfill running.',
+    ],
+    [
+      'the initial sync of a narrow plan, whose first devices lag behind already',
+      {
+        sums: {
+          ...{ complete: 2, initial: 3, open: { devices: 3, seconds: 90_000 } },
+          lag: { behind_devices: 4, median_seconds: 900, p95_seconds: 900, max_seconds: 900 },
+        },
+        etaSeconds: 5400,
+      },
+      'Initial sync: 2 of 5 devices complete, ETA 90 min.',
+    ],
+    [
+      'what an outage has left',
+      { sums: { complete: 2, open: { devices: 3, seconds: 9000 } }, etaSeconds: 100 },
+      'Catching up: 2 of 5 devices complete, ETA 100 s.',
+    ],
+    [
+      'gaps while no process runs',
+      { sums: { complete: 2, open: { devices: 3, seconds: 9000 } }, etaSeconds: 100, isRunning: false },
+      '2 of 5 devices complete.',
     ],
     ['a backfill that nobody works on', { jobs: [BACKFILL], isRunning: false }, 'In sync: all 5 devices are complete.'],
     ['one that is not begun', { jobs: [{ ...BACKFILL, state: 'waiting' }] }, 'In sync: all 5 devices are complete.'],

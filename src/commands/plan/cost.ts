@@ -11,7 +11,6 @@ import { type Account, MAX_PAGE_SIZE } from '../../core/records.ts';
 import { counted } from '../../core/text.ts';
 import { DAY_MS, type EpochMs, type EpochNs, formatSeconds, MINUTE_MS, MS_NS, msToNs } from '../../core/time.ts';
 import { windowSpanNs } from '../../ingest/page-request.ts';
-import { createDayBudget } from '../../scheduler/day-budget.ts';
 import {
   type Demand,
   type DemandByLane,
@@ -26,6 +25,7 @@ import {
   type BesideSupply,
   backfillNeed,
   besideFinishMs,
+  daySupplyOf,
   meanPeriodMs,
   scaleNeed,
 } from '../../scheduler/estimate.ts';
@@ -371,12 +371,9 @@ function supplyOf(
   { input: { share }, limits }: Pick<PlanInput, 'input' | 'limits'>,
 ): BesideSupply {
   const { perMinute, perDay } = budgetsOf(limits, share, 0);
-  const day = createDayBudget(share);
-  day.setFigures({ limit: limits.perDay, budget: perDay, spent: 0, others: othersPerDay }, nowMs - DAY_MS);
-  for (const atMs of sentMs) day.sent(atMs);
+  const day = { share, limit: limits.perDay, budget: perDay, others: othersPerDay, sentMs };
   return {
-    spare: day.spare(nowMs),
-    fillPerMs: day.fillPerMs(),
+    ...daySupplyOf(day, nowMs),
     backfillReserve: (demand.readingsFit ? USUAL_RESERVES : NARROW_RESERVES).backfill,
     minutePerMs: perMinute / MINUTE_MS,
     othersPerMs: measuredLoad(liveSentMs, nowMs) ?? lanesOf(plannedOf(demand)).total / DAY_MS,

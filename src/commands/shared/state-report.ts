@@ -17,6 +17,7 @@ import type { QuotaStatus, QuotaWindow, StreamStatus } from '../../core/status.t
 import { DAY_MS, type EpochMs, formatExact, MINUTE_MS, msToNs, SECOND_MS } from '../../core/time.ts';
 import type { DeviceReportParts } from '../../report/device-report.ts';
 
+import { createHistoryEta } from '../../report/history-eta.ts';
 import type { ReportedDestination } from '../../report/report.ts';
 import { staleMsOf } from '../../scheduler/demand-watch.ts';
 import { createDisk } from '../../store/views/data-dir.ts';
@@ -48,15 +49,13 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
     },
   });
   const quota = quotaOf(state, config, nowMs);
+  const context = { store, serverClock: clockAt(nowMs), settings: { ...config.sync, filter } };
   return {
-    context: {
-      store,
-      serverClock: { nowMs: () => nowMs, highestPassedMs: () => nowMs, passedMs: () => nowMs },
-      settings: { ...config.sync, filter },
-    },
+    context,
     deliverers: destinations,
     quota: () => quota,
     staleMs: () => staleMsOf(store),
+    historyEta: createHistoryEta({ context, facts, ledger: state.ledger, quota: () => quota }),
     streams: {
       list: () => streams,
       isListed: () => store.devices().length > 0 || wasReadEmpty(streams, store.account()?.devices ?? 0),
@@ -126,6 +125,11 @@ function reportedDestination({ maintenance }: ReadState, name: string, id: numbe
     blockedReason: () => blocked,
     nextAttemptInMs: () => null,
   };
+}
+
+/** A clock that stands still. */
+function clockAt(nowMs: EpochMs) {
+  return { nowMs: () => nowMs, highestPassedMs: () => nowMs, passedMs: () => nowMs };
 }
 
 /** Shorter waits are the even pace, and no waiting that anybody needs to know of. */

@@ -57,6 +57,7 @@ export function pageFactsOf(state: Pick<ScratchStore, 'store' | 'facts'>, option
       },
     },
     facts: counted(state.facts),
+    historyEta: () => null,
     deliverers: [],
     quota: () => ({
       share: 0.8,

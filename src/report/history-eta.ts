@@ -1,0 +1,127 @@
+/**
+ * How long it takes until all gaps are closed, for the initial sync and after an outage: the requests that the gaps cost
+ * by the report rates of the devices, sent by the budget that the planner will give them while load and quota stay as they
+ * are. It is computed from the state, so a daemon and `--status` beside it give the same figure.
+ */
+import { coveredIntervals } from '../core/coverage.ts';
+import { emptyByListing } from '../core/device-coverage.ts';
+import { type DeviceRate, deviceFacts, fleetRates, MEASURED_DAYS } from '../core/fleet.ts';
+import { normalize, union } from '../core/intervals.ts';
+import type { Ledger } from '../core/ports.ts';
+import { MAX_PAGE_SIZE } from '../core/records.ts';
+import type { StateFacts } from '../core/state/facts.ts';
+import { NOTHING_COVERED } from '../core/state/telemetry.ts';
+import type { QuotaStatus } from '../core/status.ts';
+import { DAY_MS, type EpochMs, MINUTE_MS, msToNs, nsToMs, SECOND_MS } from '../core/time.ts';
+import type { SyncContext, SyncSettings } from '../ingest/context.ts';
+import { windowSpanNs } from '../ingest/page-request.ts';
+import { wantedNow } from '../ingest/wanted-range.ts';
+import { type BesideSupply, backfillNeed, besideFinishMs, daySupplyOf } from '../scheduler/estimate.ts';
+import { USUAL_RESERVES } from '../scheduler/reserves.ts';
+
+/** What the estimate is made from. */
+export interface HistoryEtaParts {
+  readonly context: {
+    readonly store: SyncContext['store'];
+    readonly serverClock: Parameters<typeof wantedNow>[0]['serverClock'];
+    readonly settings: Pick<SyncSettings, 'history' | 'gracePeriodMs' | 'filter'>;
+  };
+  readonly facts: Pick<StateFacts, 'daysOf'>;
+  readonly ledger: Pick<Ledger, 'sentSince'>;
+  readonly quota: () => Pick<QuotaStatus, 'share' | 'minute' | 'day'>;
+}
+
+/** An estimate is kept for so long: it looks at every device, and at every request of the last day. */
+const GOOD_FOR_MS = 30 * SECOND_MS;
+
+/**
+ * Prepares the estimate.
+ *
+ * @returns the time left in seconds; `null` where it is not known.
+ */
+export function createHistoryEta(parts: HistoryEtaParts): () => number | null {
+  let last: { readonly atMs: EpochMs; readonly seconds: number | null } | null = null;
+  return () => {
+    const nowMs = parts.context.serverClock.nowMs();
+    if (last === null || nowMs < last.atMs || nowMs - last.atMs >= GOOD_FOR_MS) {
+      last = { atMs: nowMs, seconds: secondsLeft(parts, nowMs) };
+    }
+    return last.seconds;
+  };
+}
+
+function secondsLeft(parts: HistoryEtaParts, nowMs: EpochMs): number | null {
+  const wanted = wantedNow(parts.context);
+  const supply = supplyOf(parts, nowMs);
+  if (wanted === null || supply === null) return null;
+  const plan = parts.context.store.account()?.plan;
+  const { requests } = backfillNeed({
+    devices: ratesNow(parts, nowMs),
+    range: { from: wanted.wantedFrom, to: wanted.limit },
+    now: msToNs(nowMs),
+    pageSize: Math.max(1, Math.min(MAX_PAGE_SIZE, plan?.maxDevicesPerPage ?? MAX_PAGE_SIZE)),
+    windowNs: windowSpanNs(plan?.historyMaxDays ?? null),
+  });
+  // What is open for less than an hour is live work.
+  if (requests === 0) return null;
+  const ms = besideFinishMs(requests, supply);
+  const leastMs = besideFinishMs(requests, { ...supply, othersPerMs: 0 });
+  if (ms === null || leastMs === null) return null;
+  // Where the other lanes decide, their load has to be known well.
+  return supply.measuredMs < LOAD_OVER_MS && ms > 1.5 * leastMs ? null : Math.ceil(ms / SECOND_MS);
+}
+
+/** The rates of the devices that are read. Ranges that no request closes soon count as covered. */
+function ratesNow({ context: { store, settings }, facts }: HistoryEtaParts, nowMs: EpochMs): DeviceRate[] {
+  const known = store.devices().filter(({ goneSinceMs }) => goneSinceMs === null);
+  const coverage = store.coverageOfAll();
+  const fromDay = Math.floor(nowMs / DAY_MS) - MEASURED_DAYS;
+  const held = new Map(
+    known.map((device) => {
+      const { deviceId } = device.record;
+      const of = coverage.get(deviceId) ?? NOTHING_COVERED;
+      const days = facts.daysOf(deviceId, fromDay);
+      const newestMs = of.newestNs === null ? null : nsToMs(of.newestNs);
+      const named = normalize(of.gaps.map(({ fromNs: from, toNs: to }) => ({ from, to })));
+      const closed = union(coveredIntervals(of.covered), union(named, emptyByListing(device, of)));
+      return [deviceId, { covered: coveredIntervals(of.covered), newestMs, days, closed }] as const;
+    }),
+  );
+  const records = known.map(({ record }) => record);
+  return fleetRates(deviceFacts(records, held, settings.filter), nowMs).devices.map((device) => ({
+    ...device,
+    covered: held.get(device.deviceId)?.closed ?? [],
+  }));
+}
+
+/** The load of other lanes is measured over this time. */
+const LOAD_OVER_MS = 10 * MINUTE_MS;
+
+/**
+ * What the history of the devices is given. The reserve of an ordinary plan is assumed.
+ *
+ * @returns `null` while the quota is not known, or the load of the other lanes.
+ */
+function supplyOf(
+  { ledger, quota }: HistoryEtaParts,
+  nowMs: EpochMs,
+): (BesideSupply & { readonly measuredMs: number }) | null {
+  const { share, minute, day } = quota();
+  if (minute.budget === null) return null;
+  const others = day.others ?? null;
+  const sentMs = ledger.sentSince(nowMs - DAY_MS);
+  const supply = daySupplyOf({ ...day, others, share, sentMs }, nowMs);
+  // The first minute of a daemon, in which everything is read once, is not like the others.
+  const beganMs = sentMs[0] ?? nowMs;
+  const sinceMs = Math.max(nowMs - LOAD_OVER_MS, beganMs + MINUTE_MS);
+  const measuredMs = nowMs - sinceMs;
+  if (measuredMs < MINUTE_MS) return null;
+  const ofHistory = ledger.sentSince(sinceMs, 'first-history');
+  const ofOthers = ledger.sentSince(sinceMs).length - ofHistory.length - ledger.sentSince(sinceMs, 'backfill').length;
+  const othersPerMs = ofOthers / measuredMs;
+  // While the day has something to spare, the last minute shows how fast the API answers.
+  const lately = ofHistory.filter((atMs) => atMs > nowMs - MINUTE_MS).length;
+  const seenPerMs = supply.spare > 1 && lately > 0 ? lately / MINUTE_MS + othersPerMs : Number.POSITIVE_INFINITY;
+  const minutePerMs = Math.min(minute.budget / MINUTE_MS, seenPerMs);
+  return { ...supply, backfillReserve: USUAL_RESERVES['first-history'], minutePerMs, othersPerMs, measuredMs };
+}

@@ -1,0 +1,70 @@
+/**
+ * How long the initial sync takes, as the status says it once two minutes have shown the load: held against its real end on
+ * simulated fleets, in virtual time; and the same from the state alone.
+ */
+import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { configOf, reportOf } from '../commands/status/support.ts';
+import { liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { openBench, openRig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+
+const FLEETS = [
+  { name: 'the day decides', devices: 3, everyMs: 5 * MINUTE_MS, perMinute: 300, perDay: 8000, days: 50 },
+  { name: 'the minute decides', devices: 3, everyMs: 4 * MINUTE_MS, perMinute: 20, perDay: 60_000, days: 30 },
+  { name: 'much live work', devices: 6, everyMs: MINUTE_MS, perMinute: 20, perDay: 30_000, days: 6 },
+] as const;
+
+describe.runIf(influxdAvailable())('the ETA of the initial sync', () => {
+  const bench = sharedBench(openBench);
+
+  test.each(FLEETS)(
+    'is right within a factor of 1.5, nine times in ten, once the load of live work is known: $name',
+    async ({ devices, everyMs, perMinute, perDay, days }) => {
+      const fleet = Array.from({ length: devices }, (_, n) => ({
+        deviceId: `d${n}`,
+        intervalMs: everyMs,
+        jitter: 0.2,
+      }));
+      using rig = await openRig(bench, {
+        world: worldOf(fleet, 60 * DAY_MS),
+        historyMs: days * DAY_MS,
+        settings: { plan: { requestsPerMinute: perMinute, requestsPerDay: perDay, historyMaxDays: 100 } },
+      });
+      const config = configOf(rig);
+      const told: { atMs: number; eta: number; fromState: number | null }[] = [];
+      const sentences = new Set<string>();
+      let endMs = 0;
+      const startMs = rig.clock.nowMs();
+      await liveAsDaemon(rig, {
+        forMs: MINUTE_MS,
+        meanwhile: async (watch) => {
+          await rig.clock.sleep(2 * MINUTE_MS);
+          for (;;) {
+            await rig.clock.sleep(30 * SECOND_MS);
+            const { next, summary } = watch.report();
+            if (next.initial_devices === 0) break;
+            sentences.add(summary.replace(/:.*/, ''));
+            const fromState = reportOf(config, rig.clock).next.eta_seconds;
+            if (next.eta_seconds !== null)
+              told.push({ atMs: rig.clock.nowMs(), eta: next.eta_seconds * SECOND_MS, fromState });
+            if (rig.clock.nowMs() > startMs + 9 * HOUR_MS) throw new Error('it does not end');
+          }
+          endMs = rig.clock.nowMs();
+        },
+      });
+      // What is left at the very end is a matter of single requests.
+      const early = told.filter(({ atMs }) => endMs - atMs > 5 * MINUTE_MS);
+      expect(early.length).toBeGreaterThan(5);
+      // By how many times each is too long or too short.
+      const off = early
+        .flatMap(({ atMs, eta, fromState }) => [eta, (fromState ?? 0) * SECOND_MS].map((each) => each / (endMs - atMs)))
+        .map((ratio) => Math.max(ratio, 1 / ratio))
+        .toSorted((one, other) => one - other);
+      expect(off[Math.floor(off.length * 0.9)], 'nine in ten').toBeLessThan(1.5);
+      expect(off.at(-1), 'the worst').toBeLessThan(2);
+      expect([...sentences]).toEqual(['Initial sync']);
+    },
+  );
+});
