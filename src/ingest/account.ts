@@ -49,8 +49,8 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
 }
 
 /**
- * The `workspace` point, unless one was made at this time already (two at one instant would be one), or the server's
- * time is in doubt.
+ * Makes the `workspace` point, unless there is one at this time already (two at one instant would be one), or the
+ * server's time is unconfirmed.
  */
 function workspacePoint(
   { store, quota, serverClock }: SyncContext,

@@ -42,8 +42,8 @@ const LIST_AGAIN_MS = HOUR_MS;
 /**
  * Brings the alerts up to date.
  *
- * @returns whether the key may read them; without the scope that is reported once, and the sync continues without.
- * @throws ApiFault of any other kind; what was read until then stays.
+ * @returns whether the key may read them; a missing scope is reported once, and the sync continues without alerts.
+ * @throws ApiFault of any other kind; alerts that were read before it stay.
  */
 export async function syncAlerts(context: SyncContext, signal: AbortSignal): Promise<boolean> {
   return await context.alone('alerts', async () => await syncAlone(context, signal), signal);
@@ -132,7 +132,7 @@ function takeIn(context: SyncContext, { value, answeredAtMs }: Reply<AlertPage>)
   observe({ type: 'records-rejected', stream: 'alerts', count: rejected.length, reason: rejected[0]?.reason ?? '' });
 }
 
-/** Archives what is new about these alerts, in one transaction. */
+/** Archives the changes of these alerts in one transaction. */
 function storeAlerts(context: SyncContext, alerts: readonly AlertRecord[], atNs: EpochNs): void {
   const { store } = context;
   const workspaceTag = store.workspaceTag();
@@ -200,7 +200,7 @@ function recordLeftOut(parts: FilterParts, deviceIds: readonly string[]): void {
   saveLeftOut(parts, new Set([...before, ...deviceIds]));
 }
 
-/** Those that are not excluded any more. */
+/** The devices that are included again. */
 function includedAgain(parts: FilterParts): readonly string[] {
   const before = leftOut(parts);
   if (before.size === 0) return [];
@@ -243,7 +243,7 @@ export function observeLeftOut(alert: AlertRecord, seen: Seen): Observed {
   return { known: { ...first.known, stateDigest: NO_POINT }, changed: true, lines: [] };
 }
 
-/** Records an alert of a device that is synced; one that was left out so far becomes points as at first sight. */
+/** Makes the points of an alert of a synced device; an alert that was left out before is treated as new. */
 export function observeIncluded(alert: AlertRecord, seen: Seen): Observed {
   const { known } = seen;
   if (known === null || known.stateDigest !== NO_POINT) return observeAlert(alert, seen);

@@ -29,7 +29,7 @@ const SERVED_BEYOND = 'served_beyond_days';
 /** The fact with the plan's days and the days that a refusal has named, as a JSON list. */
 const REFUSED_BEYOND = 'refused_beyond_days';
 
-/** What this program has learnt about the service's windows, with the state that keeps the rest of it. */
+/** What answers have shown about the service's windows, and the state that stores part of it. */
 export interface LearntWindows extends Pick<SyncContext, 'store' | 'serverClock'> {
   span: WindowKnowledge['span'];
   leadNs: bigint;
@@ -40,7 +40,7 @@ export interface LearntWindows extends Pick<SyncContext, 'store' | 'serverClock'
   readonly notFound: Map<string, NotFound>;
 }
 
-/** Opens what was learnt, with what the state has kept of it. */
+/** Loads the stored knowledge about windows. */
 export function createLearntWindows({ store, serverClock }: Pick<SyncContext, 'store' | 'serverClock'>): LearntWindows {
   const bothBounds = store.fact(BOTH_BOUNDS) === 'yes';
   return { store, serverClock, span: null, leadNs: FIRST_LEAD_NS, bothBounds, answers: 0, notFound: new Map() };
@@ -106,7 +106,7 @@ function forgetOtherPlan(learnt: LearntWindows): void {
   if (span !== null && span.planDays !== windowRules(learnt).planDays) learnt.span = null;
 }
 
-/** What every request for telemetry depends on. */
+/** The parts that every telemetry request needs. */
 export interface Asking {
   readonly context: SyncContext;
   readonly windows: LearntWindows;

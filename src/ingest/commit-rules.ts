@@ -35,30 +35,27 @@ import type { DaySum, PageCommit, TelemetryState, TimestampOffset } from '../cor
 import { DAY_NS, type EpochNs, formatExact } from '../core/time.ts';
 import { type CoverageInput, coverageAfter, hourOf, hourStart, hoursToWrite, isCovered } from './coverage-rules.ts';
 
-/** What a commit is computed from. */
+/** The input of a commit. */
 export interface CommitInput extends Omit<CoverageInput, 'state'> {
   readonly state: TelemetryState;
   readonly workspaceId: string;
   readonly lane: LogLane;
   readonly requestId: number;
-  /** Those of them that are not known to be stored ({@link withoutEdges}); all where it is left out. */
+  /** The readings that are not known to be stored ({@link withoutEdges}); all by default. */
   readonly fresh?: readonly Reading[];
   /** Whether new readings in covered ranges are no sign that readings come late; false where it is left out. */
   readonly isRecheck?: boolean;
   readonly rejected: readonly RejectedRecord[];
-  /** What is stored around these readings: see `Store.stored`. */
+  /** The stored lines around these readings: see `Store.stored`. */
   readonly stored: {
     readonly lines: readonly string[];
     readonly offsets: readonly TimestampOffset[];
     /** Where lines were stored that are cleared away; nowhere where it is left out. */
     readonly cleared?: Intervals;
   };
-  /** What is stored in blocks that overlap a range: see `Store.stored`. */
+  /** The stored lines in blocks that overlap a range: see `Store.stored`. */
   readonly storedAt: (range: Interval) => { readonly lines: readonly string[]; readonly cleared?: Intervals };
-  /**
-   * Which sensors are written; all where it is left out. What the page covers and its edges always come from whole
-   * readings.
-   */
+  /** Which sensors are written; all by default. The covered range and its edges always come from whole readings. */
   readonly filter?: Pick<DeviceFilter, 'includesSensor' | 'wasLeftOut'> | undefined;
 }
 
@@ -77,8 +74,8 @@ export function extentOf(readings: readonly Reading[]): { from: EpochNs; to: Epo
 
 /**
  * The readings of a page without those at the edges of covered ranges, which it had to contain: they are stored, known
- * by instant and content. What is left of a page that continues from an edge lies outside all blocks, so that none has
- * to be unpacked to know that it is new.
+ * by instant and content. The rest of a page that continues from an edge lies outside all blocks, so none has to be
+ * unpacked to find out that it is new.
  */
 export function withoutEdges(readings: readonly Reading[], covered: readonly CoveredRange[]): readonly Reading[] {
   const digests = new Map<EpochNs, string[]>();
@@ -90,7 +87,7 @@ export function withoutEdges(readings: readonly Reading[], covered: readonly Cov
   return readings.some(isEdge) ? readings.filter((reading) => !isEdge(reading)) : readings;
 }
 
-/** Computes what a page changes. */
+/** Computes the changes by a page. */
 export function composeCommit(input: CommitInput): PageCommit {
   const { state, fresh: readings = input.readings } = input;
   const writer = createWriter(input, extentOf(readings) ?? { from: 0n, to: 0n });
@@ -173,7 +170,7 @@ function hourLine({ state, workspaceId }: CommitInput, hour: number, readings: n
   return line;
 }
 
-/** What has been written of a page so far. */
+/** The lines and counts of a page so far. */
 interface Writer {
   readonly input: CommitInput;
   readonly timestamps: UsedTimestamps;
@@ -233,16 +230,16 @@ type ReadingOutcome = 'new' | 'late' | 'completed' | 'addition' | 'stored';
  */
 type ValueOutcome = 'new' | 'stored' | 'unverifiable';
 
-/** What all values of a reading share, made once: most of the work is per value. */
+/** The parts that all values of a reading share, computed once because most of the work is per value. */
 interface Instant {
   readonly at: EpochNs;
-  /** The time as it stands in a line. */
+  /** The time as it is written in a line. */
   readonly stamp: string;
   readonly day: GrowingSum;
   readonly seriesOf: SeriesOf;
 }
 
-/** Writes what is new of a reading. */
+/** Writes the new values of a reading. */
 function writeReading(writer: Writer, served: Reading): ReadingOutcome {
   const { filter } = writer.input;
   const reading = filter === undefined ? served : filterReading(filter, served);
@@ -296,7 +293,7 @@ function isCleared({ stored: { cleared = [] } }: CommitInput, at: EpochNs): bool
 const RECORD_LENGTH = 2000;
 
 function rejectedReading(reading: Reading, dropped: ReadonlyMap<DropReason, number>): RejectedRecord {
-  // JSON has no word for an infinite number; the text keeps what it was.
+  // JSON cannot express an infinite number; the text keeps it.
   const values = JSON.stringify(reading.values, (_, value) =>
     typeof value === 'number' && !Number.isFinite(value) ? String(value) : value,
   );

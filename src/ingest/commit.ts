@@ -20,7 +20,7 @@ import { namedGap } from './named-gaps.ts';
 /** How often a commit is computed again because the state has moved meanwhile. */
 const ATTEMPTS = 5;
 
-/** A page with what it is worth. */
+/** A judged page. */
 interface JudgedPage {
   readonly deviceId: string;
   readonly lane: RequestLane;
@@ -33,7 +33,7 @@ interface JudgedPage {
   readonly isRecheck?: boolean;
 }
 
-/** What a commit has brought. */
+/** The result of a commit. */
 interface Committed {
   /** How many readings were new. */
   readonly newReadings: number;
@@ -41,7 +41,7 @@ interface Committed {
   readonly lateGap: Interval | null;
 }
 
-/** Commits what a page is worth; a page that is worth nothing changes nothing. */
+/** Commits a judged page. A page that covers nothing and has no new readings changes nothing. */
 export function commitPage(context: SyncContext, page: JudgedPage): Committed {
   const { readings, reply, covers, deviceId } = page;
   if (readings.length === 0 && reply.value.rejected.length === 0 && covers === null) {
@@ -152,7 +152,7 @@ function afterStoredBelow(store: Pick<Store, 'stored' | 'cleared'>, deviceId: st
   }
 }
 
-/** What is stored of a device around the readings of a page. */
+/** The stored lines of a device around the readings of a page. */
 export function storedAround(
   store: Pick<Store, 'stored'>,
   deviceId: string,

@@ -23,7 +23,7 @@ export interface SyncSettings {
   readonly concurrency: number;
   /** The configured `workspace.id`; `null`: the id of the account. */
   readonly workspaceTag: string | null;
-  /** What is left out. */
+  /** The devices and sensors to leave out. */
   readonly filter: DeviceFilter;
   /** When each stream is due, at the latest. */
   readonly schedules: Schedules;
@@ -39,14 +39,14 @@ export interface SyncContext {
   readonly observe: Observe;
   /** When the service has last answered any request, by the monotonic clock. */
   readonly answeredAtMs: () => number;
-  /** What is spent and left of the quota. */
+  /** The requests spent and left of the quota. */
   readonly quota: () => QuotaUse;
   readonly settings: SyncSettings;
   /** Whether the archive may grow, by the last check. Changes nothing. */
   readonly room: () => RoomAnswer;
   /** Checks whether the archive may grow: without room nothing is requested that would be archived. Cheap. */
   readonly checkRoom: () => RoomAnswer;
-  /** Records that a write failed for lack of room, which is none for a while then. */
+  /** Records that a write failed for lack of disk space; for a while none counts as available. */
   readonly stateFull: (error: StateFullError) => void;
   /** Called when something was archived: wakes the deliveries. */
   readonly archived: () => void;
@@ -60,17 +60,17 @@ export interface SyncContext {
   readonly workspaceUnknown: () => void;
   /** Called when the key lacks the scope of a stream: reports that once. */
   readonly streamOff: (stream: Stream, scope: string) => void;
-  /** Called when a device is gone, or was forgotten: it is requested no more. */
+  /** Called when a device is gone, or was removed: it is not polled any more. */
   readonly deviceLeft: (deviceId: string) => void;
-  /** Called when the account has shown another plan: what was refused under the old one may be answered now. */
+  /** Called when the account shows another plan: requests that were refused under the old one may succeed now. */
   readonly planChanged: () => void;
   /** Keeps work of one kind from overlapping: the daemon's own and a job's. */
   readonly alone: Turns;
-  /** Records what the filter was compared with, and reports which of its patterns match nothing. */
+  /** Records the devices and sensors that the filter was applied to, and reports its patterns that match nothing. */
   readonly filterNotes: Omit<FilterNotes, 'filter'>;
 }
 
-/** What a committed page of telemetry has added to the archive. */
+/** The additions of a committed telemetry page to the archive. */
 export interface CommittedPage {
   /** The lane that requested it. */
   readonly lane: RequestLane;
@@ -87,7 +87,7 @@ export interface Peeking {
   peek(deviceId: string, signal: AbortSignal): Promise<boolean>;
 }
 
-/** What may be covered now, and the range that is wanted: fixed for a whole scan. */
+/** The wanted range and the coverage limit: fixed for a whole scan. */
 export interface WantedRange {
   /** Server's time, as well as it is known, when the pass began. */
   readonly nowMs: EpochMs;

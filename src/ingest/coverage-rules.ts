@@ -95,7 +95,7 @@ function edgeBefore(span: CoveredRange, end: EpochNs, stored: readonly Reading[]
   return span.first !== null && span.first.at < end ? span.first : null;
 }
 
-/** What the coverage after a page is computed from. */
+/** The input for the coverage after a page. */
 export interface CoverageInput {
   readonly state: Pick<TelemetryState, 'covered' | 'late'>;
   readonly covers: CoveredRange | null;
@@ -134,7 +134,8 @@ export function coverageAfter(input: CoverageInput, late: readonly Reading[]): P
 }
 
 /**
- * The covered range below the oldest reading of a page, where that reading is late; `null` where nothing is in doubt.
+ * The covered range below the oldest reading of a page, if that reading is late; `null` if nothing has to be read
+ * again.
  */
 function lateGapOf(
   covered: readonly CoveredRange[],
@@ -180,7 +181,7 @@ function lastBelow({ first, last }: CoveredRange, end: EpochNs): Edge | null {
   return [last, first].find((edge) => edge !== null && edge.at < end) ?? null;
 }
 
-/** A commit that brings nothing and takes back the coverage at or beyond `end`. */
+/** A commit without readings that withdraws the coverage at or beyond `end`. */
 export function composeWithdrawal(state: TelemetryState, end: EpochNs, atMs: EpochMs): PageCommit {
   const { deviceId, revision, hourReadings, hoursWritten } = state;
   return {
@@ -255,7 +256,7 @@ function isVerified({ first, last }: CoveredRange): boolean {
   return first !== null || last !== null;
 }
 
-/** The time that the server's clock has certainly passed: the coverage limit plus what it stays behind. */
+/** The time that the server's clock has certainly passed: the coverage limit plus its distance from the present. */
 export function presentOf({ limit, gracePeriodMs }: Pick<WantedRange, 'limit' | 'gracePeriodMs'>): EpochNs {
   return limit + msToNs(gracePeriodMs + CLOCK_GRAIN_MS);
 }

@@ -34,15 +34,15 @@ const AGAIN_MS = 1000;
 const MAX_CONTROLS = 3;
 
 /**
- * How long a listing may be: this many times what the account counts, and some more; where it counts nothing, far
+ * The limit of a listing: this many times the number that the account counts, and some more; without a count, far
  * beyond any workspace. The texts of all records may have this many characters.
  */
 const LISTED_MOST = { timesCounted: 10, more: 1000, uncounted: 100_000, characters: 32_000_000 };
 
 /**
- * Lists all devices and takes the listing in, in one transaction.
+ * Lists all devices and stores the listing in one transaction.
  *
- * @throws ApiFault where the listing could not be completed; nothing is changed then.
+ * @throws ApiFault if the listing could not be completed; nothing is changed then.
  */
 export async function syncDevices(context: SyncContext, signal: AbortSignal): Promise<void> {
   await context.alone('devices', async () => await syncAlone(context, signal), signal);
@@ -112,7 +112,9 @@ function isDoubted({ store }: SyncContext, { records, unreadable }: Listing): bo
   return records.size === 0 && unreadable === 0 && (counted === null ? isAnyKnown(store) : counted > 0);
 }
 
-/** Nothing depends on it where no device was known before; else all that are would be gone by it. */
+/**
+ * Whether an empty list is accepted: it is, if no device was known; otherwise all known devices would be gone by it.
+ */
 function believed({ store }: SyncContext, listing: Listing): Listing {
   const counted = store.account()?.devices ?? null;
   if (counted === null || !isAnyKnown(store)) return listing;
@@ -139,7 +141,7 @@ function isAnyKnown(store: SyncContext['store']): boolean {
   return store.devices().some(({ goneSinceMs }) => goneSinceMs === null);
 }
 
-/** @returns one of the known devices that is no 404: it exists; `null` where none does, or the key lacks the scope. */
+/** @returns one of the known devices that exists (no 404); `null` if none does, or the key lacks the scope. */
 async function answeringDevice(context: SyncContext, signal: AbortSignal): Promise<string | null> {
   for (const { record } of freshestFirst(includedDevices(context)).slice(0, MAX_CONTROLS)) {
     const { deviceId } = record;
@@ -270,9 +272,9 @@ export function gonePollDueMs(polledMs: EpochMs, { gonePollMs }: PollSettings): 
 }
 
 /**
- * Polls all devices that are gone, where that is due.
+ * Polls the gone devices that are due.
  *
- * @throws ApiFault for what is not about one device.
+ * @throws ApiFault for a fault that is not about one device.
  */
 export async function pollGoneDevices(
   { context, scanner }: { context: SyncContext; scanner: Peeking },

@@ -26,14 +26,14 @@ import { DAY_MS, type EpochMs, type EpochNs, HOUR_MS, MINUTE_MS, maxNs, minNs, S
 /** How long before or after an empty answer a page of another device is a control. */
 const CONTROL_MS = 2 * MINUTE_MS;
 
-/** What it takes to believe empty answers without a control. */
+/** The spread of empty answers that are believed without a control. */
 const SPREAD_MS = 30 * MINUTE_MS;
 const SPREAD_ANSWERS = 3;
 
 /** How often a range is confirmed until it is not asked for again. */
 export const CONFIRMED_FOR_GOOD = 3;
 
-/** What is known beside an empty answer. */
+/** The evidence about an empty answer. */
 export interface EmptyEvidence {
   /** The range that the answer would cover. */
   readonly range: Interval;
@@ -41,7 +41,7 @@ export interface EmptyEvidence {
   readonly seenAt: EpochNs | null;
   /** The newest archived reading of the device; `null` without one. */
   readonly newestNs: EpochNs | null;
-  /** What the state remembers. */
+  /** The stored record of the device's empty range. */
   readonly known: EmptyRange | null;
   /** When readings of another device were served last; `null`: never. */
   readonly controlMs: EpochMs | null;
@@ -49,7 +49,7 @@ export interface EmptyEvidence {
   readonly nowMs: EpochMs;
 }
 
-/** Whether an empty answer is believed, and what the state remembers then. */
+/** Whether an empty answer is believed, and the record to store. */
 export interface EmptyVerdict {
   readonly isBelieved: boolean;
   readonly next: EmptyRange | null;
@@ -92,7 +92,7 @@ function joinEmpty(known: EmptyRange | null, { from, to }: Interval, nowMs: Epoc
   return { ...known, ...whole, sinceMs: Math.min(known.sinceMs, nowMs), answers: known.answers + 1 };
 }
 
-/** What the state remembers when a believed range was requested again, and the answer was empty again. */
+/** The record after a believed range was requested again and was empty again. */
 export function confirmEmpty(known: EmptyRange, nowMs: EpochMs): EmptyRange {
   const confirmed = known.confirmed + 1;
   const dueMs = confirmed >= CONFIRMED_FOR_GOOD ? null : nowMs + DAY_MS - HOUR_MS;
@@ -103,7 +103,7 @@ export function confirmEmpty(known: EmptyRange, nowMs: EpochMs): EmptyRange {
 export interface ServedReadings {
   /** The device whose readings were served last, and when, in the server's time. */
   last: { readonly deviceId: string; readonly atMs: EpochMs } | null;
-  /** The same of the last other device. */
+  /** The last answer about another device. */
   before: { readonly deviceId: string; readonly atMs: EpochMs } | null;
   /** The last sign of life of a device that its answers have left unexplained. */
   readonly signs: Map<string, EpochNs>;
@@ -134,10 +134,10 @@ export function controlFor({ last, before }: ServedReadings, deviceId: string): 
 }
 
 /**
- * The sign of life that the newest page of a device has to explain by a reading. One that the answers of a scan leave
- * unexplained was of no reading: it is not held against any later page.
+ * The sign of life that the newest page of a device has to explain by a reading. A sign that all answers of a scan
+ * leave unexplained was of no reading, and no later page has to explain it.
  *
- * @param isLastTry whether as many answers as a request gets were rejected before this one.
+ * @param isLastTry whether all other attempts at this request were rejected.
  * @returns its time; `null` without one.
  */
 export function signToExplain(

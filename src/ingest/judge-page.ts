@@ -16,7 +16,7 @@ import type { Reading, TelemetryPage } from '../core/records.ts';
 import { ceilToSecond, type EpochNs, maxNs, minNs, SECOND_NS } from '../core/time.ts';
 import { type PageRequest, type Progress, SLACK_NS } from './page-request.ts';
 
-/** What a page covers, and how the scan continues. */
+/** The range that a page covers, and how the scan continues. */
 export interface Judgement extends Progress {
   /** The range that is now covered; `null` where the page covers nothing. */
   readonly covers: CoveredRange | null;
@@ -28,7 +28,7 @@ export interface Judgement extends Progress {
   readonly overlapMissing: boolean;
 }
 
-/** What is known beside the page itself. */
+/** The facts beside the page itself. */
 export interface JudgeContext {
   /**
    * Readings older than this may be hidden by the plan, as far as is known; `null` where that is excluded. An end of
@@ -178,8 +178,8 @@ function judgeFullPage(request: PageRequest, readings: readonly Reading[], nearS
 }
 
 /**
- * Whether asking by time from the oldest reading would bring mostly new ones. It would not where one instant, or the
- * slack around it, fills the page, and it would bring the same page forever where this one ends at its overlap reading.
+ * Whether requesting by time from the oldest reading would return mostly new ones. It would not if one instant, or the
+ * slack around it, fills the page, and it would return the same page forever if this one ends at its overlap reading.
  */
 function timeMovesOn(request: PageRequest, readings: readonly Reading[], oldest: EpochNs): boolean {
   if (request.near !== null && oldest >= request.near.at) return false;

@@ -34,8 +34,8 @@ export function isResting(gap: Gap, lane: RequestLane, nowMs: EpochMs): boolean 
 }
 
 /**
- * @returns the part of a named gap that rests. A plan that has grown, or an age that does not matter, opens what it
- * hid.
+ * @returns the part of a named gap that is not requested for now. A plan that has grown, or an age limit that does not
+ * apply, makes its part requestable.
  */
 export function restOf({ fromNs, toNs, reason }: Gap, hiddenTo: EpochNs | null): Interval {
   if (reason !== 'beyond_plan' || (hiddenTo !== null && toNs - hiddenTo < HOUR_NS)) return { from: fromNs, to: toNs };
@@ -43,8 +43,8 @@ export function restOf({ fromNs, toNs, reason }: Gap, hiddenTo: EpochNs | null):
 }
 
 /**
- * @param longestMs how long the gap rests at most; by its reason where it is left out
- * @returns the gap under its name, with the time at which it is worth another request.
+ * @param longestMs the longest rest of the gap; by its reason if left out
+ * @returns the named gap, with the time of its next request.
  */
 export function namedGap(
   { deviceId, from, to, reason }: Interval & { readonly deviceId: string; readonly reason: GapReason },

@@ -22,9 +22,9 @@ export interface OutageWatch {
   waitUntilOver(signal: AbortSignal, turned?: () => void): Promise<void>;
   /** Records that a try has failed. */
   note(fault: ApiFault): void;
-  /** Records that a try has ended. One that had nothing to ask leaves its turn to the next. */
+  /** Records that an attempt has ended. An attempt without a request leaves its turn to the next. */
   done(): void;
-  /** What an outage that was reported was noticed by; `null` while there is none. */
+  /** The failure by which a reported outage was noticed; `null` while there is none. */
   problem(): string | null;
   /** The longest wait between two tries, in ms. */
   longestWaitMs(): number;
@@ -51,7 +51,7 @@ export interface FailingDevices {
    * @returns the devices that need not rest any longer.
    */
   answered(deviceId: string | null): readonly string[];
-  /** Returns the devices to try again though nothing was answered; none, or not yet: an empty list. */
+  /** Returns the devices to try again although no request was answered; an empty list for none, or not yet. */
   retry(): readonly string[];
 }
 

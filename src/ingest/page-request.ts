@@ -19,7 +19,7 @@ export const SLACK_NS = 2n * SECOND_NS;
 /** A request for a page, and what its answer must contain. */
 export interface PageRequest {
   readonly deviceId: string;
-  /** What a complete answer would cover. */
+  /** The range that a complete answer would cover. */
   readonly gap: Interval;
   readonly after: EpochNs;
   /** `null` for a live request, which takes everything newer as well. */
@@ -35,7 +35,7 @@ export interface PageRequest {
   readonly below?: EpochNs | null;
 }
 
-/** How far an answer has brought the scan: from where the next request continues. */
+/** The progress of a scan: where the next request continues. */
 export interface Progress {
   /**
    * - `done`: the window was read to its end.
@@ -50,7 +50,7 @@ export interface Progress {
   readonly nearSeen: boolean;
 }
 
-/** What the plan allows of a window. */
+/** The plan's limits of a window. */
 export interface WindowLimits {
   /** The widest range that a request may have; `null`: any. */
   readonly spanNs: bigint | null;
@@ -64,7 +64,7 @@ export interface WindowLimits {
 export interface OpenGap extends Pick<PageRequest, 'deviceId' | 'gap' | 'near' | 'far'> {
   /** Whether the gap ends at the coverage limit, so that nothing stored lies above it. */
   readonly live: boolean;
-  /** How far back beyond the gap late readings may be looked for: over what is covered and wanted. */
+  /** How far below the gap the request may extend to find late readings: over the covered part of the wanted range. */
   readonly lateFrom?: EpochNs | null;
 }
 
@@ -78,8 +78,8 @@ export function windowSpanNs(historyMaxDays: number | null): bigint | null {
 }
 
 /**
- * Turns a gap into a request: its newest part that one window can span, with the bounds moved outwards over the
- * overlap readings. One that the window cannot reach is given up rather than the gap; so is the present, of a live gap.
+ * Turns a gap into a request: its newest part that fits one window, with the bounds extended outwards over the overlap
+ * readings. An overlap reading that does not fit is left out; so is the present of a live gap.
  */
 export function requestFor(open: OpenGap, limits: WindowLimits): PageRequest {
   const { deviceId, gap } = open;
@@ -112,7 +112,10 @@ export function fromFirstPage(request: PageRequest): PageRequest {
   return { ...request, cursor: null, nearSeen: request.near === null };
 }
 
-/** The time of the overlap reading that an answer lacks: the near one, unless an earlier page has shown that. */
+/**
+ * The time of the overlap reading that is missing from an answer: the near one, unless an earlier page has contained
+ * it.
+ */
 export function missingAt({ near, nearSeen, far, gap }: PageRequest): EpochNs {
   return ((nearSeen ? null : near) ?? far ?? near)?.at ?? gap.to;
 }
@@ -128,12 +131,13 @@ function withinWindow(
 }
 
 /**
- * Where a live request begins that takes its page's room for readings that came late.
+ * Where a live request begins so that it uses the rest of its page to find late readings.
  *
  * It costs nothing: the newest readings fill the page whatever lies further back, and a full page that reaches below
- * the gap, where the far overlap reading is, ends the scan as the end of the window would. Without that one a page
- * could be filled by the gap alone, to the last reading, and name a next one: so then there is no reaching back. Half
- * of the window is enough, so that a server whose clock is ahead of what is known does not find it too wide.
+ * the gap, where the far overlap reading is, ends the scan as the end of the window would. Without a far overlap
+ * reading, the gap alone could fill the page to its last reading and lead to a next page, so the request does not
+ * extend then. Half of the window is enough, so that a server whose clock is ahead of the known time does not reject it
+ * as too wide.
  */
 function extendBack(
   { lateFrom = null }: OpenGap,

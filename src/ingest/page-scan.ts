@@ -1,9 +1,9 @@
 /**
  * A page scan closes the gaps in the coverage of one device, newest first, page by page.
  *
- * `page-request.ts` says what to request, `judge-page.ts` which range an answer covers, and `unproven.ts` what to do
- * about an answer that covers nothing. This file requests, commits and requests again. It commits every page before the
- * next request, so an interruption costs at most the page in flight.
+ * `page-request.ts` makes the requests, `judge-page.ts` determines the range that an answer covers, and `unproven.ts`
+ * decides about an answer that covers nothing. This file requests, commits and requests again. It commits every page
+ * before the next request, so an interruption costs at most the page in flight.
  *
  * Two records hold its state: a `RangeScan` lasts for one task, a `GapScan` from the first request of a gap to the
  * last.
@@ -58,7 +58,7 @@ const MAX_HOLLOW = 10;
 /** How long to wait before a request is repeated after an odd answer: a replica that lags gets time to catch up. */
 const AGAIN_MS = 1000;
 
-/** What a page scan is about. */
+/** The task of a page scan. */
 export interface ScanTask {
   readonly deviceId: string;
   /** The range to close, below the coverage limit. */
@@ -74,11 +74,11 @@ export interface ScanTask {
   readonly isPaused?: () => boolean;
 }
 
-/** What a page scan has brought. */
+/** The result of a page scan. */
 export interface ScanResult {
   /** How many pages were answered and judged. */
   readonly pages: number;
-  /** The readings of the last page, newest first; those that were stored before are among them. */
+  /** The readings of the last page, newest first, including those that were stored before. */
   readonly lastReadings: readonly Reading[];
   /** How many readings were new. */
   readonly newReadings: number;
@@ -96,7 +96,7 @@ export const NOTHING_SCANNED: ScanResult = {
   isUnderstood: false,
 };
 
-/** What two scans have brought, one after the other. */
+/** Adds the results of two scans, one after the other. */
 export function addScans(first: ScanResult, second: ScanResult): ScanResult {
   return {
     pages: first.pages + second.pages,
@@ -109,11 +109,10 @@ export function addScans(first: ScanResult, second: ScanResult): ScanResult {
 
 export interface PageScanner extends Peeking {
   /**
-   * Closes the gaps of a device in a range, newest first. Returns when they are closed or named, when the task has what
-   * it asks for, or it is paused; also where the device is gone or was forgotten meanwhile, of which nothing may come
-   * back.
+   * Closes the gaps of a device in a range, newest first. Returns when they are closed or named, when the task has the
+   * range that it needs, when it is paused, or when the device is gone or was removed in the meantime.
    *
-   * @throws ApiFault where more than one answer about this device is in the way (unreachable, key, plan, scope, fault).
+   * @throws ApiFault for a fault that concerns more than one answer (unreachable, key, plan, scope).
    */
   scan(task: ScanTask, signal: AbortSignal): Promise<ScanResult>;
 }
@@ -127,7 +126,7 @@ export function createPageScanner(context: SyncContext): PageScanner {
   };
 }
 
-/** What all page scans share. */
+/** The parts that all page scans share. */
 interface Scanning extends Asking {
   readonly served: ServedReadings;
 }
@@ -135,7 +134,9 @@ interface Scanning extends Asking {
 /** A scan of a task under way. */
 interface RangeScan extends Scanning {
   readonly task: ScanTask;
-  /** What late readings have put in doubt: it is scanned as well, wherever the range of the task ends. */
+  /**
+   * The range below late readings that has to be read again: it is scanned too, wherever the range of the task ends.
+   */
   lateGap: Interval | null;
   result: ScanResult;
 }
@@ -151,7 +152,7 @@ async function scanRange(asking: Scanning, task: ScanTask, signal: AbortSignal):
     const { lateGap } = scan;
     const gap = nextGap(asking, lowered) ?? (lateGap && nextGap(asking, { ...lowered, range: lateGap }));
     if (gap === null || isStopped(scan)) return scan.result;
-    // A scan that has changed nothing would continue forever.
+    // A scan that changes nothing would continue forever.
     if (last?.from === gap.from && last.to === gap.to) {
       nameGap(context, { deviceId, ...gap, reason: 'page_rejected' });
     } else if ((await unlessForgotten(scanGap(beginGap(scan, lowered, gap), signal))) !== 'to its end') {
@@ -161,7 +162,7 @@ async function scanRange(asking: Scanning, task: ScanTask, signal: AbortSignal):
   }
 }
 
-/** @returns what the work does; `null` where the device was forgotten meanwhile. */
+/** @returns the result of the work; `null` if the device was removed in the meantime. */
 async function unlessForgotten<T>(work: Promise<T>): Promise<T | null> {
   try {
     return await work;
@@ -171,7 +172,7 @@ async function unlessForgotten<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Whether to stop where it is: it has what was requested, something more urgent has its turn, or there is no room. */
+/** Whether to stop: the task has its range, something more urgent is due, or the disk is full. */
 function isStopped({ context, task, result }: RangeScan): boolean {
   if (task.until === 'first coverage' && result.coversNew) return true;
   return task.isPaused?.() === true || !context.checkRoom().ok;
@@ -183,8 +184,8 @@ function gracePeriodNow({ store, settings }: SyncContext, deviceId: string): num
 }
 
 /**
- * The task, with its limit lowered by what has changed since it began: late readings have made the grace period grow,
- * or the server's clock has fallen back.
+ * The task, with its limit lowered by changes since it began: late readings have lengthened the grace period, or the
+ * server's clock has fallen back.
  */
 function withGrownGracePeriod(context: SyncContext, task: ScanTask, gracePeriodMs: number): ScanTask {
   const grownMs = gracePeriodNow(context, task.deviceId) - gracePeriodMs;
@@ -209,7 +210,7 @@ function nextGap({ context, windows }: Asking, { deviceId, range, lane }: ScanTa
   return gap.to <= oldest ? null : { from: oldest, to: gap.to };
 }
 
-/** The scan of one gap: what was known of it when it began, and how much odd behaviour it has met since. */
+/** The scan of one gap: the facts at its beginning, and the unproven answers since. */
 interface GapScan extends Scanning, Pick<PageRequest, 'gap' | 'near' | 'far'> {
   /** The scan that it is a part of. */
   readonly whole: RangeScan;
@@ -247,7 +248,7 @@ function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
   };
 }
 
-/** What to request next; `null` where the gap has been read to its end or has a name, `gone` where the device is. */
+/** The next request; `null` if the gap was read to its end or has a name, `gone` if the device is. */
 type Next = PageRequest | null | 'gone';
 
 /** Asks for the pages of one gap until its window was read to the end, it has a name, or the device is gone. */
@@ -261,14 +262,14 @@ async function scanGap(scan: GapScan, signal: AbortSignal): Promise<'to its end'
   return next === 'gone' ? 'gone' : 'to its end';
 }
 
-/** The request for what is left of the gap below `to`, by the window rules as they stand. */
+/** The request for the rest of the gap below `to`, by the current window rules. */
 function requestBelow({ windows, task, gap, far, lateFrom }: GapScan, to: EpochNs, near: Edge | null): PageRequest {
   const live = to === task.limit && near === null;
   const open = { deviceId: task.deviceId, gap: { from: gap.from, to }, near, far, live, lateFrom };
   return requestFor(open, windowLimits(windowRules(windows)));
 }
 
-/** Judges a page and commits what it is worth. */
+/** Judges a page and commits it. */
 async function handlePage(
   scan: GapScan,
   request: PageRequest,
@@ -336,9 +337,7 @@ function noteReadings({ context, served }: GapScan, deviceId: string): void {
   }
 }
 
-/**
- * Whether an empty answer that covers a range by itself is believed; remembers it where there is evidence against it.
- */
+/** Whether an empty answer that covers a range by itself is believed; records it if there is evidence against it. */
 function believesEmpty({ context, task, served }: GapScan, range: Interval): boolean {
   const { store, serverClock } = context;
   const { deviceId } = task;
@@ -395,7 +394,7 @@ function noteShown({ store }: SyncContext, deviceId: string, readings: readonly 
   if (shown.length > 0) store.dropMissedOverlaps(deviceId, shown);
 }
 
-/** What to request after a refusal. */
+/** Decides the next request after a refusal. */
 function handleRefusal(scan: GapScan, request: PageRequest, answer: Refusal): Next {
   const { context, task } = scan;
   const { deviceId } = task;
@@ -403,7 +402,7 @@ function handleRefusal(scan: GapScan, request: PageRequest, answer: Refusal): Ne
     case 'changed':
       return requestBelow(scan, request.gap.to, request.near);
     case 'too-old':
-      // What is left of the gap is determined again, as far back as requests may reach.
+      // The rest of the gap is determined again, as far back as requests may reach.
       return null;
     case 'odd': {
       const rejected = scan.attempts.rejected + 1;
@@ -421,7 +420,7 @@ function handleRefusal(scan: GapScan, request: PageRequest, answer: Refusal): Ne
   }
 }
 
-/** Names what is given up for now. */
+/** Names a gap that is given up for now. */
 function giveUp({ context, task }: GapScan, gap: Interval, reason: GapReason): null {
   nameGap(context, { deviceId: task.deviceId, ...gap, reason });
   return null;

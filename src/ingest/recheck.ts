@@ -2,9 +2,9 @@
  * A recheck (`--backfill --recheck`): reads covered ranges again, for readings that the API has served too late or has
  * left out.
  *
- * Promises: what is new is committed once and corrects the hours; nothing else changes. No coverage is withdrawn,
- * except by the rule for the first reading of a device. Nothing counts as late: how late it came is not known, as nobody
- * has asked for it before. A page counts as read after it was committed, so a kill costs at most the page in flight.
+ * Promises: new readings are committed once and correct the hours; nothing else changes. No coverage is withdrawn,
+ * except by the rule for the first reading of a device. Nothing counts as late, because nobody requested it in between
+ * and its delay is unknown. A page counts as read after it was committed, so a kill costs at most the page in flight.
  */
 import { coveredIntervals } from '../core/coverage.ts';
 import { type Interval, type Intervals, intersect, normalize, subtract, union } from '../core/intervals.ts';
@@ -29,7 +29,7 @@ export interface SkippedRange extends Interval {
 
 /** A recheck under way. */
 export interface Recheck {
-  /** What of a device is still to be read again, ascending. */
+  /** The ranges of a device that are still to be read again, ascending. */
   unread(deviceId: string): Intervals;
   /**
    * Reads the newest page of a range that is unread.
@@ -38,9 +38,9 @@ export interface Recheck {
    * @throws ApiFault
    */
   readPage(deviceId: string, range: Interval, signal: AbortSignal): Promise<boolean>;
-  /** Forgets how far it is: it has come to its end. */
+  /** Removes the stored progress: the recheck is complete. */
   end(): void;
-  /** Why the last request about a device was no use; `null` where it was of use, or there was none. */
+  /** Why the last request about a device failed; `null` if it succeeded, or there was none. */
   failure(deviceId: string): 'unreachable' | 'page_rejected' | null;
   /** Covered ranges that this run has read again to their end, and readings that were new in them. */
   counts(): { readonly ranges: number; readonly newReadings: number };
@@ -98,7 +98,7 @@ export function beginRecheck(context: SyncContext, asked: ReadonlyMap<string, In
   };
 }
 
-/** What a recheck reads of a device, and which covered ranges it leaves out. */
+/** The ranges of a device that a recheck reads, and the covered ranges that it leaves out. */
 function rechecked(
   context: SyncContext,
   deviceId: string,
@@ -117,7 +117,7 @@ function rechecked(
   return { left: subtract(shown, cleared), cleared, beyondPlan };
 }
 
-/** What a page of a recheck has brought. */
+/** The result of a page of a recheck. */
 interface RereadPage {
   /** The range, from the end of the window, that the page has read again; `null` where its answers were no use. */
   readonly read: Interval | null;
@@ -125,10 +125,10 @@ interface RereadPage {
 }
 
 /**
- * Reads the newest page of a covered window and commits what is new of it. An empty answer about a range of which
- * readings are archived is no use.
+ * Reads the newest page of a covered window and commits its new readings. An empty answer about a range with archived
+ * readings is a failure.
  *
- * @throws ApiFault where the fault is not about this device.
+ * @throws ApiFault if the fault is not about this device.
  */
 async function rereadPage(
   context: SyncContext,

@@ -27,7 +27,7 @@ import { fromFirstPage, nextRequest, type PageRequest, requestFor } from './page
 import { TRIES } from './unproven.ts';
 import { windowLimits } from './window-limits.ts';
 
-/** How long after midnight the day before is read again at the earliest: what comes within this is awaited. */
+/** How long after midnight the day before is read again at the earliest, so that late readings have arrived. */
 const AFTER_MIDNIGHT_MS = HOUR_MS;
 
 /** How late readings are awaited by reading days again. */
@@ -68,7 +68,9 @@ function probeOf(day: number): Interval {
   return { from: to - HOUR_NS, to };
 }
 
-/** What is read again with a day: the day, and before it as much as the readings of the device were seen to be late. */
+/**
+ * The range to read again with a day: the day, and before it as much as the readings of the device were late so far.
+ */
 function windowOf(day: number, { worstMs }: LateRecord): Interval {
   const lateMs = worstMs > AFTER_MIDNIGHT_MS ? Math.min(worstMs, LONGEST_LATE_MS) : 0;
   return { from: BigInt(day) * DAY_NS - msToNs(lateMs), to: BigInt(day + 1) * DAY_NS };
@@ -91,10 +93,10 @@ function coveredIn(store: Pick<Store, 'telemetry'>, deviceId: string, whole: Int
 }
 
 /**
- * Reads what is covered of a day of a device again.
+ * Reads the covered range of a day of a device again.
  *
- * @returns whether it was read to its end; where not (odd answers, a device that is gone) it stays due.
- * @throws ApiFault where the fault is not about this device.
+ * @returns whether it was read to its end; otherwise (unproven answers, a device that is gone) it stays due.
+ * @throws ApiFault if the fault is not about this device.
  */
 export async function rereadDay(
   context: SyncContext,
@@ -113,9 +115,9 @@ export async function rereadDay(
 }
 
 /**
- * Reads a window and commits what is new of it.
+ * Reads a window and commits its new readings.
  *
- * @returns whether it was read to its end, and how many readings came.
+ * @returns whether it was read to its end, and the number of readings.
  */
 async function commitWindow(
   context: SyncContext,
@@ -151,7 +153,7 @@ export interface Rereading {
   /** Whether any device is due, by the last refresh. */
   isDue(): boolean;
   /**
-   * Reads what is due of the next device.
+   * Reads the range that is due of the next device.
    *
    * @returns whether there is another.
    * @throws ApiFault
@@ -202,7 +204,7 @@ export function createEmptyChecks(context: SyncContext): Rereading {
 /** The lane of rereads that wait until nothing else is due. */
 const REREAD_LANE = 'idle-poll';
 
-/** A page of a window: what is worth keeping, newest first, maybe a little beyond the window, maybe again. */
+/** A page of a window: the readings, newest first, maybe a little beyond the window, maybe repeated. */
 export interface WindowPage {
   readonly reply: Reply<TelemetryPage>;
   readonly readings: readonly Reading[];
@@ -220,10 +222,11 @@ export interface WindowScan extends Asking {
 }
 
 /**
- * Reads a window, in the lane of what can wait.
+ * Reads a window in the lowest lane.
  *
- * @returns whether it was read to its end; not where answers are odd, or the device is gone or was forgotten meanwhile.
- * @throws ApiFault where the fault is not about this device.
+ * @returns whether it was read to its end; not if answers are unproven, or the device is gone or was removed in the
+ * meantime.
+ * @throws ApiFault if the fault is not about this device.
  */
 export async function readWindow(
   context: SyncContext,
@@ -257,18 +260,16 @@ export async function readDown(
     while (next !== null && next !== 'given up' && !mayStop(next)) next = await step(scan, next, signal);
     return next;
   } catch (error) {
-    // Nothing is taken any more of a device that was forgotten while a page of it was under way.
+    // A page in flight of a device that was removed is dropped.
     if (error instanceof ForgottenError) return 'given up';
     throw error;
   }
 }
 
-/** What to request next; `null` at the end of the window. */
+/** The next request; `null` at the end of the window. */
 type Next = PageRequest | null | 'given up';
 
-/**
- * The request for what is left below `to`. Nothing is covered by its answers, so that they need no overlap readings.
- */
+/** The request for the rest below `to`. Its answers cover nothing, so they need no overlap readings. */
 function requestBelow({ deviceId, window, windows }: WindowScan, to: bigint): PageRequest | null {
   if (to <= window.from) return null;
   const gap = { from: window.from, to };

@@ -21,7 +21,7 @@ interface Turn {
 /** The scans under way, by device. */
 type Turns = Map<string, Set<Turn>>;
 
-/** The same scanner, whose scans take turns. */
+/** Returns a scanner whose scans of one device take turns. */
 export function takingTurns(scanner: PageScanner): PageScanner {
   const turns: Turns = new Map();
   return {
@@ -48,7 +48,7 @@ function othersOf(turns: Turns, task: ScanTask): Turn[] {
   return [...(turns.get(task.deviceId) ?? [])].filter((turn) => overlap(turn.task, task));
 }
 
-/** Scans until it is done or in the way of a more urgent scan; its turn has begun when this returns its promise. */
+/** Scans until it is done or a more urgent scan waits for it; its turn has begun when this returns its promise. */
 async function takeTurn(
   turns: Turns,
   scanner: PageScanner,

@@ -28,7 +28,9 @@ import { DAY_MS, type EpochMs, type EpochNs } from '../core/time.ts';
 /** How often a request is made whose answers cover nothing, before its gap is named. */
 export const TRIES = 3;
 
-/** How long empty answers may lack a stored reading before it is taken as gone: longer than a service fails. */
+/**
+ * How long a stored reading may be missing from empty answers before it counts as gone: longer than an outage lasts.
+ */
 const EMPTY_PATIENCE_MS = DAY_MS;
 
 /** Kinds of answers that cover nothing: the rows of the table. */
@@ -41,7 +43,7 @@ type Finding =
   | 'empty, overlap awaited'
   | 'empty, overlap overdue';
 
-/** What to do about it: the cells of the table. */
+/** The steps: the cells of the table. */
 export type Step =
   | 'same at once'
   | 'same later'
@@ -61,20 +63,20 @@ const STEPS: Readonly<Record<Finding, readonly [first: Step, second: Step, later
   'empty, overlap overdue': ['restart later', 'restart later', 'believe the answers'],
 };
 
-/** What a scan of one gap has met since the last answer that covered something. */
+/** The unproven answers of a gap scan since the last answer that covered something. */
 export interface Attempts {
   /** Answers that covered nothing, the first empty one aside. */
   readonly rejected: number;
   readonly empties: number;
-  /** Answers that lacked the overlap reading. */
+  /** Answers without the overlap reading. */
   readonly withoutOverlap: number;
-  /** Whether empty answers are believed though they lack the overlap reading: it is taken as gone. */
+  /** Whether empty answers are believed without the overlap reading, because it counts as gone. */
   readonly emptyBelieved: boolean;
 }
 
 export const NO_ATTEMPTS: Attempts = { rejected: 0, empties: 0, withoutOverlap: 0, emptyBelieved: false };
 
-/** Since when empty answers have lacked a reading: never, for less than a day, for longer. */
+/** For how long a reading has been missing from empty answers: never, for less than a day, for longer. */
 type Missed = 'never' | 'awaited' | 'overdue';
 
 /** An answer that covers nothing. */
@@ -83,7 +85,8 @@ export interface Unproven {
   readonly isEmpty: boolean;
   readonly overlapMissing: boolean;
   /**
-   * Since when empty answers have lacked the overlap reading, or, where that is not missing, any other of the device.
+   * For how long the overlap reading, or if that is not missing any other of the device, has been missing from empty
+   * answers.
    */
   readonly missed: Missed;
 }
@@ -101,7 +104,7 @@ function findingOf({ isEmpty, overlapMissing, missed }: Unproven, { empties }: A
   return empties === 0 ? 'first empty' : 'odd';
 }
 
-/** What to do about an answer that covers nothing, and what the scan has met with it. Pure. */
+/** Decides the step after an answer that covers nothing, and counts the answer. Pure. */
 export function weigh(before: Attempts, answer: Unproven): { readonly step: Step; readonly attempts: Attempts } {
   const finding = findingOf(answer, before);
   const countsMiss = answer.overlapMissing && finding !== 'empty, overlap awaited';
@@ -121,7 +124,7 @@ export function weigh(before: Attempts, answer: Unproven): { readonly step: Step
   };
 }
 
-/** Whether a page may go without the overlap reading. That others lack it makes no empty answer one to believe. */
+/** Whether a page is accepted without the overlap reading. An empty answer needs more than that to be believed. */
 export function isOverlapOptional({ withoutOverlap, emptyBelieved }: Attempts, readings: readonly Reading[]): boolean {
   return withoutOverlap >= TRIES && (readings.length > 0 || emptyBelieved);
 }
@@ -132,8 +135,8 @@ export function unlessGone(edge: Edge | null, missed: readonly MissedOverlap[]):
 }
 
 /**
- * Whether an empty answer about a device covers nothing for now: such answers have lacked a reading that they must
- * contain.
+ * Whether an empty answer about a device covers nothing for now, because a reading that such answers must contain is
+ * missing.
  */
 export function areEmptyAnswersIgnored(missed: readonly MissedOverlap[], nowMs: EpochMs): boolean {
   return missed.some(({ isGone, sinceMs }) => !isGone && nowMs - sinceMs < EMPTY_PATIENCE_MS);
@@ -144,9 +147,7 @@ export function shownAgain(missed: readonly MissedOverlap[], readings: readonly 
   return missed.map(({ at }) => at).filter((at) => readings.some(({ recordedAt }) => recordedAt === at));
 }
 
-/**
- * @returns since when empty answers have lacked the overlap reading, or, where that is shown, any other of the device.
- */
+/** @returns for how long the overlap reading, or if that was returned any other of the device, has been missing. */
 export function missedSince(
   missed: readonly MissedOverlap[],
   { at, isEmpty, overlapMissing }: Omit<Unproven, 'missed'> & { readonly at: EpochNs },
@@ -159,7 +160,7 @@ export function missedSince(
   return nowMs - known.sinceMs < EMPTY_PATIENCE_MS ? 'awaited' : 'overdue';
 }
 
-/** @returns what is to be remembered of the overlap reading of that time after a step; `null` where nothing changes. */
+/** @returns the record to store about the overlap reading of that time after a step; `null` if nothing changes. */
 export function missedAfter(
   missed: readonly MissedOverlap[],
   { at, step }: { readonly at: EpochNs; readonly step: Step },
@@ -173,6 +174,6 @@ export function missedAfter(
     const isGone = nowMs - sinceMs >= EMPTY_PATIENCE_MS;
     return known?.isGone === isGone ? null : { at, sinceMs, isGone };
   }
-  // Answers with readings lack it as well: it is not awaited any more.
+  // Answers with readings do not contain it either: it counts as gone.
   return step === 'overlap is gone' && known?.isGone === false ? { ...known, isGone: true } : null;
 }

@@ -51,7 +51,7 @@ export function wantedAt(
   };
 }
 
-/** The coverage limit while the server's clock is behind what it has shown before; `null` while it is not. */
+/** The coverage limit while the server's clock is behind a time that it has shown before; `null` while it is not. */
 export function limitAfterFall({
   serverClock,
   settings,
@@ -90,11 +90,11 @@ export function wantedFrom({ history }: Pick<SyncSettings, 'history'>, nowMs: nu
 const LOOKBACK_MS = 10 * MINUTE_MS;
 
 /**
- * How far below a gap its live request looks for late readings where its page has room: through what is covered there,
- * as far as it is wanted and not cleared away. What is requested again where lines are cleared could not be
- * distinguished from new readings, and would be written again.
+ * How far below a gap its live request extends to find late readings, if its page has room: through the covered part
+ * that is wanted and not cleared. Readings in a cleared range could not be distinguished from new ones, and would be
+ * written again.
  *
- * Between two full pages it reaches only as far below the newest stored reading as a reading is likely to be late: a
+ * Between two full pages it extends only as far below the newest stored reading as a reading is likely to be late: a
  * page of known readings takes most of the time of a poll.
  */
 export function lateFromOf(
@@ -105,7 +105,7 @@ export function lateFromOf(
   const cleared = store.cleared(deviceId, below.from, below.to).at(-1)?.to ?? below.from;
   const oldest = maxNs(maxNs(below.from, cleared), stillWantedFrom(context));
   const { late } = store.telemetry(deviceId);
-  // The end of what is covered is the time of the last page. Each device has turns of its own.
+  // The end of the covered range is the time of the last page. Each device has its own turns.
   const everyNs = msToNs(settings.polls.fullPollMs);
   const turnOf = (at: EpochNs): bigint => (at + msToNs(hash64(deviceId).hi)) / everyNs;
   if (late.readings > 0 || below.last === null || turnOf(gap.from) < turnOf(gap.to)) return oldest;
@@ -129,16 +129,16 @@ export function openSeconds({
 }
 
 /**
- * Learns the server's time where answers have no `Date`: the newest reading is all that is known of it then. Records
- * the newest page of one device after the other until one has a reading.
+ * Learns the server's time if answers have no `Date`: then the newest reading is the only evidence. Reads the newest
+ * page of one device after the other until one has a reading.
  *
- * @throws ApiFault but for a missing scope.
+ * @throws ApiFault except for a missing scope.
  */
 export async function learnTime(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<void> {
   const { serverClock } = context;
   await confirmTime(context, scanner, signal);
   saveServerTime(context);
-  // Without `Date` the known time stands still between readings: polling the newest one moves it on.
+  // Without `Date` the known time does not advance between readings, so the newest reading is polled.
   if (serverClock.highestPassedMs() !== null && !serverClock.isDateAbsent()) return;
   try {
     if (await findReading(context, scanner, signal)) return;
@@ -168,7 +168,7 @@ export function storedTimes(store: Pick<Store, 'fact' | 'devices' | 'newestNs'>)
 }
 
 /**
- * Waits while the server's `Date` is in doubt. The newest reading may agree with it; if not, a second answer is
+ * Waits while the server's `Date` is unconfirmed. The newest reading may agree with it; if not, a second answer is
  * requested once it can confirm it, and so on until a `Date` counts.
  *
  * @throws ApiFault
@@ -189,7 +189,7 @@ async function confirmTime(context: SyncContext, scanner: Peeking, signal: Abort
   }
 }
 
-/** Records the newest page of a device, unless it is gone or the key lacks the scope. */
+/** Reads the newest page of a device, unless it is gone or the key lacks the scope. */
 async function peekIfAllowed(scanner: Peeking, deviceId: string, signal: AbortSignal): Promise<void> {
   try {
     await scanner.peek(deviceId, signal);

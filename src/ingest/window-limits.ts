@@ -1,9 +1,9 @@
 /**
- * What the service allows of a telemetry window: from the plan, from what it was seen to serve, and from what it
- * refused.
+ * The limits of a telemetry window: from the plan, from the readings that were served, and from refusals.
  *
- * Pure. The plan's figure limits how wide a window may be. The API document does not say whether it limits the age of
- * readings as well. So the end of the data below that age proves nothing, until a reading of that age was served.
+ * Pure. The plan's limit applies to the width of a window. The API document does not state whether it applies to the
+ * age of readings as well. So the end of the data below that age proves nothing, until a reading of that age was
+ * served.
  */
 import type { ApiFault } from '../core/faults.ts';
 import type { Reading } from '../core/records.ts';
@@ -25,7 +25,7 @@ const AGE_MARGIN_NS = HOUR_NS;
  */
 export const FIRST_LEAD_NS = 10n * SECOND_NS;
 
-/** What answers have shown about windows. Each member holds only under the plan that it names. */
+/** What answers have shown about windows. Each member applies only under the plan that it names. */
 export interface WindowKnowledge {
   /** The width that a refusal has left; `null` before one. */
   readonly span: { readonly planDays: number | null; readonly spanNs: bigint } | null;
@@ -78,9 +78,9 @@ export function showsAnyAge(rules: WindowRules, readings: readonly Reading[]): b
   return readings.some(({ recordedAt }) => recordedAt < oldest);
 }
 
-/** Why a request brought no page, where the reason concerns this request or this device alone. */
+/** Why a request returned no page, if the reason concerns this request or this device alone. */
 export type Refusal =
-  /** The window rules have changed: the request has to be made in another way. */
+  /** The window rules have changed: the request has to be made again by the new ones. */
   | { readonly kind: 'changed' }
   /** The request reaches further back than the service serves anybody. */
   | { readonly kind: 'too-old' }
@@ -91,7 +91,7 @@ export type Refusal =
   /** 404 for the first time, or no other device was answered since: the service may be at fault. */
   | { readonly kind: 'unreachable' };
 
-/** A refusal, and what it has taught about windows. */
+/** A refusal, and what it shows about windows. */
 interface LearntLimits {
   readonly refusal: Refusal;
   readonly learnt: Partial<WindowKnowledge>;
@@ -100,8 +100,8 @@ interface LearntLimits {
 /**
  * Reads a fault other than 404.
  *
- * @returns the refusal and what it teaches.
- * @throws ApiFault the same fault, where it concerns neither the request nor its device.
+ * @returns the refusal and what it shows.
+ * @throws ApiFault the same fault, if it concerns neither the request nor its device.
  */
 export function learnFromRefusal(rules: WindowRules, fault: ApiFault, request: PageRequest): LearntLimits {
   const odd: LearntLimits = { refusal: { kind: 'odd', reason: fault.message }, learnt: {} };

@@ -1,11 +1,10 @@
 /**
- * What the HTTP server makes, and when: pages and JSON take time of the one processor that the sync works on.
+ * Schedules the responses of the HTTP server, because pages and JSON take time of the processor that the sync uses.
  *
- * - At most eight answers are in the making; what finds no place within a second is not made.
- * - What is the same for everybody is made once a second at most.
- * - Between the beginnings of two answers everybody else has a turn, and three times the time that the last one took.
- *   So a check of health, which needs no place here, is answered before any further page is begun.
- * - Nothing is made for a client that has gone.
+ * At most eight responses are made at once; a request that waits for more than a second is refused. A response that is
+ * the same for all clients is made at most once a second. Between the beginnings of two responses there is a pause of
+ * three times the time that the last one took. So a health check, which needs no slot, is answered before the next page
+ * is begun. Nothing is made for a client that has disconnected.
  */
 import type { Clock, Served } from '../core/ports.ts';
 import { SECOND_MS } from '../core/time.ts';
@@ -17,7 +16,7 @@ export const MAX_PARALLEL = 8;
 const WAITS_MS = SECOND_MS;
 const GOOD_FOR_MS = SECOND_MS;
 
-/** How long nothing is begun after an answer, in times of what its beginning took. */
+/** The pause after a response, in multiples of the time that its beginning took. */
 const REST_TIMES = 3;
 
 /** An answer as it is sent: encoded once for all who get it. */
@@ -27,7 +26,7 @@ export interface Answer extends Omit<Served, 'body'> {
 
 /** Someone who asks. */
 export interface Asking {
-  /** What is requested, where everybody gets the same; `null`: made for this one alone. */
+  /** The request, if the response is the same for all clients; `null`: it is made for this one alone. */
   readonly key: string | null;
   /** Whether the client has gone. */
   readonly isGone: () => boolean;
@@ -47,20 +46,20 @@ interface Waiting {
   readonly end: (hasSlot: boolean) => void;
 }
 
-/** What is under way. */
+/** The responses under way. */
 interface MakerState {
   readonly clock: Pick<Clock, 'monoMs' | 'sleep'>;
   readonly waiting: Set<Waiting>;
-  /** What everybody gets, by its key. */
-  readonly polled: Map<string, { readonly atMs: number; readonly made: Promise<Answer> }>;
+  /** The shared responses, by key. */
+  readonly cached: Map<string, { readonly atMs: number; readonly made: Promise<Answer> }>;
   underWay: number;
-  /** Whether others have their turn before the next answer is begun. */
+  /** Whether the pause before the next response lasts. */
   isResting: boolean;
 }
 
 /** Creates a maker with nothing under way. */
 export function createAnswerMaker(clock: MakerState['clock']): AnswerMaker {
-  const state: MakerState = { clock, waiting: new Set(), polled: new Map(), underWay: 0, isResting: false };
+  const state: MakerState = { clock, waiting: new Set(), cached: new Map(), underWay: 0, isResting: false };
   return async ({ key, isGone }, make) => {
     const known = cachedAnswer(state, key);
     if (known !== null) return await known;
@@ -83,24 +82,24 @@ export function encoded(served: Served): Answer {
   return { ...served, body: Buffer.from(served.body) };
 }
 
-function cachedAnswer({ polled, clock }: MakerState, key: string | null): Promise<Answer> | null {
-  const known = key === null ? undefined : polled.get(key);
+function cachedAnswer({ cached, clock }: MakerState, key: string | null): Promise<Answer> | null {
+  const known = key === null ? undefined : cached.get(key);
   return known === undefined || clock.monoMs() - known.atMs >= GOOD_FOR_MS ? null : known.made;
 }
 
 async function makeNow(state: MakerState, key: string | null, make: () => Promise<Served>): Promise<Answer> {
-  const { clock, polled } = state;
+  const { clock, cached } = state;
   const atMs = clock.monoMs();
   state.isResting = true;
   const made = make().then(encoded);
   void rest(state, REST_TIMES * (clock.monoMs() - atMs));
   if (key === null) return await made;
-  polled.set(key, { atMs, made });
+  cached.set(key, { atMs, made });
   try {
     return await made;
   } catch (error) {
     // The next one to ask has it tried again.
-    polled.delete(key);
+    cached.delete(key);
     throw error;
   }
 }
@@ -143,7 +142,7 @@ function beginNext(state: MakerState): void {
     const isGone = next.isGone();
     if (!isGone) {
       state.underWay += 1;
-      // Not before this one has begun, and rested, or found its answer made.
+      // Not before this one has begun and paused, or found its response in the cache.
       state.isResting = true;
     }
     next.end(!isGone);

@@ -11,7 +11,9 @@
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 
-/** What a connection waits for: a request that has begun or never came, the client to read, the next request, or us. */
+/**
+ * The state of a connection: it waits for a request, for the client to read, for the next request, or for our response.
+ */
 type Phase = 'request' | 'reading' | 'idle' | 'answer';
 
 /** A connection as far as the choice of the one to drop goes. */
@@ -56,7 +58,7 @@ export class Connection extends Duplex implements ClientConnection {
   phase: Phase = 'request';
   since: number = ++steps;
   readonly #socket: Socket;
-  /** What was read and is not passed on yet: less than what a socket gives at once. */
+  /** Data that was read and is not passed on yet: less than a socket returns at once. */
   #held: Buffer | null = null;
   #hasEnded = false;
   /** From the coming of a request until the next one may come. */
@@ -116,7 +118,7 @@ export class Connection extends Duplex implements ClientConnection {
       const end = this.#endOfHead(this.#held);
       const piece = this.#held.subarray(0, end);
       this.#held = end < length ? this.#held.subarray(end) : null;
-      // The parser takes it at once and says by `begin` that a request has come.
+      // The parser consumes it at once and calls `begin` if a request has come.
       this.push(piece);
     }
     if (this.#held !== null || this.#isAtWork) this.#socket.pause();

@@ -1,19 +1,14 @@
-/**
- * What a row of the event table consists of: its members, short ways to write it, and every field that a log line may
- * have.
- */
+/** The row type of the event table, short ways to write rows, and every field that a log line may have. */
 
 import type { AppEvent } from '../core/events.ts';
 import { formatMs } from '../core/time.ts';
 import type { Instruments } from './metrics-table.ts';
 
 /**
- * How loud a line is.
+ * The level of a log line.
  *
- * - `error`: a person has to act; it does not heal by itself.
- * - `warn`: it heals by itself, or someone should know.
- * - `info`: a round of the sync, or a change of state.
- * - `debug`: a request, a page, a write.
+ * `error`: a person has to act. `warn`: it recovers without one, but someone should know. `info`: a round of the sync,
+ * or a change of state. `debug`: a request, a page, a write.
  */
 export type LineLevel = 'error' | 'warn' | 'info' | 'debug';
 
@@ -26,29 +21,31 @@ export interface EventLine {
 
 /** An event: the row of its line, its repeats and its counts. */
 export interface EventRow<E> {
-  /** Its level; where it may have several, all of them, the usual one first, and which one an event has. */
+  /** The level; if there are several, all of them, the usual one first, and the one of an event. */
   readonly level: LineLevel | { readonly any: readonly LineLevel[]; readonly of: (event: E) => LineLevel };
   readonly message: string | ((event: E) => string);
   readonly fields?: (event: E) => FieldValues;
   /** When it has which level, or more about it, for the reference page. */
   readonly note?: string;
   /**
-   * The message and the names of the fields as the reference page has them, where that cannot be told from an event
-   * whose members all are `…`.
+   * The message and the field names for the reference page, if they cannot be derived from an event whose members all
+   * are `…`.
    */
   readonly pattern?: string;
   readonly fieldNames?: readonly FieldName[];
   /** How often it is logged; without a rule each time. */
   readonly repeats?: RepeatRule<E>;
   /**
-   * What it counts.
+   * Updates the metrics.
    *
    * @param nowMs the local wall clock.
    */
   readonly counts?: (event: E, to: Instruments, nowMs: number) => void;
   /** Whether it comes minute by minute while all is well: the recent events of the status page leave it out. */
   readonly isRoutine?: true;
-  /** Whether the sentence contains all that a person needs: the pretty log then shows no fields, as of routine events. */
+  /**
+   * Whether the sentence contains all that a person needs: the pretty log then shows no fields, as for routine events.
+   */
   readonly isWhole?: true;
 }
 
@@ -59,11 +56,11 @@ export type EventOf<T extends AppEvent['type']> = Extract<AppEvent, { readonly t
 export type Rows<E extends AppEvent> = { readonly [T in E['type']]: EventRow<EventOf<T>> };
 
 type RepeatRule<E> =
-  /** An outage with an end: what it is about, and the words whose change is news. */
+  /** An outage with an end: its subject, and the message whose change is logged. */
   | { readonly outage: (event: E) => string; readonly words?: (event: E) => string }
-  /** The end of what it names. `alwaysLogged`: told also where the outage was not. */
+  /** The end of an outage. `alwaysLogged`: also if the outage was not logged. */
   | { readonly ends: (event: E) => string; readonly alwaysLogged?: true }
-  /** What has no end of its own, by its kind. `isBrief`: over once it has not come for ten minutes. */
+  /** An event without an end, by its kind. `isBrief`: it counts as over after ten minutes without it. */
   | { readonly alike: (event: E) => string; readonly isBrief?: true };
 
 type Message<E> = EventRow<E>['message'];
@@ -94,7 +91,7 @@ export function waitSeconds(waitMs: number): { readonly wait_seconds: number } {
   return { wait_seconds: Math.round(waitMs / 100) / 10 };
 }
 
-/** A time for people; one that no calendar has does not stop the log. */
+/** A time for people; a time that no calendar has does not stop the log. */
 export function instant(ms: number): string {
   return Math.abs(ms) < 8.64e15 ? formatMs(ms) : 'unknown';
 }
@@ -110,8 +107,8 @@ function field(unit: string, meaning: string): Field {
 }
 
 /**
- * Every field that a line of the log may have beside `time`, `level`, `event` and `msg`: its unit and what it means. A
- * field that is not here does not compile.
+ * Every field that a line of the log may have beside `time`, `level`, `event` and `msg`: its unit and its meaning. The
+ * type checker rejects any other field.
  */
 // biome-ignore format: a table, a row a field
 export const FIELDS = {
@@ -174,5 +171,5 @@ type FieldName = keyof typeof FIELDS;
 /** A value of a field: plain, so that no object from outside gets into the log. */
 export type FieldValue = string | number | boolean | null;
 
-/** What a line says beside its message. Only plain values: no object from outside can ride along. */
+/** The fields of a line beside its message. Only plain values, so that no object from outside is logged. */
 export type FieldValues = { readonly [F in FieldName]?: FieldValue };

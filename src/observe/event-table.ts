@@ -126,7 +126,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'coverage-withdrawn': warn('The clock of the API went back; ranges later than its current time are read again', {
     fields: ({ deviceId, from, to }) => ({ device_id: deviceId, from, to }),
   }),
-  // Where pages are what is short, there is one with every page, and one warning for them all.
+  // While pages are short, every page records one; there is one warning for all of them.
   'gap-recorded': {
     level: {
       any: ['warn', 'info', 'debug'],
@@ -386,7 +386,7 @@ const EVENTS: Rows<AppEvent> = { ...SYNC_EVENTS, ...PROGRAM_EVENTS };
 
 /** The row of a kind of event. */
 export function rowOf(type: AppEvent['type']): EventRow<AppEvent> {
-  // The table's type ties every kind of event to its row; only a look-up by name loses sight of that.
+  // The type of the table relates every kind of event to its row; a lookup by name loses that relation.
   return EVENTS[type] as EventRow<AppEvent>;
 }
 
@@ -413,7 +413,7 @@ function retryLevel({ fault, waitMs }: EventOf<'request-retried'>): LineLevel {
   return waitMs < 20 * SECOND_MS ? 'info' : 'warn';
 }
 
-/** A line in words of the command's own. */
+/** A line with a message of the command's own. */
 function reportRow<E extends { readonly message: string; readonly isWell: boolean }>(note: string): EventRow<E> {
   return {
     level: { any: ['info', 'warn'], of: ({ isWell }) => (isWell ? 'info' : 'warn') },
@@ -442,7 +442,7 @@ function roundFields(event: EventOf<'poll-summary'>): FieldValues {
   return { ...counts, devices, new_readings: records, new_points: newPoints };
 }
 
-/** @param of the schedules or readings that the quota does not carry; `null`: it carries all. */
+/** @param of the schedules or readings that the quota is too small for; `null`: it is large enough. */
 function setShort(to: Instruments, of: 'schedules' | 'readings' | null): void {
   for (const each of ['schedules', 'readings'] as const) {
     to.set('tidemark_quota_short', { of: each }, of === each ? 1 : 0);

@@ -45,11 +45,11 @@ interface Log extends Logger, LineTaker {}
 /** Where a log is written. */
 export interface LogStream {
   write(text: string): unknown;
-  /** Whether it is a terminal: decides what the format `auto` means. */
+  /** Whether it is a terminal, for the format `auto`. */
   readonly isTTY?: boolean;
 }
 
-/** What a log needs. */
+/** The options of a log. */
 export interface LoggerOptions {
   readonly level: LineLevel;
   readonly format: 'auto' | 'json' | 'pretty';
@@ -92,7 +92,7 @@ function parsed(json: string): Record<'level' | 'time' | 'event' | 'msg', string
   }
 }
 
-/** Whether a sentence contains a value, as words or a number of its own. Nothing (`null`) is in every sentence. */
+/** Whether a sentence contains a value, as a word or number of its own. `null` is in every sentence. */
 function isIn(sentence: string, value: unknown): boolean {
   if (value === null || value === '') return true;
   const forms = typeof value === 'number' ? [String(value), grouped(value)] : [String(value)];
@@ -146,8 +146,8 @@ export function createLogger({ level, format, stream, secrets, clock, noColour =
 }
 
 /**
- * An `Observe` that logs. What is held back (`repeats.ts`) is written on the level `debug` only, and the next line of
- * its kind has the number of lines that were. Each line has the name of its event, for programs that read the log.
+ * An `Observe` that logs. Suppressed events (`repeats.ts`) are written on the level `debug` only, and the next line of
+ * their kind has their number. Each line has the name of its event, for programs that read the log.
  */
 export function logEvents(log: LineTaker, clock: Pick<Clock, 'monoMs'>): Observe {
   const admit = createAdmission(clock);
@@ -182,33 +182,33 @@ interface RecentEvents {
   forget(deviceId: string): void;
   /** The newest first. */
   latest(): readonly RecentEvent[];
-  /** All of them as text, for `before` of the next process; `null` where there are no others since the last call. */
+  /** All of them as text, for `before` of the next process; `null` if nothing has changed since the last call. */
   takeUnsaved(): string | null;
 }
 
 interface RecentParts {
   readonly clock: Pick<Clock, 'nowMs' | 'monoMs'>;
   readonly scrub: Scrub;
-  /** What an earlier process has kept of `takeUnsaved`; `null` for nothing. */
+  /** The result of `takeUnsaved` that an earlier process stored; `null` for nothing. */
   readonly before?: string | null;
 }
 
 /**
- * The last lines of the log, for the status page: those that an earlier process kept, and those from now on.
+ * The last lines of the log, for the status page: stored ones of an earlier process, and those from now on.
  *
- * They have the words and levels of the log, without repetitions and secrets. Lines of the level `debug` and of routine
- * events (the rounds of the sync) are left out, whatever level the log has.
+ * They have the messages and levels of the log, without repetitions and secrets. Lines of the level `debug` and of
+ * routine events (the rounds of the sync) are left out, whatever level the log has.
  */
 export function createRecentEvents({ clock, scrub, before = null }: RecentParts): RecentEvents {
-  let polled = readRecent(before);
+  let recent = readRecent(before);
   let isKept = true;
   const clean = (text: string, maxLength?: number): string => plainText(withoutQueries(scrub(text)), maxLength);
   const line: LineWriter = (level, message, { event, ...fields }) => {
-    // Routine lines, one a minute, would leave no room for the others.
+    // Routine lines, one a minute, would push out the others.
     if (level === 'debug' || rowOf(event).isRoutine === true) return;
     const { device_id, ...others } = fields;
     const details = Object.entries(others).filter(([, value]) => value !== null);
-    polled.push({
+    recent.push({
       at: formatMs(clock.nowMs()),
       level,
       event,
@@ -216,7 +216,7 @@ export function createRecentEvents({ clock, scrub, before = null }: RecentParts)
       device_id: device_id == null ? null : clean(String(device_id)),
       details: details.map(([key, value]) => `${key.replaceAll('_', ' ')} ${clean(String(value))}`).join(', '),
     });
-    if (polled.length > MOST_RECENT) polled.shift();
+    if (recent.length > MOST_RECENT) recent.shift();
     isKept = false;
   };
   const write = logEvents({ takes: (level) => level !== 'debug', line }, clock);
@@ -224,19 +224,19 @@ export function createRecentEvents({ clock, scrub, before = null }: RecentParts)
     observe: write,
     forget: (deviceId) => {
       const shown = clean(deviceId);
-      polled = polled.filter(({ device_id }) => device_id !== shown);
+      recent = recent.filter(({ device_id }) => device_id !== shown);
       isKept = false;
     },
-    latest: () => polled.toReversed(),
+    latest: () => recent.toReversed(),
     takeUnsaved: () => {
       if (isKept) return null;
       isKept = true;
-      return JSON.stringify(polled);
+      return JSON.stringify(recent);
     },
   };
 }
 
-/** What an earlier process kept. What cannot be read is as good as nothing. */
+/** The stored lines of an earlier process. Unreadable ones are ignored. */
 function readRecent(text: string | null): RecentEvent[] {
   let value: unknown = null;
   try {

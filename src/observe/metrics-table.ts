@@ -33,7 +33,7 @@ function timing<L extends string>(labels: readonly L[], buckets: readonly number
 const REQUEST_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const WRITE_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** What is served always. */
+/** The metrics that are always served. */
 // biome-ignore format: a table, a row a metric
 export const METRICS = {
   // The program
@@ -169,7 +169,7 @@ export const METRICS = {
   tidemark_nodejs_external_memory_bytes: gauge('bytes', [], 'Memory outside the heap, such as buffers.'),
 } as const;
 
-/** What is served beside that where `metrics.per_device` is set. */
+/** The additional metrics if `metrics.per_device` is set. */
 export const PER_DEVICE = {
   tidemark_device_freshness_seconds: gauge(
     'seconds',
@@ -198,10 +198,10 @@ type Labels<N extends MetricName> = Readonly<Record<Table[N]['labels'][number], 
 /** How the values of the table are set. Label values may be any text. */
 export interface Instruments {
   count<N extends NameOf<'counter'>>(name: N, labels: Labels<N>, by?: number): void;
-  /** What someone else has counted so far; that may start again. */
+  /** Sets a counter to a total that another part has counted so far; it may restart at 0. */
   counted<N extends NameOf<'counter'>>(name: N, labels: Labels<N>, total: number): void;
   time<N extends NameOf<'histogram'>>(name: N, labels: Labels<N>, ms: number): void;
   set<N extends NameOf<'gauge'>>(name: N, labels: Labels<N>, value: number): void;
-  /** Removes all series of gauges: of what is gone, or not known any more. */
+  /** Removes all series of gauges: their subject is gone, or their values are unknown. */
   clear(...names: readonly NameOf<'gauge'>[]): void;
 }

@@ -21,7 +21,7 @@ import { SECOND_MS } from '../core/time.ts';
 import { rowOf } from './event-table.ts';
 import { type Instruments, METRICS, type MetricRow, PER_DEVICE } from './metrics-table.ts';
 
-/** What the metrics are made from. */
+/** The sources of the metrics. */
 export interface MetricsOptions {
   readonly figures: () => Figures;
   readonly health: () => HealthReport;
@@ -31,7 +31,7 @@ export interface MetricsOptions {
   readonly version: string;
   /** `metrics.per_device`. */
   readonly perDevice: boolean;
-  /** The names of all that are configured: their counters begin at 0. */
+  /** The names of all configured destinations: their counters begin at 0. */
   readonly destinations: readonly string[];
   readonly scrub: Scrub;
 }
@@ -39,7 +39,7 @@ export interface MetricsOptions {
 /** The metrics of a process. */
 export interface Metrics {
   readonly observe: Observe;
-  /** What a scrape gets. */
+  /** The text of a scrape. */
   text(): Promise<string>;
   readonly contentType: string;
 }
@@ -141,7 +141,7 @@ function takeOffGrain(metric: ReturnType<Registry['getSingleMetric']>): void {
   };
 }
 
-/** Counters begin at 0 where what they count by is known, so that the first of its kind is an increase. */
+/** Sets counters with known label values to 0, so that their first event is an increase. */
 function countFromZero(to: Instruments, destinations: readonly string[]): void {
   for (const destination of destinations) {
     to.count('tidemark_points_written_total', { destination }, 0);

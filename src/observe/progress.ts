@@ -30,7 +30,7 @@ export interface ProgressFacts {
 
 /** The bottom line of a terminal, and what scrolls above it. */
 interface TerminalLine {
-  /** Writes text that stays, above the line: what the log writes to. */
+  /** Writes lasting text above the progress line: the log. */
   write(text: string): void;
   /** Renews the line. */
   draw(text: string): void;
@@ -126,10 +126,10 @@ export interface WorkFacts {
 const LOG_SAMPLE_MS = 5000;
 
 /**
- * Opens the progress of work that has a share and some words: a bar on a terminal, a line a minute in a log.
+ * Opens the progress of work with a share and a text: a bar on a terminal, a line a minute in a log.
  *
  * @param target a terminal's line, or a function that logs one.
- * @returns a function to call often; it asks for the facts when they are due.
+ * @returns a function to call often; it calls its argument for the facts when they are due.
  */
 export function createWorkProgress(
   target: TerminalLine | ((message: string) => void),
@@ -158,7 +158,7 @@ function isDone({ devicesDone, devicesTotal, pointsPending }: ProgressFacts): bo
   return devicesTotal > 0 && devicesDone === devicesTotal && pointsPending === 0;
 }
 
-/** How much of the past the estimate uses: long enough to even out pauses, short enough to follow changes. */
+/** The period that the estimate uses: long enough to even out pauses, short enough to follow changes. */
 const ESTIMATE_OVER_MS = 60_000;
 
 interface Sample {
@@ -209,8 +209,8 @@ function progressBar(share: number | null): string {
 }
 
 /**
- * The facts in words, the most important first, as a narrow terminal cuts the end: the covered time, what is left of the
- * work, its rate, and what it has brought so far.
+ * The facts in words, the most important first, because a narrow terminal cuts the end: the covered time, the remaining
+ * work, its rate, and the result so far.
  */
 export function progressWords(facts: ProgressFacts, remainingMs: number | null): string {
   const { coveredShare, devicesDone, devicesTotal } = facts;
@@ -225,7 +225,7 @@ export function progressWords(facts: ProgressFacts, remainingMs: number | null):
   ].join(', ');
 }
 
-/** What the work waits for or when it ends, and how fast it goes. */
+/** What the work waits for or when it ends, and its rate. */
 function restWords(facts: ProgressFacts, remainingMs: number | null): string[] {
   const { waitsFor = null, waitMs, eta = null, requestsPerMinute = null } = facts;
   const rate = requestsPerMinute === null ? [] : [`${rateWords(requestsPerMinute)} requests a minute`];

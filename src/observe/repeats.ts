@@ -34,10 +34,10 @@ const MOST_KINDS = 5000;
 /** The most lines of one event and level within a window. */
 const QUOTA = { lines: 10, windowMs: MINUTE_MS };
 
-/** @returns how many events like this one were held back before it; `null` where this one is held back as well. */
+/** @returns how many events like this one were suppressed before it; `null` if this one is suppressed as well. */
 type Admission = (event: AppEvent, level: LineLevel) => number | null;
 
-/** Holds back what repeats itself, then what is beyond the quota; remembers nothing at first. */
+/** Suppresses repetitions, and events beyond the limit per minute. Its memory is empty at first. */
 export function createAdmission({ monoMs }: Pick<Clock, 'monoMs'>): Admission {
   const outages = new Map<string, Outage>();
   const kinds = new Map<string, Kind>();
@@ -66,7 +66,7 @@ function keyOf({ level, words }: Wording): string {
   return `${level} ${words}`;
 }
 
-/** What is known of an outage. */
+/** The memory about an outage. */
 interface Outage {
   /** When each wording was logged; empty while the outage is over or was not logged. */
   readonly logged: Map<string, Logged>;
@@ -77,7 +77,7 @@ interface Outage {
   suppressed: number;
 }
 
-/** What is known of a kind of event that has no end. */
+/** The memory about a kind of event that has no end. */
 interface Kind {
   readonly loggedMs: number;
   lastMs: number;
@@ -124,7 +124,7 @@ function outageCame(outage: Outage, wording: Wording, nowMs: number): number | n
   return takeSuppressed(outage);
 }
 
-/** Whether an outage that was logged is worth another line: for other words, a worse level, or after an hour. */
+/** Whether an outage that was logged is logged again: with another message, a worse level, or after an hour. */
 function isNews(logged: ReadonlyMap<string, Logged>, wording: Wording, nowMs: number): boolean {
   const last = logged.get(keyOf(wording));
   if (last !== undefined) return nowMs - last.atMs >= AGAIN_MS;
@@ -157,7 +157,7 @@ function kindCame(
     kind.lastMs = nowMs;
     return null;
   }
-  // Those that would be logged again anyway are forgotten first.
+  // Kinds that would be logged again anyway are dropped first.
   if (kinds.size >= MOST_KINDS) {
     for (const [each, { loggedMs }] of kinds) if (nowMs - loggedMs >= AGAIN_MS) kinds.delete(each);
   }
@@ -186,9 +186,8 @@ function suppressedByQuota(windows: Map<string, Window>, name: string, nowMs: nu
 }
 
 /**
- * What the sync has done, stream by stream: a line for each round, with what it brought. Telemetry has no rounds, a
- * device is polled when it has something new: there a minute is one. Rounds that follow each other more closely share
- * one.
+ * The rounds of the sync: a line for each round of a stream, with its counts. Telemetry has no rounds, because a device
+ * is polled when it has something new: there a minute is one. Rounds that follow each other more closely share one.
  */
 type RoundDone = Extract<AppEvent, { type: 'poll-summary' }>;
 
@@ -199,7 +198,7 @@ type RoundDone = Extract<AppEvent, { type: 'poll-summary' }>;
  */
 type Rounds = (event: AppEvent) => readonly RoundDone[];
 
-/** No more than a line in so long for each stream, whatever happens. */
+/** The minimum interval between two lines of a stream. */
 const EVERY_MS = MINUTE_MS;
 
 /** A stream since its last log line. */
@@ -239,7 +238,7 @@ export function createRounds({ monoMs }: Pick<Clock, 'monoMs'>): Rounds {
       .map(([stream, round]) => roundDone(stream, round, monoMs()));
   };
   return (event) => {
-    // What is due ends before this event, so that no round has half of a request's story; one that is read ends with
+    // Due rounds end before this event, so that no round has a part of a request; the round of a read stream ends with
     // it.
     const before = end(event.type === 'stopping');
     takeIn(event, roundOf);

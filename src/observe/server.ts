@@ -18,17 +18,17 @@ import type { HealthReport, ReadyReport, StatusReport } from '../core/status.ts'
 import { type Answer, type AnswerMaker, createAnswerMaker, encoded } from './answers.ts';
 import { Connection, connectionsToDrop } from './connections.ts';
 
-/** What a page may use: what this server serves, and nothing else at all; no script or style inside of the markup. */
+/** The resources that a page may use: those of this server, and no script or style inside of the markup. */
 export const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/** What is served, and where. */
+/** The options of the server. */
 export interface StatusServerOptions {
   /** Where to listen; port 0 takes a free one. IPv6 without brackets. */
   readonly listen: { readonly host: string; readonly port: number };
   /** Public names that it is asked by, in any case of letters (`listen_names`). */
   readonly names: readonly string[];
-  /** What pages and JSON are given for (`listen_password_file`); `null`: for nothing. */
+  /** The password of pages and JSON (`listen_password_file`); `null`: none. */
   readonly password: Secret | null;
   readonly clock: Pick<Clock, 'monoMs' | 'sleep'>;
   readonly status: () => StatusReport;
@@ -36,7 +36,7 @@ export interface StatusServerOptions {
   readonly page: (path: string, params: URLSearchParams) => Promise<Served | null>;
   readonly health: () => HealthReport;
   readonly ready: () => ReadyReport;
-  /** What a scrape gets. */
+  /** The metrics of a scrape. */
   readonly metrics: { readonly text: () => Promise<string>; readonly contentType: string };
   /** Called with an error in making an answer; the client does not get its text. */
   readonly onError: (message: string) => void;
@@ -66,7 +66,7 @@ const TRIM_AFTER_MS = 1000;
 /** How long a connection rests after an answer, for each connection that is open: 200 requests a second over all. */
 const REST_MS = 5;
 
-/** A connection without traffic ends after so long: that of a client which does not read its answer, say. */
+/** A connection without traffic ends after this time: for example that of a client that does not read its answer. */
 const SILENT_MS = 10_000;
 
 /**
@@ -91,7 +91,7 @@ export async function serveStatus(options: StatusServerOptions): Promise<StatusS
   server.on('timeout', (socket) => {
     if (!(socket instanceof Connection && socket.phase === 'answer')) socket.destroy();
   });
-  // What is no HTTP gets its refusal, and the connection ends: no words of the parser.
+  // A request that is no HTTP is refused, and the connection ends: without messages of the parser.
   server.on('clientError', (_error, socket) => {
     if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
     else socket.destroy();
@@ -109,7 +109,7 @@ export async function serveStatus(options: StatusServerOptions): Promise<StatusS
   };
 }
 
-/** A server at work. */
+/** A running server. */
 interface Serving {
   readonly options: StatusServerOptions;
   readonly connections: Set<Connection>;
@@ -134,8 +134,8 @@ function takeConnections(server: Server, serving: Serving): void {
 }
 
 /**
- * Drops what is too much: not at once, so that who has just come can send a request, and a client that comes again each
- * time that it is dropped costs little; at once where there would soon be no room for anybody.
+ * Drops excess connections: not at once, so that a new client can send a request, and a client that returns each time
+ * it is dropped costs little; at once if there would soon be no connection left for others.
  */
 async function trim(serving: Serving): Promise<void> {
   const { connections, options } = serving;
@@ -249,7 +249,7 @@ const NOTHING_HERE =
 
 const BUSY = servedJson(503, { error: 'Too many requests are being answered at the moment. Try again in a second.' });
 
-/** What is made once a second for everybody. */
+/** The paths whose responses are the same for all clients, made once a second. */
 const SAME_FOR_ALL: ReadonlySet<string> = new Set([
   '/',
   '/alerts',
@@ -282,7 +282,7 @@ function refusalOf(request: IncomingMessage, options: StatusServerOptions): Serv
 const NOT_BY_THAT_NAME =
   'Tidemark does not answer to this name: add it to listen_names (TIDEMARK_LISTEN_NAMES), or use an IP address or localhost.';
 
-/** What stands before and after the first of a sign. */
+/** Splits a text at the first occurrence of a sign. */
 function splitAt(text: string, sign: string): readonly [string, string] {
   const index = text.indexOf(sign);
   return index < 0 ? [text, ''] : [text.slice(0, index), text.slice(index + 1)];
@@ -318,7 +318,7 @@ function send(request: IncomingMessage, response: ServerResponse, { status, type
   response.writeHead(isKnown ? 304 : status, {
     'Content-Type': type,
     ...(isKnown ? {} : { 'Content-Length': body.length }),
-    // What has a tag is the program's own: it may be kept, and is checked again each time.
+    // A resource with a tag is the program's own: it may be cached, and is revalidated each time.
     ...(etag === undefined ? { 'Cache-Control': 'no-store' } : { 'Cache-Control': 'no-cache', ETag: etag }),
     'Content-Security-Policy': PAGE_POLICY,
     'Cross-Origin-Opener-Policy': 'same-origin',
@@ -334,7 +334,7 @@ function send(request: IncomingMessage, response: ServerResponse, { status, type
   response.end(isKnown || request.method === 'HEAD' ? undefined : body);
 }
 
-/** Whether the header carries the password, with whatever user name; takes as long for any other. */
+/** Whether the header has the password, with any user name; takes the same time for any other. */
 function isPassword(authorization: string | undefined, password: Secret): boolean {
   const [, encodedPair = ''] = /^Basic +([\w+/=-]+)$/i.exec(authorization ?? '') ?? [];
   const [, given] = splitAt(Buffer.from(encodedPair, 'base64').toString(), ':');
@@ -346,14 +346,14 @@ function isPassword(authorization: string | undefined, password: Secret): boolea
 const NEVER_PUBLIC = new Set(['localhost', 'local', 'internal']);
 
 /**
- * Whether a request is answered that came by this name.
+ * Whether a request is answered that has this host name.
  *
- * A web page may have its own name lead to an address of ours (DNS rebinding): a browser that sees the page then lets
- * its script read what is served, as of the page's own site. So a name that someone outside may hold is answered only
- * where the configuration has it; addresses, names of one word and names of local networks always are.
+ * A web page may resolve its own name to an address of ours (DNS rebinding): a browser that shows the page would let
+ * its script read our responses, as of the page's own site. So a name that someone outside may own is answered only if
+ * it is configured; addresses, names of one word and names of local networks always are.
  *
  * @param host the `Host` of a request.
- * @param names the names that the configuration has.
+ * @param names the configured names.
  */
 export function isServedName(host: string | undefined, names: readonly string[]): boolean {
   // Browsers always send one.

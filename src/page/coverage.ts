@@ -38,10 +38,10 @@ function shape({ cell, start, length }: Run): Html {
 /** A bar and what to call it. */
 interface Bar {
   readonly cells: string;
-  /** What a cell is: a day. */
+  /** The unit of a cell: a day. */
   readonly one: string;
   readonly many: string;
-  /** What the bar is of. */
+  /** The subject of the bar. */
   readonly label: string;
 }
 
@@ -71,7 +71,7 @@ const SAMPLES = [
   ['.', 'not fully covered'],
 ] as const;
 
-/** What the bars mean. */
+/** Explains the bars. */
 export function legend(): Html {
   const items = SAMPLES.map(
     ([cell, words]) =>

@@ -1,6 +1,6 @@
 /**
  * The page of one device: its state, its readings (as charts, which the script draws, and as a table, which needs
- * none), its alerts, what is covered of it and why not more, and how the API has answered.
+ * none), its alerts, its coverage with the reasons of its gaps, and the last answers of the API about it.
  */
 
 import { gapWords } from '../core/device-coverage.ts';
@@ -53,7 +53,7 @@ function at(time: string | null, now: string): Html | null {
   return time === null ? null : html`${moment(time, now)} <span class="soft">${ago(time, now)}</span>`;
 }
 
-/** What matters most of it. */
+/** The most important facts about the device. */
 function mainFacts(device: DeviceReport, now: string): Fact[] {
   const { lag_seconds, covered_share, newest_reading_at, last_polled_at } = device;
   return [
@@ -71,7 +71,7 @@ function nextPoll({ next_due_at, next_kind }: DeviceReport, now: string): Html |
   return next_kind === 'idle_poll' ? html`when the device list reports new data; at the latest ${next}` : next;
 }
 
-/** All else that is known of it. */
+/** The other facts about the device. */
 function moreFacts(device: DeviceReport, now: string): Fact[] {
   const { late, grace_period_seconds, names, listed, failed_requests } = device;
   const by = late.readings === 0 ? '' : `, by up to ${duration(late.max_seconds)}`;
@@ -180,7 +180,7 @@ function sensorRow(series: SensorSeries, now: string): Html {
   return html`<tr data-key="${sensor}"><th scope="row">${name(sensor, SENSOR_LENGTH)}</th><td class="number"><b>${sensorValue(sensor, last.value, VALUE_LENGTH)}</b></td><td>${moment(last.at, now)}</td>${cells.map((cell) => html`<td class="number">${cell}</td>`)}<td class="number">${grouped(values)}</td></tr>`;
 }
 
-/** A place for a chart. What the script puts into it is left alone when the page is renewed. */
+/** The container of a chart. The script's content stays when the page is renewed. */
 function chart({ sensor, last }: SensorSeries, index: number): Html {
   return html`<figure class="chart" data-chart="${index}"><figcaption><span>${name(sensor, SENSOR_LENGTH)}</span> <b>${sensorValue(sensor, last.value, VALUE_LENGTH)}</b><output data-keep></output></figcaption><div class="plot" data-keep></div></figure>`;
 }

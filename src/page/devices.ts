@@ -43,7 +43,7 @@ export function readDevicesQuery(params: URLSearchParams): DevicesQuery {
   };
 }
 
-/** The address of a part of the devices; what is the rule is left out of it. */
+/** The address of a part of the device list; default values are left out. */
 export function devicesTarget({ search, state, sort, reversed, page }: DevicesQuery, path = '/'): Html {
   const link = target(path, {
     search,

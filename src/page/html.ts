@@ -10,12 +10,12 @@ import { unitOf } from '../core/sensor-units.ts';
 import type { DeviceState } from '../core/status.ts';
 import { duration, plainText } from '../core/text.ts';
 
-/** A piece of HTML that is safe as it stands. */
+/** A piece of safe HTML. */
 export interface Html {
   readonly html: string;
 }
 
-/** What stands in markup: text (escaped and cut), a number, or markup. `null` and `false` stand for nothing. */
+/** A value in markup: text (escaped and cut), a number, or markup. `null` and `false` add nothing. */
 type Value = string | number | null | false | Html | readonly Html[];
 
 const ENTITIES: ReadonlyMap<string, string> = new Map([
@@ -76,9 +76,9 @@ export function target(path: string, query: Readonly<Record<string, string | num
 export const NOTHING: Html = { html: '' };
 
 interface TableParts {
-  /** What it is, for those who hear it. */
+  /** Its name for screen readers. */
   readonly label: string;
-  /** What stands over it. */
+  /** Its visible caption. */
   readonly caption?: string;
   readonly heads: readonly string[];
   /** Heads of the columns that hold numbers. */
@@ -86,7 +86,7 @@ interface TableParts {
   readonly rows: readonly Html[];
 }
 
-/** A table that may be wider than the screen: it scrolls by itself, by keyboard too. */
+/** A table that may be wider than the screen: it scrolls by itself, with the keyboard too. */
 export function table({ label, caption, heads, numbers = [], rows }: TableParts): Html {
   const cells = heads.map(
     (head) => html`<th scope="col"${numbers.includes(head) && html` class="number"`}>${head}</th>`,
@@ -95,7 +95,7 @@ export function table({ label, caption, heads, numbers = [], rows }: TableParts)
   return wide(label, html`<table>${title}<thead><tr>${cells}</tr></thead><tbody>${rows}</tbody></table>`);
 }
 
-/** What scrolls sideways where it has no room. */
+/** Content that scrolls sideways if it is too wide. */
 export function wide(label: string, content: Html): Html {
   return html`<div class="wide" tabindex="0" role="region" aria-label="${label}">${content}</div>`;
 }
@@ -137,16 +137,16 @@ export function sensorValue(sensor: string | null, value: number | string, maxLe
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
 /**
- * A moment, as short as it can be understood beside the page's own time; whole in what a pointer and a program see.
+ * A time, as short as is clear beside the page's own time; the full time is in the tooltip and in `datetime`.
  *
- * @param at RFC 3339 UTC; what is none is shown as it is.
+ * @param at RFC 3339 UTC; any other text is shown as it is.
  */
 export function moment(at: string | null, now: string): Html {
   if (at === null) return NOTHING;
   return html`<time datetime="${at}" title="${at}" data-moment>${momentText(at, now)}</time>`;
 }
 
-/** The same as text. */
+/** A time as text. */
 export function momentText(at: string, now: string): string {
   const match = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}:\d{2})(:\d{2})/.exec(at);
   if (match === null) return at;
@@ -156,7 +156,7 @@ export function momentText(at: string, now: string): string {
   return year === now.slice(0, 4) ? `${date} ${minutes}` : `${date} ${year}`;
 }
 
-/** How long ago; `null` for what is no time. */
+/** How long ago a time is; `null` for an invalid one. */
 export function ago(at: string, now: string): string | null {
   const seconds = (Date.parse(now) - Date.parse(at)) / 1000;
   if (!Number.isFinite(seconds)) return null;
@@ -179,7 +179,7 @@ export function stateWords(state: DeviceState): string {
   return STATES[state];
 }
 
-/** Stands in place of the time of the newest reading where there was none. */
+/** Shown instead of the time of the newest reading if there is none. */
 export const NO_READING: Html = { html: '<span class="state s-never">no reading yet</span>' };
 
 /** A device's state: a mark that differs in shape and colour, and the word. */

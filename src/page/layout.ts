@@ -1,23 +1,21 @@
-/**
- * What every page has around it: head, title bar, the line that reports a lost connection, and the foot.
- */
+/** The frame of every page: head, title bar, the line that reports a lost connection, and the footer. */
 import { type Html, html, moment, NOTHING, name } from './html.ts';
 
 /** How often a page without scripts renews itself. */
 const RENEW_SECONDS = 15;
 
-/** What differs from page to page. */
+/** The parts that differ from page to page. */
 export interface Frame {
-  /** What stands before "Tidemark" in the browser's title. */
+  /** The text before "Tidemark" in the browser's title. */
   readonly title: string;
   /** Each `null` while it is not known. */
   readonly workspace: { readonly id: string | null; readonly name: string | null };
   readonly version: string;
-  /** When what it shows was put together. */
+  /** When the data of the page was collected. */
   readonly generatedAt: string;
   /** Which of the pages of the title bar this is. */
   readonly here: 'overview' | 'alerts' | 'events' | null;
-  /** Where else to look: the dashboards, the documentation; as far as that is configured. */
+  /** Links to the dashboards and the documentation, if they are configured. */
   readonly links: readonly { readonly words: string; readonly url: string }[];
   readonly main: Html;
   /** Whether it draws charts. */

@@ -1,6 +1,6 @@
 /**
- * The top of the page: the state in a sentence, what is wrong, and the figures that answer "how far behind": first the
- * lag of what stands in each database, which grows where the database or the API is down.
+ * The top of the page: the state in a sentence, the problems, and the figures that answer "how far behind": first the
+ * lag of each database, which grows while the database or the API is down.
  */
 
 import type { DestinationReport, HealthReport, ReadyReport, StatusOverview } from '../core/status.ts';
@@ -8,10 +8,10 @@ import { counted, duration, grouped, percent } from '../core/text.ts';
 import { SECOND_MS } from '../core/time.ts';
 import { type Html, html, moment, NOTHING, name, text } from './html.ts';
 
-/** How serious it is: a person must act, it will pass by itself, or all is well. */
+/** How serious the state is: a person must act, it will pass without one, or all is well. */
 type Tone = 'ok' | 'busy' | 'bad';
 
-/** What the overview begins with. */
+/** The data of the overview. */
 export interface OverviewParts {
   readonly report: StatusOverview;
   /** The age of the scan of the devices that the report uses. */
@@ -23,7 +23,7 @@ export interface OverviewParts {
 /** Codes that pass by themselves while the work continues. */
 const PASSING: ReadonlySet<string> = new Set(['devices_not_listed', 'last_day_missing']);
 
-/** Streams that are not read though they should be. One may be off on purpose, but not that of the readings. */
+/** Streams that are not read although they should be. Any but telemetry may be off on purpose. */
 function streamsWithProblems({ streams }: StatusOverview): StatusOverview['streams'] {
   return streams.filter(({ name, state }) => state === 'failing' || (state === 'off' && name === 'telemetry'));
 }
@@ -63,7 +63,7 @@ export function toneWords(tone: Tone): string {
   return TONES[tone];
 }
 
-/** The state in a sentence, and what is missing. */
+/** The state in a sentence, with the problems that the sentence does not name. */
 export function standing(parts: OverviewParts): Html {
   const { report, ready, health } = parts;
   const tone = toneOf(parts);
@@ -89,10 +89,10 @@ function newStreamProblems({ report, ready }: OverviewParts): readonly string[] 
     .map(({ name, reason }) => `stream ${name}: ${reason ?? 'not read'}`);
 }
 
-/** What becomes of readings while something stands still, since when, and what happens next. */
+/** What happens to readings while a part does not work, since when, and what happens next. */
 function lossNotes(parts: OverviewParts): readonly Html[] {
   const { destinations, archive, generated_at: now } = parts.report;
-  // Without room nothing is read any more: the summary says so.
+  // With a full disk nothing is read: the summary reports that.
   if (archive.full !== null) return [];
   const unread = unreadNow(parts);
   const since = unread === null || unread.sinceAt === null ? NOTHING : html` since ${moment(unread.sinceAt, now)}`;
@@ -128,7 +128,7 @@ interface Tile {
 /** How many databases have a tile of their own. */
 const MOST_LAG_TILES = 3;
 
-/** The lag of what stands in each database; of the archive where there is none. */
+/** The lag of each database; of the archive if there is none. */
 function lagTiles(parts: OverviewParts): Tile[] {
   const { report } = parts;
   const { destinations, freshness } = report;
@@ -147,8 +147,7 @@ function lagTiles(parts: OverviewParts): Tile[] {
 }
 
 /**
- * The lag while telemetry is not read: at least the time since it was read last, as no one knows what there is since
- * then.
+ * The lag while telemetry is not read: at least the time since it was read last, because newer readings are unknown.
  */
 function unreadTiles({ destinations, freshness, generated_at: now }: StatusOverview, { sinceAt }: Unread): Tile[] {
   const unreadSeconds = sinceAt === null ? null : Math.max(0, (Date.parse(now) - Date.parse(sinceAt)) / SECOND_MS);
@@ -184,7 +183,7 @@ function lagWords(seconds: number | null): string {
   return seconds === null ? 'initial sync' : duration(seconds);
 }
 
-/** How the lag of the devices is spread in the archive, and what it can be at its best. */
+/** The distribution of the lag of the devices in the archive, and its expected value. */
 function spreadWords({
   freshness: { target_seconds, expected_seconds, behind_devices, behind_after_seconds, p95_seconds, max_seconds },
 }: StatusOverview): string {
@@ -234,7 +233,7 @@ export function coveredText({ totals, next }: Pick<StatusOverview, 'totals' | 'n
   return percent(devices > 0 && devices_complete === devices && next.devices_with_gaps === 0 ? 1 : covered_share);
 }
 
-/** Up to when what is shown as covered was read, to stand behind another text. */
+/** Up to when the covered range was read, as an addition to another text. */
 export function readUpTo({ sinceAt }: Unread, now: string): Html {
   return sinceAt === null ? html`, nothing is read now` : html` up to ${moment(sinceAt, now)}, nothing is read since`;
 }

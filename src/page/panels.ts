@@ -56,7 +56,7 @@ function gauge(label: string, window: QuotaWindow, waiting: string | null): Html
 <p class="figures">${words}</p></div>`;
 }
 
-/** Who waits for quota, if anybody does. */
+/** Names the lanes that wait for quota, if any does. */
 function waitNote(
   { waiting_until, history_waiting_until }: Pick<QuotaStatus, 'waiting_until' | 'history_waiting_until'>,
   now: string,
@@ -147,7 +147,7 @@ interface DeliveryParts {
   readonly now: string;
 }
 
-/** Each destination, what waits for it, what it refused and what it will never have; and the archive's room. */
+/** The destinations with their pending, rejected and missing points, and the size of the archive. */
 export function deliverySection({ destinations, archive, about, now }: DeliveryParts): Html {
   const list = table({
     label: 'Table of destinations',
@@ -172,7 +172,7 @@ function streamRow({ name, state, reason, last_read_at }: StreamStatus, next: Ne
   return html`<tr><th scope="row">${name}</th><td><span class="state ${STREAM_MARKS[state]}">${state}</span>${reason === null ? NOTHING : html`<div>${text(reason, 400)}</div>`}</td><td>${last_read_at === null ? 'not yet' : moment(last_read_at, now)}</td><td>${moment(due, now)}</td></tr>`;
 }
 
-/** What is read from the API, and when it is read next. */
+/** The streams of the API, and when each is read next. */
 export function streamsSection({
   streams,
   next,
@@ -270,16 +270,16 @@ function syncWords(
   return `${what}: ${grouped(devices_complete)} of ${counted(devices, 'device')} complete${eta}. `;
 }
 
-/** What is missing where no gap is known. */
+/** The text about gaps if none is known. */
 function noGapWords(unread: Unread | null, now: string): Html {
   if (unread === null) return html`<p>Nothing that is wanted is missing.</p>`;
   return html`<p class="note warn">No gaps${readUpTo(unread, now)}: newer readings are missing until the API is read again.</p>`;
 }
 
 /**
- * How far the history is filled, the jobs beside it, and what is missing.
+ * The progress of the history, the running jobs, and the gaps.
  *
- * @param unread where telemetry is not read now: then what is newer is missing.
+ * @param unread set while telemetry is not read: then newer readings are missing too.
  */
 export function workSection(report: WorkParts, unread: Unread | null = null): Html {
   const { totals, next, jobs, gaps, generated_at: now } = report;
@@ -302,8 +302,8 @@ ${bar}${work}${gaps.length === 0 ? noGapWords(unread, now) : gapTable(gaps, now)
 const FEW_ALERTS = 8;
 
 /**
- * What an alert is about: `temperature above 8 °C: 12.3 °C`, as far as the API returns it. The condition is a text for
- * people: a sensor and a threshold that stand in it are not repeated.
+ * The subject of an alert: `temperature above 8 °C: 12.3 °C`, as far as the API returns it. The condition is a text for
+ * people: a sensor and a threshold in it are not repeated.
  */
 function alertWords({ kind, sensor, condition, threshold, value }: AlertRow): Html {
   const rule = condition ?? '';
@@ -393,7 +393,7 @@ const LEVELS = ['info', 'warn', 'error'] as const;
 /** The least level of the events that are shown. */
 type EventLevel = (typeof LEVELS)[number];
 
-/** The level that an address asks for; all of them where it asks for none. */
+/** The level in an address; all levels by default. */
 export function readLevel(params: URLSearchParams): EventLevel {
   return LEVELS.find((each) => each === params.get('level')) ?? 'info';
 }

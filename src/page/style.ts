@@ -1,9 +1,9 @@
 /**
- * How the pages look, in light and in dark. Nothing comes from outside, and no element carries a style of its own: the
- * pages' policy forbids it.
+ * The styles of the pages, in light and in dark. Nothing is loaded from outside, and no element has a style attribute:
+ * the content security policy forbids it.
  */
 
-/** Colours, texts, and what is around the parts. */
+/** Colours, texts, and the frame of the parts. */
 const BASE = `
 :root { color-scheme: light dark; --bg: #f4f6f8; --panel: #fff; --ink: #15202b; --soft: #566472; --line: #dfe5ea; --hover: #f0f4f6;
   --accent: #14707d; --held: #2a8c9a; --empty: #8fc1c9; --hole: #c2410c; --void: #fbeee6; --own: #14707d; --others: #b98a2f; --rest: #e6ebef;
@@ -66,7 +66,7 @@ td, tbody th { overflow-wrap: anywhere; }
 time { font-variant-numeric: tabular-nums; white-space: nowrap; }
 `;
 
-/** The single parts: state, gauges, bars, charts, events; and what changes on a narrow screen. */
+/** The single parts: state, gauges, bars, charts, events; and the changes for a narrow screen. */
 const PARTS = `
 .standing { overflow-wrap: anywhere; background: var(--panel); border: 1px solid var(--line); border-left: 5px solid var(--busy); border-radius: 10px; padding: .9rem 1.1rem; min-width: 0; }
 .standing.ok { border-left-color: var(--ok); }
