@@ -8,6 +8,7 @@
 import { encodePoint, identityTag, type SeriesKey } from '../../src/core/lines/line-protocol.ts';
 import type { Simulator } from '../../src/sim/simulator.ts';
 import type { SimValue } from '../../src/sim/spec.ts';
+import type { World } from '../../src/sim/world.ts';
 import type { Influxd, Row } from './influxd.ts';
 
 export interface Span {
@@ -69,7 +70,7 @@ export function judgeRows(
     const seed = seedSeries(simulator, deviceId);
     for (const [sensor, instants] of seed) {
       const key = `${identityTag(deviceId)} ${sensor}`;
-      const points = stored.get(key) ?? [];
+      const points = stored.get(key) ?? new Map<bigint, ValueText>();
       stored.delete(key);
       const found = compareSeries(instants, points, span);
       expected += found.expected;
@@ -78,44 +79,76 @@ export function judgeRows(
       invented.push(...found.invented.map((text) => `${key} ${text}`));
     }
   }
-  for (const [key, points] of stored) invented.push(...points.map(({ at, value }) => `${key} ${at} ${value}`));
+  for (const [key, points] of stored) invented.push(...[...points].map(([at, value]) => `${key} ${at} ${value}`));
   return { missing, missingAt, invented, expected };
 }
 
-function groupBySeries(rows: readonly Row[]): Map<string, StoredPoint[]> {
-  const series = new Map<string, StoredPoint[]>();
+/** The values of a series by their instants. */
+type StoredSeries = Map<bigint, ValueText>;
+
+const FIELDS = ['value', 'flag', 'text'] as const;
+
+function groupBySeries(rows: readonly Row[]): Map<string, StoredSeries> {
+  const series = new Map<string, StoredSeries>();
   for (const row of rows) {
     const key = `${String(row.device_id)} ${String(row.sensor)}`;
     const at = row.time;
     if (typeof at !== 'bigint') throw new Error(`a time that is no bigint: ${String(at)}`);
-    const points = series.get(key) ?? [];
-    for (const field of ['value', 'flag', 'text'] as const) {
-      const value = row[field];
-      if (value !== null && value !== undefined) points.push({ at, value: textOf(value) });
-    }
+    const points = series.get(key) ?? new Map<bigint, ValueText>();
     series.set(key, points);
+    for (const field of FIELDS) {
+      const value = row[field];
+      if (value === null || value === undefined) continue;
+      if (points.has(at)) throw new Error('two values of one series at one time');
+      points.set(at, textOf(value));
+    }
   }
   return series;
 }
 
-/** All that the world has of a device: for each sensor its instants, and the different values of each. */
-function seedSeries(simulator: Simulator, deviceId: string): Map<string, Map<bigint, Set<ValueText>>> {
-  const series = new Map<string, Map<bigint, Set<ValueText>>>();
-  const now = BigInt(Math.floor(simulator.worldNowMs())) * 1_000_000n;
-  for (const reading of simulator.world.readings(deviceId, 0n, now + 1n)) {
-    for (const [name, value] of (reading.values ?? []).flatMap(flatten)) {
-      const sensor = identityTag(name);
-      const instants = series.get(sensor) ?? new Map<bigint, Set<ValueText>>();
-      const values = instants.get(reading.recordedAtNs) ?? new Set();
-      instants.set(reading.recordedAtNs, values.add(value));
-      series.set(sensor, instants);
-    }
+/** What a sensor of the world shows: for each instant its value, or the different ones. */
+type SeedSeries = Map<bigint, ValueText | Set<ValueText>>;
+
+/** What is known of a device so far, up to an instant. */
+interface SeedDevice {
+  toNs: bigint;
+  readonly series: Map<string, SeedSeries>;
+}
+
+/** A world is the same for ever: what was made of it for one verdict is there for the next. */
+const seeds = new WeakMap<World, Map<string, SeedDevice>>();
+
+/** All that the world has of a device by now: for each sensor its instants, and the different values of each. */
+function seedSeries(simulator: Simulator, deviceId: string): ReadonlyMap<string, SeedSeries> {
+  const { world } = simulator;
+  const devices = seeds.get(world) ?? new Map<string, SeedDevice>();
+  seeds.set(world, devices);
+  const toNs = BigInt(Math.floor(simulator.worldNowMs())) * 1_000_000n + 1n;
+  let seed = devices.get(deviceId);
+  // What a clock that was ahead has shown is too much after it has fallen back.
+  if (seed === undefined || toNs < seed.toNs) seed = { toNs: 0n, series: new Map() };
+  devices.set(deviceId, seed);
+  for (const { recordedAtNs, values } of world.readings(deviceId, seed.toNs, toNs)) {
+    for (const [name, value] of (values ?? []).flatMap(flatten))
+      addSeed(seed.series, identityTag(name), recordedAtNs, value);
   }
-  return series;
+  seed.toNs = toNs;
+  return seed.series;
+}
+
+function addSeed(series: Map<string, SeedSeries>, sensor: string, at: bigint, value: ValueText): void {
+  const instants = series.get(sensor) ?? new Map<bigint, ValueText | Set<ValueText>>();
+  series.set(sensor, instants);
+  const known = instants.get(at);
+  if (known === undefined) instants.set(at, value);
+  else if (typeof known === 'object') known.add(value);
+  else if (known !== value) instants.set(at, new Set([known, value]));
 }
 
 /** The values that can be points, under dotted names; nulls are absent, infinite numbers belong in quarantine. */
 export function flatten([name, json]: SimValue): [string, ValueText][] {
+  const read: unknown = JSON.parse(json);
+  if (typeof read === 'number' && Number.isFinite(read)) return [[name, textOf(read)]];
   const visit = (key: string, value: unknown): [string, ValueText][] => {
     if (value === null) return [];
     if (typeof value === 'object')
@@ -123,7 +156,7 @@ export function flatten([name, json]: SimValue): [string, ValueText][] {
     if (typeof value === 'number' && !Number.isFinite(value)) return [];
     return [[key, textOf(value as string | number | boolean)]];
   };
-  return visit(name, JSON.parse(json));
+  return visit(name, read);
 }
 
 /** Text fields go through the encoder's cleaning (control characters), numbers and flags stand for themselves. */
@@ -133,25 +166,43 @@ export function textOf(value: string | number | boolean | bigint): ValueText {
   return `string ${line.slice('m text='.length, -' 0'.length)}`;
 }
 
+/** @param left the points of the database; what remains of them is invented. */
 function compareSeries(
-  instants: ReadonlyMap<bigint, ReadonlySet<ValueText>>,
-  points: readonly StoredPoint[],
+  instants: SeedSeries,
+  left: StoredSeries,
   span: Span,
 ): { missing: StoredPoint[]; invented: string[]; expected: number } {
-  const left = new Map(points.map(({ at, value }) => [at, value]));
-  if (left.size !== points.length) throw new Error('two values of one series at one time');
   const missing: StoredPoint[] = [];
   let expected = 0;
   for (const [at, values] of instants) {
-    const wanted = new Set(values);
-    if (span.fromNs <= at && at < span.toNs) expected += wanted.size;
-    // The values of an instant stand on it and on the nanoseconds right behind it, in the order of first sight.
-    for (let place = at; wanted.size > 0 && place < at + TIE_REACH; place += 1n) {
-      const value = left.get(place);
-      if (value === undefined || !wanted.delete(value)) break;
-      left.delete(place);
-    }
-    if (span.fromNs <= at && at < span.toNs) missing.push(...[...wanted].map((value) => ({ at, value })));
+    const lacking = typeof values === 'string' ? takeOne(left, at, values) : takeSeveral(left, at, values);
+    if (at < span.fromNs || at >= span.toNs) continue;
+    expected += typeof values === 'string' ? 1 : values.size;
+    for (const value of lacking) missing.push({ at, value });
   }
   return { missing, invented: [...left].map(([at, value]) => `${at} ${value}`), expected };
+}
+
+const NOTHING: readonly ValueText[] = [];
+
+/** @returns the value, where it does not stand on its instant. */
+function takeOne(left: StoredSeries, at: bigint, value: ValueText): Iterable<ValueText> {
+  if (left.get(at) !== value) return [value];
+  left.delete(at);
+  return NOTHING;
+}
+
+/**
+ * The values of an instant stand on it and on the nanoseconds right behind it, in the order of first sight.
+ *
+ * @returns those that do not.
+ */
+function takeSeveral(left: StoredSeries, at: bigint, values: ReadonlySet<ValueText>): Iterable<ValueText> {
+  const wanted = new Set(values);
+  for (let place = at; wanted.size > 0 && place < at + TIE_REACH; place += 1n) {
+    const value = left.get(place);
+    if (value === undefined || !wanted.delete(value)) break;
+    left.delete(place);
+  }
+  return wanted;
 }

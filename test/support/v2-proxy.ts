@@ -4,7 +4,8 @@
  * It checks the token, turns bucket and precision into what version 1 calls them, passes the body on as it came
  * (compressed or not) and turns the answer into version 2's. So what a test sees stored was stored by a real database.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { Agent, createServer, type IncomingMessage, request as openRequest, type ServerResponse } from 'node:http';
+import { text as textOf } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 
 /** What happens to one write instead of what should. */
@@ -184,12 +185,8 @@ async function passWrite(upstream: string, { query, body, isPacked }: Packed): P
   const target = `${upstream}/write?${new URLSearchParams({ db, precision, ...(rp === '' ? {} : { rp }) })}`;
   const headers: Record<string, string> = isPacked ? { 'content-encoding': 'gzip' } : {};
   try {
-    const stored = await fetch(target, { method: 'POST', body: new Uint8Array(body), headers });
-    const text = await stored.text();
-    return {
-      status: stored.status,
-      message: text === '' ? '' : String((JSON.parse(text) as { error?: unknown }).error),
-    };
+    const { status, text } = await send(target, { method: 'POST', headers, body });
+    return { status, message: text === '' ? '' : String((JSON.parse(text) as { error?: unknown }).error) };
   } catch {
     return { status: 503, message: 'the database behind the proxy does not answer' };
   }
@@ -221,11 +218,32 @@ async function passQuery(
 ): Promise<void> {
   const method = request.method ?? 'GET';
   const headers = { 'content-type': request.headers['content-type'] ?? 'application/x-www-form-urlencoded' };
-  const asked = await fetch(`${upstream}${request.url ?? ''}`, {
-    method,
-    headers,
-    ...(method === 'GET' ? {} : { body: new Uint8Array(body) }),
-  }).catch(() => null);
+  const asked = await send(`${upstream}${request.url ?? ''}`, { method, headers, body }).catch(() => null);
   if (asked === null) reply(response, 503, error('unavailable', 'the database behind the proxy does not answer'));
-  else reply(response, asked.status, await asked.text());
+  else reply(response, asked.status, asked.text);
+}
+
+interface Sent {
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+/** Connections to the database stay open: thousands of small writes follow each other. */
+const agent = new Agent({ keepAlive: true });
+
+/** Asks the database. Rejects where it does not answer; a connection that it has closed meanwhile is opened anew. */
+async function send(url: string, sent: Sent): Promise<{ readonly status: number; readonly text: string }> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  const { method, headers, body } = sent;
+  const length = method === 'GET' ? {} : { 'content-length': body.length };
+  const request = openRequest(url, { method, agent, headers: { ...headers, ...length } }, resolve);
+  request.on('error', reject).end(method === 'GET' ? undefined : body);
+  try {
+    const answer = await promise;
+    return { status: answer.statusCode ?? 0, text: await textOf(answer) };
+  } catch (error) {
+    if (request.reusedSocket && (error as NodeJS.ErrnoException).code === 'ECONNRESET') return await send(url, sent);
+    throw error;
+  }
 }
