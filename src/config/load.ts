@@ -155,7 +155,7 @@ function demandApi(reading: Reading): void {
     reading.mistakes.push({
       ...ofKey('api.key'),
       what: 'is missing',
-      remedy: `put the workspace API key alone into a file and name that by ${file} or ${variableOf(file)}, or set ${variableOf('api.key')}`,
+      remedy: `write only the workspace API key into a file and name that file by ${file} or ${variableOf(file)}, or set ${variableOf('api.key')}`,
     });
   }
 }
@@ -303,7 +303,7 @@ function readSecret(reading: Reading, path: SecretPath, minLength?: number): Sec
   if (own !== undefined) reading.hidden.push(own.text);
   if (own !== undefined && byFile !== undefined) {
     const what = `${locationText(byFile.location)} is given as well`;
-    reading.mistakes.push({ ...own.location, what, remedy: 'give one of them' });
+    reading.mistakes.push({ ...own.location, what, remedy: 'remove one of them' });
     return { secret: null, file: null };
   }
   const checked = (text: string, what: string, location: Location): Secret | null =>
@@ -338,7 +338,7 @@ function checkSecret(reading: Reading, text: string, { what, location, minLength
     reading.warnings.push({
       ...location,
       what: 'the secret is shorter than 4 characters, so it is hidden only where it is used as a credential',
-      remedy: 'use a longer one as soon as others can reach the database',
+      remedy: 'use a longer one as soon as other machines can reach the database',
     });
   }
   return secret;

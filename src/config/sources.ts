@@ -92,12 +92,12 @@ function yaml(): typeof Yaml {
 const YAML_WORDS: Readonly<Partial<Record<YAMLError['code'], string>>> = {
   BAD_INDENT: 'the indentation does not fit',
   BAD_SCALAR_START: 'a value begins with a character that YAML reserves; put the value in quotes',
-  BLOCK_AS_IMPLICIT_KEY: 'two keys in one line, or a value with a colon and a blank in it that needs quotes',
-  DUPLICATE_KEY: 'a key that was given before',
+  BLOCK_AS_IMPLICIT_KEY: 'two keys in one line, or a value with a colon and a blank that needs quotes',
+  DUPLICATE_KEY: 'this key appears twice',
   MISSING_CHAR: 'a quote, a bracket or a colon is missing',
   MULTIPLE_DOCS: 'a second document begins here; one is expected',
   TAB_AS_INDENT: 'a tab is used for indentation; use spaces',
-  TAG_RESOLVE_FAILED: 'tags (!) are not understood here',
+  TAG_RESOLVE_FAILED: 'tags (!) are not supported',
 };
 
 /** The state of reading a document. */
@@ -376,7 +376,7 @@ export function misplacedSecrets({
   const long = owners.filter(({ secret }) => !isShort(secret.reveal()));
   const inValues = [...given.values()].flatMap(({ text, location }) => {
     const owner = places.has(location) ? undefined : long.find(({ secret }) => secret.reveal() === text.trim());
-    return owner === undefined ? [] : [misplaced(location, owner, 'a secret belongs there alone')];
+    return owner === undefined ? [] : [misplaced(location, owner, 'this file must contain only the secret')];
   });
   const key = long.find(({ location }) => location.key?.startsWith('api.'));
   const elsewhere = long.flatMap(({ location, secret }) =>
@@ -388,7 +388,7 @@ export function misplacedSecrets({
 }
 
 function misplaced(location: Location, owner: LocatedSecret, remedy: string): Mistake {
-  return { ...location, what: `this is the secret of ${locationText(owner.location)}`, remedy };
+  return { ...location, what: `this value is the secret of ${locationText(owner.location)}`, remedy };
 }
 
 /** All mistakes, without the texts that were given for a secret. */

@@ -197,13 +197,13 @@ export function secretText(given: string, minLength = MIN_SECRET_LENGTH): string
   const text = given.replace(/\r?\n$/, '');
   if (text === '') return new Unfit('is empty');
   if (/\p{Cc}/u.test(text)) {
-    return new Unfit('has line breaks or other control characters in it', 'expected one line that is the secret alone');
+    return new Unfit('has line breaks or other control characters in it', 'expected one line with only the secret');
   }
   // The characters that an HTTP header may contain. Blanks at its ends would be lost.
   if (!/^[!-~](?:[ -~]*[!-~])?$/.test(text)) {
-    return new Unfit('has blanks at an end, or characters that no HTTP header can carry');
+    return new Unfit('begins or ends with a blank, or has characters that no HTTP header can carry');
   }
-  if (text.length > 4096) return new Unfit('is longer than 4096 characters: that is no key or token');
+  if (text.length > 4096) return new Unfit('is longer than 4096 characters: that is not a key or token');
   if (text.length < minLength) return new Unfit(`is shorter than ${MIN_SECRET_LENGTH} characters`);
   return text;
 }

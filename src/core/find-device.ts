@@ -29,7 +29,7 @@ const NAME_LENGTH = 40;
 export function findDeviceIds(
   devices: readonly NamedDevice[],
   wanted: readonly string[],
-  unknown = 'the state knows no device with that id or name',
+  unknown = 'the state has no device with that id or name',
 ): readonly string[] {
   const found = wanted.map((text, index) => {
     const flag = wanted.length === 1 ? '--device' : `--device number ${index + 1}`;

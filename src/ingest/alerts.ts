@@ -120,7 +120,7 @@ async function listOnce(context: SyncContext, depth: ListDepth, signal: AbortSig
     if (nextCursor === cursor) break;
     cursor = nextCursor;
   }
-  throw new ApiFault('malformed', 'GET /alerts: the pages lead in a circle', { request: 'GET /alerts' });
+  throw new ApiFault('malformed', 'GET /alerts: the pages repeat', { request: 'GET /alerts' });
 }
 
 function takeIn(context: SyncContext, { value, answeredAtMs }: Reply<AlertPage>): void {

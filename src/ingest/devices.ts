@@ -169,7 +169,7 @@ async function listOnce(context: SyncContext, signal: AbortSignal): Promise<List
     unreadable += rejected.length;
     if (rejected.length > 0) noteRejected(context, rejected, reply.answeredAtMs);
     if (nextCursor === null) return { records, unreadable, answeredAtMs: reply.answeredAtMs };
-    if (nextCursor === cursor) throw endless('the pages lead in a circle');
+    if (nextCursor === cursor) throw endless('the pages repeat');
     checkLength(reply.value);
     cursor = nextCursor;
   }
@@ -198,8 +198,8 @@ function createLengthCheck({ store }: SyncContext): (page: DevicePage) => void {
     // A page without a record counts too.
     listed += Math.max(1, devices.length + rejected.length);
     characters += devices.reduce((sum, record) => sum + charactersOf(record), 0);
-    if (listed > most) throw endless(`the list does not end: ${listed} records, where the account counts ${counted}`);
-    if (characters > LISTED_MOST.characters) throw endless('the records are too long to be kept');
+    if (listed > most) throw endless(`the list is too long: ${listed} records, where the account counts ${counted}`);
+    if (characters > LISTED_MOST.characters) throw endless('the records are too large');
   };
 }
 

@@ -57,7 +57,7 @@ export function judgePage(request: PageRequest, page: TelemetryPage, context: Ju
   const disorder = disorderIn(request, page);
   if (disorder !== null) return distrust(request, readings, disorder);
   if (endsBeforeSign(request, readings, context)) {
-    return distrust(request, readings, 'it has no reading of the time at which the device was seen');
+    return distrust(request, readings, 'it has no reading at the time when the device was last seen');
   }
   const far = hasToBeShown(request.far, context) ? request.far : null;
   const missing = context.overlapOptional ? null : missingOverlap({ request, far, page, nearSeen });
@@ -83,7 +83,7 @@ function disorderIn(request: PageRequest, { readings, nextCursor }: TelemetryPag
   const high = request.before === null ? null : request.before + SLACK_NS;
   const below = request.cursor === null ? null : (request.below ?? null);
   if (nextCursor !== null && nextCursor === request.cursor && (readings.at(-1)?.recordedAt ?? below) === below)
-    return 'its next page is itself';
+    return 'its next_cursor leads to the same page';
   let previous: EpochNs | null = below;
   for (const { recordedAt } of readings) {
     if (previous !== null && recordedAt > previous) return 'its readings are not newest first';
@@ -162,7 +162,7 @@ function judgeEnd(
 function judgeFullPage(request: PageRequest, readings: readonly Reading[], nearSeen: boolean): Judgement {
   const oldest = readings.at(-1);
   if (oldest === undefined) {
-    return { ...distrust(request, readings, 'it is empty, yet names a next page'), next: 'cursor', nearSeen };
+    return { ...distrust(request, readings, 'it is empty but has a next_cursor'), next: 'cursor', nearSeen };
   }
   const closed = oldest.recordedAt < request.gap.from && nearSeen;
   const range = { from: maxNs(oldest.recordedAt + 1n, request.gap.from), to: request.gap.to };

@@ -24,7 +24,7 @@ export const PAGE_POLICY =
 
 /** The options of the server. */
 export interface StatusServerOptions {
-  /** Where to listen; port 0 takes a free one. IPv6 without brackets. */
+  /** Where to listen; with port 0 Tidemark takes a free port. IPv6 without brackets. */
   readonly listen: { readonly host: string; readonly port: number };
   /** Public names that it is asked by, in any case of letters (`listen_names`). */
   readonly names: readonly string[];
@@ -188,15 +188,15 @@ function listenProblem({ code }: NodeJS.ErrnoException, host: string, port: numb
     case 'EADDRINUSE':
       return {
         what: `${place} is in use by another program`,
-        remedy: `Stop that one, or ${REMEDY} port; port 0 takes a free one.`,
+        remedy: `Stop that program, or ${REMEDY} port; with port 0 Tidemark takes a free port.`,
       };
     case 'EACCES':
-      return { what: `${place} may not be used by this user`, remedy: `Take a port above 1023: ${REMEDY} port.` };
+      return { what: `${place} may not be used by this user`, remedy: `Use a port above 1023: ${REMEDY} port.` };
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return {
-        what: `${place} is no address of this machine`,
+        what: `${place} is not an address of this machine`,
         remedy: `Use 127.0.0.1 or 0.0.0.0, or ${REMEDY} of its own.`,
       };
     default:
@@ -240,14 +240,16 @@ async function answerSafely(serving: Serving, request: IncomingMessage, isGone: 
     return (await make(asking, async () => await answerTo(url, options))) ?? encoded(BUSY);
   } catch (error) {
     options.onError(error instanceof Error ? error.message : 'unknown error');
-    return encoded(servedJson(500, { error: 'The answer could not be made. The log says why.' }));
+    return encoded(
+      servedJson(500, { error: 'Internal error while answering this request. The log shows the reason.' }),
+    );
   }
 }
 
 const NOTHING_HERE =
-  'There is nothing here. Served: /, /device, /alerts, /events, /status.json, /devices.json, /device.json, /alerts.json, /events.json, /metrics, /healthz and /readyz.';
+  'Not found. Available: /, /device, /alerts, /events, /status.json, /devices.json, /device.json, /alerts.json, /events.json, /metrics, /healthz and /readyz.';
 
-const BUSY = servedJson(503, { error: 'Too many requests are being answered at the moment. Try again in a second.' });
+const BUSY = servedJson(503, { error: 'Too many requests at the moment. Try again in a second.' });
 
 /** The paths whose responses are the same for all clients, made once a second. */
 const SAME_FOR_ALL: ReadonlySet<string> = new Set([
@@ -267,7 +269,7 @@ const BY_ANY_NAME: ReadonlySet<string> = new Set(['/healthz', '/metrics']);
 /** Why a request is not answered; `null` where it is. */
 function refusalOf(request: IncomingMessage, options: StatusServerOptions): Served | null {
   const { method, url = '', headers, headersDistinct } = request;
-  if (method !== 'GET' && method !== 'HEAD') return servedJson(405, { error: 'Only GET and HEAD are served here.' });
+  if (method !== 'GET' && method !== 'HEAD') return servedJson(405, { error: 'Only GET and HEAD are allowed.' });
   if ((headersDistinct['host']?.length ?? 0) > 1)
     return servedJson(400, { error: 'The request has two Host headers.' });
   const { host } = options.listen;
@@ -276,7 +278,7 @@ function refusalOf(request: IncomingMessage, options: StatusServerOptions): Serv
   }
   const { password } = options;
   if (url === '/healthz' || password === null || isPassword(headers.authorization, password)) return null;
-  return servedJson(401, { error: 'A password is needed: that of listen_password_file, with any user name.' });
+  return servedJson(401, { error: 'A password is required: the one in listen_password_file, with any user name.' });
 }
 
 const NOT_BY_THAT_NAME =

@@ -210,7 +210,7 @@ function readingsSection(page: DevicePage, current: SpanName, now: string): Html
   const { device, sensors, sensors_left_out, archived_since } = page;
   const since =
     archived_since === null
-      ? html`The archive keeps no reading of it.`
+      ? html`The archive has no reading of this device.`
       : html`The archive keeps readings of it since ${moment(archived_since, now)}; what is older is in the databases alone.`;
   const left = sensors_left_out > 0 && html` ${counted(sensors_left_out, 'sensor')} more are left out here.`;
   const series = target('/device.json', { id: device.device_id, span: current });

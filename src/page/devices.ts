@@ -164,7 +164,7 @@ interface View {
 export function devicesSection(devices: DevicesPage, { now, ageSeconds }: View): Html {
   const { query, matching, rows } = devices;
   const heads = COLUMNS.map((column) => headCell(column, query));
-  const empty = html`<p>${devices.devices === 0 ? 'No devices are listed yet.' : 'No device fits.'}</p>`;
+  const empty = html`<p>${devices.devices === 0 ? 'No devices are listed yet.' : 'No device matches.'}</p>`;
   const list = wide(
     'Table of devices',
     html`<table class="devices"><thead><tr>${heads}</tr></thead><tbody>

@@ -56,7 +56,7 @@ export function unreadNow({ report, ready }: Pick<OverviewParts, 'report' | 'rea
   return isUnread ? { sinceAt: telemetry?.last_read_at ?? null } : null;
 }
 
-const TONES: Readonly<Record<Tone, string>> = { ok: 'In order', busy: 'At work', bad: 'Trouble' };
+const TONES: Readonly<Record<Tone, string>> = { ok: 'In order', busy: 'At work', bad: 'Problem' };
 
 /** The tone as it is shown. */
 export function toneWords(tone: Tone): string {

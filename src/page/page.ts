@@ -96,10 +96,10 @@ ${eventsSection(facts.events(), now)}
 async function devicePage(parts: StatusPageParts, params: URLSearchParams): Promise<Served> {
   const { overview, facts } = parts;
   const id = params.get('id') ?? '';
-  if (id === '') return refusal(parts, 400, 'The address names no device: /device?id=… does.');
+  if (id === '') return refusal(parts, 400, 'The address needs a device id: /device?id=…');
   const span = readSpan(params);
   const page = await facts.device(id, SPANS[span]);
-  if (page === null) return refusal(parts, 404, 'No device of this id is known.');
+  if (page === null) return refusal(parts, 404, 'There is no device with this id.');
   const { device } = page;
   return pageOf(200, {
     ...frameOf(parts, overview()),
@@ -140,7 +140,7 @@ async function jsonAt(facts: PageFacts, path: string, params: URLSearchParams): 
       const id = params.get('id') ?? '';
       if (id === '') return servedJson(400, { error: 'The address names no device: /device.json?id=… does.' });
       const page = await facts.device(id, SPANS[readSpan(params)]);
-      return page === null ? servedJson(404, { error: 'No device of this id is known.' }) : servedJson(200, page);
+      return page === null ? servedJson(404, { error: 'There is no device with this id.' }) : servedJson(200, page);
     }
     case '/alerts.json':
       return servedJson(200, facts.alerts());

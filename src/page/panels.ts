@@ -130,7 +130,7 @@ function blockedNotes(destinations: readonly DestinationReport[], about: Summary
 function quarantineNote(destinations: readonly DestinationReport[]): Html {
   const refused = destinations.reduce((sum, { quarantined }) => sum + quarantined, 0);
   if (refused === 0) return NOTHING;
-  return html`<p class="note warn">${grouped(refused)} points were refused and are kept with the database’s words: <code>tidemark --quarantine</code> lists them.</p>`;
+  return html`<p class="note warn">${grouped(refused)} points were rejected and are in quarantine with the database’s message: <code>tidemark --quarantine</code> lists them.</p>`;
 }
 
 function archiveLine({ points, state_bytes, max_bytes, disk_free_bytes, full }: ArchiveStatus): Html {
@@ -156,7 +156,7 @@ export function deliverySection({ destinations, archive, about, now }: DeliveryP
     rows: destinations.map((each) => destinationRow(each, now)),
   });
   return html`<section id="delivery" class="panel"><h2>Delivery <small>points since the start</small></h2>
-${destinations.length === 0 ? html`<p>There is no destination: the archive alone is filled.</p>` : list}
+${destinations.length === 0 ? html`<p>No database is configured: only the archive is filled.</p>` : list}
 ${blockedNotes(destinations, about)}${quarantineNote(destinations)}${missingNotes(destinations)}${archiveLine(archive)}</section>`;
 }
 

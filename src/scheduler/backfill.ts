@@ -154,7 +154,7 @@ export function backfillRange(args: Pick<BackfillArgs, 'from' | 'to' | 'begunTo'
   const to = end === null ? limit : minNs(BigInt(end), limit);
   const from = args.from === 'all' ? 0n : BigInt(args.from);
   if (from < to) return { from, to };
-  throw new UserError('--from: expected a time before the newest that can be claimed yet (sync.grace_period ago)', 2);
+  throw new UserError('--from: expected a time before now minus sync.grace_period', 2);
 }
 
 /** Returns the range that a backfill wants of a device. */
@@ -247,12 +247,15 @@ function chosenDevices(context: SyncContext, wanted: readonly string[]): readonl
 }
 
 /** The reason for a device that the API does not list. */
-export const UNLISTED = 'the workspace lists no device with that id or name';
+export const UNLISTED = 'the workspace has no device with that id or name';
 
 /** The error for a device that the configuration leaves out: the `index`th of this many. */
 export function leftOutDevice(index: number, count: number): UserError {
   const flag = count === 1 ? '--device' : `--device number ${index + 1}`;
-  return new UserError(`${flag}: sync.include or sync.exclude leaves that device out: nothing of it is read.`, 2);
+  return new UserError(
+    `${flag}: this device is excluded by sync.include or sync.exclude, so none of its readings are read.`,
+    2,
+  );
 }
 
 /**

@@ -66,17 +66,17 @@ const LOST: JobEnd = {
   state: 'cancelled',
   exitCode: 3,
   summary: null,
-  message: 'the command that asked for it is not there any more',
+  message: 'the command that requested it has ended',
 };
 
 const STOPPED: JobEnd = {
   state: 'failed',
   exitCode: 3,
   summary: null,
-  message: 'the daemon was told to stop: what was reached stays. Run the command again',
+  message: 'the daemon was stopped; the progress is kept. Run the command again',
 };
 
-const BEFORE_START: JobEnd = { state: 'cancelled', exitCode: 3, summary: null, message: 'cancelled before it began' };
+const BEFORE_START: JobEnd = { state: 'cancelled', exitCode: 3, summary: null, message: 'cancelled before it started' };
 
 /**
  * Runs jobs until the signal aborts or a job fails with an error that also ends the daemon's own work. Then it aborts
@@ -233,7 +233,7 @@ async function supervise(
       const reason = now === undefined ? 'lost' : reasonToEnd(now, beats);
       if (reason !== null) {
         seen.lost ||= reason === 'lost';
-        stop.abort(new Error(reason === 'lost' ? 'nobody follows the job any more' : 'the job was cancelled'));
+        stop.abort(new Error(reason === 'lost' ? 'no command follows the job any more' : 'the job was cancelled'));
       }
       const startedMs = clock.monoMs();
       // A progress report may check every device.
@@ -283,7 +283,7 @@ function endJob({ queue, clock, observe, onEnd, scrub }: JobParts, { job, beganM
 }
 
 function notUnderstood({ kind }: Job): JobEnd {
-  const message = `the daemon does not understand this kind of work (${kind}): it is of another version. Restart it with the same version as this command`;
+  const message = `the daemon does not know this kind of job (${kind}): it is of another version. Restart it with the same version as this command`;
   return { state: 'failed', exitCode: 1, summary: null, message };
 }
 

@@ -81,8 +81,9 @@ function createAccountReader(facts: Facts): () => Account | null {
 function otherWorkspace(path: string, pinned: string, found: string): UserError {
   return new UserError(
     {
-      what: `${path}: this state belongs to the workspace ${JSON.stringify(pinned)}, but the key is of ${JSON.stringify(found)}`,
-      remedy: 'Use the right key, or give this workspace a data_dir of its own. Nothing was written.',
+      what: `${path}: this state belongs to workspace ${JSON.stringify(pinned)}, but the key is of ${JSON.stringify(found)}`,
+      remedy:
+        'Use a key of the workspace of the state, or set another data_dir for this workspace. Nothing was written.',
     },
     1,
   );
@@ -93,7 +94,8 @@ function otherTag(path: string, pinned: string, found: string): UserError {
   return new UserError(
     {
       what: `workspace.id: the points of this state carry ${JSON.stringify(pinned)}, not ${JSON.stringify(found)} (${path})`,
-      remedy: 'The tag is pinned for the life of a state: take workspace.id back, or give data_dir a new directory.',
+      remedy:
+        'Set workspace.id back to the old value, or set data_dir to a new directory: the tag of a state never changes.',
     },
     78,
   );

@@ -43,7 +43,7 @@ const DAEMON_GONE: JobEnd = {
   state: 'failed',
   exitCode: 3,
   summary: null,
-  message: 'the daemon that did this work has died: what was reached stays. Run the command again',
+  message: 'the daemon that ran this job has died; the progress is kept. Run the command again',
 };
 
 export interface OwnedJobQueue extends JobQueue {

@@ -97,7 +97,7 @@ describe('destinations', () => {
       expect.stringMatching(/^destinations.five.bucket: is missing/),
       expect.stringMatching(/^destinations.six.url: is missing/),
       expect.stringMatching(/^destinations.six.bucket: is missing/),
-      'destinations.seven.token (line 11): destinations.seven.token_file (line 11) is given as well; give one of them',
+      'destinations.seven.token (line 11): destinations.seven.token_file (line 11) is given as well; remove one of them',
       expect.stringMatching(/^destinations.eight.ca_file \(line 12\): there is no such file/),
       'destinations.nine.url: is missing, although destinations.nine (line 13) is given; a database needs destinations.nine.url',
     ]);

@@ -34,7 +34,7 @@ describe('what cannot be a secret', () => {
     ['two lines', `${CANARY}\nmore\n`, /the file key has line breaks or other control characters/],
     ['two trailing newlines', `${CANARY}\n\n`, /line breaks or other control characters/],
     ['a tab', `${CANARY}\t`, /control characters/],
-    ['blanks at an end', ` ${CANARY}`, /blanks at an end/],
+    ['blanks at an end', ` ${CANARY}`, /ends with a blank/],
     ['letters that no header carries', `${CANARY}é`, /no HTTP header can carry/],
     ['a mark of byte order', `\uFEFF${CANARY}`, /no HTTP header can carry/],
     ['a whole document', `api:\n  key: ${CANARY}\n`, /line breaks/],
@@ -67,7 +67,7 @@ describe('both forms', () => {
     ['one here and one there', { TIDEMARK_API_KEY_FILE: 'key' }, `api:\n  key: ${CANARY}\n`],
   ])('are an error: %s', (_what, environment, yaml) => {
     const message = messageOf({ ...URL, ...environment }, { key: CANARY, 'config/tidemark.yaml': yaml });
-    expect(message).toMatch(/api\.key \(.*\): api\.key_file \(.*\) is given as well; give one of them/);
+    expect(message).toMatch(/api\.key \(.*\): api\.key_file \(.*\) is given as well; remove one of them/);
     expect(message).not.toContain('CANARY');
   });
 });
@@ -129,7 +129,7 @@ describe('a token of less than four characters', () => {
         key: 'influx.token',
         at: 'TIDEMARK_INFLUX_TOKEN',
         what: expect.stringMatching(/^the secret is shorter than 4 characters/),
-        remedy: 'use a longer one as soon as others can reach the database',
+        remedy: 'use a longer one as soon as other machines can reach the database',
       },
     ]);
   });
@@ -161,13 +161,13 @@ describe('a secret in the wrong place', () => {
     ['TIDEMARK_SYNC_EXCLUDE', CANARY],
   ])('%s: the value of another key is refused and not repeated', (name, text) => {
     const message = messageOf({ ...URL, ...INFLUX, TIDEMARK_API_KEY: CANARY, [name]: text });
-    expect(message).toContain(`(${name}): this is the secret of api.key (TIDEMARK_API_KEY)`);
+    expect(message).toContain(`(${name}): this value is the secret of api.key (TIDEMARK_API_KEY)`);
     expect(message).not.toContain('CANARY');
   });
 
   test('the key of the API is not sent to a database', () => {
     const message = messageOf({ ...URL, ...INFLUX, TIDEMARK_API_KEY: CANARY, TIDEMARK_INFLUX_TOKEN: CANARY });
-    expect(message).toContain('influx.token (TIDEMARK_INFLUX_TOKEN): this is the secret of api.key');
+    expect(message).toContain('influx.token (TIDEMARK_INFLUX_TOKEN): this value is the secret of api.key');
   });
 
   test('a token and a password may be the same', () => {

@@ -40,13 +40,13 @@ test('a name of several devices lists their ids', () => {
 
 test('the nearest devices are named, and which of several texts is wrong', () => {
   expect(mistakeOf('c-9', 'Cold rom 9')).toBe(
-    '--device number 2: the state knows no device with that id or name. Nearest: c-9 (Cold room 9).',
+    '--device number 2: the state has no device with that id or name. Nearest: c-9 (Cold room 9).',
   );
   expect(mistakeOf('cold')).toContain('Nearest: c-9 (Cold room 9).');
 });
 
 test('a text that may be a key is not repeated', () => {
   expect(mistakeOf('sk_live_4242')).toBe(
-    '--device: the state knows no device with that id or name. Known: hub-1 (Kitchen), hub-2 (Twin), other (twin ), Kitchen (Cellar), c-9 (Cold room 9).',
+    '--device: the state has no device with that id or name. Known: hub-1 (Kitchen), hub-2 (Twin), other (twin ), Kitchen (Cellar), c-9 (Cold room 9).',
   );
 });

@@ -45,19 +45,19 @@ test.each([
   ['the same devices', () => ids(0, 100)],
 ])('a list without an end of %s', async (_what, page) => {
   const { requests, end } = await listed({ counted: 50, page });
-  expect(end).toBe('GET /devices: the list does not end: 1600 records, where the account counts 50');
+  expect(end).toBe('GET /devices: the list is too long: 1600 records, where the account counts 50');
   expect(requests).toBe(16);
 });
 
 test('a list without an end of empty pages', async () => {
   const { requests, end } = await listed({ counted: 3, page: () => [] });
-  expect([requests, end]).toEqual([1031, expect.stringContaining('does not end')]);
+  expect([requests, end]).toEqual([1031, expect.stringContaining('the list is too long')]);
 });
 
 test('records of endless length are not kept', async () => {
   const page = (nth: number): Partial<DeviceRecord>[] => [{ deviceId: `d-${nth}`, name: 'x'.repeat(3_000_000) }];
   const { requests, end } = await listed({ counted: 5000, page });
-  expect([requests, end]).toEqual([11, 'GET /devices: the records are too long to be kept']);
+  expect([requests, end]).toEqual([11, 'GET /devices: the records are too large']);
 });
 
 test('a list of more devices than the account counts, or with no count, is taken in', async () => {

@@ -311,9 +311,15 @@ const DISORDERED: readonly Nothing[] = [
     ask(ABOVE_ALONE),
     last(reading(150), FAR),
     { seenAt: at(180) },
-    /device was seen/,
+    /device was last seen/,
   ],
-  ['does so and names a next page', ask(ALONE), more(...readings(150, 120)), { seenAt: at(180) }, /device was seen/],
+  [
+    'does so and names a next page',
+    ask(ALONE),
+    more(...readings(150, 120)),
+    { seenAt: at(180) },
+    /device was last seen/,
+  ],
   [
     'ends the range with a reading that was not requested',
     ask(),
@@ -342,7 +348,13 @@ const DISORDERED: readonly Nothing[] = [
     {},
     /outside/,
   ],
-  ['names itself as the next page', ask({}, CHAINED), pageOf(readings(180), 'this'), {}, /next page is itself/],
+  [
+    'names itself as the next page',
+    ask({}, CHAINED),
+    pageOf(readings(180), 'this'),
+    {},
+    /next_cursor leads to the same page/,
+  ],
   [
     'is empty for the first time, where no stored reading could support it',
     ask(ALONE),

@@ -308,7 +308,10 @@ describe('trouble', () => {
     });
     for (const path of ['/', '/status.json']) {
       const { status, body } = await ask(server, path);
-      expect([status, body]).toEqual([500, '{"error":"The answer could not be made. The log says why."}\n']);
+      expect([status, body]).toEqual([
+        500,
+        '{"error":"Internal error while answering this request. The log shows the reason."}\n',
+      ]);
     }
     expect(heard).toEqual(['SQLITE_CORRUPT at /data/state.db', 'SQLITE_CORRUPT at /data/state.db']);
     expect((await ask(server, '/healthz')).status).toBe(200);
@@ -346,7 +349,7 @@ describe('trouble', () => {
     expect(error).toBeInstanceOf(UserError);
     expect(error).toMatchObject({
       exitCode: 1,
-      message: `listen: 127.0.0.1:${port} is in use by another program. Stop that one, or set listen (TIDEMARK_LISTEN) to another port; port 0 takes a free one.`,
+      message: `listen: 127.0.0.1:${port} is in use by another program. Stop that program, or set listen (TIDEMARK_LISTEN) to another port; with port 0 Tidemark takes a free port.`,
     });
   });
 
@@ -354,7 +357,7 @@ describe('trouble', () => {
     const error = await serve({ listen: { host: '192.0.2.1', port: 0 } }).catch((reason: unknown) => reason);
     expect(error).toMatchObject({
       exitCode: 1,
-      message: expect.stringContaining('192.0.2.1:0 is no address of this machine'),
+      message: expect.stringContaining('192.0.2.1:0 is not an address of this machine'),
     });
   });
 

@@ -70,7 +70,7 @@ describe('the overview', () => {
     const page = await textOf(served.url);
     for (const words of [
       'not known yet',
-      'the archive alone is filled',
+      'only the archive is filled',
       'No devices are listed yet',
       '1 request; the limit is not known yet',
     ]) {
@@ -83,21 +83,21 @@ describe('the overview', () => {
     [
       'a destination that is held',
       { destinations: REPORT.destinations.map((each) => ({ ...each, blocked_reason: 'no connection' })) },
-      'Trouble',
+      'Problem',
     ],
     [
       'a stream that fails',
       { streams: REPORT.streams.map((each) => ({ ...each, state: 'failing' as const })) },
-      'Trouble',
+      'Problem',
     ],
     [
       'the stream of the readings, off for lack of a scope,',
       {
         streams: REPORT.streams.map((each) => (each.name === 'telemetry' ? { ...each, state: 'off' as const } : each)),
       },
-      'Trouble',
+      'Problem',
     ],
-    ['a state that is full', { archive: { ...REPORT.archive, full: 'the disk is full' } }, 'Trouble'],
+    ['a state that is full', { archive: { ...REPORT.archive, full: 'the disk is full' } }, 'Problem'],
     ['history that is being filled', { totals: { ...REPORT.totals, devices_complete: 7 } }, 'At work'],
     ['nothing to do', {}, 'In order'],
   ])('%s decides how serious it looks', async (_what, report, tone) => {

@@ -63,7 +63,7 @@ describe.runIf(influxdAvailable())('--backfill', () => {
     expect(daemon.child.exitCode).toBeNull();
     const wrong = await stage.run(['--backfill', '--from', '3d', '--device', 'nobody']);
     expect([wrong.code, wrong.stdout]).toEqual([2, '']);
-    expect(wrong.stderr).toContain('the workspace lists no device with that id or name');
+    expect(wrong.stderr).toContain('the workspace has no device with that id or name');
     expect(daemon.child.exitCode, 'the daemon goes on').toBeNull();
     daemon.child.kill('SIGTERM');
     expect((await daemon.ended).code).toBe(0);

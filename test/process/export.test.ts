@@ -181,7 +181,7 @@ describe('what is asked for', () => {
   });
 
   test.each<[string[], number, RegExp]>([
-    [['--device', 'wlak'], 2, /--device: the state knows no device with that id or name\. Nearest: walk\./],
+    [['--device', 'wlak'], 2, /--device: the state has no device with that id or name\. Nearest: walk\./],
     [['--device', 'CANARY-of-a-key'], 2, /with that id or name\. Known: /],
     [['--from', 'CANARY'], 2, /--from: expected a date/],
     [['--from', '2d', '--to', '3d'], 2, /--from: expected a time before that of --to/],

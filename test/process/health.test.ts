@@ -40,7 +40,7 @@ describe('--health', () => {
     await run.ended;
     expect(await health(`0.0.0.0:${port}`)).toMatchObject({
       code: 1,
-      stdout: `not healthy: nobody answers at 0.0.0.0:${port} (ECONNREFUSED): is the daemon running, with this listen?\n`,
+      stdout: `not healthy: nothing answers at 0.0.0.0:${port} (ECONNREFUSED); check that the daemon is running and that listen is the same\n`,
     });
   });
 
@@ -52,7 +52,7 @@ describe('--health', () => {
     const stopped = await health(`127.0.0.1:${port}`);
     run.child.kill('SIGCONT');
     expect(stopped.code).toBe(1);
-    expect(stopped.stdout).toContain('nobody answers');
+    expect(stopped.stdout).toContain('nothing answers');
     await until('it is healthy again', async () => (await health(`127.0.0.1:${port}`)).code === 0);
   });
 
@@ -66,7 +66,7 @@ describe('--health', () => {
     ['a page of something else', 200, '<html>', 'is not Tidemark (HTTP 200)'],
     ['JSON of something else', 200, '{"healthy":"yes","reasons":[]}', 'is not Tidemark'],
     ['hostile words', 503, '{"healthy":true,"reasons":["\\u001b[31mred"]}', 'not healthy: [31mred'],
-    ['an endless page', 200, 'x'.repeat(100_000), 'nobody answers'],
+    ['an endless page', 200, 'x'.repeat(100_000), 'nothing answers'],
   ])('is 1 where %s is answered', async (_what, status, body, words) => {
     const server = createServer((_request, response) => response.writeHead(status).end(body));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

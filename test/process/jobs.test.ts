@@ -144,7 +144,7 @@ describe('--once beside a daemon', () => {
     expectTold(
       await once.ended,
       3,
-      /The daemon that did this work has stopped or died.*without a daemon the command does the work itself/,
+      /The daemon that ran this job has stopped or died.*without a daemon it does the work itself/,
     );
     expect(performance.now() - killedMs).toBeLessThan(patient(15_000));
     stage.simulator.faults = null;
@@ -210,7 +210,7 @@ describe('--once beside what takes no jobs', () => {
     stage.simulator.faults = HANG;
     const first = stage.start(['--once']);
     await until('the first one asks', () => stage.simulator.log.total > 0);
-    expectTold(await stage.run(['--once', '--json']), 1, /another process is working with this state/);
+    expectTold(await stage.run(['--once', '--json']), 1, /another process uses this state/);
     expect(jobsOf(stage)).toEqual([]);
     expect(first.child.exitCode).toBeNull();
   });
@@ -237,7 +237,7 @@ describe('--once beside what takes no jobs', () => {
     const db = new Database(join(stage.dataDir, 'tidemark.db'));
     db.pragma('user_version = 1');
     const beganMs = performance.now();
-    expectTold(await stage.run(['--once']), 1, /another process is working with this state/);
+    expectTold(await stage.run(['--once']), 1, /another process uses this state/);
     expect(performance.now() - beganMs, 'without the wait for a daemon').toBeLessThan(patient(4500));
     expect(db.prepare('SELECT count(*) FROM job').pluck().get()).toBe(0);
     expect(db.pragma('user_version', { simple: true }), 'nothing is migrated').toBe(1);

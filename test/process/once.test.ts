@@ -290,7 +290,7 @@ describe('another process with the same state', () => {
     stage.simulator.faults = onPath(/telemetry/, always({ kind: 'hang' }));
     const first = stage.start(['--once']);
     await until('the first one asks', () => stage.simulator.log.total > 0);
-    expectTold(await stage.run(['--once']), 1, /another process is working with this state/);
+    expectTold(await stage.run(['--once']), 1, /another process uses this state/);
     expect(first.child.exitCode).toBeNull();
     first.child.kill('SIGKILL');
     await first.ended;
@@ -311,7 +311,7 @@ describe.runIf(influxdAvailable())('another workspace behind the key', () => {
       devices: [{ deviceId: 'x' }],
     });
     const ended = await stage.run(['--once', '--json']);
-    expectTold(ended, 1, /this state belongs to the workspace "ws-simulated", but the key is of "ws-other"/);
+    expectTold(ended, 1, /this state belongs to workspace "ws-simulated", but the key is of "ws-other"/);
     expect(contentOf(stage)).toEqual(content);
     expect(await countPoints(stage)).toBe(points);
   });

@@ -94,7 +94,7 @@ describe('without a state, and with wrong arguments', () => {
     expect((await stage.run(['--once'])).code).toBe(0);
     expectTold(await stage.run(['--quarantine', '--destination', 'sk_4242'], { env }), 2, /no database of that name/);
     const unknown = await stage.run(['--forget', '--device', 'wlak'], { env });
-    expectTold(unknown, 2, /the state knows no device with that id or name\. Nearest: walk\./);
+    expectTold(unknown, 2, /the state has no device with that id or name\. Nearest: walk\./);
     expectTold(await stage.run(['--quarantine', 'drop'], { env }), 2, /removes items for good, so it needs a filter/);
     const { stdout } = await stage.run(['--quarantine'], { env });
     expect(stdout).toBe('The quarantine is empty.\n');
@@ -230,7 +230,7 @@ describe.runIf(influxdAvailable())('--forget', () => {
     expect((await stage.run(['--once'])).code).toBe(0);
     refuse(stage, [lineAt(1), lineAt(2, 'tied')]);
     const forget = ['--forget', '--device', 'walk'];
-    const still = /still in the workspace and not excluded: it would be synced anew.*\(walk\) into sync\.exclude/;
+    const still = /still in the workspace and not excluded, so it would be synced again.*\(walk\) to sync\.exclude/;
     expectTold(await stage.run(forget, { env: KEYLESS }), 1, still);
     const daemon = await startDaemon(stage);
     expectTold(await stage.run(forget, { env: { ...KEYLESS, ...exclude } }), 1, still);

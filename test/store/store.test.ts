@@ -47,8 +47,10 @@ describe('a state and its workspace', () => {
     const before = facts(state);
     const error = refusal(() => state.store.pinWorkspace({ apiId: 'other', tag: 'other' }));
     expect(error.exitCode).toBe(1);
-    expect(error.message).toContain('this state belongs to the workspace "ws", but the key is of "other"');
-    expect(error.message).toContain('Use the right key, or give this workspace a data_dir of its own');
+    expect(error.message).toContain('this state belongs to workspace "ws", but the key is of "other"');
+    expect(error.message).toContain(
+      'Use a key of the workspace of the state, or set another data_dir for this workspace',
+    );
     expect(facts(state)).toEqual(before);
   });
 

@@ -33,7 +33,7 @@ export function createBackfillWorker(parts: BackfillWorkParts): JobWorker {
         state: 'cancelled',
         exitCode: 3,
         summary,
-        message: summary === null ? 'cancelled before it began' : null,
+        message: summary === null ? 'cancelled before it started' : null,
       };
     });
     return { end, progress: () => run?.progress() ?? NOTHING_YET };

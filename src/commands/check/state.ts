@@ -157,7 +157,7 @@ function noteFile(notes: CheckNotes, { version, newestVersion, size, broken }: S
   notes.fail('integrity', {
     message: `the state is damaged: ${broken.join('; ')}`,
     remedy:
-      'Stop what works with it and restore a backup, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start again: the history is then read from the API again.',
+      'Stop Tidemark and restore a backup, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start again: the history is then read from the API again.',
   });
 }
 

@@ -52,7 +52,7 @@ export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: Pr
       failed: ({ exitCode, message }) =>
         new UserError(
           message ??
-            'The summary of the daemon is of another version. Restart the daemon with the version of this command and run it again.',
+            'The summary of the daemon is of another version. Restart the daemon with the version of this command and run the command again.',
           exitCode || 1,
         ),
       show,

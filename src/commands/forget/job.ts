@@ -119,7 +119,7 @@ export async function forgetDevice(
   } catch (error) {
     if (!signal.aborted || error instanceof UserError) throw error;
     // No one finishes what was not begun.
-    if (sum === null) throw new ForgetRefused('Stopped before anything was removed. Run it again.', 3);
+    if (sum === null) throw new ForgetRefused('Stopped before anything was removed. Run the command again.', 3);
     return { outcome: 'interrupted', exit_code: 3, ...sum, is_listed: false, is_log_empty: false };
   }
 }
@@ -170,7 +170,7 @@ function whyUnknown(devices: readonly KnownDevice[], deviceId: string): string {
   try {
     const named = devices.map(({ record, name }) => ({ deviceId: record.deviceId, name }));
     const [id = ''] = findDeviceIds(named, [deviceId]);
-    return `--device: that is the name of a device. Give its id: ${plainText(id, 60)}.`;
+    return `--device: this is the name of a device. Give its id: ${plainText(id, 60)}.`;
   } catch (error) {
     if (error instanceof UserError) return error.message;
     throw error;
@@ -187,7 +187,7 @@ function requireLeft({ filter }: ForgetParts, device: KnownDevice | null): boole
   if (device.goneSinceMs !== null) return false;
   const id = plainText(device.record.deviceId, 60);
   throw new ForgetRefused(
-    `The device is still in the workspace and not excluded: it would be synced anew from the start at once. Nothing was removed. Put its id (${id}) into sync.exclude, restart the daemon if one runs, and forget it then.`,
+    `The device is still in the workspace and not excluded, so it would be synced again at once. Nothing was removed. Add its id (${id}) to sync.exclude, restart the daemon if one runs, and run --forget again.`,
     1,
   );
 }
@@ -213,7 +213,7 @@ async function requireDelivered(
   }
   if (waiting.length === 0) return;
   throw new ForgetRefused(
-    `Points of the device are not delivered yet: ${waiting.join(', ')}. Nothing was removed. Run it again when they are there; where that database is gone for good, take it out of the configuration first: what waits for it is removed then.`,
+    `Points of this device are not delivered yet: ${waiting.join(', ')}. Nothing was removed. Run the command again when they are delivered. If that database no longer exists, remove it from the configuration first: its undelivered points are then removed as well.`,
     3,
   );
 }

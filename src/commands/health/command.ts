@@ -51,16 +51,16 @@ async function listenOf(
 
 async function fetchHealth(listen: Listen): Promise<Finding> {
   const { host, port } = listen;
-  if (port === 0) return unwell('listen has port 0, a free one of each start: give it a port of its own');
+  if (port === 0) return unwell('listen has port 0, which takes another port at each start: set a fixed port');
   const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   try {
     const { status, body } = await getPage(listen, '/healthz', MOST);
     const finding = readFinding(body);
-    if (finding === null) return unwell(`what answers at ${place} is not Tidemark (HTTP ${status})`);
+    if (finding === null) return unwell(`the server at ${place} is not Tidemark (HTTP ${status})`);
     return { healthy: status === 200 && finding.healthy, reasons: finding.reasons };
   } catch (error) {
     return unwell(
-      `nobody answers at ${place} (${codeOf(error, 'no answer')}): is the daemon running, with this listen?`,
+      `nothing answers at ${place} (${codeOf(error, 'no answer')}); check that the daemon is running and that listen is the same`,
     );
   }
 }

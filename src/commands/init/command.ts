@@ -167,7 +167,7 @@ async function textFor<T>(
   let text = given;
   if (text === null && prompter.isTerminal) text = (await prompter.ask(question)) || (fallback ?? '');
   text ??= fallback ?? null;
-  if (text === null) throw new UserError(`${flag} is needed where nobody can be asked.`, 2);
+  if (text === null) throw new UserError(`${flag} is required without a terminal.`, 2);
   const value = parse(text, realClock.nowMs());
   if (value instanceof Unfit) throw new UserError(`${flag}: ${value.reason}.`, 2);
   return text;

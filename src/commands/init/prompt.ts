@@ -49,7 +49,7 @@ export function createPrompter(
       try {
         const line = await reader();
         if (line === null)
-          throw new UserError('The input ended before everything was answered. Nothing was written.', 3);
+          throw new UserError('The input ended before every question was answered. Nothing was written.', 3);
         return line.trim();
       } finally {
         input?.setRawMode?.(false);

@@ -180,7 +180,7 @@ function retryReading(
   reading: Reading,
   { deviceId, isExcluded }: { readonly deviceId: string; readonly isExcluded: boolean | undefined },
 ): string | null {
-  if (isExcluded === undefined) return 'its device is not known';
+  if (isExcluded === undefined) return 'its device is unknown';
   if (isExcluded) return 'its device is excluded by sync.include or sync.exclude';
   if (reading.recordedAt > parts.serverClock.latestNs()) return 'its time is more than a day in the future';
   parts.filterNotes.sensorsRead([reading]);
@@ -193,7 +193,7 @@ function commitReading(
   reading: Reading,
 ): string | null {
   const workspaceId = store.workspaceTag();
-  if (workspaceId === null) return 'its workspace is not known';
+  if (workspaceId === null) return 'its workspace is unknown';
   const state = store.telemetry(deviceId);
   const composed = composeCommit({
     // It is not late: it came in time, and was not understood. So nothing is covered by it, and nothing withdrawn.
@@ -215,7 +215,7 @@ function commitReading(
     store.commitPage({ ...composed, covered: state.covered });
     return null;
   } catch (error) {
-    if (error instanceof StaleStateError) return 'its device was being read at that moment: try again';
+    if (error instanceof StaleStateError) return 'its device was being read at that moment; try again';
     if (error instanceof ForgottenError) return 'its device was forgotten';
     throw error;
   }

@@ -122,8 +122,8 @@ function notDone({ exitCode, message }: JobEnd): UserError {
   return new UserError(
     message === null
       ? {
-          what: 'The daemon has ended this work, but its summary is of another version',
-          remedy: 'Restart the daemon with the version of this command and run it again.',
+          what: 'The daemon finished the job, but its summary is from another version',
+          remedy: 'Restart the daemon with the version of this command and run the command again.',
         }
       : `The daemon did not do it: ${message}`,
     exitCode === 0 ? 1 : exitCode,
@@ -250,12 +250,12 @@ function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
   throw new UserError(
     stillMs < LOST_AFTER_MS
       ? {
-          what: 'The daemon that did this work has stopped or died; its progress is kept',
-          remedy: 'Start it again, or run this command again: without a daemon the command does the work itself.',
+          what: 'The daemon that ran this job has stopped or died; the progress is kept',
+          remedy: 'Start the daemon again, or run the command again: without a daemon it does the work itself.',
         }
       : {
-          what: 'The daemon has not responded for a minute; its progress is kept',
-          remedy: 'Check its log, restart it if it hangs, and run this command again.',
+          what: 'The daemon has not responded for a minute; the progress is kept',
+          remedy: 'Check the log of the daemon, restart it if it hangs, and run the command again.',
         },
     3,
   );
@@ -275,8 +275,8 @@ async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
   if (end !== 'too late') return end;
   throw new UserError(
     {
-      what: 'The daemon has not confirmed within 8 seconds that it stopped this work; its progress is kept',
-      remedy: 'Run this command again.',
+      what: 'The daemon has not confirmed within 8 seconds that it stopped the job; the progress is kept',
+      remedy: 'Run the command again.',
     },
     3,
   );

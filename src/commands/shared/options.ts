@@ -75,7 +75,7 @@ export function readPace(
 function readShare(text: string): number {
   const read = share(text);
   if (read instanceof Unfit)
-    throw new UserError(`--max-share: ${read.reason}: the part of api.share that it may take`, 2);
+    throw new UserError(`--max-share: ${read.reason}: the part of api.share that the backfill may use`, 2);
   return read;
 }
 
@@ -118,7 +118,7 @@ export function readBackfillOptions(
 ): ParsedBackfill {
   if (command.from === null) {
     throw new UserError(
-      '--backfill needs to know how far back: --from with a date such as 2026-01-31, an RFC 3339 time, an age such as 90d, or all.',
+      '--backfill needs --from: a date such as 2026-01-31, an RFC 3339 time, an age such as 90d, or all.',
       2,
     );
   }
@@ -130,7 +130,7 @@ export function readBackfillOptions(
   const pace = readPace(command, nowMs);
   if (from === ALL && pace.finishByMs !== null) {
     throw new UserError(
-      '--finish-by needs a --from other than all: how much there is, nobody knows before it was asked. Give --max-share.',
+      '--finish-by needs a --from other than all, because the amount of history is unknown before it is read. Use --max-share instead.',
       2,
     );
   }

@@ -122,7 +122,7 @@ function requireNotLost(path: string, { isMarked }: Lock): void {
   if ((bytes ?? 0) > 0 || !isLeft) return;
   throw new UserError(
     {
-      what: `${path}: the state is lost: this file is ${bytes === undefined ? 'missing' : 'empty'}, and other files of a state lie beside it`,
+      what: `${path}: the state file is lost: this file is ${bytes === undefined ? 'missing' : 'empty'}, and other files of a state lie beside it`,
       remedy: `Restore a backup. To begin a new state instead, remove ${STATE_FILE}, ${STATE_FILE}-wal, ${STATE_FILE}-shm and ${LOCK_FILE} there.`,
     },
     1,
@@ -178,7 +178,7 @@ function requireOurs(db: Database.Database, path: string): void {
     throw new UserError(
       {
         what: `${path}: this state was written by a newer Tidemark (state version ${version}, this one knows ${MIGRATIONS.length})`,
-        remedy: 'Run that version again, or restore a backup from before it; nothing was changed.',
+        remedy: 'Use that version, or restore a backup of an older state. Nothing was changed.',
       },
       1,
     );
@@ -189,8 +189,8 @@ function requireOurs(db: Database.Database, path: string): void {
 function strayJournal(path: string): UserError {
   return new UserError(
     {
-      what: `${path}-journal: this journal is not of a state of Tidemark`,
-      remedy: `If ${STATE_FILE} is your state, move the journal away and start again; if it is the database of another program, give Tidemark a data_dir of its own. Nothing was changed.`,
+      what: `${path}-journal: this journal does not belong to a state of Tidemark`,
+      remedy: `If ${STATE_FILE} is your state, move the journal away and start again; if it is the database of another program, set data_dir to another directory. Nothing was changed.`,
     },
     1,
   );
@@ -201,7 +201,7 @@ export function foreignDatabase(path: string): UserError {
   return new UserError(
     {
       what: `${path}: this is a database of another program`,
-      remedy: 'Give Tidemark a data_dir of its own, or move that file away.',
+      remedy: 'Set data_dir to another directory, or move that file away.',
     },
     1,
   );
@@ -227,7 +227,9 @@ function requireDurable(db: Database.Database): void {
   db.pragma('synchronous = FULL');
   const synchronous = Number(db.pragma('synchronous', { simple: true }));
   if (mode !== 'wal' || synchronous !== 2) {
-    throw new Error(`the state could not be opened durably: journal_mode ${String(mode)}, synchronous ${synchronous}`);
+    throw new Error(
+      `the state could not be opened with durable writes: journal_mode ${String(mode)}, synchronous ${synchronous}`,
+    );
   }
 }
 
@@ -263,8 +265,8 @@ function copyBeforeMigration(db: Database.Database, path: string, version: numbe
     if (existsSync(copy)) return;
     throw new UserError(
       {
-        what: `${path}: the copy that is made before an upgrade could not be written (${codeOf(error)})`,
-        remedy: `Make room for it beside the state, or make one with --backup on another disk and link it as ${copy}. Nothing was changed.`,
+        what: `${path}: the backup before the upgrade could not be written (${codeOf(error)})`,
+        remedy: `Free space next to the state, or run --backup to another disk and link that file as ${copy}. Nothing was changed.`,
       },
       1,
     );
@@ -285,8 +287,8 @@ function migrate(db: Database.Database, path: string): void {
       if (!(error instanceof Database.SqliteError) || error.code !== 'SQLITE_ERROR') throw error;
       throw new UserError(
         {
-          what: `${path}: this state could not be brought to state version ${version} (${error.message})`,
-          remedy: 'It is left as it was; restore a backup, or run the version that wrote it.',
+          what: `${path}: this state could not be upgraded to state version ${version} (${error.message})`,
+          remedy: 'It was not changed; use the version that wrote it, or restore a backup.',
         },
         1,
       );

@@ -26,8 +26,8 @@ export class StateInUseError extends UserError {
   constructor(file: string) {
     super(
       {
-        what: `${file}: another process is working with this state`,
-        remedy: 'Only one may write it: stop that one, or give this one another data_dir.',
+        what: `${file}: another process uses this state`,
+        remedy: 'Only one process may write it: stop the other one, or set another data_dir for this one.',
       },
       1,
     );
@@ -68,8 +68,8 @@ export function takeLock(file: string): Lock {
       if (now !== undefined && now.ino === own?.ino && now.dev === own.dev) return;
       throw new UserError(
         {
-          what: `${file}: this file was deleted or replaced while the daemon held its lock, so another process may work with this state`,
-          remedy: 'Nothing more is written. Start again once no other process uses this data_dir.',
+          what: `${file}: this file was deleted or replaced while the daemon held its lock, so another process may use this state`,
+          remedy: 'Tidemark stops writing. Start it again when no other process uses this data_dir.',
         },
         1,
       );
@@ -115,8 +115,8 @@ function isGarbage(error: unknown): boolean {
 function noLockFile(file: string): UserError {
   return new UserError(
     {
-      what: `${file}: this is not the lock file that Tidemark makes`,
-      remedy: 'Move it away and start again; the state beside it is untouched.',
+      what: `${file}: this is not a lock file of Tidemark`,
+      remedy: 'Move it away and start again; the state next to it was not changed.',
     },
     1,
   );

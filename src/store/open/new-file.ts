@@ -32,11 +32,11 @@ export function requireNewFile(option: string, given: string): void {
   const shown = plainText(given);
   const stat = statSync(file, { throwIfNoEntry: false });
   if (stat?.isDirectory() === true) {
-    throw new UserError(`${option}: ${shown} is a directory. Give the name of a new file in it.`, 1);
+    throw new UserError(`${option}: ${shown} is a directory. Choose the name of a new file in it.`, 1);
   }
   if (stat !== undefined) {
     throw new UserError(
-      `${option}: ${shown} is there already, and is never overwritten. Give another name, or remove it.`,
+      `${option}: ${shown} already exists and is not overwritten. Choose another name, or remove it.`,
       1,
     );
   }
@@ -103,7 +103,7 @@ export function requireTarget(path: string): void {
     throw new UserError(
       {
         what: `${path}: this is a link to ${plainText(target)}, which does not exist`,
-        remedy: 'Mount or restore what it leads to, or correct the link. Nothing was written.',
+        remedy: 'Mount or restore the target of the link, or correct the link. Nothing was written.',
       },
       1,
     );
@@ -156,7 +156,7 @@ export function writeBundle(given: string, text: string, random: Random): void {
     if (error instanceof UserError) throw error;
     const code = codeOf(error);
     throw new UserError(
-      `--bundle: ${plainText(given)} could not be written (${code}). Nothing is left of it. Give a place that this user may write.`,
+      `--bundle: ${plainText(given)} could not be written (${code}). Choose a directory that this user may write to.`,
       1,
     );
   } finally {

@@ -86,7 +86,7 @@ function beginReading(db: Database.Database, source: string): number {
   db.exec('BEGIN');
   const pragma = (name: string): number => Number(db.pragma(name, { simple: true }));
   if (pragma('application_id') !== APPLICATION_ID || pragma('user_version') === 0) {
-    throw new UserError(`${source}: this is no state of Tidemark, or it is just being made. Nothing was copied.`, 1);
+    throw new UserError(`${source}: this is not a complete state of Tidemark. Nothing was copied.`, 1);
   }
   return pragma('page_count') * pragma('page_size');
 }
@@ -135,7 +135,7 @@ function finalizeFile(part: string): number {
 
 function unsound(verdict: string): UserError {
   return new UserError(
-    `The copy does not hold together (${plainText(verdict)}), so it was removed. If another try ends like this, the state itself is damaged: --check tells.`,
+    `The copy is inconsistent (${plainText(verdict)}), so it was removed. If it happens again, the state itself may be damaged: run --check.`,
     1,
   );
 }
@@ -172,7 +172,7 @@ function placed(file: string, error: unknown): unknown {
   const name = plainText(basename(file));
   if (/^(EACCES|EPERM|EROFS|SQLITE_CANTOPEN|SQLITE_READONLY)/.test(code)) {
     return new UserError(
-      `--backup: this user may not write ${name} into ${plainText(dirname(file))} (${code}). Give another place.`,
+      `--backup: this user may not write ${name} into ${plainText(dirname(file))} (${code}). Choose another directory.`,
       1,
     );
   }
@@ -181,7 +181,7 @@ function placed(file: string, error: unknown): unknown {
 
 function full(file: string, why: string): UserError {
   return new UserError(
-    `--backup: no room in ${plainText(dirname(file))}: ${why}. Nothing is left of it. Give another place.`,
+    `--backup: no room in ${plainText(dirname(file))}: ${why}. The partial copy was removed. Choose another directory.`,
     1,
   );
 }

@@ -106,7 +106,7 @@ function newer(path: string, version: number): UserError {
   return new UserError(
     {
       what: `${path}: this state was written by a newer Tidemark (state version ${version}, this one knows ${MIGRATIONS.length})`,
-      remedy: 'Run that version again, or restore a backup from before it.',
+      remedy: 'Use that version, or restore a backup of an older state.',
     },
     1,
   );
@@ -123,38 +123,38 @@ function damageOf(db: Database.Database, usedBytes: number): string[] {
   }
   const danglingRows = db.pragma('foreign_key_check');
   return Array.isArray(danglingRows) && danglingRows.length > 0
-    ? [`${danglingRows.length} rows refer to rows that are not there`]
+    ? [`${danglingRows.length} rows refer to missing rows`]
     : [];
 }
 
 /** A rule, as a question that counts what breaks it, and the version of the state that it holds from. */
 const RULES: readonly (readonly [words: string, since: number, sql: string])[] = [
   [
-    'stretches that are held overlap',
+    'covered ranges overlap',
     1,
     `SELECT count(*) FROM (SELECT from_ns < lag(to_ns) OVER (PARTITION BY device_id ORDER BY from_ns) AS overlaps
      FROM coverage) WHERE overlaps`,
   ],
   [
-    'a destination stands beyond the end of the log',
+    'the position of a destination is beyond the end of the log',
     1,
     `SELECT count(*) FROM position
      WHERE block > 1 + ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'block'), 0)`,
   ],
   [
-    'points are there without a workspace',
+    'there are points but no workspace',
     1,
     `SELECT count(*) FROM (SELECT 1 FROM block LIMIT 1)
      WHERE NOT EXISTS (SELECT 1 FROM fact WHERE key = 'workspace_tag')`,
   ],
   [
-    'the sums of the log are not those of its blocks',
+    'the sums of the log differ from its blocks',
     2,
     `SELECT (SELECT ifnull(sum(blocks), 0) FROM log_sum) <> (SELECT count(*) FROM block)
        OR (SELECT ifnull(sum(lines), 0) FROM log_sum) <> (SELECT ifnull(sum(lines), 0) FROM block)`,
   ],
   [
-    'the sum of all days is not that of the days',
+    'the total differs from the sum of the days',
     2,
     'SELECT ifnull((SELECT readings FROM day_total), 0) <> ifnull((SELECT sum(readings) FROM day_sum), 0)',
   ],
@@ -167,7 +167,7 @@ function brokenRules(db: Database.Database, version: number): string[] {
   const newest = db
     .prepare<[], { lines: number; data: Buffer }>('SELECT lines, data FROM block ORDER BY seq DESC LIMIT 1')
     .get();
-  if (newest !== undefined && !isWhole(newest)) broken.push('the newest block cannot be unpacked');
+  if (newest !== undefined && !isWhole(newest)) broken.push('the newest block cannot be decompressed');
   return broken;
 }
 

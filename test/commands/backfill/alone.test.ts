@@ -224,7 +224,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     using rig = await rigOf({ filter: { exclude: ['tied'] } });
     await expect(backfillAlone(rig, { fromMs: NOW_MS - DAY_MS, devices: ['nobody'] })).rejects.toMatchObject({
       exitCode: 2,
-      message: expect.stringContaining('--device: the workspace lists no device with that id or name. '),
+      message: expect.stringContaining('--device: the workspace has no device with that id or name. '),
     });
     await expect(backfillAlone(rig, { fromMs: NOW_MS - DAY_MS, devices: ['often', 'tied'] })).rejects.toMatchObject({
       exitCode: 2,

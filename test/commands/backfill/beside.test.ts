@@ -253,7 +253,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
         expect((await followBackfill(rig, { fromMs: NOW_MS - DAY_MS, devices: ['nobody'] })).end).toMatchObject({
           state: 'failed',
           exitCode: 2,
-          message: expect.stringContaining('--device: the workspace lists no device with that id or name. '),
+          message: expect.stringContaining('--device: the workspace has no device with that id or name. '),
         });
         rig.simulator.settings.key.revoked = true;
         expect((await followBackfill(rig, { fromMs: NOW_MS - 20 * DAY_MS })).end).toMatchObject({ exitCode: 77 });

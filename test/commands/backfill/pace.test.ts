@@ -64,7 +64,7 @@ describe('the command line', () => {
     readBackfillOptions({ from: '90d', to: null, finishBy: null, maxShare: null, recheck: false, ...more }, NOW_MS);
 
   test.each([
-    [{ from: null }, /^--backfill needs to know how far back: --from with a date/],
+    [{ from: null }, /^--backfill needs --from: a date/],
     [{ from: 'sk_live_4242' }, /^--from: expected a date .* or an age such as 90d, or all$/],
     [{ from: '2030-01-01' }, /^--from: expected a time that is not in the future/],
     [{ from: '1d', to: '2d' }, /^--from: expected a time before that of --to/],

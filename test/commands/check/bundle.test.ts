@@ -119,7 +119,7 @@ describe('a bundle', () => {
     const total = stage.simulator.log.total;
     const again = await stage.run(['--bundle', file]);
     expect([again.code, again.stdout]).toEqual([1, '']);
-    expect(again.stderr).toMatch(/bundle\.json is there already, and is never overwritten\. Give another name/);
+    expect(again.stderr).toMatch(/bundle\.json already exists and is not overwritten\. Choose another name/);
     expect(stage.simulator.log.total, 'nothing was asked for it').toBe(total);
     expect(readFileSync(file, 'utf8')).toBe(before);
     for (const [place, words] of [
@@ -136,7 +136,7 @@ describe('a bundle', () => {
     await using stage = await openStage();
     const file = join(stage.directory, 'bundle.json');
     writeFileSync(file, 'mine');
-    expect(() => writeBundle(file, 'new', () => 0.5)).toThrow(/is there already, and is never overwritten/);
+    expect(() => writeBundle(file, 'new', () => 0.5)).toThrow(/already exists and is not overwritten/);
     expect(() => writeBundle(join(stage.directory, 'none', 'b'), 'new', () => 0.5)).toThrow(
       /could not be written \(ENOENT\)/,
     );

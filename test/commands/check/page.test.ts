@@ -31,7 +31,7 @@ test('an address that is free, and one that another program uses', async () => {
   const [elsewhere] = await pageLines(config('203.0.113.9', 9464), false);
   expect(elsewhere).toMatchObject({
     status: 'fail',
-    message: expect.stringContaining('is no address of this machine'),
+    message: expect.stringContaining('is not an address of this machine'),
   });
 });
 

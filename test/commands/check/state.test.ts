@@ -86,7 +86,7 @@ describe('configuration', () => {
   test.each([
     ['', /is empty/],
     [`${KEY}\nmore\n`, /line breaks/],
-    [` ${KEY}`, /blanks at an end/],
+    [` ${KEY}`, /ends with a blank/],
   ])('a key file that holds no key alone: %j', async (text, words) => {
     await using stage = await openStage();
     const file = join(stage.directory, 'key');
@@ -308,25 +308,19 @@ describe('the file of the state', () => {
   });
 
   test.each([
-    [
-      "INSERT INTO coverage (device_id, from_ns, to_ns) VALUES ('d', 1, 10), ('d', 9, 20)",
-      /stretches that are held overlap/,
-    ],
+    ["INSERT INTO coverage (device_id, from_ns, to_ns) VALUES ('d', 1, 10), ('d', 9, 20)", /covered ranges overlap/],
     [
       "UPDATE position SET block = 999; INSERT OR IGNORE INTO position VALUES (1, 'live', 999, 0)",
       /beyond the end of the log/,
     ],
-    ["DELETE FROM fact WHERE key = 'workspace_tag'", /points are there without a workspace/],
-    ['UPDATE log_sum SET lines = lines - 1', /the sums of the log are not those of its blocks/],
-    ['UPDATE day_total SET readings = readings + 1', /the sum of all days/],
+    ["DELETE FROM fact WHERE key = 'workspace_tag'", /there are points but no workspace/],
+    ['UPDATE log_sum SET lines = lines - 1', /the sums of the log differ from its blocks/],
+    ['UPDATE day_total SET readings = readings + 1', /the total differs/],
     [
       "UPDATE block SET data = x'00112233' WHERE seq = (SELECT max(seq) FROM block)",
-      /the newest block cannot be unpacked/,
+      /the newest block cannot be decompressed/,
     ],
-    [
-      "PRAGMA foreign_keys = OFF; INSERT INTO position VALUES (77, 'live', 1, 0)",
-      /rows refer to rows that are not there/,
-    ],
+    ["PRAGMA foreign_keys = OFF; INSERT INTO position VALUES (77, 'live', 1, 0)", /rows refer to missing rows/],
   ])('what does not hold together: %s', async (sql, words) => {
     await using stage = await openStage();
     const file = fill(stage);

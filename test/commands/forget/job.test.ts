@@ -130,7 +130,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
       ['failed', 2],
     ]);
     expect(ends.map(({ message }) => message)).toEqual([
-      expect.stringMatching(/still in the workspace and not excluded.*\(often\) into sync\.exclude/),
+      expect.stringMatching(/still in the workspace and not excluded.*\(often\) to sync\.exclude/),
       expect.stringMatching(/Nearest: often\./),
       expect.stringMatching(/Known: often, seldom, tied\./),
     ]);
@@ -184,7 +184,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     };
     const parts = { ...forgetParts({ ...sync, destinations: [] }), configured };
     await expect(forgetDevice(parts, { deviceId: 'tied' }, stop.signal)).rejects.toThrow(
-      expect.objectContaining({ exitCode: 3, message: 'Stopped before anything was removed. Run it again.' }),
+      expect.objectContaining({ exitCode: 3, message: 'Stopped before anything was removed. Run the command again.' }),
     );
     expect(store.forgetting.unfinished()).toEqual([]);
     sync.close();

@@ -169,7 +169,7 @@ describe('by flags', () => {
   });
 
   test.each<[string, string[], Record<string, string>, number, RegExp]>([
-    ['no address', [], { TIDEMARK_API_KEY: KEY }, 2, /--api-url is needed where nobody can be asked/],
+    ['no address', [], { TIDEMARK_API_KEY: KEY }, 2, /--api-url is required without a terminal/],
     ['a wrong address', ['--api-url', 'http://127.0.0.1:1/external/v1'], {}, 1, /--api-url: .*refused/],
     ['an address of something else', ['--api-url', 'http://127.0.0.1:1/'], {}, 2, /ending in \/external\/v1/],
     ['no key', ['--api-url', '@api'], {}, 2, /A key is needed/],

@@ -408,10 +408,13 @@ describe('what is wrong', () => {
     const ids = await refusalOf(rig.plan({ devices: ['d-0000', 'sk_live_4242'] }));
     expect([ids.exitCode, ids.message]).toEqual([
       2,
-      '--device number 2: the workspace lists no device with that id or name. Known: d-0000, d-0001.',
+      '--device number 2: the workspace has no device with that id or name. Known: d-0000, d-0001.',
     ]);
     const out = await refusalOf(rig.plan({ devices: ['d-0001'] }));
-    expect([out.exitCode, out.message]).toEqual([2, expect.stringMatching(/sync\.exclude leaves that device out/)]);
+    expect([out.exitCode, out.message]).toEqual([
+      2,
+      expect.stringMatching(/this device is excluded by .*sync\.exclude/),
+    ]);
     const span = await refusalOf(rig.plan({ to: '30d' }));
     expect([span.exitCode, span.message]).toEqual([2, expect.stringMatching(/^--to: .*sync\.history/)]);
   });
@@ -449,10 +452,7 @@ describe('what is wrong', () => {
       devices: fleet(2, MINUTE_MS),
     });
     const error = await refusalOf(rig.plan());
-    expect([error.exitCode, error.message]).toEqual([
-      1,
-      expect.stringMatching(/belongs to the workspace "ws-simulated"/),
-    ]);
+    expect([error.exitCode, error.message]).toEqual([1, expect.stringMatching(/belongs to workspace "ws-simulated"/)]);
     expect(asked(rig, total)).toEqual(['/account']);
     expect(contentOf(rig)).toEqual(before);
   });

@@ -338,7 +338,7 @@ describe.runIf(influxdAvailable())('records of the API in quarantine', () => {
       expect(summary.records.reasons).toEqual([
         'still not understood: recorded_at is not a time',
         'the record was too long to be kept in full; read its time range again with --backfill',
-        'its device is not known',
+        'its device is unknown',
       ]);
       const after = store.telemetry('often');
       expect(after.covered).toEqual(before.covered);

@@ -233,7 +233,7 @@ describe('one device', () => {
     expect(refused('twin')).toBe('--device: 2 devices have that name: hub-2 (Twin), other (Twin). Give the id of one.');
     expect(refused('hbu-1')).toMatch(/no device with that id or name\. Nearest: hub-/);
     expect(refused('hub')).toMatch(/Nearest: hub-1 \(Kitchen\), hub-2 \(Twin\)\.$/);
-    expect(refused('sk_live_4242')).toMatch(/^--device: the state knows no device with that id or name\. Known: hub-1/);
+    expect(refused('sk_live_4242')).toMatch(/^--device: the state has no device with that id or name\. Known: hub-1/);
   });
 });
 

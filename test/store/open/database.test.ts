@@ -162,7 +162,7 @@ describe('a state that was left behind by a kill', () => {
 
 describe('a state that is gone', () => {
   const LOST =
-    /tidemark\.db: the state is lost: this file is (?:missing|empty), and other files of a state lie beside it/;
+    /tidemark\.db: the state file is lost: this file is (?:missing|empty), and other files of a state lie beside it/;
 
   test.each([
     ['was removed', (place: Scratch) => rmSync(place.file)],
@@ -203,10 +203,10 @@ describe('garbage beside a state', () => {
     const before = bytesOf(place);
     const lock = join(place.path, 'tidemark.lock');
     writeFileSync(lock, 'garbage'.repeat(1000));
-    expect(refusal(place.path).message).toMatch(/^[^:]*tidemark\.lock: this is not the lock file that Tidemark makes/);
+    expect(refusal(place.path).message).toMatch(/^[^:]*tidemark\.lock: this is not a lock file of Tidemark/);
     rmSync(lock);
     mkdirSync(lock);
-    expect(refusal(place.path).message).toMatch(/tidemark\.lock: this is not the lock file that Tidemark makes/);
+    expect(refusal(place.path).message).toMatch(/tidemark\.lock: this is not a lock file of Tidemark/);
     expect(bytesOf(place)).toEqual(before);
   });
 
@@ -230,7 +230,7 @@ describe('garbage beside a state', () => {
         use();
       } catch (error) {
         errors.push(error);
-        expect(String(error)).toMatch(/tidemark\.lock: this is not the lock file that Tidemark makes\. Move it away/);
+        expect(String(error)).toMatch(/tidemark\.lock: this is not a lock file of Tidemark\. Move it away/);
         expect(String(error)).not.toContain('move tidemark.db');
       }
     }
@@ -247,13 +247,15 @@ describe('garbage beside a state', () => {
     openStore(place.path).close();
     writeFileSync(`${place.file}-journal`, 'garbage'.repeat(1000));
     const before = bytesOf(place);
-    expect(refusal(place.path).message).toMatch(/tidemark\.db-journal: this journal is not of a state of Tidemark/);
+    expect(refusal(place.path).message).toMatch(
+      /tidemark\.db-journal: this journal does not belong to a state of Tidemark/,
+    );
     expect(bytesOf(place)).toEqual(before);
   });
 });
 
 describe('a database of another program', () => {
-  const WORDS = /tidemark\.db: this is a database of another program\. Give Tidemark a data_dir of its own/;
+  const WORDS = /tidemark\.db: this is a database of another program\. Set data_dir to another directory/;
 
   function foreign(file: string): Database.Database {
     const db = new Database(file);
@@ -305,14 +307,14 @@ describe('a database of another program', () => {
     db.close();
     const before = bytesOf(place);
     expect(refusal(place.path).message).toMatch(
-      /if it is the database of another program, give Tidemark a data_dir of its own/,
+      /if it is the database of another program, set data_dir to another directory/,
     );
     expect(bytesOf(place)).toEqual(before);
   });
 });
 
 describe('a state of a newer version', () => {
-  const WORDS = /written by a newer Tidemark \(state version 999, this one knows \d+\)\. Run that version again/;
+  const WORDS = /written by a newer Tidemark \(state version 999, this one knows \d+\)\. Use that version/;
 
   test('is refused and left as it is', () => {
     using place = scratch();
@@ -431,7 +433,7 @@ describe('a place that cannot hold a state', () => {
     const at = made === '' ? dirname(directory) : join(place.path, link);
     if (made !== '') mkdirSync(directory);
     symlinkSync(join(place.path, 'not-mounted'), at);
-    const said = `${at}: this is a link to ${place.path}/not-mounted, which does not exist. Mount or restore what it leads to, or correct the link. Nothing was written.`;
+    const said = `${at}: this is a link to ${place.path}/not-mounted, which does not exist. Mount or restore the target of the link, or correct the link. Nothing was written.`;
     expect(refusal(directory)).toMatchObject({ exitCode: 1, message: said });
     const look = at.endsWith('.lock') ? isStateLocked : inspectState;
     expect(() => look(directory)).toThrow(said);
@@ -473,7 +475,7 @@ describe('a change of the shape', () => {
     const error = refusal(place.path);
     expect(error.exitCode).toBe(1);
     expect(error.message).toMatch(
-      /could not be brought to state version 1 \(table coverage already exists\)\. It is left/,
+      /could not be upgraded to state version 1 \(table coverage already exists\)\. It was not changed/,
     );
     const after = new Database(place.file, { readonly: true });
     expect(after.prepare('SELECT name FROM sqlite_master').pluck().all()).toEqual(['coverage']);

@@ -128,9 +128,9 @@ describe('a state that another process works with', () => {
     try {
       const refused = expect(() => openStore(place.path));
       refused.toThrow(UserError);
-      expect(() => openStore(place.path)).toThrow(/another process is working with this state\. Only one may write it/);
+      expect(() => openStore(place.path)).toThrow(/another process uses this state\. Only one process may write it/);
       const second = spawnSync(process.execPath, openerArgs(place.path), { cwd: ROOT, encoding: 'utf8', input: '' });
-      expect(second.stdout).toMatch(/^UserError 1 .*another process is working with this state/);
+      expect(second.stdout).toMatch(/^UserError 1 .*another process uses this state/);
       await end(child, 'SIGKILL');
       openStore(place.path).close();
     } finally {

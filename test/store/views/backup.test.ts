@@ -150,8 +150,8 @@ describe('what is in the way', () => {
       ),
     );
     expect(mistakes.map(({ exitCode }) => exitCode)).toEqual([1, 1, 1, 1]);
-    expect(mistakes[0]?.message).toMatch(/is there already, and is never overwritten\. Give another name/);
-    expect(mistakes[1]?.message).toMatch(/is a directory\. Give the name of a new file in it/);
+    expect(mistakes[0]?.message).toMatch(/already exists and is not overwritten\. Choose another name/);
+    expect(mistakes[1]?.message).toMatch(/is a directory\. Choose the name of a new file in it/);
     expect(mistakes[2]?.message).toMatch(/there is no directory .*missing\. Make it first/);
     expect(readFileSync(taken, 'utf8')).toBe('precious');
     expect(readdirSync(place.path).toSorted()).toEqual(['state', 'taken.db']);
@@ -165,7 +165,7 @@ describe('what is in the way', () => {
     const { message } = await mistakeOf(
       backUp(directory, file, { onProgress: () => writeFileSync(file, 'somebody else') }),
     );
-    expect(message).toMatch(/is there already/);
+    expect(message).toMatch(/already exists/);
     expect(readFileSync(file, 'utf8')).toBe('somebody else');
     expect(readdirSync(place.path).toSorted()).toEqual(['copy.db', 'state']);
   });
@@ -181,7 +181,7 @@ describe('what is in the way', () => {
     const db = new Database(join(other, 'tidemark.db'));
     db.exec('CREATE TABLE x (y)');
     db.close();
-    expect((await mistakeOf(backUp(other, file))).message).toMatch(/no state of Tidemark/);
+    expect((await mistakeOf(backUp(other, file))).message).toMatch(/not a complete state of Tidemark/);
     expect(existsSync(file)).toBe(false);
     expect(readdirSync(other)).toEqual(['tidemark.db']);
   });
