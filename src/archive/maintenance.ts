@@ -22,7 +22,7 @@ export interface ArchiveLimits {
   readonly maxBytes: number | null;
 }
 
-/** What the maintenance works with. */
+/** The parts that the maintenance uses. */
 export interface MaintenanceParts {
   readonly store: Pick<Store, 'backlog'>;
   readonly maintenance: ArchiveMaintenance;
@@ -56,7 +56,7 @@ const CHECK_EVERY_MS = MINUTE_MS;
  */
 const YOUNG_MS = 2 * MINUTE_MS;
 
-/** How many pages are returned at once, and how much free space stays in the file for what comes next. */
+/** How many pages are returned at once, and how much free space stays in the file for new data. */
 const VACUUM = { pages: 32, keepFreeBytes: 16 * 1024 * 1024 };
 
 /** How long a command that runs once continues with maintenance at its end. */
@@ -94,7 +94,7 @@ export async function runMaintenance(parts: MaintenanceParts, signal: AbortSigna
   }
 }
 
-/** Waits until the maintenance may begin. Checks the room meanwhile, so that the status stays true. */
+/** Waits until the maintenance may begin. Checks the disk space in the meantime, so that the status stays true. */
 async function untilMayBegin({ mayBegin, room, clock }: MaintenanceParts, signal: AbortSignal): Promise<void> {
   const checkRoom = (): number => {
     room.check();
@@ -174,7 +174,7 @@ function refreshState(parts: MaintenanceParts, state: MaintenanceState): void {
   state.checkedAtMs = clock.monoMs();
 }
 
-/** Updates the progress of each destination, and skips those that have stood still for too long. */
+/** Updates the record of each destination, and skips those that have been stalled for too long. */
 function checkDestinations(parts: MaintenanceParts): ReadonlyMap<number, Stall> {
   const { store, maintenance, destinations, limits, clock, observe } = parts;
   const nowMs = clock.nowMs();
@@ -250,7 +250,7 @@ function vacuum({ maintenance, room }: MaintenanceParts): boolean {
  */
 const MOST_AT_ONCE_MS = HOUR_MS;
 
-/** A destination that has stood still for less than this counts as moving. */
+/** A destination that has been stalled for less than this counts as moving. */
 const MOVING_MS = HOUR_MS;
 
 /** The current position of a destination. */
@@ -264,7 +264,7 @@ interface Position {
 }
 
 /**
- * Returns for how long a destination has stood still.
+ * Returns for how long a destination has been stalled.
  *
  * @param before the result of the last check; `null` for the first one
  */

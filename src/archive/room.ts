@@ -20,13 +20,11 @@ interface RoomStatus {
 }
 
 export interface Room {
-  /**
-   * Measures the room if the last measurement is older than two seconds, and reports when it has run out or is back.
-   */
+  /** Measures the sizes if the last measurement is older than two seconds, and reports a change. */
   check(): RoomAnswer;
   /** Whether the archive may grow, by the last check. Changes nothing. */
   answer(): RoomAnswer;
-  /** Records that a write failed for lack of room, and checks at once: for a minute there is no room. */
+  /** Records that a write failed for lack of disk space, and checks at once: for a minute the answer is no. */
   refused(error: StateFullError): void;
   /** The sizes and the decision of the last check. Changes nothing. */
   status(): RoomStatus;
@@ -43,21 +41,21 @@ interface RoomParts {
   readonly limits: RoomLimits;
 }
 
-/** What is known of the room. */
+/** The last measurement and decision. */
 interface RoomState {
   readonly parts: RoomParts;
-  /** The last write that failed for lack of room. */
+  /** The last write that failed for lack of disk space. */
   refusal: { readonly atMs: number; readonly message: string } | null;
   measuredAtMs: number;
   usedBytes: number;
   diskFreeBytes: number | null;
-  /** Why there is no room; `null` while there is some. */
+  /** Why the archive may not grow; `null` while it may. */
   none: NoRoom | null;
-  /** The same as the events have reported it. */
+  /** The same as last reported by an event. */
   reported: NoRoom | null;
 }
 
-/** Measures the room of a state once. What it finds is reported by the first `check`. */
+/** Measures the sizes of a state once. The first `check` reports the result. */
 export function createRoom(parts: RoomParts): Room {
   const state: RoomState = {
     parts,
@@ -88,7 +86,7 @@ export function createRoom(parts: RoomParts): Room {
   };
 }
 
-/** Measures the state and its disk, and decides whether there is room. */
+/** Measures the state and its disk, and decides whether the archive may grow. */
 function measure(state: RoomState): void {
   const { maintenance, disk, clock, limits } = state.parts;
   const nowMs = clock.monoMs();
@@ -101,7 +99,7 @@ function measure(state: RoomState): void {
   state.measuredAtMs = nowMs;
 }
 
-/** Reports once when room has run out, for each cause, and once when it is back. */
+/** Reports once for each cause when the archive may not grow any more, and once when it may again. */
 function report(state: RoomState): void {
   const { none, reported, parts } = state;
   state.reported = none;

@@ -45,9 +45,9 @@ export interface RoomFigures extends StateSize {
 /** Why there is no room. */
 export interface NoRoom {
   readonly cause: 'size' | 'disk' | 'refused';
-  /** What is full, without what follows from it. */
+  /** The full part, without the consequences. */
   readonly what: string;
-  /** The same with what follows from it, and what to do. */
+  /** The same with the consequences and the remedy. */
   readonly reason: string;
 }
 
@@ -67,9 +67,9 @@ export function clearingMarks(maxBytes: number): { readonly above: number; reado
 }
 
 /**
- * Judges the room.
+ * Decides whether there is room.
  *
- * @param before the judgement so far: what has stopped continues later than it stopped.
+ * @param before the previous decision: reading resumes at a lower mark than it stops at.
  */
 export function judgeRoom(before: NoRoom | null, figures: RoomFigures, limits: RoomLimits): NoRoom | null {
   const { refusal } = figures;

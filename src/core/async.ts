@@ -32,12 +32,12 @@ export function linkAbort(...others: readonly AbortSignal[]): LinkedAbort {
 }
 
 /**
- * Runs several pieces of work side by side until the first of them ends; then stops the others and waits for them.
+ * Runs functions side by side until the first of them ends; then stops the others and waits for them.
  *
- * @param reason what the others are aborted with if the first has returned; if it threw, they are aborted with its
+ * @param reason the abort reason for the others if the first has returned; if it threw, they are aborted with its
  * error.
- * @returns what the first returned.
- * @throws what the first threw.
+ * @returns the result of the first.
+ * @throws the error of the first.
  */
 export async function firstOf<T>(
   works: readonly ((signal: AbortSignal) => Promise<T>)[],
@@ -68,21 +68,21 @@ export async function repeat(
 
 /** How often `pollUntil` looks. */
 interface PollRate {
-  /** The rest between two looks, in ms; a function returns it after each look. */
+  /** The pause between two checks, in ms; a function returns it after each check. */
   readonly everyMs: number | (() => number);
   /** Ends the rest early when it is notified. */
   readonly wakeUp?: WakeUp;
 }
 
-/** The fraction of the time that looks may take: after a long look the rest is longer. */
+/** The fraction of the time that checks may take: after a long check the pause is longer. */
 const CPU_SHARE = 0.05;
 
 /**
- * Looks again and again until a look finds something. The looks take at most a twentieth of the time.
+ * Checks repeatedly until a check returns a result. The checks take at most a twentieth of the time.
  *
- * @param look returns what it has found; `null` while there is nothing.
- * @returns what the last look has found.
- * @throws what a look throws; the signal's reason when that aborts while nothing is found.
+ * @param check returns its result; `null` while there is none.
+ * @returns the result of the last check.
+ * @throws errors of a check; the signal's reason when that aborts first.
  */
 export async function pollUntil<T>(
   clock: Pick<Clock, 'monoMs' | 'sleep'>,
@@ -104,14 +104,14 @@ export async function pollUntil<T>(
   }
 }
 
-/** How long to rest after a look that took so long, in ms. */
+/** How long to pause after a check of this length, in ms. */
 export function restAfter(tookMs: number): number {
   return tookMs / CPU_SHARE;
 }
 
 /** Pieces of work side by side, each under a name of its own, started by a loop. */
 export interface WorkGroup<K> {
-  /** The names of what is under way. */
+  /** The names of the running tasks. */
   readonly underWay: ReadonlyMap<K, unknown>;
   /** Aborts when a piece of work or the loop has failed, or when the outer signal does: the loop waits with it too. */
   readonly signal: AbortSignal;
@@ -204,11 +204,12 @@ export async function orAborted<T>(waitedFor: Promise<T>, signal: AbortSignal): 
 }
 
 /**
- * Does `work` once no one else is at work under the same name. Rejects with the signal's reason when that aborts first.
+ * Calls `work` when no other call with the same name is running. Rejects with the signal's reason when that aborts
+ * first.
  */
 export type Turns = <T>(name: string, work: () => Promise<T>, signal: AbortSignal) => Promise<T>;
 
-/** No one is at work. */
+/** Creates turns with nothing running. */
 export function createTurns(): Turns {
   const queues = new Map<string, Promise<void>>();
   return async (name, work, signal) => {

@@ -11,10 +11,10 @@ import type { DeviceState, MissingStatus, StatusGap } from './status.ts';
 import { counted, plainText } from './text.ts';
 import { DAY_NS, type EpochNs, formatExact, maxNs, msToNs, SECOND_NS } from './time.ts';
 
-/** The listing may be answered from somewhere that lags: what is younger than this it need not know. */
+/** The listing may come from a replica that lags: readings younger than this need not be in it. */
 const LISTING_LAG_NS = 60n * SECOND_NS;
 
-/** How long a device that does not say whether it is online may be without readings before it counts as silent. */
+/** How long a device that does not report whether it is online may be without readings before it counts as silent. */
 const SILENT_AFTER_NS = DAY_NS;
 
 interface DeviceCoverage {
@@ -54,7 +54,7 @@ const GAP_WORDS: Readonly<Record<GapReason | typeof PENDING | 'excluded', GapWor
   excluded: { why: 'excluded', remedy: 'by sync.include or sync.exclude' },
 };
 
-/** Words for the reason of a gap; a reason of another version is shown as it is. */
+/** The text for the reason of a gap; a reason of another version is shown as it is. */
 export function gapWords(reason: string): GapWords {
   return Object.hasOwn(GAP_WORDS, reason)
     ? GAP_WORDS[reason as keyof typeof GAP_WORDS]
@@ -209,7 +209,7 @@ const WHY: Readonly<Record<MissingReason, string>> = {
   dropped: 'it rejected them, and they were dropped from quarantine',
 };
 
-/** The command that brings them there. */
+/** The command that restores them. */
 const REMEDIES: Partial<Readonly<Record<MissingReason, (destination: string) => string>>> = {
   beyond_retention: (name) =>
     `with a longer retention, --replay --destination ${name} sends those that the archive still has`,

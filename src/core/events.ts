@@ -9,7 +9,7 @@ import type { DestinationKind } from './lines/dialect.ts';
 import type { RequestLane, Stream } from './ports.ts';
 import type { EpochMs } from './time.ts';
 
-/** What happens in the sync. */
+/** The events of the sync. */
 type SyncEvent =
   // Requests
   | {
@@ -37,7 +37,7 @@ type SyncEvent =
       readonly untilMs: EpochMs;
       readonly reason: 'pace' | 'minute' | 'day' | 'retry_after';
     }
-  /** An answer speaks of a limit that the plan as known does not have: the account is read out of turn. */
+  /** An answer reports a limit that differs from the known plan: the account is read out of turn. */
   | { readonly type: 'limit-mismatch'; readonly limit: number }
   | { readonly type: 'plan-changed'; readonly before: string; readonly after: string }
   // Records
@@ -49,7 +49,7 @@ type SyncEvent =
       readonly lane: RequestLane;
       /** Readings of the page, known ones included. */
       readonly served: number;
-      /** Those that brought something new. */
+      /** The readings that added something new. */
       readonly readings: number;
       readonly newPoints: number;
       /** Whether the page has extended the coverage. */
@@ -57,18 +57,18 @@ type SyncEvent =
     }
   | { readonly type: 'page-rejected'; readonly deviceId: string; readonly reason: string; readonly attempt: number }
   | { readonly type: 'restatement'; readonly deviceId: string; readonly at: string }
-  /** New readings inside time that was held in full before; `worstMs`: from its time to now, of the latest one. */
+  /** New readings in a range that was covered before; `worstMs` is the delay of the latest one. */
   | {
       readonly type: 'readings-late';
       readonly deviceId: string;
       readonly count: number;
       readonly worstMs: number;
-      /** What the device's readings are waited for from now on. */
+      /** The grace period of the device from now on. */
       readonly gracePeriodMs: number;
     }
   /** The `Date` of the API agrees with no other clock: nothing is covered until a second answer confirms it. */
   | { readonly type: 'clock-unconfirmed'; readonly date: string; readonly local: string }
-  /** The server's clock has fallen back behind what is held: from there on it is read again. */
+  /** The server's clock has fallen back into the covered range: from there on it is read again. */
   | { readonly type: 'coverage-withdrawn'; readonly deviceId: string; readonly from: string; readonly to: string }
   | {
       readonly type: 'gap-recorded';
@@ -85,14 +85,14 @@ type SyncEvent =
       readonly records: number;
       readonly newPoints: number;
     }
-  /** What a stream has brought since its last line: made from the other events by the log. */
+  /** The counts of a stream since its last line: made from the other events by the log. */
   | {
       readonly type: 'poll-summary';
       readonly stream: Stream;
       /** How often its work came to an end. */
       readonly runs: number;
       readonly requests: number;
-      /** Requests among them that did not bring what they were sent for. */
+      /** The failed requests among them. */
       readonly failed: number;
       /** Devices that were polled for readings. */
       readonly devices: number;
@@ -108,7 +108,7 @@ type SyncEvent =
   | { readonly type: 'stream-failed'; readonly stream: Stream; readonly message: string }
   /** The work on a stream has ended, for now. */
   | { readonly type: 'stream-read'; readonly stream: Stream }
-  /** One that had failed was read to its end. */
+  /** A stream that had failed was read to its end. */
   | { readonly type: 'stream-recovered'; readonly stream: Stream }
   | { readonly type: 'device-appeared'; readonly deviceId: string; readonly name: string }
   | { readonly type: 'device-renamed'; readonly deviceId: string; readonly before: string; readonly after: string }
@@ -121,20 +121,20 @@ type SyncEvent =
       readonly pattern: string;
     }
   // Delivery
-  /** A name of the configuration means another destination than before; what the archive holds is sent to it. */
+  /** A name of the configuration now means another destination; the archived points are sent to it. */
   | {
       readonly type: 'destination-new';
       readonly destination: string;
       /** Whether it had the name once before: it continues where it was. */
       readonly known: boolean;
-      /** The one that had the name until now, in words; `null` where there was none. */
+      /** The previous destination of that name, in words; `null` for none. */
       readonly before: string | null;
       /** How many points will be sent. */
       readonly points: number;
     }
   /** The state was empty, and the database has telemetry of this workspace already. */
   | { readonly type: 'destination-older'; readonly destination: string }
-  /** A database has said what it is. */
+  /** A database has reported its kind. */
   | { readonly type: 'destination-kind'; readonly destination: string; readonly kind: DestinationKind }
   | {
       readonly type: 'lines-delivered';
@@ -150,7 +150,7 @@ type SyncEvent =
       /** Points that were sent and are kept for another try. */
       readonly lines: number;
       readonly words: string;
-      /** What a person can do; empty if waiting is enough. */
+      /** The next step for a person; empty if waiting is enough. */
       readonly hint: string;
       /** Whether only a person can end it. */
       readonly needsPerson: boolean;
@@ -168,7 +168,7 @@ type SyncEvent =
     }
   | { readonly type: 'replay-ended'; readonly destination: string; readonly outcome: string; readonly lines: number }
   // Upkeep
-  /** What is held of a device was removed, because a person asked for it. */
+  /** The data about a device was removed, because a person requested it. */
   | { readonly type: 'device-forgotten'; readonly deviceId: string; readonly points: number }
   // The archive
   /** There is no database: the archive is filled up to this size. */
@@ -179,12 +179,14 @@ type SyncEvent =
       readonly lines: number;
       readonly why: 'age' | 'size';
     }
-  /** There is no room for more: nothing is asked of the API, delivery continues. */
+  /** Polling has stopped because the archive or the disk is full; delivery continues. */
   | { readonly type: 'polling-stopped'; readonly reason: string }
   | { readonly type: 'polling-resumed' }
-  /** It has accepted nothing for too long while others moved: what waits for it counts as missing there. */
+  /**
+   * The destination has accepted nothing for too long while others worked: its pending points count as missing there.
+   */
   | { readonly type: 'destination-skipped'; readonly destination: string; readonly lines: number }
-  /** The schedules, or even the readings, ask for more than the quota carries; reported again when that changes. */
+  /** The quota is too small for the schedules, or even for the readings; reported again when that changes. */
   | { readonly type: 'quota-short'; readonly of: 'schedules' | 'readings'; readonly message: string }
   | { readonly type: 'quota-enough' }
   // Jobs
@@ -210,7 +212,7 @@ type SyncEvent =
   | { readonly type: 'key-changed' }
   /** A key that was refused is taken again, or the one that has come in its place. */
   | { readonly type: 'key-accepted' }
-  /** Once in the life of a process: everything that can be had is held, and is being kept up with from now on. */
+  /** Once per process: everything that the API serves is stored, and the sync keeps it up to date from now on. */
   | {
       readonly type: 'initial-sync-done';
       readonly devices: number;
@@ -255,15 +257,15 @@ export type ProgramEvent =
     }
   /** Something that is not in place after it; `isWanted`: it was left out on purpose. */
   | { readonly type: 'run-incomplete'; readonly message: string; readonly isWanted: boolean }
-  /** What has become of points that were sent again, and of an export. */
+  /** The result of a replay, or of an export. */
   | { readonly type: 'replay-report'; readonly message: string; readonly isWell: boolean }
   | { readonly type: 'export-report'; readonly message: string; readonly isWell: boolean }
-  /** What a repair fetches from the API, and what it could not fetch. */
+  /** The points that a repair fetches from the API, and those that it could not fetch. */
   | {
       readonly type: 'repair-report';
       readonly message: string;
       readonly isWell: boolean;
-      /** What is to be fetched; `null` where the line is not about that. */
+      /** The cost of the fetch; `null` if the line is about something else. */
       readonly cost: {
         readonly destination: string;
         readonly points: number;

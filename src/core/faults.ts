@@ -1,6 +1,4 @@
-/**
- * The kinds of faults, and the words for them. The kind decides what the program does, never the text of a message.
- */
+/** The kinds of faults, and their texts. The kind decides what the program does, never the text of a message. */
 
 import { plainText } from './text.ts';
 
@@ -61,7 +59,7 @@ export interface ApiFaultFacts {
   readonly retriedMs?: number;
 }
 
-/** A request to the API that did not bring what it was sent for. */
+/** A request to the API that failed. */
 export class ApiFault extends Error {
   override readonly name = 'ApiFault';
   readonly kind: ApiFaultKind;
@@ -74,13 +72,13 @@ export class ApiFault extends Error {
   }
 }
 
-/** An error that a person has to fix: what is wrong, where, and what to do, and the exit code for scripts. */
+/** An error that a person has to fix: what is wrong, where, and what to do, with an exit code for scripts. */
 export class UserError extends Error {
   override readonly name = 'UserError';
   readonly exitCode: ExitCode;
-  /** What is wrong, and where. */
+  /** The problem, and where it is. */
   readonly what: string;
-  /** What to do; `null` if `what` contains it. */
+  /** The next step; `null` if `what` contains it. */
   readonly remedy: string | null;
 
   constructor(words: string | Advice, exitCode: ExitCode) {
@@ -92,7 +90,7 @@ export class UserError extends Error {
   }
 }
 
-/** What is wrong, without a full stop, and what to do, in sentences. */
+/** The problem, without a full stop, and the next step, in sentences. */
 export interface Advice {
   readonly what: string;
   readonly remedy: string;
@@ -117,27 +115,27 @@ export function codeOf(error: unknown, none = 'unknown error'): string {
   return error instanceof Error && 'code' in error ? String(error.code) : none;
 }
 
-/** All requests that were allowed are sent. */
+/** The allowed number of requests is used up. */
 export class RequestsSpentError extends Error {
   override readonly name = 'RequestsSpentError';
 }
 
-/** The words for the fault `unauthorized`: without a full stop. */
+/** The text for the fault `unauthorized`, without a full stop. */
 export const KEY_REFUSED = 'the API refuses the key: it is unknown, revoked or expired';
 
-/** The words for an error that is a mistake of this program. */
+/** The text for an internal error. */
 export function internalErrorWords(detail: string): string {
   return `internal error: ${detail.replace(/\.$/, '')}. This is a bug; please report it with --check --bundle.`;
 }
 
-/** What to do with a new key while the daemon runs. */
+/** How to replace a key while the daemon runs. */
 const REPLACE_KEY =
   'write it into the file of api.key_file, which needs no restart (if you set api.key instead, restart Tidemark)';
 
 /**
- * What the key was refused for, and what to do about it: without a full stop.
+ * Why the key was refused, and what to do about it, without a full stop.
  *
- * @param useKey what to do with a new key; by default what a daemon needs.
+ * @param useKey how to use a new key; by default as for a daemon.
  */
 export function refusalWords({ kind, facts }: ApiFault, useKey = REPLACE_KEY): string {
   if (kind === 'unauthorized') {
@@ -148,7 +146,7 @@ export function refusalWords({ kind, facts }: ApiFault, useKey = REPLACE_KEY): s
   return scopeWords(facts.scope ?? 'devices:read');
 }
 
-/** The words for a missing scope that every sync needs: without a full stop. */
+/** The text for a missing scope that every sync needs, without a full stop. */
 export function scopeWords(scope: string): string {
   return `the key lacks the scope ${scope}, which every sync needs. Create a key that has it`;
 }
@@ -168,9 +166,9 @@ const FAULT_WORDS: Readonly<Record<ApiFaultKind, string>> = {
 };
 
 /**
- * A fault of the API in words for people.
+ * The text for a fault of the API.
  *
- * @param fault as a process has left it, maybe of another version.
+ * @param fault as a process has stored it, maybe of another version.
  */
 export function faultWords(fault: string): string {
   return Object.hasOwn(FAULT_WORDS, fault) ? FAULT_WORDS[fault as ApiFaultKind] : plainText(fault, 60);

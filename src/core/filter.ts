@@ -8,7 +8,7 @@
  */
 import type { DeviceRecord, JsonValue, Reading } from './records.ts';
 
-/** What the configuration excludes; empty lists exclude nothing. */
+/** The exclusions of the configuration; empty lists exclude nothing. */
 export interface FilterSpec {
   /** Globs: where there are any, only devices that match one are synced. */
   readonly include: readonly string[];
@@ -53,7 +53,7 @@ export function createFilter(spec: FilterSpec): DeviceFilter {
   };
 }
 
-/** The same answer without looking again. */
+/** A match function that caches its results. */
 export function remembering(match: Match): Match {
   const remembered = new Map<string, boolean>();
   return (text) => {
@@ -87,7 +87,7 @@ function isGlob(pattern: string): boolean {
   return /[*?]/.test(pattern);
 }
 
-/** Accents can be written in two ways that look the same; they are compared in one. */
+/** Accents can be written in two ways that look the same; this makes them equal. */
 function composed(text: string): string {
   return text.normalize('NFC');
 }
@@ -129,8 +129,8 @@ export function filterRecord(
 const MAX_DEPTH = 8;
 
 /**
- * A reading without the values that are left out. They become `null`, which is what a sensor without a value has, so
- * that the items of lists keep their numbers.
+ * A reading without the excluded values. They become `null`, like those of a sensor without a value, so that the items
+ * of lists keep their numbers.
  */
 export function filterReading({ includesSensor }: Pick<DeviceFilter, 'includesSensor'>, reading: Reading): Reading {
   const prune = (sensor: string, value: JsonValue, depth: number): JsonValue => {

@@ -21,10 +21,10 @@ const NAME_LENGTH = 40;
  * Finds the ids of devices.
  *
  * @param wanted ids and names as they were given
- * @param unknown what is said where none fits, without its full stop
+ * @param unknown the message if none matches, without its full stop
  * @returns the ids, each once
- * @throws UserError (exit 2) if a text fits no device, or several; it names the nearest devices, never the text, which
- *   may be a key
+ * @throws UserError (exit 2) if a text matches no device, or several; it names the nearest devices, never the text,
+ * which may be a key
  */
 export function findDeviceIds(
   devices: readonly NamedDevice[],

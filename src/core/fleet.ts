@@ -15,7 +15,7 @@ import { DAY_MS, DAY_NS, type EpochMs, HOUR_MS, MINUTE_MS, MS_NS, nsToMs } from 
 
 /** A device without a sign of life for so long counts as quiet. */
 const QUIET_AFTER_MS = DAY_MS;
-/** What is assumed of a device where no device of the workspace was measured yet. */
+/** The assumed interval of a device if no device of the workspace was measured yet. */
 export const ASSUMED_INTERVAL_MS = MINUTE_MS;
 /** How far back days are checked. */
 export const MEASURED_DAYS = 8;
@@ -31,7 +31,7 @@ export interface DayReadings {
   readonly readings: number;
 }
 
-/** What is known of a device from the listing and from the state. */
+/** The facts about a device from the listing and from the state. */
 export interface DeviceFacts extends NamedDevice {
   /** `last_seen_at`; `null` if the listing has none. */
   readonly lastSeenMs: EpochMs | null;
@@ -46,10 +46,10 @@ export interface DeviceFacts extends NamedDevice {
   readonly days: readonly DayReadings[];
 }
 
-/** What the state holds of devices. */
+/** The stored coverage of the devices. */
 type CoverageOfDevices = ReadonlyMap<string, Pick<DeviceFacts, 'covered' | 'newestMs' | 'days'>>;
 
-/** Puts together what is known of the devices. */
+/** Combines the facts about the devices. */
 export function deviceFacts(
   records: readonly DeviceRecord[],
   coverage: CoverageOfDevices,
@@ -69,20 +69,20 @@ const NOTHING_COVERED = { covered: [], newestMs: null, days: [] };
 
 export interface DeviceRate {
   readonly deviceId: string;
-  /** From reading to reading, in ms; of a quiet device: while it still spoke. */
+  /** The interval between readings, in ms; of a quiet device, while it still reported. */
   readonly intervalMs: number;
   readonly isMeasured: boolean;
   readonly isQuiet: boolean;
-  /** Its last sign of life; `null` where there was none. */
+  /** Its last sign of life; `null` for none. */
   readonly heardMs: EpochMs | null;
   readonly covered: Intervals;
 }
 
 export interface FleetRates {
-  /** Those that are not left out. */
+  /** The included devices. */
   readonly devices: readonly DeviceRate[];
   readonly leftOut: number;
-  /** What is taken of devices that were not measured: the median of those that were, else one a minute. */
+  /** The assumed interval of devices that were not measured: the median of the others, or a minute. */
   readonly assumedMs: number;
 }
 
@@ -146,7 +146,7 @@ function medianOf(values: readonly number[]): number | null {
   return values.toSorted((a, b) => a - b)[values.length >> 1] ?? null;
 }
 
-/** By name: what the key takes, for the help text and for messages. */
+/** The keys of `--what-if` with their values, for the help text and for messages. */
 const WHAT_IF_KEYS = {
   'api.share': 'a number above 0 and up to 1, such as 0.8',
   'sync.telemetry': 'a cron expression',
@@ -168,13 +168,13 @@ const SHORT: ReadonlyMap<string, WhatIfKey> = new Map([
   ['account', 'sync.account'],
 ]);
 
-/** One of them as it was given. */
+/** An assumption as it was given. */
 export interface WhatIfText {
   readonly key: WhatIfKey;
   readonly value: string;
 }
 
-/** What is to be taken for something else than it is. */
+/** The assumptions. */
 export interface WhatIf {
   readonly share?: number;
   readonly schedules?: Partial<Schedules>;
@@ -184,9 +184,9 @@ export interface WhatIf {
 }
 
 /**
- * Takes `KEY=VALUE` apart.
+ * Parses `KEY=VALUE`.
  *
- * @returns it, or in words what is wrong, without repeating any of it.
+ * @returns the assumption, or the mistake in words, without repeating any of the input.
  */
 export function readWhatIf(text: string): WhatIfText | { readonly mistake: string } {
   const at = text.indexOf('=');

@@ -19,13 +19,13 @@ const PAUSED_FROM_MS = 5 * SECOND_MS;
 export interface Pulse {
   /** The loop has turned, and will again within this; from the first time on it is watched. */
   beat(withinMs?: number): void;
-  /** Something that the loop has begun has moved: counts while it is watched. */
+  /** A part of the loop's work has moved: counts while the loop is watched. */
   sign(withinMs?: number): void;
-  /** It has ended, or has nothing to do: it is not watched until it beats again. */
+  /** The loop has ended, or has nothing to do: it is not watched until its next heartbeat. */
   rest(): void;
 }
 
-/** How a loop stands. */
+/** The state of a loop. */
 export interface LoopState {
   readonly loop: string;
   /** Since it should have turned; 0 while it is in time or not watched. */
@@ -35,7 +35,7 @@ export interface LoopState {
 export interface Heartbeats {
   /** The pulse of a loop, made where there is none of that name. */
   pulse(loop: string): Pulse;
-  /** Says that the process runs. After a pause (a stopped process) each loop is given its time again. */
+  /** Records that the process runs. After a pause (a stopped process) each loop gets its full time again. */
   tick(): void;
   loops(): readonly LoopState[];
 }

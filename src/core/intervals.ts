@@ -14,7 +14,7 @@ export interface Interval {
 /** A set of instants in normal form. */
 export type Intervals = readonly Interval[];
 
-/** Brings any list of intervals into normal form; empty and reversed ones vanish. */
+/** Normalizes a list of intervals; empty and reversed ones are dropped. */
 export function normalize(intervals: Iterable<Interval>): Intervals {
   const sorted = [...intervals].filter(({ from, to }) => from < to).sort((a, b) => (a.from < b.from ? -1 : 1));
   const merged: Interval[] = [];

@@ -65,7 +65,7 @@ export interface DeviceRow {
   readonly device_id: string;
   readonly device_name: string;
   readonly model_id: string | null;
-  /** Name of the hub that it hangs on; `null` for a hub or where none is known. */
+  /** The name of its hub; `null` for a hub or if none is known. */
   readonly hub_name: string | null;
   readonly state: DeviceState;
   readonly lag_seconds: number | null;
@@ -80,7 +80,7 @@ export interface DeviceRow {
 
 export interface DevicesPage {
   readonly query: DevicesQuery;
-  /** All devices, and those that fit. */
+  /** The number of all devices, and of those that match. */
   readonly devices: number;
   readonly matching: number;
   /** The number of devices of each state among those that match the search, regardless of the selected state. */
@@ -142,7 +142,7 @@ export interface AlertRow {
 }
 
 export interface AlertsView {
-  /** All that were seen, and those that are open. */
+  /** The number of all alerts seen, and of the open ones. */
   readonly alerts: number;
   readonly open: number;
   /** The open ones first, then the newest; at most a page of them. */
@@ -165,13 +165,16 @@ export interface RecentEvent {
   readonly details: string;
 }
 
-/** What the page asks of the program. A device of no such id: `null`. */
+/** The data that the page requests from the program. An unknown device: `null`. */
 export interface PageFacts {
   readonly devices: (query: DevicesQuery) => DevicesPage;
-  /** The span ends now; it is drawn in to `LEAST_SPAN_SECONDS` and `MOST_SPAN_SECONDS`. Takes turns with other work. */
+  /**
+   * The range ends now; its length is limited by `LEAST_SPAN_SECONDS` and `MOST_SPAN_SECONDS`. Takes turns with other
+   * work.
+   */
   readonly device: (deviceId: string, spanSeconds: number) => Promise<DevicePage | null>;
   readonly alerts: () => AlertsView;
-  /** The newest first, at most 100; those from before the last start among them. */
+  /** The newest first, at most 100, including those from before the last start. */
   readonly events: () => readonly RecentEvent[];
 }
 
@@ -208,7 +211,7 @@ export interface DeviceReport extends DeviceStatus {
   /** Whether it is not behind. */
   readonly fresh: boolean;
   readonly behind_after_seconds: number;
-  /** Sentences: why it is not fresh, or what else is the matter; what counts most comes first. */
+  /** Sentences: why the device is behind, or another problem; the most important first. */
   readonly reasons: readonly string[];
   /** As in the list of devices. */
   readonly listed: {
@@ -221,7 +224,7 @@ export interface DeviceReport extends DeviceStatus {
   };
   readonly newest_reading_at: string | null;
   readonly last_polled_at: string | null;
-  /** When it is worth a request next; `null`: never, as things are. */
+  /** When it is polled next; `null`: never, as things are. */
   readonly next_due_at: string | null;
   /** `idle_poll`: the list reports nothing new, so only the idle poll remains. */
   readonly next_kind: 'newest_readings' | 'idle_poll' | null;

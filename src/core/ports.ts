@@ -28,10 +28,10 @@ export interface Disk {
 /** Uniform in [0, 1). */
 export type Random = () => number;
 
-/** What a request is for, in the order of precedence. */
+/** The purposes of requests, in the order of precedence. */
 export type RequestLane = 'live' | 'alerts' | 'inventory' | 'first-history' | 'backfill' | 'idle-poll';
 
-/** All lanes, the one that comes first first. */
+/** All lanes, in the order of precedence. */
 export const REQUEST_LANES: readonly RequestLane[] = [
   'live',
   'alerts',
@@ -45,7 +45,7 @@ export const STREAMS = ['account', 'devices', 'telemetry', 'alerts'] as const;
 
 export type Stream = (typeof STREAMS)[number];
 
-/** What a request is booked under. */
+/** The purpose under which a request is booked. */
 export interface Purpose {
   readonly lane: RequestLane;
   readonly stream: Stream;
@@ -57,7 +57,7 @@ export interface Reply<T> {
   readonly value: T;
   /** The server's time when the answer was received; the local clock's if the answer has none. */
   readonly answeredAtMs: EpochMs;
-  /** The booking under which the request that brought it stands in the ledger. */
+  /** The booking of the request in the ledger. */
   readonly requestId: number;
 }
 
@@ -104,7 +104,7 @@ export interface HttpAnswer {
  */
 export type Transport = (request: HttpRequest, signal: AbortSignal) => Promise<HttpAnswer>;
 
-/** What became of a booked request. */
+/** The outcome of a booked request. */
 export interface RequestOutcome {
   /** The HTTP status; `null` where no answer came. */
   readonly status: number | null;
@@ -135,9 +135,9 @@ export type WriteAnswer =
   /** 413: the same lines in smaller requests may pass. */
   | { readonly kind: 'too-large'; readonly words: string }
   /**
-   * The server speaks of the data itself: at least one line is at fault. Others may or may not be in. `retention`: it
-   * speaks of lines that are older than it keeps; `dropped`: how many lines it has dropped for this reason, where it
-   * says so; `conflict`: the reason can only be the type of a field, never the server.
+   * The server rejects the data: at least one line is at fault. Others may or may not be stored. `retention`: it names
+   * lines that are older than its retention; `dropped`: how many lines it has dropped for this reason, if it reports
+   * that; `conflict`: the reason can only be the type of a field, never the server.
    */
   | {
       readonly kind: 'refused';
@@ -146,7 +146,7 @@ export type WriteAnswer =
       readonly dropped?: number;
       readonly conflict?: true;
     }
-  /** Nothing can pass until someone mends this; `hint` says what. */
+  /** No write can succeed until someone fixes a problem; `hint` names the next step. */
   | { readonly kind: 'blocked'; readonly words: string; readonly hint: string }
   /** Throttled, overloaded, unreachable: the same again later, not sooner than `waitMs` where that was requested. */
   | {
@@ -159,11 +159,11 @@ export type WriteAnswer =
       readonly isUnknown?: true;
     };
 
-/** A database that takes lines of line protocol: one call is one request. It never throws but on abort. */
+/** A database that accepts lines of line protocol: one call is one request. It never throws except on abort. */
 export interface Sink {
   readonly name: string;
   write(lines: readonly string[], signal: AbortSignal): Promise<WriteAnswer>;
-  /** The same for lines in UTF-8, each with a newline at its end. */
+  /** The same for lines in UTF-8, each ending with a newline. */
   writeText?(text: Uint8Array, signal: AbortSignal): Promise<WriteAnswer>;
 }
 
@@ -181,7 +181,7 @@ export interface UnknownServer {
 
 /** A rule that names times, in UTC. Pure: the present is an argument. */
 export interface Schedule {
-  /** As it was written. */
+  /** The schedule as configured. */
   readonly text: string;
   /** The first time later than `afterMs` that it names; `null` where it names none for years. */
   next(afterMs: EpochMs): EpochMs | null;
@@ -203,10 +203,10 @@ export interface PollSettings {
 /** The content served at an address, between its maker and its sender. */
 export interface Served {
   readonly status: number;
-  /** Its media type, as the header has it. */
+  /** Its media type, as in the header. */
   readonly type: string;
   readonly body: string;
-  /** What a browser may ask by whether it has changed; without one nothing of it is kept. */
+  /** The tag by which a browser can check for a change; without one nothing is cached. */
   readonly etag?: string;
 }
 
@@ -215,7 +215,7 @@ export function servedJson(status: number, value: unknown): Served {
   return { status, type: 'application/json; charset=utf-8', body: `${JSON.stringify(value)}\n` };
 }
 
-/** What was found out about a database by asking it, without a point being written unless that is wanted. */
+/** The facts found by querying a database; no point is written unless that is wanted. */
 export interface DestinationFacts {
   /** The kind that it reports; `null` if no answer came. */
   readonly kind: DestinationKind | null;

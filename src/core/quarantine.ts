@@ -12,13 +12,13 @@ import type { MissingPoints } from './state/log.ts';
 import type { QuarantinedItem } from './state/quarantine.ts';
 import { type EpochNs, msToNs } from './time.ts';
 
-/** Which of it is meant: all that fits every member that is given. */
+/** Selects the items that match every given member. */
 export interface QuarantineFilter {
   /** The name of a destination: only its lines. */
   readonly destination: string | null;
-  /** Ids; none: of all. */
+  /** Ids; empty: all. */
   readonly devices: readonly string[];
-  /** A part of the words, upper and lower case alike. */
+  /** A part of the message; case is ignored. */
   readonly reason: string | null;
   /** Half-open range of the points; for records of the API, of the times at which they were rejected. */
   readonly from: EpochNs | null;
@@ -30,7 +30,7 @@ export function isNarrow({ destination, devices, reason, from, to }: QuarantineF
   return destination !== null || devices.length > 0 || reason !== null || from !== null || to !== null;
 }
 
-/** What a line or a record is about. */
+/** The subject of a line or a record. */
 interface About {
   /** The `device_id` tag as it reads; `null` where there is none. */
   readonly deviceTag: string | null;
@@ -48,7 +48,7 @@ export function aboutItem({ destinationId, content, source, atMs }: QuarantinedI
 /** Sources that are no devices. */
 const STREAMS: ReadonlySet<string> = new Set(['devices', 'alerts']);
 
-/** What a line is about; `null` for what is no line of ours. */
+/** The subject of a line; `null` for an invalid line. */
 function aboutLine(line: string): About | null {
   try {
     const { tags, at } = readLine(line);
@@ -96,12 +96,12 @@ export function missingOf(line: string, deviceOf: (tag: string) => string): Miss
   return { deviceId, fromNs: at, toNs: at + 1n, reason: 'dropped', points: 1 };
 }
 
-/** What belongs together. */
+/** Items with the same kind of message. */
 export interface QuarantineGroup {
   readonly destinationId: number | null;
-  /** The words of one of them. */
+  /** The message of one of them. */
   readonly reason: string;
-  /** Parts of the words that all of them have, safe to be typed into a shell, the most telling first. */
+  /** Parts of the message that all of them contain, safe to be typed into a shell, the most specific first. */
   readonly parts: readonly string[];
   count: number;
   from: EpochNs;
@@ -140,13 +140,13 @@ export function createGroups(): { add(item: QuarantinedItem): void; all(): reado
   };
 }
 
-/** Stands for what differs from one refusal to the next. */
+/** Replaces the varying parts of a message. */
 const GAP = '\u0000';
 
 /** How many characters of a message distinguish refusals. */
 const SHAPE_LENGTH = 400;
 
-/** The words without figures, and without what is quoted at length. */
+/** The message without figures and long quotations. */
 function shapeOf(words: string): string {
   return words
     .slice(0, 4 * SHAPE_LENGTH)

@@ -1,5 +1,5 @@
 /**
- * What is known of the quota: the plan's limits, when a request may go, how many were sent, and what answers have shown
+ * The types of the quota: the plan's limits, when a request may go, how many were sent, and what answers have shown
  * about points that the API's document leaves open.
  */
 import type { EpochMs } from './time.ts';
@@ -18,7 +18,7 @@ export type WaitReason = 'pace' | 'minute' | 'day' | 'retry_after';
 
 /** Called when requests begin to wait for longer than even spacing explains. */
 export interface LongWaits {
-  /** `untilMs` is in server time; `null` if nothing is to be called. */
+  /** `untilMs` is in server time; `null`: nothing is called. */
   onWait: ((untilMs: EpochMs, reason: WaitReason) => void) | null;
 }
 

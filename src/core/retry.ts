@@ -29,7 +29,7 @@ const VERDICTS: Readonly<Record<ApiFaultKind, Verdict>> = {
   'invalid-request': 'stop',
 };
 
-/** What to do about a fault of this kind. */
+/** The verdict for this kind of fault. */
 export function verdictOf(kind: ApiFaultKind): Verdict {
   return VERDICTS[kind];
 }
@@ -48,7 +48,7 @@ interface BackoffCase {
   readonly failures: number;
   readonly policy: BackoffPolicy;
   readonly random: Random;
-  /** What the server asked for; 0 or absent where it asked for nothing. */
+  /** The wait that the server asked for; 0 or absent for none. */
   readonly leastMs?: number;
 }
 

@@ -6,11 +6,12 @@
  * JSON, in a URL, in base64). Pure.
  */
 
-/** What stands where a secret stood. */
+/** The replacement for a secret. */
 export const SECRET_MARK = '[secret]';
 
 /**
- * The forms in which a secret can stand in a text. A short one, which a word may equal by chance, only as a credential.
+ * The forms in which a secret can be part of a text. A short one, which may equal a word by chance, counts only as a
+ * credential.
  */
 export function formsOfSecret(secret: string): readonly string[] {
   // InfluxDB 1.8 takes `user:password` as a token: the password alone is a secret too.
@@ -28,7 +29,7 @@ export class Secret {
     this.#value = value;
   }
 
-  /** The secret itself, for the header that carries it and for the search that keeps it out of the logs. */
+  /** The secret itself, for the header that needs it and for the search that removes it from texts. */
   reveal(): string {
     return this.#value;
   }
@@ -41,7 +42,7 @@ export class Secret {
     return SECRET_MARK;
   }
 
-  /** What Node's `console` and `util.inspect` show. */
+  /** The text that Node's `console` and `util.inspect` show. */
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return SECRET_MARK;
   }
@@ -50,7 +51,7 @@ export class Secret {
 /** Gives a text back without secrets. */
 export type Scrub = (text: string) => string;
 
-/** Builds the search for all secrets; one that is added to the list later is searched for from then on. */
+/** Builds the search for all secrets; a secret that is added to the list later is included from then on. */
 export function createScrub(secrets: readonly Secret[]): Scrub {
   let known = { secrets: 0, forms: [] as readonly string[] };
   return (text) => {
@@ -59,7 +60,7 @@ export function createScrub(secrets: readonly Secret[]): Scrub {
   };
 }
 
-/** A text whose URLs end before their query, and name no user: a server's words may quote the request. */
+/** Removes queries and user names from the URLs of a text: a server's message may quote the request. */
 export function withoutQueries(text: string): string {
   return text.replace(
     /(https?:\/\/)(?:[^\s/"'<>@]*@)?([^\s"'<>?#]*)([?#][^\s"'<>]*)?/gi,

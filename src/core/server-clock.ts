@@ -109,14 +109,15 @@ export interface ServerClock {
    */
   fellToMs(): EpochMs | null;
   /**
-   * Local wall clock minus server's clock, to about a second, by a doubted `Date` as well; `null` before the first one.
+   * Local wall clock minus server's clock, to about a second, by an unconfirmed `Date` as well; `null` before the first
+   * one.
    */
   skewMs(): number | null;
   /** Whether the API sends no `Date`: at least three answers came, and none had one. */
   isDateAbsent(): boolean;
   /**
-   * The latest time that a served record may have: a day after the latest of the clocks (the server's, doubted or not,
-   * the local one, and without `Date` the times that the state had at the start). No record of a later time is
+   * The latest time that a served record may have: a day after the latest of the clocks (the server's, confirmed or
+   * not, the local one, and without `Date` the times that the state had at the start). No record of a later time is
    * accepted.
    */
   latestNs(): EpochNs;
@@ -133,9 +134,9 @@ interface Sample {
 }
 
 /**
- * A clock without any answer yet.
+ * Creates a clock without any answer yet.
  *
- * @param others what the first `Date` is compared with; without it the first `Date` counts at once.
+ * @param others the clocks that the first `Date` is compared with; without them the first `Date` counts at once.
  */
 export function createServerClock(clock: Clock, others: OtherClocks | null = null): ServerClock {
   let memory: Memory = { samples: [], ahead: null, beforeFallMs: null };
@@ -158,7 +159,7 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
 
   return {
     heard(answer) {
-      // Between two answers `passedMs` only grows, so its value before each answer is all that has to be kept.
+      // Between two answers `passedMs` only grows, so its value before each answer is all that has to be remembered.
       highestBeforeMs = laterOf(highestBeforeMs, passedMs());
       if (answer.dateMs === null) answersWithout += 1;
       else {
@@ -249,7 +250,7 @@ function describeUnconfirmed({ first }: DateToConfirm, clock: Clock): Unconfirme
   return { dateMs: estimateMs([first], clock), confirmedInMs };
 }
 
-/** The doubt after one more answer; `null` where its `Date` counts. */
+/** The unconfirmed date after one more answer; `null` if the `Date` of that answer counts. */
 function unconfirmedAfter(
   unconfirmed: DateToConfirm | null,
   next: Sample & Pick<HeardDate, 'sentMonoMs'>,

@@ -26,7 +26,7 @@ export interface DeviceStatus {
   readonly device_id: string;
   readonly device_name: string;
   readonly state: DeviceState;
-  /** How far the newest proven instant lies behind what could be claimed; `null` before the first page. */
+  /** The time from the newest covered instant to the coverage limit; `null` before the first page. */
   readonly lag_seconds: number | null;
   readonly covered: readonly StatusSpan[];
   readonly gaps: readonly StatusGap[];
@@ -38,11 +38,11 @@ export interface GapSum extends StatusGap {
   readonly seconds: number;
 }
 
-/** How far the devices that are read lie behind what could be claimed, in seconds; `null` without any. */
+/** The lag of the polled devices, in seconds; `null` without any. */
 export interface FreshnessStatus {
   /** How often `sync.telemetry` is due. */
   readonly target_seconds: number;
-  /** The lag of readings in normal operation; it is larger if the quota does not carry the schedules. */
+  /** The lag of readings in normal operation; it is larger if the quota is too small for the schedules. */
   readonly expected_seconds: number;
   /** From when on a device counts as being behind. */
   readonly behind_after_seconds: number;
@@ -52,7 +52,7 @@ export interface FreshnessStatus {
   readonly max_seconds: number | null;
 }
 
-/** Who works with the state. */
+/** The process that works with the state. */
 export interface ProcessStatus {
   /** Whether a process holds the state: a daemon, or a one-off. */
   readonly running: boolean;
@@ -68,17 +68,17 @@ export interface JobStatus {
   readonly requested_by: string;
   readonly requested_at: string;
   readonly started_at: string | null;
-  /** The range of a backfill; `from` is `null` where it goes back as far as there is anything, `to` before it has begun. */
+  /** The range of a backfill; `from` is `null` if it goes back as far as possible, `to` before it has begun. */
   readonly range: { readonly from: string | null; readonly to: string | null } | null;
-  /** What the job reports of its progress; each `null` where it does not. `share` is 0 to 1. */
+  /** The reported progress of the job; each `null` if not reported. `share` is 0 to 1. */
   readonly share: number | null;
   readonly requests: number | null;
   readonly readings: number | null;
   readonly requests_per_minute: number | null;
   readonly eta_seconds: number | null;
-  /** What the ETA is computed from, in words. */
+  /** The basis of the ETA, in words. */
   readonly eta_basis: string | null;
-  /** What all that is left waits for, in words. */
+  /** What all remaining work waits for, in words. */
   readonly waits: string | null;
 }
 
@@ -109,7 +109,7 @@ export interface MissingStatus {
   readonly reason: 'beyond_retention' | 'skipped_destination' | 'cleared' | 'dropped';
   readonly points: number;
   readonly devices: number;
-  /** From the first to the last of them; between them not all are lacking. */
+  /** From the first to the last of them; not all points in between are missing. */
   readonly from: string;
   readonly to: string;
 }
@@ -118,7 +118,7 @@ export interface DestinationStatus {
   readonly name: string;
   /** Archived points that this destination has not acknowledged yet. */
   readonly pending_points: number;
-  /** Points that it refused, kept with its words. */
+  /** Rejected points in quarantine. */
   readonly quarantined: number;
   readonly delivered_points: number;
   /** Archived points that are missing there for good, by reason; empty where it gets all. */
@@ -136,8 +136,8 @@ export interface DestinationReport extends Omit<DestinationStatus, 'delivered_po
   /** When a blocked delivery is tried next; `null` where it is not blocked, or no process delivers. */
   readonly next_attempt_at: string | null;
   /**
-   * How far what stands in this database lies behind what could be covered, in the median of the devices: the lag of
-   * the archive and the age of the oldest live point that was not delivered yet. `null`: not known yet.
+   * The lag of this database in the median of the devices: the lag of the archive and the age of the oldest live point
+   * that is not delivered yet. `null`: not known yet.
    */
   readonly lag_seconds: number | null;
 }
@@ -148,11 +148,13 @@ export interface QuotaWindow {
   /** The configured share of it: the most that this program takes. */
   readonly budget: number | null;
   readonly spent: number;
-  /** What other clients have used, according to the last answer about this window; absent without a running process. */
+  /**
+   * The requests of other clients, according to the last answer about this window; absent without a running process.
+   */
   readonly others?: number | null;
 }
 
-/** Own requests by what they were for, of the last minute and of the last 24 hours. */
+/** Own requests by purpose, of the last minute and of the last 24 hours. */
 export interface LaneStatus {
   readonly lane: RequestLane;
   readonly minute: number;
@@ -170,17 +172,17 @@ export interface QuotaStatus {
   readonly history_waiting_until: string | null;
 }
 
-/** The room that the state takes and has. */
+/** The size of the state, and the space that is left. */
 export interface ArchiveStatus {
   /** Points that the archive still keeps. */
   readonly points: number;
-  /** The whole state, without what is free in it: what `archive.max_size` is compared with. */
+  /** The whole state without its free pages: `archive.max_size` limits it. */
   readonly state_bytes: number;
   /** `null`: no limit. */
   readonly max_bytes: number | null;
   /** The free space on the disk of the state; `null` if unknown. */
   readonly disk_free_bytes: number | null;
-  /** Why nothing new is pulled; `null` while there is room. */
+  /** Why polling is stopped; `null` while it is not. */
   readonly full: string | null;
 }
 
@@ -247,7 +249,7 @@ export interface ProgressReport {
   readonly waits?: string | null;
 }
 
-/** `/healthz`: whether the loops move. `reasons` name those that stand still; `codes` are the same for programs. */
+/** `/healthz`: whether the loops move. `reasons` name the stalled ones; `codes` are the same for programs. */
 export interface HealthReport {
   readonly healthy: boolean;
   readonly reasons: readonly string[];
@@ -268,7 +270,7 @@ export interface ReadyReport {
   readonly names: readonly (string | null)[];
 }
 
-/** What can stand in the way of being ready, by the names that programs know it by. */
+/** The codes of the problems in `/readyz`. */
 export const READY_CODES = [
   'key_refused',
   'api_unreachable',
@@ -315,7 +317,7 @@ export interface FleetFigures {
   readonly leftOut: number;
 }
 
-/** One device. */
+/** The figures of one device. */
 export interface DeviceFigures {
   readonly deviceId: string;
   readonly name: string;
@@ -342,7 +344,7 @@ export interface JobFigures {
   readonly etaSeconds: number | null;
 }
 
-/** The figures behind the metrics: what is true at a moment. */
+/** The current figures behind the metrics. */
 export interface Figures {
   readonly allowance: {
     readonly minute: WindowFigures;

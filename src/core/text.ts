@@ -1,5 +1,5 @@
 /**
- * Text that people typed or a server sent: made safe to show, and compared with what was probably meant.
+ * Makes text that people typed or a server sent safe to show, and finds the known word that was probably meant.
  *
  * Text from outside reaches a terminal, a log or a page only through `plainText`.
  */
@@ -7,7 +7,7 @@
 /** Line breaks, tabs and their Unicode kin: shown as one space. */
 const BREAKS = /[\t\n\v\f\r\u0085\u2028\u2029]+/gu;
 
-/** All other control characters, and those that turn the direction of text or take no room: dropped. */
+/** All other control characters, and those that change the direction of text or have no width: dropped. */
 const HIDDEN = /[\p{Cc}\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu;
 
 /**
@@ -23,9 +23,7 @@ export function plainText(text: string, maxLength = 200): string {
   return cut ? `${points.slice(0, maxLength - 1).join('')}…` : points.join('');
 }
 
-/**
- * A text as it is, but no longer than this many characters; one that was cut ends in `…`. For what escapes by itself.
- */
+/** Limits a text to this many characters; one that was cut ends in `…`. For text that is escaped elsewhere. */
 export function shortened(text: string, maxLength = 200): string {
   if (text.length <= maxLength) return text;
   const points = [...text.slice(0, maxLength * 2 + 2)];
@@ -33,9 +31,9 @@ export function shortened(text: string, maxLength = 200): string {
 }
 
 /**
- * What was probably meant by a misspelt word.
+ * Finds the word that was probably meant by a misspelt one.
  *
- * @returns the known word that is the fewest edits away, or `null` where none is close enough to be worth naming.
+ * @returns the known word with the smallest edit distance, or `null` if none is close enough.
  */
 export function nearest(word: string, known: Iterable<string>): string | null {
   let best: string | null = null;
@@ -50,7 +48,7 @@ export function nearest(word: string, known: Iterable<string>): string | null {
   return best;
 }
 
-/** Levenshtein's distance: how many letters have to be put in, taken out or changed. */
+/** The Levenshtein distance: how many letters have to be inserted, deleted or replaced. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 0; i < a.length; i += 1) {

@@ -60,7 +60,7 @@ export function parseTimestamp(text: string): EpochNs | null {
 }
 
 function isDate(year: number, month: number, day: number): boolean {
-  // Years below 100 would be read as of the last century.
+  // `Date.UTC` would read years below 100 as those of the last century.
   if (year < 100 || month < 1 || month > 12 || day < 1) return false;
   return day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
 }

@@ -99,7 +99,7 @@ interface UnderWay {
   readonly lane: LogLane;
   readonly from: LogPosition;
   readonly batch: LogBatch;
-  /** Its result, and how long that took. */
+  /** Its result, and the time it took. */
   readonly result: Promise<{ readonly sent: Sent; readonly tookMs: number }>;
 }
 

@@ -54,7 +54,7 @@ export interface Destination {
 /** Why a destination is blocked. */
 export interface Blocked {
   readonly words: string;
-  /** What a person can do; empty if waiting is enough. */
+  /** The next step for a person; empty if waiting is enough. */
   readonly hint: string;
   /** Whether only a person can end it; otherwise it ends when the database takes writes again. */
   readonly needsPerson: boolean;

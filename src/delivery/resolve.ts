@@ -20,7 +20,7 @@ export interface RejectedLine {
   /** The index of the line in the batch. */
   readonly index: number;
   readonly line: string;
-  /** The server's words. */
+  /** The server's message. */
   readonly words: string;
   /** Whether it was refused for its age. */
   readonly retention: boolean;
@@ -50,7 +50,7 @@ export interface ResolveOptions {
    * line is sent again if no line of the batch can show that the destination still works.
    */
   readonly controlFor: (line: string) => string | null;
-  /** The same with another measurement or other fields. */
+  /** An accepted line with another measurement or other fields. */
   readonly otherControlFor?: (line: string) => string | null;
   /**
    * Given if the destination can refuse points for their age. Without it, such lines are searched for like any others.
@@ -119,7 +119,7 @@ interface Unconfirmed {
   readonly kind: string | null;
 }
 
-/** The state of a search in a batch: what is known of its lines, and how to find out more. */
+/** The state of a search in a batch: the known results of its lines, and how to find out more. */
 interface Search {
   readonly lines: readonly string[];
   readonly options: ResolveOptions;

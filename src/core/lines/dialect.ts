@@ -27,7 +27,7 @@ export interface MovedValue {
 /** Finds the values that were written at any of the given instants instead of their own time. */
 export type FindMoved = (writtenAt: readonly EpochNs[]) => readonly MovedValue[];
 
-/** What is sent of a batch. */
+/** The translated lines of a batch. */
 interface Translation {
   readonly lines: readonly string[];
   /** For each of `lines` the index of its line in the batch; ascending. */
@@ -36,7 +36,7 @@ interface Translation {
 
 const NS_PER_MS = 1_000_000n;
 
-/** Puts lines of the log into what a database of a kind understands. Lines that it cannot hold are left out. */
+/** Translates lines of the log for a database of a kind. Lines that it cannot store are left out. */
 export function translate(kind: DestinationKind, lines: readonly string[], findMoved: FindMoved): Translation {
   if (kind === 'influxdb') return { lines, origins: lines.map((_, index) => index) };
   const moved = movedAmong(lines, findMoved);
@@ -101,7 +101,7 @@ function floorToMs(at: EpochNs): bigint {
   return at < 0n && ms * NS_PER_MS !== at ? ms - 1n : ms;
 }
 
-/** What makes a destination itself: change any of it and the log is delivered to it from the beginning. */
+/** The identity of a destination: if any of it changes, the log is delivered to it from the beginning. */
 interface DestinationAddress {
   /** `auto` while it is not known yet. */
   readonly kind: DestinationKind | 'auto';
@@ -115,7 +115,7 @@ export function identityOf({ kind, url, org, bucket }: DestinationAddress): stri
   return JSON.stringify([kind, url, org, bucket]);
 }
 
-/** The same place, once its kind is known. */
+/** The same identity, with a known kind. */
 export function withKind(identity: string, kind: DestinationKind): string {
   const [, ...place]: unknown[] = JSON.parse(identity);
   return JSON.stringify([kind, ...place]);

@@ -40,7 +40,7 @@ export function deviceDigest(record: DeviceRecord): string {
 
 function deviceFields(record: DeviceRecord): Field[] {
   return [
-    // Ids as tags have them: that is what a dashboard looks for.
+    // Ids as in tags, because dashboards search for them.
     ['label', `${nameOf(record)} (${identityTag(record.deviceId)})`],
     ...present('online', asNumber(record.online)),
     ...present('presence', record.presence),
@@ -145,7 +145,7 @@ function required(line: string | null): string {
   return line;
 }
 
-/** What the lines of an alert carry forever: as first seen. */
+/** The parts of an alert's lines that never change: as first seen. */
 interface AlertIdentity extends Pick<AlertRecord, 'alertId' | 'deviceId' | 'kind' | 'sensor'> {
   /** The name that the device had when the alert was opened. */
   readonly deviceName: string | null;
@@ -154,7 +154,7 @@ interface AlertIdentity extends Pick<AlertRecord, 'alertId' | 'deviceId' | 'kind
 /** The state of an alert when it was last observed, for people. */
 export type AlertFacts = Pick<AlertRecord, 'ruleName' | 'condition' | 'threshold' | 'status' | 'fireCount' | 'value'>;
 
-/** What is kept of an alert between two checks of it. */
+/** The stored facts about an alert. */
 export interface KnownAlert extends AlertIdentity {
   /** `null` where it was observed last before these were kept. */
   readonly facts: AlertFacts | null;
@@ -170,20 +170,20 @@ export interface KnownAlert extends AlertIdentity {
 /** How often the state of an open alert is written though nothing changed. */
 const REPEAT_NS = DAY_NS;
 
-/** Whether an alert is not resolved yet; words that no document names count as open, so that it is followed. */
+/** Whether an alert is not resolved yet; unknown states count as open, so that the alert is followed. */
 export function isOpen({ status }: Pick<AlertRecord, 'status'>): boolean {
   return status !== 'resolved';
 }
 
-/** The state of an alert as a short text: another one means that something changed. */
+/** The state of an alert as a short text, to notice changes. */
 function stateDigest(alert: AlertRecord): string {
   return hashHex(JSON.stringify([alert.status, alert.fireCount, alert.value]));
 }
 
-/** What observing an alert adds. */
+/** The result of observing an alert. */
 export interface Observed {
   readonly known: KnownAlert;
-  /** Whether what is kept of it has to be written. */
+  /** Whether the stored facts have changed. */
   readonly changed: boolean;
   readonly lines: readonly string[];
 }

@@ -32,7 +32,7 @@ export interface Point {
   readonly at: EpochNs;
 }
 
-/** Measurement and tags as they stand in a line: what identifies a series. */
+/** Measurement and tags as written in a line: the identity of a series. */
 export type SeriesKey = string & { readonly __brand: 'SeriesKey' };
 
 /** @returns the line, without a line end; `null` where no field is left to write. */
@@ -40,7 +40,7 @@ export function encodeLine({ measurement, tags, fields, at }: Point): string | n
   return encodePoint(encodeSeries(measurement, tags), fields, at);
 }
 
-/** The part of a line that all points of a series share: worth keeping where many are written. */
+/** The part of a line that all points of a series share: worth caching if many are written. */
 export function encodeSeries(measurement: Measurement, tags: readonly Tag[]): SeriesKey {
   let series: string = measurement;
   for (const [key, value] of tags) {
@@ -60,14 +60,14 @@ export function encodePoint(series: SeriesKey, fields: readonly Field[], at: Epo
 }
 
 /**
- * A tag value as it stands in a line. Separators are escaped wherever they stand; a space at either end of a value
- * survives (seen on InfluxDB 1.6.7).
+ * A tag value as written in a line. All separators are escaped; a space at either end of a value survives (seen on
+ * InfluxDB 1.6.7).
  */
 export function encodeTagValue(value: TagValue): string {
   return /[,= ]/.test(value) ? value.replace(/[,= ]/g, '\\$&') : value;
 }
 
-/** @returns a field's value as it stands in a line; `null` for a number that no line can hold. */
+/** @returns a field's value as written in a line; `null` for a number that no line can express. */
 export function encodeFieldValue(value: FieldValue): string | null {
   if (typeof value === 'boolean') return value ? 'true' : 'false';
   if (typeof value === 'string') return `"${fieldText(value).replace(/["\\]/g, '\\$&')}"`;

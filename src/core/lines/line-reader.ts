@@ -18,7 +18,7 @@ interface ReadLine {
   readonly measurement: string;
   /** Key and value, the value without its escapes. */
   readonly tags: readonly (readonly [string, string])[];
-  /** Key and the value as it stands in the line: `21.5`, `true`, `"text"`; see {@link readFieldValue}. */
+  /** The key, and the value as written in the line: `21.5`, `true`, `"text"`; see {@link readFieldValue}. */
   readonly fields: readonly (readonly [string, string])[];
   readonly at: EpochNs;
 }
@@ -49,7 +49,7 @@ export function readSeries(series: string): readonly (readonly [string, string])
     .map((tag) => readTag(tag, series));
 }
 
-/** The series of a line of ours: measurement and tags as they stand in it. */
+/** The series of a line of ours: measurement and tags as written in it. */
 export function seriesOf(line: string): string {
   return line.slice(0, endOfSeries(line));
 }

@@ -25,10 +25,10 @@ export function nameAt(names: readonly NameRecord[], at: EpochNs): string | null
 }
 
 /**
- * Adds a name that was seen.
+ * Adds an observed name.
  *
- * @param seen what it is called, the server's time of the answer, and the newest reading archived so far.
- * @returns the same array where the name has not changed.
+ * @param seen the name, the server's time of the answer, and the newest reading archived so far.
+ * @returns the same array if the name has not changed.
  */
 export function pinName(
   names: readonly NameRecord[],

@@ -26,7 +26,7 @@ export interface RecordedValue {
   /** The sensor as its tag value reads (not escaped). */
   readonly sensor: string;
   readonly recordedAt: EpochNs;
-  /** The field as it stands in a line: `value=1.5`. */
+  /** The field as written in a line: `value=1.5`. */
   readonly field: string;
 }
 

@@ -75,8 +75,8 @@ function canonicalPairs(pairs: readonly (readonly [string, JsonValue])[]): strin
 }
 
 /**
- * The sum of some points: how many, and an order-independent hash of instant, sensor and value. Kept of each device and
- * day forever, and made again of what a database returns (`--verify`).
+ * The sum of some points: their number, and an order-independent hash of instant, sensor and value. It is stored
+ * forever for each device and day, and computed again from the answers of a database (`--verify`).
  *
  * Each half of the hash is mod 2^32.
  */
@@ -96,11 +96,11 @@ export function emptySum(): GrowingSum {
 }
 
 /**
- * A point as it counts in the sum of its day: what a database gives back, nothing more.
+ * A point as it counts in the sum of its day: the parts that a database returns.
  *
  * @param stamp its time in nanoseconds since 1970, in digits.
  * @param sensor as the tag value reads (not escaped).
- * @param field as it stands in a line: `value=1.5`.
+ * @param field as written in a line: `value=1.5`.
  */
 export function pointIdentity(stamp: string, sensor: string, field: string): string {
   return `${stamp} ${sensor} ${field}`;
@@ -114,7 +114,7 @@ export function addPoint(sum: GrowingSum, identity: string): void {
   sum.hashLow = (sum.hashLow + lo) % HALF;
 }
 
-/** What is left of a sum without some of its points. */
+/** Subtracts some points from a sum. */
 export function lessSum(sum: PointSum, part: PointSum): PointSum {
   return {
     points: sum.points - part.points,

@@ -4,7 +4,7 @@
 import type { EpochMs, EpochNs } from '../time.ts';
 import type { LogLane } from './log.ts';
 
-/** How much room the state takes. */
+/** The size of the state. */
 export interface StateSize {
   /** Pages in use times their size: what `archive.max_size` is compared with. The write-ahead log is not counted. */
   readonly usedBytes: number;
@@ -16,26 +16,26 @@ export interface StateSize {
 /** Which destinations the log is kept for. */
 export interface LogReaders {
   /**
-   * All that are configured: only what these have acknowledged is compacted. Every other one that is known has no
-   * claim.
+   * All configured destinations: only blocks that these have acknowledged are compacted. Any other known destination
+   * has no claim.
    */
   readonly configured: readonly number[];
-  /** Those of them that are not skipped: only what these have acknowledged is cleared. */
+  /** Those of them that are not skipped: only blocks that these have acknowledged are cleared. */
   readonly active: readonly number[];
 }
 
-/** Which part of what is acknowledged may go: what was archived before a time, or, for the sake of size, all. */
+/** Which acknowledged blocks may be cleared: those archived before a time or, to save space, all. */
 export interface ClearOrder extends LogReaders {
   readonly beforeMs: EpochMs | null;
 }
 
-/** One lane of one device, where there may be something to merge. */
+/** One lane of one device with blocks that may be merged. */
 export interface CompactionGroup {
   readonly lane: LogLane;
   readonly deviceId: string | null;
 }
 
-/** How a destination stands in the log. */
+/** The delivery progress of a destination, and for how long it has been stalled. */
 export interface Stall {
   /** Where it was seen last. */
   readonly position: string;
@@ -44,13 +44,13 @@ export interface Stall {
   readonly seenMs: EpochMs;
   /** Skipped: the last block of what goes to its missing points, up to which everything may be dropped; else `null`. */
   readonly skippedTo: number | null;
-  /** Why the delivery is blocked, in words; absent or `null` if it is not, or if no one reported it. */
+  /** Why the delivery is blocked; absent or `null` if it is not, or if that is unknown. */
   readonly blockedReason: string | null;
 }
 
 /**
- * What keeps the archive small. Every call is one small step and one transaction: done in a few milliseconds, and safe
- * to be broken off at.
+ * The functions that keep the archive small. Every call is one small step and one transaction: it takes a few
+ * milliseconds, and may be interrupted.
  */
 export interface ArchiveMaintenance {
   size(): StateSize;
@@ -76,23 +76,23 @@ export interface ArchiveMaintenance {
   vacuum(pages: number): number;
   stall(destinationId: number): Stall | null;
   saveStall(destinationId: number, stall: Stall): void;
-  /** Where a destination stands, as text that changes with every line that it acknowledges. */
+  /** The position of a destination, as text that changes with every acknowledged line. */
   positionText(destinationId: number): string;
   /** The place of the newest block. */
   endOfLog(): number;
   /**
-   * Moves some of what a skipped destination has not acknowledged into its missing points.
+   * Records some of the backlog of a skipped destination as its missing points.
    *
    * @returns whether it has passed `skippedTo`.
    */
   skipBacklog(destinationId: number): boolean;
 }
 
-/** What of the archive is read: a half-open range, of some devices or (none named) of all. */
+/** The part of the archive to read: a half-open range, of some devices or all. */
 export interface ReadRange {
   readonly from: EpochNs;
   readonly to: EpochNs;
-  /** Ids; none: all. */
+  /** Ids; empty: all. */
   readonly devices: readonly string[];
   /** Readings alone, or every line that is archived. */
   readonly kinds: 'telemetry' | 'all';
@@ -104,7 +104,7 @@ export interface ScanPosition {
   readonly from: EpochNs;
 }
 
-/** What one step brings: all lines of the place from `from` (included) to `to`, in the order of time, each once. */
+/** The result of one step: all lines of the device from `from` (included) to `to`, in the order of time, each once. */
 export interface ReadPiece {
   readonly deviceId: string | null;
   readonly from: EpochNs;
@@ -122,9 +122,9 @@ export interface ReadPiece {
  * every line that is there from the first step to the last is returned exactly once.
  */
 export interface ArchiveReader {
-  /** The first place; `null` where nothing is to be read. */
+  /** The first position; `null` if there is nothing to read. */
   begin(range: ReadRange): ScanPosition | null;
-  /** @param bytes about how much of lines a step brings at most, unless those of one instant are more. */
+  /** @param bytes about the largest size of the lines of one step, unless those of one instant are larger. */
   read(range: ReadRange, position: ScanPosition, bytes: number): ReadPiece;
 }
 

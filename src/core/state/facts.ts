@@ -9,14 +9,14 @@ import type { Stream } from '../ports.ts';
 import type { LaneStatus } from '../status.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 
-/** An answer, or that none came. Fault and lane are as they stand in the state. */
+/** A request and its answer, if there was one. Fault and lane are as stored. */
 export interface SentRequest {
   readonly atMs: EpochMs;
   readonly lane: string;
   /** The HTTP status; `null` where no answer came, or none has come yet. */
   readonly status: number | null;
   readonly fault: string | null;
-  /** What it brought; `null` where it brought no page. */
+  /** The number of new readings; `null` if no page came. */
   readonly newReadings: number | null;
 }
 
@@ -38,7 +38,7 @@ export interface OpenJob {
   readonly startedMs: EpochMs | null;
   /** As the command that asked stored them: JSON of its kind. */
   readonly args: unknown;
-  /** What it has reported last of its progress: JSON of its kind; `null` before that. */
+  /** The last progress that it has reported: JSON of its kind; `null` before that. */
   readonly progress: unknown;
 }
 
@@ -59,7 +59,7 @@ export interface StateFacts {
   lastArchivedMs(): EpochMs | null;
   /** Since when the oldest line waits that a destination has not acknowledged; `null` where none waits. */
   oldestPendingMs(destinationId: number): EpochMs | null;
-  /** The same of the live lane alone. */
+  /** The same, of the live lane alone. */
   oldestLivePendingMs(destinationId: number): EpochMs | null;
   jobs(): readonly OpenJob[];
   requestsOf(deviceId: string, count: number): DeviceRequests;
@@ -74,7 +74,7 @@ export interface StateFacts {
   archivedSince(deviceId: string): EpochNs | null;
   /** The alerts that were seen: how many, and the first of them, the open ones first, then the newest. */
   alertsSeen(count: number): SeenAlerts;
-  /** The same of one device: its first alerts. */
+  /** The first alerts of one device. */
   alertsOf(deviceId: string, count: number): readonly KnownAlert[];
 }
 

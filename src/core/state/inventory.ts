@@ -17,9 +17,9 @@ export interface KnownDevice {
   readonly goneSinceMs: EpochMs | null;
 }
 
-/** What a complete listing of devices changes. */
+/** The changes by a complete listing of the devices. */
 interface InventoryChange {
-  /** Devices listed, with the `device` lines of those that changed or are due. */
+  /** The listed devices, with the `device` lines of those that changed or are due. */
   readonly listed: readonly ListedDevice[];
   /** Devices that this complete listing did not have. */
   readonly missing: readonly string[];
@@ -30,19 +30,19 @@ export interface ListedDevice {
   readonly record: DeviceRecord;
   /** The name under which points are written: the record's, or the id. */
   readonly name: string;
-  /** The `device` line to archive; `null` where nothing changed and none is due. */
+  /** The `device` line to archive; `null` if nothing changed and none is due. */
   readonly line: string | null;
   /** The content of the line without its times, to notice a change. */
   readonly digest: string;
 }
 
-/** What is kept of the last `device` point of a device. */
+/** The stored facts about the last `device` point of a device. */
 interface DevicePoint {
   readonly digest: string;
   readonly atNs: EpochNs;
 }
 
-/** What is kept of the last `coverage` point of a device. */
+/** The stored facts about the last `coverage` point of a device. */
 export interface CoveragePoint {
   readonly state: string;
   /** Up to where the device was covered; `null` where the point had no watermark. */
@@ -73,7 +73,7 @@ export interface AlertStore {
 /** The devices of the workspace. */
 export interface InventoryStore {
   devices(): readonly KnownDevice[];
-  /** One of them; `null` where nothing is known of it. */
+  /** A device; `null` if it is unknown. */
   device(deviceId: string): KnownDevice | null;
   lastDevicePoint(deviceId: string): DevicePoint | null;
   /** Takes a complete listing in: records, names, who is missing, and the `device` lines. */

@@ -24,13 +24,13 @@ export interface BackfillArgs {
   readonly from: string;
   /** `null`: up to what can be claimed when it begins. */
   readonly to: string | null;
-  /** Where that was, of a job that was begun before: the end stays where it was however often the daemon restarts. */
+  /** The end of the range of a job that was begun before: it stays the same however often the daemon restarts. */
   readonly begunTo?: string | undefined;
-  /** Ids; none: all of them. */
+  /** Ids; empty: all of them. */
   readonly devices: readonly string[];
   /** The part of the share that it may take, above 0 and up to 1; `null`: all of it. */
   readonly maxShare: number | null;
-  /** When it should have ended; it goes no faster than that takes. `null`: as soon as it may. */
+  /** The time to finish by; the pace follows from it. `null`: as soon as possible. */
   readonly finishByMs: EpochMs | null;
   /** Whether covered ranges are read again as well; not where it is left out. */
   readonly recheck?: boolean | undefined;
@@ -72,7 +72,7 @@ export interface RepairArgs {
   readonly missed: readonly PointsText[];
 }
 
-/** What came of a repair. */
+/** The result of a repair. */
 export interface RepairSummary {
   /** Windows that were read to their end. */
   readonly read: number;
@@ -107,7 +107,7 @@ export function isRepairArgs(value: unknown): value is RepairArgs {
   );
 }
 
-/** The change of the missing points that a repair asks for. */
+/** The change of the missing points by a repair. */
 export function missingChangeOf({ found, missed }: RepairArgs): MissingChange {
   const points = ([deviceId, from, to, count, left = 0]: PointsText): FoundPoints => ({
     deviceId,
@@ -124,7 +124,7 @@ export function rangeText(deviceId: string, from: EpochNs, to: EpochNs): RangeTe
   return [deviceId, `${from}`, `${to}`];
 }
 
-/** What `--verify --against-api` asks for: windows that are read from the API again and compared. */
+/** The arguments of `--verify --sample`: windows that are read from the API again and compared. */
 export interface SampleArgs {
   readonly windows: number;
   /** `null`: from the beginning; to the end. */
@@ -132,7 +132,7 @@ export interface SampleArgs {
   readonly to: string | null;
   /** Empty: all. */
   readonly devices: readonly string[];
-  /** Whether what is new is accepted. */
+  /** Whether new readings are committed. */
   readonly repair: boolean;
 }
 
@@ -151,11 +151,11 @@ export function isSampleArgs(value: unknown): value is SampleArgs {
 export interface ReplayArgs {
   /** The name of a destination; `null`: every one. */
   readonly destination: string | null;
-  /** Ids; none: all. */
+  /** Ids; empty: all. */
   readonly devices: readonly string[];
-  /** As they were typed: the same words continue with what was begun. */
+  /** As typed: the same text resumes an interrupted replay. */
   readonly typed: { readonly from: string | null; readonly to: string | null };
-  /** What they mean now, half-open. */
+  /** The resulting range, half-open. */
   readonly from: string;
   readonly to: string;
   /** The most lines a second to each destination; `null`: the default of the process that runs the job. */
@@ -248,7 +248,7 @@ function isNullOr(value: unknown, check: (value: unknown) => boolean): boolean {
   return value === null || check(value);
 }
 
-/** What has further members asks for more than is understood. */
+/** Unknown members mean arguments that this version does not understand. */
 function hasExactly(value: unknown, names: readonly string[]): value is JsonRecord {
   if (!isRecord(value)) return false;
   const keys = Object.keys(value);

@@ -20,7 +20,7 @@ import {
   isSampleArgs,
 } from './job-args.ts';
 
-/** What can be requested. */
+/** The kinds of jobs. */
 export type JobKind =
   | 'once'
   | 'check'
@@ -34,7 +34,7 @@ export type JobKind =
 
 export type JobState = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled';
 
-/** What a kind of job is like. */
+/** The rules of a kind of job. */
 interface JobRule {
   /** Whether it is for its follower alone: without one it is cancelled. */
   readonly isFollowed: boolean;
@@ -53,7 +53,8 @@ export const JOB_RULES: Readonly<Record<JobKind, JobRule>> = {
   check: { isFollowed: true, isResumed: false, isLong: false, takes: isEmptyObject },
   // It continues where its follower has lost the connection.
   backfill: { isFollowed: false, isResumed: true, isLong: true, takes: isBackfillArgs },
-  // What `--verify` cannot do from beside: fetching again and changing the missing points; reading windows again.
+  // The parts of `--verify` that need the daemon: fetching again and changing the missing points; reading windows
+  // again.
   repair: { isFollowed: true, isResumed: false, isLong: true, takes: isRepairArgs },
   sample: { isFollowed: true, isResumed: false, isLong: true, takes: isSampleArgs },
   replay: { isFollowed: false, isResumed: true, isLong: true, takes: isReplayArgs },
@@ -62,17 +63,17 @@ export const JOB_RULES: Readonly<Record<JobKind, JobRule>> = {
   forget: { isFollowed: true, isResumed: false, isLong: false, takes: isForgetArgs },
 };
 
-/** The rule of a kind by the name that stands in the state; `null` for one that a newer version has left there. */
+/** The rules of a kind by its stored name; `null` for one of a newer version. */
 export function ruleOf(kind: string): JobRule | null {
   return Object.hasOwn(JOB_RULES, kind) ? JOB_RULES[kind as JobKind] : null;
 }
 
-/** What a command asks for. */
+/** The request for a job. */
 export interface JobRequest {
   readonly kind: JobKind;
   /** Of its kind; plain JSON. */
   readonly args: Readonly<Record<string, unknown>>;
-  /** Who asks, in words for the log. */
+  /** The requester, in words for the log. */
   readonly requestedBy: string;
   /** By the local clock of who asks. */
   readonly requestedMs: EpochMs;
@@ -81,15 +82,15 @@ export interface JobRequest {
 /** How a job ended. */
 export interface JobEnd {
   readonly state: 'done' | 'failed' | 'cancelled';
-  /** What the command that asked is to end with. */
+  /** The exit code of the command that requested it. */
   readonly exitCode: ExitCode;
-  /** What it is to print; `null` where it came to none. */
+  /** The summary to print; `null` for none. */
   readonly summary: unknown;
-  /** What it is to say where there is no summary. */
+  /** The message if there is no summary. */
   readonly message: string | null;
 }
 
-/** A job as it stands in the state. Kind, arguments, progress and summary are as someone wrote them: to be checked. */
+/** A stored job. Kind, arguments, progress and summary are unchecked. */
 export interface Job {
   readonly id: number;
   readonly kind: string;
@@ -119,12 +120,12 @@ export function endWith(summary: object, exitCode: ExitCode, isCut = false): Job
 /** The jobs as the daemon sees them. */
 export interface JobQueue {
   /**
-   * What the daemon asks of itself.
+   * Submits a job of the daemon itself.
    *
    * @returns the id of the job.
    */
   submit(request: JobRequest): number;
-  /** Those that have not ended, in the order in which they were requested. Cheap: asked every second. */
+  /** The jobs that have not ended, in the order of their requests. Cheap: called every second. */
   open(): readonly Job[];
   /** Raises the daemon's count on all of them. */
   beat(): void;
@@ -158,9 +159,9 @@ export interface JobBoard {
   get(id: number): Job | null;
   beat(id: number): void;
   /**
-   * Takes back what no one has begun.
+   * Withdraws a job that has not been started.
    *
-   * @returns whether that was so.
+   * @returns whether that succeeded.
    */
   withdraw(id: number): boolean;
   /** Asks for the end of one that runs. */
@@ -194,9 +195,9 @@ export function readProgress(value: unknown): ProgressReport | null {
 }
 
 /**
- * An end as it stands in the state.
+ * Reads a stored end.
  *
- * @returns a failure where that makes no sense.
+ * @returns a failure if it is invalid.
  */
 export function readEnd({
   state,

@@ -76,24 +76,24 @@ export interface MissingPoints {
   /** The range ends before it. */
   readonly toNs: EpochNs;
   readonly reason: MissingReason;
-  /** How many points are missing; one that was left out twice counts twice. */
+  /** The number of missing points; one that was left out twice counts twice. */
   readonly points: number;
 }
 
 /** A range of which a destination was found to have this many points. */
 export type FoundPoints = Pick<MissingPoints, 'deviceId' | 'fromNs' | 'toNs' | 'points'> & {
-  /** How many other points of it may be missing still: what was skipped of the range stays, for those. */
+  /** How many other points of the range may still be missing: the skipped part of the range stays for those. */
   readonly left?: number;
 };
 
-/** What comparing a destination with what is kept has brought to light of what it is missing. */
+/** The changes of a destination's missing points, as found by a comparison. */
 export interface MissingChange {
-  /** What is beyond a retention stays among its missing points anyway. */
+  /** Points beyond a retention stay missing anyway. */
   readonly found: readonly FoundPoints[];
   readonly missed: readonly MissingPoints[];
 }
 
-/** All that a destination is missing for one reason. */
+/** All missing points of a destination for one reason. */
 export interface MissingSum {
   readonly reason: MissingReason;
   readonly points: number;
@@ -105,7 +105,7 @@ export interface MissingSum {
 }
 
 /**
- * What became of a batch: the position moves to `to`, the refused lines go to quarantine and what was left out to the
+ * The result of a batch: the position moves to `to`, the rejected lines go to quarantine and the ones left out to the
  * missing points, in one transaction.
  */
 export interface DeliveryOutcome {
@@ -135,7 +135,7 @@ export interface ArchiveTotals {
   readonly requests: number;
 }
 
-/** The log: what was archived, and how far each destination has come in it. */
+/** The log: the archived lines, and the position of each destination in it. */
 export interface LogStore {
   /** Archives lines that belong to no page commit. */
   append(lines: readonly string[], lane: LogLane): void;
@@ -155,11 +155,13 @@ export interface LogStore {
   read(lane: LogLane, from: LogPosition, limits: { lines: number; bytes: number }): LogBatch;
   acknowledge(outcome: DeliveryOutcome): void;
   backlog(destinationId: number): Backlog;
-  /** What the destination is missing for good, by device, reason and time. */
+  /** The points that a destination is missing permanently, by device, reason and time. */
   missing(destinationId: number): readonly MissingPoints[];
-  /** Takes out of the missing points what a destination was found to have, and adds what it was found not to have. */
+  /**
+   * Removes points from the missing ones that were found in the destination, and adds points that were found missing.
+   */
   amendMissing(destinationId: number, change: MissingChange): void;
-  /** The same in sums, one for each reason there is. */
+  /** The sums of the missing points, by reason. */
   missingSums(destinationId: number): readonly MissingSum[];
   totals(): ArchiveTotals;
 }

@@ -8,7 +8,7 @@ import type { RejectedRecord } from '../records.ts';
 import type { EpochMs } from '../time.ts';
 import type { DeliveryOutcome, MissingPoints } from './log.ts';
 
-/** What stands in quarantine. */
+/** An item in quarantine. */
 export interface QuarantinedItem {
   readonly id: number;
   /** `null`: a record of the API. */
@@ -17,7 +17,7 @@ export interface QuarantinedItem {
   readonly source: string;
   /** The line, or the record as JSON, shortened. */
   readonly content: string;
-  /** The words of the refusal. */
+  /** The message of the rejection. */
   readonly reason: string;
   /** When the item was quarantined. */
   readonly atMs: EpochMs;
@@ -32,20 +32,20 @@ export interface KnownDestination {
   readonly isCurrent: boolean;
 }
 
-/** What became of lines that were sent to their destination again. */
+/** The result of sending lines to their destination again. */
 interface RetryOutcome extends Pick<DeliveryOutcome, 'destinationId' | 'missing' | 'atMs'> {
   /** They are there now. */
   readonly accepted: readonly number[];
-  /** They stay, with the new words. */
+  /** They stay, with the new message. */
   readonly refused: readonly { readonly id: number; readonly words: string }[];
   /** They are older than the destination keeps, and go to its missing points. */
   readonly beyond: readonly number[];
 }
 
-/** What is given up. */
+/** The items to drop. */
 interface DropOrder {
   readonly ids: readonly number[];
-  /** What the destinations are missing by it forever. */
+  /** The missing points that the drop leaves in the destinations. */
   readonly missing: readonly { readonly destinationId: number; readonly points: MissingPoints }[];
   readonly atMs: EpochMs;
 }
@@ -62,15 +62,15 @@ export interface DroppedRecords {
 
 /** Every writing call is one transaction. */
 export interface QuarantineStore {
-  /** Some of what stands there after a number, in the order of numbers. */
+  /** Some items after a number, in the order of numbers. */
   page(afterId: number): readonly QuarantinedItem[];
-  /** Whether a destination has refused a line that stands there. */
+  /** Whether a line that a destination rejected is in quarantine. */
   holds(destinationId: number, line: string): boolean;
   destinations(): readonly KnownDestination[];
   resolve(outcome: RetryOutcome): void;
   /** Takes records out that are understood now. */
   takeOut(ids: readonly number[]): void;
-  /** Gives some up: what they were is remembered forever. Those that are not there any more are passed over. */
+  /** Drops some items: what they were is recorded. Items that are gone are skipped. */
   drop(order: DropOrder): void;
   dropped(): readonly DroppedRecords[];
   /**

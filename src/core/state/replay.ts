@@ -10,7 +10,7 @@ import type { ArchiveReader, ScanPosition } from './archive.ts';
 import type { ReplayArgs } from './job-args.ts';
 import type { DeliveryOutcome } from './log.ts';
 
-/** What has become of the lines so far. */
+/** The counts of the lines so far. */
 export interface ReplayCounts {
   /** Sent and answered: the sum of the others. */
   readonly lines: number;
@@ -37,10 +37,10 @@ export interface ReplayState {
   readonly begunMs: EpochMs;
 }
 
-/** How long what was broken off is continued; after that the same words start again. */
+/** How long an interrupted replay is resumed; after that the same arguments start again. */
 const GONE_ON_WITHIN_MS = 7 * 24 * 3_600_000;
 
-/** Whether what was requested is what stands there unfinished. */
+/** Whether the arguments are those of the unfinished replay. */
 export function isSameReplay(before: ReplayState, args: ReplayArgs, nowMs: EpochMs): boolean {
   const words = ({ devices, typed }: ReplayArgs): string => JSON.stringify([typed.from, typed.to, [...devices].sort()]);
   const ageMs = nowMs - before.begunMs;
@@ -55,11 +55,11 @@ export interface SentRange {
   readonly lines: number;
 }
 
-/** What a step of a replay has come to. */
+/** The result of a step of a replay. */
 interface ReplayOutcome extends Pick<DeliveryOutcome, 'destinationId' | 'refused' | 'missing' | 'atMs'> {
-  /** Accepted lines that may stand in quarantine. */
+  /** Accepted lines that may be in quarantine. */
   readonly accepted: readonly string[];
-  /** What the destination is missing no more, but for what is not in the archive. */
+  /** The ranges that are not missing in the destination any more, except for points that are not in the archive. */
   readonly sent: readonly SentRange[];
   /** As in `ReplayState`: before it nothing is known to be kept now that was too old before. */
   readonly tooOldTo: EpochNs | null;
@@ -71,23 +71,23 @@ export interface ReplayStore {
   unfinished(destinationId: number): ReplayState | null;
   save(destinationId: number, state: ReplayState): void;
   forget(destinationId: number): void;
-  /** What the destination has refused so far; `null` where that is more than `most` lines. */
+  /** The rejected lines so far; `null` if there are more than `most`. */
   quarantined(destinationId: number, most: number): ReadonlySet<string> | null;
   /**
-   * Records what a step has come to.
+   * Records the result of a step.
    *
-   * @returns how many of the refused are new, and how many left the quarantine.
+   * @returns how many of the rejected lines are new, and how many left the quarantine.
    */
   resolve(outcome: ReplayOutcome): { readonly added: number; readonly released: number };
-  /** What waits for the destination in the log, live points and history. */
+  /** The pending lines of the destination in the log, live and history. */
   pendingLines(destinationId: number): number;
 }
 
-/** How far a replay to a destination is, and what it came to. */
+/** The progress and the counts of a replay to a destination. */
 export interface ReplayReport extends ReplayCounts {
   readonly name: string;
   readonly outcome: 'running' | 'complete' | 'stalled' | 'interrupted';
-  /** Whether it went on with what was begun before. */
+  /** Whether it has resumed an interrupted replay. */
   readonly resumed: boolean;
   /** The range that is sent, RFC 3339; `to` is `null` without an end. */
   readonly from: string;
@@ -98,7 +98,7 @@ export interface ReplayReport extends ReplayCounts {
   readonly blocked_reason: string | null;
 }
 
-/** What `--replay --json` prints. */
+/** The JSON of `--replay --json`. */
 export interface ReplaySummary {
   readonly outcome: 'complete' | 'stalled' | 'interrupted';
   readonly exit_code: ExitCode;
@@ -124,7 +124,7 @@ export function readReplayReports(value: unknown): readonly ReplayReport[] | nul
   return fits ? (value as readonly ReplayReport[]) : null;
 }
 
-/** The same for a whole summary. */
+/** Reads a whole summary. */
 export function readReplaySummary(value: unknown): ReplaySummary | null {
   if (!isRecord(value) || readReplayReports(value['destinations']) === null) return null;
   const fits =

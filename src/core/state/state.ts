@@ -34,7 +34,7 @@ export interface Store extends TelemetryStore, InventoryStore, LogStore {
   saveFact(key: string, value: string): void;
 }
 
-/** What was removed of a device. */
+/** The counts of a removal. */
 export interface ForgottenCounts {
   /** Lines of the archive. */
   readonly points: number;
@@ -51,17 +51,17 @@ export interface ForgetStep {
   readonly share: number;
 }
 
-/** What waits for a destination of a device. */
+/** The pending points of a device for a destination. */
 interface PendingOfDevice {
   readonly lines: number;
-  /** From which block on to look further; `null` at the end of the lane. */
+  /** The block from which to continue; `null` at the end of the lane. */
   readonly next: number | null;
 }
 
 /**
- * The forgetting of a device. From its beginning on nothing of the device can be committed any more (`ForgottenError`)
- * until it is listed again, and what was begun is finished, at the latest when the state is opened the next time. Every
- * call is one small transaction, safe to be broken off at.
+ * The removal of a device. From its beginning on nothing about the device can be committed (`ForgottenError`) until it
+ * is listed again, and the removal is completed, at the latest when the state is opened the next time. Every call is
+ * one small transaction, which may be interrupted.
  */
 export interface ForgetStore {
   /** Whether the state stores anything about a device. */
@@ -80,10 +80,10 @@ export interface ForgetStore {
    * @param configured the destinations that the log is kept for.
    */
   step(deviceId: string, configured: readonly number[]): ForgetStep;
-  /** Those that were begun and not finished. */
+  /** The removals that were begun and are not complete. */
   unfinished(): readonly string[];
   /**
-   * Empties the write-ahead log, which holds what was overwritten.
+   * Empties the write-ahead log, which contains overwritten data.
    *
    * @returns whether no one was reading it.
    */

@@ -23,13 +23,14 @@ export interface TimestampOffset {
   /** The sensor as its tag value reads. */
   readonly sensor: string;
   readonly recordedNs: EpochNs;
-  /** The field as it stands in the line: `value=1.5`. */
+  /** The field as written in the line: `value=1.5`. */
   readonly field: string;
   readonly writtenNs: EpochNs;
 }
 
 /**
- * What a day of a device holds: how many readings and points, and the sum of the points' hashes, each half mod 2^32.
+ * The sum of a day of a device: the numbers of readings and points, and the sum of the points' hashes, each half mod
+ * 2^32.
  */
 export interface DaySum extends PointSum {
   /** Days since 1970-01-01. */
@@ -43,13 +44,13 @@ export interface LateRecord {
   readonly readings: number;
   /** From its time to when it was first seen, of the latest one. */
   readonly worstMs: number;
-  /** What `sync.grace_period` is at least for this device; 0 where none came late. */
+  /** The minimum grace period of this device; 0 if no reading was late. */
   readonly gracePeriodMs: number;
 }
 
 export const NEVER_LATE: LateRecord = { readings: 0, worstMs: 0, gracePeriodMs: 0 };
 
-/** Late readings that one page brought, and the record with them. */
+/** The late readings of one page, and the updated record. */
 export interface LateFound {
   readonly count: number;
   /** From its time to when it was seen, of the latest one of the page. */
@@ -59,10 +60,10 @@ export interface LateFound {
   readonly lateGap?: Interval;
 }
 
-/** What telemetry needs to know of a device before it asks, and what a page commit is computed from. */
+/** The stored facts about a device's telemetry, for requests and for page commits. */
 export interface TelemetryState {
   readonly deviceId: string;
-  /** Moves with every change of what is below: a commit that was computed from an older one is refused. */
+  /** Changes with every change of the members below: a commit that was computed from an older revision is refused. */
   readonly revision: number;
   readonly covered: readonly CoveredRange[];
   readonly names: readonly NameRecord[];
@@ -74,12 +75,12 @@ export interface TelemetryState {
   readonly late: LateRecord;
 }
 
-/** What one page adds to the state of one device. */
+/** The changes of one page to the state of one device. */
 export interface PageCommit extends Pick<TelemetryState, 'deviceId' | 'hourReadings' | 'hoursWritten'> {
   /** The revision that it was computed from. */
   readonly revision: number;
   readonly lane: LogLane;
-  /** The request that brought it; its yield is kept with its booking. */
+  /** The request of the page; its yield is stored with its booking. */
   readonly requestId: number;
   /** New telemetry lines. */
   readonly lines: readonly string[];
@@ -88,7 +89,7 @@ export interface PageCommit extends Pick<TelemetryState, 'deviceId' | 'hourReadi
   /** The written times of the first and last telemetry line; `null` without one. */
   readonly firstNs: EpochNs | null;
   readonly lastNs: EpochNs | null;
-  /** How many readings brought at least one new value. */
+  /** The number of readings with at least one new value. */
   readonly newReadings: number;
   readonly offsets: readonly TimestampOffset[];
   readonly daySums: readonly DaySum[];
@@ -108,9 +109,7 @@ export class StaleStateError extends Error {
   override readonly name = 'StaleStateError';
 }
 
-/**
- * A page commit on a device that was forgotten while the page was under way. Nothing was written, and nothing is to be.
- */
+/** Thrown for a page commit on a device that was removed while the page was in flight. Nothing was written. */
 export class ForgottenError extends Error {
   override readonly name = 'ForgottenError';
 }
@@ -125,7 +124,7 @@ export const GAP_REASONS = [
   'device_gone',
 ] as const;
 
-/** One of them. */
+/** The reason of a recorded gap. */
 export type GapReason = (typeof GAP_REASONS)[number];
 
 export interface Gap {
@@ -133,13 +132,13 @@ export interface Gap {
   readonly fromNs: EpochNs;
   readonly toNs: EpochNs;
   readonly reason: GapReason;
-  /** When it is worth another try. */
+  /** When it is requested again. */
   readonly retryAtMs: EpochMs;
 }
 
 /**
- * A stored reading that an answer had to contain and that wholly empty answers have lacked: the answers may be false, or
- * the reading gone from the API.
+ * A stored reading that an answer had to contain and that was missing from completely empty answers: the answers may be
+ * false, or the reading gone from the API.
  */
 export interface MissedOverlap {
   readonly at: EpochNs;
@@ -168,7 +167,7 @@ export interface EmptyRange extends Interval {
 export interface RecheckProgress {
   /** The range that was asked for. */
   readonly asked: Interval;
-  /** What of it was covered when it began and is still to be read again, ascending. */
+  /** The part that was covered when it began and is still to be read again, ascending. */
   readonly unread: Intervals;
   /** When the last page of it was read, in the server's time. */
   readonly atMs: EpochMs;
@@ -215,9 +214,9 @@ export interface TelemetryStore {
   /** The overlap readings of a device that empty answers have not shown, ascending. */
   missedOverlaps(deviceId: string): readonly MissedOverlap[];
   saveMissedOverlap(deviceId: string, missed: MissedOverlap): void;
-  /** Ends what is known of those that were shown again. */
+  /** Removes the records of overlap readings that were returned again. */
   dropMissedOverlaps(deviceId: string, ats: readonly EpochNs[]): void;
-  /** The range of a device that empty answers alone speak for; `null` where there is none. */
+  /** The range of a device that only empty answers cover; `null` for none. */
   emptyRange(deviceId: string): EmptyRange | null;
   /** The devices whose empty range is due to be requested again, the longest due first. */
   dueEmptyRanges(nowMs: EpochMs): readonly string[];

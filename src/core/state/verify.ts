@@ -13,7 +13,7 @@ export interface ReadProblem {
   /** `down`: it may answer later; `refused`: a person has to fix something. */
   readonly kind: 'down' | 'refused';
   readonly words: string;
-  /** What to do; empty where waiting is all. */
+  /** The next step; empty if waiting is enough. */
   readonly hint: string;
   /** The range holds more files than the database reads in one query; a shorter range may be read. */
   readonly isTooWide?: true;
@@ -35,7 +35,7 @@ export interface PointSource {
   /**
    * All points of a device (its tag value) in a range, in any order.
    *
-   * @returns what was in the way; `null` for nothing.
+   * @returns the problem; `null` for none.
    */
   points(of: { readonly device: string } & Interval, take: TakePoint, signal: AbortSignal): Promise<ReadProblem | null>;
   /** The tag values of all devices that it has telemetry of. */
@@ -44,7 +44,7 @@ export interface PointSource {
   hasAny(signal: AbortSignal): Promise<boolean | ReadProblem>;
 }
 
-/** What the state keeps of a day of a device. */
+/** The archived sums of a day of a device. */
 export interface ArchivedDay extends PointSum {
   /** Days since 1970. */
   readonly day: number;
@@ -70,8 +70,8 @@ type LogPositions = Readonly<Record<LogLane, AcknowledgedTo>>;
 
 interface AcknowledgedTo extends LogPosition {
   /**
-   * When the newest of the blocks before it was archived. What is acknowledged later may be merged into a block before
-   * it: that block is as new as its newest part.
+   * When the newest of the blocks before it was archived. A block that is acknowledged later may be merged into an
+   * earlier one, which then is as new as its newest part.
    */
   readonly newestMs: EpochMs;
 }
@@ -84,7 +84,7 @@ export interface ArchivedLine {
   readonly isAcknowledged: boolean;
 }
 
-/** What the state holds of a range of a device, as one moment shows it. */
+/** The archived lines of a range of a device, as of one moment. */
 export interface ArchivedRange {
   readonly lines: readonly ArchivedLine[];
   /** Lines that the destination refused. */
