@@ -50,6 +50,8 @@ const YOUNG_BYTES = 5 * 1024 * 1024;
 const GROWTH_PERCENT = { daemon: 40, oneOff: 85 };
 
 setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT.oneOff}`);
+// So little is collected at a time that waking other threads for it takes longer than the work.
+setFlagsFromString('--no-parallel-scavenge');
 // The room for new objects grows with a collection, and doubles until told to stop; from the start on it would be far
 // too small. A timer for this would wake an idle daemon more often than all its work does.
 const growth = new PerformanceObserver(() => {

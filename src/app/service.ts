@@ -31,7 +31,7 @@ import { realClock } from './real-clock.ts';
 import type { TerminalOutput } from './terminal.ts';
 
 /** How often the main loop runs. */
-const TICK_MS = 250;
+const TICK_MS = SECOND_MS;
 
 interface ServiceOptions {
   readonly sync: Sync;

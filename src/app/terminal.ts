@@ -87,7 +87,7 @@ export interface TerminalOutput {
 
 /** A report is a check of every device: made no more often than it takes. */
 const TERMINAL_UPDATE_MS = 1000;
-const LOG_UPDATE_MS = 5000;
+const LOG_UPDATE_MS = 15_000;
 
 /** Opens the log and the progress. On a terminal the progress is one line below the log. */
 export function openTerminalOutput(options: {

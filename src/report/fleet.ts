@@ -5,7 +5,7 @@
  * The cost of a scan is bounded. A scan that takes a few milliseconds is made when a caller asks for it. A longer one
  * is made in the background: the coverage of all devices is read at once, which is cheapest, and evaluated in slices of
  * a few milliseconds with rests between them, so that no scrape and no request waits for it. It takes a twentieth of a
- * processor; callers get the result of the last complete scan.
+ * processor at most, and next to nothing while nobody asks; callers get the result of the last complete scan.
  */
 
 import { repeat } from '../core/async.ts';
@@ -72,6 +72,8 @@ const REST_MS = { first: 20, later: 76 };
 
 /** The pause between two background scans: this many times as long as the last one took, within these. */
 const BETWEEN = { times: 20, leastMs: SECOND_MS, mostMs: 15 * SECOND_MS };
+/** The same where nobody has asked since the last one, or whoever asks scans at once. */
+const UNASKED_MS = 30 * SECOND_MS;
 
 /** A scan in progress. */
 interface Scan {
@@ -94,6 +96,8 @@ interface ScannerState {
   triedAtMs: number;
   /** Whether the last scan took too long to be made while a caller waits. */
   isLong: boolean;
+  /** Whether somebody has asked since the last background scan began. */
+  isAsked: boolean;
   /** How many devices are listed one by one. */
   listed: number;
 }
@@ -107,10 +111,12 @@ export function createFleetScanner(parts: FleetScannerParts): FleetScanner {
     snapshotMs: 0,
     triedAtMs: Number.NEGATIVE_INFINITY,
     isLong: false,
+    isAsked: false,
     listed: 0,
   };
   return {
     scan: () => {
+      state.isAsked = true;
       scanAtOnce(state);
       return state.snapshot;
     },
@@ -177,9 +183,11 @@ async function scanSlowly(state: ScannerState, clockWithPulse: Clock, signal: Ab
   const restMs = state.snapshot === null ? REST_MS.first : REST_MS.later;
   const scan = beginScan(state);
   if (scan === null) return BETWEEN.leastMs;
+  state.isAsked = false;
   do await clockWithPulse.sleep(restMs, signal);
   while (!continueScan(state, scan, SLICE_MS));
   state.isLong = scan.workedMs > QUICK.mostMs;
+  if (!state.isLong || !state.isAsked) return UNASKED_MS;
   return Math.min(BETWEEN.mostMs, Math.max(BETWEEN.leastMs, BETWEEN.times * scan.workedMs));
 }
 

@@ -173,8 +173,18 @@ describe('what it costs', () => {
 
   test('in the long run it takes a twentieth of the time', async () => {
     const { look, time } = lookAt(many, 0.1);
-    await runUntil(look, () => time.ms > 200_000);
+    await runUntil(look, () => look.scan() !== null && time.ms > 200_000);
     expect((time.ms - time.slept) / time.ms).toBeLessThan(0.05);
     expect(look.ageMs()).toBeLessThan(20_000);
+  });
+
+  test('while nobody asks it is made twice a minute, however long it takes', async () => {
+    for (const costMs of [0, 0.1]) {
+      const { look, time } = lookAt(many, costMs);
+      await runUntil(look, () => time.ms > 600_000);
+      const workedMs = time.ms - time.slept;
+      expect(workedMs / (many.length * costMs || 1)).toBeLessThan(22);
+      expect(look.ageMs()).toBeLessThan(60_000);
+    }
   });
 });
