@@ -14,7 +14,7 @@ import { SECRET_MARK } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
 import { DAY_MS, type EpochMs, HOUR_MS, MAX_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
-/** What the meaning of an answer depends on, besides the answer. */
+/** The facts about the request that its answer depends on. */
 export interface RequestContext {
   /** `GET /devices/x/telemetry`: for faults, without secrets. */
   readonly request: string;
@@ -94,7 +94,7 @@ function kindOfBadRequest({ code, message, maxDays }: ErrorWords, hasCursor: boo
   return code === 'invalid_request' && !isAboutCursor ? 'invalid-request' : 'bad-cursor';
 }
 
-/** The meaning of each kind for people, before the server's own words. */
+/** The meaning of each kind for people, before the server's own message. */
 const WORDS: Readonly<Record<ApiFaultKind, string>> = {
   unreachable: 'no answer',
   throttled: 'the quota is used up',
@@ -109,7 +109,7 @@ const WORDS: Readonly<Record<ApiFaultKind, string>> = {
   malformed: 'the response does not follow the API description',
 };
 
-/** The words for a fault. A missing endpoint points to a wrong address and not to the workspace. */
+/** The text for a fault. A missing endpoint points to a wrong address and not to the workspace. */
 function wordsOf(kind: ApiFaultKind, { request }: RequestContext): string {
   const isEndpoint = /^GET \/[a-z]+$/.test(request);
   return kind === 'not-found' && isEndpoint ? 'there is no such endpoint; check api.url' : WORDS[kind];
@@ -147,14 +147,14 @@ export function malformed(request: string, words: string, more: Partial<ApiFault
   return new ApiFault('malformed', `${request}: ${words}`, { request, status: 200, ...more });
 }
 
-/** The wait that an answer asks for: a 429 always asks for one, a fault of the service only if it says so. */
+/** The wait that an answer asks for: a 429 always asks for one, a fault of the service only if it has the header. */
 function waitOf(status: number, headers: HttpAnswer['headers'], nowMs: EpochMs): number | null {
   if (status === 429) return readThrottleWait(headers, nowMs);
   return status >= 500 ? readRetryAfter(headers, nowMs) : null;
 }
 
 function isHtml({ status, headers, body }: HttpAnswer): boolean {
-  // A 429 counts whoever sends it, and the API itself sends no redirect.
+  // A 429 counts from any sender, and the API itself sends no redirect.
   if (status === 429) return false;
   if (/^\s*(text\/html|application\/xhtml)/i.test(headers['content-type'] ?? '')) return true;
   return /^\s*<(!doctype|html|head|body)\b/i.test(new TextDecoder('latin1').decode(body.subarray(0, 100)));

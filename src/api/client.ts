@@ -72,7 +72,7 @@ interface RequestSpec<T> {
   readonly timesOf?: (value: T) => readonly EpochNs[];
 }
 
-/** What a client works with. */
+/** The parts of a client. */
 interface Requester {
   readonly options: ApiClientOptions;
   readonly attempt: Attempt;
@@ -321,7 +321,7 @@ interface Attempted {
   readonly signal: AbortSignal;
 }
 
-/** The fault that an error stands for; `null` for an abort or a bug of this program. */
+/** The fault of an error; `null` for an abort or a bug of this program. */
 function toFault(error: unknown, { request, status, signal }: Attempted): ApiFault | null {
   // A request may be aborted with the fault of another one.
   if (error === signal.reason) return null;

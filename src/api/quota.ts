@@ -31,9 +31,7 @@ const BURST = 3;
 /** The limit per minute while no limit is known, and the highest limit that is believed without a plan. */
 const UNKNOWN_PER_MINUTE = 10;
 const UNKNOWN_PER_MINUTE_AT_MOST = 30;
-/**
- * How much closer together requests may arrive than they were sent. It counts where the share leaves no spare burst.
- */
+/** How much closer together requests may arrive than they were sent. It matters if the share leaves no unused burst. */
 const TRAVEL_MS = 2 * SECOND_MS;
 /** How early a timer may fire, and how much the travel times of two requests usually differ. */
 const EARLY_MS = 250;
@@ -46,7 +44,7 @@ interface QuotaOptions {
   /** The part of the plan's limits that may be used: above 0, at most 1. */
   readonly share: number;
   readonly random: Random;
-  /** How often the account was read. Reading the same plan again removes a doubt about it. */
+  /** How often the account was read. Reading the same plan again confirms it. */
   readonly planReadings?: () => number;
 }
 
@@ -57,7 +55,7 @@ interface Terms {
   readonly throttle: ThrottleState;
 }
 
-/** What is known of the quota. The functions below change it in place. */
+/** The state of the quota. The functions below change it in place. */
 export interface Quota {
   readonly share: number;
   readonly random: Random;
@@ -86,9 +84,7 @@ export function createQuota({ share, random, planReadings = () => 0 }: QuotaOpti
   };
 }
 
-/**
- * Sets the plan; `null` while it is unknown. A plan with other limits voids what the headers said under the old one.
- */
+/** Sets the plan; `null` while it is unknown. Under a plan with other limits, earlier headers are void. */
 export function setPlan(quota: Quota, plan: PlanFigures | null): void {
   quota.terms = underPlan(quota.terms, plan);
 }
@@ -129,7 +125,7 @@ export function noteSent(quota: Quota, nowMs: number): void {
 }
 
 /**
- * Records what an answer says about the quota.
+ * Records the quota headers of an answer.
  *
  * @returns until when nothing may be sent, if the answer asked for a wait; otherwise `null`
  */
@@ -174,7 +170,7 @@ export function quotaFigures(quota: Quota, nowMs: number, plan: PlanFigures | nu
   };
 }
 
-/** The terms under a plan. Under a plan with other limits, what the headers have said so far is void. */
+/** The terms under a plan. Under a plan with other limits, earlier headers are void. */
 function underPlan(terms: Terms, plan: PlanFigures | null): Terms {
   const { plan: before, windows, throttle } = terms;
   if (plan?.perMinute === before?.perMinute && plan?.perDay === before?.perDay) return terms;

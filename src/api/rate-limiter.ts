@@ -34,7 +34,7 @@ import type { AnswerFacts } from './windows.ts';
 
 export interface RateLimiterOptions {
   readonly ledger: Ledger;
-  /** The plan as known now. It is called for every request, so that a new plan counts at once. */
+  /** The known plan. It is called for every request, so that a new plan counts at once. */
   readonly plan: () => PlanFigures | null;
   /** How often the account was read. */
   readonly planReadings?: () => number;
@@ -68,7 +68,7 @@ export interface RateLimiterFigures {
   readonly day: WindowFigures;
   /** Until when the next request has to wait, in server time; `null` if it may go now. */
   readonly waitingUntilMs: EpochMs | null;
-  /** What it waits for; `null` if it may go now. */
+  /** The reason of the wait; `null` if a request may go now. */
   readonly waitingFor: WaitReason | null;
   /** Whether the last three requests or more were refused, each after the wait that the one before had asked for. */
   readonly isRefusedAgain: boolean;
@@ -87,7 +87,7 @@ export interface RateLimiter {
    * It books nothing.
    */
   untilTurn(signal: AbortSignal): Promise<void>;
-  /** Completes a booking and records what the answer says about the quota. */
+  /** Completes a booking and records the quota headers of the answer. */
   answered(answer: Answered): void;
   figures(): RateLimiterFigures;
 }
@@ -114,7 +114,7 @@ function priorityOf({ lane, stream }: Purpose): number {
 const DEFAULT_CONCURRENCY = 4;
 const SLEEP_WITHOUT_PLAN_MS = 250;
 
-/** What a rate limiter works with and remembers. */
+/** The parts and the memory of a rate limiter. */
 interface LimiterState {
   readonly options: RateLimiterOptions;
   readonly quota: Quota;
@@ -288,7 +288,7 @@ export function limitedTo(limiter: RateLimiter, most: number): Limited {
  */
 const GRAIN_MS = 2 * SECOND_MS;
 
-/** What the ledger contains, by the monotonic clock. */
+/** The booked requests, by the monotonic clock. */
 interface Spent {
   /** When the requests of the last day were sent, ascending. */
   readonly sentMs: readonly number[];

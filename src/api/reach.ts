@@ -1,6 +1,6 @@
 /**
- * Tests the way to the API step by step without a request: name resolution, connection, TLS. It costs no quota, and
- * shows which step fails, unlike a request.
+ * Tests the connection to the API step by step without a request: name resolution, connection, TLS. It costs no quota,
+ * and shows which step fails, unlike a request.
  */
 import { lookup } from 'node:dns/promises';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';

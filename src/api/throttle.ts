@@ -56,7 +56,7 @@ export interface ThrottleState {
   readonly refusedAtMs: number;
 }
 
-/** What an answer or a new plan means. Times are of the monotonic clock. */
+/** The events of answers and plans. Times are of the monotonic clock. */
 export type ThrottleEvent =
   | { readonly kind: 'day-ample' | 'day-scarce' | 'day-silent' | 'ample' | 'new-plan' }
   /** `remaining`: how many requests the minute has left. */

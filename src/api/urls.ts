@@ -127,8 +127,8 @@ function readBase(baseUrl: string): { origin: string; pathname: string } {
 const MAX_ID_BYTES = 256;
 
 /**
- * What is wrong with a device id; `null` if it is usable. Any id is, unless it would change the path of a URL (`.`,
- * `..`), cannot be encoded (half a surrogate pair), or contains control characters.
+ * The problem of a device id; `null` if it is usable. Any id is, unless it would change the path of a URL (`.`, `..`),
+ * cannot be encoded (half a surrogate pair), or contains control characters.
  */
 export function deviceIdProblem(id: unknown): string | null {
   if (typeof id !== 'string') return 'device_id is not a string';

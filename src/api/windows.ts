@@ -29,7 +29,7 @@ export interface AnswerFacts {
   readonly waitMs: number | null;
 }
 
-/** What the headers have shown so far. */
+/** The knowledge from the headers so far. */
 export interface Windows {
   /** The limits below the plan's, by window; `seen` is the last limit of any window. */
   readonly limits: { readonly minute: number | null; readonly day: number | null; readonly seen: number | null };
@@ -52,7 +52,7 @@ export const NO_HEADERS: Windows = {
   lastOdd: null,
 };
 
-/** What the reading of headers depends on. */
+/** The context in which headers are read. */
 interface HeaderContext {
   readonly plan: PlanFigures | null;
   /** The part of the quota that may be used. */

@@ -47,7 +47,7 @@ interface ConnectionParts
 export interface ApiConnection {
   readonly api: Api;
   readonly limiter: RateLimiter;
-  /** What the API's answers have shown so far. */
+  /** The observations in the API's answers so far. */
   readonly learnt: () => Learnt;
   /** Called when requests begin to wait for long, whichever part sends them. */
   readonly waits: LongWaits;
@@ -145,8 +145,8 @@ interface QuotaFigures extends Omit<RateLimiterFigures, 'waitingFor' | 'isRefuse
 }
 
 /**
- * Both windows; until when nothing may be sent, and until when history and backfill may not, where that is worth
- * showing.
+ * Both windows; until when nothing may be sent, and until when history and backfill may not, if that is long enough to
+ * be shown.
  */
 export function quotaNow(limiter: RateLimiter, { nowMs, rest }: { nowMs: number; rest: Rest | null }): QuotaFigures {
   const { minute, day, waitingUntilMs: pacedUntilMs } = limiter.figures();
@@ -185,7 +185,7 @@ export function quotaUse(limiter: RateLimiter): QuotaUse {
   return { spentMinute: minute.spent, leftMinute: left(minute), spentDay: day.spent, leftDay: left(day) };
 }
 
-/** What backfills have spent of the quota, and may spend. */
+/** The requests that backfills have sent and may send. */
 export interface BackfillQuota extends Pick<BackfillSettings, 'budgets'> {
   /** The backfill requests of the last day, in server time, ascending. */
   sentMs(): EpochMs[];

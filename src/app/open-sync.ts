@@ -106,13 +106,13 @@ export interface Sync
   readonly deliverers: readonly Deliverer[];
   /** The databases of `deliverers`, in the same order. */
   readonly destinations: readonly DestinationOptions[];
-  /** What `runMaintenance` and `maintainOnce` need. */
+  /** The parts of `runMaintenance` and `maintainOnce`. */
   readonly maintenance: MaintenanceParts;
   /** Work that commands leave for the process that holds the state. */
   readonly jobs: JobQueue;
   /** The API's id of the workspace that the state belongs to; `null` while it belongs to none. */
   knownWorkspace(): string | null;
-  /** What the estimate and the spacing of a backfill depend on. */
+  /** The quota facts for the estimate and the pace of a backfill. */
   readonly backfill: BackfillQuota;
   /** Whether requests wait for the quota. Even spacing alone does not count as waiting. */
   waitsForQuota(): boolean;
@@ -128,7 +128,7 @@ export interface Sync
   requestsDone(): number;
   /** Subscribes to all events from now on, to show them. A part that has to act is called instead. */
   listen(listener: Observe): void;
-  /** Has a function called with each device whose data was removed, to remove what is kept of it elsewhere. */
+  /** Registers a function that is called with each removed device, to remove data about it elsewhere. */
   onForgotten(forget: (deviceId: string) => void): void;
   /** Calls these functions. */
   forgotten(deviceId: string): void;
@@ -136,7 +136,7 @@ export interface Sync
   /** The report without its devices, from the last scan of all devices. It costs almost nothing. */
   overview(): StatusOverview;
   /**
-   * What the status page shows in addition to the report.
+   * The data of the status page in addition to the report.
    *
    * @param recentEvents returns the newest events first
    */
@@ -236,7 +236,7 @@ interface Hooks {
   readonly archived: () => void;
 }
 
-/** What everything else stands on: time, events, signs of life. */
+/** The parts that all others need: time, events, heartbeats. */
 function createBase({ clock, random, observe: hear, settings }: SyncOptions, store: OpenStore['store']) {
   const others = { toleranceMs: settings.gracePeriodMs, storedMs: () => storedTimes(store) };
   const serverClock = createServerClock(clock, others);
@@ -398,7 +398,7 @@ function maintenanceOf(options: SyncOptions, { base, opened, room, deliverers }:
 
 type Reports = FigureSource & Pick<Sync, 'fleet' | 'historyWaitsUntil' | 'report' | 'overview' | 'pageFacts' | 'ready'>;
 
-/** What is shown of it. */
+/** Creates the reports. */
 function createReports({ api, settings, clock }: SyncOptions, parts: Parts): Reports {
   const { base, opened, room, context, deliverers, planning, limiter } = parts;
   const { store, jobs, facts, ledger } = opened;

@@ -186,7 +186,7 @@ interface SnapshotParts {
 
 interface Snapshots {
   readonly report: () => StatusReport;
-  /** What the status page shows first. */
+  /** The first part of the status page. */
   readonly overview: () => {
     readonly report: StatusOverview;
     readonly ageSeconds: number;
@@ -212,7 +212,7 @@ export function createSnapshots({ report, overview, ageMs, health, ready, scrub,
   };
 }
 
-/** What the status page shows beside the report. */
+/** The other parts of the status page. */
 interface ShownFacts {
   readonly facts: PageFacts;
   /** Keeps the recent events in the state, where there are new ones, for the next process. */

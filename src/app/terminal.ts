@@ -19,7 +19,7 @@ import {
 } from '../observe/progress.ts';
 import { realClock } from './real-clock.ts';
 
-/** What a command may use of the process. */
+/** The parts of the process that a command may use. */
 export interface ProcessPorts {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Removes variables that contained secrets from the environment. */
@@ -74,7 +74,7 @@ export interface TerminalOutput {
   /** Shows the progress if it is due. Only then it calls `report`. */
   show(report: () => ProgressReport): void;
   /**
-   * Shows on a terminal what the command does now; elsewhere it does nothing.
+   * Shows a hint about the current work on a terminal; elsewhere it does nothing.
    *
    * @returns whether standard error is a terminal
    */

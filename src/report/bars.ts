@@ -39,7 +39,7 @@ function touchesAny({ from, to }: Interval, days: ReadonlySet<number>): boolean 
   return false;
 }
 
-/** What is known of a device and some days. */
+/** The facts about a device and some days. */
 export interface BarFacts {
   /** The first day (days since 1970), and how many. */
   readonly fromDay: number;

@@ -21,7 +21,7 @@ export interface DeviceSummary {
   readonly deviceId: string;
   readonly name: string;
   readonly modelId: string | null;
-  /** The id of the hub that it hangs on. */
+  /** The id of its hub. */
   readonly parentId: string | null;
   readonly state: DeviceState;
   /** `null` before the first page. */
@@ -36,7 +36,7 @@ export interface ListedDevice extends Omit<DeviceSummary, 'parentId'> {
   readonly hubName: string | null;
 }
 
-/** What fits a query. */
+/** The devices that match a query. */
 interface PickedDevices extends Pick<DevicesPage, 'matching' | 'states' | 'page' | 'pages'> {
   readonly rows: readonly ListedDevice[];
 }
@@ -59,7 +59,7 @@ export function listByName(devices: readonly DeviceSummary[]): readonly ListedDe
 /**
  * Picks a page.
  *
- * @param byName as {@link listByName} gave it: what a query leaves equal stays in that order.
+ * @param byName the result of {@link listByName}: equal devices stay in that order.
  */
 export function pickDevices(byName: readonly ListedDevice[], query: DevicesQuery): PickedDevices {
   const { state, sort, reversed } = query;

@@ -1,6 +1,6 @@
 /**
- * The report on one device (`--status --device ID`), from the state: when it was polled, when it is due, what is in the
- * way. It goes by the rules of the planner and of coverage; it cannot see the planner's own plans.
+ * The report on one device (`--status --device ID`), from the state: when it was polled, when it is due, and which
+ * problems it has. It applies the rules of the planner and of coverage; it cannot see the planner's own plans.
  */
 import { coveredIntervals } from '../core/coverage.ts';
 import { emptyByListing, gapWords, PENDING, wantedOf } from '../core/device-coverage.ts';
@@ -33,7 +33,7 @@ import { coverageBar } from './bars.ts';
 import { type DeviceSnapshot, snapshotDevice } from './device-snapshot.ts';
 import { dueAfter, type ReportParts, timeText } from './report.ts';
 
-/** What the report on a device is made from. */
+/** The parts that the report on a device needs. */
 export interface DeviceReportParts extends ReportParts {
   readonly facts: StateFacts;
   readonly polls: PollSettings;
@@ -44,7 +44,7 @@ const ANSWERS_SHOWN = 5;
 /** The bar goes back no further. */
 const BAR_NS = 30n * DAY_NS;
 
-/** All that is known of the device at one moment. */
+/** The facts about the device at one moment. */
 interface Knowledge {
   readonly device: KnownDevice;
   readonly snapshot: DeviceSnapshot;
@@ -215,7 +215,7 @@ function reasonsOf(parts: DeviceReportParts, known: Knowledge, due: Due): string
   ];
 }
 
-/** What stands in the way of every device. */
+/** The problems that concern every device. */
 function obstacles({ isRunning, streams, quota, room }: DeviceReportParts, nowMs: EpochMs): string[] {
   const telemetry = streams.list().find(({ name }) => name === 'telemetry');
   const { waiting_until, day } = quota();

@@ -1,6 +1,6 @@
 /**
- * One device at a moment: what is covered, its gaps, its lag; and the sums over all devices. All of it comes from one
- * pass over a device, as there may be ten thousand of them.
+ * The snapshot of a device: its covered ranges, its gaps, its lag; and the sums over all devices. It takes one pass
+ * over each device, because there may be ten thousand of them.
  */
 
 import { coverageOf, coveredShare, emptyByListing, PENDING, wantedOf } from '../core/device-coverage.ts';
@@ -15,7 +15,7 @@ import { limitFor, presentOf } from '../ingest/coverage-rules.ts';
 
 import type { DeviceSummary } from './device-list.ts';
 
-/** The settings and the time that a snapshot goes by. */
+/** The settings and the time of a snapshot. */
 export interface DeviceView {
   readonly filter: DeviceFilter;
   readonly wantedRange: WantedRange;
@@ -69,7 +69,7 @@ function upTo(presentNs: EpochNs, covered: readonly Interval[]): readonly Interv
   return covered.filter(({ from }) => from < presentNs).map(({ from, to }) => ({ from, to: minNs(to, presentNs) }));
 }
 
-/** What is kept of a snapshot where thousands are kept. */
+/** The summary of a snapshot that is stored for each of many devices. */
 export function toSummary(
   { record, name }: KnownDevice,
   covered: CoverageNow,

@@ -22,7 +22,7 @@ import type { StreamReport } from './stream-status.ts';
 interface FiguresParts {
   readonly context: Pick<SyncContext, 'store' | 'clock' | 'serverClock' | 'settings'>;
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'destinationId' | 'blockedReason' | 'deliveredLines'>[];
-  /** As it stands; the wait in the server's time. */
+  /** The current quota; the wait is in the server's time. */
   readonly quota: () => Figures['allowance'];
   readonly planning: Pick<Planning, 'planner' | 'demand'>;
   readonly streams: Pick<StreamReport, 'list'>;

@@ -24,8 +24,8 @@ export interface StreamState {
   /** The missing scope; `null` while the stream is on. */
   missingScope: string | null;
   /**
-   * Its last failure; `null` while it does not fail. An answer to one request does not end it: a listing may fail at
-   * its second page forever. The end of its work does, if something was answered for it since.
+   * Its last failure; `null` while it does not fail. An answer to one request does not end it, because a listing may
+   * fail at its second page forever. It ends when the stream was read to its end.
    */
   failure: {
     /** Since when it fails, by the monotonic clock. */
@@ -51,9 +51,9 @@ export interface ApiState {
   failedAtMs: number;
   /** Why the last task failed where the service as a whole did not answer; `null` once a task has ended well. */
   fault: string | null;
-  /** What the key or its plan was refused with; `null` while it works. */
+  /** The refusal of the key or its plan; `null` while the key works. */
   refusal: ApiFault | null;
-  /** What the first requests failed with; `null` once any request was answered. */
+  /** The failure of the first requests; `null` once any request was answered. */
   firstFailure: string | null;
 }
 

@@ -33,7 +33,7 @@ export interface BackfillSettings {
   readonly args: BackfillArgs;
   /** The wanted range at its start. Its limit is the end of the backfill, unless `args.to` is earlier. */
   readonly wantedRange: WantedRange;
-  /** Its requests of the last day from before, ascending, in server time. */
+  /** Its requests of the last day before its start, ascending, in server time. */
   readonly sentMs: readonly EpochMs[];
   /** The budget, in requests. */
   readonly budgets: PaceSettings['budgets'];
@@ -49,16 +49,16 @@ export interface Backfill extends Goal {
   readonly tally: BackfillTally;
   /** The ids of its devices, in the order of the inventory. */
   readonly deviceIds: readonly string[];
-  /** What it wants of a device that is there, as far as that is known by now. */
+  /** The wanted range of a device, as far as it is known by now. */
   wanted(deviceId: string): Interval;
-  /** What it reads again of what was covered; `null` where only gaps were asked for. */
+  /** The covered ranges that it reads again; `null` if only gaps were requested. */
   readonly recheck: Recheck | null;
 }
 
 /** For this time after the start, live work fetches the newest readings, and the backfill leaves them out. */
 const LEFT_TO_LIVE_MS = 2 * MINUTE_MS;
 
-/** A backfill under way, as its rules read it. Nothing in it changes. */
+/** The read-only facts of a running backfill. */
 interface BackfillState {
   readonly context: SyncContext;
   readonly settings: BackfillSettings;
@@ -322,7 +322,7 @@ export function createBackfillPace(settings: PaceSettings): BackfillPace {
   const { maxShare, finishByMs, startedMs, budgets } = settings;
   const log = createSendLog(DAY_MS);
   log.load(settings.sentMs);
-  /** How many intervals must still pass for the requests that were sent, as of a time. */
+  /** How many intervals must still pass for the requests that were sent, at a given time. */
   let excess = { count: 0, atMs: startedMs };
   let left: number | null = null;
 

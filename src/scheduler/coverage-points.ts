@@ -22,7 +22,7 @@ import { staleMsOf } from './demand-watch.ts';
 /** How far a watermark moves before there is another point. */
 const MOVED_NS = 5n * MINUTE_NS;
 
-/** How old a point becomes: a minute less than the 15 that are promised, as a look may come late. */
+/** The age at which a point is repeated: a minute less than the promised 15, because a check may come late. */
 const OLDEST_NS = 14n * MINUTE_NS;
 
 /** How often a part of the devices is checked, and how soon where the server's time is not known yet. */
@@ -72,7 +72,7 @@ export function noteCoverage(context: SyncContext, wantedRange: WantedRange, loo
   const turn = (looks ?? 0) % parts;
   const last = store.coveragePoints();
   const atNs = msToNs(serverClock.nowMs());
-  // What has left the wanted range since the horizon was fixed is no gap any more.
+  // A range that has left the wanted range since the scan began is no gap.
   const wantedFrom = maxNs(wantedRange.wantedFrom, stillWantedFrom(context));
   const mostOpen = openSeconds({ context, staleMs: () => staleMsOf(store) });
   const points: NewCoveragePoint[] = [];
@@ -100,7 +100,7 @@ interface CoverageMoment {
   readonly atNs: EpochNs;
 }
 
-/** What is covered of a device now; its named gaps are forgotten where they are closed. */
+/** The current coverage of a device; deletes its named gaps if they are closed. */
 function currentCoverage({ store, settings }: SyncContext, device: KnownDevice, moment: CoverageMoment) {
   const { wantedRange, wantedFrom, mostOpen, atNs } = moment;
   const { deviceId } = device.record;
@@ -121,9 +121,9 @@ function currentCoverage({ store, settings }: SyncContext, device: KnownDevice, 
 }
 
 /**
- * Whether there is to be a point.
+ * Whether a point is due.
  *
- * @param nextNs how long after this look the next one comes.
+ * @param nextNs the time until the next check.
  */
 function isDue(before: CoveragePoint | undefined, now: CoveragePoint, nextNs: EpochNs): boolean {
   if (before === undefined) return true;

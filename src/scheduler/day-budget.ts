@@ -21,14 +21,14 @@ export interface DayBudget {
   /**
    * When the next request may go.
    *
-   * @param isLive what is not live leaves the reserve alone.
+   * @param isLive only live requests may use the reserve.
    */
   freeAtMs(isLive: boolean, nowMs: number): number;
-  /** What work below the live lane may take at once, in requests; infinite where no limit is known. */
+  /** How many requests below the live lane may be sent at once; infinite if no limit is known. */
   spare(nowMs: number): number;
   /** Requests per ms by which the bucket fills; infinite where no limit is known. */
   fillPerMs(): number;
-  /** Requests per ms that the day and the minute carry; infinite where no limit is known. */
+  /** Requests per ms within both the day's and the minute's budget; infinite if no limit is known. */
   perMs(): number;
 }
 
@@ -36,9 +36,12 @@ export interface DayBudget {
 const BURST = 0.03;
 /** The part of the bucket that only live work may take. */
 const RESERVE = 0.5;
-/** What is left to others beyond what they were seen to use: below half of what the share leaves, answers brake. */
+/**
+ * The part of the share's rest that is left to other clients beyond their known use: below half of it, the throttle
+ * slows requests down.
+ */
 const GUARD = 0.6;
-/** How long it counts what others were seen to use of a day. */
+/** For how long the highest daily use by other clients counts. */
 const REMEMBERED_MS = 2 * DAY_MS;
 
 /** @param share the part of the limit that may be used. */
@@ -61,7 +64,7 @@ export function createDayBudget(share: number): DayBudget {
 
   return {
     setFigures(figures, nowMs) {
-      // What has gathered so far did so at the rate of the budget until now.
+      // The tokens so far were earned at the previous rate.
       if (Number.isFinite(budget)) fill(nowMs);
       minutePerMs = (figures.minuteBudget ?? Number.POSITIVE_INFINITY) / MINUTE_MS;
       if (figures.limit === null || figures.budget === null) {
@@ -72,7 +75,7 @@ export function createDayBudget(share: number): DayBudget {
       const left = figures.limit * (1 - (1 - share) * GUARD) - theirs;
       const isFirst = !Number.isFinite(budget);
       budget = Math.max(1, Math.min(figures.budget, theirs > 0 ? left : figures.budget));
-      // What was spent before counts: a restart gives nothing back.
+      // Earlier requests of the day count: a restart adds no budget.
       if (isFirst) tokens = Math.max(0, Math.min(burst(), budget * BURST - figures.spent));
       if (isFirst) filledMs = nowMs;
     },

@@ -70,11 +70,14 @@ export interface PlannerState {
   readonly reread: { isDue: boolean; isUnderWay: boolean };
   telemetryOffMs: number;
   backfillRestMs: number;
-  /** The stream that failed last with the whole service: the next try is another's, so that none stands in for all. */
+  /**
+   * The stream that failed last together with the service: another one is tried next, so that one stream alone does not
+   * decide about the outage.
+   */
   postpone: Stream | null;
   /** Since when the listing fails; `null` while it does not. */
   listFailingFromMs: number | null;
-  /** At which age devices were polled recently, in ms. */
+  /** The lag at which devices were polled recently, in ms. */
   liveLagMs: number;
   livePolls: number;
   liveEmpty: number;
@@ -115,19 +118,19 @@ export function decide(state: PlannerState, nowMs: number): Decision | Rest {
     hastenedStream(state, nowMs) ??
     // 2. A lane that its reserve owes a request.
     reservedRequest(state, nowMs) ??
-    // 3. A listing that is worth its requests.
+    // 3. A listing, if it saves more than it costs.
     worthwhileListing(state, nowMs) ??
-    // 4. Live work, alerts and the account, by how far each is behind its schedule: where the quota cannot carry the
-    // schedules, all are stretched evenly.
+    // 4. Live work, alerts and the account, by their delay relative to their schedules: if the quota is too small, all
+    // are delayed evenly.
     mostOverdue(state, live, nowMs) ??
-    // 5. With what the day has to spare: a listing by its schedule, first history, backfill, idle polls, reading again.
+    // 5. If the day's budget allows: a scheduled listing, first history, backfill, idle polls, rereads.
     extraRequest(state, nowMs) ??
     // 6. Nothing is due.
     idleRest(state, nowMs)
   );
 }
 
-/** Nothing may be sent: what the day has is spread over it. */
+/** The rest if nothing may be sent: the day's budget is spread over the day. */
 function restOfDay({ budget }: PlannerState, nowMs: number): Rest | null {
   const freeMs = budget.freeAtMs(true, nowMs);
   return freeMs > nowMs ? { kind: 'rest', untilMs: freeMs, reason: 'day' } : null;
@@ -149,7 +152,7 @@ function reservedRequest(state: PlannerState, nowMs: number): Decision | null {
   return lane === null ? null : requestIn(state, lane, nowMs);
 }
 
-/** Where pages are what is short, a listing has its reserve alone, but for the first one. */
+/** A listing that saves more than it costs. While pages are short, only the first listing goes beyond its reserve. */
 function worthwhileListing(state: PlannerState, nowMs: number): Decision | null {
   const isWorthIt = !state.commitment.isOver || state.streams.devices.readMs === Number.NEGATIVE_INFINITY;
   return isWorthIt && isDue(state, 'devices', nowMs) ? taskOf('devices') : null;
@@ -167,7 +170,7 @@ function mostOverdue(state: PlannerState, live: LivePick | null, nowMs: number):
   return live && pollOf(state, 'live', live);
 }
 
-/** Work that is not live, where there is any: now, or once the day has something to spare. */
+/** Work below the live lane, if there is any: now, or when the day's budget allows it. */
 function extraRequest(state: PlannerState, nowMs: number): Decision | Rest | null {
   const request = extraWork(state, nowMs);
   if (request === null) return null;
@@ -177,7 +180,7 @@ function extraRequest(state: PlannerState, nowMs: number): Decision | Rest | nul
 }
 
 function extraWork(state: PlannerState, nowMs: number): Decision | null {
-  // What is to spare costs nothing, however long ago the ages come from by which a listing is not worth it.
+  // Within the unused budget a listing costs nothing, however old the lag is from which its value was computed.
   const listing = state.commitment.isOver ? null : requestIn(state, 'devices', nowMs);
   return (
     listing ??
@@ -260,7 +263,7 @@ function isDue(state: PlannerState, kind: WholeStream, nowMs: number): boolean {
   return kind !== state.postpone && dueMs(state.streams[kind], everyMs(state, kind)) <= nowMs;
 }
 
-/** How often a stream is worth its requests. */
+/** How often a stream is read. */
 function everyMs(state: PlannerState, kind: WholeStream): number {
   return kind === 'devices' ? bestListEveryMs(state) : scheduledMs(state, kind);
 }
@@ -272,7 +275,7 @@ function scheduledMs({ settings, streams }: PlannerState, kind: WholeStream): nu
   return Number.isFinite(readMs) ? Math.max(1, settings.turnAfter(kind, readMs) - readMs) : 1;
 }
 
-/** When the listing is due, be it by its schedule or because it is worth its requests earlier. */
+/** When the listing is due: by its schedule, or earlier if it saves more than it costs. */
 function listingDueMs(state: PlannerState): number {
   return dueMs(state.streams.devices, Math.min(bestListEveryMs(state), scheduledMs(state, 'devices')));
 }

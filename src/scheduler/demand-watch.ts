@@ -8,7 +8,7 @@ import type { SyncContext } from '../ingest/context.ts';
 import { type SchedulerDemand, type Shortfall, shortfallNow, shortfallText } from './demand.ts';
 
 export interface DemandWatch {
-  /** Compares what is requested with the plan, and reports what is news. */
+  /** Compares the demand with the plan, and reports a change. */
   check(current: SchedulerDemand): void;
   /** How old readings become as a rule where the quota is too small, in ms; 0 where it is not. */
   staleMs(): number;
@@ -66,7 +66,7 @@ export function createDemandWatch({
   };
 }
 
-/** Another kind of shortfall or another plan is news at once, another size of it only now and then. */
+/** Whether to report again: another kind of shortfall or another plan at once, another size only now and then. */
 function hasChanged(before: Reported, now: Reported): boolean {
   const [was, is] = [before.shortfall, now.shortfall];
   if (was.of !== is.of || hasMoved(was.available, is.available)) return true;

@@ -37,11 +37,11 @@ export interface DemandInput
   /** The plan's figures; `null` where there is no such limit or it is not known. */
   readonly perMinute: number | null;
   readonly perDay: number | null;
-  /** What others were seen to use in a day. */
+  /** The daily use by other clients. */
   readonly othersPerDay: number;
 }
 
-/** Requests a day, by what they are for. */
+/** Requests a day, by purpose. */
 export interface DemandByLane {
   readonly live: number;
   readonly alerts: number;
@@ -61,7 +61,7 @@ interface Freshness {
 export interface Demand {
   /** The requests that the schedules need. */
   readonly needed: DemandByLane;
-  /** The same, slowed down so that it fits. */
+  /** The same, slowed down to fit the budget. */
   readonly planned: DemandByLane;
   /** The requests a day that our share of the quota allows, and which limit of the plan determines it. */
   readonly budget: number;
@@ -108,7 +108,7 @@ export function totalOf(demand: DemandByLane): number {
   return demand.live + demand.alerts + demand.inventory + demand.account + demand.idlePolls;
 }
 
-/** What the share carries: the lesser of both figures, and of what others leave. */
+/** The usable requests a day: the lesser of both limits and of the rest that others leave. */
 export function budgetOf({ perMinute, perDay, share, othersPerDay }: DemandInput): Pick<Demand, 'budget' | 'boundBy'> {
   const shareOf = (limit: number): number => Math.max(1, Math.floor(limit * share));
   const byMinute = perMinute === null ? Number.POSITIVE_INFINITY : shareOf(perMinute) * (DAY_MS / MINUTE_MS);
@@ -217,7 +217,7 @@ export interface Shortfall {
   /** Readings a day. */
   readonly readingsMade: number;
   readonly readingsCovered: number;
-  /** What would make it fit, each by itself; `null` where it alone cannot. */
+  /** The changes that would each make the demand fit; `null` where one alone cannot. */
   readonly remedies: {
     /** `sync.telemetry` no more often than this. */
     readonly telemetryMs: number | null;
@@ -292,7 +292,7 @@ function shareThatFits(input: DemandInput, of: Shortfall['of']): number | null {
   return isEnough(demandOf({ ...input, share: upwards })) ? upwards : null;
 }
 
-/** The schedules in force, how fast the devices report, and what others use of the day's quota. */
+/** The schedules in force, the report rates of the devices, and the daily use by other clients. */
 export interface SchedulerDemand {
   readonly settings: PlannerSettings;
   /** @returns how fast the devices report; checks every device. */
@@ -301,7 +301,7 @@ export interface SchedulerDemand {
   readonly othersPerDay: number;
 }
 
-/** @returns what a plan does not carry now; `null` where all fits, or nothing is known to ask for. */
+/** @returns the shortfall of a plan; `null` if the demand fits, or nothing is known about it. */
 export function shortfallNow({ settings, rates, othersPerDay }: SchedulerDemand, plan: Plan): Shortfall | null {
   const known = rates();
   if (known.knownMs.length + known.unknown === 0) return null;

@@ -1,10 +1,10 @@
 /**
- * What the planner knows about the newest end of one device: how listings, answers and failures change it, and when a
- * request for it is worth sending.
+ * The facts about the newest end of one device: how listings, answers and failures change them, and when a request for
+ * it is due.
  *
- * A device has new readings if the listing shows a newer one, or if its report rate makes one almost certain.
- * Otherwise it is quiet, and is polled only after a sign of life or when its idle poll is due. The rate is a
- * prediction and the listing is a hint: neither changes the coverage.
+ * A device has new readings if the listing shows a newer one, or if its report rate makes one almost certain. Otherwise
+ * it is quiet, and is polled only after a sign of life or when its idle poll is due. The rate is a prediction and the
+ * listing is a hint: neither changes the coverage.
  */
 
 import type { PollSettings } from '../core/ports.ts';
@@ -22,19 +22,22 @@ export const NEVER_MS = Number.NEGATIVE_INFINITY;
 
 /** Times may be cut to seconds on one side and not on the other. */
 const GRAIN_MS = SECOND_MS;
-/** What takes this many pages is walked through from its newest end, as a few readings more or less do not matter. */
+/**
+ * From this many missing pages on, the scan reads them all from the newest end, because a few readings more or less do
+ * not matter.
+ */
 const STOPPED_PAGES = 2.5;
 /** However long its turn may take: a page is at least so full. */
 const LEAST_FILL = 0.8;
 /** A page scan of up to this many pages is finished before the next one. */
 const SCAN_PAGES = 10;
-/** The listing may be answered from somewhere that lags: what is younger than this it need not know. */
+/** The listing may come from a replica that lags: readings younger than this need not be in it. */
 const LISTING_LAG_MS = MINUTE_MS;
 /** Signs of life that no reading follows: after this many in a row they are no hint of readings. */
 const FALSE_SIGNS = 3;
 /**
- * How long a device rests after a failure of its own, doubled with each in a row. However long it has failed: half an
- * hour after it can be read again, what was missed of it is there.
+ * How long a device rests after a failure of its own, doubled with each in a row. However long it has failed, its
+ * readings are read at most half an hour after it answers again.
  */
 const REST_MS = MINUTE_MS;
 const LONGEST_REST_MS = 20 * MINUTE_MS;
@@ -48,9 +51,8 @@ export interface LiveGap {
 /** The facts about a device in the device list, and how reliable they are. Times are `NEVER_MS` if there is none. */
 interface Hint {
   /**
-   * `proven`: the listing was seen to follow the signs of life of the device, where one that never moves may know
-   * nothing; `dropped`: it has denied what was there, or promised time and again what was not, and is not believed
-   * any more.
+   * `proven`: the listing was seen to follow the device's signs of life; `dropped`: it missed readings, or repeatedly
+   * announced readings that were not there, and is ignored.
    */
   trust: 'untested' | 'proven' | 'dropped';
   /** `last_seen_at`, as of the listing at `listedMs`. */
@@ -62,7 +64,7 @@ interface Hint {
   falseSigns: number;
 }
 
-/** What is known of one device. All times in the server's time, in ms; `NEVER_MS` where there is none. */
+/** The facts about one device. All times are the server's, in ms; `NEVER_MS` for none. */
 export interface DeviceFacts {
   /** The newest reading that is covered; where none was found up to a later time, that time. */
   newestMs: number;
@@ -74,13 +76,13 @@ export interface DeviceFacts {
   isActive: boolean;
   /** Nothing is predicted any more until there is a sign of life. */
   isQuiet: boolean;
-  /** Whether it spoke again after a rest, so that its rate does not say how much there is. */
+  /** Whether it reported again after a rest, so that its rate does not tell how many readings there are. */
   isBack: boolean;
   emptiesInARow: number;
   /** Failures of its own in a row, and until when it rests after them. */
   failures: number;
   restMs: number;
-  /** What is missing below newer readings that are covered. */
+  /** The gap below newer covered readings. */
   liveGap: LiveGap | null;
 }
 
@@ -101,7 +103,7 @@ export function unknownDevice(): DeviceFacts {
   };
 }
 
-/** When a device is worth a request. */
+/** When a device is due. */
 export interface Outlook {
   /**
    * The time of its oldest reading that is not covered, as well as it is known; of one that was never asked, far
@@ -114,13 +116,13 @@ export interface Outlook {
   readonly fullMs: number;
 }
 
-/** By which rules all devices are polled now. */
+/** The rules by which all devices are polled now. */
 export interface OutlookRules {
   readonly polls: PollSettings;
-  /** How often a device is polled while it has something new, where the quota carries that. */
+  /** How often a device with new readings is polled, if the quota allows it. */
   readonly freshnessMs: number;
   readonly pageSize: number;
-  /** How many pages' worth is waited for before a page counts as full: less than one, so that nothing runs over. */
+  /** How many pages must be expected before a page counts as full: less than one, so that nothing runs over. */
   readonly fill: number;
   /** How much earlier than that it is polled, as others may be before it. */
   readonly slackMs: number;
@@ -155,11 +157,11 @@ export function outlookOf(facts: DeviceFacts, rules: OutlookRules): Outlook | nu
 }
 
 /**
- * Where a request for its newest end had better stop: what has run over a page by less than another one would take a
- * second request for the rest, which at the next turn costs nothing. So the oldest page of it is requested, and the
- * newest readings wait for that turn.
+ * The end of the next request for the newest range, if it should not be the present. Readings that exceed one page by
+ * less than another would take a second request now, and cost nothing at the next turn. So the oldest page is
+ * requested, and the newest readings wait for that turn.
  *
- * @returns a time; `null` where nothing has run over, or so much that its newest readings should not wait for it.
+ * @returns a time; `null` if a page is not exceeded, or by so much that the newest readings should not wait.
  */
 export function stopOf(facts: DeviceFacts, { pageSize, fill, isInTurn }: OutlookRules, nowMs: number): number | null {
   const { intervalMs } = facts.rate;
@@ -260,14 +262,14 @@ export function noteListed(facts: DeviceFacts, seenMs: number | null, atMs: numb
   }
   const expectedMs = facts.newestMs + certainWithinMs(facts.rate);
   const isDenied = expectedMs + LISTING_LAG_MS < atMs;
-  // A listing that was never seen to follow is not believed against a device that spoke when it was polled last: that
-  // costs one request, and a device that the listing knows nothing of is noticed at once.
+  // A listing that was never seen to follow the device is ignored if the device had new readings at its last poll: that
+  // costs one request, and a device that the listing does not follow is noticed at once.
   const isBelieved = hint.trust === 'proven' || expectedMs < facts.polledMs;
   if (isDenied && isHinted(facts) && isBelieved) facts.isQuiet = true;
   return false;
 }
 
-/** What an answer about the newest end of a device brought. */
+/** The result of a poll of the newest end of a device. */
 export interface PollAnswer {
   /** Readings that were not covered before. */
   readonly newReadings: number;
@@ -275,7 +277,7 @@ export interface PollAnswer {
   readonly instantsMs: readonly number[];
   /** The range below the page that is not covered, where one is left. */
   readonly liveGap: LiveGap | null;
-  /** How far the question reached, where it was not asked for what is newer. */
+  /** The end of the requested range, if it was not the present. */
   readonly untilMs?: number | null;
 }
 
@@ -319,7 +321,7 @@ export function noteFailure(facts: DeviceFacts, atMs: number): void {
   facts.failures += 1;
 }
 
-/** Records that its signs of life are of no readings: it has only its idle poll until it brings one. */
+/** Records that its signs of life come without readings: until it has a reading again, only its idle poll remains. */
 export function noteSilent(facts: DeviceFacts): void {
   facts.isQuiet = true;
   facts.emptiesInARow = Number.MAX_SAFE_INTEGER;

@@ -55,7 +55,7 @@ import type { ReportRate } from './report-rate.ts';
 
 export type DeviceState = 'absent' | 'idle' | 'waiting' | 'ready' | 'full' | 'polling';
 
-/** `left`: it is gone, excluded or forgotten; `reordered`: the rules changed. */
+/** `left`: it is gone, excluded or removed; `reordered`: the rules changed. */
 export type DeviceEvent =
   | 'stored'
   | 'listed'
@@ -107,7 +107,7 @@ interface QueuedDevice {
   readonly slot: number;
   state: DeviceState;
   readonly facts: DeviceFacts;
-  /** As of when it was placed. */
+  /** The outlook at its last placement. */
   outlook: Outlook;
 }
 
@@ -119,7 +119,7 @@ export interface DeviceQueue {
   readonly bySlot: (QueuedDevice | undefined)[];
   readonly freeSlots: number[];
   readonly heaps: Readonly<Record<HeapName, Heap>>;
-  /** Readings per ms of each slot, and their sum, kept up to date without adding them all up. */
+  /** Readings per ms of each slot, and their sum, updated with each change. */
   readonly rates: number[];
   rateSum: number;
   droppedHints: number;
@@ -151,12 +151,12 @@ const UNTRACKED_REST_MS = MINUTE_MS;
 /** This many devices are moved on in one pass at most: after a start all are due at once, and no decision takes long. */
 const MOVES = 200;
 
-/** What is known of a device from before a restart. */
+/** The stored facts about a device at a start. */
 export interface StoredLiveRange {
   readonly newestMs: number | null;
   readonly polledMs: number | null;
   readonly rate: ReportRate;
-  /** What is missing below the newest range. */
+  /** The gap below the newest covered range. */
   readonly liveGap?: LiveGap | null;
   /** Whether its empty answers were confirmed for good: its signs of life are of no readings. */
   readonly isSilent?: boolean;
@@ -174,7 +174,7 @@ export interface ListedLiveRange {
   readonly isActive: boolean;
 }
 
-/** Records what the state has of a device that is there. */
+/** Adds a device with its stored facts. */
 export function noteDeviceStored(queue: DeviceQueue, deviceId: string, stored: StoredLiveRange): void {
   const device = deviceOf(queue, deviceId);
   Object.assign(device.facts, {
@@ -191,9 +191,9 @@ export function noteDeviceStored(queue: DeviceQueue, deviceId: string, stored: S
 }
 
 /**
- * Records a line of a listing.
+ * Records a device of a listing.
  *
- * @returns whether a quiet device turns out to have spoken.
+ * @returns whether a quiet device has new readings.
  */
 export function noteDeviceListed(
   queue: DeviceQueue,
@@ -213,13 +213,13 @@ export function dropDevice(queue: DeviceQueue, deviceId: string): void {
   if (device !== undefined) move(queue, device, 'left');
 }
 
-/** It is being asked. Of one whose history alone was requested nothing else is wanted. */
+/** Records that a request about the device is under way; it may be for its history. */
 export function beginDevice(queue: DeviceQueue, deviceId: string): void {
   const device = queue.devices.get(deviceId);
   if (device !== undefined) move(queue, device, 'began');
 }
 
-/** Records an answer about its newest end. It may have left while it was being asked. */
+/** Records an answer about the newest end of a device. The device may have left in the meantime. */
 export function noteDeviceAnswer(queue: DeviceQueue, deviceId: string, answer: PollAnswer, nowMs: number): void {
   const device = queue.devices.get(deviceId);
   if (device === undefined) return;
@@ -228,9 +228,9 @@ export function noteDeviceAnswer(queue: DeviceQueue, deviceId: string, answer: P
 }
 
 /**
- * It could not be asked by a fault of its own.
+ * Records a failure of the device.
  *
- * @returns until when it rests.
+ * @returns the end of its rest.
  */
 export function noteDeviceFailure(queue: DeviceQueue, deviceId: string, nowMs: number): number {
   const device = queue.devices.get(deviceId);
@@ -240,7 +240,7 @@ export function noteDeviceFailure(queue: DeviceQueue, deviceId: string, nowMs: n
   return device.facts.restMs;
 }
 
-/** Its rest after failures is over: they were not its own. */
+/** Ends the rest of a device after failures that were not its own. */
 export function endDeviceRest(queue: DeviceQueue, deviceId: string): void {
   const device = queue.devices.get(deviceId);
   if (device === undefined) return;
@@ -248,13 +248,13 @@ export function endDeviceRest(queue: DeviceQueue, deviceId: string): void {
   move(queue, device, 'reordered');
 }
 
-/** It could not be asked, or was asked for something else: everything stands as before. */
+/** Records that the request is over without an answer about the newest end. */
 export function releaseDevice(queue: DeviceQueue, deviceId: string): void {
   const device = queue.devices.get(deviceId);
   if (device !== undefined) move(queue, device, 'released');
 }
 
-/** Records how the rules stand now. */
+/** Sets the current rules. */
 export function setRules(queue: DeviceQueue, rules: OutlookRules): void {
   queue.rules = rules;
   reorder(queue);
@@ -345,7 +345,7 @@ function isSpeaking(device: QueuedDevice): boolean {
   return device.state !== 'absent' && !device.facts.isQuiet;
 }
 
-/** The device that is worth a live request most. */
+/** The device whose live request is most valuable. */
 export interface LivePick {
   readonly deviceId: string;
   /** How old its oldest reading is that is not covered, in ms; infinite where it was never asked. */
@@ -354,7 +354,7 @@ export interface LivePick {
   readonly untilMs: number | null;
 }
 
-/** The device that is worth a request most, as of the last `advance`; `null`: none has anything new. */
+/** The device whose request is most valuable, at the time of the last `advance`; `null` if none has new readings. */
 export function pickLive({ heaps, bySlot, rules }: DeviceQueue, nowMs: number): LivePick | null {
   const device = bySlot[heaps.full.size > 0 ? headSlot(heaps.full) : headSlot(heaps.ready)];
   if (device === undefined) return null;
@@ -369,12 +369,12 @@ export function pickIdle({ heaps, bySlot }: DeviceQueue, nowMs: number): string 
   return headKey(heaps.idle) <= nowMs ? (bySlot[headSlot(heaps.idle)]?.deviceId ?? null) : null;
 }
 
-/** When the next one becomes ready by itself; infinite where none will. */
+/** When the next device becomes ready; infinite if none will. */
 export function nextReadyMs({ heaps }: DeviceQueue): number {
   return headKey(heaps.waiting);
 }
 
-/** When the next one is due for its idle poll; infinite where none will be. */
+/** When the next idle poll is due; infinite if none will be. */
 export function nextIdleMs({ heaps }: DeviceQueue): number {
   return headKey(heaps.idle);
 }
@@ -393,7 +393,7 @@ export function readingsPerMs({ rateSum }: DeviceQueue): number {
 export interface Rates {
   /** From reading to reading, in ms, of each device that reports and whose rate is known. */
   readonly knownMs: readonly number[];
-  /** Devices that speak at a rate that is not known yet. */
+  /** Devices that report at an unknown rate. */
   readonly unknown: number;
   readonly quiet: number;
 }

@@ -19,7 +19,7 @@ export interface DeviceView {
   readonly coveredToMs: number | null;
   /** The gap below the newest covered range, if live work closes it; `null` if it belongs to the history. */
   readonly liveGap: LiveGap | null;
-  /** What else is missing, by how far back it lies. */
+  /** The other missing ranges, by age. */
   readonly open: OpenHistory;
 }
 
@@ -27,13 +27,13 @@ export interface ViewInput {
   readonly covered: readonly CoveredRange[];
   /** The wanted range, up to the coverage limit. */
   readonly wanted: Interval;
-  /** Named gaps that are not worth another try yet. */
+  /** Named gaps that are not due for another request. */
   readonly resting: Intervals;
-  /** Named gaps that are worth another try by now; none where this is left out. */
+  /** Named gaps that are due for another request; none by default. */
   readonly named?: Intervals;
 }
 
-/** How far back live work catches up by itself: what is older waits its turn with the history of all. */
+/** How far back live work closes gaps: older ones wait for their turn with the history of all devices. */
 const CATCH_UP_NS = DAY_NS;
 const WEEK_NS = 7n * DAY_NS;
 
@@ -65,7 +65,7 @@ function newestReading(covered: readonly CoveredRange[]): EpochNs | null {
   return covered.findLast(({ last }) => last !== null)?.last?.at ?? null;
 }
 
-/** How much of what is missing lies how far back from a time. */
+/** The missing ranges by their distance from a time. */
 export function openOf(missing: Intervals, to: EpochNs): OpenHistory {
   const within = (fromNs: bigint, toNs: bigint): number => {
     const range = normalize([{ from: maxNs(to - toNs, 0n), to: maxNs(to - fromNs, 0n) }]);
@@ -82,7 +82,7 @@ export interface Viewed {
   readonly wanted: Interval;
 }
 
-/** Returns the ranges that the daemon requests by itself. Above the covered range it may wait for an idle poll. */
+/** Returns the ranges that the daemon requests without a goal. Above the covered range it may wait for an idle poll. */
 export function ownRanges(now: Viewed | null): Intervals {
   if (now === null) return [];
   const { from, to } = now.wanted;

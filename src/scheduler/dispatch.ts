@@ -80,7 +80,7 @@ const OFF_REST_MS = HOUR_MS;
 /** This many failures about devices in a row, with no answer about any between them, are the stream's. */
 const FAILURES_IN_A_ROW = 3;
 
-/** The parts at work. */
+/** The parts of the running loop. */
 interface Running extends DispatchParts {
   /** Failures about devices since the last answer about one. */
   readonly failed: { inARow: number };
@@ -127,7 +127,7 @@ async function startTasks(parts: Running, { underWay, signal, start }: WorkGroup
   }
 }
 
-/** Where the state is full, nothing is requested that would make it grow; delivery continues and makes room. */
+/** Waits while the state is full: nothing is requested that would be archived; delivery continues and frees space. */
 export async function untilRoom({ checkRoom, clock }: SyncContext, signal: AbortSignal, pulse?: Pulse): Promise<void> {
   const check = (): true | null => {
     if (checkRoom().ok) return true;
@@ -145,9 +145,9 @@ async function rest({ planning, outage }: DispatchParts, { untilMs }: Rest, sign
 }
 
 /**
- * Carries out a decision and reports its result to the planner; where it was aborted, it has none.
+ * Carries out a decision and reports its result to the planner; an aborted one has none.
  *
- * @throws what ends a session.
+ * @throws errors that end a session.
  */
 async function carryOut(parts: Running, decision: Decision, signal: AbortSignal): Promise<void> {
   const { planning, apiState, outage } = parts;
@@ -173,9 +173,9 @@ interface Failed<E> {
 }
 
 /**
- * What a task failed with.
+ * Records the failure of a task.
  *
- * @throws what ends a session.
+ * @throws errors that end a session.
  */
 function takeError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolean) => void): void {
   const { context, planning, apiState } = parts;
@@ -230,9 +230,9 @@ function isOnceAlone({ alone }: Planning): boolean {
   return alone?.lane === 'first-history';
 }
 
-/** Records the gaps of a device that did not answer while others did, if the state has room for that. */
+/** Records the gaps of a device that did not answer while others did, if the state may grow. */
 function nameUnreachable({ context, planning }: DispatchParts, { deviceId, range }: ScanTask): void {
-  // A one-off ends where ten minutes bring nothing: it tries again some times before that.
+  // A one-off ends after ten minutes without progress: it tries again several times before that.
   const longestMs = isOnceAlone(planning) ? 2 * ALONE_REST_MS : undefined;
   try {
     const gaps = gapsIn(range, context.store.telemetry(deviceId).covered);
@@ -304,7 +304,7 @@ function pollRange({ state, view, wanted }: Viewed, { untilMs }: PollDecision): 
   return { from, to: minNs(wanted.to, until) };
 }
 
-/** What the newest end of a device turned out to be; what lies below it is given up where that was decided. */
+/** The result of a poll of the newest end of a device; the gap below it is given up if that was decided. */
 function pollAnswer(
   { context, planning }: DispatchParts,
   { newReadings, lastReadings }: ScanResult,

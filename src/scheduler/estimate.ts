@@ -91,28 +91,28 @@ export function scaleNeed(need: BackfillNeed, scale: number, anew: () => Backfil
   };
 }
 
-/** What a backfill beside live work is given, in requests and ms; infinite where no limit is known. */
+/** The budget of a backfill beside live work, in requests and ms; infinite if no limit is known. */
 export interface BesideSupply extends DaySupply {
-  /** What goes at most in a minute, of all lanes together, per ms. */
+  /** The most requests of all lanes together, per ms, in a minute. */
   readonly minutePerMs: number;
-  /** What the other lanes take, per ms. */
+  /** The requests of the other lanes, per ms. */
   readonly othersPerMs: number;
 }
 
-/** The day's window and what was sent in it. */
+/** The day's window and the requests in it. */
 interface SentDay {
   /** `api.share`. */
   readonly share: number;
   /** In requests; `null`: no limit is known. */
   readonly limit: number | null;
   readonly budget: number | null;
-  /** What other clients use in a day; `null`: not known. */
+  /** The daily use by other clients; `null` if unknown. */
   readonly others: number | null;
   /** The requests of the last day, in the server's time, ascending. */
   readonly sentMs: readonly EpochMs[];
 }
 
-/** What the day's budget gives to work below live polls, as the requests of the last day have left it. */
+/** The part of the day's budget for work below live polls, after the requests of the last day. */
 export function daySupplyOf(
   { share, limit, budget, others, sentMs }: SentDay,
   nowMs: EpochMs,
@@ -124,10 +124,10 @@ export function daySupplyOf(
 }
 
 /**
- * How long this many requests take beside live work: as fast as the minute allows while the day's budget has something
- * to spare, then by what the others leave of that by which it fills, or by the reserve.
+ * How long this many requests take beside live work: as fast as the minute allows while the day's token bucket is not
+ * empty, then by the rate at which it fills, or by the reserve.
  *
- * @returns milliseconds; `null` where there are none to be had.
+ * @returns milliseconds; `null` if the rate is zero.
  */
 export function besideFinishMs(requests: number, supply: BesideSupply): number | null {
   const { spare, fillPerMs, backfillReserve, minutePerMs, othersPerMs } = supply;

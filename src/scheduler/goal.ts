@@ -1,8 +1,8 @@
 /**
- * A goal: ranges of many devices that a command has asked for, with a fixed end. A backfill is a goal
- * (`backfill.ts`), and so is the range that `--once` closes.
+ * A goal: ranges of many devices that a command has requested, with a fixed end. A backfill is a goal (`backfill.ts`),
+ * and so is the range that `--once` closes.
  *
- * What is left of a goal is computed from the coverage each time. So its work may end at any moment and start again.
+ * The rest of a goal is computed from the coverage each time. So its work may end at any moment and start again.
  */
 
 import { gapsIn } from '../core/coverage.ts';
@@ -37,7 +37,7 @@ export interface GoalGap {
 export interface Goal {
   covers(deviceId: string): boolean;
   /**
-   * Returns the missing history of a device that is worth a request now.
+   * Returns the missing history of a device that can be requested now.
    *
    * @param others ranges that other work requests.
    */
@@ -62,7 +62,7 @@ export function createWantedGoal(context: SyncContext, wantedRange: WantedRange)
     const wanted = { from: wantedRange.wantedFrom, to: maxNs(limitNow(state), wantedRange.wantedFrom) };
     const nowMs = serverClock.nowMs();
     const resting = store.gaps(deviceId).filter((gap) => isResting(gap, 'first-history', nowMs));
-    // A plan that has grown opens what it hid.
+    // A larger plan makes hidden ranges requestable.
     const hiddenTo = planEdge(windowRules(windows));
     const rests = normalize(resting.map((gap) => restOf(gap, hiddenTo)));
     return gapsToRequest({ covered, wanted, resting: rests, others });
@@ -111,7 +111,7 @@ interface WantedGaps extends Pick<ViewInput, 'covered' | 'wanted' | 'resting'> {
   readonly others: Intervals;
 }
 
-/** The gaps that are worth a request now, ascending. */
+/** The gaps that can be requested now, ascending. */
 export function gapsToRequest({ covered, wanted, resting, others }: WantedGaps): Intervals {
   if (wanted.from >= wanted.to) return [];
   return subtract(subtract(gapsIn(wanted, covered), resting), others);

@@ -35,11 +35,11 @@ export interface HistoryQueue {
   readonly entries: Map<string, Entry>;
   readonly bySlot: (Entry | undefined)[];
   readonly freeSlots: number[];
-  /** Those that may be asked, by the turns that they have had. */
+  /** Devices that may be requested, by the number of their turns. */
   readonly heaps: Readonly<Record<Recency, Heap>>;
-  /** Those that could not be asked, by when they may be again. */
+  /** Resting devices, by the end of their rest. */
   readonly resting: Heap;
-  /** What is open of all devices together, in ms. */
+  /** The missing history of all devices together, in ms. */
   readonly openMs: Record<Recency, number>;
 }
 
@@ -55,7 +55,7 @@ export function createHistoryQueue(): HistoryQueue {
   };
 }
 
-/** Records what is open of a device now; nothing: it is done. */
+/** Sets the missing history of a device; without any it is removed. */
 export function setOpenHistory(queue: HistoryQueue, deviceId: string, open: OpenHistory): void {
   const entry = entryOf(queue, deviceId);
   count(queue, entry.open, open);
@@ -112,7 +112,7 @@ export function admitRested(queue: HistoryQueue, nowMs: number): void {
   }
 }
 
-/** The device whose turn it is, as of the last `admitRested`; `null`: none may be asked. */
+/** The device whose turn it is, at the time of the last `admitRested`; `null` if there is none. */
 export function pickHistory({ bySlot, heaps }: HistoryQueue): HistoryPick | null {
   for (const recency of RECENCIES) {
     const entry = bySlot[headSlot(heaps[recency])];

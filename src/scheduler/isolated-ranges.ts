@@ -17,13 +17,12 @@ interface StoredRange {
   /** `null`: all. */
   readonly devices: readonly string[] | null;
   /**
-   * Those that had been kept up with until somewhere in it: of these it is no island, and what comes after it is
-   * owed.
+   * Devices whose live coverage ended within the range: for these it is not isolated, and the time after it is wanted.
    */
   readonly except?: readonly string[];
 }
 
-/** The same, to be checked for each device. */
+/** A stored range, prepared for many devices. */
 interface IsolatedRange extends Interval {
   isOf(deviceId: string): boolean;
 }
@@ -31,7 +30,7 @@ interface IsolatedRange extends Interval {
 type Facts = Pick<Store, 'fact' | 'saveFact'>;
 
 interface Asked extends Interval {
-  /** Ids; none: all. */
+  /** Ids; empty: all. */
   readonly devices: readonly string[];
   /** The coverage of each device that the backfill fills. */
   readonly states: readonly TelemetryState[];
@@ -63,7 +62,7 @@ function rangesStored(store: Pick<Facts, 'fact'>): readonly StoredRange[] {
   return kept === null ? [] : JSON.parse(kept);
 }
 
-/** Asked for of every device again and again: made again, for each state, when the text has changed. */
+/** The parsed ranges of each state, cached until the stored text changes. */
 const LAST = new WeakMap<object, { readonly text: string | null; readonly stored: readonly IsolatedRange[] }>();
 
 function storedIsolated(store: Pick<Facts, 'fact'>): readonly IsolatedRange[] {

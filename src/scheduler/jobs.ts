@@ -43,11 +43,11 @@ export type JobWorker = (args: unknown, signal: AbortSignal, save: (args: unknow
 
 export interface JobParts {
   readonly queue: JobQueue;
-  /** Begins the work of a job; its end when the signal aborts is that of a job that was cancelled. */
+  /** Starts the work of a job. Its end after an abort of the signal is that of a cancelled job. */
   readonly workers: Readonly<Record<string, JobWorker>>;
   readonly clock: Clock;
   readonly observe: Observe;
-  /** Called with what a running job reports of its progress. */
+  /** Called with the progress that a running job reports. */
   readonly onProgress?: ((id: number, progress: unknown) => void) | undefined;
   /** Called with each job that has ended, before that is reported. */
   readonly onEnd?: ((job: Job, end: JobEnd) => void) | undefined;
@@ -192,7 +192,7 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
       queue.release(job.id);
       throw error;
     }
-    // What ends the daemon is what the job ends with.
+    // An error that ends the daemon also ends the job.
     const end = signal.aborted && !(error instanceof UserError && error === signal.reason) ? STOPPED : endOf(error);
     await endReliably(parts, { job, beganMs, end }, signal).catch(() => {});
     if (signal.aborted || !isOfTheJob(error)) throw error;
@@ -203,7 +203,7 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
   }
 }
 
-/** What was observed while a job ran. */
+/** The observations while a job runs. */
 interface Seen {
   lost: boolean;
   /** Why it could not be watched. */
@@ -266,7 +266,7 @@ interface Ended {
   readonly end: JobEnd;
 }
 
-/** Ends a job as soon as the state has room for that. */
+/** Ends a job as soon as the state has disk space for that. */
 async function endReliably(parts: JobParts, ended: Ended, signal: AbortSignal): Promise<void> {
   const tryEnd = (): true | null => withRoom(null, () => endJob(parts, ended));
   await pollUntil(parts.clock, tryEnd, { everyMs: JOB_CHECK_MS }, signal);
@@ -296,8 +296,8 @@ function endOf(error: unknown): JobEnd {
 }
 
 /**
- * What the daemon continues after: a key that is refused, for which it waits, what was requested wrongly or can be asked
- * again.
+ * Exit codes of a job after which the daemon continues: the key is refused, so it waits; the request was wrong; or it
+ * can be repeated.
  */
 const OF_THE_JOB: ReadonlySet<number> = new Set([2, 3, 77]);
 
@@ -306,18 +306,16 @@ function isOfTheJob(error: unknown): boolean {
 }
 
 /**
- * A follower whose counter has stood still for this long has disappeared: several times the interval of a follower
+ * A follower whose counter has not changed for this long is gone: several times the interval of a follower
  * (`commands/shared/do-or-follow.ts`).
  */
 const LOST_AFTER_MS = 30 * SECOND_MS;
 
-/**
- * Who is still there of those that follow a job: whose count has moved recently, by our own clock, which does not jump.
- */
+/** The followers that are still there: their counters have changed recently, by our own clock, which does not jump. */
 interface Beats {
-  /** Records the open jobs as they stand. */
+  /** Records the counters of the open jobs. */
   note(open: readonly Job[]): void;
-  /** Whether its follower was there when it was checked: what an earlier daemon has left may be long forgotten. */
+  /** Whether its follower is there: that of a job from before a restart may be long gone. */
   isAlive(job: Job): boolean;
   isLost(job: Job): boolean;
 }
@@ -329,7 +327,7 @@ interface Heartbeat {
   readonly isAlive: boolean;
 }
 
-/** @param left what was there before: each of these has to count on first. */
+/** @param left the jobs from before: their counters have to change first. */
 function createBeats(clock: Clock, left: readonly Job[]): Beats {
   const atMs = clock.monoMs();
   let seen = new Map<number, Heartbeat>(

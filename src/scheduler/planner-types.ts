@@ -9,7 +9,7 @@ import type { ListedLiveRange, Rates, StoredLiveRange } from './device-queue.ts'
 import type { OpenHistory, Recency } from './history-queue.ts';
 import type { WholeStream } from './streams.ts';
 
-/** What the configuration and the plan ask of the planner. */
+/** The settings of the planner, from the configuration and the plan. */
 export interface PlannerSettings {
   readonly polls: PollSettings;
   /** The mean interval of the schedules `sync.telemetry`, `.devices`, `.alerts` and `.account`, in ms. */
@@ -70,9 +70,8 @@ export function purposeOf(decision: Decision): Purpose {
 }
 
 /**
- * No request before that time, unless an event changes that. `day`: the day's budget is spread, and no lane may send;
- * `spare`: live work may, but it has nothing due, and the lanes below it wait until the day has something to spare;
- * `idle`: nothing is due.
+ * No request is due before that time, unless an event changes that. `day`: the day's budget is spread, and no lane may
+ * send; `spare`: live work has nothing due, and the lanes below it wait for the day's budget; `idle`: nothing is due.
  */
 export interface Rest {
   readonly kind: 'rest';
@@ -109,7 +108,7 @@ export interface PlannerFigures {
 
 /** The planner. All times are of one clock, in ms: the server's. */
 export interface Planner {
-  /** Returns the request that is worth most. A second call at the same time returns the same. */
+  /** Returns the most valuable request. A second call at the same time returns the same. */
   next(nowMs: number): Decision | Rest;
   /** Records that a decision is carried out. Exactly one of the next six calls ends it. */
   began(decision: Decision, nowMs: number): void;
@@ -130,22 +129,22 @@ export interface Planner {
   /** Sets the figures of the day's window, for example after each answer. */
   setDay(day: DayFigures, nowMs: number): void;
   setPageSize(records: number): void;
-  /** Records what the state has of a device: at the start, when it returns, and when others have polled it. */
+  /** Adds a device with its stored facts: at the start, when it returns, and when others have polled it. */
   stored(deviceId: string, stored: StoredLiveRange): void;
-  /** Records that a device is gone, excluded or forgotten: it is not polled. */
+  /** Records that a device is gone, excluded or removed: it is not polled. */
   left(deviceId: string): void;
   /** Records the missing history of a device. */
   open(lane: 'first-history' | 'backfill', deviceId: string, open: OpenHistory): void;
   /** Sets the time before which no backfill request is sent. */
   restBackfill(untilMs: number): void;
-  /** Makes a stream due now: the plan is in doubt, or a person asks. */
+  /** Makes a stream due now: the plan may have changed, or a person requests it. */
   hasten(kind: WholeStream): void;
   /** Returns the streams that were hastened and not read since. */
   hastened(): readonly WholeStream[];
   /** Records that the key does not have the scope: the stream is not read before that time. */
   off(stream: WholeStream | 'telemetry', untilMs: number): void;
   figures(): PlannerFigures;
-  /** Returns what the day's budget has for history and backfill. */
+  /** Returns the day's budget for history and backfill. */
   daySupply(nowMs: number): DaySupply;
   /** Returns how fast the devices report, as far as is known. Checks each device. */
   rates(): Rates;

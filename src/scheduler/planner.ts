@@ -141,7 +141,7 @@ function deviceFailed(
   nowMs: number,
 ): void {
   if (lane === 'backfill') {
-    // Its newest end is polled as ever: only a backfill is not worth another try at once.
+    // Its newest end is polled as usual: only the backfill is not tried again at once.
     releaseHistories(state, deviceId, true);
     releaseDevice(state.devices, deviceId);
     if (isOwn) releaseHistory(state.histories.backfill, deviceId, false, nowMs + BACKFILL_REST_MS);

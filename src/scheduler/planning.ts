@@ -43,14 +43,14 @@ interface PlanningParts {
   readonly context: SyncContext;
   /** `api.share`. */
   readonly share: number;
-  /** The day's window of the quota as it stands. */
+  /** The current window of the day. */
   readonly day: () => DayFigures;
 }
 
 /** The queue that a goal is worked off in. */
 type GoalLane = HistoryDecision['lane'];
 
-/** What a planner alone is to do: one goal, and some streams once. */
+/** The task of a planner without live work: one goal, and some streams once. */
 export interface Alone {
   readonly lane: GoalLane;
   /** `null`: no telemetry. */
@@ -62,9 +62,9 @@ export interface Alone {
 /** The state of planning. */
 export interface Planning {
   readonly parts: PlanningParts;
-  /** Notified when an event may change which request is worth most. */
+  /** Notified when an event may change which request is most valuable. */
   readonly wakeUp: WakeUp;
-  /** Notified when no request is worth sending. */
+  /** Notified when no request is due. */
   readonly rested: WakeUp;
   readonly demand: DemandWatch;
   readonly goals: Record<GoalLane, Goal | null>;
@@ -80,7 +80,7 @@ export interface Planning {
   isWithdrawn: boolean;
   /** Until when nothing is polled, and why; `null` while something is. */
   rest: Rest | null;
-  /** When the plan was doubted last, by the monotonic clock. */
+  /** When the account was last read out of turn, by the monotonic clock. */
   rereadAtMs: number;
   readonly failingDevices: FailingDevices;
 }
@@ -91,7 +91,7 @@ export const ALONE_REST_MS = MINUTE_MS;
 /** Times within this may fall back: clocks are known to a few seconds. */
 const FELL_BACK_MS = 10 * SECOND_MS;
 
-/** Phases lie within this, so that containers which all go by the minute do not all ask at its first second. */
+/** The range of the phase, so that containers with the same schedule do not all send requests in its first second. */
 const PHASE_WITHIN_MS = MINUTE_MS;
 
 /** The account is read out of turn for such a refusal no more often than this. */
@@ -285,7 +285,7 @@ function enterDevice(planning: Planning, deviceId: string): void {
   reopenDevice(planning, deviceId);
 }
 
-/** Records that a device is gone or forgotten: it is no longer polled. */
+/** Removes a device that is gone or was removed: it is no longer polled. */
 export function removeDevice(planning: Planning, deviceId: string): void {
   planning.polled.delete(deviceId);
   planning.planner.left(deviceId);
@@ -321,7 +321,7 @@ export function openHistory(planning: Planning, lane: GoalLane, deviceId: string
   return { day: own.day + wanted.day, week: own.week + wanted.week, rest: own.rest + wanted.rest };
 }
 
-/** What of a device's history is to be asked next; `null` where there is nothing, or the device is not to be asked. */
+/** Returns the next range of a device's history; `null` if there is none, or the device is not polled. */
 export function nextGoalGap(
   planning: Planning,
   { lane, deviceId, recency }: Pick<HistoryDecision, 'lane' | 'deviceId' | 'recency'>,
@@ -395,7 +395,7 @@ export function notePlanChanged(planning: Planning): void {
   endRests(planning, [...new Set(refused.map(({ deviceId }) => deviceId))], reason);
 }
 
-/** Records that the API speaks of a limit that the plan does not have. */
+/** Records that an answer has reported a limit that the plan does not have. */
 export function noteLimitMismatch(planning: Planning): void {
   rereadAccount(planning, LIMIT_EVERY_MS);
 }

@@ -16,9 +16,9 @@ export interface ReportRate {
 
 export const UNKNOWN_RATE: ReportRate = { intervalMs: null, deviationMs: 0 };
 
-/** Gaps longer than this many intervals are silence, not a rate; what is shorter by that factor a repetition. */
+/** Gaps longer than this many intervals are silence, not a rate; gaps shorter by that factor are repetitions. */
 const OUTLIER = 4;
-/** This many gaps weigh as much as all that was learnt before. */
+/** This many gaps weigh as much as all earlier ones. */
 const MEMORY_GAPS = 4;
 /** How many deviations of lateness are taken for chance. */
 const PATIENCE = 4;

@@ -26,7 +26,7 @@ export const USUAL_RESERVES: Reserves = {
   'idle-poll': 0.02,
 };
 
-/** Where not even the readings fit, requests that bring none are dear. */
+/** The reserves if not even the readings fit: requests without readings are rare then. */
 export const NARROW_RESERVES: Reserves = {
   account: 0.001,
   alerts: 0.004,
@@ -36,9 +36,7 @@ export const NARROW_RESERVES: Reserves = {
   'idle-poll': 0.0025,
 };
 
-/**
- * How much of what was got without being owed is paid for, in requests: a listing of many pages is one piece of work.
- */
+/** How many requests beyond its reserve a lane pays for later: a listing of many pages is one unit. */
 const MOST_AHEAD: Reserves = {
   account: 1,
   alerts: 5,
@@ -52,9 +50,9 @@ const MOST_AHEAD: Reserves = {
  * The credit of each lane, in requests.
  *
  * A lane with work earns a fraction of a request with every request that is sent, and pays one for each of its own;
- * with a credit of one it is owed a request. So it waits at most the reciprocal of its reserve, in requests, and the
- * reserves together leave the rest to live work. A lane also pays, up to a limit, for requests that it got without
- * being owed: a listing that was worth its pages does not come again at once because of its reserve.
+ * with a credit of one its request is due. So it waits at most the reciprocal of its reserve, in requests, and the
+ * reserves together leave the rest to live work. A lane also pays, up to a limit, for requests beyond its reserve: a
+ * listing that saved more than it cost does not come again at once because of its reserve.
  */
 export type Credit = Record<ReservedLane, number>;
 
@@ -77,7 +75,7 @@ export function bookRequest(
   const funded = reservedLaneOf(purpose);
   for (const lane of RESERVED_LANES) {
     const isFunded = lane === funded;
-    // Nothing is saved up without work; what is being done was work.
+    // Without work no credit is earned; a lane whose request was sent had work.
     const most = isFunded || hasWork(lane) ? 1 + reserves[lane] : 0;
     const next = Math.min(most, credit[lane] + reserves[lane]) - (isFunded ? 1 : 0);
     credit[lane] = Math.max(-MOST_AHEAD[lane], next);
@@ -89,7 +87,7 @@ export function dueLane(credit: Credit, hasWork: (lane: ReservedLane) => boolean
   return RESERVED_LANES.find((lane) => credit[lane] >= 1 && hasWork(lane)) ?? null;
 }
 
-/** What a request counts as; `null` for live work, which has no reserve. */
+/** The reserved lane of a request; `null` for live work, which has no reserve. */
 function reservedLaneOf({ lane, stream }: Pick<Purpose, 'lane' | 'stream'>): ReservedLane | null {
   if (lane === 'live') return null;
   if (lane !== 'inventory') return lane;
@@ -98,14 +96,14 @@ function reservedLaneOf({ lane, stream }: Pick<Purpose, 'lane' | 'stream'>): Res
 
 /** How full pages come at best, as they are requested before they run over. */
 export const FULL_PAGE = 0.97;
-/** The part of the requests that may go to pages that are not full yet where pages are what is short. */
+/** The part of the requests for pages that are not full yet, while pages are short. */
 export const UNFULL_PART = 0.012;
 const LONGEST_STALE_MS = 30 * DAY_MS;
 const STEPS = 24;
 
 /**
- * How old a reading may become before its device is polled although its page is not full, where full pages are what is
- * short: as old as keeps the room that is wasted small.
+ * The lag at which a device is polled although its page is not full, while full pages are short: just large enough to
+ * waste few requests.
  *
  * @param intervalsMs of the devices that report.
  * @returns milliseconds, at most 30 days.
@@ -143,7 +141,7 @@ export function leastOf(range: { from: number; to: number }, satisfies: (value: 
   return to;
 }
 
-/** How much the readings may come to of what is carried before only the newest pages are kept; and to come back. */
+/** From which ratio of readings to capacity on only the newest pages are kept, and below which all are again. */
 const OVERCOMMITTED = 0.97;
 const CARRIED_AGAIN = 0.9;
 /** Where what runs over is lost in any case, a page is waited for until it is full for certain. */
@@ -154,7 +152,7 @@ const WORTH_MOVING = 1.2;
 /** How many requests the turn of a page that is full may take to come. */
 const SLACK_REQUESTS = 4;
 
-/** Whether the readings fit, as of the last look: rates and quota change slowly, so that is checked now and then. */
+/** Whether the readings fit, by the last check: rates and quota change slowly, so it is repeated now and then. */
 export interface Commitment {
   /** Whether not even the readings fit, so that only the newest page of each device is kept. */
   isOver: boolean;
@@ -164,15 +162,15 @@ export interface Commitment {
   slackMs: number;
 }
 
-/** All readings fit, as far as is known. */
+/** The initial state: all readings fit. */
 export function createCommitment(): Commitment {
   return { isOver: false, renewedMs: Number.NEGATIVE_INFINITY, staleMs: 0, slackMs: 0 };
 }
 
 /**
- * The rules as they stand.
+ * The current rules.
  *
- * @param usual what does not depend on the commitment.
+ * @param usual the parts that do not depend on the commitment.
  */
 export function rulesOf({ isOver, staleMs, slackMs }: Commitment, usual: UsualRules): OutlookRules {
   return isOver
@@ -183,7 +181,7 @@ export function rulesOf({ isOver, staleMs, slackMs }: Commitment, usual: UsualRu
 /** The rules that do not depend on whether the readings fit. */
 type UsualRules = Omit<OutlookRules, 'fill' | 'slackMs' | 'isInTurn' | 'staleMs'>;
 
-/** What the devices make, and what is carried. */
+/** The readings of the devices, and the capacity. */
 export interface Load {
   readonly pageSize: number;
   readonly readingsPerMs: number;
@@ -208,7 +206,7 @@ export function renewCommitment(commitment: Commitment, load: Load, nowMs: numbe
   const next = isOver
     ? staleLimitMs(load.intervalsMs(), { pageSize: load.pageSize, requestsPerMs: load.carriedPerMs })
     : SLACK_REQUESTS / load.carriedPerMs;
-  // What has moved a little is compared with what all go by, not with the last look.
+  // A small change is compared with the applied value, not with that of the last check.
   if (was === isOver && !isWorthMoving(isOver ? commitment.staleMs : commitment.slackMs, next)) return false;
   if (isOver) commitment.staleMs = next;
   else commitment.slackMs = next;

@@ -27,7 +27,7 @@ import { ALONE_REST_MS, type Alone, beginAlone, beginPlanning } from './planning
 
 export type SessionParts = Omit<DispatchParts, 'readStream' | 'rereading'>;
 
-/** How often to check whether something is worth another look. */
+/** How often to check whether something is due to be read again. */
 const REREAD_REST_MS = 10 * MINUTE_MS;
 
 /** How long a stream rests after a failure. */
@@ -36,11 +36,11 @@ const BACKOFF = { baseMs: 5 * SECOND_MS, maxMs: 2 * MINUTE_MS };
 type Work = (signal: AbortSignal) => Promise<boolean>;
 
 /**
- * The daemon's session: runs until something ends it.
+ * The daemon's session: runs until an error ends it.
  *
- * @param onStarted called once the account and the devices were read: the key is one that works.
- * @throws ApiFault (`unauthorized`, `no-api-access`, `scope-missing` of the devices) where the key is refused;
- * UserError where a person has to act; the signal's reason when that aborts.
+ * @param onStarted called once the account and the devices were read: the key works.
+ * @throws ApiFault (`unauthorized`, `no-api-access`, `scope-missing` of the devices) if the key is refused; UserError
+ * where a person has to act; the signal's reason when that aborts.
  */
 export async function runSession(parts: SessionParts, onStarted: () => void, signal: AbortSignal): Promise<never> {
   const { context, planning } = parts;
@@ -117,7 +117,7 @@ async function readFirst(parts: SessionParts, mayGoUnlisted: boolean, signal: Ab
   const work: Work = (stop) => read('devices', stop);
   const areListed = await persist(parts, { stream: 'devices', work, isTriedOnce: knowsDevices }, signal);
   if (!wasDoubted) return areListed;
-  // No points are made while the server's time is in doubt: what was read then is read again.
+  // No points are made while the server's time is unconfirmed: the streams are read again afterwards.
   if (serverClock.unconfirmed() !== null) return false;
   await persist(parts, { stream: 'account', work: (stop) => read('account', stop) }, signal);
   return areListed;
@@ -199,7 +199,7 @@ async function persist(
   const { context, outage, apiState } = parts;
   const { clock, random } = context;
   for (let failures = 1; ; failures += 1) {
-    // The account is read even then: deliveries start once the workspace is known, and delivering makes room.
+    // The account is read even then: deliveries start once the workspace is known, and they free space.
     if (stream !== 'account') await untilRoom(context, signal);
     await outage.waitUntilOver(signal);
     try {

@@ -88,7 +88,7 @@ interface SessionEnd {
   readonly wasAnswered: boolean;
 }
 
-/** One session, from the account to what ends it. */
+/** One session, from reading the account to the error that ends it. */
 async function oneSession(parts: DaemonParts, signal: AbortSignal): Promise<SessionEnd> {
   const { apiState } = parts;
   let wasAnswered = false;

@@ -1,6 +1,6 @@
 /**
- * The streams that are read as a whole: the account, the alerts and the device list. For each of them: when it is
- * due, how far it is behind its schedule, and how often the device list is worth its requests.
+ * The streams that are read as a whole: the account, the alerts and the device list. For each of them: when it is due,
+ * its delay relative to its schedule, and how often reading the device list saves more requests than it costs.
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
@@ -12,7 +12,7 @@ export type WholeStream = (typeof WHOLE_STREAMS)[number];
 const REST_MS = 5 * SECOND_MS;
 const LONGEST_REST_MS = 2 * MINUTE_MS;
 
-/** A stream as it stands. */
+/** The state of a stream. */
 export interface Stream {
   /** When it was last read to its end; infinitely long ago where it never was. */
   readonly readMs: number;
@@ -51,16 +51,16 @@ export function periodsBehind(stream: Stream, everyMs: number, nowMs: number): n
   return dueMs(stream, everyMs) > nowMs ? 0 : Math.max(1, (nowMs - stream.readMs) / everyMs);
 }
 
-/** What happens to a stream, and what it is then. */
+/** The events of a stream, each with the state after it. */
 export const streamEvents = {
   began: (stream: Stream): Stream => ({ ...stream, isUnderWay: true }),
   /** A page has come, and there are more: the next one is due at once. */
   goesOn: (stream: Stream): Stream => ({ ...stream, isUnderWay: false, isUrgent: true, failures: 0 }),
   done: (nowMs: number): Stream => ({ ...UNREAD_STREAM, readMs: nowMs }),
   /**
-   * It came to nothing and is begun again.
+   * It failed and starts again.
    *
-   * @param isOwn whether it rests first, at doubling times.
+   * @param isOwn whether it rests first, with doubling intervals.
    */
   failed: (stream: Stream, isOwn: boolean, nowMs: number, longestMs = LONGEST_REST_MS): Stream => {
     if (!isOwn) return { ...stream, isUnderWay: false };
@@ -79,9 +79,9 @@ export const streamEvents = {
 
 /** New devices have to appear some time. */
 const LONGEST_LIST_MS = DAY_MS;
-/** Nothing is known yet of how often quiet devices speak: this many of all a day. */
+/** The assumed part of the quiet devices that report again in a day. */
 export const PRIOR_CHANGES_A_DAY = 0.02;
-/** A listing changes what is known of that by this part. */
+/** The weight of one listing in the learnt rate. */
 const LEARN = 0.3;
 
 /** Requests that a list of so many devices takes. */
