@@ -260,7 +260,7 @@ async function bareDebian(): Promise<void> {
   say('Images that are substituted: none. Packages come from where this machine gets them.');
   const root = join(place, 'bare');
   rmSync(root, { recursive: true, force: true });
-  execFileSync('debootstrap', ['--variant=minbase', '--include=ca-certificates,sudo,curl', 'bookworm', root], {
+  execFileSync('debootstrap', ['--variant=minbase', '--include=ca-certificates,sudo,curl,systemd', 'bookworm', root], {
     stdio: 'ignore',
   });
   const registry = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim();
