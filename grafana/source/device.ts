@@ -8,6 +8,7 @@ import {
   IN_RANGE,
   lines,
   newest,
+  newestBy,
   OF_DEVICE,
   OF_SENSOR,
   since,
@@ -30,7 +31,8 @@ const FACTS_NOW: PanelSpec = grid({
   w: 24,
   h: 5,
   targets: tables(
-    newest(
+    newestBy(
+      'label',
       [
         ...['device_name', 'online', 'presence', 'lifecycle_status', 'last_seen_ms', 'parent_device_id', 'model_id'],
         ...['firmware_version', 'tags', 'location_updated_at'],
@@ -59,7 +61,7 @@ const FACTS_NOW: PanelSpec = grid({
     device_id: { ...DEVICE_COLUMNS.id, width: 110 },
     tags: { title: 'Tags' },
     location_updated_at: { title: 'Place set' },
-    ...hidden('Time device', 'Time coverage', 'known', 'reading'),
+    ...hidden('Time device', 'Time coverage', 'known', 'reading', 'label'),
   },
 });
 

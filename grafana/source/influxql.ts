@@ -54,6 +54,14 @@ export function newest(columns: readonly string[], from: string, group: string):
   return `SELECT ${columns.join(', ')} FROM ${from} GROUP BY ${group} ORDER BY time DESC LIMIT 1`;
 }
 
+/**
+ * The same by a field that every point has. InfluxDB 3 cannot order groups by a tag of which the query wants one value
+ * only; a selector needs no order.
+ */
+export function newestBy(field: string, columns: readonly string[], from: string, group: string): string {
+  return `SELECT ${[`last(${field}) AS ${field}`, ...columns].join(', ')} FROM ${from} GROUP BY ${group}`;
+}
+
 /** Names the queries of a panel A, B, C, …, unless they are named. */
 function named(at: number): string {
   return String.fromCharCode('A'.charCodeAt(0) + at);

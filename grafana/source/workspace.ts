@@ -1,6 +1,6 @@
 /** The dashboard "Workspace and quota": what the plan gives, what of it is used, and what it buys. */
 import { lagOverTime, lagStat, TARGET } from './both.ts';
-import { HOURLY, IN_RANGE, lines, newest, OF_WORKSPACE, tables } from './influxql.ts';
+import { HOURLY, IN_RANGE, lines, newestBy, OF_WORKSPACE, tables } from './influxql.ts';
 import { byState, LAG_LOOKS, lagLines, lagNow } from './lag.ts';
 import { PLAIN, SPENT, steps } from './looks.ts';
 import type { DashboardSpec, PanelSpec } from './model.ts';
@@ -63,9 +63,9 @@ const PLAN: PanelSpec = grid({
   w: 24,
   h: 5,
   targets: tables(
-    newest(
+    newestBy(
+      '"name"',
       [
-        '"name"',
         'plan_name',
         'plan_id',
         'external_requests_per_minute',

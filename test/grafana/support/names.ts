@@ -36,7 +36,7 @@ export function keysOf(query: string): string[] {
     (word) => !WORDS.has(word.toLowerCase()) && !measured.has(word) && !made.has(word) && !/^\d/.test(word),
   );
   // A name that is both made and taken: `last(online) AS online`.
-  const taken = [...query.matchAll(/\((\w+)[,)]/g)].map(([, key]) => key ?? '').filter((key) => !WORDS.has(key));
+  const taken = [...query.matchAll(/\("?(\w+)"?[,)]/g)].map(([, key]) => key ?? '').filter((key) => !WORDS.has(key));
   return [...new Set([...keys, ...taken.filter((key) => ALL_KEYS.has(key))])];
 }
 
