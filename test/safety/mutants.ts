@@ -274,8 +274,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'core/server-clock.ts',
-        find: '        if (memory.samples.length === 0 && others !== null) doubted',
-        replace: '        if (memory.samples.length > 0 && others !== null) doubted',
+        find: 'if (memory.samples.length === 0 && others !== null)',
+        replace: 'if (memory.samples.length > 0 && others !== null)',
       },
     ],
   },
@@ -325,7 +325,11 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'names taken from today',
     caughtBy: ['renamed'],
     edits: [
-      { file: 'core/lines/names.ts', find: 'if (hold.fromNs > at) break;', replace: 'if (hold.fromNs > at) void at;' },
+      {
+        file: 'core/lines/names.ts',
+        find: 'if (record.fromNs > at) break;',
+        replace: 'if (record.fromNs > at) void at;',
+      },
     ],
   },
   {
