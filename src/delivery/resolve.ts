@@ -6,9 +6,9 @@
  * refused in this way *and* a control line was accepted after that. The control line has the same measurement and
  * fields, because databases keep types there; after "too large" it may be any line. A full disk refuses all lines: then
  * the destination is blocked, and no line is quarantined. If the database names a conflict of types and accepts no line
- * with these fields but another line, only the lines with these fields are rejected. Readings are the exception: if no
- * value is accepted, the destination is blocked. Lines that a database calls too old are found by their time
- * (`too-old.ts`). Sending a line twice does no harm, so nothing is stored between calls.
+ * with these fields but another line, only the lines with these fields are rejected, readings included: the rest goes
+ * on. Lines that a database calls too old are found by their time (`too-old.ts`). Sending a line twice does no harm, so
+ * nothing is stored between calls.
  */
 import { kindOf } from '../core/lines/line-reader.ts';
 import type { Sink, WriteAnswer } from '../core/ports.ts';
@@ -229,7 +229,7 @@ function pendingOf({ accepted, rejected }: Search, { from, to }: Range): number[
   return indexes.filter((index) => accepted[index] !== true && !rejected.has(index));
 }
 
-function lineAt({ lines }: Search, index: number): string {
+function lineAt({ lines }: Pick<Search, 'lines'>, index: number): string {
   return lines[index] ?? '';
 }
 
@@ -308,7 +308,7 @@ async function sendControls(search: Search, refused: Unconfirmed): Promise<Block
   }
   const { refusal, kind } = refused;
   const isConflict = refusal.kind === 'refused' && refusal.conflict === true;
-  if (isConflict && kind !== READINGS) {
+  if (isConflict) {
     const blocked = await sendOtherControl(search, refused);
     if (blocked !== 'refused') return blocked;
   }
@@ -319,29 +319,41 @@ async function sendControls(search: Search, refused: Unconfirmed): Promise<Block
   return { words: refusal.words, hint, needsPerson: true, waitMs: null };
 }
 
-/** The readings themselves. They are not moved to the quarantine as a whole. */
-const READINGS = 'telemetry value';
-
 /**
- * Sends a line of another kind after a conflict of types. If it is accepted, the refused lines of this kind are at
- * fault.
+ * Sends lines of other kinds after a conflict of types, until one is accepted: then the refused lines of this kind are
+ * at fault.
  *
  * @returns why the search has to stop; `null` if the lines are rejected; 'refused' if nothing shows that they are at
  * fault
  */
-async function sendOtherControl(search: Search, { index, kind }: Unconfirmed): Promise<Blocked | null | 'refused'> {
-  const { lines, options, accepted, unconfirmed } = search;
-  const proven = lines.findLast((line, nth) => accepted[nth] === true && kindOf(line) !== kind);
-  const control = proven ?? options.otherControlFor?.(lineAt(search, index)) ?? null;
-  if (control === null) return 'refused';
-  const answer = await search.send([control]);
-  if (answer.kind === 'later' || answer.kind === 'blocked') return blockedBy(answer);
-  if (answer.kind !== 'accepted') return 'refused';
-  for (const each of unconfirmed.filter((one) => one.kind === kind)) {
-    reject(search, each.index, { words: each.refusal.words, retention: false });
+async function sendOtherControl(search: Search, refused: Unconfirmed): Promise<Blocked | null | 'refused'> {
+  for (const line of otherControlsFor(search, refused)) {
+    const answer = await search.send([line]);
+    if (answer.kind === 'later' || answer.kind === 'blocked') return blockedBy(answer);
+    if (answer.kind !== 'accepted') continue;
+    const isAlike = ({ kind }: Unconfirmed): boolean => kind === refused.kind;
+    for (const { index, refusal } of search.unconfirmed.filter(isAlike)) {
+      reject(search, index, { words: refusal.words, retention: false });
+    }
+    search.unconfirmed = search.unconfirmed.filter((each) => !isAlike(each));
+    return null;
   }
-  search.unconfirmed = unconfirmed.filter((one) => one.kind !== kind);
-  return null;
+  return 'refused';
+}
+
+/**
+ * Lines of other kinds: the latest accepted one of this batch, otherwise the one that the caller knows, and one of each
+ * other kind of this batch.
+ */
+function otherControlsFor({ lines, options, accepted, rejected }: Search, { index, kind }: Unconfirmed): string[] {
+  const proven = lines.findLast((line, nth) => accepted[nth] === true && kindOf(line) !== kind);
+  if (proven !== undefined) return [proven];
+  const known = options.otherControlFor?.(lineAt({ lines }, index)) ?? null;
+  const byKind = new Map<string, string>();
+  for (const [nth, line] of lines.entries()) {
+    if (!rejected.has(nth) && kindOf(line) !== kind) byKind.set(kindOf(line), line);
+  }
+  return [...(known === null ? [] : [known]), ...byKind.values()].slice(0, PROBES);
 }
 
 /**

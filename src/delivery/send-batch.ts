@@ -25,7 +25,7 @@ export interface Sent {
 }
 
 interface BatchParts {
-  readonly store: Pick<Store, 'movedTo' | 'devices'>;
+  readonly store: Pick<Store, 'movedTo' | 'devices' | 'newestLines'>;
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly controls: ControlLines;
   /** The latest time that a point may have, a day after every clock; `null` while the API's clock is unknown. */
@@ -93,7 +93,8 @@ export async function sendBatch(
   );
   const origins = indexes.map((index) => storable[index] ?? 0);
   const ages = { newestAccepted: controls.newest, now: () => msToNs(clock.nowMs()) };
-  const options = { controlFor: controls.latestLike, otherControlFor: controls.latestUnlike, ages };
+  const otherControlFor = (line: string): string | null => controls.latestUnlike(line) ?? archivedUnlike(store, line);
+  const options = { controlFor: controls.latestLike, otherControlFor, ages };
   const isAnswered = answered !== undefined && sent.length === lines.length;
   const outcome = await resolveBatch(isAnswered ? answeredFirst(sink, answered) : sink, sent, options, signal);
   controls.remember(acceptedAtEnd(sent, outcome));
@@ -174,6 +175,16 @@ export interface ControlLines {
 /** @returns the line of the kind that was remembered last, of all other kinds */
 export function otherKind(byKind: ReadonlyMap<string, string>, line: string): string | null {
   return [...byKind].findLast(([kind]) => kind !== kindOf(line))?.[1] ?? null;
+}
+
+/**
+ * An archived line with another measurement or other fields: after a restart nothing is remembered as accepted.
+ *
+ * @returns `null` where the newest blocks have none.
+ */
+function archivedUnlike(store: Pick<Store, 'newestLines'>, line: string): string | null {
+  const kind = kindOf(line);
+  return store.newestLines().find((each) => kindOf(each) !== kind) ?? null;
 }
 
 /** How many lines at the end of a batch are remembered as controls. */

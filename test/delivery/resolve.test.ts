@@ -216,11 +216,21 @@ describe('a conflict of types', () => {
     expect(alone).toMatchObject({ resolved: 0, rejected: [], blocked: { words: REFUSED.words } });
   });
 
-  test('of all readings blocks the destination: they are not moved to the quarantine', async () => {
-    const other = { controlFor: () => null, otherControlFor: () => line(-1, 'device online') };
-    const resolution = await resolveBatch(typedSink(ofKind('telemetry value')), linesOf(500), other, never);
-    expect(resolution).toMatchObject({ resolved: 0, rejected: [], blocked: { words: REFUSED.words } });
-    expect(resolution.blocked?.hint).toContain('telemetry value');
+  test('of all readings rejects them after another line was accepted: the rest goes on', async () => {
+    const lines = linesOf(500).map((text, n) => (n % 100 === 7 ? line(n, 'device online') : text));
+    for (const otherControlFor of [() => line(-1, 'device online'), () => null]) {
+      const sink = typedSink(ofKind('telemetry value'));
+      const resolution = await resolveBatch(sink, lines, { controlFor: () => null, otherControlFor }, never);
+      expect(resolution).toMatchObject({ resolved: 500, acceptedLines: 5, blocked: null });
+      expect(resolution.rejected).toHaveLength(495);
+    }
+    const nothing = await resolveBatch(
+      typedSink(() => true),
+      lines,
+      noControl,
+      never,
+    );
+    expect(nothing).toMatchObject({ resolved: 0, rejected: [], blocked: { words: REFUSED.words } });
   });
 
   test('of a shard takes a few requests for each batch, by what the database says that it has dropped', async () => {

@@ -355,13 +355,8 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: 'delivery/resolve.ts',
-        find: "const READINGS = 'telemetry value';",
-        replace: "const READINGS = 'device label';",
-      },
-      {
-        file: 'delivery/resolve.ts',
-        find: "  if (answer.kind !== 'accepted') return 'refused';\n  for (const each",
-        replace: '  for (const each',
+        find: "    if (answer.kind !== 'accepted') continue;\n    const isAlike",
+        replace: '    const isAlike',
       },
     ],
   },

@@ -251,7 +251,7 @@ interface ResendParts {
 
 /** Sends to a destination by the rules of delivery. Nothing is recorded, so no device is looked up. */
 export function createResender({ destination, state, clock, batchLines }: ResendParts): Resender {
-  const store = { movedTo: state.movedTo, devices: () => [] };
+  const store = { movedTo: state.movedTo, devices: () => [], newestLines: () => [] };
   const controls = createControlLines();
   const batchSize = createBatchSize(batchLines);
   const refused = { lines: 0, words: null as string | null };

@@ -153,6 +153,8 @@ export interface LogStore {
   /** The place behind everything that is archived in a lane so far. */
   endOf(lane: LogLane): LogPosition;
   read(lane: LogLane, from: LogPosition, limits: { lines: number; bytes: number }): LogBatch;
+  /** The lines of the newest block without readings, and of the newest one with readings. */
+  newestLines(): readonly string[];
   acknowledge(outcome: DeliveryOutcome): void;
   backlog(destinationId: number): Backlog;
   /** The points that a destination is missing permanently, by device, reason and time. */

@@ -30,6 +30,7 @@ export interface Archive {
   /** Archives lines that are of no device's own: of the workspace, of several devices. */
   appendFacts(lines: readonly string[], lane?: LogLane): void;
   read(lane: LogLane, from: LogPosition, limits: { lines: number; bytes: number }): LogBatch;
+  newestLines(): readonly string[];
   /** Lines of the device's blocks with telemetry in the range. */
   linesAround(deviceId: string, from: EpochNs, to: EpochNs): string[];
   /** The displacements of a device that were recorded or written in the range. */
@@ -115,6 +116,7 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
     append,
     appendFacts: (lines, lane = 'live') => append({ lane, deviceId: null, firstNs: null, lastNs: null, lines }),
     read: (lane, from, limits) => readBatch(next.iterate(lane, from.block), from, limits),
+    newestLines: createNewestLines(db),
     linesAround: (deviceId, from, to) =>
       around.all(deviceId, to, from).flatMap(({ data, bytes }) => unpack(data, Number(bytes))),
     offsetsAround: (deviceId, from, to) => offsets.all(deviceId, from, to, from, to).map(toOffset),
@@ -128,6 +130,14 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
     totals,
     linesAfter: after,
   };
+}
+
+/** The newest block without readings, and the newest one with readings. */
+function createNewestLines(db: Database.Database): () => readonly string[] {
+  const blocks = ['first_ns IS NULL', 'first_ns IS NOT NULL'].map((kind) =>
+    db.prepare<[], PackedBlock>(`SELECT data, bytes FROM block WHERE ${kind} ORDER BY seq DESC LIMIT 1`),
+  );
+  return () => blocks.flatMap((block) => block.all()).flatMap(({ data, bytes }) => unpack(data, Number(bytes)));
 }
 
 /** The times of the first and the last line that is no telemetry; `null` where there is none. */

@@ -40,6 +40,7 @@ export function createLog(db: Database.Database, { archive, missing, cleared, is
     position: positions.read,
     endOf: archive.endOf,
     read: archive.read,
+    newestLines: archive.newestLines,
     acknowledge: positions.acknowledge,
     backlog: (id) => ({
       pendingLines: LOG_LANES.reduce((sum, lane) => sum + archive.linesAfter(lane, positions.read(id, lane)), 0),
