@@ -9,9 +9,9 @@ import { describe, expect, test } from 'vitest';
 import type { Sync } from '../../src/app/open-sync.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import { healthOf } from '../../src/core/heartbeats.ts';
-import type { Sink } from '../../src/core/ports.ts';
 import type { ReadyReport } from '../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { aroundWrites } from '../../src/delivery/destination.ts';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
@@ -78,15 +78,14 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
       createWorld({ seed: 8, originMs, historyMs: 40 * DAY_MS, devices: devices(silentFromMs) });
     const rig = await openRig(bench, { world, historyMs, settings: { plan } });
     const to = destinationOf(bench, rig.database, rig.clock);
-    const write: Sink['write'] = async (...batch) =>
-      rig.clock.nowMs() < blockedFromMs
-        ? await to.sink.write(...batch)
-        : { kind: 'later', words: 'connection refused', waitMs: null };
+    const sink = aroundWrites(to.sink, async (write) =>
+      rig.clock.nowMs() < blockedFromMs ? await write() : { kind: 'later', words: 'connection refused', waitMs: null },
+    );
     let metrics: Metrics | null = null;
     const seen: Look[] = [];
     const life = await liveAsDaemon(rig, {
       forMs,
-      changes: { destinations: [{ ...to, sink: { ...to.sink, write } }] },
+      changes: { destinations: [{ ...to, sink }] },
       beside: (sync) => {
         metrics = metricsOf(sync, rig.clock);
         sync.listen(metrics.observe);
