@@ -11,7 +11,7 @@ const SOURCES = join(import.meta.dirname, '..', '..', 'src');
 
 /** Statements and fragments for SQLite and InfluxQL, and style sheets. */
 const FOR_PROGRAMS =
-  /^\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|PRAGMA|WITH|FROM|WHERE|AND|OR|ORDER|BEGIN|ATTACH|DETACH|VACUUM|REINDEX|SAVEPOINT|RELEASE|ROLLBACK|SHOW|JOIN|LEFT|UNION|VALUES|ON)\b[\s\S]*|^\s*[.:@#]?[\w-]+[^{}]*\{[^{}]*:[^{}]*\}[\s\S]*$/;
+  /^\s*--[\s\S]*|CREATE TABLE|^\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|PRAGMA|WITH|FROM|WHERE|AND|OR|ORDER|BEGIN|ATTACH|DETACH|VACUUM|REINDEX|SAVEPOINT|RELEASE|ROLLBACK|SHOW|JOIN|LEFT|UNION|VALUES|ON)\b[\s\S]*|^\s*[.:@#]?[\w-]+[^{}]*\{[^{}]*:[^{}]*\}[\s\S]*$/;
 
 /** A word, something between and more; or a heading of one word. */
 const READS_LIKE_WORDS = /\p{L}{2}[^\n]*\s+\S*[\p{L}…]|…[:;,.]?\s+\p{L}{2}|^\p{Lu}\p{Ll}{2,}[.:]?$/u;
@@ -82,4 +82,46 @@ function withoutTags(text: string): readonly string[] {
 
 function isSyntax(value: unknown): value is Syntax {
   return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string';
+}
+
+/** Members and variables that hold what a person is told to do. */
+const REMEDY_NAME = /^(?:remedy|hint)$|(?:HINT|HINTS|REMEDY|REMEDIES)$/;
+
+/** Every remedy of the sources, each once, sorted: of several words, as it stands in members and tables of that name. */
+export function remedies(): readonly string[] {
+  const found = new Set<string>();
+  for (const file of globSync('**/*.ts', { cwd: SOURCES })) {
+    findRemedies(parseAst(readFileSync(join(SOURCES, file), 'utf8'), { lang: 'ts' }), (text) => {
+      if (/\p{L}{2}\s+\S/u.test(text)) found.add(text.trim());
+    });
+  }
+  return [...found].sort();
+}
+
+function findRemedies(node: unknown, add: (text: string) => void): void {
+  if (Array.isArray(node)) {
+    for (const each of node) findRemedies(each, add);
+    return;
+  }
+  if (!isSyntax(node)) return;
+  const { key, id } = node as { readonly key?: { readonly name?: string }; readonly id?: { readonly name?: string } };
+  if (node.type === 'Property' && REMEDY_NAME.test(key?.name ?? '')) addTexts(node.value, add);
+  if (node.type === 'VariableDeclarator' && REMEDY_NAME.test(id?.name ?? '')) addTexts(node.init, add);
+  for (const child of Object.values(node)) findRemedies(child, add);
+}
+
+/** Adds the texts that an expression can become: both sides of a condition, the values of a table, what a function returns. */
+function addTexts(node: unknown, add: (text: string) => void): void {
+  if (!isSyntax(node)) return;
+  const text = textOf(node);
+  if (text !== null) add(text);
+  const parts: Readonly<Record<string, readonly unknown[]>> = {
+    ConditionalExpression: [node.consequent, node.alternate],
+    ArrowFunctionExpression: [node.body],
+    ObjectExpression:
+      node.type === 'ObjectExpression' ? (node.properties as { value: unknown }[]).map(({ value }) => value) : [],
+    ArrayExpression: node.type === 'ArrayExpression' ? (node.elements as unknown[]) : [],
+    CallExpression: node.type === 'CallExpression' ? (node.arguments as unknown[]) : [],
+  };
+  for (const part of parts[node.type] ?? []) addTexts(part, add);
 }

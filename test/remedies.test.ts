@@ -1,0 +1,311 @@
+/**
+ * Remedies that are a configuration key or a change of a file, followed to the letter: something is broken, the message
+ * names the remedy, the remedy is followed, and the message is gone. `test/fixtures/remedies.ts` lists which remedy is
+ * tried by which test.
+ */
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import { loadConfig } from '../src/config/load.ts';
+import { UserError } from '../src/core/faults.ts';
+import { requireNewFile } from '../src/store/open/new-file.ts';
+import { requireState } from '../src/store/open/read-only.ts';
+import { openStore } from '../src/store/store.ts';
+import { type Scratch, scratch } from './store/support.ts';
+
+/** The message of a refusal; empty where there is none. */
+function refusal(work: () => unknown): string {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof UserError) return error.message;
+    throw error;
+  }
+  return '';
+}
+
+const start = (directory: string): string => refusal(() => openStore(directory).close());
+
+describe('the state', () => {
+  /** What is broken, which words advise what, and how that is followed. */
+  interface Trial {
+    readonly broken: (place: Scratch) => void;
+    readonly advice: RegExp;
+    /** Follows the advice; returns the directory to start with. */
+    readonly follow: (place: Scratch) => string;
+  }
+
+  const other = (place: Scratch): string => join(place.path, 'another-data_dir');
+  const move = (place: Scratch, ...names: string[]): string => {
+    mkdirSync(join(place.path, 'away'));
+    for (const name of names) {
+      const file = join(place.path, name);
+      if (existsSync(file)) renameSync(file, join(place.path, 'away', name));
+    }
+    return place.path;
+  };
+  const foreign = ({ file }: Scratch): void => {
+    const db = new Database(file);
+    db.exec('CREATE TABLE theirs (a)');
+    db.close();
+  };
+  const link = (place: Scratch): void => symlinkSync(join(place.path, 'not-mounted'), place.file);
+  const fileInTheWay = (place: Scratch): void => writeFileSync(join(place.path, 'file'), 'mine');
+  const newer = (place: Scratch): void => {
+    openStore(place.path).close();
+    writeFileSync(join(place.path, 'backup'), readFileSync(place.file));
+    const db = new Database(place.file);
+    db.pragma('user_version = 999');
+    db.close();
+  };
+  const damaged = (place: Scratch): void => {
+    openStore(place.path).close();
+    writeFileSync(join(place.path, 'backup'), readFileSync(place.file));
+    writeFileSync(place.file, 'x'.repeat(8192));
+  };
+  const restored = (place: Scratch): string => {
+    const directory = other(place);
+    mkdirSync(directory);
+    writeFileSync(join(directory, 'tidemark.db'), readFileSync(join(place.path, 'backup')));
+    return directory;
+  };
+  const STATE_FILES = ['tidemark.db', 'tidemark.db-wal', 'tidemark.db-shm', 'tidemark.lock'];
+
+  test.each<[string, Trial]>([
+    [
+      'of another program: another directory',
+      { broken: foreign, advice: /Set data_dir to another directory/, follow: other },
+    ],
+    [
+      'of another program: moved away',
+      { broken: foreign, advice: /or move that file away/, follow: (place) => move(place, 'tidemark.db') },
+    ],
+    [
+      'of a newer version: a backup restored',
+      { broken: newer, advice: /restore a backup of an older state/, follow: restored },
+    ],
+    ['damaged: a backup restored', { broken: damaged, advice: /Restore a backup/, follow: restored }],
+    [
+      'damaged: its files moved away together',
+      {
+        broken: damaged,
+        advice:
+          /move tidemark\.db, tidemark\.db-wal, tidemark\.db-shm and tidemark\.lock away together and start again/,
+        follow: (place) => move(place, ...STATE_FILES),
+      },
+    ],
+    [
+      'lost, with its log beside it: the files removed',
+      {
+        broken: (place) => writeFileSync(`${place.file}-wal`, 'x'.repeat(100)),
+        advice: /remove tidemark\.db, tidemark\.db-wal, tidemark\.db-shm and tidemark\.lock there/,
+        follow: (place) => {
+          for (const name of STATE_FILES) rmSync(join(place.path, name), { force: true });
+          return place.path;
+        },
+      },
+    ],
+    [
+      'with a lock file of another program: moved away',
+      {
+        broken: (place) => {
+          openStore(place.path).close();
+          writeFileSync(join(place.path, 'tidemark.lock'), 'x'.repeat(5000));
+        },
+        advice: /Move it away and start again; the state next to it was not changed/,
+        follow: (place) => move(place, 'tidemark.lock'),
+      },
+    ],
+    [
+      'behind a link to nowhere: the link corrected',
+      {
+        broken: link,
+        advice: /or correct the link/,
+        follow: (place) => {
+          rmSync(place.file);
+          return place.path;
+        },
+      },
+    ],
+    [
+      'behind a link to nowhere: its target restored',
+      {
+        broken: link,
+        advice: /Mount or restore the target of the link/,
+        follow: (place) => {
+          const elsewhere = other(place);
+          openStore(elsewhere).close();
+          renameSync(join(elsewhere, 'tidemark.db'), join(place.path, 'not-mounted'));
+          return place.path;
+        },
+      },
+    ],
+  ])('%s', (_name, { broken, advice, follow }) => {
+    using place = scratch();
+    broken(place);
+    expect(start(place.path)).toMatch(advice);
+    const directory = follow(place);
+    expect(start(directory)).toBe('');
+  });
+
+  test('below a file: another directory', () => {
+    using place = scratch();
+    fileInTheWay(place);
+    expect(start(join(place.path, 'file', 'data'))).toMatch(/Set data_dir to another directory/);
+    expect(start(other(place))).toBe('');
+  });
+
+  test('used by another process: that one stopped, or another data_dir', () => {
+    using place = scratch();
+    const running = openStore(place.path);
+    try {
+      expect(start(place.path)).toMatch(/stop the other one, or set another data_dir for this one/);
+      expect(start(other(place))).toBe('');
+    } finally {
+      running.close();
+    }
+    expect(start(place.path)).toBe('');
+  });
+
+  test('not there yet: started once', () => {
+    using place = scratch();
+    expect(refusal(() => requireState(place.path))).toMatch(/Start the daemon or run --once first/);
+    openStore(place.path).close();
+    expect(refusal(() => requireState(place.path))).toBe('');
+  });
+});
+
+describe('a file that a command writes', () => {
+  test('that exists: another name, or removed', () => {
+    using place = scratch();
+    writeFileSync(join(place.path, 'b'), 'mine');
+    const told = (name: string): string => refusal(() => requireNewFile('--backup', join(place.path, name)));
+    expect(told('b')).toMatch(/Choose another name, or remove it/);
+    expect(told('c')).toBe('');
+    rmSync(join(place.path, 'b'));
+    expect(told('b')).toBe('');
+  });
+
+  test('that is a directory, or in none: a file in it, and the directory made', () => {
+    using place = scratch();
+    const told = (...names: string[]): string => refusal(() => requireNewFile('--backup', join(place.path, ...names)));
+    expect(told()).toMatch(/Choose the name of a new file in it/);
+    expect(told('b')).toBe('');
+    expect(told('none', 'b')).toMatch(/Make it first/);
+    mkdirSync(join(place.path, 'none'));
+    expect(told('none', 'b')).toBe('');
+  });
+});
+
+describe('the configuration', () => {
+  const FILES: Readonly<Record<string, string>> = {
+    key: 'tm_key',
+    ca: '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n',
+    other: 'log: {level: info}\n',
+  };
+  const API = { TIDEMARK_API_URL: 'https://api.test/external/v1', TIDEMARK_API_KEY: 'key-4242' };
+
+  type Environment = Readonly<Record<string, string | undefined>>;
+
+  function told(changes: Environment, yaml?: string, file: string | null = null): string {
+    const set = Object.entries({ ...API, ...changes }).filter(
+      (entry): entry is [string, string] => entry[1] !== undefined,
+    );
+    const readFile = (path: string): string => {
+      const text = path === 'config/tidemark.yaml' ? yaml : FILES[path];
+      if (text === undefined) throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
+      return text;
+    };
+    const input = { file, environment: Object.fromEntries(set), readFile, nowMs: Date.UTC(2026, 10, 21) };
+    let warnings = '';
+    const message = refusal(() => {
+      warnings = loadConfig(input)
+        .warnings.map(({ what, remedy }) => `${what}; ${remedy}`)
+        .join('\n');
+    });
+    return message + warnings;
+  }
+
+  const INFLUX = { TIDEMARK_INFLUX_URL: 'http://127.0.0.1:8086', TIDEMARK_INFLUX_BUCKET: 'b' };
+
+  test.each<[string, RegExp, Environment, Environment]>([
+    ['no address of the API: set', /set it in .*, or set TIDEMARK_API_URL/, { TIDEMARK_API_URL: undefined }, {}],
+    [
+      'no key: in a file',
+      /write only the workspace API key into a file and name that file by .*TIDEMARK_API_KEY_FILE/,
+      { TIDEMARK_API_KEY: undefined },
+      { TIDEMARK_API_KEY: undefined, TIDEMARK_API_KEY_FILE: 'key' },
+    ],
+    [
+      'a key twice: one removed',
+      /remove one of them/,
+      { TIDEMARK_API_KEY_FILE: 'key' },
+      { TIDEMARK_API_KEY: undefined, TIDEMARK_API_KEY_FILE: 'key' },
+    ],
+    [
+      'a variable misspelt',
+      /did you mean TIDEMARK_LISTEN\?/,
+      { TIDEMARK_LISTN: 'x' },
+      { TIDEMARK_LISTEN: '127.0.0.1:0' },
+    ],
+    [
+      'an old variable: renamed',
+      /is now TIDEMARK_SYNC_IDLE_POLL; rename the variable/,
+      { TIDEMARK_SYNC_SWEEP: '6h' },
+      { TIDEMARK_SYNC_IDLE_POLL: '6h' },
+    ],
+    [
+      'a database without a bucket: named',
+      /a database needs influx\.url and influx\.bucket/,
+      { TIDEMARK_INFLUX_URL: INFLUX.TIDEMARK_INFLUX_URL },
+      INFLUX,
+    ],
+    [
+      'a short token: a longer one',
+      /use a longer one as soon as other machines can reach the database/,
+      { ...INFLUX, TIDEMARK_INFLUX_TOKEN: 'u:p' },
+      { ...INFLUX, TIDEMARK_INFLUX_TOKEN: 'user:password' },
+    ],
+    [
+      'no certificates in a file: another file, or none',
+      /holds no certificates in PEM form/,
+      { TIDEMARK_API_CA_FILE: 'key' },
+      { TIDEMARK_API_CA_FILE: 'ca' },
+    ],
+    [
+      'a cron step out of range: in range',
+      /expected 1 to 59/,
+      { TIDEMARK_SYNC_TELEMETRY: '*/70 * * * *' },
+      { TIDEMARK_SYNC_TELEMETRY: '*/30 * * * *' },
+    ],
+  ])('%s', (_name, advice, broken, followed) => {
+    expect(told(broken)).toMatch(advice);
+    expect(told(followed)).toBe('');
+  });
+
+  test.each<[string, RegExp, string, string]>([
+    [
+      'an old key: renamed',
+      /sync\.settle.*is now sync\.grace_period; rename the key/,
+      'sync: {settle: 3m}\n',
+      'sync: {grace_period: 3m}\n',
+    ],
+    ['a key misspelt', /did you mean log\.level\?/, 'log: {levl: info}\n', 'log: {level: info}\n'],
+    [
+      'a database that is called influx: another name',
+      /choose another one/,
+      'destinations: {influx: {url: "http://127.0.0.1:8086", bucket: b}}\n',
+      'destinations: {second: {url: "http://127.0.0.1:8086", bucket: b}}\n',
+    ],
+  ])('%s', (_name, advice, broken, followed) => {
+    expect(told({}, broken)).toMatch(advice);
+    expect(told({}, followed)).toBe('');
+  });
+
+  test('no file by that name: made, or another one named', () => {
+    expect(told({}, undefined, 'config/tidemark.yaml')).toMatch(/create it, or name another with --config/);
+    expect(told({}, 'log: {level: info}\n', 'config/tidemark.yaml')).toBe('');
+    expect(told({}, undefined, 'other')).toBe('');
+  });
+});
