@@ -65,6 +65,7 @@ const NUMBERS: readonly PanelSpec[] = [
     noValue: '0',
     unit: 'none',
     thresholds: PLAIN,
+    links: [TO_OPEN],
   }),
 ];
 

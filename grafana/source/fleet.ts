@@ -53,7 +53,7 @@ export function fleetNumbers(toTable: DataLink): readonly PanelSpec[] {
       ]),
       links: [TO_ALERTS],
     }),
-    lagStat({ targets: lagNow(OF_WORKSPACE), overrides: LAG_LOOKS }, 8),
+    lagStat({ targets: lagNow(OF_WORKSPACE), overrides: LAG_LOOKS, links: [toTable] }, 8),
   ];
 }
 

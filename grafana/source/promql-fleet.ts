@@ -78,6 +78,7 @@ const NUMBERS: readonly PanelSpec[] = [
     description: 'Devices of which this database holds a reading of the last hour.',
     ...{ w: 4, h: 4, noValue: '0', unit: 'none', thresholds: PLAIN },
     targets: present([`count(${reporting.join(' or ')})`, 'Reporting']),
+    links: [TO_TABLE],
   }),
   badCount('Late', 'Devices with a lag above the target that is chosen above.', {
     targets: present([`count(${LAG_NOW} > ${TARGET_S}) or 0 * ${REPORTED}`, 'Late']),
@@ -95,6 +96,7 @@ const NUMBERS: readonly PanelSpec[] = [
         [`${P95} > 4 * ${TARGET_S}`, `p95${RANGE}`],
         [`min(${lag(OF_WORKSPACE, '26h')}) unless on () (${REPORTED} > 0)`, `stopped${RANGE}`],
       ),
+      links: [TO_TABLE],
       overrides: LAG_LOOKS,
     },
     4,

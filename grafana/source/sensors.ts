@@ -1,7 +1,7 @@
 /** The dashboard "Sensors": one sensor across many devices. */
 import { VALUE_COLUMNS } from './both.ts';
 import { chosen, HOURLY, IN_RANGE, lines, OF_DEVICES, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
-import { join, PLAIN, TO_DEVICE } from './looks.ts';
+import { join, PLAIN, TO_DEVICE, toPanel } from './looks.ts';
 import type { DashboardSpec, Override, PanelSpec, Variable } from './model.ts';
 import { bars, grid, lineChart, NO_READINGS, stat } from './panels.ts';
 import { SENSOR_UNITS, UNIT_COLUMN } from './sensor-units.ts';
@@ -42,6 +42,8 @@ function inUnits(...figures: readonly string[]): readonly Override[] {
   ];
 }
 
+const LIST = [toPanel('tidemark-sensors', 'All devices', 'List the devices')];
+
 const NUMBERS: readonly PanelSpec[] = [
   stat({
     title: 'Devices',
@@ -52,6 +54,7 @@ const NUMBERS: readonly PanelSpec[] = [
     noValue: '0',
     unit: 'none',
     thresholds: PLAIN,
+    links: LIST,
   }),
   stat({
     title: 'All readings',
@@ -66,6 +69,7 @@ const NUMBERS: readonly PanelSpec[] = [
     unit: 'none',
     decimals: 2,
     thresholds: PLAIN,
+    links: LIST,
     overrides: inUnits('minimum', 'mean', 'maximum'),
   }),
   stat({
@@ -82,6 +86,7 @@ const NUMBERS: readonly PanelSpec[] = [
     unit: 'none',
     decimals: 2,
     thresholds: PLAIN,
+    links: LIST,
     overrides: inUnits('lowest', 'median', 'highest'),
   }),
 ];

@@ -2,7 +2,7 @@
 import { lagOverTime, lagStat, TARGET } from './both.ts';
 import { HOURLY, IN_RANGE, lines, newestBy, OF_WORKSPACE, tables } from './influxql.ts';
 import { byState, LAG_LOOKS, lagLines, lagNow } from './lag.ts';
-import { PLAIN, SPENT, steps } from './looks.ts';
+import { PLAIN, SPENT, steps, toPanel } from './looks.ts';
 import type { DashboardSpec, PanelSpec } from './model.ts';
 import { bars, grid, lineChart, stat } from './panels.ts';
 import { WORKSPACE } from './variables.ts';
@@ -16,6 +16,8 @@ const TO_TABLE = {
   title: 'List the devices',
   url: `/d/tidemark-fleet?\${datasource:queryparam}&\${__url_time_range}`,
 };
+
+const TO_USE = toPanel('tidemark-workspace', 'Requests in a day', 'Show the use over time');
 
 const NUMBERS: readonly PanelSpec[] = [
   stat({
@@ -31,6 +33,7 @@ const NUMBERS: readonly PanelSpec[] = [
     unit: 'percent',
     decimals: 1,
     thresholds: SPENT,
+    links: [TO_USE],
   }),
   stat({
     title: 'Left today',
@@ -42,6 +45,7 @@ const NUMBERS: readonly PanelSpec[] = [
     unit: 'locale',
     decimals: 0,
     thresholds: PLAIN,
+    links: [TO_USE],
   }),
   stat({
     title: 'Devices',
@@ -53,6 +57,7 @@ const NUMBERS: readonly PanelSpec[] = [
     unit: 'none',
     decimals: 0,
     thresholds: PLAIN,
+    links: [TO_TABLE],
   }),
   lagStat({ targets: lagNow(OF_WORKSPACE), overrides: LAG_LOOKS, links: [TO_TABLE] }, 9),
 ];

@@ -13,7 +13,7 @@ import type { DeviceState, DeviceStatus, StatusGap, StatusSpan } from './status.
 export const DEVICES_A_PAGE = 25;
 export const ALERTS_SHOWN = 50;
 export const DEVICE_ALERTS = 10;
-/** How many days the bar of a device has. */
+/** How many days the bar of a device has at most: those before the wanted range are left out. */
 export const BAR_DAYS = 30;
 /** How many sensors a row shows, and a device's page. */
 export const VALUES_A_ROW = 6;
@@ -72,7 +72,7 @@ export interface DeviceRow {
   /** The covered share of the wanted range, 0 to 1. */
   readonly covered_share: number;
   readonly newest_reading_at: string | null;
-  /** Of 30 days (UTC) from `bar_from` on, the oldest first. */
+  /** Of the days (UTC) from `bar_from` on, the oldest first; at most 30. */
   readonly bar: DayBar;
   /** Of the newest reading that the archive keeps, the first few sensors by name. */
   readonly values: readonly LastValue[];

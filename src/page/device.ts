@@ -13,9 +13,9 @@ import {
   type Html,
   html,
   moment,
-  NO_READING,
   NOTHING,
   name,
+  noReading,
   sensorValue,
   stateMark,
   table,
@@ -59,7 +59,7 @@ function mainFacts(device: DeviceReport, now: string): Fact[] {
   return [
     ['Lag', lag_seconds === null ? 'initial sync' : duration(lag_seconds)],
     ['History covered', percent(covered_share)],
-    ['Newest reading', at(newest_reading_at, now) ?? NO_READING],
+    ['Newest reading', at(newest_reading_at, now) ?? noReading(covered_share)],
     ['Last poll', at(last_polled_at, now) ?? 'not yet'],
     ['Next poll', nextPoll(device, now)],
   ];

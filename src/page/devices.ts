@@ -3,6 +3,7 @@
  */
 
 import {
+  BAR_DAYS,
   DEVICE_SORTS,
   type DeviceRow,
   type DeviceSort,
@@ -15,9 +16,9 @@ import {
   ago,
   type Html,
   html,
-  NO_READING,
   NOTHING,
   name,
+  noReading,
   STATE_ORDER,
   sensorValue,
   stateMark,
@@ -63,21 +64,29 @@ interface Column {
   readonly isNumber?: true;
 }
 
+/** Stands for the days that the bars have. */
+const BAR = 'Last days';
+
 const COLUMNS: readonly Column[] = [
   { head: 'Device', sort: 'name', order: 'ascending' },
   { head: 'State', sort: 'state', order: 'descending' },
   { head: 'Lag', sort: 'lag', order: 'descending', isNumber: true },
   { head: 'Covered', sort: 'covered', order: 'ascending', isNumber: true },
-  { head: 'Last 30 days', sort: null, order: 'ascending' },
+  { head: BAR, sort: null, order: 'ascending' },
   { head: 'Newest reading', sort: 'reading', order: 'ascending' },
   { head: 'Last values', sort: null, order: 'ascending' },
 ];
 
 const OTHER_WAY = { ascending: 'descending', descending: 'ascending' } as const;
 
-function headCell({ head, sort, order, isNumber }: Column, query: DevicesQuery): Html {
+function barHead(days: number): string {
+  return days === 1 ? 'Today' : `Last ${days} days`;
+}
+
+/** @param barDays how many days the bars have. */
+function headCell({ head, sort, order, isNumber }: Column, query: DevicesQuery, barDays: number): Html {
   const kind = isNumber === true ? html` class="number"` : NOTHING;
-  if (sort === null) return html`<th scope="col"${kind}>${head}</th>`;
+  if (sort === null) return html`<th scope="col"${kind}>${head === BAR ? barHead(barDays) : head}</th>`;
   const isSorted = query.sort === sort;
   const way = query.reversed ? OTHER_WAY[order] : order;
   const link = devicesTarget({ ...query, sort, reversed: isSorted && !query.reversed, page: 1 });
@@ -116,9 +125,9 @@ function row(
   );
   const when =
     newest_reading_at === null
-      ? NO_READING
+      ? noReading(covered_share)
       : html`<time datetime="${newest_reading_at}" title="${newest_reading_at}">${ago(newest_reading_at, now)}</time>`;
-  return html`<tr data-key="${device_id}"><th scope="row"><a href="${target('/device', { id: device_id })}">${name(device_name, NAME_LENGTH)}</a><div class="soft">${details}</div></th><td>${stateMark(state)}</td><td class="number">${lag_seconds === null ? '' : duration(lag_seconds)}</td><td class="number">${percent(covered_share)}</td><td>${coverageBar({ cells: bar, one: 'day', many: 'days', label: 'Last 30 days' })}</td><td>${when}</td><td class="values">${shown}</td></tr>
+  return html`<tr data-key="${device_id}"><th scope="row"><a href="${target('/device', { id: device_id })}">${name(device_name, NAME_LENGTH)}</a><div class="soft">${details}</div></th><td>${stateMark(state)}</td><td class="number">${lag_seconds === null ? '' : duration(lag_seconds)}</td><td class="number">${percent(covered_share)}</td><td>${coverageBar({ cells: bar, one: 'day', many: 'days', label: barHead(bar.length) })}</td><td>${when}</td><td class="values">${shown}</td></tr>
 `;
 }
 
@@ -163,7 +172,7 @@ interface View {
 /** The table of devices, with search, filters and pages. */
 export function devicesSection(devices: DevicesPage, { now, ageSeconds }: View): Html {
   const { query, matching, rows } = devices;
-  const heads = COLUMNS.map((column) => headCell(column, query));
+  const heads = COLUMNS.map((column) => headCell(column, query, rows[0]?.bar.length ?? BAR_DAYS));
   const empty = html`<p>${devices.devices === 0 ? 'No devices are listed yet.' : 'No device matches.'}</p>`;
   const list = wide(
     'Table of devices',

@@ -179,8 +179,14 @@ export function stateWords(state: DeviceState): string {
   return STATES[state];
 }
 
-/** Shown instead of the time of the newest reading if there is none. */
-export const NO_READING: Html = { html: '<span class="state s-never">no reading yet</span>' };
+/**
+ * Shown instead of the time of the newest reading if there is none.
+ *
+ * @param coveredShare of the wanted range, 0 to 1: where all of it is covered, none is to be expected.
+ */
+export function noReading(coveredShare: number): Html {
+  return html`<span class="state s-never">${coveredShare < 1 ? 'no reading yet' : 'none in the synced range'}</span>`;
+}
 
 /** A device's state: a mark that differs in shape and colour, and the word. */
 export function stateMark(state: DeviceState): Html {

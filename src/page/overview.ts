@@ -191,7 +191,7 @@ function spreadWords({
   const spread =
     max_seconds === null || p95_seconds === null
       ? ''
-      : `devices: p95 ${duration(p95_seconds)}, max ${duration(max_seconds)}; `;
+      : `in the archive: p95 ${duration(p95_seconds)}, max ${duration(max_seconds)}; `;
   const behind =
     behind_devices === 0
       ? ''

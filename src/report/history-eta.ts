@@ -96,6 +96,8 @@ function ratesNow({ context: { store, settings }, facts }: HistoryEtaParts, nowM
 
 /** The load of other lanes is measured over this time. */
 const LOAD_OVER_MS = 10 * MINUTE_MS;
+/** Nothing is measured over less than this. */
+const LEAST_MS = 5 * SECOND_MS;
 
 /**
  * What the history of the devices is given. The reserve of an ordinary plan is assumed.
@@ -113,15 +115,17 @@ function supplyOf(
   const supply = daySupplyOf({ ...day, others, share, sentMs }, nowMs);
   // The first minute of a daemon, in which everything is read once, is not like the others.
   const beganMs = sentMs[0] ?? nowMs;
-  const sinceMs = Math.max(nowMs - LOAD_OVER_MS, beganMs + MINUTE_MS);
+  const fromMs = nowMs - beganMs < 2 * MINUTE_MS ? beganMs : beganMs + MINUTE_MS;
+  const sinceMs = Math.max(nowMs - LOAD_OVER_MS, fromMs);
   const measuredMs = nowMs - sinceMs;
-  if (measuredMs < MINUTE_MS) return null;
+  if (measuredMs < LEAST_MS) return null;
   const ofHistory = ledger.sentSince(sinceMs, 'first-history');
   const ofOthers = ledger.sentSince(sinceMs).length - ofHistory.length - ledger.sentSince(sinceMs, 'backfill').length;
   const othersPerMs = ofOthers / measuredMs;
   // While the day has something to spare, the last minute shows how fast the API answers.
-  const lately = ofHistory.filter((atMs) => atMs > nowMs - MINUTE_MS).length;
-  const seenPerMs = supply.spare > 1 && lately > 0 ? lately / MINUTE_MS + othersPerMs : Number.POSITIVE_INFINITY;
+  const latelyMs = Math.max(LEAST_MS, Math.min(MINUTE_MS, nowMs - (ofHistory[0] ?? nowMs)));
+  const lately = ofHistory.filter((atMs) => atMs > nowMs - latelyMs).length;
+  const seenPerMs = supply.spare > 1 && lately > 0 ? lately / latelyMs + othersPerMs : Number.POSITIVE_INFINITY;
   const minutePerMs = Math.min(minute.budget / MINUTE_MS, seenPerMs);
   return { ...supply, backfillReserve: USUAL_RESERVES['first-history'], minutePerMs, othersPerMs, measuredMs };
 }

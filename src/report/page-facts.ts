@@ -135,7 +135,9 @@ function createPageDevices(parts: TimedParts): (query: DevicesQuery) => DevicesP
     const { rows, matching, states, page, pages } = pickDevices(listed.byName, query);
     const wantedRange = parts.wantedRange();
     // The last day is the one that is claimed last: just after midnight nothing of the new one is wanted yet.
-    const fromDay = Number(maxNs(wantedRange.limit - 1n, 0n) / DAY_NS) - BAR_DAYS + 1;
+    const lastDay = Number(maxNs(wantedRange.limit - 1n, 0n) / DAY_NS);
+    const fromDay = Math.min(lastDay, Math.max(lastDay - BAR_DAYS + 1, Number(wantedRange.wantedFrom / DAY_NS)));
+    const days = lastDay - fromDay + 1;
     return {
       query: { ...query, search: shortened(query.search, MAX_SHOWN_LENGTH) },
       devices: latest.length,
@@ -144,7 +146,7 @@ function createPageDevices(parts: TimedParts): (query: DevicesQuery) => DevicesP
       page,
       pages,
       bar_from: formatExact(BigInt(Math.max(0, fromDay)) * DAY_NS),
-      rows: rows.map((device) => rowOf(parts, { device, wantedRange, fromDay })),
+      rows: rows.map((device) => rowOf(parts, { device, wantedRange, fromDay, days })),
     };
   };
 }
@@ -180,6 +182,8 @@ interface RowFacts {
   readonly device: ListedDevice;
   readonly wantedRange: WantedRange;
   readonly fromDay: number;
+  /** How many days the bar has. */
+  readonly days: number;
 }
 
 function rowOf(parts: TimedParts, row: RowFacts): DeviceRow {
@@ -201,21 +205,20 @@ function rowOf(parts: TimedParts, row: RowFacts): DeviceRow {
 /** Ranges that are empty according to the device list count as covered, as in the state of the device. */
 function barOf(
   parts: TimedParts,
-  { device: { deviceId, state, lagSeconds, newestNs }, wantedRange, fromDay }: RowFacts,
+  { device: { deviceId, state, lagSeconds, newestNs }, wantedRange, fromDay, days }: RowFacts,
 ) {
   const { store } = parts.context;
   const known = store.device(deviceId);
   // Forgotten since the scan.
-  if (known === null) return ' '.repeat(BAR_DAYS);
+  if (known === null) return ' '.repeat(days);
   const { covered, late } = store.telemetry(deviceId);
   const all = union(coveredIntervals(covered), emptyByListing(known, { covered, newestNs }));
   const whole = wantedOf(known, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, { late }) });
   // The newest end is always open: without lag it is no gap.
   const isFresh = lagSeconds !== null && lagSeconds <= openSeconds(parts);
   const wanted = isFresh ? { ...whole, to: minNs(whole.to, all.at(-1)?.to ?? whole.to) } : whole;
-  const days = parts.facts.daysOf(deviceId, fromDay);
-  const withReadings = new Set(days.map(({ day }) => day));
-  return dayBar({ fromDay, days: BAR_DAYS, wanted, covered: all, withReadings, isLeftOut: state === 'excluded' });
+  const withReadings = new Set(parts.facts.daysOf(deviceId, fromDay).map(({ day }) => day));
+  return dayBar({ fromDay, days, wanted, covered: all, withReadings, isLeftOut: state === 'excluded' });
 }
 
 /** About how much is read in one step, in characters, and how long it goes on without giving others their turn. */

@@ -209,10 +209,16 @@ describe('the overview', () => {
   });
 
   test('a device without any reading shows that', async () => {
-    const never = { ...rowOf(0), lag_seconds: 0, covered_share: 1, newest_reading_at: null };
-    await using served = await servePage({ facts: factsOf([never]) });
-    for (const path of ['', `device?id=${never.device_id}`])
-      expect(await textOf(`${served.url}${path}`)).toContain('<span class="state s-never">no reading yet</span>');
+    // Where the whole range is covered, none is to come.
+    for (const [covered_share, words] of [
+      [0.4, 'no reading yet'],
+      [1, 'none in the synced range'],
+    ] as const) {
+      const never = { ...rowOf(0), lag_seconds: 0, covered_share, newest_reading_at: null };
+      await using served = await servePage({ facts: factsOf([never]) });
+      for (const path of ['', `device?id=${never.device_id}`])
+        expect(await textOf(`${served.url}${path}`)).toContain(`<span class="state s-never">${words}</span>`);
+    }
   });
 
   test('says that the quota is used up only where no lane may send', async () => {

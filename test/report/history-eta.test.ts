@@ -40,7 +40,7 @@ describe.runIf(influxdAvailable())('the ETA of the initial sync', () => {
       await liveAsDaemon(rig, {
         forMs: MINUTE_MS,
         meanwhile: async (watch) => {
-          await rig.clock.sleep(2 * MINUTE_MS);
+          await rig.clock.sleep(MINUTE_MS);
           for (;;) {
             await rig.clock.sleep(30 * SECOND_MS);
             const { next, summary } = watch.report();
