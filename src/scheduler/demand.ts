@@ -83,13 +83,12 @@ const LONGEST_MS = 30 * DAY_MS;
 /** Compares the demand with the budget. */
 export function demandOf(input: DemandInput): Demand {
   const { budget, boundBy } = budgetOf(input);
-  const readingsMade = input.intervalsMs.reduce((sum, intervalMs) => sum + DAY_MS / intervalMs, 0);
+  const readingsMade = readingsADay(input);
   const needed = demandAt(input, 0, budget);
   const fits = totalOf(needed) <= budget;
   const floors = historyFloors(USUAL_RESERVES);
   const common = { needed, budget, boundBy, fits, readingsMade };
-  if (readingsMade / (input.pageSize * FULL_PAGE) > budget)
-    return { ...common, ...inTurn(input, budget, readingsMade) };
+  if (pagesMade(input) > budget) return { ...common, ...inTurn(input, budget, readingsMade) };
   const lagMs = fits ? 0 : leastLagMs(input, budget);
   const planned = fits ? needed : demandAt(input, lagMs, budget);
   return {
@@ -101,6 +100,15 @@ export function demandOf(input: DemandInput): Demand {
     freshness: freshnessAt(input, lagMs),
     leftForHistory: Math.max(budget - totalOf(planned), budget * floors),
   };
+}
+
+function readingsADay({ intervalsMs }: DemandInput): number {
+  return intervalsMs.reduce((sum, intervalMs) => sum + DAY_MS / intervalMs, 0);
+}
+
+/** The full pages that a day's readings make. */
+function pagesMade(input: DemandInput): number {
+  return readingsADay(input) / (input.pageSize * FULL_PAGE);
 }
 
 /** The sum over all lanes. */
@@ -279,17 +287,23 @@ function remedyText({ of, share, remedies }: Shortfall): string {
 
 /** The shortest poll interval at which nothing is slowed down, in whole minutes. */
 function telemetryThatFits(input: DemandInput): number | null {
-  const fits = (freshnessMs: number): boolean => demandOf({ ...input, freshnessMs }).fits;
+  const fits = (freshnessMs: number): boolean => carries({ ...input, freshnessMs }, 'schedules');
   const ms = leastOf({ from: input.freshnessMs, to: DAY_MS }, fits);
   const wholeMs = Math.ceil(ms / MINUTE_MS) * MINUTE_MS;
   return fits(wholeMs) ? wholeMs : null;
 }
 
 function shareThatFits(input: DemandInput, of: Shortfall['of']): number | null {
-  const isEnough = (demand: Demand): boolean => (of === 'schedules' ? demand.fits : demand.readingsFit);
-  const share = leastOf({ from: input.share, to: 1 }, (part) => isEnough(demandOf({ ...input, share: part })));
+  const isEnough = (share: number): boolean => carries({ ...input, share }, of);
+  const share = leastOf({ from: input.share, to: 1 }, isEnough);
   const upwards = Math.min(1, Math.ceil(share * 100) / 100);
-  return isEnough(demandOf({ ...input, share: upwards })) ? upwards : null;
+  return isEnough(upwards) ? upwards : null;
+}
+
+/** Whether the share carries the schedules as they are, or all readings in full pages. */
+function carries(input: DemandInput, of: Shortfall['of']): boolean {
+  const { budget } = budgetOf(input);
+  return of === 'schedules' ? totalOf(demandAt(input, 0, budget)) <= budget : pagesMade(input) <= budget;
 }
 
 /** The schedules in force, the report rates of the devices, and the daily use by other clients. */
