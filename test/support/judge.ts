@@ -66,13 +66,14 @@ export function judgeRows(
   const missingAt: Place[] = [];
   const invented: string[] = [];
   let expected = 0;
+  const endNs = BigInt(Math.floor(simulator.worldNowMs())) * 1_000_000n + 1n;
   for (const deviceId of deviceIds) {
-    const seed = seedSeries(simulator, deviceId);
+    const seed = seedSeries(simulator.world, deviceId, endNs);
     for (const [sensor, instants] of seed) {
       const key = `${identityTag(deviceId)} ${sensor}`;
       const points = stored.get(key) ?? new Map<bigint, ValueText>();
       stored.delete(key);
-      const found = compareSeries(instants, points, span);
+      const found = compareSeries(instants, points, { ...span, endNs });
       expected += found.expected;
       missing.push(...found.missing.map(({ at, value }) => `${key} ${at} ${value}`));
       missingAt.push(...found.missing.map(({ at }) => ({ deviceId, at })));
@@ -118,16 +119,13 @@ interface SeedDevice {
 /** A world is the same for ever: what was made of it for one verdict is there for the next. */
 const seeds = new WeakMap<World, Map<string, SeedDevice>>();
 
-/** All that the world has of a device by now: for each sensor its instants, and the different values of each. */
-function seedSeries(simulator: Simulator, deviceId: string): ReadonlyMap<string, SeedSeries> {
-  const { world } = simulator;
+/** What the world has of a device up to an instant, and perhaps more: for each sensor its instants and their values. */
+function seedSeries(world: World, deviceId: string, toNs: bigint): ReadonlyMap<string, SeedSeries> {
   const devices = seeds.get(world) ?? new Map<string, SeedDevice>();
   seeds.set(world, devices);
-  const toNs = BigInt(Math.floor(simulator.worldNowMs())) * 1_000_000n + 1n;
-  let seed = devices.get(deviceId);
-  // What a clock that was ahead has shown is too much after it has fallen back.
-  if (seed === undefined || toNs < seed.toNs) seed = { toNs: 0n, series: new Map() };
+  const seed = devices.get(deviceId) ?? { toNs: 0n, series: new Map<string, SeedSeries>() };
   devices.set(deviceId, seed);
+  if (seed.toNs >= toNs) return seed.series;
   for (const { recordedAtNs, values } of world.readings(deviceId, seed.toNs, toNs)) {
     for (const [name, value] of (values ?? []).flatMap(flatten))
       addSeed(seed.series, identityTag(name), recordedAtNs, value);
@@ -166,17 +164,21 @@ export function textOf(value: string | number | boolean | bigint): ValueText {
   return `string ${line.slice('m text='.length, -' 0'.length)}`;
 }
 
-/** @param left the points of the database; what remains of them is invented. */
+/**
+ * @param left the points of the database; what remains of them is invented.
+ * @param endNs from here on nothing has happened yet.
+ */
 function compareSeries(
   instants: SeedSeries,
   left: StoredSeries,
-  span: Span,
+  { fromNs, toNs, endNs }: Span & { readonly endNs: bigint },
 ): { missing: StoredPoint[]; invented: string[]; expected: number } {
   const missing: StoredPoint[] = [];
   let expected = 0;
   for (const [at, values] of instants) {
+    if (at >= endNs) continue;
     const lacking = typeof values === 'string' ? takeOne(left, at, values) : takeSeveral(left, at, values);
-    if (at < span.fromNs || at >= span.toNs) continue;
+    if (at < fromNs || at >= toNs) continue;
     expected += typeof values === 'string' ? 1 : values.size;
     for (const value of lacking) missing.push({ at, value });
   }
