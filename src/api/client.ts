@@ -275,12 +275,12 @@ function createAttempt(options: ApiClientOptions): Attempt {
       const nowMs = readDate(headers) ?? serverClock.nowMs();
       const meaning = classifyAnswer(answer, { request, hasCursor: hasCursor(target), nowMs, secret: key });
       // A gateway's clock is not the server's.
-      if (isFromApi(meaning)) serverClock.heard({ dateMs: readDate(headers), sentMonoMs, receivedMonoMs });
+      if (isFromApi(meaning)) serverClock.dateReceived({ dateMs: readDate(headers), sentMonoMs, receivedMonoMs });
       if (meaning.kind === 'fault') throw meaning.fault;
       const turn = async (): Promise<void> => await clock.sleep(0, signal);
       const value = await parse(meaning.body, request, { turn, latestNs: serverClock.latestNs() });
       // The times in the answer may show that its `Date` is right.
-      if (timesOf !== undefined) serverClock.heardServed(timesOf(value));
+      if (timesOf !== undefined) serverClock.timesReceived(timesOf(value));
       const answeredAtMs = Math.floor(serverClock.nowMs() - (clock.monoMs() - receivedMonoMs));
       return { value, answeredAtMs, requestId };
     } catch (error) {

@@ -286,7 +286,7 @@ export function limitedTo(limiter: RateLimiter, most: number): Limited {
  * How far behind the server's clock the times in the ledger may lie, because `Date` is truncated to the second and has
  * travelled. Times that are read from the ledger are treated as later by this.
  */
-const GRAIN_MS = 2 * SECOND_MS;
+const RESOLUTION_MS = 2 * SECOND_MS;
 
 /** The booked requests, by the monotonic clock. */
 interface Spent {
@@ -340,13 +340,15 @@ function createAccounting({ ledger, clock, serverClock }: AccountingOptions): Ac
     read() {
       const monoMs = clock.monoMs();
       const earlyAt = new Set(early.map(({ atMs }) => atMs));
-      const booked = ledger.sentSince(serverClock.nowMs() - DAY_MS - GRAIN_MS).filter((atMs) => !earlyAt.has(atMs));
+      const booked = ledger
+        .sentSince(serverClock.nowMs() - DAY_MS - RESOLUTION_MS)
+        .filter((atMs) => !earlyAt.has(atMs));
       isRead = isKnown();
       if (!isRead) anchor = { epochMs: Math.max(serverClock.nowMs(), (booked.at(-1) ?? 0) + 1), monoMs };
       const now = nowMs();
       // A booking from the future was made by a wrong clock: it counts as made now.
-      const sentMs = booked.map((atMs) => monoMs - Math.max(0, now - atMs - GRAIN_MS));
-      const blockedMs = Math.min(LONGEST_BLOCK_MS, Math.max(0, ledger.blockedUntilMs() + GRAIN_MS - now));
+      const sentMs = booked.map((atMs) => monoMs - Math.max(0, now - atMs - RESOLUTION_MS));
+      const blockedMs = Math.min(LONGEST_BLOCK_MS, Math.max(0, ledger.blockedUntilMs() + RESOLUTION_MS - now));
       return {
         sentMs: [...sentMs, ...early.map((own) => own.monoMs)].sort((a, b) => a - b),
         blockedUntilMs: blockedMs > 0 ? monoMs + blockedMs : null,

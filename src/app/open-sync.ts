@@ -237,14 +237,14 @@ interface Hooks {
 }
 
 /** The parts that all others need: time, events, heartbeats. */
-function createBase({ clock, random, observe: hear, settings }: SyncOptions, store: OpenStore['store']) {
+function createBase({ clock, random, observe: report, settings }: SyncOptions, store: OpenStore['store']) {
   const others = { toleranceMs: settings.gracePeriodMs, storedMs: () => storedTimes(store) };
   const serverClock = createServerClock(clock, others);
   const listeners: Observe[] = [];
   const forgetters: ((deviceId: string) => void)[] = [];
   const observe: Observe = (event) => {
     for (const listen of listeners) listen(event);
-    hear(event);
+    report(event);
   };
   return {
     serverClock,

@@ -38,7 +38,7 @@ export function parseArguments(argv: readonly string[]): Command {
     throw mistake(`${modes.map(dashed).join(' and ')} are modes, and one is run at a time. Give one of them.`);
   }
   if (mode === undefined) return daemon(given);
-  refuseStrangers(mode, given);
+  rejectUnknownFlags(mode, given);
   if (mode === 'version') return { mode };
   return mode === 'help' ? { mode, topic: null } : READERS[mode](given);
 }
@@ -106,9 +106,9 @@ function flagValue({ flag, value: wanted, hint }: Flag, value: string | undefine
     if (inline && wanted === 'none') throw mistake(`${dashed(flag)} takes no value: write it without the equals sign.`);
     return value ?? '';
   }
-  const swallowed =
+  const takenAsValue =
     value !== undefined && !inline && value.startsWith('-') && !(value === '-' && flag.endsWith('-file'));
-  if (value === undefined || value === '' || swallowed) throw needsValue({ flag, hint });
+  if (value === undefined || value === '' || takenAsValue) throw needsValue({ flag, hint });
   return value;
 }
 
@@ -174,7 +174,7 @@ function unknownFlag(rawName: string): UserError {
 }
 
 /** Refuses flags that have no meaning in this mode. */
-function refuseStrangers(mode: Mode, given: Given): void {
+function rejectUnknownFlags(mode: Mode, given: Given): void {
   const allowed: readonly string[] = VALUE_FLAGS[mode];
   for (const flag of given.keys()) {
     if (flag === mode || allowed.includes(flag)) continue;
@@ -215,7 +215,7 @@ const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
     mode: 'plan',
     ...scope(given),
     ...pace(given),
-    whatIf: (given.get('what-if') ?? []).map(supposition),
+    whatIf: (given.get('what-if') ?? []).map(assumption),
   }),
   backfill: (given) => ({
     mode: 'backfill',
@@ -306,7 +306,7 @@ function workspace(given: Given): InitCommand['workspace'] {
   return { name, target: oneOf('for', target ?? 'compose', INIT_TARGETS) };
 }
 
-function supposition(text: string): WhatIfText {
+function assumption(text: string): WhatIfText {
   const read = readWhatIf(text);
   if ('mistake' in read) throw mistake(`--what-if ${read.mistake}.`);
   return read;

@@ -74,7 +74,7 @@ export interface DeviceRate {
   readonly isMeasured: boolean;
   readonly isQuiet: boolean;
   /** Its last sign of life; `null` for none. */
-  readonly heardMs: EpochMs | null;
+  readonly lastSignMs: EpochMs | null;
   readonly covered: Intervals;
 }
 
@@ -95,14 +95,14 @@ export function fleetRates(all: readonly DeviceFacts[], nowMs: EpochMs): FleetRa
   const devices = included.map((device): DeviceRate => {
     const own = measured.get(device.deviceId) ?? null;
     // Signs of life without readings do not show a report rate.
-    const heardMs = own === Number.POSITIVE_INFINITY ? device.newestMs : latest(device.lastSeenMs, device.newestMs);
-    const isSilent = heardMs === null || nowMs - heardMs > QUIET_AFTER_MS;
+    const lastSignMs = own === Number.POSITIVE_INFINITY ? device.newestMs : latest(device.lastSeenMs, device.newestMs);
+    const isSilent = lastSignMs === null || nowMs - lastSignMs > QUIET_AFTER_MS;
     return {
       deviceId: device.deviceId,
       intervalMs: own === null || !Number.isFinite(own) ? assumedMs : own,
       isMeasured: own !== null,
       isQuiet: isSilent || own === Number.POSITIVE_INFINITY || RESTING.has(device.lifecycle ?? ''),
-      heardMs,
+      lastSignMs,
       covered: device.covered,
     };
   });

@@ -69,7 +69,7 @@ interface UnconfirmedDate {
 }
 
 /** The time in one answer. */
-interface HeardDate {
+interface ReceivedDate {
   /** The `Date` header; `null` if the answer has none. */
   readonly dateMs: EpochMs | null;
   /** When the request was sent, and when the head of its answer was received, by the monotonic clock. */
@@ -79,12 +79,12 @@ interface HeardDate {
 
 export interface ServerClock {
   /** Records the time in an answer of the API. Answers of a gateway have another clock and must not be passed. */
-  heard(answer: HeardDate): void;
+  dateReceived(answer: ReceivedDate): void;
   /**
    * Records times that the API has served, of readings or of signs of life. The server's clock has passed them, and any
    * of them may agree with a `Date`.
    */
-  heardServed(times: readonly EpochNs[]): void;
+  timesReceived(times: readonly EpochNs[]): void;
   /** Whether the server's time is known from a `Date` that counts. */
   isKnown(): boolean;
   /** The first `Date` while it does not count; `null` otherwise. */
@@ -158,7 +158,7 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
   };
 
   return {
-    heard(answer) {
+    dateReceived(answer) {
       // Between two answers `passedMs` only grows, so its value before each answer is all that has to be remembered.
       highestBeforeMs = laterOf(highestBeforeMs, passedMs());
       if (answer.dateMs === null) answersWithout += 1;
@@ -173,7 +173,7 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
         last = noteLast(last, { before, after: memory.samples, next: sample, sentMonoMs: answer.sentMonoMs });
       }
     },
-    heardServed(times) {
+    timesReceived(times) {
       // A time from the future proves nothing: a device's or a server's clock may be wrong.
       if (times.length > 0)
         newestServedMs = laterOf(newestServedMs, Math.min(nsToMs(times.reduce(maxNs)), clock.nowMs()));
@@ -216,7 +216,7 @@ function laterOf(a: EpochMs | null, b: EpochMs | null): EpochMs | null {
   return a === null || b === null ? (a ?? b) : Math.max(a, b);
 }
 
-function toSample(dateMs: EpochMs, { sentMonoMs, receivedMonoMs }: HeardDate, clock: Clock): Sample {
+function toSample(dateMs: EpochMs, { sentMonoMs, receivedMonoMs }: ReceivedDate, clock: Clock): Sample {
   const lowest = dateMs - receivedMonoMs;
   return {
     lowestMs: lowest,
@@ -253,7 +253,7 @@ function describeUnconfirmed({ first }: DateToConfirm, clock: Clock): Unconfirme
 /** The unconfirmed date after one more answer; `null` if the `Date` of that answer counts. */
 function unconfirmedAfter(
   unconfirmed: DateToConfirm | null,
-  next: Sample & Pick<HeardDate, 'sentMonoMs'>,
+  next: Sample & Pick<ReceivedDate, 'sentMonoMs'>,
   { clock, others }: Comparison,
 ): DateToConfirm | null {
   const localMs = clock.nowMs();

@@ -43,7 +43,7 @@ const SAVE_EVERY_MS = SECOND_MS;
 const TURN_MS = 12;
 
 /** Up to this many refused lines are kept in memory. Beyond that, each accepted line is looked up in the quarantine. */
-const QUARANTINE_IN_MIND = 10_000;
+const MAX_REMEMBERED_LINES = 10_000;
 
 /** Opens a replay to one destination. An interrupted replay with the same arguments is continued. */
 export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts): Replay {
@@ -118,13 +118,13 @@ interface Job {
 
 async function sendAll(job: Job, parts: ReplayParts, signal: AbortSignal): Promise<'complete' | 'stalled'> {
   const { store, clock } = parts;
-  const inMind = store.replays.quarantined(job.target.destinationId, QUARANTINE_IN_MIND);
+  const quarantined = store.replays.quarantined(job.target.destinationId, MAX_REMEMBERED_LINES);
   let savedMs = clock.monoMs();
   for (let position: ScanPosition | null = job.state.position; position !== null; ) {
     const load = await gather(job, position, { parts, signal });
     const sent = await sendLoad(job.sender, load.lines, signal);
     if (sent === null) return 'stalled';
-    record(job, { load, sent, inMind }, parts);
+    record(job, { load, sent, quarantined }, parts);
     position = load.next;
     if (position !== null) job.state = { ...job.state, position };
     if (clock.monoMs() - savedMs >= SAVE_EVERY_MS) {
@@ -176,12 +176,12 @@ async function gather(
 /** Records the result of a load. */
 function record(
   job: Job,
-  { load, sent, inMind }: { load: Load; sent: LoadSent; inMind: ReadonlySet<string> | null },
+  { load, sent, quarantined }: { load: Load; sent: LoadSent; quarantined: ReadonlySet<string> | null },
   { store, clock }: ReplayParts,
 ): void {
   const { destinationId } = job.target;
   const accepted = load.lines.filter(
-    (line, index) => (inMind === null || inMind.has(line)) && !sent.notAccepted.has(index),
+    (line, index) => (quarantined === null || quarantined.has(line)) && !sent.notAccepted.has(index),
   );
   const isMissingAny = store.missingSums(destinationId).length > 0;
   const stretches = isMissingAny ? sentWhole(load, sent, job.range) : [];

@@ -25,7 +25,7 @@ import {
 import type { WantedRange } from './context.ts';
 
 /** `Date` is in whole seconds: a `Date` that is rounded may lie up to a second ahead of the server's clock. */
-export const CLOCK_GRAIN_MS = SECOND_MS;
+export const CLOCK_RESOLUTION_MS = SECOND_MS;
 
 /** The longest grace period that late readings lead to; a configured one may be longer. */
 export const MAX_GRACE_MS = HOUR_MS;
@@ -37,7 +37,7 @@ export function gracePeriodOf(configuredMs: number, { gracePeriodMs }: LateRecor
 
 /** The coverage limit at a time of the server. */
 export function coverageLimit(serverMs: EpochMs, gracePeriodMs: number): EpochNs {
-  return maxNs(msToNs(serverMs - CLOCK_GRAIN_MS - gracePeriodMs), 0n);
+  return maxNs(msToNs(serverMs - CLOCK_RESOLUTION_MS - gracePeriodMs), 0n);
 }
 
 /** Whether a reading of that time is late when it comes now: its time is covered. */
@@ -258,7 +258,7 @@ function isVerified({ first, last }: CoveredRange): boolean {
 
 /** The time that the server's clock has certainly passed: the coverage limit plus its distance from the present. */
 export function presentOf({ limit, gracePeriodMs }: Pick<WantedRange, 'limit' | 'gracePeriodMs'>): EpochNs {
-  return limit + msToNs(gracePeriodMs + CLOCK_GRAIN_MS);
+  return limit + msToNs(gracePeriodMs + CLOCK_RESOLUTION_MS);
 }
 
 /**

@@ -40,6 +40,7 @@ import { fromFirstPage, missingAt, nextRequest, type PageRequest, requestFor } f
 import {
   type Attempts,
   areEmptyAnswersIgnored,
+  decideStep,
   isOverlapOptional,
   missedAfter,
   missedSince,
@@ -47,13 +48,12 @@ import {
   shownAgain,
   TRIES,
   unlessGone,
-  weigh,
 } from './unproven.ts';
 import { lateFromOf, limitAfterFall } from './wanted-range.ts';
 import { planEdge, type Refusal, servedFrom, visibleFrom, windowLimits } from './window-limits.ts';
 
 /** How many empty pages in a row may name a next one before that leads nowhere. */
-const MAX_HOLLOW = 10;
+const MAX_EMPTY_PAGES = 10;
 
 /** How long to wait before a request is repeated after an odd answer: a replica that lags gets time to catch up. */
 const AGAIN_MS = 1000;
@@ -220,7 +220,7 @@ interface GapScan extends Scanning, Pick<PageRequest, 'gap' | 'near' | 'far'> {
   readonly lateFrom: EpochNs | null;
   attempts: Attempts;
   /** Pages in a row without a reading that named a next one. */
-  hollow: number;
+  emptyPages: number;
 }
 
 function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
@@ -244,7 +244,7 @@ function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
     far: far !== null && oldest !== null && far.at < oldest ? null : far,
     lateFrom: below === undefined ? null : lateFromOf(context, { deviceId, gap, below }),
     attempts: NO_ATTEMPTS,
-    hollow: 0,
+    emptyPages: 0,
   };
 }
 
@@ -314,14 +314,14 @@ async function handlePage(
 /** The request after a page that covers something or names a next one; `null` where the window was read to its end. */
 function requestAfter(scan: GapScan, request: PageRequest, judged: Judgement, page: TelemetryPage): PageRequest | null {
   const { windows, gap, far } = scan;
-  const isHollow = judged.next === 'cursor' && page.readings.length === 0;
+  const isEmptyPage = judged.next === 'cursor' && page.readings.length === 0;
   scan.attempts = NO_ATTEMPTS;
   if (page.hasFuture === true && request.before === null) {
     noteFuture(windows);
-    if (isHollow) return requestBelow(scan, request.gap.to, request.near);
+    if (isEmptyPage) return requestBelow(scan, request.gap.to, request.near);
   }
-  scan.hollow = isHollow ? scan.hollow + 1 : 0;
-  if (scan.hollow >= MAX_HOLLOW) return giveUp(scan, request.gap, 'page_rejected');
+  scan.emptyPages = isEmptyPage ? scan.emptyPages + 1 : 0;
+  if (scan.emptyPages >= MAX_EMPTY_PAGES) return giveUp(scan, request.gap, 'page_rejected');
   return nextRequest(request, judged, { page, gap, far, limits: windowLimits(windowRules(windows)) });
 }
 
@@ -368,7 +368,7 @@ async function handleUnproven(
   const known = context.store.missedOverlaps(deviceId);
   const nowMs = context.serverClock.nowMs();
   const missed = missedSince(known, { at, isEmpty, overlapMissing }, nowMs);
-  const { step, attempts } = weigh(scan.attempts, { isEmpty, overlapMissing, missed });
+  const { step, attempts } = decideStep(scan.attempts, { isEmpty, overlapMissing, missed });
   scan.attempts = attempts;
   if (step === 'same at once') return request;
   const reason = judged.reason ?? '';

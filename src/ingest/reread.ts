@@ -295,9 +295,9 @@ async function step(scan: WindowScan, request: PageRequest, signal: AbortSignal)
   scan.take({ reply: answer.reply, readings });
   if (readings.length === 0) scan.empties += 1;
   if (judged.next === 'again') return again(scan, request);
-  const isHollow = judged.next === 'cursor' && readings.length === 0;
-  if (isHollow && scan.empties >= TRIES) return 'given up';
-  if (!isHollow) {
+  const isEmptyPage = judged.next === 'cursor' && readings.length === 0;
+  if (isEmptyPage && scan.empties >= TRIES) return 'given up';
+  if (!isEmptyPage) {
     scan.odd = 0;
     scan.empties = 0;
   }

@@ -105,7 +105,7 @@ function findingOf({ isEmpty, overlapMissing, missed }: Unproven, { empties }: A
 }
 
 /** Decides the step after an answer that covers nothing, and counts the answer. Pure. */
-export function weigh(before: Attempts, answer: Unproven): { readonly step: Step; readonly attempts: Attempts } {
+export function decideStep(before: Attempts, answer: Unproven): { readonly step: Step; readonly attempts: Attempts } {
   const finding = findingOf(answer, before);
   const countsMiss = answer.overlapMissing && finding !== 'empty, overlap awaited';
   const rejected = before.rejected + (finding === 'first empty' ? 0 : 1);

@@ -19,7 +19,7 @@ import {
 } from '../core/time.ts';
 import { accountReadAt, syncAccount } from './account.ts';
 import type { Peeking, SyncContext, SyncSettings, WantedRange } from './context.ts';
-import { CLOCK_GRAIN_MS, coverageLimit, gracePeriodOf } from './coverage-rules.ts';
+import { CLOCK_RESOLUTION_MS, coverageLimit, gracePeriodOf } from './coverage-rules.ts';
 import { freshestFirst, includedDevices } from './filter.ts';
 
 /** The wanted range of work that begins now; `null` while nothing is known of the server's time. */
@@ -47,7 +47,7 @@ export function wantedAt(
     nowMs,
     wantedFrom: wantedFrom(settings, nowMs),
     gracePeriodMs: settings.gracePeriodMs,
-    limit: maxNs(msToNs(passedMs - CLOCK_GRAIN_MS - settings.gracePeriodMs), 0n),
+    limit: maxNs(msToNs(passedMs - CLOCK_RESOLUTION_MS - settings.gracePeriodMs), 0n),
   };
 }
 

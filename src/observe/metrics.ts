@@ -113,28 +113,28 @@ function isOfTheProcess(name: string): boolean {
 /** The metrics of the process that prom-client has and the table names, with the help texts of the table. */
 function addProcess(registry: Registry): void {
   const rows: Readonly<Record<string, MetricRow>> = METRICS;
-  collectDefaultMetrics({ register: registry, prefix: PREFIX, eventLoopMonitoringPrecision: LAG_GRAIN_MS });
+  collectDefaultMetrics({ register: registry, prefix: PREFIX, eventLoopMonitoringPrecision: LAG_RESOLUTION_MS });
   for (const { name } of registry.getMetricsAsArray().filter(({ name }) => isOfTheProcess(name))) {
     const row = rows[name];
     if (row === undefined) registry.removeSingleMetric(name);
     else Object.assign(registry.getSingleMetric(name) ?? {}, { help: row.help });
   }
-  for (const name of SAMPLED_LAGS) takeOffGrain(registry.getSingleMetric(name));
+  for (const name of SAMPLED_LAGS) subtractResolution(registry.getSingleMetric(name));
 }
 
 /**
  * How finely the lag of the event loop is watched. Every sample wakes the process: 50 a second took a quarter of the
  * processor time of an idle daemon.
  */
-const LAG_GRAIN_MS = 250;
+const LAG_RESOLUTION_MS = 250;
 
 const SAMPLED_LAGS = [`${PREFIX}nodejs_eventloop_lag_p99_seconds`, `${PREFIX}nodejs_eventloop_lag_max_seconds`];
 
 /** Node counts the time between two samples, so a loop without lag has the grain as its lag. */
-function takeOffGrain(metric: ReturnType<Registry['getSingleMetric']>): void {
+function subtractResolution(metric: ReturnType<Registry['getSingleMetric']>): void {
   if (metric === undefined) return;
   const read = metric.get.bind(metric);
-  const lagOf = (seconds: number): number => Math.max(0, seconds - LAG_GRAIN_MS / SECOND_MS);
+  const lagOf = (seconds: number): number => Math.max(0, seconds - LAG_RESOLUTION_MS / SECOND_MS);
   metric.get = async () => {
     const data = await read();
     return { ...data, values: data.values.map((each) => ({ ...each, value: lagOf(each.value) })) };

@@ -24,7 +24,7 @@ import {
   SECOND_MS,
 } from '../core/time.ts';
 import type { WantedRange } from '../ingest/context.ts';
-import { CLOCK_GRAIN_MS, gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
+import { CLOCK_RESOLUTION_MS, gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
 import { gonePollDueMs } from '../ingest/devices.ts';
 import { isAwaitingRetry } from '../ingest/named-gaps.ts';
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
@@ -45,7 +45,7 @@ const ANSWERS_SHOWN = 5;
 const BAR_NS = 30n * DAY_NS;
 
 /** The facts about the device at one moment. */
-interface Knowledge {
+interface DeviceFactsNow {
   readonly device: KnownDevice;
   readonly snapshot: DeviceSnapshot;
   readonly telemetry: TelemetryState;
@@ -65,7 +65,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
   const { deviceId } = device.record;
   const telemetry = store.telemetry(deviceId);
   const [gaps, newestNs] = [store.gaps(deviceId), store.newestNs(deviceId)];
-  const known: Knowledge = {
+  const known: DeviceFactsNow = {
     device,
     snapshot: snapshotDevice({ filter: settings.filter, wantedRange, openSeconds: openSeconds(parts) }, device, {
       ...telemetry,
@@ -118,7 +118,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
   };
 }
 
-function isFresh({ snapshot: { status, isExcluded, isGone }, behindAfter }: Knowledge): boolean {
+function isFresh({ snapshot: { status, isExcluded, isGone }, behindAfter }: DeviceFactsNow): boolean {
   return !isExcluded && !isGone && status.lag_seconds !== null && status.lag_seconds <= behindAfter;
 }
 
@@ -135,7 +135,7 @@ function listedOf({ record, lastListedMs, goneSinceMs }: KnownDevice): DeviceRep
 
 function spansOf(
   { facts }: DeviceReportParts,
-  known: Knowledge,
+  known: DeviceFactsNow,
   wantedRange: WantedRange,
 ): Pick<DeviceReport, 'wanted' | 'bar'> {
   const { device, telemetry } = known;
@@ -166,12 +166,12 @@ interface Due {
   readonly rest: Gap | null;
 }
 
-function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
+function dueNext(parts: DeviceReportParts, known: DeviceFactsNow): Due {
   const { settings, store } = parts.context;
   const { device, telemetry, newestNs, nowMs, snapshot, requests, gaps } = known;
   const top = telemetry.covered.at(-1);
   // Bookings are kept for two days. Before that coverage shows it: it was polled the grace period after its end.
-  const byCoverage = top === undefined ? null : nsToMs(top.to) + settings.gracePeriodMs + CLOCK_GRAIN_MS;
+  const byCoverage = top === undefined ? null : nsToMs(top.to) + settings.gracePeriodMs + CLOCK_RESOLUTION_MS;
   const polledMs = requests.last[0]?.atMs ?? byCoverage;
   if (snapshot.isExcluded) return { polledMs, atMs: null, as: null, rest: null };
   const rest = gaps.find((gap) => isAwaitingRetry(gap, nowMs) && (top === undefined || gap.toNs > top.to)) ?? null;
@@ -195,7 +195,7 @@ function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
 }
 
 /** Why it is not fresh, what counts most first. */
-function reasonsOf(parts: DeviceReportParts, known: Knowledge, due: Due): string[] {
+function reasonsOf(parts: DeviceReportParts, known: DeviceFactsNow, due: Due): string[] {
   const { snapshot, device, requests } = known;
   if (snapshot.isExcluded) return ['It is excluded by sync.include or sync.exclude.'];
   if (device.goneSinceMs !== null) {
@@ -231,7 +231,7 @@ function obstacles({ isRunning, streams, quota, room }: DeviceReportParts, nowMs
   ];
 }
 
-function whyBehind({ telemetry, snapshot, device, behindAfter }: Knowledge, { as, atMs, polledMs }: Due): string {
+function whyBehind({ telemetry, snapshot, device, behindAfter }: DeviceFactsNow, { as, atMs, polledMs }: Due): string {
   if (telemetry.covered.length === 0) {
     return polledMs === null ? 'It was never polled.' : 'It was polled, but no answer was conclusive yet.';
   }

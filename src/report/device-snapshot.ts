@@ -105,7 +105,7 @@ export interface DeviceSums {
 }
 
 /** Sums that grow by one device after the other. */
-interface DeviceSummer {
+interface DeviceSumBuilder {
   add(snapshot: DeviceSnapshot): void;
   sum(): DeviceSums;
 }
@@ -116,9 +116,9 @@ interface DeviceSummer {
  * @param behindAfterSeconds for how long the newest gap of a device may be open.
  */
 export function sumUp(snapshots: readonly DeviceSnapshot[], behindAfterSeconds: number): DeviceSums {
-  const summer = createDeviceSums(behindAfterSeconds);
-  for (const snapshot of snapshots) summer.add(snapshot);
-  return summer.sum();
+  const builder = createDeviceSums(behindAfterSeconds);
+  for (const snapshot of snapshots) builder.add(snapshot);
+  return builder.sum();
 }
 
 /**
@@ -126,7 +126,7 @@ export function sumUp(snapshots: readonly DeviceSnapshot[], behindAfterSeconds: 
  *
  * @param behindAfterSeconds for how long the newest gap of a device may be open.
  */
-export function createDeviceSums(behindAfterSeconds: number): DeviceSummer {
+export function createDeviceSums(behindAfterSeconds: number): DeviceSumBuilder {
   const counts = {
     all: 0,
     polled: 0,

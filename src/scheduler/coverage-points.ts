@@ -40,7 +40,7 @@ const CLOCK_SLACK_NS = MINUTE_NS;
  * The daemon's loop: writes the points that are due, also while the API is out or refuses the key, until `signal`
  * aborts.
  */
-export async function keepCoveragePoints(context: SyncContext, signal: AbortSignal): Promise<never> {
+export async function writeCoveragePoints(context: SyncContext, signal: AbortSignal): Promise<never> {
   let looks = 0;
   const step = (): number => {
     const wantedRange = wantedNow(context);

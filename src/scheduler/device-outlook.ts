@@ -21,7 +21,7 @@ import {
 export const NEVER_MS = Number.NEGATIVE_INFINITY;
 
 /** Times may be cut to seconds on one side and not on the other. */
-const GRAIN_MS = SECOND_MS;
+const RESOLUTION_MS = SECOND_MS;
 /**
  * From this many missing pages on, the scan reads them all from the newest end, because a few readings more or less do
  * not matter.
@@ -198,7 +198,7 @@ function isHinted({ hint }: DeviceFacts): boolean {
 /** Whether the listing shows a reading that is not covered. */
 function hasHint(facts: DeviceFacts): boolean {
   const { hint, newestMs } = facts;
-  return isHinted(facts) && hint.seenMs > Math.max(newestMs + GRAIN_MS, hint.emptySeenMs);
+  return isHinted(facts) && hint.seenMs > Math.max(newestMs + RESOLUTION_MS, hint.emptySeenMs);
 }
 
 /** From when on something new is there all but certainly. */
@@ -349,7 +349,7 @@ function noteEmpty(facts: DeviceFacts, hadHint: boolean): void {
 function isHintWrong(facts: DeviceFacts, instantsMs: readonly number[]): boolean {
   const { hint, newestMs } = facts;
   if (!isHinted(facts) || newestMs === NEVER_MS) return false;
-  if (hint.seenMs > newestMs + GRAIN_MS) return false;
+  if (hint.seenMs > newestMs + RESOLUTION_MS) return false;
   const knownToMs = hint.listedMs - LISTING_LAG_MS;
-  return instantsMs.some((atMs) => atMs > newestMs + GRAIN_MS && atMs <= knownToMs);
+  return instantsMs.some((atMs) => atMs > newestMs + RESOLUTION_MS && atMs <= knownToMs);
 }

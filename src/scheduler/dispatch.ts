@@ -38,6 +38,7 @@ import {
 import {
   ALONE_REST_MS,
   advancePlanning,
+  checkDemand,
   enterStream,
   nextGoalGap,
   openHistory,
@@ -46,7 +47,6 @@ import {
   reopenDevice,
   setRest,
   viewDevice,
-  weighDemand,
 } from './planning.ts';
 
 export interface DispatchParts {
@@ -163,7 +163,7 @@ async function carryOut(parts: Running, decision: Decision, signal: AbortSignal)
     if (isTelemetry(decision)) parts.failed.inARow = 0;
     noteRead(apiState, purposeOf(decision).stream);
   } catch (error) {
-    if (!signal.aborted) takeError(parts, { decision, error }, fail);
+    if (!signal.aborted) recordError(parts, { decision, error }, fail);
   }
 }
 
@@ -177,7 +177,7 @@ interface Failed<E> {
  *
  * @throws errors that end a session.
  */
-function takeError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolean) => void): void {
+function recordError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolean) => void): void {
   const { context, planning, apiState } = parts;
   const { decision, error } = failed;
   if (error instanceof StateFullError) {
@@ -194,14 +194,14 @@ function takeError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolea
     return;
   }
   if (endsSession(error)) throw error;
-  takeFault(parts, { decision, error }, fail);
+  recordFault(parts, { decision, error }, fail);
 }
 
 /**
  * A fault of the service, or of one device or stream while others are answered. Where others were answered recently,
  * but not since the request began to fail, it may be either: then a device rests until someone is answered.
  */
-function takeFault(parts: Running, { decision, error }: Failed<ApiFault>, fail: (isOwn: boolean) => void): void {
+function recordFault(parts: Running, { decision, error }: Failed<ApiFault>, fail: (isOwn: boolean) => void): void {
   const { context, outage, planning, apiState, failed } = parts;
   const { clock, answeredAtMs } = context;
   const failingSinceMs = clock.monoMs() - (error.facts.retriedMs ?? 0);
@@ -246,11 +246,11 @@ function nameUnreachable({ context, planning }: DispatchParts, { deviceId, range
 async function runLiveTask(parts: DispatchParts, decision: PollDecision, signal: AbortSignal): Promise<void> {
   const { planning, scanner } = parts;
   const task = taskFor(planning, decision);
-  const brought = task === null ? NOTHING_SCANNED : await scanner.scan(task, signal);
+  const result = task === null ? NOTHING_SCANNED : await scanner.scan(task, signal);
   const { planner } = planning;
   // Nothing could be asked, or nothing was understood: it has a name now, and rests.
-  if (!brought.isUnderstood) planner.failed(decision, { isOwn: true }, plannedMs(planning));
-  else planner.pollCommitted(decision, pollAnswer(parts, brought, decision), plannedMs(planning));
+  if (!result.isUnderstood) planner.failed(decision, { isOwn: true }, plannedMs(planning));
+  else planner.pollCommitted(decision, pollAnswer(parts, result, decision), plannedMs(planning));
   reopenDevice(planning, decision.deviceId);
 }
 
@@ -323,7 +323,7 @@ async function readWhole(parts: DispatchParts, { kind }: StreamDecision, signal:
   const { planning } = parts;
   const mayRead = await parts.readStream(kind, signal);
   enterStream(planning, kind, mayRead ? null : plannedMs(planning) + OFF_REST_MS);
-  if (mayRead && kind !== 'alerts' && planning.alone === null) weighDemand(planning);
+  if (mayRead && kind !== 'alerts' && planning.alone === null) checkDemand(planning);
 }
 
 /** Returns whether a person has to act on a fault: the key, its plan, or the scope for the device list. */

@@ -34,7 +34,7 @@ const LIVE_NS = HOUR_NS;
 const AGES_NS: readonly bigint[] = [DAY_NS, 7n * DAY_NS];
 
 export interface BackfillInput {
-  readonly devices: readonly Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'heardMs' | 'covered'>[];
+  readonly devices: readonly Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'lastSignMs' | 'covered'>[];
   readonly range: Interval;
   readonly now: EpochNs;
   readonly pageSize: number;
@@ -182,17 +182,17 @@ function within(missing: Intervals, piece: Interval): Interval[] {
 /** A quiet device has made none since its last sign of life. */
 function readingsIn(
   { from, to }: Interval,
-  { intervalMs, isQuiet, heardMs }: Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'heardMs'>,
+  { intervalMs, isQuiet, lastSignMs }: Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'lastSignMs'>,
 ): number {
-  if (heardMs === null) return 0;
-  const end = isQuiet ? minNs(to, msToNs(heardMs)) : to;
+  if (lastSignMs === null) return 0;
+  const end = isQuiet ? minNs(to, msToNs(lastSignMs)) : to;
   return end <= from ? 0 : Number((end - from) / MS_NS) / intervalMs;
 }
 
 interface Part {
   readonly readings: number;
   readonly liveGap: Interval;
-  readonly device: Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'heardMs'>;
+  readonly device: Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'lastSignMs'>;
 }
 
 /** Full pages, where windows are wide enough for them; a window with less is one, and an empty one takes two. */
@@ -200,11 +200,11 @@ function requestsFor({ readings, liveGap, device }: Part, { pageSize, windowNs }
   const windows = (from: EpochNs, to: EpochNs): number =>
     windowNs === null || to <= from ? 1 : Math.max(1, Math.ceil(Number(to - from) / Number(windowNs)));
   if (readings === 0) return EMPTY_REQUESTS * windows(liveGap.from, liveGap.to);
-  const { intervalMs, isQuiet, heardMs } = device;
+  const { intervalMs, isQuiet, lastSignMs } = device;
   const overlap = 1 + Math.floor(Number(SLACK_NS / MS_NS) / intervalMs);
   // Where the slack is most of a page, a cursor is used in its place.
   const perPage = Math.max(1, pageSize - Math.min(overlap, Math.floor(pageSize / 2)));
-  const end = isQuiet && heardMs !== null ? minNs(liveGap.to, msToNs(heardMs)) : liveGap.to;
+  const end = isQuiet && lastSignMs !== null ? minNs(liveGap.to, msToNs(lastSignMs)) : liveGap.to;
   const silent =
     end < liveGap.to && windowNs !== null
       ? EMPTY_REQUESTS * Math.floor(Number(liveGap.to - end) / Number(windowNs))

@@ -3,7 +3,7 @@
  * it, and starts it again when the server's time falls back.
  *
  * `Planning` is a record. Most functions either change it or return something. `advancePlanning` and
- * `beginAnew` do both: they change it and return the server's time. All times are the server's.
+ * `restartPlanner` do both: they change it and return the server's time. All times are the server's.
  *
  * Promise: a planner that has forgotten something or is wrong costs requests or freshness, never a reading, because
  * every request is for a gap in the coverage.
@@ -123,7 +123,7 @@ export function createPlanning(parts: PlanningParts): Planning {
 /** Begins from the state, when the account and the devices have just been read, or the account alone. */
 export function beginPlanning(planning: Planning, { areListed }: { readonly areListed: boolean }): void {
   const { parts } = planning;
-  const nowMs = beginAnew(planning, null);
+  const nowMs = restartPlanner(planning, null);
   planning.planner.setDay(parts.day(), nowMs);
   planning.planner.done('account', nowMs);
   enterDevices(planning, areListed);
@@ -132,7 +132,7 @@ export function beginPlanning(planning: Planning, { areListed }: { readonly areL
 
 /** Begins with one goal, the streams that it names, and the account, which has just been read. */
 export function beginAlone(planning: Planning, alone: Alone): void {
-  const nowMs = beginAnew(planning, alone);
+  const nowMs = restartPlanner(planning, alone);
   planning.goals[alone.lane] = alone.goal;
   planning.planner.done('account', nowMs);
   for (const kind of ['alerts', 'devices'] as const) {
@@ -141,7 +141,7 @@ export function beginAlone(planning: Planning, alone: Alone): void {
   enterGoal(planning);
 }
 
-function beginAnew(planning: Planning, alone: Alone | null): EpochMs {
+function restartPlanner(planning: Planning, alone: Alone | null): EpochMs {
   const { parts } = planning;
   const settings = settingsOf(parts);
   planning.planner = createPlanner(alone === null ? settings : { ...settings, longestRestMs: ALONE_REST_MS });
@@ -409,7 +409,7 @@ function rereadAccount(planning: Planning, everyMs: number): void {
 }
 
 /** Compares the demand with the quota and reports a change. */
-export function weighDemand({ parts, planner, demand }: Planning): void {
+export function checkDemand({ parts, planner, demand }: Planning): void {
   demand.check({ settings: settingsOf(parts), rates: () => planner.rates(), othersPerDay: parts.day().others ?? 0 });
 }
 

@@ -23,7 +23,7 @@ const MEMORY_GAPS = 4;
 /** How many deviations of lateness are taken for chance. */
 const PATIENCE = 4;
 /** Served times may be cut to seconds. */
-const GRAIN_MS = 1000;
+const RESOLUTION_MS = 1000;
 /** A request that came too early shows that the rate was overestimated. */
 const SLOWER = 1.5;
 
@@ -75,7 +75,7 @@ export function learnFromEmpty(before: ReportRate): ReportRate {
  * For an even rate that is shortly after the interval, for readings at random times four of them.
  */
 export function certainWithinMs({ intervalMs, deviationMs }: ReportRate): number {
-  return intervalMs === null ? Number.POSITIVE_INFINITY : intervalMs + PATIENCE * deviationMs + GRAIN_MS;
+  return intervalMs === null ? Number.POSITIVE_INFINITY : intervalMs + PATIENCE * deviationMs + RESOLUTION_MS;
 }
 
 /** The mean of the distances from the middle; long gaps are silence and count as outliers only. */

@@ -110,12 +110,12 @@ export async function runAlone(
  */
 async function readFirst(parts: SessionParts, mayGoUnlisted: boolean, signal: AbortSignal): Promise<boolean> {
   const read = readStream(parts);
-  const knowsDevices = (): boolean => mayGoUnlisted && parts.context.store.devices().length > 0;
+  const hasDevices = (): boolean => mayGoUnlisted && parts.context.store.devices().length > 0;
   const { serverClock } = parts.context;
   await persist(parts, { stream: 'account', work: (stop) => read('account', stop) }, signal);
   const wasDoubted = serverClock.unconfirmed() !== null;
   const work: Work = (stop) => read('devices', stop);
-  const areListed = await persist(parts, { stream: 'devices', work, isTriedOnce: knowsDevices }, signal);
+  const areListed = await persist(parts, { stream: 'devices', work, isTriedOnce: hasDevices }, signal);
   if (!wasDoubted) return areListed;
   // No points are made while the server's time is unconfirmed: the streams are read again afterwards.
   if (serverClock.unconfirmed() !== null) return false;
@@ -209,7 +209,7 @@ async function persist(
       noteRead(apiState, stream);
       return mayRead;
     } catch (error) {
-      takeFailure(parts, stream, error);
+      recordFailure(parts, stream, error);
       if (error instanceof ApiFault && isTriedOnce?.() === true) return false;
       // If other streams are answered, this one has a problem of its own.
       const maxMs = Math.min(BACKOFF.maxMs, outage.longestWaitMs());
@@ -223,7 +223,7 @@ async function persist(
  *
  * @throws what ends a session.
  */
-function takeFailure({ context, outage, apiState }: SessionParts, stream: Stream, error: unknown): void {
+function recordFailure({ context, outage, apiState }: SessionParts, stream: Stream, error: unknown): void {
   if (error instanceof StateFullError) {
     context.stateFull(error);
     return;

@@ -12,7 +12,7 @@ import { ApiFault, refusalWords } from '../core/faults.ts';
 import { backoffMs } from '../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { noteAccepted, noteRefused } from './api-state.ts';
-import { keepCoveragePoints } from './coverage-points.ts';
+import { writeCoveragePoints } from './coverage-points.ts';
 import { runSession, type SessionParts } from './session.ts';
 
 /** The key of the API, which may be exchanged while the program runs. */
@@ -50,7 +50,7 @@ export async function runDaemon(parts: DaemonParts, signal: AbortSignal): Promis
   signal.addEventListener('abort', onAbort, { once: true });
   if (signal.aborted) onAbort();
   const sessions = async (stop: AbortSignal): Promise<never> => await runSessions(parts, stop);
-  const coverage = async (stop: AbortSignal): Promise<never> => await keepCoveragePoints(parts.context, stop);
+  const coverage = async (stop: AbortSignal): Promise<never> => await writeCoveragePoints(parts.context, stop);
   try {
     await firstOf<unknown>([sessions, coverage, ...parts.beside], { signal, reason: 'the daemon has ended' });
   } catch (error) {

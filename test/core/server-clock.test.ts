@@ -44,7 +44,7 @@ function world({ skewMs = 0, others }: { skewMs?: number; others?: Parameters<ty
       pass(thereMs);
       const dateMs = date ? Math.floor((serverMs + lieMs) / 1000) * 1000 : null;
       pass(backMs);
-      serverClock.heard({ dateMs, sentMonoMs, receivedMonoMs: monoMs });
+      serverClock.dateReceived({ dateMs, sentMonoMs, receivedMonoMs: monoMs });
     },
   };
 }
@@ -410,15 +410,15 @@ describe('without any Date', () => {
 
   test('the newest reading is what may be claimed, and it is not carried on', () => {
     const w = world();
-    w.serverClock.heardServed([msToNs(T0 - 30_000)]);
-    w.serverClock.heardServed([msToNs(T0 - 60_000)]);
+    w.serverClock.timesReceived([msToNs(T0 - 30_000)]);
+    w.serverClock.timesReceived([msToNs(T0 - 60_000)]);
     w.pass(HOUR_MS);
     expect(w.serverClock.highestPassedMs()).toBe(T0 - 30_000);
   });
 
   test('a reading from the future is only worth the local time', () => {
     const w = world();
-    w.serverClock.heardServed([msToNs(T0 + 24 * HOUR_MS)]);
+    w.serverClock.timesReceived([msToNs(T0 + 24 * HOUR_MS)]);
     expect(w.serverClock.highestPassedMs()).toBe(T0);
   });
 });
@@ -451,8 +451,8 @@ describe('the first Date', () => {
   test('covers nothing while it agrees with none: neither with what is newer nor with what is much older', () => {
     const w = world({ skewMs: HOUR_MS, others: kept(T0 + MINUTE_MS, T0 - 3 * MINUTE_MS) });
     w.ask();
-    w.serverClock.heardServed([]);
-    w.serverClock.heardServed([msToNs(T0 - 10 * MINUTE_MS), msToNs(T0 + HOUR_MS)]);
+    w.serverClock.timesReceived([]);
+    w.serverClock.timesReceived([msToNs(T0 - 10 * MINUTE_MS), msToNs(T0 + HOUR_MS)]);
     expect(w.serverClock.unconfirmed()?.dateMs).toBeLessThanOrEqual(w.serverMs());
     expect([w.serverClock.passedMs(), w.serverClock.highestPassedMs(), w.serverClock.isKnown()]).toEqual([
       null,
@@ -466,7 +466,7 @@ describe('the first Date', () => {
     const w = world({ skewMs: -HOUR_MS, others: kept() });
     w.ask();
     expect(w.serverClock.passedMs()).toBeNull();
-    w.serverClock.heardServed([msToNs(T0 - 3 * HOUR_MS), msToNs(T0 - 90 * SECOND_MS)]);
+    w.serverClock.timesReceived([msToNs(T0 - 3 * HOUR_MS), msToNs(T0 - 90 * SECOND_MS)]);
     expect(w.serverClock.unconfirmed()).toBeNull();
     expect(w.serverMs() - (w.serverClock.passedMs() ?? 0)).toBeLessThan(2 * SECOND_MS);
   });

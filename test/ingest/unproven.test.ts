@@ -6,6 +6,7 @@ import { DAY_MS } from '../../src/core/time.ts';
 import {
   type Attempts,
   areEmptyAnswersIgnored,
+  decideStep,
   isOverlapOptional,
   missedAfter,
   missedSince,
@@ -14,7 +15,6 @@ import {
   shownAgain,
   type Unproven,
   unlessGone,
-  weigh,
 } from '../../src/ingest/unproven.ts';
 import { reading } from '../core/support/readings.ts';
 
@@ -27,7 +27,7 @@ const EMPTY_WITHOUT: Unproven = { isEmpty: true, overlapMissing: true, missed: '
 function weighAll(...answers: readonly Unproven[]): { steps: Step[]; attempts: Attempts } {
   let attempts = NO_ATTEMPTS;
   const steps = answers.map((answer) => {
-    const weighed = weigh(attempts, answer);
+    const weighed = decideStep(attempts, answer);
     attempts = weighed.attempts;
     return weighed.step;
   });

@@ -228,7 +228,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'ingest/wanted-range.ts',
-        find: 'passedMs - CLOCK_GRAIN_MS - settings.gracePeriodMs',
+        find: 'passedMs - CLOCK_RESOLUTION_MS - settings.gracePeriodMs',
         replace: 'passedMs',
       },
     ],

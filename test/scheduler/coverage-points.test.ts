@@ -5,7 +5,7 @@ import type { DeviceRecord } from '../../src/core/records.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs, nsToMs } from '../../src/core/time.ts';
 import type { SyncSettings } from '../../src/ingest/context.ts';
 import { wantedNow } from '../../src/ingest/wanted-range.ts';
-import { keepCoveragePoints, noteCoverage } from '../../src/scheduler/coverage-points.ts';
+import { noteCoverage, writeCoveragePoints } from '../../src/scheduler/coverage-points.ts';
 import { device, landing, readAll, type ScratchStore, scratchStore } from '../store/support.ts';
 import { KEEP_ALL } from '../support/keep-all.ts';
 import { parseReferenceLine } from '../support/reference-parser.ts';
@@ -79,7 +79,7 @@ async function run({ clock, context }: Daemon, minutes: number, each: (minute: n
     }
   };
   const lived = live();
-  await expect(keepCoveragePoints(context, stop.signal)).rejects.toThrow('over');
+  await expect(writeCoveragePoints(context, stop.signal)).rejects.toThrow('over');
   await lived;
 }
 

@@ -37,7 +37,7 @@ describe('the mean interval of a schedule', () => {
 
 /** A stretch, in days from the beginning of today. */
 describe('the cost of a range', () => {
-  const device = { intervalMs: MINUTE_MS, isQuiet: false, heardMs: NOW, covered: [] };
+  const device = { intervalMs: MINUTE_MS, isQuiet: false, lastSignMs: NOW, covered: [] };
   const need = (changes: Partial<BackfillInput> = {}) =>
     backfillNeed({
       devices: [device],
@@ -73,9 +73,9 @@ describe('the cost of a range', () => {
   });
 
   test('a quiet device has no readings since; one that never reported takes two empty answers', () => {
-    const since = { ...device, isQuiet: true, heardMs: NOW - 10 * DAY_MS };
+    const since = { ...device, isQuiet: true, lastSignMs: NOW - 10 * DAY_MS };
     expect(need({ devices: [since] }).readings).toBe(20 * 1440);
-    const never = { ...device, isQuiet: true, heardMs: null };
+    const never = { ...device, isQuiet: true, lastSignMs: null };
     expect(need({ devices: [never] })).toMatchObject({ readings: 0, requests: 6 });
   });
 

@@ -62,7 +62,7 @@ export function createSessionWorld({ store }: ScratchStore, script: Script = {})
   const serverClock = createServerClock(clock);
   const hear = (): void => {
     const monoMs = clock.monoMs();
-    serverClock.heard({ dateMs: clock.nowMs(), sentMonoMs: monoMs, receivedMonoMs: monoMs });
+    serverClock.dateReceived({ dateMs: clock.nowMs(), sentMonoMs: monoMs, receivedMonoMs: monoMs });
   };
   const reply = async <T>(stream: string, value: T, signal: AbortSignal) => {
     log.push(`${stream} ${Math.floor(clock.monoMs() / 1000)}`);

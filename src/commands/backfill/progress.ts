@@ -187,13 +187,13 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
   let fleet: { readonly rates: FleetRates; readonly atMs: number } | null = null;
   let last: {
     readonly left: number;
-    readonly reckoned: number;
+    readonly estimated: number;
     readonly requests: number;
     readonly atMs: number;
   } | null = null;
   /** The requests that were sent so far, and the number that the estimate had expected for the gaps they closed. */
-  const sofar = { made: 0, thought: 0 };
-  const reckon = (nowMs: number): number => {
+  const soFar = { made: 0, expected: 0 };
+  const compute = (nowMs: number): number => {
     if (fleet === null || nowMs - fleet.atMs >= RATES_EVERY_MS)
       fleet = { rates: rates(serverClock.nowMs()), atMs: nowMs };
     const plan = store.account()?.plan;
@@ -219,18 +219,18 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
     // While no request is sent, nothing changes: the wait for a day's quota would compute the same for hours.
     if (last !== null && (requests === last.requests || nowMs - last.atMs < ESTIMATE_EVERY_MS)) return last.left;
     const rated = fleet;
-    const reckoned = reckon(nowMs);
+    const estimated = compute(nowMs);
     // With other report rates it is another estimate: the difference of the two does not show what was sent between
     // them.
     if (last !== null && fleet === rated) {
-      sofar.made += requests - last.requests;
-      sofar.thought += last.reckoned - reckoned;
+      soFar.made += requests - last.requests;
+      soFar.expected += last.estimated - estimated;
     }
     // The requests sent correct the rest of the estimate, more so the further the backfill is: the first pages are not
     // typical.
-    const usual = (reckoned + sofar.thought) / 2;
-    const factor = Math.min(3, Math.max(0.5, (sofar.made + usual) / Math.max(1, sofar.thought + usual)));
-    last = { left: Math.ceil(reckoned * factor), reckoned, requests, atMs: nowMs };
+    const usual = (estimated + soFar.expected) / 2;
+    const factor = Math.min(3, Math.max(0.5, (soFar.made + usual) / Math.max(1, soFar.expected + usual)));
+    last = { left: Math.ceil(estimated * factor), estimated, requests, atMs: nowMs };
     return last.left;
   };
 }

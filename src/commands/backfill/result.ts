@@ -71,7 +71,7 @@ const EXIT_CODES: Readonly<Record<BackfillOutcome, ExitCode>> = {
   'incomplete for good': 1,
 };
 
-interface Course {
+interface BackfillCourse {
   readonly context: SyncContext;
   readonly deliverers: readonly Deliverer[];
   readonly backfill: Backfill;
@@ -80,7 +80,7 @@ interface Course {
 }
 
 /** Returns the summary of the backfill as of now. */
-export function summarizeBackfill(course: Course, outcome: BackfillOutcome): BackfillSummary {
+export function summarizeBackfill(course: BackfillCourse, outcome: BackfillOutcome): BackfillSummary {
   const { context, backfill } = course;
   const view = backfillView(context, backfill);
   const { args, to } = backfill;
@@ -137,7 +137,7 @@ function oldestOf({ devices }: BackfillView): EpochNs | null {
   );
 }
 
-function destinationsOf({ context: { store }, deliverers, deliveredBefore }: Course): DestinationStatus[] {
+function destinationsOf({ context: { store }, deliverers, deliveredBefore }: BackfillCourse): DestinationStatus[] {
   return deliverers.map((deliverer, index) => {
     const { pendingLines, quarantined } = store.backlog(deliverer.destinationId);
     return {
@@ -209,7 +209,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
 export function backfillEndText(summary: BackfillSummary): string {
   const lines = [
     headOf(summary),
-    broughtOf(summary),
+    storedLines(summary),
     ...emptyOf(summary),
     ...recheckWords(summary),
     ...missingOf(summary),
@@ -229,7 +229,7 @@ function headOf({ outcome, from, to, devices, late }: BackfillSummary): string {
   return `Backfill of ${rangeWords}, ${counted(devices, 'device')}: ${words}.${late ? ' It finished later than --finish-by.' : ''}`;
 }
 
-function broughtOf({
+function storedLines({
   readings,
   points,
   requests,
@@ -237,12 +237,12 @@ function broughtOf({
   devices_complete,
   oldest_reading: oldest,
 }: BackfillSummary): string {
-  const brought =
+  const storedText =
     requests === 0
       ? 'No request was necessary.'
       : `${counted(readings, 'new reading')} (${counted(points, 'point')}) from ${counted(requests, 'request')}.`;
   const since = oldest === null ? '' : ` The oldest stored reading is from ${short(oldest)}.`;
-  return `${brought} Complete: ${grouped(devices_complete)} of ${counted(devices, 'device')}.${since}`;
+  return `${storedText} Complete: ${grouped(devices_complete)} of ${counted(devices, 'device')}.${since}`;
 }
 
 function emptyOf({ devices_empty: empty, devices }: BackfillSummary): string[] {

@@ -51,21 +51,21 @@ async function listenOf(
 
 async function fetchHealth(listen: Listen): Promise<Finding> {
   const { host, port } = listen;
-  if (port === 0) return unwell('listen has port 0, which takes another port at each start: set a fixed port');
+  if (port === 0) return unhealthy('listen has port 0, which takes another port at each start: set a fixed port');
   const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   try {
     const { status, body } = await getPage(listen, '/healthz', MOST);
     const finding = readFinding(body);
-    if (finding === null) return unwell(`the server at ${place} is not Tidemark (HTTP ${status})`);
+    if (finding === null) return unhealthy(`the server at ${place} is not Tidemark (HTTP ${status})`);
     return { healthy: status === 200 && finding.healthy, reasons: finding.reasons };
   } catch (error) {
-    return unwell(
+    return unhealthy(
       `nothing answers at ${place} (${codeOf(error, 'no answer')}); check that the daemon is running and that listen is the same`,
     );
   }
 }
 
-function unwell(reason: string): Finding {
+function unhealthy(reason: string): Finding {
   return { healthy: false, reasons: [reason] };
 }
 

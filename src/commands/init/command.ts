@@ -137,7 +137,7 @@ async function requireNew({ command, prompter }: Init, paths: readonly string[])
 }
 
 /** Asks until an answer works. Without a terminal the first failure ends it. */
-async function untilItWorks<T>({ prompter, tell }: Init, attempt: (isFirst: boolean) => Promise<T>): Promise<T> {
+async function retryUntilValid<T>({ prompter, tell }: Init, attempt: (isFirst: boolean) => Promise<T>): Promise<T> {
   for (let isFirst = true; ; isFirst = false) {
     try {
       return await attempt(isFirst);
@@ -215,7 +215,7 @@ const CONNECT_WITHIN_MS = 10 * SECOND_MS;
 
 async function promptApi(init: Init): Promise<TriedApi> {
   const { command, ports, tell } = init;
-  const url = await untilItWorks(init, async (isFirst) => {
+  const url = await retryUntilValid(init, async (isFirst) => {
     const found = await textFor(init, {
       flag: '--api-url',
       given: isFirst ? command.apiUrl : null,
@@ -225,7 +225,7 @@ async function promptApi(init: Init): Promise<TriedApi> {
     await requireReached(found, ports.signal);
     return found;
   });
-  const key = await untilItWorks(init, async (isFirst) => {
+  const key = await retryUntilValid(init, async (isFirst) => {
     const found = await secretOf(init, {
       flag: '--api-key-file',
       file: isFirst ? command.apiKeyFile : null,
@@ -311,7 +311,7 @@ interface TriedDatabase extends Omit<InitDatabase, 'tokenFile'> {
 /** @param isElsewhere the database may be reachable from where the daemon will run alone: what does not answer is said */
 async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): Promise<TriedDatabase | null> {
   const { command, prompter } = init;
-  return await untilItWorks(init, async (isFirst) => {
+  return await retryUntilValid(init, async (isFirst) => {
     const typed = async (given: string | null, question: string): Promise<string> =>
       (isFirst ? given : null) ?? (prompter.isTerminal ? await prompter.ask(question) : '');
     const url = await typed(
@@ -362,7 +362,7 @@ async function tryDatabase(init: Init, api: TriedApi, database: TriedDatabase): 
 }
 
 async function promptHistory(init: Init): Promise<string> {
-  return await untilItWorks(init, async (isFirst) => {
+  return await retryUntilValid(init, async (isFirst) => {
     return await textFor(init, {
       flag: '--history',
       given: isFirst ? init.command.history : null,

@@ -254,21 +254,21 @@ function readPlanOptions(
   const isAll = command.from === ALL;
   const { from, to } = readSpan(isAll ? { ...command, from: null } : command, nowMs);
   const pace = readPace(command, nowMs);
-  return { whatIf: readSuppositions(command.whatIf), from, to, isAll, pace };
+  return { whatIf: readAssumptions(command.whatIf), from, to, isAll, pace };
 }
 
-function readSuppositions(texts: readonly WhatIfText[]): WhatIf {
+function readAssumptions(texts: readonly WhatIfText[]): WhatIf {
   let whatIf: WhatIf = {};
   const seen = new Set<string>();
   for (const text of texts) {
     if (seen.has(text.key)) throw new UserError(`--what-if ${text.key} was given twice. Give it once.`, 2);
     seen.add(text.key);
-    whatIf = suppose(whatIf, text);
+    whatIf = assume(whatIf, text);
   }
   return whatIf;
 }
 
-function suppose(whatIf: WhatIf, text: WhatIfText): WhatIf {
+function assume(whatIf: WhatIf, text: WhatIfText): WhatIf {
   const { key } = text;
   switch (key) {
     case 'api.share':

@@ -80,13 +80,13 @@ function answers({ last_answers, failed_requests }: DeviceReport): string {
 }
 
 function answerWords({ at, lane, status, fault, new_readings }: DeviceAnswer): string {
-  const brought =
+  const yieldText =
     fault !== null
       ? faultWords(fault)
       : status === null
         ? 'no answer yet'
         : `${status}, ${plural(new_readings ?? 0, 'new reading')}`;
-  return `${moment(at)} (${laneWords(lane)}): ${brought}`;
+  return `${moment(at)} (${laneWords(lane)}): ${yieldText}`;
 }
 
 function coverage({ bar, wanted, covered_share }: DeviceReport): string {

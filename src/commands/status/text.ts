@@ -97,7 +97,7 @@ function more(left: number): string[] {
 function devices({ devices: all, freshness: { behind_after_seconds: behindAfter } }: StatusReport): string {
   const bad = all
     .filter(({ state }) => state !== 'excluded')
-    .map((device) => ({ device, seconds: badness(device, behindAfter) }))
+    .map((device) => ({ device, seconds: priorityOf(device, behindAfter) }))
     .filter(({ seconds }) => seconds > 0)
     .sort((a, b) => b.seconds - a.seconds);
   if (bad.length === 0) return '';
@@ -108,7 +108,7 @@ function devices({ devices: all, freshness: { behind_after_seconds: behindAfter 
 }
 
 /** By how much a device is not in order, in seconds: what was never had counts as forever. */
-function badness({ lag_seconds, gaps }: DeviceStatus, behindAfter: number): number {
+function priorityOf({ lag_seconds, gaps }: DeviceStatus, behindAfter: number): number {
   if (lag_seconds === null) return Number.MAX_SAFE_INTEGER;
   const live = lag_seconds <= behindAfter ? lag_seconds : 0;
   const open = gaps.reduce((sum, { from, to }) => sum + (Date.parse(to) - Date.parse(from)) / 1000, 0) - live;

@@ -157,13 +157,13 @@ async function withApi<T>(
     throw new NoApiError();
   }
   return await withSync({ config, terminal, secrets, delivers }, ports, async (sync) => {
-    await knowWorkspace(sync, ports.signal);
+    await confirmWorkspace(sync, ports.signal);
     return await work(sync);
   });
 }
 
 /** Makes sure that requests go to the workspace of the state. */
-async function knowWorkspace({ context }: Sync, signal: AbortSignal): Promise<void> {
+async function confirmWorkspace({ context }: Sync, signal: AbortSignal): Promise<void> {
   try {
     await fetchAccount(context, signal);
     context.workspaceKnown();

@@ -155,7 +155,7 @@ export function fetchCost(gone: readonly GoneRange[], plan: VerifyState['plan'],
     days.add(day);
     const intervalMs = DAY_MS / Math.max(1, readings);
     const need = backfillNeed({
-      devices: [{ intervalMs, isQuiet: false, heardMs: nowMs, covered: [] }],
+      devices: [{ intervalMs, isQuiet: false, lastSignMs: nowMs, covered: [] }],
       range: { from, to },
       now: msToNs(nowMs),
       pageSize: Math.min(MAX_PAGE_SIZE, plan?.maxDevicesPerPage ?? MAX_PAGE_SIZE),

@@ -54,7 +54,7 @@ export function createArchiveReader(db: Database.Database): ArchiveReader {
       // Enough: stopping between two blocks avoids reading one of them twice.
       if (at > from && gathered.length() >= bytes) gathered.cut(at);
       else gathered.add(linesOf(seq).filter(isWanted));
-      drawIn(gathered, 2 * bytes);
+      limitSize(gathered, 2 * bytes);
     }
     const to = gathered.to();
     const next = to >= range.to ? after(range, deviceId) : { deviceId, from: to };
@@ -68,7 +68,7 @@ export function createArchiveReader(db: Database.Database): ArchiveReader {
 }
 
 /** Limits the collected lines to a size, as far as one instant allows. */
-function drawIn(gathered: TimedLines, most: number): void {
+function limitSize(gathered: TimedLines, most: number): void {
   while (gathered.length() > most) {
     const middle = gathered.middle();
     if (middle === null) return;
@@ -149,7 +149,7 @@ function prepareNextDevice(db: Database.Database) {
       'SELECT min(value) FROM json_each(?) WHERE ? IS NULL OR value > ?',
     )
     .pluck();
-  const lesser = (a: string | null, b: string | null): string | null => {
+  const lower = (a: string | null, b: string | null): string | null => {
     if (a === null || b === null) return a ?? b;
     return Buffer.compare(Buffer.from(a), Buffer.from(b)) <= 0 ? a : b;
   };
@@ -158,7 +158,7 @@ function prepareNextDevice(db: Database.Database) {
     const own = after === null ? firstTelemetry.get() : telemetry.get(after);
     if (kinds === 'telemetry') return own ?? null;
     const other = after === null ? firstSide.get() : side.get(after);
-    return lesser(own ?? null, other ?? null);
+    return lower(own ?? null, other ?? null);
   };
 }
 

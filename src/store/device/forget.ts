@@ -56,7 +56,7 @@ interface ForgettingParts {
 interface Work {
   readonly db: Database.Database;
   readonly markers: ReturnType<typeof prepareMarkers>;
-  readonly knowledge: KnowledgeRemoval;
+  readonly facts: FactsRemoval;
   readonly lines: LineRemoval;
   readonly quarantine: QuarantineReader;
   readonly removeItem: Database.Statement<[number]>;
@@ -71,14 +71,14 @@ export function createForgetting(db: Database.Database, parts: ForgettingParts):
   const work: Work = {
     db,
     markers,
-    knowledge: createKnowledgeRemoval(db, parts.facts),
+    facts: createFactsRemoval(db, parts.facts),
     lines: createLineRemoval(db, { rows: STEP_ROWS, bytes: STEP_BYTES }),
     quarantine: parts.quarantine,
     removeItem: db.prepare('DELETE FROM quarantine WHERE id = ?'),
     isListed: db.prepare<[string], bigint>('SELECT 1 FROM device WHERE device_id = ?').pluck(),
     forgotten: new Set(markers.all.all()),
   };
-  const { forgotten, knowledge } = work;
+  const { forgotten, facts } = work;
   return {
     guard: (deviceId) => {
       if (forgotten.has(deviceId)) throw new ForgottenError(`${deviceId} is being forgotten`);
@@ -89,11 +89,11 @@ export function createForgetting(db: Database.Database, parts: ForgettingParts):
       if (forgotten.has(deviceId) && markers.get.get(deviceId) === undefined) forgotten.delete(deviceId);
     },
     startOver: () => void db.exec('UPDATE forgetting SET block = 0, item = 0'),
-    knows: (deviceId) => knowledge.knows(deviceId) || markers.get.get(deviceId) !== undefined,
+    knows: (deviceId) => facts.knows(deviceId) || markers.get.get(deviceId) !== undefined,
     pending: createPending(db),
     begin: (deviceId, keepsAlerts) => {
       markers.mark.run(deviceId, identityTag(deviceId));
-      const alerts = knowledge.remove(deviceId, keepsAlerts);
+      const alerts = facts.remove(deviceId, keepsAlerts);
       forgotten.add(deviceId);
       parts.dropMemory(deviceId);
       return { ...NOTHING, alerts };
@@ -257,7 +257,7 @@ interface Apart {
 }
 
 /** The data about a device outside of the archive and the quarantine. */
-interface KnowledgeRemoval {
+interface FactsRemoval {
   knows(deviceId: string): boolean;
   /**
    * Only inside a transaction.
@@ -267,7 +267,7 @@ interface KnowledgeRemoval {
   remove(deviceId: string, keepsAlerts: boolean): number;
 }
 
-function createKnowledgeRemoval(db: Database.Database, facts: Facts): KnowledgeRemoval {
+function createFactsRemoval(db: Database.Database, facts: Facts): FactsRemoval {
   const removals = TABLES.map((table) => db.prepare(`DELETE FROM ${table} WHERE device_id = ?`));
   const known = TABLES.map((table) =>
     // Missing points are indexed by destination first; their points are in one of the other tables too.

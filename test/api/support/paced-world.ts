@@ -92,7 +92,7 @@ export function createPacedWorld(options: WorldOptions) {
     sent.push({ atMs: sentMonoMs, status });
     const dateMs = sendsDate ? Math.floor(truth.nowMs() / 1000) * 1000 : null;
     await truth.sleep(5 + 200 * random());
-    run.serverClock.heard({ dateMs, sentMonoMs, receivedMonoMs: truth.monoMs() });
+    run.serverClock.dateReceived({ dateMs, sentMonoMs, receivedMonoMs: truth.monoMs() });
     const fault = status === 429 ? 'throttled' : null;
     run.limiter.answered({ requestId, status, fault, limit: told.limit, remaining: told.left, waitMs });
     return status;
