@@ -32,7 +32,9 @@ export interface HistoryEtaParts {
 }
 
 /** An estimate is kept for so long: it looks at every device, and at every request of the last day. */
-const GOOD_FOR_MS = 30 * SECOND_MS;
+const GOOD_FOR_MS = 10 * SECOND_MS;
+/** So long it stays unknown: in the first seconds the next look may tell. */
+const UNKNOWN_FOR_MS = 2 * SECOND_MS;
 
 /**
  * Prepares the estimate.
@@ -43,7 +45,8 @@ export function createHistoryEta(parts: HistoryEtaParts): () => number | null {
   let last: { readonly atMs: EpochMs; readonly seconds: number | null } | null = null;
   return () => {
     const nowMs = parts.context.serverClock.nowMs();
-    if (last === null || nowMs < last.atMs || nowMs - last.atMs >= GOOD_FOR_MS) {
+    const goodForMs = last?.seconds == null ? UNKNOWN_FOR_MS : GOOD_FOR_MS;
+    if (last === null || nowMs < last.atMs || nowMs - last.atMs >= goodForMs) {
       last = { atMs: nowMs, seconds: secondsLeft(parts, nowMs) };
     }
     return last.seconds;

@@ -67,4 +67,24 @@ describe.runIf(influxdAvailable())('the ETA of the initial sync', () => {
       expect([...sentences]).toEqual(['Initial sync']);
     },
   );
+
+  test('is there within the first half minute where the plan is ample', async () => {
+    const fleet = Array.from({ length: 12 }, (_, n) => ({ deviceId: `d${n}`, intervalMs: MINUTE_MS, jitter: 0.2 }));
+    using rig = await openRig(bench, {
+      world: worldOf(fleet, 40 * DAY_MS),
+      historyMs: 30 * DAY_MS,
+      settings: { plan: { requestsPerMinute: 900, requestsPerDay: 200_000, historyMaxDays: 100 } },
+    });
+    const told: (number | null)[] = [];
+    await liveAsDaemon(rig, {
+      forMs: 40 * SECOND_MS,
+      meanwhile: async (watch) => {
+        for (let second = 0; second < 30; second += 3) {
+          told.push(watch.report().next.eta_seconds);
+          await rig.clock.sleep(3 * SECOND_MS);
+        }
+      },
+    });
+    expect(told.at(-1)).not.toBeNull();
+  });
 });
