@@ -14,15 +14,6 @@ import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
 import { ForgottenError, type GapReason } from '../core/state/telemetry.ts';
 import { type EpochNs, formatExact, maxNs, minNs, msToNs } from '../core/time.ts';
-import {
-  type Asking,
-  createLearntWindows,
-  fetchNewest,
-  fetchPage,
-  noteFuture,
-  noteServed,
-  windowRules,
-} from './ask-page.ts';
 import { commitPage, nameGap } from './commit.ts';
 import type { Peeking, SyncContext } from './context.ts';
 import { gracePeriodOf } from './coverage-rules.ts';
@@ -34,6 +25,15 @@ import {
   type ServedReadings,
   signToExplain,
 } from './empty-ranges.ts';
+import {
+  type Asking,
+  createLearntWindows,
+  fetchNewest,
+  fetchPage,
+  noteFuture,
+  noteServed,
+  windowRules,
+} from './fetch-page.ts';
 import { type Judgement, judgePage } from './judge-page.ts';
 import { isResting, restOf } from './named-gaps.ts';
 import { fromFirstPage, missingAt, nextRequest, type PageRequest, requestFor } from './page-request.ts';

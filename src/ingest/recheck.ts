@@ -10,10 +10,10 @@ import { coveredIntervals } from '../core/coverage.ts';
 import { type Interval, type Intervals, intersect, normalize, subtract, union } from '../core/intervals.ts';
 import type { Store } from '../core/state/state.ts';
 import { DAY_MS } from '../core/time.ts';
-import { createLearntWindows, windowRules } from './ask-page.ts';
 import { commitPage } from './commit.ts';
 import { instantsIn } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
+import { createLearntWindows, windowRules } from './fetch-page.ts';
 import { beginWindow, readDown, type WindowPage, type WindowScan } from './reread.ts';
 import { planEdge } from './window-limits.ts';
 

@@ -10,9 +10,9 @@ import { type Interval, type Intervals, normalize, subtract } from '../core/inte
 import type { Clock, RequestLane } from '../core/ports.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochMs, type EpochNs, MINUTE_MS, maxNs } from '../core/time.ts';
-import { createLearntWindows, windowRules } from '../ingest/ask-page.ts';
 import type { CommittedPage, SyncContext, WantedRange } from '../ingest/context.ts';
 import { limitFor } from '../ingest/coverage-rules.ts';
+import { createLearntWindows, windowRules } from '../ingest/fetch-page.ts';
 import { isResting, restOf } from '../ingest/named-gaps.ts';
 import { coverableNow } from '../ingest/wanted-range.ts';
 import { planEdge } from '../ingest/window-limits.ts';

@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import { ApiFault } from '../../src/core/faults.ts';
 import { DAY_MS, DAY_NS, msToNs } from '../../src/core/time.ts';
-import { type Asking, createLearntWindows, fetchPage, windowRules } from '../../src/ingest/ask-page.ts';
+import { type Asking, createLearntWindows, fetchPage, windowRules } from '../../src/ingest/fetch-page.ts';
 import { type PageRequest, requestFor } from '../../src/ingest/page-request.ts';
 import { windowLimits } from '../../src/ingest/window-limits.ts';
 

@@ -23,7 +23,6 @@ import type {
   VerifyState,
 } from '../../core/state/verify.ts';
 import { DAY_MS, DAY_NS, dayStart, type EpochNs, minNs, msToNs, SECOND_MS, SECOND_NS } from '../../core/time.ts';
-import { queryPatiently } from './ask.ts';
 import {
   beginExamination,
   type Examination,
@@ -36,6 +35,7 @@ import {
   noFindings,
   type Returned,
 } from './examine.ts';
+import { queryPatiently } from './query.ts';
 import { addDay, type Compared, createTally, type Tally, tallyOf } from './result.ts';
 
 /** A destination that is compared with the state. */
