@@ -2,7 +2,7 @@
  * Schedules the responses of the HTTP server, because pages and JSON take time of the processor that the sync uses.
  *
  * At most eight responses are made at once; a request that waits for more than a second is refused. A response that is
- * the same for all clients is made at most once a second. Between the beginnings of two responses there is a pause of
+ * the same for all clients is made at most once a second, and takes a tenth of the time at most. Between the beginnings of two responses there is a pause of
  * three times the time that the last one took. So a health check, which needs no slot, is answered before the next page
  * is begun. Nothing is made for a client that has disconnected.
  */
@@ -12,9 +12,12 @@ import { SECOND_MS } from '../core/time.ts';
 /** How many answers are in the making at once. */
 export const MAX_PARALLEL = 8;
 
-/** How long a request waits for a place, and for how long an answer is as good as a new one. */
+/** How long a request waits for a place. */
 const WAITS_MS = SECOND_MS;
+
+/** For how long a shared answer is as good as a new one: at least, and in multiples of the time that it took. */
 const GOOD_FOR_MS = SECOND_MS;
+const GOOD_FOR_TIMES = 10;
 
 /** The pause after a response, in multiples of the time that its beginning took. */
 const REST_TIMES = 3;
@@ -51,7 +54,7 @@ interface MakerState {
   readonly clock: Pick<Clock, 'monoMs' | 'sleep'>;
   readonly waiting: Set<Waiting>;
   /** The shared responses, by key. */
-  readonly cached: Map<string, { readonly atMs: number; readonly made: Promise<Answer> }>;
+  readonly cached: Map<string, { readonly untilMs: number; readonly made: Promise<Answer> }>;
   underWay: number;
   /** Whether the pause before the next response lasts. */
   isResting: boolean;
@@ -84,7 +87,7 @@ export function encoded(served: Served): Answer {
 
 function cachedAnswer({ cached, clock }: MakerState, key: string | null): Promise<Answer> | null {
   const known = key === null ? undefined : cached.get(key);
-  return known === undefined || clock.monoMs() - known.atMs >= GOOD_FOR_MS ? null : known.made;
+  return known === undefined || clock.monoMs() >= known.untilMs ? null : known.made;
 }
 
 async function makeNow(state: MakerState, key: string | null, make: () => Promise<Served>): Promise<Answer> {
@@ -92,9 +95,10 @@ async function makeNow(state: MakerState, key: string | null, make: () => Promis
   const atMs = clock.monoMs();
   state.isResting = true;
   const made = make().then(encoded);
-  void rest(state, REST_TIMES * (clock.monoMs() - atMs));
+  const tookMs = clock.monoMs() - atMs;
+  void rest(state, REST_TIMES * tookMs);
   if (key === null) return await made;
-  cached.set(key, { atMs, made });
+  cached.set(key, { untilMs: atMs + Math.max(GOOD_FOR_MS, GOOD_FOR_TIMES * tookMs), made });
   try {
     return await made;
   } catch (error) {

@@ -5,7 +5,7 @@
  * endless requests are cut off; nothing is framed, nothing of the reports is cached, only the program's own script
  * runs, and the page of another site reads nothing of the reports (`isServedName`). Whatever clients do, the sync
  * continues and /healthz and /metrics answer: a connection has one request at work (`connections.ts`), pages are made
- * one after the other with rests between them (`answers.ts`), and all connections together send at most 200 requests a
+ * one after the other with rests between them (`answers.ts`), and all connections together send at most 50 requests a
  * second after their first ones.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
@@ -63,8 +63,8 @@ const MAX_CONNECTIONS = 100;
 const MAX_SOCKETS = 500;
 const TRIM_AFTER_MS = 1000;
 
-/** How long a connection rests after an answer, for each connection that is open: 200 requests a second over all. */
-const REST_MS = 5;
+/** How long a connection rests after an answer, for each connection that is open: 50 requests a second over all. */
+const REST_MS = 20;
 
 /** A connection without traffic ends after this time: for example that of a client that does not read its answer. */
 const SILENT_MS = 10_000;

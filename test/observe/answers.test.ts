@@ -59,6 +59,24 @@ describe('what is the same for everybody', () => {
     expect([await textOf(make(here('/'), page)), made]).toEqual(['page 2', 2]);
   });
 
+  test('that takes long is made as often as takes a tenth of the time', async () => {
+    const clock = handClock();
+    const make = createAnswerMaker(clock);
+    let made = 0;
+    const page = async (): Promise<Served> => {
+      made += 1;
+      clock.work(400);
+      return await Promise.resolve(PAGE);
+    };
+    for (let second = 0; second < 20; second += 1) {
+      const answer = textOf(make(here('/'), page));
+      await clock.pass(1000);
+      expect(await answer).toBe('a page');
+    }
+    // Every fourth second of 20, as each takes 0.4 s.
+    expect(made).toBe(5);
+  });
+
   test('is made again where it failed', async () => {
     const clock = handClock();
     const make = createAnswerMaker(clock);
