@@ -104,7 +104,7 @@ export interface DemoConfig extends Omit<Config, 'api' | 'dataDir' | 'listen'> {
   readonly listen: Listen | null;
 }
 
-/** What a loader reads from. */
+/** The input of a loader. */
 export interface ConfigInput {
   /** The file that `--config` names; `null` for the default file, which may be missing. */
   readonly file: string | null;

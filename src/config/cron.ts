@@ -11,7 +11,7 @@ import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/tim
 /** How far ahead to search: beyond a leap day that is eight years away. */
 const LOOK_AHEAD_DAYS = 9 * 366;
 
-/** What is wrong with an expression. */
+/** The mistake in an expression. */
 interface CronMistake {
   readonly mistake: string;
 }

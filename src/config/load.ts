@@ -232,7 +232,7 @@ interface Reading {
   readonly mistakes: Mistake[];
   /** The secrets read so far. */
   readonly secrets: Secret[];
-  /** The same, with their places. */
+  /** The same, with their locations. */
   readonly owners: LocatedSecret[];
   /** Values that can be used and should not. */
   readonly warnings: Mistake[];

@@ -24,9 +24,9 @@ export interface Given {
 
 /** Which key or variable it is, and where it is given. */
 export interface Location {
-  /** `api.url`; `null` for what is wrong with a file as a whole. */
+  /** `api.url`; `null` for a mistake of the file as a whole. */
   readonly key: string | null;
-  /** `config/tidemark.yaml, line 3`, `TIDEMARK_API_URL`; `null` where the key says it. */
+  /** `config/tidemark.yaml, line 3`, `TIDEMARK_API_URL`; `null` if the key is enough. */
   readonly at: string | null;
 }
 
@@ -43,7 +43,7 @@ export function ofKey(key: string): Location {
   return { key, at: null };
 }
 
-/** A place in words: `api.url (config/tidemark.yaml, line 3)`. */
+/** A location in words: `api.url (config/tidemark.yaml, line 3)`. */
 export function locationText({ key, at }: Location): string {
   return key === null ? (at ?? '') : at === null ? key : `${key} (${at})`;
 }
@@ -305,7 +305,7 @@ function sectionsOf(known: KnownNames): ReadonlySet<string> {
   return new Set([...known.paths].filter((path) => path.includes('.')).map((path) => path.replace(/\..*$/, '')));
 }
 
-/** What is wrong with an unknown key. It shows the name only if that looks like a key. */
+/** The mistake for an unknown key. It shows the name only if that looks like a key. */
 function unknownKey(name: string, prefix: string, known: KnownNames): Pick<Mistake, 'what' | 'remedy'> {
   const path = `${prefix}${name}`;
   if (known.paths.has(path)) {
@@ -364,7 +364,7 @@ export interface LocatedSecret {
   readonly secret: Secret;
 }
 
-/** @returns a mistake for each secret that stands in a place where it is shown, or sent to someone else. */
+/** @returns a mistake for each secret in a place where it would be shown, or sent to someone else. */
 export function misplacedSecrets({
   given,
   owners,

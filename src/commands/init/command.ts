@@ -35,7 +35,7 @@ import {
   writeFiles,
 } from './write.ts';
 
-/** One run. */
+/** The parts of one run. */
 interface Init {
   readonly command: InitCommand;
   readonly ports: ProcessPorts;
@@ -278,9 +278,9 @@ function configOf({ command, ports }: Init, { url, key }: TriedApi, database: Tr
 }
 
 /**
- * Asks the API for the account.
+ * Requests the account.
  *
- * @returns what the key opens.
+ * @returns the access that the key has.
  * @throws UserError (exit 77) if the key is refused
  */
 async function tryKey(init: Init, api: TriedApi): Promise<string> {
@@ -308,7 +308,10 @@ interface TriedDatabase extends Omit<InitDatabase, 'tokenFile'> {
   readonly token: FoundSecret | null;
 }
 
-/** @param isElsewhere the database may be reachable from where the daemon will run alone: what does not answer is said */
+/**
+ * @param isElsewhere the database may be reachable only from where the daemon will run: a missing answer is reported,
+ * not refused
+ */
 async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): Promise<TriedDatabase | null> {
   const { command, prompter } = init;
   return await retryUntilValid(init, async (isFirst) => {
@@ -349,7 +352,7 @@ async function tryDatabase(init: Init, api: TriedApi, database: TriedDatabase): 
   if (influx === null) return;
   const options = { ...influx, name: 'influx', ca: influx.ca ?? undefined, proxies, point: null };
   const { kind, version, write } = await probeDestination(options, init.ports.signal);
-  // InfluxDB 3 and some proxies say nothing to an empty write.
+  // InfluxDB 3 and some proxies do not answer an empty write.
   const isUnclear = write.kind === 'later' && (write.status === 400 || write.status === 422);
   if (write.kind !== 'accepted' && !isUnclear) {
     const hint = write.kind === 'blocked' ? ` ${write.hint}.` : '';

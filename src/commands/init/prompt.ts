@@ -103,7 +103,7 @@ function createLineReader(input: InputStream | undefined, signal: AbortSignal): 
 }
 
 /**
- * Takes the first line of what was typed.
+ * Takes the first line of the typed text.
  *
  * @returns `null` if there is no whole line yet; a line of `null` if the person breaks off
  */

@@ -20,7 +20,7 @@ export interface NewFile {
 export const KEY_FILE = 'tidemark_api_key';
 export const TOKEN_FILE = 'tidemark_influx_token';
 
-/** What the configuration file contains. A secret is in a file of its own. */
+/** The contents of the configuration file. Each secret is in a file of its own. */
 export interface InitConfig {
   readonly apiUrl: string;
   readonly keyFile: string;
@@ -102,7 +102,7 @@ export interface NewWorkspace {
   readonly history: string;
 }
 
-/** What a workspace needs: its own files, files that all share in their new form, and the command that starts it. */
+/** The files of a workspace: its own, changed shared ones, and the command that starts it. */
 export interface WorkspaceFiles {
   readonly own: readonly NewFile[];
   readonly shared: readonly NewFile[];
@@ -174,7 +174,7 @@ secrets:
   };
 }
 
-/** `.env` with a file more in COMPOSE_FILE: so every command of Compose knows all workspaces. */
+/** `.env` with another file in COMPOSE_FILE, so that every command of Compose includes all workspaces. */
 function withComposeFile(folder: string, file: string): NewFile {
   const path = join(folder, '.env');
   const before = existsSync(path) ? read(path) : '';

@@ -82,7 +82,7 @@ async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Pr
   return await pollUntil(context.clock, step, { everyMs: JOB_CHECK_MS }, signal);
 }
 
-/** Asks the planner for what the job needs, the workspace being the one that it was. */
+/** Sets the goal and requests the streams, after a check that the workspace is the same. */
 function begin({ context, planning, apiState }: OnceJobParts, run: OnceRun): void {
   beginOnceRun(context, run);
   if (run.goal !== null) setGoal(planning, 'first-history', run.goal);

@@ -21,7 +21,7 @@ import { limitFor } from '../../ingest/coverage-rules.ts';
 import { coverableNow, stillWantedFrom, wantedNow } from '../../ingest/wanted-range.ts';
 import type { Logger } from '../../observe/log.ts';
 
-/** What `--once --json` prints. */
+/** The JSON of `--once --json`. */
 export interface OnceSummary {
   readonly outcome: OnceOutcome;
   readonly exit_code: ExitCode;
@@ -43,16 +43,16 @@ const EXIT_CODES: Readonly<Record<OnceOutcome, ExitCode>> = {
 
 export type OnceOutcome = 'complete' | 'stalled' | 'interrupted' | 'incomplete for good';
 
-/** How it ended. */
+/** The ending of a run. */
 export interface OnceEnding {
   readonly outcome: OnceOutcome;
   /** Streams whose scope the key lacks. */
   readonly off: readonly string[];
-  /** What was wanted; `null` where it was never known. */
+  /** The wanted range; `null` if it was never known. */
   readonly wantedRange: WantedRange | null;
 }
 
-/** The summary of the work as it stands. */
+/** Returns the summary of the work as of now. */
 export function summarize(
   { context, deliverers }: { context: SyncContext; deliverers: readonly Deliverer[] },
   { outcome, wantedRange, off }: OnceEnding,
@@ -115,7 +115,7 @@ function isCount(value: unknown): value is number {
 /** How many gaps the log lists. */
 const GAPS_LISTED = 20;
 
-/** Logs the result: the sums first, then what is wrong or missing. */
+/** Logs the result: the totals first, then the problems and gaps. */
 export function reportEnd(summary: OnceSummary, { say }: Logger): void {
   const { outcome, exit_code, devices, points_archived, gaps, streams_off, rejected_records } = summary;
   const quarantined = summary.destinations.reduce((sum, { quarantined }) => sum + quarantined, rejected_records);
@@ -160,7 +160,7 @@ export function openGaps(context: SyncContext, wantedRange: WantedRange | null):
   return allGaps(context, wantedRange).filter(({ reason }) => !CLOSED_BY_NONE.has(reason));
 }
 
-/** All gaps in what was wanted, by the reason that each has. */
+/** All gaps in the wanted range, by reason. */
 function allGaps(context: SyncContext, wantedRange: WantedRange | null): readonly DeviceGap[] {
   if (wantedRange === null) return [];
   const { store, settings } = context;

@@ -50,13 +50,13 @@ interface OnceParts extends SessionParts, WaitingParts {
 
 /** One run of `--once`, alone or as a job. */
 export interface OnceRun {
-  /** When it began, by the monotonic clock: what was read since counts. */
+  /** When it began, by the monotonic clock: streams read since then count. */
   readonly beganMs: number;
   /** The wanted range; `null` until the server's time is known. */
   wantedRange: WantedRange | null;
-  /** What of that is worth a request. */
+  /** The gaps that it closes. */
   goal: Goal | null;
-  /** Whether its goal is set: before that it is unknown what is left. */
+  /** Whether its goal is set: before that the remaining work is unknown. */
   hasStarted: boolean;
 }
 
@@ -169,7 +169,7 @@ async function untilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal)
   return await pollUntil(parts.context.clock, step, rate, signal);
 }
 
-/** What one look passes on to the next. All times are of the monotonic clock. */
+/** The state between two checks. All times are of the monotonic clock. */
 interface WatchState {
   readonly watch: ProgressWatch;
   /** When what rested was taken up again last. */
@@ -260,7 +260,7 @@ function outcomeOf(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]):
   return isForGood ? 'incomplete for good' : null;
 }
 
-/** Returns whether no gap of a device is worth a request now. */
+/** Returns whether no gap of a device can be requested now. */
 function isClosed({ goal }: OnceRun, deviceId: string): boolean {
   const open = goal?.open(deviceId, []) ?? NOTHING_OPEN;
   return RECENCIES.every((recency) => open[recency] === 0);

@@ -31,7 +31,7 @@ import {
 import { dropAdvice, listQuarantine, quarantineListText } from './list.ts';
 
 /**
- * Runs it and prints what it comes to.
+ * Runs the command and prints the result.
  *
  * @returns the exit code.
  * @throws UserError with the exit code and what to do.
@@ -120,7 +120,7 @@ function isSummary(value: unknown): value is QuarantineSummary {
   return Array.isArray(destinations) && isRecord(records) && typeof exit_code === 'number';
 }
 
-/** What came of a retry or a drop. */
+/** The result of a retry or a drop. */
 export function quarantineSummaryText(summary: QuarantineSummary): string {
   const { action, outcome, destinations, records } = summary;
   const lines = [...destinations.flatMap((each) => destinationLines(action, each)), ...recordLines(action, records)];

@@ -29,12 +29,12 @@ import {
   retryLines,
 } from './retry.ts';
 
-/** What came of it at a destination. Points. */
+/** The result of a destination, in points. */
 export interface DestinationOutcome {
   readonly name: string;
   /** Retry: they are there now. */
   readonly accepted: number;
-  /** Retry: they stay, with the new words. */
+  /** Retry: they stay, with the new message. */
   readonly refused: number;
   /** Retry: points older than the destination keeps; they are among its missing points now. */
   readonly beyond_retention: number;
@@ -44,7 +44,7 @@ export interface DestinationOutcome {
   readonly blocked_reason: string | null;
 }
 
-/** What came of it. */
+/** The result. */
 export interface QuarantineSummary {
   readonly action: 'retry' | 'drop';
   readonly outcome: 'complete' | 'interrupted';
@@ -70,13 +70,13 @@ export interface QuarantineParts {
 
 type ReportProgress = (progress: QuarantineProgress) => void;
 
-/** The sync on whose state it works; its databases are those of the configuration. */
+/** The sync whose state is changed; its databases are those of the configuration. */
 interface WorkOf {
   readonly context: SyncContext;
   readonly destinations: readonly DestinationOptions[];
 }
 
-/** Puts together what the work needs, in a daemon and alone. */
+/** Collects the parts that the work needs, in a daemon and alone. */
 export function quarantineParts({ context, destinations }: WorkOf): QuarantineParts {
   const { store, clock } = context;
   return {
@@ -110,9 +110,9 @@ interface Order {
 }
 
 /**
- * Sends what is meant to its destinations again.
+ * Sends the selected lines to their destinations again.
  *
- * @returns what came of it, also where it was interrupted.
+ * @returns the result, also if it was interrupted.
  */
 export async function retryQuarantine(
   parts: QuarantineParts,
@@ -164,9 +164,9 @@ export async function retryQuarantine(
 }
 
 /**
- * Gives up what is meant.
+ * Drops the selected items.
  *
- * @returns what that was, also where it was interrupted.
+ * @returns the result, also if it was interrupted.
  */
 export async function dropQuarantine(
   parts: QuarantineParts,
@@ -204,7 +204,7 @@ const NOT_CONFIGURED =
   'the database is no longer in the configuration: configure it again to send the points, or drop them (tidemark --quarantine drop)';
 
 /**
- * Takes a page of what is meant.
+ * Handles a page of the selected items.
  *
  * @param outcomeOf the sums of a destination, which grow.
  */

@@ -114,7 +114,7 @@ function flagsFor(
   return destination !== null && others.length === 1 ? ofDestination : null;
 }
 
-/** What a drop without any filter would give up, and how to say what is meant. */
+/** The effect of a drop without any filter, and how to select items. */
 export function dropAdvice({ groups, points, records }: QuarantineList): string {
   const counts = `${counted(points, 'point')} and ${counted(records, 'record')}`;
   const example = groups.find(({ drop }) => drop !== null)?.drop ?? 'tidemark --quarantine drop --destination influx';

@@ -139,7 +139,8 @@ function linesBefore({ segments }: LogBatch, place: LogPosition): number {
 }
 
 /**
- * What a record is to this version: a reading, something that every listing brings, or the reason why it is neither.
+ * The result of parsing a record with this version: a reading, a record that every listing contains, or the reason why
+ * it is neither.
  */
 export type Reparsed =
   | { readonly kind: 'reading'; readonly reading: Reading }

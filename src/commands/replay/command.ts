@@ -79,7 +79,7 @@ function readArgs({ destination, devices, from, to, maxRate }: ReplayCommand): R
 }
 
 /**
- * Mistakes are reported before anything is begun.
+ * Reports mistakes before anything starts.
  *
  * @returns the ids of the devices.
  * @throws UserError

@@ -13,11 +13,11 @@ import { openReplay, type Replay, type ReplayParts } from '../../delivery/replay
 import type { JobWork } from '../../scheduler/jobs.ts';
 
 interface ReplayCommandParts extends Pick<ReplayParts, 'store' | 'clock' | 'random' | 'observe' | 'isBeside'> {
-  /** All that are configured. */
+  /** All configured destinations. */
   readonly deliverers: readonly Deliverer[];
 }
 
-/** The default rate in lines a second beside a daemon: live points and the daemon itself need room. */
+/** The default rate in lines a second beside a daemon, which leaves capacity for live points. */
 export const RATE_BESIDE = 20_000;
 
 /** How much is read in one step: small ones hold up a daemon for a few milliseconds only. */

@@ -40,15 +40,15 @@ export function runStatusCommand(
 }
 
 /**
- * All of it is made in one go, in which no one looks after the room for new objects (`main.ts`): left to itself V8
- * takes tens of megabytes for what is garbage at once.
+ * The report is made in one go, without the heap limits of long-running commands (`main.ts`): by default V8 would take
+ * tens of megabytes for short-lived objects.
  */
 function limitHeapGrowth(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
 }
 
 /**
- * What `--status` prints.
+ * The output of `--status`.
  *
  * @throws UserError
  */

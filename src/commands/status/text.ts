@@ -107,7 +107,7 @@ function devices({ devices: all, freshness: { behind_after_seconds: behindAfter 
   return `Devices with the largest gaps or lag\n${rows.join('')}${rest}`;
 }
 
-/** By how much a device is not in order, in seconds: what was never had counts as forever. */
+/** The order of devices: by lag and gaps in seconds; a device without any coverage counts as infinite. */
 function priorityOf({ lag_seconds, gaps }: DeviceStatus, behindAfter: number): number {
   if (lag_seconds === null) return Number.MAX_SAFE_INTEGER;
   const live = lag_seconds <= behindAfter ? lag_seconds : 0;
@@ -265,7 +265,7 @@ const LANES: ReadonlyMap<string, string> = new Map([
   ['idle-poll', 'idle polls'],
 ]);
 
-/** @param lane as it stands in the state. */
+/** @param lane as stored. */
 export function laneWords(lane: string): string {
   return LANES.get(lane) ?? plainText(lane, 20);
 }
