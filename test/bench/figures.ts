@@ -17,6 +17,7 @@ export interface Backfill {
   readonly wallMs: number;
   readonly cpuMs: number;
   readonly peakBytes: number;
+  readonly peakPrivateBytes: number;
   readonly counts: OriginCounts;
 }
 
@@ -57,8 +58,9 @@ export async function backfill(options: BackfillOptions): Promise<Backfill> {
     const ended = await runProgram(['--once', '--json'], { env, program, ...(nodeArgs ? { nodeArgs } : {}) });
     checkEnd(ended, size);
     if (sink !== null) checkLines((await sink.counts()).telemetry, expectedOf(size));
-    const { wallMs, cpuMs, peakBytes } = ended;
-    return { readings: size.devices * size.readings, wallMs, cpuMs, peakBytes, counts: await origin.counts() };
+    const { wallMs, cpuMs, peakBytes, peakPrivateBytes } = ended;
+    const readings = size.devices * size.readings;
+    return { readings, wallMs, cpuMs, peakBytes, peakPrivateBytes, counts: await origin.counts() };
   } finally {
     sink?.[Symbol.dispose]();
     rmSync(dataDir, { recursive: true, force: true });
@@ -102,23 +104,23 @@ function expectedOf(size: WorkspaceSize): LineSum {
   return known;
 }
 
-/** Requests for telemetry against those that full pages alone would take. */
+/** Requests for telemetry. */
 export interface RequestUse {
   readonly requests: number;
-  /** The sum over the windows of ceil(readings / 200). */
-  readonly full: number;
   /** The most that a window took of ceil(readings / 196) + 2. */
   readonly worst: number;
 }
 
 const PAGE = 200;
 
+/** The fewest requests that a workspace can be read with: each page repeats one reading of the page before it. */
+export function fewestRequests({ devices, readings }: Pick<WorkspaceSize, 'devices' | 'readings'>): number {
+  return devices * Math.max(1, Math.ceil((readings - 1) / (PAGE - 1)));
+}
+
 export function requestUse(windows: readonly WindowCount[]): RequestUse {
-  // An empty window takes a request as well.
-  const pages = (readings: number): number => Math.max(1, Math.ceil(readings / PAGE));
   return {
     requests: windows.reduce((sum, { requests }) => sum + requests, 0),
-    full: windows.reduce((sum, window) => sum + window.windows * pages(window.readings), 0),
     worst: Math.max(...windows.map(({ readings, most }) => most / (Math.ceil(readings / 196) + 2))),
   };
 }

@@ -8,7 +8,9 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AS_SHIPPED, startLiveApi, startNullInflux } from './parts.ts';
+import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { AS_SHIPPED, mappedBytes, privateBytesOf, startLiveApi, startNullInflux } from './parts.ts';
+import type { Measured } from './table.ts';
 
 export interface Idle {
   /** User and system time of the daemon's process, per hour. */
@@ -30,7 +32,6 @@ export interface IdleOptions {
   readonly nodeArgs?: readonly string[];
 }
 
-const HOUR_MS = 3_600_000;
 const LOOKS = 10;
 
 /**
@@ -78,7 +79,7 @@ export async function idle({ program, devices, warmMs, measuredMs, nodeArgs = []
       bytesPerPoll: (after.pollBytes - before.pollBytes) / polls,
       pollsPerHour: (polls * HOUR_MS) / measuredMs,
       privateBytes,
-      rssBytes: fieldOf(child.pid, 'Rss'),
+      rssBytes: mappedBytes(child.pid, 'Rss'),
     };
   } finally {
     child.kill('SIGTERM');
@@ -94,11 +95,32 @@ function cpuMsOf(pid: number | undefined): number {
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
-function privateBytesOf(pid: number | undefined): number {
-  return fieldOf(pid, 'Private_Clean') + fieldOf(pid, 'Private_Dirty');
-}
+/** Fleets, and the most that a daemon beside each may take while all is well. */
+export const IDLE_FLEETS = [
+  { devices: 30, cpuS: 15, privateMb: 42 },
+  { devices: 500, cpuS: 150, privateMb: 48 },
+  { devices: 2000, cpuS: 500, privateMb: 70 },
+] as const;
 
-function fieldOf(pid: number | undefined, name: string): number {
-  const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
-  return Number(new RegExp(`^${name}:\\s*(\\d+) kB$`, 'm').exec(rollup)?.[1] ?? 0) * 1024;
+/** The processor time and the private memory of a daemon beside each fleet, one fleet after the other. */
+export async function measureIdle(
+  program: string,
+  measuredMs: number,
+  say: (text: string) => void,
+): Promise<Measured[]> {
+  const measured: Measured[] = [];
+  for (const { devices, cpuS, privateMb } of IDLE_FLEETS) {
+    const one = await idle({ program, devices, warmMs: Math.min(measuredMs, 2 * MINUTE_MS), measuredMs });
+    const mb = one.privateBytes / 1e6;
+    say(
+      `idle, ${devices} devices: ${one.cpuSPerHour.toFixed(1)} s of processor time an hour, ${mb.toFixed(1)} MB private`,
+    );
+    const figure = { better: 'less' } as const;
+    const name = `idle, ${devices} devices`;
+    measured.push(
+      { ...figure, figure: `${name}: CPU per hour`, unit: 's', wanted: cpuS, values: [one.cpuSPerHour] },
+      { ...figure, figure: `${name}: private memory`, unit: 'MB', wanted: privateMb, values: [mb] },
+    );
+  }
+  return measured;
 }

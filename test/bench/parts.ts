@@ -64,8 +64,10 @@ export interface Ended {
   readonly wallMs: number;
   /** Of all its threads, user and system. */
   readonly cpuMs: number;
-  /** The most memory that it held (VmHWM). */
+  /** The most memory that it held (VmHWM), with the pages of files that it shares with other processes. */
   readonly peakBytes: number;
+  /** The most that belonged to it alone, as a container is charged for it; sampled. */
+  readonly peakPrivateBytes: number;
 }
 
 export interface ProgramOptions {
@@ -113,15 +115,22 @@ const CHECK_EVERY_MS = 50;
 /** The unit of `/proc/PID/stat`: 100 a second on every Linux that Node runs on. */
 const TICK_MS = 10;
 
+/** Looking at all mappings takes the kernel longer: once in so many looks. */
+const PRIVATE_EVERY = 4;
+
 /** Looks at what a process uses until it ends. The peak only grows, so what is missed is its last moments. */
-function watchUse(child: ChildProcess): { end(): Pick<Ended, 'cpuMs' | 'peakBytes'> } {
+function watchUse(child: ChildProcess): { end(): Pick<Ended, 'cpuMs' | 'peakBytes' | 'peakPrivateBytes'> } {
   let cpuMs = 0;
   let peakBytes = 0;
+  let peakPrivateBytes = 0;
+  let looks = 0;
   const look = (): void => {
     try {
       const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
       const stat = readFileSync(`/proc/${child.pid}/stat`, 'utf8');
       peakBytes = Math.max(peakBytes, Number(/^VmHWM:\s*(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024);
+      if (looks % PRIVATE_EVERY === 0) peakPrivateBytes = Math.max(peakPrivateBytes, privateBytesOf(child.pid));
+      looks += 1;
       // After the name, which may hold anything: the 12th and 13th field are the ticks of user and system.
       const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
       cpuMs = (Number(fields[11]) + Number(fields[12])) * TICK_MS;
@@ -133,7 +142,18 @@ function watchUse(child: ChildProcess): { end(): Pick<Ended, 'cpuMs' | 'peakByte
   return {
     end: () => {
       clearInterval(timer);
-      return { cpuMs, peakBytes };
+      return { cpuMs, peakBytes, peakPrivateBytes };
     },
   };
+}
+
+/** What belongs to a process alone, in bytes. */
+export function privateBytesOf(pid: number | undefined): number {
+  return mappedBytes(pid, 'Private_Clean') + mappedBytes(pid, 'Private_Dirty');
+}
+
+/** A sum over all mappings of a process, in bytes. */
+export function mappedBytes(pid: number | undefined, name: string): number {
+  const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
+  return Number(new RegExp(`^${name}:\\s*(\\d+) kB$`, 'm').exec(rollup)?.[1] ?? 0) * 1024;
 }

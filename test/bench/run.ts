@@ -3,21 +3,23 @@
  * the same run, as one table of ratios (`compared/compare.ts`). `docs/performance.md` keeps its history.
  *
  * Exits 1 where a figure is above the most that it may be. `--quick` takes fewer days and one run of each; `--only NAME`
- * (again and again) takes other figures instead, against fixed ones that they are to reach: archive, delivery, memory, start, requests, planner, metrics, page, attacks (on the HTTP server), pause (answers of the API that are as large as they may be), export, replay, verify (a million points
+ * (again and again) takes other figures instead, against fixed ones that they are to reach: archive, delivery, memory, idle (processor time and memory beside 30, 500 and 2,000 devices), start, requests, planner, metrics, page, attacks (on the HTTP server), pause (answers of the API that are as large as they may be), export, replay, verify (a million points
  * in a real InfluxDB, and five times as many; `--days 70`: ten million, and fifty), status (on a state of
  * 10,000 devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it), grafana (14 million
  * points, in minutes; `--quick`: two million); `--runs N`, `--devices N`, `--days N`,
- * `--program FILE` do what they say.
+ * `--minutes N` (of an idle daemon), `--program FILE` do what they say.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { MINUTE_MS } from '../../src/core/time.ts';
 import { measureAttacked } from './attacked.ts';
 import { compare, formatRows, isWithin, type Row } from './compared/compare.ts';
 import { dashboardBench, measureDashboards } from './dashboards.ts';
-import { type Backfill, backfill, firstRequestMs, newestMsOf, requestUse } from './figures.ts';
+import { type Backfill, backfill, fewestRequests, firstRequestMs, newestMsOf, requestUse } from './figures.ts';
 import { measureExport, measureReplay } from './held.ts';
+import { measureIdle } from './idle.ts';
 import { measurePage } from './page.ts';
 import { PROGRAM } from './parts.ts';
 import { measurePause } from './pause.ts';
@@ -33,6 +35,7 @@ const FIGURES = [
   'archive',
   'delivery',
   'memory',
+  'idle',
   'start',
   'requests',
   'planner',
@@ -57,12 +60,15 @@ interface Plan {
   readonly areDaysGiven: boolean;
   readonly program: string;
   readonly isQuick: boolean;
+  /** How long an idle daemon is measured. */
+  readonly idleMs: number;
 }
 
 const WANTED = {
   archivePerS: 60_000,
   deliveryPerS: 35_000,
-  peakMb: 200,
+  /** Private memory, of any backfill. */
+  peakMb: 110,
   /** Of the peak of ten times the days to that of the days themselves. */
   growth: 1.1,
   startMs: 400,
@@ -88,6 +94,7 @@ function readPlan(args: readonly string[]): Plan {
       runs: { type: 'string' },
       devices: { type: 'string', default: '100' },
       days: { type: 'string' },
+      minutes: { type: 'string' },
       program: { type: 'string', default: PROGRAM },
     },
   });
@@ -102,6 +109,7 @@ function readPlan(args: readonly string[]): Plan {
     areDaysGiven: values.days !== undefined,
     program,
     isQuick: quick,
+    idleMs: count(values.minutes ?? (quick ? '1' : '10')) * MINUTE_MS,
   };
 }
 
@@ -117,9 +125,9 @@ function sizeOf({ devices, days }: Plan, newestMs: number, times = 1): Workspace
 
 /** The program beside what it is compared with. */
 async function measureCompared(plan: Plan): Promise<Row[]> {
-  const { program, runs, isQuick } = plan;
+  const { program, runs, idleMs } = plan;
   const size = sizeOf(plan, newestMsOf(Date.now()));
-  return await compare({ program, size, runs, idleMs: isQuick ? 60_000 : 600_000, say });
+  return await compare({ program, size, runs, idleMs, say });
 }
 
 async function measure(plan: Plan): Promise<Measured[]> {
@@ -130,7 +138,7 @@ async function measure(plan: Plan): Promise<Measured[]> {
   const wantsArchive = plan.figures.has('archive') || plan.figures.has('requests') || plan.figures.has('memory');
   const archived = wantsArchive ? await repeat(plan, { size, delivers: false }, 'archive') : [];
   if (plan.figures.has('archive')) measured.push(speed('archive alone', archived, WANTED.archivePerS));
-  if (plan.figures.has('requests')) measured.push(...requestFigures(archived));
+  if (plan.figures.has('requests')) measured.push(...requestFigures(archived, size));
   const delivered =
     plan.figures.has('delivery') || plan.figures.has('memory')
       ? await repeat(plan, { size, delivers: true }, 'delivery')
@@ -147,6 +155,7 @@ async function measure(plan: Plan): Promise<Measured[]> {
   if (plan.figures.has('planner')) measured.push(...measurePlanner(plannerBench(plan.isQuick), say));
   if (plan.figures.has('grafana')) measured.push(...(await measureDashboards(dashboardBench(plan.isQuick), say)));
   measured.push(...(await measureAsked(plan, newestMs)));
+  if (plan.figures.has('idle')) measured.push(...(await measureIdle(plan.program, plan.idleMs, say)));
   return measured;
 }
 
@@ -202,9 +211,9 @@ async function repeat(
   for (let run = 1; run <= runs; run += 1) {
     const result = await backfill({ ...what, program });
     results.push(result);
-    const { readings, wallMs, cpuMs, peakBytes } = result;
+    const { readings, wallMs, cpuMs, peakPrivateBytes } = result;
     say(
-      `${name} ${run}/${runs}: ${readings} readings in ${(wallMs / 1000).toFixed(1)} s, ${(cpuMs / 1000).toFixed(1)} s of processor time, peak ${Math.round(peakBytes / MB)} MB`,
+      `${name} ${run}/${runs}: ${readings} readings in ${(wallMs / 1000).toFixed(1)} s, ${(cpuMs / 1000).toFixed(1)} s of processor time, peak ${Math.round(peakPrivateBytes / MB)} MB private`,
     );
   }
   return results;
@@ -216,13 +225,13 @@ function speed(figure: string, runs: readonly Backfill[], wanted: number): Measu
 }
 
 function peak(figure: string, runs: readonly Backfill[]): Measured {
-  const values = runs.map(({ peakBytes }) => peakBytes / MB);
+  const values = runs.map(({ peakPrivateBytes }) => peakPrivateBytes / MB);
   return { figure, unit: 'MB', wanted: WANTED.peakMb, better: 'less', values };
 }
 
 function growth({ days }: Plan, short: readonly Backfill[], long: readonly Backfill[]): Measured {
-  const most = Math.max(...short.map(({ peakBytes }) => peakBytes));
-  const values = long.map(({ peakBytes }) => peakBytes / most);
+  const most = Math.max(...short.map(({ peakPrivateBytes }) => peakPrivateBytes));
+  const values = long.map(({ peakPrivateBytes }) => peakPrivateBytes / most);
   return {
     figure: `memory of ${days * 10} days to ${days}`,
     unit: 'times',
@@ -232,15 +241,16 @@ function growth({ days }: Plan, short: readonly Backfill[], long: readonly Backf
   };
 }
 
-function requestFigures(runs: readonly Backfill[]): Measured[] {
+function requestFigures(runs: readonly Backfill[], size: WorkspaceSize): Measured[] {
   const uses = runs.map(({ counts }) => requestUse(counts.windows));
+  const fewest = fewestRequests(size);
   return [
     {
-      figure: 'requests to full pages',
+      figure: 'requests to the fewest possible',
       unit: 'times',
       wanted: WANTED.requestShare,
       better: 'less',
-      values: uses.map(({ requests, full }) => requests / full),
+      values: uses.map(({ requests }) => requests / fewest),
     },
     {
       figure: 'most requests of a window to ceil(n/196)+2',
