@@ -85,7 +85,8 @@ cp config/systemd/tidemark@.service "$root/etc/systemd/system/"
 cp config/systemd/tidemark-workspace "$root/usr/local/bin/"
 chmod 0755 "$root/usr/local/bin/tidemark-workspace"
 
-if [ -z "$root" ]; then
+# Where systemd runs: an image that is being made has none yet.
+if [ -z "$root" ] && [ -d /run/systemd/system ]; then
   systemctl daemon-reload
   systemctl try-restart 'tidemark@*.service'
 fi
