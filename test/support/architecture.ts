@@ -102,7 +102,7 @@ export const PURE: readonly RegExp[] = [
   /^report\/(?:bars|device-list|device-snapshot|series|stream-status)\.ts$/,
   /^observe\/(?:event-row|event-table|metrics-table|progress|repeats)\.ts$/,
   /^page\/(?:coverage|device|devices|html|layout|overview|panels|query|style)\.ts$/,
-  /^commands\/(?:check\/report|export\/format|plan\/cost|plan\/text|status\/device|status\/text|verify\/examine|verify\/result)\.ts$/,
+  /^commands\/(?:check\/report|export\/format|plan\/cost|plan\/text|status\/device|status\/text|verify\/examine|verify\/result|verify\/retention)\.ts$/,
   /^commands\/shared\/layout\.ts$/,
 ];
 

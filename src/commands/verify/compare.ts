@@ -37,6 +37,7 @@ import {
 } from './examine.ts';
 import { queryPatiently } from './query.ts';
 import { addDay, type Compared, createTally, type Tally, tallyOf } from './result.ts';
+import { type AgeFacts, type AgeSearch, countSearched, createAgeSearch, searchDay } from './retention.ts';
 
 /** A destination that is compared with the state. */
 export interface Comparison {
@@ -71,7 +72,7 @@ export async function compareDestination(
   { range, onDevice }: { readonly range: VerifyRange; readonly onDevice: OnDevice },
   signal: AbortSignal,
 ): Promise<Compared> {
-  const work: Work = { comparison, tally: createTally(), later: [] };
+  const work: Work = { comparison, tally: createTally(), later: [], search: createAgeSearch() };
   let problem: ReadProblem | null = null;
   let unknown: readonly string[] = [];
   try {
@@ -81,9 +82,23 @@ export async function compareDestination(
     if (!signal.aborted) throw error;
     problem = STOPPED;
   }
+  const hidden = countSearched(work.search, ageFacts(work, problem === null));
   // Points that were sent and not checked again count as they were found.
   for (const day of work.later) addDay(work.tally, { ...day, sent: 0 });
-  return { tally: work.tally, problem, unknown };
+  return { tally: work.tally, problem, unknown, hidden };
+}
+
+/** @param isDone whether everything was compared */
+function ageFacts({ comparison, tally }: Work, isDone: boolean): AgeFacts {
+  const { source, clock, state, destination, resend } = comparison;
+  return {
+    // VictoriaMetrics reports its retention.
+    isAsked: isDone && source.kind === 'influxdb',
+    now: msToNs(clock.nowMs()),
+    isSentAgain: resend !== null,
+    missing: (deviceId, range) => state.missing(destination.id, deviceId, range),
+    count: (found) => addDay(tally, found),
+  };
 }
 
 /** The result of a comparison that was stopped. */
@@ -94,20 +109,27 @@ interface Work {
   readonly tally: Tally;
   /** Days that are checked again at the end. */
   later: FoundDay[];
+  readonly search: AgeSearch;
+}
+
+/** Counts a day at its last comparison, or holds it back until all are compared. */
+function addLast({ tally, search }: Work, found: FoundDay): void {
+  if (!searchDay(search, found)) addDay(tally, found);
 }
 
 async function allDevices(
-  { comparison, tally, later }: Work,
+  work: Work,
   { range, onDevice }: { readonly range: VerifyRange; readonly onDevice: OnDevice },
   signal: AbortSignal,
 ): Promise<ReadProblem | null> {
+  const { comparison, tally, later } = work;
   const now = msToNs(comparison.clock.nowMs());
   for (const deviceId of range.deviceIds) {
     const covered = comparison.state.covered(deviceId);
     const take = (found: FoundDay): void => {
       if (!isCovered(covered, found.day, now)) tallyOf(tally, deviceId).partly += 1;
       if (needsRecheck(comparison, found)) later.push(found);
-      else addDay(tally, found);
+      else addLast(work, found);
     };
     const problem = await compareDevice(comparison, { ...range, deviceId, take }, signal);
     if (problem !== null) return problem;
@@ -157,7 +179,10 @@ async function compareDay(
   signal: AbortSignal,
 ): Promise<FoundDay | ReadProblem> {
   const { day } = archived;
-  if (isSameSum(archived, returned)) return { deviceId, day, archived, findings: noFindings(), sent: 0, cleared: [] };
+  if (isSameSum(archived, returned)) {
+    const times = { newestMissing: null, oldestFound: null };
+    return { deviceId, day, archived, findings: noFindings(), sent: 0, cleared: [], ...times };
+  }
   const size = Math.max(archived.points, returned.points);
   return await examineDay(comparison, { deviceId, day, size, isLast: false }, signal);
 }
@@ -217,7 +242,7 @@ const RECHECK_AFTER_MS: Readonly<Record<DestinationKind, readonly number[]>> = {
 };
 
 async function recheck(work: Work, signal: AbortSignal): Promise<ReadProblem | null> {
-  const { comparison, tally } = work;
+  const { comparison } = work;
   const looks = RECHECK_AFTER_MS[comparison.source.kind];
   for (const [nth, afterMs] of looks.entries()) {
     const days = work.later;
@@ -238,7 +263,7 @@ async function recheck(work: Work, signal: AbortSignal): Promise<ReadProblem | n
       work.later.shift();
       const day = { ...found, sent: first.sent };
       if (found.findings.missing > found.findings.gone && nth < looks.length - 1) work.later.push(day);
-      else addDay(tally, day);
+      else addLast(work, day);
     }
   }
   return null;
@@ -314,7 +339,8 @@ async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Pr
     sent += work.sent;
     const archived = archivedDayOf(state, of);
     const cleared = normalize(work.cleared);
-    const end = { deviceId: of.deviceId, day: of.day, archived, sent, cleared };
+    const { newestMissing, oldestFound } = work.examination;
+    const end = { deviceId: of.deviceId, day: of.day, archived, sent, cleared, newestMissing, oldestFound };
     // Without a cleared range, every line was compared by itself.
     if (cleared.length === 0) return { ...end, findings: work.examination.findings };
     if (!isSameSum(archived, archivedBefore) && attempt < ATTEMPTS) continue;

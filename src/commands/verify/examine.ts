@@ -21,7 +21,7 @@ import {
   pointIdentity,
 } from '../../core/lines/points.ts';
 import type { ArchivedDay, ArchivedRange, TakePoint } from '../../core/state/verify.ts';
-import type { EpochNs } from '../../core/time.ts';
+import { type EpochNs, maxNs, minNs } from '../../core/time.ts';
 
 /** The kinds of differences. */
 export const DIFFERENCES = ['missing', 'different', 'extra', 'unverifiable'] as const;
@@ -73,6 +73,9 @@ export interface FoundDay {
   readonly sent: number;
   /** Where of it the archive keeps nothing any more, where the day was compared point by point. */
   readonly cleared: Intervals;
+  /** The newest missing and the oldest found point of those that were compared by their lines; `null` for none. */
+  readonly newestMissing: EpochNs | null;
+  readonly oldestFound: EpochNs | null;
 }
 
 /** A day without archived points. */
@@ -106,10 +109,13 @@ export interface Examination {
   readonly inside: GrowingSum;
   /** How many lines are kept there: each may or may not be counted in the day's sum. */
   archivedInside: number;
+  newestMissing: EpochNs | null;
+  oldestFound: EpochNs | null;
 }
 
 export function beginExamination(): Examination {
-  return { findings: noFindings(), resend: [], known: emptySum(), inside: emptySum(), archivedInside: 0 };
+  const times = { newestMissing: null, oldestFound: null };
+  return { findings: noFindings(), resend: [], known: emptySum(), inside: emptySum(), archivedInside: 0, ...times };
 }
 
 /** A range with points that are known to be missing, and how many of them are not accounted for yet. */
@@ -215,6 +221,7 @@ function judge(
   { value, knownMissing, kind }: Pick<RangeInput, 'knownMissing' | 'kind'> & { readonly value: string | undefined },
 ): void {
   const { findings, resend } = day;
+  if (value !== undefined) day.oldestFound = minNs(day.oldestFound ?? point.at, point.at);
   if (value !== undefined && (point.values.has(value) || (kind !== 'influxdb' && isNearly(value, point.values))))
     return;
   const written = BigInt(point.line.slice(point.line.lastIndexOf(' ') + 1));
@@ -222,6 +229,7 @@ function judge(
   else if (value === undefined && takeKnownMissing(knownMissing, written)) findings.known_missing += 1;
   else {
     findings[value === undefined ? 'missing' : 'different'] += 1;
+    if (value === undefined) day.newestMissing = maxNs(day.newestMissing ?? point.at, point.at);
     resend.push(point.line);
   }
 }

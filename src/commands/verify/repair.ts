@@ -59,10 +59,10 @@ export async function repairDestination(
 ): Promise<DestinationVerdict> {
   const { comparison, resender, range, onDevice } = repair;
   const { state, source, destination } = comparison;
-  let { problem } = first;
+  let { problem, hidden } = first;
   let fetched = 0;
   const verdict = (toFetch: FetchCost | null): DestinationVerdict =>
-    verdictOf(source, { tally, problem, unknown }, { fetched, refused: resender.refused(), toFetch });
+    verdictOf(source, { tally, problem, unknown, hidden }, { fetched, refused: resender.refused(), toFetch });
   if (problem !== null) return verdict(null);
   const before = totalOf(tally);
   const deviceIds = [...new Set(before.gone.map(({ deviceId }) => deviceId))];
@@ -74,6 +74,8 @@ export async function repairDestination(
     replaceDevices(tally, compared.tally, deviceIds.slice(0, compared.tally.devices));
     fetched = Math.max(0, badPoints(before) - badPoints(totalOf(tally)) - sentAgain);
     problem = compared.problem;
+    const days = [...hidden.days, ...compared.hidden.days];
+    hidden = { days, before: hidden.before ?? compared.hidden.before };
     if (problem !== null) return verdict(null);
   }
   const others = await sendOthers(repair, foundNow(repair, tally), ports.signal);
@@ -83,8 +85,8 @@ export async function repairDestination(
   }
   const left = totalOf(tally).gone;
   const missed = missedOf(left);
-  if (others.found.length + missed.length > 0) {
-    const args = { windows: [], destination: source.name, found: others.found, missed };
+  if (others.found.length + missed.length + hidden.days.length > 0) {
+    const args = { windows: [], destination: source.name, found: others.found, missed, hidden: hidden.days };
     await recordMissing(repair.run, args, { destinationId: destination.id }, ports);
   }
   return verdict(fetchCost(left, state.plan, realClock.nowMs()));

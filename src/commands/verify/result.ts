@@ -12,6 +12,7 @@ import { counted, grouped, plainText } from '../../core/text.ts';
 import { dayStart, formatExact } from '../../core/time.ts';
 import { wrap } from '../shared/layout.ts';
 import { addFindings, DIFFERENCES, type Findings, type FoundDay, isSound, noFindings } from './examine.ts';
+import { adviceOnHidden, type Hidden, NOTHING_HIDDEN } from './retention.ts';
 
 /** A day of a device that is not in a destination as it is kept. */
 interface DayDifference extends Readonly<Pick<Findings, (typeof DIFFERENCES)[number]>> {
@@ -52,6 +53,8 @@ export interface DestinationVerdict extends Readonly<Omit<Findings, 'gone'>> {
   /** The points that are missing and not in the archive; `null` for none. */
   readonly to_fetch: FetchCost | null;
   /** Devices that the database has telemetry of under this workspace, and of which this state has none. */
+  /** All points before this time are missing and all others there, as by a retention; `null` where that is not so. */
+  readonly hidden_before: string | null;
   readonly unknown_devices: readonly string[];
   readonly differences: readonly DayDifference[];
   /** The number of days that differ but are not listed. */
@@ -120,6 +123,7 @@ export interface Compared {
   readonly problem: ReadProblem | null;
   /** Devices that the database has and the state does not know. */
   readonly unknown: readonly string[];
+  readonly hidden: Hidden;
 }
 
 /** How many days are listed: a database that lost everything has millions. */
@@ -205,7 +209,7 @@ interface Repaired {
 /** The result for a destination. */
 export function verdictOf(
   { name, kind }: Pick<DestinationVerdict, 'name' | 'kind'>,
-  { tally, problem, unknown }: Compared,
+  { tally, problem, unknown, hidden }: Compared,
   { fetched = 0, refused = { lines: 0, words: null }, toFetch = null }: Partial<Repaired> = {},
 ): DestinationVerdict {
   const { findings, days, partly, archived, repaired, differing } = totalOf(tally);
@@ -226,6 +230,7 @@ export function verdictOf(
     rejected_again: refused.lines,
     refusal: refused.words,
     to_fetch: toFetch,
+    hidden_before: hidden.before === null ? null : formatExact(hidden.before),
     unknown_devices: unknown,
     differences: tally.differences,
     differences_left_out: differing - tally.differences.length,
@@ -239,7 +244,7 @@ export function verdictOf(
  */
 export function verdictUnread(name: string, why: string | null): DestinationVerdict {
   const problem = why === null ? null : ({ kind: 'down', words: why, hint: '' } as const);
-  return verdictOf({ name, kind: null }, { tally: createTally(), problem, unknown: [] });
+  return verdictOf({ name, kind: null }, { tally: createTally(), problem, unknown: [], hidden: NOTHING_HIDDEN });
 }
 
 /**
@@ -386,7 +391,7 @@ function noDifferences({
 
 function advice(verdict: DestinationVerdict, repair: boolean): string[] {
   const { missing, different, to_fetch: fetch, kind, outcome } = verdict;
-  const lines: string[] = [];
+  const lines = [...adviceOnHidden(verdict, repair)];
   if (outcome === 'unfinished')
     lines.push('Run --verify again: it starts from the beginning, and nothing is half done.');
   if (!repair && missing + different > (fetch?.points ?? 0)) {

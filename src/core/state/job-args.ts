@@ -8,7 +8,7 @@ import { UserError } from '../faults.ts';
 import { isRecord, type JsonRecord } from '../json.ts';
 import type { QuarantineFilter } from '../quarantine.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
-import type { FoundPoints, MissingChange } from './log.ts';
+import type { FoundPoints, MissingChange, MissingPoints, MissingReason } from './log.ts';
 
 /** The error of a job whose arguments another version of the program has written. */
 export function argumentsNotUnderstood(): UserError {
@@ -70,6 +70,8 @@ export interface RepairArgs {
   readonly destination: string;
   readonly found: readonly PointsText[];
   readonly missed: readonly PointsText[];
+  /** Points that the destination hides for their age. */
+  readonly hidden?: readonly PointsText[];
 }
 
 /** The result of a repair. */
@@ -98,17 +100,17 @@ export function readRepairSummary(value: unknown): RepairSummary | null {
 
 export function isRepairArgs(value: unknown): value is RepairArgs {
   if (!isRecord(value)) return false;
-  const { windows, destination, found, missed } = value;
+  const { windows, destination, found, missed, hidden = [] } = value;
   return (
     typeof destination === 'string' &&
     Array.isArray(windows) &&
     windows.every(isRangeText) &&
-    [found, missed].every((list) => Array.isArray(list) && list.every(isPointsText))
+    [found, missed, hidden].every((list) => Array.isArray(list) && list.every(isPointsText))
   );
 }
 
 /** The change of the missing points by a repair. */
-export function missingChangeOf({ found, missed }: RepairArgs): MissingChange {
+export function missingChangeOf({ found, missed, hidden = [] }: RepairArgs): MissingChange {
   const points = ([deviceId, from, to, count, left = 0]: PointsText): FoundPoints => ({
     deviceId,
     fromNs: BigInt(from),
@@ -116,7 +118,9 @@ export function missingChangeOf({ found, missed }: RepairArgs): MissingChange {
     points: count,
     left: Number.isSafeInteger(left) ? left : 0,
   });
-  return { found: found.map(points), missed: missed.map((each) => ({ ...points(each), reason: 'cleared' })) };
+  const of = (list: readonly PointsText[], reason: MissingReason): MissingPoints[] =>
+    list.map((each) => ({ ...points(each), reason }));
+  return { found: found.map(points), missed: [...of(missed, 'cleared'), ...of(hidden, 'beyond_retention')] };
 }
 
 /** A range as text. */

@@ -6,10 +6,12 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { verifyText } from '../../../src/commands/verify/result.ts';
+import { missingChangeOf } from '../../../src/core/state/job-args.ts';
 import type { PointSource } from '../../../src/core/state/verify.ts';
 import { HOUR_MS } from '../../../src/core/time.ts';
 import type { DeviceSpec } from '../../../src/sim/spec.ts';
 import { createWorld, type World } from '../../../src/sim/world.ts';
+import { openStore } from '../../../src/store/store.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
@@ -88,6 +90,55 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     const { missing, invented } = await rig.verdict(NOW_MS);
     expect([missing.slice(0, 3), invented.slice(0, 3)]).toEqual([[], []]);
     expect(requestsOf(rig)).toBe(before);
+  });
+
+  test('points that a database accepts and hides for their age are told from lost ones, and a repair ends', async () => {
+    const { rig, place } = await filled();
+    using _ = rig;
+    /** As InfluxDB 3 does: whatever is older than the retention is accepted, and not shown. */
+    const hiding = (hours: number, also: (stamp: bigint) => boolean = () => false) => ({
+      source: (source: PointSource): PointSource => ({
+        ...source,
+        points: (of, take, signal) => {
+          const from = BigInt(ns(NOW_MS - hours * HOUR_MS));
+          const shown: typeof take = (stamp, sensor, field) => {
+            if (BigInt(stamp) >= from && !also(BigInt(stamp))) take(stamp, sensor, field);
+          };
+          return source.points(of, shown, signal);
+        },
+      }),
+    });
+    const first = await verifyAt(rig, place, hiding(24));
+    expect(first.verdict).toMatchObject({ outcome: 'different', known_missing: 0, hidden_before: expect.any(String) });
+    expect(first.verdict.missing).toBeGreaterThan(1000);
+    const report = { from: null, to: null, repair: false, destinations: [first.verdict], sample: null };
+    expect(verifyText(report).replaceAll(/\s+/g, ' ')).toContain('nothing that is older than its retention?');
+
+    // One newer point is missing as well: then it is no retention, and everything stays a difference.
+    const newer = BigInt(ns(NOW_MS - 12 * HOUR_MS));
+    const lost = hiding(24, (stamp) => stamp > newer && stamp < newer + 600_000_000_000n);
+    const unclear = await verifyAt(rig, place, { ...lost, repair: true });
+    expect(unclear.verdict).toMatchObject({ outcome: 'different', known_missing: 0, hidden_before: null });
+    expect(unclear.hidden).toEqual([]);
+
+    const { verdict, hidden } = await verifyAt(rig, place, { ...hiding(24), repair: true });
+    expect(verdict).toMatchObject({ ...EQUAL, repaired: 0, known_missing: first.verdict.missing });
+    expect(hidden.reduce((sum, [, , , points]) => sum + points, 0)).toBe(first.verdict.missing);
+    const open = openStore(rig.dataDir);
+    const args = { windows: [], destination: 'influx', found: [], missed: [], hidden };
+    open.store.amendMissing(1, missingChangeOf(args));
+    const [sum] = open.store.missingSums(1);
+    open.close();
+    expect(sum).toMatchObject({ reason: 'beyond_retention', points: first.verdict.missing, devices: 3 });
+
+    // From now on it is known; what has become too old since is no loss either.
+    for (const hours of [24, 22]) {
+      const again = await verifyAt(rig, place, hiding(hours));
+      expect(again.verdict, `${hours} h`).toMatchObject({
+        ...EQUAL,
+        hidden_before: hours === 24 ? null : expect.any(String),
+      });
+    }
   });
 
   test('a changed value is reported as different, though the counts agree, and corrected', async () => {

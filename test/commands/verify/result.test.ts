@@ -13,19 +13,29 @@ import {
   verdictOf,
   verdictUnread,
 } from '../../../src/commands/verify/result.ts';
+import { NOTHING_HIDDEN } from '../../../src/commands/verify/retention.ts';
 
 const INFLUX = { name: 'influx', kind: 'influxdb' } as const;
 
 function found(deviceId: string, change: Partial<FoundDay['findings']>, sent = 0): FoundDay {
   const archived = { day: 10, readings: 5, texts: 0, points: 50, hashHigh: 0, hashLow: 0 };
   const cleared = [{ from: 0n, to: 9n }];
-  return { deviceId, day: 10, archived, findings: { ...noFindings(), ...change }, sent, cleared };
+  return {
+    deviceId,
+    day: 10,
+    archived,
+    findings: { ...noFindings(), ...change },
+    sent,
+    cleared,
+    newestMissing: null,
+    oldestFound: null,
+  };
 }
 
 function compared(...days: readonly FoundDay[]): Compared {
   const tally = createTally();
   for (const day of days) addDay(tally, day);
-  return { tally, problem: null, unknown: [] };
+  return { tally, problem: null, unknown: [], hidden: NOTHING_HIDDEN };
 }
 
 describe('what is gathered of a destination', () => {

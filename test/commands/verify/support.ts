@@ -8,7 +8,7 @@ import type { SyncOptions } from '../../../src/app/open-sync.ts';
 import { realClock } from '../../../src/app/real-clock.ts';
 import { compareDestination, daysOf } from '../../../src/commands/verify/compare.ts';
 import { createResender } from '../../../src/commands/verify/repair.ts';
-import { type DestinationVerdict, totalOf, verdictOf } from '../../../src/commands/verify/result.ts';
+import { type Compared, type DestinationVerdict, totalOf, verdictOf } from '../../../src/commands/verify/result.ts';
 import { type DestinationKind, identityOf } from '../../../src/core/lines/dialect.ts';
 import { identityTag } from '../../../src/core/lines/line-protocol.ts';
 import type { Clock, Sink } from '../../../src/core/ports.ts';
@@ -71,6 +71,7 @@ export interface VerifyOptions {
 export interface Verified {
   readonly verdict: DestinationVerdict;
   readonly sums: ReturnType<typeof totalOf>;
+  readonly hidden: Compared['hidden']['days'];
 }
 
 /** Compares as the program does, over a look at the state of its own. */
@@ -99,7 +100,7 @@ export async function verifyAt(rig: Rig, place: Place, options: VerifyOptions = 
     const signal = options.signal ?? new AbortController().signal;
     const compared = await compareDestination(comparison, { range, onDevice: () => {} }, signal);
     const verdict = verdictOf(source, compared, resender === null ? {} : { refused: resender.refused() });
-    return { verdict, sums: totalOf(compared.tally) };
+    return { verdict, sums: totalOf(compared.tally), hidden: compared.hidden.days };
   } finally {
     state.close();
   }

@@ -1,0 +1,113 @@
+/** A retention that a database does not report: what shows it, and what does not. */
+import { describe, expect, test } from 'vitest';
+import { type FoundDay, noFindings } from '../../../src/commands/verify/examine.ts';
+import {
+  type AgeFacts,
+  adviceOnHidden,
+  countSearched,
+  createAgeSearch,
+  searchDay,
+} from '../../../src/commands/verify/retention.ts';
+import { DAY_NS, dayStart, HOUR_NS } from '../../../src/core/time.ts';
+
+const NOW = dayStart(30);
+const EDGE = dayStart(10) + 5n * HOUR_NS;
+
+interface Day {
+  readonly missing?: number;
+  readonly gone?: number;
+  readonly newestMissing?: bigint | null;
+  readonly oldestFound?: bigint | null;
+  readonly deviceId?: string;
+}
+
+function found(
+  day: number,
+  { missing = 0, gone = 0, newestMissing = null, oldestFound = null, deviceId = 'a' }: Day,
+): FoundDay {
+  const archived = { day, readings: 5, texts: 0, points: 50, hashHigh: 0, hashLow: 0 };
+  const findings = { ...noFindings(), missing, gone };
+  return { deviceId, day, archived, findings, sent: missing - gone, cleared: [], newestMissing, oldestFound };
+}
+
+/** Days before the edge that are missing, the day of the edge, and later ones. */
+const OLD = found(8, { missing: 50, newestMissing: dayStart(9) - 1n });
+const CLEARED = found(9, { missing: 50, gone: 50 });
+const PARTED = found(10, { missing: 20, gone: 5, newestMissing: EDGE - 1n, oldestFound: EDGE });
+const EQUAL = found(11, {});
+
+function search(days: readonly FoundDay[], facts: Partial<AgeFacts> = {}) {
+  const ages = createAgeSearch();
+  const counted = days.filter((day) => !searchDay(ages, day));
+  const count = (day: FoundDay): void => void counted.push(day);
+  const hidden = countSearched(ages, {
+    isAsked: true,
+    now: NOW,
+    isSentAgain: true,
+    missing: () => [],
+    count,
+    ...facts,
+  });
+  const sums = counted.reduce(
+    (sum, { findings }) => ({
+      missing: sum.missing + findings.missing,
+      gone: sum.gone + findings.gone,
+      known: sum.known + findings.known_missing,
+    }),
+    { missing: 0, gone: 0, known: 0 },
+  );
+  return { ...hidden, sums, counted: counted.length };
+}
+
+describe('missing points before an instant, and none after it', () => {
+  test('are known to be missing once they were sent again; of the day of the instant those with their lines', () => {
+    const { days, before, sums, counted } = search([OLD, CLEARED, PARTED, EQUAL]);
+    expect([before, counted]).toEqual([EDGE, 4]);
+    expect(sums).toEqual({ missing: 5, gone: 5, known: 115 });
+    expect(days).toEqual([
+      ['a', `${dayStart(8)}`, `${dayStart(9)}`, 50],
+      ['a', `${dayStart(9)}`, `${dayStart(10)}`, 50],
+      ['a', `${dayStart(10)}`, `${EDGE}`, 15],
+    ]);
+  });
+
+  test('stay differences while they were not sent again, unless that was recorded before', () => {
+    const first = search([OLD, PARTED, EQUAL], { isSentAgain: false });
+    expect(first).toMatchObject({ before: EDGE, days: [], sums: { missing: 70, known: 0 } });
+    const row = { deviceId: 'a', fromNs: 0n, toNs: DAY_NS, reason: 'beyond_retention', points: 9 } as const;
+    const later = search([OLD, EQUAL], { isSentAgain: false, missing: () => [row] });
+    expect(later.sums).toMatchObject({ missing: 0, known: 50 });
+    const cleared = { ...row, reason: 'cleared' } as const;
+    expect(search([OLD, EQUAL], { isSentAgain: false, missing: () => [cleared] }).sums.missing).toBe(50);
+  });
+});
+
+test.each([
+  ['a later point is missing too', [OLD, found(20, { missing: 1, newestMissing: dayStart(20) }), EQUAL]],
+  [
+    'an older point is there',
+    [found(9, { missing: 9, newestMissing: dayStart(9) + 9n, oldestFound: dayStart(9) }), EQUAL],
+  ],
+  ['an older day of another device is there', [OLD, found(7, { deviceId: 'b' }), EQUAL]],
+  ['nothing at all is there', [OLD]],
+  [
+    'what is missing is younger than any retention',
+    [found(29, { missing: 1, newestMissing: NOW - HOUR_NS + 1n, oldestFound: NOW })],
+  ],
+  ['the archive has none of the lines', [CLEARED, EQUAL]],
+])('%s: no retention', (_, days) => {
+  const { before, sums } = search(days);
+  expect([before, sums.known]).toEqual([null, 0]);
+  expect(sums.missing).toBeGreaterThan(0);
+});
+
+test('where something was not compared, nothing is concluded', () => {
+  expect(search([OLD, EQUAL], { isAsked: false })).toMatchObject({ before: null, sums: { missing: 50 } });
+});
+
+test('the words say what to do, or what it means', () => {
+  const verdict = { hidden_before: '2026-01-01T00:00:00Z', missing: 9, known_missing: 0 };
+  expect(adviceOnHidden(verdict, false).join()).toContain('--verify --repair sends them again');
+  expect(adviceOnHidden({ ...verdict, missing: 0, known_missing: 9 }, true).join()).toContain('although it accepts it');
+  expect(adviceOnHidden({ ...verdict, hidden_before: null }, false)).toEqual([]);
+});
