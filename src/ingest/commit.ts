@@ -14,7 +14,7 @@ import { ForgottenError, type GapReason, type PageCommit, StaleStateError } from
 import { type EpochNs, formatExact, HOUR_NS, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
 import { type CommitInput, composeCommit, extentOf, instantsIn, withoutEdges } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
-import { composeWithdrawal, coverageLimit, gracePeriodOf, withoutUnverified } from './coverage-rules.ts';
+import { composeWithdrawal, coverageLimit, gracePeriodOf, isCovered, withoutUnverified } from './coverage-rules.ts';
 import { namedGap } from './named-gaps.ts';
 
 /** How often a commit is computed again because the state has moved meanwhile. */
@@ -76,6 +76,53 @@ export function commitPage(context: SyncContext, page: JudgedPage): Committed {
   // The clock may have fallen back since the page was requested.
   withdrawCoverage(context, deviceId);
   return { newReadings, lateGap: late?.lateGap ?? null };
+}
+
+/** How many values are committed at a time. What the commit of a larger page takes would hold up all other work. */
+const VALUES_AT_ONCE = 5000;
+
+/**
+ * Commits a page; one of many values in parts, with turns for other work in between. Only the last part covers
+ * something. The parts before it have readings of times that are not covered, so that none of them is late; the oldest
+ * reading is in the last part, which decides whether more may lie below it.
+ */
+export async function commitInTurns(context: SyncContext, page: JudgedPage): Promise<Committed> {
+  const { covered } = context.store.telemetry(page.deviceId);
+  const parts = partsOf(page.readings, covered);
+  const reply = { ...page.reply, value: { ...page.reply.value, rejected: [] } };
+  let newReadings = 0;
+  for (const readings of parts.slice(0, -1)) {
+    newReadings += commitPage(context, { ...page, reply, readings, covers: null }).newReadings;
+    await context.clock.sleep(0);
+  }
+  const last = commitPage(context, { ...page, readings: parts.at(-1) ?? [] });
+  return { ...last, newReadings: newReadings + last.newReadings };
+}
+
+/** The parts of a page, newest first, each in the order of the page. Readings of covered times are in the last one. */
+function partsOf(readings: readonly Reading[], covered: readonly CoveredRange[]): readonly (readonly Reading[])[] {
+  const parts: Reading[][] = [[]];
+  const known: Reading[] = [];
+  let values = 0;
+  for (const reading of readings) {
+    if (isCovered(covered, reading.recordedAt)) {
+      known.push(reading);
+      continue;
+    }
+    if (values >= VALUES_AT_ONCE) {
+      parts.push([]);
+      values = 0;
+    }
+    parts.at(-1)?.push(reading);
+    values += countValues(reading.values);
+  }
+  const last = new Set([...(parts.pop() ?? []), ...known]);
+  return [...parts, readings.filter((reading) => last.has(reading))];
+}
+
+function countValues(value: unknown): number {
+  if (value === null || typeof value !== 'object') return 1;
+  return Object.values(value).reduce((sum: number, each) => sum + countValues(each), 0);
 }
 
 /** Reports rejected records once, although they come again whenever their time is read again. */

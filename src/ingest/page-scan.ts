@@ -14,7 +14,7 @@ import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
 import { ForgottenError, type GapReason } from '../core/state/telemetry.ts';
 import { type EpochNs, formatExact, maxNs, minNs, msToNs } from '../core/time.ts';
-import { commitPage, nameGap } from './commit.ts';
+import { commitInTurns, nameGap } from './commit.ts';
 import type { Peeking, SyncContext } from './context.ts';
 import { gracePeriodOf } from './coverage-rules.ts';
 import {
@@ -294,7 +294,7 @@ async function handlePage(
     scan.whole.result = addScans(scan.whole.result, { ...NOTHING_SCANNED, pages: 1 });
     return giveUp(scan, request.gap, 'unverified');
   }
-  const { newReadings, lateGap } = commitPage(context, { deviceId, lane, reply, readings, covers });
+  const { newReadings, lateGap } = await commitInTurns(context, { deviceId, lane, reply, readings, covers });
   // More may lie below late readings: the scan continues there, wherever its range ends.
   if (lateGap !== null) scan.whole.lateGap = hullOf(scan.whole.lateGap, lateGap);
   scan.whole.result = addScans(scan.whole.result, {
@@ -437,7 +437,7 @@ async function peek(asking: Asking, deviceId: string, signal: AbortSignal): Prom
   if (reply.value.deviceId !== null && reply.value.deviceId !== deviceId) return false;
   const { readings } = reply.value;
   try {
-    commitPage(context, { deviceId, lane: 'live', reply, readings, covers: null });
+    await commitInTurns(context, { deviceId, lane: 'live', reply, readings, covers: null });
     return readings.length > 0;
   } catch (error) {
     if (error instanceof ForgottenError) return false;

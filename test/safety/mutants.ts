@@ -422,4 +422,15 @@ export const MUTANTS: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: 'a page that its first part covers',
+    caughtBy: ['killedBetweenParts'],
+    edits: [
+      {
+        file: 'ingest/commit.ts',
+        find: 'commitPage(context, { ...page, reply, readings, covers: null }).newReadings;',
+        replace: 'commitPage(context, { ...page, reply, readings }).newReadings;',
+      },
+    ],
+  },
 ];

@@ -10,6 +10,7 @@ const STORIES: Record<ScenarioName, string> = {
   undisturbed: 'without a fault everything is there, once',
   killedAtAnyEffect: 'a kill at any effect loses nothing and doubles nothing',
   killedAgainAndAgain: 'kill after kill in one state still comes to the end',
+  killedBetweenParts: 'a page that is committed in parts is covered by the last one alone',
   falseEmpties: 'answers that deny what was shown before prove nothing',
   laggingReplica: 'pages without the reading that they go on from prove nothing',
   oldestFirst: 'a page out of order proves nothing, also where it ends its range',

@@ -39,7 +39,6 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
   'delivery/replay.test.ts': ['commands/replay/job.ts', 'store/delivery/replay.ts'],
   'docs.test.ts': ['cli/help.ts'],
   'influx/influxdb.test.ts': ['influx/point-source.ts'],
-  'ingest/page-scan.test.ts': ['ingest/commit.ts'],
   'ingest/window-limits.test.ts': ['ingest/fetch-page.ts'],
   'observe/answers.test.ts': ['core/ports.ts'],
   'commands/check/page.test.ts': ['commands/shared/get-page.ts'],

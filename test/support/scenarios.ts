@@ -43,6 +43,7 @@ import {
 import { recheckAfterKills } from './recheck-scenarios.ts';
 import { allowanceSpent, fullDisk } from './refusal-scenarios.ts';
 import { destinationOf, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
+import { killedBetweenParts } from './wide-scenarios.ts';
 
 /** Tells what is wrong in the end; an empty list where nothing is. */
 export type Scenario = (bench: Bench, program: Program) => Promise<readonly string[]>;
@@ -310,6 +311,7 @@ export const SCENARIOS = {
   undisturbed,
   killedAtAnyEffect,
   killedAgainAndAgain,
+  killedBetweenParts,
   falseEmpties,
   laggingReplica,
   oldestFirst,

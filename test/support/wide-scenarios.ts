@@ -1,0 +1,48 @@
+/** A safety scenario about pages of so many values that they are committed in parts. Part of `scenarios.ts`. */
+
+import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { createWorld, type World } from '../../src/sim/world.ts';
+import { complaints } from './complaints.ts';
+import { dieAtEffect, Killed, liveOn, mortalCommits, mortalTransport } from './mortality.ts';
+import { NOW_MS, openRig, type Rig } from './rig.ts';
+import type { Scenario } from './scenarios.ts';
+
+const SENSORS = 120;
+const READINGS = 180;
+
+/** How many values there are. */
+export const WIDE_VALUES = SENSORS * READINGS;
+
+/** A device that reports so many sensors that a page of its readings is committed in five parts. */
+export function wideWorld(originMs: number): World {
+  const readings = Array.from({ length: READINGS }, (_, n) => ({
+    recordedAtNs: BigInt(NOW_MS - 5 * HOUR_MS + n * MINUTE_MS) * 1_000_000n,
+    values: Array.from({ length: SENSORS }, (_, sensor) => [`s${sensor}`, `${n + sensor / 1000}`] as const),
+  }));
+  const devices = [{ deviceId: 'wide', readings }];
+  return createWorld({ seed: 41, originMs, historyMs: 6 * HOUR_MS, devices, alerts: [] });
+}
+
+/** @returns whether it was killed at the nth effect. */
+async function killedAt(rig: Rig, nth: number): Promise<boolean> {
+  dieAtEffect(nth);
+  try {
+    await rig.once({ transport: mortalTransport(rig.simulator.transport) });
+    return false;
+  } catch (error) {
+    if (error instanceof Killed) return true;
+    throw error;
+  } finally {
+    liveOn();
+  }
+}
+
+/** Killed again and again between the parts of a page. */
+export const killedBetweenParts: Scenario = async (bench, program) => {
+  using _mortal = mortalCommits();
+  using rig = await openRig(bench, { world: wideWorld, historyMs: 6 * HOUR_MS, program });
+  let nth = 20;
+  while (await killedAt(rig, nth)) nth += 2;
+  const fewest = nth > 30 ? [] : [`killed ${(nth - 20) / 2} times only`];
+  return [...fewest, ...complaints(await rig.verdict(NOW_MS), WIDE_VALUES - 1)];
+};
