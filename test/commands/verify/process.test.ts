@@ -223,7 +223,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     await using empty = await openStage({ bench });
     const ends: [Stage, string[], Record<string, string | undefined>, number, RegExp][] = [
       [stage, ['--verify', '--from', 'once'], {}, 2, /--from: expected a date/],
-      [stage, ['--verify', '--device', 'nobody'], {}, 2, /--device: the state knows no device with that id/],
+      [stage, ['--verify', '--device', 'nobody'], {}, 2, /--device: the state has no device with that id/],
       [
         stage,
         ['--verify', '--destination', 'other'],
