@@ -109,6 +109,11 @@ export interface ServerClock {
    */
   fellToMs(): EpochMs | null;
   /**
+   * The server's time while its clock has fallen back from a time that agreed with the local clock: all else that is
+   * known says that it is wrong now. `null` otherwise.
+   */
+  fallenToMs(): EpochMs | null;
+  /**
    * Local wall clock minus server's clock, to about a second, by an unconfirmed `Date` as well; `null` before the first
    * one.
    */
@@ -190,6 +195,7 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
     passedMs,
     presentAtMostMs,
     fellToMs: () => fellTo(passedMs(), last, clock),
+    fallenToMs: () => fallenTo(presentAtMostMs(), memory, clock),
     skewMs: () => (known().length === 0 ? null : clock.nowMs() - estimateMs(known(), clock)),
     isDateAbsent: () => known().length === 0 && answersWithout >= ABSENT_AFTER,
     latestNs: () => {
@@ -210,6 +216,14 @@ function latestStored(others: OtherClocks | null): () => EpochMs {
 
 function fellTo(nowMs: EpochMs | null, { uprightMonoMs }: LastAnswers, clock: Clock): EpochMs | null {
   return nowMs === null || uprightMonoMs === null ? nowMs : Math.floor(nowMs - (clock.monoMs() - uprightMonoMs));
+}
+
+/** `presentMs`, where the clock was right by the local one before it fell back to that. */
+function fallenTo(presentMs: EpochMs | null, { beforeFallMs }: Memory, clock: Clock): EpochMs | null {
+  if (presentMs === null || beforeFallMs === null) return null;
+  const uprightMs = clock.monoMs() + beforeFallMs;
+  const isFallen = presentMs < uprightMs - AGREES_MS && Math.abs(clock.nowMs() - uprightMs) <= AGREES_MS;
+  return isFallen ? presentMs : null;
 }
 
 function laterOf(a: EpochMs | null, b: EpochMs | null): EpochMs | null {

@@ -14,7 +14,14 @@ import { ForgottenError, type GapReason, type PageCommit, StaleStateError } from
 import { type EpochNs, formatExact, HOUR_NS, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
 import { type CommitInput, composeCommit, extentOf, instantsIn, withoutEdges } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
-import { composeWithdrawal, coverageLimit, gracePeriodOf, isCovered, withoutUnverified } from './coverage-rules.ts';
+import {
+  composeWithdrawal,
+  coverageLimit,
+  gracePeriodOf,
+  isCovered,
+  type Silence,
+  withoutUnverified,
+} from './coverage-rules.ts';
 import { namedGap } from './named-gaps.ts';
 
 /** How often a commit is computed again because the state has moved meanwhile. */
@@ -31,6 +38,9 @@ interface JudgedPage {
   readonly isAgain?: boolean;
   /** Whether new readings in covered ranges are no sign that readings come late. */
   readonly isRecheck?: boolean;
+  /** Given for the last page of a gap: how far back it has every reading, and from when on any are surely shown. */
+  readonly reachedTo?: EpochNs | null;
+  readonly visibleFromNs?: EpochNs | null;
 }
 
 /** The result of a commit. */
@@ -38,18 +48,18 @@ interface Committed {
   /** How many readings were new. */
   readonly newReadings: number;
   /** The range below the page that is not covered any more; `null` without one. */
-  readonly lateGap: Interval | null;
+  readonly reopened: Interval | null;
 }
 
 /** Commits a judged page. A page that covers nothing and has no new readings changes nothing. */
 export function commitPage(context: SyncContext, page: JudgedPage): Committed {
   const { readings, reply, covers, deviceId } = page;
   if (readings.length === 0 && reply.value.rejected.length === 0 && covers === null) {
-    return { newReadings: 0, lateGap: null };
+    return { newReadings: 0, reopened: null };
   }
   context.filterNotes.sensorsRead(readings);
   const { commit, rejected } = commitCurrent(context, page);
-  const { newReadings, lines, late } = commit;
+  const { newReadings, lines, late, reopened = null } = commit;
   const { observe, settings } = context;
   if (late !== undefined) {
     const { count, worstMs, record } = late;
@@ -75,7 +85,7 @@ export function commitPage(context: SyncContext, page: JudgedPage): Committed {
   reportRejected(context, deviceId, rejected);
   // The clock may have fallen back since the page was requested.
   withdrawCoverage(context, deviceId);
-  return { newReadings, lateGap: late?.lateGap ?? null };
+  return { newReadings, reopened };
 }
 
 /** How many values are committed at a time. What the commit of a larger page takes would hold up all other work. */
@@ -183,7 +193,12 @@ function composeFrom({ store, settings, filterNotes }: SyncContext, page: Judged
     filter,
     storedAt: ({ from, to }) => store.stored(deviceId, from, to),
     lateGapFrom: (range) => afterStoredBelow(store, deviceId, range),
+    silence: silenceUnder(page, settings.polls.idlePollMs),
   });
+}
+
+function silenceUnder({ reachedTo = null, visibleFromNs }: JudgedPage, leastMs: number): Silence | null {
+  return reachedTo === null ? null : { reachedTo, visibleFrom: visibleFromNs ?? 0n, leastMs };
 }
 
 /**

@@ -7,7 +7,7 @@
  * early is taken back: reading a range again is better than calling it complete when it is not.
  */
 import { addRange, type CoveredRange, type Edge } from '../core/coverage.ts';
-import { type Interval, type Intervals, normalize, subtract, union } from '../core/intervals.ts';
+import { hullOf, type Interval, type Intervals, normalize, subtract, union } from '../core/intervals.ts';
 import { readingDigest } from '../core/lines/points.ts';
 import type { Reading } from '../core/records.ts';
 import type { LateFound, LateRecord, PageCommit, TelemetryState } from '../core/state/telemetry.ts';
@@ -18,6 +18,7 @@ import {
   HOUR_NS,
   MINUTE_MS,
   maxNs,
+  minNs,
   msToNs,
   nsToMs,
   SECOND_MS,
@@ -109,28 +110,75 @@ export interface CoverageInput {
    * its beginning, or the end of cleared lines.
    */
   readonly lateGapFrom?: (range: Interval) => EpochNs;
+  /** What the last page of a gap shows of the device's silence before it; nothing for any other page. */
+  readonly silence?: Silence | null;
+}
+
+/** How far back the last page of a gap shows every reading, and what of a silence before that is in doubt. */
+export interface Silence {
+  /** The page has every reading from here on. */
+  readonly reachedTo: EpochNs;
+  /** From here on the service surely shows readings: older coverage is left alone. */
+  readonly visibleFrom: EpochNs;
+  /** A silence that is shorter is not checked, in milliseconds. */
+  readonly leastMs: number;
 }
 
 /**
  * The coverage and the record after a page that brought these late readings. Where they make the grace period grow,
  * what was covered too early is taken back, and a page that was requested under the shorter one covers no more than the
  * longer one allows. Where the oldest reading of the page is late, more may lie below it: what is covered between it
- * and the next stored reading is taken back too, and so the scan continues until it meets stored readings.
+ * and the next stored reading is taken back too, and so the scan continues until it meets stored readings. A silence
+ * that ends with this page is checked in the same way ({@link silentRanges}).
  */
-export function coverageAfter(input: CoverageInput, late: readonly Reading[]): Pick<PageCommit, 'covered' | 'late'> {
+export function coverageAfter(
+  input: CoverageInput,
+  late: readonly Reading[],
+): Pick<PageCommit, 'covered' | 'late' | 'reopened'> {
   const { state, covers, answeredAtMs, readings } = input;
   const found = late.length === 0 ? null : noteLate(state.late, late, answeredAtMs);
   const gracePeriodMs = gracePeriodOf(input.gracePeriodMs, found?.record ?? state.late);
-  const added = covers === null ? state.covered : addRange(state.covered, covers);
+  const silent = silentRanges(input);
+  const before = silent.reduce((left, range) => withoutRange(left, range, null), state.covered);
+  const added = covers === null ? before : addRange(before, covers);
   const lateGap = lateGapOf(added, input, late);
   const covered = lateGap === null ? added : withoutRange(added, lateGap, oldestOf(readings));
+  const reopened = [...silent, ...(lateGap === null ? [] : [lateGap])].reduce<Interval | null>(hullOf, null);
   const isLonger =
     gracePeriodMs > gracePeriodOf(input.gracePeriodMs, state.late) ||
     (covers !== null && gracePeriodMs > input.gracePeriodMs);
   return {
     covered: isLonger ? withdrawBeyond(covered, coverageLimit(answeredAtMs, gracePeriodMs), readings) : covered,
-    ...(found === null ? {} : { late: lateGap === null ? found : { ...found, lateGap } }),
+    ...(found === null ? {} : { late: found }),
+    ...(reopened === null ? {} : { reopened }),
   };
+}
+
+/**
+ * The covered ranges of a silence that ends with this page, where the page does not reach over them. A device that was
+ * cut off and hands in what it has recorded meanwhile has readings there that no answer could show before. Such a range
+ * is requested once more: the readings of this page end the silence for good.
+ *
+ * A range that only empty answers cover is checked however long the silence is; the rest of one that ends without
+ * readings, where the silence is long enough.
+ */
+function silentRanges({ state, covers, silence }: CoverageInput): Interval[] {
+  const ends = covers?.first ?? null;
+  if (covers === null || ends === null || !silence) return [];
+  const { reachedTo, visibleFrom, leastMs } = silence;
+  const found: Interval[] = [];
+  for (const span of state.covered.toReversed()) {
+    if (span.to > covers.from) continue;
+    const last = span.last ?? span.first;
+    const range = {
+      from: maxNs(last === null ? span.from : last.at + 1n, visibleFrom),
+      to: minNs(span.to, reachedTo),
+    };
+    const isChecked = last === null || ends.at - last.at >= msToNs(leastMs);
+    if (range.from < range.to && isChecked) found.push(range);
+    if (last !== null) break;
+  }
+  return found;
 }
 
 /**
@@ -151,7 +199,7 @@ function lateGapOf(
   return from < to ? { from, to } : null;
 }
 
-/** The coverage without a range that ends at a stored reading. */
+/** The coverage without a range; `above` is the stored reading at its end, if there is one. */
 function withoutRange(
   covered: readonly CoveredRange[],
   { from, to }: Interval,
@@ -159,8 +207,8 @@ function withoutRange(
 ): readonly CoveredRange[] {
   return covered.flatMap((span) => {
     if (span.to <= from || to <= span.from) return [span];
-    const rest = { ...span, from: to, first: edgeOf(above) };
-    return from > span.from ? [{ ...span, to: from, last: lastBelow(span, from) }, rest] : [rest];
+    const rest = to < span.to ? [{ ...span, from: to, first: edgeOf(above) }] : [];
+    return from > span.from ? [{ ...span, to: from, last: lastBelow(span, from) }, ...rest] : rest;
   });
 }
 

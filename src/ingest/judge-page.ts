@@ -24,6 +24,8 @@ export interface Judgement extends Progress {
   readonly readings: readonly Reading[];
   /** Why it covers nothing, or less than the whole range; `null` where it is as it should be. */
   readonly reason: string | null;
+  /** For the last page of a gap that it covers to its end: the page has every reading from here on; else `null`. */
+  readonly reachedTo: EpochNs | null;
   /** For `again`: whether only the overlap readings are missing, so that the answer may be a restatement. */
   readonly overlapMissing: boolean;
 }
@@ -72,6 +74,7 @@ function distrust(request: PageRequest, readings: readonly Reading[], reason: st
     readings,
     next: 'again',
     reason,
+    reachedTo: null,
     overlapMissing: false,
     oldest: null,
     nearSeen: request.nearSeen,
@@ -152,6 +155,7 @@ function judgeEnd(
     readings,
     next: 'done',
     reason: from > request.gap.from ? 'beyond_plan' : null,
+    reachedTo: from > request.gap.from ? null : request.after + 2n * SLACK_NS,
     overlapMissing: false,
     oldest: edgeOf(readings.at(-1)),
     nearSeen,
@@ -171,6 +175,7 @@ function judgeFullPage(request: PageRequest, readings: readonly Reading[], nearS
     readings,
     next: closed ? 'done' : nearSeen && timeMovesOn(request, readings, oldest.recordedAt) ? 'time' : 'cursor',
     reason: null,
+    reachedTo: closed ? oldest.recordedAt : null,
     overlapMissing: false,
     oldest: edgeOf(oldest),
     nearSeen,

@@ -134,10 +134,8 @@ interface Scanning extends Asking {
 /** A scan of a task under way. */
 interface RangeScan extends Scanning {
   readonly task: ScanTask;
-  /**
-   * The range below late readings that has to be read again: it is scanned too, wherever the range of the task ends.
-   */
-  lateGap: Interval | null;
+  /** The range below its pages that has to be read again: it is scanned too, wherever the range of the task ends. */
+  reopened: Interval | null;
   result: ScanResult;
 }
 
@@ -145,12 +143,13 @@ async function scanRange(asking: Scanning, task: ScanTask, signal: AbortSignal):
   const { context } = asking;
   const { deviceId } = task;
   const gracePeriodMs = gracePeriodNow(context, deviceId);
-  const scan: RangeScan = { ...asking, task, lateGap: null, result: NOTHING_SCANNED };
+  const scan: RangeScan = { ...asking, task, reopened: null, result: NOTHING_SCANNED };
   let last: Interval | null = null;
+  let lowered = task;
   for (;;) {
-    const lowered = withGrownGracePeriod(context, task, gracePeriodMs);
-    const { lateGap } = scan;
-    const gap = nextGap(asking, lowered) ?? (lateGap && nextGap(asking, { ...lowered, range: lateGap }));
+    lowered = lower(lowered, limitNow(context, task, gracePeriodMs));
+    const { reopened } = scan;
+    const gap = nextGap(asking, lowered) ?? (reopened && nextGap(asking, { ...lowered, range: reopened }));
     if (gap === null || isStopped(scan)) return scan.result;
     // A scan that changes nothing would continue forever.
     if (last?.from === gap.from && last.to === gap.to) {
@@ -183,15 +182,15 @@ function gracePeriodNow({ store, settings }: SyncContext, deviceId: string): num
   return gracePeriodOf(settings.gracePeriodMs, store.telemetry(deviceId).late);
 }
 
-/**
- * The task, with its limit lowered by changes since it began: late readings have lengthened the grace period, or the
- * server's clock has fallen back.
- */
-function withGrownGracePeriod(context: SyncContext, task: ScanTask, gracePeriodMs: number): ScanTask {
-  const grownMs = gracePeriodNow(context, task.deviceId) - gracePeriodMs;
-  const limit = minNs(task.limit - msToNs(Math.max(0, grownMs)), limitAfterFall(context) ?? task.limit);
-  if (limit >= task.limit) return task;
-  return { ...task, limit: maxNs(limit, 0n), range: { from: task.range.from, to: minNs(task.range.to, limit) } };
+/** The limit of a task by now: lower where its grace period has grown or the server's clock has fallen back. */
+function limitNow(context: SyncContext, { deviceId, limit }: ScanTask, gracePeriodMs: number): EpochNs {
+  const grownMs = gracePeriodNow(context, deviceId) - gracePeriodMs;
+  return maxNs(minNs(limit - msToNs(Math.max(0, grownMs)), limitAfterFall(context) ?? limit), 0n);
+}
+
+/** The task with a lower limit. One that moves on with a clock that has fallen back is not followed: that has no end. */
+function lower(task: ScanTask, limit: EpochNs): ScanTask {
+  return limit >= task.limit ? task : { ...task, limit, range: { ...task.range, to: minNs(task.range.to, limit) } };
 }
 
 /** The newest gap of the task that no name keeps closed for now, as far back as the service lets anybody ask. */
@@ -280,23 +279,24 @@ async function handlePage(
   const { deviceId, lane } = task;
   const page = reply.value;
   noteServed(windows, page.readings);
-  const rules = windowRules(windows);
+  const visibleFromNs = visibleFrom(windowRules(windows));
   const judged = judgePage(request, page, {
-    visibleFromNs: visibleFrom(rules),
+    visibleFromNs,
     emptyBefore: ignoresEmptyAnswers(context, deviceId) ? 0 : scan.attempts.empties,
     overlapOptional: isOverlapOptional(scan.attempts, page.readings),
     seenAt: signToExplain(scan.served, context.store.device(deviceId), scan.attempts.rejected + 1 >= TRIES),
   });
-  const { readings, covers } = judged;
+  const { readings, covers, reachedTo } = judged;
   noteShown(context, deviceId, readings);
   if (readings.length > 0) noteReadings(scan, deviceId);
   else if (judged.next === 'done' && covers !== null && !believesEmpty(scan, covers)) {
     scan.whole.result = addScans(scan.whole.result, { ...NOTHING_SCANNED, pages: 1 });
     return giveUp(scan, request.gap, 'unverified');
   }
-  const { newReadings, lateGap } = await commitInTurns(context, { deviceId, lane, reply, readings, covers });
-  // More may lie below late readings: the scan continues there, wherever its range ends.
-  if (lateGap !== null) scan.whole.lateGap = hullOf(scan.whole.lateGap, lateGap);
+  const known = { deviceId, lane, reply, readings, covers, reachedTo, visibleFromNs };
+  const { newReadings, reopened } = await commitInTurns(context, known);
+  // More may lie there: the scan continues, wherever its range ends.
+  if (reopened !== null) scan.whole.reopened = hullOf(scan.whole.reopened, reopened);
   scan.whole.result = addScans(scan.whole.result, {
     pages: 1,
     lastReadings: readings,

@@ -21,7 +21,7 @@ interface ReadyParts {
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'blockedReason'>[];
   readonly streams: Pick<StreamReport, 'list' | 'problem' | 'isRefused' | 'failingLong' | 'isListed'>;
   readonly room: Pick<Room, 'status'>;
-  readonly serverClock: Pick<ServerClock, 'unconfirmed'>;
+  readonly serverClock: Pick<ServerClock, 'unconfirmed' | 'fallenToMs'>;
   readonly store: Pick<Store, 'devices'>;
   /** The figures of the last scan of every device; `null` before the first one. */
   readonly fleet: () => FleetFigures | null;
@@ -63,6 +63,11 @@ function apiReasons({ streams }: ReadyParts): Reason[] {
 }
 
 function clockReasons({ serverClock }: ReadyParts): Reason[] {
+  const fallenToMs = serverClock.fallenToMs();
+  if (fallenToMs !== null) {
+    const words = `the API's clock has fallen back to ${formatMs(fallenToMs)}: later readings are not covered`;
+    return [['clock_unconfirmed', words]];
+  }
   const unconfirmedDate = serverClock.unconfirmed();
   if (unconfirmedDate === null) return [];
   const words = `the API's clock (${formatMs(unconfirmedDate.dateMs)}) agrees with no other clock: waiting for a second answer`;

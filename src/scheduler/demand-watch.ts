@@ -1,6 +1,6 @@
 /**
  * Reports once when the quota is too small for the schedules, again when the shortage changes, and once when it ends.
- * It stores the lag that the shortage causes. `demand.ts` holds the rules.
+ * It stores the lag that the schedule or the shortage causes. `demand.ts` holds the rules.
  */
 import type { Store } from '../core/state/state.ts';
 import { HOUR_MS } from '../core/time.ts';
@@ -10,14 +10,14 @@ import { type SchedulerDemand, type Shortfall, shortfallNow, shortfallText } fro
 export interface DemandWatch {
   /** Compares the demand with the plan, and reports a change. */
   check(current: SchedulerDemand): void;
-  /** How old readings become as a rule where the quota is too small, in ms; 0 where it is not. */
+  /** How old readings become as a rule, in ms: by the schedule, or by the quota where it is too small for that. */
   staleMs(): number;
 }
 
 /** The fact that holds the last `staleMs`, for processes that see the state alone. */
 const STALE = 'stale_ms';
 
-/** @returns how old readings become as a rule, as the last process has left it, in ms. */
+/** @returns how old readings become as a rule, as the last process has left it, in ms; 0 before the first check. */
 export function staleMsOf(store: Pick<Store, 'fact'>): number {
   const ms = Number(store.fact(STALE) ?? 0);
   return Number.isFinite(ms) ? ms : 0;
@@ -38,14 +38,19 @@ interface Reported {
   readonly atMs: number;
 }
 
-/** Opens the watch: nothing was reported yet. */
-export function createDemandWatch({
-  store,
-  observe,
-  clock,
-}: Pick<SyncContext, 'store' | 'observe' | 'clock'>): DemandWatch {
+/**
+ * Opens the watch: nothing was reported yet.
+ *
+ * @param periodMs the mean interval of the polls; infinite for a schedule that is due once.
+ */
+export function createDemandWatch(
+  { store, observe, clock }: Pick<SyncContext, 'store' | 'observe' | 'clock'>,
+  periodMs: number,
+): DemandWatch {
   let reported: Reported | null = null;
-  const keep = (): void => saveStale(store, reported?.shortfall.freshness.p95Ms ?? 0);
+  const everyMs = Number.isFinite(periodMs) ? periodMs : 0;
+  const staleMs = (): number => Math.max(everyMs, reported?.shortfall.freshness.p95Ms ?? 0);
+  const keep = (): void => saveStale(store, staleMs());
   return {
     check: (current) => {
       const plan = store.account()?.plan;
@@ -62,7 +67,7 @@ export function createDemandWatch({
       keep();
       observe({ type: 'quota-short', of: shortfall.of, message: shortfallText(shortfall) });
     },
-    staleMs: () => reported?.shortfall.freshness.p95Ms ?? 0,
+    staleMs,
   };
 }
 

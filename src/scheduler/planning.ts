@@ -103,13 +103,14 @@ const LIMIT_EVERY_MS = MINUTE_MS;
 /** Creates the planning over a state. `beginPlanning` or `beginAlone` starts it. */
 export function createPlanning(parts: PlanningParts): Planning {
   const { context } = parts;
+  const settings = settingsOf(parts);
   return {
     parts,
     wakeUp: createWakeUp(context.clock),
     rested: createWakeUp(context.clock),
-    demand: createDemandWatch(context),
+    demand: createDemandWatch(context, settings.freshnessMs),
     goals: { 'first-history': null, backfill: null },
-    planner: createPlanner(settingsOf(parts)),
+    planner: createPlanner(settings),
     polled: new Set(),
     alone: null,
     lastMs: Number.NEGATIVE_INFINITY,

@@ -50,6 +50,14 @@ interface AlertModel extends DeviceContext {
 
 /** Alerts by the seed. Ids ascend with time, so that any alert is found without looking at the others. */
 export function seededAlerts(model: AlertModel): AlertList {
+  const described = new Map<number, AlertSpec | null>();
+  const specOf = (index: number, openedAtMs: EpochMs): AlertSpec | null => {
+    const known = described.get(index);
+    if (known !== undefined) return known;
+    const spec = describe(model, index, openedAtMs);
+    described.set(index, spec);
+    return spec;
+  };
   const openedAtMs = (index: number): number =>
     Math.floor(model.startMs + (index + unit(mix(model.seed, index)) * 0.9) * model.everyMs);
   return function* (atMs, behind) {
@@ -58,7 +66,7 @@ export function seededAlerts(model: AlertModel): AlertList {
     for (; index >= 0; index -= 1) {
       const opened = openedAtMs(index);
       if (opened > atMs) continue;
-      const spec = describe(model, index, opened);
+      const spec = specOf(index, opened);
       if (spec !== null) yield alertAt(spec, atMs, model.precision);
     }
   };

@@ -352,6 +352,37 @@ describe('the present', () => {
     expect(w.serverClock.fellToMs()).toBeGreaterThan(fellToMs - 5 * SECOND_MS);
   });
 
+  test('is wrong while the clock has fallen back from a time that agreed with the local clock', () => {
+    const w = world();
+    const askTwice = (): void => {
+      w.pass(MINUTE_MS);
+      w.ask();
+      w.ask();
+    };
+    askTwice();
+    w.moveServer(-HOUR_MS);
+    askTwice();
+    expect(w.serverClock.fallenToMs()).toBeGreaterThan(w.serverMs() - 2 * SECOND_MS);
+    expect(w.serverClock.fallenToMs()).toBeLessThan(w.serverMs() + 2 * SECOND_MS);
+    w.moveServer(HOUR_MS);
+    for (let i = 0; i < 12; i += 1) askTwice();
+    expect(w.serverClock.fallenToMs(), 'it is right again').toBeNull();
+  });
+
+  test('is right where the clock has fallen back to the local one', () => {
+    const w = world();
+    w.moveServer(HOUR_MS);
+    for (const moved of [-HOUR_MS, 0]) {
+      w.pass(MINUTE_MS);
+      w.ask();
+      w.ask();
+      w.moveServer(moved);
+    }
+    w.ask();
+    w.ask();
+    expect(w.serverClock.fallenToMs()).toBeNull();
+  });
+
   test('is not taken to have fallen when the host has slept', () => {
     const w = world();
     for (let i = 0; i < 4; i += 1) w.ask();

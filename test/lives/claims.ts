@@ -7,9 +7,19 @@ import type { Sync } from '../../src/app/open-sync.ts';
 import { type Interval, normalize, subtract } from '../../src/core/intervals.ts';
 import { LOG_LANES } from '../../src/core/state/log.ts';
 import type { ReadyReport, StatusReport } from '../../src/core/status.ts';
-import { DAY_MS, type EpochNs, formatExact, HOUR_MS, MINUTE_MS, msToNs, parseTimestamp } from '../../src/core/time.ts';
+import {
+  DAY_MS,
+  type EpochNs,
+  formatExact,
+  HOUR_MS,
+  MINUTE_MS,
+  msToNs,
+  parseTimestamp,
+  SECOND_MS,
+} from '../../src/core/time.ts';
 import { createLineStore, type LineStore } from './line-store.ts';
 import type { Stage } from './stage.ts';
+import type { Misfortune } from './story.ts';
 import type { Moment } from './truth.ts';
 
 /**
@@ -25,6 +35,7 @@ export function examineState(stage: Stage, sync: Sync): string[] {
   return examineCovered(stage, covered, {
     lateByMs: Number.NEGATIVE_INFINITY,
     places: [stage.database(), pendingOf(sync)],
+    isExcused: excuseOf(stage),
   });
 }
 
@@ -42,9 +53,10 @@ export function examineStatus(stage: Stage, sync: Sync, sinceMs: number | null):
   );
   const openMs = openMsOf(stage, report);
   const nowMs = stage.simulator.worldNowMs();
-  const hasLooked = sinceMs !== null && stage.clock.nowMs() - sinceMs >= openMs;
+  const hasLooked = sinceMs !== null && stage.clock.nowMs() - undisturbedSinceMs(stage, sinceMs) >= openMs;
   const places = [stage.database(), pendingOf(sync)];
-  const moment = { lateByMs: hasLooked ? nowMs - openMs : Number.NEGATIVE_INFINITY, places };
+  const isExcused = excuseOf(stage);
+  const moment = { lateByMs: hasLooked ? nowMs - openMs : Number.NEGATIVE_INFINITY, places, isExcused };
   const quarantined = report.destinations.reduce((sum, destination) => sum + destination.quarantined, 0);
   return [
     ...examineCovered(stage, covered, moment),
@@ -52,6 +64,65 @@ export function examineStatus(stage: Stage, sync: Sync, sinceMs: number | null):
     ...(quarantined > 0 ? [`${quarantined} points in quarantine`] : []),
   ];
 }
+
+/** Since when the service has answered as it should. */
+function undisturbedSinceMs({ story, clock }: Stage, sinceMs: number): number {
+  const nowMs = clock.nowMs();
+  const ends = story.misfortunes
+    .filter(({ fromMs, what }) => fromMs <= nowMs && what.kind !== 'database' && what.kind !== 'local clock')
+    .map(({ toMs }) => Math.min(toMs, nowMs));
+  return Math.max(sinceMs, ...ends);
+}
+
+/** For how long empty answers of all devices go on until they are believed, and how long until they are asked for again. */
+const BELIEVED_AFTER_MS = 30 * MINUTE_MS;
+const CHECKED_WITHIN_MS = 25 * HOUR_MS;
+/** How long it takes a run until it has done what was due at its beginning. */
+const DUE_DONE_MS = HOUR_MS;
+/** How long it takes at the most until answers have shown that a clock has fallen back. */
+const SEEN_TO_FALL_MS = 7 * HOUR_MS;
+
+/** Whether the effect of a misfortune of this kind may last still: until so long after its end, or into this life. */
+function mayLast({ clock, lifeStartedMs }: Stage, { toMs }: Misfortune, forMs: number): boolean {
+  const nowMs = clock.nowMs();
+  return nowMs < toMs + forMs || nowMs < lifeStartedMs + DUE_DONE_MS;
+}
+
+/** The misfortunes of now, or of before, by which the service's clock was ahead. */
+function aheadNow(stage: Stage): (Misfortune & { readonly byMs: number })[] {
+  return stage.story.misfortunes.flatMap((each) => {
+    const byMs = each.what.kind === 'server clock' ? each.what.byMs : 0;
+    const isNow = each.fromMs <= stage.clock.nowMs() && mayLast(stage, each, SEEN_TO_FALL_MS);
+    return byMs > 0 && isNow ? [{ ...each, byMs }] : [];
+  });
+}
+
+/**
+ * What may be missing at this moment although it is called covered:
+ * - what the service has called empty, of every device and for more than half an hour, until that is asked for again
+ *   after an hour and after a day; a service that hides old readings calls all of them empty while its clock is far
+ *   ahead;
+ * - what comes after a clock was ahead that nothing has spoken against for a minute, until it was seen to fall back.
+ */
+export function excuseOf(stage: Stage): NonNullable<Moment['isExcused']> {
+  const { story, clock, simulator } = stage;
+  const nowMs = clock.nowMs();
+  const { offsetMs } = simulator.settings.time;
+  const graceMs = story.program.gracePeriodMs;
+  const believed = story.misfortunes.filter(
+    (each) =>
+      (each.what.kind === 'lies always' || (each.what.kind === 'server clock' && each.what.byMs > 0)) &&
+      nowMs >= each.fromMs + BELIEVED_AFTER_MS &&
+      mayLast(stage, each, CHECKED_WITHIN_MS),
+  );
+  const ahead = aheadNow(stage).map(({ fromMs }) => msToNs(Math.floor(fromMs + offsetMs - graceMs - SLACK_MS)));
+  return (deviceId, reading) =>
+    ahead.some((from) => reading.recordedAtNs >= from) ||
+    believed.some(({ toMs }) => simulator.isVisible(deviceId, reading, toMs + offsetMs));
+}
+
+/** The time is known to some seconds. */
+const SLACK_MS = 10 * SECOND_MS;
 
 /** The archived lines that the destination has not acknowledged. */
 function pendingOf({ context: { store }, deliverers }: Sync): LineStore {
@@ -74,15 +145,16 @@ function pendingOf({ context: { store }, deliverers }: Sync): LineStore {
 function examineCovered(
   stage: Stage,
   covered: ReadonlyMap<string, readonly Interval[]>,
-  moment: Pick<Moment, 'lateByMs' | 'places'>,
+  moment: Omit<Moment, 'nowMs'>,
 ): string[] {
   const { simulator, truth, counts } = stage;
   const nowMs = simulator.worldNowMs();
   const wrong: string[] = [];
+  const aheadMs = Math.max(0, ...aheadNow(stage).map(({ byMs }) => byMs));
   for (const [deviceId, ranges] of covered) {
     counts.claims += ranges.length;
     const last = ranges.at(-1);
-    if (last !== undefined && last.to > msToNs(Math.ceil(nowMs))) {
+    if (last !== undefined && last.to > msToNs(Math.ceil(nowMs + aheadMs))) {
       wrong.push(`${deviceId} is called complete up to ${formatExact(last.to)}, which is yet to come`);
     }
     const lacking = truth.lacking(deviceId, ranges, { nowMs, ...moment });
@@ -98,7 +170,7 @@ const DUE_MS = 2 * MINUTE_MS;
 function examineReady(
   stage: Stage,
   { report, ready }: { report: StatusReport; ready: ReadyReport },
-  moment: Pick<Moment, 'lateByMs' | 'places'>,
+  moment: Omit<Moment, 'nowMs'>,
 ): string[] {
   const { simulator, truth, story } = stage;
   if (!ready.ready) return [];
@@ -133,7 +205,11 @@ function behindMs({ story, clock }: Stage): number {
   return Math.max(
     0,
     ...story.misfortunes.map(({ what, fromMs, toMs }) =>
-      what.kind === 'server clock' && fromMs <= nowMs && nowMs < toMs + LATELY_MS ? -what.byMs : 0,
+      (what.kind === 'server clock' || what.kind === 'server clock and stamps') &&
+      fromMs <= nowMs &&
+      nowMs < toMs + LATELY_MS
+        ? -what.byMs
+        : 0,
     ),
   );
 }

@@ -1,7 +1,7 @@
 /**
  * Draws an API: every choice that its document leaves open, and the facts of plan and key.
  */
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { ApiScope, SettingsOverrides } from '../../src/sim/settings.ts';
 import type { Dice } from './dice.ts';
 
@@ -21,6 +21,9 @@ export function drawApi(dice: Dice, plan: DrawnPlan): SettingsOverrides {
   const lacked = dice.chance(0.1) ? dice.pick(['alerts:read', 'account:read'] as const) : null;
   // Where no account tells the page size, or it has none, 200 is asked for, which the document allows.
   const isSizeUntold = missingFields > 0 || lacked === 'account:read';
+  const foreignPerMinute = dice.pick([0, 0, 0, 5, 20]);
+  // What others spend in a day is a third of it at the most.
+  const leastPerDay = foreignPerMinute * 3 * (DAY_MS / MINUTE_MS);
   return {
     bounds: drawBounds(dice),
     paging: {
@@ -32,9 +35,10 @@ export function drawApi(dice: Dice, plan: DrawnPlan): SettingsOverrides {
     },
     allowance: {
       window: dice.pick(['fixed', 'first-request', 'sliding', 'bucket']),
-      headers: dice.pick(['minute', 'day', 'tightest']),
+      // Where neither the account nor a header tells it, nobody knows the limit of a minute.
+      headers: isSizeUntold ? 'minute' : dice.pick(['minute', 'day', 'tightest']),
       refusals: dice.pick(['free', 'counted']),
-      foreign: { perMinute: dice.pick([0, 0, 0, 5, 20]), everyMs: dice.pick([1000, 20_000]) },
+      foreign: { perMinute: foreignPerMinute, everyMs: dice.pick([1000, 20_000]) },
     },
     headerNames: {
       wait: dice.pick(['Retry-After', 'X-RateLimit-Reset', 'X-Retry-In', 'X-Wait']),
@@ -67,7 +71,7 @@ export function drawApi(dice: Dice, plan: DrawnPlan): SettingsOverrides {
       historyMaxDays: plan.historyMaxDays,
       maxDevicesPerPage: plan.pageSize,
       requestsPerMinute: dice.pick([20, 60, 120, 120, 600]),
-      requestsPerDay: dice.pick([5000, 20_000, 100_000]),
+      requestsPerDay: Math.max(dice.pick([5000, 20_000, 100_000]), leastPerDay),
     },
     key: { scopes: SCOPES.filter((scope) => scope !== lacked) },
   };

@@ -4,36 +4,28 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { FAULTS, throttled } from '../support/v2-proxy.ts';
 import type { Dice } from './dice.ts';
-import type { DefectName } from './known-defects.ts';
 import type { AnswerFault, Lie, Life, Misfortune } from './story.ts';
 
 /** How long a disk is full at the most: every batch is cut to single lines again and again meanwhile. */
 const MOST_FULL_MS = MINUTE_MS;
 
-/**
- * How long the service's clock is ahead at the start of a run at the most: a second answer a minute later confirms it, as
- * nobody can tell it from a right one then.
- */
-const MOST_AHEAD_MS = 50 * SECOND_MS;
-
-function longestMs({ what }: Drawn, isAtStart: boolean): number {
-  if (what.kind === 'server clock' && what.byMs > 0 && isAtStart) return MOST_AHEAD_MS;
+function longestMs({ what }: Drawn): number {
   return what.kind === 'database' && what.fault === FAULTS.diskFull ? MOST_FULL_MS : Infinity;
 }
 
 /** Draws them. The last life has none. */
 export function drawMisfortunes(diceOf: (part: number) => Dice, lives: readonly Life[]): Misfortune[] {
   const disturbed = lives.slice(0, -1);
-  const count = diceOf(4).whole(11, 16);
+  const count = diceOf(4).whole(12, 16);
   return Array.from({ length: count }, (_, index): Misfortune => {
     const dice = diceOf(100 + index);
-    // The first ones come one to a life, so that none stays calm.
-    const life = disturbed[index] ?? dice.pick(disturbed);
+    // The first ones come two to a life, so that none stays calm.
+    const isSure = index < 2 * disturbed.length;
+    const life = isSure ? (disturbed[index % disturbed.length] ?? dice.pick(disturbed)) : dice.pick(disturbed);
     const isFirst = life === disturbed[0];
-    const isSure = index < disturbed.length;
     const { fromMs, toMs } = drawRange(dice, life, isSure);
-    const drawn = drawKind(dice, { life, isFirst, isSure, afterMs: fromMs - life.atMs });
-    const mostMs = longestMs(drawn, fromMs === life.atMs);
+    const drawn = drawKind(dice, { life, isFirst, isSure, isSecond: index >= disturbed.length });
+    const mostMs = longestMs(drawn);
     return { name: `misfortune ${index}`, fromMs, toMs: Math.min(toMs, fromMs + mostMs), ...drawn };
   });
 }
@@ -49,7 +41,7 @@ function drawRange(dice: Dice, { kind, atMs, forMs }: Life, isSure: boolean): { 
   return { fromMs, toMs: Math.min(atMs + forMs, fromMs + lastsMs) };
 }
 
-type Drawn = Pick<Misfortune, 'what' | 'defect'>;
+type Drawn = Pick<Misfortune, 'what'>;
 
 interface Place {
   readonly life: Life;
@@ -57,14 +49,15 @@ interface Place {
   readonly isFirst: boolean;
   /** Whether it is to be one that hits as soon as anything is asked. */
   readonly isSure: boolean;
-  /** How long the life has gone on by then. */
-  readonly afterMs: number;
+  /** Whether the life has such a one already. */
+  readonly isSecond: boolean;
 }
 
 function drawKind(dice: Dice, place: Place): Drawn {
   if (place.isFirst && dice.chance(0.15)) return dice.pick([clockAtStart, emptyService])(dice);
   // A replay asks the service for nothing.
   if (place.life.kind === 'replay') return database(dice);
+  if (place.isSure && place.isSecond) return dice.pick([settings, localClock])(dice);
   if (place.isSure) return dice.pick([answers, answers, settings, settings, localClock])(dice, place);
   const kinds = [answers, answers, lies, lies, emptyService, settings, settings, database, database, database, clock];
   return dice.pick(kinds)(dice, place);
@@ -93,7 +86,7 @@ function answers(dice: Dice, { isSure }: Place): Drawn {
     rate: isSure ? 1 : dice.pick([0.3, 0.6, 1]),
     seed: dice.whole(0, 1e9),
   } as const;
-  return { what, defect: null };
+  return { what };
 }
 
 const LIES: readonly Lie[] = [
@@ -112,12 +105,12 @@ function lies(dice: Dice): Drawn {
     rate: dice.pick([0.3, 0.6, 1]),
     seed: dice.whole(0, 1e9),
   } as const;
-  return { what, defect: null };
+  return { what };
 }
 
 /** Every answer for telemetry is empty for a while. */
 function emptyService(): Drawn {
-  return { what: { kind: 'lies always', lie: 'empty' }, defect: 'empty answers' };
+  return { what: { kind: 'lies always', lie: 'empty' } };
 }
 
 function settings(dice: Dice): Drawn {
@@ -132,7 +125,7 @@ function settings(dice: Dice): Drawn {
     { time: { latencyMs: { min: 10_000, max: 25_000 } } },
     { surprises: { unknownMembers: 1, missingFields: 0 } },
   ]);
-  return { what: { kind: 'settings', change }, defect: null };
+  return { what: { kind: 'settings', change } };
 }
 
 function database(dice: Dice): Drawn {
@@ -150,34 +143,24 @@ function database(dice: Dice): Drawn {
   ]);
   // A disk that is full now and then speaks against lines that are well, as nobody can tell: only one that stays full is seen through.
   const rate = fault === FAULTS.diskFull ? 1 : dice.pick([0.3, 0.6, 1]);
-  return { what: { kind: 'database', fault, rate, seed: dice.whole(0, 1e9) }, defect: null };
+  return { what: { kind: 'database', fault, rate, seed: dice.whole(0, 1e9) } };
 }
-
-/** How long it takes a life to know the time by several answers. */
-const KNOWN_AFTER_MS = 4 * HOUR_MS;
 
 const JUMPS = [-3 * HOUR_MS, -20 * MINUTE_MS, HOUR_MS, 2 * DAY_MS];
 
 function localClock(dice: Dice): Drawn {
-  return { what: { kind: 'local clock', byMs: dice.pick(JUMPS) }, defect: null };
+  return { what: { kind: 'local clock', byMs: dice.pick(JUMPS) } };
 }
 
 /** Clocks that go wrong while the program runs. */
-function clock(dice: Dice, { life, afterMs }: Place): Drawn {
+function clock(dice: Dice): Drawn {
   const byMs = dice.pick(JUMPS);
   if (dice.chance(0.4)) return localClock(dice);
-  if (dice.chance(0.4))
-    return { what: { kind: 'server clock and stamps', byMs: -3 * HOUR_MS }, defect: 'clock falls back' };
-  return { what: { kind: 'server clock', byMs }, defect: defectOfClock(byMs, { life, afterMs }) };
-}
-
-function defectOfClock(byMs: number, { life, afterMs }: Pick<Place, 'life' | 'afterMs'>): DefectName | null {
-  if (byMs < 0) return afterMs > 0 ? 'clock falls back' : null;
-  // A run that ends by itself knows no other time than the one that it begins with.
-  return life.kind !== 'daemon' || afterMs < KNOWN_AFTER_MS ? 'clock ahead at the start' : null;
+  if (dice.chance(0.4)) return { what: { kind: 'server clock and stamps', byMs: -3 * HOUR_MS } };
+  return { what: { kind: 'server clock', byMs } };
 }
 
 function clockAtStart(dice: Dice): Drawn {
   const byMs = dice.pick([HOUR_MS, 2 * DAY_MS, 400 * DAY_MS]);
-  return { what: { kind: 'server clock', byMs }, defect: 'clock ahead at the start' };
+  return { what: { kind: 'server clock', byMs } };
 }

@@ -1,8 +1,7 @@
 /**
  * Draws a story from a seed: an API, a fleet with lives, a configuration, runs with kills, and what goes wrong meanwhile.
  *
- * What is drawn stays within what the program promises to stand; what it is known not to stand yet is drawn as well and
- * left out unless it is asked for (`known-defects.ts`), so that the rest of the story stays the same when it is mended.
+ * What is drawn stays within what the program promises to stand.
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { sensorsOf } from '../../src/sim/sensors.ts';
@@ -10,8 +9,7 @@ import type { DeviceSpec, Trait } from '../../src/sim/spec.ts';
 import { createDice, type Dice } from './dice.ts';
 import { drawApi } from './draw-api.ts';
 import { drawMisfortunes } from './draw-misfortunes.ts';
-import type { DefectName } from './known-defects.ts';
-import type { DeviceLife, Life, ProgramSettings, Story } from './story.ts';
+import type { DeviceLife, Life, Misfortune, ProgramSettings, Story } from './story.ts';
 
 /** When the stories begin, but for some hours that are drawn. */
 const EPOCH_MS = Date.UTC(2026, 5, 15, 12, 34, 56, 789);
@@ -29,12 +27,8 @@ interface Size {
   readonly readings: number;
 }
 
-/**
- * Draws the story of a seed.
- *
- * @param defects the known defects that may show.
- */
-export function drawStory(seed: number, defects: ReadonlySet<DefectName>): Story {
+/** Draws the story of a seed. */
+export function drawStory(seed: number): Story {
   // Each part has chance of its own, so that a change of one leaves the others as they are.
   const diceOf = (part: number): Dice => createDice(seed * 1009 + part);
   const dice = diceOf(0);
@@ -42,13 +36,18 @@ export function drawStory(seed: number, defects: ReadonlySet<DefectName>): Story
   const size = drawSize(dice, historyMaxDays);
   const gracePeriodMs = dice.pick([30 * SECOND_MS, 2 * MINUTE_MS, 2 * MINUTE_MS, 10 * MINUTE_MS]);
   const api = drawApi(diceOf(1), { historyMaxDays, pageSize: size.pageSize, gracePeriodMs });
-  const lives = drawLives(diceOf(2), size);
-  const endMs = size.startMs + size.livedMs + DAY_MS;
-  const devices = Array.from({ length: size.devices }, (_, index) => drawDevice(diceOf(10 + index), index, size)).map(
-    (device) => (defects.has('late readings') ? device : { ...device, stamps: 'receipt' as const }),
-  );
-  const program = drawProgram(diceOf(3), { size, lives, gracePeriodMs });
-  const misfortunes = drawMisfortunes(diceOf, lives);
+  const drawn = drawLives(diceOf(2), size, api.time?.date === 'absent' ? UNDATED_HOURS : LONGEST_HOURS);
+  const devices = Array.from({ length: size.devices }, (_, index) => drawDevice(diceOf(10 + index), index, size));
+  const program = drawProgram(diceOf(3), { size, lives: drawn, gracePeriodMs });
+  // Without a Date nobody can know that stamps have fallen back.
+  const isDated = api.time?.date !== 'absent';
+  // Where the list does not say when a device was seen, nothing speaks against empty answers.
+  const isSeen = (api.surprises?.missingFields ?? 0) === 0;
+  const isPossible = ({ what }: Misfortune): boolean =>
+    (isDated || what.kind !== 'server clock and stamps') && (isSeen || what.kind !== 'lies always');
+  const misfortunes = drawMisfortunes(diceOf, drawn).filter(isPossible);
+  const lives = drawn.map((life, index) => (index < drawn.length - 1 ? life : afterAll(life, misfortunes)));
+  const endMs = Math.max(...lives.map(({ atMs }) => atMs)) + DAY_MS;
   return {
     seed,
     startMs: size.startMs,
@@ -61,20 +60,20 @@ export function drawStory(seed: number, defects: ReadonlySet<DefectName>): Story
     api,
     program,
     devices,
-    misfortunes: misfortunes.filter(({ defect }) => defect === null || defects.has(defect)),
+    misfortunes,
     lives,
   };
 }
 
 function drawSize(dice: Dice, historyMaxDays: number | null): Size {
-  const livedMs = Math.floor((3.1 + dice.unit() * 2) * DAY_MS);
+  const livedMs = Math.floor((3.1 + dice.unit()) * DAY_MS);
   const short = [3 * HOUR_MS, 12 * HOUR_MS, 2 * DAY_MS, 2 * DAY_MS];
   const long = historyMaxDays === null || historyMaxDays >= 30 ? [9 * DAY_MS, 20 * DAY_MS] : [historyMaxDays * DAY_MS];
   const historyMs = dice.pick([...short, ...long, ...long]) + dice.whole(0, 1000);
   const pageSize = dice.pick([3, 20, 50, 100, 200, 200, 200, 200, 200]);
-  const most = pageSize < 20 ? 250 : pageSize < 50 ? 1200 : dice.whole(2500, 4500);
+  const most = pageSize < 20 ? 150 : pageSize < 50 ? 600 : dice.whole(2300, 3100);
   return {
-    devices: dice.whole(4, 6),
+    devices: dice.whole(4, 5),
     startMs: EPOCH_MS + dice.whole(0, DAY_MS),
     livedMs,
     historyMs,
@@ -102,7 +101,7 @@ function drawDevice(dice: Dice, index: number, size: Size): DeviceLife {
     name: `name ${index}`,
     intervalMs,
     jitter: dice.pick([0, 0.5, 0.5, 0.95]),
-    sensors: sensorsOf(dice.whole(3, 7)),
+    sensors: sensorsOf(dice.whole(4, 7)),
     traits: TRAITS.filter(() => dice.chance(0.15)),
     burst: { every: Math.max(20, Math.floor(own / 3)), size: dice.whole(2, size.pageSize < 20 ? 10 : 230) },
     parentDeviceId: index > 0 && dice.chance(0.5) ? 'd0' : null,
@@ -132,8 +131,12 @@ function drawPause(dice: Dice, lived: () => number): Pick<DeviceSpec, 'lifecycle
 /** Kills in every story at the least, and the lives that they are drawn for. */
 const LEAST_KILLS = 3;
 
-function drawLives(dice: Dice, { startMs, livedMs, historyMs }: Size): Life[] {
-  const count = dice.whole(5, 6);
+/** A daemon runs so long at the most. Without a Date it asks for the time every minute. */
+const LONGEST_HOURS = 14;
+const UNDATED_HOURS = 3;
+
+function drawLives(dice: Dice, { startMs, livedMs, historyMs }: Size, longestHours: number): Life[] {
+  const count = dice.whole(4, 5);
   const times = [0, ...Array.from({ length: count - 1 }, () => 0.05 + dice.unit() * 0.8)].sort((a, b) => a - b);
   const kinds = times.map((_, index): Life['kind'] =>
     index === 0
@@ -146,7 +149,7 @@ function drawLives(dice: Dice, { startMs, livedMs, historyMs }: Size): Life[] {
     const kind = kinds[index] ?? 'once';
     const atMs = startMs + Math.floor(part * livedMs);
     const leftMs = Math.floor(((times[index + 1] ?? 0.95) - part) * livedMs);
-    const forMs = kind === 'daemon' ? Math.min(leftMs, dice.whole(2, 14) * HOUR_MS) : HOUR_MS;
+    const forMs = kind === 'daemon' ? Math.min(leftMs, dice.whole(2, longestHours) * HOUR_MS) : HOUR_MS;
     return {
       name: `life ${index}`,
       kind,
@@ -173,6 +176,21 @@ function drawLives(dice: Dice, { startMs, livedMs, historyMs }: Size): Life[] {
   ];
 }
 
+/** How long it takes at the most until the effects of any misfortune are over. */
+const LONGEST_EFFECT_MS = 26 * HOUR_MS;
+
+/** The last life begins when nothing of what has gone wrong has an effect any more. */
+function afterAll(life: Life, misfortunes: readonly Misfortune[]): Life {
+  const overMs = misfortunes.filter(lastsADay).map(({ toMs }) => toMs + LONGEST_EFFECT_MS);
+  return { ...life, atMs: Math.max(life.atMs, ...overMs) };
+}
+
+/** A quota of a day that others have spent; empty answers that were believed, and are asked for again after a day. */
+function lastsADay({ what }: Misfortune): boolean {
+  const isEmpty = what.kind === 'lies always' || (what.kind === 'server clock' && what.byMs > 0);
+  return isEmpty || (what.kind === 'settings' && what.change.allowance !== undefined);
+}
+
 function drawKill(dice: Dice, kind: Life['kind'], forMs: number): Life['kill'] & object {
   if (kind !== 'daemon') {
     // A run that ends before it is killed was not killed: most are killed early.
@@ -184,7 +202,7 @@ function drawKill(dice: Dice, kind: Life['kind'], forMs: number): Life['kill'] &
 }
 
 /** Polls of single devices in a story at most, about: they are most of what a story costs. */
-const MOST_POLLS = 90;
+const MOST_POLLS = 40;
 
 const EVERY: readonly (readonly [ms: number, cron: string])[] = [
   [MINUTE_MS, '* * * * *'],
@@ -210,7 +228,7 @@ function drawProgram(
     gracePeriodMs,
     share: dice.pick([0.2, 0.8, 1]),
     concurrency: dice.pick([1, 2, 4, 4, 8]),
-    batchLines: dice.pick([50, 400, 5000, 5000]),
+    batchLines: dice.pick([150, 400, 5000, 5000]),
     retentionMs: dice.pick([30 * DAY_MS, 90 * DAY_MS]),
     schedules: { telemetry: cron(at), devices: cron(at + dice.whole(0, 1)), alerts: cron(at + dice.whole(0, 1)) },
   };

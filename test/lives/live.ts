@@ -103,6 +103,7 @@ async function liveOne(stage: Stage, life: Life, watch: Watch | null): Promise<s
   const { clock } = stage;
   await clock.sleep(life.atMs - clock.nowMs());
   prepare(stage, life);
+  stage.lifeStartedMs = clock.nowMs();
   const living: Living = {
     life,
     startedMs: clock.nowMs(),

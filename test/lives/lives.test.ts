@@ -2,9 +2,8 @@
  * Lives of the whole program drawn from seeds, in virtual time: the real scheduler, ingest, state and delivery, killed
  * between any two effects, judged by the truth of the simulated workspace against what the database holds.
  */
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { drawStory } from './draw.ts';
-import { type DefectName, KNOWN_DEFECTS } from './known-defects.ts';
 import { liveStory } from './live.ts';
 import { liveInThreads, type SeedResult } from './pool.ts';
 import { commandOf, shrink } from './shrink.ts';
@@ -14,16 +13,15 @@ import { addUp, tooLittle, wordsOf } from './sums.ts';
 const SEEDS = Array.from({ length: 60 }, (_, index) => index + 1);
 /** One for each core of the machine that runs them for every change. */
 const THREADS = 2;
-const NONE: ReadonlySet<DefectName> = new Set();
 
 /** What is wrong with a seed, and the least story that shows it. */
 async function describeFailure({ seed, wrong }: SeedResult): Promise<string> {
-  const least = await shrink(drawStory(seed, NONE), wrong, async (smaller) => (await liveStory(smaller)).wrong);
+  const least = await shrink(drawStory(seed), wrong, async (smaller) => (await liveStory(smaller)).wrong);
   return [
     ...wrong,
     '',
-    commandOf(seed, NONE, new Set()),
-    commandOf(seed, NONE, least.leftOut),
+    commandOf(seed, new Set()),
+    commandOf(seed, least.leftOut),
     tellStory(least.story),
     ...least.wrong,
   ].join('\n');
@@ -31,7 +29,7 @@ async function describeFailure({ seed, wrong }: SeedResult): Promise<string> {
 
 test('stories drawn from seeds lose nothing, double nothing and claim nothing that is not so', async () => {
   const results: SeedResult[] = [];
-  const orders = SEEDS.map((seed) => ({ seed, defects: NONE, leftOut: new Set<string>() }));
+  const orders = SEEDS.map((seed) => ({ seed, leftOut: new Set<string>() }));
   await liveInThreads(orders, THREADS, (result) => void results.push(result));
   const all = results.flatMap(({ sums }) => sums ?? []);
   process.stdout.write(`${wordsOf(addUp(all))}\n`);
@@ -42,11 +40,4 @@ test('stories drawn from seeds lose nothing, double nothing and claim nothing th
   }
   expect(all).toHaveLength(SEEDS.length);
   expect(tooLittle(all)).toEqual([]);
-});
-
-describe('a known defect', () => {
-  test.each(Object.entries(KNOWN_DEFECTS))('still shows, or its entry is to go: %s', async (name, { seed }) => {
-    const { wrong } = await liveStory(drawStory(seed, new Set([name as DefectName])));
-    expect(wrong).not.toEqual([]);
-  });
 });

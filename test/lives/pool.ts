@@ -2,13 +2,11 @@
  * Lives the stories of many seeds at once, in threads: a story waits for nothing but the processor.
  */
 import { Worker } from 'node:worker_threads';
-import type { DefectName } from './known-defects.ts';
 import type { Sums } from './live.ts';
 
 /** What a thread is to live. */
 export interface SeedOrder {
   readonly seed: number;
-  readonly defects: ReadonlySet<DefectName>;
   readonly leftOut: ReadonlySet<string>;
 }
 

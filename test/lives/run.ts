@@ -1,13 +1,12 @@
 /**
  * `npm run lives -- --seed N` or `--seeds A-B`: lives the stories of seeds and tells what is wrong and what they came to.
  *
- * `--with A,B` lets known defects show, `--without A,B` leaves parts of the story out, `--tell` prints the story,
+ * `--without A,B` leaves parts of the story out, `--tell` prints the story,
  * `--trace` the events of its lives. Many seeds are lived in as many threads as there are cores.
  */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { drawStory } from './draw.ts';
-import { type DefectName, KNOWN_DEFECTS } from './known-defects.ts';
 import { liveStory, type StoryResult, type Sums } from './live.ts';
 import { liveInThreads, type SeedResult } from './pool.ts';
 import { commandOf, shrink } from './shrink.ts';
@@ -18,7 +17,6 @@ const { values } = parseArgs({
   options: {
     seed: { type: 'string' },
     seeds: { type: 'string' },
-    with: { type: 'string', default: '' },
     without: { type: 'string', default: '' },
     tell: { type: 'boolean', default: false },
     trace: { type: 'boolean', default: false },
@@ -30,7 +28,6 @@ const { values } = parseArgs({
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 const [from = 1, to = from] = (values.seeds ?? values.seed ?? '1').split('-').map(Number);
 const names = (text: string): string[] => text.split(',').filter((name) => name !== '');
-const defects = new Set(names(values.with).filter((name): name is DefectName => name in KNOWN_DEFECTS));
 const leftOut = new Set(names(values.without));
 
 async function live(story: Story): Promise<StoryResult> {
@@ -54,11 +51,11 @@ async function take({ seed, wrong, sums, tookMs }: SeedResult): Promise<void> {
   if (wrong.length === 0) return;
   failed += 1;
   for (const text of wrong.slice(0, 6)) say(`  ${text}`);
-  say(`  again: ${commandOf(seed, defects, leftOut)}`);
+  say(`  again: ${commandOf(seed, leftOut)}`);
   if (!values.shrink) return;
-  const story = without(drawStory(seed, defects), leftOut);
+  const story = without(drawStory(seed), leftOut);
   const least = await shrink(story, wrong, async (smaller) => (await liveStory(smaller)).wrong);
-  say(`  shrunk: ${commandOf(seed, defects, new Set([...leftOut, ...least.leftOut]))}`);
+  say(`  shrunk: ${commandOf(seed, new Set([...leftOut, ...least.leftOut]))}`);
   say(`  ${tellStory(least.story).replaceAll('\n', '\n  ')}`);
   for (const text of least.wrong.slice(0, 6)) say(`  ${text}`);
 }
@@ -66,7 +63,7 @@ async function take({ seed, wrong, sums, tookMs }: SeedResult): Promise<void> {
 const seeds = Array.from({ length: to - from + 1 }, (_, index) => from + index);
 if (seeds.length === 1 || values.tell || values.trace) {
   for (const seed of seeds) {
-    const story = without(drawStory(seed, defects), leftOut);
+    const story = without(drawStory(seed), leftOut);
     if (values.tell) say(tellStory(story));
     const beganMs = performance.now();
     const { wrong, sums } = await live(story);
@@ -74,7 +71,7 @@ if (seeds.length === 1 || values.tell || values.trace) {
   }
 } else {
   const wrong: SeedResult[] = [];
-  const orders = seeds.map((seed) => ({ seed, defects, leftOut }));
+  const orders = seeds.map((seed) => ({ seed, leftOut }));
   await liveInThreads(orders, availableParallelism(), (result) => {
     if (result.wrong.length > 0) wrong.push(result);
     else void take(result);

@@ -58,6 +58,8 @@ export interface Stage extends AsyncDisposable {
   moveHouse(): void;
   /** Whether the database has lost what was not sent again yet. */
   hasLost: boolean;
+  /** When the life of now has begun. */
+  lifeStartedMs: number;
   /** The program that lives now; `null` where none does. */
   living: Pick<Sync, 'context'> | null;
   /** What a kill leaves behind becomes the state. */
@@ -102,6 +104,7 @@ export async function openStage(story: Story, program: Program): Promise<Stage> 
     sentMs: [],
     dataDir: mkdtempSync(join(tmpdir(), 'tidemark-lives-')),
     hasLost: false,
+    lifeStartedMs: story.startMs,
     living: null,
     database,
     moveHouse: () => {

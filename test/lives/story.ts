@@ -6,7 +6,6 @@ import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import type { DeviceSpec, MsRange } from '../../src/sim/spec.ts';
 import type { WorldOptions } from '../../src/sim/world.ts';
 import type { Fault as DatabaseFault } from '../support/v2-proxy.ts';
-import type { DefectName } from './known-defects.ts';
 
 /** All times of a story are milliseconds since 1970, by the clock that never jumps. */
 export interface Story {
@@ -48,8 +47,6 @@ export interface Misfortune {
   readonly name: string;
   readonly fromMs: number;
   readonly toMs: number;
-  /** The known defect that this shows; `null` where the program has to stand it. */
-  readonly defect: DefectName | null;
   readonly what: ApiMisfortune | DatabaseMisfortune | ClockMisfortune;
 }
 
@@ -174,9 +171,9 @@ const stamp = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z
 export function tellStory(story: Story): string {
   const { program, devices, misfortunes, lives, api } = story;
   const events = [
-    ...misfortunes.map(({ name, fromMs, toMs, what, defect }) => ({
+    ...misfortunes.map(({ name, fromMs, toMs, what }) => ({
       atMs: fromMs,
-      text: `${name} until ${stamp(toMs)}: ${JSON.stringify(what)}${defect === null ? '' : ` (known: ${defect})`}`,
+      text: `${name} until ${stamp(toMs)}: ${JSON.stringify(what)}`,
     })),
     ...lives.map(({ name, kind, atMs, ...rest }) => ({ atMs, text: `${name}: ${kind} ${JSON.stringify(rest)}` })),
   ].sort((a, b) => a.atMs - b.atMs);

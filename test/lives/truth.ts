@@ -27,6 +27,8 @@ export interface Moment {
   /** What was handed in later than the grace period counts if it was by then: nobody can know of it before a look. */
   readonly lateByMs: EpochMs;
   readonly places: Places;
+  /** Whether nobody can know yet that a reading is missing. */
+  readonly isExcused?: (deviceId: string, reading: SimReading) => boolean;
 }
 
 export interface Truth {
@@ -36,6 +38,18 @@ export interface Truth {
   lacking(deviceId: string, ranges: readonly Interval[], at: Moment): EpochNs[];
   /** The database has lost something: all is looked for again. */
   forget(): void;
+}
+
+/** Which readings of a device have to be there at a moment. */
+function dueAt(
+  { simulator, graceMs }: Pick<TruthParts, 'simulator' | 'graceMs'>,
+  deviceId: string,
+  { nowMs, shownByMs = nowMs, lateByMs, isExcused }: Moment,
+): (reading: SimReading) => boolean {
+  return (reading) => {
+    const byMs = isLate(reading, graceMs) ? Math.min(shownByMs, lateByMs) : shownByMs;
+    return simulator.isVisible(deviceId, reading, byMs) && isExcused?.(deviceId, reading) !== true;
+  };
 }
 
 /** Whether a reading was handed in later than the grace period allows. */
@@ -69,20 +83,19 @@ export function createTruth({ simulator, deviceIds, graceMs, database }: TruthPa
       }
       return { readings, values };
     },
-    lacking: (deviceId, ranges, { nowMs, shownByMs = nowMs, lateByMs, places }) => {
-      const nowNs = msToNs(Math.floor(nowMs)) + 1n;
+    lacking: (deviceId, ranges, moment) => {
+      const nowNs = msToNs(Math.floor(moment.nowMs)) + 1n;
       const tag = identityTag(deviceId);
+      const isDue = dueAt({ simulator, graceMs }, deviceId, moment);
       const found: EpochNs[] = [];
       const left: Entry[] = [];
       for (const entry of open.get(deviceId) ?? []) {
         const { reading } = entry;
-        if (reading.recordedAtNs > nowNs || !stands(tag, entry, [database()])) left.push(entry);
-        else continue;
         const { recordedAtNs: at } = reading;
+        if (at <= nowNs && stands(tag, entry, [database()])) continue;
+        left.push(entry);
         if (!ranges.some(({ from, to }) => from <= at && at < to)) continue;
-        const byMs = isLate(reading, graceMs) ? Math.min(shownByMs, lateByMs) : shownByMs;
-        if (!simulator.isVisible(deviceId, reading, byMs) || stands(tag, entry, places)) continue;
-        found.push(at);
+        if (isDue(reading) && !stands(tag, entry, moment.places)) found.push(at);
       }
       open.set(deviceId, left);
       return found;

@@ -7,8 +7,8 @@ import { liveStory } from './live.ts';
 import type { SeedOrder, SeedResult } from './pool.ts';
 import { without } from './story.ts';
 
-parentPort?.on('message', ({ seed, defects, leftOut }: SeedOrder) => {
-  const story = without(drawStory(seed, defects), leftOut);
+parentPort?.on('message', ({ seed, leftOut }: SeedOrder) => {
+  const story = without(drawStory(seed), leftOut);
   const beganMs = performance.now();
   void liveStory(story)
     .catch((error: unknown) => ({ wrong: [String(error)], sums: null }))

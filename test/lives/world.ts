@@ -24,8 +24,11 @@ export function worldOf(story: Story): World {
   const { seed, startMs, world: options, devices } = story;
   const specs = devices.map(({ spec }) => spec);
   const base = createWorld({ seed, originMs: startMs, devices: specs, ...options });
+  const offsetMs = story.api.time?.offsetMs ?? 0;
   const restamps = story.misfortunes.flatMap(({ fromMs, toMs, what }) =>
-    what.kind === 'server clock and stamps' ? [{ fromMs, toMs, byMs: what.byMs }] : [],
+    what.kind === 'server clock and stamps'
+      ? [{ fromMs: fromMs + offsetMs, toMs: toMs + offsetMs, byMs: what.byMs }]
+      : [],
   );
   const told = new Map(
     devices.map((device) => [device.spec.deviceId, tell(base, device, { untilMs: story.endMs, restamps })] as const),

@@ -14,6 +14,7 @@ function codes(
   isListed: boolean,
   hasDevices = false,
   unconfirmed: ReturnType<ServerClock['unconfirmed']> = null,
+  fallenToMs: number | null = null,
 ): readonly string[] {
   const streams = {
     list: () => [],
@@ -25,13 +26,14 @@ function codes(
   const store = { devices: () => [{ goneSinceMs: hasDevices ? null : 1 } as KnownDevice] };
   const room = { usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null };
   const parts = { deliverers: [], streams, room: { status: () => room }, store, fleet: () => fleet };
-  return readyNow({ ...parts, serverClock: { unconfirmed: () => unconfirmed } }).codes;
+  return readyNow({ ...parts, serverClock: { unconfirmed: () => unconfirmed, fallenToMs: () => fallenToMs } }).codes;
 }
 
 test('a clock of the API that agrees with no other is not relied on', () => {
   const filled = { listed: 2, present: 2, lastDayMissing: 0 } as FleetFigures;
   expect(codes(filled, true)).toEqual([]);
   expect(codes(filled, true, false, { dateMs: 0, confirmedInMs: 1 })).toEqual(['clock_unconfirmed']);
+  expect(codes(filled, true, false, null, 0), 'it has fallen back').toEqual(['clock_unconfirmed']);
 });
 
 describe('the device list', () => {

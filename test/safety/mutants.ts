@@ -204,6 +204,22 @@ export const MUTANTS: readonly Mutant[] = [
         find: 'if (!isLate || lateGapFrom === undefined) return null;',
         replace: 'if (!isLate || lateGapFrom !== null) return null;',
       },
+      {
+        file: 'ingest/coverage-rules.ts',
+        find: 'if (range.from < range.to && isChecked) found.push(range);',
+        replace: 'if (range.from > range.to && isChecked) found.push(range);',
+      },
+    ],
+  },
+  {
+    name: 'a silence that is not checked when it ends',
+    caughtBy: ['silentWhileCovered'],
+    edits: [
+      {
+        file: 'ingest/coverage-rules.ts',
+        find: 'if (range.from < range.to && isChecked) found.push(range);',
+        replace: 'if (range.from > range.to && isChecked) found.push(range);',
+      },
     ],
   },
   {

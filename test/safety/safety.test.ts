@@ -30,6 +30,7 @@ const STORIES: Record<ScenarioName, string> = {
   emptyForHours: 'empty answers do not show that what was held is gone',
   emptyFromTheFirst: 'what was called empty while nothing was held is asked for again',
   silentAtFirstContact: 'an empty answer about a time at which the device was seen proves nothing',
+  silentWhileCovered: 'a silence is checked when it ends, wherever it is covered',
   emptyBesideOthers: 'an empty answer that others spoke for is asked for once more',
   emptyAboveHistory: 'what was believed to be empty is asked for again once the device shows a reading',
   returnsWithItsBuffer: 'late readings are followed down to the next held one',

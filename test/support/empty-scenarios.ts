@@ -186,3 +186,30 @@ export const returnsWithItsBuffer: Scenario = async (bench, program) => {
   await rig.clock.sleep(7 * HOUR_MS);
   return await finish(rig, { fromMs: FROM_MS, least: 700 });
 };
+
+/** A device that hands in what it recorded while a run with a short history found nothing, and covered that. */
+export const silentWhileCovered: Scenario = async (bench, program) => {
+  const returnMs = NOW_MS + 2 * DAY_MS;
+  const readings = Array.from({ length: 400 }, (_, index) => NOW_MS - 4 * HOUR_MS + index * 10 * MINUTE_MS).map(
+    (ms) => ({
+      recordedAtNs: BigInt(ms) * 1_000_000n,
+      values: [['level', String(ms % 97)] as const],
+      visibleAtMs: ms < NOW_MS ? ms : Math.max(ms, returnMs),
+    }),
+  );
+  const devices = [{ deviceId: 'cut-off', readings }];
+  const world = (originMs: number) => createWorld({ seed: 43, originMs, historyMs: DAY_MS, devices, alerts: [] });
+  using rig = await openRig(bench, { world, historyMs: 3 * HOUR_MS, program });
+  await rig.once();
+  await rig.clock.sleep(DAY_MS);
+  const coveredMs = Math.floor(rig.clock.nowMs());
+  await rig.once();
+  await rig.clock.sleep(DAY_MS + 12 * HOUR_MS);
+  const startedMs = rig.clock.nowMs();
+  await rig.once();
+  const covered = {
+    fromNs: BigInt(coveredMs - 2 * HOUR_MS) * 1_000_000n,
+    toNs: BigInt(coveredMs - HOUR_MS) * 1_000_000n,
+  };
+  return complaints(await rig.verdict(startedMs, covered), 5);
+};

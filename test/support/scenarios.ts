@@ -19,6 +19,7 @@ import {
   emptyOnceMore,
   returnsWithItsBuffer,
   silentAtFirstContact,
+  silentWhileCovered,
 } from './empty-scenarios.ts';
 import { onPath } from './faults.ts';
 import {
@@ -331,6 +332,7 @@ export const SCENARIOS = {
   emptyForHours,
   emptyFromTheFirst,
   silentAtFirstContact,
+  silentWhileCovered,
   emptyBesideOthers,
   emptyAboveHistory,
   returnsWithItsBuffer,

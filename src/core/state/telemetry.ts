@@ -56,8 +56,6 @@ export interface LateFound {
   /** From its time to when it was seen, of the latest one of the page. */
   readonly worstMs: number;
   readonly record: LateRecord;
-  /** The range below the oldest reading of the page that is not covered any more, as more may lie there. */
-  readonly lateGap?: Interval;
 }
 
 /** The stored facts about a device's telemetry, for requests and for page commits. */
@@ -99,6 +97,8 @@ export interface PageCommit extends Pick<TelemetryState, 'deviceId' | 'hourReadi
   readonly covered: readonly CoveredRange[];
   /** Given where readings came late. */
   readonly late?: LateFound;
+  /** The range below the page in which coverage was taken back, as more readings may lie there. */
+  readonly reopened?: Interval;
   readonly rejected: readonly RejectedRecord[];
   /** The server's time of the answer. */
   readonly atMs: EpochMs;

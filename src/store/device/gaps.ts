@@ -35,12 +35,24 @@ export function createGaps(db: Database.Database): Pick<TelemetryStore, 'gaps' |
     'INSERT OR REPLACE INTO gap (device_id, from_ns, to_ns, reason, retry_at_ms) VALUES (?, ?, ?, ?, ?)',
   );
   const clear = db.prepare('DELETE FROM gap WHERE device_id = ?');
+  const remove = db.prepare('DELETE FROM gap WHERE device_id = ? AND from_ns = ?');
   const known = remember<readonly Gap[]>(db, (deviceId) => ofDevice.all(deviceId).map(toGap), REMEMBERED);
+  const save = ({ deviceId, fromNs, toNs, reason, retryAtMs }: Gap): void =>
+    void name.run(deviceId, fromNs, toNs, reason, Math.ceil(retryAtMs));
   return {
     gaps: (deviceId) => (deviceId === undefined ? all.all().map(toGap) : known.get(deviceId)),
+    // The newest name of a time counts: older ones keep what it does not name.
     nameGap: (gap) => {
-      known.drop(gap.deviceId);
-      name.run(gap.deviceId, gap.fromNs, gap.toNs, gap.reason, Math.ceil(gap.retryAtMs));
+      const { deviceId, fromNs, toNs } = gap;
+      const older = known.get(deviceId).filter((each) => each.fromNs < toNs && fromNs < each.toNs);
+      known.drop(deviceId);
+      for (const each of older) {
+        if (each.fromNs === fromNs) continue;
+        remove.run(deviceId, each.fromNs);
+        if (each.fromNs < fromNs) save({ ...each, toNs: fromNs });
+        if (toNs < each.toNs) save({ ...each, fromNs: toNs });
+      }
+      save(gap);
     },
     clearGaps: (deviceId) => {
       known.drop(deviceId);

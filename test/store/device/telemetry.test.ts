@@ -196,6 +196,17 @@ describe('gaps', () => {
     expect(state.store.gaps()).toEqual([other]);
   });
 
+  test('keep what a newer gap inside of them does not name', () => {
+    using state = scratchStore();
+    state.store.nameGap(gap({ fromNs: 10n, toNs: 40n }));
+    state.store.nameGap(gap({ fromNs: 20n, toNs: 30n, reason: 'unreachable' }));
+    expect(state.store.gaps()).toEqual([
+      gap({ fromNs: 10n, toNs: 20n }),
+      gap({ fromNs: 20n, toNs: 30n, reason: 'unreachable' }),
+      gap({ fromNs: 30n, toNs: 40n }),
+    ]);
+  });
+
   test('that are named again take the new words and time', () => {
     using state = scratchStore();
     state.store.nameGap(gap({}));
