@@ -95,7 +95,7 @@ export async function listDevices(context: SyncContext, signal: AbortSignal): Pr
     const isLast = start >= MAX_STARTS;
     try {
       const listing = await listOnce(context, signal);
-      if (!isDoubted(context, listing)) return listing;
+      if (!isImplausible(context, listing)) return listing;
       if (isLast) return believed(context, listing);
     } catch (error) {
       if (!(error instanceof ApiFault) || error.kind !== 'bad-cursor' || isLast) throw error;
@@ -107,7 +107,7 @@ export async function listDevices(context: SyncContext, signal: AbortSignal): Pr
 /**
  * Whether a listing has no devices although the account counts some, or, without a count, although some are known.
  */
-function isDoubted({ store }: SyncContext, { records, unreadable }: Listing): boolean {
+function isImplausible({ store }: SyncContext, { records, unreadable }: Listing): boolean {
   const counted = store.account()?.devices ?? null;
   return records.size === 0 && unreadable === 0 && (counted === null ? isAnyKnown(store) : counted > 0);
 }
@@ -132,7 +132,7 @@ function noneListed(though: string): ApiFault {
  * @throws ApiFault where it is not.
  */
 async function checkAgainstDevices(context: SyncContext, listing: Listing, signal: AbortSignal): Promise<void> {
-  if (!isDoubted(context, listing) || !isAnyKnown(context.store)) return;
+  if (!isImplausible(context, listing) || !isAnyKnown(context.store)) return;
   const answering = await answeringDevice(context, signal);
   if (answering !== null) throw noneListed(`device ${answering} answers`);
 }

@@ -136,12 +136,12 @@ export function createWorkProgress(
 ): (progress: () => WorkFacts, nowMs: number) => void {
   const estimate = createEstimate();
   const everyMs = typeof target === 'function' ? LOG_SAMPLE_MS : REDRAW_MS;
-  let lookMs = Number.NEGATIVE_INFINITY;
+  let checkMs = Number.NEGATIVE_INFINITY;
   let logMs: number | null = null;
   return (progress, nowMs) => {
     logMs ??= nowMs + LOG_MS;
-    if (nowMs < lookMs) return;
-    lookMs = nowMs + everyMs;
+    if (nowMs < checkMs) return;
+    checkMs = nowMs + everyMs;
     const { share, words } = progress();
     const remainingMs = estimate(share, nowMs);
     const eta = remainingMs === null || share === 1 ? '' : `ETA ${duration(remainingMs / 1000, 'up')}, `;

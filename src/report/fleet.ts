@@ -97,7 +97,7 @@ interface ScannerState {
   /** Whether the last scan took too long to be made while a caller waits. */
   isLong: boolean;
   /** Whether somebody has asked since the last background scan began. */
-  isAsked: boolean;
+  isRequested: boolean;
   /** How many devices are listed one by one. */
   listed: number;
 }
@@ -111,12 +111,12 @@ export function createFleetScanner(parts: FleetScannerParts): FleetScanner {
     snapshotMs: 0,
     triedAtMs: Number.NEGATIVE_INFINITY,
     isLong: false,
-    isAsked: false,
+    isRequested: false,
     listed: 0,
   };
   return {
     scan: () => {
-      state.isAsked = true;
+      state.isRequested = true;
       scanAtOnce(state);
       return state.snapshot;
     },
@@ -183,11 +183,11 @@ async function scanSlowly(state: ScannerState, clockWithPulse: Clock, signal: Ab
   const restMs = state.snapshot === null ? REST_MS.first : REST_MS.later;
   const scan = beginScan(state);
   if (scan === null) return BETWEEN.leastMs;
-  state.isAsked = false;
+  state.isRequested = false;
   do await clockWithPulse.sleep(restMs, signal);
   while (!continueScan(state, scan, SLICE_MS));
   state.isLong = scan.workedMs > QUICK.mostMs;
-  if (!state.isLong || !state.isAsked) return UNASKED_MS;
+  if (!state.isLong || !state.isRequested) return UNASKED_MS;
   return Math.min(BETWEEN.mostMs, Math.max(BETWEEN.leastMs, BETWEEN.times * scan.workedMs));
 }
 

@@ -29,7 +29,7 @@ interface IsolatedRange extends Interval {
 
 type Facts = Pick<Store, 'fact' | 'saveFact'>;
 
-interface Asked extends Interval {
+interface RequestedRange extends Interval {
   /** Ids; empty: all. */
   readonly devices: readonly string[];
   /** The coverage of each device that the backfill fills. */
@@ -37,7 +37,7 @@ interface Asked extends Interval {
 }
 
 /** Records a range that is about to be filled. */
-export function noteIsolated(store: Facts, { from, to, devices, states }: Asked): void {
+export function noteIsolated(store: Facts, { from, to, devices, states }: RequestedRange): void {
   const except = states.filter((state) => isWantedAfter(store, state, { from, to })).map(({ deviceId }) => deviceId);
   const own = { from: String(from), to: String(to), devices: devices.length === 0 ? null : devices };
   const next: StoredRange = except.length === 0 ? own : { ...own, except };

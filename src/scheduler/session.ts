@@ -113,10 +113,10 @@ async function readFirst(parts: SessionParts, mayGoUnlisted: boolean, signal: Ab
   const hasDevices = (): boolean => mayGoUnlisted && parts.context.store.devices().length > 0;
   const { serverClock } = parts.context;
   await persist(parts, { stream: 'account', work: (stop) => read('account', stop) }, signal);
-  const wasDoubted = serverClock.unconfirmed() !== null;
+  const wasUnconfirmed = serverClock.unconfirmed() !== null;
   const work: Work = (stop) => read('devices', stop);
   const areListed = await persist(parts, { stream: 'devices', work, isTriedOnce: hasDevices }, signal);
-  if (!wasDoubted) return areListed;
+  if (!wasUnconfirmed) return areListed;
   // No points are made while the server's time is unconfirmed: the streams are read again afterwards.
   if (serverClock.unconfirmed() !== null) return false;
   await persist(parts, { stream: 'account', work: (stop) => read('account', stop) }, signal);

@@ -20,7 +20,7 @@ const CLEAR_EVERY = 1000;
  * How many bookings back a clearance reads the time: a booking made by a wrong clock at a start, far ahead of the
  * server's, must not clear bookings that a window still needs.
  */
-const LOOK_BACK = 500;
+const CLEARANCE_LOOKBACK = 500;
 
 /**
  * Bookings are made in advance, as small leases, where requests follow so fast that a disk write for each would be the
@@ -190,7 +190,7 @@ function writeOutcomes({ rows, outcomes }: LedgerState): void {
 
 function bookRow({ insert, clear }: Rows, { atMs, purpose: { lane, stream, deviceId } }: Booking): number {
   const id = Number(insert.run(Math.floor(atMs), lane, stream, deviceId ?? null).lastInsertRowid);
-  if (id % CLEAR_EVERY === 0) clear.run(Math.floor(atMs), id - LOOK_BACK);
+  if (id % CLEAR_EVERY === 0) clear.run(Math.floor(atMs), id - CLEARANCE_LOOKBACK);
   return id;
 }
 

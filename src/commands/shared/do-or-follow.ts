@@ -170,13 +170,13 @@ const CANCEL_WITHIN_MS = 8 * SECOND_MS;
 export async function followJob(parts: FollowParts, request: JobRequest, signal: AbortSignal): Promise<JobEnd | null> {
   const { board, clock } = parts;
   const id = board.submit(request);
-  const askedAtMs = clock.monoMs();
+  const requestedAtMs = clock.monoMs();
   const seen: Seen = {
-    askedAtMs,
+    requestedAtMs,
     beat: 0,
-    movedAtMs: askedAtMs,
-    beatAtMs: askedAtMs,
-    reportWaitAtMs: askedAtMs + WAITING_AFTER_MS,
+    movedAtMs: requestedAtMs,
+    beatAtMs: requestedAtMs,
+    reportWaitAtMs: requestedAtMs + WAITING_AFTER_MS,
   };
   const checkJob = (): JobEnd | 'not taken' | null => {
     signal.throwIfAborted();
@@ -199,7 +199,7 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
 
 /** What was observed so far, by the monotonic clock. */
 interface Seen {
-  readonly askedAtMs: number;
+  readonly requestedAtMs: number;
   beat: number;
   movedAtMs: number;
   beatAtMs: number;
@@ -231,7 +231,7 @@ function takeIn(parts: FollowParts, job: Job, seen: Seen): boolean {
     seen.beat = job.workerBeat;
     seen.movedAtMs = nowMs;
   }
-  if (seen.beat === 0) return nowMs - seen.askedAtMs < SEEN_WITHIN_MS;
+  if (seen.beat === 0) return nowMs - seen.requestedAtMs < SEEN_WITHIN_MS;
   if (job.progress !== null) onProgress(job.progress);
   if (job.state === 'waiting' && nowMs >= seen.reportWaitAtMs) {
     seen.reportWaitAtMs = nowMs + WAITING_AGAIN_MS;
