@@ -449,4 +449,15 @@ export const MUTANTS: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: 'a state made behind a link to nowhere',
+    caughtBy: ['linkedToNowhere'],
+    edits: [
+      {
+        file: 'store/open/database.ts',
+        find: '    for (const name of [LOCK_FILE, STATE_FILE]) requireTarget(resolve(directory, name));\n',
+        replace: '    void [requireTarget, resolve];\n',
+      },
+    ],
+  },
 ];

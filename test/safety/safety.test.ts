@@ -39,6 +39,7 @@ const STORIES: Record<ScenarioName, string> = {
   recheckAfterKills: 'a recheck brings what was left out, however often it is killed',
   fullDisk: 'a database that takes nothing speaks against no line',
   allowanceSpent: 'a wait that the API asks for is kept',
+  linkedToNowhere: 'no state is made behind a link to a disk that is not mounted',
   restartedWithinAMinute: 'what was sent before a restart counts after it',
   generousHeaders: 'headers can only slow it down',
 };

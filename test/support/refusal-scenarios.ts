@@ -1,8 +1,11 @@
 /**
- * Safety scenarios about refusals: of a database whose disk is full, and of an API whose allowance is spent. Part of
+ * Safety scenarios about refusals: of a database whose disk is full, of an API whose allowance is spent, and
+ * by the program itself of a state whose disk is not mounted. Part of
  * `scenarios.ts`.
  */
 
+import { existsSync, rmSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
@@ -68,4 +71,24 @@ export const allowanceSpent: Scenario = async (bench, program) => {
     ...(tooSoon.length === 0 ? [] : [`${tooSoon.length} requests before the wait was over`]),
     ...(await finish(rig)),
   ];
+};
+
+/** The state is to lie on another disk, behind a link, and that disk is not mounted at the first start. */
+export const linkedToNowhere: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program);
+  const file = join(rig.dataDir, 'tidemark.db');
+  const target = join(rig.dataDir, 'not-mounted.db');
+  symlinkSync(target, file);
+  const isRefused = await rig.once().then(
+    () => false,
+    () => true,
+  );
+  const found = [
+    ...(isRefused ? [] : ['it has started without its disk']),
+    ...(existsSync(target) ? ['a state was made where the link leads'] : []),
+  ];
+  for (const each of [file, target]) rmSync(each, { force: true });
+  if (!isRefused) return found;
+  await rig.once();
+  return [...found, ...(await finish(rig))];
 };

@@ -42,7 +42,7 @@ import {
   slowAnswers,
 } from './quiet-scenarios.ts';
 import { recheckAfterKills } from './recheck-scenarios.ts';
-import { allowanceSpent, fullDisk } from './refusal-scenarios.ts';
+import { allowanceSpent, fullDisk, linkedToNowhere } from './refusal-scenarios.ts';
 import { destinationOf, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import { killedBetweenParts } from './wide-scenarios.ts';
 
@@ -341,6 +341,7 @@ export const SCENARIOS = {
   recheckAfterKills,
   fullDisk,
   allowanceSpent,
+  linkedToNowhere,
   restartedWithinAMinute,
   generousHeaders,
 } as const;
