@@ -8,11 +8,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ATTACKS, type AttackName, answerMs, type Target } from '../attacks/attackers.ts';
 import { ask, withDaemon } from './filled.ts';
+import { memoryOf } from './pause.ts';
 import type { Measured } from './table.ts';
 import type { WorkspaceSize } from './workspace.ts';
 
-/** Of the requests of the sync without an attack; and how soon health is answered. */
-const WANTED = { share: 0.8, healthMs: 100 };
+/** Of the requests of the sync without an attack; how soon health is answered; and what an attack may add to the memory. */
+const WANTED = { share: 0.8, healthMs: 100, memoryMb: 30 };
 
 /** A history that takes many minutes at a pace of some thirty requests a second. */
 const HISTORY = { devices: 100, readings: 43_200, intervalMs: 60_000 };
@@ -24,6 +25,8 @@ const HEALTH_EVERY_MS = 250;
 interface Period {
   readonly requestsPerS: number;
   readonly healthMs: readonly number[];
+  /** What the process had taken at the end, in bytes. */
+  readonly bytes: number;
 }
 
 /**
@@ -38,6 +41,7 @@ export async function measureAttacked(program: string, newestMs: number, seconds
     const target = targetOf(url);
     await untilAtWork(target);
     const quiet = await watch(target, seconds);
+    let { bytes } = quiet;
     const measured: Measured[] = [];
     for (const name of Object.keys(ATTACKS) as AttackName[]) {
       const attacked = await duringAttack(name, target, async () => await watch(target, seconds));
@@ -51,8 +55,16 @@ export async function measureAttacked(program: string, newestMs: number, seconds
           values: [attacked.requestsPerS / quiet.requestsPerS],
         },
         { figure: `${name}: /healthz`, unit: 'ms', wanted: WANTED.healthMs, better: 'less', values: attacked.healthMs },
+        {
+          figure: `${name}: memory added`,
+          unit: 'MB',
+          wanted: WANTED.memoryMb,
+          better: 'less',
+          values: [Math.max(0, attacked.bytes - bytes) / 1_000_000],
+        },
         { figure: `${name}: of a bare server`, unit: 'ms', wanted: NO_ANSWER_MS, better: 'less', values: bare },
       );
+      bytes = Math.max(bytes, attacked.bytes);
     }
     return measured;
   });
@@ -69,9 +81,12 @@ async function duringAttack<T>(name: AttackName, target: Target, work: () => Pro
   return await work();
 }
 
-async function requestsSoFar({ host, port }: Target): Promise<number> {
-  const { text } = await ask(`http://${host}:${port}/metrics`);
-  const counts = text.matchAll(/^tidemark_api_requests_total\{[^}]*\} (\d+)$/gm);
+async function metricsOf({ host, port }: Target): Promise<string> {
+  return (await ask(`http://${host}:${port}/metrics`)).text;
+}
+
+async function requestsSoFar(target: Target): Promise<number> {
+  const counts = (await metricsOf(target)).matchAll(/^tidemark_api_requests_total\{[^}]*\} (\d+)$/gm);
   return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
@@ -84,7 +99,8 @@ async function watch(target: Target, seconds: number): Promise<Period> {
   const beganMs = performance.now();
   const healthMs = await healthFor(target, seconds);
   const after = await requestsSoFar(target);
-  return { requestsPerS: ((after - before) / (performance.now() - beganMs)) * 1000, healthMs };
+  const requestsPerS = ((after - before) / (performance.now() - beganMs)) * 1000;
+  return { requestsPerS, healthMs, bytes: memoryOf(await metricsOf(target)) };
 }
 
 async function healthFor(target: Target, seconds: number): Promise<number[]> {

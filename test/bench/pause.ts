@@ -48,8 +48,12 @@ export async function measurePause(program: string, newestMs: number, seconds: n
   return measured;
 }
 
-/** @throws Error where the metrics do not tell the memory */
-function memoryOf(metrics: string): number {
+/**
+ * The memory of the process, in bytes.
+ *
+ * @throws Error where the metrics do not tell the memory
+ */
+export function memoryOf(metrics: string): number {
   const bytes = Number(/^(?:tidemark_)?process_resident_memory_bytes ([\d.e+]+)$/m.exec(metrics)?.[1]);
   if (Number.isNaN(bytes)) throw new Error('/metrics does not tell the memory of the process');
   return bytes;
