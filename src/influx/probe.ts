@@ -123,11 +123,17 @@ async function isMissing(options: InfluxSinkOptions, signal: AbortSignal): Promi
   return names !== null && !names.includes(options.bucket);
 }
 
-/** Reads the list of databases of an InfluxDB 3, an object with the name for each; `null` for anything else. */
+/**
+ * Reads the list of databases of an InfluxDB 3; `null` for anything else. The server gives an object with the name for
+ * each, and its API description says `{databases: [names]}`. A deleted database is none.
+ */
 export function readDatabases(text: string | null): readonly string[] | null {
-  const rows = parse(text);
+  const answer = parse(text);
+  const rows = isRecord(answer) ? answer['databases'] : answer;
   if (!Array.isArray(rows) || rows.length === 0) return null;
-  const names = rows.map((row) => (isRecord(row) ? row['iox::database'] : null));
+  const names = rows
+    .filter((row) => !(isRecord(row) && row['deleted'] === true))
+    .map((row) => (isRecord(row) ? row['iox::database'] : row));
   return names.every((name) => typeof name === 'string') ? names : null;
 }
 

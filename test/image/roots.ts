@@ -37,6 +37,22 @@ const DATABASE = 'http://127.0.0.1:8428';
 /** 30 days of 31 devices take four minutes where nothing else runs. */
 const SYNC_MS = 20 * 60_000;
 
+const VICTORIA = `FROM ${BASE}
+RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends victoria-metrics wget && rm -rf /var/lib/apt/lists/*
+ENTRYPOINT ["victoria-metrics"]
+`;
+
+/** The limits that such a build machine may set; names of containers are looked up in their network. */
+const CONTAINERS_CONF = `[containers]
+default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+[network]
+network_backend = "netavark"
+`;
+
 const missing = Object.entries(PACKAGES).filter(([, file]) => !existsSync(file));
 if (missing.length > 0) {
   process.stderr.write(`missing: apt-get install ${missing.map(([name]) => name).join(' ')}\n`);
@@ -198,22 +214,6 @@ async function containers(): Promise<void> {
     await ended(service);
   }
 }
-
-const VICTORIA = `FROM ${BASE}
-RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends victoria-metrics wget && rm -rf /var/lib/apt/lists/*
-ENTRYPOINT ["victoria-metrics"]
-`;
-
-/** The limits that such a build machine may set; names of containers are looked up in their network. */
-const CONTAINERS_CONF = `[containers]
-default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
-[engine]
-runtime = "runc"
-cgroup_manager = "cgroupfs"
-events_logger = "file"
-[network]
-network_backend = "netavark"
-`;
 
 /** An environment in which `docker compose` is Docker's own program, and the engine that it asks is podman. */
 function composeEnvironment(): NodeJS.ProcessEnv & { readonly DOCKER_HOST: string } {

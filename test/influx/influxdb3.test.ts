@@ -74,6 +74,11 @@ describe('what a probe finds', () => {
 
   test.each([
     ['[{"iox::database":"a"},{"iox::database":"b"}]', ['a', 'b']],
+    ['[{"deleted":false,"iox::database":"a"},{"deleted":true,"iox::database":"b-20260101"}]', ['a']],
+    ['{"databases":["a","b"]}', ['a', 'b']],
+    ['["a"]', ['a']],
+    ['{"databases":"a"}', null],
+    ['[1]', null],
     ['[]', null],
     ['[{"name":"a"}]', null],
     ['{"status":"success"}', null],
