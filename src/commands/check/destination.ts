@@ -1,16 +1,18 @@
 /** `--check`, the destinations: queries each one and reports the findings (`core/ports.ts`), each with a remedy. */
 
 import { realClock } from '../../app/real-clock.ts';
-import { configuredDatabases } from '../../app/settings.ts';
+import { configuredDatabases, databasesOf } from '../../app/settings.ts';
 import type { TerminalOutput } from '../../app/terminal.ts';
 import type { Config, StateConfig } from '../../config/config.ts';
 import { UserError } from '../../core/faults.ts';
 import type { DestinationKind } from '../../core/lines/dialect.ts';
 import type { DestinationFacts, WriteAnswer } from '../../core/ports.ts';
-import { duration, plainText } from '../../core/text.ts';
-import { msToNs, nsToMs } from '../../core/time.ts';
+import type { DestinationCandidate, VerifyState } from '../../core/state/verify.ts';
+import { counted, duration, plainText } from '../../core/text.ts';
+import { type EpochNs, formatExact, maxNs, msToNs, nsToMs } from '../../core/time.ts';
 import { probeDestination } from '../../influx/probe.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
+import { openVerifyState } from '../../store/views/verify.ts';
 import { type CheckLine, type CheckNotes, createNotes, errorWords } from './report.ts';
 
 /** A destination as the configuration names it. */
@@ -20,6 +22,14 @@ interface CheckedDestination {
   readonly bucket: string;
   /** How far back the first sync goes, in ms. */
   readonly historyMs: number;
+  /** The points that it accepted and does not show for their age, as `--verify` recorded them; `null` for none. */
+  readonly hidden: HiddenPoints | null;
+}
+
+interface HiddenPoints {
+  readonly points: number;
+  /** The newest of them lies before it. */
+  readonly toNs: EpochNs;
 }
 
 const NO_DESTINATION: CheckLine = {
@@ -46,15 +56,46 @@ export async function checkDestinations(
   const nowMs = realClock.nowMs();
   const historyMs = nowMs - nsToMs(wantedFrom(config.sync, nowMs));
   const lines: CheckLine[] = [];
+  const states = databasesOf(config, null);
   for (const database of databases) {
     terminal.hint(`checking the database ${database.name} …`);
-    const to: CheckedDestination = { ...database, historyMs };
+    const candidates = states.find(({ options }) => options.name === database.name)?.candidates ?? [];
+    const to: CheckedDestination = { ...database, historyMs, hidden: hiddenPoints(config, database.name, candidates) };
     const point = writeProbe ? probePoint(config.workspaceId, nowMs) : null;
     const options = { ...database, ca: database.ca ?? undefined, proxies: config.proxies, point };
     lines.push(...(await linesOf(to, options, signal)));
   }
   return databases.length === 0 ? [NO_DESTINATION] : lines;
 }
+
+/** Reads the points beyond a retention from the state; `null` for none, or where there is no state that can be read. */
+function hiddenPoints(
+  { dataDir }: Pick<StateConfig, 'dataDir'>,
+  name: string,
+  candidates: readonly DestinationCandidate[],
+): HiddenPoints | null {
+  let state: VerifyState | null = null;
+  try {
+    state = openVerifyState(dataDir);
+    const id = state?.destination(name, candidates)?.id;
+    if (state === null || id === undefined) return null;
+    const range = { from: 0n, to: MAX_NS };
+    const { missing } = state;
+    const found = state.deviceIds().flatMap((deviceId) => missing(id, deviceId, range));
+    const hidden = found.filter(({ reason }) => reason === 'beyond_retention');
+    const points = hidden.reduce((sum, each) => sum + each.points, 0);
+    return points === 0 ? null : { points, toNs: hidden.reduce((latest, { toNs }) => maxNs(latest, toNs), 0n) };
+  } catch (error) {
+    // The lines on the state say why it cannot be read.
+    if (!(error instanceof UserError)) throw error;
+    return null;
+  } finally {
+    state?.close();
+  }
+}
+
+/** Later than every time that a database stores. */
+const MAX_NS = 2n ** 63n - 1n;
 
 async function linesOf(
   to: CheckedDestination,
@@ -224,7 +265,16 @@ function noteDedup(notes: CheckNotes, dedupMs: number | null): void {
   }
 }
 
-function noteRetention(notes: CheckNotes, { historyMs }: CheckedDestination, retentionMs: number | null): void {
+function noteRetention(notes: CheckNotes, { historyMs, hidden }: CheckedDestination, retentionMs: number | null): void {
+  if (retentionMs === null && hidden !== null) {
+    const until = formatExact(hidden.toNs).slice(0, 16);
+    notes.warn('retention', {
+      message: `the database accepted ${counted(hidden.points, 'point')} from before ${until}Z and does not show them: they are older than its retention, which it does not report`,
+      remedy: 'Use a database with a longer retention, or shorten sync.history.',
+      facts: { retention_seconds: null, unlimited: false },
+    });
+    return;
+  }
   if (retentionMs === null) {
     notes.skip('retention', 'the database does not report its retention', { retention_seconds: null, unlimited: null });
     return;

@@ -3,7 +3,11 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CheckReport } from '../../../src/commands/check/report.ts';
+import { identityOf } from '../../../src/core/lines/dialect.ts';
+import { openStore } from '../../../src/store/store.ts';
+import { landing } from '../../store/support.ts';
 import { type Influxd, influxdAvailable, startInfluxd } from '../../support/influxd.ts';
+import { startInfluxdb3 } from '../../support/influxdb3.ts';
 import { patient } from '../../support/patience.ts';
 import { FAULTS, startV2Proxy, type V2Proxy } from '../../support/v2-proxy.ts';
 import { startVictoria, type Victoria, victoriaAvailable } from '../../support/victoria.ts';
@@ -277,5 +281,35 @@ describe.runIf(victoriaAvailable())('VictoriaMetrics', () => {
     const report = await destination(stage, env);
     expect(bad(report)).toEqual(['warn deduplication']);
     expect(line(report, 'deduplication').facts).toEqual({ dedup_ms: null });
+  });
+});
+
+test('a retention that InfluxDB 3 does not report is known once --verify has recorded what it hides', async () => {
+  await using server = await startInfluxdb3({ databases: ['home'] });
+  await using stage = await openStage();
+  const env = {
+    TIDEMARK_INFLUX_URL: server.url,
+    TIDEMARK_INFLUX_BUCKET: 'home',
+    TIDEMARK_INFLUX_TOKEN: server.token,
+    TIDEMARK_INFLUX_KIND: 'influxdb',
+  };
+  const before = await destination(stage, env);
+  expect(line(before, 'retention').status).not.toBe('warn');
+
+  const { store, close } = openStore(stage.dataDir);
+  const { id } = store.destination(
+    'influx',
+    identityOf({ kind: 'influxdb', url: server.url, org: '', bucket: 'home' }),
+  );
+  const toNs = BigInt(Date.UTC(2026, 4, 1)) * 1_000_000n;
+  store.commitPage(landing({ deviceId: 'hub-1' }));
+  const reason = 'beyond_retention';
+  const missed = [{ deviceId: 'hub-1', fromNs: toNs - 9n, toNs, reason, points: 1200 }] as const;
+  store.amendMissing(id, { found: [], missed });
+  close();
+  const after = await destination(stage, env);
+  expect(line(after, 'retention')).toMatchObject({
+    status: 'warn',
+    message: expect.stringContaining('accepted 1,200 points from before 2026-05-01T00:00Z and does not show them'),
   });
 });
