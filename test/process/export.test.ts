@@ -199,7 +199,7 @@ describe('what is asked for', () => {
     await using stage = await openStage();
     const { code, stdout, stderr } = await stage.run(['--export', 'csv'], { env: NO_KEY });
     expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toContain('there is no state here yet');
+    expect(stderr).toMatch(/There is no state in .* yet\. Start/);
     expect(stderr).toContain(join(stage.directory, 'state'));
   });
 });

@@ -70,7 +70,7 @@ describe('without a state, and with wrong arguments', () => {
   test('each is told in its own words, and nothing is made', async () => {
     await using stage = await openStage();
     const env = KEYLESS;
-    const none = /there is no state in .*data_dir/;
+    const none = /There is no state in .*data_dir/;
     for (const args of [
       ['--quarantine'],
       ['--quarantine', 'retry'],

@@ -90,9 +90,15 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   writeFiles(written);
   const option = command.configFile === null ? '' : ` --config ${quoted(file)}`;
   ports.print(
-    `${written.map(({ path }) => `Wrote ${path}\n`).join('')}\nCheck it:  tidemark --check${option}\nStart it:  tidemark${option}\n`,
+    `${written.map(({ path }) => `Wrote ${path}\n`).join('')}\nCheck it:  ${commandLine(`--check${option}`)}\nStart it:  ${commandLine(option.trim())}\n`,
   );
   return 0;
+}
+
+/** The command as it is typed here: a checkout runs the sources through npm, an installation the built program. */
+function commandLine(flags: string): string {
+  if (!import.meta.filename.endsWith('.ts')) return flags === '' ? 'tidemark' : `tidemark ${flags}`;
+  return flags === '' ? 'npm start' : `npm start -- ${flags}`;
 }
 
 /** Writes what one more workspace needs in Compose, systemd or Kubernetes. */

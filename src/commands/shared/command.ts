@@ -33,7 +33,7 @@ export function printAnswer(
 /** The error of a command on the archive if there is no state. */
 export function noState(dataDir: string): UserError {
   return new UserError(
-    `${dataDir}: there is no state here yet. Run the daemon or --once first, or set data_dir to where they keep theirs.`,
+    `There is no state in ${dataDir} yet. Start the daemon or run --once first, or set data_dir to the directory that they use.`,
     1,
   );
 }

@@ -80,7 +80,7 @@ export function statusOf(
 
 function noState(dataDir: string): UserError {
   return new UserError(
-    `There is no state in ${dataDir} yet: nothing was ever synced there. Start the daemon (no flag) or run --once; where there is a state elsewhere, name its directory by data_dir or TIDEMARK_DATA_DIR.`,
+    `There is no state in ${dataDir} yet. Start the daemon or run --once first, or set data_dir to the directory that they use.`,
     1,
   );
 }

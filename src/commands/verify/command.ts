@@ -132,7 +132,7 @@ function nothingToCompare(): UserError {
 
 function noState(dataDir: string): UserError {
   return new UserError(
-    `There is no state in ${dataDir} yet, so nothing to compare with: start the daemon or --once first, or set data_dir.`,
+    `There is no state in ${dataDir} yet. Start the daemon or run --once first, or set data_dir to the directory that they use.`,
     1,
   );
 }

@@ -55,7 +55,7 @@ export function requireState(directory: string): void {
 export function noState(directory: string): UserError {
   return new UserError(
     {
-      what: `there is no state in ${plainText(directory)} yet`,
+      what: `There is no state in ${plainText(directory)} yet`,
       remedy: 'Start the daemon or run --once first, or set data_dir to the directory that they use.',
     },
     1,

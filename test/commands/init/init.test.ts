@@ -111,7 +111,7 @@ describe('by flags', () => {
     expect(code, stderr).toBe(0);
     const config = join(directory, 'conf', 't.yaml');
     const key = join(directory, 'conf', 'secrets', 'tidemark_api_key');
-    expect(stdout).toContain(`Start it:  tidemark --config ${config}\n`);
+    expect(stdout).toContain(`Start it:  npm start -- --config ${config}\n`);
     expect(readFileSync(key, 'utf8')).toBe(`${KEY}\n`);
     expect([config, key, join(directory, 'conf', 'secrets')].map(modeOf)).toEqual([0o600, 0o600, 0o700]);
     expect(readFileSync(config, 'utf8')).not.toContain('CANARY');

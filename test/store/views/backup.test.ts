@@ -174,7 +174,7 @@ describe('what is in the way', () => {
     using place = scratch();
     const file = join(place.path, 'copy.db');
     expect((await mistakeOf(backUp(join(place.path, 'none'), file))).message).toMatch(
-      /there is no state in .*data_dir/,
+      /There is no state in .*data_dir/,
     );
     const other = join(place.path, 'other');
     mkdirSync(other);
