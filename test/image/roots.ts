@@ -202,6 +202,8 @@ async function containers(): Promise<void> {
       'compose.demo-victoriametrics.yaml up',
     );
     const shell = (line: string) => ['/bin/sh', ['-ec', line]] as const;
+    // Built by `up`, as where nobody has built it yet.
+    spawnSync('podman', ['image', 'rm', '--force', 'docker.io/library/tidemark:local'], { env });
     try {
       follow([up], shell, env);
       await synced();
