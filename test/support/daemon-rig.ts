@@ -6,9 +6,9 @@ import { expect } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
 import { runMaintenance } from '../../src/archive/maintenance.ts';
 import type { AppEvent } from '../../src/core/events.ts';
-import type { Schedules } from '../../src/core/ports.ts';
+import type { Clock, Schedules } from '../../src/core/ports.ts';
 import type { ReadyReport, StatusReport } from '../../src/core/status.ts';
-import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../../src/scheduler/sessions.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
@@ -42,6 +42,17 @@ export interface DaemonLife extends DaemonWatch {
 
 const NEVER: KeySource = { hasChanged: () => false, adopt: () => {} };
 
+/** How long the maintenance rests at the least where it has nothing to do. */
+const REST_MS = MINUTE_MS / 2;
+
+/** Rests longer: with a look at the state every five seconds a virtual day is little else. */
+function unhurried(clock: Clock): Clock {
+  return {
+    ...clock,
+    sleep: async (ms, signal) => await clock.sleep(ms < SECOND_MS ? ms : Math.max(ms, REST_MS), signal),
+  };
+}
+
 /** One life of the daemon, from its start to the signal that ends it. */
 export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<DaemonLife> {
   const events: AppEvent[] = [];
@@ -53,7 +64,8 @@ export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<Da
   const schedules = { ...settings.schedules, ...options.schedules };
   const sync = rig.open({ ...options.changes, settings: { ...settings, schedules }, observe });
   const stop = new AbortController();
-  const maintain = (signal: AbortSignal): Promise<void> => runMaintenance(sync.maintenance, signal);
+  const maintenance = { ...sync.maintenance, clock: unhurried(sync.maintenance.clock) };
+  const maintain = (signal: AbortSignal): Promise<void> => runMaintenance(maintenance, signal);
   const parts: DaemonParts = {
     ...sync,
     key: options.key ?? NEVER,
