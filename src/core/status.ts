@@ -47,6 +47,7 @@ export interface FreshnessStatus {
   /** From when on a device counts as being behind. */
   readonly behind_after_seconds: number;
   readonly behind_devices: number;
+  /** `null` also while most devices were not read yet. */
   readonly median_seconds: number | null;
   readonly p95_seconds: number | null;
   readonly max_seconds: number | null;

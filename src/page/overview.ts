@@ -185,15 +185,24 @@ function lagWords(seconds: number | null): string {
 
 /** The distribution of the lag of the devices in the archive, and its expected value. */
 function spreadWords({
-  freshness: { target_seconds, expected_seconds, behind_devices, behind_after_seconds, p95_seconds, max_seconds },
+  freshness: {
+    target_seconds,
+    expected_seconds,
+    behind_devices,
+    behind_after_seconds,
+    median_seconds,
+    p95_seconds,
+    max_seconds,
+  },
 }: StatusOverview): string {
   const slowed = expected_seconds > target_seconds ? `, ${duration(expected_seconds)} with this quota` : '';
+  // The lag of the few devices that were read says nothing of the others.
   const spread =
-    max_seconds === null || p95_seconds === null
+    median_seconds === null || max_seconds === null || p95_seconds === null
       ? ''
       : `in the archive: p95 ${duration(p95_seconds)}, max ${duration(max_seconds)}; `;
   const behind =
-    behind_devices === 0
+    behind_devices === 0 || median_seconds === null
       ? ''
       : `; ${counted(behind_devices, 'device')} behind by more than ${duration(behind_after_seconds)}`;
   return `${spread}poll interval ${duration(target_seconds)}${slowed}${behind}`;

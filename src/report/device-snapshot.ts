@@ -137,13 +137,15 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSumBuilder {
     openDevices: 0,
     openSeconds: 0,
     initial: 0,
+    unread: 0,
   };
   const lags: number[] = [];
   const sums = new Map<string, GrowingSum>();
 
   const addThere = ({ lag_seconds, state }: DeviceStatus, gaps: readonly StatusGap[]): void => {
     if (state === 'silent') counts.silent += 1;
-    if (lag_seconds !== null) lags.push(lag_seconds);
+    if (lag_seconds === null) counts.unread += 1;
+    else lags.push(lag_seconds);
     if (lag_seconds === null || lag_seconds > behindAfterSeconds) counts.behind += 1;
     if (gaps.length > 0) counts.openDevices += 1;
     for (const gap of gaps) counts.openSeconds += secondsOf(gap);
@@ -162,6 +164,8 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSumBuilder {
     },
     sum: () => {
       const sorted = lags.toSorted((a, b) => a - b);
+      // While most devices were not read yet, those that were do not tell how it stands.
+      const isMostUnread = counts.unread > lags.length;
       const at = (part: number): number | null =>
         sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? null;
       return {
@@ -175,7 +179,7 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSumBuilder {
         initial: counts.initial,
         lag: {
           behind_devices: counts.behind,
-          median_seconds: at(0.5),
+          median_seconds: isMostUnread ? null : at(0.5),
           p95_seconds: at(0.95),
           max_seconds: sorted.at(-1) ?? null,
         },

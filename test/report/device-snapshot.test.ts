@@ -4,7 +4,7 @@ import { createFilter } from '../../src/core/filter.ts';
 import { type CoverageNow, NOTHING_COVERED } from '../../src/core/state/telemetry.ts';
 import { formatExact, HOUR_MS, msToNs } from '../../src/core/time.ts';
 import { wantedAt } from '../../src/ingest/wanted-range.ts';
-import { snapshotDevice } from '../../src/report/device-snapshot.ts';
+import { type DeviceSnapshot, snapshotDevice, sumUp } from '../../src/report/device-snapshot.ts';
 import { device } from '../store/support.ts';
 
 const NOW_MS = Date.UTC(2026, 5, 15, 12);
@@ -61,6 +61,26 @@ describe('the lag of a device that reports nothing new', () => {
 });
 
 const text = (hour: number): string => formatExact(msToNs(NOW_MS + hour * HOUR_MS));
+
+test('the median lag is not known while most devices were not read yet', () => {
+  const medianOf = (...lags: (number | null)[]): number | null => {
+    const snapshots = lags.map((lag_seconds, at): DeviceSnapshot => {
+      const status = {
+        device_id: `d${at}`,
+        device_name: 'd',
+        state: 'catching-up',
+        lag_seconds,
+        covered: [],
+        gaps: [],
+      };
+      return { status, isExcluded: false, isGone: false, isInitial: true, share: 0 } as DeviceSnapshot;
+    });
+    return sumUp(snapshots, 60).lag.median_seconds;
+  };
+  expect(medianOf(0, null, null)).toBeNull();
+  expect(medianOf(0, 5, null)).toBe(5);
+  expect(medianOf()).toBeNull();
+});
 
 describe('the covered ranges of a device', () => {
   test('are shown as they are up to the present', () => {
