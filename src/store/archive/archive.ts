@@ -66,9 +66,12 @@ interface OffsetRow {
 /** Blocks are summed up by this many places of the log (`log_sum`). */
 const PART = 1024;
 
-/** The blocks around a range. The pluses keep SQLite from planning anew for each value, which takes as long again. */
+/**
+ * The blocks around a range. `= +?` here and elsewhere: where it orders rows, SQLite otherwise plans the statement anew at
+ * each run, for the value that a column is to equal, which takes several times as long as the search.
+ */
 const AROUND = `SELECT data, bytes FROM block
-  WHERE device_id = ? AND first_ns <= +? AND last_ns >= +? AND first_ns IS NOT NULL ORDER BY seq`;
+  WHERE device_id = +? AND first_ns <= ? AND last_ns >= ? AND first_ns IS NOT NULL ORDER BY seq`;
 
 /**
  * Prepares the archive of an open database.
@@ -82,7 +85,7 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
   );
   const next = db.prepare<[string, number], BlockRow>(
     `SELECT seq, lines, bytes, data, first_ns, last_ns, side_from_ns, side_to_ns FROM block
-     WHERE lane = ? AND seq >= ? ORDER BY seq`,
+     WHERE lane = +? AND seq >= ? ORDER BY seq`,
   );
   const around = db.prepare<[string, bigint, bigint], PackedBlock>(AROUND);
   const newest = db
@@ -94,7 +97,7 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
     .pluck();
   const cleared = db.prepare<[string, bigint, bigint], Interval>(
     `SELECT from_ns AS "from", to_ns AS "to" FROM cleared
-     WHERE device_id = ? AND kind = 'telemetry' AND from_ns <= ? AND to_ns > ? ORDER BY from_ns`,
+     WHERE device_id = +? AND kind = 'telemetry' AND from_ns <= ? AND to_ns > ? ORDER BY from_ns`,
   );
   const last = db.prepare<[string], bigint | null>('SELECT max(seq) FROM block WHERE lane = ?').pluck();
   const { after, totals } = prepareSums(db);

@@ -30,7 +30,7 @@ interface GapRow {
 export function createGaps(db: Database.Database): Pick<TelemetryStore, 'gaps' | 'nameGap' | 'clearGaps'> {
   const columns = 'SELECT device_id, from_ns, to_ns, reason, retry_at_ms FROM gap';
   const all = db.prepare<[], GapRow>(`${columns} ORDER BY device_id, from_ns`);
-  const ofDevice = db.prepare<[string], GapRow>(`${columns} WHERE device_id = ? ORDER BY from_ns`);
+  const ofDevice = db.prepare<[string], GapRow>(`${columns} WHERE device_id = +? ORDER BY from_ns`);
   const name = db.prepare(
     'INSERT OR REPLACE INTO gap (device_id, from_ns, to_ns, reason, retry_at_ms) VALUES (?, ?, ?, ?, ?)',
   );
@@ -86,7 +86,7 @@ interface MissedOverlapTable
 /** Prepares the missed overlap readings of an open database. The writing calls are for the inside of a transaction. */
 export function createMissedOverlaps(db: Database.Database): MissedOverlapTable {
   const ofDevice = db.prepare<[string], OverlapRow>(
-    'SELECT at_ns, since_ms, is_gone FROM missed_anchor WHERE device_id = ? ORDER BY at_ns',
+    'SELECT at_ns, since_ms, is_gone FROM missed_anchor WHERE device_id = +? ORDER BY at_ns',
   );
   const keep = db.prepare(
     'INSERT OR REPLACE INTO missed_anchor (device_id, at_ns, since_ms, is_gone) VALUES (?, ?, ?, ?)',

@@ -186,7 +186,7 @@ function createRevisions(db: Database.Database): Revisions {
 
 function createNames(db: Database.Database) {
   const read = db.prepare<[string], { from_ns: bigint; name: string }>(
-    'SELECT from_ns, name FROM device_name WHERE device_id = ? ORDER BY from_ns',
+    'SELECT from_ns, name FROM device_name WHERE device_id = +? ORDER BY from_ns',
   );
   const insert = db.prepare('INSERT INTO device_name (device_id, from_ns, name) VALUES (?, ?, ?)');
   return {
@@ -231,7 +231,7 @@ interface CoverageRow {
 
 function createCoverage(db: Database.Database) {
   const read = db.prepare<[string], CoverageRow>(
-    'SELECT from_ns, to_ns, first_ns, first_digest, last_ns, last_digest FROM coverage WHERE device_id = ? ORDER BY from_ns',
+    'SELECT from_ns, to_ns, first_ns, first_digest, last_ns, last_digest FROM coverage WHERE device_id = +? ORDER BY from_ns',
   );
   const remove = db.prepare('DELETE FROM coverage WHERE device_id = ? AND from_ns = ?');
   const insert = db.prepare(
@@ -285,7 +285,7 @@ function createHours(db: Database.Database) {
     'SELECT hour, readings FROM hour_readings WHERE device_id = ?',
   );
   const written = db.prepare<[string], { from_hour: bigint; to_hour: bigint }>(
-    'SELECT from_hour, to_hour FROM hours_written WHERE device_id = ? ORDER BY from_hour',
+    'SELECT from_hour, to_hour FROM hours_written WHERE device_id = +? ORDER BY from_hour',
   );
   const removeReadings = db.prepare('DELETE FROM hour_readings WHERE device_id = ? AND hour = ?');
   const removeWritten = db.prepare('DELETE FROM hours_written WHERE device_id = ? AND from_hour = ?');
