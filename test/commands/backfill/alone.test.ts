@@ -228,7 +228,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     });
     await expect(backfillAlone(rig, { fromMs: NOW_MS - DAY_MS, devices: ['often', 'tied'] })).rejects.toMatchObject({
       exitCode: 2,
-      message: expect.stringMatching(/^--device number 2: sync\.include or sync\.exclude leaves/),
+      message: expect.stringMatching(/^--device number 2: this device is excluded by sync\.include/),
     });
     expect(telemetryRequests(rig)).toBe(0);
   });
