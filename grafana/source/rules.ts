@@ -90,7 +90,7 @@ export const RULES: readonly Rule[] = [
     summary: 'The copy of the workspace is out of date',
     description:
       'One device in ten has a lag of more than two hours. The status page (port 9464) and `tidemark --status` show why.',
-    page: 'the-allowance',
+    page: 'the-quota',
     dashboard: 'tidemark-workspace',
     panel: 'Lag over time',
   },
