@@ -296,6 +296,28 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'waits of a clock that was ahead kept',
+    caughtBy: ['namedByAClockAhead'],
+    edits: [
+      {
+        file: 'ingest/named-gaps.ts',
+        find: 'return retryAtMs > nowMs && retryAtMs - nowMs <= RETRY_MS[reason] + CLOCK_SLACK_MS;',
+        replace: 'return retryAtMs > nowMs && RETRY_MS[reason] + CLOCK_SLACK_MS > 0;',
+      },
+    ],
+  },
+  {
+    name: 'a lock that counts when its file is gone',
+    caughtBy: ['lockDeleted'],
+    edits: [
+      {
+        file: 'store/open/lock.ts',
+        find: 'if (now !== undefined && now.ino === own?.ino && now.dev === own.dev) return;',
+        replace: 'if (now === undefined || now.ino === own?.ino) return;',
+      },
+    ],
+  },
+  {
     name: 'readings taken in and delivered whatever their time is',
     caughtBy: ['farFuture'],
     edits: [

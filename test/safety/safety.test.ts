@@ -24,6 +24,8 @@ const STORIES: Record<ScenarioName, string> = {
   dateJumps: 'a Date that jumps ahead is not believed',
   dateFallsBack: 'what was claimed by a clock that fell back is read again',
   firstDateWrong: 'a first Date that agrees with no other clock covers nothing',
+  lockDeleted: 'a program whose lock file is gone writes no more',
+  namedByAClockAhead: 'what was named by a clock that was ahead is tried at once',
   farFuture: 'a reading of a time that no clock has reached is not archived, and hides none',
   clockFallsForSeconds: 'a clock that falls back takes back the coverage of every device',
   cursorsThatSkip: 'no cursor is trusted where time can move on',

@@ -2,6 +2,8 @@
  * Safety scenarios about quiet faults: clocks and cursors that are not what they seem. Part of `scenarios.ts`.
  */
 
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
@@ -166,4 +168,36 @@ export const cursorsThatSkip: Scenario = async (bench, program) => {
   });
   await rig.once();
   return await finish(rig, NOW_MS);
+};
+
+/** Gaps that were named while the clock was two hours ahead: the right clock tries them at once. */
+export const namedByAClockAhead: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program);
+  const { time } = rig.simulator.settings;
+  time.jumpMs = 2 * HOUR_MS;
+  rig.simulator.faults = onPath(/telemetry/, () => ({ kind: 'malformed' }));
+  await rig.once();
+  time.jumpMs = 0;
+  rig.simulator.faults = null;
+  await rig.clock.sleep(10 * MINUTE_MS);
+  const startedMs = rig.clock.nowMs();
+  const { summary } = await rig.once();
+  const fromMs = startedMs - HISTORY_MS + 10 * MINUTE_MS;
+  const end = summary.exit_code === 0 ? [] : [`exit ${summary.exit_code}: ${JSON.stringify(summary.gaps)}`];
+  return [...end, ...(await finish(rig, startedMs, Math.ceil(fromMs)))];
+};
+
+/** The lock of a running program is deleted: another one could open the state now, so that this one must not write. */
+export const lockDeleted: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program);
+  const { context, close } = rig.open();
+  rmSync(join(rig.dataDir, 'tidemark.lock'));
+  try {
+    context.store.saveFact('probe', '1');
+    return ['it writes without its lock'];
+  } catch {
+    return [];
+  } finally {
+    close();
+  }
 };

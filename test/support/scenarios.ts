@@ -39,6 +39,8 @@ import {
   dateJumps,
   farFuture,
   firstDateWrong,
+  lockDeleted,
+  namedByAClockAhead,
   slowAnswers,
 } from './quiet-scenarios.ts';
 import { recheckAfterKills } from './recheck-scenarios.ts';
@@ -327,6 +329,8 @@ export const SCENARIOS = {
   dateFallsBack,
   farFuture,
   firstDateWrong,
+  lockDeleted,
+  namedByAClockAhead,
   clockFallsForSeconds,
   cursorsThatSkip,
   emptyForHours,
