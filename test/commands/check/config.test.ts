@@ -35,7 +35,7 @@ test('a short token of a database on this machine is warned of', () => {
   expect(linesOf({ ...database, TIDEMARK_INFLUX_TOKEN: 'u:p' })('influx.token')).toMatchObject({
     status: 'warn',
     message: expect.stringContaining('shorter than 4 characters'),
-    remedy: 'Use a longer one as soon as others can reach the database.',
+    remedy: 'Use a longer one as soon as other machines can reach the database.',
   });
 });
 
@@ -65,7 +65,7 @@ test.each<[string, Readonly<Record<string, string>>, Partial<CheckLine> & { read
     {
       name: 'api.key',
       message: 'api.key_file (TIDEMARK_API_KEY_FILE) is given as well (TIDEMARK_API_KEY)',
-      remedy: 'Give one of them.',
+      remedy: 'Remove one of them.',
     },
   ],
   [
