@@ -7,7 +7,7 @@
  * into a fault. Any bytes lead to a body or a fault. The document does not name the header that asks for a wait, so it
  * is found by its name's pattern; an unreadable header counts as missing.
  */
-import { ApiFault, type ApiFaultFacts, type ApiFaultKind, KEY_REFUSED } from '../core/faults.ts';
+import { ApiFault, type ApiFaultFacts, type ApiFaultKind, FAULT_TEXTS } from '../core/faults.ts';
 import { isRecord, member } from '../core/json.ts';
 import type { HttpAnswer } from '../core/ports.ts';
 import { SECRET_MARK } from '../core/secret.ts';
@@ -94,25 +94,12 @@ function kindOfBadRequest({ code, message, maxDays }: ErrorWords, hasCursor: boo
   return code === 'invalid_request' && !isAboutCursor ? 'invalid-request' : 'bad-cursor';
 }
 
-/** The meaning of each kind for people, before the server's own message. */
-const WORDS: Readonly<Record<ApiFaultKind, string>> = {
-  unreachable: 'no answer',
-  throttled: 'the quota is used up',
-  unauthorized: KEY_REFUSED,
-  'scope-missing': 'the key lacks a scope',
-  'no-api-access': "the API refuses access; check that the workspace's plan includes API access",
-  'not-found': 'no such resource in the workspace of this key',
-  'bad-cursor': 'the API rejected the cursor',
-  'range-too-large': 'the time range is wider than the plan allows',
-  'invalid-request': 'the API rejected the request',
-  'server-fault': 'the server failed',
-  malformed: 'the response does not follow the API description',
-};
-
 /** The text for a fault. A missing endpoint points to a wrong address and not to the workspace. */
 function wordsOf(kind: ApiFaultKind, { request }: RequestContext): string {
   const isEndpoint = /^GET \/[a-z]+$/.test(request);
-  return kind === 'not-found' && isEndpoint ? 'there is no such endpoint; check api.url' : WORDS[kind];
+  return kind === 'not-found' && isEndpoint
+    ? 'there is no such endpoint; check api.url'
+    : FAULT_TEXTS[kind].beforeMessage;
 }
 
 interface FaultWords {
@@ -164,7 +151,7 @@ function isHtml({ status, headers, body }: HttpAnswer): boolean {
  * The most values of an answer: a page of 200 readings of 150 sensors. Each takes memory, and time of one turn when the
  * page is committed.
  */
-export const MAX_VALUES = 30_000;
+const MAX_VALUES = 30_000;
 
 const QUOTE = 34;
 const BACKSLASH = 92;

@@ -2,6 +2,16 @@
 
 import { plainText } from './text.ts';
 
+/** The text for the fault `unauthorized`, without a full stop. */
+export const KEY_REFUSED = 'the API refuses the key: it is unknown, revoked or expired';
+
+interface FaultTexts {
+  /** The text where no message of the server follows. */
+  readonly alone: string;
+  /** The text before the status and the message of the server. */
+  readonly beforeMessage: string;
+}
+
 /**
  * - `unreachable`: no answer (refused, reset, timed out, TLS, name look-up).
  * - `throttled`: 429; `waitMs` is what the server asked for.
@@ -10,23 +20,35 @@ import { plainText } from './text.ts';
  * - `no-api-access`: any other 403: the plan grants no API access.
  * - `not-found`: 404.
  * - `bad-cursor`: 400 on a request that carried a cursor, about the cursor.
- * - `range-too-large`: 400 `range_too_large`; `maxDays` where it was told.
+ * - `range-too-large`: 400 `range_too_large`; `maxDays` if the message contains it.
  * - `invalid-request`: any other refusal of what was requested.
  * - `server-fault`: 5xx, or an answer that cannot be the API's (a redirect, an HTML page).
  * - `malformed`: a 200 whose body is no JSON or not the promised shape, or too large.
  */
-export type ApiFaultKind =
-  | 'unreachable'
-  | 'throttled'
-  | 'unauthorized'
-  | 'scope-missing'
-  | 'no-api-access'
-  | 'not-found'
-  | 'bad-cursor'
-  | 'range-too-large'
-  | 'invalid-request'
-  | 'server-fault'
-  | 'malformed';
+export const FAULT_TEXTS = {
+  unreachable: { alone: 'the API could not be reached', beforeMessage: 'no answer' },
+  throttled: { alone: 'the quota is used up (429)', beforeMessage: 'the quota is used up' },
+  unauthorized: { alone: 'the API refuses the key (401)', beforeMessage: KEY_REFUSED },
+  'scope-missing': { alone: 'the key lacks the required scope (403)', beforeMessage: 'the key lacks a scope' },
+  'no-api-access': {
+    alone: 'the plan has no API access (403)',
+    beforeMessage: "the API refuses access; check that the workspace's plan includes API access",
+  },
+  'not-found': { alone: 'not found (404)', beforeMessage: 'no such resource in the workspace of this key' },
+  'bad-cursor': { alone: 'the API rejected the cursor (400)', beforeMessage: 'the API rejected the cursor' },
+  'range-too-large': {
+    alone: 'the requested range is longer than the plan allows (400)',
+    beforeMessage: 'the time range is wider than the plan allows',
+  },
+  'invalid-request': { alone: 'the API rejected the request (400)', beforeMessage: 'the API rejected the request' },
+  'server-fault': { alone: 'the API failed (5xx)', beforeMessage: 'the server failed' },
+  malformed: {
+    alone: 'the response was not understood',
+    beforeMessage: 'the response does not follow the API description',
+  },
+} as const satisfies Readonly<Record<string, FaultTexts>>;
+
+export type ApiFaultKind = keyof typeof FAULT_TEXTS;
 
 /** Why no whole answer came: the kinds that a person can act on. */
 export type TransportFailure = 'refused' | 'reset' | 'timeout' | 'name' | 'tls' | 'too-large' | 'other';
@@ -120,9 +142,6 @@ export class RequestsSpentError extends Error {
   override readonly name = 'RequestsSpentError';
 }
 
-/** The text for the fault `unauthorized`, without a full stop. */
-export const KEY_REFUSED = 'the API refuses the key: it is unknown, revoked or expired';
-
 /** The text for an internal error. */
 export function internalErrorWords(detail: string): string {
   return `internal error: ${detail.replace(/\.$/, '')}. This is a bug; please report it with --check --bundle.`;
@@ -151,25 +170,11 @@ export function scopeWords(scope: string): string {
   return `the key lacks the scope ${scope}, which every sync needs. Create a key that has it`;
 }
 
-const FAULT_WORDS: Readonly<Record<ApiFaultKind, string>> = {
-  unreachable: 'the API could not be reached',
-  throttled: 'the quota is used up (429)',
-  unauthorized: 'the API refuses the key (401)',
-  'scope-missing': 'the key lacks the required scope (403)',
-  'no-api-access': 'the plan has no API access (403)',
-  'not-found': 'not found (404)',
-  'bad-cursor': 'the API rejected the cursor (400)',
-  'range-too-large': 'the requested range is longer than the plan allows (400)',
-  'invalid-request': 'the API rejected the request (400)',
-  'server-fault': 'the API failed (5xx)',
-  malformed: 'the response was not understood',
-};
-
 /**
  * The text for a fault of the API.
  *
  * @param fault as a process has stored it, maybe of another version.
  */
 export function faultWords(fault: string): string {
-  return Object.hasOwn(FAULT_WORDS, fault) ? FAULT_WORDS[fault as ApiFaultKind] : plainText(fault, 60);
+  return Object.hasOwn(FAULT_TEXTS, fault) ? FAULT_TEXTS[fault as ApiFaultKind].alone : plainText(fault, 60);
 }

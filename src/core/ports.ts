@@ -29,17 +29,10 @@ export interface Disk {
 export type Random = () => number;
 
 /** The purposes of requests, in the order of precedence. */
-export type RequestLane = 'live' | 'alerts' | 'inventory' | 'first-history' | 'backfill' | 'idle-poll';
+export type RequestLane = (typeof REQUEST_LANES)[number];
 
 /** All lanes, in the order of precedence. */
-export const REQUEST_LANES: readonly RequestLane[] = [
-  'live',
-  'alerts',
-  'inventory',
-  'first-history',
-  'backfill',
-  'idle-poll',
-];
+export const REQUEST_LANES = ['live', 'alerts', 'inventory', 'first-history', 'backfill', 'idle-poll'] as const;
 
 export const STREAMS = ['account', 'devices', 'telemetry', 'alerts'] as const;
 

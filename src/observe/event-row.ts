@@ -1,6 +1,8 @@
 /** The row type of the event table, short ways to write rows, and every field that a log line may have. */
 
 import type { AppEvent } from '../core/events.ts';
+import { FAULT_TEXTS } from '../core/faults.ts';
+import { REQUEST_LANES, STREAMS } from '../core/ports.ts';
 import { formatMs } from '../core/time.ts';
 import type { Instruments } from './metrics-table.ts';
 
@@ -106,6 +108,10 @@ function field(unit: string, meaning: string): Field {
   return { unit, meaning };
 }
 
+function codes(names: readonly string[]): string {
+  return names.map((name) => `\`${name}\``).join(', ');
+}
+
 /**
  * Every field that a line of the log may have beside `time`, `level`, `event` and `msg`: its unit and its meaning. The
  * type checker rejects any other field.
@@ -128,14 +134,14 @@ export const FIELDS = {
   duration_ms: field('milliseconds', 'the duration'),
   exit_code: field('exit code', 'the exit code of the program or of the command that requested the job'),
   failed_requests: field('requests', 'the requests that failed'),
-  fault: field('word', 'the kind of failure: `unreachable`, `throttled`, `unauthorized`, `scope-missing`, `no-api-access`, `not-found`, `bad-cursor`, `range-too-large`, `invalid-request`, `server-fault`, `malformed`; null if the request succeeded'),
+  fault: field('word', `the kind of failure: ${codes(Object.keys(FAULT_TEXTS))}; null if the request succeeded`),
   file: field('path', 'the file that was written'),
   from: field('RFC 3339', 'the start of the range'),
   gaps: field('count', 'the number of gaps'),
   grace_period_seconds: field('seconds', 'the new grace period of the device'),
   job: field('number', 'the number of the job in `--status`'),
   kind: field('word', 'the kind of job, or of database'),
-  lane: field('word', 'the purpose of the request: `live`, `alerts`, `inventory`, `first-history`, `backfill`, `idle-poll`'),
+  lane: field('word', `the purpose of the request: ${codes(REQUEST_LANES)}`),
   late_seconds: field('seconds', 'how late the latest of the readings arrived'),
   limit: field('requests', 'the limit in the response'),
   lines: field('points', 'the number concerned'),
@@ -159,7 +165,7 @@ export const FIELDS = {
   state: field('word', 'the outcome: `done`, `failed`, `cancelled`'),
   status: field('HTTP status', 'of the response; null if there was none'),
   status_page: field('URL', 'the address of the status page'),
-  stream: field('word', '`account`, `devices`, `telemetry` or `alerts`'),
+  stream: field('word', codes(STREAMS)),
   suppressed: field('lines', 'the number of similar lines that were suppressed since the last one'),
   to: field('RFC 3339', 'the end of the range; `now` if it has none'),
   until: field('RFC 3339', 'the time at which the wait ends'),

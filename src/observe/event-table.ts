@@ -57,7 +57,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     level: { any: ['debug', 'info', 'warn'], of: retryLevel },
     message: ({ message }) => `Retrying a request: ${message}`,
     fields: ({ request, fault, attempt, waitMs }) => ({ request, fault, attempt, ...waitSeconds(waitMs) }),
-    note: 'by its wait: info from 5 seconds on and for lack of allowance, warn from 20 seconds on',
+    note: 'by its wait: info from 5 seconds on and while the quota is used up, warn from 20 seconds on',
     repeats: { alike: ({ fault }) => fault, isBrief: true },
     counts: (_, to) => to.count('tidemark_api_retries_total', {}),
   },
