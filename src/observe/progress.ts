@@ -5,6 +5,7 @@
  * enough to cost nothing. Nothing here reads a clock: the caller passes the time.
  */
 import { duration, grouped, percent } from '../core/text.ts';
+import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 /** How far the work is. Counts are of this run. */
 export interface ProgressFacts {
@@ -82,7 +83,7 @@ export interface Progress {
 }
 
 const REDRAW_MS = 200;
-const LOG_MS = 60_000;
+const LOG_MS = MINUTE_MS;
 
 /**
  * Opens a progress report.
@@ -144,7 +145,7 @@ export function createWorkProgress(
     checkMs = nowMs + everyMs;
     const { share, words } = progress();
     const remainingMs = estimate(share, nowMs);
-    const eta = remainingMs === null || share === 1 ? '' : `ETA ${duration(remainingMs / 1000, 'up')}, `;
+    const eta = remainingMs === null || share === 1 ? '' : `ETA ${duration(remainingMs / SECOND_MS, 'up')}, `;
     const text = share === null ? words : `${Math.floor(share * 100)} %, ${eta}${words}`;
     if (typeof target !== 'function') target.draw(share === null ? text : `${progressBar(share)} ${text}`);
     else if (nowMs >= logMs) {
@@ -159,7 +160,7 @@ function isDone({ devicesDone, devicesTotal, pointsPending }: ProgressFacts): bo
 }
 
 /** The period that the estimate uses: long enough to even out pauses, short enough to follow changes. */
-const ESTIMATE_OVER_MS = 60_000;
+const ESTIMATE_OVER_MS = MINUTE_MS;
 
 interface Sample {
   readonly atMs: number;
@@ -176,16 +177,16 @@ function createEstimate(): (share: number | null, nowMs: number) => number | nul
     const newest = samples.at(-1);
     // Work that grew (a device appeared) begins a new estimate; time that continues makes it grow a little all along.
     if (newest !== undefined && share < newest.share - GROWTH) samples = [];
-    if (newest === undefined || nowMs - newest.atMs >= 1000) samples.push({ atMs: nowMs, share });
+    if (newest === undefined || nowMs - newest.atMs >= SECOND_MS) samples.push({ atMs: nowMs, share });
     samples = samples.filter(({ atMs }, index) => nowMs - atMs <= ESTIMATE_OVER_MS || index === samples.length - 1);
     const oldest = samples[0];
-    if (oldest === undefined || share <= oldest.share || nowMs - oldest.atMs < 2000) return null;
+    if (oldest === undefined || share <= oldest.share || nowMs - oldest.atMs < 2 * SECOND_MS) return null;
     return ((1 - share) * (nowMs - oldest.atMs)) / (share - oldest.share);
   };
 }
 
 /** The shortest time from which a rate is computed. */
-const RATE_FROM_MS = 5000;
+const RATE_FROM_MS = 5 * SECOND_MS;
 
 /** @returns a function from a count of requests to the requests a minute, recently; `null` while unknown. */
 function createRate(): (requests: number, nowMs: number) => number | null {
@@ -193,11 +194,11 @@ function createRate(): (requests: number, nowMs: number) => number | null {
   return (requests, nowMs) => {
     const newest = samples.at(-1);
     if (newest !== undefined && requests < newest.requests) samples = [];
-    if (newest === undefined || nowMs - newest.atMs >= 1000) samples.push({ atMs: nowMs, requests });
+    if (newest === undefined || nowMs - newest.atMs >= SECOND_MS) samples.push({ atMs: nowMs, requests });
     samples = samples.filter(({ atMs }) => nowMs - atMs <= ESTIMATE_OVER_MS);
     const oldest = samples[0];
     if (oldest === undefined || nowMs - oldest.atMs < RATE_FROM_MS) return null;
-    return ((requests - oldest.requests) * 60_000) / (nowMs - oldest.atMs);
+    return ((requests - oldest.requests) * MINUTE_MS) / (nowMs - oldest.atMs);
   };
 }
 
@@ -230,10 +231,10 @@ function restWords(facts: ProgressFacts, remainingMs: number | null): string[] {
   const { waitsFor = null, waitMs, eta = null, requestsPerMinute = null } = facts;
   const rate = requestsPerMinute === null ? [] : [`${rateWords(requestsPerMinute)} requests a minute`];
   if (waitsFor !== null) return [waitsFor, ...rate];
-  if (waitMs !== null) return [`waiting ${duration(waitMs / 1000, 'up')} for quota`, ...rate];
+  if (waitMs !== null) return [`waiting ${duration(waitMs / SECOND_MS, 'up')} for quota`, ...rate];
   if (facts.coveredShare === 1) return rate;
-  if (eta !== null) return [`ETA ${duration(eta.ms / 1000, 'up')}`, eta.basis];
-  return remainingMs === null ? rate : [`ETA ${duration(remainingMs / 1000, 'up')}`, ...rate];
+  if (eta !== null) return [`ETA ${duration(eta.ms / SECOND_MS, 'up')}`, eta.basis];
+  return remainingMs === null ? rate : [`ETA ${duration(remainingMs / SECOND_MS, 'up')}`, ...rate];
 }
 
 function rateWords(perMinute: number): string {

@@ -21,7 +21,7 @@ import type { RecentEvent } from '../../core/page-facts.ts';
 import { createScrub, Secret } from '../../core/secret.ts';
 import type { DeviceStatus, StatusReport } from '../../core/status.ts';
 import { plainText } from '../../core/text.ts';
-import { formatMs } from '../../core/time.ts';
+import { formatMs, HOUR_MS } from '../../core/time.ts';
 import { reportNow } from '../../report/report.ts';
 import { writeBundle } from '../../store/open/new-file.ts';
 import { filesOf, readForBundle, type Unavailable } from '../../store/views/bundle.ts';
@@ -127,12 +127,12 @@ const MOST_GAPS = 5;
 
 function deviceReport({ device_id, state, lag_seconds, covered, gaps }: DeviceStatus, names: Pseudonyms) {
   const [first, last] = [covered.at(0), covered.at(-1)];
-  const held = first === undefined || last === undefined ? null : { from: first[0], to: last[1] };
+  const range = first === undefined || last === undefined ? null : { from: first[0], to: last[1] };
   return {
     device: names.device(device_id),
     state,
     lag_seconds,
-    held: held === null ? null : { ...held, stretches: covered.length },
+    covered: range === null ? null : { ...range, ranges: covered.length },
     gaps: gaps.length,
     last_gaps: gaps.slice(-MOST_GAPS),
   };
@@ -150,7 +150,7 @@ function stateOf({ read }: BundleParts, stateFacts: ReturnType<typeof readForBun
     destinations: eachRow(destinations, (row) => row),
     gaps: eachRow(gaps, (row) => row),
     jobs: eachRow(jobs, (row) => row),
-    requests_by_hour: eachRow(requestsByHour, ({ hour, ...row }) => ({ hour_ms: Number(hour) * 3_600_000, ...row })),
+    requests_by_hour: eachRow(requestsByHour, ({ hour, ...row }) => ({ hour_ms: Number(hour) * HOUR_MS, ...row })),
     requests_by_kind: eachRow(requestsByKind, (row) => row),
     // The reason of a quarantined line quotes lines, with names and values.
     quarantine: eachRow(quarantine, (row) => ({

@@ -14,11 +14,11 @@ import { deviceFacts, type FleetRates, fleetRates, MEASURED_DAYS } from '../../c
 import { DESTINATION_KINDS, identityOf, withKind } from '../../core/lines/dialect.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { QuotaStatus, QuotaWindow, StreamStatus } from '../../core/status.ts';
-import { DAY_MS, type EpochMs, formatExact, MINUTE_MS, msToNs, SECOND_MS } from '../../core/time.ts';
+import { DAY_MS, type EpochMs, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import type { DeviceReportParts } from '../../report/device-report.ts';
 
 import { createHistoryEta } from '../../report/history-eta.ts';
-import type { ReportedDestination } from '../../report/report.ts';
+import { type ReportedDestination, timeText } from '../../report/report.ts';
 import { staleMsOf } from '../../scheduler/demand-watch.ts';
 import { createDisk } from '../../store/views/data-dir.ts';
 import { type ReadState, readStateView } from '../../store/views/read-state.ts';
@@ -155,10 +155,6 @@ function quotaOf(
   const untilMs = Math.max(ledger.blockedUntilMs(), freeMs);
   const waits = untilMs - nowMs < WAIT_SHOWN_MS ? null : timeText(untilMs);
   return { share, minute, day, waiting_until: waits, history_waiting_until: waits };
-}
-
-function timeText(ms: EpochMs | null): string | null {
-  return ms === null ? null : formatExact(msToNs(ms));
 }
 
 /** @returns a function that reads from the state how often the devices report; each call reads every device. */

@@ -38,7 +38,7 @@ export function statusText(report: StatusReport): string {
 }
 
 function head({ workspace_id, generated_at, summary, process: work, version }: StatusReport): string {
-  const since = (at: string | null): string => (at === null ? 'never' : `${ago(generated_at, at)} ago`);
+  const since = (at: string | null): string => (at === null ? 'never' : `${elapsed(generated_at, at)} ago`);
   const works = work.running
     ? `Tidemark is running: last request ${since(work.last_request_at)}, last stored reading ${since(work.last_archived_at)}.`
     : `No daemon is running (last request ${since(work.last_request_at)}). Start it, or run --once.`;
@@ -165,7 +165,7 @@ function destination(
 ): string {
   const name = nameText(served, 30);
   const flag = many ? ` --destination ${name}` : '';
-  const waits = oldest_pending_at === null ? '' : `, the oldest for ${ago(generated_at, oldest_pending_at)}`;
+  const waits = oldest_pending_at === null ? '' : `, the oldest for ${elapsed(generated_at, oldest_pending_at)}`;
   const pending = pending_points === 0 ? 'every point delivered' : `${plural(pending_points, 'point')} wait${waits}`;
   const refused = quarantined === 0 ? '' : `; ${count(quarantined)} in quarantine (tidemark --quarantine${flag})`;
   return [
@@ -215,7 +215,9 @@ function jobs({ jobs: open, generated_at }: StatusReport): string {
   const shown = open.slice(0, JOBS_SHOWN).map((job, index) => {
     const { kind, requested_by, state, requested_at, started_at } = job;
     const since =
-      started_at === null ? `requested ${ago(generated_at, requested_at)} ago` : `for ${ago(generated_at, started_at)}`;
+      started_at === null
+        ? `requested ${elapsed(generated_at, requested_at)} ago`
+        : `for ${elapsed(generated_at, started_at)}`;
     const who = plainText(requested_by, 60);
     const what = who === '' || who === `--${kind}` ? plainText(kind, 20) : `${plainText(kind, 20)} (${who})`;
     return row(index === 0 ? 'Jobs' : '', `${what}: ${state}, ${since}${jobProgress(job)}`);
@@ -253,8 +255,8 @@ function next({
   return row('Next', `${times.join(', ')} UTC; ${open}`);
 }
 
-/** How long before the report something was. */
-function ago(now: string, at: string): string {
+/** The time from an instant to the report; 0 if the instant is later. */
+function elapsed(now: string, at: string): string {
   return duration(Math.max(0, (Date.parse(now) - Date.parse(at)) / 1000));
 }
 

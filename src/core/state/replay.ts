@@ -5,7 +5,7 @@
 
 import { type ExitCode, isExitCode } from '../faults.ts';
 import { isRecord } from '../json.ts';
-import type { EpochMs, EpochNs } from '../time.ts';
+import { DAY_MS, type EpochMs, type EpochNs } from '../time.ts';
 import type { ArchiveReader, ScanPosition } from './archive.ts';
 import type { ReplayArgs } from './job-args.ts';
 import type { DeliveryOutcome } from './log.ts';
@@ -38,7 +38,7 @@ export interface ReplayState {
 }
 
 /** How long an interrupted replay is resumed; after that the same arguments start again. */
-const GONE_ON_WITHIN_MS = 7 * 24 * 3_600_000;
+const GONE_ON_WITHIN_MS = 7 * DAY_MS;
 
 /** Whether the arguments are those of the unfinished replay. */
 export function isSameReplay(before: ReplayState, args: ReplayArgs, nowMs: EpochMs): boolean {

@@ -19,7 +19,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { codeOf, UserError } from '../../core/faults.ts';
 import type { Random } from '../../core/ports.ts';
 import { plainText } from '../../core/text.ts';
-import type { EpochMs } from '../../core/time.ts';
+import { type EpochMs, MINUTE_MS } from '../../core/time.ts';
 
 /**
  * Looks whether a file can be made there, before anything else is done.
@@ -56,7 +56,7 @@ const PART = '.tidemark-part';
 const PART_NAME = /^(.+)\.[\da-f]{1,8}\.(?:tidemark-)?part(?:-journal|-wal|-shm)?$/;
 
 /** A file that is still being written has changed within this time. */
-const STILL_WRITTEN_MS = 60_000;
+const STILL_WRITTEN_MS = MINUTE_MS;
 
 /**
  * Removes the parts that a killed process left: those for the same file, and those for others in the same directory
