@@ -38,7 +38,7 @@ type WantedDevice = Pick<KnownDevice, 'record' | 'goneSinceMs'> & {
 export const PENDING = 'pending';
 
 /** The text for the reason of a gap: the cause, and what happens next. */
-export interface GapWords {
+interface GapWords {
   readonly why: string;
   readonly remedy: string;
 }

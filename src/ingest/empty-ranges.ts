@@ -50,7 +50,7 @@ export interface EmptyEvidence {
 }
 
 /** Whether an empty answer is believed, and the record to store. */
-export interface EmptyVerdict {
+interface EmptyVerdict {
   readonly isBelieved: boolean;
   readonly next: EmptyRange | null;
 }

@@ -30,7 +30,7 @@ const SERVED_BEYOND = 'served_beyond_days';
 const REFUSED_BEYOND = 'refused_beyond_days';
 
 /** What answers have shown about the service's windows, and the state that stores part of it. */
-export interface LearntWindows extends Pick<SyncContext, 'store' | 'serverClock'> {
+interface LearntWindows extends Pick<SyncContext, 'store' | 'serverClock'> {
   span: WindowKnowledge['span'];
   leadNs: bigint;
   bothBounds: boolean;

@@ -21,7 +21,7 @@ import { planEdge } from './window-limits.ts';
 const RECHECK_KEPT_MS = 7 * DAY_MS;
 
 /** A range that a recheck does not read, and why. */
-export interface SkippedRange extends Interval {
+interface SkippedRange extends Interval {
   readonly deviceId: string;
   /** `cleared`: the archive has no lines of it any more; `beyond_plan`: the plan may not show it any more. */
   readonly reason: 'cleared' | 'beyond_plan';

@@ -20,7 +20,7 @@ import { type BesideSupply, backfillNeed, besideFinishMs, daySupplyOf } from '..
 import { USUAL_RESERVES } from '../scheduler/reserves.ts';
 
 /** What the estimate is made from. */
-export interface HistoryEtaParts {
+interface HistoryEtaParts {
   readonly context: {
     readonly store: SyncContext['store'];
     readonly serverClock: Parameters<typeof wantedNow>[0]['serverClock'];

@@ -364,7 +364,7 @@ export function createBackfillPace(settings: PaceSettings): BackfillPace {
   };
 }
 
-export type BackfillCounts = Pick<ArchiveTotals, 'requests' | 'readings' | 'points'>;
+type BackfillCounts = Pick<ArchiveTotals, 'requests' | 'readings' | 'points'>;
 
 /** Counts the requests of a backfill, and the readings and points that they added. */
 interface BackfillTally {

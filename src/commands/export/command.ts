@@ -168,7 +168,7 @@ interface ExportParts {
 }
 
 /** The counts of what was written. */
-export interface ExportCounts {
+interface ExportCounts {
   /** Points: every line is one. */
   readonly lines: number;
   /** Instants of devices that had any. */
@@ -177,7 +177,7 @@ export interface ExportCounts {
   readonly devices: number;
 }
 
-export interface ExportEnd extends ExportCounts {
+interface ExportEnd extends ExportCounts {
   /** `unread`: the reader has gone away. */
   readonly outcome: 'complete' | 'unread' | 'interrupted';
 }

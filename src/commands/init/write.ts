@@ -9,7 +9,7 @@ import type { InitTarget } from '../../cli/command.ts';
 import { codeOf, UserError } from '../../core/faults.ts';
 
 /** A file to write. */
-export interface NewFile {
+interface NewFile {
   readonly path: string;
   readonly text: string;
   /** The permissions, by default 0600. */
@@ -21,7 +21,7 @@ export const KEY_FILE = 'tidemark_api_key';
 export const TOKEN_FILE = 'tidemark_influx_token';
 
 /** The contents of the configuration file. Each secret is in a file of its own. */
-export interface InitConfig {
+interface InitConfig {
   readonly apiUrl: string;
   readonly keyFile: string;
   readonly database: InitDatabase | null;

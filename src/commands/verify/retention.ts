@@ -47,7 +47,7 @@ const SHORTEST_NS = HOUR_NS;
  *
  * @param now the current time by the local clock
  */
-export function hiddenBefore({ days, oldestFound, oldestEqualDay }: AgeSearch, now: EpochNs): EpochNs | null {
+function hiddenBefore({ days, oldestFound, oldestEqualDay }: AgeSearch, now: EpochNs): EpochNs | null {
   let newest: EpochNs | null = null;
   for (const { newestMissing } of days) {
     if (newestMissing !== null) newest = newest === null ? newestMissing : maxNs(newest, newestMissing);
@@ -123,7 +123,7 @@ interface HiddenDay {
 }
 
 /** Counts the points of a day that lie before an instant as known to be missing. */
-export function withoutHidden(found: FoundDay, before: EpochNs): HiddenDay {
+function withoutHidden(found: FoundDay, before: EpochNs): HiddenDay {
   const end = dayStart(found.day + 1);
   const { missing, gone, known_missing: known } = found.findings;
   // Where the archive has no lines, only whole days are known to be before it.

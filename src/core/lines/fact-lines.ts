@@ -152,7 +152,7 @@ interface AlertIdentity extends Pick<AlertRecord, 'alertId' | 'deviceId' | 'kind
 }
 
 /** The state of an alert when it was last observed, for people. */
-export type AlertFacts = Pick<AlertRecord, 'ruleName' | 'condition' | 'threshold' | 'status' | 'fireCount' | 'value'>;
+type AlertFacts = Pick<AlertRecord, 'ruleName' | 'condition' | 'threshold' | 'status' | 'fireCount' | 'value'>;
 
 /** The stored facts about an alert. */
 export interface KnownAlert extends AlertIdentity {
