@@ -17,7 +17,7 @@ import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
 import { type EpochNs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { createDeliverer, type Deliverer } from '../delivery/deliver.ts';
-import { aroundWrites, type DestinationOptions } from '../delivery/destination.ts';
+import { aroundWrites, type DestinationOptions, judge } from '../delivery/destination.ts';
 import type { InfluxSinkOptions } from '../influx/sink.ts';
 
 interface DeliveryParts {
@@ -148,7 +148,7 @@ function checkingSink(sink: Sink, kind: DestinationKind, parts: OldPointsParts):
   return aroundWrites(sink, async (write, signal) => {
     if (!isDone) isDone = await checkOldPoints(sink.name, kind, parts, signal);
     const answer = await write();
-    if (answer.kind !== 'later' && answer.kind !== 'blocked') isDone = true;
+    if (judge(answer).does !== 'keep') isDone = true;
     return answer;
   });
 }

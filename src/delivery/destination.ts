@@ -4,6 +4,17 @@
  *
  * Promise: nothing is sent before the kind is known, because the lines depend on it. The state stores the kind as part
  * of the destination's identity.
+ *
+ * It also decides what each answer to a write means for the lines of the request; nothing else looks at the kind of an
+ * answer (`judge`):
+ *
+ * | answer    | the lines of the request                                 | as the answer to a control line        |
+ * | --------- | -------------------------------------------------------- | -------------------------------------- |
+ * | accepted  | accept: the database has them                            | the refused lines like it are at fault |
+ * | refused   | bisect: at least one is at fault, others may be stored   | shows nothing; the next control line   |
+ * | too-large | halve: too much for one request, no line need be at fault | shows nothing; the next control line   |
+ * | later     | keep: the same again later                               | the search stops, all lines are kept   |
+ * | blocked   | keep: until a person has solved the problem              | the search stops, all lines are kept   |
  */
 
 import type { Observe } from '../core/events.ts';
@@ -69,11 +80,51 @@ export const LATER_HINT =
   'delivery resumes by itself when the database accepts writes, and nothing is lost meanwhile; if this lasts, check the log and the disk of the database, and any proxy in between';
 
 /** The block that follows from an answer about the destination as a whole. */
-export function blockedBy(answer: Extract<WriteAnswer, { readonly kind: 'blocked' | 'later' }>): Blocked {
+function blockedBy(answer: AnswerOf['blocked' | 'later']): Blocked {
   const { words } = answer;
   return answer.kind === 'blocked'
     ? { words, hint: answer.hint, needsPerson: true, waitMs: null }
     : { words, hint: LATER_HINT, needsPerson: false, waitMs: answer.waitMs, isUnknown: answer.isUnknown === true };
+}
+
+type AnswerKind = WriteAnswer['kind'];
+
+/** The answers by their kind. */
+type AnswerOf = { readonly [Kind in AnswerKind]: Extract<WriteAnswer, { readonly kind: Kind }> };
+
+/** Why lines were refused, with the same fields for each kind of refusal. */
+export interface Refusal {
+  /** The server's message. */
+  readonly words: string;
+  /** Whether it names lines that are older than the destination keeps. */
+  readonly retention: boolean;
+  /** How many lines the database reports as dropped; `null` if it does not. */
+  readonly dropped: number | null;
+  /** Whether the reason can only be the type of a field. */
+  readonly conflict: boolean;
+}
+
+/** What an answer means for the lines of its request: see the table in the header. */
+export type Verdict =
+  | { readonly does: 'accept' }
+  | { readonly does: 'bisect' | 'halve'; readonly refusal: Refusal }
+  | { readonly does: 'keep'; readonly blocked: Blocked };
+
+const VERDICTS: { readonly [Kind in AnswerKind]: (answer: AnswerOf[Kind]) => Verdict } = {
+  accepted: () => ({ does: 'accept' }),
+  refused: ({ words, retention, dropped = null, conflict = false }) => ({
+    does: 'bisect',
+    refusal: { words, retention, dropped, conflict },
+  }),
+  'too-large': ({ words }) => ({ does: 'halve', refusal: { words, retention: false, dropped: null, conflict: false } }),
+  later: (answer) => ({ does: 'keep', blocked: blockedBy(answer) }),
+  blocked: (answer) => ({ does: 'keep', blocked: blockedBy(answer) }),
+};
+
+/** Judges an answer by the table in the header. */
+export function judge(answer: WriteAnswer): Verdict {
+  // The function of an answer's own kind takes that answer.
+  return VERDICTS[answer.kind](answer as never);
 }
 
 /** Opens a destination in the state, and reports it if it is new. */

@@ -11,8 +11,8 @@
  * nothing is stored between calls.
  */
 import { kindOf } from '../core/lines/line-reader.ts';
-import type { Sink, WriteAnswer } from '../core/ports.ts';
-import { type Blocked, blockedBy } from './destination.ts';
+import type { Sink } from '../core/ports.ts';
+import { type Blocked, judge, type Refusal, type Verdict } from './destination.ts';
 import { type Ages, findTooOld, timeOf } from './too-old.ts';
 
 /** A line that the database rejects although it accepts others like it. */
@@ -85,9 +85,9 @@ export async function resolveBatch(
     options,
     send: async (part) => {
       search.requests += 1;
-      const answer = await sink.write(part, signal);
-      search.tooLarge ||= answer.kind === 'too-large' && part.length > 1;
-      return answer;
+      const verdict = judge(await sink.write(part, signal));
+      search.tooLarge ||= verdict.does === 'halve' && part.length > 1;
+      return verdict;
     },
     accepted: [],
     rejected: new Map(),
@@ -108,8 +108,8 @@ export async function resolveBatch(
   };
 }
 
-/** An answer that refuses lines. */
-type Refusal = Extract<WriteAnswer, { readonly kind: 'refused' | 'too-large' }>;
+/** A verdict that refuses lines. */
+type Refused = Extract<Verdict, { readonly refusal: Refusal }>;
 
 /** A line that was refused alone, before a control line has shown that the destination itself works. */
 interface Unconfirmed {
@@ -123,7 +123,7 @@ interface Unconfirmed {
 interface Search {
   readonly lines: readonly string[];
   readonly options: ResolveOptions;
-  readonly send: (part: readonly string[]) => Promise<WriteAnswer>;
+  readonly send: (part: readonly string[]) => Promise<Verdict>;
   /** Whether each line was accepted, by index. */
   readonly accepted: boolean[];
   readonly rejected: Map<number, RejectedLine>;
@@ -176,27 +176,36 @@ interface Sending {
  */
 async function sendRange(search: Search, sending: Sending): Promise<Blocked | null> {
   const { range, pending, todo } = sending;
-  const answer = await search.send(pending.map((index) => lineAt(search, index)));
-  if (answer.kind === 'later' || answer.kind === 'blocked') return blockedBy(answer);
-  if (answer.kind !== 'accepted') return await narrow(search, sending, answer);
-  noteAccepted(search, pending);
-  splitOtherHalf(todo, range);
-  return null;
+  const verdict = await search.send(pending.map((index) => lineAt(search, index)));
+  switch (verdict.does) {
+    case 'keep':
+      return verdict.blocked;
+    case 'bisect':
+    case 'halve':
+      return await narrow(search, sending, verdict);
+    case 'accept':
+      noteAccepted(search, pending);
+      splitOtherHalf(todo, range);
+      return null;
+  }
 }
 
 /** Draws conclusions from the refusal of a range, and adds the ranges to send next. */
-async function narrow(search: Search, { range, pending, todo }: Sending, refusal: Refusal): Promise<Blocked | null> {
-  if (refusal.kind === 'refused' && refusal.retention && refusal.dropped !== undefined) {
+async function narrow(
+  search: Search,
+  { range, pending, todo }: Sending,
+  { does, refusal }: Refused,
+): Promise<Blocked | null> {
+  if (refusal.retention && refusal.dropped !== null) {
     const outcome = await resolveTooOld(search, { indexes: pending, refusal, dropped: refusal.dropped });
     if (outcome !== 'unclear') return outcome;
   }
-  const isWhole = refusal.kind === 'refused' && refusal.conflict === true && refusal.dropped === pending.length;
+  const isWhole = refusal.conflict && refusal.dropped === pending.length;
   if (range.to - range.from > 1 && !isWhole) {
-    todo.push(...halves(range, refusal.kind === 'refused'));
+    todo.push(...halves(range, does === 'bisect'));
     return null;
   }
-  const kindAt = (index: number): string | null =>
-    refusal.kind === 'too-large' ? null : kindOf(lineAt(search, index));
+  const kindAt = (index: number): string | null => (does === 'halve' ? null : kindOf(lineAt(search, index)));
   search.unconfirmed = [...search.unconfirmed, ...pending.map((index) => ({ index, refusal, kind: kindAt(index) }))];
   return search.unconfirmed.length < REFUSED_BEFORE_CONTROL ? null : await confirmAll(search);
 }
@@ -211,7 +220,7 @@ async function resolveTooOld(
   }: { readonly indexes: readonly number[]; readonly refusal: Refusal; readonly dropped: number },
 ): Promise<Blocked | null | 'unclear'> {
   const times = indexes.map((index) => timeOf(lineAt(search, index)));
-  const send = async (nths: readonly number[]): Promise<WriteAnswer> =>
+  const send = async (nths: readonly number[]): Promise<Verdict> =>
     await search.send(nths.map((nth) => lineAt(search, indexes[nth] ?? 0)));
   const found = await findTooOld({ times, dropped, send, sendLine: search.send, ages: search.options.ages });
   if (found === 'unclear' || !('tooOld' in found)) return found;
@@ -269,7 +278,7 @@ function noteAccepted(search: Search, indexes: readonly number[]): void {
   }
 }
 
-function reject(search: Search, index: number, { words, retention }: { words: string; retention: boolean }): void {
+function reject(search: Search, index: number, { words, retention }: Pick<Refusal, 'words' | 'retention'>): void {
   search.rejected.set(index, { index, line: lineAt(search, index), words, retention });
 }
 
@@ -278,8 +287,7 @@ function confirm(search: Search, control: string): void {
   const controlKind = kindOf(control);
   const isConfirmed = ({ kind }: Unconfirmed): boolean => kind === null || kind === controlKind;
   for (const { index, refusal } of search.unconfirmed.filter(isConfirmed)) {
-    const retention = refusal.kind === 'refused' && refusal.retention;
-    reject(search, index, { words: refusal.words, retention });
+    reject(search, index, refusal);
   }
   search.unconfirmed = search.unconfirmed.filter((each) => !isConfirmed(each));
 }
@@ -297,18 +305,24 @@ async function confirmAll(search: Search): Promise<Blocked | null> {
   return null;
 }
 
+/** Whether this answer to a control line shows that the destination works. Otherwise the next control line is tried. */
+const CONFIRMS: Readonly<Record<Exclude<Verdict['does'], 'keep'>, boolean>> = {
+  accept: true,
+  bisect: false,
+  halve: false,
+};
+
 /** Sends lines like the refused one until one is accepted, which confirms that the refused line is at fault. */
 async function sendControls(search: Search, refused: Unconfirmed): Promise<Blocked | null> {
   for (const line of controlsFor(search, refused)) {
-    const answer = await search.send([line]);
-    if (answer.kind === 'later' || answer.kind === 'blocked') return blockedBy(answer);
-    if (answer.kind !== 'accepted') continue;
+    const verdict = await search.send([line]);
+    if (verdict.does === 'keep') return verdict.blocked;
+    if (!CONFIRMS[verdict.does]) continue;
     confirm(search, line);
     return null;
   }
   const { refusal, kind } = refused;
-  const isConflict = refusal.kind === 'refused' && refusal.conflict === true;
-  if (isConflict) {
+  if (refusal.conflict) {
     const blocked = await sendOtherControl(search, refused);
     if (blocked !== 'refused') return blocked;
   }
@@ -328,9 +342,9 @@ async function sendControls(search: Search, refused: Unconfirmed): Promise<Block
  */
 async function sendOtherControl(search: Search, refused: Unconfirmed): Promise<Blocked | null | 'refused'> {
   for (const line of otherControlsFor(search, refused)) {
-    const answer = await search.send([line]);
-    if (answer.kind === 'later' || answer.kind === 'blocked') return blockedBy(answer);
-    if (answer.kind !== 'accepted') continue;
+    const verdict = await search.send([line]);
+    if (verdict.does === 'keep') return verdict.blocked;
+    if (!CONFIRMS[verdict.does]) continue;
     const isAlike = ({ kind }: Unconfirmed): boolean => kind === refused.kind;
     for (const { index, refusal } of search.unconfirmed.filter(isAlike)) {
       reject(search, index, { words: refusal.words, retention: false });

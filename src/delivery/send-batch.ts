@@ -11,7 +11,7 @@ import { backoffMs } from '../core/retry.ts';
 import type { KeptLines, MissingPoints } from '../core/state/log.ts';
 import type { Store } from '../core/state/state.ts';
 import { type EpochNs, isStorable, MINUTE_MS, msToNs, SECOND_MS } from '../core/time.ts';
-import type { Blocked, Served } from './destination.ts';
+import { type Blocked, judge, type Served } from './destination.ts';
 import { type RejectedLine, type Resolution, resolveBatch } from './resolve.ts';
 import { missingOf, timeOf } from './too-old.ts';
 
@@ -48,7 +48,7 @@ export async function sendKept(
   const isWhole = kind === 'influxdb' && isSendable(batch.extent, parts.latestNs?.() ?? null);
   if (!isWhole || sink.writeText === undefined) return await sendBatch(parts, served, batch.lines, signal);
   const answer = await sink.writeText(batch.text, signal);
-  if (answer.kind !== 'accepted') return await sendBatch(parts, served, batch.lines, signal, answer);
+  if (judge(answer).does !== 'accept') return await sendBatch(parts, served, batch.lines, signal, answer);
   parts.controls.remember(lastLines(batch.text, CONTROLS_FROM));
   const { count } = batch;
   const resolution = { resolved: count, acceptedLines: count, blocked: null, requests: 1, tooLarge: false };

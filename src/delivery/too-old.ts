@@ -5,10 +5,9 @@
  * other lines proves it. So a year of history that is sent to a bucket of thirty days costs two requests a batch.
  */
 import { readLine } from '../core/lines/line-reader.ts';
-import type { WriteAnswer } from '../core/ports.ts';
 import type { MissingPoints } from '../core/state/log.ts';
 import { type EpochNs, HOUR_MS, maxNs, minNs, msToNs } from '../core/time.ts';
-import { type Blocked, blockedBy } from './destination.ts';
+import type { Blocked, Refusal, Verdict } from './destination.ts';
 
 /** What shows whether points can be as old as a database reports. */
 export interface Ages {
@@ -24,9 +23,9 @@ interface RefusedForAge {
   /** How many lines the database reports as dropped. */
   readonly dropped: number;
   /** Sends lines of the run, by their indexes. */
-  readonly send: (indexes: readonly number[]) => Promise<WriteAnswer>;
+  readonly send: (indexes: readonly number[]) => Promise<Verdict>;
   /** Sends a line that was accepted before. */
-  readonly sendLine: (lines: readonly string[]) => Promise<WriteAnswer>;
+  readonly sendLine: (lines: readonly string[]) => Promise<Verdict>;
   readonly ages: Ages | undefined;
 }
 
@@ -54,11 +53,12 @@ export async function findTooOld(run: RefusedForAge): Promise<TooOldFinding> {
     const tooOld = byAge.slice(0, count);
     const rest = byAge.slice(count).sort((a, b) => a - b);
     if (rest.length === 0) return await allTooOld(tooOld, run);
-    const answer = await run.send(rest);
-    if (answer.kind === 'later' || answer.kind === 'blocked') return blockedBy(answer);
-    if (answer.kind === 'accepted') return { tooOld, accepted: rest };
-    if (answer.kind !== 'refused' || !answer.retention || answer.dropped === undefined) return 'unclear';
-    count += answer.dropped;
+    const verdict = await run.send(rest);
+    if (verdict.does === 'keep') return verdict.blocked;
+    if (verdict.does === 'accept') return { tooOld, accepted: rest };
+    const { retention, dropped } = verdict.refusal;
+    if (!retention || dropped === null) return 'unclear';
+    count += dropped;
   }
   return 'unclear';
 }
@@ -81,11 +81,11 @@ async function allTooOld(tooOld: readonly number[], { times, sendLine, ages }: R
   if (newest > youngest) return 'unclear';
   const control = ages.newestAccepted();
   if (control !== null && timeOf(control) > newest) {
-    const answer = await sendLine([control]);
-    if (answer.kind === 'later' || answer.kind === 'blocked') return blockedBy(answer);
+    const verdict = await sendLine([control]);
+    if (verdict.does === 'keep') return verdict.blocked;
     // This line may have become too old itself. Any other refusal contradicts the earlier answer.
-    const isTooOld = answer.kind === 'refused' && answer.retention && timeOf(control) <= youngest;
-    if (answer.kind !== 'accepted' && !isTooOld) return 'unclear';
+    const isTooOld = (refusal: Refusal): boolean => refusal.retention && timeOf(control) <= youngest;
+    if (verdict.does !== 'accept' && !isTooOld(verdict.refusal)) return 'unclear';
   }
   return { tooOld, accepted: [] };
 }

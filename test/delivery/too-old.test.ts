@@ -4,6 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import type { WriteAnswer } from '../../src/core/ports.ts';
 import { HOUR_MS, msToNs } from '../../src/core/time.ts';
+import { judge, type Verdict } from '../../src/delivery/destination.ts';
 import { findTooOld, missingOf, timeOf } from '../../src/delivery/too-old.ts';
 
 const NOW = msToNs(100 * HOUR_MS);
@@ -24,7 +25,7 @@ function runOf(
 ) {
   const sent: (readonly number[])[] = [];
   const left = [...answers];
-  const next = (): Promise<WriteAnswer> => Promise.resolve(left.shift() ?? ACCEPTED);
+  const next = (): Promise<Verdict> => Promise.resolve(judge(left.shift() ?? ACCEPTED));
   const run = {
     times: hours.map((hour) => msToNs(hour * HOUR_MS)),
     dropped: reported,

@@ -80,8 +80,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'delivery/send-batch.ts',
-        find: "if (answer.kind !== 'accepted') return",
-        replace: "if (answer.kind === 'refused') return",
+        find: "if (judge(answer).does !== 'accept') return",
+        replace: "if (judge(answer).does === 'bisect') return",
       },
     ],
   },
@@ -388,12 +388,12 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'delivery/resolve.ts',
-        find: "const isConflict = refusal.kind === 'refused' && refusal.conflict === true;",
-        replace: "const isConflict = refusal.kind === 'refused';",
+        find: 'if (refusal.conflict) {',
+        replace: 'if (kind !== null) {',
       },
       {
         file: 'delivery/resolve.ts',
-        find: "    if (answer.kind !== 'accepted') continue;\n    const isAlike",
+        find: '    if (!CONFIRMS[verdict.does]) continue;\n    const isAlike',
         replace: '    const isAlike',
       },
     ],
