@@ -25,11 +25,11 @@ function runsOf(cells: string): Run[] {
 function shape({ cell, start, length }: Run): Html {
   switch (cell) {
     case '#':
-      return html`<rect class="held" x="${start}" width="${length}" height="${HEIGHT}"/>`;
+      return html`<rect class="covered" x="${start}" width="${length}" height="${HEIGHT}"/>`;
     case '-':
       return html`<rect class="empty" x="${start}" y="6" width="${length}" height="4"/>`;
     case '.':
-      return html`<rect class="hole" x="${start}" width="${length}" height="${HEIGHT}"/><rect class="void" x="${start}" y="1.2" width="${length}" height="7.6"/>`;
+      return html`<rect class="gap" x="${start}" width="${length}" height="${HEIGHT}"/><rect class="void" x="${start}" y="1.2" width="${length}" height="7.6"/>`;
     default:
       return NOTHING;
   }

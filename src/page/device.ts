@@ -6,6 +6,7 @@
 import { gapWords } from '../core/device-coverage.ts';
 import type { DeviceAnswer, DevicePage, DeviceReport, SensorSeries } from '../core/page-facts.ts';
 import { counted, duration, grouped, percent } from '../core/text.ts';
+import { DAY_MS, HOUR_MS, SECOND_MS } from '../core/time.ts';
 import { coverageBar, legend } from './coverage.ts';
 import {
   ago,
@@ -24,8 +25,16 @@ import {
 } from './html.ts';
 import { deviceAlerts } from './panels.ts';
 
-/** The spans that a device's charts are drawn over, in seconds, by their names in the address. */
-export const SPANS = { '6h': 21_600, '24h': 86_400, '7d': 604_800, '30d': 2_592_000 } as const;
+const HOUR_SECONDS = HOUR_MS / SECOND_MS;
+const DAY_SECONDS = DAY_MS / SECOND_MS;
+
+/** The ranges of a device's charts, in seconds, by their names in the address. */
+export const SPANS = {
+  '6h': 6 * HOUR_SECONDS,
+  '24h': DAY_SECONDS,
+  '7d': 7 * DAY_SECONDS,
+  '30d': 30 * DAY_SECONDS,
+} as const;
 
 /** The name of a range of time in the address. */
 type SpanName = keyof typeof SPANS;
@@ -114,7 +123,7 @@ function gapTable({ gaps }: DeviceReport, now: string): Html {
 function coverageSection(device: DeviceReport, now: string): Html {
   const { from, to, cells, cell_seconds } = device.bar;
   return html`<section id="coverage" class="panel"><h2>Coverage <small>from ${moment(from, now)} to ${moment(to, now)}</small></h2>
-<div class="long">${coverageBar({ cells, one: `stretch of ${duration(cell_seconds)}`, many: `stretches of ${duration(cell_seconds)}`, label: 'Coverage' })}</div>${legend()}${gapTable(device, now)}</section>`;
+<div class="long">${coverageBar({ cells, one: `range of ${duration(cell_seconds)}`, many: `ranges of ${duration(cell_seconds)}`, label: 'Coverage' })}</div>${legend()}${gapTable(device, now)}</section>`;
 }
 
 function answerRow({ at: time, lane, status, fault, new_readings }: DeviceAnswer, now: string): Html {

@@ -81,7 +81,7 @@ export function quotaSection(
   const spent = lanes
     .filter(({ day: ofDay }) => ofDay > 0)
     .map(({ lane, day: ofDay }) => html`<li>${lane} <b>${grouped(ofDay)}</b></li>`);
-  return html`<section id="allowance" class="panel"><h2>Quota <small>${percent(share)} of the plan is for Tidemark</small></h2>
+  return html`<section id="quota" class="panel"><h2>Quota <small>${percent(share)} of the plan is for Tidemark</small></h2>
 ${gauge('in the last minute', minute, waiting_until)}
 ${gauge('in the last 24 hours', day, waiting_until)}
 <ul class="legend" aria-hidden="true"><li><i class="own"></i> Tidemark</li><li><i class="others"></i> others</li><li><i class="edge"></i> end of Tidemark’s budget</li></ul>

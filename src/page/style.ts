@@ -6,10 +6,10 @@
 /** Colours, texts, and the frame of the parts. */
 const BASE = `
 :root { color-scheme: light dark; --bg: #f4f6f8; --panel: #fff; --ink: #15202b; --soft: #566472; --line: #dfe5ea; --hover: #f0f4f6;
-  --accent: #14707d; --held: #2a8c9a; --empty: #8fc1c9; --hole: #c2410c; --void: #fbeee6; --own: #14707d; --others: #b98a2f; --rest: #e6ebef;
+  --accent: #14707d; --covered: #2a8c9a; --empty: #8fc1c9; --gap: #c2410c; --void: #fbeee6; --own: #14707d; --others: #b98a2f; --rest: #e6ebef;
   --ok: #17764a; --busy: #14707d; --warn: #8a5a00; --bad: #b3261e; --warnbg: #fdf3dc; --badbg: #fdebe9; --focus: #0b5fcc; }
 @media (prefers-color-scheme: dark) { :root { --bg: #0e141a; --panel: #161e26; --ink: #e4ebf1; --soft: #9aa9b7; --line: #27323d; --hover: #1c2630;
-  --accent: #58bccb; --held: #3d9fae; --empty: #2f6771; --hole: #e08a4e; --void: #2e2018; --own: #3d9fae; --others: #d0a04a; --rest: #25303a;
+  --accent: #58bccb; --covered: #3d9fae; --empty: #2f6771; --gap: #e08a4e; --void: #2e2018; --own: #3d9fae; --others: #d0a04a; --rest: #25303a;
   --ok: #4cc38a; --busy: #58bccb; --warn: #e3b341; --bad: #ff8a80; --warnbg: #2b2412; --badbg: #331b1a; --focus: #79b8ff; } }
 *, *::before, *::after { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; }
@@ -110,7 +110,7 @@ rect.rest { fill: var(--rest); } rect.own { fill: var(--own); } rect.others { fi
 svg.bar { display: inline-block; width: 10rem; min-width: 7rem; height: 1rem; vertical-align: -.15em; }
 .legend svg.bar { width: .8rem; min-width: 0; height: .8rem; }
 .long svg.bar { width: 100%; height: 1.6rem; margin-bottom: .5rem; }
-rect.held { fill: var(--held); } rect.empty { fill: var(--empty); } rect.hole { fill: var(--hole); } rect.void { fill: var(--void); }
+rect.covered { fill: var(--covered); } rect.empty { fill: var(--empty); } rect.gap { fill: var(--gap); } rect.void { fill: var(--void); }
 .bar rect { shape-rendering: crispEdges; }
 .tools { display: flex; flex-wrap: wrap; align-items: center; gap: .6rem 1.25rem; margin-bottom: .6rem; }
 .tools:last-child { margin: .7rem 0 0; justify-content: space-between; }
@@ -180,7 +180,7 @@ body:not(.drawn) .charts { display: none; }
   input[type="search"] { flex: 1 1 auto; width: 8rem; font-size: 16px; }
 }
 @media (prefers-reduced-motion: no-preference) { .gauge rect, .progress rect { transition: width .4s; } }
-@media (forced-colors: active) { rect.held, rect.own { fill: CanvasText; } rect.empty, rect.others { fill: GrayText; } rect.hole { fill: Highlight; } .bar, .gauge svg { forced-color-adjust: none; } }
+@media (forced-colors: active) { rect.covered, rect.own { fill: CanvasText; } rect.empty, rect.others { fill: GrayText; } rect.gap { fill: Highlight; } .bar, .gauge svg { forced-color-adjust: none; } }
 `;
 
 /** The style sheet. */

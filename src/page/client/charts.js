@@ -25,7 +25,7 @@ const FEW = 60;
 
 /**
  * What is drawn: the cells with values, and an empty one where there are none for much longer than the sensor usually
- * takes from one to the next. A sensor that tells something once an hour gets a line too.
+ * takes from one to the next. A sensor with one value an hour gets a line too.
  *
  * @param {Series} series
  */
@@ -42,7 +42,7 @@ function dataOf({ times, mean, min, max }) {
   return data;
 }
 
-/** A stretch without values that is so many times as long as usual is shown as one. */
+/** A range without values that is so many times as long as usual is shown as a gap. */
 const LONG = 4;
 
 /**
@@ -118,7 +118,7 @@ function optionsOf(figure, count) {
     ticks: { show: false },
     font: '11px system-ui, sans-serif',
   };
-  const line = colour('--held');
+  const line = colour('--covered');
   const output = figure.querySelector('output');
   const edge = { width: 0, points: { show: false } };
   return {

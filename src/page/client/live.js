@@ -1,6 +1,6 @@
 /**
  * Keeps the page up to date: asks for it again every few seconds and exchanges what has changed, in place. Rests while
- * nobody looks, tells when the program cannot be reached, and goes on by itself when it can be again.
+ * nobody looks, shows when the program cannot be reached, and goes on by itself when it can be again.
  *
  * Everything works without this; it only saves the reloading.
  */
