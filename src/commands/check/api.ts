@@ -121,6 +121,13 @@ function noteStep<T>(notes: CheckNotes, step: Step<T> | null, { name, words, rem
 /** The daemon may have other work under way: that is waited for no longer than this, all in all. */
 const FOLLOW_MS = 3 * MINUTE_MS;
 
+const NOT_CHECKED = 'The daemon did not check the API';
+
+const NOT_UNDERSTOOD = {
+  what: `${NOT_CHECKED}: this version does not understand its answer`,
+  remedy: 'Check the log of the daemon and run --check again.',
+};
+
 async function fetchFindings(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
   const { config, terminal } = part;
   const patience = AbortSignal.timeout(FOLLOW_MS);
@@ -137,11 +144,7 @@ async function fetchFindings(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal
         requestedBy: '--check',
         alone: () => checkAlone(part, signal),
         read: readApiFindings,
-        failed: ({ message }) => {
-          const words = message?.replace(/\.$/, '') ?? 'this version does not understand its answer';
-          const remedy = 'Check the log of the daemon and run --check again.';
-          return new UserError({ what: `The daemon did not check the API: ${words}`, remedy }, 1);
-        },
+        failed: ({ message }) => new UserError(message === null ? NOT_UNDERSTOOD : `${NOT_CHECKED}: ${message}`, 1),
         show,
       },
       { dataDir: config.dataDir, terminal },
