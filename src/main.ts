@@ -2,7 +2,7 @@
 /**
  * The process: argv, environment, signals, standard output, exit code. The only file that touches `process`.
  *
- * The program is loaded after the signals are taken care of: told to stop while it loads, it stops in good order.
+ * The program is loaded after the signals are taken care of: a signal while it loads stops it in good order.
  */
 import { readFileSync } from 'node:fs';
 import { PerformanceObserver } from 'node:perf_hooks';
@@ -52,7 +52,7 @@ const GROWTH_PERCENT = { daemon: 40, oneOff: 85 };
 setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT.oneOff}`);
 // So little is collected at a time that waking other threads for it takes longer than the work.
 setFlagsFromString('--no-parallel-scavenge');
-// The room for new objects grows with a collection, and doubles until told to stop; from the start on it would be far
+// The room for new objects grows with a collection, and doubles without a limit; from the start on it would be far
 // too small. A timer for this would wake an idle daemon more often than all its work does.
 const growth = new PerformanceObserver(() => {
   const young = getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space');

@@ -322,14 +322,14 @@ interface AccountingOptions {
  */
 function createAccounting({ ledger, clock, serverClock }: AccountingOptions): Accounting {
   let isRead = false;
-  let anchor = { epochMs: 0, monoMs: clock.monoMs() };
+  let origin = { epochMs: 0, monoMs: clock.monoMs() };
   /** Bookings of this process from before the server's time was known. */
   let early: { readonly atMs: EpochMs; readonly monoMs: number }[] = [];
 
   const { isKnown } = serverClock;
   const nowMs = (): EpochMs => {
     if (isKnown()) return serverClock.nowMs();
-    const carriedMs = anchor.epochMs + Math.ceil(clock.monoMs() - anchor.monoMs);
+    const carriedMs = origin.epochMs + Math.ceil(clock.monoMs() - origin.monoMs);
     // If the server sends no `Date`, the local clock is the one that includes the time for which the host slept.
     return serverClock.isDateAbsent() ? Math.max(carriedMs, clock.nowMs()) : carriedMs;
   };
@@ -344,7 +344,7 @@ function createAccounting({ ledger, clock, serverClock }: AccountingOptions): Ac
         .sentSince(serverClock.nowMs() - DAY_MS - RESOLUTION_MS)
         .filter((atMs) => !earlyAt.has(atMs));
       isRead = isKnown();
-      if (!isRead) anchor = { epochMs: Math.max(serverClock.nowMs(), (booked.at(-1) ?? 0) + 1), monoMs };
+      if (!isRead) origin = { epochMs: Math.max(serverClock.nowMs(), (booked.at(-1) ?? 0) + 1), monoMs };
       const now = nowMs();
       // A booking from the future was made by a wrong clock: it counts as made now.
       const sentMs = booked.map((atMs) => monoMs - Math.max(0, now - atMs - RESOLUTION_MS));

@@ -64,14 +64,14 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
       clock: realClock,
       statusPage: page.url,
     });
-    const houseClock = beatingClock(realClock, sync.heartbeats.pulse('housekeeping'));
+    const maintenanceClock = beatingClock(realClock, sync.heartbeats.pulse('maintenance'));
     const parts: DaemonParts = {
       ...sync,
       key: options.key,
       beside: [
         ...sync.deliverers.map(({ run }) => run),
         (stop) => tickAgainAndAgain({ progress, sync, terminal, saveEvents: shown.saveEvents }, stop),
-        (stop) => runMaintenance({ ...sync.maintenance, clock: houseClock }, stop),
+        (stop) => runMaintenance({ ...sync.maintenance, clock: maintenanceClock }, stop),
         sync.fleet.run,
         ...(options.beside ?? []),
       ],

@@ -180,7 +180,7 @@ export function coveredShare(covered: readonly CoveredRange[], wanted: Interval,
   return Number(lengthNs(intersect(all, normalize([wanted])))) / Number(whole);
 }
 
-/** Where the wanted span of a device ends: at the limit of claims, or when it was gone. */
+/** The wanted range of a device: it ends at the coverage limit, or when the device was gone. */
 export function wantedOf({ goneSinceMs }: Pick<KnownDevice, 'goneSinceMs'>, range: Interval): Interval {
   if (goneSinceMs === null) return range;
   const end: EpochNs = BigInt(Math.floor(goneSinceMs)) * (SECOND_NS / 1000n);

@@ -59,7 +59,7 @@ export class Connection extends Duplex implements ClientConnection {
   since: number = ++steps;
   readonly #socket: Socket;
   /** Data that was read and is not passed on yet: less than a socket returns at once. */
-  #held: Buffer | null = null;
+  #pending: Buffer | null = null;
   #hasEnded = false;
   /** From the coming of a request until the next one may come. */
   #isAtWork = false;
@@ -71,7 +71,7 @@ export class Connection extends Duplex implements ClientConnection {
     this.#socket = socket;
     this.address = socket.remoteAddress ?? '';
     socket.on('data', (bytes: Buffer) => {
-      this.#held = this.#held === null ? bytes : Buffer.concat([this.#held, bytes]);
+      this.#pending = this.#pending === null ? bytes : Buffer.concat([this.#pending, bytes]);
       this.#passOn();
     });
     socket.on('end', () => {
@@ -112,16 +112,16 @@ export class Connection extends Duplex implements ClientConnection {
 
   #passOn(): void {
     if (this.destroyed) return;
-    while (this.#held !== null && !this.#isAtWork && this.readableLength === 0) {
+    while (this.#pending !== null && !this.#isAtWork && this.readableLength === 0) {
       if (this.phase === 'idle') this.#enter('request');
-      const { length } = this.#held;
-      const end = this.#endOfHead(this.#held);
-      const piece = this.#held.subarray(0, end);
-      this.#held = end < length ? this.#held.subarray(end) : null;
+      const { length } = this.#pending;
+      const end = this.#endOfHead(this.#pending);
+      const piece = this.#pending.subarray(0, end);
+      this.#pending = end < length ? this.#pending.subarray(end) : null;
       // The parser consumes it at once and calls `begin` if a request has come.
       this.push(piece);
     }
-    if (this.#held !== null || this.#isAtWork) this.#socket.pause();
+    if (this.#pending !== null || this.#isAtWork) this.#socket.pause();
     else if (this.#hasEnded) this.push(null);
     else this.#socket.resume();
   }
@@ -154,7 +154,7 @@ export class Connection extends Duplex implements ClientConnection {
   }
 
   override _read(): void {
-    if (this.#held !== null) this.#passOn();
+    if (this.#pending !== null) this.#passOn();
   }
 
   override _write(bytes: Buffer, encoding: BufferEncoding, done: (error?: Error | null) => void): void {

@@ -79,7 +79,7 @@ function ratesNow({ context: { store, settings }, facts }: HistoryEtaParts, nowM
   const known = store.devices().filter(({ goneSinceMs }) => goneSinceMs === null);
   const coverage = store.coverageOfAll();
   const fromDay = Math.floor(nowMs / DAY_MS) - MEASURED_DAYS;
-  const held = new Map(
+  const coverageOf = new Map(
     known.map((device) => {
       const { deviceId } = device.record;
       const of = coverage.get(deviceId) ?? NOTHING_COVERED;
@@ -91,9 +91,9 @@ function ratesNow({ context: { store, settings }, facts }: HistoryEtaParts, nowM
     }),
   );
   const records = known.map(({ record }) => record);
-  return fleetRates(deviceFacts(records, held, settings.filter), nowMs).devices.map((device) => ({
+  return fleetRates(deviceFacts(records, coverageOf, settings.filter), nowMs).devices.map((device) => ({
     ...device,
-    covered: held.get(device.deviceId)?.closed ?? [],
+    covered: coverageOf.get(device.deviceId)?.closed ?? [],
   }));
 }
 

@@ -9,8 +9,8 @@
  * Other work has a turn between any two steps, and pages take their steps in rotation, so that a small one does not
  * wait for a large one. A page that is already being made is made once for all who ask for it.
  *
- * Before the API has answered for the first time nothing is known of the server's time; the state is shown anyway, by
- * the local clock: nothing is claimed by it.
+ * Before the first answer of the API the server's time is unknown: the state is shown by the local clock, and nothing is
+ * covered by it.
  */
 
 import { createTurns } from '../core/async.ts';
@@ -134,7 +134,7 @@ function createPageDevices(parts: TimedParts): (query: DevicesQuery) => DevicesP
     if (listed?.listing !== latest) listed = { listing: latest, byName: listByName(latest) };
     const { rows, matching, states, page, pages } = pickDevices(listed.byName, query);
     const wantedRange = parts.wantedRange();
-    // The last day is the one that is claimed last: just after midnight nothing of the new one is wanted yet.
+    // The last day is the one that is covered last: just after midnight nothing of the new one is wanted yet.
     const lastDay = Number(maxNs(wantedRange.limit - 1n, 0n) / DAY_NS);
     const fromDay = Math.min(lastDay, Math.max(lastDay - BAR_DAYS + 1, Number(wantedRange.wantedFrom / DAY_NS)));
     const days = lastDay - fromDay + 1;

@@ -52,7 +52,7 @@ export interface Goal {
   committed(page: CommittedPage): void;
 }
 
-/** Everything that is wanted up to a horizon, of every device that is there: what `--once` closes. */
+/** All wanted gaps up to the coverage limit, of every device that is there: what `--once` closes. */
 export function createWantedGoal(context: SyncContext, wantedRange: WantedRange): Goal {
   const { store, serverClock } = context;
   const windows = createLearntWindows(context);

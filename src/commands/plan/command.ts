@@ -88,7 +88,7 @@ export interface PlanParts {
   /**
    * Opens the state for writing, for the length of some work.
    *
-   * @throws HeldError where another process has it.
+   * @throws StateInUseError if another process uses it.
    */
   readonly open: <T>(work: (sync: Sync) => Promise<T>) => Promise<T>;
   readonly clock: Clock;
@@ -101,7 +101,7 @@ export interface PlanParts {
  */
 export async function planOf(parts: PlanParts, signal: AbortSignal): Promise<CostPlan> {
   const { command, config, clock } = parts;
-  // Mistakes are told before anything is requested; what ages mean, the server's time tells.
+  // Mistakes are reported before anything is requested. Ages count from the server's time.
   const { whatIf, pace } = readPlanOptions(command, clock.nowMs());
   const facts = await factsNow(parts, signal);
   const settings = {
@@ -128,7 +128,7 @@ async function fetchedFacts({ config }: PlanParts, sync: Sync, signal: AbortSign
   const { spentDay, leftDay } = sync.context.quota();
   const perDay = account?.plan.requestsPerDay ?? null;
   const others = perDay === null || leftDay === null ? 0 : perDay - spentDay - leftDay;
-  // A report checks every device: only where nothing else tells.
+  // A report checks every device, so it is made only if the account is unknown.
   const seen = account === null ? sync.report().allowance : null;
   return {
     source: 'api',
@@ -162,7 +162,7 @@ function factsOfState({ config, clock }: PlanParts): PlanFacts {
   return {
     source: 'state',
     asOfMs: listedMs === 0 ? nowMs : listedMs,
-    // By the server's time; a local clock that lags is told by it.
+    // The server's time corrects a local clock that lags.
     nowMs: Math.max(nowMs, listedMs),
     requestsSpent: 0,
     account,

@@ -108,7 +108,7 @@ function backfillOf({ backfill }: CostPlan): string[] {
     backfill;
   const head = `History from ${from} to ${to}, ${counted(devices, 'device')}`;
   if (requests === 0) return [`${head}: all covered`];
-  const held =
+  const open =
     gap_share < 1
       ? ` (${percent(gap_share)} of it is not covered yet, on ${counted(devices_with_gaps, 'device')})`
       : '';
@@ -121,7 +121,7 @@ function backfillOf({ backfill }: CostPlan): string[] {
     return `${duration(seconds)}, until ${until}${inTime === false ? ': NOT by the requested time' : ''}`;
   };
   return [
-    `${head}: about ${counted(readings, 'reading')} in ${counted(requests, 'request')}${held}`,
+    `${head}: about ${counted(readings, 'reading')} in ${counted(requests, 'request')}${open}`,
     `  beside the daemon, with the requests that its schedules leave: ${time(beside_daemon)}`,
     `  alone, with the whole budget: ${time(alone)}`,
     ...(pace === null

@@ -35,7 +35,7 @@ interface Work<T> {
   /**
    * Does it in this process.
    *
-   * @throws HeldError where another one holds the state.
+   * @throws StateInUseError if another process uses the state.
    */
   readonly alone: () => Promise<T>;
   /**

@@ -22,7 +22,7 @@ export function argumentsNotUnderstood(): UserError {
 export interface BackfillArgs {
   /** `all`: as far back as there is anything. */
   readonly from: string;
-  /** `null`: up to what can be claimed when it begins. */
+  /** `null`: up to the coverage limit when it begins. */
   readonly to: string | null;
   /** The end of the range of a job that was begun before: it stays the same however often the daemon restarts. */
   readonly begunTo?: string | undefined;

@@ -218,7 +218,7 @@ function requireDurable(db: Database.Database): void {
   const mode = db.pragma('journal_mode = WAL', { simple: true });
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
-  // Landings append: a small cache serves them as well as a large one, for memory that others need.
+  // Commits append: a small cache serves them as well as a large one, for memory that others need.
   db.pragma('cache_size = -4096');
   db.pragma('journal_size_limit = 67108864');
   // Overwritten data inside of a page is zeroed: that costs nothing, and `--forget` relies on it.

@@ -40,7 +40,7 @@ const WAIT_MS = 200;
 /**
  * Takes the lock of a data directory.
  *
- * @throws HeldError (exit 1) where another process holds it.
+ * @throws StateInUseError (exit 1) if another process has it.
  */
 export function takeLock(file: string): Lock {
   createPrivate(file);
