@@ -19,6 +19,7 @@ import {
   type SourceFile,
   TABLE,
   violations,
+  writersOf,
 } from './support/architecture.ts';
 import { mirrorViolations } from './support/mirror.ts';
 import { blank } from './support/source-text.ts';
@@ -80,6 +81,15 @@ describe('the tree', () => {
       // Metrics, and the newest events of the status page.
       'app/service.ts',
     ]);
+  });
+
+  test.each([
+    ['position', 'store/delivery/positions.ts'],
+    ['quarantine', 'store/delivery/quarantine.ts'],
+    ['coverage', 'store/device/telemetry.ts'],
+  ])('one file writes the table %s', (table, writer) => {
+    const written = files.filter(({ path }) => path !== 'store/open/migrations.ts');
+    expect(writersOf(table, written)).toEqual([writer]);
   });
 
   test('every unit has a test of its own name, or an entry that says which test tries it', () => {
@@ -286,6 +296,21 @@ describe('the checker', () => {
     ],
   ])('leaves alone %s', (_what, code) => {
     expect(violations({ path: 'api/x.ts', text: HEADER + code })).toEqual([]);
+  });
+
+  test.each([
+    ['an insertion', "db.prepare('INSERT INTO position (id) VALUES (?)');", true],
+    ['one that may be left out', "db.prepare('INSERT OR IGNORE INTO position (id) VALUES (?)');", true],
+    ['a replacement', "db.prepare('INSERT OR REPLACE INTO position VALUES (?)');", true],
+    ['a change', "db.prepare('UPDATE position SET line = 0');", true],
+    ['a removal over lines', 'db.exec(`DELETE\n  FROM position`);', true],
+    ['a computed name', `for (const each of ['lack', 'position']) db.exec(\`DELETE FROM \${each}\`);`, true],
+    ['a computed name of others', `for (const each of ['lack']) db.exec(\`DELETE FROM \${each}\`);`, false],
+    ['a question', "db.prepare('SELECT block FROM position');", false],
+    ['another table', "db.prepare('DELETE FROM position_text');", false],
+    ['a comment', '// DELETE FROM position', false],
+  ])('tells whether %s writes a table', (_what, code, isFound) => {
+    expect(writersOf('position', [{ path: 'store/x.ts', text: HEADER + code }])).toEqual(isFound ? ['store/x.ts'] : []);
   });
 
   test('finds a circle of parts that is made of types alone', () => {

@@ -21,7 +21,8 @@ import { createCleared } from './archive/clearing.ts';
 import { createMaintenance } from './archive/maintenance.ts';
 import { createLog } from './delivery/delivery.ts';
 import { createMissingTable } from './delivery/missing-points.ts';
-import { createQuarantine } from './delivery/quarantine.ts';
+import { createPositionTable } from './delivery/positions.ts';
+import { createQuarantine, createQuarantineTable } from './delivery/quarantine.ts';
 import { createReplays } from './delivery/replay.ts';
 import { createForgetting, type Forgetting } from './device/forget.ts';
 import { createEmptyRanges, createGaps, createMissedOverlaps, createRereads } from './device/gaps.ts';
@@ -29,7 +30,7 @@ import { createAlerts, createInventory } from './device/inventory.ts';
 import {
   commitPage,
   createCoverageOfAll,
-  dropMemory,
+  dropDevice,
   newestNs,
   prepareTelemetry,
   rememberCommit,
@@ -163,19 +164,30 @@ function prepareParts(db: Database.Database, path: string, nowMs: StoreOptions['
   const empties = createEmptyRanges(db);
   const facts = createFacts(db);
   const missing = createMissingTable(db);
-  const quarantine = createQuarantine(db, missing);
+  const positions = createPositionTable(db);
+  const items = createQuarantineTable(db);
+  const quarantine = createQuarantine(db, { items, missing });
   const forgetting = createForgetting(db, {
+    positions,
     quarantine,
+    items,
     facts,
-    dropMemory: (deviceId) => {
-      dropMemory(telemetry, deviceId);
+    dropDevice: (deviceId) => {
+      dropDevice(telemetry, deviceId);
       overlaps.dropMemory(deviceId);
       empties.dropMemory(deviceId);
       gaps.clearGaps(deviceId);
     },
   });
   const { isForgotten, isForgottenTag } = forgetting;
-  const log = createLog(db, { archive, missing, cleared: createCleared(db), isForgotten });
+  const log = createLog(db, {
+    archive,
+    positions,
+    quarantine: items,
+    missing,
+    cleared: createCleared(db),
+    isForgotten,
+  });
   return {
     archive,
     telemetry,
@@ -189,9 +201,9 @@ function prepareParts(db: Database.Database, path: string, nowMs: StoreOptions['
     alerts: createAlerts(db, archive),
     log,
     quarantine,
-    replays: createReplays(db, { archive, position: log.position, missing, isForgottenTag }),
+    replays: createReplays(db, { archive, position: positions.read, quarantine: items, missing, isForgottenTag }),
     forgetting,
-    maintenance: createMaintenance(db, { missing, path }),
+    maintenance: createMaintenance(db, { positions, missing, path }),
   };
 }
 

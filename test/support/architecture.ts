@@ -294,3 +294,20 @@ function walk(path: readonly string[], { edges, done }: Graph): string[] | null 
   done.add(at);
   return null;
 }
+
+/** A statement that changes the rows of a table: its name, or the beginning of one that the program computes. */
+const WRITES = /\b(?:INSERT(?:\s+OR\s+\w+)?\s+INTO|REPLACE\s+INTO|UPDATE(?:\s+OR\s+\w+)?|DELETE\s+FROM)\s+(\w+|\$\{)/g;
+
+const COMPUTED = '$' + '{';
+
+/** The files that write a table. Where names are computed, every table counts whose name is a string in the file. */
+export function writersOf(table: string, files: readonly SourceFile[]): string[] {
+  return files
+    .filter(({ text }) => {
+      const code = blank(text, { keepStrings: true });
+      const statements = [...text.matchAll(WRITES)].filter(({ index }) => code[index] !== ' ');
+      const targets = statements.map(([, target]) => target);
+      return targets.includes(table) || (targets.includes(COMPUTED) && code.includes(`'${table}'`));
+    })
+    .map(({ path }) => path);
+}

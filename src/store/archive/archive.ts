@@ -195,17 +195,6 @@ function prepareSums(db: Database.Database): { after: Archive['linesAfter']; tot
   };
 }
 
-/** Prepares where destinations stand in a lane of the log; one that has no place yet stands at the beginning. */
-export function preparePosition(db: Database.Database): (destinationId: number, lane: LogLane) => LogPosition {
-  const read = db.prepare<[number, string], { block: bigint; line: bigint }>(
-    'SELECT block, line FROM position WHERE destination_id = ? AND lane = ?',
-  );
-  return (destinationId, lane) => {
-    const row = read.get(destinationId, lane);
-    return { block: Number(row?.block ?? 0n), line: Number(row?.line ?? 0n) };
-  };
-}
-
 function toOffset(row: OffsetRow): TimestampOffset {
   return { recordedNs: row.recorded_ns, sensor: row.sensor, field: row.field, writtenNs: row.written_ns };
 }

@@ -18,6 +18,7 @@ import type { ArchiveMaintenance, ClearOrder } from '../../core/state/archive.ts
 import { LOG_LANES, type LogLane, type MissingPoints, type MissingReason } from '../../core/state/log.ts';
 import { DAY_NS, type EpochNs, maxNs, minNs } from '../../core/time.ts';
 import type { MissingTable } from '../delivery/missing-points.ts';
+import type { PositionTable } from '../delivery/positions.ts';
 import { unpack } from './block-codec.ts';
 import { createAcknowledgedBelow } from './compaction.ts';
 
@@ -46,14 +47,18 @@ interface OldBlock {
 }
 
 /** Prepares clearing in an open database. Only inside a transaction. */
-export function createClearer(db: Database.Database, missing: MissingTable): ArchiveMaintenance['clear'] {
+export function createClearer(
+  db: Database.Database,
+  positions: PositionTable,
+  missing: MissingTable,
+): ArchiveMaintenance['clear'] {
   const oldest = db.prepare<[string, number, number], OldRow>(
     `SELECT seq, at_ms FROM block INDEXED BY block_age
      WHERE lane = ? AND at_ms < ? AND seq < ? ORDER BY at_ms, seq LIMIT ${STEP_BLOCKS}`,
   );
   const read = db.prepare<[number], OldContent>('SELECT device_id, lines, bytes, data FROM block WHERE seq = ?');
   const remove = db.prepare('DELETE FROM block WHERE seq = ?');
-  const acknowledged = createAcknowledgedBelow(db);
+  const acknowledged = createAcknowledgedBelow(positions);
   const ranges = createLineRanges(db);
   const cleared = createCleared(db);
   const markMissing = createMissed(db, missing);

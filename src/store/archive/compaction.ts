@@ -15,7 +15,7 @@ import type Database from 'better-sqlite3';
 import type { CompactionGroup, LogReaders } from '../../core/state/archive.ts';
 import type { LogLane } from '../../core/state/log.ts';
 import { DAY_MS, type EpochMs, type EpochNs } from '../../core/time.ts';
-import { preparePosition } from './archive.ts';
+import type { PositionTable } from '../delivery/positions.ts';
 import { release, repack } from './block-codec.ts';
 
 interface Compactor {
@@ -46,7 +46,7 @@ interface BlockRow {
 }
 
 /** Prepares compaction in an open database. */
-export function createCompactor(db: Database.Database): Compactor {
+export function createCompactor(db: Database.Database, positions: PositionTable): Compactor {
   // What no run can come of is left out here: thousands of devices have a few small blocks each all day long.
   const groups = db.prepare<[number], { lane: LogLane; device_id: string | null }>(
     `SELECT lane, device_id FROM block INDEXED BY block_hot WHERE level < 2 GROUP BY lane, device_id
@@ -57,9 +57,9 @@ export function createCompactor(db: Database.Database): Compactor {
     `SELECT seq, level, at_ms, bytes FROM block INDEXED BY block_hot
      WHERE level < 2 AND lane = ? AND device_id IS ? AND seq < ? ORDER BY seq LIMIT ${RUN_CANDIDATES}`,
   );
-  const acknowledged = createAcknowledgedBelow(db);
+  const acknowledged = createAcknowledgedBelow(positions);
   const mark = db.prepare('UPDATE block SET level = ? WHERE seq = ?');
-  const merge = createMerge(db);
+  const merge = createMerge(db, positions);
   return {
     groups: (nowMs) =>
       groups.all(Math.floor(nowMs / DAY_MS) * DAY_MS).map((row) => ({ lane: row.lane, deviceId: row.device_id })),
@@ -78,13 +78,12 @@ export function createCompactor(db: Database.Database): Compactor {
  * Returns the block below which some destinations have acknowledged everything, per lane; `null` if there is no
  * destination. A destination without a position is at the beginning.
  */
-export function createAcknowledgedBelow(db: Database.Database) {
-  const position = preparePosition(db);
+export function createAcknowledgedBelow({ read }: Pick<PositionTable, 'read'>) {
   return (lane: LogLane, destinations: readonly number[]): number | null =>
-    destinations.length === 0 ? null : Math.min(...destinations.map((id) => position(id, lane).block));
+    destinations.length === 0 ? null : Math.min(...destinations.map((id) => read(id, lane).block));
 }
 
-function createMerge(db: Database.Database) {
+function createMerge(db: Database.Database, positions: PositionTable) {
   const read = db.prepare<[number], BlockRow>(
     'SELECT seq, first_ns, last_ns, side_from_ns, side_to_ns, at_ms, lines, bytes, data FROM block WHERE seq = ?',
   );
@@ -93,8 +92,6 @@ function createMerge(db: Database.Database) {
        lines = ?, bytes = ?, data = ?, at_ms = ?, level = ? WHERE seq = ?`,
   );
   const remove = db.prepare('DELETE FROM block WHERE seq = ?');
-  // A destination with its position between the first and the last block has some of the lines and not the others.
-  const forget = db.prepare('DELETE FROM position WHERE lane = ? AND block > ? AND block <= ?');
   return (lane: LogLane, seqs: readonly number[], level: number): void => {
     const rows = seqs.flatMap((seq) => read.get(seq) ?? []);
     const [first, last] = [seqs[0], seqs.at(-1)];
@@ -110,7 +107,8 @@ function createMerge(db: Database.Database) {
     write.run(firstNs, lastNs, ...sides, lines, bytes, data, atMs, level, first);
     for (const each of [data, ...rows.map((row) => row.data)]) release(each);
     for (const seq of seqs.slice(1)) remove.run(seq);
-    forget.run(lane, first, last);
+    // A destination with its position between the first and the last block has some of the lines and not the others.
+    positions.dropBetween(lane, first, last);
   };
 }
 

@@ -8,8 +8,8 @@ import type Database from 'better-sqlite3';
 import type { ArchiveMaintenance } from '../../core/state/archive.ts';
 import { LOG_LANES, type LogLane } from '../../core/state/log.ts';
 import type { MissingTable } from '../delivery/missing-points.ts';
+import type { PositionTable } from '../delivery/positions.ts';
 import { writer } from '../transactions.ts';
-import { preparePosition } from './archive.ts';
 import { unpack } from './block-codec.ts';
 import { createClearer, createLineRanges, createLosses, STEP_BLOCKS, STEP_BYTES } from './clearing.ts';
 import { createCompactor } from './compaction.ts';
@@ -21,20 +21,20 @@ import { createCompactor } from './compaction.ts';
  */
 export function createMaintenance(
   db: Database.Database,
-  { missing, path }: { missing: MissingTable; path: string },
+  { positions, missing, path }: { positions: PositionTable; missing: MissingTable; path: string },
 ): ArchiveMaintenance {
   const write = writer(db);
-  const compactor = createCompactor(db);
-  const skipped = createSkipped(db, missing);
+  const compactor = createCompactor(db, positions);
+  const skipped = createSkipped(db, positions, missing);
   const end = db.prepare<[], bigint>('SELECT ifnull(max(seq), 0) FROM block').pluck();
   return {
     ...createVacuum(db, path),
     compactionGroups: compactor.groups,
     compact: write(compactor.compact),
-    clear: write(createClearer(db, missing)),
+    clear: write(createClearer(db, positions, missing)),
     stall: skipped.stall,
     saveStall: write(skipped.saveStall),
-    positionText: skipped.positionText,
+    positionText: positions.text,
     endOfLog: () => Number(end.get() ?? 0n),
     skipBacklog: write(skipped.skipBacklog),
   };
@@ -63,7 +63,7 @@ function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-type Skipped = Pick<ArchiveMaintenance, 'stall' | 'saveStall' | 'positionText' | 'skipBacklog'>;
+type Skipped = Pick<ArchiveMaintenance, 'stall' | 'saveStall' | 'skipBacklog'>;
 
 interface StallRow {
   readonly place: string;
@@ -81,24 +81,16 @@ interface SkippedRow {
 }
 
 /**
- * Prepares the positions of the destinations, and skipping those that block the archive for too long. Writing calls
- * need a transaction.
+ * Prepares skipping the destinations that block the archive for too long. Writing calls need a transaction.
  */
-function createSkipped(db: Database.Database, missing: MissingTable): Skipped {
+function createSkipped(db: Database.Database, positions: PositionTable, missing: MissingTable): Skipped {
   const read = db.prepare<[number], StallRow>('SELECT * FROM standing WHERE destination_id = ?');
   const write = db.prepare(
     `INSERT OR REPLACE INTO standing (destination_id, place, stood_ms, seen_ms, aside_to, held)
      SELECT id, ?, ?, ?, ?, ? FROM destination WHERE id = ?`,
   );
   const move = db.prepare('UPDATE standing SET place = ? WHERE destination_id = ?');
-  const place = db
-    .prepare<[number], string | null>(
-      `SELECT group_concat(lane || ' ' || block || ':' || line, ', ') FROM position
-       WHERE destination_id = ? ORDER BY lane`,
-    )
-    .pluck();
-  const positionText = (id: number): string => place.get(id) ?? '';
-  const skipLane = createSkip(db, missing);
+  const skipLane = createSkip(db, positions, missing);
   return {
     stall: (id) => {
       const row = read.get(id);
@@ -116,14 +108,13 @@ function createSkipped(db: Database.Database, missing: MissingTable): Skipped {
       const { stalledMs, seenMs, skippedTo, blockedReason } = stall;
       write.run(stall.position, Math.floor(stalledMs), Math.floor(seenMs), skippedTo, blockedReason, id);
     },
-    positionText,
     skipBacklog: (id) => {
       const row = read.get(id);
       // A destination that has acknowledged something meanwhile is back: it gets the rest.
-      if (row === undefined || row.aside_to === null || row.place !== positionText(id)) return true;
+      if (row === undefined || row.aside_to === null || row.place !== positions.text(id)) return true;
       const skippedTo = Number(row.aside_to);
       const isPast = LOG_LANES.map((lane) => skipLane(id, lane, skippedTo)).every(Boolean);
-      move.run(positionText(id), id);
+      move.run(positions.text(id), id);
       return isPast;
     },
   };
@@ -134,17 +125,16 @@ function createSkipped(db: Database.Database, missing: MissingTable): Skipped {
  *
  * @returns whether it has reached `skippedTo`.
  */
-function createSkip(db: Database.Database, missing: MissingTable) {
-  const position = preparePosition(db);
+function createSkip(db: Database.Database, positions: PositionTable, missing: MissingTable) {
   const next = db.prepare<[string, number, number], SkippedRow>(
     `SELECT seq, device_id, bytes, data FROM block
      WHERE lane = ? AND seq >= ? AND seq <= ? ORDER BY seq LIMIT ${STEP_BLOCKS + 1}`,
   );
-  const place = db.prepare('INSERT OR REPLACE INTO position (destination_id, lane, block, line) VALUES (?, ?, ?, 0)');
   const ranges = createLineRanges(db);
   const lose = createLosses(db, missing);
   return (id: number, lane: LogLane, skippedTo: number): boolean => {
-    const { block, line } = position(id, lane);
+    const from = positions.read(id, lane);
+    const { block, line } = from;
     let [taken, bytes, end] = [0, 0, null as bigint | null];
     let isPast = true;
     for (const row of next.all(lane, block, skippedTo)) {
@@ -159,7 +149,7 @@ function createSkip(db: Database.Database, missing: MissingTable) {
       taken += 1;
       end = row.seq;
     }
-    if (end !== null) place.run(id, lane, end + 1n);
+    if (end !== null) positions.advance(id, lane, { from, to: { block: Number(end) + 1, line: 0 } });
     return isPast;
   };
 }

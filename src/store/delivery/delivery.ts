@@ -7,14 +7,17 @@
  */
 import type Database from 'better-sqlite3';
 import type { FindMoved } from '../../core/lines/dialect.ts';
-import { type DeliveryOutcome, type DestinationState, LOG_LANES, type LogStore } from '../../core/state/log.ts';
-import { StaleStateError } from '../../core/state/telemetry.ts';
-import { type Archive, preparePosition } from '../archive/archive.ts';
+import { type DestinationState, LOG_LANES, type LogStore } from '../../core/state/log.ts';
+import type { Archive } from '../archive/archive.ts';
 import type { Cleared } from '../archive/clearing.ts';
 import type { MissingTable } from './missing-points.ts';
+import type { PositionTable } from './positions.ts';
+import type { QuarantineTable } from './quarantine.ts';
 
 interface LogParts {
   readonly archive: Archive;
+  readonly positions: PositionTable;
+  readonly quarantine: QuarantineTable;
   readonly missing: MissingTable;
   readonly cleared: Cleared;
   /** Whether a device is being forgotten, or was. */
@@ -22,10 +25,9 @@ interface LogParts {
 }
 
 /** Prepares the log of an open database. Writing calls need a transaction. */
-export function createLog(db: Database.Database, { archive, missing, cleared, isForgotten }: LogParts): LogStore {
-  const register = createRegister(db);
-  const positions = createPositions(db, missing);
-  const refused = db.prepare<[number], bigint>('SELECT count(*) FROM quarantine WHERE destination_id = ?').pluck();
+export function createLog(db: Database.Database, parts: LogParts): LogStore {
+  const { archive, positions, quarantine, missing, cleared, isForgotten } = parts;
+  const register = createRegister(db, parts);
   return {
     append: archive.appendFacts,
     ...register,
@@ -41,10 +43,14 @@ export function createLog(db: Database.Database, { archive, missing, cleared, is
     endOf: archive.endOf,
     read: archive.read,
     newestLines: archive.newestLines,
-    acknowledge: positions.acknowledge,
+    acknowledge: ({ destinationId, lane, from, to, refused, missing: beyond, atMs }) => {
+      positions.advance(destinationId, lane, { from, to });
+      for (const { line, words } of refused) quarantine.addLine(destinationId, line, { reason: words, atMs });
+      missing.add(destinationId, beyond);
+    },
     backlog: (id) => ({
       pendingLines: LOG_LANES.reduce((sum, lane) => sum + archive.linesAfter(lane, positions.read(id, lane)), 0),
-      quarantined: Number(refused.get(id) ?? 0n),
+      quarantined: quarantine.countOf(id),
     }),
     missing: missing.list,
     amendMissing: (destinationId, { found, missed }) => {
@@ -58,36 +64,16 @@ export function createLog(db: Database.Database, { archive, missing, cleared, is
   };
 }
 
-function createPositions(db: Database.Database, missing: MissingTable) {
-  const read = preparePosition(db);
-  const write = db.prepare('INSERT OR REPLACE INTO position (destination_id, lane, block, line) VALUES (?, ?, ?, ?)');
-  const quarantine = db.prepare(
-    `INSERT OR IGNORE INTO quarantine (destination_id, source, content, reason, at_ms)
-     VALUES (?, 'destination', ?, ?, ?)`,
-  );
-  return {
-    read,
-    /** @throws StaleStateError where the position is not the one the outcome begins at. */
-    acknowledge: (outcome: DeliveryOutcome): void => {
-      const { destinationId, lane, from, to, atMs } = outcome;
-      const stored = read(destinationId, lane);
-      if (stored.block !== from.block || stored.line !== from.line) {
-        throw new StaleStateError(`${lane}: acknowledged from block ${from.block}, the position is ${stored.block}`);
-      }
-      for (const { line, words } of outcome.refused) quarantine.run(destinationId, line, words, Math.floor(atMs));
-      missing.add(destinationId, outcome.missing);
-      write.run(destinationId, lane, to.block, to.line);
-    },
-  };
-}
-
 interface DestinationRow {
   readonly id: bigint;
   readonly identity: string;
   readonly is_current: bigint;
 }
 
-function createRegister(db: Database.Database): Pick<LogStore, 'destination' | 'knownIdentity' | 'identify'> {
+function createRegister(
+  db: Database.Database,
+  { positions, quarantine, missing }: LogParts,
+): Pick<LogStore, 'destination' | 'knownIdentity' | 'identify'> {
   const named = db.prepare<[string], DestinationRow>(
     'SELECT id, identity, is_current FROM destination WHERE name = ? ORDER BY is_current DESC, id DESC',
   );
@@ -95,9 +81,6 @@ function createRegister(db: Database.Database): Pick<LogStore, 'destination' | '
   const create = db.prepare('INSERT INTO destination (name, identity) VALUES (?, ?)');
   const rename = db.prepare('UPDATE destination SET identity = ? WHERE id = ?');
   const makeCurrent = db.prepare('UPDATE destination SET is_current = (id = ?) WHERE name = ?');
-  const forget = ['position', 'lack', 'quarantine'].map((table) =>
-    db.prepare(`DELETE FROM ${table} WHERE destination_id = ?`),
-  );
   const remove = db.prepare('DELETE FROM destination WHERE id = ?');
   const destination = (name: string, identity: string): DestinationState => {
     const rows = named.all(name);
@@ -119,7 +102,8 @@ function createRegister(db: Database.Database): Pick<LogStore, 'destination' | '
         rename.run(identity, destinationId);
         return { id: destinationId, name, created: true, previous: null };
       }
-      for (const statement of [...forget, remove]) statement.run(destinationId);
+      for (const table of [positions, missing, quarantine]) table.dropAll(destinationId);
+      remove.run(destinationId);
       return destination(name, identity);
     },
   };

@@ -19,6 +19,8 @@ export interface MissingTable {
   take(destinationId: number, found: FoundPoints): void;
   /** Removes a range from those that `among` names; their parts before and after it stay. Needs a transaction. */
   cut(destinationId: number, found: FoundPoints, among: (missing: MissingPoints) => boolean): void;
+  /** Removes all of a destination. Needs a transaction. */
+  dropAll(destinationId: number): void;
   /** The ranges of a device that overlap a range, by time. */
   across(destinationId: number, deviceId: string, range: Interval): MissingPoints[];
   /** By device, reason and time. */
@@ -60,6 +62,7 @@ export function createMissingTable(db: Database.Database): MissingTable {
     cut: (destinationId, found, among) => cutMissing(rows, destinationId, { found, among }),
     take: (destinationId, found) =>
       cutMissing(rows, destinationId, { found, among: ({ reason }) => REPAIRABLE.includes(reason) }),
+    dropAll: (destinationId) => void rows.removeAll.run(destinationId),
     across: (destinationId, deviceId, range) => across(rows, destinationId, deviceId, range),
     list: (destinationId) => rows.all.all(destinationId).map(toMissing),
     sums: (destinationId) =>
@@ -88,6 +91,7 @@ function prepareRows(db: Database.Database) {
     remove: db.prepare<[number, string, string, EpochNs]>(
       'DELETE FROM lack WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns = ?',
     ),
+    removeAll: db.prepare<[number]>('DELETE FROM lack WHERE destination_id = ?'),
     insert: db.prepare(
       'INSERT INTO lack (destination_id, device_id, reason, from_ns, to_ns, points) VALUES (?, ?, ?, ?, ?, ?)',
     ),

@@ -8,6 +8,7 @@
 import type Database from 'better-sqlite3';
 import { hashHex } from '../../core/hash.ts';
 import type { DroppedRecords, QuarantinedItem, QuarantineStore } from '../../core/state/quarantine.ts';
+import type { EpochMs } from '../../core/time.ts';
 import type { MissingTable } from './missing-points.ts';
 
 /** How many are read at a time: a few megabytes at the most. */
@@ -65,10 +66,67 @@ export function createQuarantineReader(db: Database.Database): QuarantineReader 
   };
 }
 
-/** Prepares the quarantine of an open database. Writing calls need a transaction. */
-export function createQuarantine(db: Database.Database, missing: MissingTable): QuarantineStore {
-  const remove = db.prepare('DELETE FROM quarantine WHERE id = ?');
+/** The items of the quarantine: all statements that change them. Writing calls need a transaction. */
+export interface QuarantineTable {
+  /** Whether a line of a destination is there. */
+  holds(destinationId: number, line: string): boolean;
+  /** How many lines of a destination are there. */
+  countOf(destinationId: number): number;
+  /** Adds a line that a destination rejected. @returns whether it was not there yet. */
+  addLine(destinationId: number, line: string, why: Why): boolean;
+  /** Adds a record of the API. @returns whether it was not there yet. */
+  addRecord(source: string, record: string, why: Why): boolean;
+  /** Notes why an item was rejected the last time. */
+  reword(id: number, why: Why): void;
+  remove(id: number): void;
+  /** Removes a line of a destination. @returns whether it was there. */
+  removeLine(destinationId: number, line: string): boolean;
+  /** Removes all lines of a destination. */
+  dropAll(destinationId: number): void;
+}
+
+/** Why and when something was rejected. */
+interface Why {
+  readonly reason: string;
+  readonly atMs: EpochMs;
+}
+
+/** The source of lines that a destination rejected; that of a record is its device or its list. */
+const OF_DESTINATION = 'destination';
+
+/** Prepares the items of an open database. */
+export function createQuarantineTable(db: Database.Database): QuarantineTable {
+  const ofLine = "ifnull(destination_id, 0) = ? AND source = 'destination' AND content = ?";
+  const stored = db.prepare<[number, string], bigint>(`SELECT 1 FROM quarantine WHERE ${ofLine}`).pluck();
+  const count = db.prepare<[number], bigint>('SELECT count(*) FROM quarantine WHERE destination_id = ?').pluck();
+  const insert = db.prepare(
+    'INSERT OR IGNORE INTO quarantine (destination_id, source, content, reason, at_ms) VALUES (?, ?, ?, ?, ?)',
+  );
   const reword = db.prepare('UPDATE quarantine SET reason = ?, at_ms = ? WHERE id = ?');
+  const remove = db.prepare('DELETE FROM quarantine WHERE id = ?');
+  const removeLine = db.prepare(`DELETE FROM quarantine WHERE ${ofLine}`);
+  const dropAll = db.prepare('DELETE FROM quarantine WHERE destination_id = ?');
+  const add = (destinationId: number | null, source: string, content: string, { reason, atMs }: Why): boolean =>
+    insert.run(destinationId, source, content, reason, Math.floor(atMs)).changes > 0;
+  return {
+    holds: (destinationId, line) => stored.get(destinationId, line) !== undefined,
+    countOf: (destinationId) => Number(count.get(destinationId) ?? 0n),
+    addLine: (destinationId, line, why) => add(destinationId, OF_DESTINATION, line, why),
+    addRecord: (source, record, why) => add(null, source, record, why),
+    reword: (id, { reason, atMs }) => void reword.run(reason, Math.floor(atMs), id),
+    remove: (id) => void remove.run(id),
+    removeLine: (destinationId, line) => removeLine.run(destinationId, line).changes > 0,
+    dropAll: (destinationId) => void dropAll.run(destinationId),
+  };
+}
+
+interface QuarantineParts {
+  readonly items: QuarantineTable;
+  readonly missing: MissingTable;
+}
+
+/** Prepares the quarantine of an open database. Writing calls need a transaction. */
+export function createQuarantine(db: Database.Database, { items, missing }: QuarantineParts): QuarantineStore {
   const one = db.prepare<[number], Row>('SELECT * FROM quarantine WHERE id = ?');
   const remember = db.prepare(
     'INSERT OR IGNORE INTO dropped_record (source, digest, reason, at_ms, dropped_ms) VALUES (?, ?, ?, ?, ?)',
@@ -76,25 +134,17 @@ export function createQuarantine(db: Database.Database, missing: MissingTable): 
   const wasDropped = db
     .prepare<[string, string], bigint>('SELECT 1 FROM dropped_record WHERE source = ? AND digest = ?')
     .pluck();
-  const insert = db.prepare(
-    'INSERT OR IGNORE INTO quarantine (destination_id, source, content, reason, at_ms) VALUES (NULL, ?, ?, ?, ?)',
-  );
-  const stored = db
-    .prepare<[number, string], bigint>(
-      "SELECT 1 FROM quarantine WHERE ifnull(destination_id, 0) = ? AND source = 'destination' AND content = ?",
-    )
-    .pluck();
   const takeOut = (ids: readonly number[]): void => {
-    for (const id of ids) remove.run(id);
+    for (const id of ids) items.remove(id);
   };
   return {
     ...createQuarantineReader(db),
-    holds: (destinationId, line) => stored.get(destinationId, line) !== undefined,
+    holds: items.holds,
     takeOut,
     resolve: ({ destinationId, accepted, refused, beyond, missing: left, atMs }) => {
       takeOut(accepted);
       takeOut(beyond);
-      for (const { id, words } of refused) reword.run(words, Math.floor(atMs), id);
+      for (const { id, words } of refused) items.reword(id, { reason: words, atMs });
       missing.add(destinationId, left);
     },
     drop: ({ ids, missing: left, atMs }) => {
@@ -103,14 +153,14 @@ export function createQuarantine(db: Database.Database, missing: MissingTable): 
         if (row === undefined) continue;
         const { destination_id, source, content, reason, at_ms } = row;
         if (destination_id === null) remember.run(source, digestOf(content), reason, at_ms, Math.floor(atMs));
-        remove.run(id);
+        items.remove(id);
       }
       for (const { destinationId, points } of left) missing.add(destinationId, [points]);
     },
     add: (source, records, atMs) =>
       records.filter(({ record, reason }) => {
         if (wasDropped.get(source, digestOf(record)) !== undefined) return false;
-        return insert.run(source, record, reason, Math.floor(atMs)).changes > 0;
+        return items.addRecord(source, record, { reason, atMs });
       }),
   };
 }

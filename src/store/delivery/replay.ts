@@ -14,13 +14,15 @@ import { type EpochNs, maxNs, minNs } from '../../core/time.ts';
 import type { Archive } from '../archive/archive.ts';
 import { createArchiveReader } from '../archive/reader.ts';
 import type { MissingTable } from './missing-points.ts';
+import type { QuarantineTable } from './quarantine.ts';
 
 export interface ReplayParts {
   readonly archive: Pick<Archive, 'linesAfter'>;
   readonly position: (destinationId: number, lane: LogLane) => LogPosition;
   /** Whether a device was removed, by its tag: work under way about it leaves nothing behind. */
   readonly isForgottenTag: (tag: string) => boolean;
-  /** For the inside of a transaction. */
+  /** For the inside of a transaction, as `missing`. */
+  readonly quarantine: Pick<QuarantineTable, 'addLine' | 'removeLine'>;
   readonly missing: Pick<MissingTable, 'add' | 'cut'>;
 }
 
@@ -41,14 +43,7 @@ export function createReplays(db: Database.Database, parts: ReplayParts): Replay
   const quarantined = db
     .prepare<[number, number], string>('SELECT content FROM quarantine WHERE destination_id = ? LIMIT ?')
     .pluck();
-  const add = db.prepare(
-    `INSERT OR IGNORE INTO quarantine (destination_id, source, content, reason, at_ms)
-     VALUES (?, 'destination', ?, ?, ?)`,
-  );
-  const release = db.prepare(
-    "DELETE FROM quarantine WHERE ifnull(destination_id, 0) = ? AND source = 'destination' AND content = ?",
-  );
-  const { archive, position, isForgottenTag } = parts;
+  const { archive, position, quarantine, isForgottenTag } = parts;
   // An id that is no longer known is replaced by its tag.
   const isOfForgotten = ({ deviceId }: MissingPoints): boolean =>
     [deviceId, identityTag(deviceId)].some(isForgottenTag);
@@ -73,8 +68,8 @@ export function createReplays(db: Database.Database, parts: ReplayParts): Replay
     resolve: ({ destinationId, refused, missing: beyond, accepted, sent, tooOldTo, atMs }) => {
       const changes = { added: 0, released: 0 };
       for (const { line, words } of refused.filter((each) => !isForgotten(each.line)))
-        changes.added += add.run(destinationId, line, words, Math.floor(atMs)).changes;
-      for (const line of accepted) changes.released += release.run(destinationId, line).changes;
+        changes.added += quarantine.addLine(destinationId, line, { reason: words, atMs }) ? 1 : 0;
+      for (const line of accepted) changes.released += quarantine.removeLine(destinationId, line) ? 1 : 0;
       parts.missing.add(
         destinationId,
         beyond.filter((each) => !isOfForgotten(each) && !missing.has(destinationId, each)),

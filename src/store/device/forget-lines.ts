@@ -8,8 +8,8 @@
 import type Database from 'better-sqlite3';
 import { readLine } from '../../core/lines/line-reader.ts';
 import type { LogLane } from '../../core/state/log.ts';
-import { preparePosition } from '../archive/archive.ts';
 import { pack, unpack } from '../archive/block-codec.ts';
+import type { PositionTable } from '../delivery/positions.ts';
 
 interface BlockRow {
   readonly seq: bigint;
@@ -17,11 +17,6 @@ interface BlockRow {
   readonly device_id: string | null;
   readonly lines: bigint;
   readonly bytes: bigint;
-}
-
-interface PositionRow {
-  readonly destination_id: bigint;
-  readonly line: bigint;
 }
 
 /** The result of one step. */
@@ -63,7 +58,7 @@ export interface LineRemoval {
   readonly remove: Database.Statement<[bigint]>;
   readonly rewrite: Database.Statement<[number, number, Buffer, bigint]>;
   readonly own: Database.Statement<[string], bigint>;
-  readonly positions: ReturnType<typeof createBlockPositions>;
+  readonly positions: PositionTable;
   /**
    * The devices of which this pass has found lines that a destination has not acknowledged. A pass that continues after
    * a restart finds such lines at its end in any case.
@@ -72,7 +67,11 @@ export interface LineRemoval {
 }
 
 /** Prepares the removal for an open database. */
-export function createLineRemoval(db: Database.Database, limits: { rows: number; bytes: number }): LineRemoval {
+export function createLineRemoval(
+  db: Database.Database,
+  positions: PositionTable,
+  limits: { rows: number; bytes: number },
+): LineRemoval {
   return {
     limits,
     next: db.prepare(
@@ -83,7 +82,7 @@ export function createLineRemoval(db: Database.Database, limits: { rows: number;
     remove: db.prepare('DELETE FROM block WHERE seq = ?'),
     rewrite: db.prepare('UPDATE block SET lines = ?, bytes = ?, data = ? WHERE seq = ?'),
     own: db.prepare<[string], bigint>('SELECT 1 FROM block WHERE device_id = ? LIMIT 1').pluck(),
-    positions: createBlockPositions(db),
+    positions,
     waiting: new Set(),
   };
 }
@@ -131,9 +130,9 @@ function removeFromBlocks(removal: LineRemoval, rows: readonly BlockRow[], tag: 
  * @returns the number of lines; `null` if some are not acknowledged yet
  */
 function removeBlock({ remove, positions }: LineRemoval, row: BlockRow, configured: readonly number[]): number | null {
-  if (!positions.areBehind(row, Number(row.lines) - 1, configured)) return null;
+  if (!areBehind(positions, row, Number(row.lines) - 1, configured)) return null;
   remove.run(row.seq);
-  positions.leave(row, () => 0);
+  positions.shift(row.lane, row.seq, () => 0);
   return Number(row.lines);
 }
 
@@ -152,7 +151,7 @@ function removeFromShared(
   const removed = linesOf(lines, tag);
   const last = removed.at(-1);
   if (last === undefined) return 0;
-  if (!positions.areBehind(row, last, configured)) return null;
+  if (!areBehind(positions, row, last, configured)) return null;
   const isRemoved = new Set(removed);
   const kept = lines.filter((_, index) => !isRemoved.has(index));
   if (kept.length === 0) remove.run(row.seq);
@@ -160,29 +159,19 @@ function removeFromShared(
     const packed = pack(kept);
     rewrite.run(kept.length, packed.bytes, packed.data, row.seq);
   }
-  positions.leave(row, (line) => line - removed.filter((at) => at < line).length);
+  positions.shift(row.lane, row.seq, (line) => line - removed.filter((at) => at < line).length);
   return removed.length;
 }
 
-/** Reads and moves the positions of destinations in a block. */
-function createBlockPositions(db: Database.Database) {
-  const position = preparePosition(db);
-  const inside = db.prepare<[string, bigint], PositionRow>(
-    'SELECT destination_id, line FROM position WHERE lane = ? AND block = ? AND line > 0',
-  );
-  const move = db.prepare('UPDATE position SET line = ? WHERE destination_id = ? AND lane = ?');
-  return {
-    /** Whether all of the destinations have acknowledged a line of a block. */
-    areBehind: ({ lane, seq }: BlockRow, line: number, destinations: readonly number[]): boolean =>
-      destinations.every((id) => {
-        const at = position(id, lane);
-        return at.block > seq || (BigInt(at.block) === seq && at.line > line);
-      }),
-    /** Moves the positions within a block to where their line is now. */
-    leave: ({ lane, seq }: BlockRow, lineNow: (line: number) => number): void => {
-      for (const { destination_id, line } of inside.all(lane, seq)) {
-        move.run(lineNow(Number(line)), destination_id, lane);
-      }
-    },
-  };
+/** Whether all of the destinations have acknowledged a line of a block. */
+function areBehind(
+  { read }: PositionTable,
+  { lane, seq }: BlockRow,
+  line: number,
+  destinations: readonly number[],
+): boolean {
+  return destinations.every((id) => {
+    const at = read(id, lane);
+    return at.block > seq || (BigInt(at.block) === seq && at.line > line);
+  });
 }

@@ -13,9 +13,9 @@ import { aboutItem } from '../../core/quarantine.ts';
 import type { LogLane } from '../../core/state/log.ts';
 import type { ForgetStep, ForgetStore, ForgottenCounts } from '../../core/state/state.ts';
 import { ForgottenError } from '../../core/state/telemetry.ts';
-import { preparePosition } from '../archive/archive.ts';
 import { unpack } from '../archive/block-codec.ts';
-import type { QuarantineReader } from '../delivery/quarantine.ts';
+import type { PositionTable } from '../delivery/positions.ts';
+import type { QuarantineReader, QuarantineTable } from '../delivery/quarantine.ts';
 import type { Facts } from '../facts.ts';
 import { createLineRemoval, type LineRemoval, linesOf, removeLines } from './forget-lines.ts';
 
@@ -46,10 +46,12 @@ export interface Forgetting extends ForgetStore {
 }
 
 interface ForgettingParts {
+  readonly positions: PositionTable;
   readonly quarantine: QuarantineReader;
+  readonly items: Pick<QuarantineTable, 'remove'>;
   readonly facts: Facts;
-  /** Removes the memory of other parts about a device whose rows are removed. */
-  readonly dropMemory: (deviceId: string) => void;
+  /** Has the other parts remove their rows of a device, and what they remember of it. */
+  readonly dropDevice: (deviceId: string) => void;
 }
 
 /** The parts of the removal. */
@@ -59,7 +61,7 @@ interface Work {
   readonly facts: FactsRemoval;
   readonly lines: LineRemoval;
   readonly quarantine: QuarantineReader;
-  readonly removeItem: Database.Statement<[number]>;
+  readonly removeItem: QuarantineTable['remove'];
   readonly isListed: Database.Statement<[string], bigint>;
   /** Devices of which nothing may be committed. */
   readonly forgotten: Set<string>;
@@ -72,9 +74,9 @@ export function createForgetting(db: Database.Database, parts: ForgettingParts):
     db,
     markers,
     facts: createFactsRemoval(db, parts.facts),
-    lines: createLineRemoval(db, { rows: STEP_ROWS, bytes: STEP_BYTES }),
+    lines: createLineRemoval(db, parts.positions, { rows: STEP_ROWS, bytes: STEP_BYTES }),
     quarantine: parts.quarantine,
-    removeItem: db.prepare('DELETE FROM quarantine WHERE id = ?'),
+    removeItem: parts.items.remove,
     isListed: db.prepare<[string], bigint>('SELECT 1 FROM device WHERE device_id = ?').pluck(),
     forgotten: new Set(markers.all.all()),
   };
@@ -90,12 +92,12 @@ export function createForgetting(db: Database.Database, parts: ForgettingParts):
     },
     startOver: () => void db.exec('UPDATE forgetting SET block = 0, item = 0'),
     knows: (deviceId) => facts.knows(deviceId) || markers.get.get(deviceId) !== undefined,
-    pending: createPending(db),
+    pending: createPending(db, parts.positions),
     begin: (deviceId, keepsAlerts) => {
       markers.mark.run(deviceId, identityTag(deviceId));
       const alerts = facts.remove(deviceId, keepsAlerts);
       forgotten.add(deviceId);
-      parts.dropMemory(deviceId);
+      parts.dropDevice(deviceId);
       return { ...NOTHING, alerts };
     },
     step: (deviceId, configured) => step(work, deviceId, configured),
@@ -152,7 +154,7 @@ function stepQuarantine({ quarantine, removeItem, markers }: Work, deviceId: str
     if (deviceTag !== null) return deviceTag === tag;
     return each.destinationId === null && each.content.includes(mention);
   });
-  for (const { id } of own) removeItem.run(id);
+  for (const { id } of own) removeItem(id);
   const last = page.at(-1);
   if (last === undefined) return null;
   markers.moveItem.run(last.id, deviceId);
@@ -197,8 +199,7 @@ interface PendingRow {
 /** How many blocks are checked for what waits: those of no device have to be unpacked. */
 const PENDING_ROWS = 500;
 
-function createPending(db: Database.Database): ForgetStore['pending'] {
-  const position = preparePosition(db);
+function createPending(db: Database.Database, positions: PositionTable): ForgetStore['pending'] {
   const rows = db.prepare<[LogLane, number], PendingRow>(
     `SELECT seq, device_id, lines FROM block WHERE lane = ? AND seq >= ? ORDER BY seq LIMIT ${PENDING_ROWS}`,
   );
@@ -210,7 +211,7 @@ function createPending(db: Database.Database): ForgetStore['pending'] {
     return packed === undefined ? 0 : linesOf(unpack(packed), tag).filter((at) => at >= from).length;
   };
   return (deviceId, { destinationId, lane, from }) => {
-    const place = position(destinationId, lane);
+    const place = positions.read(destinationId, lane);
     const found = rows.all(lane, Math.max(from, place.block));
     const tag = identityTag(deviceId);
     const lines = found
@@ -221,9 +222,8 @@ function createPending(db: Database.Database): ForgetStore['pending'] {
   };
 }
 
-/** The tables that hold nothing of a device but by its id. */
+/** The tables that hold nothing of a device but by its id; its coverage is removed by who writes it. */
 const TABLES = [
-  'coverage',
   'gap',
   'missed_anchor',
   'empty_range',
@@ -269,6 +269,7 @@ interface FactsRemoval {
 
 function createFactsRemoval(db: Database.Database, facts: Facts): FactsRemoval {
   const removals = TABLES.map((table) => db.prepare(`DELETE FROM ${table} WHERE device_id = ?`));
+  const isCovered = db.prepare('SELECT 1 FROM coverage WHERE device_id = ? LIMIT 1').pluck();
   const known = TABLES.map((table) =>
     // Missing points are indexed by destination first; their points are in one of the other tables too.
     table === 'lack' ? null : db.prepare(`SELECT 1 FROM ${table} WHERE device_id = ? LIMIT 1`).pluck(),
@@ -288,7 +289,7 @@ function createFactsRemoval(db: Database.Database, facts: Facts): FactsRemoval {
   // A replay that was broken off over it starts again.
   const replays = db.prepare('DELETE FROM replay WHERE instr(asked, @quoted) > 0 OR instr(place, @quoted) > 0');
   return {
-    knows: (deviceId) => known.some((view) => view?.get(deviceId) !== undefined),
+    knows: (deviceId) => [isCovered, ...known].some((view) => view?.get(deviceId) !== undefined),
     remove: (deviceId, keepsAlerts) => {
       const alerts = (keepsAlerts ? stripAlerts : removeAlerts).run(deviceId).changes;
       for (const removal of removals) removal.run(deviceId);

@@ -127,8 +127,9 @@ export function pinDeviceName(tables: TelemetryTables, deviceId: string, name: s
   revisions.advance(deviceId, revisions.read(deviceId));
 }
 
-/** Drops all that is remembered of a device, whose rows are removed. Only inside a transaction. */
-export function dropMemory({ states, newest, revisions }: TelemetryTables, deviceId: string): void {
+/** Removes the coverage of a device, and drops all that is remembered of it. Only inside a transaction. */
+export function dropDevice({ coverage, states, newest, revisions }: TelemetryTables, deviceId: string): void {
+  coverage.dropAll(deviceId);
   states.delete(deviceId);
   newest.delete(deviceId);
   revisions.drop(deviceId);
@@ -234,6 +235,7 @@ function createCoverage(db: Database.Database) {
     'SELECT from_ns, to_ns, first_ns, first_digest, last_ns, last_digest FROM coverage WHERE device_id = +? ORDER BY from_ns',
   );
   const remove = db.prepare('DELETE FROM coverage WHERE device_id = ? AND from_ns = ?');
+  const dropAll = db.prepare('DELETE FROM coverage WHERE device_id = ?');
   const insert = db.prepare(
     `INSERT INTO coverage (device_id, from_ns, to_ns, first_ns, first_digest, last_ns, last_digest)
      VALUES (?, ?, ?, ?, ?, ?, ?)`,
@@ -241,6 +243,7 @@ function createCoverage(db: Database.Database) {
   return {
     /** Ascending. */
     read: (deviceId: string): CoveredRange[] => read.all(deviceId).map(toSpan),
+    dropAll: (deviceId: string): void => void dropAll.run(deviceId),
     /** @param before what stands there; only what differs is written. */
     replace: (deviceId: string, before: readonly CoveredRange[], covered: readonly CoveredRange[]): void => {
       const stands = new Map(before.map((range) => [range.from, range]));
