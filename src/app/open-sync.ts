@@ -50,8 +50,7 @@ import { createHistoryEta } from '../report/history-eta.ts';
 import { createPageFacts } from '../report/page-facts.ts';
 import { readyNow } from '../report/ready.ts';
 import { overviewNow, reportNow } from '../report/report.ts';
-import { createStreamReport } from '../report/stream-status.ts';
-import { createApiState, noteAnswered, noteOff } from '../scheduler/api-state.ts';
+import { createApiState, createStreamReport, noteAnswered, noteOff } from '../scheduler/api-state.ts';
 import type { DayFigures } from '../scheduler/day-budget.ts';
 
 import type { DispatchParts } from '../scheduler/dispatch.ts';

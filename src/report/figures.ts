@@ -15,9 +15,9 @@ import { type EpochMs, formatExact, msToNs, SECOND_MS } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import type { SyncContext } from '../ingest/context.ts';
 import { openSeconds } from '../ingest/wanted-range.ts';
+import type { StreamReport } from '../scheduler/api-state.ts';
 import type { Planning } from '../scheduler/planning.ts';
 import type { FleetScanner } from './fleet.ts';
-import type { StreamReport } from './stream-status.ts';
 
 interface FiguresParts {
   readonly context: Pick<SyncContext, 'store' | 'clock' | 'serverClock' | 'settings'>;

@@ -15,7 +15,7 @@ import type { Store } from '../core/state/state.ts';
 import type { FleetFigures, ReadyCode, ReadyReport, StatusReport } from '../core/status.ts';
 import { formatMs, SECOND_MS } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
-import type { StreamReport } from './stream-status.ts';
+import type { StreamReport } from '../scheduler/api-state.ts';
 
 interface ReadyParts {
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'blockedReason'>[];

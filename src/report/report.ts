@@ -27,10 +27,10 @@ import { type EpochMs, formatExact, msToNs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { includedDevices } from '../ingest/filter.ts';
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
+import type { StreamReport } from '../scheduler/api-state.ts';
 import { meanPeriodMs } from '../scheduler/estimate.ts';
 import { phaseOf } from '../scheduler/planning.ts';
 import { type DeviceSums, type DeviceView, snapshotDevice, sumUp } from './device-snapshot.ts';
-import type { StreamReport } from './stream-status.ts';
 
 /** A destination, from its deliverer or from the state. */
 export interface ReportedDestination {

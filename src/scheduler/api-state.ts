@@ -2,7 +2,7 @@
  * The state of the API: which streams were read, which fail or are off, and whether the key is refused.
  *
  * The record has one writer for each fact: the functions below. They report a change as an event, once. `--once`, a
- * backfill, a job, the status and readiness read the record.
+ * backfill and a job read the record; `--status`, the metrics and readiness read the `StreamReport` of it.
  *
  * | call | the stream afterwards | event |
  * | --- | --- | --- |
@@ -12,9 +12,10 @@
  * | `noteRead` | read now; not failing if answered since | `stream-read`, and `stream-recovered` if it had failed |
  */
 import type { Observe } from '../core/events.ts';
-import type { ApiFault } from '../core/faults.ts';
-import type { RequestLane, Stream } from '../core/ports.ts';
-import type { EpochMs } from '../core/time.ts';
+import { type ApiFault, refusalWords } from '../core/faults.ts';
+import { type RequestLane, STREAMS, type Stream } from '../core/ports.ts';
+import type { StreamStatus } from '../core/status.ts';
+import { type EpochMs, formatExact, MINUTE_MS, msToNs } from '../core/time.ts';
 
 export interface StreamState {
   /** When its work last came to an end, or it turned out to be off, by the monotonic clock. */
@@ -158,4 +159,61 @@ export function noteFailed(state: ApiState, { lane, fault, isService }: FailedWo
   state.failing.add(lane);
   state.failedAtMs = state.parts.monoMs();
   if (isService) state.fault = fault.message;
+}
+
+/** The streams as they are shown, and what keeps the API from being read. */
+export interface StreamReport {
+  list(): readonly StreamStatus[];
+  /** Whether the devices were listed to their end since the start. */
+  isListed(): boolean;
+  /** What keeps the API from being read; `null` while it is. */
+  problem(): string | null;
+  /** Whether that is a key or a plan that is refused. */
+  isRefused(): boolean;
+  /** Streams that have failed for so long that what is stored of them may be out of date, the longest first. */
+  failingLong(): readonly { readonly name: Stream; readonly reason: string }[];
+}
+
+/** For so long a stream may fail before readiness counts it. */
+const FAILING_LONG_MS = 10 * MINUTE_MS;
+
+/**
+ * Shows a state.
+ *
+ * @param outage what an outage of the whole API was noticed by; `null` while it answers.
+ */
+export function createStreamReport(state: ApiState, outage: () => string | null): StreamReport {
+  return {
+    list: () => STREAMS.map((name) => refusedBy(state, statusOf(name, state.streams[name]))),
+    problem: () => (state.refusal === null ? (outage() ?? state.firstFailure) : refusalWords(state.refusal)),
+    isRefused: () => state.refusal !== null,
+    isListed: () => Number.isFinite(state.streams.devices.readAtMs) && state.streams.devices.missingScope === null,
+    failingLong: () => failingLong(state),
+  };
+}
+
+function failingLong({ streams, parts }: ApiState): { name: Stream; reason: string }[] {
+  const nowMs = parts.monoMs();
+  return STREAMS.flatMap((name) => {
+    const { failure } = streams[name];
+    return failure === null ? [] : [{ name, ...failure }];
+  })
+    .filter(({ sinceMs }) => nowMs - sinceMs >= FAILING_LONG_MS)
+    .sort((a, b) => a.sinceMs - b.sinceMs)
+    .map(({ name, reason }) => ({ name, reason }));
+}
+
+/** No stream is read while the API refuses the key, whatever its last answer was. */
+function refusedBy({ refusal }: ApiState, status: StreamStatus): StreamStatus {
+  return refusal === null || status.state === 'off'
+    ? status
+    : { ...status, state: 'failing', reason: 'the API refuses the key' };
+}
+
+function statusOf(name: Stream, { answeredAtMs, missingScope, failure }: StreamState): StreamStatus {
+  const last_read_at = answeredAtMs === null ? null : formatExact(msToNs(answeredAtMs));
+  if (missingScope !== null)
+    return { name, state: 'off', reason: `the key lacks the scope ${missingScope}`, last_read_at };
+  if (failure !== null) return { name, state: 'failing', reason: failure.reason, last_read_at };
+  return { name, state: answeredAtMs === null ? 'waiting' : 'on', reason: null, last_read_at };
 }

@@ -5,9 +5,9 @@ import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { ApiFault } from '../../src/core/faults.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
-import { createStreamReport } from '../../src/report/stream-status.ts';
 import {
   createApiState,
+  createStreamReport,
   noteAccepted,
   noteAnswered,
   noteOff,

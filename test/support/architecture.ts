@@ -99,7 +99,7 @@ export const PURE: readonly RegExp[] = [
   /^scheduler\/(?:planner|planner-types|api-state|report-rate|reserves|streams)\.ts$/,
   /^api\/(?:classify|parse|quota|throttle|urls|windows)\.ts$/,
   /^influx\/answers\.ts$/,
-  /^report\/(?:bars|device-list|device-snapshot|series|stream-status)\.ts$/,
+  /^report\/(?:bars|device-list|device-snapshot|series)\.ts$/,
   /^observe\/(?:event-row|event-table|metrics-table|progress|repeats)\.ts$/,
   /^page\/(?:coverage|device|devices|html|layout|overview|panels|query|style)\.ts$/,
   /^commands\/(?:check\/report|export\/format|plan\/cost|plan\/text|status\/device|status\/text|verify\/examine|verify\/result|verify\/retention)\.ts$/,

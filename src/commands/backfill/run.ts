@@ -28,7 +28,7 @@ import {
   untilDelivered,
   type WaitingParts,
 } from '../shared/alone.ts';
-import { missingScopeWords, refusalOf } from '../shared/refusal.ts';
+import { missingScopeWords, refusalOf } from '../shared/command.ts';
 import {
   type BackfillView,
   backfillView,

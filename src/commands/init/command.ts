@@ -20,7 +20,7 @@ import { createScrub, Secret } from '../../core/secret.ts';
 import { grouped, plainText } from '../../core/text.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import { probeDestination } from '../../influx/probe.ts';
-import { fetchAccount, refusalOf } from '../shared/refusal.ts';
+import { fetchAccount, refusalOf } from '../shared/command.ts';
 import { createPrompter, type Prompter } from './prompt.ts';
 import {
   configText,

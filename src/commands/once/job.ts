@@ -14,7 +14,7 @@ import type { ApiState } from '../../scheduler/api-state.ts';
 import { JOB_CHECK_MS, type JobWork } from '../../scheduler/jobs.ts';
 import { hasStarted, hastenStream, setGoal } from '../../scheduler/planning.ts';
 import { untilDelivered } from '../shared/alone.ts';
-import { refusalOf } from '../shared/refusal.ts';
+import { refusalOf } from '../shared/command.ts';
 import { type OnceOutcome, type OnceSummary, summarize } from './result.ts';
 import { beginOnceRun, createOnceRun, createOutcomeCheck, endingOf, type OnceRun, type WatchParts } from './run.ts';
 

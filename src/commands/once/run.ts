@@ -31,7 +31,7 @@ import {
   untilDelivered,
   type WaitingParts,
 } from '../shared/alone.ts';
-import { refusalOf } from '../shared/refusal.ts';
+import { refusalOf } from '../shared/command.ts';
 import {
   type DeviceGap,
   lengthOf,

@@ -28,7 +28,7 @@ import { leftOutDevice, UNLISTED } from '../../scheduler/backfill.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
 import { StateInUseError } from '../../store/open/lock.ts';
 import { readStateView, type StateView } from '../../store/views/read-state.ts';
-import { type CommandRun, printAnswer } from '../shared/command.ts';
+import { type CommandRun, fetchAccount, printAnswer, refusalOf } from '../shared/command.ts';
 import {
   ALL,
   type PaceOptions,
@@ -37,7 +37,6 @@ import {
   readPace,
   readSpan,
 } from '../shared/options.ts';
-import { fetchAccount, refusalOf } from '../shared/refusal.ts';
 import { type CostPlan, costPlan, type PlanFacts, type PlanRange } from './cost.ts';
 import { backfillText, planText } from './text.ts';
 

@@ -1,12 +1,14 @@
 /**
- * What every command receives, and what several commands do alike: print a result, refuse a missing state, find the
- * devices that the command line names.
+ * What every command receives, and what several commands do alike: print a result, refuse a missing state or a refused
+ * key, find the devices that the command line names, ask for the account.
  */
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { StateConfig } from '../../config/config.ts';
-import { UserError } from '../../core/faults.ts';
+import { ApiFault, refusalWords, scopeWords, UserError } from '../../core/faults.ts';
 import { findDeviceIds, type NamedDevice } from '../../core/find-device.ts';
+import type { Account } from '../../core/records.ts';
 import type { Secret } from '../../core/secret.ts';
+import type { SyncContext } from '../../ingest/context.ts';
 import { readDeviceNames } from '../../store/views/read-state.ts';
 
 /** One run of a command: the command line, the configuration, and the output. */
@@ -59,4 +61,40 @@ export function chosenDevices(dataDir: string, wanted: readonly string[], isFina
 function idsByName(known: readonly NamedDevice[], text: string): readonly string[] {
   const isName = known.some(({ name }) => name.trim().toLowerCase() === text.trim().toLowerCase());
   return isName ? findDeviceIds(known, [text]) : [text];
+}
+
+/** Turns a fault that ends a session into the error of a one-off command (exit 77). */
+export function refusalOf(fault: ApiFault): UserError {
+  const words = refusalWords(fault, 'give it as api.key');
+  const isOfThePlan = fault.kind === 'no-api-access';
+  return new UserError(isOfThePlan ? `${words.slice(0, 1).toUpperCase()}${words.slice(1)}.` : `api.key: ${words}.`, 77);
+}
+
+/** The error text for a missing scope that every sync needs. */
+export function missingScopeWords(scope: string): string {
+  return `api.key: ${scopeWords(scope)}.`;
+}
+
+/**
+ * Asks for the account, so that the plan's figures are known and no other workspace is behind the key.
+ *
+ * @throws ApiFault UserError
+ */
+export async function fetchAccount(
+  { api, store, streamOff }: SyncContext,
+  signal: AbortSignal,
+): Promise<Account | null> {
+  try {
+    const { value: account } = await api.account({ lane: 'inventory', stream: 'account' }, signal);
+    const tag = store.workspaceTag();
+    // A pinned state refuses another workspace. A question alone does not pin a new state.
+    if (tag !== null) store.pinWorkspace({ apiId: account.workspaceId, tag });
+    store.saveAccount(account, []);
+    return account;
+  } catch (error) {
+    if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
+    streamOff('account', error.facts.scope ?? 'account:read');
+    // The stored account, which the rate limiter uses as well.
+    return store.account();
+  }
 }

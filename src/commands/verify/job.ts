@@ -36,9 +36,8 @@ import type { JobWorker } from '../../scheduler/jobs.ts';
 import { openStore } from '../../store/store.ts';
 import { openVerifyState } from '../../store/views/verify.ts';
 import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
-import type { CommandRun } from '../shared/command.ts';
+import { type CommandRun, fetchAccount, refusalOf } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
-import { fetchAccount, refusalOf } from '../shared/refusal.ts';
 import type { SampleVerdict } from './result.ts';
 import { readSampleVerdict, sample } from './sample.ts';
 

@@ -33,7 +33,7 @@ import { createLearntWindows, windowRules } from '../../ingest/fetch-page.ts';
 import { readWindow } from '../../ingest/reread.ts';
 import { planEdge } from '../../ingest/window-limits.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
-import { refusalOf } from '../shared/refusal.ts';
+import { refusalOf } from '../shared/command.ts';
 import type { SampleVerdict, WindowDifference } from './result.ts';
 
 interface SampleParts {
