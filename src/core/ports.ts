@@ -130,7 +130,8 @@ export type WriteAnswer =
   /**
    * The server rejects the data: at least one line is at fault. Others may or may not be stored. `retention`: it names
    * lines that are older than its retention; `dropped`: how many lines it has dropped for this reason, if it reports
-   * that; `conflict`: the reason can only be the type of a field, never the server.
+   * that; `conflict`: the reason can only be the type of a field, never the server; `isUnexplained`: the message names no
+   * reason.
    */
   | {
       readonly kind: 'refused';
@@ -138,6 +139,7 @@ export type WriteAnswer =
       readonly retention: boolean;
       readonly dropped?: number;
       readonly conflict?: true;
+      readonly isUnexplained?: true;
     }
   /** No write can succeed until someone fixes a problem; `hint` names the next step. */
   | { readonly kind: 'blocked'; readonly words: string; readonly hint: string }
@@ -148,9 +150,16 @@ export type WriteAnswer =
       readonly waitMs: number | null;
       /** The HTTP status; missing where no answer came. */
       readonly status?: number;
-      /** The request was refused for a reason that Tidemark does not know: it may need a person. */
-      readonly isUnknown?: true;
+      /** Present if the request was refused for a reason that Tidemark does not know: it may need a person. */
+      readonly unknown?: UnknownRefusal;
     };
+
+/** What two refusals for the same unknown reason have in common. */
+export interface UnknownRefusal {
+  readonly status: number;
+  /** The server's message without ids and numbers, which differ each time. */
+  readonly message: string;
+}
 
 /** A database that accepts lines of line protocol: one call is one request. It never throws except on abort. */
 export interface Sink {

@@ -25,7 +25,7 @@ import {
   isKindUnknown,
   withKind,
 } from '../core/lines/dialect.ts';
-import type { Sink, UnknownServer, WriteAnswer } from '../core/ports.ts';
+import type { Sink, UnknownRefusal, UnknownServer, WriteAnswer } from '../core/ports.ts';
 import type { DestinationState } from '../core/state/log.ts';
 import type { KnownDestination } from '../core/state/quarantine.ts';
 import type { Store } from '../core/state/state.ts';
@@ -71,8 +71,8 @@ export interface Blocked {
   readonly needsPerson: boolean;
   /** How long the server asked to wait, in milliseconds; `null` if it did not. */
   readonly waitMs: number | null;
-  /** The database refuses for a reason that Tidemark does not know. */
-  readonly isUnknown?: boolean;
+  /** Present if the database refuses for a reason that Tidemark does not know. */
+  readonly unknown?: UnknownRefusal;
 }
 
 /** The hint for a destination that is busy or does not answer. */
@@ -82,9 +82,9 @@ export const LATER_HINT =
 /** The block that follows from an answer about the destination as a whole. */
 function blockedBy(answer: AnswerOf['blocked' | 'later']): Blocked {
   const { words } = answer;
-  return answer.kind === 'blocked'
-    ? { words, hint: answer.hint, needsPerson: true, waitMs: null }
-    : { words, hint: LATER_HINT, needsPerson: false, waitMs: answer.waitMs, isUnknown: answer.isUnknown === true };
+  if (answer.kind === 'blocked') return { words, hint: answer.hint, needsPerson: true, waitMs: null };
+  const { waitMs, unknown } = answer;
+  return { words, hint: LATER_HINT, needsPerson: false, waitMs, ...(unknown && { unknown }) };
 }
 
 type AnswerKind = WriteAnswer['kind'];

@@ -6,7 +6,7 @@ import type { Observe } from '../core/events.ts';
 import { translate } from '../core/lines/dialect.ts';
 import { identityTag } from '../core/lines/line-protocol.ts';
 import { kindOf } from '../core/lines/line-reader.ts';
-import type { Clock, Random, Sink, WriteAnswer } from '../core/ports.ts';
+import type { Clock, Random, Sink, UnknownRefusal, WriteAnswer } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
 import type { KeptLines, MissingPoints } from '../core/state/log.ts';
 import type { Store } from '../core/state/state.ts';
@@ -319,7 +319,8 @@ export function createPatience(
 ): Patience {
   let failures = 0;
   let reason: string | null = null;
-  /** Since when the words are the same. */
+  /** The refusal for an unknown reason, and since when it is the same. */
+  let unknown: UnknownRefusal | undefined;
   let sinceMs = 0;
   let nextMs = 0;
   return {
@@ -327,8 +328,9 @@ export function createPatience(
     nextAttemptInMs: () => (reason === null ? null : Math.max(0, nextMs - clock.monoMs())),
     blocked: (why, lines) => {
       const { words, waitMs: leastMs } = why;
-      if (reason !== words) sinceMs = clock.monoMs();
-      const isLasting = why.isUnknown === true && clock.monoMs() - sinceMs >= UNKNOWN_LASTS_MS;
+      if (!isSame(unknown, why.unknown)) sinceMs = clock.monoMs();
+      unknown = why.unknown;
+      const isLasting = unknown !== undefined && clock.monoMs() - sinceMs >= UNKNOWN_LASTS_MS;
       const hint = isLasting ? LASTING_HINT : why.hint;
       failures += 1;
       reason = words;
@@ -341,7 +343,12 @@ export function createPatience(
     moved: () => {
       if (reason !== null) observe({ type: 'delivery-resumed', destination });
       reason = null;
+      unknown = undefined;
       failures = 0;
     },
   };
+}
+
+function isSame(a: UnknownRefusal | undefined, b: UnknownRefusal | undefined): boolean {
+  return a?.status === b?.status && a?.message === b?.message;
 }

@@ -47,6 +47,12 @@ const NAMES_FUTURE = /retention policy upper bound/i;
 /** Words that can only mean a field or column of another type. InfluxDB 3 has no others for it at this path. */
 const NAMES_CONFLICT = /field type conflict|invalid column type|column type|parsing for line protocol failed/i;
 
+/** All that InfluxDB 3 says at the path of version 2 of a line that it refuses. */
+const NAMES_NO_REASON = /parsing for line protocol failed/i;
+
+/** Words with a digit: ids of requests, times, counts. */
+const IDS = /[\w-]*\d[\w-]*/g;
+
 /** The number of dropped points: `dropped=3` (1.8), `dropped 3 points outside retention policy` (2). */
 const DROPPED = /dropped=(\d{1,9})\b|dropped (\d{1,9}) points outside/;
 
@@ -72,12 +78,13 @@ const LATER_STATUS = new Set([408, 425, 429]);
 export function readAnswer(answer: ServerAnswer, conceal: Conceal, kind: DestinationKind = 'influxdb'): WriteAnswer {
   const { status } = answer;
   const message = readBody(answer.body);
-  const words = `HTTP ${status}${message.text === '' ? '' : `: ${plainText(conceal(message.text), 180)}`}`;
+  const shown = plainText(conceal(message.text), 180);
+  const words = `HTTP ${status}${message.text === '' ? '' : `: ${shown}`}`;
   if (status === 204) return { kind: 'accepted' };
   if (kind === 'victoriametrics' && isInfluxDb(answer, message)) return { kind: 'blocked', words, hint: KIND_HINT };
   // Older clouds of InfluxDB answered 201 if they accepted only a part.
   if (status === 400 || status === 422 || (status === 201 && message.influxdb))
-    return readRefusal(status, message, words);
+    return readRefusal(status, message, { words, shown });
   if (status >= 200 && status < 400) return { kind: 'blocked', words, hint: URL_HINT };
   if (status === 413) return { kind: 'too-large', words };
   if (LATER_STATUS.has(status) || status < 200 || status >= 500) {
@@ -98,19 +105,31 @@ function isInfluxDb({ status, headers }: ServerAnswer, message: ServerMessage): 
 /**
  * Reads a 400 or 422, which may mean lines at fault, a server at fault, or a proxy that did not understand the request.
  */
-function readRefusal(status: number, message: ServerMessage, words: string): WriteAnswer {
+function readRefusal(
+  status: number,
+  message: ServerMessage,
+  { words, shown }: { readonly words: string; readonly shown: string },
+): WriteAnswer {
   const ownWords = message.text.replace(QUOTED_DATA, '').replaceAll(/"[^"]*"/g, '');
   if (message.influxdb && QUOTES_DATA.test(ownWords) && !DESCRIBES_SERVER.test(ownWords)) {
     const retention = NAMES_RETENTION.test(ownWords) && !NAMES_FUTURE.test(message.text);
     const conflict = NAMES_CONFLICT.test(ownWords);
     const dropped = retention || conflict ? DROPPED.exec(ownWords) : null;
     const count = dropped === null ? {} : { dropped: Number(dropped[1] ?? dropped[2]) };
-    return { kind: 'refused', words, retention, ...count, ...(conflict ? { conflict } : {}) };
+    const isUnexplained = NAMES_NO_REASON.test(shown);
+    return {
+      kind: 'refused',
+      words,
+      retention,
+      ...count,
+      ...(conflict && { conflict }),
+      ...(isUnexplained && { isUnexplained }),
+    };
   }
   if (status === 201) return { kind: 'blocked', words, hint: URL_HINT };
   const hint = message.influxdb ? REQUEST_HINTS.find(([pattern]) => pattern.test(ownWords))?.[1] : undefined;
   if (hint !== undefined) return { kind: 'blocked', words, hint };
-  return { kind: 'later', words, waitMs: null, status, isUnknown: true };
+  return { kind: 'later', words, waitMs: null, status, unknown: { status, message: shown.replace(IDS, '#') } };
 }
 
 const ORG_HINT =

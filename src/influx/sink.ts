@@ -48,15 +48,12 @@ export function createInfluxSink(options: InfluxSinkOptions, kind: DestinationKi
     writeText: send,
     async write(lines, signal) {
       const result = await send(`${lines.join('\n')}\n`, signal);
-      return lines.length === 1 && result.kind === 'refused' && NAMES_NO_REASON.test(result.words)
+      return lines.length === 1 && result.kind === 'refused' && result.isUnexplained
         ? await withReason(client, { bucket: options.bucket, line: lines[0] ?? '', refusal: result }, signal)
         : result;
     },
   };
 }
-
-/** All that InfluxDB 3 says at the path of version 2 of a line that it refuses. */
-const NAMES_NO_REASON = /parsing for line protocol failed/i;
 
 type Refusal = Extract<WriteAnswer, { readonly kind: 'refused' }>;
 
@@ -73,7 +70,9 @@ async function withReason(
   const answer = await client.request({ method: 'POST', path, body: `${line}\n` }, signal);
   if ('kind' in answer) return refusal;
   const result = client.read(answer, signal);
-  return result.kind === 'refused' ? { ...refusal, words: result.words } : refusal;
+  if (result.kind !== 'refused') return refusal;
+  const { isUnexplained: _, ...explained } = refusal;
+  return { ...explained, words: result.words };
 }
 
 /** The path for writing. VictoriaMetrics has neither organisations nor buckets. */

@@ -38,17 +38,18 @@ test('a refusal for an unknown reason that has not changed for ten minutes needs
     hint: LATER_HINT,
     needsPerson: false,
     waitMs: null,
-    isUnknown: true,
+    unknown: { status: 400, message: 'no' },
   } as const;
   const pass = (ms: number): void => {
     nowMs += ms;
   };
   patience.blocked(unknown, 1);
   pass(9 * MINUTE_MS);
-  patience.blocked(unknown, 1);
+  // The words differ by the id of the request.
+  patience.blocked({ ...unknown, words: 'HTTP 400: no (request 7)' }, 1);
   pass(MINUTE_MS);
   patience.blocked(unknown, 1);
-  patience.blocked({ ...unknown, words: 'HTTP 400: something else' }, 1);
+  patience.blocked({ ...unknown, unknown: { status: 400, message: 'something else' } }, 1);
   pass(11 * MINUTE_MS);
   patience.blocked({ words: 'HTTP 400: something else', hint: LATER_HINT, needsPerson: false, waitMs: null }, 1);
   expect(hints.map((hint) => hint === LATER_HINT)).toEqual([true, true, false, true, true]);

@@ -11,7 +11,7 @@ const CONTROL = 'telemetry,device_id=d value=0 0';
 const OTHER = 'alerts,device_id=d id="a" 0';
 
 const REFUSAL = { words: 'HTTP 422: no', retention: false, dropped: null, conflict: false };
-const LATER = { words: 'HTTP 503', hint: LATER_HINT, needsPerson: false, waitMs: 7, isUnknown: false };
+const LATER = { words: 'HTTP 503', hint: LATER_HINT, needsPerson: false, waitMs: 7 };
 const BLOCKED = { words: 'HTTP 401', hint: 'a new token', needsPerson: true, waitMs: null };
 
 interface Row {

@@ -246,8 +246,13 @@ describe('what a person has to mend', () => {
 
 describe('later', () => {
   test('a refusal for an unknown reason is marked, as it may need a person', () => {
-    expect(read(400, v1('something new'))).toMatchObject({ kind: 'later', isUnknown: true });
-    expect(read(503, v1('something new'))).not.toHaveProperty('isUnknown');
+    expect(read(400, v1('something new'))).toMatchObject({
+      kind: 'later',
+      unknown: { status: 400, message: 'something new' },
+    });
+    const ofRequest = (id: string): unknown => read(400, v1(`something new (request ${id})`));
+    expect(ofRequest('4f-9a2')).toMatchObject({ unknown: { status: 400, message: 'something new (request #)' } });
+    expect(read(503, v1('something new'))).not.toHaveProperty('unknown');
   });
 
   test.each([408, 425, 429, 500, 502, 503, 504, 507, 599, 100])('%i keeps the lines', (status) => {

@@ -110,6 +110,7 @@ describe('a line that is refused', () => {
     expect(answer).toMatchObject({
       kind: 'refused',
       conflict: true,
+      isUnexplained: true,
       words: expect.stringContaining('parsing for line protocol'),
     });
     expect(server.explained).toEqual([]);
