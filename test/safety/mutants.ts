@@ -86,7 +86,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'held decided by coverage',
+    name: 'readings skipped because their time is covered',
     caughtBy: ['lateReading'],
     edits: [
       {
@@ -98,7 +98,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'no anchor',
+    name: 'pages accepted without the overlap reading',
     caughtBy: ['falseEmpties', 'laggingReplica'],
     edits: [
       {
@@ -163,7 +163,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'claims that nothing vouches for',
+    name: 'unverified empty ranges covered',
     caughtBy: ['emptyAboveHistory'],
     edits: [
       {
@@ -239,8 +239,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [{ file: 'ingest/page-scan.ts', find: '  noteShown(context, deviceId, readings);\n', replace: '' }],
   },
   {
-    name: 'claims up to the present',
-    caughtBy: ['lateInsideSettle'],
+    name: 'coverage up to the current time',
+    caughtBy: ['lateInsideGracePeriod'],
     edits: [
       {
         file: 'ingest/wanted-range.ts',
@@ -250,7 +250,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'claims by the time of the answer',
+    name: 'coverage by the time of the answer',
     caughtBy: ['slowAnswers'],
     edits: [
       {
@@ -274,7 +274,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'claims kept when Date falls back',
+    name: 'coverage kept when Date falls back',
     caughtBy: ['dateFallsBack'],
     edits: [
       {
@@ -383,7 +383,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'lines set aside by their kind while nothing is accepted',
+    name: 'lines rejected by their kind while nothing is accepted',
     caughtBy: ['fullDisk'],
     edits: [
       {

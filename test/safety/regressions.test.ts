@@ -31,7 +31,7 @@ async function rigOf({ devices, ...rest }: Story): Promise<Rig> {
 const EVERY_MINUTE: DeviceSpec = { deviceId: 'often', intervalMs: MINUTE_MS };
 
 /** Missing readings of a device that the program says it holds. */
-async function claimedFalsely(rig: Rig, deviceId: string): Promise<readonly bigint[]> {
+async function coveredFalsely(rig: Rig, deviceId: string): Promise<readonly bigint[]> {
   const { missingAt } = await rig.verdict(NOW_MS, { fromNs: 0n });
   const sync = rig.open();
   const { covered } = sync.context.store.telemetry(deviceId);
@@ -42,7 +42,7 @@ async function claimedFalsely(rig: Rig, deviceId: string): Promise<readonly bigi
 }
 
 describe.runIf(influxdAvailable())('history as old as the plan', () => {
-  test('that the service hides beyond the plan is not claimed while it slips away', async () => {
+  test('that the service hides beyond the plan is not covered while it slips away', async () => {
     const settings: SettingsOverrides = {
       bounds: { age: 'empty' },
       plan: { historyMaxDays: 1 },
@@ -51,7 +51,7 @@ describe.runIf(influxdAvailable())('history as old as the plan', () => {
     using rig = await rigOf({ devices: [EVERY_MINUTE], settings, historyMs: DAY_MS, transportTimeoutMs: HOUR_MS });
     const { summary } = await rig.once();
     expect(summary.exit_code).toBe(0);
-    expect(await claimedFalsely(rig, 'often')).toEqual([]);
+    expect(await coveredFalsely(rig, 'often')).toEqual([]);
   });
 
   test('that the service refuses to be asked for is named, without narrowing every window', async () => {
@@ -63,7 +63,7 @@ describe.runIf(influxdAvailable())('history as old as the plan', () => {
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'incomplete for good', exit_code: 1 });
     expect(summary.gaps.map(({ reason }) => reason)).toEqual(['beyond_plan']);
-    expect(await claimedFalsely(rig, 'often')).toEqual([]);
+    expect(await coveredFalsely(rig, 'often')).toEqual([]);
     // 2880 readings in pages of 200, one refusal, the account and the devices.
     expect(rig.simulator.log.total).toBeLessThan(40);
     const served = BigInt(NOW_MS - 2 * DAY_MS + 2 * MINUTE_MS) * 1_000_000n;
@@ -209,7 +209,7 @@ describe.runIf(influxdAvailable())('a run whose first pass is broken off', () =>
     expect((await rig.verdict(NOW_MS, { fromNs })).missing).toEqual([]);
   });
 
-  test('names what it lacks when it ends like that', async () => {
+  test('names its gaps when it ends like that', async () => {
     const devices = [EVERY_MINUTE, { ...EVERY_MINUTE, deviceId: 'b' }, { ...EVERY_MINUTE, deviceId: 'c' }];
     using rig = await rigOf({ devices, historyMs: 3 * HOUR_MS });
     rig.simulator.faults = onPath(/telemetry/, always({ kind: 'server-error' }));

@@ -282,8 +282,8 @@ export const firstAnswerEmpty: Scenario = async (bench, program) => {
   return await finish(rig);
 };
 
-/** Readings that the service shows up to a minute after their time: what is younger than that cannot be claimed. */
-export const lateInsideSettle: Scenario = async (bench, program) => {
+/** Readings that the service shows up to a minute after their time: newer ones cannot be covered. */
+export const lateInsideGracePeriod: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program, {
     world: smallWorld([{ deviceId: 'often', intervalMs: 5 * SECOND_MS }]),
     settings: { lateness: { share: 0.7, maxMs: 100 * SECOND_MS, devices: null } },
@@ -322,7 +322,7 @@ export const SCENARIOS = {
   lateReading,
   renamed,
   firstAnswerEmpty,
-  lateInsideSettle,
+  lateInsideGracePeriod,
   brokenDeliveries,
   slowAnswers,
   dateJumps,
