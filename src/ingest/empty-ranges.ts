@@ -33,8 +33,8 @@ const SPREAD_ANSWERS = 3;
 /** How often a range is confirmed until it is not asked for again. */
 export const CONFIRMED_FOR_GOOD = 3;
 
-/** The evidence about an empty answer. */
-export interface EmptyEvidence {
+/** An empty answer, and what is known about its range and its device. */
+export interface EmptyAnswer {
   /** The range that the answer would cover. */
   readonly range: Interval;
   /** `last_seen_at` of the device as last listed; `null` where it has none. */
@@ -55,15 +55,15 @@ interface EmptyVerdict {
   readonly next: EmptyRange | null;
 }
 
-/** Judges an empty answer that would cover its range if there were no evidence against it. */
-export function judgeEmpty(evidence: EmptyEvidence): EmptyVerdict {
-  const { range, known, nowMs } = evidence;
-  if (!isContradicted(evidence)) return { isBelieved: true, next: known };
+/** Judges an empty answer that would cover its range if nothing contradicted it. */
+export function judgeEmpty(answer: EmptyAnswer): EmptyVerdict {
+  const { range, known, nowMs } = answer;
+  if (!isContradicted(answer)) return { isBelieved: true, next: known };
   const confirmed = known?.confirmed ?? 0;
   if (confirmed >= CONFIRMED_FOR_GOOD) return { isBelieved: true, next: known };
   const joined = joinEmpty(known, range, nowMs);
   if (confirmed > 0) return { isBelieved: true, next: joined };
-  const isBelieved = hasControl(evidence) || isSpread(joined, nowMs);
+  const isBelieved = hasControl(answer) || isSpread(joined, nowMs);
   return { isBelieved, next: isBelieved ? { ...joined, confirmed: 1, dueMs: nowMs + HOUR_MS } : joined };
 }
 
@@ -71,13 +71,13 @@ export function judgeEmpty(evidence: EmptyEvidence): EmptyVerdict {
  * Whether there is evidence of readings in the range: an archived one, or a sign of life that no archived one explains.
  * Of a device without any reading every sign of life after the beginning of the range counts.
  */
-function isContradicted({ range, seenAt, newestNs }: EmptyEvidence): boolean {
+function isContradicted({ range, seenAt, newestNs }: EmptyAnswer): boolean {
   if (newestNs === null) return seenAt !== null && seenAt >= range.from;
   if (newestNs >= range.from && newestNs < range.to) return true;
   return seenAt !== null && seenAt >= range.from && seenAt < range.to && seenAt > newestNs + SECOND_NS;
 }
 
-function hasControl({ controlMs, nowMs }: EmptyEvidence): boolean {
+function hasControl({ controlMs, nowMs }: EmptyAnswer): boolean {
   return controlMs !== null && Math.abs(nowMs - controlMs) <= CONTROL_MS;
 }
 

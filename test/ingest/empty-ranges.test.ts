@@ -4,7 +4,7 @@ import {
   CONFIRMED_FOR_GOOD,
   confirmEmpty,
   controlFor,
-  type EmptyEvidence,
+  type EmptyAnswer,
   judgeEmpty,
   noteServedReadings,
   nothingServed,
@@ -14,7 +14,7 @@ const NOW_MS = Date.UTC(2026, 5, 15, 12);
 const RANGE = { from: msToNs(NOW_MS - DAY_MS), to: msToNs(NOW_MS - 2 * MINUTE_MS) };
 
 /** An empty answer about a device that was seen an hour ago and of which no reading is archived. */
-const SEEN: EmptyEvidence = {
+const SEEN: EmptyAnswer = {
   range: RANGE,
   seenAt: msToNs(NOW_MS - HOUR_MS),
   newestNs: null,
@@ -24,7 +24,7 @@ const SEEN: EmptyEvidence = {
 };
 
 describe('judgeEmpty', () => {
-  test.each<[string, Partial<EmptyEvidence>]>([
+  test.each<[string, Partial<EmptyAnswer>]>([
     ['the device was never seen', { seenAt: null }],
     ['it was seen before the range alone', { seenAt: RANGE.from - 1n }],
     ['its last sign of life is archived', { newestNs: RANGE.from - 1n, seenAt: RANGE.from - 1n }],
@@ -33,7 +33,7 @@ describe('judgeEmpty', () => {
     expect(judgeEmpty({ ...SEEN, ...change })).toEqual({ isBelieved: true, next: null });
   });
 
-  test.each<[string, Partial<EmptyEvidence>]>([
+  test.each<[string, Partial<EmptyAnswer>]>([
     ['was seen in the range', {}],
     ['was seen above the range', { seenAt: RANGE.to + 1n }],
     ['has an archived reading in the range', { seenAt: null, newestNs: RANGE.to - 1n }],
