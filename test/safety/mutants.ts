@@ -179,8 +179,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'ingest/empty-ranges.ts',
-        find: 'if (!isContradicted(evidence)) return',
-        replace: 'if (!isContradicted(evidence) || true) return',
+        find: 'if (!isContradicted(answer)) return',
+        replace: 'if (!isContradicted(answer) || true) return',
       },
     ],
   },
