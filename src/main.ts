@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import { PerformanceObserver } from 'node:perf_hooks';
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import type { ProcessPorts } from './app/terminal.ts';
-import { internalErrorWords, UserError } from './core/faults.ts';
+import { internalErrorText, UserError } from './core/faults.ts';
 import { plainText } from './core/text.ts';
 
 /** Signals this close to the first count as the same one: npm passes on what the terminal has sent already. */
@@ -133,7 +133,7 @@ main().then(
   },
   (error: unknown) => {
     const words = error instanceof Error ? error.message : 'unknown';
-    process.stderr.write(`tidemark: ${internalErrorWords(plainText(words))}\n`);
+    process.stderr.write(`tidemark: ${internalErrorText(plainText(words))}\n`);
     process.exit(1);
   },
 );

@@ -102,7 +102,7 @@ function wordsOf(kind: ApiFaultKind, { request }: RequestContext): string {
     : FAULT_TEXTS[kind].beforeMessage;
 }
 
-interface FaultWords {
+interface FaultText {
   readonly words: string;
   readonly error: ErrorWords | null;
 }
@@ -111,7 +111,7 @@ function fault(
   kind: ApiFaultKind,
   answer: HttpAnswer,
   context: RequestContext,
-  { words, error }: FaultWords,
+  { words, error }: FaultText,
 ): Classified {
   const { status, headers } = answer;
   const waitMs = waitOf(status, headers, context.nowMs);
@@ -124,8 +124,8 @@ function fault(
     ...(error?.maxDays == null || kind !== 'range-too-large' ? {} : { maxDays: error.maxDays }),
   };
   const code = error?.code == null ? '' : ` ${error.code}`;
-  const serverWords = error?.message == null ? '' : `; message of the server: ${error.message}`;
-  const message = `${context.request}: ${words} (${status}${code})${serverWords}`;
+  const serverText = error?.message == null ? '' : `; message of the server: ${error.message}`;
+  const message = `${context.request}: ${words} (${status}${code})${serverText}`;
   return { kind: 'fault', fault: new ApiFault(kind, message, facts) };
 }
 

@@ -143,7 +143,7 @@ export class RequestsSpentError extends Error {
 }
 
 /** The text for an internal error. */
-export function internalErrorWords(detail: string): string {
+export function internalErrorText(detail: string): string {
   return `internal error: ${detail.replace(/\.$/, '')}. This is a bug; please report it with --check --bundle.`;
 }
 
@@ -156,17 +156,17 @@ const REPLACE_KEY =
  *
  * @param useKey how to use a new key; by default as for a daemon.
  */
-export function refusalWords({ kind, facts }: ApiFault, useKey = REPLACE_KEY): string {
+export function refusalText({ kind, facts }: ApiFault, useKey = REPLACE_KEY): string {
   if (kind === 'unauthorized') {
     return `${KEY_REFUSED}. Create a new key in the dashboard (Settings, API) and ${useKey}`;
   }
   if (kind === 'no-api-access')
     return 'the plan of this workspace has no API access. Switch to a plan that includes it';
-  return scopeWords(facts.scope ?? 'devices:read');
+  return scopeText(facts.scope ?? 'devices:read');
 }
 
 /** The text for a missing scope that every sync needs, without a full stop. */
-export function scopeWords(scope: string): string {
+export function scopeText(scope: string): string {
   return `the key lacks the scope ${scope}, which every sync needs. Create a key that has it`;
 }
 
@@ -175,6 +175,6 @@ export function scopeWords(scope: string): string {
  *
  * @param fault as a process has stored it, maybe of another version.
  */
-export function faultWords(fault: string): string {
+export function faultText(fault: string): string {
   return Object.hasOwn(FAULT_TEXTS, fault) ? FAULT_TEXTS[fault as ApiFaultKind].alone : plainText(fault, 60);
 }

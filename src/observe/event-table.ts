@@ -9,7 +9,7 @@
  * Pure; the log itself makes text from outside safe.
  */
 import type { AppEvent, ProgramEvent } from '../core/events.ts';
-import { internalErrorWords } from '../core/faults.ts';
+import { internalErrorText } from '../core/faults.ts';
 import { counted } from '../core/text.ts';
 import { SECOND_MS } from '../core/time.ts';
 import {
@@ -340,7 +340,7 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
     fields: ({ mistakes, exitCode }) => ({ mistakes, exit_code: exitCode }),
     note: 'where `log.format: json` can be read, or is in the environment; elsewhere it is printed as text',
   }),
-  failed: error(({ message, isKnown }) => (isKnown ? message : internalErrorWords(message)), {
+  failed: error(({ message, isKnown }) => (isKnown ? message : internalErrorText(message)), {
     fields: ({ exitCode }) => ({ exit_code: exitCode }),
     note: 'the last line of a program that ends because of an error, with `log.format: json`; elsewhere it is printed as text',
   }),
@@ -425,11 +425,11 @@ function reportRow<E extends { readonly message: string; readonly isWell: boolea
 function roundMessage(event: EventOf<'poll-summary'>): string {
   const { stream, devices, records, newPoints } = event;
   if (stream === 'account') return 'account: read';
-  if (stream !== 'telemetry') return `${stream}: ${listedWords(event)}, ${newPoints} new points`;
+  if (stream !== 'telemetry') return `${stream}: ${listedText(event)}, ${newPoints} new points`;
   return `telemetry: ${records} new readings of ${devices} devices, ${newPoints} new points`;
 }
 
-function listedWords({ runs, requests, failed, records }: EventOf<'poll-summary'>): string {
+function listedText({ runs, requests, failed, records }: EventOf<'poll-summary'>): string {
   if (failed === requests) return 'not listed';
   return runs > 1 ? `${records} listed in ${runs} runs` : `${records} listed`;
 }

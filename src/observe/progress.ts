@@ -106,8 +106,8 @@ export function createProgress(target: TerminalLine | ((message: string) => void
       dueMs = nowMs + everyMs;
       // A daemon that has nothing left to do is no progress to log.
       if (typeof target === 'function' && isDone(facts)) return;
-      if (typeof target === 'function') target(`progress: ${progressWords(facts, remainingMs)}`);
-      else target.draw(`${progressBar(facts.coveredShare)} ${progressWords(facts, remainingMs)}`);
+      if (typeof target === 'function') target(`progress: ${progressText(facts, remainingMs)}`);
+      else target.draw(`${progressBar(facts.coveredShare)} ${progressText(facts, remainingMs)}`);
     },
     end: () => {
       if (typeof target !== 'function') target.clear();
@@ -213,11 +213,11 @@ function progressBar(share: number | null): string {
  * The facts in words, the most important first, because a narrow terminal cuts the end: the covered time, the remaining
  * work, its rate, and the result so far.
  */
-export function progressWords(facts: ProgressFacts, remainingMs: number | null): string {
+export function progressText(facts: ProgressFacts, remainingMs: number | null): string {
   const { coveredShare, devicesDone, devicesTotal } = facts;
   return [
     ...(coveredShare === null ? [] : [`${percent(coveredShare, 0)} covered`]),
-    ...restWords(facts, remainingMs),
+    ...restText(facts, remainingMs),
     `${grouped(facts.readings)} readings`,
     `${grouped(facts.pointsDelivered)} points delivered`,
     ...(facts.pointsPending > 0 ? [`${grouped(facts.pointsPending)} to deliver`] : []),
@@ -227,9 +227,9 @@ export function progressWords(facts: ProgressFacts, remainingMs: number | null):
 }
 
 /** What the work waits for or when it ends, and its rate. */
-function restWords(facts: ProgressFacts, remainingMs: number | null): string[] {
+function restText(facts: ProgressFacts, remainingMs: number | null): string[] {
   const { waitsFor = null, waitMs, eta = null, requestsPerMinute = null } = facts;
-  const rate = requestsPerMinute === null ? [] : [`${rateWords(requestsPerMinute)} requests a minute`];
+  const rate = requestsPerMinute === null ? [] : [`${rateText(requestsPerMinute)} requests a minute`];
   if (waitsFor !== null) return [waitsFor, ...rate];
   if (waitMs !== null) return [`waiting ${duration(waitMs / SECOND_MS, 'up')} for quota`, ...rate];
   if (facts.coveredShare === 1) return rate;
@@ -237,6 +237,6 @@ function restWords(facts: ProgressFacts, remainingMs: number | null): string[] {
   return remainingMs === null ? rate : [`ETA ${duration(remainingMs / SECOND_MS, 'up')}`, ...rate];
 }
 
-function rateWords(perMinute: number): string {
+function rateText(perMinute: number): string {
   return perMinute > 0 && perMinute < 10 ? perMinute.toFixed(1) : grouped(Math.round(perMinute));
 }

@@ -46,7 +46,7 @@ interface Bar {
 }
 
 /** The text alternative of a bar. */
-export function barWords({ cells, one, many }: Omit<Bar, 'label'>): string {
+export function barText({ cells, one, many }: Omit<Bar, 'label'>): string {
   const count = (sign: string): number => cells.split(sign).length - 1;
   const parts = [
     [count('#'), 'covered'],
@@ -62,7 +62,7 @@ export function barWords({ cells, one, many }: Omit<Bar, 'label'>): string {
 /** The bar as an image with a description. */
 export function coverageBar(bar: Bar): Html {
   const { cells, label } = bar;
-  return html`<svg class="bar" viewBox="0 0 ${Math.max(1, cells.length)} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}: ${barWords(bar)}">${runsOf(cells).map(shape)}</svg>`;
+  return html`<svg class="bar" viewBox="0 0 ${Math.max(1, cells.length)} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}: ${barText(bar)}">${runsOf(cells).map(shape)}</svg>`;
 }
 
 const SAMPLES = [

@@ -22,7 +22,7 @@ import {
   STATE_ORDER,
   sensorValue,
   stateMark,
-  stateWords,
+  stateText,
   target,
   wide,
 } from './html.ts';
@@ -139,7 +139,7 @@ function stateLinks({ query, states }: DevicesPage): Html {
     return html`<li><a href="${devicesTarget({ ...query, state, page: 1 })}" data-nav data-key="state-${state ?? 'all'}"${current}><span class="${mark}">${words}</span> <b>${grouped(count)}</b></a></li>`;
   };
   const links = STATE_ORDER.filter((state) => states[state] > 0 || query.state === state).map((state) =>
-    link(state, stateWords(state), states[state]),
+    link(state, stateText(state), states[state]),
   );
   return html`<ul class="filters" aria-label="Devices by state">${link(null, 'all', all)}${links}</ul>`;
 }

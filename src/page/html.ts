@@ -175,7 +175,7 @@ const STATES: Readonly<Record<DeviceState, string>> = {
 export const STATE_ORDER: readonly DeviceState[] = ['unreachable', 'catching-up', 'silent', 'live', 'excluded'];
 
 /** The state as it is shown. */
-export function stateWords(state: DeviceState): string {
+export function stateText(state: DeviceState): string {
   return STATES[state];
 }
 

@@ -59,7 +59,7 @@ export function unreadNow({ report, ready }: Pick<OverviewParts, 'report' | 'rea
 const TONES: Readonly<Record<Tone, string>> = { ok: 'In order', busy: 'At work', bad: 'Problem' };
 
 /** The tone as it is shown. */
-export function toneWords(tone: Tone): string {
+export function toneText(tone: Tone): string {
   return TONES[tone];
 }
 
@@ -137,7 +137,7 @@ function lagTiles(parts: OverviewParts): Tile[] {
   if (destinations.length === 0) {
     const behind: Pick<Tile, 'tone'> = freshness.behind_devices > 0 ? { tone: 'busy' } : {};
     return [
-      { title: 'Lag of the archive', value: lagWords(freshness.median_seconds), words: spreadWords(report), ...behind },
+      { title: 'Lag of the archive', value: lagText(freshness.median_seconds), words: spreadText(report), ...behind },
     ];
   }
   return destinations
@@ -173,18 +173,18 @@ function lagTile(report: StatusOverview, destination: DestinationReport, hasSpre
   const stopped = blocked_reason === null ? '' : 'delivery is blocked; ';
   return {
     title: `Lag in ${destination.name}`,
-    value: lagWords(lag_seconds),
-    words: `${stopped}${pending}${hasSpread ? `; ${spreadWords(report)}` : ''}`,
+    value: lagText(lag_seconds),
+    words: `${stopped}${pending}${hasSpread ? `; ${spreadText(report)}` : ''}`,
     ...(blocked_reason !== null || isLate ? { tone: 'bad' } : behind_devices > 0 ? { tone: 'busy' } : {}),
   };
 }
 
-function lagWords(seconds: number | null): string {
+function lagText(seconds: number | null): string {
   return seconds === null ? 'initial sync' : duration(seconds);
 }
 
 /** The distribution of the lag of the devices in the archive, and its expected value. */
-function spreadWords({
+function spreadText({
   freshness: {
     target_seconds,
     expected_seconds,

@@ -12,7 +12,7 @@ import { deviceMain, readSpan, SPANS } from './device.ts';
 import { devicesSection, readDevicesQuery } from './devices.ts';
 import { type Html, html } from './html.ts';
 import { documentOf, type Frame, MARK } from './layout.ts';
-import { type OverviewParts, standing, tileSection, toneOf, toneWords, unreadNow } from './overview.ts';
+import { type OverviewParts, standing, tileSection, toneOf, toneText, unreadNow } from './overview.ts';
 import {
   alertsSection,
   allEvents,
@@ -87,7 +87,7 @@ ${alertsSection(facts.alerts(), { now, isWhole: false })}
 ${eventsSection(facts.events(), now)}
 </div>`;
   return shown(parts, seen, {
-    title: `${toneWords(toneOf(seen))}: ${report.workspace_name ?? report.workspace_id ?? 'starting'}`,
+    title: `${toneText(toneOf(seen))}: ${report.workspace_name ?? report.workspace_id ?? 'starting'}`,
     here: 'overview',
     main,
   });

@@ -3,7 +3,7 @@
  * work, alerts and recent events.
  */
 
-import { gapWords, missingWords } from '../core/device-coverage.ts';
+import { gapWords, missingText } from '../core/device-coverage.ts';
 import type { AlertRow, AlertsView, RecentEvent } from '../core/page-facts.ts';
 import type {
   ArchiveStatus,
@@ -29,7 +29,7 @@ function leftOf({ limit, budget, spent, others }: QuotaWindow): number | null {
 }
 
 /** A window in words: `312 of 720 (plan 900, others about 40), 568 left`. */
-export function windowWords(window: QuotaWindow): string {
+export function windowText(window: QuotaWindow): string {
   const { limit, budget, spent, others } = window;
   const left = leftOf(window);
   if (budget === null || left === null) return `${counted(spent, 'request')}; the limit is not known yet`;
@@ -48,7 +48,7 @@ function gauge(label: string, window: QuotaWindow, waiting: string | null): Html
   const ownWidth = Number(width(spent));
   const othersWidth = Math.min(100 - ownWidth, Number(width(others ?? 0)));
   const edge = budget === null ? NOTHING : html`<rect class="edge" x="${width(budget)}" width="0.6" height="10"/>`;
-  const words = windowWords(window);
+  const words = windowText(window);
   const until = waiting === null ? '' : `, until ${waiting}`;
   return html`<div class="gauge"><h3>${label}</h3>
 <div role="meter" aria-label="Requests used, ${label}" aria-valuemin="0" aria-valuemax="${budget ?? whole}" aria-valuenow="${Math.min(spent, budget ?? whole)}" aria-valuetext="${words}${until}">
@@ -111,7 +111,7 @@ function destinationRow(
 
 function missingNotes(destinations: readonly DestinationReport[]): Html {
   const lines = destinations.flatMap(({ name: title, missing }) =>
-    missing.map((range) => html`<li>${text(`${missingWords(title, range)}.`, 500)}</li>`),
+    missing.map((range) => html`<li>${text(`${missingText(title, range)}.`, 500)}</li>`),
   );
   return lines.length === 0 ? NOTHING : html`<ul class="notes">${lines}</ul>`;
 }
@@ -192,12 +192,12 @@ function jobLine(job: JobStatus, now: string): Html {
   const { id, kind, state, requested_by, requested_at, started_at, range, share } = job;
   const since = started_at === null ? html`requested ${ago(requested_at, now)}` : html`started ${ago(started_at, now)}`;
   const head = html`<b>${kind}</b> <span class="soft">no. ${id}, requested by ${requested_by}</span>: ${state}, ${since}`;
-  const span = range === null ? NOTHING : html`<div class="soft">${rangeWords(range, now)}</div>`;
+  const span = range === null ? NOTHING : html`<div class="soft">${rangeText(range, now)}</div>`;
   const bar = share === null ? NOTHING : progressBar(`Progress of ${kind} no. ${id}`, share);
   return html`<li>${head}${span}${bar}${jobFigures(job)}</li>`;
 }
 
-function rangeWords({ from, to }: NonNullable<JobStatus['range']>, now: string): Html {
+function rangeText({ from, to }: NonNullable<JobStatus['range']>, now: string): Html {
   const start = from === null ? 'the first reading' : moment(from, now);
   return html`from ${start} to ${to === null ? 'its start' : moment(to, now)}`;
 }
@@ -256,7 +256,7 @@ function gapTable(gaps: readonly GapSum[], now: string): Html {
 type WorkParts = Pick<StatusReport, 'totals' | 'process' | 'next' | 'jobs' | 'gaps' | 'generated_at'>;
 
 /** That the history is being filled, where it is. */
-function syncWords(
+function syncText(
   {
     totals: { devices, devices_complete },
     next: { initial_devices, eta_seconds },
@@ -271,7 +271,7 @@ function syncWords(
 }
 
 /** The text about gaps if none is known. */
-function noGapWords(unread: Unread | null, now: string): Html {
+function noGapText(unread: Unread | null, now: string): Html {
   if (unread === null) return html`<p>Nothing that is wanted is missing.</p>`;
   return html`<p class="note warn">No gaps${readUpTo(unread, now)}: newer readings are missing until the API is read again.</p>`;
 }
@@ -292,10 +292,10 @@ export function workSection(report: WorkParts, unread: Unread | null = null): Ht
   const bar = progressBar('Wanted history that is covered', share ?? 0);
   const work =
     jobs.length === 0
-      ? html`<p class="soft">${syncWords(report, unread)}No backfill or other job is running.</p>`
+      ? html`<p class="soft">${syncText(report, unread)}No backfill or other job is running.</p>`
       : html`<ul class="notes" aria-label="Jobs">${jobs.map((job) => jobLine(job, now))}</ul>`;
   return html`<section id="work" class="panel"><h2>History and jobs <small>${coveredWords} covered, ${open}${unread !== null && readUpTo(unread, now)}</small></h2>
-${bar}${work}${gaps.length === 0 ? noGapWords(unread, now) : gapTable(gaps, now)}</section>`;
+${bar}${work}${gaps.length === 0 ? noGapText(unread, now) : gapTable(gaps, now)}</section>`;
 }
 
 /** How many the overview shows. */
@@ -305,7 +305,7 @@ const FEW_ALERTS = 8;
  * The subject of an alert: `temperature above 8 °C: 12.3 °C`, as far as the API returns it. The condition is a text for
  * people: a sensor and a threshold in it are not repeated.
  */
-function alertWords({ kind, sensor, condition, threshold, value }: AlertRow): Html {
+function alertText({ kind, sensor, condition, threshold, value }: AlertRow): Html {
   const rule = condition ?? '';
   const about = sensor ?? kind ?? 'alert';
   const subject = rule.includes(about) ? NOTHING : html`${name(about, 40)} `;
@@ -328,7 +328,7 @@ function alertRow(alert: AlertRow, view: AlertsFrame): Html {
   const when = isWhole
     ? html`<td class="number">${fire_count === null ? '' : grouped(fire_count)}</td><td>${moment(opened_at, now)}</td><td>${since}</td><td>${moment(observed_at, now)}</td>`
     : html`<td>${since}</td>`;
-  const what = html`${name(rule_name ?? kind ?? 'alert', 60)}<div class="soft">${alertWords(alert)}</div>`;
+  const what = html`${name(rule_name ?? kind ?? 'alert', 60)}<div class="soft">${alertText(alert)}</div>`;
   return html`<tr data-key="alert-${alert_id}"><th scope="row"><span class="state ${open ? 's-unreachable' : 's-excluded'}">${name(status ?? (open ? 'open' : 'not open'), 30)}</span></th><td>${what}</td>${!isOfDevice && html`<td>${device}</td>`}${when}</tr>`;
 }
 

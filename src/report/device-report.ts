@@ -4,7 +4,7 @@
  */
 import { coveredIntervals } from '../core/coverage.ts';
 import { emptyByListing, gapWords, PENDING, wantedOf } from '../core/device-coverage.ts';
-import { faultWords } from '../core/faults.ts';
+import { faultText } from '../core/faults.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { DeviceReport } from '../core/page-facts.ts';
 import type { PollSettings } from '../core/ports.ts';
@@ -207,7 +207,7 @@ function reasonsOf(parts: DeviceReportParts, known: DeviceFactsNow, due: Due): s
   const failed = last?.fault ?? null;
   return [
     ...obstacles(parts, known.nowMs),
-    ...(failed === null ? [] : [`Its last request failed: ${faultWords(failed)}.`]),
+    ...(failed === null ? [] : [`Its last request failed: ${faultText(failed)}.`]),
     ...(due.rest === null
       ? []
       : [`After failures (${gapWords(due.rest.reason).why}) it is tried again at ${timeOf(due.rest.retryAtMs)}.`]),

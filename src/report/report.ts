@@ -279,15 +279,15 @@ function summaryOf(parts: ReportParts, facts: SummaryFacts): Pick<StatusReport, 
 /** How far the sync is, in one or more sentences. */
 function syncText(parts: ReportParts, { devices, excluded, sums, destinations, jobs, next }: SummaryFacts): string {
   const isAtWork = parts.isRunning();
-  if (!parts.streams.isListed()) return noListWords(devices, isAtWork);
-  if (devices === 0) return noDeviceWords(excluded);
+  if (!parts.streams.isListed()) return noListText(devices, isAtWork);
+  if (devices === 0) return noDeviceText(excluded);
   const leftOut = excluded === 0 ? '' : ` (${excluded} excluded)`;
   const { waiting_until } = parts.quota();
   const waiting = waiting_until === null || !isAtWork ? '' : ` Quota used up: requests resume at ${waiting_until}.`;
-  const more = `${isAtWork ? backfillWords(jobs) : ''}${silentWords(sums.silent)}${waiting}`;
+  const more = `${isAtWork ? backfillText(jobs) : ''}${silentText(sums.silent)}${waiting}`;
   if (sums.complete === devices) {
     const one = devices === 1 ? 'the device is complete' : `all ${devices} devices are complete`;
-    return `In sync: ${one}${leftOut}${deliveredWords(destinations)}.${more}`;
+    return `In sync: ${one}${leftOut}${deliveredText(destinations)}.${more}`;
   }
   const work = isAtWork ? (next.initial_devices > 0 ? 'Initial sync: ' : 'Catching up: ') : '';
   const eta = next.eta_seconds === null ? '' : `, ETA ${duration(next.eta_seconds, 'up')}`;
@@ -295,7 +295,7 @@ function syncText(parts: ReportParts, { devices, excluded, sums, destinations, j
 }
 
 /** The backfills under way, each a sentence: they read beyond the range that is to be in sync. */
-function backfillWords(jobs: readonly JobStatus[]): string {
+function backfillText(jobs: readonly JobStatus[]): string {
   return jobs
     .filter(({ kind, state }) => kind === 'backfill' && state === 'running')
     .map(({ share, eta_seconds, waits }) => {
@@ -306,12 +306,12 @@ function backfillWords(jobs: readonly JobStatus[]): string {
     .join('');
 }
 
-function silentWords(silent: number): string {
+function silentText(silent: number): string {
   return silent === 0 ? '' : ` ${counted(silent, 'device')} ${silent === 1 ? 'is' : 'are'} silent.`;
 }
 
 /** What the databases have of it. */
-function deliveredWords(destinations: readonly DestinationReport[]): string {
+function deliveredText(destinations: readonly DestinationReport[]): string {
   if (destinations.length === 0) return '';
   const behind = destinations.filter(({ pending_points }) => pending_points > 0);
   if (behind.length === 0) {
@@ -345,13 +345,13 @@ function problemOf({
   return null;
 }
 
-function noListWords(devices: number, isAtWork: boolean): string {
+function noListText(devices: number, isAtWork: boolean): string {
   if (!isAtWork) return 'The device list was not read yet.';
   const known = devices === 0 ? '' : ` ${grouped(devices)} devices are known from before.`;
   return `Starting: the device list is not complete yet.${known}`;
 }
 
-function noDeviceWords(excluded: number): string {
+function noDeviceText(excluded: number): string {
   return excluded > 0 ? `No device is synced: all ${excluded} are excluded.` : 'The workspace has no devices.';
 }
 

@@ -12,7 +12,7 @@
  * | `noteRead` | read now; not failing if answered since | `stream-read`, and `stream-recovered` if it had failed |
  */
 import type { Observe } from '../core/events.ts';
-import { type ApiFault, refusalWords } from '../core/faults.ts';
+import { type ApiFault, refusalText } from '../core/faults.ts';
 import { type RequestLane, STREAMS, type Stream } from '../core/ports.ts';
 import type { StreamStatus } from '../core/status.ts';
 import { type EpochMs, formatExact, MINUTE_MS, msToNs } from '../core/time.ts';
@@ -185,7 +185,7 @@ const FAILING_LONG_MS = 10 * MINUTE_MS;
 export function createStreamReport(state: ApiState, outage: () => string | null): StreamReport {
   return {
     list: () => STREAMS.map((name) => refusedBy(state, statusOf(name, state.streams[name]))),
-    problem: () => (state.refusal === null ? (outage() ?? state.firstFailure) : refusalWords(state.refusal)),
+    problem: () => (state.refusal === null ? (outage() ?? state.firstFailure) : refusalText(state.refusal)),
     isRefused: () => state.refusal !== null,
     isListed: () => Number.isFinite(state.streams.devices.readAtMs) && state.streams.devices.missingScope === null,
     failingLong: () => failingLong(state),

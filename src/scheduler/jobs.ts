@@ -22,7 +22,7 @@ import {
   type WorkGroup,
 } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
-import { internalErrorWords, UserError } from '../core/faults.ts';
+import { internalErrorText, UserError } from '../core/faults.ts';
 import type { Clock } from '../core/ports.ts';
 import { type Job, type JobEnd, type JobQueue, ruleOf } from '../core/state/jobs.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../core/time.ts';
@@ -291,7 +291,7 @@ function endOf(error: unknown): JobEnd {
   if (error instanceof UserError) {
     return { state: 'failed', exitCode: error.exitCode, summary: null, message: error.message };
   }
-  const message = internalErrorWords(error instanceof Error ? error.message : 'unknown');
+  const message = internalErrorText(error instanceof Error ? error.message : 'unknown');
   return { state: 'failed', exitCode: 1, summary: null, message };
 }
 

@@ -8,7 +8,7 @@
  */
 
 import { firstOf, pollUntil } from '../core/async.ts';
-import { ApiFault, refusalWords } from '../core/faults.ts';
+import { ApiFault, refusalText } from '../core/faults.ts';
 import { backoffMs } from '../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { noteAccepted, noteRefused } from './api-state.ts';
@@ -69,7 +69,7 @@ async function runSessions(parts: DaemonParts, signal: AbortSignal): Promise<nev
     if (end !== 'key exchanged') {
       const waitMs = backoffMs({ failures: refusals, policy: KEY_RETRY, random, leastMs: end.facts.waitMs ?? 0 });
       workspaceUnknown();
-      noteRefused(apiState, end, refusalWords(end), waitMs);
+      noteRefused(apiState, end, refusalText(end), waitMs);
       const waits = [
         async (stop: AbortSignal): Promise<unknown> => await clock.sleep(waitMs, stop),
         async (stop: AbortSignal): Promise<unknown> => await watchKey(parts, stop),

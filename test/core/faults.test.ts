@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest';
 import {
   ApiFault,
   codeOf,
-  faultWords,
-  internalErrorWords,
+  faultText,
+  internalErrorText,
   isExitCode,
-  refusalWords,
+  refusalText,
   UserError,
 } from '../../src/core/faults.ts';
 
@@ -52,12 +52,12 @@ test('the code of an error is what the system calls it; an error without one has
 
 test('an internal error asks for a report, with one full stop wherever the detail ends', () => {
   const words = 'internal error: no row. This is a bug; please report it with --check --bundle.';
-  expect([internalErrorWords('no row'), internalErrorWords('no row.')]).toEqual([words, words]);
+  expect([internalErrorText('no row'), internalErrorText('no row.')]).toEqual([words, words]);
 });
 
 describe('a refusal of the API', () => {
   const refusal = (kind: ApiFault['kind'], scope?: string) =>
-    refusalWords(new ApiFault(kind, 'x', { request: 'GET /x', ...(scope === undefined ? {} : { scope }) }));
+    refusalText(new ApiFault(kind, 'x', { request: 'GET /x', ...(scope === undefined ? {} : { scope }) }));
 
   test.each([
     [
@@ -75,8 +75,8 @@ describe('a refusal of the API', () => {
 });
 
 test('faults of other versions are shown as they are, as plain text and cut', () => {
-  expect(faultWords('throttled')).toMatch(/429/);
-  expect(faultWords('toString')).toBe('toString');
-  expect(faultWords(`line\n${'x'.repeat(200)}`).length).toBeLessThan(70);
-  expect(faultWords('a\nb')).not.toContain('\n');
+  expect(faultText('throttled')).toMatch(/429/);
+  expect(faultText('toString')).toBe('toString');
+  expect(faultText(`line\n${'x'.repeat(200)}`).length).toBeLessThan(70);
+  expect(faultText('a\nb')).not.toContain('\n');
 });

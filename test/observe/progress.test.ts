@@ -7,7 +7,7 @@ import {
   createTerminalLine,
   createWorkProgress,
   type ProgressFacts,
-  progressWords,
+  progressText,
 } from '../../src/observe/progress.ts';
 
 const FACTS: ProgressFacts = {
@@ -32,28 +32,28 @@ function openTerminal(columns?: number) {
 
 describe('the words', () => {
   test('tell the most telling first', () => {
-    expect(progressWords(FACTS, 90_000)).toBe(
+    expect(progressText(FACTS, 90_000)).toBe(
       '43 % covered, ETA 90 s, 1,234,567 readings, 1,200,000 points delivered, 12/40 devices complete, 321 requests',
     );
   });
 
   test('have the ETA of the work itself and its basis in place of the measured ones', () => {
     const eta = { ms: 41_000, basis: 'about 495 requests at 718 a minute' };
-    expect(progressWords({ ...FACTS, eta, requestsPerMinute: 3 }, 90_000)).toMatch(
+    expect(progressText({ ...FACTS, eta, requestsPerMinute: 3 }, 90_000)).toMatch(
       /^43 % covered, ETA 41 s, about 495 requests at 718 a minute, 1,234,567 readings, (?!.*requests a minute)/,
     );
   });
 
   test('tell what is pending, and a wait in place of an estimate', () => {
-    expect(progressWords({ ...FACTS, pointsPending: 5, waitMs: 61_000 }, 90_000)).toBe(
+    expect(progressText({ ...FACTS, pointsPending: 5, waitMs: 61_000 }, 90_000)).toBe(
       '43 % covered, waiting 61 s for quota, 1,234,567 readings, 1,200,000 points delivered, 5 to deliver, 12/40 devices complete, 321 requests',
     );
   });
 
   test('say 100 % only when it is true, and nothing of it before anything is wanted', () => {
-    expect(progressWords({ ...FACTS, coveredShare: 0.99999 }, null)).toMatch(/^99 %/);
-    expect(progressWords({ ...FACTS, coveredShare: 1 }, 0)).toMatch(/^100 % covered, (?!.*ETA)/);
-    expect(progressWords({ ...FACTS, coveredShare: null }, null)).toMatch(
+    expect(progressText({ ...FACTS, coveredShare: 0.99999 }, null)).toMatch(/^99 %/);
+    expect(progressText({ ...FACTS, coveredShare: 1 }, 0)).toMatch(/^100 % covered, (?!.*ETA)/);
+    expect(progressText({ ...FACTS, coveredShare: null }, null)).toMatch(
       /^1,234,567 readings, .*12\/40 devices complete/,
     );
   });
@@ -71,7 +71,7 @@ describe('on a terminal', () => {
   });
 
   test('has whole parts only, as many as fit into the terminal, 80 columns where that is not known', () => {
-    const whole = `[######----------] ${progressWords(FACTS, null)}`;
+    const whole = `[######----------] ${progressText(FACTS, null)}`;
     for (const columns of [...Array.from({ length: 141 }, (_, index) => index + 60), undefined]) {
       const { line, screen } = openTerminal(columns);
       createProgress(line).show(FACTS, 0);
@@ -202,7 +202,7 @@ describe('work of any kind', () => {
   });
 
   test('that waits for what nobody can tell names that in place of an estimate', () => {
-    expect(progressWords({ ...FACTS, waitsFor: 'waits for 2 devices that cannot be reached' }, 90_000)).toMatch(
+    expect(progressText({ ...FACTS, waitsFor: 'waits for 2 devices that cannot be reached' }, 90_000)).toMatch(
       /covered, waits for 2 devices that cannot be reached, (?!.*ETA)/,
     );
   });

@@ -6,11 +6,11 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { DevicesPage } from '../../src/core/page-facts.ts';
-import { barWords } from '../../src/page/coverage.ts';
+import { barText } from '../../src/page/coverage.ts';
 import { readSpan } from '../../src/page/device.ts';
 import { devicesTarget, readDevicesQuery } from '../../src/page/devices.ts';
 import { ago, figure, momentText } from '../../src/page/html.ts';
-import { windowWords } from '../../src/page/panels.ts';
+import { windowText } from '../../src/page/panels.ts';
 import { patient } from '../support/patience.ts';
 import { factsOf, HOSTILE, NOW, REPORT, rowOf } from './facts.ts';
 import { servePage, standingWith } from './support.ts';
@@ -508,15 +508,15 @@ describe('text from outside', () => {
 
 describe('words', () => {
   test('of the allowance, as far as it is known', () => {
-    expect(windowWords({ limit: 900, budget: 720, spent: 312, others: 40 })).toBe(
+    expect(windowText({ limit: 900, budget: 720, spent: 312, others: 40 })).toBe(
       '312 of 720 (plan 900, others about 40), 408 left',
     );
-    expect(windowWords({ limit: 900, budget: 720, spent: 312, others: 500 })).toBe(
+    expect(windowText({ limit: 900, budget: 720, spent: 312, others: 500 })).toBe(
       '312 of 720 (plan 900, others about 500), 88 left',
     );
-    expect(windowWords({ limit: 60, budget: 48, spent: 50, others: null })).toBe('50 of 48 (plan 60), 0 left');
-    expect(windowWords({ limit: null, budget: 10, spent: 0 })).toBe('0 of 10, 10 left');
-    expect(windowWords({ limit: null, budget: null, spent: 77 })).toBe('77 requests; the limit is not known yet');
+    expect(windowText({ limit: 60, budget: 48, spent: 50, others: null })).toBe('50 of 48 (plan 60), 0 left');
+    expect(windowText({ limit: null, budget: 10, spent: 0 })).toBe('0 of 10, 10 left');
+    expect(windowText({ limit: null, budget: null, spent: 77 })).toBe('77 requests; the limit is not known yet');
   });
 
   test('of numbers, lengths and moments', () => {
@@ -539,10 +539,10 @@ describe('words', () => {
   });
 
   test('of a bar', () => {
-    expect(barWords({ cells: '  ##-.#', one: 'day', many: 'days' })).toBe(
+    expect(barText({ cells: '  ##-.#', one: 'day', many: 'days' })).toBe(
       '3 days covered, 1 day covered without a reading, 1 day not fully covered',
     );
-    expect(barWords({ cells: '   ', one: 'day', many: 'days' })).toBe('outside the synced range');
+    expect(barText({ cells: '   ', one: 'day', many: 'days' })).toBe('outside the synced range');
   });
 });
 

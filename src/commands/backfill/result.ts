@@ -3,7 +3,7 @@
  * text lists what was stored, which ranges were empty, what is missing, and what to do about that.
  */
 
-import { gapWords, missingStatuses, missingWords, PENDING } from '../../core/device-coverage.ts';
+import { gapWords, missingStatuses, missingText, PENDING } from '../../core/device-coverage.ts';
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
@@ -211,7 +211,7 @@ export function backfillEndText(summary: BackfillSummary): string {
     headOf(summary),
     storedLines(summary),
     ...emptyOf(summary),
-    ...recheckWords(summary),
+    ...recheckText(summary),
     ...missingOf(summary),
     ...deliveryOf(summary),
   ];
@@ -219,14 +219,14 @@ export function backfillEndText(summary: BackfillSummary): string {
 }
 
 function headOf({ outcome, from, to, devices, late }: BackfillSummary): string {
-  const rangeWords = from === null ? `everything up to ${short(to)}` : `${short(from)} to ${short(to)}`;
+  const rangeText = from === null ? `everything up to ${short(to)}` : `${short(from)} to ${short(to)}`;
   const words = {
     complete: 'complete',
     'incomplete for good': 'finished with gaps that cannot be closed',
     stalled: 'stopped after 10 minutes without progress. The progress is kept; run the command again',
     interrupted: 'interrupted. The progress is kept; run the command again',
   }[outcome];
-  return `Backfill of ${rangeWords}, ${counted(devices, 'device')}: ${words}.${late ? ' It finished later than --finish-by.' : ''}`;
+  return `Backfill of ${rangeText}, ${counted(devices, 'device')}: ${words}.${late ? ' It finished later than --finish-by.' : ''}`;
 }
 
 function storedLines({
@@ -256,7 +256,7 @@ const NOT_READ_AGAIN: Readonly<Record<string, string>> = {
   beyond_plan: 'older than the plan serves',
 };
 
-function recheckWords({ recheck }: BackfillSummary): string[] {
+function recheckText({ recheck }: BackfillSummary): string[] {
   if (recheck === null) return [];
   const { ranges, new_readings, unread } = recheck;
   const reasons = [...new Set(unread.map(({ reason }) => reason))];
@@ -305,7 +305,7 @@ function deliveryOf({ destinations }: BackfillSummary): string[] {
       ...(quarantined > 0
         ? [`  ${counted(quarantined, 'point')} rejected by it, in quarantine (tidemark --quarantine).`]
         : []),
-      ...missing.map((range) => `  ${plainText(missingWords(name, range))}`),
+      ...missing.map((range) => `  ${plainText(missingText(name, range))}`),
     ],
   );
 }

@@ -9,7 +9,7 @@
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
 import { firstOf, pollUntil } from '../../core/async.ts';
 import { PENDING } from '../../core/device-coverage.ts';
-import { ApiFault, refusalWords, UserError } from '../../core/faults.ts';
+import { ApiFault, refusalText, UserError } from '../../core/faults.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
 import type { ProgressReport } from '../../core/status.ts';
@@ -28,7 +28,7 @@ import {
   untilDelivered,
   type WaitingParts,
 } from '../shared/alone.ts';
-import { missingScopeWords, refusalOf } from '../shared/command.ts';
+import { missingScopeText, refusalOf } from '../shared/command.ts';
 import {
   type BackfillView,
   backfillView,
@@ -161,9 +161,9 @@ function outcomeOf({ openFor }: BackfillView, { args }: Backfill): BackfillOutco
 
 /** @throws UserError (exit 77) where the key is of no use. */
 export function endWhereRefused({ refusal, streams }: ApiState): void {
-  if (refusal !== null) throw new UserError(`${refusalWords(refusal)}.`, 77);
+  if (refusal !== null) throw new UserError(`${refusalText(refusal)}.`, 77);
   const { missingScope } = streams.telemetry;
-  if (missingScope !== null) throw new UserError(missingScopeWords(missingScope), 77);
+  if (missingScope !== null) throw new UserError(missingScopeText(missingScope), 77);
 }
 
 interface BackfillParts extends BackfillWorkParts, SessionParts {

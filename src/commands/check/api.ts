@@ -17,7 +17,7 @@ import { StateInUseError } from '../../store/open/lock.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { noteSchedules, SCOPES } from './findings.ts';
 import { checkApi } from './job.ts';
-import { type ApiFindings, type CheckNotes, createNotes, errorWords, readApiFindings } from './report.ts';
+import { type ApiFindings, type CheckNotes, createNotes, errorText, readApiFindings } from './report.ts';
 
 interface ApiPart {
   readonly config: Config;
@@ -41,7 +41,7 @@ export async function apiLines({ config, terminal, canBook }: ApiPart, signal: A
     signal.throwIfAborted();
     if (!(error instanceof UserError)) throw error;
     const exitCode = error.exitCode === 77 || error.exitCode === 78 ? error.exitCode : 1;
-    notes.fail('requests', { ...errorWords(error), exitCode });
+    notes.fail('requests', { ...errorText(error), exitCode });
     return left(notes, 'the check of the requests failed');
   }
 }
@@ -105,13 +105,13 @@ function isEnding(endsMs: number | null): boolean {
   return endsMs !== null && endsMs - realClock.nowMs() < ENDING_MS;
 }
 
-interface StepWords<T> {
+interface StepText<T> {
   readonly name: string;
   readonly words: (found: T) => string;
   readonly remedy: string;
 }
 
-function noteStep<T>(notes: CheckNotes, step: Step<T> | null, { name, words, remedy }: StepWords<T>): boolean {
+function noteStep<T>(notes: CheckNotes, step: Step<T> | null, { name, words, remedy }: StepText<T>): boolean {
   if (step === null) return true;
   if (step.ok) notes.ok(name, words(step.found));
   else notes.fail(name, { message: step.why.message, remedy });

@@ -13,7 +13,7 @@ import { type EpochNs, formatExact, maxNs, msToNs, nsToMs } from '../../core/tim
 import { probeDestination } from '../../influx/probe.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { openVerifyState } from '../../store/views/verify.ts';
-import { type CheckLine, type CheckNotes, createNotes, errorWords } from './report.ts';
+import { type CheckLine, type CheckNotes, createNotes, errorText } from './report.ts';
 
 /** A destination as the configuration names it. */
 interface CheckedDestination {
@@ -108,7 +108,7 @@ async function linesOf(
     if (!(error instanceof UserError)) throw error;
     const exitCode = error.exitCode === 78 ? 78 : 1;
     const notes = createNotes('destination', to.name);
-    return [notes.fail('requests', { ...errorWords(error), exitCode })];
+    return [notes.fail('requests', { ...errorText(error), exitCode })];
   }
 }
 

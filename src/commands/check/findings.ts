@@ -26,10 +26,10 @@ export type Scope = (typeof SCOPES)[number];
 /** The plan and its limits. */
 export function notePlan(notes: CheckNotes, { plan, devices, openAlerts }: Account): CheckLine {
   const { requestsPerMinute, requestsPerDay, historyMaxDays, maxDevicesPerPage } = plan;
-  const figureWords = (figure: number | null): string => (figure === null ? 'an unknown number of' : grouped(figure));
+  const figureText = (figure: number | null): string => (figure === null ? 'an unknown number of' : grouped(figure));
   const name = plainText(plan.name ?? plan.planId ?? 'without a name', 60);
   const message = [
-    `${name}: ${figureWords(requestsPerMinute)} requests a minute, ${figureWords(requestsPerDay)} a day`,
+    `${name}: ${figureText(requestsPerMinute)} requests a minute, ${figureText(requestsPerDay)} a day`,
     historyMaxDays === null ? 'ranges of any length' : `ranges of at most ${counted(historyMaxDays, 'day')}`,
     ...(devices === null ? [] : [counted(devices, 'device')]),
     ...(openAlerts === null ? [] : [counted(openAlerts, 'open alert')]),

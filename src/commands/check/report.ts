@@ -166,6 +166,6 @@ function isLine(value: unknown): value is CheckLine {
 }
 
 /** Turns an error into the message and the remedy of a check. */
-export function errorWords({ what, remedy }: UserError): { readonly message: string; readonly remedy: string } {
+export function errorText({ what, remedy }: UserError): { readonly message: string; readonly remedy: string } {
   return { message: what, remedy: remedy ?? 'See docs/troubleshooting.md.' };
 }

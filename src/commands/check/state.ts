@@ -10,7 +10,7 @@ import type { StateSize } from '../../core/state/archive.ts';
 import { byteSize, plainText } from '../../core/text.ts';
 import { createDisk, type DataDirFacts, inspectDataDir, type OwnedPath } from '../../store/views/data-dir.ts';
 import { inspectState, isStateLocked, type StateFindings } from '../../store/views/inspect.ts';
-import { type CheckLine, type CheckNotes, createNotes, errorWords } from './report.ts';
+import { type CheckLine, type CheckNotes, createNotes, errorText } from './report.ts';
 
 interface StateView {
   readonly place: DataDirFacts;
@@ -53,7 +53,7 @@ export function stateLines(view: StateView, config: StateConfig): CheckLine[] {
   noteDirectory(notes, view.place, view.isLocked);
   notePermissions(notes, view.place);
   if (found === null) notes.ok('file', 'no state yet: the first request to the API creates it');
-  else if ('problem' in found) notes.fail('file', errorWords(found.problem));
+  else if ('problem' in found) notes.fail('file', errorText(found.problem));
   else {
     noteFile(notes, found);
     noteTag(notes, found, config.workspaceId);
@@ -89,7 +89,7 @@ function noteNoDirectory(notes: CheckNotes, { place: { directory }, found }: Sta
   const message = `${directory}: this path, or a part of it, is not a directory`;
   const remedy = 'Set data_dir to another directory, or mount the missing file system.';
   const facts = { path: directory };
-  const known = found !== null && 'problem' in found ? errorWords(found.problem) : { message, remedy };
+  const known = found !== null && 'problem' in found ? errorText(found.problem) : { message, remedy };
   notes.fail('directory', { ...known, facts });
   for (const name of ['file', 'holder']) notes.skip(name, 'unknown, because there is no directory');
 }
@@ -227,7 +227,7 @@ function noteDisk(
 }
 
 function noteLock(notes: CheckNotes, isLocked: StateView['isLocked']): void {
-  if (typeof isLocked !== 'boolean') notes.fail('holder', errorWords(isLocked.problem));
+  if (typeof isLocked !== 'boolean') notes.fail('holder', errorText(isLocked.problem));
   else if (isLocked) notes.ok('holder', 'a process uses the state', { locked: isLocked });
   else notes.ok('holder', 'no process uses the state', { locked: isLocked });
 }

@@ -142,8 +142,8 @@ function reportExport({ end: { outcome, lines, devices }, range, cleared }: Expo
     report(false, `Export stopped before its end: the output (${grouped(lines)} lines) is incomplete`);
     return;
   }
-  const rangeWords = `from ${formatExact(range.from)}${range.to === END_OF_TIME ? '' : ` to ${formatExact(range.to)}`}`;
-  if (lines === 0) report(false, `The archive has no points of this range and these devices (${rangeWords})`);
+  const rangeText = `from ${formatExact(range.from)}${range.to === END_OF_TIME ? '' : ` to ${formatExact(range.to)}`}`;
+  if (lines === 0) report(false, `The archive has no points of this range and these devices (${rangeText})`);
   else report(true, `Exported ${counted(lines, 'line')} of ${counted(devices, 'device')}`);
   if (cleared === null) return;
   report(

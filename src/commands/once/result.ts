@@ -8,7 +8,7 @@ import {
   coverageOf,
   gapWords,
   missingStatuses,
-  missingWords,
+  missingText,
   wantedOf,
 } from '../../core/device-coverage.ts';
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
@@ -138,7 +138,7 @@ export function reportEnd(summary: OnceSummary, { say }: Logger): void {
     );
   }
   for (const destination of summary.destinations) {
-    for (const range of destination.missing) reportMissing(missingWords(destination.name, range));
+    for (const range of destination.missing) reportMissing(missingText(destination.name, range));
   }
   if (streams_off.length > 0) reportMissing(`not read, for lack of a scope: ${streams_off.join(', ')}`);
   const leftOut = gaps.length - missed.length;

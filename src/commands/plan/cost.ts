@@ -193,7 +193,7 @@ export function costPlan(question: PlanQuestion) {
       requests_spent: facts.requestsSpent,
       assumptions,
     },
-    what_if: whatIfWords(whatIf),
+    what_if: whatIfText(whatIf),
     workspace: {
       workspace_id: facts.account?.workspaceId ?? null,
       name: facts.account?.name ?? null,
@@ -227,7 +227,7 @@ function sentence(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-function whatIfWords({ share, schedules = {}, devices, perMinute, perDay }: WhatIf): Record<string, string | number> {
+function whatIfText({ share, schedules = {}, devices, perMinute, perDay }: WhatIf): Record<string, string | number> {
   return {
     ...(share === undefined ? {} : { 'api.share': share }),
     ...Object.fromEntries(Object.entries(schedules).map(([stream, { text }]) => [`sync.${stream}`, text])),

@@ -4,7 +4,7 @@
  */
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { StateConfig } from '../../config/config.ts';
-import { ApiFault, refusalWords, scopeWords, UserError } from '../../core/faults.ts';
+import { ApiFault, refusalText, scopeText, UserError } from '../../core/faults.ts';
 import { findDeviceIds, type NamedDevice } from '../../core/find-device.ts';
 import type { Account } from '../../core/records.ts';
 import type { Secret } from '../../core/secret.ts';
@@ -65,14 +65,14 @@ function idsByName(known: readonly NamedDevice[], text: string): readonly string
 
 /** Turns a fault that ends a session into the error of a one-off command (exit 77). */
 export function refusalOf(fault: ApiFault): UserError {
-  const words = refusalWords(fault, 'give it as api.key');
+  const words = refusalText(fault, 'give it as api.key');
   const isOfThePlan = fault.kind === 'no-api-access';
   return new UserError(isOfThePlan ? `${words.slice(0, 1).toUpperCase()}${words.slice(1)}.` : `api.key: ${words}.`, 77);
 }
 
 /** The error text for a missing scope that every sync needs. */
-export function missingScopeWords(scope: string): string {
-  return `api.key: ${scopeWords(scope)}.`;
+export function missingScopeText(scope: string): string {
+  return `api.key: ${scopeText(scope)}.`;
 }
 
 /**

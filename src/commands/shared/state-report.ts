@@ -8,7 +8,7 @@ import { createRoom } from '../../archive/room.ts';
 import { VERSION } from '../../cli/help.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { MIN_FREE_BYTES } from '../../core/archive-room.ts';
-import { faultWords } from '../../core/faults.ts';
+import { faultText } from '../../core/faults.ts';
 import { createFilter, type DeviceFilter } from '../../core/filter.ts';
 import { deviceFacts, type FleetRates, fleetRates, MEASURED_DAYS } from '../../core/fleet.ts';
 import { DESTINATION_KINDS, identityOf, withKind } from '../../core/lines/dialect.ts';
@@ -90,7 +90,7 @@ function streamStatus({ stream, readAtMs, failure }: ReturnType<ReadState['facts
   const last_read_at = timeText(readAtMs);
   const state = readAtMs === null ? 'waiting' : 'on';
   if (failure === null) return { name: stream, state, reason: null, last_read_at };
-  const reason = faultWords(failure.fault);
+  const reason = faultText(failure.fault);
   if (failure.fault === 'scope-missing') return { name: stream, state: 'off', reason, last_read_at };
   const isLong = readAtMs === null || failure.atMs - readAtMs >= FAILING_AFTER_MS;
   return isLong

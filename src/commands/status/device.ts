@@ -3,12 +3,12 @@
  */
 
 import { gapWords } from '../../core/device-coverage.ts';
-import { faultWords } from '../../core/faults.ts';
+import { faultText } from '../../core/faults.ts';
 import type { DeviceAnswer, DeviceReport } from '../../core/page-facts.ts';
 import type { StatusGap } from '../../core/status.ts';
 import { duration, percent, plainText } from '../../core/text.ts';
 import { count, minute, moment, nameText, plural, row, wrap } from '../shared/layout.ts';
-import { laneWords } from './text.ts';
+import { laneText } from './text.ts';
 
 const GAPS_SHOWN = 5;
 const NAMES_SHOWN = 4;
@@ -75,18 +75,18 @@ function answers({ last_answers, failed_requests }: DeviceReport): string {
   if (last_answers.length === 0) return row('Answers', `none in the last two days${failed}`);
   return last_answers
     .slice(0, ANSWERS_SHOWN)
-    .map((answer, index) => row(index === 0 ? 'Answers' : '', `${answerWords(answer)}${index === 0 ? failed : ''}`))
+    .map((answer, index) => row(index === 0 ? 'Answers' : '', `${answerText(answer)}${index === 0 ? failed : ''}`))
     .join('');
 }
 
-function answerWords({ at, lane, status, fault, new_readings }: DeviceAnswer): string {
+function answerText({ at, lane, status, fault, new_readings }: DeviceAnswer): string {
   const yieldText =
     fault !== null
-      ? faultWords(fault)
+      ? faultText(fault)
       : status === null
         ? 'no answer yet'
         : `${status}, ${plural(new_readings ?? 0, 'new reading')}`;
-  return `${moment(at)} (${laneWords(lane)}): ${yieldText}`;
+  return `${moment(at)} (${laneText(lane)}): ${yieldText}`;
 }
 
 function coverage({ bar, wanted, covered_share }: DeviceReport): string {

@@ -57,12 +57,12 @@ function coverage({ totals, devices }: StatusReport): string {
     const number = devices.filter((device) => device.state === state).length;
     return number === 0 ? [] : [`${count(number)} ${state}`];
   });
-  const stateWords = states.length === 0 ? '' : `: ${states.join(', ')}`;
+  const stateText = states.length === 0 ? '' : `: ${states.join(', ')}`;
   const aside =
     rejected_records === 0
       ? []
       : [row('', `${plural(rejected_records, 'record')} of the API rejected (tidemark --quarantine)`)];
-  const whole = `${count(devices_complete)} of ${plural(kept, 'device')} complete${stateWords}`;
+  const whole = `${count(devices_complete)} of ${plural(kept, 'device')} complete${stateText}`;
   return [row('Coverage', `${share}, ${plural(archived_readings, 'reading')}; ${whole}`), ...aside].join('');
 }
 
@@ -193,7 +193,7 @@ function quotaLines({ allowance: { share, minute: ofMinute, day, lanes, waiting_
       ? `${name} ${count(spent)} used`
       : `${name} ${count(spent)} of ${count(budget)} used, ${count(Math.max(0, budget - spent))} left`;
   const spent = lanes.filter((lane) => lane.day > 0);
-  const words = spent.map((lane) => `${laneWords(lane.lane)} ${count(lane.minute)}/${count(lane.day)}`);
+  const words = spent.map((lane) => `${laneText(lane.lane)} ${count(lane.minute)}/${count(lane.day)}`);
   return [
     row('Quota', `${part(ofMinute, 'minute')}; ${part(day, 'day')}; budget ${percent(share)} of the plan`),
     ...(words.length === 0 ? [] : [row('', `by lane, minute/day: ${words.join(', ')}`)]),
@@ -268,6 +268,6 @@ const LANES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** @param lane as stored. */
-export function laneWords(lane: string): string {
+export function laneText(lane: string): string {
   return LANES.get(lane) ?? plainText(lane, 20);
 }

@@ -1,6 +1,6 @@
 /** The lines of `--check`: how they are made, in which order they stand, and what they add up to. */
 import { describe, expect, test } from 'vitest';
-import { checkReport, createNotes, errorWords, isShown, readApiFindings } from '../../../src/commands/check/report.ts';
+import { checkReport, createNotes, errorText, isShown, readApiFindings } from '../../../src/commands/check/report.ts';
 import { UserError } from '../../../src/core/faults.ts';
 
 describe('the lines of an area', () => {
@@ -24,12 +24,12 @@ describe('the lines of an area', () => {
 
   test('take over what an error says, and name the page of remedies for one that gives none', () => {
     const advised = new UserError({ what: 'lock: another process has it', remedy: 'Stop that one. Then go on.' }, 1);
-    expect(errorWords(advised)).toEqual({
+    expect(errorText(advised)).toEqual({
       message: 'lock: another process has it',
       remedy: 'Stop that one. Then go on.',
     });
     // A full stop inside of the words decides nothing.
-    expect(errorWords(new UserError('It stopped. Nobody knows why.', 1))).toEqual({
+    expect(errorText(new UserError('It stopped. Nobody knows why.', 1))).toEqual({
       message: 'It stopped. Nobody knows why.',
       remedy: 'See docs/troubleshooting.md.',
     });
