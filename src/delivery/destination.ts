@@ -140,7 +140,7 @@ export function openDestination(
     observe({ type: 'destination-new', destination: name, known: !state.created, before, points });
   };
   const openKnown = (found: string): DestinationState => {
-    const state = store.destination(name, found);
+    const state = store.useDestination(name, found);
     announce(state, state.previous);
     return state;
   };
@@ -160,7 +160,7 @@ export function openDestination(
     const served = { kind: found, sink: kind.sinkFor(found) };
     return { id: () => id, open: () => Promise.resolve(served) };
   }
-  const unknown = store.destination(name, identity);
+  const unknown = store.useDestination(name, identity);
   let { id } = unknown;
   let served: Served | null = null;
   return {

@@ -250,7 +250,10 @@ async function runLiveTask(parts: DispatchParts, decision: PollDecision, signal:
   const { planner } = planning;
   // Nothing could be asked, or nothing was understood: it has a name now, and rests.
   if (!result.isUnderstood) planner.failed(decision, { isOwn: true }, plannedMs(planning));
-  else planner.pollCommitted(decision, pollAnswer(parts, result, decision), plannedMs(planning));
+  else {
+    const isGivenUp = giveUpLiveGap(parts, decision);
+    planner.pollCommitted(decision, pollAnswer(planning, result, { ...decision, isGivenUp }), plannedMs(planning));
+  }
   reopenDevice(planning, decision.deviceId);
 }
 
@@ -304,19 +307,25 @@ function pollRange({ state, view, wanted }: Viewed, { untilMs }: PollDecision): 
   return { from, to: minNs(wanted.to, until) };
 }
 
-/** The result of a poll of the newest end of a device; the gap below it is given up if that was decided. */
+/** Records the gap below the newest end of a device as one over the quota, if it was decided to leave one. */
+function giveUpLiveGap({ context, planning }: DispatchParts, { deviceId, newestOnly }: PollDecision): boolean {
+  const now = newestOnly ? viewDevice(planning, deviceId) : null;
+  const liveGap = now?.view.liveGap ?? null;
+  if (now === null || liveGap === null) return false;
+  const to = now.state.covered.at(-1)?.from ?? 0n;
+  nameGap(context, { deviceId, from: msToNs(liveGap.fromMs), to, reason: 'over_quota' });
+  return true;
+}
+
+/** The result of a poll of the newest end of a device, without the gap below it where that was given up. */
 function pollAnswer(
-  { context, planning }: DispatchParts,
+  planning: Planning,
   { newReadings, lastReadings }: ScanResult,
-  { deviceId, newestOnly }: PollDecision,
+  { deviceId, isGivenUp }: { readonly deviceId: string; readonly isGivenUp: boolean },
 ): PollAnswer {
   const instantsMs = lastReadings.map(({ recordedAt }) => nsToMs(recordedAt));
-  const now = viewDevice(planning, deviceId);
-  const liveGap = now?.view.liveGap ?? null;
-  if (liveGap === null || !newestOnly) return { newReadings, instantsMs, liveGap };
-  const to = now?.state.covered.at(-1)?.from ?? 0n;
-  nameGap(context, { deviceId, from: msToNs(liveGap.fromMs), to, reason: 'over_quota' });
-  return { newReadings, instantsMs, liveGap: null };
+  const liveGap = isGivenUp ? null : (viewDevice(planning, deviceId)?.view.liveGap ?? null);
+  return { newReadings, instantsMs, liveGap };
 }
 
 async function readWhole(parts: DispatchParts, { kind }: StreamDecision, signal: AbortSignal): Promise<void> {

@@ -121,7 +121,7 @@ export function assemble(
     ...writing(write, parts.workspace, ['pinWorkspace', 'saveAccount', 'saveFact']),
     ...inventoryPort(parts, write),
     ...telemetryPort(parts, write),
-    ...writing(write, parts.log, ['append', 'destination', 'identify', 'acknowledge', 'amendMissing']),
+    ...writing(write, parts.log, ['append', 'useDestination', 'identify', 'acknowledge', 'amendMissing']),
     alerts: writing(write, parts.alerts, ['keep', 'markListed']),
     quarantine: writing(write, parts.quarantine, ['resolve', 'takeOut', 'drop', 'add']),
     replays: writing(writer(db), parts.replays, ['resolve']),

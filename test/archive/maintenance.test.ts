@@ -61,7 +61,7 @@ function house({
     events,
     disk: free,
     open: (name) => {
-      const { id } = state.store.destination(name, name);
+      const { id } = state.store.useDestination(name, name);
       destinations.push({ destinationId: id, name, blockedReason: () => null });
       return id;
     },

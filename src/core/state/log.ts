@@ -140,7 +140,7 @@ export interface LogStore {
   /** Archives lines that belong to no page commit. */
   append(lines: readonly string[], lane: LogLane): void;
   /** Makes an identity the one that has the name, and adds it where it is new. */
-  destination(name: string, identity: string): DestinationState;
+  useDestination(name: string, identity: string): DestinationState;
   /** Which of the identities is known under the name: the one that has it, else the latest; `null` for none. */
   knownIdentity(name: string, identities: readonly string[]): string | null;
   /**

@@ -31,8 +31,8 @@ export function createLog(db: Database.Database, parts: LogParts): LogStore {
   return {
     append: archive.appendFacts,
     ...register,
-    destination: (name, identity) => {
-      const destination = register.destination(name, identity);
+    useDestination: (name, identity) => {
+      const destination = register.useDestination(name, identity);
       // Clearing records missing points for the destinations of that time (`archive/clearing.ts`); new ones get them
       // here.
       if (destination.created) missing.add(destination.id, cleared.asMissing());
@@ -73,7 +73,7 @@ interface DestinationRow {
 function createRegister(
   db: Database.Database,
   { positions, quarantine, missing }: LogParts,
-): Pick<LogStore, 'destination' | 'knownIdentity' | 'identify'> {
+): Pick<LogStore, 'useDestination' | 'knownIdentity' | 'identify'> {
   const named = db.prepare<[string], DestinationRow>(
     'SELECT id, identity, is_current FROM destination WHERE name = ? ORDER BY is_current DESC, id DESC',
   );
@@ -82,7 +82,7 @@ function createRegister(
   const rename = db.prepare('UPDATE destination SET identity = ? WHERE id = ?');
   const makeCurrent = db.prepare('UPDATE destination SET is_current = (id = ?) WHERE name = ?');
   const remove = db.prepare('DELETE FROM destination WHERE id = ?');
-  const destination = (name: string, identity: string): DestinationState => {
+  const useDestination = (name: string, identity: string): DestinationState => {
     const rows = named.all(name);
     const row = rows.find((known) => known.identity === identity);
     const before = rows.find(({ is_current }) => is_current === 1n);
@@ -92,7 +92,7 @@ function createRegister(
     return { id, name, created: row === undefined, previous };
   };
   return {
-    destination,
+    useDestination,
     knownIdentity: (name, identities) =>
       named.all(name).find(({ identity }) => identities.includes(identity))?.identity ?? null,
     identify: (destinationId, identity) => {
@@ -104,7 +104,7 @@ function createRegister(
       }
       for (const table of [positions, missing, quarantine]) table.dropAll(destinationId);
       remove.run(destinationId);
-      return destination(name, identity);
+      return useDestination(name, identity);
     },
   };
 }

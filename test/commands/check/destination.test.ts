@@ -297,7 +297,7 @@ test('a retention that InfluxDB 3 does not report is known once --verify has rec
   expect(line(before, 'retention').status).not.toBe('warn');
 
   const { store, close } = openStore(stage.dataDir);
-  const { id } = store.destination(
+  const { id } = store.useDestination(
     'influx',
     identityOf({ kind: 'influxdb', url: server.url, org: '', bucket: 'home' }),
   );

@@ -33,7 +33,7 @@ const ALONE = { TIDEMARK_API_URL: 'http://127.0.0.1:1/external/v1' };
 function fill({ dataDir }: CheckStage): string {
   const { store, close } = openStore(dataDir);
   store.pinWorkspace({ apiId: 'ws-simulated', tag: 'ws-simulated' });
-  store.destination('influx', 'x');
+  store.useDestination('influx', 'x');
   for (let n = 0; n < 200; n += 1) {
     store.append(
       Array.from({ length: 100 }, (_, k) => `m,device_id=d${k} value=${n * k} ${n}`),

@@ -83,7 +83,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     const state = scratchStore();
     const { store } = state;
     store.append(ofDay(1, 60), 'history');
-    const { id } = store.destination('influx', place.bucket);
+    const { id } = store.useDestination('influx', place.bucket);
     const refused = ofDay(2, count, 'a').map((line) => ({ line, words: 'no' }));
     const from = { block: 0, line: 0 };
     const to = store.endOf('history');
@@ -272,7 +272,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
 describe('the list', () => {
   test('of hostile words is safe to look at, 80 columns wide, and its commands select one group each', () => {
     using state = scratchStore();
-    const { id } = state.store.destination('influx', 'x');
+    const { id } = state.store.useDestination('influx', 'x');
     const evil = `\u001b[31m\u202Ered\r\n${'long '.repeat(2000)}"; rm -rf /`;
     const refused = [
       ...Array.from({ length: 9 }, (_, n) => ({ line: lineAt(1, n), words: `field type conflict: at ${n}` })),

@@ -16,7 +16,7 @@ function quarantined(...numbers: readonly number[]): ScratchStore & { readonly i
   const state = scratchStore();
   const all = Array.from({ length: 10 }, (_, n) => line(n));
   state.store.append(all, 'live');
-  const { id } = state.store.destination('influx', 'here');
+  const { id } = state.store.useDestination('influx', 'here');
   state.store.acknowledge({
     destinationId: id,
     lane: 'live',

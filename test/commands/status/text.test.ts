@@ -242,7 +242,7 @@ describe('delivery', () => {
     const time = { nowMs: NOW_MS - 3 * HOUR_MS };
     using open = scratchStore({ nowMs: () => time.nowMs });
     hold(open, ['hub']);
-    const { id } = open.store.destination('influx', '["influxdb","http://x","","b"]');
+    const { id } = open.store.useDestination('influx', '["influxdb","http://x","","b"]');
     open.store.append(['workspace,workspace_id=w devices=1 1', 'workspace,workspace_id=w devices=1 2'], 'live');
     time.nowMs = NOW_MS;
     open.store.append(['workspace,workspace_id=w devices=1 3'], 'live');
@@ -306,7 +306,7 @@ describe('what is odd', () => {
       reason: hostile as GapReason,
       retryAtMs: NOW_MS,
     });
-    const { id } = open.store.destination(hostile, 'x');
+    const { id } = open.store.useDestination(hostile, 'x');
     open.maintenance.saveStall(id, { position: '', stalledMs: 1, seenMs: 1, skippedTo: null, blockedReason: hostile });
     const db = new Database(open.file);
     db.prepare("INSERT INTO job (kind, args, asked_by, asked_ms) VALUES (?, '{}', ?, 1)").run(hostile, hostile);

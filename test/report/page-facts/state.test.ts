@@ -130,7 +130,7 @@ describe('the last values of a device', () => {
   test('are told as far as the archive goes back; what was cleared is in the databases alone', async () => {
     using state = scratchStore({ nowMs: () => 1000 });
     list(state, [online('d')]);
-    const { id } = state.store.destination('influx', 'x');
+    const { id } = state.store.useDestination('influx', 'x');
     hold(state, 'd', { covered: [], lines: [line('d', 's', 'value=1', AT - DAY_NS)] });
     // What an alert says of the sensor is no reading.
     state.store.append([`alert_state,device_id=d,sensor=s value=9 ${AT - DAY_NS}`], 'live');

@@ -171,7 +171,7 @@ describe('the sums', () => {
   test('count the stored and the undelivered lines', () => {
     using state = scratchStore();
     const { store } = state;
-    const { id } = store.destination('influx', 'x');
+    const { id } = store.useDestination('influx', 'x');
     const daySums = [{ day: 1, readings: 2, points: 3, hashHigh: 0, hashLow: 0 }];
     store.commitPage(landing({ lines: ['a', 'b', 'c'], daySums, firstNs: 1n, lastNs: 2n }));
     store.append(['d'], 'history');

@@ -92,7 +92,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
  * @param tidies whether blocks are sealed and cleared on the way.
  */
 function live(state: ScratchStore, { served, story }: { served: Instants; story: readonly Step[] }, tidies: boolean) {
-  const { id } = state.store.destination('x', 'x');
+  const { id } = state.store.useDestination('x', 'x');
   const readers = { configured: [id], active: [id] };
   const points: Points = new Map();
   const newReadings = story.map(({ from, length, after }) => {
@@ -124,7 +124,7 @@ describe('what was cleared and is pulled again', () => {
 
   test('is sent again as the identical line, counted nowhere, and held from then on', () => {
     using state = scratchStore();
-    const { id } = state.store.destination('x', 'x');
+    const { id } = state.store.useDestination('x', 'x');
     const page: Reading[] = [3n, 2n, 1n].map((second) => ({
       recordedAt: START_NS + second * SECOND_NS,
       values: [['a', Number(second)]],
@@ -142,7 +142,7 @@ describe('what was cleared and is pulled again', () => {
 
   test('does not let a further value at an instant take the place of one that was displaced and cleared', () => {
     using state = scratchStore();
-    const { id } = state.store.destination('x', 'x');
+    const { id } = state.store.useDestination('x', 'x');
     const of = (value: number): Reading => ({ recordedAt: START_NS, values: [['a', value]] });
     const points: Points = new Map();
     commitPage(state, [of(2), of(1)]);

@@ -22,7 +22,7 @@ function filled(position: Scratch): { all: string[]; ids: readonly [number, numb
     store.commitPage(landing({ deviceId, revision, lane, lines, firstNs: n, lastNs: n }));
     all.push(...lines);
   }
-  const ids = [store.destination('whole', 'x').id, store.destination('half', 'x').id] as const;
+  const ids = [store.useDestination('whole', 'x').id, store.useDestination('half', 'x').id] as const;
   for (const [id, block] of [
     [ids[0], 41],
     [ids[1], 20],
@@ -68,7 +68,7 @@ function missing(position: Scratch, { all, ids }: ReturnType<typeof filled>): st
   );
   const first = all.slice(0, 19);
   const lacks = store.missing(ids[1]);
-  const fresh = store.destination('fresh', 'x').id;
+  const fresh = store.useDestination('fresh', 'x').id;
   const offered = (['live', 'history'] as const).flatMap(
     (lane) => store.read(lane, { block: 0, line: 0 }, NO_LIMIT).lines,
   );

@@ -184,7 +184,7 @@ describe('while the daemon works', () => {
       if (page % 20 === 0) wanted.push(hour('d', BigInt(page)));
     }
     const blocks = (): number => state.rows('SELECT seq FROM block').length;
-    state.store.destination('x', 'x');
+    state.store.useDestination('x', 'x');
     const before = blocks();
     at.ms += DAY_MS;
     // Nothing is held back by a destination: every step another run of blocks is merged.
@@ -219,7 +219,7 @@ describe('while the daemon works', () => {
     for (let page = 0; page < 20; page += 1) land(state, 'd', [reading('d', BigInt(page) * 10n)]);
     at.ms += DAY_MS;
     for (let page = 20; page < 40; page += 1) land(state, 'd', [reading('d', BigInt(page) * 10n)]);
-    state.store.destination('x', 'x');
+    state.store.useDestination('x', 'x');
     const end = state.store.endOf('live');
     const from = { block: 0, line: 0 };
     state.store.acknowledge({ destinationId: 1, lane: 'live', from, to: end, refused: [], missing: [], atMs: 1 });

@@ -63,7 +63,7 @@ describe('sealing', () => {
       state.store.append([`workspace n=${n} ${n}`], 'live');
     }
     const before = LANES.map((lane) => readAll(state, lane).lines);
-    const id = state.store.destination('x', 'x').id;
+    const id = state.store.useDestination('x', 'x').id;
     while (deliver(state, id, 17).length > 0);
     time.nowMs += DAY_MS;
     expect(sealAll(state, { configured: [id], active: [id] }, time.nowMs)).toBeGreaterThan(0);
@@ -85,7 +85,7 @@ describe('sealing', () => {
     using it = world();
     const { state, time } = it;
     for (let n = 0n; n < 10n; n += 1n) land(state, 'a', { lane: 'live', at: [n] });
-    const [one, other] = ['one', 'other'].map((name) => state.store.destination(name, name).id);
+    const [one, other] = ['one', 'other'].map((name) => state.store.useDestination(name, name).id);
     if (one === undefined || other === undefined) throw new Error('no destination');
     while (deliver(state, one, 100).length > 0);
     const readers = { configured: [one, other], active: [one, other] };
@@ -104,7 +104,7 @@ describe('sealing', () => {
 describe('a destination that is not configured any more', () => {
   const filled = (state: ScratchStore): { gone: number; readers: LogReaders } => {
     for (let n = 0n; n < 10n; n += 1n) land(state, 'a', { lane: 'live', at: [n] });
-    const [gone, here] = ['gone', 'here'].map((name) => state.store.destination(name, name).id);
+    const [gone, here] = ['gone', 'here'].map((name) => state.store.useDestination(name, name).id);
     if (gone === undefined || here === undefined) throw new Error('no destination');
     deliver(state, gone, 4);
     deliver(state, here, 100);
@@ -141,7 +141,7 @@ describe('clearing', () => {
     land(state, 'a', { lane: 'history', at: [5n] });
     const none = { configured: [], active: [] };
     expect(state.maintenance.clear({ ...none, beforeMs: null }).blocks).toBe(0);
-    const { id } = state.store.destination('x', 'x');
+    const { id } = state.store.useDestination('x', 'x');
     const readers = { configured: [id], active: [id] };
     expect(state.maintenance.clear({ ...readers, beforeMs: null }).blocks).toBe(0);
     deliver(state, id, 2);
@@ -158,7 +158,7 @@ describe('clearing', () => {
       lines: 1,
     });
     expect(state.store.missing(id)).toEqual([]);
-    const later = state.store.destination('later', 'later').id;
+    const later = state.store.useDestination('later', 'later').id;
     expect(state.store.missing(later)).toEqual([
       { deviceId: 'a', fromNs: 5n, toNs: 6n, reason: 'cleared', points: 1 },
       { deviceId: 'a', fromNs: 10n, toNs: 11n, reason: 'cleared', points: 1 },
@@ -170,7 +170,7 @@ describe('clearing', () => {
     using it = world();
     const { state } = it;
     land(state, 'a', { lane: 'live', at: [10n, 20n] });
-    const { id } = state.store.destination('x', 'x');
+    const { id } = state.store.useDestination('x', 'x');
     deliver(state, id, 9);
     state.maintenance.clear({ configured: [id], active: [id], beforeMs: null });
     expect(state.rows('SELECT * FROM block')).toEqual([]);
@@ -248,7 +248,7 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
     };
   };
   const add = (): void => {
-    const { id } = state.store.destination(`d${known.length}`, 'x');
+    const { id } = state.store.useDestination(`d${known.length}`, 'x');
     known.push({
       id,
       received: new Set(),

@@ -17,10 +17,10 @@ const START = { block: 0, line: 0 };
 describe('a destination', () => {
   test('is known again by name and identity, and begins at the beginning of the log', () => {
     using state = filled();
-    const first = state.store.destination('influx', 'here');
+    const first = state.store.useDestination('influx', 'here');
     expect(first).toMatchObject({ name: 'influx', created: true });
     state.reopen();
-    expect(state.store.destination('influx', 'here')).toEqual({ ...first, created: false });
+    expect(state.store.useDestination('influx', 'here')).toEqual({ ...first, created: false });
     expect(state.store.position(first.id, 'live')).toEqual(START);
     expect(state.store.backlog(first.id)).toEqual({ pendingLines: 4, quarantined: 0 });
   });
@@ -28,7 +28,7 @@ describe('a destination', () => {
   test('whose identity changed is another one, from the beginning, and the old one keeps its place', () => {
     using state = filled();
     const { store } = state;
-    const old = store.destination('influx', 'here');
+    const old = store.useDestination('influx', 'here');
     store.acknowledge({
       destinationId: old.id,
       lane: 'live',
@@ -38,11 +38,11 @@ describe('a destination', () => {
       missing: [],
       atMs: 1,
     });
-    const moved = store.destination('influx', 'there');
+    const moved = store.useDestination('influx', 'there');
     expect(moved).toMatchObject({ created: true });
     expect(moved.id).not.toBe(old.id);
     expect(store.read('live', store.position(moved.id, 'live'), NO_LIMIT).lines).toEqual(['a', 'b', 'c']);
-    expect(store.position(store.destination('influx', 'here').id, 'live')).toEqual({ block: 2, line: 0 });
+    expect(store.position(store.useDestination('influx', 'here').id, 'live')).toEqual({ block: 2, line: 0 });
   });
 });
 
@@ -50,24 +50,24 @@ describe('the name of a destination', () => {
   test('tells which identity had it before, until that has it again', () => {
     using state = filled();
     const { store } = state;
-    expect(store.destination('influx', 'a')).toMatchObject({ created: true, previous: null });
-    expect(store.destination('influx', 'a')).toMatchObject({ created: false, previous: null });
-    expect(store.destination('second', 'b')).toMatchObject({ created: true, previous: null });
-    expect(store.destination('influx', 'b')).toMatchObject({ created: true, previous: 'a' });
+    expect(store.useDestination('influx', 'a')).toMatchObject({ created: true, previous: null });
+    expect(store.useDestination('influx', 'a')).toMatchObject({ created: false, previous: null });
+    expect(store.useDestination('second', 'b')).toMatchObject({ created: true, previous: null });
+    expect(store.useDestination('influx', 'b')).toMatchObject({ created: true, previous: 'a' });
     state.reopen();
-    expect(state.store.destination('influx', 'b')).toMatchObject({ created: false, previous: null });
-    expect(state.store.destination('influx', 'a')).toMatchObject({ created: false, previous: 'b' });
+    expect(state.store.useDestination('influx', 'b')).toMatchObject({ created: false, previous: null });
+    expect(state.store.useDestination('influx', 'a')).toMatchObject({ created: false, previous: 'b' });
   });
 
   test('tells which of several identities it is known by: the one that has it, else the latest', () => {
     using state = filled();
     const { store } = state;
     expect(store.knownIdentity('influx', ['a', 'b'])).toBeNull();
-    store.destination('influx', 'a');
-    store.destination('influx', 'b');
-    store.destination('influx', 'c');
+    store.useDestination('influx', 'a');
+    store.useDestination('influx', 'b');
+    store.useDestination('influx', 'c');
     expect(store.knownIdentity('influx', ['a', 'b'])).toBe('b');
-    store.destination('influx', 'a');
+    store.useDestination('influx', 'a');
     expect(store.knownIdentity('influx', ['a', 'b'])).toBe('a');
     expect(store.knownIdentity('influx', ['x'])).toBeNull();
     expect(store.knownIdentity('second', ['a', 'b'])).toBeNull();
@@ -76,12 +76,12 @@ describe('the name of a destination', () => {
   test('goes from an identity that was not whole to the true one, with all that is known of it', () => {
     using state = filled();
     const { store } = state;
-    const { id } = store.destination('influx', 'auto');
+    const { id } = store.useDestination('influx', 'auto');
     expect(store.identify(id, 'true')).toEqual({ id, name: 'influx', created: true, previous: null });
-    expect(store.destination('influx', 'true')).toMatchObject({ id, created: false });
+    expect(store.useDestination('influx', 'true')).toMatchObject({ id, created: false });
     expect(store.knownIdentity('influx', ['auto'])).toBeNull();
 
-    const again = store.destination('influx', 'auto').id;
+    const again = store.useDestination('influx', 'auto').id;
     expect(again).not.toBe(id);
     expect(store.identify(again, 'true')).toMatchObject({ id, created: false });
     expect(state.rows('SELECT name, identity, is_current FROM destination')).toEqual([
@@ -98,9 +98,9 @@ describe('the name of a destination', () => {
     old.pragma(`application_id = ${APPLICATION_ID}`);
     old.close();
     const { store, close } = openStore(position.path);
-    expect(store.destination('other', 'c')).toMatchObject({ created: false, previous: null });
-    expect(store.destination('influx', 'b')).toMatchObject({ created: false, previous: null });
-    expect(store.destination('influx', 'd')).toMatchObject({ created: true, previous: 'b' });
+    expect(store.useDestination('other', 'c')).toMatchObject({ created: false, previous: null });
+    expect(store.useDestination('influx', 'b')).toMatchObject({ created: false, previous: null });
+    expect(store.useDestination('influx', 'd')).toMatchObject({ created: true, previous: 'b' });
     close();
   });
 });
@@ -127,7 +127,7 @@ describe('a settlement', () => {
 
   test('moves the position and puts what was refused aside, durably', () => {
     using state = filled();
-    const { id } = state.store.destination('influx', 'x');
+    const { id } = state.store.useDestination('influx', 'x');
     const to = { block: 1, line: 2 };
     state.store.acknowledge({ destinationId: id, lane: 'live', from: START, to, refused, missing: [], atMs: 5 });
     state.reopen();
@@ -142,7 +142,7 @@ describe('a settlement', () => {
   test('that begins elsewhere than the position is refused, and puts nothing aside', () => {
     using state = filled();
     const { store } = state;
-    const { id } = store.destination('influx', 'x');
+    const { id } = store.useDestination('influx', 'x');
     const settle = (from: typeof START, to: typeof START): void =>
       store.acknowledge({ destinationId: id, lane: 'live', from, to, refused, missing: [], atMs: 5 });
     for (const from of [
@@ -157,7 +157,7 @@ describe('a settlement', () => {
 
   test('whose position cannot be written puts nothing aside either', () => {
     using state = filled();
-    const { id } = state.store.destination('influx', 'x');
+    const { id } = state.store.useDestination('influx', 'x');
     const to = { block: null as unknown as number, line: 0 };
     expect(() =>
       state.store.acknowledge({ destinationId: id, lane: 'live', from: START, to, refused, missing: [], atMs: 5 }),
@@ -169,7 +169,7 @@ describe('a settlement', () => {
   test('keeps a line that is refused again once, and each destination its own', () => {
     using state = filled();
     const { store } = state;
-    const ids = ['x', 'y'].map((identity) => store.destination('influx', identity).id);
+    const ids = ['x', 'y'].map((identity) => store.useDestination('influx', identity).id);
     for (const destinationId of ids) {
       store.acknowledge({
         destinationId,

@@ -34,7 +34,7 @@ function leave({ store }: ScratchStore, id: number, lacks: readonly MissingPoint
 describe('the missing points of a destination', () => {
   test('is kept with the position, by device, reason and time, and survives a restart', () => {
     using state = scratchStore();
-    const { id } = state.store.destination('influx', 'x');
+    const { id } = state.store.useDestination('influx', 'x');
     const cleared = lack(5n, 9n, { reason: 'cleared', points: 7 });
     const ofNone = lack(1n, 2n, { deviceId: '' });
     leave(state, id, [lack(30n, 40n), lack(5n, 9n), cleared, ofNone]);
@@ -44,7 +44,7 @@ describe('the missing points of a destination', () => {
 
   test('become one range where ranges touch or overlap, with the sum of the points, now and later', () => {
     using state = scratchStore();
-    const { id } = state.store.destination('influx', 'x');
+    const { id } = state.store.useDestination('influx', 'x');
     leave(state, id, [lack(10n, 20n), lack(40n, 50n), lack(20n, 30n, { points: 4 })]);
     expect(state.store.missing(id)).toEqual([lack(10n, 30n, { points: 5 }), lack(40n, 50n)]);
     leave(state, id, [lack(25n, 45n), lack(61n, 62n)]);
@@ -53,7 +53,7 @@ describe('the missing points of a destination', () => {
 
   test('is summed by its reason', () => {
     using state = scratchStore();
-    const { id } = state.store.destination('influx', 'x');
+    const { id } = state.store.useDestination('influx', 'x');
     const cleared = lack(5n, 9n, { reason: 'cleared', points: 7 });
     leave(state, id, [
       cleared,
@@ -66,13 +66,13 @@ describe('the missing points of a destination', () => {
       { reason: 'cleared', points: 7, devices: 1, fromNs: 5n, toNs: 9n },
       { reason: 'skipped_destination', points: 4, devices: 2, fromNs: 1n, toNs: 40n },
     ]);
-    expect(state.store.missingSums(state.store.destination('second', 'x').id)).toEqual([]);
+    expect(state.store.missingSums(state.store.useDestination('second', 'x').id)).toEqual([]);
   });
 
   test('is apart for another destination, device and reason', () => {
     using state = scratchStore();
-    const one = state.store.destination('influx', 'x').id;
-    const two = state.store.destination('second', 'x').id;
+    const one = state.store.useDestination('influx', 'x').id;
+    const two = state.store.useDestination('second', 'x').id;
     leave(state, one, [lack(10n, 20n), lack(10n, 20n, { deviceId: 'e' }), lack(10n, 20n, { reason: 'cleared' })]);
     leave(state, two, [lack(15n, 25n)]);
     expect(state.store.missing(one)).toHaveLength(3);
@@ -81,7 +81,7 @@ describe('the missing points of a destination', () => {
 
   test('beyond a retention are one range for a history that was refused page by page', () => {
     using state = scratchStore();
-    const { id } = state.store.destination('influx', 'x');
+    const { id } = state.store.useDestination('influx', 'x');
     const page = (day: bigint): MissingPoints => lack(day * DAY_NS, day * DAY_NS + 1n, { reason: 'beyond_retention' });
     leave(state, id, [page(1n), page(3n), page(9n)]);
     leave(state, id, [page(2n)]);
@@ -90,7 +90,7 @@ describe('the missing points of a destination', () => {
 
   test('is not kept where the position is not moved', () => {
     using state = scratchStore();
-    const { id } = state.store.destination('influx', 'x');
+    const { id } = state.store.useDestination('influx', 'x');
     const stale = { destinationId: id, lane: 'live', from: { block: 7, line: 0 }, to: { block: 8, line: 0 } } as const;
     expect(() => state.store.acknowledge({ ...stale, refused: [], missing: [lack(1n, 2n)], atMs: 1 })).toThrow(
       StaleStateError,
@@ -107,7 +107,7 @@ describe('what was found to be there', () => {
 
   test('is lacking no more, and what lies before and after it is still', () => {
     using state = scratchStore();
-    const { id } = state.store.destination('influx', 'x');
+    const { id } = state.store.useDestination('influx', 'x');
     leave(state, id, [lack(10n, 100n, { points: 9 })]);
     // Of the stretch that was looked at many more points are held than were lacking.
     amend(state, id, found(40n, 60n, 5000));
@@ -122,7 +122,7 @@ describe('what was found to be there', () => {
 
   test('and what was found to be lacking counts once, however often it is found', () => {
     using state = scratchStore();
-    const { id } = state.store.destination('influx', 'x');
+    const { id } = state.store.useDestination('influx', 'x');
     const missed = [lack(10n, 20n, { reason: 'cleared', points: 7 }), lack(30n, 40n, { reason: 'cleared', points: 0 })];
     leave(state, id, [lack(5n, 20n, { points: 9 })]);
     for (let time = 0; time < 3; time += 1) {
@@ -133,8 +133,8 @@ describe('what was found to be there', () => {
 
   test('takes nothing from other reasons, devices and destinations', () => {
     using state = scratchStore();
-    const { id } = state.store.destination('influx', 'x');
-    const other = state.store.destination('second', 'y').id;
+    const { id } = state.store.useDestination('influx', 'x');
+    const other = state.store.useDestination('second', 'y').id;
     const stay = [lack(1n, 9n, { reason: 'beyond_retention' }), lack(1n, 9n, { deviceId: 'e' })];
     leave(state, id, [lack(1n, 9n), lack(1n, 9n, { reason: 'cleared' }), ...stay]);
     leave(state, other, [lack(1n, 9n)]);
@@ -145,7 +145,7 @@ describe('what was found to be there', () => {
 
   test('but for points that nobody compared: those keep that part of what was set aside, and nothing more or less', () => {
     using state = scratchStore();
-    const { id } = state.store.destination('influx', 'x');
+    const { id } = state.store.useDestination('influx', 'x');
     leave(state, id, [lack(10n, 100n, { points: 5000 }), lack(20n, 30n, { reason: 'cleared', points: 40 })]);
     for (let time = 0; time < 3; time += 1) {
       amend(state, id, { ...found(20n, 30n, 1000), left: 7 }, found(60n, 100n, 500));
@@ -164,7 +164,7 @@ describe('what was found to be there', () => {
 describe('many ranges', () => {
   test('single points without end are added in a time that grows with their number alone', () => {
     using state = scratchStore();
-    const { id } = state.store.destination('influx', 'x');
+    const { id } = state.store.useDestination('influx', 'x');
     const many = Array.from({ length: 20_000 }, (_, n) =>
       lack(BigInt(n * 10), BigInt(n * 10 + 1), { reason: 'dropped' }),
     );

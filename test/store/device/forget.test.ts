@@ -91,7 +91,7 @@ function fill({ store, ledger }: Pick<OpenStore, 'store' | 'ledger'>, blocks = 3
 
 /** A destination that has settled all but some blocks, with lines of the device in its quarantine and its lack-set. */
 function deliver({ store }: Pick<OpenStore, 'store'>, name: string, except = 0): number {
-  const { id } = store.destination(name, `identity of ${name}`);
+  const { id } = store.useDestination(name, `identity of ${name}`);
   for (const lane of LANES) {
     const to = { block: Math.max(0, store.endOf(lane).block - except), line: 0 };
     const refused = [
@@ -338,7 +338,7 @@ describe('destinations', () => {
       state.store.append([own(1), other(1), own(2), own(3), other(2), other(3)], 'live');
       state.store.append([own(4)], 'live');
       state.store.append([other(4)], 'live');
-      const { id } = state.store.destination('inside', 'x');
+      const { id } = state.store.useDestination('inside', 'x');
       const to = line === 6 ? { block: 2, line: 0 } : { block: 1, line };
       const from = state.store.position(id, 'live');
       state.store.acknowledge({ destinationId: id, lane: 'live', from, to, refused: [], missing: [], atMs: 1 });

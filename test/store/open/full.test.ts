@@ -52,7 +52,7 @@ describe('a disk that is full', () => {
     const filler = join(disk.path, 'filler');
     writeFileSync(filler, Buffer.alloc(4 * MIB));
     const state = openStore(disk.path);
-    const { id } = state.store.destination('x', 'x');
+    const { id } = state.store.useDestination('x', 'x');
     const first = fill(state, 20);
     expect(first.error).toBeInstanceOf(StateFullError);
     expect(first.error).toMatchObject({
@@ -78,7 +78,7 @@ describe('the limit of the file', () => {
   test('refuses what would grow it beyond archive.max_size and 64 MiB; delivery and clearing go on and make room', () => {
     using place = scratch();
     const state = openStore(place.path, { maxBytes: MIB - HARD_LIMIT_ABOVE_BYTES + 3 * MIB });
-    const { id } = state.store.destination('x', 'x');
+    const { id } = state.store.useDestination('x', 'x');
     const first = fill(state, 200);
     expect(first.error).toBeInstanceOf(StateFullError);
     const { usedBytes } = state.maintenance.size();

@@ -17,7 +17,7 @@ function land({ store }: ScratchStore, n: number): void {
 test('what was delivered after the positions were looked at is not taken for settled, though it was sealed since', () => {
   const at = { ms: 1000 };
   using state = scratchStore({ nowMs: () => at.ms });
-  const { id } = state.store.destination('influx', 'x');
+  const { id } = state.store.useDestination('influx', 'x');
   const deliver = (): void => {
     const from = state.store.position(id, 'live');
     const to = state.store.endOf('live');
