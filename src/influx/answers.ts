@@ -61,11 +61,14 @@ const DROPPED = /dropped=(\d{1,9})\b|dropped (\d{1,9}) points outside/;
  */
 const QUOTED_DATA = /(?:'| - oldest point )[\s\S]*$/;
 
-const URL_HINT =
-  'influx.url: the server there is not a database (a login page, a proxy or another program?); influx.url must be the base URL of the database, such as http://host:8086';
+/** A text with the names of configuration keys, by the section of the destination (`sectionOf`). */
+type Hint = (section: string) => string;
 
-const KIND_HINT =
-  'influx.kind: the server is an InfluxDB, not a VictoriaMetrics; set influx.kind to influxdb (or remove it) and set influx.bucket';
+const URL_HINT: Hint = (influx) =>
+  `${influx}.url: the server there is not a database (a login page, a proxy or another program?); ${influx}.url must be the base URL of the database, such as http://host:8086`;
+
+const KIND_HINT: Hint = (influx) =>
+  `${influx}.kind: the server is an InfluxDB, not a VictoriaMetrics; set ${influx}.kind to influxdb (or remove it) and set ${influx}.bucket`;
 
 const LATER_STATUS = new Set([408, 425, 429]);
 
@@ -74,23 +77,30 @@ const LATER_STATUS = new Set([408, 425, 429]);
  *
  * @param conceal removes the token from the quoted parts of the answer
  * @param kind the dialect in which the lines were written
+ * @param section the destination's section of the configuration, for the hints
  */
-export function readAnswer(answer: ServerAnswer, conceal: Conceal, kind: DestinationKind = 'influxdb'): WriteAnswer {
+export function readAnswer(
+  answer: ServerAnswer,
+  conceal: Conceal,
+  kind: DestinationKind = 'influxdb',
+  section = 'influx',
+): WriteAnswer {
   const { status } = answer;
   const message = readBody(answer.body);
   const shown = plainText(conceal(message.text), 180);
   const words = `HTTP ${status}${message.text === '' ? '' : `: ${shown}`}`;
   if (status === 204) return { kind: 'accepted' };
-  if (kind === 'victoriametrics' && isInfluxDb(answer, message)) return { kind: 'blocked', words, hint: KIND_HINT };
+  if (kind === 'victoriametrics' && isInfluxDb(answer, message))
+    return { kind: 'blocked', words, hint: KIND_HINT(section) };
   // Older clouds of InfluxDB answered 201 if they accepted only a part.
   if (status === 400 || status === 422 || (status === 201 && message.influxdb))
-    return readRefusal(status, message, { words, shown });
-  if (status >= 200 && status < 400) return { kind: 'blocked', words, hint: URL_HINT };
+    return readRefusal(status, message, { words, shown, section });
+  if (status >= 200 && status < 400) return { kind: 'blocked', words, hint: URL_HINT(section) };
   if (status === 413) return { kind: 'too-large', words };
   if (LATER_STATUS.has(status) || status < 200 || status >= 500) {
     return { kind: 'later', words, waitMs: readWaitMs(answer.headers), status };
   }
-  return { kind: 'blocked', words, hint: hintFor(status, message) };
+  return { kind: 'blocked', words, hint: hintFor(status, message)(section) };
 }
 
 /**
@@ -108,7 +118,7 @@ function isInfluxDb({ status, headers }: ServerAnswer, message: ServerMessage): 
 function readRefusal(
   status: number,
   message: ServerMessage,
-  { words, shown }: { readonly words: string; readonly shown: string },
+  { words, shown, section }: { readonly words: string; readonly shown: string; readonly section: string },
 ): WriteAnswer {
   const ownWords = message.text.replace(QUOTED_DATA, '').replaceAll(/"[^"]*"/g, '');
   if (message.influxdb && QUOTES_DATA.test(ownWords) && !DESCRIBES_SERVER.test(ownWords)) {
@@ -126,39 +136,44 @@ function readRefusal(
       ...(isUnexplained && { isUnexplained }),
     };
   }
-  if (status === 201) return { kind: 'blocked', words, hint: URL_HINT };
+  if (status === 201) return { kind: 'blocked', words, hint: URL_HINT(section) };
   const hint = message.influxdb ? REQUEST_HINTS.find(([pattern]) => pattern.test(ownWords))?.[1] : undefined;
-  if (hint !== undefined) return { kind: 'blocked', words, hint };
+  if (hint !== undefined) return { kind: 'blocked', words, hint: hint(section) };
   return { kind: 'later', words, waitMs: null, status, unknown: { status, message: shown.replace(IDS, '#') } };
 }
 
-const ORG_HINT =
-  'influx.org: InfluxDB 2 needs the name of the organization that owns the bucket; set or correct influx.org';
+const ORG_HINT: Hint = (influx) =>
+  `${influx}.org: InfluxDB 2 needs the name of the organization that owns the bucket; set or correct ${influx}.org`;
 
 /** Refusals of the whole request that only the configuration can change. */
-const REQUEST_HINTS: readonly (readonly [RegExp, string])[] = [
+const REQUEST_HINTS: readonly (readonly [RegExp, Hint])[] = [
   [/provide either orgid or org\b|organization (?:name|id)\b/i, ORG_HINT],
   [
     /exceed limit of \d+ databases/i,
-    'influx.bucket: this InfluxDB has no database of this name and cannot create another one; correct influx.bucket, or remove a database',
+    (influx) =>
+      `${influx}.bucket: this InfluxDB has no database of this name and cannot create another one; correct ${influx}.bucket, or remove a database`,
   ],
   [
     /namespace name|database name .*invalid/i,
-    'influx.bucket: this InfluxDB does not allow this name; correct influx.bucket',
+    (influx) => `${influx}.bucket: this InfluxDB does not allow this name; correct ${influx}.bucket`,
   ],
 ];
 
-function hintFor(status: number, message: ServerMessage): string {
+function hintFor(status: number, message: ServerMessage): Hint {
   switch (status) {
     case 401:
-      return 'influx.token: the database does not accept it; for InfluxDB 1.8 and VictoriaMetrics it is user:password (see also influx.org). A new token in the file of influx.token_file needs no restart';
+      return (influx) =>
+        `${influx}.token: the database does not accept it; for InfluxDB 1.8 and VictoriaMetrics it is user:password (see also ${influx}.org). A new token in the file of ${influx}.token_file needs no restart`;
     case 403:
-      return 'influx.token: it has no write permission for influx.bucket; give it that permission, or write another token into the file of influx.token_file';
+      return (influx) =>
+        `${influx}.token: it has no write permission for ${influx}.bucket; give it that permission, or write another token into the file of ${influx}.token_file`;
     case 404:
       if (message.influxdb && /^organization\b/i.test(message.text)) return ORG_HINT;
       return message.influxdb
-        ? 'influx.bucket: no such bucket or database; create it, or correct influx.bucket and influx.org'
-        : 'influx.url: the server has no /api/v2/write; influx.url must be the base URL of InfluxDB 1.8 or later';
+        ? (influx) =>
+            `${influx}.bucket: no such bucket or database; create it, or correct ${influx}.bucket and ${influx}.org`
+        : (influx) =>
+            `${influx}.url: the server has no /api/v2/write; ${influx}.url must be the base URL of InfluxDB 1.8 or later`;
     default:
       return URL_HINT;
   }
@@ -223,40 +238,42 @@ function first(value: string | readonly string[] | undefined): string | undefine
   return (typeof value === 'string' ? value : value?.[0])?.trim();
 }
 
-const UNKNOWN_AUTHORITY =
-  'the certificate of the database was issued by an unknown authority; to trust it, write its certificate into the file of influx.ca_file (PEM)';
+const UNKNOWN_AUTHORITY: Hint = (influx) =>
+  `the certificate of the database was issued by an unknown authority; to trust it, write its certificate into the file of ${influx}.ca_file (PEM)`;
 
 /**
  * Why a request got no answer, by the code of the error. The message of the error may quote the request and its token.
  */
-const FAILURES: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'the database refuses the connection; check that it is running and that influx.url is right',
-  ECONNRESET: 'the connection was closed before a response came',
-  EPIPE: 'the connection was closed before a response came',
-  ENOTFOUND: 'the host of influx.url was not found',
-  EAI_AGAIN: 'the host name of influx.url could not be resolved',
-  ETIMEDOUT: 'the host of influx.url does not answer',
-  EHOSTUNREACH: 'the host of influx.url cannot be reached',
-  ENETUNREACH: 'the network of influx.url cannot be reached',
-  ERR_PROXY_TUNNEL:
+const FAILURES: Readonly<Record<string, Hint>> = {
+  ECONNREFUSED: (influx) =>
+    `the database refuses the connection; check that it is running and that ${influx}.url is right`,
+  ECONNRESET: () => 'the connection was closed before a response came',
+  EPIPE: () => 'the connection was closed before a response came',
+  ENOTFOUND: (influx) => `the host of ${influx}.url was not found`,
+  EAI_AGAIN: (influx) => `the host name of ${influx}.url could not be resolved`,
+  ETIMEDOUT: (influx) => `the host of ${influx}.url does not answer`,
+  EHOSTUNREACH: (influx) => `the host of ${influx}.url cannot be reached`,
+  ENETUNREACH: (influx) => `the network of ${influx}.url cannot be reached`,
+  ERR_PROXY_TUNNEL: () =>
     'the proxy (HTTPS_PROXY) does not connect to the database; if the database should be reached directly, add its host to NO_PROXY',
-  EPROTO: 'influx.url: the server does not speak TLS; if that is intended, write influx.url with http://',
-  ERR_SSL_WRONG_VERSION_NUMBER:
-    'influx.url: the server does not speak TLS; if that is intended, write influx.url with http://',
+  EPROTO: (influx) =>
+    `${influx}.url: the server does not speak TLS; if that is intended, write ${influx}.url with http://`,
+  ERR_SSL_WRONG_VERSION_NUMBER: (influx) =>
+    `${influx}.url: the server does not speak TLS; if that is intended, write ${influx}.url with http://`,
   SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_AUTHORITY,
-  DEPTH_ZERO_SELF_SIGNED_CERT:
-    'the certificate of the database is self-signed; to trust it, write it into the file of influx.ca_file (PEM)',
+  DEPTH_ZERO_SELF_SIGNED_CERT: (influx) =>
+    `the certificate of the database is self-signed; to trust it, write it into the file of ${influx}.ca_file (PEM)`,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_AUTHORITY,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
-  ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate of the database is for another host than influx.url',
-  CERT_HAS_EXPIRED: 'the certificate of the database has expired; renew it, or check the clock of this machine',
-  CERT_NOT_YET_VALID: 'the certificate of the database is not valid yet; check the clock of this machine',
+  ERR_TLS_CERT_ALTNAME_INVALID: (influx) => `the certificate of the database is for another host than ${influx}.url`,
+  CERT_HAS_EXPIRED: () => 'the certificate of the database has expired; renew it, or check the clock of this machine',
+  CERT_NOT_YET_VALID: () => 'the certificate of the database is not valid yet; check the clock of this machine',
 };
 
 /** The reason why no answer came, in words. */
-export function failureWords(error: unknown): string {
+export function failureWords(error: unknown, section: string): string {
   const code = isRecord(error) && 'code' in error ? String(error['code']) : '';
-  return FAILURES[code] ?? `the request failed${code === '' ? '' : ` (${plainText(code, 60)})`}`;
+  return FAILURES[code]?.(section) ?? `the request failed${code === '' ? '' : ` (${plainText(code, 60)})`}`;
 }
 
 /** Hides the token, and the password of `user:password`, in every message. */
@@ -265,9 +282,7 @@ export function concealing(secret: string): Conceal {
   return (text) => hidden.reduce((left, part) => left.replaceAll(part, SECRET_MARK), text);
 }
 
-/**
- * Replaces the names of configuration keys by those of the destination's section: `influx.url`, `destinations.b.url`.
- */
-export function inSectionOf(name: string, text: string): string {
-  return name === 'influx' ? text : text.replace(/\binflux\.(?=[a-z])/g, `destinations.${name}.`);
+/** The section of the configuration that describes a destination: `influx`, or `destinations.b`. */
+export function sectionOf(name: string): string {
+  return name === 'influx' ? name : `destinations.${name}`;
 }

@@ -12,8 +12,8 @@ import { encodeFieldValue } from '../core/lines/line-protocol.ts';
 import type { PointSource, ReadProblem, TakePoint } from '../core/state/verify.ts';
 import { plainText } from '../core/text.ts';
 import { DAY_NS, type EpochNs, MINUTE_NS, parseTimestamp } from '../core/time.ts';
-import { inSectionOf } from './answers.ts';
-import { createReader, MAY_READ, type ReadLines } from './reader.ts';
+import { sectionOf } from './answers.ts';
+import { createReader, mayRead, type ReadLines } from './reader.ts';
 import type { InfluxSinkOptions } from './sink.ts';
 
 /**
@@ -182,20 +182,21 @@ function createPieces(name: string, take: TakeSeries) {
 
 interface Misunderstanding {
   readonly words: string;
+  /** About the URL. */
   readonly hint: string;
 }
 
 const NO_INFLUX: Misunderstanding = {
   words: 'the response to a query was not understood',
-  hint: 'influx.url: the server that answers at /query is not an InfluxDB',
+  hint: 'the server that answers at /query is not an InfluxDB',
 };
 const NO_VICTORIA: Misunderstanding = {
   words: 'the response to an export was not understood',
-  hint: 'influx.url: the server is not a VictoriaMetrics, or its export is disabled',
+  hint: 'the server is not a VictoriaMetrics, or its export is disabled',
 };
 
 function notUnderstood(name: string, { words, hint }: Misunderstanding): ReadProblem {
-  return { kind: 'refused', words, hint: inSectionOf(name, hint) };
+  return { kind: 'refused', words, hint: `${sectionOf(name)}.url: ${hint}` };
 }
 
 /** Words with which a database reports its own failure, with a status that does not show it. */
@@ -205,7 +206,7 @@ function problemOf(name: string, error: string): ReadProblem {
   const words = plainText(error, 180);
   return ITSELF.test(error)
     ? { kind: 'down', words, hint: '' }
-    : { kind: 'refused', words, hint: inSectionOf(name, MAY_READ) };
+    : { kind: 'refused', words, hint: mayRead(sectionOf(name)) };
 }
 
 function pointTaker(take: TakePoint): TakeSeries {

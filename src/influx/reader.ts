@@ -9,7 +9,7 @@ import type { IncomingMessage, RequestOptions } from 'node:http';
 import { StringDecoder } from 'node:string_decoder';
 import type { ReadProblem } from '../core/state/verify.ts';
 import { plainText } from '../core/text.ts';
-import { type Conceal, concealing, failureWords, inSectionOf } from './answers.ts';
+import { type Conceal, concealing, failureWords, sectionOf } from './answers.ts';
 import { baseUrl, http, https, openAgent } from './connection.ts';
 import type { InfluxSinkOptions } from './sink.ts';
 
@@ -41,7 +41,8 @@ export type ReadLines = (path: string, take: TakeLine, signal: AbortSignal) => P
  * @throws UserError (exit code 78) if a proxy variable is not a URL
  */
 export function createReader(options: InfluxSinkOptions & { readonly basic: boolean }): ReadLines {
-  const { name, timeoutMs, ca, proxies } = options;
+  const { timeoutMs, ca, proxies } = options;
+  const section = sectionOf(options.name);
   const base = baseUrl(options.url);
   const agent = openAgent(base, { ca, proxies });
   const token = options.token?.reveal() ?? '';
@@ -55,12 +56,12 @@ export function createReader(options: InfluxSinkOptions & { readonly basic: bool
     signal.throwIfAborted();
     try {
       const answer = await answerTo(begin, `${base}${path}`, { agent, headers, signal, timeoutMs });
-      if (answer.statusCode !== 200) return await refusalOf(answer, { conceal, name });
+      if (answer.statusCode !== 200) return await refusalOf(answer, { conceal, section });
       return await handOn(answer, take);
     } catch (error) {
       signal.throwIfAborted();
-      const words = error instanceof Silence ? 'no answer within influx.timeout' : failureWords(error);
-      return { kind: 'down', words: inSectionOf(name, words), hint: '' };
+      const words = error instanceof Silence ? `no answer within ${section}.timeout` : failureWords(error, section);
+      return { kind: 'down', words, hint: '' };
     }
   };
 }
@@ -115,7 +116,7 @@ const TOO_LONG: ReadProblem = {
 /** The words of a refusal, and what to do about it. */
 async function refusalOf(
   answer: IncomingMessage,
-  { conceal, name }: { readonly conceal: Conceal; readonly name: string },
+  { conceal, section }: { readonly conceal: Conceal; readonly section: string },
 ): Promise<ReadProblem> {
   let body = '';
   for await (const chunk of answer) {
@@ -127,10 +128,10 @@ async function refusalOf(
   const result = plainText(conceal(text), 180);
   const words = `HTTP ${status}${result === '' ? '' : `: ${result}`}`;
   if (FILE_LIMIT.test(text)) {
-    return { kind: 'refused', words, hint: inSectionOf(name, FILE_LIMIT_HINT), isTooWide: true };
+    return { kind: 'refused', words, hint: FILE_LIMIT_HINT, isTooWide: true };
   }
   if (status >= 500 || status === 429 || status === 408) return { kind: 'down', words, hint: '' };
-  return { kind: 'refused', words, hint: inSectionOf(name, hintFor(status)) };
+  return { kind: 'refused', words, hint: hintFor(status, section) };
 }
 
 /** InfluxDB 3 Core plans no query that would read more than 432 files, and answers 500. */
@@ -150,13 +151,13 @@ function messageIn(body: string): string {
 }
 
 /** The rights that reading needs beyond those for writing. */
-export const MAY_READ =
-  'influx.token needs read permission for influx.bucket as well: in InfluxDB 2 and 3 give the token that permission; in 1.8 GRANT READ (or ALL) on the database to its user';
+export const mayRead = (influx: string): string =>
+  `${influx}.token needs read permission for ${influx}.bucket as well: in InfluxDB 2 and 3 give the token that permission; in 1.8 GRANT READ (or ALL) on the database to its user`;
 
-function hintFor(status: number): string {
-  if (status === 401 || status === 403) return MAY_READ;
+function hintFor(status: number, influx: string): string {
+  if (status === 401 || status === 403) return mayRead(influx);
   if (status === 404) {
-    return `influx.url, influx.bucket: the server answers no queries for that bucket. ${MAY_READ}; InfluxDB 2 also needs a DBRP mapping for a bucket that another version created (influx v1 dbrp create)`;
+    return `${influx}.url, ${influx}.bucket: the server answers no queries for that bucket. ${mayRead(influx)}; InfluxDB 2 also needs a DBRP mapping for a bucket that another version created (influx v1 dbrp create)`;
   }
-  return `influx.url: the server does not accept queries. ${MAY_READ}`;
+  return `${influx}.url: the server does not accept queries. ${mayRead(influx)}`;
 }

@@ -8,7 +8,7 @@ import { linkAbort } from '../core/async.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { Sink, WriteAnswer } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
-import { type Conceal, concealing, failureWords, inSectionOf, readAnswer, type ServerAnswer } from './answers.ts';
+import { type Conceal, concealing, failureWords, readAnswer, type ServerAnswer, sectionOf } from './answers.ts';
 import { type Call, createConnection, type Send } from './connection.ts';
 
 export interface InfluxSinkOptions {
@@ -96,7 +96,8 @@ export interface DatabaseClient {
 
 /** @throws TypeError as {@link createInfluxSink} does. */
 export function createDatabaseClient(options: InfluxSinkOptions, kind: DestinationKind): DatabaseClient {
-  const { name, timeoutMs } = options;
+  const { timeoutMs } = options;
+  const section = sectionOf(options.name);
   const access = openAccess(options, kind);
   return {
     request: async (call, signal) => {
@@ -107,18 +108,18 @@ export function createDatabaseClient(options: InfluxSinkOptions, kind: Destinati
         return await send(access, call, whole.signal);
       } catch (error) {
         signal.throwIfAborted();
-        const words = deadline.aborted ? 'no answer within influx.timeout' : failureWords(error);
-        return { kind: 'later', words: inSectionOf(name, words), waitMs: null };
+        const words = deadline.aborted ? `no answer within ${section}.timeout` : failureWords(error, section);
+        return { kind: 'later', words, waitMs: null };
       } finally {
         whole.release();
       }
     },
     read: (answer, signal) => {
       const conceal: Conceal = (text) => access.concealers.reduce((left, each) => each(left), text);
-      const answered = readAnswer(answer, conceal, kind);
+      const answered = readAnswer(answer, conceal, kind, section);
       // An abort may have cut the answer short. The answer still counts if its status alone says everything.
       if (answered.kind !== 'accepted') signal.throwIfAborted();
-      return 'hint' in answered ? { ...answered, hint: inSectionOf(name, answered.hint) } : answered;
+      return answered;
     },
   };
 }
@@ -142,7 +143,7 @@ function openAccess(options: InfluxSinkOptions, kind: DestinationKind): Access {
   const { name, url, renewToken, ca, proxies } = options;
   const token = options.token?.reveal() ?? '';
   if (!SENDABLE.test(token)) {
-    throw new TypeError(inSectionOf(name, 'influx.token: it has characters that no HTTP header can carry'));
+    throw new TypeError(`${sectionOf(name)}.token: it has characters that no HTTP header can carry`);
   }
   const basic = kind === 'victoriametrics';
   const connect = (own: string): Send => createConnection({ url, token: own, basic, ca, proxies });

@@ -311,3 +311,12 @@ describe('the words', () => {
     }
   });
 });
+
+test.each([200, 401, 403, 404, 405])(
+  'the hint of status %i names the keys of the destination and of no other',
+  (status) => {
+    const answer = readAnswer({ status, headers: {}, body: '' }, asIs, 'influxdb', 'destinations.b');
+    expect(answer).toHaveProperty('hint', expect.stringMatching(/^destinations\.b\.[a-z]/));
+    expect(answer).toHaveProperty('hint', expect.not.stringMatching(/influx\.[a-z]/));
+  },
+);
