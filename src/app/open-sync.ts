@@ -52,7 +52,6 @@ import { readyNow } from '../report/ready.ts';
 import { overviewNow, reportNow } from '../report/report.ts';
 import { createApiState, createStreamReport, noteAnswered, noteOff } from '../scheduler/api-state.ts';
 import type { DayFigures } from '../scheduler/day-budget.ts';
-
 import type { DispatchParts } from '../scheduler/dispatch.ts';
 import {
   createPlanning,
@@ -166,27 +165,18 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
   const { serverClock, heartbeats, outage } = base;
   const pulse = heartbeats.pulse('requests');
   const deliverers: Deliverer[] = [];
-  // Nothing calls these functions before all parts exist.
-  const hooks: Hooks = {
-    booked: (purpose) => noteBooked(planning, purpose),
-    done: (fault, purpose) => {
-      checkForFall();
-      noteDone(planning, fault, purpose);
-    },
-    limitMismatch: () => noteLimitMismatch(planning),
-    refused: async (signal) => await checkPlan(signal),
-    planChanged: () => notePlanChanged(planning),
-    deviceLeft: (deviceId) => removeDevice(planning, deviceId),
-    committed: (page) => noteCommitted(planning, page),
-    archived: () => deliverers.forEach(({ notify }) => void notify()),
-  };
+  const later: Later = { planned: null, deliverers };
+  const hooks = hooksTo(later);
   const connection = openApi(options, opened, { ...base, pulse, hooks });
   const room = openRoom(options, opened, base.observe);
   const context = createContext(options, { ...base, store, room, connection, hooks });
   const { limiter, limitedApi, learnt, waits, requestsDone } = connection;
   const planning: Planning = openPlanning(options, context, limiter);
-  const checkPlan = createPlanCheck(context);
-  const checkForFall = createFallWatch(context, () => noteWithdrawn(planning));
+  later.planned = {
+    planning,
+    checkPlan: createPlanCheck(context),
+    checkForFall: createFallWatch(context, () => noteWithdrawn(planning)),
+  };
   deliverers.push(...openDeliveries(options.destinations, { ...options, ...base, store }));
   const parts = { base, opened, room, context, deliverers, planning, limiter };
   const reports = createReports(options, parts);
@@ -235,6 +225,43 @@ interface Hooks {
   readonly archived: () => void;
 }
 
+/** The parts that are created after those that call them. */
+export interface Later {
+  /** `null` until they exist. */
+  planned: {
+    readonly planning: Planning;
+    readonly checkPlan: (signal: AbortSignal) => Promise<void>;
+    readonly checkForFall: () => void;
+  } | null;
+  readonly deliverers: readonly Pick<Deliverer, 'notify'>[];
+}
+
+/**
+ * The calls to parts that are created later.
+ *
+ * @returns functions that throw before those parts exist; nothing calls them so early.
+ */
+export function hooksTo(later: Later): Hooks {
+  const planned = (): NonNullable<Later['planned']> => {
+    if (later.planned === null) throw new Error('a part of the sync is called before it exists');
+    return later.planned;
+  };
+  return {
+    booked: (purpose) => noteBooked(planned().planning, purpose),
+    done: (fault, purpose) => {
+      const { planning, checkForFall } = planned();
+      checkForFall();
+      noteDone(planning, fault, purpose);
+    },
+    limitMismatch: () => noteLimitMismatch(planned().planning),
+    refused: async (signal) => await planned().checkPlan(signal),
+    planChanged: () => notePlanChanged(planned().planning),
+    deviceLeft: (deviceId) => removeDevice(planned().planning, deviceId),
+    committed: (page) => noteCommitted(planned().planning, page),
+    archived: () => later.deliverers.forEach(({ notify }) => void notify()),
+  };
+}
+
 /** The parts that all others need: time, events, heartbeats. */
 function createBase({ clock, random, observe: report, settings }: SyncOptions, store: OpenStore['store']) {
   const others = { toleranceMs: settings.gracePeriodMs, storedMs: () => storedTimes(store) };
@@ -263,17 +290,9 @@ type Base = ReturnType<typeof createBase>;
 function openApi(
   { transport, api, clock, random }: SyncOptions,
   { store, ledger }: OpenStore,
-  {
-    serverClock,
-    observe,
-    outage,
-    apiState,
-    confirmation,
-    heartbeats,
-    pulse,
-    hooks,
-  }: Base & { readonly pulse: Pulse; readonly hooks: Hooks },
+  parts: Base & { readonly pulse: Pulse; readonly hooks: Hooks },
 ): ApiConnection & Pick<Sync, 'requestsDone'> {
+  const { serverClock, observe, outage, apiState, confirmation, heartbeats, pulse, hooks } = parts;
   const requests = watchRequests(heartbeats, pulse, api.timeoutMs);
   let done = 0;
   const connection = connectApi({
@@ -383,16 +402,8 @@ function maintenanceOf(options: SyncOptions, { base, opened, room, deliverers }:
   const { observe, confirmation } = base;
   const destinations = (): readonly Deliverer[] => deliverers;
   const { clock } = options;
-  return {
-    store,
-    maintenance,
-    room,
-    destinations,
-    limits: limitsOf(options),
-    clock,
-    observe,
-    mayBegin: confirmation.wait,
-  };
+  const limits = limitsOf(options);
+  return { store, maintenance, room, destinations, limits, clock, observe, mayBegin: confirmation.wait };
 }
 
 type Reports = FigureSource & Pick<Sync, 'fleet' | 'historyWaitsUntil' | 'report' | 'overview' | 'pageFacts' | 'ready'>;

@@ -77,7 +77,6 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
   'store/device/telemetry.test.ts': ['core/state/telemetry.ts', 'store/device/gaps.ts'],
   'store/archive/compaction.test.ts': ['store/archive/clearing.ts'],
   'store/jobs.test.ts': ['store/open/lock.ts'],
-  'stories/one-story.test.ts': ['app/open-sync.ts'],
   'stories/late-readings.test.ts': ['ingest/reread.ts', 'ingest/wanted-range.ts'],
 };
 

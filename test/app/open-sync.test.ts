@@ -1,0 +1,40 @@
+import { describe, expect, test } from 'vitest';
+import { hooksTo, type Later } from '../../src/app/open-sync.ts';
+import type { Planning } from '../../src/scheduler/planning.ts';
+
+describe('calls to parts that are created later', () => {
+  test('throw before those parts exist, and reach them afterwards', async () => {
+    const later: Later = { planned: null, deliverers: [] };
+    const hooks = hooksTo(later);
+    const { signal } = new AbortController();
+    const early = 'a part of the sync is called before it exists';
+    expect(() => hooks.limitMismatch()).toThrow(early);
+    expect(() => hooks.done(null, { lane: 'live', stream: 'telemetry' })).toThrow(early);
+    await expect(hooks.refused(signal)).rejects.toThrow(early);
+    const asked: AbortSignal[] = [];
+    const checkPlan = (given: AbortSignal): Promise<void> => Promise.resolve(void asked.push(given));
+    later.planned = { planning: {} as Planning, checkPlan, checkForFall: () => undefined };
+    await hooks.refused(signal);
+    expect(asked).toEqual([signal]);
+  });
+
+  test('check the clock before an answer is planned with', () => {
+    const fallen = new Error('the clock fell back');
+    const checkForFall = (): void => {
+      throw fallen;
+    };
+    const planned = { planning: {} as Planning, checkPlan: () => Promise.resolve(), checkForFall };
+    const hooks = hooksTo({ planned, deliverers: [] });
+    expect(() => hooks.done(null, { lane: 'live', stream: 'telemetry' })).toThrow(fallen);
+  });
+
+  test('wake every delivery, also one that was opened since', () => {
+    const woken: string[] = [];
+    const deliverers = [{ notify: () => void woken.push('one') }];
+    const hooks = hooksTo({ planned: null, deliverers });
+    hooks.archived();
+    deliverers.push({ notify: () => void woken.push('two') });
+    hooks.archived();
+    expect(woken).toEqual(['one', 'one', 'two']);
+  });
+});
