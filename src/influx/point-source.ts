@@ -182,21 +182,21 @@ function createPieces(name: string, take: TakeSeries) {
 
 interface Misunderstanding {
   readonly words: string;
-  /** About the URL. */
-  readonly hint: string;
+  /** By the section of the destination. */
+  readonly hint: (influx: string) => string;
 }
 
 const NO_INFLUX: Misunderstanding = {
   words: 'the response to a query was not understood',
-  hint: 'the server that answers at /query is not an InfluxDB',
+  hint: (influx) => `${influx}.url: the server that answers at /query is not an InfluxDB`,
 };
 const NO_VICTORIA: Misunderstanding = {
   words: 'the response to an export was not understood',
-  hint: 'the server is not a VictoriaMetrics, or its export is disabled',
+  hint: (influx) => `${influx}.url: the server is not a VictoriaMetrics, or its export is disabled`,
 };
 
 function notUnderstood(name: string, { words, hint }: Misunderstanding): ReadProblem {
-  return { kind: 'refused', words, hint: `${sectionOf(name)}.url: ${hint}` };
+  return { kind: 'refused', words, hint: hint(sectionOf(name)) };
 }
 
 /** Words with which a database reports its own failure, with a status that does not show it. */

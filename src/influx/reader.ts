@@ -42,7 +42,7 @@ export type ReadLines = (path: string, take: TakeLine, signal: AbortSignal) => P
  */
 export function createReader(options: InfluxSinkOptions & { readonly basic: boolean }): ReadLines {
   const { timeoutMs, ca, proxies } = options;
-  const section = sectionOf(options.name);
+  const influx = sectionOf(options.name);
   const base = baseUrl(options.url);
   const agent = openAgent(base, { ca, proxies });
   const token = options.token?.reveal() ?? '';
@@ -56,11 +56,11 @@ export function createReader(options: InfluxSinkOptions & { readonly basic: bool
     signal.throwIfAborted();
     try {
       const answer = await answerTo(begin, `${base}${path}`, { agent, headers, signal, timeoutMs });
-      if (answer.statusCode !== 200) return await refusalOf(answer, { conceal, section });
+      if (answer.statusCode !== 200) return await refusalOf(answer, { conceal, section: influx });
       return await handOn(answer, take);
     } catch (error) {
       signal.throwIfAborted();
-      const words = error instanceof Silence ? `no answer within ${section}.timeout` : failureWords(error, section);
+      const words = error instanceof Silence ? `no answer within ${influx}.timeout` : failureWords(error, influx);
       return { kind: 'down', words, hint: '' };
     }
   };

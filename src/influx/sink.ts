@@ -97,7 +97,7 @@ export interface DatabaseClient {
 /** @throws TypeError as {@link createInfluxSink} does. */
 export function createDatabaseClient(options: InfluxSinkOptions, kind: DestinationKind): DatabaseClient {
   const { timeoutMs } = options;
-  const section = sectionOf(options.name);
+  const influx = sectionOf(options.name);
   const access = openAccess(options, kind);
   return {
     request: async (call, signal) => {
@@ -108,7 +108,7 @@ export function createDatabaseClient(options: InfluxSinkOptions, kind: Destinati
         return await send(access, call, whole.signal);
       } catch (error) {
         signal.throwIfAborted();
-        const words = deadline.aborted ? `no answer within ${section}.timeout` : failureWords(error, section);
+        const words = deadline.aborted ? `no answer within ${influx}.timeout` : failureWords(error, influx);
         return { kind: 'later', words, waitMs: null };
       } finally {
         whole.release();
@@ -116,7 +116,7 @@ export function createDatabaseClient(options: InfluxSinkOptions, kind: Destinati
     },
     read: (answer, signal) => {
       const conceal: Conceal = (text) => access.concealers.reduce((left, each) => each(left), text);
-      const answered = readAnswer(answer, conceal, kind, section);
+      const answered = readAnswer(answer, conceal, kind, influx);
       // An abort may have cut the answer short. The answer still counts if its status alone says everything.
       if (answered.kind !== 'accepted') signal.throwIfAborted();
       return answered;
@@ -143,7 +143,8 @@ function openAccess(options: InfluxSinkOptions, kind: DestinationKind): Access {
   const { name, url, renewToken, ca, proxies } = options;
   const token = options.token?.reveal() ?? '';
   if (!SENDABLE.test(token)) {
-    throw new TypeError(`${sectionOf(name)}.token: it has characters that no HTTP header can carry`);
+    const influx = sectionOf(name);
+    throw new TypeError(`${influx}.token: it has characters that no HTTP header can carry`);
   }
   const basic = kind === 'victoriametrics';
   const connect = (own: string): Send => createConnection({ url, token: own, basic, ca, proxies });

@@ -1,7 +1,7 @@
 /**
  * The texts of the program that people may see: the string and template literals of `src` that read like words, by file.
  * What a program, not a person, reads (statements of SQL, style sheets, names of columns) is left out, as are the
- * texts of the simulator. Holes of templates are shown as `…`.
+ * texts of the simulator. Holes of templates are shown as `…`, except for `influx`.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -71,7 +71,11 @@ function textOf(node: Syntax): string | null {
   if (node.type === 'Literal') return typeof node.value === 'string' ? node.value : null;
   if (node.type !== 'TemplateLiteral') return null;
   const quasis = node.quasis as readonly { readonly value: { readonly cooked: string | null } }[];
-  return quasis.map(({ value }) => value.cooked ?? '').join('…');
+  const holes = node.expressions as readonly { readonly name?: string }[];
+  const parts = quasis.map(({ value }) => value.cooked ?? '');
+  // Before a key it is the section of a destination, which is `influx` for most people.
+  const filled = holes.map(({ name }, nth) => (name === 'influx' && parts[nth + 1]?.startsWith('.') ? name : '…'));
+  return parts.map((part, nth) => part + (filled[nth] ?? '')).join('');
 }
 
 /** What stands between the tags of a piece of HTML, and the whole text where there are none. */
