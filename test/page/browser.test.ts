@@ -226,8 +226,8 @@ describe.runIf(isHere)('while somebody looks', () => {
       destinations: REPORT.destinations.map((each) => ({ ...each, blocked_reason: 'no connection' })),
     });
     await expect.poll(() => page.locator('.summary').innerText()).toBe('Delivery to influx is blocked: no connection.');
-    expect(await page.locator('.tone').innerText()).toMatch(/trouble/i);
-    expect(await page.title()).toMatch(/^Trouble/);
+    expect(await page.locator('.tone').innerText()).toMatch(/problem/i);
+    expect(await page.title()).toMatch(/^Problem/);
     expect(await page.evaluate('[window.mark, document.querySelector(".devices tbody tr").mark]')).toEqual([1, 1]);
     // What is above has grown, and what is looked at has stayed where it was.
     expect(Math.abs(((await link.boundingBox())?.y ?? 0) - place)).toBeLessThan(2);

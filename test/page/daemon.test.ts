@@ -96,7 +96,7 @@ describe.runIf(isHere && influxdAvailable())('trouble of a real daemon', () => {
     await expect.poll(tone, SELDOM).toBe('in order');
 
     await bench.influxd.kill();
-    await expect.poll(tone, SELDOM).toBe('trouble');
+    await expect.poll(tone, SELDOM).toBe('problem');
     await expect.poll(() => page.locator('#delivery tbody tr').innerText(), SELDOM).toMatch(/blocked/);
     expect(await page.locator('.summary').innerText()).toMatch(/^Delivery to .* is blocked: /);
     await bench.influxd.restart();
@@ -105,7 +105,7 @@ describe.runIf(isHere && influxdAvailable())('trouble of a real daemon', () => {
 
     const port = Number(new URL(stage.server.url).port);
     await stage.server.close();
-    await expect.poll(tone, SELDOM).toBe('trouble');
+    await expect.poll(tone, SELDOM).toBe('problem');
     expect(await page.locator('#streams tbody').innerText()).toMatch(/failing/);
     await using _back = await serveAgain(stage.simulator, port);
     await expect.poll(tone, SELDOM).toBe('in order');

@@ -38,7 +38,7 @@ test('beside a daemon: that asks, with its own key, and both are one allowance',
   const report = JSON.parse(check.stdout) as CheckReport;
   expect([bad(report), report.ok]).toEqual([[], true]);
   expect(report.requests).toBeLessThanOrEqual(6);
-  expect(line(report, 'holder').facts).toEqual({ held: true });
+  expect(line(report, 'holder').facts).toEqual({ locked: true });
   expect(line(report, 'workspace').message).toMatch(/the same as in the state$/);
   expect(line(report, 'page size').facts).toMatchObject({ accepted: 200 });
   expect(check.stdout + check.stderr + daemon.stderr()).not.toContain('CANARY');

@@ -161,7 +161,7 @@ describe('--once beside a daemon', () => {
     daemon.child.kill('SIGKILL');
     await daemon.ended;
     const next = await startDaemon(stage);
-    expectTold(await once.ended, 3, /The daemon did not do it: the daemon that did this work has died/);
+    expectTold(await once.ended, 3, /The daemon did not do it: the daemon that ran this job has died/);
     expect(await stop(next)).toBe(0);
   });
 
@@ -171,7 +171,7 @@ describe('--once beside a daemon', () => {
     const reportedMs = performance.now();
     expect(await stop(daemon)).toBe(0);
     expect(performance.now() - reportedMs).toBeLessThan(patient(10_000));
-    expectTold(await once.ended, 3, /The daemon did not do it: the daemon was told to stop/);
+    expectTold(await once.ended, 3, /The daemon did not do it: the daemon was stopped/);
     expect(jobsOf(stage)).toMatchObject([{ state: 'failed', exit_code: 3 }]);
   });
 

@@ -52,7 +52,7 @@ describe.runIf(influxdAvailable())('a state that moves', () => {
     const file = join(stage.directory, 'copy.db');
     const backup = await stage.run(['--backup', file]);
     expect(backup.code, backup.stderr).toBe(0);
-    expect(backup.stdout).toContain('copy it as tidemark.db into an empty data_dir and start there');
+    expect(backup.stdout).toContain('copy it as tidemark.db into an empty data_dir and start Tidemark');
     expect(daemon.child.exitCode, 'it goes on beside it').toBeNull();
     daemon.child.kill('SIGTERM');
     expect((await daemon.ended).code).toBe(0);

@@ -231,6 +231,12 @@ export const MUTANTS: readonly Mutant[] = [
         find: 'missed.some(({ isGone, sinceMs }) => !isGone &&',
         replace: 'missed.some(({ isGone, sinceMs }) => isGone &&',
       },
+      // Without the check of a silence that ends, which would find what the empty answers hid.
+      {
+        file: 'ingest/coverage-rules.ts',
+        find: 'if (range.from < range.to && isChecked) found.push(range);',
+        replace: 'if (range.from > range.to && isChecked) found.push(range);',
+      },
     ],
   },
   {

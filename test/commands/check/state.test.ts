@@ -291,7 +291,7 @@ describe('the file of the state', () => {
     const report = await stage.report(ALONE);
     expect(bad(report, 'state')).toEqual(['fail file']);
     expect(line(report, 'file').message).toMatch(words);
-    expect(line(report, 'file').remedy).toMatch(/^(Restore|Give|Run)/);
+    expect(line(report, 'file').remedy).toMatch(/^(Restore|Set|Use|Run|Give)/);
   });
 
   test('of version 1: what the next start does', async () => {

@@ -186,7 +186,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     const wide = await verifyAt(rig, place, { from: BigInt(old), deviceIds: ['fast'] });
     expect(wide.verdict).toMatchObject({ extra: 2, extra_in_gaps: 1, unknown_devices: [] });
     expect(verifyText({ from: null, to: null, repair: false, destinations: [wide.verdict], sample: null })).toContain(
-      '1 of them is at times that are not covered yet',
+      '1 of them lies in ranges that are not covered yet',
     );
   });
 
