@@ -159,26 +159,24 @@ export function coverageAfter(
  * cut off and hands in what it has recorded meanwhile has readings there that no answer could show before. Such a range
  * is requested once more: the readings of this page end the silence for good.
  *
- * A range that only empty answers cover is checked however long the silence is; the rest of one that ends without
- * readings, where the silence is long enough.
+ * A silence begins at the last stored reading; without one, where the first empty answer begins.
  */
 function silentRanges({ state, covers, silence }: CoverageInput): Interval[] {
   const ends = covers?.first ?? null;
   if (covers === null || ends === null || !silence) return [];
   const { reachedTo, visibleFrom, leastMs } = silence;
   const found: Interval[] = [];
-  for (const span of state.covered.toReversed()) {
-    if (span.to > covers.from) continue;
+  let beganAt = ends.at;
+  for (const span of state.covered.filter(({ to }) => to <= covers.from).toReversed()) {
     const last = span.last ?? span.first;
-    const range = {
-      from: maxNs(last === null ? span.from : last.at + 1n, visibleFrom),
-      to: minNs(span.to, reachedTo),
-    };
-    const isChecked = last === null || ends.at - last.at >= msToNs(leastMs);
-    if (range.from < range.to && isChecked) found.push(range);
+    beganAt = last === null ? span.from : last.at;
+    const from = maxNs(last === null ? span.from : last.at + 1n, visibleFrom);
+    const to = minNs(span.to, reachedTo);
+    if (from < to) found.push({ from, to });
     if (last !== null) break;
   }
-  return found;
+  const isChecked = ends.at - beganAt >= msToNs(leastMs);
+  return isChecked ? found : [];
 }
 
 /**

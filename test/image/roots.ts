@@ -283,7 +283,7 @@ async function bareDebian(): Promise<void> {
   };
   // Nobody is there to answer apt-get. A new namespace of processes, so that all of them end with it.
   const answered = (line: string): string => line.replace('apt-get install ', 'apt-get install -y -qq ');
-  const script = (lines: readonly string[]): string => ['cd /root/tidemark', ...lines.map(answered)].join('\n');
+  const script = (lines: readonly string[]): string => ['cd ~/tidemark', ...lines.map(answered)].join('\n');
   const inside = (line: string) => ['chroot', [root, '/bin/sh', '-ec', script([line])]] as const;
   const isolated = ['--mount', '--pid', '--fork', '--kill-child', '--mount-proc', `--root=${root}`];
   const install = commands('container.md', '--no-install-recommends git npm');

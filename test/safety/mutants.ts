@@ -206,8 +206,8 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: 'ingest/coverage-rules.ts',
-        find: 'if (range.from < range.to && isChecked) found.push(range);',
-        replace: 'if (range.from > range.to && isChecked) found.push(range);',
+        find: 'return isChecked ? found : [];',
+        replace: 'return isChecked ? [] : [];',
       },
     ],
   },
@@ -217,8 +217,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'ingest/coverage-rules.ts',
-        find: 'if (range.from < range.to && isChecked) found.push(range);',
-        replace: 'if (range.from > range.to && isChecked) found.push(range);',
+        find: 'return isChecked ? found : [];',
+        replace: 'return isChecked ? [] : [];',
       },
     ],
   },
@@ -234,8 +234,8 @@ export const MUTANTS: readonly Mutant[] = [
       // Without the check of a silence that ends, which would find what the empty answers hid.
       {
         file: 'ingest/coverage-rules.ts',
-        find: 'if (range.from < range.to && isChecked) found.push(range);',
-        replace: 'if (range.from > range.to && isChecked) found.push(range);',
+        find: 'return isChecked ? found : [];',
+        replace: 'return isChecked ? [] : [];',
       },
     ],
   },

@@ -137,7 +137,9 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
       },
     });
     expect(life.error).toBeNull();
-    expect(told(life, 'job-ended')).toMatchObject([{ message: expect.stringContaining('not there any more') }]);
+    expect(told(life, 'job-ended')).toMatchObject([
+      { message: expect.stringContaining('the command that requested it has ended') },
+    ]);
   });
 
   test('is not started if an earlier daemon has left it and no follower is alive', async () => {

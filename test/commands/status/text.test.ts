@@ -329,7 +329,7 @@ describe('what is odd', () => {
     const clock = createVirtualClock(NOW_MS);
     const config = configOfDirectory(place.path);
     for (const device of [null, 'hub']) {
-      expect(() => textOf(config, clock, device)).toThrow(/There is no state in .* yet: .*Start the daemon/);
+      expect(() => textOf(config, clock, device)).toThrow(/There is no state in .* yet\. Start the daemon/);
     }
     using open = scratchStore();
     const { text, report } = lookAt(open);
