@@ -117,6 +117,32 @@ describe('coverage', () => {
       coverageLimit(NOW_MS, 8 * MINUTE_MS),
     ]);
   });
+
+  describe('of a silence that a page ends', () => {
+    const before = { from: at(-7200), to: at(-3600), first: edgeOf(reading(-7100)), last: edgeOf(reading(-7000)) };
+    const empty = { from: at(-3600), to: at(-1800), first: null, last: null };
+    const page = { from: at(-1800), to: at(-121), first: edgeOf(reading(-200)), last: edgeOf(reading(-200)) };
+    const reopenedBy = (covered: readonly CoveredRange[], leastMs: number) =>
+      coverageAfter(
+        {
+          ...input,
+          covers: page,
+          state: { covered, late: NEVER_LATE },
+          silence: { reachedTo: at(-1800), visibleFrom: at(-100_000), leastMs },
+        },
+        [],
+      ).reopened;
+
+    test('is read once more from the last stored reading on, if the silence was long enough', () => {
+      expect(reopenedBy([before, empty], 6800 * SECOND_MS)).toEqual({ from: at(-7000) + 1n, to: at(-1800) });
+      expect(reopenedBy([before, empty], 6801 * SECOND_MS)).toBeUndefined();
+    });
+
+    test('begins at the first empty answer if no reading is stored', () => {
+      expect(reopenedBy([empty], 3400 * SECOND_MS)).toEqual({ from: at(-3600), to: at(-1800) });
+      expect(reopenedBy([empty], 3401 * SECOND_MS)).toBeUndefined();
+    });
+  });
 });
 
 describe('a commit', () => {
