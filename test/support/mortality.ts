@@ -123,3 +123,21 @@ export function mortalCommits(): Disposable {
     },
   };
 }
+
+/**
+ * Runs the work until its nth effect.
+ *
+ * @returns whether it was killed there; `false`: it ended before.
+ */
+export async function diesAtEffect(nth: number, work: () => Promise<unknown>): Promise<boolean> {
+  dieAtEffect(nth);
+  try {
+    await work();
+    return false;
+  } catch (error) {
+    if (error instanceof Killed) return true;
+    throw error;
+  } finally {
+    liveOn();
+  }
+}

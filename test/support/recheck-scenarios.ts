@@ -8,7 +8,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { SimReading } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { complaints } from './complaints.ts';
-import { dieAtEffect, Killed, liveOn, mortalCommits, mortalTransport } from './mortality.ts';
+import { diesAtEffect, mortalCommits, mortalTransport } from './mortality.ts';
 import { NOW_MS, openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 
@@ -31,15 +31,10 @@ async function recheckAndDie(rig: Rig, program: Program, nth: number): Promise<b
   const from = String(BigInt(NOW_MS - 11 * HOUR_MS) * 1_000_000n);
   const args = { from, to: null, devices: [], maxShare: null, finishByMs: null, recheck: true };
   const rates = ratesOfState(rig.dataDir, sync.context.settings.filter);
-  dieAtEffect(nth);
   try {
-    await program.runBackfill({ ...sync, rates }, args, new AbortController().signal);
-    return false;
-  } catch (error) {
-    if (error instanceof Killed) return true;
-    throw error;
+    const signal = new AbortController().signal;
+    return await diesAtEffect(nth, async () => await program.runBackfill({ ...sync, rates }, args, signal));
   } finally {
-    liveOn();
     sync.close();
   }
 }

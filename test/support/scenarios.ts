@@ -24,8 +24,7 @@ import {
 import { onPath } from './faults.ts';
 import {
   countEffects,
-  dieAtEffect,
-  Killed,
+  diesAtEffect,
   liveOn,
   mortalCommits,
   mortalSink,
@@ -93,19 +92,14 @@ export const undisturbed: Scenario = async (bench, program) => {
  */
 async function liveAndDie(rig: Rig, bench: Bench, nth: number): Promise<boolean> {
   const to = destinationOf(bench, rig.database, rig.clock);
-  dieAtEffect(nth);
-  try {
-    await rig.once({
-      transport: mortalTransport(rig.simulator.transport),
-      destinations: [{ ...to, sink: mortalSink(to.sink), batchLines: 400 }],
-    });
-    return false;
-  } catch (error) {
-    if (error instanceof Killed) return true;
-    throw error;
-  } finally {
-    liveOn();
-  }
+  return await diesAtEffect(
+    nth,
+    async () =>
+      await rig.once({
+        transport: mortalTransport(rig.simulator.transport),
+        destinations: [{ ...to, sink: mortalSink(to.sink), batchLines: 400 }],
+      }),
+  );
 }
 
 /** Killed at effects spread over a whole life, each time in a state of its own; the next life must mend it. */

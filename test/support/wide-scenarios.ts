@@ -3,7 +3,7 @@
 import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { complaints } from './complaints.ts';
-import { dieAtEffect, Killed, liveOn, mortalCommits, mortalTransport } from './mortality.ts';
+import { diesAtEffect, mortalCommits, mortalTransport } from './mortality.ts';
 import { NOW_MS, openRig, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 
@@ -25,16 +25,7 @@ export function wideWorld(originMs: number): World {
 
 /** @returns whether it was killed at the nth effect. */
 async function killedAt(rig: Rig, nth: number): Promise<boolean> {
-  dieAtEffect(nth);
-  try {
-    await rig.once({ transport: mortalTransport(rig.simulator.transport) });
-    return false;
-  } catch (error) {
-    if (error instanceof Killed) return true;
-    throw error;
-  } finally {
-    liveOn();
-  }
+  return await diesAtEffect(nth, async () => await rig.once({ transport: mortalTransport(rig.simulator.transport) }));
 }
 
 /** Killed again and again between the parts of a page. */
