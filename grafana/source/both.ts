@@ -142,35 +142,11 @@ export function lagOverTime(targets: readonly Target[]): PanelSpec {
   });
 }
 
-const ABOVE = 'above|over|exceed|greater|higher|more|>';
-const BELOW = 'below|under|less|lower|<';
-
-/**
- * Thresholds by the side on which they are crossed, as far as the condition, a text for people, has a word for it: the
- * second query of a sensor's chart and the next ones.
- */
-export const THRESHOLDS = [
-  { side: 'alert above', where: `condition =~ /(?i)${ABOVE}/` },
-  { side: 'alert below', where: `condition =~ /(?i)${BELOW}/ AND condition !~ /(?i)${ABOVE}/` },
-  { side: 'alert at', where: `condition !~ /(?i)${ABOVE}|${BELOW}/` },
-] as const;
-
-const THRESHOLD_LOOKS: readonly Override[] = THRESHOLDS.map(({ side }, at) => ({
-  matcher: { id: 'byFrameRefID', options: String.fromCharCode('B'.charCodeAt(0) + at) },
-  properties: [
-    { id: 'displayName', value: `${side}: \${__field.labels.device_name}` },
-    { id: 'color', value: { mode: 'fixed', fixedColor: 'red' } },
-    { id: 'custom.lineStyle', value: { fill: 'dash', dash: [8, 8] } },
-    { id: 'custom.showPoints', value: 'never' },
-  ],
-}));
-
 /** A sensor over time, once for each that is chosen. @param targets lines that are named after their sensor. */
 export function sensorChart(targets: readonly Target[], interval: string): PanelSpec {
-  const panel = lineChart({
+  return lineChart({
     title: '$sensor',
-    description:
-      'The mean of each interval, a line for each device. A line breaks where nothing came for an hour. Dashed: the thresholds of the newest alerts of the last 30 days.',
+    description: 'The mean of each interval, a line for each device. A line breaks where nothing came for an hour.',
     ...{ w: 12, h: 8, repeat: 'sensor', interval, targets },
     // Named after the sensor, so that the rules for units fit; shown by the name of the device.
     displayName: `\${__field.labels.device_name}`,
@@ -180,7 +156,6 @@ export function sensorChart(targets: readonly Target[], interval: string): Panel
     breakMs: HOUR_MS,
     legend: 'table',
   });
-  return { ...panel, overrides: [...(panel.overrides ?? []), ...THRESHOLD_LOOKS] };
 }
 
 /** @param targets the readings of each hour, and -1 where an hour is not covered. */

@@ -1,9 +1,10 @@
 /** The dashboard "Device": everything about one device, or several side by side. */
-import { coverageBand, DEVICE_COLUMNS, sensorChart, THRESHOLDS, VALUE_COLUMNS, VALUES_SHOWN } from './both.ts';
+import { coverageBand, DEVICE_COLUMNS, sensorChart, VALUE_COLUMNS, VALUES_SHOWN } from './both.ts';
 import {
   chosen,
   DAILY,
   FACTS,
+  FACTS_BY_DAY,
   HOURLY,
   IN_RANGE,
   lines,
@@ -16,7 +17,7 @@ import {
 } from './influxql.ts';
 import { syncOf } from './lag.ts';
 import { ALERT_STATUS, COVERAGE_STATE, hidden, join, ONLINE, only, TO_DEVICE, words } from './looks.ts';
-import type { Annotation, DashboardSpec, PanelSpec, Transformation } from './model.ts';
+import type { Annotation, DashboardSpec, Override, PanelSpec, Transformation } from './model.ts';
 import { grid, NO_DEVICES, NO_READINGS, timeline } from './panels.ts';
 import { UNIT_COLUMN } from './sensor-units.ts';
 import { deviceVariable, HUB, MODEL, PARENT, SENSORS, WORKSPACE } from './variables.ts';
@@ -110,6 +111,38 @@ const OPEN_ALERTS = alertsOfDevice(
 
 const TELEMETRY = `telemetry WHERE ${IN_RANGE} AND ${OF_DEVICE} AND ${OF_SENSOR}`;
 
+const ABOVE = 'above|over|exceed|greater|higher|more|>';
+const BELOW = 'below|under|less|lower|<';
+
+/**
+ * Thresholds by the side on which they are crossed, as far as the condition, a text for people, has a word for it: the
+ * second query of a sensor's chart and the next ones.
+ */
+const THRESHOLDS = [
+  { side: 'alert above', where: `condition =~ /(?i)${ABOVE}/` },
+  { side: 'alert below', where: `condition =~ /(?i)${BELOW}/ AND condition !~ /(?i)${ABOVE}/` },
+  { side: 'alert at', where: `condition !~ /(?i)${ABOVE}|${BELOW}/` },
+] as const;
+
+const THRESHOLD_LOOKS: readonly Override[] = THRESHOLDS.map(({ side }, at) => ({
+  matcher: { id: 'byFrameRefID', options: String.fromCharCode('B'.charCodeAt(0) + at) },
+  properties: [
+    { id: 'displayName', value: `${side}: \${__field.labels.device_name}` },
+    { id: 'color', value: { mode: 'fixed', fixedColor: 'red' } },
+    { id: 'custom.lineStyle', value: { fill: 'dash', dash: [8, 8] } },
+    { id: 'custom.showPoints', value: 'never' },
+  ],
+}));
+
+/** Draws the thresholds of alerts into the chart of a sensor. */
+function withThresholds(panel: PanelSpec): PanelSpec {
+  return {
+    ...panel,
+    description: `${panel.description} Dashed: the thresholds of the newest alerts of the last year.`,
+    overrides: [...(panel.overrides ?? []), ...THRESHOLD_LOOKS],
+  };
+}
+
 const VALUES: readonly PanelSpec[] = [
   grid({
     title: 'Values in this range',
@@ -130,19 +163,21 @@ const VALUES: readonly PanelSpec[] = [
     },
     sortBy: [{ displayName: 'Sensor' }],
   }),
-  sensorChart(
-    lines(
-      [`SELECT mean(value) FROM ${TELEMETRY} GROUP BY time($__interval), sensor, ${EACH} fill(null)`, '$tag_sensor'],
-      ...THRESHOLDS.map(
-        // An alert has its threshold once: it is carried on hour by hour.
-        ({ where }) =>
-          [
-            `SELECT last(threshold) FROM alert WHERE ${since('30d')} AND ${OF_DEVICE} AND ${OF_SENSOR} AND ${where} GROUP BY time(1h), sensor, ${EACH} fill(previous)`,
-            '$tag_sensor threshold',
-          ] as const,
+  withThresholds(
+    sensorChart(
+      lines(
+        [`SELECT mean(value) FROM ${TELEMETRY} GROUP BY time($__interval), sensor, ${EACH} fill(null)`, '$tag_sensor'],
+        ...THRESHOLDS.map(
+          // An alert has its threshold once: it is carried on day by day.
+          ({ where }) =>
+            [
+              `SELECT last(threshold) FROM alert WHERE ${FACTS_BY_DAY} AND ${OF_DEVICE} AND ${OF_SENSOR} AND ${where} GROUP BY time(1d), sensor, ${EACH} fill(previous)`,
+              '$tag_sensor threshold',
+            ] as const,
+        ),
       ),
+      '1s',
     ),
-    '1s',
   ),
 ];
 

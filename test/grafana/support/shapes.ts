@@ -92,8 +92,10 @@ function expectLines(panel: Panel, frames: readonly Frame[], range: Viewer['rang
     range,
   );
   for (const frame of frames) expect(frame.fields[1]?.type, panel.title).toBe('number');
-  const names = frames.map(({ fields }) => `${fields[1]?.displayName} ${JSON.stringify(fields[1]?.labels)}`);
-  expect(new Set(names).size, panel.title).toBe(names.length);
+  const names = frames.map(
+    ({ refId, fields }) => `${refId} ${fields[1]?.displayName} ${JSON.stringify(fields[1]?.labels)}`,
+  );
+  expect(names).toEqual([...new Set(names)]);
 }
 
 /** Ascending times, each once, no more of them than the panel has room for, and a little before its range at most. */
