@@ -98,7 +98,7 @@ function kindOfBadRequest({ code, message, maxDays }: ErrorWords, hasCursor: boo
 function wordsOf(kind: ApiFaultKind, { request }: RequestContext): string {
   const isEndpoint = /^GET \/[a-z]+$/.test(request);
   return kind === 'not-found' && isEndpoint
-    ? 'there is no such endpoint; check api.url'
+    ? 'the server has no such endpoint. Check api.url'
     : FAULT_TEXTS[kind].beforeMessage;
 }
 

@@ -105,10 +105,10 @@ export function parseDevicePage(body: unknown, request: string, limit = ANY_TIME
  * @returns the device, or the reason why the record is rejected
  */
 function readDevice(item: unknown, { latestNs }: TimeLimit): DeviceRecord | string {
-  if (!isRecord(item)) return 'the device is not an object';
+  if (!isRecord(item)) return 'the device record is not a JSON object';
   const problem = deviceIdProblem(member(item, 'device_id'));
   const deviceId = textIn(item, 'device_id');
-  if (problem !== null || deviceId === null) return problem ?? 'the device is unreadable';
+  if (problem !== null || deviceId === null) return problem ?? 'the device record cannot be parsed';
   const seenAt = timeIn(item, 'last_seen_at');
   return {
     deviceId,
@@ -184,7 +184,7 @@ export function* telemetrySteps(
  * @returns the reading, or the reason why the record is rejected
  */
 function readReading(item: unknown, readTime: (text: string) => EpochNs | null): Reading | string {
-  if (!isRecord(item)) return 'the reading is not an object';
+  if (!isRecord(item)) return 'the reading record is not a JSON object';
   const served = member(item, 'recorded_at');
   const recordedAt = typeof served === 'string' ? readTime(served) : null;
   if (recordedAt === null) return 'recorded_at is not a time';
@@ -231,7 +231,7 @@ export function parseAlertPage(body: unknown, request: string, { latestNs } = AN
   for (const item of data) {
     const alert = readAlert(item);
     if (alert === null) {
-      const reason = isRecord(item) ? 'the alert has no usable id or time' : 'the alert is not an object';
+      const reason = isRecord(item) ? 'the alert has no usable id or time' : 'the alert record is not a JSON object';
       rejected.push(rejectRecord(reason, item));
     } else if (alert.openedAt > latestNs) rejected.push(rejectRecord(`opened_at ${FUTURE}`, item));
     else alerts.push(alert);
@@ -280,7 +280,7 @@ interface Envelope {
 function openEnvelope(body: unknown, request: string): Envelope {
   if (!isRecord(body)) throw malformed(request, 'the response is not a JSON object');
   const data = member(body, 'data');
-  if (!Array.isArray(data)) throw malformed(request, 'the response has no list "data"');
+  if (!Array.isArray(data)) throw malformed(request, 'the response has no array "data"');
   if (data.length > MAX_PAGE_ITEMS) throw malformed(request, `the page has ${data.length} records`);
   return { page: body, data, nextCursor: readCursor(member(body, 'next_cursor'), request) };
 }

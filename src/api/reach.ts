@@ -56,7 +56,10 @@ export async function reach({ url, ca, timeoutMs }: ReachOptions, signal: AbortS
     } catch (error) {
       signal.throwIfAborted();
       const isLate = whole.signal.aborted;
-      return { ok: false, why: isLate ? new TransportError('timeout', 'no answer in time') : toTransportError(error) };
+      return {
+        ok: false,
+        why: isLate ? new TransportError('timeout', 'the server did not answer in time') : toTransportError(error),
+      };
     }
   };
   try {

@@ -163,23 +163,23 @@ function tooLarge(): TransportError {
 type Finding = readonly [failure: TransportFailure, words: string];
 
 const REFUSED: Finding = ['refused', 'connection refused; check api.url and that the server is up'];
-const NO_ROUTE: Finding = ['refused', 'there is no route to the server'];
+const NO_ROUTE: Finding = ['refused', 'there is no route to the server; check the network of this machine'];
 const RESET: Finding = ['reset', 'the connection was closed before the response was complete'];
 const NOT_CONNECTED: Finding = ['timeout', 'the server did not accept the connection in time'];
 const TIMEOUT: Finding = ['timeout', 'the server did not answer in time'];
-const NO_NAME: Finding = ['name', 'the host name was not found'];
-const NO_RESOLVER: Finding = ['name', 'the host name could not be resolved'];
+const NO_NAME: Finding = ['name', 'the host name was not found; check api.url and the name servers of this machine'];
+const NO_RESOLVER: Finding = ['name', 'the host name could not be resolved; check the name servers of this machine'];
 const TLS: Finding = ['tls', 'no secure connection (TLS)'];
 const NO_TLS: Finding = ['tls', 'the server does not speak TLS; if that is intended, write api.url with http://'];
 const SELF_SIGNED: Finding = [
   'tls',
-  'the certificate is self-signed; to trust it, write it into the file of api.ca_file (PEM)',
+  'the certificate is self-signed; to trust it, add it to the PEM file of api.ca_file',
 ];
 const UNKNOWN_AUTHORITY: Finding = [
   'tls',
-  'the certificate was issued by an unknown authority; to trust it, write its certificate into the file of api.ca_file (PEM)',
+  'the certificate was issued by an unknown authority; to trust it, add its certificate to the PEM file of api.ca_file',
 ];
-const WRONG_NAME: Finding = ['tls', 'the certificate is for another name than the host in api.url; correct api.url'];
+const WRONG_NAME: Finding = ['tls', 'the certificate does not match the host in api.url; correct api.url'];
 const EXPIRED: Finding = [
   'tls',
   'the certificate has expired; check the clock of this machine, or ask the operator of the API to renew it',
@@ -205,7 +205,7 @@ const BY_CODE: ReadonlyMap<string, Finding> = new Map([
   ['ETIMEDOUT', NOT_CONNECTED],
   ['UND_ERR_CONNECT_TIMEOUT', NOT_CONNECTED],
   ['UND_ERR_HEADERS_TIMEOUT', TIMEOUT],
-  ['UND_ERR_BODY_TIMEOUT', ['timeout', 'the response stopped in the middle']],
+  ['UND_ERR_BODY_TIMEOUT', ['timeout', 'the response was cut off']],
   ['ENOTFOUND', NO_NAME],
   ['EAI_AGAIN', NO_RESOLVER],
   ['EAI_FAIL', NO_RESOLVER],

@@ -45,7 +45,7 @@ export function alertsTarget(limit: number, cursor: Cursor | null): Target {
 export function alertTarget(alertId: number): Target {
   if (!Number.isSafeInteger(alertId)) {
     const request = 'GET /alerts/(unusable id)';
-    throw new ApiFault('invalid-request', `${request}: not sent, the id is not a whole number`, { request });
+    throw new ApiFault('invalid-request', `${request}: not sent, because the id is not a whole number`, { request });
   }
   return { path: `/alerts/${alertId}`, query: [] };
 }
@@ -60,7 +60,7 @@ export function telemetryTarget(limit: number, { deviceId, after, before, cursor
   const problem = deviceIdProblem(deviceId);
   if (problem !== null) {
     const request = 'GET /devices/(unusable id)/telemetry';
-    throw new ApiFault('invalid-request', `${request}: not sent, ${problem}`, { request });
+    throw new ApiFault('invalid-request', `${request}: not sent, because ${problem}`, { request });
   }
   return {
     path: `/devices/${encodeURIComponent(deviceId)}/telemetry`,
@@ -89,7 +89,9 @@ export function isSendable(cursor: Cursor): boolean {
 function cursorPart(cursor: Cursor | null, request: string): (readonly [string, string])[] {
   if (cursor === null) return [];
   if (isSendable(cursor)) return [['cursor', cursor]];
-  throw new ApiFault('bad-cursor', `${request}: not sent, the cursor has ${cursor.length} characters`, { request });
+  throw new ApiFault('bad-cursor', `${request}: not sent, because the cursor has ${cursor.length} characters`, {
+    request,
+  });
 }
 
 /**
@@ -104,7 +106,9 @@ export function createUrls(baseUrl: string): (target: Target) => string {
     for (const [name, value] of target.query) url.searchParams.append(name, value);
     if (url.origin !== base.origin || url.pathname !== `${base.pathname}${target.path}` || url.hash !== '') {
       const request = nameRequest(target);
-      throw new ApiFault('invalid-request', `${request}: not sent, the address is outside the API`, { request });
+      throw new ApiFault('invalid-request', `${request}: not sent, because its URL would not begin with api.url`, {
+        request,
+      });
     }
     return url.href;
   };
@@ -118,7 +122,7 @@ function readBase(baseUrl: string): { origin: string; pathname: string } {
     throw new UserError('api.url: expected a URL that ends in /external/v1, such as https://host/external/v1', 78);
   }
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
-    throw new UserError('api.url: expected a plain URL, without a user, a query or a fragment', 78);
+    throw new UserError('api.url: expected a URL without user name, password, ? and #', 78);
   }
   return { origin: url.origin, pathname };
 }
@@ -133,7 +137,7 @@ const MAX_ID_BYTES = 256;
 export function deviceIdProblem(id: unknown): string | null {
   if (typeof id !== 'string') return 'device_id is not a string';
   if (id === '') return 'device_id is empty';
-  if (id === '.' || id === '..') return 'device_id would change the path of the request';
+  if (id === '.' || id === '..') return 'device_id is "." or "..", which would change the path of the URL';
   if (!id.isWellFormed()) return 'device_id is not valid Unicode';
   if (/\p{Cc}/u.test(id)) return 'device_id has control characters';
   if (new TextEncoder().encode(id).length > MAX_ID_BYTES) return `device_id is longer than ${MAX_ID_BYTES} bytes`;

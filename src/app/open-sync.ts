@@ -243,7 +243,7 @@ export interface Later {
  */
 export function hooksTo(later: Later): Hooks {
   const planned = (): NonNullable<Later['planned']> => {
-    if (later.planned === null) throw new Error('a part of the sync is called before it exists');
+    if (later.planned === null) throw new Error('a part of the sync was called before it was created');
     return later.planned;
   };
   return {

@@ -56,7 +56,7 @@ export async function withState<T>(
     observe: terminal.observe,
     clock: realClock,
     random: realRandom,
-    transport: () => Promise.reject(new Error('this work asks nothing of the API')),
+    transport: () => Promise.reject(new Error('this command sends no requests to the API')),
     api: { ...config.api, url: 'http://127.0.0.1/external/v1', key: () => '' },
     dataDir: config.dataDir,
   });

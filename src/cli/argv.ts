@@ -19,7 +19,7 @@ import {
 } from './command.ts';
 import { FLAGS, type Flag, MODES, type Mode, VALUE_FLAGS } from './flags.ts';
 
-const SEE_HELP = 'tidemark --help lists what there is.';
+const SEE_HELP = 'tidemark --help lists all modes and flags.';
 
 /**
  * Parses the command line.
@@ -35,7 +35,7 @@ export function parseArguments(argv: readonly string[]): Command {
   if (valueless !== undefined) throw needsValue(valueless);
   const [mode, ...others] = modes;
   if (others.length > 0) {
-    throw mistake(`${modes.map(dashed).join(' and ')} are modes, and one is run at a time. Give one of them.`);
+    throw mistake(`${modes.map(dashed).join(' and ')} are modes, and only one can run at a time. Give one of them.`);
   }
   if (mode === undefined) return daemon(given);
   rejectUnknownFlags(mode, given);
@@ -50,7 +50,7 @@ function helpTopic(modes: readonly Mode[]): Mode | null {
 function daemon(given: Given): Command {
   const stray = [...given.keys()].find((flag) => !DAEMON_FLAGS.has(flag));
   if (stray !== undefined) {
-    throw mistake(`${dashed(stray)} needs a mode beside it: ${listed(modesOf(stray).map(dashed), 'or')}.`);
+    throw mistake(`${dashed(stray)} needs a mode as well: ${listed(modesOf(stray).map(dashed), 'or')}.`);
   }
   return { mode: 'daemon', configFile: single(given, 'config'), logLevel: logLevel(given) };
 }
@@ -151,11 +151,12 @@ function strayWord(word: string): UserError {
   if (word === 'daemon')
     return mistake('The daemon has no mode: run tidemark without one, with --config FILE if needed.');
   const meant = nearest(word.replace(/^-+/, ''), FLAG_NAMES);
-  if (meant === null) return mistake(`One argument is neither a mode nor a flag. ${SEE_HELP}`);
+  if (meant === null)
+    return mistake(`One argument (not shown, as it may be a secret) is neither a mode nor a flag. ${SEE_HELP}`);
   const isMode = !word.startsWith('-') && MODES.some(({ flag }) => flag === meant);
   return mistake(
     isMode
-      ? `One argument is no mode: did you mean ${meant}?`
+      ? `One argument is neither a mode nor a flag. Did you mean ${meant}?`
       : `Flags begin with two dashes: did you mean ${dashed(meant)}?`,
   );
 }
@@ -170,7 +171,7 @@ function unknownFlag(rawName: string): UserError {
   const secret = /key|token|secret|password/i.test(name)
     ? ' Keys and tokens come from files or the environment, such as TIDEMARK_API_KEY_FILE, never from the command line.'
     : '';
-  return mistake(`There is no flag ${plainText(rawName, 40)}. ${secret === '' ? advice : secret.trim()}`);
+  return mistake(`Unknown flag ${plainText(rawName, 40)}. ${secret === '' ? advice : secret.trim()}`);
 }
 
 /** Refuses flags that have no meaning in this mode. */
@@ -182,7 +183,7 @@ function rejectUnknownFlags(mode: Mode, given: Given): void {
       throw mistake('--demo reads no configuration file: leave --config out, or set TIDEMARK_ variables for it.');
     }
     const where = listed(modesOf(flag).map(dashed), 'and');
-    throw mistake(`${dashed(flag)} means nothing with ${dashed(mode)}: it belongs to ${where}.`);
+    throw mistake(`${dashed(flag)} cannot be used with ${dashed(mode)}: it is a flag of ${where}.`);
   }
 }
 
@@ -260,7 +261,7 @@ const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
   backup: (given) => ({ mode: 'backup', ...common(given), file: single(given, 'backup') ?? '' }),
   forget: (given) => {
     const device = onlyDevice(given, 'forget');
-    if (device === null) throw mistake('--forget needs the device to forget: --forget --device ID.');
+    if (device === null) throw mistake('--forget needs a device: --forget --device ID.');
     return { mode: 'forget', ...common(given), device };
   },
 };
@@ -296,13 +297,14 @@ function workspace(given: Given): InitCommand['workspace'] {
   const name = single(given, 'workspace');
   const target = single(given, 'for');
   if (name === null) {
-    if (target !== null) throw mistake('--for needs the name of a workspace: init --workspace NAME --for compose.');
+    if (target !== null) throw mistake('--for needs a workspace: init --workspace NAME --for compose.');
     return null;
   }
   if (!/^[a-z0-9][a-z0-9-]{0,19}$/.test(name)) {
     throw mistake('--workspace takes a name of at most 20 characters: a-z, 0-9 and "-", not at its beginning.');
   }
-  if (given.has('data-dir')) throw mistake('--data-dir means nothing with --workspace: each one has its own.');
+  if (given.has('data-dir'))
+    throw mistake('--data-dir cannot be used with --workspace: each workspace has its own directory.');
   return { name, target: oneOf('for', target ?? 'compose', INIT_TARGETS) };
 }
 

@@ -15,21 +15,21 @@ export interface Flag {
 }
 
 const MODE_FLAGS = [
-  { flag: 'once', value: 'none', does: 'closes every gap, delivers, and exits' },
-  { flag: 'init', value: 'none', does: 'asks for key and database, and configures them' },
+  { flag: 'once', value: 'none', does: 'reads what is missing, delivers it and exits' },
+  { flag: 'init', value: 'none', does: 'asks for key and database, writes the configuration' },
   { flag: 'demo', value: 'none', does: 'runs everything with a simulated workspace' },
-  { flag: 'plan', value: 'none', does: 'prints what a sync costs' },
+  { flag: 'plan', value: 'none', does: 'prints how many requests a sync needs' },
   { flag: 'help', value: 'none', short: 'h', does: 'prints this help, or that of a mode' },
   { flag: 'version', value: 'none', short: 'v', does: 'prints the version' },
-  { flag: 'health', value: 'none', does: 'asks the running daemon for its health: 0 or 1' },
+  { flag: 'health', value: 'none', does: 'checks the running daemon: exit code 0 or 1' },
   { flag: 'backfill', value: 'none', does: 'reads a range of history' },
   { flag: 'status', value: 'none', does: 'prints coverage, gaps, lag and delivery' },
   { flag: 'check', value: 'none', does: 'checks configuration, key, database and state' },
   { flag: 'verify', value: 'none', does: 'compares a database with the archive' },
   { flag: 'export', value: 'required', hint: 'csv|ndjson|lp', does: 'writes the archive to standard output' },
   { flag: 'replay', value: 'none', does: 'sends archived points to the database again' },
-  { flag: 'quarantine', value: 'optional', hint: '[list|retry|drop]', does: 'handles rejected points' },
-  { flag: 'backup', value: 'required', hint: 'FILE', does: 'copies the state into a file' },
+  { flag: 'quarantine', value: 'optional', hint: '[list|retry|drop]', does: 'lists, retries or drops rejected points' },
+  { flag: 'backup', value: 'required', hint: 'FILE', does: 'copies the state (data_dir) into a file' },
   { flag: 'forget', value: 'none', does: 'removes a device from the state' },
 ] as const satisfies readonly (Flag & { readonly does: string })[];
 

@@ -5,20 +5,21 @@ import { TOPICS } from './topics.ts';
 /** The version of the program. A test compares it with package.json. */
 export const VERSION = '1.0.0-rc.1';
 
-const OVERVIEW = `Tidemark keeps a complete and fresh copy of a device-monitoring workspace in
-the time-series database of its owner.
+const OVERVIEW = `Tidemark keeps a complete, up-to-date copy of a device-monitoring workspace in
+your own time-series database.
 
 Usage: tidemark [MODE] [FLAGS]
        npm start -- [MODE] [FLAGS]      in a checkout
 
-Modes, one at a time; tidemark status is tidemark --status, tidemark help status
-explains it:
+Modes, one at a time. "tidemark status" is the same as "tidemark --status", and
+"tidemark help status" explains it:
 `;
 
 const FLAGS_AND_MORE = `
 Flags:
-  --config FILE        the configuration file, else config/tidemark.yaml
+  --config FILE        the configuration file; default: config/tidemark.yaml
   --json               the result as one JSON object on standard output
+                       (--export: on standard error)
   --log-level LEVEL    error, warn, info or debug; wins over log.level
   -h, -v               the same as --help and --version
 

@@ -8,37 +8,38 @@ export const TOPICS: Partial<Record<Mode, string>> = {
                     --finish-by T] [--recheck] [--dry-run] [--config FILE]
                     [--json] [--log-level LEVEL]
 
-Reads a range of history and delivers it. Covered ranges are not requested
-again, unless --recheck asks for it. The last day of all devices comes first,
-then the last week, then the rest. It ends when the range is covered and
-delivered to every database, and prints how much was read, what was empty and
-what could not be read. Stop it at any time, or kill it: run it again and it
-continues.
+Reads a range of history and delivers it. A range is covered when every reading
+of it that the API has is stored. Covered ranges are not requested again, unless
+--recheck is given. The last day of all devices comes first, then the last week,
+then the rest. The command ends when the range is covered and delivered to every
+database. It prints how much was read, which ranges were empty and which could
+not be read. Stop it at any time, or kill it: run it again and it continues.
 
-If a daemon runs on the same data_dir, the daemon does the work with its own
-configuration, beside its live polls. This command follows it; Ctrl-C cancels
-the job. If only this command dies, the job continues, also after a restart of
-the daemon. Without a daemon the command uses the whole budget (api.share).
+If a daemon runs on the same data_dir, the daemon runs it as a job with its own
+configuration, beside its live polls. This command shows the progress; Ctrl-C
+cancels the job. If only this command dies, the job continues, even after a
+restart of the daemon. Without a daemon the command uses the whole budget
+(api.share of the quota).
 
   --from T          start: a date, an RFC 3339 time, an age (90d), or all: for
-                    each device back to where 400 days in a row have no reading
+                    each device, back until 400 days in a row have no reading
   --to T            end; default: now minus sync.grace_period
   --device ID       only this device, by id or name; may be repeated
-  --max-share S     use at most this part of api.share, such as 0.25
+  --max-share S     use at most this fraction of the budget, such as 0.25
   --finish-by T     spread the requests up to this time: a date, an RFC 3339
                     time, or a duration from now (12h)
   --recheck         also read covered ranges again, for readings that the API
-                    served too late or left out: new ones are stored and
-                    delivered, nothing is doubled. What the archive has cleared
-                    (archive.retention) is left out
-  --dry-run         print the cost, request nothing
+                    served too late or left out. New readings are stored and
+                    delivered; none is stored twice. Ranges that the archive no
+                    longer has (archive.retention) are skipped
+  --dry-run         print the number of requests and the time, request nothing
 
-A larger sync.history needs no backfill: the daemon reads the additional range
-after its next start.
+If you enlarge sync.history, you need no backfill: after a restart the daemon
+reads the additional range.
 
-Exit codes: 0 covered and delivered; 3 incomplete, run it again; 1 the missing
-ranges cannot be read (or the state cannot be used); 2 the command line is
-wrong; 77 the API refuses the key; 78 the configuration is wrong.
+Exit codes: 0 covered and delivered; 1 the missing ranges cannot be read (or the
+state cannot be used); 2 the command line is wrong; 3 incomplete, run it again;
+77 the API refuses the key; 78 the configuration is wrong.
 
 Examples:
   tidemark --backfill --from 90d --dry-run
@@ -49,17 +50,19 @@ Examples:
 
   once: `tidemark --once [--config FILE] [--json] [--log-level LEVEL]
 
-Closes every gap from sync.history up to now minus sync.grace_period, delivers
-to every database and exits. Stop it at any time and run it again: it continues.
+Reads everything that is missing from sync.history up to now minus
+sync.grace_period, delivers it to every database and exits. Stop it at any time
+and run it again: it continues.
 
-If a daemon runs on the same data_dir, the daemon does the work with its own
-configuration. This command follows it and cancels the job when it is stopped.
+If a daemon runs on the same data_dir, the daemon runs it as a job with its own
+configuration. This command shows the progress and cancels the job when you stop
+it.
 
 Prints nothing to standard output, except one summary object with --json. The
 log goes to standard error.
 
-Exit codes: 0 complete; 3 gaps or undelivered points remain, run it again;
-1 failed, running it again will not help; 77 the API refuses the key; 78 the
+Exit codes: 0 complete; 1 failed, running it again will not help; 3 gaps or
+undelivered points remain, run it again; 77 the API refuses the key; 78 the
 configuration is wrong.
 
 Examples:
@@ -71,11 +74,11 @@ Examples:
                 [--max-share S | --finish-by T] [--config FILE] [--json]
                 [--log-level LEVEL]
 
-Prints what the poll schedules and a range of history cost, before any request
-is spent on them: devices and their reporting intervals, requests a day, the
-part of the quota per minute and day, the lag, and the duration.
+Prints how many API requests the poll schedules and a range of history need,
+before any of them is sent: devices and their reporting intervals, requests a
+day, the fraction of the quota per minute and day, the lag, and the duration.
 
-It requests the account and the device list only: one request, and one for every
+It requests only the account and the device list: one request, and one for every
 200 devices. If a daemon runs on the same data_dir, it requests nothing and uses
 the daemon's data. It reads no telemetry and delivers nothing.
 
@@ -83,19 +86,23 @@ the daemon's data. It reads no telemetry and delivers nothing.
                        default: sync.history up to now; --from all: everything
   --device ID          the range of this device only, by id or name; may be
                        repeated
-  --max-share S        use at most this part of api.share, such as 0.25
+  --max-share S        use at most this fraction of the budget, such as 0.25
   --finish-by T        end by this time: a date, an RFC 3339 time, or a duration
                        from now (12h)
   --what-if KEY=VALUE  assume another value; may be repeated:
-    api.share                          the part of the quota, or share
-    sync.telemetry, sync.alerts,       cron expressions, or telemetry,
-    sync.devices, sync.account         alerts, account
-    devices                            how many devices, in today's mix
-    requests_per_minute, requests_per_day    the limits of another plan
+    api.share                  the fraction of the quota; short: share
+    sync.telemetry, sync.alerts, sync.account, sync.devices
+                               a poll schedule (cron expression); short:
+                               telemetry, alerts, account
+    devices                    the number of devices, reporting as often as
+                               those of today
+    requests_per_minute, requests_per_day
+                               the limits of another plan
 
-Exit codes: 0 printed, whether it fits or not; 2 the command line is wrong; 3
-the API did not answer, or the daemon has just started: run it again; 77 the API
-refuses the key; 78 the configuration is wrong; 1 the state cannot be used.
+Exit codes: 0 printed, whether the quota is large enough or not; 1 the state
+cannot be used; 2 the command line is wrong; 3 the API did not answer, or the
+daemon has just started: run it again; 77 the API refuses the key; 78 the
+configuration is wrong.
 
 Examples:
   tidemark --plan
@@ -103,35 +110,38 @@ Examples:
   tidemark --plan --what-if devices=2000 --what-if requests_per_day=20000
 `,
 
-  init: `tidemark init [--config FILE] [--api-url URL] [--api-key-file FILE]
-              [--influx-url URL] [--influx-token-file FILE] [--influx-org NAME]
-              [--influx-bucket NAME] [--history T] [--data-dir DIR]
-              [--overwrite] [--workspace NAME [--for TARGET]]
+  init: `tidemark --init [--config FILE] [--api-url URL] [--api-key-file FILE]
+                [--influx-url URL] [--influx-token-file FILE]
+                [--influx-org NAME] [--influx-bucket NAME] [--history T]
+                [--data-dir DIR] [--overwrite]
+                [--workspace NAME [--for TARGET]]
 
-Asks for the address of the API, the key, the database and the history, tries
-each answer at once, and writes the configuration file and a file for each
-secret (mode 0600). It ends with the command that starts Tidemark.
+Asks for the address of the API, the key, the database and the history, tests
+each answer immediately, and writes the configuration file and a file for each
+secret (mode 0600). At the end it prints the command that starts Tidemark.
 
-Every answer can be given by a flag; without a terminal the rest has to be.
-Secrets come from a file (- reads a line of standard input, the key first), from
-TIDEMARK_API_KEY and TIDEMARK_INFLUX_TOKEN, or are typed and not shown. A file
-that is named stays where it is; other secrets are written beside the
-configuration, in secrets/.
+Each answer can be given by a flag. Without a terminal, all required answers
+must be. Secrets come from a file (- reads a line of standard input, the key
+first), from TIDEMARK_API_KEY and TIDEMARK_INFLUX_TOKEN, or are typed and not
+shown. A secret file that you name is used where it is; typed secrets are
+written to secrets/ next to the configuration file.
 
-  --config FILE              the file to write, else config/tidemark.yaml
-  --influx-url URL           without it only the archive is filled
-  --overwrite                replaces files that are there
-  --workspace NAME           writes what one more workspace needs, beside those
-                             that run, and prints how to start it
+  --config FILE              the file to write; default: config/tidemark.yaml
+  --influx-url URL           the database; without it, readings are stored only
+                             in Tidemark's archive, in data_dir
+  --overwrite                replace existing files
+  --workspace NAME           write the files for one additional workspace next
+                             to the running ones, and print how to start it
   --for TARGET               where it will run: compose (default, in the
                              directory of compose.yaml), systemd (/etc/tidemark)
                              or kubernetes (config/kubernetes/workspaces)
 
-It takes a request or two, which are booked in the state in data_dir.
+It sends one or two requests to the API and records them in the state in
+data_dir.
 
-Exit codes: 0 written; 1 something does not answer, or a file is there already;
-2 the command line is wrong, or an answer is missing; 3 broken off; 77 the API
-refuses the key; 78 the answers do not fit together.
+Exit codes: 0 written; 1 the API or the database does not answer, or a file
+already exists; 2 the command line is wrong, or an answer is missing; 3
+interrupted; 77 the API refuses the key; 78 the answers contradict each other.
 
 Examples:
   tidemark --init
@@ -176,20 +186,22 @@ it creates a state in data_dir if there is none. If a daemon runs on the same
 data_dir, the daemon sends them with its own key. It syncs and delivers nothing.
 
   --write-probe   write a point into each database (measurement
-                  tidemark_probe); default: a write without points
-  --verbose       whole lines, and details for developers (headers, page sizes)
+                  tidemark_probe); default: an empty write request
+  --verbose       print lines unshortened, and details for developers (headers,
+                  page sizes)
   --bundle FILE   also write a support bundle to attach to a question: one JSON
                   file that only you can read (0600); an existing file is never
-                  overwritten. It has versions, the configuration, these lines,
-                  the status, sizes, the last requests, rejections and jobs. It
-                  has no secret, no reading and no position; devices are d1, d2
-                  and so on. It is written even if configuration or state are
-                  broken. Read it before you send it.
+                  overwritten. It contains versions, the configuration, these
+                  lines, the status, sizes, the last requests, rejections and
+                  jobs. It contains no secret, no reading and no geographic
+                  position; devices are called d1, d2 and so on. It is written
+                  even if the configuration or the state is broken. Read it
+                  before you send it.
 
 Exit codes, the first that applies: 78 the configuration is wrong; 77 the API
 refuses the key, the plan has no API access, or devices:read or telemetry:read
-is missing; 1 another check failed; 0 everything needed works, perhaps with
-warnings. Also 2 the command line is wrong, 3 it was stopped.
+is missing; 1 another check failed; 0 all required checks passed, perhaps with
+warnings. Also 2 the command line is wrong, 3 it was interrupted.
 
 Examples:
   tidemark --check
@@ -217,14 +229,14 @@ the state and may run beside the daemon.
   --device ID          only this device, by id or name; may be repeated
 
   --json               at the end print one object to standard error (the data
-                       keep their own format): readings, points, devices, from,
-                       to, bytes, seconds
+                       on standard output keep their format): readings, points,
+                       devices, from, to, bytes, seconds
 
 Standard error shows the progress (a bar on a terminal, else a line a minute)
-and what the archive no longer has (archive.retention, archive.max_size), with
-the number of points. A reader that closes the pipe is no failure.
+and the number of points that the archive no longer has (archive.retention,
+archive.max_size). If the program behind the pipe closes it, that is no error.
 
-Exit codes: 0 written, or the reader closed the pipe; 1 there is no state, or it
+Exit codes: 0 written, or the pipe was closed; 1 there is no state, or it
 or the output cannot be used; 2 the command line is wrong; 3 stopped before the
 end; 78 the configuration is wrong.
 
@@ -247,7 +259,7 @@ already there is not stored twice.
   --destination NAME   one of several databases; default: all
   --max-rate LINES     at most this many lines a second
 
-If a daemon runs on the same data_dir, the daemon does the work with its own
+If a daemon runs on the same data_dir, the daemon runs it as a job with its own
 configuration: live points go first, and it sends at most 20,000 lines a second
 unless --max-rate is given. Without a daemon only the database limits the rate.
 
@@ -257,9 +269,9 @@ accepts now leave the quarantine and the list of missing points.
 
 Prints nothing to standard output, except one summary object with --json.
 
-Exit codes: 0 everything was sent; 3 stopped, or ten minutes without progress:
-run it again; 1 there is no state, or it cannot be used; 2 the command line is
-wrong; 78 the configuration is wrong, or has no database.
+Exit codes: 0 everything was sent; 1 there is no state, or it cannot be used; 2
+the command line is wrong; 3 interrupted, or ten minutes without progress: run
+it again; 78 the configuration is wrong, or has no database.
 
 Examples:
   tidemark --replay --from 7d
@@ -271,33 +283,36 @@ Examples:
                   [--repair] [--sample N] [--json] [--config FILE]
 
 Compares the telemetry in a database with the archive, by device and day, by
-count and hash. It needs no API key, writes nothing and may run beside the
-daemon. Default range: everything that the archive keeps; whole days (UTC).
-Points that are not delivered yet, in quarantine or recorded as missing are
-listed and are no difference.
+count and hash. Without --repair and --sample it needs no API key and writes
+nothing. It may run beside the daemon. Default range: everything that the
+archive keeps; whole days (UTC). Points that are not delivered yet, are in
+quarantine, or are already listed as missing by --status do not count as
+differences; they are listed separately.
 
   missing      archived and delivered, but not in the database
   different    in the database with another value
   extra        in the database, but not in the archive; never deleted
 
 The token must be allowed to read: in InfluxDB 2 and 3 read permission for the
-bucket, in 1.8 GRANT READ. VictoriaMetrics stores numbers and milliseconds only,
-and is compared in these. A large range is a long read for the database; one
-device is read at a time.
+bucket, in 1.8 GRANT READ. VictoriaMetrics stores only numbers, with times in
+milliseconds; the comparison is limited to these. A large range takes the
+database a long time; Tidemark reads one device at a time.
 
-  --repair     send missing and different points again from the archive: without
-               requests to the API, and without doubling a reading. Points that
-               the archive no longer has are read from the API again, if it is
-               configured or a daemon runs (the cost is printed first); what
-               cannot be read is recorded as missing
+  --repair     send missing and different points again from the archive, without
+               requests to the API; no reading is stored twice. Points that the
+               archive no longer has are read from the API again, if it is
+               configured or a daemon runs (the number of requests is printed
+               first); points that cannot be read are recorded as missing
   --sample N   read N random covered ranges from the API again and compare them
                with the archive. Needs api.key (or the daemon's). With --repair,
-               new readings are stored as late readings
-  --destination NAME   only this database; influx is the section of that name
+               readings found this way are stored and delivered, and count as
+               late readings
+  --destination NAME   only this database: influx (the section influx), or a
+               name from destinations
 
 Exit codes: 0 equal; 1 a difference, or the token may not read; 2 the command
-line is wrong; 3 not finished (database or API down, stopped): run it again; 77
-the API refuses the key; 78 the configuration is wrong.
+line is wrong; 3 not finished (database or API down, interrupted): run it again;
+77 the API refuses the key; 78 the configuration is wrong.
 
 Examples:
   tidemark --verify
@@ -310,30 +325,31 @@ Examples:
                       [--reason TEXT] [--from T] [--to T]
                       [--config FILE] [--json] [--log-level LEVEL]
 
-Handles the quarantine: points that a database rejected, and records of the API
-that could not be understood, each with the reason of the rejection.
+Lists, retries or drops the contents of the quarantine: points that a database
+rejected, and records of the API that could not be parsed, each with the reason.
 
-  list    print the contents, by destination and reason, with the commands that
-          handle them. Changes nothing; may run beside a daemon.
+  list    print the contents, by destination and reason, with the commands to
+          retry or drop them. Changes nothing; may run beside a daemon.
   retry   send the points again. Accepted points leave the quarantine, rejected
           ones stay with the new reason; if the database does not answer,
           nothing changes. Records of the API are parsed again by this version,
           without requests to the API.
-  drop    give up points for ever; they are recorded as missing in the database.
-          At least one of the flags below is required.
+  drop    drop the points permanently; --status then lists them as missing from
+          that database. At least one of the flags below is required.
 
   --destination NAME   points of this database only
   --device ID          points of this device, by id or name; may be repeated
   --reason TEXT        entries whose reason contains this text
-  --from T, --to T     points of this range: a date, an RFC 3339 time or an age;
-                       records of the API by the time of their rejection
+  --from T, --to T     points whose time is in this range (a date, an RFC 3339
+                       time or an age); records of the API that were rejected
+                       in this range
 
-If a daemon runs on the same data_dir, the daemon does the work. No API key is
-needed.
+If a daemon runs on the same data_dir, the daemon runs it as a job. No API key
+is needed.
 
-Exit codes: 0 done; 1 some were rejected again, or are still not understood; 2
-the command line is wrong, or drop has no filter; 3 a database did not answer,
-or it was stopped: run it again; 78 the configuration is wrong.
+Exit codes: 0 done; 1 some were rejected again, or still cannot be parsed; 2 the
+command line is wrong, or drop has no filter; 3 a database did not answer, or it
+was interrupted: run it again; 78 the configuration is wrong.
 
 Examples:
   tidemark --quarantine
@@ -343,18 +359,17 @@ Examples:
 
   backup: `tidemark --backup FILE [--config FILE] [--json] [--log-level LEVEL]
 
-Copies the state (archive, coverage, names, used quota) into one file, as of one
-moment. A daemon on the same data_dir continues meanwhile. The file gets its
-name when it is complete, checked and on the disk; an existing file is never
-overwritten. It contains readings, so only its owner may read it.
+Copies the state (archive, coverage, names, used quota) into one file, as a
+consistent snapshot. A daemon on the same data_dir continues meanwhile. The file
+gets its name when it is complete, checked and on the disk; an existing file is
+never overwritten. It contains readings, so only its owner may read it.
 
 To restore it, on this machine or another: copy it as tidemark.db into an empty
 data_dir, and start. Never let the original and the copy sync at the same time:
 each would use the whole quota. No API key is needed.
 
-Exit codes: 0 done; 1 it cannot be done (the message says why); 3 it was stopped
-and removed its file; 2 the command line is wrong; 78 the configuration is
-wrong.
+Exit codes: 0 done; 1 failed, the message says why; 2 the command line is wrong;
+3 interrupted, the partial file was removed; 78 the configuration is wrong.
 
 Examples:
   tidemark --backup /backups/tidemark-monday.db
@@ -364,21 +379,21 @@ Examples:
   forget: `tidemark --forget --device ID [--config FILE] [--json] [--log-level LEVEL]
 
 Removes a device from the state: its readings in the archive, its coverage,
-names, sums, quarantine and alerts. Nothing of it remains in the file. Your
-databases are not changed: the command prints how to remove the device there.
-Backups that were made before still contain it.
+names, daily totals, quarantine and alerts. Nothing of it remains in
+tidemark.db. Your databases are not changed: the command prints how to remove
+the device there. Earlier backups still contain it.
 
 The device must be gone from the workspace, or excluded by sync.exclude (and the
 daemon restarted); otherwise it would be synced again at once, and the command
 changes nothing. It also changes nothing while points of the device wait for a
 database.
 
-If a daemon runs on the same data_dir, the daemon does the work. No API key is
-needed.
+If a daemon runs on the same data_dir, the daemon runs it as a job. No API key
+is needed.
 
 Exit codes: 0 done; 1 the device is still synced; 2 the command line is wrong,
 or the state has no such device; 3 points wait for a database, or it was
-stopped: run it again; 78 the configuration is wrong.
+interrupted: run it again; 78 the configuration is wrong.
 
 Examples:
   tidemark --forget --device hub-1
@@ -387,8 +402,8 @@ Examples:
   status: `tidemark --status [--device ID] [--config FILE] [--json] [--log-level LEVEL]
 
 Prints one screen: coverage and gaps with their reasons, lag, points that wait
-for each database, quarantine, used and remaining quota, jobs, and what comes
-next.
+for each database, quarantine, used and remaining quota, jobs, and the next
+polls.
 
 It only reads the state in data_dir: no API, no database, no key, no lock. It
 works beside a running daemon, without one, and on a copy. It requests, writes
@@ -411,17 +426,17 @@ Examples:
 
   health: `tidemark --health [--config FILE] [--json]
 
-Requests /healthz from the daemon on this machine: for the health check of a
-container, without curl. Of the configuration it reads only \`listen\`
-(TIDEMARK_LISTEN); 0.0.0.0 means 127.0.0.1. It needs no key, does not open the
-state, and answers within three seconds.
+Requests /healthz from the daemon on this machine. Use it as the health check of
+a container, where there is no curl. It reads only listen (TIDEMARK_LISTEN) from
+the configuration; 0.0.0.0 means 127.0.0.1. It needs no key, does not open the
+state, and ends within three seconds.
 
-Waiting for quota is healthy. So is an outage of a database or of the API: a
-restart does not repair it, and /readyz reports it.
+A daemon that waits for quota is healthy. So is one whose database or API is
+down: a restart would not repair that, and /readyz reports it.
 
 Exit codes:
   0   healthy
-  1   not healthy, with the loop that stands still; or no daemon answers
+  1   not healthy (prints the loop that is stalled), or no daemon answers
   2   the command line is wrong
   78  the configuration cannot be read, or listen in it is wrong
 

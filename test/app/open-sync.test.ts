@@ -7,7 +7,7 @@ describe('calls to parts that are created later', () => {
     const later: Later = { planned: null, deliverers: [] };
     const hooks = hooksTo(later);
     const { signal } = new AbortController();
-    const early = 'a part of the sync is called before it exists';
+    const early = 'a part of the sync was called before it was created';
     expect(() => hooks.limitMismatch()).toThrow(early);
     expect(() => hooks.done(null, { lane: 'live', stream: 'telemetry' })).toThrow(early);
     await expect(hooks.refused(signal)).rejects.toThrow(early);

@@ -222,17 +222,17 @@ describe('modes', () => {
 
 describe('mistakes', () => {
   test.each<[string[], RegExp]>([
-    [['--onec'], /no flag --onec\. Did you mean --once\?/],
-    [['--once', '--log-levle', 'info'], /no flag --log-levle\. Did you mean --log-level\?/],
-    [['--once', '--no-json'], /no flag --no-json\. Did you mean --json\?/],
-    [['--frobnicate'], /no flag --frobnicate\. tidemark --help lists/],
-    [['-H'], /no flag -H\. Did you mean --help\?/],
-    [['-once'], /no flag -o\./],
-    [['onec'], /One argument is no mode: did you mean once\?/],
-    [['statsu', '--device', 'a'], /One argument is no mode: did you mean status\?/],
+    [['--onec'], /Unknown flag --onec\. Did you mean --once\?/],
+    [['--once', '--log-levle', 'info'], /Unknown flag --log-levle\. Did you mean --log-level\?/],
+    [['--once', '--no-json'], /Unknown flag --no-json\. Did you mean --json\?/],
+    [['--frobnicate'], /Unknown flag --frobnicate\. tidemark --help lists/],
+    [['-H'], /Unknown flag -H\. Did you mean --help\?/],
+    [['-once'], /Unknown flag -o\./],
+    [['onec'], /One argument is neither a mode nor a flag\. Did you mean once\?/],
+    [['statsu', '--device', 'a'], /One argument is neither a mode nor a flag\. Did you mean status\?/],
     [['config', 'x.yaml'], /two dashes: did you mean --config\?/],
     [['daemon'], /The daemon has no mode: run tidemark without one/],
-    [['once', 'demo'], /--once and --demo are modes, and one is run at a time/],
+    [['once', 'demo'], /--once and --demo are modes, and only one can run at a time/],
     [['once', 'once'], /--once was given twice/],
     [['once', '--once'], /--once was given twice/],
     [['export'], /--export needs a value: --export csv\|ndjson\|lp/],
@@ -241,8 +241,8 @@ describe('mistakes', () => {
     [['backup'], /--backup needs a value: --backup FILE/],
     [['quarantine', 'lst'], /--quarantine takes list, retry or drop\. Did you mean list\?/],
     [['--', '--once'], /two dashes: did you mean --once\?/],
-    [['--once', ''], /One argument is neither a mode nor a flag/],
-    [['--once', '--demo'], /--once and --demo are modes, and one is run at a time/],
+    [['--once', ''], /^One argument .* is neither a mode nor a flag/],
+    [['--once', '--demo'], /--once and --demo are modes, and only one can run at a time/],
     [['--once', '--version', '--demo'], /--once, --demo|--once and --demo/],
     [['--once', '--once'], /--once was given twice/],
     [['--once', '--json', '--json'], /--json was given twice/],
@@ -261,10 +261,10 @@ describe('mistakes', () => {
     [['--export'], /--export needs a value: --export csv\|ndjson\|lp/],
     [
       ['--once', '--from', '1d'],
-      new RegExp(`--from means nothing with --once: it belongs to ${listed(working('from'), 'and')}\\.$`),
+      new RegExp(`--from cannot be used with --once: it is a flag of ${listed(working('from'), 'and')}\\.$`),
     ],
-    [['--once', '--device', 'a', '--device', 'b'], /--device means nothing with --once/],
-    [['--from', '1d'], new RegExp(`--from needs a mode beside it: ${listed(working('from'), 'or')}\\.$`)],
+    [['--once', '--device', 'a', '--device', 'b'], /--device cannot be used with --once/],
+    [['--from', '1d'], new RegExp(`--from needs a mode as well: ${listed(working('from'), 'or')}\\.$`)],
     [['--plan', '--from', '1d', '--from', '2d'], /--from was given twice/],
     [['--plan', '--what-if'], /--what-if needs a value: --what-if KEY=VALUE/],
     [['--plan', '--what-if', 'share'], /--what-if takes KEY=VALUE, such as share=0\.5\.$/],
@@ -272,22 +272,22 @@ describe('mistakes', () => {
       ['--plan', '--what-if', 'shares=1'],
       /--what-if does not know that key\. Did you mean share\? It knows api\.share, /,
     ],
-    [['--once', '--what-if', 'share=1'], /--what-if means nothing with --once: it belongs to --plan\.$/],
+    [['--once', '--what-if', 'share=1'], /--what-if cannot be used with --once: it is a flag of --plan\.$/],
     [
       ['--demo', '--json'],
-      new RegExp(`--json means nothing with --demo: it belongs to ${listed(working('json'), 'and')}\\.`),
+      new RegExp(`--json cannot be used with --demo: it is a flag of ${listed(working('json'), 'and')}\\.`),
     ],
     [['--status', '--device', 'a', '--device', 'b'], /--status takes one device at a time\. Give --device once\./],
     [['--status', '--device'], /--device needs a value: --device ID/],
-    [['--status', '--from', '1d'], /--from means nothing with --status/],
+    [['--status', '--from', '1d'], /--from cannot be used with --status/],
     [['--demo', '--config', 'x'], /--demo reads no configuration file/],
-    [['--check', '--from', '1d'], /--from means nothing with --check/],
-    [['--once', '--write-probe'], /--write-probe means nothing with --once: it belongs to --check\.$/],
-    [['--write-probe'], /--write-probe needs a mode beside it: --check\.$/],
+    [['--check', '--from', '1d'], /--from cannot be used with --check/],
+    [['--once', '--write-probe'], /--write-probe cannot be used with --once: it is a flag of --check\.$/],
+    [['--write-probe'], /--write-probe needs a mode as well: --check\.$/],
     [['--check', '--write-probe=yes'], /--write-probe takes no value/],
     [['--check', '--write-probe', '--write-probe'], /--write-probe was given twice/],
-    [['--version', '--json'], /--json means nothing with --version/],
-    [['--quarantine', 'list', 'drop'], /One argument is neither a mode nor a flag|two dashes/],
+    [['--version', '--json'], /--json cannot be used with --version/],
+    [['--quarantine', 'list', 'drop'], /neither a mode nor a flag|two dashes/],
   ])('%j', (argv, words) => {
     expect(mistakeOf(...argv)).toMatch(words);
   });
@@ -311,7 +311,7 @@ describe('mistakes', () => {
   });
 
   test('a flag that steers terminals is shown without its steering', () => {
-    expect(mistakeOf('--\u001b[31mred\u202e')).toContain('no flag --[31mred.');
+    expect(mistakeOf('--\u001b[31mred\u202e')).toContain('Unknown flag --[31mred.');
   });
 });
 

@@ -187,8 +187,8 @@ test.each([
   [['--workspace', 'Office'], /a-z, 0-9/],
   [['--workspace', '../x'], /a-z, 0-9/],
   [['--workspace', 'a', '--for', 'nomad'], /--for takes compose, systemd or kubernetes/],
-  [['--for', 'compose'], /--for needs the name of a workspace/],
-  [['--workspace', 'a', '--data-dir', 'x'], /--data-dir means nothing with --workspace/],
+  [['--for', 'compose'], /--for needs a workspace/],
+  [['--workspace', 'a', '--data-dir', 'x'], /--data-dir cannot be used with --workspace/],
 ] as const)('refuses %j', (args, words) => {
   expect(() => parseArguments(['init', ...args])).toThrow(words);
 });

@@ -185,7 +185,7 @@ describe('what is asked for', () => {
     [['--device', 'CANARY-of-a-key'], 2, /with that id or name\. Known: /],
     [['--from', 'CANARY'], 2, /--from: expected a date/],
     [['--from', '2d', '--to', '3d'], 2, /--from: expected a time before that of --to/],
-    [['--destination', 'influx'], 2, /--destination means nothing with --export/],
+    [['--destination', 'influx'], 2, /--destination cannot be used with --export/],
   ])('%j is told what is wrong', async (args, exitCode, words) => {
     const { stage } = await filled({ historyMs: 600_000 });
     await using _stage = stage;

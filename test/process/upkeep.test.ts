@@ -86,8 +86,8 @@ describe('without a state, and with wrong arguments', () => {
       [['--quarantine', '--from', '1d', '--to', '2d'], /--from: expected a time before that of --to/],
       [['--backup'], /--backup needs a value/],
       [['--backup', '-'], /--backup needs a value/],
-      [['--backup', 'x', '--device', 'y'], /--device means nothing with --backup/],
-      [['--forget'], /--forget needs the device to forget/],
+      [['--backup', 'x', '--device', 'y'], /--device cannot be used with --backup/],
+      [['--forget'], /--forget needs a device/],
       [['--forget', '--device', 'a', '--device', 'b'], /one device at a time/],
     ];
     for (const [args, words] of mistakes) expectTold(await stage.run(args, { env }), 2, words);
