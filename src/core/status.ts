@@ -225,6 +225,7 @@ export interface StatusReport {
   readonly totals: StatusTotals;
   readonly devices: readonly DeviceStatus[];
   readonly destinations: readonly DestinationReport[];
+  /** The quota; the member's name is part of the contract (docs/design.md, 1.5). */
   readonly allowance: QuotaStatus;
   readonly archive: ArchiveStatus;
   readonly jobs: readonly JobStatus[];
@@ -234,7 +235,7 @@ export interface StatusReport {
 /** The report without its devices, which may be very many. */
 export type StatusOverview = Omit<StatusReport, 'devices'>;
 
-/** The figures from which the progress of long work is computed. */
+/** The members of `StatusReport` from which the progress of long work is computed. */
 export interface ProgressReport {
   readonly totals: Pick<
     StatusTotals,
@@ -347,7 +348,7 @@ export interface JobFigures {
 
 /** The current figures behind the metrics. */
 export interface Figures {
-  readonly allowance: {
+  readonly quota: {
     readonly minute: WindowFigures;
     readonly day: WindowFigures;
     readonly waitingUntilMs: EpochMs | null;

@@ -175,7 +175,7 @@ function createGauges(to: Instruments, options: MetricsOptions): () => void {
 
 function setFigures(to: Instruments, figures: Figures, options: MetricsOptions): void {
   setHealth(to, options);
-  setQuota(to, figures.allowance);
+  setQuota(to, figures.quota);
   for (const { name, state } of figures.streams) {
     for (const each of STREAM_STATES)
       to.set('tidemark_stream_state', { stream: name, state: each }, state === each ? 1 : 0);
@@ -194,7 +194,7 @@ function setHealth(to: Instruments, { health, ready, loops }: MetricsOptions): v
   for (const { loop, idleMs } of loops()) to.set('tidemark_loop_idle_seconds', { loop }, idleMs / 1000);
 }
 
-function setQuota(to: Instruments, { minute, day, waitingUntilMs }: Figures['allowance']): void {
+function setQuota(to: Instruments, { minute, day, waitingUntilMs }: Figures['quota']): void {
   to.set('tidemark_quota_wait_until_timestamp_seconds', NOTHING, (waitingUntilMs ?? 0) / 1000);
   for (const [window, { limit, budget, spent, others }] of Object.entries({ minute, day })) {
     to.set('tidemark_quota_used_requests', { window, by: 'own' }, spent);

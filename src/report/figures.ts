@@ -23,7 +23,7 @@ interface FiguresParts {
   readonly context: Pick<SyncContext, 'store' | 'clock' | 'serverClock' | 'settings'>;
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'destinationId' | 'blockedReason' | 'deliveredLines'>[];
   /** The current quota; the wait is in the server's time. */
-  readonly quota: () => Figures['allowance'];
+  readonly quota: () => Figures['quota'];
   readonly planning: Pick<Planning, 'planner' | 'demand'>;
   readonly streams: Pick<StreamReport, 'list'>;
   readonly room: Pick<Room, 'status'>;
@@ -51,7 +51,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
     const { lines, bytes } = store.totals();
     const { usedBytes, maxBytes, diskFreeBytes, full } = parts.room.status();
     return {
-      allowance: localQuota(parts),
+      quota: localQuota(parts),
       streams: parts.streams.list(),
       fleet: fleet.scan()?.figures ?? null,
       fleetAgeSeconds: fleet.ageMs() / SECOND_MS,
@@ -86,7 +86,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
 }
 
 /** The wait by the clock of this machine. */
-function localQuota({ quota, context: { clock, serverClock } }: FiguresParts): Figures['allowance'] {
+function localQuota({ quota, context: { clock, serverClock } }: FiguresParts): Figures['quota'] {
   const { minute, day, waitingUntilMs, historyWaitsUntilMs } = quota();
   const localMs = (untilMs: EpochMs | null): EpochMs | null => {
     const waitMs = untilMs === null ? 0 : untilMs - serverClock.nowMs();

@@ -7,8 +7,8 @@
  * which does not come from the service.
  */
 import type { EpochMs } from '../core/time.ts';
-import type { AllowanceState, WindowState } from './allowance.ts';
 import type { SimPage } from './faults.ts';
+import type { SimQuotaState, WindowState } from './quota.ts';
 import { chance, mix, mixText, type Seed, whole } from './random.ts';
 import type { SimSettings } from './settings.ts';
 import type { SimAlert, SimDevice, SimReading, SimValue } from './spec.ts';
@@ -58,13 +58,13 @@ export function htmlAnswer(status: number): SimAnswer {
 }
 
 /** `X-RateLimit-*` of the window that the settings name ("Limits" 1 and 2). */
-export function allowanceHeaders({ minute, day }: AllowanceState, settings: SimSettings): Record<string, string> {
-  const shown: Record<SimSettings['allowance']['headers'], WindowState> = {
+export function quotaHeaders({ minute, day }: SimQuotaState, settings: SimSettings): Record<string, string> {
+  const shown: Record<SimSettings['quota']['headers'], WindowState> = {
     minute,
     day,
     tightest: day.left < minute.left ? day : minute,
   };
-  const { limit, left } = shown[settings.allowance.headers];
+  const { limit, left } = shown[settings.quota.headers];
   return { 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': String(left) };
 }
 

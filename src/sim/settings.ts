@@ -49,7 +49,7 @@ export interface SimSettings {
     /** Query parameters that the endpoint does not know ("not shown"). */
     unknownParameters: 'ignored' | 'refused';
   };
-  allowance: {
+  quota: {
     /**
      * `fixed`: whole minutes and UTC days; `first-request`: begins with the first request after the last one ended;
      * `sliding`: the last 60 s and 24 h; `bucket`: refilled evenly.
@@ -92,7 +92,7 @@ export interface SimSettings {
     noApiAccess: string;
     notFound: string;
     methodNotAllowed: string;
-    allowanceSpent: string;
+    quotaSpent: string;
     internal: string;
     /** The codes that carry `max_days`. */
     withMaxDays: string[];
@@ -142,7 +142,7 @@ const DEFAULTS: SimSettings = {
     cursorSecret: 'simulated',
     unknownParameters: 'ignored',
   },
-  allowance: { window: 'fixed', headers: 'minute', refusals: 'free', foreign: { perMinute: 0, everyMs: 1000 } },
+  quota: { window: 'fixed', headers: 'minute', refusals: 'free', foreign: { perMinute: 0, everyMs: 1000 } },
   headerNames: { wait: 'Retry-After', challenge: 'WWW-Authenticate' },
   time: { offsetMs: 0, jumpMs: 0, dateSkewMs: 0, date: 'sent', latencyMs: { min: 0, max: 0 } },
   lateness: { share: 0, maxMs: 0, devices: null },
@@ -152,7 +152,7 @@ const DEFAULTS: SimSettings = {
     noApiAccess: 'api_access_required',
     notFound: 'not_found',
     methodNotAllowed: 'method_not_allowed',
-    allowanceSpent: 'rate_limited',
+    quotaSpent: 'rate_limited',
     internal: 'internal_error',
     withMaxDays: ['range_too_large'],
   },
@@ -179,7 +179,7 @@ export function createSettings(overrides: SettingsOverrides = {}): SimSettings {
   return {
     bounds: merged('bounds'),
     paging: merged('paging'),
-    allowance: merged('allowance'),
+    quota: merged('quota'),
     headerNames: merged('headerNames'),
     time: merged('time'),
     lateness: merged('lateness'),

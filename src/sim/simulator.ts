@@ -10,13 +10,12 @@
 import { TransportError } from '../core/faults.ts';
 import type { Clock, Transport } from '../core/ports.ts';
 import type { EpochMs, EpochNs } from '../core/time.ts';
-import { type AllowanceState, createAllowance, shareAllowance } from './allowance.ts';
 import {
-  allowanceHeaders,
   dateAnswer,
   htmlAnswer,
   jsonAnswer,
   pageText,
+  quotaHeaders,
   Refusal,
   refusalHeaders,
   refusalText,
@@ -24,6 +23,7 @@ import {
 } from './answers.ts';
 import { answerEndpoint, matchEndpoint } from './endpoints.ts';
 import { type AnswerFault, type Fault, type FaultPlan, isWireFault, type SimPage, type WireFault } from './faults.ts';
+import { createSimQuota, type SimQuotaState, shareSimQuota } from './quota.ts';
 import { chance, mix, mixText, unit, whole } from './random.ts';
 import { createSettings, type SettingsOverrides, type SimSettings } from './settings.ts';
 import type { SimReading } from './spec.ts';
@@ -74,7 +74,7 @@ export interface Simulator {
   date(answer: SimAnswer): SimAnswer;
   /** Adds the use of the quota by other clients. */
   spend(count: number): void;
-  allowance(): AllowanceState;
+  quota(): SimQuotaState;
   /** Whether the API serves the reading, now or at a time of the server. */
   isVisible(deviceId: string, reading: SimReading, atMs?: EpochMs): boolean;
   /** What the API would serve now of a device, oldest first: what a judge compares with. */
@@ -88,7 +88,7 @@ export const BASE_PATH = '/external/v1';
 export function createSimulator(options: SimulatorOptions): Simulator {
   const { clock } = options;
   const settings = createSettings(options.settings);
-  const allowance = shareAllowance(createAllowance(settings), settings);
+  const quota = shareSimQuota(createSimQuota(settings), settings);
   // Quota windows use a clock that does not jump, started at the server's time.
   const steadyOriginMs = clock.nowMs() + settings.time.offsetMs - clock.monoMs();
   const steadyMs = (): number => steadyOriginMs + clock.monoMs();
@@ -102,10 +102,10 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     transport: (request, signal) => transport(request, signal),
     serverNowMs: () => clock.nowMs() + settings.time.offsetMs + settings.time.jumpMs,
     worldNowMs: () => clock.nowMs() + settings.time.offsetMs,
-    handle: (request) => handle({ simulator, allowance: () => allowance.state(steadyMs()), spend }, request),
+    handle: (request) => handle({ simulator, quota: () => quota.state(steadyMs()), spend }, request),
     date: (answer) => dateAnswer(answer, simulator.serverNowMs(), settings),
     spend,
-    allowance: () => allowance.state(steadyMs()),
+    quota: () => quota.state(steadyMs()),
     isVisible(deviceId, reading, atMs = simulator.worldNowMs()) {
       if (visibleFromMs(reading, deviceId, simulator) > atMs) return false;
       return simulator.hides === null || !simulator.hides(deviceId, reading, atMs);
@@ -117,13 +117,13 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   return simulator;
 
   function spend(count: number): void {
-    allowance.spend(count, steadyMs());
+    quota.spend(count, steadyMs());
   }
 }
 
 interface Service {
   readonly simulator: Simulator;
-  readonly allowance: () => AllowanceState;
+  readonly quota: () => SimQuotaState;
   readonly spend: (count: number) => void;
 }
 
@@ -183,7 +183,7 @@ function serve(service: Service, parsed: Parsed, fault: AnswerFault | null): Sim
     if (fault?.kind === 'server-error') return serverError(service, fault);
     const changed = fault?.kind === 'mangle' ? fault.change(page) : page;
     const body = corrupt(pageText(changed, world.seed, settings), fault);
-    return jsonAnswer(200, body, allowanceHeaders(service.allowance(), settings));
+    return jsonAnswer(200, body, quotaHeaders(service.quota(), settings));
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     return refuse(service, error);
@@ -191,7 +191,7 @@ function serve(service: Service, parsed: Parsed, fault: AnswerFault | null): Sim
 }
 
 /** The checks, in the order given in the header of this file. */
-function decide({ simulator, allowance }: Service, { method, path, query, authorization }: Parsed): SimPage {
+function decide({ simulator, quota }: Service, { method, path, query, authorization }: Parsed): SimPage {
   const { settings, world } = simulator;
   const { codes, key, plan } = settings;
   const nowMs = simulator.serverNowMs();
@@ -200,8 +200,8 @@ function decide({ simulator, allowance }: Service, { method, path, query, author
     throw new Refusal(401, codes.unauthorized, 'The API key is missing, unknown, revoked or expired.');
   }
   if (!plan.apiAccess) throw new Refusal(403, codes.noApiAccess, 'The plan grants no external API access.');
-  const { minute, day } = allowance();
-  if (minute.left < 1 || day.left < 1) throw new Refusal(429, codes.allowanceSpent, 'The allowance is spent.');
+  const { minute, day } = quota();
+  if (minute.left < 1 || day.left < 1) throw new Refusal(429, codes.quotaSpent, 'The allowance is spent.');
   const endpoint = path === null ? null : matchEndpoint(path);
   if (endpoint === null) throw new Refusal(404, codes.notFound, 'No such endpoint.');
   if (method !== 'GET') throw new Refusal(405, codes.methodNotAllowed, 'That method is not allowed on this endpoint.');
@@ -216,11 +216,11 @@ function decide({ simulator, allowance }: Service, { method, path, query, author
 function refuse(service: Service, refusal: Refusal): SimAnswer {
   const { settings, world } = service.simulator;
   const { status } = refusal;
-  if (settings.allowance.refusals === 'counted' && status !== 401 && status !== 429) service.spend(1);
-  const state = service.allowance();
+  if (settings.quota.refusals === 'counted' && status !== 401 && status !== 429) service.spend(1);
+  const state = service.quota();
   const waitMs = Math.max(state.minute.waitMs, state.day.waitMs);
   return jsonAnswer(status, refusalText(refusal, world.seed, settings), {
-    ...allowanceHeaders(state, settings),
+    ...quotaHeaders(state, settings),
     ...refusalHeaders(status, waitMs, settings),
   });
 }
@@ -232,7 +232,7 @@ function serverError(
   const { settings, world } = service.simulator;
   const refusal = new Refusal(status, settings.codes.internal, 'A fault on our side.');
   return jsonAnswer(status, refusalText(refusal, world.seed, settings), {
-    ...allowanceHeaders(service.allowance(), settings),
+    ...quotaHeaders(service.quota(), settings),
     ...(waitSeconds === undefined ? {} : { [settings.headerNames.wait]: String(waitSeconds) }),
   });
 }

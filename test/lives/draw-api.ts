@@ -33,7 +33,7 @@ export function drawApi(dice: Dice, plan: DrawnPlan): SettingsOverrides {
       unknownParameters: dice.pick(['ignored', 'refused']),
       cursorLifeMs: dice.pick([null, null, 10 * MINUTE_MS]),
     },
-    allowance: {
+    quota: {
       window: dice.pick(['fixed', 'first-request', 'sliding', 'bucket']),
       // Where neither the account nor a header tells it, nobody knows the limit of a minute.
       headers: isSizeUntold ? 'minute' : dice.pick(['minute', 'day', 'tightest']),
@@ -62,7 +62,7 @@ export function drawApi(dice: Dice, plan: DrawnPlan): SettingsOverrides {
       ? {
           unauthorized: 'nope',
           notFound: 'no_such_thing',
-          allowanceSpent: 'slow_down',
+          quotaSpent: 'slow_down',
           internal: 'oops',
           withMaxDays: [],
         }

@@ -188,7 +188,7 @@ function afterAll(life: Life, misfortunes: readonly Misfortune[]): Life {
 /** A quota of a day that others have spent; empty answers that were believed, and are asked for again after a day. */
 function lastsADay({ what }: Misfortune): boolean {
   const isEmpty = what.kind === 'lies always' || (what.kind === 'server clock' && what.byMs > 0);
-  return isEmpty || (what.kind === 'settings' && what.change.allowance !== undefined);
+  return isEmpty || (what.kind === 'settings' && what.change.quota !== undefined);
 }
 
 function drawKill(dice: Dice, kind: Life['kind'], forMs: number): Life['kill'] & object {

@@ -16,7 +16,7 @@ const KEY = 'tmk_secret-4242';
 const DEVICE = { deviceId: 'd-1', name: 'Cellar', freshnessSeconds: 12, gapSeconds: 34 };
 
 const FIGURES: Figures = {
-  allowance: {
+  quota: {
     minute: { limit: 60, budget: 48, spent: 5, others: 7 },
     day: { limit: null, budget: null, spent: 77, others: null },
     waitingUntilMs: 1_700_000_000_500,

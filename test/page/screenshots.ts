@@ -57,7 +57,7 @@ await using stage = await openStage({
   historyMs: 5 * 86_400_000,
   settings: {
     plan: { name: 'Demo', requestsPerMinute: 900, requestsPerDay: 200_000 },
-    allowance: { foreign: { perMinute: 40, everyMs: 2000 } },
+    quota: { foreign: { perMinute: 40, everyMs: 2000 } },
   },
 });
 stage.simulator.world = createDemoWorld(realClock.nowMs());

@@ -102,10 +102,10 @@ const PROBLEMS: readonly Trouble[] = [
   {
     name: 'an allowance that others have spent',
     on: ({ stage }) => {
-      stage.simulator.settings.allowance.foreign = { perMinute: 1_000_000_000, everyMs: 1000 };
+      stage.simulator.settings.quota.foreign = { perMinute: 1_000_000_000, everyMs: 1000 };
     },
     off: ({ stage }) => {
-      stage.simulator.settings.allowance.foreign = { perMinute: 0, everyMs: 1000 };
+      stage.simulator.settings.quota.foreign = { perMinute: 0, everyMs: 1000 };
     },
     events: ['quota-wait', 'stream-read'],
     code: null,

@@ -406,7 +406,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'Retry-After in milliseconds',
-    caughtBy: ['allowanceSpent'],
+    caughtBy: ['quotaSpent'],
     edits: [
       {
         file: 'api/classify.ts',

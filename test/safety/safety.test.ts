@@ -40,7 +40,7 @@ const STORIES: Record<ScenarioName, string> = {
   emptyOnceMore: 'what was shown meanwhile is not gone',
   recheckAfterKills: 'a recheck brings what was left out, however often it is killed',
   fullDisk: 'a database that accepts nothing rejects no line',
-  allowanceSpent: 'a wait that the API asks for is kept',
+  quotaSpent: 'a wait that the API asks for is kept',
   linkedToNowhere: 'no state is made behind a link to a disk that is not mounted',
   restartedWithinAMinute: 'what was sent before a restart counts after it',
   generousHeaders: 'headers can only slow it down',

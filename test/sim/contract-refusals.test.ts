@@ -19,7 +19,7 @@ test('Authentication 4: a key that is missing, unknown, revoked or expired gets 
     await refused();
     key.expiresAtMs = ORIGIN_MS + 1;
     expect((await ask('/devices')).status).toBe(200);
-    expect(simulator.allowance().minute.left).toBe(119);
+    expect(simulator.quota().minute.left).toBe(119);
   });
 });
 
@@ -88,7 +88,7 @@ test('Errors 429: the wait is in whole seconds and never less than one, and the 
 
 test('Errors, names by the settings: other codes, another wait header, another challenge header', async () => {
   const settings = {
-    codes: { allowanceSpent: 'slow_down', notFound: 'missing' },
+    codes: { quotaSpent: 'slow_down', notFound: 'missing' },
     headerNames: { wait: 'X-RateLimit-Reset-After', challenge: 'X-Challenge' },
     plan: { requestsPerMinute: 1 },
   };

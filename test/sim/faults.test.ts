@@ -39,7 +39,7 @@ test('html: a page of something in front of the service, without limits, and it 
     const { status, headers, text } = await ask(PATH);
     expect([status, headers['content-type'], text.startsWith('<html>')]).toEqual([502, 'text/html', true]);
     expect(headers).not.toHaveProperty('x-ratelimit-limit');
-    expect(simulator.allowance().minute.left).toBe(120);
+    expect(simulator.quota().minute.left).toBe(120);
   });
 });
 

@@ -304,12 +304,12 @@ describe.runIf(influxdAvailable())('plans and others', () => {
   ] as const)('others that spend %s are yielded to, and nothing is lost', async (_, foreign) => {
     for (const window of ['fixed', 'bucket'] as const) {
       using rig = await rigOf({
-        settings: { allowance: { window, foreign: { ...foreign } }, plan: { requestsPerMinute: 80 } },
+        settings: { quota: { window, foreign: { ...foreign } }, plan: { requestsPerMinute: 80 } },
       });
       await rig.once();
       const events = await liveFor(rig, 30);
       expect(told(events, ...TROUBLE)).toEqual([]);
-      rig.simulator.settings.allowance.foreign.perMinute = 0;
+      rig.simulator.settings.quota.foreign.perMinute = 0;
       await finish(rig);
     }
   });

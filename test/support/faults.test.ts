@@ -108,7 +108,7 @@ describe('other clients', () => {
   const shared = (foreign: { perMinute: number; everyMs: number }) => {
     const clock = createManualClock();
     const plan = { ...createSettings().plan, ...AMPLE, requestsPerMinute: 100 };
-    const simulator = smallSimulator({ clock, settings: { plan, allowance: { foreign } } });
+    const simulator = smallSimulator({ clock, settings: { plan, quota: { foreign } } });
     return { clock, simulator, ask: askInProcess(simulator) };
   };
 
@@ -129,7 +129,7 @@ describe('other clients', () => {
     expect((await ask('/account')).status).toBe(429);
     clock.advance(MINUTE_MS);
     expect(await remaining(ask)).toBe(99);
-    simulator.settings.allowance.foreign.perMinute = 0;
+    simulator.settings.quota.foreign.perMinute = 0;
     clock.advance(MINUTE_MS);
     expect(await remaining(ask)).toBe(99);
   });
@@ -138,7 +138,7 @@ describe('other clients', () => {
     const { clock, simulator, ask } = shared({ perMinute: 0, everyMs: 1000 });
     clock.advance(10 * MINUTE_MS);
     expect(await remaining(ask)).toBe(99);
-    simulator.settings.allowance.foreign = { perMinute: 30, everyMs: 10_000 };
+    simulator.settings.quota.foreign = { perMinute: 30, everyMs: 10_000 };
     clock.advance(20_000);
     expect(await remaining(ask)).toBe(88);
   });
@@ -146,6 +146,6 @@ describe('other clients', () => {
 
 test('settings of one simulator are its own, those inside others too', () => {
   const [one, other] = [createSettings(), createSettings()];
-  one.allowance.foreign.perMinute = 7;
-  expect(other.allowance.foreign.perMinute).toBe(0);
+  one.quota.foreign.perMinute = 7;
+  expect(other.quota.foreign.perMinute).toBe(0);
 });

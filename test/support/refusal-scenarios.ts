@@ -50,9 +50,9 @@ export const fullDisk: Scenario = async (bench, program) => {
 };
 
 /** Others spend what is left of the minute: the 429 tells how long to wait. */
-export const allowanceSpent: Scenario = async (bench, program) => {
+export const quotaSpent: Scenario = async (bench, program) => {
   // The headers speak of the day, so that the wait is all that is told of the minute.
-  using rig = await rigFor(bench, program, { allowance: { headers: 'day' } });
+  using rig = await rigFor(bench, program, { quota: { headers: 'day' } });
   rig.simulator.faults = (number) => {
     // A while into a minute.
     if (number === 16) rig.simulator.spend(rig.simulator.settings.plan.requestsPerMinute);

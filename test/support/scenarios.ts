@@ -7,7 +7,6 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { FaultPlan } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
-import { generousHeaders, restartedWithinAMinute } from './allowance-scenarios.ts';
 import type { Bench } from './bench.ts';
 import { complaints } from './complaints.ts';
 import {
@@ -42,8 +41,9 @@ import {
   namedByAClockAhead,
   slowAnswers,
 } from './quiet-scenarios.ts';
+import { generousHeaders, restartedWithinAMinute } from './quota-scenarios.ts';
 import { recheckAfterKills } from './recheck-scenarios.ts';
-import { allowanceSpent, fullDisk, linkedToNowhere } from './refusal-scenarios.ts';
+import { fullDisk, linkedToNowhere, quotaSpent } from './refusal-scenarios.ts';
 import { destinationOf, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import { killedBetweenParts } from './wide-scenarios.ts';
 
@@ -338,7 +338,7 @@ export const SCENARIOS = {
   emptyOnceMore,
   recheckAfterKills,
   fullDisk,
-  allowanceSpent,
+  quotaSpent,
   linkedToNowhere,
   restartedWithinAMinute,
   generousHeaders,

@@ -97,7 +97,7 @@ export async function checkApi(
   }
   if (prober.hasAnswered()) {
     noteClock(notes, parts.context);
-    if (!has(notes, 'allowance')) noteQuota(notes, parts.context.quota());
+    if (!has(notes, 'quota')) noteQuota(notes, parts.context.quota());
   }
   noteLearnt(notes, parts.learnt(), page);
   return { requests: spent(), checks: notes.lines };

@@ -8,13 +8,13 @@ import type { AppEvent } from '../../../src/core/events.ts';
 import type { Clock, Purpose, Random } from '../../../src/core/ports.ts';
 import type { PlanFigures } from '../../../src/core/quota.ts';
 import { createServerClock } from '../../../src/core/server-clock.ts';
-import { createAllowance, type WindowState } from '../../../src/sim/allowance.ts';
+import { createSimQuota, type WindowState } from '../../../src/sim/quota.ts';
 import type { SimSettings } from '../../../src/sim/settings.ts';
 import { createVirtualClock, withWallOffset } from '../../support/virtual-clock.ts';
 import { createMemoryLedger } from './memory-ledger.ts';
 
-export type Headers = SimSettings['allowance']['headers'];
-export type Windows = SimSettings['allowance']['window'];
+export type Headers = SimSettings['quota']['headers'];
+export type Windows = SimSettings['quota']['window'];
 
 export interface WorldOptions {
   readonly plan: { readonly perMinute: number; readonly perDay: number };
@@ -48,10 +48,10 @@ export function createPacedWorld(options: WorldOptions) {
   const sent: Sent[] = [];
   const refusedOthers = { asked: 0, refused: 0 };
   const settings = {
-    allowance: { window: windows, headers, refusals: 'free' as const },
+    quota: { window: windows, headers, refusals: 'free' as const },
     plan: { requestsPerMinute: plan.perMinute, requestsPerDay: plan.perDay },
-  } as Pick<SimSettings, 'allowance' | 'plan'>;
-  const allowance = createAllowance(settings);
+  } as Pick<SimSettings, 'quota' | 'plan'>;
+  const quota = createSimQuota(settings);
 
   const start = () => {
     const serverClock = createServerClock(clock);
@@ -71,10 +71,10 @@ export function createPacedWorld(options: WorldOptions) {
   /** The server's side of one request. */
   const serve = (): { status: number; told: WindowState; waitMs: number | null } => {
     const atMs = truth.nowMs();
-    const before = allowance.state(atMs);
+    const before = quota.state(atMs);
     const isRefused = before.minute.left < 1 || before.day.left < 1;
-    if (!isRefused) allowance.spend(1, atMs);
-    const { minute, day } = allowance.state(atMs);
+    if (!isRefused) quota.spend(1, atMs);
+    const { minute, day } = quota.state(atMs);
     const tighter = minute.left / minute.limit <= day.left / day.limit ? minute : day;
     const told = headers === 'minute' ? minute : headers === 'day' ? day : tighter;
     const waitMs = isRefused
@@ -124,7 +124,7 @@ export function createPacedWorld(options: WorldOptions) {
       await Promise.all([clerk, ...Array.from({ length: askers }, keepAsking)]);
     },
     /** What other clients have used before the program came. */
-    spendAsOther: (count: number) => allowance.spend(count, truth.nowMs()),
+    spendAsOther: (count: number) => quota.spend(count, truth.nowMs()),
     /** Another client of the workspace: asks once. */
     askAsOther: () => {
       refusedOthers.asked += 1;

@@ -1,7 +1,7 @@
 /**
  * The service as the bench needs it: an allowance of the simulator's kinds, another client, and answers that tell of it.
  */
-import { createAllowance, shareAllowance, type WindowState } from '../../../src/sim/allowance.ts';
+import { createSimQuota, shareSimQuota, type WindowState } from '../../../src/sim/quota.ts';
 import { createSettings, type SimSettings } from '../../../src/sim/settings.ts';
 
 export interface ServicePlan {
@@ -11,8 +11,8 @@ export interface ServicePlan {
 
 export interface ServiceOptions {
   readonly plan: ServicePlan;
-  readonly window: SimSettings['allowance']['window'];
-  readonly headers: SimSettings['allowance']['headers'];
+  readonly window: SimSettings['quota']['window'];
+  readonly headers: SimSettings['quota']['headers'];
   /** What another client uses of both limits: the lesser of the two, evenly. */
   readonly others: number;
 }
@@ -34,20 +34,20 @@ const ORIGIN_MS = 1_000_000_000;
 export function createService({ plan, window, headers, others }: ServiceOptions): Service {
   const perMinute = others * Math.min(plan.perMinute, plan.perDay / 1440);
   const settings = createSettings({
-    allowance: { window, headers, refusals: 'free', foreign: { perMinute, everyMs: 15_000 } },
+    quota: { window, headers, refusals: 'free', foreign: { perMinute, everyMs: 15_000 } },
     plan: { requestsPerMinute: plan.perMinute, requestsPerDay: plan.perDay },
   });
-  const allowance = shareAllowance(createAllowance(settings), settings);
+  const quota = shareSimQuota(createSimQuota(settings), settings);
   const told = (minute: WindowState, day: WindowState): WindowState => {
     if (headers === 'minute') return minute;
     return headers === 'day' || day.left < minute.left ? day : minute;
   };
   return {
     request(atMs) {
-      const before = allowance.state(ORIGIN_MS + atMs);
+      const before = quota.state(ORIGIN_MS + atMs);
       const isRefused = before.minute.left === 0 || before.day.left === 0;
-      if (!isRefused) allowance.spend(1, ORIGIN_MS + atMs);
-      const { minute, day } = allowance.state(ORIGIN_MS + atMs);
+      if (!isRefused) quota.spend(1, ORIGIN_MS + atMs);
+      const { minute, day } = quota.state(ORIGIN_MS + atMs);
       const { limit, left } = told(minute, day);
       if (!isRefused) return { status: 200, limit, remaining: left, waitMs: null };
       const waitMs = Math.ceil(Math.max(minute.waitMs, day.waitMs, 1) / 1000) * 1000;

@@ -242,6 +242,25 @@ describe('the plan, the clock, the quota', () => {
     expect(performance.now() - beganMs).toBeLessThan(patient(10_000));
   });
 
+  test('a 429 after an answer gives one line about the quota', async () => {
+    await using stage = await openStage();
+    let times = 0;
+    await using front = await serve((request, response) => {
+      times += 1;
+      if (times > 1) {
+        response.writeHead(429, { 'retry-after': '600', 'content-type': 'application/json' });
+        response.end('{"error":{"code":"rate_limited","message":"slow down"}}');
+        return;
+      }
+      void forward(stage.url, request.url ?? '').then(({ status, headers, body }) => {
+        response.writeHead(status, headers);
+        response.end(body);
+      });
+    });
+    const report = await stage.report({ TIDEMARK_API_URL: `${front.url}/external/v1` });
+    expect(report.checks.filter(({ name }) => name === 'quota').map(({ status }) => status)).toEqual(['fail']);
+  });
+
   test('429 with a short wait is waited out', async () => {
     await using stage = await openStage();
     let times = 0;

@@ -316,7 +316,7 @@ describe('what it says', () => {
   });
 
   test('what others use is left to them', async () => {
-    using rig = openPlanRig({ devices: fleet(3, MINUTE_MS), settings: { allowance: { headers: 'day' } } });
+    using rig = openPlanRig({ devices: fleet(3, MINUTE_MS), settings: { quota: { headers: 'day' } } });
     rig.simulator.spend(2000);
     const { allowance } = await rig.plan();
     expect(allowance.day.used_by_others).toBeGreaterThan(1990);

@@ -1,7 +1,7 @@
 /** The allowance: two windows of four possible kinds, counted for the whole workspace. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createAllowance, type WindowKind } from '../../src/sim/allowance.ts';
+import { createSimQuota, type WindowKind } from '../../src/sim/quota.ts';
 import { createSettings } from '../../src/sim/settings.ts';
 import { createSimulator } from '../../src/sim/simulator.ts';
 import { askInProcess, createManualClock, ORIGIN_MS, smallSimulator, smallWorld } from './support.ts';
@@ -30,17 +30,15 @@ const gaps = fc.array(fc.oneof(fc.integer({ min: 0, max: 3000 }), fc.integer({ m
 test.each(['fixed', 'sliding', 'first-request'] as const)('%s: what is left is what the plain count says', (kind) => {
   fc.assert(
     fc.property(gaps, (waits) => {
-      const allowance = createAllowance(
-        createSettings({ allowance: { window: kind }, plan: { requestsPerMinute: 7 } }),
-      );
+      const quota = createSimQuota(createSettings({ quota: { window: kind }, plan: { requestsPerMinute: 7 } }));
       const spent: number[] = [];
       let atMs = ORIGIN_MS;
       for (const wait of waits) {
         atMs += wait;
-        const { left } = allowance.state(atMs).minute;
+        const { left } = quota.state(atMs).minute;
         expect(left).toBe(Math.max(0, 7 - MODELS[kind](spent, atMs)));
         if (left > 0) {
-          allowance.spend(1, atMs);
+          quota.spend(1, atMs);
           spent.push(atMs);
         }
       }
@@ -51,14 +49,12 @@ test.each(['fixed', 'sliding', 'first-request'] as const)('%s: what is left is w
 test('bucket: never more than it holds plus what has flowed in, and that much if it is asked for', () => {
   fc.assert(
     fc.property(gaps, (waits) => {
-      const allowance = createAllowance(
-        createSettings({ allowance: { window: 'bucket' }, plan: { requestsPerMinute: 7 } }),
-      );
+      const quota = createSimQuota(createSettings({ quota: { window: 'bucket' }, plan: { requestsPerMinute: 7 } }));
       const spent: number[] = [];
       let atMs = ORIGIN_MS;
       for (const wait of waits) {
         atMs += wait;
-        for (; allowance.state(atMs).minute.left > 0; spent.push(atMs)) allowance.spend(1, atMs);
+        for (; quota.state(atMs).minute.left > 0; spent.push(atMs)) quota.spend(1, atMs);
       }
       for (const [first, fromMs] of spent.entries()) {
         for (let last = first; last < spent.length; last += 1) {
@@ -75,24 +71,24 @@ test.each(KINDS)('%s: the wait that is told is exact: then one is allowed, and a
   fc.assert(
     fc.property(gaps, fc.integer({ min: 1, max: 9 }), (waits, others) => {
       const plan = { requestsPerMinute: 5, requestsPerDay: 12 };
-      const allowance = createAllowance(createSettings({ allowance: { window: kind }, plan }));
+      const quota = createSimQuota(createSettings({ quota: { window: kind }, plan }));
       let atMs = ORIGIN_MS;
       for (const wait of waits) {
         atMs += wait;
-        allowance.spend(1, atMs);
+        quota.spend(1, atMs);
       }
-      allowance.spend(others, atMs);
+      quota.spend(others, atMs);
       for (const which of ['minute', 'day'] as const) {
-        const { waitMs, left } = allowance.state(atMs)[which];
+        const { waitMs, left } = quota.state(atMs)[which];
         expect(waitMs === 0).toBe(left > 0);
-        if (waitMs > 0 && kind !== 'bucket') expect(allowance.state(atMs + waitMs - 1)[which].left).toBe(0);
-        if (which === 'day' && kind !== 'bucket') expect(allowance.state(atMs + waitMs)[which].left).toBeGreaterThan(0);
+        if (waitMs > 0 && kind !== 'bucket') expect(quota.state(atMs + waitMs - 1)[which].left).toBe(0);
+        if (which === 'day' && kind !== 'bucket') expect(quota.state(atMs + waitMs)[which].left).toBeGreaterThan(0);
       }
-      let { minute, day } = allowance.state(atMs);
+      let { minute, day } = quota.state(atMs);
       for (let turn = 0; minute.left === 0 || day.left === 0; turn += 1) {
         expect(turn).toBeLessThan(3);
         atMs += Math.max(minute.waitMs, day.waitMs);
-        ({ minute, day } = allowance.state(atMs));
+        ({ minute, day } = quota.state(atMs));
       }
     }),
   );
@@ -101,7 +97,7 @@ test.each(KINDS)('%s: the wait that is told is exact: then one is allowed, and a
 test('a minute of 60 by every kind: the 61st is refused, the wait kept, the next one served', async () => {
   for (const window of KINDS) {
     const clock = createManualClock(ORIGIN_MS + 20_000);
-    const simulator = smallSimulator({ clock, settings: { allowance: { window }, plan: { requestsPerMinute: 60 } } });
+    const simulator = smallSimulator({ clock, settings: { quota: { window }, plan: { requestsPerMinute: 60 } } });
     const ask = askInProcess(simulator);
     for (let turn = 0; turn < 60; turn += 1) expect((await ask('/account')).status).toBe(200);
     const { status, headers } = await ask('/account');
@@ -132,7 +128,7 @@ test('Limits 1 and 2: the headers speak of the minute, the day or the tighter of
   const simulator = smallSimulator({ clock, settings: { plan: { requestsPerMinute: 10, requestsPerDay: 12 } } });
   const ask = askInProcess(simulator);
   const told = async (headers: 'minute' | 'day' | 'tightest'): Promise<string> => {
-    simulator.settings.allowance.headers = headers;
+    simulator.settings.quota.headers = headers;
     const answer = (await ask('/none')).headers;
     return `${answer['x-ratelimit-remaining']}/${answer['x-ratelimit-limit']}`;
   };
@@ -155,25 +151,25 @@ test('Errors: a refusal costs no allowance, or by the settings only 401 and 429 
     await ask('/devices', { authorization: null });
   };
   await refused();
-  expect(simulator.allowance().minute.left).toBe(120);
-  simulator.settings.allowance.refusals = 'counted';
+  expect(simulator.quota().minute.left).toBe(120);
+  simulator.settings.quota.refusals = 'counted';
   await refused();
-  expect(simulator.allowance().minute.left).toBe(116);
+  expect(simulator.quota().minute.left).toBe(116);
   simulator.spend(1000);
   await refused();
-  expect(simulator.allowance().minute).toMatchObject({ left: 0 });
+  expect(simulator.quota().minute).toMatchObject({ left: 0 });
 });
 
 test('Errors 429: it costs nothing, whatever other refusals cost', async () => {
   for (const refusals of ['free', 'counted'] as const) {
     const clock = createManualClock();
-    const allowance = { window: 'sliding', refusals } as const;
-    const simulator = smallSimulator({ clock, settings: { allowance, plan: { requestsPerMinute: 3 } } });
+    const quota = { window: 'sliding', refusals } as const;
+    const simulator = smallSimulator({ clock, settings: { quota, plan: { requestsPerMinute: 3 } } });
     simulator.spend(3);
     clock.advance(30_000);
     expect((await askInProcess(simulator)('/account')).status).toBe(429);
     clock.advance(30_000);
-    expect(simulator.allowance().minute.left).toBe(3);
+    expect(simulator.quota().minute.left).toBe(3);
   }
 });
 
@@ -190,10 +186,10 @@ test('other clients spend from the same allowance, and a plan that shrinks is fo
 
 test('a clock that jumps moves no window', async () => {
   const clock = createManualClock();
-  const simulator = createSimulator({ world: smallWorld(), clock, settings: { allowance: { window: 'sliding' } } });
+  const simulator = createSimulator({ world: smallWorld(), clock, settings: { quota: { window: 'sliding' } } });
   simulator.spend(20);
   simulator.settings.time.offsetMs = 3_600_000;
-  expect(simulator.allowance().minute.left).toBe(100);
+  expect(simulator.quota().minute.left).toBe(100);
   simulator.settings.time.offsetMs = -3_600_000;
   clock.advance(60_000);
   expect((await askInProcess(simulator)('/account')).headers['x-ratelimit-remaining']).toBe('119');

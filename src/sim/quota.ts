@@ -8,7 +8,7 @@
 import { DAY_MS, type EpochMs, MINUTE_MS } from '../core/time.ts';
 import type { SimSettings } from './settings.ts';
 
-export type WindowKind = SimSettings['allowance']['window'];
+export type WindowKind = SimSettings['quota']['window'];
 
 /** How one window stands: requests allowed and left, and how long until one more is allowed (0: at once). */
 export interface WindowState {
@@ -17,13 +17,13 @@ export interface WindowState {
   readonly waitMs: number;
 }
 
-export interface AllowanceState {
+export interface SimQuotaState {
   readonly minute: WindowState;
   readonly day: WindowState;
 }
 
-interface Allowance {
-  state(atMs: EpochMs): AllowanceState;
+interface SimQuota {
+  state(atMs: EpochMs): SimQuotaState;
   /** Counts requests, even beyond what is left. */
   spend(count: number, atMs: EpochMs): void;
 }
@@ -35,12 +35,12 @@ interface Window {
 }
 
 /** Both windows of a workspace. `settings` are read at every question. */
-export function createAllowance(settings: Pick<SimSettings, 'allowance' | 'plan'>): Allowance {
-  let kind = settings.allowance.window;
+export function createSimQuota(settings: Pick<SimSettings, 'quota' | 'plan'>): SimQuota {
+  let kind = settings.quota.window;
   let windows = createWindows(kind);
   const current = (): typeof windows => {
-    if (kind !== settings.allowance.window) {
-      kind = settings.allowance.window;
+    if (kind !== settings.quota.window) {
+      kind = settings.quota.window;
       windows = createWindows(kind);
     }
     return windows;
@@ -163,11 +163,11 @@ function bucketWindow(lengthMs: number): Window {
 const MOST_PORTIONS = 5000;
 
 /** The quota shared with other clients, whose use follows the settings at each moment. */
-export function shareAllowance(allowance: Allowance, settings: Pick<SimSettings, 'allowance'>): Allowance {
+export function shareSimQuota(quota: SimQuota, settings: Pick<SimSettings, 'quota'>): SimQuota {
   let countedToMs: EpochMs | null = null;
   let rest = 0;
   const spendTo = (atMs: EpochMs): void => {
-    const { perMinute, everyMs } = settings.allowance.foreign;
+    const { perMinute, everyMs } = settings.quota.foreign;
     if (countedToMs === null || perMinute <= 0 || everyMs <= 0) {
       countedToMs = atMs;
       return;
@@ -175,20 +175,20 @@ export function shareAllowance(allowance: Allowance, settings: Pick<SimSettings,
     countedToMs = Math.max(countedToMs, atMs - MOST_PORTIONS * everyMs);
     for (let next = nextPortion(countedToMs, everyMs); next <= atMs; next += everyMs) {
       rest += (perMinute * everyMs) / MINUTE_MS;
-      const count = Math.min(Math.floor(rest), leftOf(allowance.state(next)));
+      const count = Math.min(Math.floor(rest), leftOf(quota.state(next)));
       rest -= Math.floor(rest);
-      if (count > 0) allowance.spend(count, next);
+      if (count > 0) quota.spend(count, next);
     }
     countedToMs = atMs;
   };
   return {
     state: (atMs) => {
       spendTo(atMs);
-      return allowance.state(atMs);
+      return quota.state(atMs);
     },
     spend: (count, atMs) => {
       spendTo(atMs);
-      allowance.spend(count, atMs);
+      quota.spend(count, atMs);
     },
   };
 }
@@ -198,6 +198,6 @@ function nextPortion(afterMs: EpochMs, everyMs: number): EpochMs {
   return (Math.floor(afterMs / everyMs) + 1) * everyMs;
 }
 
-function leftOf({ minute, day }: AllowanceState): number {
+function leftOf({ minute, day }: SimQuotaState): number {
   return Math.min(minute.left, day.left);
 }
