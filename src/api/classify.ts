@@ -31,7 +31,7 @@ export type Classified =
   | { readonly kind: 'fault'; readonly fault: ApiFault };
 
 /** The usable members of an error object. */
-interface ErrorWords {
+interface ErrorText {
   readonly code: string | null;
   readonly message: string | null;
   readonly scope: string | null;
@@ -74,7 +74,7 @@ const STATUS_KINDS: ReadonlyMap<number, ApiFaultKind> = new Map([
   [429, 'throttled'],
 ]);
 
-function kindOf(status: number, error: ErrorWords, hasCursor: boolean): ApiFaultKind {
+function kindOf(status: number, error: ErrorText, hasCursor: boolean): ApiFaultKind {
   if (status === 400) return kindOfBadRequest(error, hasCursor);
   if (status === 403 && error.code === 'insufficient_scope') return 'scope-missing';
   const known = STATUS_KINDS.get(status);
@@ -87,7 +87,7 @@ function kindOf(status: number, error: ErrorWords, hasCursor: boolean): ApiFault
  * and its message does not begin with `cursor`: the other parameters are those of the previous page, which was
  * answered, and the code for an expired cursor may be undocumented.
  */
-function kindOfBadRequest({ code, message, maxDays }: ErrorWords, hasCursor: boolean): ApiFaultKind {
+function kindOfBadRequest({ code, message, maxDays }: ErrorText, hasCursor: boolean): ApiFaultKind {
   if (code === 'range_too_large' || maxDays !== null) return 'range-too-large';
   if (!hasCursor) return 'invalid-request';
   const isAboutCursor = message?.trimStart().toLowerCase().startsWith('cursor') ?? false;
@@ -104,7 +104,7 @@ function wordsOf(kind: ApiFaultKind, { request }: RequestContext): string {
 
 interface FaultText {
   readonly words: string;
-  readonly error: ErrorWords | null;
+  readonly error: ErrorText | null;
 }
 
 function fault(
@@ -194,7 +194,7 @@ function parseJson(body: Uint8Array): unknown {
   }
 }
 
-function readError(body: unknown, secret: string): ErrorWords {
+function readError(body: unknown, secret: string): ErrorText {
   const error = isRecord(body) ? member(body, 'error') : undefined;
   const part = (name: string): string | null => {
     const value = isRecord(error) ? member(error, name) : undefined;

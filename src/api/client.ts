@@ -343,8 +343,8 @@ function toFault(error: unknown, { request, status, signal }: Attempted): ApiFau
 const DEFAULT_SIZE = 50;
 
 /** Large pages are tried again after this many answers; the number doubles each time that they are refused again. */
-const TRY_AGAIN_AFTER = 5;
-const TRY_AGAIN_AT_MOST = 2000;
+const ENLARGE_AFTER = 5;
+const ENLARGE_AFTER_AT_MOST = 2000;
 
 /** This many cursors are remembered with their limits: more than chains that are read at once. */
 const CHAINS_AT_MOST = 100;
@@ -384,7 +384,7 @@ interface PageSize {
  */
 export function createPageSize(planned: () => number | null): PageSize {
   let smallFor = 0;
-  let patience = TRY_AGAIN_AFTER;
+  let patience = ENLARGE_AFTER;
   /** The limits of the pages that have named a cursor, the newest last. */
   const chains = new Map<Cursor, number>();
   const largest = (): number => Math.max(1, Math.min(MAX_PAGE_SIZE, Math.trunc(planned() ?? MAX_PAGE_SIZE) || 1));
@@ -398,7 +398,7 @@ export function createPageSize(planned: () => number | null): PageSize {
       for (const oldest of chains.keys()) if (chains.size > CHAINS_AT_MOST) chains.delete(oldest);
     },
     answered: (limit) => {
-      if (limit > DEFAULT_SIZE) patience = TRY_AGAIN_AFTER;
+      if (limit > DEFAULT_SIZE) patience = ENLARGE_AFTER;
       else if (smallFor > 0) smallFor -= 1;
     },
     refused: ({ cursor }, limit) => {
@@ -406,11 +406,11 @@ export function createPageSize(planned: () => number | null): PageSize {
       if (limit <= DEFAULT_SIZE) {
         // The default size is refused as well, so the size was not the cause.
         smallFor = 0;
-        patience = TRY_AGAIN_AFTER;
+        patience = ENLARGE_AFTER;
         return false;
       }
       smallFor = patience;
-      patience = Math.min(TRY_AGAIN_AT_MOST, patience * 2);
+      patience = Math.min(ENLARGE_AFTER_AT_MOST, patience * 2);
       return true;
     },
   };

@@ -106,7 +106,7 @@ function turnUnder({ log, share, arrivalMs, lastSentMs, blockedUntilMs }: Quota,
   const day = ceilingOf(dayLimit(terms), share, DAY_MS);
   return latest([
     // A shorter interval counts at once: the next request goes at most one interval after the last one.
-    { atMs: Math.min(arrivalMs - (burst - 1) * every, lastSentMs + every), reason: 'pace' },
+    { atMs: Math.min(arrivalMs - (burst - 1) * every, lastSentMs + every), reason: 'rate' },
     { atMs: log.freeAtMs(minute.cap, minute.windowMs), reason: 'minute' },
     { atMs: log.freeAtMs(day.cap, day.windowMs), reason: 'day' },
     throttledTurn(terms.throttle, lastSentMs),

@@ -71,7 +71,7 @@ export interface RateLimiterFigures {
   /** The reason of the wait; `null` if a request may go now. */
   readonly waitingFor: WaitReason | null;
   /** Whether the last three requests or more were refused, each after the wait that the one before had asked for. */
-  readonly isRefusedAgain: boolean;
+  readonly isRefusedRepeatedly: boolean;
 }
 
 export interface RateLimiter {
@@ -227,7 +227,7 @@ function figuresOf({ options, quota, accounting }: LimiterState): RateLimiterFig
   const nowMs = options.clock.monoMs();
   const { minute, day, turn } = quotaFigures(quota, nowMs, options.plan());
   const waitMs = turn.atMs - nowMs;
-  const windows = { minute, day, isRefusedAgain: quota.terms.throttle.refusals.is === 'many' };
+  const windows = { minute, day, isRefusedRepeatedly: quota.terms.throttle.refusals.is === 'many' };
   if (waitMs < LEAST_WAIT_MS) return { ...windows, waitingUntilMs: null, waitingFor: null };
   return { ...windows, waitingUntilMs: Math.ceil(accounting.nowMs() + waitMs), waitingFor: turn.reason };
 }

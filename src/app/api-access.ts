@@ -139,7 +139,7 @@ function planFigures(store: Store): { perMinute: number | null; perDay: number |
 }
 
 /** The windows and the waits, as they are shown. */
-interface QuotaFigures extends Omit<RateLimiterFigures, 'waitingFor' | 'isRefusedAgain'> {
+interface QuotaFigures extends Omit<RateLimiterFigures, 'waitingFor' | 'isRefusedRepeatedly'> {
   /** Until when history and backfill wait; `null` while they may send. */
   readonly historyWaitsUntilMs: EpochMs | null;
 }
@@ -149,11 +149,11 @@ interface QuotaFigures extends Omit<RateLimiterFigures, 'waitingFor' | 'isRefuse
  * be shown.
  */
 export function quotaNow(limiter: RateLimiter, { nowMs, rest }: { nowMs: number; rest: Rest | null }): QuotaFigures {
-  const { minute, day, waitingUntilMs: pacedUntilMs } = limiter.figures();
+  const { minute, day, waitingUntilMs: limiterWaitsUntilMs } = limiter.figures();
   const shown = (untilMs: EpochMs | null): EpochMs | null =>
     untilMs !== null && untilMs - nowMs >= REPORTED_FROM_MS ? untilMs : null;
   // The day's budget is spread over the day: for all lanes, or for those below live work.
-  const waitingUntilMs = shown(pacedUntilMs ?? (rest?.reason === 'day' ? rest.untilMs : null));
+  const waitingUntilMs = shown(limiterWaitsUntilMs ?? (rest?.reason === 'day' ? rest.untilMs : null));
   const spareUntilMs = rest?.reason === 'spare' ? rest.untilMs : null;
   return { minute, day, waitingUntilMs, historyWaitsUntilMs: waitingUntilMs ?? shown(spareUntilMs) };
 }

@@ -115,7 +115,7 @@ export interface Sync
   /** Whether requests wait for the quota. Even spacing alone does not count as waiting. */
   waitsForQuota(): boolean;
   /** Whether requests are refused for the quota again and again, although every wait was kept. */
-  isRefusedAgain(): boolean;
+  isRefusedRepeatedly(): boolean;
   /** Until when history and backfill wait for quota, RFC 3339; `null` while they may send. */
   historyWaitsUntil(): string | null;
   /** The heartbeats of all loops. */
@@ -165,7 +165,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
   const { serverClock, heartbeats, outage } = base;
   const pulse = heartbeats.pulse('requests');
   const deliverers: Deliverer[] = [];
-  const later: Later = { planned: null, deliverers };
+  const later: DeferredParts = { planned: null, deliverers };
   const hooks = hooksTo(later);
   const connection = openApi(options, opened, { ...base, pulse, hooks });
   const room = openRoom(options, opened, base.observe);
@@ -200,8 +200,8 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
     waits,
     requestsDone,
     backfill: backfillQuota(limiter, ledger, serverClock),
-    waitsForQuota: () => !['pace', null].includes(limiter.figures().waitingFor),
-    isRefusedAgain: () => limiter.figures().isRefusedAgain,
+    waitsForQuota: () => !['rate', null].includes(limiter.figures().waitingFor),
+    isRefusedRepeatedly: () => limiter.figures().isRefusedRepeatedly,
     listen: (listener) => void base.listeners.push(listener),
     onForgotten: (forget) => void base.forgetters.push(forget),
     forgotten: (deviceId) => {
@@ -226,7 +226,7 @@ interface Hooks {
 }
 
 /** The parts that are created after those that call them. */
-export interface Later {
+export interface DeferredParts {
   /** `null` until they exist. */
   planned: {
     readonly planning: Planning;
@@ -241,8 +241,8 @@ export interface Later {
  *
  * @returns functions that throw before those parts exist; nothing calls them so early.
  */
-export function hooksTo(later: Later): Hooks {
-  const planned = (): NonNullable<Later['planned']> => {
+export function hooksTo(later: DeferredParts): Hooks {
+  const planned = (): NonNullable<DeferredParts['planned']> => {
     if (later.planned === null) throw new Error('a part of the sync was called before it was created');
     return later.planned;
   };

@@ -70,7 +70,7 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
       key: options.key,
       beside: [
         ...sync.deliverers.map(({ run }) => run),
-        (stop) => tickAgainAndAgain({ progress, sync, terminal, saveEvents: shown.saveEvents }, stop),
+        (stop) => runTicks({ progress, sync, terminal, saveEvents: shown.saveEvents }, stop),
         (stop) => runMaintenance({ ...sync.maintenance, clock: maintenanceClock }, stop),
         sync.fleet.run,
         ...(options.beside ?? []),
@@ -94,10 +94,7 @@ interface TickParts {
 /** How often recent events are kept. */
 const SAVE_EVENTS_MS = 10 * SECOND_MS;
 
-async function tickAgainAndAgain(
-  { progress, sync, terminal, saveEvents }: TickParts,
-  signal: AbortSignal,
-): Promise<never> {
+async function runTicks({ progress, sync, terminal, saveEvents }: TickParts, signal: AbortSignal): Promise<never> {
   const pulse = sync.heartbeats.pulse('main');
   let savedMs = Number.NEGATIVE_INFINITY;
   const tick = (): number => {

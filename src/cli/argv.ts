@@ -215,13 +215,13 @@ const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
   plan: (given) => ({
     mode: 'plan',
     ...scope(given),
-    ...pace(given),
+    ...rate(given),
     whatIf: (given.get('what-if') ?? []).map(assumption),
   }),
   backfill: (given) => ({
     mode: 'backfill',
     ...scope(given),
-    ...pace(given),
+    ...rate(given),
     recheck: given.has('recheck'),
     dryRun: given.has('dry-run'),
   }),
@@ -281,7 +281,7 @@ function scope(given: Given) {
   };
 }
 
-function pace(given: Given) {
+function rate(given: Given) {
   return { finishBy: single(given, 'finish-by'), maxShare: single(given, 'max-share') };
 }
 

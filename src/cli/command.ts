@@ -32,19 +32,19 @@ interface Scoped extends Common {
   readonly devices: readonly string[];
 }
 
-interface BackfillPace {
+interface BackfillRate {
   readonly finishBy: string | null;
   readonly maxShare: string | null;
 }
 
-export type PlanCommand = { readonly mode: 'plan'; readonly whatIf: readonly WhatIfText[] } & Scoped & BackfillPace;
+export type PlanCommand = { readonly mode: 'plan'; readonly whatIf: readonly WhatIfText[] } & Scoped & BackfillRate;
 
 export type BackfillCommand = {
   readonly mode: 'backfill';
   readonly dryRun: boolean;
   readonly recheck: boolean;
 } & Scoped &
-  BackfillPace;
+  BackfillRate;
 
 export type StatusCommand = { readonly mode: 'status'; readonly device: string | null } & Common;
 

@@ -62,7 +62,7 @@ export function loadConfig(input: ConfigInput): Loaded<Config> {
   const key = readSecret(reading, 'api.key');
   const config = {
     api: {
-      ...readPace(reading),
+      ...readApiLimits(reading),
       url: readValue(reading, 'api.url') ?? '',
       key: key.secret ?? new Secret(''),
       keyFile: key.file,
@@ -81,7 +81,7 @@ export function loadConfig(input: ConfigInput): Loaded<Config> {
  */
 export function loadStateConfig(input: ConfigInput): Loaded<StateConfig> {
   const reading = beginReading(input, readConfigFile(input, knownNames()), NOT_OF_THE_STATE);
-  return finish({ api: readPace(reading), ...readPaths(reading, input) }, reading, input.environment);
+  return finish({ api: readApiLimits(reading), ...readPaths(reading, input) }, reading, input.environment);
 }
 
 /**
@@ -127,7 +127,7 @@ function readPaths(reading: Reading, { environment }: ConfigInput): Omit<Config,
 export function loadDemoConfig(input: Omit<ConfigInput, 'file'>): Loaded<DemoConfig> {
   const reading = beginReading(input, NO_FILE, NOT_OF_THE_STATE);
   const config = {
-    api: readPace(reading),
+    api: readApiLimits(reading),
     dataDir: isGiven(reading, 'data_dir') ? readValue(reading, 'data_dir') : null,
     listen: isGiven(reading, 'listen') ? readValue(reading, 'listen') : null,
     proxies: proxiesOf(input.environment),
@@ -160,7 +160,7 @@ function demandApi(reading: Reading): void {
   }
 }
 
-function readPace(reading: Reading): Pick<ApiConfig, 'share' | 'concurrency' | 'timeoutMs'> {
+function readApiLimits(reading: Reading): Pick<ApiConfig, 'share' | 'concurrency' | 'timeoutMs'> {
   return {
     share: readValue(reading, 'api.share'),
     concurrency: readValue(reading, 'api.concurrency'),

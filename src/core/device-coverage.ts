@@ -38,12 +38,12 @@ type WantedDevice = Pick<KnownDevice, 'record' | 'goneSinceMs'> & {
 export const PENDING = 'pending';
 
 /** The text for the reason of a gap: the cause, and what happens next. */
-interface GapWords {
+interface GapText {
   readonly why: string;
   readonly remedy: string;
 }
 
-const GAP_WORDS: Readonly<Record<GapReason | typeof PENDING | 'excluded', GapWords>> = {
+const GAP_TEXTS: Readonly<Record<GapReason | typeof PENDING | 'excluded', GapText>> = {
   [PENDING]: { why: 'not read yet', remedy: 'read while the daemon runs, or by --once' },
   beyond_plan: { why: 'older than the plan serves', remedy: 'limited by its history_max_days' },
   over_quota: { why: 'skipped for lack of quota', remedy: '--plan shows what quota would be enough' },
@@ -55,9 +55,9 @@ const GAP_WORDS: Readonly<Record<GapReason | typeof PENDING | 'excluded', GapWor
 };
 
 /** The text for the reason of a gap; a reason of another version is shown as it is. */
-export function gapWords(reason: string): GapWords {
-  return Object.hasOwn(GAP_WORDS, reason)
-    ? GAP_WORDS[reason as keyof typeof GAP_WORDS]
+export function gapText(reason: string): GapText {
+  return Object.hasOwn(GAP_TEXTS, reason)
+    ? GAP_TEXTS[reason as keyof typeof GAP_TEXTS]
     : { why: plainText(reason, 60), remedy: '' };
 }
 

@@ -35,7 +35,7 @@ type SyncEvent =
   | {
       readonly type: 'quota-wait';
       readonly untilMs: EpochMs;
-      readonly reason: 'pace' | 'minute' | 'day' | 'retry_after';
+      readonly reason: 'rate' | 'minute' | 'day' | 'retry_after';
     }
   /** An answer reports a limit that differs from the known plan: the account is read out of turn. */
   | { readonly type: 'limit-mismatch'; readonly limit: number }
@@ -53,7 +53,7 @@ type SyncEvent =
       readonly readings: number;
       readonly newPoints: number;
       /** Whether the page has extended the coverage. */
-      readonly coversNew: boolean;
+      readonly extendsCoverage: boolean;
     }
   | { readonly type: 'page-rejected'; readonly deviceId: string; readonly reason: string; readonly attempt: number }
   | { readonly type: 'restatement'; readonly deviceId: string; readonly at: string }

@@ -14,7 +14,7 @@ export interface PlanFigures {
  * Why a request has to wait: even spacing, the limit or the other clients of a window, or a wait that the server asked
  * for.
  */
-export type WaitReason = 'pace' | 'minute' | 'day' | 'retry_after';
+export type WaitReason = 'rate' | 'minute' | 'day' | 'retry_after';
 
 /** Called when requests begin to wait for longer than even spacing explains. */
 export interface LongWaits {

@@ -165,7 +165,7 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
   return {
     dateReceived(answer) {
       // Between two answers `passedMs` only grows, so its value before each answer is all that has to be remembered.
-      highestBeforeMs = laterOf(highestBeforeMs, passedMs());
+      highestBeforeMs = latestOf(highestBeforeMs, passedMs());
       if (answer.dateMs === null) answersWithout += 1;
       else {
         const sample = toSample(answer.dateMs, answer, clock);
@@ -174,14 +174,14 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
           unconfirmed = unconfirmedAfter(unconfirmed, sent, { clock, others });
         if (unconfirmed !== null) return;
         const before = memory.samples;
-        memory = takeIn(memory, sample, clock.nowMs());
+        memory = addSample(memory, sample, clock.nowMs());
         last = noteLast(last, { before, after: memory.samples, next: sample, sentMonoMs: answer.sentMonoMs });
       }
     },
     timesReceived(times) {
       // A time from the future proves nothing: a device's or a server's clock may be wrong.
       if (times.length > 0)
-        newestServedMs = laterOf(newestServedMs, Math.min(nsToMs(times.reduce(maxNs)), clock.nowMs()));
+        newestServedMs = latestOf(newestServedMs, Math.min(nsToMs(times.reduce(maxNs)), clock.nowMs()));
       if (unconfirmed === null || others === null) return;
       const { first } = unconfirmed;
       if (!times.some((at) => agreesWithServed(first, nsToMs(at), { clock, others }))) return;
@@ -191,7 +191,7 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
     isKnown: () => memory.samples.length > 0,
     unconfirmed: () => (unconfirmed === null ? null : describeUnconfirmed(unconfirmed, clock)),
     nowMs: () => Math.min(estimateMs(memory.samples, clock), presentAtMostMs() ?? Number.POSITIVE_INFINITY),
-    highestPassedMs: () => laterOf(highestBeforeMs, passedMs()),
+    highestPassedMs: () => latestOf(highestBeforeMs, passedMs()),
     passedMs,
     presentAtMostMs,
     fellToMs: () => fellTo(passedMs(), last, clock),
@@ -226,7 +226,7 @@ function fallenTo(presentMs: EpochMs | null, { beforeFallMs }: Memory, clock: Cl
   return isFallen ? presentMs : null;
 }
 
-function laterOf(a: EpochMs | null, b: EpochMs | null): EpochMs | null {
+function latestOf(a: EpochMs | null, b: EpochMs | null): EpochMs | null {
   return a === null || b === null ? (a ?? b) : Math.max(a, b);
 }
 
@@ -326,7 +326,7 @@ function noteLast(
 }
 
 /** The memory after one more answer: rule 2. */
-function takeIn({ samples, ahead, beforeFallMs }: Memory, next: Sample, wallMs: EpochMs): Memory {
+function addSample({ samples, ahead, beforeFallMs }: Memory, next: Sample, wallMs: EpochMs): Memory {
   if (!isAhead(samples, next)) {
     return { samples: remember(samples, next), ahead: null, beforeFallMs: fallenFromMs(samples, next, beforeFallMs) };
   }

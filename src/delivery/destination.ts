@@ -76,7 +76,7 @@ export interface Blocked {
 }
 
 /** The hint for a destination that is busy or does not answer. */
-export const LATER_HINT =
+export const RETRY_HINT =
   'delivery resumes by itself when the database accepts writes, and nothing is lost meanwhile; if this lasts, check the log and the disk of the database, and any proxy in between';
 
 /** The block that follows from an answer about the destination as a whole. */
@@ -84,7 +84,7 @@ function blockedBy(answer: AnswerOf['blocked' | 'later']): Blocked {
   const { words } = answer;
   if (answer.kind === 'blocked') return { words, hint: answer.hint, needsPerson: true, waitMs: null };
   const { waitMs, unknown } = answer;
-  return { words, hint: LATER_HINT, needsPerson: false, waitMs, ...(unknown && { unknown }) };
+  return { words, hint: RETRY_HINT, needsPerson: false, waitMs, ...(unknown && { unknown }) };
 }
 
 type AnswerKind = WriteAnswer['kind'];

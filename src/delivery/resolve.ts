@@ -381,8 +381,8 @@ function controlsFor({ lines, options, accepted, rejected, unconfirmed }: Search
   // more.
   if (proven !== undefined) return [proven];
   const known = options.controlFor(lines[refused.index] ?? '');
-  const refusedAlone = new Set(unconfirmed.map(({ index }) => index));
-  const untried = lines.filter((line, index) => !rejected.has(index) && !refusedAlone.has(index) && isLike(line));
+  const rejectedAlone = new Set(unconfirmed.map(({ index }) => index));
+  const untried = lines.filter((line, index) => !rejected.has(index) && !rejectedAlone.has(index) && isLike(line));
   const step = Math.max(1, untried.length / PROBES);
   const count = Math.min(PROBES, untried.length);
   const probes = Array.from({ length: count }, (_, nth) => untried[Math.floor(nth * step)] ?? '');

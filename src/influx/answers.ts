@@ -70,7 +70,7 @@ const URL_HINT: Hint = (influx) =>
 const KIND_HINT: Hint = (influx) =>
   `${influx}.kind: the server is an InfluxDB, not a VictoriaMetrics; set ${influx}.kind to influxdb (or remove it) and set ${influx}.bucket`;
 
-const LATER_STATUS = new Set([408, 425, 429]);
+const RETRY_STATUS = new Set([408, 425, 429]);
 
 /**
  * Reads an answer to `POST /api/v2/write`.
@@ -97,7 +97,7 @@ export function readAnswer(
     return readRefusal(status, message, { words, shown, section });
   if (status >= 200 && status < 400) return { kind: 'blocked', words, hint: URL_HINT(section) };
   if (status === 413) return { kind: 'too-large', words };
-  if (LATER_STATUS.has(status) || status < 200 || status >= 500) {
+  if (RETRY_STATUS.has(status) || status < 200 || status >= 500) {
     return { kind: 'later', words, waitMs: readWaitMs(answer.headers), status };
   }
   return { kind: 'blocked', words, hint: hintFor(status, message)(section) };
@@ -120,11 +120,11 @@ function readRefusal(
   message: ServerMessage,
   { words, shown, section }: { readonly words: string; readonly shown: string; readonly section: string },
 ): WriteAnswer {
-  const ownWords = message.text.replace(QUOTED_DATA, '').replaceAll(/"[^"]*"/g, '');
-  if (message.influxdb && QUOTES_DATA.test(ownWords) && !DESCRIBES_SERVER.test(ownWords)) {
-    const retention = NAMES_RETENTION.test(ownWords) && !NAMES_FUTURE.test(message.text);
-    const conflict = NAMES_CONFLICT.test(ownWords);
-    const dropped = retention || conflict ? DROPPED.exec(ownWords) : null;
+  const ownMessage = message.text.replace(QUOTED_DATA, '').replaceAll(/"[^"]*"/g, '');
+  if (message.influxdb && QUOTES_DATA.test(ownMessage) && !DESCRIBES_SERVER.test(ownMessage)) {
+    const retention = NAMES_RETENTION.test(ownMessage) && !NAMES_FUTURE.test(message.text);
+    const conflict = NAMES_CONFLICT.test(ownMessage);
+    const dropped = retention || conflict ? DROPPED.exec(ownMessage) : null;
     const count = dropped === null ? {} : { dropped: Number(dropped[1] ?? dropped[2]) };
     const isUnexplained = NAMES_NO_REASON.test(shown);
     return {
@@ -137,7 +137,7 @@ function readRefusal(
     };
   }
   if (status === 201) return { kind: 'blocked', words, hint: URL_HINT(section) };
-  const hint = message.influxdb ? REQUEST_HINTS.find(([pattern]) => pattern.test(ownWords))?.[1] : undefined;
+  const hint = message.influxdb ? REQUEST_HINTS.find(([pattern]) => pattern.test(ownMessage))?.[1] : undefined;
   if (hint !== undefined) return { kind: 'blocked', words, hint: hint(section) };
   return { kind: 'later', words, waitMs: null, status, unknown: { status, message: shown.replace(IDS, '#') } };
 }
@@ -271,7 +271,7 @@ const FAILURES: Readonly<Record<string, Hint>> = {
 };
 
 /** The reason why no answer came, in words. */
-export function failureWords(error: unknown, section: string): string {
+export function failureText(error: unknown, section: string): string {
   const code = isRecord(error) && 'code' in error ? String(error['code']) : '';
   return FAILURES[code]?.(section) ?? `the request failed${code === '' ? '' : ` (${plainText(code, 60)})`}`;
 }

@@ -9,7 +9,7 @@ import type { IncomingMessage, RequestOptions } from 'node:http';
 import { StringDecoder } from 'node:string_decoder';
 import type { ReadProblem } from '../core/state/verify.ts';
 import { plainText } from '../core/text.ts';
-import { type Conceal, concealing, failureWords, sectionOf } from './answers.ts';
+import { type Conceal, concealing, failureText, sectionOf } from './answers.ts';
 import { baseUrl, http, https, openAgent } from './connection.ts';
 import type { InfluxSinkOptions } from './sink.ts';
 
@@ -17,7 +17,7 @@ import type { InfluxSinkOptions } from './sink.ts';
 const MAX_LINE_CHARS = 32 * 1024 * 1024;
 
 /** How much of a refusal is read. */
-const MAX_WORDS_BYTES = 64 * 1024;
+const MAX_MESSAGE_BYTES = 64 * 1024;
 
 /**
  * Handles a line of an answer.
@@ -60,7 +60,7 @@ export function createReader(options: InfluxSinkOptions & { readonly basic: bool
       return await handOn(answer, take);
     } catch (error) {
       signal.throwIfAborted();
-      const words = error instanceof Silence ? `no answer within ${influx}.timeout` : failureWords(error, influx);
+      const words = error instanceof Silence ? `no answer within ${influx}.timeout` : failureText(error, influx);
       return { kind: 'down', words, hint: '' };
     }
   };
@@ -121,7 +121,7 @@ async function refusalOf(
   let body = '';
   for await (const chunk of answer) {
     body += (chunk as Buffer).toString('utf8');
-    if (body.length > MAX_WORDS_BYTES) break;
+    if (body.length > MAX_MESSAGE_BYTES) break;
   }
   const status = answer.statusCode ?? 0;
   const text = messageIn(body);

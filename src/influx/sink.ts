@@ -8,7 +8,7 @@ import { linkAbort } from '../core/async.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { Sink, WriteAnswer } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
-import { type Conceal, concealing, failureWords, readAnswer, type ServerAnswer, sectionOf } from './answers.ts';
+import { type Conceal, concealing, failureText, readAnswer, type ServerAnswer, sectionOf } from './answers.ts';
 import { type Call, createConnection, type Send } from './connection.ts';
 
 export interface InfluxSinkOptions {
@@ -108,7 +108,7 @@ export function createDatabaseClient(options: InfluxSinkOptions, kind: Destinati
         return await send(access, call, whole.signal);
       } catch (error) {
         signal.throwIfAborted();
-        const words = deadline.aborted ? `no answer within ${influx}.timeout` : failureWords(error, influx);
+        const words = deadline.aborted ? `no answer within ${influx}.timeout` : failureText(error, influx);
         return { kind: 'later', words, waitMs: null };
       } finally {
         whole.release();

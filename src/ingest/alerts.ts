@@ -37,7 +37,7 @@ const LISTED_FOR = 'alerts_listed_for';
  * The reading of the account with which the alerts were last compared: an old one would differ by whatever came since.
  */
 const COUNTED_BY = 'alerts_counted_by';
-const LIST_AGAIN_MS = HOUR_MS;
+const RELIST_MS = HOUR_MS;
 
 /**
  * Brings the alerts up to date.
@@ -46,13 +46,13 @@ const LIST_AGAIN_MS = HOUR_MS;
  * @throws ApiFault of any other kind; alerts that were read before it stay.
  */
 export async function syncAlerts(context: SyncContext, signal: AbortSignal): Promise<boolean> {
-  return await context.alone('alerts', async () => await syncAlone(context, signal), signal);
+  return await context.alone('alerts', async () => await syncAlertList(context, signal), signal);
 }
 
-async function syncAlone(context: SyncContext, signal: AbortSignal): Promise<boolean> {
+async function syncAlertList(context: SyncContext, signal: AbortSignal): Promise<boolean> {
   try {
     const openBefore = context.store.alerts.open();
-    const included = includedAgain(context);
+    const included = newlyIncluded(context);
     const depth = included.length > 0 ? { to: null, isWhole: true } : depthFor(context, openBefore);
     const seen = await list(context, depth, signal);
     readAnew(context, included);
@@ -110,7 +110,7 @@ async function listOnce(context: SyncContext, depth: ListDepth, signal: AbortSig
     const reply: Reply<AlertPage> = await api.alerts(cursor, PURPOSE, signal);
     const { alerts, nextCursor } = reply.value;
     const isKnownGround = alerts.some(({ alertId }) => store.alerts.find(alertId)?.isListed === true);
-    takeIn(context, reply);
+    commitAlerts(context, reply);
     for (const { alertId } of alerts) seen.add(alertId);
     const isFarEnough = depth.to === null || alerts.some(({ openedAt }) => openedAt <= (depth.to ?? openedAt));
     if (nextCursor === null || (!depth.isWhole && isKnownGround && isFarEnough)) {
@@ -123,7 +123,7 @@ async function listOnce(context: SyncContext, depth: ListDepth, signal: AbortSig
   throw new ApiFault('malformed', 'GET /alerts: the pages repeat', { request: 'GET /alerts' });
 }
 
-function takeIn(context: SyncContext, { value, answeredAtMs }: Reply<AlertPage>): void {
+function commitAlerts(context: SyncContext, { value, answeredAtMs }: Reply<AlertPage>): void {
   const { store, observe } = context;
   storeAlerts(context, value.alerts, msToNs(answeredAtMs));
   const { rejected } = value;
@@ -181,7 +181,7 @@ function countDiffers({ store, serverClock }: SyncContext): boolean {
   if (counted === known) return false;
   const [about, at] = (store.fact(LISTED_FOR) ?? '').split(' at ');
   const difference = `${counted} of ${known}`;
-  if (about === difference && Math.abs(serverClock.nowMs() - Number(at)) < LIST_AGAIN_MS) return false;
+  if (about === difference && Math.abs(serverClock.nowMs() - Number(at)) < RELIST_MS) return false;
   store.saveFact(LISTED_FOR, `${difference} at ${serverClock.nowMs()}`);
   return true;
 }
@@ -201,7 +201,7 @@ function recordLeftOut(parts: FilterParts, deviceIds: readonly string[]): void {
 }
 
 /** The devices that are included again. */
-function includedAgain(parts: FilterParts): readonly string[] {
+function newlyIncluded(parts: FilterParts): readonly string[] {
   const before = leftOut(parts);
   if (before.size === 0) return [];
   const isExcluded = exclusionNow(parts);

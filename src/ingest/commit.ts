@@ -35,7 +35,7 @@ interface JudgedPage {
   readonly readings: readonly Reading[];
   readonly covers: CoveredRange | null;
   /** Whether what lies in cleared ranges is written again, the readings at the edges of covered ranges too. */
-  readonly isAgain?: boolean;
+  readonly isRefetched?: boolean;
   /** Whether new readings in covered ranges are no sign that readings come late. */
   readonly isRecheck?: boolean;
   /** Given for the last page of a gap: how far back it has every reading, and from when on any are surely shown. */
@@ -78,7 +78,7 @@ export function commitPage(context: SyncContext, page: JudgedPage): Committed {
     served: readings.length,
     readings: newReadings,
     newPoints: lines.length,
-    coversNew: covers !== null && covers.from < covers.to,
+    extendsCoverage: covers !== null && covers.from < covers.to,
   });
   context.committed({ lane: page.lane, newReadings, newPoints: lines.length });
   context.archived();
@@ -175,7 +175,7 @@ function composeFrom({ store, settings, filterNotes }: SyncContext, page: Judged
   const state = withoutUnverified(store.telemetry(deviceId), page, () => store.newestNs(deviceId) !== null);
   const filter = filterNotes.touchesSensors ? settings.filter : undefined;
   // A sensor that is written again may be missing of an edge, which is known by the whole of its reading.
-  const isWhole = filter !== undefined || page.isAgain === true;
+  const isWhole = filter !== undefined || page.isRefetched === true;
   const fresh = isWhole ? readings : withoutEdges(readings, state.covered);
   return composeCommit({
     state,

@@ -28,7 +28,7 @@ const POINT_EVERY_NS = HOUR_NS;
 const MAX_STARTS = 3;
 
 /** How long to wait before a listing is begun again. */
-const AGAIN_MS = 1000;
+const RETRY_MS = 1000;
 
 /** How many devices are polled to find out whether they exist, where the account has no count. */
 const MAX_CONTROLS = 3;
@@ -45,10 +45,10 @@ const LISTED_MOST = { timesCounted: 10, more: 1000, uncounted: 100_000, characte
  * @throws ApiFault if the listing could not be completed; nothing is changed then.
  */
 export async function syncDevices(context: SyncContext, signal: AbortSignal): Promise<void> {
-  await context.alone('devices', async () => await syncAlone(context, signal), signal);
+  await context.alone('devices', async () => await syncDeviceList(context, signal), signal);
 }
 
-async function syncAlone(context: SyncContext, signal: AbortSignal): Promise<void> {
+async function syncDeviceList(context: SyncContext, signal: AbortSignal): Promise<void> {
   const { store, observe } = context;
   const listing = await listDevices(context, signal);
   await checkAgainstDevices(context, listing, signal);
@@ -100,7 +100,7 @@ export async function listDevices(context: SyncContext, signal: AbortSignal): Pr
     } catch (error) {
       if (!(error instanceof ApiFault) || error.kind !== 'bad-cursor' || isLast) throw error;
     }
-    await context.clock.sleep(AGAIN_MS, signal);
+    await context.clock.sleep(RETRY_MS, signal);
   }
 }
 
@@ -264,7 +264,7 @@ const NO_ANSWER: ReadonlySet<ApiFaultKind> = new Set(['not-found', 'scope-missin
 const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['server-fault', 'unreachable', 'malformed']);
 
 /** How soon a device is polled again after such a fault. */
-const POLL_AGAIN_MS = HOUR_MS;
+const REPOLL_MS = HOUR_MS;
 
 /** When a device that left the workspace is due for a poll. */
 export function gonePollDueMs(polledMs: EpochMs, { gonePollMs }: PollSettings): EpochMs {
@@ -298,7 +298,7 @@ export async function pollGoneDevices(
     observe({ type: 'device-returned', deviceId });
   }
   // Only now: if a fault interrupts the polls, the rest of the devices are polled with the next listing.
-  store.saveFact(POLLED_AT, String(wasSilent ? nowMs - polls.gonePollMs + POLL_AGAIN_MS : nowMs));
+  store.saveFact(POLLED_AT, String(wasSilent ? nowMs - polls.gonePollMs + REPOLL_MS : nowMs));
 }
 
 async function answerOf(scanner: Peeking, deviceId: string, signal: AbortSignal): Promise<'page' | 'gone' | 'silence'> {

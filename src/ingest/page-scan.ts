@@ -45,7 +45,7 @@ import {
   missedAfter,
   missedSince,
   NO_ATTEMPTS,
-  shownAgain,
+  reappearedOverlaps,
   TRIES,
   unlessGone,
 } from './unproven.ts';
@@ -56,7 +56,7 @@ import { planEdge, type Refusal, servedFrom, visibleFrom, windowLimits } from '.
 const MAX_EMPTY_PAGES = 10;
 
 /** How long to wait before a request is repeated after an odd answer: a replica that lags gets time to catch up. */
-const AGAIN_MS = 1000;
+const RETRY_MS = 1000;
 
 /** The task of a page scan. */
 export interface ScanTask {
@@ -83,7 +83,7 @@ export interface ScanResult {
   /** How many readings were new. */
   readonly newReadings: number;
   /** Whether a page has covered a range that was not covered. */
-  readonly coversNew: boolean;
+  readonly extendsCoverage: boolean;
   /** Whether a page was believed or had something new: one that was neither shows nothing of its device. */
   readonly isUnderstood: boolean;
 }
@@ -92,7 +92,7 @@ export const NOTHING_SCANNED: ScanResult = {
   pages: 0,
   lastReadings: [],
   newReadings: 0,
-  coversNew: false,
+  extendsCoverage: false,
   isUnderstood: false,
 };
 
@@ -102,7 +102,7 @@ export function addScans(first: ScanResult, second: ScanResult): ScanResult {
     pages: first.pages + second.pages,
     lastReadings: second.pages > 0 ? second.lastReadings : first.lastReadings,
     newReadings: first.newReadings + second.newReadings,
-    coversNew: first.coversNew || second.coversNew,
+    extendsCoverage: first.extendsCoverage || second.extendsCoverage,
     isUnderstood: first.isUnderstood || second.isUnderstood,
   };
 }
@@ -173,7 +173,7 @@ async function unlessForgotten<T>(work: Promise<T>): Promise<T | null> {
 
 /** Whether to stop: the task has its range, something more urgent is due, or the disk is full. */
 function isStopped({ context, task, result }: RangeScan): boolean {
-  if (task.until === 'first coverage' && result.coversNew) return true;
+  if (task.until === 'first coverage' && result.extendsCoverage) return true;
   return task.isPaused?.() === true || !context.checkRoom().ok;
 }
 
@@ -301,7 +301,7 @@ async function handlePage(
     pages: 1,
     lastReadings: readings,
     newReadings,
-    coversNew: covers !== null && covers.from < covers.to,
+    extendsCoverage: covers !== null && covers.from < covers.to,
     isUnderstood: judged.next !== 'again' || newReadings > 0,
   });
   if (judged.next === 'again') return await handleUnproven(scan, { request, judged, page }, signal);
@@ -379,7 +379,7 @@ async function handleUnproven(
   if ((step === 'overlap is gone' || step === 'believe the answers') && attempts.withoutOverlap === TRIES) {
     context.observe({ type: 'restatement', deviceId, at: formatExact(at) });
   }
-  await context.clock.sleep(AGAIN_MS, signal);
+  await context.clock.sleep(RETRY_MS, signal);
   return step === 'same later' ? request : fromFirstPage(request);
 }
 
@@ -390,7 +390,7 @@ function ignoresEmptyAnswers({ store, serverClock }: SyncContext, deviceId: stri
 
 /** Records the readings of a page: a missed overlap reading that it shows is missed no longer. */
 function noteShown({ store }: SyncContext, deviceId: string, readings: readonly Reading[]): void {
-  const shown = shownAgain(store.missedOverlaps(deviceId), readings);
+  const shown = reappearedOverlaps(store.missedOverlaps(deviceId), readings);
   if (shown.length > 0) store.dropMissedOverlaps(deviceId, shown);
 }
 

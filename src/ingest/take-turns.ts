@@ -38,7 +38,7 @@ export function takingTurns(scanner: PageScanner): PageScanner {
         if (task.isPaused?.() === true) return result;
         const { part, isInTheWay } = await takeTurn(turns, scanner, task, signal);
         result = addScans(result, part);
-        if (!isInTheWay || (task.until === 'first coverage' && result.coversNew)) return result;
+        if (!isInTheWay || (task.until === 'first coverage' && result.extendsCoverage)) return result;
       }
     },
   };

@@ -143,7 +143,7 @@ export function areEmptyAnswersIgnored(missed: readonly MissedOverlap[], nowMs: 
 }
 
 /** @returns the times of the missed overlap readings that a page shows again. */
-export function shownAgain(missed: readonly MissedOverlap[], readings: readonly Reading[]): EpochNs[] {
+export function reappearedOverlaps(missed: readonly MissedOverlap[], readings: readonly Reading[]): EpochNs[] {
   return missed.map(({ at }) => at).filter((at) => readings.some(({ recordedAt }) => recordedAt === at));
 }
 

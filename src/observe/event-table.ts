@@ -29,7 +29,7 @@ import {
 import type { Instruments } from './metrics-table.ts';
 
 const WAITS = {
-  pace: 'requests are spread evenly',
+  rate: 'requests are spread evenly',
   minute: "this minute's budget is used up",
   day: "this day's budget is used up",
   retry_after: 'the API asked to wait (Retry-After)',
@@ -170,8 +170,8 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'list-page-committed': debug('List page committed', {
     fields: ({ stream, records, newPoints }) => ({ stream, records, new_points: newPoints }),
   }),
-  'poll-summary': info(roundMessage, {
-    fields: roundFields,
+  'poll-summary': info(summaryMessage, {
+    fields: summaryFields,
     pattern: '…',
     fieldNames: [
       'stream',
@@ -422,7 +422,7 @@ function reportRow<E extends { readonly message: string; readonly isWell: boolea
   };
 }
 
-function roundMessage(event: EventOf<'poll-summary'>): string {
+function summaryMessage(event: EventOf<'poll-summary'>): string {
   const { stream, devices, records, newPoints } = event;
   if (stream === 'account') return 'account: read';
   if (stream !== 'telemetry') return `${stream}: ${listedText(event)}, ${newPoints} new points`;
@@ -434,7 +434,7 @@ function listedText({ runs, requests, failed, records }: EventOf<'poll-summary'>
   return runs > 1 ? `${records} listed in ${runs} runs` : `${records} listed`;
 }
 
-function roundFields(event: EventOf<'poll-summary'>): FieldValues {
+function summaryFields(event: EventOf<'poll-summary'>): FieldValues {
   const { stream, runs, requests, failed, devices, records, newPoints, durationMs } = event;
   const counts = { stream, runs, requests, failed_requests: failed, duration_ms: Math.round(durationMs) };
   if (stream === 'account') return counts;

@@ -16,7 +16,7 @@ import { grouped, plainText } from '../core/text.ts';
 import { formatMs } from '../core/time.ts';
 import type { FieldValue, FieldValues, LineLevel } from './event-row.ts';
 import { findRow, lineOf, rowOf } from './event-table.ts';
-import { createAdmission, createRounds } from './repeats.ts';
+import { createAdmission, createPollSummaries } from './repeats.ts';
 
 /** Takes the line of an event. */
 export type LineWriter = (
@@ -151,7 +151,7 @@ export function createLogger({ level, format, stream, secrets, clock, noColour =
  */
 export function logEvents(log: LineTaker, clock: Pick<Clock, 'monoMs'>): Observe {
   const admit = createAdmission(clock);
-  const rounds = createRounds(clock);
+  const rounds = createPollSummaries(clock);
   const write = (event: AppEvent): void => {
     const level = levelOf(event);
     const suppressed = level === 'debug' ? null : admit(event, level);

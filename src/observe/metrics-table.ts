@@ -69,7 +69,7 @@ export const METRICS = {
   tidemark_quota_wait_until_timestamp_seconds: gauge('seconds since 1970', [],
     'Time until which requests wait for quota; 0 while they may be sent.'),
   tidemark_quota_waits_total: counter('waits', ['reason'],
-    'Waits for quota longer than a few seconds, by reason (pace, minute, day, retry_after).'),
+    'Waits for quota longer than a few seconds, by reason (rate, minute, day, retry_after).'),
   tidemark_quota_short: gauge('0 or 1', ['of'],
     'Is 1 if the quota is too small for all schedules (of: schedules), or even for all readings (of: readings).'),
 

@@ -17,13 +17,13 @@ import type { LineLevel } from './event-row.ts';
 import { rowOf } from './event-table.ts';
 
 /** An outage that lasts, and anything else that continues, is logged this often. */
-const AGAIN_MS = HOUR_MS;
+const REPEAT_MS = HOUR_MS;
 
 /** An outage that comes and goes is logged for this many beginnings in so long; then it is only counted. */
 const UNSTEADY = { begins: 2, withinMs: 10 * MINUTE_MS };
 
 /** The most wordings of one outage in an hour: some servers put a number of their own into each answer. */
-const MOST_WORDS = 5;
+const MAX_MESSAGES = 5;
 
 /** A brief kind that has not come for so long is over. */
 const QUIET_MS = 10 * MINUTE_MS;
@@ -102,7 +102,7 @@ function suppressedByRule({ outages, kinds }: Memory, event: AppEvent, level: Li
     const suppressed = outageEnded(outages.get(repeats.ends(event)));
     return repeats.alwaysLogged === true ? (suppressed ?? 0) : suppressed;
   }
-  const quietMs = repeats.isBrief === true ? QUIET_MS : AGAIN_MS;
+  const quietMs = repeats.isBrief === true ? QUIET_MS : REPEAT_MS;
   return kindCame(kinds, `${event.type} ${level} ${repeats.alike(event)}`, { nowMs, quietMs });
 }
 
@@ -119,7 +119,7 @@ function outageCame(outage: Outage, wording: Wording, nowMs: number): number | n
   const key = keyOf(wording);
   const logged: Logged = { level: wording.level, atMs: nowMs };
   outage.logged.set(key, logged);
-  for (const [each, { atMs }] of outage.everLogged) if (nowMs - atMs >= AGAIN_MS) outage.everLogged.delete(each);
+  for (const [each, { atMs }] of outage.everLogged) if (nowMs - atMs >= REPEAT_MS) outage.everLogged.delete(each);
   outage.everLogged.set(key, logged);
   return takeSuppressed(outage);
 }
@@ -127,10 +127,10 @@ function outageCame(outage: Outage, wording: Wording, nowMs: number): number | n
 /** Whether an outage that was logged is logged again: with another message, a worse level, or after an hour. */
 function isNews(logged: ReadonlyMap<string, Logged>, wording: Wording, nowMs: number): boolean {
   const last = logged.get(keyOf(wording));
-  if (last !== undefined) return nowMs - last.atMs >= AGAIN_MS;
-  const lately = [...logged.values()].filter(({ atMs }) => nowMs - atMs < AGAIN_MS);
+  if (last !== undefined) return nowMs - last.atMs >= REPEAT_MS;
+  const lately = [...logged.values()].filter(({ atMs }) => nowMs - atMs < REPEAT_MS);
   const isWorse = wording.level === 'error' && !lately.some(({ level }) => level === 'error');
-  return isWorse || lately.length < MOST_WORDS;
+  return isWorse || lately.length < MAX_MESSAGES;
 }
 
 /** The end of an outage that was not logged is not logged either. */
@@ -152,14 +152,14 @@ function kindCame(
   { nowMs, quietMs }: { readonly nowMs: number; readonly quietMs: number },
 ): number | null {
   const kind = kinds.get(name);
-  if (kind !== undefined && nowMs - kind.loggedMs < AGAIN_MS && nowMs - kind.lastMs < quietMs) {
+  if (kind !== undefined && nowMs - kind.loggedMs < REPEAT_MS && nowMs - kind.lastMs < quietMs) {
     kind.suppressed += 1;
     kind.lastMs = nowMs;
     return null;
   }
   // Kinds that would be logged again anyway are dropped first.
   if (kinds.size >= MOST_KINDS) {
-    for (const [each, { loggedMs }] of kinds) if (nowMs - loggedMs >= AGAIN_MS) kinds.delete(each);
+    for (const [each, { loggedMs }] of kinds) if (nowMs - loggedMs >= REPEAT_MS) kinds.delete(each);
   }
   kinds.set(name, { loggedMs: nowMs, lastMs: nowMs, suppressed: 0 });
   return kind?.suppressed ?? 0;
@@ -186,23 +186,23 @@ function suppressedByQuota(windows: Map<string, Window>, name: string, nowMs: nu
 }
 
 /**
- * The rounds of the sync: a line for each round of a stream, with its counts. Telemetry has no rounds, because a device
- * is polled when it has something new: there a minute is one. Rounds that follow each other more closely share one.
+ * The summary of a stream's polls since its last log line: written when the stream is read, at most once a minute.
+ * Telemetry, whose devices are polled one by one, has one a minute.
  */
-type RoundDone = Extract<AppEvent, { type: 'poll-summary' }>;
+type PollSummary = Extract<AppEvent, { type: 'poll-summary' }>;
 
 /**
- * Takes every event in.
+ * Counts every event.
  *
- * @returns the rounds that came to their end with it.
+ * @returns the summaries that are due with it.
  */
-type Rounds = (event: AppEvent) => readonly RoundDone[];
+type PollSummaries = (event: AppEvent) => readonly PollSummary[];
 
 /** The minimum interval between two lines of a stream. */
 const EVERY_MS = MINUTE_MS;
 
-/** A stream since its last log line. */
-interface Round {
+/** What a stream has done since its last log line. */
+interface StreamCounts {
   sinceMs: number;
   isRead: boolean;
   runs: number;
@@ -214,76 +214,75 @@ interface Round {
 }
 
 /** Nothing was done so far. */
-export function createRounds({ monoMs }: Pick<Clock, 'monoMs'>): Rounds {
-  const rounds = new Map<Stream, Round>();
+export function createPollSummaries({ monoMs }: Pick<Clock, 'monoMs'>): PollSummaries {
+  const streams = new Map<Stream, StreamCounts>();
   const reportedMs = new Map<Stream, number>();
-  const roundOf = (stream: Stream): Round => {
-    const round = rounds.get(stream) ?? newRound(monoMs());
-    rounds.set(stream, round);
-    return round;
+  const countsOf = (stream: Stream): StreamCounts => {
+    const counted = streams.get(stream) ?? newCounts(monoMs());
+    streams.set(stream, counted);
+    return counted;
   };
-  const isDue = (stream: Stream, { sinceMs, isRead }: Round): boolean => {
+  const isDue = (stream: Stream, { sinceMs, isRead }: StreamCounts): boolean => {
     if (!isRead) return false;
     const lastMs = stream === 'telemetry' ? sinceMs : (reportedMs.get(stream) ?? Number.NEGATIVE_INFINITY);
     return monoMs() - lastMs >= EVERY_MS;
   };
-  const end = (isAll: boolean): RoundDone[] => {
-    const ended = [...rounds].filter(([stream, round]) => (isAll && round.isRead) || isDue(stream, round));
+  const end = (isAll: boolean): PollSummary[] => {
+    const ended = [...streams].filter(([stream, counted]) => (isAll && counted.isRead) || isDue(stream, counted));
     for (const [stream] of ended) {
-      rounds.delete(stream);
+      streams.delete(stream);
       reportedMs.set(stream, monoMs());
     }
     return ended
       .filter(([, { requests }]) => requests > 0)
-      .map(([stream, round]) => roundDone(stream, round, monoMs()));
+      .map(([stream, counted]) => summaryOf(stream, counted, monoMs()));
   };
   return (event) => {
-    // Due rounds end before this event, so that no round has a part of a request; the round of a read stream ends with
-    // it.
+    // Due summaries end before this event, so that none has a part of a request; that of a read stream ends with it.
     const before = end(event.type === 'stopping');
-    takeIn(event, roundOf);
+    countEvent(event, countsOf);
     return event.type === 'stream-read' ? [...before, ...end(false)] : before;
   };
 }
 
-function newRound(nowMs: number): Round {
+function newCounts(nowMs: number): StreamCounts {
   const counts = { runs: 0, requests: 0, failed: 0, records: 0, points: 0 };
   return { sinceMs: nowMs, isRead: false, ...counts, devices: new Set() };
 }
 
-function takeIn(event: AppEvent, roundOf: (stream: Stream) => Round): void {
+function countEvent(event: AppEvent, countsOf: (stream: Stream) => StreamCounts): void {
   switch (event.type) {
     case 'request-done': {
-      const round = roundOf(event.stream);
-      round.requests += 1;
-      if (event.fault !== null) round.failed += 1;
+      const counted = countsOf(event.stream);
+      counted.requests += 1;
+      if (event.fault !== null) counted.failed += 1;
       return;
     }
     case 'page-committed': {
-      const round = roundOf('telemetry');
-      round.records += event.readings;
-      round.points += event.newPoints;
-      round.devices.add(event.deviceId);
+      const counted = countsOf('telemetry');
+      counted.records += event.readings;
+      counted.points += event.newPoints;
+      counted.devices.add(event.deviceId);
       return;
     }
     case 'list-page-committed': {
-      const round = roundOf(event.stream);
-      round.records += event.records;
-      round.points += event.newPoints;
+      const counted = countsOf(event.stream);
+      counted.records += event.records;
+      counted.points += event.newPoints;
       return;
     }
     case 'stream-read': {
-      const round = roundOf(event.stream);
-      round.isRead = true;
-      round.runs += 1;
+      const counted = countsOf(event.stream);
+      counted.isRead = true;
+      counted.runs += 1;
       return;
     }
     default:
   }
 }
 
-function roundDone(stream: Stream, round: Round, nowMs: number): RoundDone {
-  const { sinceMs, runs, requests, failed, records, points, devices } = round;
+function summaryOf(stream: Stream, counted: StreamCounts, nowMs: number): PollSummary {
+  const { sinceMs, runs, requests, failed, records, points, devices } = counted;
   const counts = { runs, requests, failed, records, newPoints: points, devices: devices.size };
   return { type: 'poll-summary', stream, ...counts, durationMs: nowMs - sinceMs };
 }

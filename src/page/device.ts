@@ -3,7 +3,7 @@
  * none), its alerts, its coverage with the reasons of its gaps, and the last answers of the API about it.
  */
 
-import { gapWords } from '../core/device-coverage.ts';
+import { gapText } from '../core/device-coverage.ts';
 import type { DeviceAnswer, DevicePage, DeviceReport, SensorSeries } from '../core/page-facts.ts';
 import { counted, duration, grouped, percent } from '../core/text.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../core/time.ts';
@@ -39,7 +39,7 @@ export const SPANS = {
 /** The name of a range of time in the address. */
 type SpanName = keyof typeof SPANS;
 
-const SPAN_WORDS: Readonly<Record<SpanName, string>> = {
+const PERIOD_TEXTS: Readonly<Record<SpanName, string>> = {
   '6h': '6 hours',
   '24h': '24 hours',
   '7d': '7 days',
@@ -48,7 +48,7 @@ const SPAN_WORDS: Readonly<Record<SpanName, string>> = {
 
 /** The range as it is shown. */
 function spanName(name: SpanName): string {
-  return SPAN_WORDS[name];
+  return PERIOD_TEXTS[name];
 }
 
 /** The range of time that an address asks for; a day where it asks for none. */
@@ -114,7 +114,7 @@ function gapTable({ gaps }: DeviceReport, now: string): Html {
     heads: ['From', 'To', 'Reason'],
     rows: shown.map(
       ({ from, to, reason }) =>
-        html`<tr><td>${moment(from, now)}</td><td>${moment(to, now)}</td><td>${text(gapWords(reason).why, 200)}</td></tr>`,
+        html`<tr><td>${moment(from, now)}</td><td>${moment(to, now)}</td><td>${text(gapText(reason).why, 200)}</td></tr>`,
     ),
   });
   return html`${list}${more}`;

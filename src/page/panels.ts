@@ -3,7 +3,7 @@
  * work, alerts and recent events.
  */
 
-import { gapWords, missingText } from '../core/device-coverage.ts';
+import { gapText, missingText } from '../core/device-coverage.ts';
 import type { AlertRow, AlertsView, RecentEvent } from '../core/page-facts.ts';
 import type {
   ArchiveStatus,
@@ -236,7 +236,7 @@ function progressBar(label: string, share: number): Html {
 }
 
 function gapRow({ reason, devices, seconds, from, to }: GapSum, now: string): Html {
-  return html`<tr><th scope="row">${text(gapWords(reason).why, 120)}</th><td class="number">${grouped(devices)}</td><td class="number">${duration(seconds)}</td><td>${moment(from, now)} – ${moment(to, now)}</td></tr>`;
+  return html`<tr><th scope="row">${text(gapText(reason).why, 120)}</th><td class="number">${grouped(devices)}</td><td class="number">${duration(seconds)}</td><td>${moment(from, now)} – ${moment(to, now)}</td></tr>`;
 }
 
 const MAX_GAPS = 8;
@@ -284,7 +284,7 @@ function noGapText(unread: Unread | null, now: string): Html {
 export function workSection(report: WorkParts, unread: Unread | null = null): Html {
   const { totals, next, jobs, gaps, generated_at: now } = report;
   const share = totals.covered_share;
-  const coveredWords = coveredText({ totals, next }) ?? 'not known yet';
+  const covered = coveredText({ totals, next }) ?? 'not known yet';
   const open =
     next.devices_with_gaps === 0
       ? 'no gaps'
@@ -294,7 +294,7 @@ export function workSection(report: WorkParts, unread: Unread | null = null): Ht
     jobs.length === 0
       ? html`<p class="soft">${syncText(report, unread)}No backfill or other job is running.</p>`
       : html`<ul class="notes" aria-label="Jobs">${jobs.map((job) => jobLine(job, now))}</ul>`;
-  return html`<section id="work" class="panel"><h2>History and jobs <small>${coveredWords} covered, ${open}${unread !== null && readUpTo(unread, now)}</small></h2>
+  return html`<section id="work" class="panel"><h2>History and jobs <small>${covered} covered, ${open}${unread !== null && readUpTo(unread, now)}</small></h2>
 ${bar}${work}${gaps.length === 0 ? noGapText(unread, now) : gapTable(gaps, now)}</section>`;
 }
 

@@ -3,7 +3,7 @@
  * problems it has. It applies the rules of the planner and of coverage; it cannot see the planner's own plans.
  */
 import { coveredIntervals } from '../core/coverage.ts';
-import { emptyByListing, gapWords, PENDING, wantedOf } from '../core/device-coverage.ts';
+import { emptyByListing, gapText, PENDING, wantedOf } from '../core/device-coverage.ts';
 import { faultText } from '../core/faults.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { DeviceReport } from '../core/page-facts.ts';
@@ -210,7 +210,7 @@ function reasonsOf(parts: DeviceReportParts, known: DeviceFactsNow, due: Due): s
     ...(failed === null ? [] : [`Its last request failed: ${faultText(failed)}.`]),
     ...(due.rest === null
       ? []
-      : [`After failures (${gapWords(due.rest.reason).why}) it is tried again at ${timeOf(due.rest.retryAtMs)}.`]),
+      : [`After failures (${gapText(due.rest.reason).why}) it is tried again at ${timeOf(due.rest.retryAtMs)}.`]),
     ...(isFresh(known) ? [] : [whyBehind(known, due)]),
   ];
 }
@@ -236,7 +236,7 @@ function whyBehind({ telemetry, snapshot, device, behindAfter }: DeviceFactsNow,
     return polledMs === null ? 'It was never polled.' : 'It was polled, but no answer was conclusive yet.';
   }
   const named = namedAtTheEnd(snapshot.status.gaps);
-  if (named !== null) return `Its newest range cannot be read: ${gapWords(named).why}.`;
+  if (named !== null) return `Its newest range cannot be read: ${gapText(named).why}.`;
   const seen = device.record.lastSeenAt;
   if (as === 'idle_poll' && seen === null) {
     return 'The device list has no last-seen time for it: it is polled when that changes, or at its next idle poll.';

@@ -45,7 +45,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
   const { context, deliverers, planning, fleet, jobs } = parts;
   const { store, clock } = context;
   const destinations = (): DestinationFigures[] => deliverers.map((deliverer) => destinationFigures(parts, deliverer));
-  const paces = createJobPaces(clock, () => jobs.open().map(({ id }) => id));
+  const speeds = createJobSpeeds(clock, () => jobs.open().map(({ id }) => id));
   const figures = (): Figures => {
     const { droppedHints, openHistoryMs } = planning.planner.figures();
     const { lines, bytes } = store.totals();
@@ -58,7 +58,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
       freshnessTargetSeconds: openSeconds({ context, staleMs: planning.demand.staleMs }),
       hintsWrong: droppedHints,
       historyOpenSeconds: Object.values(openHistoryMs).reduce((sum, ms) => sum + ms, 0) / SECOND_MS,
-      jobs: paces.figures(jobs.open()),
+      jobs: speeds.figures(jobs.open()),
       destinations: destinations(),
       archive: { points: lines, bytes, stateBytes: usedBytes, maxBytes, diskFreeBytes, isFull: full !== null },
     };
@@ -82,7 +82,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
       allowance: { waiting_until: waitsUntilMs === null ? null : formatExact(msToNs(waitsUntilMs)) },
     };
   };
-  return { figures, progress, noteJob: paces.note };
+  return { figures, progress, noteJob: speeds.note };
 }
 
 /** The wait by the clock of this machine. */
@@ -115,7 +115,7 @@ function destinationFigures(
 const MIN_OBSERVED_MS = 30 * SECOND_MS;
 
 /** How the jobs under way move, for those that do not report themselves how long they will take. */
-interface JobPaces {
+interface JobSpeeds {
   /** Records what a running job reports of its progress. */
   note(id: number, progress: unknown): void;
   /** The figures of the running ones of these jobs. */
@@ -123,7 +123,7 @@ interface JobPaces {
 }
 
 /** @param openIds the ids of all open jobs: of any other job nothing is kept. */
-export function createJobPaces({ monoMs }: Pick<Clock, 'monoMs'>, openIds: () => readonly number[]): JobPaces {
+export function createJobSpeeds({ monoMs }: Pick<Clock, 'monoMs'>, openIds: () => readonly number[]): JobSpeeds {
   /** The first share that each job has reported. */
   let first: ReadonlyMap<number, { readonly share: number; readonly atMs: number }> = new Map();
   const guessed = (id: number, share: number | null): number | null => {

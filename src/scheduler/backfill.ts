@@ -36,7 +36,7 @@ export interface BackfillSettings {
   /** Its requests of the last day before its start, ascending, in server time. */
   readonly sentMs: readonly EpochMs[];
   /** The budget, in requests. */
-  readonly budgets: PaceSettings['budgets'];
+  readonly budgets: RateSettings['budgets'];
   /** Whether live work runs beside it and gets some time to fetch the newest readings. */
   readonly isBeside: boolean;
 }
@@ -45,7 +45,7 @@ export interface Backfill extends Goal {
   readonly args: BackfillArgs;
   readonly to: EpochNs;
   readonly startedMs: EpochMs;
-  readonly pace: BackfillPace;
+  readonly rate: BackfillRate;
   readonly tally: BackfillTally;
   /** The ids of its devices, in the order of the inventory. */
   readonly deviceIds: readonly string[];
@@ -90,13 +90,13 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
   const startedMs = serverClock.nowMs();
   const facts = { context, settings, range, startedMs, devices, recheck: null };
   const state: BackfillState = args.recheck === true ? { ...facts, recheck: recheckOf(facts) } : facts;
-  const pace = createBackfillPace({ ...args, startedMs, sentMs, budgets });
+  const rate = createBackfillRate({ ...args, startedMs, sentMs, budgets });
   const tally = createBackfillTally(context.clock);
   return {
     args,
     to: range.to,
     startedMs,
-    pace,
+    rate,
     tally,
     deviceIds: [...devices.keys()],
     covers: (deviceId) => devices.has(deviceId),
@@ -108,14 +108,14 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
     },
     next: (deviceId, recency, others) => {
       const gap = newestGap(gapsOf(state, deviceId, others), recency, wantedRange.limit);
-      if (gap === null) return rangeToReadAgain(state, deviceId, recency);
+      if (gap === null) return rangeToReread(state, deviceId, recency);
       const limit = coverageLimitOf(state, deviceId) ?? range.to;
       // A backfill has a fixed end, so it always sends an upper bound, even at the coverage limit.
       return { range: gap, limit: limit + 1n, lane: 'backfill' };
     },
-    freeAtMs: pace.freeAtMs,
+    freeAtMs: rate.freeAtMs,
     sent: (nowMs) => {
-      pace.sent(nowMs);
+      rate.sent(nowMs);
       tally.sent();
     },
     committed: tally.committed,
@@ -131,7 +131,7 @@ function recheckOf(state: BackfillState): Recheck {
   );
 }
 
-function rangeToReadAgain(
+function rangeToReread(
   { recheck, settings, range }: BackfillState,
   deviceId: string,
   recency: Recency,
@@ -291,7 +291,7 @@ export function hasReadings(covered: readonly CoveredRange[], { from, to }: Inte
   return covered.some(({ first, last }) => first !== null && last !== null && first.at < to && last.at >= from);
 }
 
-interface PaceSettings {
+interface RateSettings {
   /** The fraction of the budget that it may spend, above 0 and up to 1; `null`: no such limit. */
   readonly maxShare: number | null;
   readonly finishByMs: EpochMs | null;
@@ -302,7 +302,7 @@ interface PaceSettings {
   readonly budgets: () => { readonly perMinute: number | null; readonly perDay: number | null };
 }
 
-interface BackfillPace {
+interface BackfillRate {
   /** When the next request may go; a time that has passed means now. */
   freeAtMs(nowMs: EpochMs): EpochMs;
   sent(nowMs: EpochMs): void;
@@ -318,7 +318,7 @@ interface BackfillPace {
 const RESERVE = 0.04;
 
 /** Creates the pace of a backfill that has sent nothing yet. */
-export function createBackfillPace(settings: PaceSettings): BackfillPace {
+export function createBackfillRate(settings: RateSettings): BackfillRate {
   const { maxShare, finishByMs, startedMs, budgets } = settings;
   const log = createSendLog(DAY_MS);
   log.load(settings.sentMs);

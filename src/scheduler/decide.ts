@@ -206,8 +206,8 @@ function idleRest(state: PlannerState, nowMs: number): Rest {
 /** When an idle poll, a device that rests, or a backfill that has a pace of its own is due next. */
 function nextSpareMs({ histories, devices, backfillRestMs }: PlannerState, nowMs: number): number {
   const restMs = Math.min(nextHistoryMs(histories['first-history']), nextHistoryMs(histories.backfill));
-  const isPaced = nowMs < backfillRestMs && pickHistory(histories.backfill) !== null;
-  return Math.min(nextIdleMs(devices), restMs, isPaced ? backfillRestMs : NEVER);
+  const isBackfillResting = nowMs < backfillRestMs && pickHistory(histories.backfill) !== null;
+  return Math.min(nextIdleMs(devices), restMs, isBackfillResting ? backfillRestMs : NEVER);
 }
 
 /** The request of a lane below live work; `null` where it has none. */

@@ -36,10 +36,10 @@ import {
   type StreamDecision,
 } from './planner-types.ts';
 import {
-  ALONE_REST_MS,
   advancePlanning,
   checkDemand,
   enterStream,
+  LONE_REST_MS,
   nextGoalGap,
   openHistory,
   type Planning,
@@ -218,7 +218,7 @@ function recordFault(parts: Running, { decision, error }: Failed<ApiFault>, fail
   const task = taskFor(planning, decision);
   if (!isOwn) planning.failingDevices.add(decision.deviceId);
   // Other requests were answered and this one was not: the gap gets this reason until the device answers.
-  if (task !== null && (isOwn || isOnceAlone(planning))) nameUnreachable(parts, task);
+  if (task !== null && (isOwn || isOnce(planning))) nameUnreachable(parts, task);
   failed.inARow += 1;
   if (failed.inARow >= FAILURES_IN_A_ROW) noteStreamFailed(apiState, 'telemetry', message);
 }
@@ -226,14 +226,14 @@ function recordFault(parts: Running, { decision, error }: Failed<ApiFault>, fail
 /**
  * Whether `--once` runs alone: all its devices wait for their turn from its beginning on, and nothing is more urgent.
  */
-function isOnceAlone({ alone }: Planning): boolean {
+function isOnce({ alone }: Planning): boolean {
   return alone?.lane === 'first-history';
 }
 
 /** Records the gaps of a device that did not answer while others did, if the state may grow. */
 function nameUnreachable({ context, planning }: DispatchParts, { deviceId, range }: ScanTask): void {
   // A one-off ends after ten minutes without progress: it tries again several times before that.
-  const longestMs = isOnceAlone(planning) ? 2 * ALONE_REST_MS : undefined;
+  const longestMs = isOnce(planning) ? 2 * LONE_REST_MS : undefined;
   try {
     const gaps = gapsIn(range, context.store.telemetry(deviceId).covered);
     for (const gap of gaps) nameGap(context, { deviceId, ...gap, reason: 'unreachable' }, longestMs);
@@ -282,7 +282,7 @@ async function readGap(
 
 /** `--once` alone closes the whole range; a backfill keeps its pace between two requests. */
 function taskOf(planning: Planning, { deviceId }: HistoryDecision, { range, limit, lane }: GoalGap): ScanTask {
-  return { deviceId, range, limit, lane, until: isOnceAlone(planning) ? 'closed' : 'first coverage' };
+  return { deviceId, range, limit, lane, until: isOnce(planning) ? 'closed' : 'first coverage' };
 }
 
 /** The page scan for a decision; `null` while nothing is known of the server's time, and of a device that has left. */

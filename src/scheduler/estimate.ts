@@ -153,12 +153,12 @@ export function aloneFinishMs(
   { perMinute, perDay, spent }: { perMinute: number; perDay: number | null; spent: number },
 ): number {
   if (requests === 0) return 0;
-  const atPace = (count: number): number => (count / perMinute) * MINUTE_MS;
-  if (perDay === null || perDay >= perMinute * (DAY_MS / MINUTE_MS)) return atPace(requests);
+  const atMinuteRate = (count: number): number => (count / perMinute) * MINUTE_MS;
+  if (perDay === null || perDay >= perMinute * (DAY_MS / MINUTE_MS)) return atMinuteRate(requests);
   const left = Math.max(0, perDay - spent);
-  if (requests <= left) return atPace(requests);
+  if (requests <= left) return atMinuteRate(requests);
   const days = Math.floor((requests - left - 1) / perDay) + 1;
-  return days * DAY_MS + atPace(requests - left - (days - 1) * perDay);
+  return days * DAY_MS + atMinuteRate(requests - left - (days - 1) * perDay);
 }
 
 /** Splits the range into the parts that are requested in turn, newest first. */

@@ -51,7 +51,7 @@ interface PlanningParts {
 type GoalLane = HistoryDecision['lane'];
 
 /** The task of a planner without live work: one goal, and some streams once. */
-export interface Alone {
+export interface LoneWork {
   readonly lane: GoalLane;
   /** `null`: no telemetry. */
   readonly goal: Goal | null;
@@ -73,7 +73,7 @@ export interface Planning {
   /** The devices that are polled. */
   polled: Set<string>;
   /** Set where nothing but a goal is worked off. */
-  alone: Alone | null;
+  alone: LoneWork | null;
   /** The latest time that was planned for; −∞ before the start. */
   lastMs: EpochMs;
   /** Whether coverage was withdrawn since the planner was last updated. */
@@ -86,7 +86,7 @@ export interface Planning {
 }
 
 /** The longest wait between two tries of a one-off, which ends after ten minutes without progress. */
-export const ALONE_REST_MS = MINUTE_MS;
+export const LONE_REST_MS = MINUTE_MS;
 
 /** Times within this may fall back: clocks are known to a few seconds. */
 const FELL_BACK_MS = 10 * SECOND_MS;
@@ -100,7 +100,7 @@ const REFUSAL_EVERY_MS = 10 * MINUTE_MS;
 /** For an unknown limit in the headers it is read sooner: only the account shows which limit applies. */
 const LIMIT_EVERY_MS = MINUTE_MS;
 
-/** Creates the planning over a state. `beginPlanning` or `beginAlone` starts it. */
+/** Creates the planning over a state. `beginPlanning` or `beginLoneWork` starts it. */
 export function createPlanning(parts: PlanningParts): Planning {
   const { context } = parts;
   const settings = settingsOf(parts);
@@ -132,7 +132,7 @@ export function beginPlanning(planning: Planning, { areListed }: { readonly areL
 }
 
 /** Begins with one goal, the streams that it names, and the account, which has just been read. */
-export function beginAlone(planning: Planning, alone: Alone): void {
+export function beginLoneWork(planning: Planning, alone: LoneWork): void {
   const nowMs = restartPlanner(planning, alone);
   planning.goals[alone.lane] = alone.goal;
   planning.planner.done('account', nowMs);
@@ -142,10 +142,10 @@ export function beginAlone(planning: Planning, alone: Alone): void {
   enterGoal(planning);
 }
 
-function restartPlanner(planning: Planning, alone: Alone | null): EpochMs {
+function restartPlanner(planning: Planning, alone: LoneWork | null): EpochMs {
   const { parts } = planning;
   const settings = settingsOf(parts);
-  planning.planner = createPlanner(alone === null ? settings : { ...settings, longestRestMs: ALONE_REST_MS });
+  planning.planner = createPlanner(alone === null ? settings : { ...settings, longestRestMs: LONE_REST_MS });
   planning.polled = new Set();
   planning.alone = alone;
   planning.isWithdrawn = false;
@@ -173,7 +173,7 @@ export function advancePlanning(planning: Planning): EpochMs {
   if (planning.isWithdrawn || serverClock.nowMs() < lastMs - FELL_BACK_MS) {
     const hastened = planning.planner.hastened();
     if (alone === null) beginPlanning(planning, { areListed: true });
-    else beginAlone(planning, alone);
+    else beginLoneWork(planning, alone);
     // A job may be waiting for these streams.
     for (const kind of hastened) hastenStream(planning, kind, alone !== null);
   }

@@ -143,7 +143,7 @@ export function leastOf(range: { from: number; to: number }, satisfies: (value: 
 
 /** From which ratio of readings to capacity on only the newest pages are kept, and below which all are again. */
 const OVERCOMMITTED = 0.97;
-const CARRIED_AGAIN = 0.9;
+const CARRIED_ENOUGH = 0.9;
 /** Where what runs over is lost in any case, a page is waited for until it is full for certain. */
 const OVERFULL_PAGE = 1.03;
 const RENEW_MS = HOUR_MS;
@@ -199,7 +199,7 @@ export interface Load {
 export function renewCommitment(commitment: Commitment, load: Load, nowMs: number): boolean {
   const { isOver: was } = commitment;
   const needed = load.readingsPerMs / (load.pageSize * FULL_PAGE);
-  const isOver = needed > load.carriedPerMs * (was ? CARRIED_AGAIN : OVERCOMMITTED);
+  const isOver = needed > load.carriedPerMs * (was ? CARRIED_ENOUGH : OVERCOMMITTED);
   commitment.isOver = isOver;
   if (was === isOver && nowMs - commitment.renewedMs < RENEW_MS) return false;
   commitment.renewedMs = nowMs;

@@ -23,7 +23,7 @@ import { learnTime, wantedNow } from '../ingest/wanted-range.ts';
 import { noteFailed, noteRead, noteStreamFailed, noteWorked } from './api-state.ts';
 import { type DispatchParts, endsSession, followPlan, untilRoom } from './dispatch.ts';
 import type { StreamDecision } from './planner-types.ts';
-import { ALONE_REST_MS, type Alone, beginAlone, beginPlanning } from './planning.ts';
+import { beginLoneWork, beginPlanning, LONE_REST_MS, type LoneWork } from './planning.ts';
 
 export type SessionParts = Omit<DispatchParts, 'readStream' | 'rereading'>;
 
@@ -62,7 +62,7 @@ export async function runSession(parts: SessionParts, onStarted: () => void, sig
 }
 
 /** How a one-off begins. */
-interface AloneBegins {
+interface LoneStart {
   /** Whether devices that are known from before will do where they cannot be listed. */
   readonly mayGoUnlisted: boolean;
   /**
@@ -70,7 +70,7 @@ interface AloneBegins {
    *
    * @param areListed whether the devices were listed just before.
    */
-  readonly begin: (areListed: boolean) => Alone;
+  readonly begin: (areListed: boolean) => LoneWork;
 }
 
 /**
@@ -79,13 +79,13 @@ interface AloneBegins {
  * @param begins how it begins, once the account, the devices and the time are known.
  * @throws what `runSession` throws, and what `begin` throws.
  */
-export async function runAlone(
+export async function runLoneWork(
   parts: SessionParts,
-  { begin, mayGoUnlisted }: AloneBegins,
+  { begin, mayGoUnlisted }: LoneStart,
   signal: AbortSignal,
 ): Promise<never> {
   const { context, planning, scanner, outage } = parts;
-  outage.limitWaits(ALONE_REST_MS);
+  outage.limitWaits(LONE_REST_MS);
   const areListed = await readFirst(parts, mayGoUnlisted, signal);
   const work: Work = async (stop) => {
     await learnTime(context, scanner, stop);
@@ -93,7 +93,7 @@ export async function runAlone(
   };
   await persist(parts, { stream: 'telemetry', work }, signal);
   const alone = begin(areListed);
-  beginAlone(planning, alone);
+  beginLoneWork(planning, alone);
   const rereading = createEmptyChecks(context);
   if (alone.lane === 'first-history') {
     rereading.refresh();

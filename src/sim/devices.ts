@@ -95,12 +95,12 @@ function inactivity({ lifecycle = [] }: DeviceSpec): MsRange[] {
   );
 }
 
-interface Looks extends Pick<WorldDevice, 'spec' | 'series' | 'intervalMs'> {
+interface SnapshotInput extends Pick<WorldDevice, 'spec' | 'series' | 'intervalMs'> {
   readonly precision: Precision;
   readonly startMs: EpochMs;
 }
 
-function snapshot({ spec, series, intervalMs, precision }: Looks, atMs: EpochMs): SimDevice {
+function snapshot({ spec, series, intervalMs, precision }: SnapshotInput, atMs: EpochMs): SimDevice {
   const parentDeviceId = valueAt(spec.parentDeviceId ?? null, spec.moves ?? [], atMs);
   const lifecycleStatus = valueAt<Lifecycle>('active', spec.lifecycle ?? [], atMs);
   const seen = lastSeen(series, atMs);

@@ -159,10 +159,10 @@ function listTelemetry(deviceId: string, call: Call, how: Decoration): SimPage {
 function createBorder(ties: Call['settings']['paging']['cursorDuplicates'], belowPosition: number) {
   let last: { readonly at: bigint; readonly position: number } | null = null;
   /** Before the first reading of the last one's instant; `null` where that instant fills the page. */
-  let aboveTie: number | null = null;
+  let aboveDuplicate: number | null = null;
   return {
     pass: ({ recordedAtNs: at, position }: SimReading): void => {
-      if (last !== null && last.at !== at) aboveTie = last.position;
+      if (last !== null && last.at !== at) aboveDuplicate = last.position;
       last = { at, position };
     },
     /** Whether the reading behind the page is left out. */
@@ -173,7 +173,7 @@ function createBorder(ties: Call['settings']['paging']['cursorDuplicates'], belo
     },
     position: (): number => {
       if (last === null) return belowPosition;
-      if (ties === 'repeats' && aboveTie !== null) return aboveTie;
+      if (ties === 'repeats' && aboveDuplicate !== null) return aboveDuplicate;
       return last.position;
     },
   };

@@ -101,7 +101,7 @@ const ADVICE: Readonly<Record<Problem, (words: string, path: string) => Advice>>
       what: `this user (${user}) cannot write the state (${words})`,
       // Another owner would take the state away from a process that works with it.
       remedy: mayBeInUse(directory)
-        ? `${rightWords(existsSync(path) ? path : directory, user)}, or set data_dir to another directory.`
+        ? `${rightsText(existsSync(path) ? path : directory, user)}, or set data_dir to another directory.`
         : `Make this user the owner: chown -R ${user} '${directory}' (in a container: of the mounted volume or directory), or set data_dir to another directory.`,
     };
   },
@@ -131,7 +131,7 @@ function mayBeInUse(directory: string): boolean {
 }
 
 /** How this user gets the right to write where a process may work with the state: never by another owner. */
-function rightWords(path: string, user: string): string {
+function rightsText(path: string, user: string): string {
   const owner = ownerOf(path);
   if (owner === user) return `Give this user write permission: chmod -R u+rwX '${dirname(path)}'`;
   return `Run Tidemark as the user that owns ${path}${owner === null ? '' : ` (${owner})`}`;

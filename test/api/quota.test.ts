@@ -68,7 +68,7 @@ describe('the pace', () => {
   test('names what holds the next request back', () => {
     const quota = quotaOf({ perMinute: 60, perDay: 10 });
     sendAll(quota, 3);
-    expect(nextTurn(quota).reason).toBe('pace');
+    expect(nextTurn(quota).reason).toBe('rate');
     sendAll(quota, 5, 10_000);
     expect(nextTurn(quota).reason).toBe('day');
     blockUntil(quota, 2 * DAY_MS);

@@ -9,7 +9,7 @@ test('lets nobody go before the time when all who waited gave up in the moment i
   const queue = createRequestQueue({
     clock,
     hasRoom: () => hasRoom,
-    turn: () => ({ atMs: openAtMs, reason: 'pace' }),
+    turn: () => ({ atMs: openAtMs, reason: 'rate' }),
     longestSleepMs: () => 60_000,
     onWait: () => {},
   });
@@ -33,7 +33,7 @@ test('lets a low lane through now and then, however many of a higher one come', 
   const queue = createRequestQueue({
     clock,
     hasRoom: () => true,
-    turn: () => ({ atMs: nextMs, reason: 'pace' }),
+    turn: () => ({ atMs: nextMs, reason: 'rate' }),
     longestSleepMs: () => 60_000,
     onWait: () => {},
   });

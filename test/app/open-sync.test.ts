@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { hooksTo, type Later } from '../../src/app/open-sync.ts';
+import { type DeferredParts, hooksTo } from '../../src/app/open-sync.ts';
 import type { Planning } from '../../src/scheduler/planning.ts';
 
 describe('calls to parts that are created later', () => {
   test('throw before those parts exist, and reach them afterwards', async () => {
-    const later: Later = { planned: null, deliverers: [] };
+    const later: DeferredParts = { planned: null, deliverers: [] };
     const hooks = hooksTo(later);
     const { signal } = new AbortController();
     const early = 'a part of the sync was called before it was created';

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
-import { LATER_HINT } from '../../src/delivery/destination.ts';
+import { RETRY_HINT } from '../../src/delivery/destination.ts';
 import { createPatience } from '../../src/delivery/send-batch.ts';
 
 test('the next attempt of a blocked delivery is known, and none of one that moves', () => {
   let nowMs = 5000;
   const clock = { monoMs: () => nowMs };
   const patience = createPatience('influx', { random: () => 0, observe: () => {}, clock });
-  const down = { words: 'connection refused', hint: LATER_HINT, needsPerson: false, waitMs: null };
+  const down = { words: 'connection refused', hint: RETRY_HINT, needsPerson: false, waitMs: null };
   expect(patience.nextAttemptInMs()).toBeNull();
   const waitMs = patience.blocked(down, 1);
   expect(patience.nextAttemptInMs()).toBe(waitMs);
@@ -35,7 +35,7 @@ test('a refusal for an unknown reason that has not changed for ten minutes needs
   const patience = createPatience('influx', { random: () => 0.5, observe, clock: { monoMs: () => nowMs } });
   const unknown = {
     words: 'HTTP 400: no',
-    hint: LATER_HINT,
+    hint: RETRY_HINT,
     needsPerson: false,
     waitMs: null,
     unknown: { status: 400, message: 'no' },
@@ -51,8 +51,8 @@ test('a refusal for an unknown reason that has not changed for ten minutes needs
   patience.blocked(unknown, 1);
   patience.blocked({ ...unknown, unknown: { status: 400, message: 'something else' } }, 1);
   pass(11 * MINUTE_MS);
-  patience.blocked({ words: 'HTTP 400: something else', hint: LATER_HINT, needsPerson: false, waitMs: null }, 1);
-  expect(hints.map((hint) => hint === LATER_HINT)).toEqual([true, true, false, true, true]);
+  patience.blocked({ words: 'HTTP 400: something else', hint: RETRY_HINT, needsPerson: false, waitMs: null }, 1);
+  expect(hints.map((hint) => hint === RETRY_HINT)).toEqual([true, true, false, true, true]);
   expect(needing).toEqual([false, false, true, false, false]);
   expect(hints[2]).toMatch(/for ten minutes; check its log, and the address, the organization and the bucket/);
 });

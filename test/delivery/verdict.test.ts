@@ -1,7 +1,7 @@
 /** What each answer to a write means: for the lines of the request, and as the answer to a control line. */
 import { describe, expect, test } from 'vitest';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
-import { judge, LATER_HINT, type Verdict } from '../../src/delivery/destination.ts';
+import { judge, RETRY_HINT, type Verdict } from '../../src/delivery/destination.ts';
 import { type Resolution, resolveBatch } from '../../src/delivery/resolve.ts';
 
 const LINES = [1, 2, 3, 4].map((nth) => `telemetry,device_id=d value=${nth} ${nth}`);
@@ -11,7 +11,7 @@ const CONTROL = 'telemetry,device_id=d value=0 0';
 const OTHER = 'alerts,device_id=d id="a" 0';
 
 const REFUSAL = { words: 'HTTP 422: no', retention: false, dropped: null, conflict: false };
-const LATER = { words: 'HTTP 503', hint: LATER_HINT, needsPerson: false, waitMs: 7 };
+const LATER = { words: 'HTTP 503', hint: RETRY_HINT, needsPerson: false, waitMs: 7 };
 const BLOCKED = { words: 'HTTP 401', hint: 'a new token', needsPerson: true, waitMs: null };
 
 interface Row {

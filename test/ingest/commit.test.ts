@@ -22,7 +22,7 @@ describe.runIf(influxdAvailable())('a page of many values', () => {
     });
     expect(commits.reduce((sum, { newPoints }) => sum + newPoints, 0)).toBe(WIDE_VALUES);
     expect(Math.max(...commits.map(({ newPoints }) => newPoints))).toBeLessThan(5200);
-    expect(commits.filter(({ coversNew }) => coversNew)).toEqual(commits.slice(-1));
+    expect(commits.filter(({ extendsCoverage }) => extendsCoverage)).toEqual(commits.slice(-1));
     expect(rig.simulator.log.requests.filter(({ path }) => path.endsWith('/telemetry')).length).toBeLessThan(4);
     const { missing, invented, expected } = await rig.verdict(NOW_MS);
     expect([missing.length, invented.length, expected]).toEqual([0, 0, WIDE_VALUES]);

@@ -80,7 +80,7 @@ describe('scans', () => {
 
   test('that made way add up what they have brought, and go on only for what they still lack', async () => {
     const clock = createVirtualClock(0);
-    const covers = { pages: 1, lastReadings: [], newReadings: 5, coversNew: true, isUnderstood: true };
+    const covers = { pages: 1, lastReadings: [], newReadings: 5, extendsCoverage: true, isUnderstood: true };
     const scanner = takingTurns({
       peek: async () => false,
       scan: async () => {
@@ -95,7 +95,7 @@ describe('scans', () => {
       await scanner.scan({ ...task, lane: 'live', until: 'closed' }, NEVER);
       return await history;
     };
-    expect(await interrupted('first coverage')).toMatchObject({ pages: 1, newReadings: 5, coversNew: true });
-    expect(await interrupted('closed')).toMatchObject({ pages: 2, newReadings: 10, coversNew: true });
+    expect(await interrupted('first coverage')).toMatchObject({ pages: 1, newReadings: 5, extendsCoverage: true });
+    expect(await interrupted('closed')).toMatchObject({ pages: 2, newReadings: 10, extendsCoverage: true });
   });
 });

@@ -11,8 +11,8 @@ import {
   missedAfter,
   missedSince,
   NO_ATTEMPTS,
+  reappearedOverlaps,
   type Step,
-  shownAgain,
   type Unproven,
   unlessGone,
 } from '../../src/ingest/unproven.ts';
@@ -126,7 +126,7 @@ describe('an overlap reading that empty answers lack', () => {
   test('is missed no longer once a page shows it, and asked for no longer once it is gone', () => {
     const shown = reading(3);
     const { recordedAt: at } = shown;
-    expect(shownAgain([...missed, { at, sinceMs: 0, isGone: true }], [shown])).toEqual([at]);
+    expect(reappearedOverlaps([...missed, { at, sinceMs: 0, isGone: true }], [shown])).toEqual([at]);
     const edge = { at, digest: '' };
     expect(unlessGone(edge, [{ at, sinceMs: 0, isGone: false }])).toBe(edge);
     expect(unlessGone(edge, [{ at, sinceMs: 0, isGone: true }])).toBeNull();

@@ -218,7 +218,7 @@ describe('a round', () => {
     served: 50,
     readings: newPoints / 2,
     newPoints,
-    coversNew: true,
+    extendsCoverage: true,
   });
 
   test('of telemetry is a minute: one line, however many devices', () => {

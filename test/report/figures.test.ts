@@ -4,7 +4,7 @@
 import { expect, test } from 'vitest';
 import type { Job } from '../../src/core/state/jobs.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
-import { createJobPaces } from '../../src/report/figures.ts';
+import { createJobSpeeds } from '../../src/report/figures.ts';
 
 const progressAt = (share: number) => ({
   totals: { devices: 1, devices_complete: 0, archived_readings: 0, requests: 0, covered_share: share },
@@ -28,15 +28,15 @@ const job = (id: number, progress: unknown): Job => ({
 test('the time that a job still takes follows from what it has reported since it began, however often it is asked', () => {
   const now = { ms: 0 };
   const open: number[] = [1];
-  const paces = createJobPaces({ monoMs: () => now.ms }, () => open);
-  paces.note(1, progressAt(0.5));
+  const speeds = createJobSpeeds({ monoMs: () => now.ms }, () => open);
+  speeds.note(1, progressAt(0.5));
   now.ms = MINUTE_MS;
-  paces.note(1, progressAt(0.6));
+  speeds.note(1, progressAt(0.6));
   const figures = [{ kind: 'once', share: 0.6, etaSeconds: expect.closeTo(240, 5) }];
-  expect(paces.figures([job(1, progressAt(0.6))])).toEqual(figures);
-  expect(paces.figures([job(1, progressAt(0.6))])).toEqual(figures);
+  expect(speeds.figures([job(1, progressAt(0.6))])).toEqual(figures);
+  expect(speeds.figures([job(1, progressAt(0.6))])).toEqual(figures);
   // Of one that has reported nothing since this process began, asking alone begins no measurement.
-  expect(paces.figures([job(2, progressAt(0.1))])).toEqual([{ kind: 'once', share: 0.1, etaSeconds: null }]);
+  expect(speeds.figures([job(2, progressAt(0.1))])).toEqual([{ kind: 'once', share: 0.1, etaSeconds: null }]);
   now.ms = 2 * MINUTE_MS;
-  expect(paces.figures([job(2, progressAt(0.4))])).toEqual([{ kind: 'once', share: 0.4, etaSeconds: null }]);
+  expect(speeds.figures([job(2, progressAt(0.4))])).toEqual([{ kind: 'once', share: 0.4, etaSeconds: null }]);
 });

@@ -434,7 +434,7 @@ export const MUTANTS: readonly Mutant[] = [
         file: 'api/rate-limiter.ts',
         find: '    turn: () => nextTurn(quota),',
         replace: `    turn: () =>
-      serverClock.skewMs() === null ? { atMs: clock.monoMs(), reason: 'pace' } : nextTurn(quota),`,
+      serverClock.skewMs() === null ? { atMs: clock.monoMs(), reason: 'rate' } : nextTurn(quota),`,
       },
     ],
   },

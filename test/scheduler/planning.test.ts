@@ -9,7 +9,7 @@ import { createWantedGoal, type Goal } from '../../src/scheduler/goal.ts';
 import type { Rest } from '../../src/scheduler/planner-types.ts';
 import {
   advancePlanning,
-  beginAlone,
+  beginLoneWork,
   beginPlanning,
   enterStream,
   hasStarted,
@@ -75,7 +75,7 @@ describe('the start', () => {
     using state = scratchStore();
     const { planning } = createWorld(state);
     const { goal } = countingGoal('b');
-    beginAlone(planning, { lane: 'first-history', goal, streams: [] });
+    beginLoneWork(planning, { lane: 'first-history', goal, streams: [] });
     expect(asked(planning)).toEqual(['b']);
     expect(planning.planner.next(advancePlanning(planning))).toEqual({
       kind: 'history',
@@ -184,7 +184,7 @@ describe('a goal', () => {
     const wantedRange = wantedNow(context);
     if (wantedRange === null) throw new Error('the time is known');
     const goal = createWantedGoal(context, wantedRange);
-    beginAlone(planning, { lane: 'first-history', goal, streams: [] });
+    beginLoneWork(planning, { lane: 'first-history', goal, streams: [] });
     const piece = nextGoalGap(planning, { lane: 'first-history', deviceId: 'a', recency: 'day' });
     expect(piece).toMatchObject({ lane: 'live', limit: wantedRange.limit });
     expect(piece?.range.to).toBe(wantedRange.limit);
@@ -211,7 +211,7 @@ describe('a stream', () => {
   test('of a one-off is over once it was read, or could not be', () => {
     using state = scratchStore();
     const { planning } = createWorld(state);
-    beginAlone(planning, { lane: 'first-history', goal: null, streams: ['alerts', 'devices'] });
+    beginLoneWork(planning, { lane: 'first-history', goal: null, streams: ['alerts', 'devices'] });
     enterStream(planning, 'alerts', null);
     expect(planning.alone?.streams).toEqual(['devices']);
     enterStream(planning, 'devices', START_MS + HOUR_MS);

@@ -4,8 +4,8 @@
 import { describe, expect, test } from 'vitest';
 import { ApiFault, type ApiFaultKind, UserError } from '../../src/core/faults.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
-import type { Alone } from '../../src/scheduler/planning.ts';
-import { runAlone, runSession } from '../../src/scheduler/session.ts';
+import type { LoneWork } from '../../src/scheduler/planning.ts';
+import { runLoneWork, runSession } from '../../src/scheduler/session.ts';
 import { scratchStore } from '../store/support.ts';
 import { createSessionWorld, listBefore, mute, type Script } from './session-world.ts';
 
@@ -73,17 +73,17 @@ describe('the session of the daemon', () => {
 
 describe('the session of a one-off', () => {
   /** A one-off that reads streams once and no telemetry. */
-  async function once(script: Script, { mayGoUnlisted = true, streams = ['alerts'] as Alone['streams'] } = {}) {
+  async function once(script: Script, { mayGoUnlisted = true, streams = ['alerts'] as LoneWork['streams'] } = {}) {
     using state = scratchStore();
     listBefore(state, [mute('a')]);
     const { clock, log, parts, planning } = createSessionWorld(state, script);
     const stop = new AbortController();
     void clock.sleep(MINUTE_MS).then(() => stop.abort(new Error('over')));
-    const begin = (areListed: boolean): Alone => {
+    const begin = (areListed: boolean): LoneWork => {
       log.push(`begins, listed: ${areListed}`);
       return { lane: 'first-history', goal: null, streams };
     };
-    const end = await runAlone(parts, { begin, mayGoUnlisted }, stop.signal).catch((error: Error) => error.message);
+    const end = await runLoneWork(parts, { begin, mayGoUnlisted }, stop.signal).catch((error: Error) => error.message);
     return { end, log, left: planning.alone?.streams };
   }
 
@@ -107,7 +107,7 @@ describe('the session of a one-off', () => {
     const begin = (): never => {
       throw new UserError('nothing to do', 2);
     };
-    const running = runAlone(parts, { begin, mayGoUnlisted: false }, new AbortController().signal);
+    const running = runLoneWork(parts, { begin, mayGoUnlisted: false }, new AbortController().signal);
     await expect(running).rejects.toThrow('nothing to do');
   });
 });

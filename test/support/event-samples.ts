@@ -14,7 +14,7 @@ const job = { job: 1, kind: 'once', exitCode: 0, message: null, durationMs: 1 } 
 // biome-ignore format: a table, a row an event
 export const SAMPLES: Samples = {
   'request-retried': [1000, 10_000, 60_000].map((waitMs) => ({ type: 'request-retried', ...retried, waitMs })),
-  'quota-wait': (['pace', 'minute', 'day', 'retry_after'] as const).map((reason) => ({ type: 'quota-wait', untilMs: 8e9, reason })),
+  'quota-wait': (['rate', 'minute', 'day', 'retry_after'] as const).map((reason) => ({ type: 'quota-wait', untilMs: 8e9, reason })),
   'page-rejected': [1, 2].map((attempt) => ({ type: 'page-rejected', deviceId: 'd', reason: 'r', attempt })),
   'gap-recorded': ['beyond_plan', 'over_quota', 'unverified'].map((reason) => ({ type: 'gap-recorded', deviceId: 'd', reason, from: 'F', to: 'T' })),
   'stream-off': [

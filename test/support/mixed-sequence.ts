@@ -40,7 +40,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   'test/commands/backfill/all.test.ts': 42,
   'test/grafana/odd-workspaces.test.ts': 38,
   'test/stories/devices-come-and-go.test.ts': 38,
-  'test/commands/backfill/pace.test.ts': 37,
+  'test/commands/backfill/rate.test.ts': 37,
   'test/commands/backfill/alone.test.ts': 37,
   'test/bench/planner/planner-bench.test.ts': 35,
   'test/stories/one-story.test.ts': 35,

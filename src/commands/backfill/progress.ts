@@ -134,7 +134,7 @@ export function etaOf(
   const nowMs = parts.context.serverClock.nowMs();
   const suppliedMs = parts.planning.alone === null ? besideMs(parts, backfill, left) : aloneMs(parts, backfill, left);
   if (suppliedMs === null) return null;
-  const ms = Math.max(suppliedMs, backfill.pace.lastsMs(left, nowMs));
+  const ms = Math.max(suppliedMs, backfill.rate.lastsMs(left, nowMs));
   const perMinute = ms <= 0 ? left : (left * MINUTE_MS) / ms;
   const rate = perMinute < 10 ? perMinute.toFixed(1) : String(Math.round(perMinute));
   return { seconds: Math.round(ms / SECOND_MS), basis: `about ${grouped(left)} requests at ${rate} a minute` };

@@ -3,7 +3,7 @@
  * text lists what was stored, which ranges were empty, what is missing, and what to do about that.
  */
 
-import { gapWords, missingStatuses, missingText, PENDING } from '../../core/device-coverage.ts';
+import { gapText, missingStatuses, missingText, PENDING } from '../../core/device-coverage.ts';
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
@@ -97,7 +97,7 @@ export function summarizeBackfill(course: BackfillCourse, outcome: BackfillOutco
     oldest_reading: oldest === null ? null : formatExact(oldest),
     recheck: recheckOf(view, backfill),
     ...backfill.tally.counts(),
-    late: backfill.pace.isLate(context.serverClock.nowMs()),
+    late: backfill.rate.isLate(context.serverClock.nowMs()),
     missing_seconds: Math.round(view.openMs / 1000),
     missing: missingRanges(view),
     destinations: destinationsOf(course),
@@ -250,7 +250,7 @@ function emptyOf({ devices_empty: empty, devices }: BackfillSummary): string[] {
   return [`Without any reading in this range: ${counted(empty, 'device')}.`];
 }
 
-const NOT_READ_AGAIN: Readonly<Record<string, string>> = {
+const NOT_REREAD: Readonly<Record<string, string>> = {
   [PENDING]: 'not reached yet: run the same command again',
   cleared: 'the archive no longer has their lines, so nothing could be recognized as new',
   beyond_plan: 'older than the plan serves',
@@ -264,7 +264,7 @@ function recheckText({ recheck }: BackfillSummary): string[] {
     `Read again: ${counted(ranges, 'covered range')}, in which ${counted(new_readings, 'reading was', 'readings were')} new.`,
     ...reasons.map((reason) => {
       const ms = unread.reduce((sum, range) => sum + (range.reason === reason ? gapMs(range) : 0), 0);
-      return `Not read again: ${duration(ms / 1000)}: ${NOT_READ_AGAIN[reason] ?? gapWords(reason).why}.`;
+      return `Not read again: ${duration(ms / 1000)}: ${NOT_REREAD[reason] ?? gapText(reason).why}.`;
     }),
   ];
 }
@@ -278,12 +278,12 @@ function missingOf({ missing }: BackfillSummary): string[] {
     const ms = ranges.reduce((sum, range) => sum + gapMs(range), 0);
     return {
       ms,
-      line: `  ${gapWords(reason).why}: ${duration(ms / 1000)} on ${counted(devices, 'device')}: ${REMEDIES[reason] ?? 'run the command again'}`,
+      line: `  ${gapText(reason).why}: ${duration(ms / 1000)} on ${counted(devices, 'device')}: ${REMEDIES[reason] ?? 'run the command again'}`,
     };
   });
   const worst = missing.slice(0, RANGES_LISTED).map((range) => {
     const { device_id, from, to, reason } = range;
-    return `  ${plainText(device_id, ID_LENGTH)}: ${duration(gapMs(range) / 1000)} from ${short(from)} to ${short(to)}, ${gapWords(reason).why}`;
+    return `  ${plainText(device_id, ID_LENGTH)}: ${duration(gapMs(range) / 1000)} from ${short(from)} to ${short(to)}, ${gapText(reason).why}`;
   });
   const more = missing.length - worst.length;
   return [

@@ -18,8 +18,8 @@ import type { Deliverer } from '../../delivery/deliver.ts';
 import { wantedNow } from '../../ingest/wanted-range.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
 import { type Backfill, beginBackfill } from '../../scheduler/backfill.ts';
-import { type Alone, type Planning, reopenDevice } from '../../scheduler/planning.ts';
-import { runAlone, type SessionParts } from '../../scheduler/session.ts';
+import { type LoneWork, type Planning, reopenDevice } from '../../scheduler/planning.ts';
+import { runLoneWork, type SessionParts } from '../../scheduler/session.ts';
 import {
   besideDeliveries,
   createProgressWatch,
@@ -131,7 +131,7 @@ async function untilClosed(
     if (watch.idleMs({ left: view.leftMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
     const left = estimate();
     seen.eta = etaOf(parts, backfill, left);
-    if (backfill.args.finishByMs !== null) backfill.pace.setLeft(left ?? 0);
+    if (backfill.args.finishByMs !== null) backfill.rate.setLeft(left ?? 0);
     reopen(view);
     return null;
   };
@@ -217,7 +217,7 @@ async function ask(
   signal: AbortSignal,
 ): Promise<never> {
   const { context } = parts;
-  const begin = (): Alone => {
+  const begin = (): LoneWork => {
     const wantedRange = wantedNow(context);
     if (wantedRange === null)
       throw new UserError(
@@ -232,7 +232,7 @@ async function ask(
   };
   try {
     // The devices of a backfill are fixed at its start, so it waits for the list.
-    return await runAlone(parts, { begin, mayGoUnlisted: false }, signal);
+    return await runLoneWork(parts, { begin, mayGoUnlisted: false }, signal);
   } catch (error) {
     throw error instanceof ApiFault ? refusalOf(error) : error;
   }

@@ -208,7 +208,7 @@ const SHORT_WAIT_MS = 15 * SECOND_MS;
 const WAITS: Readonly<Record<WaitReason, string>> = {
   day: "this day's budget is used up",
   minute: "this minute's budget is used up",
-  pace: 'the quota leaves no request for now',
+  rate: 'the quota leaves no request for now',
   retry_after: 'the API asked to wait (Retry-After)',
 };
 
@@ -264,7 +264,7 @@ function createProber(parts: ProberParts): Prober {
   let stopped: string | null = null;
   let doubtful = 0;
   let hasAnswered = false;
-  const takeIn = (fault: ApiFault): void => {
+  const countFault = (fault: ApiFault): void => {
     if (DOUBTFUL.includes(fault.kind)) doubtful += 1;
     stopped ??= STOPPING[fault.kind] ?? (doubtful > 1 ? 'the API failed twice' : null);
   };
@@ -282,7 +282,7 @@ function createProber(parts: ProberParts): Prober {
     const isReply = isAnswer(error);
     if (isReply || LETS_IN.includes(error.kind)) hasAnswered = true;
     if (isReply) return;
-    takeIn(error);
+    countFault(error);
     if (scope !== null) parts.onFault(scope, error);
   };
   return {
@@ -342,7 +342,7 @@ async function withPatience<T>(
     if (waitMs > PATIENCE_MS) giveUp(waitMs, reason);
   };
   clock.sleep(PATIENCE_MS + timeoutMs, over.signal).then(
-    () => giveUp(0, 'pace'),
+    () => giveUp(0, 'rate'),
     () => {},
   );
   try {

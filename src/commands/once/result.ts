@@ -6,7 +6,7 @@
 import {
   CLOSED_BY_NONE,
   coverageOf,
-  gapWords,
+  gapText,
   missingStatuses,
   missingText,
   wantedOf,
@@ -147,7 +147,7 @@ export function reportEnd(summary: OnceSummary, { say }: Logger): void {
     say({ type: 'run-incomplete', message, isWanted: true });
   }
   for (const { device_id, from, to, reason } of missed.slice(0, GAPS_LISTED)) {
-    reportMissing(`gap: ${device_id} from ${from} to ${to}: ${gapWords(reason).why}`);
+    reportMissing(`gap: ${device_id} from ${from} to ${to}: ${gapText(reason).why}`);
   }
   if (missed.length > GAPS_LISTED) reportMissing(`and ${missed.length - GAPS_LISTED} more gaps; --json lists them all`);
 }

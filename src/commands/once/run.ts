@@ -20,8 +20,8 @@ import type { ApiState } from '../../scheduler/api-state.ts';
 import { noteCoverage } from '../../scheduler/coverage-points.ts';
 import { createRecheckWait, createWantedGoal, type Goal } from '../../scheduler/goal.ts';
 import { NOTHING_OPEN, RECENCIES } from '../../scheduler/history-queue.ts';
-import { type Alone, endRests, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
-import { runAlone, type SessionParts } from '../../scheduler/session.ts';
+import { endRests, type LoneWork, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
+import { runLoneWork, type SessionParts } from '../../scheduler/session.ts';
 import {
   besideDeliveries,
   createProgressWatch,
@@ -128,13 +128,13 @@ async function workOff(parts: OnceParts, run: OnceRun, signal: AbortSignal): Pro
  * @throws UserError where the key is refused.
  */
 async function ask(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise<never> {
-  const begin = (areListed: boolean): Alone => {
+  const begin = (areListed: boolean): LoneWork => {
     beginOnceRun(parts.context, run);
     return { lane: 'first-history', goal: run.goal, streams: areListed ? ['alerts'] : ['alerts', 'devices'] };
   };
   try {
     // The list is read again beside the telemetry of the devices that are known.
-    return await runAlone(parts, { begin, mayGoUnlisted: true }, signal);
+    return await runLoneWork(parts, { begin, mayGoUnlisted: true }, signal);
   } catch (error) {
     throw error instanceof ApiFault ? refusalOf(error) : error;
   }

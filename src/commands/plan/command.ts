@@ -31,10 +31,10 @@ import { readStateView, type StateView } from '../../store/views/read-state.ts';
 import { type CommandRun, fetchAccount, printAnswer, refusalOf } from '../shared/command.ts';
 import {
   ALL,
-  type PaceOptions,
+  type RateOptions,
   type RequestedRange,
   readBackfillOptions,
-  readPace,
+  readRate,
   readSpan,
 } from '../shared/options.ts';
 import { type CostPlan, costPlan, type PlanFacts, type PlanRange } from './cost.ts';
@@ -101,14 +101,14 @@ export interface PlanParts {
 export async function planOf(parts: PlanParts, signal: AbortSignal): Promise<CostPlan> {
   const { command, config, clock } = parts;
   // Mistakes are reported before anything is requested. Ages count from the server's time.
-  const { whatIf, pace } = readPlanOptions(command, clock.nowMs());
+  const { whatIf, rate } = readPlanOptions(command, clock.nowMs());
   const facts = await factsNow(parts, signal);
   const settings = {
     share: config.api.share,
     schedules: config.sync.schedules,
     polls: config.sync.polls,
   };
-  return costPlan({ facts, settings, whatIf, pace, range: spanOf(parts, facts) });
+  return costPlan({ facts, settings, whatIf, rate, range: spanOf(parts, facts) });
 }
 
 async function factsNow(parts: PlanParts, signal: AbortSignal): Promise<PlanFacts> {
@@ -238,7 +238,7 @@ interface PlanOptions extends RequestedRange {
   readonly whatIf: WhatIf;
   /** Whether it is about all there is; then `from` says nothing. */
   readonly isAll: boolean;
-  readonly pace: PaceOptions;
+  readonly rate: RateOptions;
 }
 
 /**
@@ -252,8 +252,8 @@ function readPlanOptions(
 ): PlanOptions {
   const isAll = command.from === ALL;
   const { from, to } = readSpan(isAll ? { ...command, from: null } : command, nowMs);
-  const pace = readPace(command, nowMs);
-  return { whatIf: readAssumptions(command.whatIf), from, to, isAll, pace };
+  const rate = readRate(command, nowMs);
+  return { whatIf: readAssumptions(command.whatIf), from, to, isAll, rate };
 }
 
 function readAssumptions(texts: readonly WhatIfText[]): WhatIf {

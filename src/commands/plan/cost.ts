@@ -81,7 +81,7 @@ export interface PlanRange {
 }
 
 /** The pace that a backfill is to keep. */
-interface PlanPace {
+interface PlanRate {
   readonly maxShare: number | null;
   readonly finishByMs: EpochMs | null;
 }
@@ -91,7 +91,7 @@ interface PlanQuestion {
   readonly settings: PlanSettings;
   readonly whatIf: WhatIf;
   readonly range: PlanRange;
-  readonly pace?: PlanPace;
+  readonly rate?: PlanRate;
 }
 
 interface Limits {
@@ -181,7 +181,7 @@ export type CostPlan = ReturnType<typeof costPlan>;
 
 /** Works the answer out. */
 export function costPlan(question: PlanQuestion) {
-  const { facts, whatIf, range, pace = NO_PACE } = question;
+  const { facts, whatIf, range, rate = NO_RATE } = question;
   const planInput = planInputOf(question);
   const { input, assumptions } = planInput;
   const demand = demandOf(input);
@@ -212,11 +212,11 @@ export function costPlan(question: PlanQuestion) {
     slowdown: roundTo(demand.slowdown, 2),
     warning: warningOf(input),
     freshness: { median_seconds: seconds(freshness.medianMs), p95_seconds: seconds(freshness.p95Ms) },
-    backfill: backfillOf({ facts, range, planInput, demand, pace }),
+    backfill: backfillOf({ facts, range, planInput, demand, rate }),
   };
 }
 
-const NO_PACE: PlanPace = { maxShare: null, finishByMs: null };
+const NO_RATE: PlanRate = { maxShare: null, finishByMs: null };
 
 function warningOf(input: DemandInput): string | null {
   const shortfall = shortfallOf(input);
@@ -309,9 +309,9 @@ function backfillOf({
   range,
   planInput: { fleet, input, scale, limits },
   demand,
-  pace,
+  rate,
 }: {
-  readonly pace: PlanPace;
+  readonly rate: PlanRate;
   readonly facts: PlanFacts;
   readonly range: PlanRange;
   readonly planInput: PlanInput;
@@ -345,7 +345,7 @@ function backfillOf({
       ...timeLeft(besideMs, nowMs),
     },
     alone: { ...timeLeft(aloneMs, nowMs), requests_per_day: Math.round(demand.budget) },
-    pace: pacedOf(pace, { requests, demand, nowMs, aloneMs, besideMs, budgets: budgetsOf(limits, input.share, 0) }),
+    rate: rateOf(rate, { requests, demand, nowMs, aloneMs, besideMs, budgets: budgetsOf(limits, input.share, 0) }),
     note: noteOf(range.isAll === true, isOld ? maxDays : null),
   };
 }
@@ -390,7 +390,7 @@ function measuredLoad(liveSentMs: readonly EpochMs[], nowMs: EpochMs): number | 
   return wasThere && lately > 0 ? lately / LOAD_OVER_MS : null;
 }
 
-interface Paced {
+interface RateInput {
   readonly requests: number;
   readonly demand: Demand;
   readonly nowMs: number;
@@ -402,10 +402,13 @@ interface Paced {
 }
 
 /** The effect of a pace; `null` if none was requested. */
-function pacedOf({ maxShare, finishByMs }: PlanPace, { requests, demand, nowMs, aloneMs, besideMs, budgets }: Paced) {
+function rateOf(
+  { maxShare, finishByMs }: PlanRate,
+  { requests, demand, nowMs, aloneMs, besideMs, budgets }: RateInput,
+) {
   if (maxShare === null && finishByMs === null) return null;
-  const slowest = (ms: number | null, paceMs: number | null) =>
-    ms === null || paceMs === null ? null : Math.max(ms, paceMs);
+  const slowest = (ms: number | null, rateMs: number | null) =>
+    ms === null || rateMs === null ? null : Math.max(ms, rateMs);
   const aheadMs = finishByMs === null ? null : Math.max(1, finishByMs - nowMs);
   const perDay = aheadMs === null ? demand.budget * (maxShare ?? 1) : (requests * DAY_MS) / aheadMs;
   const ofShare = maxShare ?? 1;
@@ -414,15 +417,15 @@ function pacedOf({ maxShare, finishByMs }: PlanPace, { requests, demand, nowMs, 
     perDay: budgets.perDay === null ? null : Math.max(1, Math.floor(budgets.perDay * ofShare)),
     spent: 0,
   };
-  const paceMs = aheadMs ?? aloneFinishMs(requests, part);
+  const rateMs = aheadMs ?? aloneFinishMs(requests, part);
   const inTime = (ms: number | null): boolean | null => (aheadMs === null ? null : ms !== null && ms <= aheadMs);
   return {
     max_share: maxShare,
     finish_by: finishByMs === null ? null : formatSeconds(msToNs(finishByMs)),
     requests_per_day: Math.round(perDay),
     share_of_budget: demand.budget > 0 ? roundTo(perDay / demand.budget, 4) : null,
-    beside_daemon: { ...timeLeft(slowest(besideMs, paceMs), nowMs), in_time: inTime(besideMs) },
-    alone: { ...timeLeft(slowest(aloneMs, paceMs), nowMs), in_time: inTime(aloneMs) },
+    beside_daemon: { ...timeLeft(slowest(besideMs, rateMs), nowMs), in_time: inTime(besideMs) },
+    alone: { ...timeLeft(slowest(aloneMs, rateMs), nowMs), in_time: inTime(aloneMs) },
   };
 }
 

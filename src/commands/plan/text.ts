@@ -104,7 +104,7 @@ function sourceOf({ source, requests_spent: spent, as_of }: CostPlan['basis']): 
 }
 
 function backfillOf({ backfill }: CostPlan): string[] {
-  const { from, to, devices, devices_with_gaps, gap_share, readings, requests, beside_daemon, alone, pace, note } =
+  const { from, to, devices, devices_with_gaps, gap_share, readings, requests, beside_daemon, alone, rate, note } =
     backfill;
   const head = `History from ${from} to ${to}, ${counted(devices, 'device')}`;
   if (requests === 0) return [`${head}: all covered`];
@@ -116,7 +116,7 @@ function backfillOf({ backfill }: CostPlan): string[] {
     seconds === null
       ? 'never: no requests are left for it'
       : `${duration(seconds)}, until ${until} (${grouped(requests_per_day)} requests a day)`;
-  const paced = ({ seconds, until, in_time: inTime }: NonNullable<typeof pace>['alone']): string => {
+  const timed = ({ seconds, until, in_time: inTime }: NonNullable<typeof rate>['alone']): string => {
     if (seconds === null) return 'never: no requests are left for it';
     return `${duration(seconds)}, until ${until}${inTime === false ? ': NOT by the requested time' : ''}`;
   };
@@ -124,12 +124,12 @@ function backfillOf({ backfill }: CostPlan): string[] {
     `${head}: about ${counted(readings, 'reading')} in ${counted(requests, 'request')}${open}`,
     `  beside the daemon, with the requests that its schedules leave: ${time(beside_daemon)}`,
     `  alone, with the whole budget: ${time(alone)}`,
-    ...(pace === null
+    ...(rate === null
       ? []
       : [
-          `  at ${pace.max_share === null ? `--finish-by ${pace.finish_by}` : `--max-share ${pace.max_share}`}: ${grouped(pace.requests_per_day)} requests a day${pace.share_of_budget === null ? '' : ` (${percent(pace.share_of_budget)} of the budget)`}`,
-          `    beside the daemon: ${paced(pace.beside_daemon)}`,
-          `    alone: ${paced(pace.alone)}`,
+          `  at ${rate.max_share === null ? `--finish-by ${rate.finish_by}` : `--max-share ${rate.max_share}`}: ${grouped(rate.requests_per_day)} requests a day${rate.share_of_budget === null ? '' : ` (${percent(rate.share_of_budget)} of the budget)`}`,
+          `    beside the daemon: ${timed(rate.beside_daemon)}`,
+          `    alone: ${timed(rate.alone)}`,
         ]),
     ...(note === null ? [] : [`  ${note}`]),
   ];

@@ -153,15 +153,15 @@ function reportReplayEnd({ destinations }: ReplaySummary, { say }: Logger): void
 /** Prints a line: whether all is well, and the text. */
 type Report = (isWell: boolean, message: string) => void;
 
-const AGAIN = 'run the same command again, it continues there';
+const CONTINUE_REMEDY = 'run the same command again, it continues there';
 
 function reportOutcome({ name, outcome, lines, accepted, blocked_reason }: ReplayReport, report: Report): void {
   const sums = `${counted(lines, 'point')} sent to ${name}, ${grouped(accepted)} accepted`;
-  if (outcome === 'interrupted') report(false, `Replay interrupted: ${sums}; ${AGAIN}`);
+  if (outcome === 'interrupted') report(false, `Replay interrupted: ${sums}; ${CONTINUE_REMEDY}`);
   else if (outcome === 'stalled') {
     report(
       false,
-      `Replay stopped after ten minutes without progress: ${sums}. ${plainText(blocked_reason ?? '')}. Fix that, then ${AGAIN}`,
+      `Replay stopped after ten minutes without progress: ${sums}. ${plainText(blocked_reason ?? '')}. Fix that, then ${CONTINUE_REMEDY}`,
     );
   } else if (lines > 0) report(true, sums);
   else report(false, `Nothing was sent to ${name}: the archive has no points of this range and these devices`);

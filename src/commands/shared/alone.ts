@@ -131,7 +131,7 @@ export interface WaitingParts {
   /** Whether the quota allows no request now. Waiting for the even pace does not count. */
   readonly waitsForQuota: () => boolean;
   /** Whether requests are refused for the quota again and again, although every wait was kept. */
-  readonly isRefusedAgain: () => boolean;
+  readonly isRefusedRepeatedly: () => boolean;
 }
 
 /**
@@ -139,10 +139,10 @@ export interface WaitingParts {
  * again after each wait that it asked for does not count as waiting.
  */
 export function isWaiting(
-  { context, apiState, waitsForQuota, isRefusedAgain }: WaitingParts,
+  { context, apiState, waitsForQuota, isRefusedRepeatedly }: WaitingParts,
   { isQueued, lanes }: { readonly isQueued: boolean; readonly lanes: readonly RequestLane[] },
 ): boolean {
-  if (isRefusedAgain()) return false;
+  if (isRefusedRepeatedly()) return false;
   if (waitsForQuota()) return true;
   return isQueued && apiState.fault === null && !lanes.some((lane) => apiState.failing.has(lane)) && context.room().ok;
 }

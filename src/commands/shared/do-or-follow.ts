@@ -156,7 +156,7 @@ const LOST_AFTER_MS = MINUTE_MS;
 
 /** When the command first reports that it waits for other work, and how often it repeats that. */
 const WAITING_AFTER_MS = 3 * SECOND_MS;
-const WAITING_AGAIN_MS = MINUTE_MS;
+const REPORT_WAIT_EVERY_MS = MINUTE_MS;
 
 /** How long to wait for the end of a cancelled job: a stopped command exits within ten seconds. */
 const CANCEL_WITHIN_MS = 8 * SECOND_MS;
@@ -186,7 +186,7 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
       if (seen.beat === 0) parts.onSeen();
       return job.end;
     }
-    return !takeIn(parts, job, seen) && board.withdraw(id) ? 'not taken' : null;
+    return !handleUpdate(parts, job, seen) && board.withdraw(id) ? 'not taken' : null;
   };
   try {
     const end = await pollUntil(clock, checkJob, { everyMs: FOLLOW_CHECK_MS }, signal);
@@ -219,7 +219,7 @@ function jobNow({ board }: FollowParts, id: number): Job {
  *
  * @returns whether there is, or may soon be, a daemon that runs jobs.
  */
-function takeIn(parts: FollowParts, job: Job, seen: Seen): boolean {
+function handleUpdate(parts: FollowParts, job: Job, seen: Seen): boolean {
   const { board, clock, onSeen, onProgress } = parts;
   const nowMs = clock.monoMs();
   if (nowMs - seen.beatAtMs >= BEAT_EVERY_MS) {
@@ -234,7 +234,7 @@ function takeIn(parts: FollowParts, job: Job, seen: Seen): boolean {
   if (seen.beat === 0) return nowMs - seen.requestedAtMs < SEEN_WITHIN_MS;
   if (job.progress !== null) onProgress(job.progress);
   if (job.state === 'waiting' && nowMs >= seen.reportWaitAtMs) {
-    seen.reportWaitAtMs = nowMs + WAITING_AGAIN_MS;
+    seen.reportWaitAtMs = nowMs + REPORT_WAIT_EVERY_MS;
     parts.onWaiting?.();
   }
   if (nowMs - seen.movedAtMs >= STILL_AFTER_MS) missDaemon(parts, job, nowMs - seen.movedAtMs);

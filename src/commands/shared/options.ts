@@ -49,7 +49,7 @@ function readInstant(flag: string, text: string, nowMs: EpochMs, also = ''): Epo
 /** The word that asks for everything there is. */
 export const ALL = 'all';
 
-export interface PaceOptions {
+export interface RateOptions {
   readonly maxShare: number | null;
   readonly finishByMs: EpochMs | null;
 }
@@ -59,12 +59,12 @@ export interface PaceOptions {
  *
  * @throws UserError (exit 2) for the first mistake.
  */
-export function readPace(
+export function readRate(
   { finishBy, maxShare }: { readonly finishBy: string | null; readonly maxShare: string | null },
   nowMs: EpochMs,
-): PaceOptions {
+): RateOptions {
   if (finishBy !== null && maxShare !== null) {
-    throw new UserError('--finish-by and --max-share both set the pace. Give one of them.', 2);
+    throw new UserError('--finish-by and --max-share both set the rate. Give one of them.', 2);
   }
   return {
     maxShare: maxShare === null ? null : readShare(maxShare),
@@ -95,7 +95,7 @@ function readFuture(flag: string, text: string, nowMs: EpochMs): EpochMs {
 }
 
 /** The range and the pace of a backfill; `from` may be `all`. */
-interface ParsedBackfill extends PaceOptions {
+interface ParsedBackfill extends RateOptions {
   readonly from: EpochNs | typeof ALL;
   readonly to: EpochNs | null;
   readonly recheck: boolean;
@@ -127,14 +127,14 @@ export function readBackfillOptions(
   if (from !== ALL && from >= (to ?? msToNs(nowMs))) {
     throw new UserError(`--from: expected a time before ${to === null ? 'now' : 'that of --to'}`, 2);
   }
-  const pace = readPace(command, nowMs);
-  if (from === ALL && pace.finishByMs !== null) {
+  const rate = readRate(command, nowMs);
+  if (from === ALL && rate.finishByMs !== null) {
     throw new UserError(
       '--finish-by needs a --from other than all, because the amount of history is unknown before it is read. Use --max-share instead.',
       2,
     );
   }
-  return { from, to, recheck: command.recheck, ...pace };
+  return { from, to, recheck: command.recheck, ...rate };
 }
 
 /** The options as the arguments of a job. */

@@ -2,7 +2,7 @@
  * `--status --device`: the status of one device as text: first why it lags, then its coverage and its last requests.
  */
 
-import { gapWords } from '../../core/device-coverage.ts';
+import { gapText } from '../../core/device-coverage.ts';
 import { faultText } from '../../core/faults.ts';
 import type { DeviceAnswer, DeviceReport } from '../../core/page-facts.ts';
 import type { StatusGap } from '../../core/status.ts';
@@ -114,7 +114,7 @@ function gaps({ gaps: all, named_gaps }: DeviceReport): string {
     const seconds = (Date.parse(gap.to) - Date.parse(gap.from)) / 1000;
     return row(
       index === 0 ? 'Gaps' : '',
-      `${minute(gap.from)} to ${minute(gap.to)}, ${duration(seconds)}: ${gapWords(gap.reason).why}${retry(gap)}`,
+      `${minute(gap.from)} to ${minute(gap.to)}, ${duration(seconds)}: ${gapText(gap.reason).why}${retry(gap)}`,
     );
   });
   return [...lines, ...(left > 0 ? [row('', `and ${count(left)} older ones (--json)`)] : [])].join('');

@@ -3,7 +3,7 @@
  * contains everything that it shows.
  */
 
-import { gapWords } from '../../core/device-coverage.ts';
+import { gapText } from '../../core/device-coverage.ts';
 import type {
   DestinationReport,
   DeviceStatus,
@@ -82,7 +82,7 @@ function freshness({ freshness: fresh }: StatusReport): string {
 function gapLines({ gaps }: StatusReport): string {
   if (gaps.length === 0) return row('Gaps', 'none');
   const shown = gaps.slice(0, REASONS_SHOWN).map(({ reason, devices, seconds }, index) => {
-    const { why, remedy } = gapWords(reason);
+    const { why, remedy } = gapText(reason);
     const where = `${plural(devices, 'device')}, ${duration(seconds)}`;
     return row(index === 0 ? 'Gaps' : '', `${why}: ${where}${remedy === '' ? '' : `; ${remedy}`}`);
   });
@@ -120,7 +120,7 @@ function deviceLine({ device_id, device_name, lag_seconds, gaps }: DeviceStatus,
   const isLive = lag_seconds !== null && lag_seconds > 0 && lag_seconds <= behindAfter;
   const shown = isLive ? gaps.slice(0, -1) : gaps;
   const seconds = shown.reduce((sum, { from, to }) => sum + (Date.parse(to) - Date.parse(from)) / 1000, 0);
-  const reasons = [...new Set(shown.map(({ reason }) => gapWords(reason).why.split(':')[0] ?? ''))];
+  const reasons = [...new Set(shown.map(({ reason }) => gapText(reason).why.split(':')[0] ?? ''))];
   const behind =
     lag_seconds === null ? 'never read' : lag_seconds <= behindAfter ? '' : `${duration(lag_seconds)} behind`;
   const gapCount =

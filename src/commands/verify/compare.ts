@@ -95,7 +95,7 @@ function ageFacts({ comparison, tally }: Work, isDone: boolean): AgeFacts {
     // VictoriaMetrics reports its retention.
     isAsked: isDone && source.kind === 'influxdb',
     now: msToNs(clock.nowMs()),
-    isSentAgain: resend !== null,
+    isResent: resend !== null,
     missing: (deviceId, range) => state.missing(destination.id, deviceId, range),
     count: (found) => addDay(tally, found),
   };

@@ -74,7 +74,7 @@ export async function recordMissing(
  *
  * @throws UserError with the exit code and what to do, NoApiError
  */
-export async function fetchAgain(run: VerifyRun, args: RepairArgs, ports: ProcessPorts): Promise<RepairSummary> {
+export async function refetch(run: VerifyRun, args: RepairArgs, ports: ProcessPorts): Promise<RepairSummary> {
   const done = { windows: 0 };
   const alone = async (): Promise<RepairSummary> =>
     await withApi(run, true, ports, async (sync) => {
@@ -268,7 +268,7 @@ async function readAgain(
           window: { from: BigInt(from), to: BigInt(to) },
           take: (page) => {
             counts.requests += 1;
-            commitPage(context, { deviceId, lane: 'idle-poll', covers: null, isAgain: true, ...page });
+            commitPage(context, { deviceId, lane: 'idle-poll', covers: null, isRefetched: true, ...page });
           },
         },
         signal,

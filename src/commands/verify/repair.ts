@@ -24,7 +24,7 @@ import { backfillNeed } from '../../scheduler/estimate.ts';
 import { openArchiveView } from '../../store/archive/reader.ts';
 import type { Comparison } from './compare.ts';
 import { compareDestination, type OnDevice, STOPPED, type VerifyRange } from './compare.ts';
-import { fetchAgain, NoApiError, recordMissing, type VerifyRun } from './job.ts';
+import { NoApiError, recordMissing, refetch, type VerifyRun } from './job.ts';
 import {
   type Compared,
   type DestinationVerdict,
@@ -69,10 +69,10 @@ export async function repairDestination(
   if (deviceIds.length > 0 && (await fetchGone(repair, before.gone, ports))) {
     const again = { range: { ...range, deviceIds, isAll: false }, onDevice };
     const compared = await compareDestination(comparison, again, ports.signal);
-    const sentAgain = totalOf(compared.tally).repaired;
+    const resent = totalOf(compared.tally).repaired;
     // If it was interrupted, the first findings stay for devices that were not compared to their end.
     replaceDevices(tally, compared.tally, deviceIds.slice(0, compared.tally.devices));
-    fetched = Math.max(0, badPoints(before) - badPoints(totalOf(tally)) - sentAgain);
+    fetched = Math.max(0, badPoints(before) - badPoints(totalOf(tally)) - resent);
     problem = compared.problem;
     const days = [...hidden.days, ...compared.hidden.days];
     hidden = { days, before: hidden.before ?? compared.hidden.before };
@@ -129,11 +129,7 @@ async function fetchGone(
     cost: cost === null ? null : { destination: name, ...cost },
   });
   try {
-    const summary = await fetchAgain(
-      run,
-      { windows: windowsOf(gone), destination: name, found: [], missed: [] },
-      ports,
-    );
+    const summary = await refetch(run, { windows: windowsOf(gone), destination: name, found: [], missed: [] }, ports);
     if (summary.reason !== null) warn(`not everything was requested again: ${summary.reason}`);
     if (!summary.delivered) warn('some of the requested points are not delivered yet; they are in the archive');
     return true;

@@ -76,7 +76,7 @@ export interface AgeFacts {
   /** The current time by the local clock. */
   readonly now: EpochNs;
   /** Whether the missing points were sent again and accepted. */
-  readonly isSentAgain: boolean;
+  readonly isResent: boolean;
   /** The points of a device that are recorded as missing. */
   readonly missing: (deviceId: string, range: Interval) => readonly MissingPoints[];
   readonly count: (found: FoundDay) => void;
@@ -85,7 +85,7 @@ export interface AgeFacts {
 /** Counts the days that were held back: points that are surely hidden for their age as known to be missing. */
 export function countSearched(search: AgeSearch, facts: AgeFacts): Hidden {
   const before = facts.isAsked ? hiddenBefore(search, facts.now) : null;
-  const isCertain = before !== null && (facts.isSentAgain || isRecorded(search, facts, before));
+  const isCertain = before !== null && (facts.isResent || isRecorded(search, facts, before));
   const days: PointsText[] = [];
   for (const day of search.days) {
     const { found, points, to } = isCertain ? withoutHidden(day, before) : { found: day, points: 0, to: 0n };

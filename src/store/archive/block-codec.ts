@@ -88,6 +88,6 @@ export const unpackText = ({ data, bytes }: PackedBlock): Buffer => {
  */
 export function release(buffer: Buffer): void {
   const memory = buffer.buffer;
-  const isAlone = buffer.byteOffset === 0 && memory.byteLength > Buffer.poolSize;
-  if (isAlone && memory instanceof ArrayBuffer) memory.transfer(0);
+  const ownsBuffer = buffer.byteOffset === 0 && memory.byteLength > Buffer.poolSize;
+  if (ownsBuffer && memory instanceof ArrayBuffer) memory.transfer(0);
 }

@@ -9,7 +9,7 @@ import { type PlannerRun, runPlanner, SETTINGS } from './clients.ts';
 import { runCron } from './cron.ts';
 import { createFleet, MIXED } from './fleet.ts';
 import { runOracle } from './oracle.ts';
-import { SHARE } from './pace.ts';
+import { SHARE } from './rate.ts';
 import type { RunResult } from './result.ts';
 import { createService, type ServicePlan } from './service.ts';
 

@@ -16,7 +16,7 @@ import {
 import { learnFromPage, UNKNOWN_RATE } from '../../../src/scheduler/report-rate.ts';
 import type { Device } from './fleet.ts';
 import { countAnew, hold, takePage } from './holdings.ts';
-import { createPace, SHARE } from './pace.ts';
+import { createRate, SHARE } from './rate.ts';
 import { type RunResult, resultOf } from './result.ts';
 import type { Service, ServicePlan } from './service.ts';
 import { createTiming, type Timing } from './timing.ts';
@@ -60,14 +60,14 @@ export const SETTINGS = {
 
 /** Runs it. All is held when it begins. */
 export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunOptions): PlannerRun {
-  const pace = createPace(service, plan, seed);
+  const rate = createRate(service, plan, seed);
   const state = createPlannerState(SETTINGS);
   const planner = createPlanner(SETTINGS, state);
   const holdings = new Map(fleet.map((device) => [device.deviceId, hold(device, 0, device.newestAt(0))]));
   for (const device of fleet) tellHeld(planner, device);
   const figuresAt = (nowMs: number) => ({
-    ...quotaFigures(pace.quota, nowMs).day,
-    minuteBudget: quotaFigures(pace.quota, nowMs).minute.budget,
+    ...quotaFigures(rate.quota, nowMs).day,
+    minuteBudget: quotaFigures(rate.quota, nowMs).minute.budget,
   });
   planner.setDay(figuresAt(0), 0);
   const instants: number[] = [];
@@ -98,7 +98,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
   const send = (decision: Decision, nowMs: number): void => {
     telling.time(() => planner.began(decision, nowMs));
     telling.time(() => planner.booked(purposeOf(decision), nowMs));
-    const { status } = pace.send(nowMs);
+    const { status } = rate.send(nowMs);
     instants.push(nowMs);
     counts.requests += 1;
     byLane[decision.lane] = (byLane[decision.lane] ?? 0) + 1;
@@ -130,7 +130,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
   };
 
   for (let nowMs = 0; ; ) {
-    nowMs = pace.freeAtMs(nowMs);
+    nowMs = rate.freeAtMs(nowMs);
     if (nowMs >= untilMs) break;
     startCounting(nowMs);
     const decision = deciding.time(() => planner.next(nowMs));

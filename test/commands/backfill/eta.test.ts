@@ -66,7 +66,7 @@ describe.runIf(influxdAvailable())('the ETA of a backfill', () => {
     const open = async (): Promise<never> => await Promise.reject(new StateInUseError('the daemon has it'));
     const parts = { command, config, open, clock: rig.clock } as unknown as PlanParts;
     const { backfill } = await planOf(parts, new AbortController().signal);
-    return (backfill.pace ?? backfill).beside_daemon.seconds;
+    return (backfill.rate ?? backfill).beside_daemon.seconds;
   };
 
   /** Each ETA that was told, as a part of the time that it really took from then. */

@@ -236,7 +236,7 @@ describe('what it says', () => {
         requests: expect.any(Number),
         beside_daemon: { requests_per_day: expect.any(Number), seconds: expect.any(Number), until: expect.any(String) },
         alone: { requests_per_day: 16_000, seconds: expect.any(Number), until: expect.any(String) },
-        pace: null,
+        rate: null,
         note: null,
       },
     });

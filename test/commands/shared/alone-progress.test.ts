@@ -26,12 +26,12 @@ describe('work', () => {
 
   test('waits while it has requests queued and none of its lanes fails, or for quota', () => {
     const apiState = createApiState({ observe: () => {}, serverNowMs: () => 0, monoMs: () => 0 });
-    const room = { isOk: true, waitsForQuota: false, isRefusedAgain: false };
+    const room = { isOk: true, waitsForQuota: false, isRefusedRepeatedly: false };
     const parts = {
       context: { room: () => (room.isOk ? { ok: true } : { ok: false, reason: 'full' }) as never },
       apiState,
       waitsForQuota: () => room.waitsForQuota,
-      isRefusedAgain: () => room.isRefusedAgain,
+      isRefusedRepeatedly: () => room.isRefusedRepeatedly,
     };
     const isQueued = { isQueued: true, lanes: ['backfill'] } as const;
     expect(isWaiting(parts, isQueued)).toBe(true);
@@ -47,9 +47,9 @@ describe('work', () => {
     expect(isWaiting(parts, isQueued), 'the service does not answer').toBe(false);
     room.waitsForQuota = true;
     expect(isWaiting(parts, isQueued)).toBe(true);
-    room.isRefusedAgain = true;
+    room.isRefusedRepeatedly = true;
     expect(isWaiting(parts, isQueued), 'every wait was kept, and the API refuses all the same').toBe(false);
-    room.isRefusedAgain = false;
+    room.isRefusedRepeatedly = false;
     room.waitsForQuota = false;
     noteWorked(apiState, 'live');
     room.isOk = false;

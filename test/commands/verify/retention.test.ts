@@ -43,7 +43,7 @@ function search(days: readonly FoundDay[], facts: Partial<AgeFacts> = {}) {
   const hidden = countSearched(ages, {
     isAsked: true,
     now: NOW,
-    isSentAgain: true,
+    isResent: true,
     missing: () => [],
     count,
     ...facts,
@@ -72,13 +72,13 @@ describe('missing points before an instant, and none after it', () => {
   });
 
   test('stay differences while they were not sent again, unless that was recorded before', () => {
-    const first = search([OLD, PARTED, EQUAL], { isSentAgain: false });
+    const first = search([OLD, PARTED, EQUAL], { isResent: false });
     expect(first).toMatchObject({ before: EDGE, days: [], sums: { missing: 70, known: 0 } });
     const row = { deviceId: 'a', fromNs: 0n, toNs: DAY_NS, reason: 'beyond_retention', points: 9 } as const;
-    const later = search([OLD, EQUAL], { isSentAgain: false, missing: () => [row] });
+    const later = search([OLD, EQUAL], { isResent: false, missing: () => [row] });
     expect(later.sums).toMatchObject({ missing: 0, known: 50 });
     const cleared = { ...row, reason: 'cleared' } as const;
-    expect(search([OLD, EQUAL], { isSentAgain: false, missing: () => [cleared] }).sums.missing).toBe(50);
+    expect(search([OLD, EQUAL], { isResent: false, missing: () => [cleared] }).sums.missing).toBe(50);
   });
 });
 

@@ -17,7 +17,7 @@ export interface Pace {
   refused(): number;
 }
 
-export function createPace(service: Service, plan: ServicePlan, seed: number): Pace {
+export function createRate(service: Service, plan: ServicePlan, seed: number): Pace {
   let draws = 0;
   let sent = 0;
   let refused = 0;

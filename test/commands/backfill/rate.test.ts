@@ -3,10 +3,10 @@
  */
 import { describe, expect, test } from 'vitest';
 import { planOf } from '../../../src/commands/plan/command.ts';
-import { readBackfillOptions, readPace } from '../../../src/commands/shared/options.ts';
+import { readBackfillOptions, readRate } from '../../../src/commands/shared/options.ts';
 import { UserError } from '../../../src/core/faults.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
-import { createBackfillPace } from '../../../src/scheduler/backfill.ts';
+import { createBackfillRate } from '../../../src/scheduler/backfill.ts';
 import { worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits, mortalTransport } from '../../support/mortality.ts';
@@ -21,19 +21,19 @@ const DEVICES = [
 ];
 
 describe('the pace', () => {
-  const walk = (pace: ReturnType<typeof createBackfillPace>, count: number, fromMs = 0): number[] => {
+  const walk = (rate: ReturnType<typeof createBackfillRate>, count: number, fromMs = 0): number[] => {
     let nowMs = fromMs;
     return Array.from({ length: count }, () => {
-      nowMs = Math.max(nowMs, pace.freeAtMs(nowMs));
-      pace.sent(nowMs);
+      nowMs = Math.max(nowMs, rate.freeAtMs(nowMs));
+      rate.sent(nowMs);
       return nowMs;
     });
   };
   const budgets = () => ({ perMinute: 60, perDay: 1000 });
 
   test('of a part of the share is even in the minute and bounded by the day', () => {
-    const pace = createBackfillPace({ maxShare: 0.1, finishByMs: null, startedMs: 0, sentMs: [], budgets });
-    const times = walk(pace, 101);
+    const rate = createBackfillRate({ maxShare: 0.1, finishByMs: null, startedMs: 0, sentMs: [], budgets });
+    const times = walk(rate, 101);
     expect(times.slice(0, 3)).toEqual([0, 10_000, 20_000]);
     expect(times[99]).toBe(990_000);
     expect(times[100]).toBe(DAY_MS);
@@ -41,21 +41,21 @@ describe('the pace', () => {
 
   test('counts what was sent before a restart', () => {
     const sentMs = Array.from({ length: 100 }, (_, n) => n * 10_000);
-    const pace = createBackfillPace({ maxShare: 0.1, finishByMs: null, startedMs: HOUR_MS, sentMs, budgets });
-    expect(pace.freeAtMs(HOUR_MS)).toBe(DAY_MS);
+    const rate = createBackfillRate({ maxShare: 0.1, finishByMs: null, startedMs: HOUR_MS, sentMs, budgets });
+    expect(rate.freeAtMs(HOUR_MS)).toBe(DAY_MS);
   });
 
   test('towards a time spreads what is left, follows what turns out to be more, and is done before', () => {
-    const pace = createBackfillPace({ maxShare: null, finishByMs: 100 * MINUTE_MS, startedMs: 0, sentMs: [], budgets });
-    pace.setLeft(50);
-    const first = walk(pace, 25);
+    const rate = createBackfillRate({ maxShare: null, finishByMs: 100 * MINUTE_MS, startedMs: 0, sentMs: [], budgets });
+    rate.setLeft(50);
+    const first = walk(rate, 25);
     expect(first[24]).toBeGreaterThan(44 * MINUTE_MS);
-    pace.setLeft(75);
-    const rest = walk(pace, 75, first[24]);
+    rate.setLeft(75);
+    const rest = walk(rate, 75, first[24]);
     expect(rest[74]).toBeGreaterThan(88 * MINUTE_MS);
     expect(rest[74]).toBeLessThan(100 * MINUTE_MS);
-    expect(pace.isLate(99 * MINUTE_MS)).toBe(false);
-    expect(pace.isLate(101 * MINUTE_MS)).toBe(true);
+    expect(rate.isLate(99 * MINUTE_MS)).toBe(false);
+    expect(rate.isLate(101 * MINUTE_MS)).toBe(true);
   });
 });
 
@@ -76,7 +76,7 @@ describe('the command line', () => {
     [{ finishBy: '2020-01-01' }, /^--finish-by: expected a time that is still to come/],
     [{ finishBy: '0h' }, /^--finish-by: expected a time that is still to come/],
     [{ finishBy: 'sk_live_4242' }, /^--finish-by: expected a time to come: a date/],
-    [{ finishBy: '12h', maxShare: '0.5' }, /^--finish-by and --max-share both set the pace/],
+    [{ finishBy: '12h', maxShare: '0.5' }, /^--finish-by and --max-share both set the rate/],
     [{ from: 'all', finishBy: '12h' }, /^--finish-by needs a --from other than all/],
   ])('%j is a mistake with its own words', (more, words) => {
     const error = (() => {
@@ -92,9 +92,9 @@ describe('the command line', () => {
   });
 
   test('times to come are dates, times or lengths from now on', () => {
-    expect(readPace({ finishBy: '12h', maxShare: null }, NOW_MS).finishByMs).toBe(NOW_MS + 12 * HOUR_MS);
-    expect(readPace({ finishBy: '2026-07-01', maxShare: null }, NOW_MS).finishByMs).toBe(Date.UTC(2026, 6, 1));
-    expect(readPace({ finishBy: null, maxShare: '0.25' }, NOW_MS)).toEqual({ finishByMs: null, maxShare: 0.25 });
+    expect(readRate({ finishBy: '12h', maxShare: null }, NOW_MS).finishByMs).toBe(NOW_MS + 12 * HOUR_MS);
+    expect(readRate({ finishBy: '2026-07-01', maxShare: null }, NOW_MS).finishByMs).toBe(Date.UTC(2026, 6, 1));
+    expect(readRate({ finishBy: null, maxShare: '0.25' }, NOW_MS)).toEqual({ finishByMs: null, maxShare: 0.25 });
     expect(asked({ from: 'all' })).toMatchObject({ from: 'all', to: null });
   });
 });
@@ -142,7 +142,7 @@ describe.runIf(influxdAvailable())('on the simulator', () => {
     await backfillAlone(rig, { fromMs: NOW_MS - 2 * DAY_MS });
     const finishByMs = rig.clock.nowMs() + HOUR_MS;
     const plan = await thought(rig, NOW_MS - 30 * DAY_MS, { finishBy: '1h' });
-    expect(plan.backfill.pace).toMatchObject({ alone: { in_time: true } });
+    expect(plan.backfill.rate).toMatchObject({ alone: { in_time: true } });
     const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 30 * DAY_MS, finishByMs });
     expect(summary).toMatchObject({ outcome: 'complete', late: false });
     expect(finishByMs - rig.clock.nowMs()).toBeGreaterThan(0);
