@@ -20,6 +20,8 @@ export interface Idle {
   readonly pollsPerHour: number;
   /** What belongs to this process alone (smaps), in bytes: the largest of the looks, and RSS beside it. */
   readonly privateBytes: number;
+  /** The same while it started and synced for the first time. */
+  readonly firstPrivateBytes: number;
   readonly rssBytes: number;
 }
 
@@ -32,7 +34,8 @@ export interface IdleOptions {
   readonly nodeArgs?: readonly string[];
 }
 
-const LOOKS = 10;
+/** How often the memory is looked at. */
+const LOOK_MS = 10_000;
 
 /**
  * Runs a daemon beside a live fleet.
@@ -61,15 +64,20 @@ export async function idle({ program, devices, warmMs, measuredMs, nodeArgs = []
     log = (log + text).slice(-2000);
   });
   const ended = once(child, 'close');
-  try {
-    await sleep(warmMs);
-    const before = { ...(await api.counts()), cpuMs: cpuMsOf(child.pid) };
-    let privateBytes = 0;
-    for (let look = 0; look < LOOKS; look += 1) {
-      await sleep(measuredMs / LOOKS);
+  /** The most private memory within so long a time. */
+  const most = async (lastsMs: number): Promise<number> => {
+    let bytes = 0;
+    for (let leftMs = lastsMs; leftMs > 0; leftMs -= LOOK_MS) {
+      await sleep(Math.min(LOOK_MS, leftMs));
       if (child.exitCode !== null) throw new Error(`the daemon ended: ${log}`);
-      privateBytes = Math.max(privateBytes, privateBytesOf(child.pid));
+      bytes = Math.max(bytes, privateBytesOf(child.pid));
     }
+    return bytes;
+  };
+  try {
+    const firstPrivateBytes = await most(warmMs);
+    const before = { ...(await api.counts()), cpuMs: cpuMsOf(child.pid) };
+    const privateBytes = await most(measuredMs);
     const after = await api.counts();
     const polls = after.polls - before.polls;
     const cpuMs = cpuMsOf(child.pid) - before.cpuMs;
@@ -79,6 +87,7 @@ export async function idle({ program, devices, warmMs, measuredMs, nodeArgs = []
       bytesPerPoll: (after.pollBytes - before.pollBytes) / polls,
       pollsPerHour: (polls * HOUR_MS) / measuredMs,
       privateBytes,
+      firstPrivateBytes,
       rssBytes: mappedBytes(child.pid, 'Rss'),
     };
   } finally {
