@@ -132,8 +132,8 @@ main().then(
     process.exit(code);
   },
   (error: unknown) => {
-    const words = error instanceof Error ? error.message : 'unknown';
-    process.stderr.write(`tidemark: ${internalErrorText(plainText(words))}\n`);
+    const message = error instanceof Error ? error.message : 'unknown';
+    process.stderr.write(`tidemark: ${internalErrorText(plainText(message))}\n`);
     process.exit(1);
   },
 );

@@ -38,7 +38,7 @@ function grafanaPattern(words: string, around = { before: '', after: '' }): stri
 /** The sign of the unit, in place of the name of a sensor: a mapping exchanges what its pattern finds, so that is all. */
 const SIGNS: readonly Mapping[] = [
   ...QUANTITIES.map(
-    ({ words, sign }) => [grafanaPattern(words, { before: `^${REST}`, after: `${REST}$` }), sign || NO_UNIT] as const,
+    ({ names, sign }) => [grafanaPattern(names, { before: `^${REST}`, after: `${REST}$` }), sign || NO_UNIT] as const,
   ),
   [`/^${REST}$/`, NO_UNIT] as const,
 ].map(([found, text], index) => ({ type: 'regex', options: { pattern: found, result: { text, index } } }));
@@ -50,8 +50,8 @@ export const UNIT_COLUMN: Column = { title: 'Unit', mappings: SIGNS, width: 65 }
  * Rules for fields that are named after their sensor. Grafana applies all that fit, later ones over earlier: so the list
  * is turned round.
  */
-export const SENSOR_UNITS: readonly Override[] = QUANTITIES.toReversed().map(({ quantity, words }) => ({
-  matcher: { id: 'byRegexp', options: grafanaPattern(words) },
+export const SENSOR_UNITS: readonly Override[] = QUANTITIES.toReversed().map(({ quantity, names }) => ({
+  matcher: { id: 'byRegexp', options: grafanaPattern(names) },
   properties: [
     { id: 'unit', value: FORMATS[quantity].unit },
     { id: 'decimals', value: FORMATS[quantity].decimals },

@@ -41,14 +41,14 @@ interface ErrorText {
 /** Decides what an answer means. */
 export function classifyAnswer(answer: HttpAnswer, context: RequestContext): Classified {
   if (isHtml(answer)) {
-    const words =
+    const message =
       'the response is an HTML page, not the API. Check that api.url is right and that no proxy or login page answers';
-    return fault('server-fault', answer, context, { words, error: null });
+    return fault('server-fault', answer, context, { message, error: null });
   }
   const values = answer.status === 200 ? countValues(answer.body) : 0;
   if (values > MAX_VALUES) {
-    const words = `the response has more than ${MAX_VALUES.toLocaleString('en-US')} values`;
-    return { kind: 'fault', fault: malformed(context.request, words, { isTooLarge: true }) };
+    const message = `the response has more than ${MAX_VALUES.toLocaleString('en-US')} values`;
+    return { kind: 'fault', fault: malformed(context.request, message, { isTooLarge: true }) };
   }
   const body = parseJson(answer.body);
   if (answer.status === 200) {
@@ -58,10 +58,10 @@ export function classifyAnswer(answer: HttpAnswer, context: RequestContext): Cla
   const error = readError(body, context.secret);
   const kind = kindOf(answer.status, error, context.hasCursor);
   const isRedirect = answer.status >= 300 && answer.status < 400;
-  const words = isRedirect
+  const message = isRedirect
     ? 'the response is a redirect, which is not followed. Check api.url'
-    : wordsOf(kind, context);
-  return fault(kind, answer, context, { words, error });
+    : messageOf(kind, context);
+  return fault(kind, answer, context, { message, error });
 }
 
 const STATUS_KINDS: ReadonlyMap<number, ApiFaultKind> = new Map([
@@ -95,7 +95,7 @@ function kindOfBadRequest({ code, message, maxDays }: ErrorText, hasCursor: bool
 }
 
 /** The text for a fault. A missing endpoint points to a wrong address and not to the workspace. */
-function wordsOf(kind: ApiFaultKind, { request }: RequestContext): string {
+function messageOf(kind: ApiFaultKind, { request }: RequestContext): string {
   const isEndpoint = /^GET \/[a-z]+$/.test(request);
   return kind === 'not-found' && isEndpoint
     ? 'the server has no such endpoint. Check api.url'
@@ -103,7 +103,7 @@ function wordsOf(kind: ApiFaultKind, { request }: RequestContext): string {
 }
 
 interface FaultText {
-  readonly words: string;
+  readonly message: string;
   readonly error: ErrorText | null;
 }
 
@@ -111,7 +111,7 @@ function fault(
   kind: ApiFaultKind,
   answer: HttpAnswer,
   context: RequestContext,
-  { words, error }: FaultText,
+  { message: what, error }: FaultText,
 ): Classified {
   const { status, headers } = answer;
   const waitMs = waitOf(status, headers, context.nowMs);
@@ -125,13 +125,13 @@ function fault(
   };
   const code = error?.code == null ? '' : ` ${error.code}`;
   const serverText = error?.message == null ? '' : `; message of the server: ${error.message}`;
-  const message = `${context.request}: ${words} (${status}${code})${serverText}`;
+  const message = `${context.request}: ${what} (${status}${code})${serverText}`;
   return { kind: 'fault', fault: new ApiFault(kind, message, facts) };
 }
 
 /** The fault for a body that is not as documented. */
-export function malformed(request: string, words: string, more: Partial<ApiFaultFacts> = {}): ApiFault {
-  return new ApiFault('malformed', `${request}: ${words}`, { request, status: 200, ...more });
+export function malformed(request: string, message: string, more: Partial<ApiFaultFacts> = {}): ApiFault {
+  return new ApiFault('malformed', `${request}: ${message}`, { request, status: 200, ...more });
 }
 
 /** The wait that an answer asks for: a 429 always asks for one, a fault of the service only if it has the header. */

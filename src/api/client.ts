@@ -306,11 +306,11 @@ function createAttempt(options: ApiClientOptions): Attempt {
  */
 function readKey(key: string, request: string): string {
   if (/^[\x21-\x7e]+$/.test(key)) return key;
-  const words =
+  const message =
     key === ''
       ? 'the API key is missing: set api.key_file or api.key'
       : 'the API key has characters that no HTTP header can carry, such as a line break: correct api.key or the file of api.key_file';
-  throw new ApiFault('unauthorized', `${request}: not sent, ${words}`, { request });
+  throw new ApiFault('unauthorized', `${request}: not sent, ${message}`, { request });
 }
 
 function isFromApi(meaning: Classified): boolean {

@@ -160,7 +160,7 @@ function tooLarge(): TransportError {
   return new TransportError('too-large', `the response is larger than ${byteSize(MAX_ANSWER_BYTES)}`);
 }
 
-type Finding = readonly [failure: TransportFailure, words: string];
+type Finding = readonly [failure: TransportFailure, message: string];
 
 const REFUSED: Finding = ['refused', 'connection refused; check api.url and that the server is up'];
 const NO_ROUTE: Finding = ['refused', 'there is no route to the server; check the network of this machine'];
@@ -244,12 +244,12 @@ const BY_PATTERN: readonly (readonly [RegExp, Finding])[] = [
 export function toTransportError(error: unknown): TransportError {
   if (error instanceof TransportError) return error;
   for (const code of codesOf(error)) {
-    const [failure, words] = BY_CODE.get(code) ?? BY_PATTERN.find(([pattern]) => pattern.test(code))?.[1] ?? [];
-    if (failure !== undefined && words !== undefined) return new TransportError(failure, `${words} (${code})`);
+    const [failure, message] = BY_CODE.get(code) ?? BY_PATTERN.find(([pattern]) => pattern.test(code))?.[1] ?? [];
+    if (failure !== undefined && message !== undefined) return new TransportError(failure, `${message} (${code})`);
   }
   const code = codesOf(error)[0];
-  const [failure, words] = findingWithoutCode(error);
-  return new TransportError(failure, code === undefined ? words : `${words} (${code})`);
+  const [failure, message] = findingWithoutCode(error);
+  return new TransportError(failure, code === undefined ? message : `${message} (${code})`);
 }
 
 /** The failures that undici reports without a code of their own. */

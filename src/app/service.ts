@@ -152,8 +152,8 @@ async function servePage(options: ServiceOptions, facts: PageFacts): Promise<Sta
 /** Where else the page leads, as far as that is configured. */
 function linksOf({ grafanaUrl, docsUrl }: StatusPageConfig): StatusPageParts['links'] {
   return [
-    ...(grafanaUrl === null ? [] : [{ words: 'Grafana', url: grafanaUrl }]),
-    ...(docsUrl === null ? [] : [{ words: 'Documentation', url: docsUrl }]),
+    ...(grafanaUrl === null ? [] : [{ label: 'Grafana', url: grafanaUrl }]),
+    ...(docsUrl === null ? [] : [{ label: 'Documentation', url: docsUrl }]),
   ];
 }
 

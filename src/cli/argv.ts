@@ -327,11 +327,11 @@ function single(given: Given, flag: string): string | null {
  *
  * @throws UserError (exit code 2) for any other word, which is not repeated because it may be a key
  */
-function oneOf<T extends string>(flag: string, text: string, words: readonly T[]): T {
-  const found = words.find((known) => known === text);
+function oneOf<T extends string>(flag: string, text: string, choices: readonly T[]): T {
+  const found = choices.find((known) => known === text);
   if (found !== undefined) return found;
-  const meant = nearest(text, words);
-  throw mistake(`${dashed(flag)} takes ${listed(words, 'or')}${meant === null ? '.' : `. Did you mean ${meant}?`}`);
+  const meant = nearest(text, choices);
+  throw mistake(`${dashed(flag)} takes ${listed(choices, 'or')}${meant === null ? '.' : `. Did you mean ${meant}?`}`);
 }
 
 function logLevel(given: Given): LogLevel | null {
@@ -348,7 +348,7 @@ function dashed(flag: string): string {
   return `--${flag}`;
 }
 
-function listed(words: readonly string[], last: 'and' | 'or'): string {
-  if (words.length <= 1) return words.join('');
-  return `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`;
+function listed(choices: readonly string[], last: 'and' | 'or'): string {
+  if (choices.length <= 1) return choices.join('');
+  return `${choices.slice(0, -1).join(', ')} ${last} ${choices.at(-1)}`;
 }

@@ -152,12 +152,12 @@ async function withFinalReport(
     return await work();
   } catch (error) {
     const known = error instanceof UserError;
-    const words = known ? error.message : error instanceof Error ? `${error.name}: ${error.message}` : 'unknown';
+    const message = known ? error.message : error instanceof Error ? `${error.name}: ${error.message}` : 'unknown';
     const exitCode = known ? error.exitCode : 1;
     if (log.format === 'json') {
-      terminal.logger.say({ type: 'failed', message: words, isKnown: known, exitCode });
+      terminal.logger.say({ type: 'failed', message, isKnown: known, exitCode });
       return exitCode;
     }
-    throw known ? new UserError(terminal.scrub(words), exitCode) : new Error(terminal.scrub(words));
+    throw known ? new UserError(terminal.scrub(message), exitCode) : new Error(terminal.scrub(message));
   }
 }

@@ -56,17 +56,17 @@ function list<T>(parseItems: ParseItems<T>, about: { description: string; exampl
   return { ...optional(values.separated(parseItems), about), parseItems };
 }
 
-const timeout = values.duration({ minMs: SECOND_MS, maxMs: 10 * MINUTE_MS, words: 'from 1s to 10m' });
-const gracePeriod = values.duration({ minMs: 0, maxMs: HOUR_MS, words: 'from 0s to 1h' });
+const timeout = values.duration({ minMs: SECOND_MS, maxMs: 10 * MINUTE_MS, limits: 'from 1s to 10m' });
+const gracePeriod = values.duration({ minMs: 0, maxMs: HOUR_MS, limits: 'from 0s to 1h' });
 
-const idlePoll = values.duration({ minMs: 10 * MINUTE_MS, maxMs: 30 * DAY_MS, words: 'from 10m to 30d' });
-const gonePoll = values.duration({ minMs: HOUR_MS, maxMs: 30 * DAY_MS, words: 'from 1h to 30d' });
-const fullPoll = values.duration({ minMs: MINUTE_MS, maxMs: DAY_MS, words: 'from 1m to 1d' });
-const retention = values.duration({ minMs: HOUR_MS, maxMs: 36_500 * DAY_MS, words: 'from 1h to 36500d' });
+const idlePoll = values.duration({ minMs: 10 * MINUTE_MS, maxMs: 30 * DAY_MS, limits: 'from 10m to 30d' });
+const gonePoll = values.duration({ minMs: HOUR_MS, maxMs: 30 * DAY_MS, limits: 'from 1h to 30d' });
+const fullPoll = values.duration({ minMs: MINUTE_MS, maxMs: DAY_MS, limits: 'from 1m to 1d' });
+const retention = values.duration({ minMs: HOUR_MS, maxMs: 36_500 * DAY_MS, limits: 'from 1h to 36500d' });
 const archiveSize = values.size({
   minBytes: 64 * 1024 ** 2,
   maxBytes: 4096 * 1024 ** 3,
-  words: 'from 64MiB to 4096GiB',
+  limits: 'from 64MiB to 4096GiB',
 });
 
 /** All keys by path, in the order of the example file. */

@@ -401,7 +401,7 @@ export function mistakesOf({
   readonly hidden: readonly string[];
 }): readonly Mistake[] {
   const texts = hidden.flatMap((text) => [text, text.trim()]).filter((text) => text.length >= 4);
-  const clean = (words: string): string => texts.reduce((rest, text) => rest.replaceAll(text, SECRET_MARK), words);
+  const clean = (text: string): string => texts.reduce((rest, text) => rest.replaceAll(text, SECRET_MARK), text);
   return mistakes.map(({ key, at, what, remedy }) => ({
     key: key === null ? null : clean(key),
     at: at === null ? null : clean(at),

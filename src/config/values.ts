@@ -77,12 +77,12 @@ export function parseInstant(text: string): EpochNs | null {
   return parseTimestamp(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
 }
 
-/** A duration within bounds, in milliseconds. `range.words` describes the bounds. */
-export function duration(range: { minMs: number; maxMs: number; words: string }): Parse<number> {
+/** A duration within bounds, in milliseconds. `range.limits` describes the bounds. */
+export function duration(range: { minMs: number; maxMs: number; limits: string }): Parse<number> {
   return (text) => {
     const ms = parseDurationMs(text);
     if (ms !== null && ms >= range.minMs && ms <= range.maxMs) return ms;
-    return expected(`a time with its unit (s, m, h, d or w), ${range.words}`);
+    return expected(`a time with its unit (s, m, h, d or w), ${range.limits}`);
   };
 }
 
@@ -92,13 +92,13 @@ const SIZE_UNITS: ReadonlyMap<string, number> = new Map([
   ['GiB', 1024 ** 3],
 ]);
 
-/** A size within bounds, in bytes. `range.words` describes the bounds. */
-export function size(range: { minBytes: number; maxBytes: number; words: string }): Parse<number> {
+/** A size within bounds, in bytes. `range.limits` describes the bounds. */
+export function size(range: { minBytes: number; maxBytes: number; limits: string }): Parse<number> {
   return (text) => {
     const match = /^(\d{1,9})([KMG]iB)$/.exec(text);
     const bytes = Number(match?.[1]) * (SIZE_UNITS.get(match?.[2] ?? '') ?? Number.NaN);
     if (bytes >= range.minBytes && bytes <= range.maxBytes) return bytes;
-    return expected(`a size with its unit (KiB, MiB or GiB), ${range.words}`);
+    return expected(`a size with its unit (KiB, MiB or GiB), ${range.limits}`);
   };
 }
 
@@ -117,8 +117,8 @@ export const share: Parse<number> = (text) => {
 };
 
 /** One of a few words. */
-export function choice<T extends string>(...words: readonly T[]): Parse<T> {
-  return (text) => words.find((word) => word === text) ?? expected(`one of ${words.join(', ')}`);
+export function choice<T extends string>(...choices: readonly T[]): Parse<T> {
+  return (text) => choices.find((word) => word === text) ?? expected(`one of ${choices.join(', ')}`);
 }
 
 /** Any single line. */

@@ -220,6 +220,6 @@ const REMEDIES: Partial<Readonly<Record<MissingReason, (destination: string) => 
 /** A sentence for people, without its end: how many points are not in the destination, why, and what to do. */
 export function missingText(destination: string, { reason, points, from, to }: MissingStatus): string {
   const remedy = REMEDIES[reason]?.(destination);
-  const words = `${counted(points, 'point')} missing in ${destination}: ${WHY[reason]} (from ${from} to ${to})`;
-  return remedy === undefined ? words : `${words}; ${remedy}`;
+  const text = `${counted(points, 'point')} missing in ${destination}: ${WHY[reason]} (from ${from} to ${to})`;
+  return remedy === undefined ? text : `${text}; ${remedy}`;
 }

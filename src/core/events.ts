@@ -142,14 +142,19 @@ type SyncEvent =
       readonly lines: number;
       readonly durationMs: number;
     }
-  | { readonly type: 'lines-quarantined'; readonly destination: string; readonly lines: number; readonly words: string }
+  | {
+      readonly type: 'lines-quarantined';
+      readonly destination: string;
+      readonly lines: number;
+      readonly message: string;
+    }
   | { readonly type: 'lines-beyond-retention'; readonly destination: string; readonly lines: number }
   | {
       readonly type: 'delivery-blocked';
       readonly destination: string;
       /** Points that were sent and are kept for another try. */
       readonly lines: number;
-      readonly words: string;
+      readonly message: string;
       /** The next step for a person; empty if waiting is enough. */
       readonly hint: string;
       /** Whether only a person can end it. */

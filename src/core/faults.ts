@@ -103,8 +103,8 @@ export class UserError extends Error {
   /** The next step; `null` if `what` contains it. */
   readonly remedy: string | null;
 
-  constructor(words: string | Advice, exitCode: ExitCode) {
-    const { what, remedy } = typeof words === 'string' ? { what: words, remedy: null } : words;
+  constructor(text: string | Advice, exitCode: ExitCode) {
+    const { what, remedy } = typeof text === 'string' ? { what: text, remedy: null } : text;
     super(remedy === null ? what : `${what}. ${remedy}`);
     this.exitCode = exitCode;
     this.what = what;

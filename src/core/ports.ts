@@ -126,7 +126,7 @@ export type WriteAnswer =
   /** 204: every line is in. */
   | { readonly kind: 'accepted' }
   /** 413: the same lines in smaller requests may pass. */
-  | { readonly kind: 'too-large'; readonly words: string }
+  | { readonly kind: 'too-large'; readonly message: string }
   /**
    * The server rejects the data: at least one line is at fault. Others may or may not be stored. `retention`: it names
    * lines that are older than its retention; `dropped`: how many lines it has dropped for this reason, if it reports
@@ -135,18 +135,18 @@ export type WriteAnswer =
    */
   | {
       readonly kind: 'refused';
-      readonly words: string;
+      readonly message: string;
       readonly retention: boolean;
       readonly dropped?: number;
       readonly conflict?: true;
       readonly isUnexplained?: true;
     }
   /** No write can succeed until someone fixes a problem; `hint` names the next step. */
-  | { readonly kind: 'blocked'; readonly words: string; readonly hint: string }
+  | { readonly kind: 'blocked'; readonly message: string; readonly hint: string }
   /** Throttled, overloaded, unreachable: the same again later, not sooner than `waitMs` where that was requested. */
   | {
       readonly kind: 'later';
-      readonly words: string;
+      readonly message: string;
       readonly waitMs: number | null;
       /** The HTTP status; missing where no answer came. */
       readonly status?: number;

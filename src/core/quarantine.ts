@@ -147,8 +147,8 @@ const GAP = '\u0000';
 const SHAPE_LENGTH = 400;
 
 /** The message without figures and long quotations. */
-function shapeOf(words: string): string {
-  return words
+function shapeOf(text: string): string {
+  return text
     .slice(0, 4 * SHAPE_LENGTH)
     .replace(/'[^']{25,}'|"[^"]{25,}"/g, GAP)
     .replace(/\d[\d.:TZ+-]*/g, GAP)

@@ -173,7 +173,7 @@ async function deliverOrBlock(delivery: Delivery, signal: AbortSignal): Promise<
     await dropUnderWay(delivery);
     // The destination was skipped meanwhile, which has moved its position.
     if (error instanceof StaleStateError) return 'moved';
-    if (error instanceof StateFullError) return { words: error.message, hint: '', needsPerson: false, waitMs: null };
+    if (error instanceof StateFullError) return { message: error.message, hint: '', needsPerson: false, waitMs: null };
     throw error;
   }
 }
@@ -258,8 +258,8 @@ async function dropUnderWay(delivery: Delivery): Promise<void> {
 function report({ name, observe }: Delivery, { resolution, rejected, missing }: Sent, durationMs: number): void {
   observe({ type: 'lines-delivered', destination: name, lines: resolution.acceptedLines, durationMs });
   if (rejected.length > 0) {
-    const words = rejected[0]?.words ?? '';
-    observe({ type: 'lines-quarantined', destination: name, lines: rejected.length, words });
+    const message = rejected[0]?.message ?? '';
+    observe({ type: 'lines-quarantined', destination: name, lines: rejected.length, message });
   }
   if (missing.length > 0) {
     const lines = missing.reduce((sum, { points }) => sum + points, 0);

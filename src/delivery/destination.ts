@@ -64,7 +64,7 @@ export interface Destination {
 
 /** Why a destination is blocked. */
 export interface Blocked {
-  readonly words: string;
+  readonly message: string;
   /** The next step for a person; empty if waiting is enough. */
   readonly hint: string;
   /** Whether only a person can end it; otherwise it ends when the database takes writes again. */
@@ -81,10 +81,10 @@ export const RETRY_HINT =
 
 /** The block that follows from an answer about the destination as a whole. */
 function blockedBy(answer: AnswerOf['blocked' | 'later']): Blocked {
-  const { words } = answer;
-  if (answer.kind === 'blocked') return { words, hint: answer.hint, needsPerson: true, waitMs: null };
+  const { message } = answer;
+  if (answer.kind === 'blocked') return { message, hint: answer.hint, needsPerson: true, waitMs: null };
   const { waitMs, unknown } = answer;
-  return { words, hint: RETRY_HINT, needsPerson: false, waitMs, ...(unknown && { unknown }) };
+  return { message, hint: RETRY_HINT, needsPerson: false, waitMs, ...(unknown && { unknown }) };
 }
 
 type AnswerKind = WriteAnswer['kind'];
@@ -95,7 +95,7 @@ type AnswerOf = { readonly [Kind in AnswerKind]: Extract<WriteAnswer, { readonly
 /** Why lines were refused, with the same fields for each kind of refusal. */
 export interface Refusal {
   /** The server's message. */
-  readonly words: string;
+  readonly message: string;
   /** Whether it names lines that are older than the destination keeps. */
   readonly retention: boolean;
   /** How many lines the database reports as dropped; `null` if it does not. */
@@ -112,11 +112,14 @@ export type Verdict =
 
 const VERDICTS: { readonly [Kind in AnswerKind]: (answer: AnswerOf[Kind]) => Verdict } = {
   accepted: () => ({ does: 'accept' }),
-  refused: ({ words, retention, dropped = null, conflict = false }) => ({
+  refused: ({ message, retention, dropped = null, conflict = false }) => ({
     does: 'bisect',
-    refusal: { words, retention, dropped, conflict },
+    refusal: { message, retention, dropped, conflict },
   }),
-  'too-large': ({ words }) => ({ does: 'halve', refusal: { words, retention: false, dropped: null, conflict: false } }),
+  'too-large': ({ message }) => ({
+    does: 'halve',
+    refusal: { message, retention: false, dropped: null, conflict: false },
+  }),
   later: (answer) => ({ does: 'keep', blocked: blockedBy(answer) }),
   blocked: (answer) => ({ does: 'keep', blocked: blockedBy(answer) }),
 };

@@ -21,7 +21,7 @@ export interface RejectedLine {
   readonly index: number;
   readonly line: string;
   /** The server's message. */
-  readonly words: string;
+  readonly message: string;
   /** Whether it was refused for its age. */
   readonly retention: boolean;
 }
@@ -228,7 +228,7 @@ async function resolveTooOld(
     search,
     found.accepted.map((nth) => indexes[nth] ?? 0),
   );
-  for (const nth of found.tooOld) reject(search, indexes[nth] ?? 0, { words: refusal.words, retention: true });
+  for (const nth of found.tooOld) reject(search, indexes[nth] ?? 0, { message: refusal.message, retention: true });
   return null;
 }
 
@@ -278,8 +278,8 @@ function noteAccepted(search: Search, indexes: readonly number[]): void {
   }
 }
 
-function reject(search: Search, index: number, { words, retention }: Pick<Refusal, 'words' | 'retention'>): void {
-  search.rejected.set(index, { index, line: lineAt(search, index), words, retention });
+function reject(search: Search, index: number, { message, retention }: Pick<Refusal, 'message' | 'retention'>): void {
+  search.rejected.set(index, { index, line: lineAt(search, index), message, retention });
 }
 
 /** Rejects the lines that have the accepted line as a control. */
@@ -330,7 +330,7 @@ async function sendControls(search: Search, refused: Unconfirmed): Promise<Block
     kind === null
       ? 'even single lines are too large for the database or a proxy in front of it; raise the request size limit there'
       : `no line of "${kind}" (measurement, fields) is accepted. Check the log of the database for a field of another type, a limit or a full disk`;
-  return { words: refusal.words, hint, needsPerson: true, waitMs: null };
+  return { message: refusal.message, hint, needsPerson: true, waitMs: null };
 }
 
 /**
@@ -347,7 +347,7 @@ async function sendOtherControl(search: Search, refused: Unconfirmed): Promise<B
     if (!CONFIRMS[verdict.does]) continue;
     const isAlike = ({ kind }: Unconfirmed): boolean => kind === refused.kind;
     for (const { index, refusal } of search.unconfirmed.filter(isAlike)) {
-      reject(search, index, { words: refusal.words, retention: false });
+      reject(search, index, { message: refusal.message, retention: false });
     }
     search.unconfirmed = search.unconfirmed.filter((each) => !isAlike(each));
     return null;

@@ -148,8 +148,8 @@ function unsendable(line: string, latestNs: EpochNs | null): string | null {
 /** The lines among the resolved ones that are not sent because of their time. */
 function neverSent(lines: readonly string[], latestNs: EpochNs | null): RejectedLine[] {
   return lines.flatMap((line, index) => {
-    const words = unsendable(line, latestNs);
-    return words === null ? [] : [{ index, line, words, retention: false }];
+    const message = unsendable(line, latestNs);
+    return message === null ? [] : [{ index, line, message, retention: false }];
   });
 }
 
@@ -327,17 +327,17 @@ export function createPatience(
     blockedReason: () => reason,
     nextAttemptInMs: () => (reason === null ? null : Math.max(0, nextMs - clock.monoMs())),
     blocked: (why, lines) => {
-      const { words, waitMs: leastMs } = why;
+      const { message, waitMs: leastMs } = why;
       if (!isSame(unknown, why.unknown)) sinceMs = clock.monoMs();
       unknown = why.unknown;
       const isLasting = unknown !== undefined && clock.monoMs() - sinceMs >= UNKNOWN_LASTS_MS;
       const hint = isLasting ? LASTING_HINT : why.hint;
       failures += 1;
-      reason = words;
+      reason = message;
       const waitMs = backoffMs({ failures, policy: BACKOFF, random, leastMs: leastMs ?? 0 });
       nextMs = clock.monoMs() + waitMs;
       const needsPerson = isLasting || why.needsPerson;
-      observe({ type: 'delivery-blocked', destination, lines, words, hint, needsPerson, waitMs });
+      observe({ type: 'delivery-blocked', destination, lines, message, hint, needsPerson, waitMs });
       return waitMs;
     },
     moved: () => {

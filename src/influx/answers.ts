@@ -86,21 +86,21 @@ export function readAnswer(
   section = 'influx',
 ): WriteAnswer {
   const { status } = answer;
-  const message = readBody(answer.body);
-  const shown = plainText(conceal(message.text), 180);
-  const words = `HTTP ${status}${message.text === '' ? '' : `: ${shown}`}`;
+  const server = readBody(answer.body);
+  const shown = plainText(conceal(server.text), 180);
+  const message = `HTTP ${status}${server.text === '' ? '' : `: ${shown}`}`;
   if (status === 204) return { kind: 'accepted' };
-  if (kind === 'victoriametrics' && isInfluxDb(answer, message))
-    return { kind: 'blocked', words, hint: KIND_HINT(section) };
+  if (kind === 'victoriametrics' && isInfluxDb(answer, server))
+    return { kind: 'blocked', message, hint: KIND_HINT(section) };
   // Older clouds of InfluxDB answered 201 if they accepted only a part.
-  if (status === 400 || status === 422 || (status === 201 && message.influxdb))
-    return readRefusal(status, message, { words, shown, section });
-  if (status >= 200 && status < 400) return { kind: 'blocked', words, hint: URL_HINT(section) };
-  if (status === 413) return { kind: 'too-large', words };
+  if (status === 400 || status === 422 || (status === 201 && server.influxdb))
+    return readRefusal(status, server, { message, shown, section });
+  if (status >= 200 && status < 400) return { kind: 'blocked', message, hint: URL_HINT(section) };
+  if (status === 413) return { kind: 'too-large', message };
   if (RETRY_STATUS.has(status) || status < 200 || status >= 500) {
-    return { kind: 'later', words, waitMs: readWaitMs(answer.headers), status };
+    return { kind: 'later', message, waitMs: readWaitMs(answer.headers), status };
   }
-  return { kind: 'blocked', words, hint: hintFor(status, message)(section) };
+  return { kind: 'blocked', message, hint: hintFor(status, server)(section) };
 }
 
 /**
@@ -117,29 +117,29 @@ function isInfluxDb({ status, headers }: ServerAnswer, message: ServerMessage): 
  */
 function readRefusal(
   status: number,
-  message: ServerMessage,
-  { words, shown, section }: { readonly words: string; readonly shown: string; readonly section: string },
+  server: ServerMessage,
+  { message, shown, section }: { readonly message: string; readonly shown: string; readonly section: string },
 ): WriteAnswer {
-  const ownMessage = message.text.replace(QUOTED_DATA, '').replaceAll(/"[^"]*"/g, '');
-  if (message.influxdb && QUOTES_DATA.test(ownMessage) && !DESCRIBES_SERVER.test(ownMessage)) {
-    const retention = NAMES_RETENTION.test(ownMessage) && !NAMES_FUTURE.test(message.text);
+  const ownMessage = server.text.replace(QUOTED_DATA, '').replaceAll(/"[^"]*"/g, '');
+  if (server.influxdb && QUOTES_DATA.test(ownMessage) && !DESCRIBES_SERVER.test(ownMessage)) {
+    const retention = NAMES_RETENTION.test(ownMessage) && !NAMES_FUTURE.test(server.text);
     const conflict = NAMES_CONFLICT.test(ownMessage);
     const dropped = retention || conflict ? DROPPED.exec(ownMessage) : null;
     const count = dropped === null ? {} : { dropped: Number(dropped[1] ?? dropped[2]) };
     const isUnexplained = NAMES_NO_REASON.test(shown);
     return {
       kind: 'refused',
-      words,
+      message,
       retention,
       ...count,
       ...(conflict && { conflict }),
       ...(isUnexplained && { isUnexplained }),
     };
   }
-  if (status === 201) return { kind: 'blocked', words, hint: URL_HINT(section) };
-  const hint = message.influxdb ? REQUEST_HINTS.find(([pattern]) => pattern.test(ownMessage))?.[1] : undefined;
-  if (hint !== undefined) return { kind: 'blocked', words, hint: hint(section) };
-  return { kind: 'later', words, waitMs: null, status, unknown: { status, message: shown.replace(IDS, '#') } };
+  if (status === 201) return { kind: 'blocked', message, hint: URL_HINT(section) };
+  const hint = server.influxdb ? REQUEST_HINTS.find(([pattern]) => pattern.test(ownMessage))?.[1] : undefined;
+  if (hint !== undefined) return { kind: 'blocked', message, hint: hint(section) };
+  return { kind: 'later', message, waitMs: null, status, unknown: { status, message: shown.replace(IDS, '#') } };
 }
 
 const ORG_HINT: Hint = (influx) =>

@@ -176,37 +176,37 @@ function createPieces(name: string, take: TakeSeries) {
     },
     /** An answer that ends in the middle is incomplete. */
     end: (): ReadProblem | null =>
-      isOpen ? { kind: 'down', words: 'the response ended before it was complete', hint: '' } : null,
+      isOpen ? { kind: 'down', message: 'the response ended before it was complete', hint: '' } : null,
   };
 }
 
 interface Misunderstanding {
-  readonly words: string;
+  readonly message: string;
   /** By the section of the destination. */
   readonly hint: (influx: string) => string;
 }
 
 const NO_INFLUX: Misunderstanding = {
-  words: 'the response to a query was not understood',
+  message: 'the response to a query was not understood',
   hint: (influx) => `${influx}.url: the server that answers at /query is not an InfluxDB`,
 };
 const NO_VICTORIA: Misunderstanding = {
-  words: 'the response to an export was not understood',
+  message: 'the response to an export was not understood',
   hint: (influx) => `${influx}.url: the server is not a VictoriaMetrics, or its export is disabled`,
 };
 
-function notUnderstood(name: string, { words, hint }: Misunderstanding): ReadProblem {
-  return { kind: 'refused', words, hint: hint(sectionOf(name)) };
+function notUnderstood(name: string, { message, hint }: Misunderstanding): ReadProblem {
+  return { kind: 'refused', message, hint: hint(sectionOf(name)) };
 }
 
 /** Words with which a database reports its own failure, with a status that does not show it. */
 const ITSELF = /timeout|timed out|unavailable|shutting down|engine is closed|too many|max-concurrent|interrupted/i;
 
 function problemOf(name: string, error: string): ReadProblem {
-  const words = plainText(error, 180);
+  const message = plainText(error, 180);
   return ITSELF.test(error)
-    ? { kind: 'down', words, hint: '' }
-    : { kind: 'refused', words, hint: mayRead(sectionOf(name)) };
+    ? { kind: 'down', message, hint: '' }
+    : { kind: 'refused', message, hint: mayRead(sectionOf(name)) };
 }
 
 function pointTaker(take: TakePoint): TakeSeries {

@@ -60,8 +60,8 @@ export function createReader(options: InfluxSinkOptions & { readonly basic: bool
       return await handOn(answer, take);
     } catch (error) {
       signal.throwIfAborted();
-      const words = error instanceof Silence ? `no answer within ${influx}.timeout` : failureText(error, influx);
-      return { kind: 'down', words, hint: '' };
+      const message = error instanceof Silence ? `no answer within ${influx}.timeout` : failureText(error, influx);
+      return { kind: 'down', message, hint: '' };
     }
   };
 }
@@ -109,7 +109,7 @@ async function handOn(answer: IncomingMessage, take: TakeLine): Promise<ReadProb
 
 const TOO_LONG: ReadProblem = {
   kind: 'refused',
-  words: 'the response is not chunked as requested, and too long to be read at once',
+  message: 'the response is not chunked as requested, and too long to be read at once',
   hint: 'check the proxy between Tidemark and the database: it must not buffer responses',
 };
 
@@ -126,12 +126,12 @@ async function refusalOf(
   const status = answer.statusCode ?? 0;
   const text = messageIn(body);
   const result = plainText(conceal(text), 180);
-  const words = `HTTP ${status}${result === '' ? '' : `: ${result}`}`;
+  const message = `HTTP ${status}${result === '' ? '' : `: ${result}`}`;
   if (FILE_LIMIT.test(text)) {
-    return { kind: 'refused', words, hint: FILE_LIMIT_HINT, isTooWide: true };
+    return { kind: 'refused', message, hint: FILE_LIMIT_HINT, isTooWide: true };
   }
-  if (status >= 500 || status === 429 || status === 408) return { kind: 'down', words, hint: '' };
-  return { kind: 'refused', words, hint: hintFor(status, section) };
+  if (status >= 500 || status === 429 || status === 408) return { kind: 'down', message, hint: '' };
+  return { kind: 'refused', message, hint: hintFor(status, section) };
 }
 
 /** InfluxDB 3 Core plans no query that would read more than 432 files, and answers 500. */

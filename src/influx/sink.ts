@@ -72,7 +72,7 @@ async function withReason(
   const result = client.read(answer, signal);
   if (result.kind !== 'refused') return refusal;
   const { isUnexplained: _, ...explained } = refusal;
-  return { ...explained, words: result.words };
+  return { ...explained, message: result.message };
 }
 
 /** The path for writing. VictoriaMetrics has neither organisations nor buckets. */
@@ -108,8 +108,8 @@ export function createDatabaseClient(options: InfluxSinkOptions, kind: Destinati
         return await send(access, call, whole.signal);
       } catch (error) {
         signal.throwIfAborted();
-        const words = deadline.aborted ? `no answer within ${influx}.timeout` : failureText(error, influx);
-        return { kind: 'later', words, waitMs: null };
+        const message = deadline.aborted ? `no answer within ${influx}.timeout` : failureText(error, influx);
+        return { kind: 'later', message, waitMs: null };
       } finally {
         whole.release();
       }

@@ -122,8 +122,8 @@ function believed({ store }: SyncContext, listing: Listing): Listing {
 }
 
 function noneListed(though: string): ApiFault {
-  const words = `GET /devices: no device is listed, though ${though}`;
-  return new ApiFault('malformed', words, { request: 'GET /devices' });
+  const message = `GET /devices: no device is listed, though ${though}`;
+  return new ApiFault('malformed', message, { request: 'GET /devices' });
 }
 
 /**
@@ -203,8 +203,8 @@ function createLengthCheck({ store }: SyncContext): (page: DevicePage) => void {
   };
 }
 
-function endless(words: string): ApiFault {
-  return new ApiFault('malformed', `GET /devices: ${words}`, { request: 'GET /devices' });
+function endless(message: string): ApiFault {
+  return new ApiFault('malformed', `GET /devices: ${message}`, { request: 'GET /devices' });
 }
 
 /** The length of a record's texts, roughly. */

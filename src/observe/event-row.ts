@@ -59,7 +59,7 @@ export type Rows<E extends AppEvent> = { readonly [T in E['type']]: EventRow<Eve
 
 type RepeatRule<E> =
   /** An outage with an end: its subject, and the message whose change is logged. */
-  | { readonly outage: (event: E) => string; readonly words?: (event: E) => string }
+  | { readonly outage: (event: E) => string; readonly message?: (event: E) => string }
   /** The end of an outage. `alwaysLogged`: also if the outage was not logged. */
   | { readonly ends: (event: E) => string; readonly alwaysLogged?: true }
   /** An event without an end, by its kind. `isBrief`: it counts as over after ten minutes without it. */

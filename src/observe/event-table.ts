@@ -228,9 +228,9 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       to.time('tidemark_write_duration_seconds', { destination }, durationMs);
     },
   }),
-  'lines-quarantined': warn(({ words }) => `Points rejected by the database, kept in quarantine: ${words}`, {
+  'lines-quarantined': warn(({ message }) => `Points rejected by the database, kept in quarantine: ${message}`, {
     fields: ({ destination, lines }) => ({ destination, lines }),
-    repeats: { alike: ({ destination, words }) => `${destination} ${words}` },
+    repeats: { alike: ({ destination, message }) => `${destination} ${message}` },
     counts: ({ destination, lines }, to) => to.count('tidemark_points_rejected_total', { destination }, lines),
   }),
   'lines-beyond-retention': info('Points are older than the retention of the database; it drops them', {
@@ -240,11 +240,11 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   }),
   'delivery-blocked': {
     level: { any: ['warn', 'error'], of: ({ needsPerson }) => (needsPerson ? 'error' : 'warn') },
-    message: ({ words, hint }) => `Delivery blocked: ${words}${hint === '' ? '' : `; ${hint}`}`,
+    message: ({ message, hint }) => `Delivery blocked: ${message}${hint === '' ? '' : `; ${hint}`}`,
     fields: ({ destination, lines, waitMs }) => ({ destination, lines, ...waitSeconds(waitMs) }),
     pattern: 'Delivery blocked: …',
     note: 'error where a person has to act (token, bucket, address), warn where the database is down or busy',
-    repeats: { outage: ({ destination }) => `destination ${destination}`, words: ({ words }) => words },
+    repeats: { outage: ({ destination }) => `destination ${destination}`, message: ({ message }) => message },
     counts: ({ destination, lines }, to) => to.count('tidemark_points_retried_total', { destination }, lines),
   },
   'delivery-resumed': info('Delivery resumed', {
@@ -306,7 +306,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'key-refused': error(({ message }) => message, {
     fields: ({ waitMs }) => waitSeconds(waitMs),
     note: '`the API refuses the key: …`, `the plan of this workspace has no API access. …`, `the key lacks the scope …`',
-    repeats: { outage: () => 'key', words: ({ message }) => message },
+    repeats: { outage: () => 'key', message: ({ message }) => message },
   }),
   'key-accepted': info('The API accepts the key again; polling resumed', {
     note: 'after `key-changed` on debug only',

@@ -80,8 +80,8 @@ function prettyLine(json: string, isColoured: boolean): string {
   const row = findRow(event);
   const isWhole = row?.isWhole === true || row?.isRoutine === true;
   const shown = isWhole ? [] : Object.entries(fields).filter(([, value]) => !isIn(msg, value));
-  const words = shown.map(([key, value]) => ` ${key}=${typeof value === 'string' ? quoted(value) : value}`);
-  return `[${time.slice(0, 19).replace('T', ' ')}] ${label}: ${msg}${words.join('')}\n`;
+  const pairs = shown.map(([key, value]) => ` ${key}=${typeof value === 'string' ? quoted(value) : value}`);
+  return `[${time.slice(0, 19).replace('T', ' ')}] ${label}: ${msg}${pairs.join('')}\n`;
 }
 
 function parsed(json: string): Record<'level' | 'time' | 'event' | 'msg', string> | null {

@@ -120,7 +120,7 @@ export interface WorkFacts {
   /** 0 to 1; `null` while that is not known. */
   readonly share: number | null;
   /** The most important first, as a narrow terminal cuts the end. */
-  readonly words: string;
+  readonly text: string;
 }
 
 /** How often the share is sampled for a log, so that its line of the minute has an estimate. */
@@ -143,14 +143,14 @@ export function createWorkProgress(
     logMs ??= nowMs + LOG_MS;
     if (nowMs < checkMs) return;
     checkMs = nowMs + everyMs;
-    const { share, words } = progress();
+    const { share, text } = progress();
     const remainingMs = estimate(share, nowMs);
     const eta = remainingMs === null || share === 1 ? '' : `ETA ${duration(remainingMs / SECOND_MS, 'up')}, `;
-    const text = share === null ? words : `${Math.floor(share * 100)} %, ${eta}${words}`;
-    if (typeof target !== 'function') target.draw(share === null ? text : `${progressBar(share)} ${text}`);
+    const line = share === null ? text : `${Math.floor(share * 100)} %, ${eta}${text}`;
+    if (typeof target !== 'function') target.draw(share === null ? line : `${progressBar(share)} ${line}`);
     else if (nowMs >= logMs) {
       logMs = nowMs + LOG_MS;
-      target(`progress: ${text}`);
+      target(`progress: ${line}`);
     }
   };
 }

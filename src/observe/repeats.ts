@@ -53,7 +53,7 @@ export function createAdmission({ monoMs }: Pick<Clock, 'monoMs'>): Admission {
 /** How an outage is logged. */
 interface Wording {
   readonly level: LineLevel;
-  readonly words: string;
+  readonly message: string;
 }
 
 /** When a wording was logged last, and at which level. */
@@ -62,8 +62,8 @@ interface Logged {
   readonly atMs: number;
 }
 
-function keyOf({ level, words }: Wording): string {
-  return `${level} ${words}`;
+function keyOf({ level, message }: Wording): string {
+  return `${level} ${message}`;
 }
 
 /** The memory about an outage. */
@@ -96,7 +96,7 @@ function suppressedByRule({ outages, kinds }: Memory, event: AppEvent, level: Li
     const about = repeats.outage(event);
     const outage = outages.get(about) ?? { logged: new Map(), everLogged: new Map(), begunMs: [], suppressed: 0 };
     outages.set(about, outage);
-    return outageCame(outage, { level, words: repeats.words?.(event) ?? '' }, nowMs);
+    return outageCame(outage, { level, message: repeats.message?.(event) ?? '' }, nowMs);
   }
   if ('ends' in repeats) {
     const suppressed = outageEnded(outages.get(repeats.ends(event)));

@@ -53,10 +53,10 @@ export function barText({ cells, one, many }: Omit<Bar, 'label'>): string {
     [count('-'), 'covered without a reading'],
     [count('.'), 'not fully covered'],
   ] as const;
-  const words = parts
+  const texts = parts
     .filter(([cellsOfIt]) => cellsOfIt > 0)
-    .map(([found, words]) => `${counted(found, one, many)} ${words}`);
-  return words.length === 0 ? 'outside the synced range' : words.join(', ');
+    .map(([found, text]) => `${counted(found, one, many)} ${text}`);
+  return texts.length === 0 ? 'outside the synced range' : texts.join(', ');
 }
 
 /** The bar as an image with a description. */
@@ -74,8 +74,8 @@ const SAMPLES = [
 /** Explains the bars. */
 export function legend(): Html {
   const items = SAMPLES.map(
-    ([cell, words]) =>
-      html`<li><svg class="bar" viewBox="0 0 1 ${HEIGHT}" preserveAspectRatio="none" aria-hidden="true">${runsOf(cell).map(shape)}</svg> ${words}</li>`,
+    ([cell, text]) =>
+      html`<li><svg class="bar" viewBox="0 0 1 ${HEIGHT}" preserveAspectRatio="none" aria-hidden="true">${runsOf(cell).map(shape)}</svg> ${text}</li>`,
   );
   return html`<ul class="legend" aria-label="What the coverage bars mean">${items}${literal('<li class="soft">empty: outside the synced range</li>')}</ul>`;
 }

@@ -133,10 +133,10 @@ function row(
 
 function stateLinks({ query, states }: DevicesPage): Html {
   const all = STATE_ORDER.reduce((sum, state) => sum + states[state], 0);
-  const link = (state: DevicesQuery['state'], words: string, count: number): Html => {
+  const link = (state: DevicesQuery['state'], text: string, count: number): Html => {
     const current = query.state === state ? html` aria-current="true"` : NOTHING;
     const mark = state === null ? '' : `state s-${state}`;
-    return html`<li><a href="${devicesTarget({ ...query, state, page: 1 })}" data-nav data-key="state-${state ?? 'all'}"${current}><span class="${mark}">${words}</span> <b>${grouped(count)}</b></a></li>`;
+    return html`<li><a href="${devicesTarget({ ...query, state, page: 1 })}" data-nav data-key="state-${state ?? 'all'}"${current}><span class="${mark}">${text}</span> <b>${grouped(count)}</b></a></li>`;
   };
   const links = STATE_ORDER.filter((state) => states[state] > 0 || query.state === state).map((state) =>
     link(state, stateText(state), states[state]),
@@ -152,10 +152,10 @@ function searchForm({ search, state, sort, reversed }: DevicesQuery): Html {
 
 function pager({ query, page, pages }: DevicesPage): Html {
   if (pages <= 1) return NOTHING;
-  const link = (to: number, words: string, key: string): Html =>
+  const link = (to: number, text: string, key: string): Html =>
     to === page
-      ? html`<span class="soft">${words}</span>`
-      : html`<a href="${devicesTarget({ ...query, page: to })}" data-nav data-key="page-${key}">${words}</a>`;
+      ? html`<span class="soft">${text}</span>`
+      : html`<a href="${devicesTarget({ ...query, page: to })}" data-nav data-key="page-${key}">${text}</a>`;
   return html`<nav class="pager" aria-label="Pages of devices">${link(1, 'First', 'first')}${link(Math.max(1, page - 1), 'Previous', 'previous')}<span>Page ${grouped(page)} of ${grouped(pages)}</span>${link(Math.min(pages, page + 1), 'Next', 'next')}${link(pages, 'Last', 'last')}</nav>`;
 }
 

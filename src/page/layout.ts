@@ -16,7 +16,7 @@ export interface Frame {
   /** Which of the pages of the title bar this is. */
   readonly here: 'overview' | 'alerts' | 'events' | null;
   /** Links to the dashboards and the documentation, if they are configured. */
-  readonly links: readonly { readonly words: string; readonly url: string }[];
+  readonly links: readonly { readonly label: string; readonly url: string }[];
   readonly main: Html;
   /** Whether it draws charts. */
   readonly hasCharts?: boolean;
@@ -41,9 +41,9 @@ function workspaceName({ id, name: known }: Frame['workspace']): Html {
 
 function navigation({ here, links }: Pick<Frame, 'here' | 'links'>): Html {
   const pages = PAGES.map(
-    ([key, path, words]) => html`<a href="${path}"${key === here && html` aria-current="page"`}>${words}</a>`,
+    ([key, path, label]) => html`<a href="${path}"${key === here && html` aria-current="page"`}>${label}</a>`,
   );
-  const others = links.map(({ words, url }) => html`<a href="${url}" rel="noreferrer">${words}</a>`);
+  const others = links.map(({ label, url }) => html`<a href="${url}" rel="noreferrer">${label}</a>`);
   return html`<nav aria-label="Pages">${pages}${others}</nav>`;
 }
 

@@ -121,7 +121,7 @@ function nextAttempt(at: string | null, now: string): Html {
 interface Tile {
   readonly title: string;
   readonly value: string;
-  readonly words: string | Html;
+  readonly text: string | Html;
   readonly tone?: Tone;
 }
 
@@ -137,7 +137,7 @@ function lagTiles(parts: OverviewParts): Tile[] {
   if (destinations.length === 0) {
     const behind: Pick<Tile, 'tone'> = freshness.behind_devices > 0 ? { tone: 'busy' } : {};
     return [
-      { title: 'Lag of the archive', value: lagText(freshness.median_seconds), words: spreadText(report), ...behind },
+      { title: 'Lag of the archive', value: lagText(freshness.median_seconds), text: spreadText(report), ...behind },
     ];
   }
   return destinations
@@ -158,7 +158,7 @@ function unreadTiles({ destinations, freshness, generated_at: now }: StatusOverv
     {
       title: 'Lag',
       value: known.length === 0 ? 'not known' : duration(Math.max(...known)),
-      words: html`nothing is read from the API ${since}: newer readings are missing, and the lag grows`,
+      text: html`nothing is read from the API ${since}: newer readings are missing, and the lag grows`,
       tone: 'bad',
     },
   ];
@@ -174,7 +174,7 @@ function lagTile(report: StatusOverview, destination: DestinationReport, hasSpre
   return {
     title: `Lag in ${destination.name}`,
     value: lagText(lag_seconds),
-    words: `${stopped}${pending}${hasSpread ? `; ${spreadText(report)}` : ''}`,
+    text: `${stopped}${pending}${hasSpread ? `; ${spreadText(report)}` : ''}`,
     ...(blocked_reason !== null || isLate ? { tone: 'bad' } : behind_devices > 0 ? { tone: 'busy' } : {}),
   };
 }
@@ -218,19 +218,18 @@ function tiles(parts: OverviewParts): Tile[] {
     {
       title: 'History covered',
       value: coveredText(report) ?? 'not known',
-      words: html`${grouped(totals.devices_complete)} of ${counted(totals.devices, 'device')} complete${upTo}`,
+      text: html`${grouped(totals.devices_complete)} of ${counted(totals.devices, 'device')} complete${upTo}`,
       ...(unread === null ? {} : { tone: 'busy' }),
     },
     {
       title: 'Readings archived',
       value: grouped(totals.archived_readings),
-      words: `${grouped(totals.archived_points)} telemetry points, ${counted(totals.requests, 'request')}`,
+      text: `${grouped(totals.archived_points)} telemetry points, ${counted(totals.requests, 'request')}`,
     },
     {
       title: 'Rejected records',
       value: grouped(totals.rejected_records),
-      words:
-        totals.rejected_records === 0 ? 'every record was understood' : 'not understood, or no point can hold them',
+      text: totals.rejected_records === 0 ? 'every record was understood' : 'not understood, or no point can hold them',
     },
   ];
 }
@@ -250,8 +249,8 @@ export function readUpTo({ sinceAt }: Unread, now: string): Html {
 /** The figures of the overview. */
 export function tileSection(parts: OverviewParts): Html {
   const items = tiles(parts).map(
-    ({ title, value, words, tone }) =>
-      html`<div class="tile ${tone ?? ''}"><dt>${name(title)}</dt><dd><b>${value}</b><span>${words}</span></dd></div>`,
+    ({ title, value, text, tone }) =>
+      html`<div class="tile ${tone ?? ''}"><dt>${name(title)}</dt><dd><b>${value}</b><span>${text}</span></dd></div>`,
   );
   return html`<dl class="tiles" id="tiles">${items}</dl>`;
 }

@@ -111,9 +111,9 @@ async function devicePage(parts: StatusPageParts, params: URLSearchParams): Prom
   });
 }
 
-function refusal(parts: StatusPageParts, status: number, words: string): Served {
-  const main: Html = html`<section class="standing busy"><h1>${status === 404 ? 'Not found' : 'Not understood'}</h1><p class="summary">${words}</p><p><a href="/#devices">All devices</a></p></section>`;
-  return pageOf(status, { ...frameOf(parts, parts.overview()), title: words, here: null, main, isLive: false });
+function refusal(parts: StatusPageParts, status: number, text: string): Served {
+  const main: Html = html`<section class="standing busy"><h1>${status === 404 ? 'Not found' : 'Not understood'}</h1><p class="summary">${text}</p><p><a href="/#devices">All devices</a></p></section>`;
+  return pageOf(status, { ...frameOf(parts, parts.overview()), title: text, here: null, main, isLive: false });
 }
 
 function shown(parts: StatusPageParts, seen: OverviewParts, frame: Pick<Frame, 'title' | 'here' | 'main'>): Served {

@@ -48,12 +48,12 @@ function gauge(label: string, window: QuotaWindow, waiting: string | null): Html
   const ownWidth = Number(width(spent));
   const othersWidth = Math.min(100 - ownWidth, Number(width(others ?? 0)));
   const edge = budget === null ? NOTHING : html`<rect class="edge" x="${width(budget)}" width="0.6" height="10"/>`;
-  const words = windowText(window);
+  const text = windowText(window);
   const until = waiting === null ? '' : `, until ${waiting}`;
   return html`<div class="gauge"><h3>${label}</h3>
-<div role="meter" aria-label="Requests used, ${label}" aria-valuemin="0" aria-valuemax="${budget ?? whole}" aria-valuenow="${Math.min(spent, budget ?? whole)}" aria-valuetext="${words}${until}">
+<div role="meter" aria-label="Requests used, ${label}" aria-valuemin="0" aria-valuemax="${budget ?? whole}" aria-valuenow="${Math.min(spent, budget ?? whole)}" aria-valuetext="${text}${until}">
 <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="100" height="10"/><rect class="own" width="${ownWidth}" height="10"/><rect class="others" x="${ownWidth}" y="2" width="${othersWidth.toFixed(2)}" height="6"/>${edge}</svg></div>
-<p class="figures">${words}</p></div>`;
+<p class="figures">${text}</p></div>`;
 }
 
 /** Names the lanes that wait for quota, if any does. */
@@ -312,9 +312,9 @@ function alertText({ kind, sensor, condition, threshold, value }: AlertRow): Htm
   const isNamed =
     threshold === null || rule.split(/[^\d.,-]+/).some((part) => part !== '' && Number(part) === threshold);
   const limit = isNamed ? NOTHING : html` ${sensorValue(sensor, threshold)}`;
-  const words = rule === '' && !isNamed ? html`limit` : name(rule, 60);
+  const text = rule === '' && !isNamed ? html`limit` : name(rule, 60);
   const seen = value === null ? NOTHING : html`: <b>${sensorValue(sensor, value)}</b>`;
-  return html`${subject}${words}${limit}${seen}`;
+  return html`${subject}${text}${limit}${seen}`;
 }
 
 function alertRow(alert: AlertRow, view: AlertsFrame): Html {
@@ -399,10 +399,10 @@ export function readLevel(params: URLSearchParams): EventLevel {
 }
 
 function levelLinks(current: EventLevel): Html {
-  const words = { info: 'all', warn: 'warnings and errors', error: 'errors' };
+  const labels = { info: 'all', warn: 'warnings and errors', error: 'errors' };
   const links = LEVELS.map(
     (each) =>
-      html`<li><a href="${target('/events', { level: each === 'info' ? null : each })}" data-nav data-key="level-${each}"${each === current && html` aria-current="true"`}>${words[each]}</a></li>`,
+      html`<li><a href="${target('/events', { level: each === 'info' ? null : each })}" data-nav data-key="level-${each}"${each === current && html` aria-current="true"`}>${labels[each]}</a></li>`,
   );
   return html`<div class="tools"><ul class="filters" aria-label="Events by level">${links}</ul></div>`;
 }

@@ -63,8 +63,8 @@ export function listByName(devices: readonly DeviceSummary[]): readonly ListedDe
  */
 export function pickDevices(byName: readonly ListedDevice[], query: DevicesQuery): PickedDevices {
   const { state, sort, reversed } = query;
-  const words = folded(query.search.trim().slice(0, MAX_SHOWN_LENGTH));
-  const found = words === '' ? byName : byName.filter((device) => fits(device, words));
+  const search = folded(query.search.trim().slice(0, MAX_SHOWN_LENGTH));
+  const found = search === '' ? byName : byName.filter((device) => fits(device, search));
   const states = { live: 0, 'catching-up': 0, silent: 0, unreachable: 0, excluded: 0 };
   for (const device of found) states[device.state] += 1;
   const narrowed = state === null ? found : found.filter((device) => device.state === state);
@@ -74,8 +74,8 @@ export function pickDevices(byName: readonly ListedDevice[], query: DevicesQuery
   return { rows, matching: narrowed.length, states, page, pages };
 }
 
-function fits({ name, deviceId, modelId, hubName }: ListedDevice, words: string): boolean {
-  const has = (text: string | null): boolean => text !== null && folded(text).includes(words);
+function fits({ name, deviceId, modelId, hubName }: ListedDevice, search: string): boolean {
+  const has = (text: string | null): boolean => text !== null && folded(text).includes(search);
   return has(name) || has(deviceId) || has(modelId) || has(hubName);
 }
 

@@ -27,7 +27,7 @@ interface ReadyParts {
   readonly fleet: () => FleetFigures | null;
 }
 
-type Reason = readonly [code: ReadyCode, words: string, name?: string];
+type Reason = readonly [code: ReadyCode, text: string, name?: string];
 
 /** The answer, with a code for each reason. Cheap: the devices were scanned before. */
 export function readyNow(parts: ReadyParts): ReadyReport {
@@ -46,7 +46,7 @@ export function readyNow(parts: ReadyParts): ReadyReport {
   ];
   return {
     ready: found.length === 0,
-    reasons: found.map(([, words]) => words),
+    reasons: found.map(([, text]) => text),
     codes: found.map(([code]) => code),
     names: found.map(([, , name]) => name ?? null),
   };
@@ -65,13 +65,13 @@ function apiReasons({ streams }: ReadyParts): Reason[] {
 function clockReasons({ serverClock }: ReadyParts): Reason[] {
   const fallenToMs = serverClock.fallenToMs();
   if (fallenToMs !== null) {
-    const words = `the API's clock has fallen back to ${formatMs(fallenToMs)}: later readings are not covered`;
-    return [['clock_unconfirmed', words]];
+    const text = `the API's clock has fallen back to ${formatMs(fallenToMs)}: later readings are not covered`;
+    return [['clock_unconfirmed', text]];
   }
   const unconfirmedDate = serverClock.unconfirmed();
   if (unconfirmedDate === null) return [];
-  const words = `the API's clock (${formatMs(unconfirmedDate.dateMs)}) agrees with no other clock: waiting for a second answer`;
-  return [['clock_unconfirmed', words]];
+  const text = `the API's clock (${formatMs(unconfirmedDate.dateMs)}) agrees with no other clock: waiting for a second answer`;
+  return [['clock_unconfirmed', text]];
 }
 
 function deviceReasons({ fleet, streams, store }: ReadyParts): Reason[] {

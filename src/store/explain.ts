@@ -75,9 +75,9 @@ const PROBLEMS: readonly (readonly [start: string, problem: Problem])[] = [
   ['EIO', 'io'],
 ];
 
-const ADVICE: Readonly<Record<Problem, (words: string, path: string) => Advice>> = {
-  damaged: (words) => ({
-    what: `the state file is damaged (${words})`,
+const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice>> = {
+  damaged: (message) => ({
+    what: `the state file is damaged (${message})`,
     remedy:
       'Restore a backup, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start again: the history is then read from the API again.',
   }),
@@ -90,23 +90,23 @@ const ADVICE: Readonly<Record<Problem, (words: string, path: string) => Advice>>
     remedy:
       'Close that program (a database browser, or a running copy) and start again; the data stored before is safe.',
   }),
-  'no-directory': (words) => ({
-    what: `a part of this path is not a directory (${words})`,
+  'no-directory': (message) => ({
+    what: `a part of this path is not a directory (${message})`,
     remedy: 'Set data_dir to another directory, or mount the missing file system.',
   }),
-  unwritable: (words, path) => {
+  unwritable: (message, path) => {
     const user = ownUser();
     const directory = dirname(path);
     return {
-      what: `this user (${user}) cannot write the state (${words})`,
+      what: `this user (${user}) cannot write the state (${message})`,
       // Another owner would take the state away from a process that works with it.
       remedy: mayBeInUse(directory)
         ? `${rightsText(existsSync(path) ? path : directory, user)}, or set data_dir to another directory.`
         : `Make this user the owner: chown -R ${user} '${directory}' (in a container: of the mounted volume or directory), or set data_dir to another directory.`,
     };
   },
-  io: (words) => ({
-    what: `the file system failed (${words})`,
+  io: (message) => ({
+    what: `the file system failed (${message})`,
     remedy: 'Check the disk (free space, quota, health) and start again; the data stored before is safe.',
   }),
 };
@@ -117,8 +117,8 @@ function explain(path: string, error: unknown): unknown {
   const problem = PROBLEMS.find(([start]) => code.startsWith(start))?.[1];
   if (problem === undefined) return error;
   const { what, remedy } = ADVICE[problem](plainText(error.message), path);
-  const words = { what: `${path}: ${what}`, remedy };
-  return problem === 'full' || problem === 'io' ? new StateFullError(words, 1) : new UserError(words, 1);
+  const advice = { what: `${path}: ${what}`, remedy };
+  return problem === 'full' || problem === 'io' ? new StateFullError(advice, 1) : new UserError(advice, 1);
 }
 
 /** Whether files of a state are in a directory, or cannot be seen. */

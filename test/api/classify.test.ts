@@ -213,8 +213,8 @@ describe('the wait of a 429', () => {
 describe('what a fault says', () => {
   test('of a 404 is about the address where an endpoint itself is missing, else about the workspace', () => {
     const said = (request: string): string => faultOf({ status: 404 }, { request }).message;
-    expect(said('GET /account')).toContain('check api.url');
-    expect(said('GET /devices')).toContain('check api.url');
+    expect(said('GET /account')).toContain('Check api.url');
+    expect(said('GET /devices')).toContain('Check api.url');
     expect(said('GET /devices/x/telemetry')).toContain('no such resource in the workspace of this key');
     expect(said('GET /alerts/7')).toContain('no such resource in the workspace of this key');
   });

@@ -80,7 +80,7 @@ async function written(
   const left = [...answers];
   const sink: Sink = {
     name: 'influx',
-    write: () => Promise.resolve({ kind: left.shift(), words: '', waitMs: null } as unknown as WriteAnswer),
+    write: () => Promise.resolve({ kind: left.shift(), message: '', waitMs: null } as unknown as WriteAnswer),
   };
   const parts = { databases: [options], workspace: () => workspace, observe: (event: AppEvent) => told.push(event) };
   const to = checkingOldPoints({ sink, identity: '', batchLines: 1, kind }, parts);

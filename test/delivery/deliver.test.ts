@@ -56,7 +56,7 @@ describe('the log of a destination', () => {
   test('waits where the destination does not answer, and every line arrives later, in order', async () => {
     using state = scratchStore();
     state.store.append(lines(0, 8), 'live');
-    const later: WriteAnswer = { kind: 'later', words: 'HTTP 503', waitMs: null };
+    const later: WriteAnswer = { kind: 'later', message: 'HTTP 503', waitMs: null };
     const { deliverer, writes } = await deliver(state, (_sent, nth) => (nth <= 3 ? later : ACCEPTED));
     expect(writes.slice(0, 4)).toEqual([lines(0, 5), lines(0, 5), lines(0, 5), lines(0, 5)]);
     expect(writes[4]).toEqual(lines(5, 8));
@@ -66,7 +66,7 @@ describe('the log of a destination', () => {
   test('stays where a person has to act, with the reason, and no line is skipped', async () => {
     using state = scratchStore();
     state.store.append(lines(0, 3), 'live');
-    const answer: WriteAnswer = { kind: 'blocked', words: 'HTTP 401', hint: 'Look at influx.token.' };
+    const answer: WriteAnswer = { kind: 'blocked', message: 'HTTP 401', hint: 'Look at influx.token.' };
     const { deliverer, blocked } = await deliver(state, () => answer);
     expect(blocked).toMatch(/HTTP 401/);
     expect([deliverer.pendingLines(), deliverer.deliveredLines()]).toEqual([3, 0]);
@@ -77,12 +77,12 @@ describe('the log of a destination', () => {
     using state = scratchStore();
     state.store.append(lines(0, 9), 'live');
     const { deliverer, events } = await deliver(state, (sent) =>
-      sent.includes(line(3)) ? { kind: 'refused', words: 'no', retention: false } : ACCEPTED,
+      sent.includes(line(3)) ? { kind: 'refused', message: 'no', retention: false } : ACCEPTED,
     );
     expect(state.store.backlog(deliverer.destinationId)).toEqual({ pendingLines: 0, quarantined: 1 });
     expect(state.store.quarantine.holds(deliverer.destinationId, line(3))).toBe(true);
     expect(deliverer.deliveredLines()).toBe(8);
-    expect(events.filter(({ type }) => type === 'lines-quarantined')).toMatchObject([{ lines: 1, words: 'no' }]);
+    expect(events.filter(({ type }) => type === 'lines-quarantined')).toMatchObject([{ lines: 1, message: 'no' }]);
   });
 
   test('is sent from where the last process has stopped', async () => {
@@ -169,7 +169,7 @@ describe('a destination that answers after a second', () => {
       answerOf: (sent) => {
         if (!sent.includes(line(50)) || refusals === 3) return ACCEPTED;
         refusals += 1;
-        return { kind: 'later', words: 'HTTP 503', waitMs: null };
+        return { kind: 'later', message: 'HTTP 503', waitMs: null };
       },
     });
     expect([delivered, pending, refusals]).toEqual([200, 0, 3]);

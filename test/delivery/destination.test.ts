@@ -34,7 +34,7 @@ function database(answers: readonly KindAnswer[]) {
   const server: UnknownServer = {
     request: () => {
       asked += 1;
-      return Promise.resolve(answers[asked - 1] ?? answers.at(-1) ?? { kind: 'later', words: 'down', waitMs: null });
+      return Promise.resolve(answers[asked - 1] ?? answers.at(-1) ?? { kind: 'later', message: 'down', waitMs: null });
     },
     sinkFor,
   };
@@ -86,7 +86,7 @@ const fixed = (
   kind,
 });
 
-const DOWN: KindAnswer = { kind: 'later', words: 'the database refuses the connection', waitMs: null };
+const DOWN: KindAnswer = { kind: 'later', message: 'the database refuses the connection', waitMs: null };
 const VICTORIA: KindAnswer = { kind: 'known', server: 'victoriametrics' };
 
 const told = (life: Life, type: AppEvent['type']) => life.events.filter((event) => event.type === type);
@@ -99,7 +99,7 @@ describe('a database without a configured kind', () => {
     const life = lifeOf(state, auto(db.server));
     expect(life.deliverer.pendingLines()).toBe(3);
     await life.run(0.5 * SECOND_MS);
-    expect([db.sent, life.deliverer.blockedReason()]).toEqual([[], DOWN.words]);
+    expect([db.sent, life.deliverer.blockedReason()]).toEqual([[], DOWN.message]);
     expect(told(life, 'destination-new')).toEqual([]);
     await life.run(60 * SECOND_MS);
     expect(db.sent).toEqual([
@@ -212,7 +212,7 @@ describe('lines that a kind of destination cannot store', () => {
     state.store.append([TEXT, ...LINES, TEXT], 'live');
     const sink: Sink = {
       name: 'influx',
-      write: () => Promise.resolve({ kind: 'later', words: 'HTTP 503', waitMs: null }),
+      write: () => Promise.resolve({ kind: 'later', message: 'HTTP 503', waitMs: null }),
     };
     const life = lifeOf(state, { ...fixed(database([]), {}, 'victoriametrics'), sink });
     await life.run(SECOND_MS);

@@ -176,7 +176,7 @@ describe('a line that a destination refuses', () => {
     using state = filledState();
     const clock = createVirtualClock(START_MS);
     const bad = new Set([reading('a', 5), reading('b', 7)]);
-    const refused: WriteAnswer = { kind: 'refused', words: 'HTTP 400: no', retention: false };
+    const refused: WriteAnswer = { kind: 'refused', message: 'HTTP 400: no', retention: false };
     const db = database(clock, (lines) => (lines.some((line) => bad.has(line)) ? refused : ACCEPTED));
     const life = lifeOf(state, () => db.sink, clock);
     const { destinationId } = life.deliverer;
@@ -193,7 +193,7 @@ describe('a line that a destination refuses', () => {
     using state = filledState();
     const clock = createVirtualClock(START_MS);
     let writes = 0;
-    const held: WriteAnswer = { kind: 'blocked', words: 'HTTP 401: who are you', hint: 'influx.token' };
+    const held: WriteAnswer = { kind: 'blocked', message: 'HTTP 401: who are you', hint: 'influx.token' };
     const db = database(clock, () => {
       writes += 1;
       return writes <= 1 ? ACCEPTED : held;
@@ -220,7 +220,7 @@ describe('a line that a destination refuses', () => {
     const timeOf = (line: string): bigint => BigInt(line.slice(line.lastIndexOf(' ') + 1));
     const db = database(clock, (lines) => {
       const dropped = lines.filter((line) => timeOf(line) < oldestKept).length;
-      return dropped === 0 ? ACCEPTED : { kind: 'refused', words: 'beyond_retention', retention: true, dropped };
+      return dropped === 0 ? ACCEPTED : { kind: 'refused', message: 'beyond_retention', retention: true, dropped };
     });
     const life = lifeOf(state, () => db.sink, clock);
     const { destinationId } = life.deliverer;
@@ -262,7 +262,7 @@ describe('a line that a destination refuses', () => {
     const db = database(clock, (lines) => {
       const dropped = lines.filter((line) => timeOf(line) < oldestKept).length;
       if (dropped === 0 && lines.some((line) => line.startsWith('telemetry,'))) stop.abort(new Error('stopped'));
-      return dropped === 0 ? ACCEPTED : { kind: 'refused', words: 'beyond_retention', retention: true, dropped };
+      return dropped === 0 ? ACCEPTED : { kind: 'refused', message: 'beyond_retention', retention: true, dropped };
     });
     const life = lifeOf(state, () => db.sink, clock);
     const { destinationId } = life.deliverer;
@@ -291,9 +291,9 @@ describe('a line that a destination refuses', () => {
         forgetting.begin('b', true);
         while (forgetting.step('b', ids).state === 'going-on');
       }
-      if (lines.includes(bad)) return { kind: 'refused', words: 'HTTP 400: no', retention: false };
+      if (lines.includes(bad)) return { kind: 'refused', message: 'HTTP 400: no', retention: false };
       if (!lines.includes(old)) return ACCEPTED;
-      return { kind: 'refused', words: 'beyond_retention', retention: true, dropped: 1 };
+      return { kind: 'refused', message: 'beyond_retention', retention: true, dropped: 1 };
     });
     const life = lifeOf(state, () => db.sink, clock);
     ids = [life.deliverer.destinationId];

@@ -7,9 +7,9 @@ import { type Resolution, type ResolveOptions, resolveBatch } from '../../src/de
 const never = new AbortController().signal;
 const noControl: ResolveOptions = { controlFor: () => null };
 
-const REFUSED: WriteAnswer = { kind: 'refused', words: 'HTTP 422: field type conflict', retention: false };
-const LATER: WriteAnswer = { kind: 'later', words: 'HTTP 503', waitMs: 7000 };
-const HELD: WriteAnswer = { kind: 'blocked', words: 'HTTP 401', hint: 'influx.token' };
+const REFUSED: WriteAnswer = { kind: 'refused', message: 'HTTP 422: field type conflict', retention: false };
+const LATER: WriteAnswer = { kind: 'later', message: 'HTTP 503', waitMs: 7000 };
+const HELD: WriteAnswer = { kind: 'blocked', message: 'HTTP 401', hint: 'influx.token' };
 
 function line(n: number, kind = 'telemetry value'): string {
   const [measurement = '', field = ''] = kind.split(' ');
@@ -18,7 +18,7 @@ function line(n: number, kind = 'telemetry value'): string {
 
 const linesOf = (count: number): string[] => Array.from({ length: count }, (_, n) => line(n));
 
-/** A database in a few words: what it takes, and what goes wrong from which request on. */
+/** A database in a few message: what it takes, and what goes wrong from which request on. */
 interface Model {
   readonly isBad?: (line: string) => boolean;
   /** Overrides the answer to the nth request, from 0 on; `null` leaves it. */
@@ -34,7 +34,7 @@ function modelSink(model: Model): Sink & { readonly stored: Set<string>; readonl
   const answer = (lines: readonly string[]): WriteAnswer => {
     const trouble = model.trouble?.(requests.length - 1, lines) ?? null;
     if (trouble !== null) return trouble;
-    if (lines.length > (model.maxLines ?? Number.POSITIVE_INFINITY)) return { kind: 'too-large', words: 'HTTP 413' };
+    if (lines.length > (model.maxLines ?? Number.POSITIVE_INFINITY)) return { kind: 'too-large', message: 'HTTP 413' };
     const good = lines.filter((text) => model.isBad?.(text) !== true);
     if (good.length === lines.length || model.storesParts === true) for (const text of good) stored.add(text);
     return good.length === lines.length ? { kind: 'accepted' } : REFUSED;
@@ -103,7 +103,9 @@ describe('a rejected line', () => {
           const sink = modelSink({ isBad: (text) => text === lines[at], storesParts });
           const resolution = await resolveBatch(sink, lines, noControl, never);
           expect(resolution).toMatchObject({ resolved: count, acceptedLines: count - 1, blocked: null });
-          expect(resolution.rejected).toEqual([{ index: at, line: lines[at], words: REFUSED.words, retention: false }]);
+          expect(resolution.rejected).toEqual([
+            { index: at, line: lines[at], message: REFUSED.message, retention: false },
+          ]);
           expect(resolution.requests).toBeLessThanOrEqual(2 * Math.ceil(Math.log2(count)) + 2);
           checkAlways(resolution, lines, sink);
         });
@@ -127,7 +129,11 @@ describe('a rejected line', () => {
     for (const control of [null, line(9)]) {
       const sink = modelSink({ isBad });
       const resolution = await resolveBatch(sink, lines, { controlFor: () => control }, never);
-      expect(resolution).toMatchObject({ resolved: 0, rejected: [], blocked: { words: REFUSED.words, waitMs: null } });
+      expect(resolution).toMatchObject({
+        resolved: 0,
+        rejected: [],
+        blocked: { message: REFUSED.message, waitMs: null },
+      });
       expect(resolution.blocked?.hint).toContain('telemetry flag');
       checkAlways(resolution, lines, sink);
     }
@@ -206,14 +212,14 @@ describe('a conflict of types', () => {
       withOther,
       never,
     );
-    expect(kept).toMatchObject({ resolved: 0, rejected: [], blocked: { words: REFUSED.words } });
+    expect(kept).toMatchObject({ resolved: 0, rejected: [], blocked: { message: REFUSED.message } });
     const alone = await resolveBatch(
       typedSink(() => true),
       lines,
       noControl,
       never,
     );
-    expect(alone).toMatchObject({ resolved: 0, rejected: [], blocked: { words: REFUSED.words } });
+    expect(alone).toMatchObject({ resolved: 0, rejected: [], blocked: { message: REFUSED.message } });
   });
 
   test('of all readings rejects them after another line was accepted: the rest goes on', async () => {
@@ -230,7 +236,7 @@ describe('a conflict of types', () => {
       noControl,
       never,
     );
-    expect(nothing).toMatchObject({ resolved: 0, rejected: [], blocked: { words: REFUSED.words } });
+    expect(nothing).toMatchObject({ resolved: 0, rejected: [], blocked: { message: REFUSED.message } });
   });
 
   test('of a shard takes a few requests for each batch, by what the database says that it has dropped', async () => {
@@ -271,7 +277,7 @@ describe('a destination at fault', () => {
         const sink = modelSink({ isBad: () => true });
         const resolution = await resolveBatch(sink, linesOf(count), { controlFor: () => control }, never);
         expect(resolution).toMatchObject({ resolved: 0, acceptedLines: 0, rejected: [] });
-        expect(resolution.blocked).toMatchObject({ words: REFUSED.words });
+        expect(resolution.blocked).toMatchObject({ message: REFUSED.message });
         expect(resolution.requests).toBeLessThan(40);
       }
     }
@@ -296,7 +302,7 @@ describe('a destination at fault', () => {
       resolved: 4,
       acceptedLines: 4,
       rejected: [],
-      blocked: { words: REFUSED.words },
+      blocked: { message: REFUSED.message },
     });
     // The control is the last line that was accepted, then the search ends.
     expect(sink.requests.at(-1)).toEqual([lines[3]]);
@@ -309,7 +315,8 @@ describe('a destination at fault', () => {
     for (let from = 0; from < 20; from += 1) {
       const sink = modelSink({ isBad, trouble: (nth) => (nth >= from ? trouble : null) });
       const resolution = await resolveBatch(sink, lines, noControl, never);
-      if (resolution.blocked !== null) expect(resolution.blocked.words).toBe((trouble as { words: string }).words);
+      if (resolution.blocked !== null)
+        expect(resolution.blocked.message).toBe((trouble as { message: string }).message);
       else expect(resolution.resolved).toBe(64);
       expect(resolution.requests).toBeLessThanOrEqual(from + 1);
       expect(resolution.rejected.filter(({ line: text }) => !isBad(text))).toEqual([]);
@@ -319,10 +326,10 @@ describe('a destination at fault', () => {
 
   test('passes on the wait that the server asked for', async () => {
     const waiting = await resolveBatch(modelSink({ trouble: () => LATER }), linesOf(3), noControl, never);
-    expect(waiting.blocked).toMatchObject({ words: 'HTTP 503', needsPerson: false, waitMs: 7000 });
+    expect(waiting.blocked).toMatchObject({ message: 'HTTP 503', needsPerson: false, waitMs: 7000 });
     expect(waiting.blocked?.hint).toContain('by itself');
     const held = await resolveBatch(modelSink({ trouble: () => HELD }), linesOf(3), noControl, never);
-    expect(held.blocked).toEqual({ words: 'HTTP 401', hint: 'influx.token', needsPerson: true, waitMs: null });
+    expect(held.blocked).toEqual({ message: 'HTTP 401', hint: 'influx.token', needsPerson: true, waitMs: null });
   });
 
   test('whose known line has grown too old for it is tried with others of the batch', async () => {
@@ -353,12 +360,12 @@ describe('requests that are too large', () => {
   test('a single line that is too large is rejected when any other passes', async () => {
     const lines = [line(0), line(1, 'telemetry text'), line(2)];
     const trouble: Model['trouble'] = (_nth, sent) =>
-      sent.includes(line(1, 'telemetry text')) ? { kind: 'too-large', words: 'HTTP 413' } : null;
+      sent.includes(line(1, 'telemetry text')) ? { kind: 'too-large', message: 'HTTP 413' } : null;
     const resolution = await resolveBatch(modelSink({ trouble }), lines, noControl, never);
     expect(resolution).toMatchObject({
       resolved: 3,
       acceptedLines: 2,
-      rejected: [{ index: 1, words: 'HTTP 413' }],
+      rejected: [{ index: 1, message: 'HTTP 413' }],
       blocked: null,
     });
   });
@@ -366,7 +373,7 @@ describe('requests that are too large', () => {
   test('a limit below every line blocks the destination', async () => {
     const sink = modelSink({ maxLines: 0 });
     const resolution = await resolveBatch(sink, linesOf(100), { controlFor: () => line(-1) }, never);
-    expect(resolution).toMatchObject({ resolved: 0, rejected: [], blocked: { words: 'HTTP 413' } });
+    expect(resolution).toMatchObject({ resolved: 0, rejected: [], blocked: { message: 'HTTP 413' } });
     expect(resolution.blocked?.hint).toContain('raise the request size limit');
     expect(resolution.requests).toBeLessThan(40);
   });
@@ -443,7 +450,7 @@ describe('against a model', () => {
   });
 
   test('no good line is ever rejected and none is lost, whatever fails from any request on', async () => {
-    const trouble = fc.constantFrom(LATER, HELD, REFUSED, { kind: 'too-large', words: '413' } as const);
+    const trouble = fc.constantFrom(LATER, HELD, REFUSED, { kind: 'too-large', message: '413' } as const);
     await fc.assert(
       fc.asyncProperty(anyBatch, trouble, fc.nat(60), async (batch, answer, from) => {
         const lines = batch.map(({ text }) => text);

@@ -8,7 +8,7 @@ test('the next attempt of a blocked delivery is known, and none of one that move
   let nowMs = 5000;
   const clock = { monoMs: () => nowMs };
   const patience = createPatience('influx', { random: () => 0, observe: () => {}, clock });
-  const down = { words: 'connection refused', hint: RETRY_HINT, needsPerson: false, waitMs: null };
+  const down = { message: 'connection refused', hint: RETRY_HINT, needsPerson: false, waitMs: null };
   expect(patience.nextAttemptInMs()).toBeNull();
   const waitMs = patience.blocked(down, 1);
   expect(patience.nextAttemptInMs()).toBe(waitMs);
@@ -34,7 +34,7 @@ test('a refusal for an unknown reason that has not changed for ten minutes needs
   };
   const patience = createPatience('influx', { random: () => 0.5, observe, clock: { monoMs: () => nowMs } });
   const unknown = {
-    words: 'HTTP 400: no',
+    message: 'HTTP 400: no',
     hint: RETRY_HINT,
     needsPerson: false,
     waitMs: null,
@@ -46,12 +46,12 @@ test('a refusal for an unknown reason that has not changed for ten minutes needs
   patience.blocked(unknown, 1);
   pass(9 * MINUTE_MS);
   // The words differ by the id of the request.
-  patience.blocked({ ...unknown, words: 'HTTP 400: no (request 7)' }, 1);
+  patience.blocked({ ...unknown, message: 'HTTP 400: no (request 7)' }, 1);
   pass(MINUTE_MS);
   patience.blocked(unknown, 1);
   patience.blocked({ ...unknown, unknown: { status: 400, message: 'something else' } }, 1);
   pass(11 * MINUTE_MS);
-  patience.blocked({ words: 'HTTP 400: something else', hint: RETRY_HINT, needsPerson: false, waitMs: null }, 1);
+  patience.blocked({ message: 'HTTP 400: something else', hint: RETRY_HINT, needsPerson: false, waitMs: null }, 1);
   expect(hints.map((hint) => hint === RETRY_HINT)).toEqual([true, true, false, true, true]);
   expect(needing).toEqual([false, false, true, false, false]);
   expect(hints[2]).toMatch(/for ten minutes; check its log, and the address, the organization and the bucket/);

@@ -19,7 +19,7 @@ for (const kind of ['influxdb', 'victoriametrics'] as const) {
       write: (sent) =>
         Promise.resolve(
           sent.some((each) => each.includes('value=3'))
-            ? { kind: 'refused', words: 'no', retention: false }
+            ? { kind: 'refused', message: 'no', retention: false }
             : { kind: 'accepted' },
         ),
     };
@@ -79,7 +79,7 @@ test('a line of a time that no clock has reached goes to quarantine once the clo
   const { resolution, rejected } = await send(AT_NS + 1n);
   expect(resolution).toMatchObject({ resolved: 3, blocked: null });
   expect(sent).toEqual([lines[0], lines[2]]);
-  expect(rejected).toMatchObject([{ index: 1, words: expect.stringContaining('in the future') }]);
+  expect(rejected).toMatchObject([{ index: 1, message: expect.stringContaining('in the future') }]);
   expect((await send(null)).rejected).toEqual([]);
   expect(sent).toEqual(lines);
 });
@@ -101,7 +101,7 @@ test('a line with a time that no database can store goes to quarantine, and the 
     const { resolution, rejected } = await sendBatch(parts, served, part, new AbortController().signal);
     expect(resolution).toMatchObject({ resolved: part.length, blocked: null });
     expect(sent).toEqual(part.filter((each) => each !== lines[1]));
-    expect(rejected).toMatchObject([{ line: lines[1], words: expect.stringContaining('1677 to 2262') }]);
+    expect(rejected).toMatchObject([{ line: lines[1], message: expect.stringContaining('1677 to 2262') }]);
   }
 });
 
@@ -130,8 +130,8 @@ function keptBatch(state: ReturnType<typeof scratchStore>, stamps: readonly bigi
 
 for (const [name, answer] of [
   ['all is accepted', () => ({ kind: 'accepted' })],
-  ['the database is down', () => ({ kind: 'later', words: 'down', waitMs: null })],
-  ['it is blocked', () => ({ kind: 'blocked', words: 'no', hint: '', needsPerson: true, waitMs: null })],
+  ['the database is down', () => ({ kind: 'later', message: 'down', waitMs: null })],
+  ['it is blocked', () => ({ kind: 'blocked', message: 'no', hint: '', needsPerson: true, waitMs: null })],
   ['a line is refused', refusing],
 ] as const satisfies readonly (readonly [string, (lines: readonly string[]) => WriteAnswer])[]) {
   test(`a batch that is sent as it is kept comes to the same as its lines: ${name}`, async () => {
@@ -157,7 +157,7 @@ for (const [name, answer] of [
 
 function refusing(lines: readonly string[]): WriteAnswer {
   const isRefused = lines.some((line) => line.includes('value=3'));
-  return isRefused ? { kind: 'refused', words: 'no', retention: false } : { kind: 'accepted' };
+  return isRefused ? { kind: 'refused', message: 'no', retention: false } : { kind: 'accepted' };
 }
 
 test('a batch goes out line by line where the time of one may not be sent, and to a database of another dialect', async () => {

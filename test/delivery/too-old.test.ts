@@ -11,7 +11,7 @@ const NOW = msToNs(100 * HOUR_MS);
 const ACCEPTED: WriteAnswer = { kind: 'accepted' };
 const dropped = (count: number): WriteAnswer => ({
   kind: 'refused',
-  words: 'too old',
+  message: 'too old',
   retention: true,
   dropped: count,
 });
@@ -65,18 +65,18 @@ describe('the lines that are too old', () => {
     expect(await runOf([1, 2], 2, [ACCEPTED], newer).found).toEqual(all);
     expect(await runOf([1, 2], 2, []).found).toEqual(all);
     expect(await runOf([1, 99.5], 2, [ACCEPTED], newer).found).toBe('unclear');
-    const refused: WriteAnswer = { kind: 'refused', words: 'no', retention: false };
+    const refused: WriteAnswer = { kind: 'refused', message: 'no', retention: false };
     expect(await runOf([1, 2], 2, [refused], newer).found).toBe('unclear');
   });
 
   test('are not looked for in a database that is down or needs a person', async () => {
-    const later: WriteAnswer = { kind: 'later', words: 'HTTP 503', waitMs: 7000 };
+    const later: WriteAnswer = { kind: 'later', message: 'HTTP 503', waitMs: 7000 };
     expect(await runOf([1, 2], 1, [later]).found).toMatchObject({
-      words: 'HTTP 503',
+      message: 'HTTP 503',
       needsPerson: false,
       waitMs: 7000,
     });
-    const held: WriteAnswer = { kind: 'blocked', words: 'HTTP 401', hint: 'the token' };
+    const held: WriteAnswer = { kind: 'blocked', message: 'HTTP 401', hint: 'the token' };
     expect(await runOf([1, 2], 1, [held]).found).toMatchObject({ hint: 'the token', needsPerson: true });
   });
 });

@@ -6,13 +6,13 @@ import { type Resolution, resolveBatch } from '../../src/delivery/resolve.ts';
 
 const LINES = [1, 2, 3, 4].map((nth) => `telemetry,device_id=d value=${nth} ${nth}`);
 const [LINE = ''] = LINES;
-const REFUSED = { kind: 'refused', words: 'HTTP 422: no', retention: false } as const;
+const REFUSED = { kind: 'refused', message: 'HTTP 422: no', retention: false } as const;
 const CONTROL = 'telemetry,device_id=d value=0 0';
 const OTHER = 'alerts,device_id=d id="a" 0';
 
-const REFUSAL = { words: 'HTTP 422: no', retention: false, dropped: null, conflict: false };
-const LATER = { words: 'HTTP 503', hint: RETRY_HINT, needsPerson: false, waitMs: 7 };
-const BLOCKED = { words: 'HTTP 401', hint: 'a new token', needsPerson: true, waitMs: null };
+const REFUSAL = { message: 'HTTP 422: no', retention: false, dropped: null, conflict: false };
+const LATER = { message: 'HTTP 503', hint: RETRY_HINT, needsPerson: false, waitMs: 7 };
+const BLOCKED = { message: 'HTTP 401', hint: 'a new token', needsPerson: true, waitMs: null };
 
 interface Row {
   readonly answer: WriteAnswer;
@@ -38,19 +38,19 @@ const TABLE: { readonly [Kind in WriteAnswer['kind']]: Row } = {
     confirms: false,
   },
   'too-large': {
-    answer: { kind: 'too-large', words: 'HTTP 413' },
-    verdict: { does: 'halve', refusal: { ...REFUSAL, words: 'HTTP 413' } },
+    answer: { kind: 'too-large', message: 'HTTP 413' },
+    verdict: { does: 'halve', refusal: { ...REFUSAL, message: 'HTTP 413' } },
     requests: 3,
     confirms: false,
   },
   later: {
-    answer: { kind: 'later', words: LATER.words, waitMs: LATER.waitMs },
+    answer: { kind: 'later', message: LATER.message, waitMs: LATER.waitMs },
     verdict: { does: 'keep', blocked: LATER },
     requests: 1,
     confirms: false,
   },
   blocked: {
-    answer: { kind: 'blocked', words: BLOCKED.words, hint: BLOCKED.hint },
+    answer: { kind: 'blocked', message: BLOCKED.message, hint: BLOCKED.hint },
     verdict: { does: 'keep', blocked: BLOCKED },
     requests: 1,
     confirms: false,

@@ -35,7 +35,7 @@ describe('what counts as written', () => {
   test('any other success or redirect is not a database: held, with the key to look at', () => {
     for (const status of [200, 201, 202, 203, 205, 206, 226, 300, 301, 302, 303, 304, 307, 308]) {
       const answer = read(status, '<html><head><title>Log in</title></head>');
-      expect(answer).toMatchObject({ kind: 'blocked', words: `HTTP ${status}: Log in` });
+      expect(answer).toMatchObject({ kind: 'blocked', message: `HTTP ${status}: Log in` });
       expect(answer).toHaveProperty('hint', expect.stringContaining('influx.url'));
     }
   });
@@ -157,14 +157,14 @@ describe('400 and 422', () => {
       'partial write: dropped 2 points outside retention policy of duration 720h0m0s - newest point x at 2036-01-01T00:00:00Z dropped because it violates a Retention Policy Upper Bound at 2026-01-01T00:00:00Z';
     expect(read(422, v2('unprocessable entity', ahead))).toEqual({
       kind: 'refused',
-      words: expect.any(String),
+      message: expect.any(String),
       retention: false,
     });
     const clash = read(400, v1('partial write: field type conflict: input field "value" dropped=4'));
     expect(clash).toMatchObject({ retention: false, conflict: true, dropped: 4 });
     expect(read(400, v1('partial write: max-series-per-database limit exceeded: (9) dropped=5'))).toEqual({
       kind: 'refused',
-      words: expect.any(String),
+      message: expect.any(String),
       retention: false,
     });
     expect(read(422, v2('unprocessable entity', 'points outside retention policy'))).not.toHaveProperty('dropped');
@@ -226,7 +226,10 @@ describe('what a person has to mend', () => {
       readAnswer({ status, headers, body }, asIs, 'victoriametrics');
     const held = { kind: 'blocked', hint: expect.stringMatching(/^influx\.kind: .*influx\.bucket/) };
     const build = { 'x-influxdb-build': 'OSS' };
-    expect(readAs(400, v1('database is required'))).toMatchObject({ ...held, words: 'HTTP 400: database is required' });
+    expect(readAs(400, v1('database is required'))).toMatchObject({
+      ...held,
+      message: 'HTTP 400: database is required',
+    });
     expect(readAs(404, '404 page not found', build)).toMatchObject(held);
     expect(readAs(400, v2('invalid', 'Please provide either orgID or org'), build)).toMatchObject(held);
     // What it says of the token, or of its load, counts first.
@@ -239,7 +242,7 @@ describe('what a person has to mend', () => {
   test('413 asks for smaller requests', () => {
     expect(read(413, '{"error":"Request Entity Too Large"}')).toEqual({
       kind: 'too-large',
-      words: 'HTTP 413: Request Entity Too Large',
+      message: 'HTTP 413: Request Entity Too Large',
     });
   });
 });
@@ -275,7 +278,7 @@ describe('later', () => {
     ['Sat, 21 Nov 2036 10:00:00 GMT', 3_600_000],
   ])('Retry-After %j is read in seconds or as a date: %j ms', (asked, waitMs) => {
     const headers = { 'retry-after': asked, date: 'Sat, 21 Nov 2026 10:00:00 GMT' };
-    expect(read(429, '', headers)).toEqual({ kind: 'later', status: 429, words: 'HTTP 429', waitMs });
+    expect(read(429, '', headers)).toEqual({ kind: 'later', status: 429, message: 'HTTP 429', waitMs });
     expect(read(503, '', headers)).toHaveProperty('waitMs', waitMs);
   });
 
@@ -284,8 +287,8 @@ describe('later', () => {
   });
 });
 
-describe('the words', () => {
-  test('are one short line without control and direction characters, for any body', () => {
+describe('the message', () => {
+  test('is one short line without control and direction characters, for any body', () => {
     const nasty = fc.string({ unit: 'binary', maxLength: 2000 });
     fc.assert(
       fc.property(
@@ -293,9 +296,9 @@ describe('the words', () => {
         nasty,
         fc.constantFrom(asIs, v1),
         (status, text, wrap) => {
-          const { words } = { words: '', ...read(status, wrap(text)) };
-          expect([...words].length).toBeLessThanOrEqual(200);
-          expect(words).not.toMatch(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/u);
+          const { message } = { message: '', ...read(status, wrap(text)) };
+          expect([...message].length).toBeLessThanOrEqual(200);
+          expect(message).not.toMatch(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/u);
         },
       ),
     );
@@ -307,7 +310,7 @@ describe('the words', () => {
       const answer = readAnswer({ status: 502, headers: {}, body: `${'x'.repeat(padding)}${token}` }, (text) =>
         text.replaceAll(token, '[secret]'),
       );
-      expect(answer).toHaveProperty('words', expect.not.stringContaining('sekret'));
+      expect(answer).toHaveProperty('message', expect.not.stringContaining('sekret'));
     }
   });
 });

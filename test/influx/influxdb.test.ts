@@ -88,7 +88,7 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
     const resolution = await resolveBatch(sink, lines, noControl, never);
     expect(resolution).toMatchObject({ resolved: 2000, acceptedLines: 1996, blocked: null });
     expect(resolution.rejected.map(({ index }) => index)).toEqual([...bad]);
-    expect(resolution.rejected[0]?.words).toMatch(/^HTTP 422: failure writing points .* field type conflict/);
+    expect(resolution.rejected[0]?.message).toMatch(/^HTTP 422: failure writing points .* field type conflict/);
     const good = lines.flatMap((_, n) => (bad.has(n) ? [] : [[T0 + BigInt(n), n / 7] as const]));
     expect(await stored()).toEqual(good);
   });
@@ -118,7 +118,7 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
   test('a line that is none, among good ones, is told apart from them', async () => {
     const lines = [line(0, 1), line(1, 2).replace('value=2', 'value=2.2.2'), line(2, 3)];
     const resolution = await resolveBatch(sink, lines, noControl, never);
-    expect(resolution.rejected).toMatchObject([{ index: 1, words: expect.stringContaining('unable to parse') }]);
+    expect(resolution.rejected).toMatchObject([{ index: 1, message: expect.stringContaining('unable to parse') }]);
     expect(await stored()).toEqual([
       [T0, 1],
       [T0 + 2n, 3],
@@ -142,7 +142,7 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
     });
     expect(await sinkFor('nowhere').write(lines, never)).toMatchObject({
       kind: 'blocked',
-      words: 'HTTP 404: database not found: "nowhere"',
+      message: 'HTTP 404: database not found: "nowhere"',
       hint: expect.stringContaining('influx.bucket'),
     });
     const direct = createInfluxSink({ name: 'n', url: influxd.url, token: null, org: '', bucket, timeoutMs: 10_000 });
@@ -194,7 +194,7 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
     await influxd.kill();
     expect(await sink.write(lines.slice(500), never)).toMatchObject({
       kind: 'later',
-      words: expect.stringContaining('503'),
+      message: expect.stringContaining('503'),
     });
     await influxd.restart();
     expect((await sink.write(lines.slice(500), never)).kind).toBe('accepted');

@@ -97,7 +97,7 @@ describe('a line that is refused', () => {
     await using server = await startInfluxdb3({ databases: ['home'] });
     expect(await write(server, ['alert value="x" 1'])).toEqual({
       kind: 'refused',
-      words: expect.stringMatching(/invalid column type for column 'value', expected .*float, got .*string/),
+      message: expect.stringMatching(/invalid column type for column 'value', expected .*float, got .*string/),
       retention: false,
       conflict: true,
     });
@@ -111,7 +111,7 @@ describe('a line that is refused', () => {
       kind: 'refused',
       conflict: true,
       isUnexplained: true,
-      words: expect.stringContaining('parsing for line protocol'),
+      message: expect.stringContaining('parsing for line protocol'),
     });
     expect(server.explained).toEqual([]);
   });
@@ -161,7 +161,7 @@ describe('reading past the file limit', () => {
     const { problem } = await read(server, 0n, DAY_NS);
     expect(problem).toMatchObject({
       kind: 'refused',
-      words: expect.stringContaining('exceed file limit of 432'),
+      message: expect.stringContaining('exceed file limit of 432'),
       hint: expect.stringContaining('--query-file-limit'),
     });
     expect(server.asked.length).toBeLessThan(12);

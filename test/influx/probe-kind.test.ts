@@ -119,7 +119,8 @@ describe('what is no database, or none that answers', () => {
     await closing.pop()?.();
     expect(await request(url, { name: 'second' })).toEqual({
       kind: 'later',
-      words: 'the database refuses the connection; check that it is running and that destinations.second.url is right',
+      message:
+        'the database refuses the connection; check that it is running and that destinations.second.url is right',
       waitMs: null,
     });
   });

@@ -139,7 +139,7 @@ describe('a proxy', () => {
     const { port } = new URL(closed.url);
     const through = (address: string) => sinkAt('https://database.test:8086', { proxies: { HTTPS_PROXY: address } });
     const answer = await through(`http://me:pass-word@127.0.0.1:${port}`).write(LINES, never);
-    expect(answer).toMatchObject({ kind: 'later', words: expect.stringContaining('NO_PROXY') });
+    expect(answer).toMatchObject({ kind: 'later', message: expect.stringContaining('NO_PROXY') });
     expect(JSON.stringify(answer)).not.toContain('pass-word');
     expect(() => through('http://me:pass-word@')).toThrow(/^HTTPS_PROXY or HTTP_PROXY: not a URL\. /);
   });
@@ -176,23 +176,23 @@ describe('the answer', () => {
 
   test('an InfluxDB that speaks of the data is believed, compressed or not', async () => {
     const body = '{"error":"partial write: points beyond retention policy dropped=1"}';
-    const words = 'HTTP 400: partial write: points beyond retention policy dropped=1';
+    const message = 'HTTP 400: partial write: points beyond retention policy dropped=1';
     expect(await answerTo(400, body, { 'content-type': 'application/json' })).toEqual({
       kind: 'refused',
-      words,
+      message,
       retention: true,
       dropped: 1,
     });
     expect(await answerTo(400, body, { 'content-type': 'text/plain' })).toEqual({
       kind: 'refused',
-      words,
+      message,
       retention: true,
       dropped: 1,
     });
     const { url } = await serve((response) =>
       response.writeHead(400, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(gzipSync(body)),
     );
-    expect(await sinkAt(url).write(LINES, never)).toEqual({ kind: 'refused', words, retention: true, dropped: 1 });
+    expect(await sinkAt(url).write(LINES, never)).toEqual({ kind: 'refused', message, retention: true, dropped: 1 });
   });
 
   test('"hinted handoff queue not empty" and a body that pretends success change nothing', async () => {
@@ -253,7 +253,7 @@ describe('no answer', () => {
     await new Promise((resolve) => server.close(resolve));
     expect(await sinkAt(url).write(LINES, never)).toMatchObject({
       kind: 'later',
-      words: expect.stringContaining('influx.url'),
+      message: expect.stringContaining('influx.url'),
     });
     expect((await sinkAt('http://nowhere.invalid:8086').write(LINES, never)).kind).toBe('later');
   });
@@ -273,7 +273,7 @@ describe('no answer', () => {
     const hanging = await serve(() => {});
     expect(await sinkAt(hanging.url, { timeoutMs: 50 }).write(LINES, never)).toEqual({
       kind: 'later',
-      words: 'no answer within influx.timeout',
+      message: 'no answer within influx.timeout',
       waitMs: null,
     });
     const trickling = await serve((response) => {
@@ -323,7 +323,7 @@ describe('the token', () => {
   test('nor does the password of user:password alone', async () => {
     const { url } = await serve((response) => response.writeHead(401).end('wrong password hunter22 for user joe'));
     const answer = await sinkAt(url, { token: new Secret('joe:hunter22') }).write(LINES, never);
-    expect(answer).toMatchObject({ words: 'HTTP 401: wrong password [secret] for user joe' });
+    expect(answer).toMatchObject({ message: 'HTTP 401: wrong password [secret] for user joe' });
   });
 
   test('is read again while it is refused, and only then; the next request carries the new one', async () => {
@@ -358,7 +358,7 @@ describe('the token', () => {
     const { url } = await serve((response) => response.writeHead(403).end(`${TOKEN} and ${NEXT} may not write`));
     const sink = sinkAt(url, { renewToken: () => new Secret(NEXT) });
     await sink.write(LINES, never);
-    expect(await sink.write(LINES, never)).toMatchObject({ words: 'HTTP 403: [secret] and [secret] may not write' });
+    expect(await sink.write(LINES, never)).toMatchObject({ message: 'HTTP 403: [secret] and [secret] may not write' });
   });
 
   test('one that no header can carry is refused at once, without being shown', () => {

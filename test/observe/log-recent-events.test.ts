@@ -27,7 +27,7 @@ describe('recent events', () => {
     observe({
       type: 'delivery-blocked',
       destination: 'influx',
-      words: 'it is full',
+      message: 'it is full',
       needsPerson: true,
       waitMs: 10 * MINUTE_MS,
     } as AppEvent);
@@ -58,7 +58,7 @@ describe('recent events', () => {
         {
           type: 'delivery-blocked',
           destination: 'influx',
-          words: 'it is full',
+          message: 'it is full',
           needsPerson: true,
           waitMs: 10 * MINUTE_MS,
         },
@@ -113,7 +113,7 @@ describe('recent events', () => {
     observe({
       type: 'delivery-blocked',
       destination: 'influx',
-      words: `${'y'.repeat(990)}canary-4242`,
+      message: `${'y'.repeat(990)}canary-4242`,
       waitMs: 10 * MINUTE_MS,
     } as AppEvent);
     const text = JSON.stringify(latest());

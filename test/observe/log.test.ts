@@ -189,7 +189,7 @@ describe('events', () => {
     type: 'delivery-blocked',
     destination: 'i',
     lines: 5,
-    words: 'w',
+    message: 'w',
     hint: 'h',
     needsPerson: true,
     waitMs,

@@ -178,7 +178,7 @@ describe('the estimate', () => {
 });
 
 describe('work of any kind', () => {
-  const at = (share: number | null) => () => ({ share, words: '12 of 40 looked at' });
+  const at = (share: number | null) => () => ({ share, text: '12 of 40 looked at' });
 
   test('is a bar with its share, the time that is left and its words; without a share the words alone', () => {
     const { line, screen, raw } = openTerminal(80);

@@ -31,7 +31,7 @@ const held = (more: Partial<Extract<AppEvent, { type: 'delivery-blocked' }>> = {
   type: 'delivery-blocked',
   destination: 'influx',
   lines: 5,
-  words: 'HTTP 503',
+  message: 'HTTP 503',
   hint: 'it goes on by itself',
   needsPerson: false,
   waitMs: 60_000,
@@ -51,7 +51,7 @@ const PROBLEMS: readonly (readonly [level: string, AppEvent, AppEvent])[] = [
   ['warn', held(), { type: 'delivery-resumed', destination: 'influx' }],
   [
     'error',
-    held({ words: 'HTTP 401', hint: 'the token', needsPerson: true }),
+    held({ message: 'HTTP 401', hint: 'the token', needsPerson: true }),
     { type: 'delivery-resumed', destination: 'influx' },
   ],
   ['error', { type: 'polling-stopped', reason: 'the archive is full' }, { type: 'polling-resumed' }],
@@ -104,30 +104,30 @@ describe('a trouble', () => {
       clock.ms += 5000;
     }
     told();
-    observe(held({ words: 'HTTP 401', hint: 'the token', needsPerson: true }));
+    observe(held({ message: 'HTTP 401', hint: 'the token', needsPerson: true }));
     expect(told()).toEqual(['delivery-blocked error 4']);
     observe(end);
     for (let id = 0; id < 10; id += 1) {
-      observe(held({ words: `HTTP 503: request ${id}` }));
+      observe(held({ message: `HTTP 503: request ${id}` }));
       observe(end);
     }
     told();
     clock.ms += HOUR_MS;
-    for (let id = 0; id < 10; id += 1) observe(held({ words: `HTTP 503: request ${id}` }));
+    for (let id = 0; id < 10; id += 1) observe(held({ message: `HTTP 503: request ${id}` }));
     told();
-    observe(held({ words: 'HTTP 404', hint: 'the bucket', needsPerson: true }));
+    observe(held({ message: 'HTTP 404', hint: 'the bucket', needsPerson: true }));
     expect(told().map((each) => each.slice(0, -2))).toEqual(['delivery-blocked error']);
   });
 
   test('whose reason changes is told at once, but not for each of a server that never says the same', () => {
     const { clock, observe, told } = openLog();
     observe(held());
-    observe(held({ words: 'HTTP 401', hint: 'the token', needsPerson: true }));
+    observe(held({ message: 'HTTP 401', hint: 'the token', needsPerson: true }));
     observe(held());
     expect(told()).toEqual(['delivery-blocked warn 0', 'delivery-blocked error 0']);
     for (let id = 0; id < 50; id += 1) {
       clock.ms += MINUTE_MS;
-      observe(held({ words: `HTTP 503: request ${id}` }));
+      observe(held({ message: `HTTP 503: request ${id}` }));
     }
     expect(told()).toHaveLength(3);
   });
@@ -166,7 +166,7 @@ const SINGLE: readonly AppEvent[] = [
   { type: 'restatement', deviceId: 'd', at: 'T' },
   { type: 'readings-late', deviceId: 'd', count: 1, worstMs: 1, gracePeriodMs: 1 },
   { type: 'gap-recorded', deviceId: 'd', reason: 'unreachable', from: 'F', to: 'T' },
-  { type: 'lines-quarantined', destination: 'influx', lines: 1, words: 'partial write' },
+  { type: 'lines-quarantined', destination: 'influx', lines: 1, message: 'partial write' },
   { type: 'lines-beyond-retention', destination: 'influx', lines: 1 },
   { type: 'request-retried', request: 'GET /account', fault: 'unreachable', attempt: 1, waitMs: 30_000, message: 'm' },
 ];

@@ -303,7 +303,7 @@ describe('the overview', () => {
   });
 
   test('links lead to the dashboards and the documentation where they are configured', async () => {
-    const links = [{ words: 'Grafana', url: 'https://grafana.example/d/tidemark-fleet' }];
+    const links = [{ label: 'Grafana', url: 'https://grafana.example/d/tidemark-fleet' }];
     await using served = await servePage({ links });
     expect(await textOf(served.url)).toContain(
       '<a href="https://grafana.example/d/tidemark-fleet" rel="noreferrer">Grafana</a>',

@@ -68,12 +68,12 @@ describe('what is no reading and is sent again before a lack is taken back', () 
     let lines = 0;
     return {
       sent,
-      refused: () => ({ lines, words: lines === 0 ? null : 'too old' }),
+      refused: () => ({ lines, message: lines === 0 ? null : 'too old' }),
       send: (all) => {
         sent.push(...all);
         const answers = all.map(take);
         lines += answers.filter((answer) => answer === 'refused').length;
-        return Promise.resolve(answers.includes('down') ? { kind: 'down', words: 'down', hint: '' } : null);
+        return Promise.resolve(answers.includes('down') ? { kind: 'down', message: 'down', hint: '' } : null);
       },
     };
   };
@@ -94,10 +94,10 @@ describe('what is no reading and is sent again before a lack is taken back', () 
       return 'accepted';
     });
     const stopped = await resendOthers({ archiveReader, resender }, FOUND, stop.signal);
-    expect(stopped).toMatchObject({ problem: { words: 'interrupted' } });
+    expect(stopped).toMatchObject({ problem: { message: 'interrupted' } });
     expect(stopped.found.map(([id]) => id)).toEqual(['a', 'b']);
     const down = resenderBy((line) => (line.includes('=b ') ? 'down' : 'accepted'));
     const { found, problem } = await resendOthers({ archiveReader, resender: down }, FOUND, never);
-    expect([found.map(([id]) => id), problem?.words]).toEqual([['a'], 'down']);
+    expect([found.map(([id]) => id), problem?.message]).toEqual([['a'], 'down']);
   });
 });

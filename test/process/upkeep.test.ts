@@ -54,7 +54,7 @@ function refuse(stage: Stage, lines: readonly string[]): void {
     const [destination] = open.store.quarantine.destinations();
     const id = destination?.id ?? 0;
     const from = open.store.position(id, 'live');
-    const refused = lines.map((line) => ({ line, words: 'field type conflict, as it was then' }));
+    const refused = lines.map((line) => ({ line, message: 'field type conflict, as it was then' }));
     open.store.acknowledge({ destinationId: id, lane: 'live', from, to: from, refused, missing: [], atMs: 1 });
   } finally {
     open.close();

@@ -283,7 +283,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
 
   test('contains no secret, neither in its progress nor in its result', async () => {
     using rig = await rigOf();
-    const progress = { totals: {}, destinations: [], allowance: {}, words: 'rig-token' } as unknown as ProgressReport;
+    const progress = { totals: {}, destinations: [], allowance: {}, message: 'rig-token' } as unknown as ProgressReport;
     const workers = {
       once: (): JobWork => ({
         end: rig.clock

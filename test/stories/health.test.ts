@@ -67,7 +67,7 @@ describe.runIf(influxdAvailable())('the health of a daemon', () => {
     using rig = await rigOf();
     const seen: HealthReport[] = [];
     const to = destinationOf(bench, rig.database, rig.clock);
-    const down = aroundWrites(to.sink, () => Promise.resolve({ kind: 'later', words: 'down', waitMs: null }));
+    const down = aroundWrites(to.sink, () => Promise.resolve({ kind: 'later', message: 'down', waitMs: null }));
     const changes: Partial<SyncOptions> = { destinations: [{ ...to, sink: down }] };
     const life = await liveAsDaemon(rig, { forMs: HOUR_MS, changes, beside: watchHealth(rig, seen) });
     expect(seen.filter(({ healthy }) => !healthy).slice(0, 3)).toEqual([]);

@@ -79,7 +79,9 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
     const rig = await openRig(bench, { world, historyMs, settings: { plan } });
     const to = destinationOf(bench, rig.database, rig.clock);
     const sink = aroundWrites(to.sink, async (write) =>
-      rig.clock.nowMs() < blockedFromMs ? await write() : { kind: 'later', words: 'connection refused', waitMs: null },
+      rig.clock.nowMs() < blockedFromMs
+        ? await write()
+        : { kind: 'later', message: 'connection refused', waitMs: null },
     );
     let metrics: Metrics | null = null;
     const seen: Look[] = [];

@@ -8,7 +8,7 @@ type Samples = { readonly [T in AppEvent['type']]?: readonly Extract<AppEvent, {
 
 const round = { runs: 1, requests: 2, failed: 0, devices: 2, records: 3, newPoints: 12, durationMs: 60_000 };
 const retried = { request: 'GET /account', fault: 'unreachable', attempt: 1, message: 'm' } as const;
-const held = { destination: 'influx', lines: 5, words: 'w', waitMs: 60_000 };
+const held = { destination: 'influx', lines: 5, message: 'w', waitMs: 60_000 };
 const job = { job: 1, kind: 'once', exitCode: 0, message: null, durationMs: 1 } as const;
 
 // biome-ignore format: a table, a row an event

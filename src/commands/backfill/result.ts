@@ -220,13 +220,13 @@ export function backfillEndText(summary: BackfillSummary): string {
 
 function headOf({ outcome, from, to, devices, late }: BackfillSummary): string {
   const rangeText = from === null ? `everything up to ${short(to)}` : `${short(from)} to ${short(to)}`;
-  const words = {
+  const text = {
     complete: 'complete',
     'incomplete for good': 'finished with gaps that cannot be closed',
     stalled: 'stopped after 10 minutes without progress. The progress is kept; run the command again',
     interrupted: 'interrupted. The progress is kept; run the command again',
   }[outcome];
-  return `Backfill of ${rangeText}, ${counted(devices, 'device')}: ${words}.${late ? ' It finished later than --finish-by.' : ''}`;
+  return `Backfill of ${rangeText}, ${counted(devices, 'device')}: ${text}.${late ? ' It finished later than --finish-by.' : ''}`;
 }
 
 function storedLines({

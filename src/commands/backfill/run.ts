@@ -250,9 +250,9 @@ async function untilStarted(parts: BackfillParts, begun: Started, signal: AbortS
     if (begun.run !== null) return begun.run;
     const waits = isWaiting(parts, { isQueued: true, lanes: ['inventory'] });
     if (watch.idleMs({ left: Number.POSITIVE_INFINITY, waits }) >= STALLED_AFTER_MS) {
-      const words = parts.apiState.fault ?? 'the archive has no room';
+      const text = parts.apiState.fault ?? 'the archive has no room';
       throw new UserError(
-        `Nothing could be read for ten minutes: ${words}. Run the command again when the API answers.`,
+        `Nothing could be read for ten minutes: ${text}. Run the command again when the API answers.`,
         3,
       );
     }

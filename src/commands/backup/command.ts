@@ -20,8 +20,8 @@ export async function runBackupCommand(run: CommandRun<BackupCommand>, ports: Pr
   const { file } = run.command;
   const beganMs = realClock.monoMs();
   const onProgress = (share: number, bytes: number): void => {
-    const words = share === 1 ? 'copied, checking the copy' : 'copied';
-    terminal.showWork(() => ({ share: Math.min(share, 0.99), words: `${byteSize(bytes)} ${words}` }));
+    const step = share === 1 ? 'copied, checking the copy' : 'copied';
+    terminal.showWork(() => ({ share: Math.min(share, 0.99), text: `${byteSize(bytes)} ${step}` }));
   };
   const options = { directory: config.dataDir, file, random: realRandom, nowMs: realClock.nowMs(), onProgress };
   let backup: Backup;

@@ -78,17 +78,17 @@ function noteReached(notes: CheckNotes, { host, port, name, connection, tls }: R
   const steps = [
     noteStep(notes, name, {
       name: 'name',
-      words: (addresses) => `${host} is ${addresses.slice(0, 3).join(', ')}`,
+      text: (addresses) => `${host} is ${addresses.slice(0, 3).join(', ')}`,
       remedy: 'Correct the host in api.url, or check the name servers of this machine (/etc/resolv.conf).',
     }),
     noteStep(notes, connection, {
       name: 'connection',
-      words: (address) => `${address === '' ? host : address} accepts connections on port ${port}`,
+      text: (address) => `${address === '' ? host : address} accepts connections on port ${port}`,
       remedy: `Check that api.url is right (${host}, port ${port}), that the server is up, and that no firewall blocks the connection.`,
     }),
     noteStep(notes, tls?.ok === true && isEnding(tls.found.endsMs) ? null : tls, {
       name: 'TLS',
-      words: ({ protocol, endsMs, isTrusted }) =>
+      text: ({ protocol, endsMs, isTrusted }) =>
         `${protocol}; the certificate is ${isTrusted ? 'trusted' : 'not trusted, and certificates are not checked'}${endsMs === null ? '' : ` and valid for another ${duration((endsMs - realClock.nowMs()) / 1000)}`}`,
       remedy:
         'Set api.ca_file (PEM) for a certificate authority of your own, check that the certificate names the host in api.url, and check the clock of this machine. For a server without TLS, use http://.',
@@ -107,13 +107,13 @@ function isEnding(endsMs: number | null): boolean {
 
 interface StepText<T> {
   readonly name: string;
-  readonly words: (found: T) => string;
+  readonly text: (found: T) => string;
   readonly remedy: string;
 }
 
-function noteStep<T>(notes: CheckNotes, step: Step<T> | null, { name, words, remedy }: StepText<T>): boolean {
+function noteStep<T>(notes: CheckNotes, step: Step<T> | null, { name, text, remedy }: StepText<T>): boolean {
   if (step === null) return true;
-  if (step.ok) notes.ok(name, words(step.found));
+  if (step.ok) notes.ok(name, text(step.found));
   else notes.fail(name, { message: step.why.message, remedy });
   return step.ok;
 }

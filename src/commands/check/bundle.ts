@@ -325,8 +325,8 @@ function anyCase(name: string): RegExp {
 }
 
 /** The message of a server without its quotes: lines, tags and values that it received. */
-export function withoutQuotes(words: string): string {
-  return words
+export function withoutQuotes(text: string): string {
+  return text
     .replace(/"(?:[^"\\]|\\.)*"?/g, '"…"')
     .replace(/'(?:[^'\\]|\\.)*'(?!\w)/g, "'…'")
     .replace(/=(?:\\.|[^\s,])+/g, '=…');

@@ -126,9 +126,9 @@ function checkLines({ status, name, message, remedy }: CheckLine, isVerbose: boo
   const head = `  ${MARKS[status].padEnd(MARK_WIDTH - 2)}${plainText(name, 60)}`;
   const room = MARK_WIDTH + NAME_WIDTH;
   // A line that is in order takes one row.
-  const words = plainText(message, status === 'ok' && !isVerbose ? WIDTH - room : MOST);
+  const text = plainText(message, status === 'ok' && !isVerbose ? WIDTH - room : MOST);
   const first =
-    head.length >= room ? `${head}\n${wrap(' '.repeat(room) + words, room)}` : wrap(head.padEnd(room) + words, room);
+    head.length >= room ? `${head}\n${wrap(' '.repeat(room) + text, room)}` : wrap(head.padEnd(room) + text, room);
   const arrow = `${' '.repeat(MARK_WIDTH)}-> `;
   return remedy === null ? first : first + wrap(arrow + plainText(remedy, MOST), arrow.length);
 }

@@ -94,8 +94,8 @@ export function configLines(
 
 /** Turns a configuration mistake into a line of the check: the message with the key, and the remedy. */
 function inSentences({ at, what, remedy }: Mistake): { readonly message: string; readonly remedy: string } {
-  const words = remedy ?? 'correct it; docs/configuration.md describes every key';
-  const sentence = `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;
+  const text = remedy ?? 'correct it; docs/configuration.md describes every key';
+  const sentence = `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
   return {
     message: at === null ? what : `${what} (${at})`,
     remedy: sentence.endsWith('?') ? sentence : `${sentence}.`,

@@ -141,15 +141,15 @@ function noteKind(notes: CheckNotes, { name, kind: configured }: CheckedDestinat
   const key = keyOf(name, 'kind');
   // VictoriaMetrics claims to be an InfluxDB in the version header.
   const own = kind === 'victoriametrics' && version === '1.8.0' ? null : version;
-  const words = `${NAMES[kind]}${own === null ? ' (it reports no version)' : ` ${own}`}`;
+  const found = `${NAMES[kind]}${own === null ? ' (it reports no version)' : ` ${own}`}`;
   const database = { kind, version: own };
   if (isTooOld(kind, own) && facts.write.kind !== 'accepted') {
-    const message = `${words} answers; Tidemark needs InfluxDB 1.8 or later`;
+    const message = `${found} answers; Tidemark needs InfluxDB 1.8 or later`;
     notes.fail('kind', { message, remedy: 'Upgrade it to InfluxDB 1.8 or later.', facts: database });
   } else if (configured !== 'auto' && configured !== kind) {
-    const message = `${words} answers, but ${key} is ${configured}`;
+    const message = `${found} answers, but ${key} is ${configured}`;
     notes.fail('kind', { message, remedy: `Set ${key} to ${kind}, or leave it out.`, facts: database });
-  } else notes.ok('kind', words, database);
+  } else notes.ok('kind', found, database);
 }
 
 /** InfluxDB before 1.8 has no `/api/v2/write`. A proxy may provide it: then writes are accepted. */
@@ -179,7 +179,7 @@ function noteWrite(
     case 'blocked':
       notes.ok('reachable', 'the database answers');
       notes.fail('write', {
-        message: plainText(write.words, 300),
+        message: plainText(write.message, 300),
         remedy:
           kind !== null && isTooOld(kind, version) ? 'Upgrade it to InfluxDB 1.8 or later.' : sentence(write.hint),
       });
@@ -191,7 +191,7 @@ function noteWrite(
     case 'too-large':
       notes.ok('reachable', 'the database answers');
       notes.fail('write', {
-        message: `the database rejects ${what}: ${plainText(write.words, 300)}`,
+        message: `the database rejects ${what}: ${plainText(write.message, 300)}`,
         remedy: 'Check the log of the database for a limit, or for a field of another type in that measurement.',
       });
       return;
@@ -210,9 +210,9 @@ function noteMissing(notes: CheckNotes, { name, bucket }: CheckedDestination): v
 function noteLater(
   notes: CheckNotes,
   { name }: CheckedDestination,
-  { words, status }: WriteAnswer & { kind: 'later' },
+  { message: reason, status }: WriteAnswer & { kind: 'later' },
 ): void {
-  const message = plainText(words, 300);
+  const message = plainText(reason, 300);
   if (status === undefined) {
     const remedy = `Check that the database is running and that ${keyOf(name, 'url')}, the network and ${keyOf(name, 'ca_file')} are right.`;
     notes.fail('reachable', { message, remedy });

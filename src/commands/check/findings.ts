@@ -138,13 +138,13 @@ export function noteClock(
   }
   const seconds = Math.round(skewMs / SECOND_MS);
   const facts = { skew_seconds: seconds };
-  const words = `${duration(Math.abs(seconds))} ${skewMs > 0 ? 'ahead of' : 'behind'}`;
+  const text = `${duration(Math.abs(seconds))} ${skewMs > 0 ? 'ahead of' : 'behind'}`;
   if (Math.abs(skewMs) <= SKEW_REPORTED_MS) {
-    const close = Math.abs(seconds) <= 1 ? 'the same second' : words;
+    const close = Math.abs(seconds) <= 1 ? 'the same second' : text;
     return notes.ok('clock', `this machine's clock agrees with the API's clock (${close})`, facts);
   }
   return notes.warn('clock', {
-    message: `this machine's clock is ${words} the API's clock. Coverage uses the API's clock; logs, schedules and certificates use this one`,
+    message: `this machine's clock is ${text} the API's clock. Coverage uses the API's clock; logs, schedules and certificates use this one`,
     remedy: 'Set the clock of this machine by NTP: timedatectl set-ntp true',
     facts,
   });

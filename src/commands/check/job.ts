@@ -386,12 +386,12 @@ async function noteBounds(
   if (answer === null) return notes.skip(BOUNDS, 'after and before: unknown', UNSEEN);
   const has = (at: EpochNs): boolean => answer.readings.some(({ recordedAt }) => recordedAt === at);
   const facts = { after_inclusive: has(after), before_inclusive: before === null ? null : has(before) };
-  const ofBefore = facts.before_inclusive === null ? 'before is unknown' : words('before', facts.before_inclusive);
-  return notes.ok(BOUNDS, `${words('after', facts.after_inclusive)}, ${ofBefore}`, facts);
+  const ofBefore = facts.before_inclusive === null ? 'before is unknown' : text('before', facts.before_inclusive);
+  return notes.ok(BOUNDS, `${text('after', facts.after_inclusive)}, ${ofBefore}`, facts);
 }
 
 const UNSEEN = { after_inclusive: null, before_inclusive: null };
 
-function words(bound: string, isInclusive: boolean): string {
+function text(bound: string, isInclusive: boolean): string {
   return `${bound} is ${isInclusive ? 'inclusive' : 'exclusive'}`;
 }

@@ -28,8 +28,8 @@ export async function pageLines(config: Config | StateConfig, isRunning: boolean
 /** Reports who can read the status page. */
 function noteReaders(notes: CheckNotes, { statusPage }: Config | StateConfig, place: string): void {
   const readers = isLoopback(`http://${place}`) ? 'everybody on this machine' : 'everybody who can reach this port';
-  const words = statusPage.password === null ? ', without a password' : ', with the password';
-  notes.ok('readers', `${readers}${words}`);
+  const text = statusPage.password === null ? ', without a password' : ', with the password';
+  notes.ok('readers', `${readers}${text}`);
 }
 
 const ANSWER = { withinMs: 3 * SECOND_MS, bytes: 100_000 };

@@ -91,7 +91,7 @@ function createShow(view: ArchiveView, range: ReadRange, { showWork }: TerminalO
       const rate = Math.round(lines / Math.max((realClock.monoMs() - beganMs) / 1000, 0.001));
       return {
         share: Math.min(0.999, (Math.max(0, passed) + Math.min(1, Math.max(0, within))) / total),
-        words: `${grouped(lines)} lines, ${grouped(Math.max(0, passed))}/${grouped(total)} devices, ${grouped(rate)}/s`,
+        text: `${grouped(lines)} lines, ${grouped(Math.max(0, passed))}/${grouped(total)} devices, ${grouped(rate)}/s`,
       };
     });
   };

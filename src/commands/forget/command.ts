@@ -31,7 +31,7 @@ export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: Pr
   const show = (progress: unknown): void => {
     const share = isRecord(progress) ? progress['share'] : null;
     if (typeof share === 'number')
-      terminal.showWork(() => ({ share: Math.min(share, 0.99), words: 'removing the device' }));
+      terminal.showWork(() => ({ share: Math.min(share, 0.99), text: 'removing the device' }));
   };
   const summary = await doOrFollow(
     {

@@ -362,7 +362,7 @@ async function tryDatabase(init: Init, api: TriedApi, database: TriedDatabase): 
   const isUnclear = write.kind === 'later' && (write.status === 400 || write.status === 422);
   if (write.kind !== 'accepted' && !isUnclear) {
     const hint = write.kind === 'blocked' ? ` ${write.hint}.` : '';
-    throw new UserError(`The database does not accept points: ${plainText(write.words, 300)}.${hint}`, 1);
+    throw new UserError(`The database does not accept points: ${plainText(write.message, 300)}.${hint}`, 1);
   }
   const name = kind === 'victoriametrics' ? 'VictoriaMetrics' : `InfluxDB${version === null ? '' : ` ${version}`}`;
   init.tell(

@@ -93,7 +93,7 @@ async function retryOrDrop(
     if (typeof done !== 'number') return;
     terminal.showWork(() => ({
       share: total === 0 ? null : Math.min(done / total, 0.999),
-      words: `${grouped(done)} of ${grouped(total)} done`,
+      text: `${grouped(done)} of ${grouped(total)} done`,
     }));
   };
   const work = action === 'retry' ? retryQuarantine : dropQuarantine;
@@ -140,7 +140,9 @@ function destinationLines(
     [beyond_retention, 'older than its retention'],
   ] as const;
   return [
-    ...counts.filter(([count]) => count > 0).map(([count, words]) => `${name}: ${counted(count, 'point')} ${words}`),
+    ...counts
+      .filter(([count]) => count > 0)
+      .map(([count, message]) => `${name}: ${counted(count, 'point')} ${message}`),
     ...(blocked_reason === null ? [] : [`${name}: not sent, still in quarantine: ${plainText(blocked_reason, 400)}`]),
   ];
 }

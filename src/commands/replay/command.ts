@@ -120,7 +120,7 @@ function createShow({ showWork }: TerminalOutput): (reports: readonly ReplayRepo
     const lines = reports.reduce((sum, report) => sum + report.lines, 0);
     first ??= lines;
     const perS = ((lines - first) / Math.max(realClock.monoMs() - beganMs, 1)) * 1000;
-    showWork(() => ({ share: replayShare(reports), words: replayText(reports, perS) }));
+    showWork(() => ({ share: replayShare(reports), text: replayText(reports, perS) }));
   };
 }
 
@@ -133,12 +133,12 @@ function replayShare(reports: readonly ReplayReport[]): number | null {
 
 /** How far it is, in one line; the most telling first, as a narrow terminal cuts the end. */
 function replayText(reports: readonly ReplayReport[], linesPerS: number): string {
-  const words = reports.map(({ name, lines, devices_done, devices, blocked_reason }) => {
+  const texts = reports.map(({ name, lines, devices_done, devices, blocked_reason }) => {
     const where = reports.length > 1 ? `${name}: ` : '';
     const why = blocked_reason === null ? '' : `, blocked: ${plainText(blocked_reason, 40)}`;
     return `${where}${grouped(lines)} points sent, ${grouped(devices_done)}/${grouped(devices)} devices${why}`;
   });
-  return `${words.join('; ')}, ${grouped(Math.round(linesPerS))}/s`;
+  return `${texts.join('; ')}, ${grouped(Math.round(linesPerS))}/s`;
 }
 
 /** Reports how the replay ended. */

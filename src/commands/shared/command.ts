@@ -65,9 +65,9 @@ function idsByName(known: readonly NamedDevice[], text: string): readonly string
 
 /** Turns a fault that ends a session into the error of a one-off command (exit 77). */
 export function refusalOf(fault: ApiFault): UserError {
-  const words = refusalText(fault, 'give it as api.key');
+  const text = refusalText(fault, 'give it as api.key');
   const isOfThePlan = fault.kind === 'no-api-access';
-  return new UserError(isOfThePlan ? `${words.slice(0, 1).toUpperCase()}${words.slice(1)}.` : `api.key: ${words}.`, 77);
+  return new UserError(isOfThePlan ? `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.` : `api.key: ${text}.`, 77);
 }
 
 /** The error text for a missing scope that every sync needs. */

@@ -126,19 +126,19 @@ function deviceLine({ device_id, device_name, lag_seconds, gaps }: DeviceStatus,
   const gapCount =
     shown.length === 0 ? '' : `${plural(shown.length, 'gap')}, ${duration(seconds)}: ${reasons.join(', ')}`;
   const name = device_name === device_id ? device_id : `${plainText(device_id, 20)} ${device_name}`;
-  const words = [behind, gapCount].filter((text) => text !== '').join('; ');
-  return `  ${cell(name, NAME_COLUMNS)} ${nameText(words, WIDTH - NAME_COLUMNS - 3)}\n`;
+  const text = [behind, gapCount].filter((text) => text !== '').join('; ');
+  return `  ${cell(name, NAME_COLUMNS)} ${nameText(text, WIDTH - NAME_COLUMNS - 3)}\n`;
 }
 
 const NAME_COLUMNS = 24;
 
 function streams({ streams: all }: StatusReport): string {
-  const words = ({ name, state, reason }: StreamStatus): string => {
+  const textOf = ({ name, state, reason }: StreamStatus): string => {
     if (state === 'on') return `${name} on`;
     if (state === 'waiting') return `${name} not read yet`;
     return `${name} ${state}${reason === null ? '' : ` (${plainText(reason, 120)})`}`;
   };
-  return row('Streams', all.map(words).join(', '));
+  return row('Streams', all.map(textOf).join(', '));
 }
 
 function delivery({ destinations, generated_at, process: work }: StatusReport): string {
@@ -193,10 +193,10 @@ function quotaLines({ allowance: { share, minute: ofMinute, day, lanes, waiting_
       ? `${name} ${count(spent)} used`
       : `${name} ${count(spent)} of ${count(budget)} used, ${count(Math.max(0, budget - spent))} left`;
   const spent = lanes.filter((lane) => lane.day > 0);
-  const words = spent.map((lane) => `${laneText(lane.lane)} ${count(lane.minute)}/${count(lane.day)}`);
+  const byLane = spent.map((lane) => `${laneText(lane.lane)} ${count(lane.minute)}/${count(lane.day)}`);
   return [
     row('Quota', `${part(ofMinute, 'minute')}; ${part(day, 'day')}; budget ${percent(share)} of the plan`),
-    ...(words.length === 0 ? [] : [row('', `by lane, minute/day: ${words.join(', ')}`)]),
+    ...(byLane.length === 0 ? [] : [row('', `by lane, minute/day: ${byLane.join(', ')}`)]),
     ...(waiting_until === null ? [] : [row('', `quota used up: requests resume at ${moment(waiting_until)}`)]),
   ].join('');
 }

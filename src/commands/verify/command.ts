@@ -115,7 +115,7 @@ async function verify(
     : null;
   const comparison = { state, source, destination, clock: realClock, resend: resender?.send ?? null };
   const onDevice = (done: number, of: number): void =>
-    run.terminal.showWork(() => ({ share: done / of, words: `${done}/${of} devices of ${name}` }));
+    run.terminal.showWork(() => ({ share: done / of, text: `${done}/${of} devices of ${name}` }));
   const compared = await compareDestination(comparison, { range, onDevice }, ports.signal);
   if (resender !== null)
     return await repairDestination({ run, comparison, range, resender, onDevice }, compared, ports);

@@ -102,7 +102,7 @@ function ageFacts({ comparison, tally }: Work, isDone: boolean): AgeFacts {
 }
 
 /** The result of a comparison that was stopped. */
-export const STOPPED: ReadProblem = { kind: 'down', words: 'interrupted', hint: '' };
+export const STOPPED: ReadProblem = { kind: 'down', message: 'interrupted', hint: '' };
 
 interface Work {
   readonly comparison: Comparison;
@@ -158,7 +158,7 @@ async function compareDevice(
   for (const [from, to] of batchesOf(days, fromDay, toDay)) {
     const range = { device: identityTag(deviceId), from: dayStart(from), to: dayStart(to) };
     const sums = await queryPatiently(comparison, range, beginSums, signal);
-    if ('words' in sums) return sums;
+    if ('message' in sums) return sums;
     const archived = new Map(days.filter(({ day }) => day >= from && day < to).map((day) => [day.day, day]));
     for (const day of new Set([...archived.keys(), ...sums.keys()])) {
       const found = await compareDay(
@@ -166,7 +166,7 @@ async function compareDevice(
         { deviceId, archived: archived.get(day) ?? noDay(day), returned: sums.get(day) ?? emptySum() },
         signal,
       );
-      if ('words' in found) return found;
+      if ('message' in found) return found;
       take(found);
     }
   }
@@ -256,7 +256,7 @@ async function recheck(work: Work, signal: AbortSignal): Promise<ReadProblem | n
       const found = await examineDay(comparison, of, signal).finally(() => {
         if (signal.aborted) work.later.push(...days);
       });
-      if ('words' in found) {
+      if ('message' in found) {
         work.later.push(...days);
         return found;
       }
@@ -283,7 +283,7 @@ async function unknownDevices(
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   const found = await source.devices(signal);
-  if ('words' in found) return [];
+  if ('message' in found) return [];
   const known = new Set<string>(deviceIds.map(identityTag));
   return found.filter((tag) => !known.has(tag));
 }
@@ -406,7 +406,7 @@ async function compareRange(
     },
     signal,
   );
-  if ('words' in returned) return returned;
+  if ('message' in returned) return returned;
   const reach = isMoved ? { from: range.from - MOVED_NS, to: range.to + MOVED_NS } : range;
   const looked = state.range({ deviceId, destinationId: destination.id, ...reach }, positions);
   const gone = isMoved

@@ -135,7 +135,7 @@ async function doShown<T extends object>(
   ports: ProcessPorts,
 ): Promise<T> {
   const showDone = (windows: number): void =>
-    terminal.showWork(() => ({ share: total === 0 ? null : windows / total, words: `${windows}/${total} ${what}` }));
+    terminal.showWork(() => ({ share: total === 0 ? null : windows / total, text: `${windows}/${total} ${what}` }));
   const show = (progress: unknown): void => {
     const reported = isRecord(progress) ? progress['done'] : null;
     if (typeof reported === 'number') showDone(reported);

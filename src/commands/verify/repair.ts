@@ -237,7 +237,7 @@ export interface Resender {
    */
   send(lines: readonly string[], signal: AbortSignal): Promise<ReadProblem | null>;
   /** What the destination has rejected so far, and its last message. */
-  refused(): { readonly lines: number; readonly words: string | null };
+  refused(): { readonly lines: number; readonly message: string | null };
 }
 
 interface ResendParts {
@@ -252,7 +252,7 @@ export function createResender({ destination, state, clock, batchLines }: Resend
   const store = { movedTo: state.movedTo, devices: () => [], newestLines: () => [] };
   const controls = createControlLines();
   const batchSize = createBatchSize(batchLines);
-  const refused = { lines: 0, words: null as string | null };
+  const refused = { lines: 0, message: null as string | null };
   return {
     refused: () => ({ ...refused }),
     send: async (lines, signal) => {
@@ -264,8 +264,8 @@ export function createResender({ destination, state, clock, batchLines }: Resend
         batchSize.sent({ lines: batch.length, tooLarge, isWhole: resolved === batch.length });
         done += resolved;
         refused.lines += rejected.length;
-        refused.words = rejected.at(-1)?.words ?? refused.words;
-        if (blocked !== null) return { kind: 'down', words: blocked.words, hint: blocked.hint };
+        refused.message = rejected.at(-1)?.message ?? refused.message;
+        if (blocked !== null) return { kind: 'down', message: blocked.message, hint: blocked.hint };
       }
       return null;
     },

@@ -202,7 +202,7 @@ export function totalOf({ byDevice }: Tally): Omit<DeviceTally, 'differing'> & {
 /** The result of `--repair` beside lines of the archive, and what is left to fetch. */
 interface Repaired {
   readonly fetched: number;
-  readonly refused: { readonly lines: number; readonly words: string | null };
+  readonly refused: { readonly lines: number; readonly message: string | null };
   readonly toFetch: FetchCost | null;
 }
 
@@ -210,7 +210,7 @@ interface Repaired {
 export function verdictOf(
   { name, kind }: Pick<DestinationVerdict, 'name' | 'kind'>,
   { tally, problem, unknown, hidden }: Compared,
-  { fetched = 0, refused = { lines: 0, words: null }, toFetch = null }: Partial<Repaired> = {},
+  { fetched = 0, refused = { lines: 0, message: null }, toFetch = null }: Partial<Repaired> = {},
 ): DestinationVerdict {
   const { findings, days, partly, archived, repaired, differing } = totalOf(tally);
   const { gone: _, ...counts } = findings;
@@ -219,7 +219,7 @@ export function verdictOf(
     name,
     kind,
     outcome: problem === null ? ended : problem.kind === 'down' ? 'unfinished' : 'unreadable',
-    reason: problem === null ? null : problem.hint === '' ? problem.words : `${problem.words}. ${problem.hint}`,
+    reason: problem === null ? null : problem.hint === '' ? problem.message : `${problem.message}. ${problem.hint}`,
     devices_compared: tally.devices,
     days_compared: days,
     days_partly_covered: partly,
@@ -228,7 +228,7 @@ export function verdictOf(
     repaired,
     fetched,
     rejected_again: refused.lines,
-    refusal: refused.words,
+    refusal: refused.message,
     to_fetch: toFetch,
     hidden_before: hidden.before === null ? null : formatExact(hidden.before),
     unknown_devices: unknown,
@@ -243,7 +243,7 @@ export function verdictOf(
  * @param why `null` if the archive is empty, too.
  */
 export function verdictUnread(name: string, why: string | null): DestinationVerdict {
-  const problem = why === null ? null : ({ kind: 'down', words: why, hint: '' } as const);
+  const problem = why === null ? null : ({ kind: 'down', message: why, hint: '' } as const);
   return verdictOf({ name, kind: null }, { tally: createTally(), problem, unknown: [], hidden: NOTHING_HIDDEN });
 }
 
@@ -320,8 +320,8 @@ const WORDS: Readonly<Record<(typeof DIFFERENCES)[number], string>> = {
 
 function sentence({ outcome, reason, ...found }: DestinationVerdict): string {
   const counts = DIFFERENCES.filter((each) => found[each] > 0).map((each) => `${grouped(found[each])} ${WORDS[each]}`);
-  const words = counts.length === 0 ? 'no differences' : counts.join(', ');
-  return outcome === 'unfinished' ? `not finished: ${reason}. Result so far: ${words}` : words;
+  const message = counts.length === 0 ? 'no differences' : counts.join(', ');
+  return outcome === 'unfinished' ? `not finished: ${reason}. Result so far: ${message}` : message;
 }
 
 function repairedLines({ repaired, fetched, rejected_again: refused, refusal }: DestinationVerdict): string[] {

@@ -113,7 +113,7 @@ export interface DeliveryOutcome {
   readonly lane: LogLane;
   readonly from: LogPosition;
   readonly to: LogPosition;
-  readonly refused: readonly { readonly line: string; readonly words: string }[];
+  readonly refused: readonly { readonly line: string; readonly message: string }[];
   readonly missing: readonly MissingPoints[];
   readonly atMs: EpochMs;
 }

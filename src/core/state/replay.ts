@@ -42,9 +42,10 @@ const GONE_ON_WITHIN_MS = 7 * DAY_MS;
 
 /** Whether the arguments are those of the unfinished replay. */
 export function isSameReplay(before: ReplayState, args: ReplayArgs, nowMs: EpochMs): boolean {
-  const words = ({ devices, typed }: ReplayArgs): string => JSON.stringify([typed.from, typed.to, [...devices].sort()]);
+  const message = ({ devices, typed }: ReplayArgs): string =>
+    JSON.stringify([typed.from, typed.to, [...devices].sort()]);
   const ageMs = nowMs - before.begunMs;
-  return words(before.args) === words(args) && ageMs < GONE_ON_WITHIN_MS;
+  return message(before.args) === message(args) && ageMs < GONE_ON_WITHIN_MS;
 }
 
 /** A range of which every line was sent and accepted. `deviceId` is empty for lines of no device's own blocks. */

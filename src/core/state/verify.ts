@@ -12,7 +12,7 @@ import type { LogLane, LogPosition, MissingPoints } from './log.ts';
 export interface ReadProblem {
   /** `down`: it may answer later; `refused`: a person has to fix something. */
   readonly kind: 'down' | 'refused';
-  readonly words: string;
+  readonly message: string;
   /** The next step; empty if waiting is enough. */
   readonly hint: string;
   /** The range holds more files than the database reads in one query; a shorter range may be read. */

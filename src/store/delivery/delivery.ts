@@ -45,7 +45,7 @@ export function createLog(db: Database.Database, parts: LogParts): LogStore {
     newestLines: archive.newestLines,
     acknowledge: ({ destinationId, lane, from, to, refused, missing: beyond, atMs }) => {
       positions.advance(destinationId, lane, { from, to });
-      for (const { line, words } of refused) quarantine.addLine(destinationId, line, { reason: words, atMs });
+      for (const { line, message } of refused) quarantine.addLine(destinationId, line, { reason: message, atMs });
       missing.add(destinationId, beyond);
     },
     backlog: (id) => ({

@@ -144,7 +144,7 @@ export function createQuarantine(db: Database.Database, { items, missing }: Quar
     resolve: ({ destinationId, accepted, refused, beyond, missing: left, atMs }) => {
       takeOut(accepted);
       takeOut(beyond);
-      for (const { id, words } of refused) items.reword(id, { reason: words, atMs });
+      for (const { id, message } of refused) items.reword(id, { reason: message, atMs });
       missing.add(destinationId, left);
     },
     drop: ({ ids, missing: left, atMs }) => {

@@ -67,8 +67,8 @@ export function createReplays(db: Database.Database, parts: ReplayParts): Replay
     },
     resolve: ({ destinationId, refused, missing: beyond, accepted, sent, tooOldTo, atMs }) => {
       const changes = { added: 0, released: 0 };
-      for (const { line, words } of refused.filter((each) => !isForgotten(each.line)))
-        changes.added += quarantine.addLine(destinationId, line, { reason: words, atMs }) ? 1 : 0;
+      for (const { line, message } of refused.filter((each) => !isForgotten(each.line)))
+        changes.added += quarantine.addLine(destinationId, line, { reason: message, atMs }) ? 1 : 0;
       for (const line of accepted) changes.released += quarantine.removeLine(destinationId, line) ? 1 : 0;
       parts.missing.add(
         destinationId,

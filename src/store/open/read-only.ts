@@ -154,10 +154,10 @@ function isOtherShape(error: unknown): error is Error {
   return error instanceof Database.SqliteError && error.code === 'SQLITE_ERROR' && /^no such /.test(error.message);
 }
 
-function otherBuild(path: string, words: string): UserError {
+function otherBuild(path: string, message: string): UserError {
   return new UserError(
     {
-      what: `${path}: this state was written by another build and lacks something (${words})`,
+      what: `${path}: this state was written by another build and lacks something (${message})`,
       remedy: 'Use the build that wrote it. Nothing was changed.',
     },
     1,

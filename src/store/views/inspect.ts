@@ -128,7 +128,7 @@ function damageOf(db: Database.Database, usedBytes: number): string[] {
 }
 
 /** A rule, as a question that counts what breaks it, and the version of the state that it holds from. */
-const RULES: readonly (readonly [words: string, since: number, sql: string])[] = [
+const RULES: readonly (readonly [text: string, since: number, sql: string])[] = [
   [
     'covered ranges overlap',
     1,
@@ -161,8 +161,8 @@ const RULES: readonly (readonly [words: string, since: number, sql: string])[] =
 ];
 
 function brokenRules(db: Database.Database, version: number): string[] {
-  const broken = RULES.flatMap(([words, since, sql]) =>
-    version >= since && Number(db.prepare(sql).pluck().get()) > 0 ? [words] : [],
+  const broken = RULES.flatMap(([text, since, sql]) =>
+    version >= since && Number(db.prepare(sql).pluck().get()) > 0 ? [text] : [],
   );
   const newest = db
     .prepare<[], { lines: number; data: Buffer }>('SELECT lines, data FROM block ORDER BY seq DESC LIMIT 1')

@@ -84,7 +84,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     const { store } = state;
     store.append(ofDay(1, 60), 'history');
     const { id } = store.useDestination('influx', place.bucket);
-    const refused = ofDay(2, count, 'a').map((line) => ({ line, words: 'no' }));
+    const refused = ofDay(2, count, 'a').map((line) => ({ line, message: 'no' }));
     const from = { block: 0, line: 0 };
     const to = store.endOf('history');
     store.acknowledge({ destinationId: id, lane: 'history', from, to, refused, missing: [], atMs: 1 });
@@ -152,7 +152,9 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
       name: sink.name,
       write: async (lines: readonly string[], signal: AbortSignal) => {
         writes += 1;
-        return writes === 1 ? await sink.write(lines, signal) : { kind: 'later' as const, words: 'gone', waitMs: null };
+        return writes === 1
+          ? await sink.write(lines, signal)
+          : { kind: 'later' as const, message: 'gone', waitMs: null };
       },
     };
     const summary = await retry(state, {}, failing);
@@ -275,9 +277,9 @@ describe('the list', () => {
     const { id } = state.store.useDestination('influx', 'x');
     const evil = `\u001b[31m\u202Ered\r\n${'long '.repeat(2000)}"; rm -rf /`;
     const refused = [
-      ...Array.from({ length: 9 }, (_, n) => ({ line: lineAt(1, n), words: `field type conflict: at ${n}` })),
-      ...Array.from({ length: 4 }, (_, n) => ({ line: lineAt(2, n), words: evil })),
-      { line: `telemetry,device_id=${'x'.repeat(900)} value=1 5`, words: 'points beyond something' },
+      ...Array.from({ length: 9 }, (_, n) => ({ line: lineAt(1, n), message: `field type conflict: at ${n}` })),
+      ...Array.from({ length: 4 }, (_, n) => ({ line: lineAt(2, n), message: evil })),
+      { line: `telemetry,device_id=${'x'.repeat(900)} value=1 5`, message: 'points beyond something' },
     ];
     const from = { block: 0, line: 0 };
     state.store.acknowledge({ destinationId: id, lane: 'live', from, to: from, refused, missing: [], atMs: 1 });

@@ -22,7 +22,7 @@ function quarantined(...numbers: readonly number[]): ScratchStore & { readonly i
     lane: 'live',
     from: { block: 0, line: 0 },
     to: state.store.endOf('live'),
-    refused: numbers.map((n) => ({ line: line(n), words: 'first' })),
+    refused: numbers.map((n) => ({ line: line(n), message: 'first' })),
     missing: [],
     atMs: 1,
   });
@@ -53,17 +53,17 @@ describe('lines of the quarantine that are sent again', () => {
   test('stay with the new words where they are refused again, and do not keep others', async () => {
     using state = quarantined(2, 5, 7);
     const { outcome, left } = await retry(state, (sent) =>
-      sent.includes(line(5)) ? { kind: 'refused', words: 'second', retention: false } : ACCEPTED,
+      sent.includes(line(5)) ? { kind: 'refused', message: 'second', retention: false } : ACCEPTED,
     );
     expect(outcome).toEqual({ accepted: 2, refused: 1, beyond: 0, blocked: null });
     expect(left).toEqual([[line(5), expect.stringContaining('second')]]);
   });
 
   test.each<[string, WriteAnswer, RegExp]>([
-    ['does not answer', { kind: 'later', words: 'no answer', waitMs: null }, /^no answer; /],
+    ['does not answer', { kind: 'later', message: 'no answer', waitMs: null }, /^no answer; /],
     [
       'lets nobody in',
-      { kind: 'blocked', words: 'HTTP 401', hint: 'look at the token' },
+      { kind: 'blocked', message: 'HTTP 401', hint: 'look at the token' },
       /^HTTP 401; look at the token$/,
     ],
   ])('all stay as they are where the destination %s', async (_what, answer, words) => {

@@ -258,7 +258,7 @@ describe('delivery', () => {
       lane: 'live',
       from,
       to: { block: 1, line: 1 },
-      refused: [{ line: 'workspace,workspace_id=w devices=1 1', words: 'no' }],
+      refused: [{ line: 'workspace,workspace_id=w devices=1 1', message: 'no' }],
       missing: [
         { ...lack, reason: 'cleared' },
         { ...lack, reason: 'beyond_retention' },

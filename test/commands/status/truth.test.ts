@@ -131,8 +131,8 @@ describe.runIf(influxdAvailable())('status', () => {
     using rig = await rigOf({ world: worldOf(devices) });
     await rig.once();
     const config = configOf(rig);
-    const words = 'connect ECONNREFUSED';
-    const down: Sink = { name: 'influx', write: () => Promise.resolve({ kind: 'later', words, waitMs: null }) };
+    const message = 'connect ECONNREFUSED';
+    const down: Sink = { name: 'influx', write: () => Promise.resolve({ kind: 'later', message, waitMs: null }) };
     const look = (own: StatusReport) => ({
       own,
       report: reportOf(config, rig.clock),
@@ -157,9 +157,9 @@ describe.runIf(influxdAvailable())('status', () => {
       // What only the process knows that delivers.
       expect(Date.parse(own.destinations[0]?.next_attempt_at ?? '')).toBeGreaterThan(Date.parse(own.generated_at) - 1);
       expect(report.destinations).toEqual([{ ...own.destinations[0], delivered_points: null, next_attempt_at: null }]);
-      expect(report.destinations[0]?.blocked_reason).toBe(words);
+      expect(report.destinations[0]?.blocked_reason).toBe(message);
       expect(unwrapped(text)).toMatch(/influx: [\d,]+ points wait, the oldest for (?:2\.9|3(?:\.0)?) h/);
-      expect(text).toContain(`blocked: ${words}`);
+      expect(text).toContain(`blocked: ${message}`);
       expect(text).toContain('Tidemark is running: last request');
       expect(deviceText).toMatch(/^steady, as of .*\nUp to date: /);
     }
@@ -167,7 +167,7 @@ describe.runIf(influxdAvailable())('status', () => {
     // Once nobody delivers, it says so.
     const after = unwrapped(textOf(config, rig.clock));
     expect(after).toContain('No daemon is running (last request');
-    expect(after).toContain(`blocked at the last attempt: ${words}`);
+    expect(after).toContain(`blocked at the last attempt: ${message}`);
   });
 
   test('where the allowance does not carry the schedules, the stretched freshness is the target', async () => {

@@ -351,7 +351,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
         points: async (of, take, signal) => {
           nth += 1;
           const problem = await source.points(of, take, signal);
-          return fails(nth) ? { kind: 'down', words: 'gone away', hint: '' } : problem;
+          return fails(nth) ? { kind: 'down', message: 'gone away', hint: '' } : problem;
         },
       });
     };

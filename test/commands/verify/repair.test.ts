@@ -77,10 +77,10 @@ describe('sending again', () => {
       name: 'influx',
       write: (lines): Promise<WriteAnswer> => {
         sizes.push(lines.length);
-        if (lines.length > most) return Promise.resolve({ kind: 'too-large', words: 'HTTP 413' });
+        if (lines.length > most) return Promise.resolve({ kind: 'too-large', message: 'HTTP 413' });
         const isBad = lines.some((line) => line.includes('value=-'));
         return Promise.resolve(
-          isBad ? { kind: 'refused', words: 'HTTP 400: bad', retention: false } : { kind: 'accepted' },
+          isBad ? { kind: 'refused', message: 'HTTP 400: bad', retention: false } : { kind: 'accepted' },
         );
       },
     };
@@ -95,12 +95,12 @@ describe('sending again', () => {
     const resender = resenderTo();
     expect(await resender.send(lines(8, 1), never)).toBeNull();
     expect(await resender.send(lines(8, -1), never)).toBeNull();
-    expect(resender.refused()).toEqual({ lines: 8, words: 'HTTP 400: bad' });
+    expect(resender.refused()).toEqual({ lines: 8, message: 'HTTP 400: bad' });
   });
 
   test('where nothing was ever accepted, the destination is blocked, and nothing counts as rejected', async () => {
     const resender = resenderTo();
-    expect(await resender.send(lines(8, -1), never)).toMatchObject({ kind: 'down', words: 'HTTP 400: bad' });
+    expect(await resender.send(lines(8, -1), never)).toMatchObject({ kind: 'down', message: 'HTTP 400: bad' });
     expect(resender.refused().lines).toBe(0);
   });
 

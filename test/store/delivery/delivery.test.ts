@@ -123,7 +123,7 @@ describe('values with an offset', () => {
 });
 
 describe('a settlement', () => {
-  const refused = [{ line: 'b', words: 'HTTP 400: no' }];
+  const refused = [{ line: 'b', message: 'HTTP 400: no' }];
 
   test('moves the position and puts what was refused aside, durably', () => {
     using state = filled();

@@ -95,8 +95,8 @@ function deliver({ store }: Pick<OpenStore, 'store'>, name: string, except = 0):
   for (const lane of LANES) {
     const to = { block: Math.max(0, store.endOf(lane).block - except), line: 0 };
     const refused = [
-      { line: lineOf(DOOMED, 1), words: `no: ${DOOMED}` },
-      { line: lineOf('stays', 1), words: 'no' },
+      { line: lineOf(DOOMED, 1), message: `no: ${DOOMED}` },
+      { line: lineOf('stays', 1), message: 'no' },
     ];
     const lack = { fromNs: 1n, toNs: 9n, reason: 'cleared', points: 3 } as const;
     const lacks = [
