@@ -210,7 +210,7 @@ const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
     overwrite: given.has('overwrite'),
     workspace: workspace(given),
   }),
-  demo: (given) => ({ mode: 'demo', logLevel: logLevel(given) }),
+  demo: (given) => ({ mode: 'demo', apiOnly: given.has('api-only'), logLevel: logLevel(given) }),
   health: (given) => ({ mode: 'health', configFile: single(given, 'config'), json: given.has('json') }),
   plan: (given) => ({
     mode: 'plan',

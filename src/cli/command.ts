@@ -115,7 +115,12 @@ export type Command =
   /** No mode flag was given. */
   | ({ readonly mode: 'daemon' } & Omit<Common, 'json'>)
   | ({ readonly mode: 'once' } & Common)
-  | { readonly mode: 'demo'; readonly logLevel: LogLevel | null }
+  | {
+      readonly mode: 'demo';
+      /** Whether only the simulated API is served. */
+      readonly apiOnly: boolean;
+      readonly logLevel: LogLevel | null;
+    }
   | InitCommand
   | HealthCommand
   | PlanCommand

@@ -43,6 +43,7 @@ export const MODES: readonly (Flag & { readonly flag: Mode; readonly does: strin
 export const FLAGS: readonly Flag[] = [
   ...MODES,
   { flag: 'config', value: 'required', hint: 'FILE' },
+  { flag: 'api-only', value: 'none' },
   { flag: 'api-url', value: 'required', hint: 'URL' },
   { flag: 'api-key-file', value: 'required', hint: 'FILE' },
   { flag: 'influx-url', value: 'required', hint: 'URL' },
@@ -94,7 +95,7 @@ export const VALUE_FLAGS: Readonly<Record<Mode, readonly string[]>> = {
     'workspace',
     'for',
   ],
-  demo: ['log-level'],
+  demo: ['api-only', 'log-level'],
   health: ['config', 'json'],
   help: [],
   version: [],

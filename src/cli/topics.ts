@@ -149,7 +149,7 @@ Examples:
   tidemark --init --workspace office --for systemd
 `,
 
-  demo: `tidemark --demo [--log-level LEVEL]
+  demo: `tidemark --demo [--api-only] [--log-level LEVEL]
 
 Runs everything on this machine: a simulated workspace, the daemon that syncs it
 over HTTP, and the status page. Needs no key and no database. Prints the address
@@ -161,6 +161,9 @@ workspace replaces. By default the state goes to a temporary directory
 (TIDEMARK_DATA_DIR) and the page to a free port (TIDEMARK_LISTEN). With
 TIDEMARK_INFLUX_URL, TIDEMARK_INFLUX_BUCKET and so on, the simulated readings
 are written to that database.
+
+  --api-only   serve only the simulated API, at 127.0.0.1:9465 (TIDEMARK_LISTEN),
+               and print its address and key, to try "tidemark init" with it
 
 Examples:
   tidemark --demo

@@ -43,6 +43,7 @@ const PODMAN = { by: 'the image run by podman or Docker: test/image/checks.ts' }
 const SUDO = { by: 'a bare Debian on which docs/container.md is followed: test/image/roots.ts' };
 const INIT = { by: 'the same flags against a simulated API: test/commands/init/init.test.ts' };
 const WORKSPACE = { by: 'the same command in a directory of its own: test/deploy/workspace.test.ts' };
+const TRY = { by: 'the same commands, at another port: test/process/demo.test.ts' };
 const SSH = { by: "ssh's own parser of options: ssh -G" };
 const JOURNAL = { by: 'jq, over the log of a real run: test/process/logs.test.ts' };
 
@@ -82,6 +83,12 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'npm ci && npm run build': MACHINE,
   'npm ci && npm run check': MACHINE,
   'npm ci && npm start -- --demo': MACHINE,
+  'mkdir -p try && printf %s sim_0123456789abcdef0123456789abcdef > try/key && chmod 600 try/key': TRY,
+  'npm start -- --demo --api-only': TRY,
+  'npm start -- init --config try/tidemark.yaml --api-url http://127.0.0.1:9465/external/v1 --api-key-file try/key --history 1d --data-dir try/data': TRY,
+  'npm start -- --check --config try/tidemark.yaml': TRY,
+  'npm start -- --once --config try/tidemark.yaml': TRY,
+  'npm start -- --status --config try/tidemark.yaml': TRY,
   'npm run lives -- --seed 17': { by: 'the same stories, shorter: test/lives' },
   'npm run lives -- --seed 17 --tell --trace': { by: 'the same stories, shorter: test/lives' },
   'npm run lives -- --seeds 1-200': { by: 'the same stories, shorter: test/lives' },

@@ -1,4 +1,7 @@
-/** The command `--demo`: serves a simulated workspace over real HTTP and runs the daemon with it. */
+/**
+ * The command `--demo`: serves a simulated workspace over real HTTP and runs the daemon with it, or serves the workspace
+ * alone, for a configuration of one's own.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,9 +12,11 @@ import { runService } from '../../app/service.ts';
 import { settingsOf } from '../../app/settings.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
 import type { DemoConfig } from '../../config/config.ts';
+import type { Listen } from '../../config/listen.ts';
 import type { Schedule } from '../../core/ports.ts';
 import type { Store } from '../../core/state/state.ts';
 import type { EpochMs } from '../../core/time.ts';
+import { requireFree } from '../../observe/server.ts';
 import { createDemoWorld } from '../../sim/demo-world.ts';
 import { serveSimulator } from '../../sim/server.ts';
 import { createSimulator } from '../../sim/simulator.ts';
@@ -31,15 +36,42 @@ const LOOPBACK = '127.0.0.1';
 /** Something moves on the page every few seconds. */
 const OFTEN: Schedule = { text: 'every 5 s', next: (afterMs) => (Math.floor(afterMs / 5000) + 1) * 5000 };
 
+type DemoRun = CommandRun<{ readonly apiOnly: boolean }, DemoConfig>;
+
 /**
  * Runs the demo until it is stopped.
  *
  * @returns the exit code.
  */
-export async function runDemoCommand(
-  { config, terminal }: Pick<CommandRun<unknown, DemoConfig>, 'config' | 'terminal'>,
-  ports: ProcessPorts,
-): Promise<number> {
+export async function runDemoCommand(run: Omit<DemoRun, 'secrets'>, ports: ProcessPorts): Promise<number> {
+  await (run.command.apiOnly ? serveApi(run.config, ports) : runDemo(run, ports));
+  run.terminal.logger.say({ type: 'stopped' });
+  return 0;
+}
+
+/** Where the API is served alone, unless `TIDEMARK_LISTEN` names another place. */
+const API_PLACE: Listen = { host: LOOPBACK, port: 9465 };
+
+/** Fixed, so that the API has the same readings after a restart: a state that was filled from it stays right. */
+const API_BEGAN_MS = Date.UTC(2026, 0, 1);
+
+/** Serves the simulated API alone until it is stopped, and prints its address and its key. */
+async function serveApi({ listen }: DemoConfig, { print, signal }: ProcessPorts): Promise<void> {
+  const place = listen ?? API_PLACE;
+  const world = createDemoWorld(API_BEGAN_MS);
+  const simulator = createSimulator({ world, clock: realClock, settings: { plan: PLAN } });
+  if (place.port !== 0) await requireFree(place);
+  const server = await serveSimulator(simulator, place);
+  try {
+    print(`Simulated API: ${server.url}\nAPI key: ${simulator.settings.key.secret}\n`);
+    await realClock.sleep(Number.POSITIVE_INFINITY, signal).catch(() => {});
+  } finally {
+    await server.close();
+  }
+}
+
+/** Runs the daemon with a simulated workspace. */
+async function runDemo({ config, terminal }: Omit<DemoRun, 'secrets'>, ports: ProcessPorts): Promise<void> {
   await using closers = new AsyncDisposableStack();
   const simulator = createSimulator({
     world: createDemoWorld(realClock.nowMs()),
@@ -79,7 +111,6 @@ export async function runDemoCommand(
     onServed: (url: string): void => ports.print(`Status page: ${url}\n`),
   };
   await runService(service, ports.signal);
-  return 0;
 }
 
 const BEGAN_AT = 'demo_began_at_ms';
