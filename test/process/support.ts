@@ -69,13 +69,13 @@ export interface RunOptions {
 /** Against what hangs: sooner than a test is given up, and long enough for a machine that others use as well. */
 const WITHIN_MS = 800_000;
 
-/** Starts the program with nothing of this process's environment but the way to its tools. */
+/** Starts the program with nothing of this process's environment but the paths of its tools and of Node's compiled code. */
 export function start(args: readonly string[], options: RunOptions = {}): Run {
-  const { PATH } = process.env;
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
   const child = spawn(process.execPath, [...(options.nodeArgs ?? []), options.program ?? MAIN, ...args], {
     cwd: options.cwd ?? tmpdir(),
     ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
-    env: { PATH, ...options.env },
+    env: { PATH, NODE_COMPILE_CACHE, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: options.withinMs ?? WITHIN_MS,
     killSignal: 'SIGKILL',
