@@ -28,6 +28,8 @@ export interface InfluxSinkOptions {
   readonly ca?: string | undefined;
   /** The proxy variables, if they are to be used. */
   readonly proxies?: Readonly<Record<string, string | undefined>>;
+  /** Opens the connection that sends the token; over HTTP unless given. */
+  readonly connect?: (token: string) => Send;
 }
 
 /**
@@ -147,7 +149,7 @@ function openAccess(options: InfluxSinkOptions, kind: DestinationKind): Access {
     throw new TypeError(`${influx}.token: it has characters that no HTTP header can carry`);
   }
   const basic = kind === 'victoriametrics';
-  const connect = (own: string): Send => createConnection({ url, token: own, basic, ca, proxies });
+  const connect = options.connect ?? ((own: string): Send => createConnection({ url, token: own, basic, ca, proxies }));
   const concealers = [concealing(token)];
   return { connect, renewToken, concealers, token, connection: connect(token), isRefused: false };
 }

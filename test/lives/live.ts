@@ -58,7 +58,7 @@ export async function liveStory(
   watch: Watch | null = null,
 ): Promise<StoryResult> {
   using _mortal = mortalCommits();
-  await using stage = await openStage(story, program);
+  using stage = openStage(story, program);
   const wrong: string[] = [];
   for (const life of story.lives) {
     const found = await liveOne(stage, life, watch);

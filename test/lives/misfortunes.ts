@@ -7,7 +7,7 @@ import { type EpochNs, HOUR_MS, msToNs, parseTimestamp, SECOND_MS, SECOND_NS } f
 import type { Fault, FaultPlan, SimPage } from '../../src/sim/faults.ts';
 import { createSettings, type SimSettings } from '../../src/sim/settings.ts';
 import type { Simulator } from '../../src/sim/simulator.ts';
-import type { V2Proxy } from '../support/v2-proxy.ts';
+import type { Fault as DatabaseFault } from '../support/v2-proxy.ts';
 import { createDice, type Dice } from './dice.ts';
 import type { AnswerFault, Lie, Misfortune, Story } from './story.ts';
 
@@ -18,7 +18,7 @@ export interface Fate {
   readonly turn: () => void;
   readonly faults: FaultPlan;
   /** What happens to a write now. */
-  readonly database: Parameters<V2Proxy['setFaults']>[0] & object;
+  readonly database: () => DatabaseFault | null;
   /** The names of the misfortunes that have hit something. */
   readonly hit: ReadonlySet<string>;
 }

@@ -17,8 +17,8 @@ import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
 import { KEEP_ALL } from '../support/keep-all.ts';
 import { mortalSink, mortalTransport } from '../support/mortality.ts';
 import { cron, type Program, SCHEDULES } from '../support/rig.ts';
-import { startV2Proxy, type V2Proxy } from '../support/v2-proxy.ts';
 import { createVirtualClock, type VirtualClock, withWallOffset } from '../support/virtual-clock.ts';
+import { openDatabase } from './database.ts';
 import { createDice } from './dice.ts';
 import { createLineStore, type LineStore } from './line-store.ts';
 import { createFate, type Fate } from './misfortunes.ts';
@@ -40,7 +40,7 @@ export interface Counts {
   claims: number;
 }
 
-export interface Stage extends AsyncDisposable {
+export interface Stage extends Disposable {
   readonly story: Story;
   readonly program: Program;
   readonly clock: VirtualClock;
@@ -69,7 +69,7 @@ export interface Stage extends AsyncDisposable {
 }
 
 /** Sets a story up. */
-export async function openStage(story: Story, program: Program): Promise<Stage> {
+export function openStage(story: Story, program: Program): Stage {
   const clock = createVirtualClock(story.startMs);
   const simulator = createSimulator({ world: worldOf(story), clock, settings: story.api });
   const fate = createFate(story, clock, {
@@ -84,10 +84,10 @@ export async function openStage(story: Story, program: Program): Promise<Stage> 
     stores.set(bucket, store);
     return store;
   };
-  const proxy = await startV2Proxy({
-    upstream: (bucket, lines) => storeOf(bucket).write(lines),
+  const connect = openDatabase({
     token: TOKEN,
-    faults: fate.database,
+    fault: fate.database,
+    write: (bucket, lines) => storeOf(bucket).write(lines),
   });
   const database = (): LineStore => storeOf(`house-${house}`);
   const deviceIds = story.devices.map(({ spec }) => spec.deviceId);
@@ -117,14 +117,16 @@ export async function openStage(story: Story, program: Program): Promise<Stage> 
       cpSync(left, stage.dataDir, { recursive: true });
       counts.kills += 1;
     },
-    options: (life, observe) => optionsOf(stage, proxy, { life, observe, bucket: `house-${house}` }),
-    [Symbol.asyncDispose]: async () => {
-      await proxy.close();
+    options: (life, observe) => optionsOf(stage, connect, { life, observe, bucket: `house-${house}` }),
+    [Symbol.dispose]: () => {
       rmSync(stage.dataDir, { recursive: true, force: true });
     },
   };
   return stage;
 }
+
+/** Opens a connection to the database. */
+type Connect = ReturnType<typeof openDatabase>;
 
 interface Opening {
   readonly life: Life;
@@ -132,7 +134,7 @@ interface Opening {
   readonly bucket: string;
 }
 
-function optionsOf(stage: Stage, proxy: V2Proxy, { life, observe, bucket }: Opening): SyncOptions {
+function optionsOf(stage: Stage, connect: Connect, { life, observe, bucket }: Opening): SyncOptions {
   const { story, clock, simulator, fate } = stage;
   const { program } = story;
   const dice = createDice(story.seed * 31 + story.lives.indexOf(life));
@@ -156,7 +158,7 @@ function optionsOf(stage: Stage, proxy: V2Proxy, { life, observe, bucket }: Open
     },
     destinations: [
       {
-        sink: mortalSink(sinkOf(stage, proxy, bucket)),
+        sink: mortalSink(sinkOf(stage, connect, bucket)),
         identity: bucket,
         batchLines: program.batchLines,
         timeoutMs: MINUTE_MS,
@@ -184,11 +186,12 @@ function transportOf({ simulator, fate, counts, sentMs, clock }: Stage): Transpo
 /** What a write takes at the least, in virtual time: so what else happens then does not depend on the machine. */
 const WRITE_MS = 1.7;
 
-/** The real sink. Virtual time stands still while the answer is on its way over the loopback. */
-function sinkOf({ clock, counts }: Stage, proxy: V2Proxy, bucket: string): Sink {
+/** The real sink, with the database of the story in place of a connection. */
+function sinkOf({ clock, counts }: Stage, connect: Connect, bucket: string): Sink {
   const sink = createInfluxSink({
     name: 'influx',
-    url: proxy.url,
+    url: 'http://database.test',
+    connect,
     token: new Secret(TOKEN),
     org: '',
     bucket,

@@ -61,7 +61,7 @@ export interface SeenWrite {
 }
 
 /** What the database behind the proxy says to a write, in the words of version 1. */
-interface UpstreamAnswer {
+export interface UpstreamAnswer {
   readonly status: number;
   readonly message: string;
 }
@@ -193,7 +193,7 @@ async function passWrite(upstream: string, { query, body, isPacked }: Packed): P
 }
 
 /** Version 1's answer in the words of version 2, which tells what it took a part of by 422. */
-function asVersion2(status: number, message: string): [number, string] {
+export function asVersion2(status: number, message: string): [number, string] {
   if (status === 204) return [204, ''];
   const isPartial = status === 400 && message.startsWith('partial write: ') && !message.includes('unable to parse');
   if (isPartial) return [422, error('unprocessable entity', `failure writing points to database: ${message}`)];

@@ -1,0 +1,54 @@
+/**
+ * The database of a story behind the program's own client: in place of a connection it takes each request, answers as
+ * InfluxDB 2 does, and does to it what the story has in store. What the wire adds is tried by the stories of real
+ * processes.
+ */
+import type { ServerAnswer } from '../../src/influx/answers.ts';
+import type { Call, Send } from '../../src/influx/connection.ts';
+import { asVersion2, FAULTS, type Fault, type UpstreamAnswer } from '../support/v2-proxy.ts';
+
+/** A database of a story. */
+interface DatabaseParts {
+  /** The only token that is let in. */
+  readonly token: string;
+  /** What happens to the next write; `null` for nothing. */
+  readonly fault: () => Fault | null;
+  readonly write: (bucket: string, lines: readonly string[]) => UpstreamAnswer;
+}
+
+/** Opens connections to it. */
+export function openDatabase(parts: DatabaseParts): (token: string) => Send {
+  return (token) => (call, signal) =>
+    Promise.resolve().then(() => {
+      signal.throwIfAborted();
+      return token === parts.token ? answer(parts, call) : answerOf(FAULTS.unauthorized);
+    });
+}
+
+/** @throws Error where no answer comes. */
+function answer({ fault, write }: DatabaseParts, { path, body }: Call): ServerAnswer {
+  const { pathname, searchParams } = new URL(path, 'http://database.test');
+  if (pathname !== '/api/v2/write') return { status: 404, headers: {}, body: '404 page not found' };
+  const now = fault();
+  if (now?.kind === 'answer') return answerOf(now);
+  if (now?.kind === 'cut' || now?.kind === 'hang') throw hungUp();
+  const lines = String(body).split('\n');
+  const { status, message } = write(
+    searchParams.get('bucket') ?? '',
+    lines.filter((line) => line !== ''),
+  );
+  if (now?.kind === 'apply-and-cut') throw hungUp();
+  const [code, text] = asVersion2(status, message);
+  return { status: code, headers: JSON_HEADERS, body: text };
+}
+
+const JSON_HEADERS = { 'content-type': 'application/json; charset=utf-8' };
+
+function answerOf({ status, headers, body = '' }: Extract<Fault, { kind: 'answer' }>): ServerAnswer {
+  return { status, headers: { ...JSON_HEADERS, ...headers }, body };
+}
+
+/** What Node says of a connection that was cut. */
+function hungUp(): Error {
+  return Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+}
