@@ -31,8 +31,6 @@ export interface MaintenanceParts {
   readonly destinations: () => readonly {
     readonly destinationId: number;
     readonly name: string;
-    /** Why its delivery is blocked; `null` while it works. */
-    readonly blockedReason: () => string | null;
   }[];
   readonly limits: ArchiveLimits;
   readonly clock: Clock;
@@ -179,9 +177,9 @@ function checkDestinations(parts: MaintenanceParts): ReadonlyMap<number, Stall> 
   const { store, maintenance, destinations, limits, clock, observe } = parts;
   const nowMs = clock.nowMs();
   const stalls = new Map<number, Stall>();
-  for (const { destinationId: id, blockedReason } of destinations()) {
+  for (const { destinationId: id } of destinations()) {
     const { pendingLines } = store.backlog(id);
-    const now = { position: maintenance.positionText(id), pendingLines, nowMs, blockedReason: blockedReason() };
+    const now = { position: maintenance.positionText(id), pendingLines, nowMs };
     stalls.set(id, stallAt(maintenance.stall(id), now));
   }
   for (const id of dueToSkip(stalls, limits.retentionMs)) {
@@ -259,8 +257,6 @@ interface Position {
   readonly position: string;
   readonly pendingLines: number;
   readonly nowMs: EpochMs;
-  /** Why its delivery is blocked; `null` while it works. */
-  readonly blockedReason: string | null;
 }
 
 /**
@@ -268,14 +264,14 @@ interface Position {
  *
  * @param before the result of the last check; `null` for the first one
  */
-export function stallAt(before: Stall | null, { position, pendingLines, nowMs, blockedReason }: Position): Stall {
+export function stallAt(before: Stall | null, { position, pendingLines, nowMs }: Position): Stall {
   // A destination that was never seen moving does not count as moving.
   if (before === null) {
-    return { position, stalledMs: pendingLines === 0 ? 0 : MOVING_MS, seenMs: nowMs, skippedTo: null, blockedReason };
+    return { position, stalledMs: pendingLines === 0 ? 0 : MOVING_MS, seenMs: nowMs, skippedTo: null };
   }
-  if (before.position !== position) return { position, stalledMs: 0, seenMs: nowMs, skippedTo: null, blockedReason };
+  if (before.position !== position) return { position, stalledMs: 0, seenMs: nowMs, skippedTo: null };
   const passed = Math.min(Math.max(nowMs - before.seenMs, 0), MOST_AT_ONCE_MS);
-  return { ...before, stalledMs: pendingLines === 0 ? 0 : before.stalledMs + passed, seenMs: nowMs, blockedReason };
+  return { ...before, stalledMs: pendingLines === 0 ? 0 : before.stalledMs + passed, seenMs: nowMs };
 }
 
 /**

@@ -11,7 +11,14 @@ import { StateFullError } from '../core/archive-room.ts';
 import { createWakeUp, repeat } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock, Random } from '../core/ports.ts';
-import { LOG_LANES, type LogBatch, type LogLane, type LogPosition, positionAfter } from '../core/state/log.ts';
+import {
+  blockedFact,
+  LOG_LANES,
+  type LogBatch,
+  type LogLane,
+  type LogPosition,
+  positionAfter,
+} from '../core/state/log.ts';
 import type { Store } from '../core/state/state.ts';
 import { StaleStateError } from '../core/state/telemetry.ts';
 import { type EpochNs, MINUTE_MS } from '../core/time.ts';
@@ -50,7 +57,7 @@ export interface Deliverer {
   /** How many lines are not acknowledged yet. */
   pendingLines(): number;
   deliveredLines(): number;
-  /** Why the delivery is blocked; `null` if it is not. */
+  /** Why the delivery is blocked, with what to do about it; `null` if it is not. */
   blockedReason(): string | null;
   /** How long until the next attempt of a blocked delivery, in ms: 0 while it is made; `null` if it is not blocked. */
   nextAttemptInMs(): number | null;
@@ -121,6 +128,7 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     withheld: 0,
   };
   const patience = createPatience(name, parts);
+  const noteBlocked = createBlockedNote(store, destination.id);
   const wakeUp = createWakeUp(clock);
   /**
    * Delivers until no line is left or the delivery is blocked.
@@ -131,10 +139,16 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     let outcome = await deliverOrBlock(delivery, signal);
     for (; outcome === 'moved'; outcome = await deliverOrBlock(delivery, signal)) {
       patience.moved();
+      noteBlocked(null);
       signal.throwIfAborted();
     }
-    if (outcome !== 'idle') return patience.blocked(outcome, delivery.withheld);
+    if (outcome !== 'idle') {
+      const waitMs = patience.blocked(outcome, delivery.withheld);
+      noteBlocked(patience.blockedReason());
+      return waitMs;
+    }
     patience.moved();
+    noteBlocked(null);
     await wakeUp.wait(REST_MS, signal);
     return LINGER_MS;
   };
@@ -153,6 +167,21 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
       const served = await destination.open(signal);
       return 'sink' in served ? await sendBatch(delivery, served, lines, signal) : served;
     },
+  };
+}
+
+/** Writes why a delivery is blocked into the state when it changes, for `--status` beside the daemon. */
+function createBlockedNote({ fact, saveFact }: Store, id: () => number): (reason: string | null) => void {
+  let noted = fact(blockedFact(id())) ?? '';
+  return (reason) => {
+    if ((reason ?? '') === noted) return;
+    try {
+      saveFact(blockedFact(id()), reason ?? '');
+      noted = reason ?? '';
+    } catch (error) {
+      // The next attempt writes it.
+      if (!(error instanceof StateFullError)) throw error;
+    }
   };
 }
 

@@ -11,7 +11,7 @@ import { backoffMs } from '../core/retry.ts';
 import type { KeptLines, MissingPoints } from '../core/state/log.ts';
 import type { Store } from '../core/state/state.ts';
 import { type EpochNs, isStorable, MINUTE_MS, msToNs, SECOND_MS } from '../core/time.ts';
-import { type Blocked, judge, type Served } from './destination.ts';
+import { type Blocked, judge, RETRY_HINT, type Served } from './destination.ts';
 import { type RejectedLine, type Resolution, resolveBatch } from './resolve.ts';
 import { missingOf, timeOf } from './too-old.ts';
 
@@ -295,7 +295,7 @@ export interface Patience {
   blocked(why: Blocked, lines: number): number;
   /** Records that lines were accepted, or that there is nothing to send. */
   moved(): void;
-  /** Why the delivery is blocked; `null` if it is not. */
+  /** Why the delivery is blocked, with what to do about it; `null` if it is not blocked. */
   blockedReason(): string | null;
   /** How long until the next attempt of a blocked delivery, in ms: 0 while it is made; `null` if it is not blocked. */
   nextAttemptInMs(): number | null;
@@ -333,7 +333,8 @@ export function createPatience(
       const isLasting = unknown !== undefined && clock.monoMs() - sinceMs >= UNKNOWN_LASTS_MS;
       const hint = isLasting ? LASTING_HINT : why.hint;
       failures += 1;
-      reason = message;
+      // What is true of every outage is said beside it where it is shown.
+      reason = hint === '' || hint === RETRY_HINT ? message : `${message}; ${hint}`;
       const waitMs = backoffMs({ failures, policy: BACKOFF, random, leastMs: leastMs ?? 0 });
       nextMs = clock.monoMs() + waitMs;
       const needsPerson = isLasting || why.needsPerson;

@@ -44,7 +44,7 @@ function house({
   const disk: Disk = { directory: '/data', freeBytes: () => free.freeBytes };
   const limits = { maxBytes, minFreeBytes: 256 * MIB };
   const room = createRoom({ maintenance: state.maintenance, disk, clock, observe, limits });
-  const destinations: { destinationId: number; name: string; blockedReason: () => string | null }[] = [];
+  const destinations: { destinationId: number; name: string }[] = [];
   const parts: MaintenanceParts = {
     store: state.store,
     maintenance: state.maintenance,
@@ -62,7 +62,7 @@ function house({
     disk: free,
     open: (name) => {
       const { id } = state.store.useDestination(name, name);
-      destinations.push({ destinationId: id, name, blockedReason: () => null });
+      destinations.push({ destinationId: id, name });
       return id;
     },
     pass: async (ms, hourly) => {

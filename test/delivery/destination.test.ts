@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { type DestinationKind, identityOf } from '../../src/core/lines/dialect.ts';
 import type { KindAnswer, Sink, UnknownServer } from '../../src/core/ports.ts';
-import { SECOND_MS } from '../../src/core/time.ts';
+import { blockedFact } from '../../src/core/state/log.ts';
+import { MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createDeliverer, type Deliverer } from '../../src/delivery/deliver.ts';
 import type { DestinationOptions } from '../../src/delivery/destination.ts';
 import { createUnknownServer } from '../../src/influx/probe.ts';
@@ -90,6 +91,31 @@ const DOWN: KindAnswer = { kind: 'later', message: 'the database refuses the con
 const VICTORIA: KindAnswer = { kind: 'known', server: 'victoriametrics' };
 
 const told = (life: Life, type: AppEvent['type']) => life.events.filter((event) => event.type === type);
+
+test('the state has the reason and the remedy of a block as soon as it begins, and no longer than it lasts', async () => {
+  using state = scratchStore();
+  state.store.append(LINES, 'live');
+  let isWrong = true;
+  const sink: Sink = {
+    name: 'influx',
+    write: () =>
+      Promise.resolve(
+        isWrong ? { kind: 'blocked', message: 'HTTP 404', hint: 'correct influx.url' } : { kind: 'accepted' },
+      ),
+  };
+  const life = lifeOf(state, { ...fixed(database([])), sink });
+  const noted = () => state.store.fact(blockedFact(life.deliverer.destinationId));
+  await life.run(0.5 * SECOND_MS);
+  expect([life.deliverer.blockedReason(), noted()]).toEqual([
+    'HTTP 404; correct influx.url',
+    'HTTP 404; correct influx.url',
+  ]);
+  // The next process ends it, although it did not see it begin.
+  isWrong = false;
+  const next = lifeOf(state, { ...fixed(database([])), sink });
+  await next.run(MINUTE_MS);
+  expect([next.deliverer.pendingLines(), noted()]).toEqual([0, '']);
+});
 
 describe('a database without a configured kind', () => {
   test('is asked for its kind until it answers, and gets nothing before', async () => {

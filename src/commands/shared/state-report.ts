@@ -13,6 +13,7 @@ import { createFilter, type DeviceFilter } from '../../core/filter.ts';
 import { deviceFacts, type FleetRates, fleetRates, MEASURED_DAYS } from '../../core/fleet.ts';
 import { DESTINATION_KINDS, identityOf, withKind } from '../../core/lines/dialect.ts';
 import type { Clock } from '../../core/ports.ts';
+import { blockedFact } from '../../core/state/log.ts';
 import type { QuotaStatus, QuotaWindow, StreamStatus } from '../../core/status.ts';
 import { DAY_MS, type EpochMs, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import type { DeviceReportParts } from '../../report/device-report.ts';
@@ -116,8 +117,8 @@ function destinationsOf(state: ReadState, config: StatusConfig): ReportedDestina
   });
 }
 
-function reportedDestination({ maintenance }: ReadState, name: string, id: number | null): ReportedDestination {
-  const blocked = id === null ? null : (maintenance.stall(id)?.blockedReason ?? null);
+function reportedDestination({ store }: ReadState, name: string, id: number | null): ReportedDestination {
+  const blocked = (id === null ? null : store.fact(blockedFact(id))) || null;
   return {
     name,
     destinationId: id,

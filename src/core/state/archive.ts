@@ -44,8 +44,6 @@ export interface Stall {
   readonly seenMs: EpochMs;
   /** Skipped: the last block of what goes to its missing points, up to which everything may be dropped; else `null`. */
   readonly skippedTo: number | null;
-  /** Why the delivery is blocked; absent or `null` if it is not, or if that is unknown. */
-  readonly blockedReason: string | null;
 }
 
 /**

@@ -167,3 +167,8 @@ export interface LogStore {
   missingSums(destinationId: number): readonly MissingSum[];
   totals(): ArchiveTotals;
 }
+
+/** The key of the fact why the delivery to a destination is blocked; an empty text if it is not. */
+export function blockedFact(destinationId: number): string {
+  return `blocked.${destinationId}`;
+}

@@ -70,7 +70,6 @@ interface StallRow {
   readonly stood_ms: bigint;
   readonly seen_ms: bigint;
   readonly aside_to: bigint | null;
-  readonly held: string | null;
 }
 
 interface SkippedRow {
@@ -86,8 +85,8 @@ interface SkippedRow {
 function createSkipped(db: Database.Database, positions: PositionTable, missing: MissingTable): Skipped {
   const read = db.prepare<[number], StallRow>('SELECT * FROM standing WHERE destination_id = ?');
   const write = db.prepare(
-    `INSERT OR REPLACE INTO standing (destination_id, place, stood_ms, seen_ms, aside_to, held)
-     SELECT id, ?, ?, ?, ?, ? FROM destination WHERE id = ?`,
+    `INSERT OR REPLACE INTO standing (destination_id, place, stood_ms, seen_ms, aside_to)
+     SELECT id, ?, ?, ?, ? FROM destination WHERE id = ?`,
   );
   const move = db.prepare('UPDATE standing SET place = ? WHERE destination_id = ?');
   const skipLane = createSkip(db, positions, missing);
@@ -101,12 +100,11 @@ function createSkipped(db: Database.Database, positions: PositionTable, missing:
         stalledMs: Number(row.stood_ms),
         seenMs: Number(row.seen_ms),
         skippedTo,
-        blockedReason: row.held,
       };
     },
     saveStall: (id, stall) => {
-      const { stalledMs, seenMs, skippedTo, blockedReason } = stall;
-      write.run(stall.position, Math.floor(stalledMs), Math.floor(seenMs), skippedTo, blockedReason, id);
+      const { stalledMs, seenMs, skippedTo } = stall;
+      write.run(stall.position, Math.floor(stalledMs), Math.floor(seenMs), skippedTo, id);
     },
     skipBacklog: (id) => {
       const row = read.get(id);

@@ -5,6 +5,7 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import type { UserError } from '../../../src/core/faults.ts';
+import { blockedFact } from '../../../src/core/state/log.ts';
 import type { GapReason } from '../../../src/core/state/telemetry.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
 import { fillState } from '../../bench/scale/state.ts';
@@ -307,7 +308,7 @@ describe('what is odd', () => {
       retryAtMs: NOW_MS,
     });
     const { id } = open.store.useDestination(hostile, 'x');
-    open.maintenance.saveStall(id, { position: '', stalledMs: 1, seenMs: 1, skippedTo: null, blockedReason: hostile });
+    open.store.saveFact(blockedFact(id), hostile);
     const db = new Database(open.file);
     db.prepare("INSERT INTO job (kind, args, asked_by, asked_ms) VALUES (?, '{}', ?, 1)").run(hostile, hostile);
     db.prepare("INSERT INTO request (at_ms, lane, stream, device_id, fault) VALUES (?, ?, 'telemetry', ?, ?)").run(

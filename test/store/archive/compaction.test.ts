@@ -99,28 +99,24 @@ describe('the standing of a destination', () => {
     stalledMs: 0,
     seenMs: 0,
     skippedTo: null,
-    blockedReason: null,
     ...changes,
   });
 
   test('grows only while it has something to take and stays where it is', () => {
     const before = stall({ stalledMs: 5000 });
-    expect(stallAt(before, { position: 'p', pendingLines: 1, nowMs: 1000, blockedReason: null }).stalledMs).toBe(6000);
-    expect(stallAt(before, { position: 'p', pendingLines: 0, nowMs: 1000, blockedReason: null }).stalledMs).toBe(0);
-    expect(stallAt(before, { position: 'q', pendingLines: 1, nowMs: 1000, blockedReason: null }).stalledMs).toBe(0);
-    expect(
-      stallAt(before, { position: 'p', pendingLines: 1, nowMs: -HOUR_MS, blockedReason: null }).stalledMs,
-      'a clock set back',
-    ).toBe(5000);
-    expect(stallAt(before, { position: 'p', pendingLines: 1, nowMs: 90 * DAY_MS, blockedReason: null }).stalledMs).toBe(
-      5000 + HOUR_MS,
+    expect(stallAt(before, { position: 'p', pendingLines: 1, nowMs: 1000 }).stalledMs).toBe(6000);
+    expect(stallAt(before, { position: 'p', pendingLines: 0, nowMs: 1000 }).stalledMs).toBe(0);
+    expect(stallAt(before, { position: 'q', pendingLines: 1, nowMs: 1000 }).stalledMs).toBe(0);
+    expect(stallAt(before, { position: 'p', pendingLines: 1, nowMs: -HOUR_MS }).stalledMs, 'a clock set back').toBe(
+      5000,
     );
+    expect(stallAt(before, { position: 'p', pendingLines: 1, nowMs: 90 * DAY_MS }).stalledMs).toBe(5000 + HOUR_MS);
   });
 
   test('ends being aside with the first line that it settles', () => {
     const aside = stall({ skippedTo: 7 });
-    expect(stallAt(aside, { position: 'p', pendingLines: 0, nowMs: 1, blockedReason: null }).skippedTo).toBe(7);
-    expect(stallAt(aside, { position: 'q', pendingLines: 1, nowMs: 1, blockedReason: null }).skippedTo).toBeNull();
+    expect(stallAt(aside, { position: 'p', pendingLines: 0, nowMs: 1 }).skippedTo).toBe(7);
+    expect(stallAt(aside, { position: 'q', pendingLines: 1, nowMs: 1 }).skippedTo).toBeNull();
   });
 
   test('sets aside who stands for longer than archive.retention, if another one moves that is not aside itself', () => {
@@ -130,7 +126,7 @@ describe('the standing of a destination', () => {
     expect(due(stall({ stalledMs: KEEP }), moves)).toEqual([]);
     expect(due(stands, stands)).toEqual([]);
     expect(due(stands, aside)).toEqual([]);
-    const untried = stallAt(null, { position: '', pendingLines: 9, nowMs: 1, blockedReason: null });
+    const untried = stallAt(null, { position: '', pendingLines: 9, nowMs: 1 });
     expect(due(stands, untried), 'one that has never taken anything').toEqual([]);
   });
 });

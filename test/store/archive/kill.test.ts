@@ -49,7 +49,6 @@ function live(position: Scratch, [whole, half]: readonly [number, number]): void
         stalledMs: 1,
         seenMs: 1,
         skippedTo: maintenance.endOfLog(),
-        blockedReason: null,
       });
     }
     while (!maintenance.skipBacklog(half));

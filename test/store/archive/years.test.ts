@@ -281,7 +281,6 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
       stalledMs: 1,
       seenMs: 1,
       skippedTo: state.maintenance.endOfLog(),
-      blockedReason: null,
     });
     Object.assign(target, { isAside: true, isFaithful: false });
   };
