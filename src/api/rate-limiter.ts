@@ -211,7 +211,7 @@ function complete(state: LimiterState, queue: RequestQueue, answer: Answered): v
   const blockedMs = noteAnswer(quota, { ...answer, sentMs, nowMs });
   try {
     // Before the answer is returned, and before another request is sent.
-    if (blockedMs !== null) ledger.block(Math.ceil(accounting.nowMs() + blockedMs - nowMs));
+    if (blockedMs !== null) ledger.block(accounting.nowMs(), blockedMs - nowMs);
     const isMismatch = hasLimitMismatch(quota);
     if (isMismatch && !state.hadMismatch) reportMismatch(options, answer.limit ?? 0);
     state.hadMismatch = isMismatch;
@@ -348,7 +348,7 @@ function createAccounting({ ledger, clock, serverClock }: AccountingOptions): Ac
       const now = nowMs();
       // A booking from the future was made by a wrong clock: it counts as made now.
       const sentMs = booked.map((atMs) => monoMs - Math.max(0, now - atMs - RESOLUTION_MS));
-      const blockedMs = Math.min(LONGEST_BLOCK_MS, Math.max(0, ledger.blockedUntilMs() + RESOLUTION_MS - now));
+      const blockedMs = Math.min(LONGEST_BLOCK_MS, Math.max(0, ledger.blockedUntilMs(now) + RESOLUTION_MS - now));
       return {
         sentMs: [...sentMs, ...early.map((own) => own.monoMs)].sort((a, b) => a - b),
         blockedUntilMs: blockedMs > 0 ? monoMs + blockedMs : null,

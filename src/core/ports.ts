@@ -115,10 +115,13 @@ export interface Ledger {
   recordOutcome(requestId: number, outcome: RequestOutcome): void;
   /** The times of all bookings later than `sinceMs`, ascending; of one lane where it is given. */
   sentSince(sinceMs: EpochMs, lane?: RequestLane): EpochMs[];
-  /** Until when the server asked us to wait; 0 where it did not. */
-  blockedUntilMs(): EpochMs;
-  /** Keeps a wait that the server asked for, durably. */
-  block(untilMs: EpochMs): void;
+  /**
+   * Until when the server asked us to wait; 0 where it did not. A wait that begins in the future was kept by a clock
+   * that was ahead: it counts from now.
+   */
+  blockedUntilMs(nowMs: EpochMs): EpochMs;
+  /** Keeps a wait that the server asked for, durably: from `nowMs` on, for `waitMs`. */
+  block(nowMs: EpochMs, waitMs: number): void;
 }
 
 /** The answer of a database to one write request (`docs` name the sources). */

@@ -8,7 +8,9 @@ import type { Ledger, Purpose, RequestLane, RequestOutcome } from '../core/ports
 import { DAY_MS, type EpochMs, SECOND_MS } from '../core/time.ts';
 import { writer } from './transactions.ts';
 
+/** The facts of the wait that the server asked for: its end and its length. An older state has only the end. */
 const BLOCKED_UNTIL = 'blocked_until_ms';
+const BLOCKED_FOR = 'blocked_for_ms';
 
 /** How long bookings are kept: the longest window, and a day for `--status`. */
 const RETENTION_MS = 2 * DAY_MS;
@@ -89,8 +91,13 @@ export function createLedger(db: Database.Database): OwnedLedger {
     },
     ride: () => ride(state),
     sentSince: (sinceMs, lane) => sentSince(state, Math.floor(sinceMs), lane ?? null),
-    blockedUntilMs: (): EpochMs => Number(rows.readFact.get(BLOCKED_UNTIL) ?? 0),
-    block: (untilMs) => void rows.writeFact.run(BLOCKED_UNTIL, String(Math.ceil(untilMs))),
+    blockedUntilMs: (nowMs): EpochMs =>
+      Math.min(
+        Number(rows.readFact.get(BLOCKED_UNTIL) ?? 0),
+        nowMs + Number(rows.readFact.get(BLOCKED_FOR) ?? Number.POSITIVE_INFINITY),
+      ),
+    block: (nowMs, waitMs) =>
+      void rows.writeBlock.run({ until: String(Math.ceil(nowMs + waitMs)), length: String(Math.ceil(waitMs)) }),
     flush: () => flush(state),
   };
 }
@@ -111,7 +118,9 @@ function prepareRows(db: Database.Database) {
       `DELETE FROM request WHERE at_ms < min(?, (SELECT at_ms FROM request WHERE id <= ? ORDER BY id DESC LIMIT 1)) - ${RETENTION_MS}`,
     ),
     readFact: db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck(),
-    writeFact: db.prepare('INSERT OR REPLACE INTO fact (key, value) VALUES (?, ?)'),
+    writeBlock: db.prepare(
+      `INSERT OR REPLACE INTO fact (key, value) VALUES ('${BLOCKED_UNTIL}', :until), ('${BLOCKED_FOR}', :length)`,
+    ),
   };
 }
 

@@ -137,7 +137,7 @@ describe('a refusal for the allowance', () => {
     const world = createClientWorld([{ ...refused, headers: { 'retry-after': '86400' } }, {}]);
     const asked = telemetry(world);
     await world.clock.sleep(100);
-    expect(world.ledger.blockedUntilMs()).toBeGreaterThan(START_MS + 86_400_000);
+    expect(world.ledger.blockedUntilMs(START_MS)).toBeGreaterThan(START_MS + 86_400_000);
     await asked;
     expect(world.requests[1]?.atMs).toBeGreaterThan(86_400_000);
   });
@@ -218,7 +218,7 @@ test('a wait that the API asks for is in the ledger before anybody hears of the 
   const headers = { 'retry-after': '30', 'x-ratelimit-limit': '777', 'x-ratelimit-remaining': '0' };
   const world = createClientWorld([{ status: 429, headers, body: {} }, {}]);
   const keptMs: number[] = [];
-  world.events.push = (): number => keptMs.push(world.ledger.blockedUntilMs());
+  world.events.push = (): number => keptMs.push(world.ledger.blockedUntilMs(START_MS));
   await telemetry(world);
   expect(keptMs.length).toBeGreaterThan(1);
   expect(Math.min(...keptMs)).toBeGreaterThanOrEqual(START_MS + 30_000);

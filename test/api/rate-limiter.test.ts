@@ -37,6 +37,20 @@ describe('a wait that the server asks for', () => {
     );
   });
 
+  test('is not taken to last for days, in this process or the next, where the local clock was ahead', async () => {
+    const world = createPacedWorld({ plan: { perMinute: 600, perDay: 1e6 }, random: seededRandom(3) });
+    world.moveWall(2 * DAY_MS);
+    const run = world.start();
+    const requestId = await run.limiter.acquire(LIVE, new AbortController().signal);
+    run.limiter.answered({ requestId, status: 503, fault: null, limit: null, remaining: null, waitMs: 7000 });
+    await world.ask(run);
+    await world.ask(run);
+    expect(world.truth.monoMs()).toBeLessThan(MINUTE_MS);
+    world.moveWall(-2 * DAY_MS);
+    await world.ask(world.start());
+    expect(world.truth.monoMs()).toBeLessThan(MINUTE_MS);
+  });
+
   test('halves the pace, which recovers with time', async () => {
     const world = createPacedWorld({ plan: { perMinute: 60, perDay: 1e6 }, random: seededRandom(9) });
     const run = world.start();

@@ -63,13 +63,25 @@ describe('the ledger', () => {
 
   test('keeps a wait that was asked for, rounded up, after a restart too', () => {
     using state = scratchStore();
-    expect(state.ledger.blockedUntilMs()).toBe(0);
-    state.ledger.block(5000.2);
-    expect(state.rows('SELECT value FROM fact')).toEqual([{ value: '5001' }]);
+    expect(state.ledger.blockedUntilMs(0)).toBe(0);
+    state.ledger.block(3000, 2000.2);
+    expect(state.rows('SELECT value FROM fact')).toEqual([{ value: '2001' }, { value: '5001' }]);
     state.reopen();
-    expect(state.ledger.blockedUntilMs()).toBe(5001);
-    state.ledger.block(4000);
-    expect(state.ledger.blockedUntilMs(), 'the caller decides which wait holds').toBe(4000);
+    expect(state.ledger.blockedUntilMs(3000)).toBe(5001);
+    state.ledger.block(3000, 1000);
+    expect(state.ledger.blockedUntilMs(3000), 'the caller decides which wait holds').toBe(4000);
+  });
+
+  test('counts a wait from now that was kept by a clock that was ahead', () => {
+    using state = scratchStore();
+    state.ledger.block(2 * DAY_MS, 7000);
+    expect(state.ledger.blockedUntilMs(1000)).toBe(8000);
+  });
+
+  test('believes the end of a wait that an older version has kept without its length', () => {
+    using state = scratchStore();
+    state.store.saveFact('blocked_until_ms', '5000');
+    expect(state.ledger.blockedUntilMs(1000)).toBe(5000);
   });
 
   test('clears what is older than two days now and then, and never a booking that a window still needs', () => {

@@ -153,7 +153,7 @@ function quotaOf(
   // The day is free again when this many of its requests are a day old that one more fits.
   const over = day.budget === null ? -1 : ofDay.length - day.budget;
   const freeMs = over < 0 ? 0 : (ofDay[over] ?? 0) + DAY_MS;
-  const untilMs = Math.max(ledger.blockedUntilMs(), freeMs);
+  const untilMs = Math.max(ledger.blockedUntilMs(nowMs), freeMs);
   const waits = untilMs - nowMs < WAIT_SHOWN_MS ? null : timeText(untilMs);
   return { share, minute, day, waiting_until: waits, history_waiting_until: waits };
 }

@@ -14,7 +14,7 @@ export interface MemoryLedger extends Ledger {
 
 export function createMemoryLedger(): MemoryLedger {
   const bookings: Booking[] = [];
-  let blockedUntilMs = 0;
+  let blocked = { untilMs: 0, waitMs: 0 };
   return {
     bookings,
     book(atMs, purpose) {
@@ -31,9 +31,9 @@ export function createMemoryLedger(): MemoryLedger {
         .map(({ atMs }) => atMs)
         .filter((atMs) => atMs > sinceMs)
         .sort((a, b) => a - b),
-    blockedUntilMs: () => blockedUntilMs,
-    block(untilMs) {
-      blockedUntilMs = untilMs;
+    blockedUntilMs: (nowMs) => Math.min(blocked.untilMs, nowMs + blocked.waitMs),
+    block(nowMs, waitMs) {
+      blocked = { untilMs: nowMs + waitMs, waitMs };
     },
   };
 }

@@ -175,7 +175,7 @@ describe('one device', () => {
     hold(open, ['hub']);
     const config = configOfDirectory(dirname(open.file));
     const clock = createVirtualClock(NOW_MS + 2 * HOUR_MS);
-    open.ledger.block(NOW_MS + 3 * HOUR_MS);
+    open.ledger.block(NOW_MS, 3 * HOUR_MS);
     expect(deviceOf(config, clock, 'hub').reasons.join(' ')).toContain('requests resume at 2026-06-15T15:00:00Z');
     expect(reportOf(config, clock).allowance.waiting_until).toBe('2026-06-15T15:00:00Z');
     expect(unwrapped(textOf(config, clock))).toContain('requests resume at 2026-06-15 15:00:00 UTC');
