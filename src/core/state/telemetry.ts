@@ -218,7 +218,7 @@ export interface TelemetryStore {
   dropMissedOverlaps(deviceId: string, ats: readonly EpochNs[]): void;
   /** The range of a device that only empty answers cover; `null` for none. */
   emptyRange(deviceId: string): EmptyRange | null;
-  /** The devices whose empty range is due to be requested again, the longest due first. */
+  /** The devices whose empty range is due to be requested again, the longest due first, without those that are gone. */
   dueEmptyRanges(nowMs: EpochMs): readonly string[];
   /** Keeps the empty range of a device; `null` removes it. */
   saveEmptyRange(deviceId: string, range: EmptyRange | null): void;

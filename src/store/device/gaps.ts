@@ -130,7 +130,10 @@ interface EmptyRangeTable extends Pick<TelemetryStore, 'emptyRange' | 'dueEmptyR
 export function createEmptyRanges(db: Database.Database): EmptyRangeTable {
   const columns = 'SELECT device_id, from_ns, to_ns, since_ms, answers, confirmed, due_ms FROM empty_range';
   const ofDevice = db.prepare<[string], EmptyRangeRow>(`${columns} WHERE device_id = ?`);
-  const due = db.prepare<[number, number], EmptyRangeRow>(`${columns} WHERE due_ms <= ? OR due_ms > ? ORDER BY due_ms`);
+  const due = db.prepare<[number, number], EmptyRangeRow>(
+    `${columns} WHERE (due_ms <= ? OR due_ms > ?)
+      AND device_id NOT IN (SELECT device_id FROM device WHERE gone_since_ms IS NOT NULL) ORDER BY due_ms`,
+  );
   const keep = db.prepare(
     `INSERT OR REPLACE INTO empty_range (device_id, from_ns, to_ns, since_ms, answers, confirmed, due_ms)
       VALUES (?, ?, ?, ?, ?, ?, ?)`,

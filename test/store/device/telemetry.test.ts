@@ -269,3 +269,21 @@ describe('stored readings that empty answers do not contain', () => {
     expect(state.store.missedOverlaps('a')).toEqual([{ ...anchor, isGone: true }]);
   });
 });
+
+test('empty ranges are due by their time, those of a device that is gone once it is back', () => {
+  using state = scratchStore();
+  const { store } = state;
+  store.saveInventory({
+    listed: ['a', 'b'].map((id) => ({ record: device(id), name: id, line: null, digest: 'digest' })),
+    missing: [],
+    atMs: 0,
+  });
+  const empty = { from: 5n, to: 9n, sinceMs: 0, answers: 3, confirmed: 1 };
+  store.saveEmptyRange('a', { ...empty, dueMs: 70 });
+  store.saveEmptyRange('b', { ...empty, dueMs: 60 });
+  expect([store.dueEmptyRanges(59), store.dueEmptyRanges(70)]).toEqual([[], ['b', 'a']]);
+  store.markGone('b', 65);
+  expect(store.dueEmptyRanges(70)).toEqual(['a']);
+  store.markBack('b');
+  expect(store.dueEmptyRanges(70)).toEqual(['b', 'a']);
+});
