@@ -92,6 +92,11 @@ export interface ServerClock {
   /** The best estimate of the server's time; the local clock's time while nothing is known. It may fall back. */
   nowMs(): EpochMs;
   /**
+   * The latest time that may be the present: `nowMs`, or without a `Date` that counts a later time that the API has
+   * served, as the local clock may be behind.
+   */
+  latestPresentMs(): EpochMs;
+  /**
    * The highest value that `passedMs` has had; `null` without any evidence. Never falls back. The caller must allow for
    * a `Date` that is rounded instead of truncated to the second.
    */
@@ -148,19 +153,18 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
   let last: LastAnswers = { samples: [], uprightMonoMs: null };
   let unconfirmed: DateToConfirm | null = null;
   let answersWithout = 0;
-  let newestServedMs: EpochMs | null = null;
+  let served: ServedTimes = { newestMs: null, passedMs: null };
   /** The highest time that the evidence has shown before its last change. */
   let highestBeforeMs: EpochMs | null = null;
   const storedMs = latestStored(others);
   const passedMs = (): EpochMs | null => {
     if (unconfirmed !== null) return null;
-    return memory.samples.length === 0 ? newestServedMs : lowestMs(memory.samples, clock.monoMs());
+    return memory.samples.length === 0 ? served.passedMs : lowestMs(memory.samples, clock.monoMs());
   };
+  const nowMs = (): EpochMs =>
+    Math.min(estimateMs(memory.samples, clock), presentAtMostMs() ?? Number.POSITIVE_INFINITY);
   const known = (): readonly Sample[] => (unconfirmed === null ? memory.samples : [unconfirmed.first]);
-  const presentAtMostMs = (): EpochMs | null => {
-    const { samples } = last;
-    return samples.length < FALLEN_BACK_TIMES ? null : Math.ceil(clock.monoMs() + highestMs(samples, clock.monoMs()));
-  };
+  const presentAtMostMs = (): EpochMs | null => presentAtMost(last, clock.monoMs());
 
   return {
     dateReceived(answer) {
@@ -179,9 +183,7 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
       }
     },
     timesReceived(times) {
-      // A time from the future proves nothing: a device's or a server's clock may be wrong.
-      if (times.length > 0)
-        newestServedMs = latestOf(newestServedMs, Math.min(nsToMs(times.reduce(maxNs)), clock.nowMs()));
+      served = noteServed(served, times, clock.nowMs());
       if (unconfirmed === null || others === null) return;
       const { first } = unconfirmed;
       if (!times.some((at) => agreesWithServed(first, nsToMs(at), { clock, others }))) return;
@@ -190,7 +192,8 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
     },
     isKnown: () => memory.samples.length > 0,
     unconfirmed: () => (unconfirmed === null ? null : describeUnconfirmed(unconfirmed, clock)),
-    nowMs: () => Math.min(estimateMs(memory.samples, clock), presentAtMostMs() ?? Number.POSITIVE_INFINITY),
+    nowMs,
+    latestPresentMs: () => (memory.samples.length > 0 ? nowMs() : Math.max(nowMs(), served.newestMs ?? 0)),
     highestPassedMs: () => latestOf(highestBeforeMs, passedMs()),
     passedMs,
     presentAtMostMs,
@@ -205,6 +208,20 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
   };
 }
 
+/** The newest time that the API has served, and of it what counts as passed. */
+interface ServedTimes {
+  readonly newestMs: EpochMs | null;
+  readonly passedMs: EpochMs | null;
+}
+
+function noteServed(served: ServedTimes, times: readonly EpochNs[], localMs: EpochMs): ServedTimes {
+  if (times.length === 0) return served;
+  const newestMs = nsToMs(times.reduce(maxNs));
+  // A time from the future does not show that it has passed: a device's or a server's clock may be wrong.
+  const passedMs = latestOf(served.passedMs, Math.min(newestMs, localMs));
+  return { newestMs: latestOf(served.newestMs, newestMs), passedMs };
+}
+
 /** The latest time in the state at the first call. */
 function latestStored(others: OtherClocks | null): () => EpochMs {
   let storedMs: EpochMs | null = null;
@@ -212,6 +229,10 @@ function latestStored(others: OtherClocks | null): () => EpochMs {
     storedMs ??= Math.max(0, ...(others?.storedMs() ?? []));
     return storedMs;
   };
+}
+
+function presentAtMost({ samples }: LastAnswers, monoMs: number): EpochMs | null {
+  return samples.length < FALLEN_BACK_TIMES ? null : Math.ceil(monoMs + highestMs(samples, monoMs));
 }
 
 function fellTo(nowMs: EpochMs | null, { uprightMonoMs }: LastAnswers, clock: Clock): EpochMs | null {

@@ -49,6 +49,7 @@ export function createLearntWindows({ store, serverClock }: Pick<SyncContext, 's
 /** @returns the rules by which windows are requested now. */
 export function windowRules({ store, serverClock, span, leadNs, bothBounds }: LearntWindows): WindowRules {
   const served = store.fact(SERVED_BEYOND);
+  const passedMs = serverClock.passedMs();
   return {
     span,
     leadNs,
@@ -57,6 +58,8 @@ export function windowRules({ store, serverClock, span, leadNs, bothBounds }: Le
     refusedBeyond: refusedBeyond(store.fact(REFUSED_BEYOND)),
     planDays: store.account()?.plan.historyMaxDays ?? null,
     nowNs: msToNs(serverClock.nowMs()),
+    latestNs: msToNs(serverClock.latestPresentMs()),
+    passedNs: passedMs === null ? null : msToNs(passedMs),
   };
 }
 

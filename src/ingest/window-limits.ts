@@ -45,6 +45,9 @@ export interface WindowRules extends WindowKnowledge {
   readonly planDays: number | null;
   /** The server's time now, as well as it is known. */
   readonly nowNs: EpochNs;
+  /** The latest time that may be the present, and one that has certainly passed; `null` while none is known. */
+  readonly latestNs: EpochNs;
+  readonly passedNs: EpochNs | null;
 }
 
 /** @returns the limits of a window now. */
@@ -60,8 +63,8 @@ export function servedFrom(rules: WindowRules): EpochNs | null {
 
 /** @returns from when on readings are surely shown; `null`: of any age. */
 export function visibleFrom(rules: WindowRules): EpochNs | null {
-  const { planDays, servedBeyondDays } = rules;
-  return planDays === null || servedBeyondDays === planDays ? null : ageEdge(rules, planDays) + EDGE_NS;
+  const { planDays, servedBeyondDays, latestNs } = rules;
+  return planDays === null || servedBeyondDays === planDays ? null : latestNs - daysNs(planDays) + EDGE_NS;
 }
 
 /** @returns the age from which on readings are not to be had: not shown, or refused; `null`: any age is served. */
@@ -72,9 +75,9 @@ export function planEdge(rules: WindowRules): EpochNs | null {
 
 /** Whether served readings show, for the first time under this plan, that its age does not matter. */
 export function showsAnyAge(rules: WindowRules, readings: readonly Reading[]): boolean {
-  const { planDays, servedBeyondDays } = rules;
-  if (planDays === null || servedBeyondDays === planDays) return false;
-  const oldest = ageEdge(rules, planDays) - AGE_MARGIN_NS;
+  const { planDays, servedBeyondDays, passedNs } = rules;
+  if (planDays === null || servedBeyondDays === planDays || passedNs === null) return false;
+  const oldest = passedNs - daysNs(planDays) - AGE_MARGIN_NS;
   return readings.some(({ recordedAt }) => recordedAt < oldest);
 }
 

@@ -452,6 +452,17 @@ describe('without any Date', () => {
     w.serverClock.timesReceived([msToNs(T0 + 24 * HOUR_MS)]);
     expect(w.serverClock.highestPassedMs()).toBe(T0);
   });
+
+  test('a served time may be the present where the local clock is behind it, until there is a Date', () => {
+    const w = world();
+    expect(w.serverClock.latestPresentMs()).toBe(T0);
+    w.serverClock.timesReceived([msToNs(T0 - HOUR_MS)]);
+    expect(w.serverClock.latestPresentMs()).toBe(T0);
+    w.serverClock.timesReceived([msToNs(T0 + HOUR_MS)]);
+    expect(w.serverClock.latestPresentMs()).toBe(T0 + HOUR_MS);
+    w.ask();
+    expect(w.serverClock.latestPresentMs()).toBe(w.serverClock.nowMs());
+  });
 });
 
 test('remembers little: fifty thousand answers in ten minutes are not compared with each other', () => {

@@ -3,12 +3,13 @@
  */
 import { describe, expect, test } from 'vitest';
 import { ApiFault } from '../../src/core/faults.ts';
-import { DAY_MS, DAY_NS, msToNs } from '../../src/core/time.ts';
+import { DAY_MS, DAY_NS, HOUR_MS, HOUR_NS, msToNs, SECOND_NS } from '../../src/core/time.ts';
 import { type Asking, createLearntWindows, fetchPage, windowRules } from '../../src/ingest/fetch-page.ts';
 import { type PageRequest, requestFor } from '../../src/ingest/page-request.ts';
-import { windowLimits } from '../../src/ingest/window-limits.ts';
+import { showsAnyAge, visibleFrom, type WindowRules, windowLimits } from '../../src/ingest/window-limits.ts';
 
 const NOW_MS = 1000 * DAY_MS;
+const CLOCK = { nowMs: () => NOW_MS, latestPresentMs: () => NOW_MS + 2, passedMs: () => NOW_MS - 1 };
 const NEVER = new AbortController().signal;
 
 /** A service that refuses windows as too wide while `maxDays` says so, and serves no readings else. */
@@ -26,7 +27,7 @@ function rig() {
     if (maxDays !== null) return Promise.reject(new ApiFault('range-too-large', 'too wide', { request: '', maxDays }));
     return Promise.resolve({ value: { deviceId: 'd', readings: [], rejected: [], nextCursor: null } });
   };
-  const context = { store, serverClock: { nowMs: () => NOW_MS }, api: { telemetry } } as unknown as Asking['context'];
+  const context = { store, serverClock: CLOCK, api: { telemetry } } as unknown as Asking['context'];
   const windows = createLearntWindows(context);
   const request = (): PageRequest => {
     const to = msToNs(NOW_MS);
@@ -35,7 +36,7 @@ function rig() {
   };
   const ask = async () => await fetchPage({ context, windows }, { request: request(), lane: 'live' }, NEVER);
   const spanDays = (): number => Number((windowLimits(windowRules(windows)).spanNs ?? 0n) / DAY_NS);
-  return { service, ask, spanDays };
+  return { service, windows, ask, spanDays };
 }
 
 describe('the span that a refusal has left', () => {
@@ -59,5 +60,40 @@ describe('the span that a refusal has left', () => {
     await ask();
     service.planDays = 30;
     expect(spanDays()).toBe(29);
+  });
+});
+
+describe('while the server’s time is not sure', () => {
+  const PLAN_DAYS = 3;
+  const edge = msToNs(NOW_MS) - BigInt(PLAN_DAYS) * DAY_NS;
+  const at = (ageNs: bigint) => [{ recordedAt: msToNs(NOW_MS) - ageNs, values: [] }];
+  const rules = (now: Partial<Pick<WindowRules, 'nowNs' | 'latestNs' | 'passedNs'>>): WindowRules => ({
+    span: null,
+    refusedBeyond: null,
+    servedBeyondDays: null,
+    leadNs: 0n,
+    bothBounds: false,
+    planDays: PLAN_DAYS,
+    nowNs: msToNs(NOW_MS),
+    latestNs: msToNs(NOW_MS),
+    passedNs: msToNs(NOW_MS),
+    ...now,
+  });
+
+  test('the rules have the bounds of the present', () => {
+    const { windows } = rig();
+    expect(windowRules(windows)).toMatchObject({ latestNs: msToNs(NOW_MS + 2), passedNs: msToNs(NOW_MS - 1) });
+  });
+
+  test('readings are surely shown only as far back as the latest time that may be the present allows', () => {
+    expect(visibleFrom(rules({}))).toBe(edge + 5n * SECOND_NS);
+    expect(visibleFrom(rules({ nowNs: msToNs(NOW_MS - HOUR_MS) }))).toBe(edge + 5n * SECOND_NS);
+  });
+
+  test('readings beyond the plan’s age show that it does not matter only by a time that has passed', () => {
+    const old = at(BigInt(PLAN_DAYS) * DAY_NS + 2n * HOUR_NS);
+    expect(showsAnyAge(rules({}), old)).toBe(true);
+    expect(showsAnyAge(rules({ passedNs: msToNs(NOW_MS - 2 * HOUR_MS) }), old)).toBe(false);
+    expect(showsAnyAge(rules({ passedNs: null }), old)).toBe(false);
   });
 });
