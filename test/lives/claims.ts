@@ -6,6 +6,7 @@
 import type { Sync } from '../../src/app/open-sync.ts';
 import { type Interval, normalize, subtract } from '../../src/core/intervals.ts';
 import { LOG_LANES } from '../../src/core/state/log.ts';
+import type { QuarantinedItem } from '../../src/core/state/quarantine.ts';
 import type { ReadyReport, StatusReport } from '../../src/core/status.ts';
 import {
   DAY_MS,
@@ -13,6 +14,7 @@ import {
   formatExact,
   HOUR_MS,
   MINUTE_MS,
+  maxNs,
   msToNs,
   parseTimestamp,
   SECOND_MS,
@@ -57,12 +59,24 @@ export function examineStatus(stage: Stage, sync: Sync, sinceMs: number | null):
   const places = [stage.database(), pendingOf(sync)];
   const isExcused = excuseOf(stage);
   const moment = { lateByMs: hasLooked ? nowMs - openMs : Number.NEGATIVE_INFINITY, places, isExcused };
-  const quarantined = report.destinations.reduce((sum, destination) => sum + destination.quarantined, 0);
+  const quarantined =
+    report.destinations.reduce((sum, destination) => sum + destination.quarantined, 0) - ownOfTheFuture(stage, sync);
   return [
     ...examineCovered(stage, covered, moment),
     ...(sinceMs === null ? [] : examineReady(stage, { report, ready: sync.ready() }, moment)),
     ...(quarantined > 0 ? [`${quarantined} points in quarantine`] : []),
   ];
+}
+
+/** The facts of the program's own in quarantine that were made while the service's clock was more than a day ahead. */
+function ownOfTheFuture({ story, clock }: Stage, { context: { store } }: Sync): number {
+  const wasAhead = story.misfortunes.some(
+    ({ what, fromMs }) => what.kind === 'server clock' && what.byMs > DAY_MS && fromMs <= clock.nowMs(),
+  );
+  if (!wasAhead) return 0;
+  const isOwn = ({ destinationId, content, reason }: QuarantinedItem): boolean =>
+    destinationId !== null && reason.endsWith('more than a day in the future') && !content.startsWith('telemetry,');
+  return store.quarantine.page(0).filter(isOwn).length;
 }
 
 /** Since when the service has answered as it should. */
@@ -77,32 +91,63 @@ function undisturbedSinceMs({ story, clock }: Stage, sinceMs: number): number {
 /** For how long empty answers of all devices go on until they are believed, and how long until they are asked for again. */
 const BELIEVED_AFTER_MS = 30 * MINUTE_MS;
 const CHECKED_WITHIN_MS = 25 * HOUR_MS;
-/** How long it takes a run until it has done what was due at its beginning. */
+/** How long it takes a run until it has done what was due at its beginning, once the service answers as it should. */
 const DUE_DONE_MS = HOUR_MS;
 /** How long it takes at the most until answers have shown that a clock has fallen back. */
 const SEEN_TO_FALL_MS = 7 * HOUR_MS;
 
-/** Whether the effect of a misfortune of this kind may last still: until so long after its end, or into this life. */
-function mayLast({ clock, lifeStartedMs }: Stage, { toMs }: Misfortune, forMs: number): boolean {
-  const nowMs = clock.nowMs();
-  return nowMs < toMs + forMs || nowMs < lifeStartedMs + DUE_DONE_MS;
+/** Whether the effect of a misfortune that ended then may last still: until so long after it, or into this life. */
+function mayLast(stage: Stage, endedMs: number, forMs: number): boolean {
+  const nowMs = stage.clock.nowMs();
+  return nowMs < endedMs + forMs || nowMs < undisturbedSinceMs(stage, stage.lifeStartedMs) + DUE_DONE_MS;
+}
+
+/** When a device could be asked again after a misfortune: one that is away answers nothing. */
+function backAfterMs({ story, simulator }: Stage, deviceId: string, { toMs }: Misfortune): number {
+  const { vanishesAtMs, returnsAtMs = Number.POSITIVE_INFINITY } = {
+    ...story.devices.find(({ spec }) => spec.deviceId === deviceId)?.spec,
+  };
+  const { offsetMs } = simulator.settings.time;
+  const isAway = vanishesAtMs !== undefined && vanishesAtMs - offsetMs < toMs + CHECKED_WITHIN_MS;
+  return isAway ? Math.max(toMs, returnsAtMs - offsetMs) : toMs;
 }
 
 /** The misfortunes of now, or of before, by which the service's clock was ahead. */
 function aheadNow(stage: Stage): (Misfortune & { readonly byMs: number })[] {
   return stage.story.misfortunes.flatMap((each) => {
     const byMs = each.what.kind === 'server clock' ? each.what.byMs : 0;
-    const isNow = each.fromMs <= stage.clock.nowMs() && mayLast(stage, each, SEEN_TO_FALL_MS);
+    const isNow = each.fromMs <= stage.clock.nowMs() && mayLast(stage, each.toMs, SEEN_TO_FALL_MS);
     return byMs > 0 && isNow ? [{ ...each, byMs }] : [];
+  });
+}
+
+/**
+ * What a plan hides that nobody could know it to hide: without a `Date`, while the local clock is behind, the newest time
+ * that was served is all that is known of the present.
+ */
+function hiddenUnknown({ story, simulator }: Stage): Interval[] {
+  const { world, settings } = simulator;
+  const { historyMaxDays } = settings.plan;
+  const isHidden = historyMaxDays !== null && settings.bounds.age !== 'unlimited';
+  if (settings.time.date !== 'absent' || !isHidden) return [];
+  return story.misfortunes.flatMap(({ what, fromMs, toMs }) => {
+    if (what.kind !== 'local clock' || what.byMs > 0) return [];
+    const newest = story.devices.flatMap(({ spec: { deviceId } }) => {
+      const seen = world.has(deviceId, fromMs) ? world.device(deviceId, fromMs)?.lastSeenAt : null;
+      return parseTimestamp(seen ?? '') ?? [];
+    });
+    const backNs = msToNs(historyMaxDays * DAY_MS);
+    return [{ from: newest.reduce(maxNs, 0n) - backNs, to: msToNs(toMs + SLACK_MS) - backNs }];
   });
 }
 
 /**
  * What may be missing at this moment although it is called covered:
  * - what the service has called empty, of every device and for more than half an hour, until that is asked for again
- *   after an hour and after a day; a service that hides old readings calls all of them empty while its clock is far
- *   ahead;
- * - what comes after a clock was ahead that nothing has spoken against for a minute, until it was seen to fall back.
+ *   after an hour and after a day, of a device that is away once it is back; a service that hides old readings calls
+ *   all of them empty while its clock is far ahead;
+ * - what comes after a clock was ahead that nothing has spoken against for a minute, until it was seen to fall back;
+ * - what the plan has just hidden while nothing tells the time ({@link hiddenUnknown}).
  */
 export function excuseOf(stage: Stage): NonNullable<Moment['isExcused']> {
   const { story, clock, simulator } = stage;
@@ -112,13 +157,18 @@ export function excuseOf(stage: Stage): NonNullable<Moment['isExcused']> {
   const believed = story.misfortunes.filter(
     (each) =>
       (each.what.kind === 'lies always' || (each.what.kind === 'server clock' && each.what.byMs > 0)) &&
-      nowMs >= each.fromMs + BELIEVED_AFTER_MS &&
-      mayLast(stage, each, CHECKED_WITHIN_MS),
+      nowMs >= each.fromMs + BELIEVED_AFTER_MS,
   );
   const ahead = aheadNow(stage).map(({ fromMs }) => msToNs(Math.floor(fromMs + offsetMs - graceMs - SLACK_MS)));
+  const hidden = hiddenUnknown(stage);
   return (deviceId, reading) =>
+    hidden.some(({ from, to }) => from <= reading.recordedAtNs && reading.recordedAtNs < to) ||
     ahead.some((from) => reading.recordedAtNs >= from) ||
-    believed.some(({ toMs }) => simulator.isVisible(deviceId, reading, toMs + offsetMs));
+    believed.some(
+      (each) =>
+        mayLast(stage, backAfterMs(stage, deviceId, each), CHECKED_WITHIN_MS) &&
+        simulator.isVisible(deviceId, reading, each.toMs + offsetMs),
+    );
 }
 
 /** The time is known to some seconds. */
@@ -150,7 +200,7 @@ function examineCovered(
   const { simulator, truth, counts } = stage;
   const nowMs = simulator.worldNowMs();
   const wrong: string[] = [];
-  const aheadMs = Math.max(0, ...aheadNow(stage).map(({ byMs }) => byMs));
+  const aheadMs = aheadNow(stage).reduce((sum, { byMs }) => sum + byMs, 0);
   for (const [deviceId, ranges] of covered) {
     counts.claims += ranges.length;
     const last = ranges.at(-1);

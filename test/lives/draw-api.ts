@@ -70,7 +70,8 @@ export function drawApi(dice: Dice, plan: DrawnPlan): SettingsOverrides {
     plan: {
       historyMaxDays: plan.historyMaxDays,
       maxDevicesPerPage: plan.pageSize,
-      requestsPerMinute: dice.pick([20, 60, 120, 120, 600]),
+      // What others spend in a minute is half of it at the most.
+      requestsPerMinute: Math.max(dice.pick([20, 60, 120, 120, 600]), foreignPerMinute * 2),
       requestsPerDay: Math.max(dice.pick([5000, 20_000, 100_000]), leastPerDay),
     },
     key: { scopes: SCOPES.filter((scope) => scope !== lacked) },

@@ -225,10 +225,32 @@ function spanOf(stage: Stage, lived: Lived & { readonly passedAtMs: number }): S
   const fixedAtMs = time.date === 'absent' ? lived.landedAtMs : lived.passedAtMs;
   // What the plan hides and what has left the wanted span by the end of the run is not missed.
   const beginMs = mayBeHidden(stage) ? Math.max(fixedAtMs, lived.endedAtMs + 12_000) : fixedAtMs;
-  const fromMs = beginMs + time.offsetMs - historyMs + 1000;
+  // Whoever has believed a clock that was ahead wants what lies before that time.
+  const fromMs = beginMs + time.offsetMs + aheadMs(stage, lived) - historyMs + 1000;
   const serverMs = Math.floor(lived.passedAtMs + time.offsetMs);
-  const passedMs = time.date === 'absent' ? oldestNewestMs(stage, serverMs) : serverMs + time.dateSkewMs;
+  // A time later than the local clock's tells nobody without `Date` that it has passed.
+  const passedMs =
+    time.date === 'absent'
+      ? Math.min(oldestNewestMs(stage, serverMs), lived.passedAtMs + clockErrorMs(stage, 'local clock', lived))
+      : serverMs + time.dateSkewMs;
   return { fromNs: toNs(fromMs), toNs: toNs(passedMs - gracePeriodMs - 7500) };
+}
+
+/** By how much a clock was wrong when the time was learnt: the answers of a minute before may have counted. */
+function clockErrorMs(
+  { story }: Stage,
+  kind: 'local clock' | 'server clock',
+  { passedAtMs }: { readonly passedAtMs: number },
+): number {
+  return story.misfortunes.reduce(
+    (sum, { what, fromMs, toMs }) =>
+      what.kind === kind && fromMs <= passedAtMs && passedAtMs < toMs + MINUTE_MS ? sum + what.byMs : sum,
+    0,
+  );
+}
+
+function aheadMs(stage: Stage, lived: { readonly passedAtMs: number }): number {
+  return Math.max(0, clockErrorMs(stage, 'server clock', lived));
 }
 
 /** The newest reading of the device that has been silent the longest: any of them may have told the time. */
