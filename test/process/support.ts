@@ -188,7 +188,7 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
     env,
     start: begin,
     run: async (args, more) => await begin(args, more).ended,
-    verdict: async (startedMs, fromMs = startedMs - historyMs + 5000) => {
+    verdict: async (startedMs, fromMs = firstAskedMs(simulator, startedMs) - historyMs + 5000) => {
       if (bench === undefined) throw new Error('a stage without a database');
       const span = {
         fromNs: BigInt(fromMs) * 1_000_000n,
@@ -203,6 +203,18 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+/**
+ * When each device had been asked once since a time. The history that is wanted begins so long before it, and not before the
+ * start of the process: on a busy machine a container takes ten seconds to its first request.
+ */
+function firstAskedMs({ log }: Simulator, startedMs: number): number {
+  const firsts = new Map<string, number>();
+  for (const { path, atMs } of log.requests) {
+    if (atMs >= startedMs && path.endsWith('/telemetry') && !firsts.has(path)) firsts.set(path, atMs);
+  }
+  return Math.max(startedMs, ...firsts.values());
 }
 
 /**

@@ -17,7 +17,7 @@ import { openVerifyState } from '../../store/views/verify.ts';
 import { chosenDevices, printAnswer } from '../shared/command.ts';
 import { type RequestedRange, readSpan } from '../shared/options.ts';
 import { compareDestination, daysOf, type VerifyRange } from './compare.ts';
-import { runSample, type VerifyRun } from './job.ts';
+import { recordMissing, runSample, type VerifyRun } from './job.ts';
 import { createResender, fetchCost, repairDestination } from './repair.ts';
 import {
   type DestinationVerdict,
@@ -29,6 +29,7 @@ import {
   verdictUnread,
   verifyText,
 } from './result.ts';
+import type { Hidden } from './retention.ts';
 
 /**
  * Compares and prints.
@@ -119,8 +120,33 @@ async function verify(
   const compared = await compareDestination(comparison, { range, onDevice }, ports.signal);
   if (resender !== null)
     return await repairDestination({ run, comparison, range, resender, onDevice }, compared, ports);
+  await recordHidden(run, { name, destinationId: destination.id, hidden: compared.hidden }, ports);
   const toFetch = fetchCost(totalOf(compared.tally).gone, state.plan, realClock.nowMs());
   return verdictOf(source, compared, { toFetch });
+}
+
+/** Records what the comparison shows of a retention. Where that fails, the result of the comparison stands all the same. */
+async function recordHidden(
+  run: VerifyRun,
+  { name, destinationId, hidden }: { name: string; destinationId: number; hidden: Hidden },
+  ports: ProcessPorts,
+): Promise<void> {
+  if (hidden.days.length === 0 && hidden.estimate === null) return;
+  const args = {
+    windows: [],
+    destination: name,
+    found: [],
+    missed: [],
+    hidden: hidden.days,
+    estimate: hidden.estimate,
+  };
+  try {
+    await recordMissing(run, args, { destinationId }, ports);
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    const message = `the retention of the database could not be recorded in the state: ${error.message}`;
+    run.terminal.logger.say({ type: 'repair-report', message, isWell: false, cost: null });
+  }
 }
 
 function nothingToCompare(): UserError {

@@ -11,18 +11,17 @@
 import { type Interval, type Intervals, intersect, lengthNs, normalize, wholeDay } from '../../core/intervals.ts';
 import type { DestinationKind } from '../../core/lines/dialect.ts';
 import { identityTag } from '../../core/lines/line-protocol.ts';
-import { addPoint, emptySum, type GrowingSum, isSameSum, pointIdentity } from '../../core/lines/points.ts';
+import { emptySum, type GrowingSum, isSameSum } from '../../core/lines/points.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { MissingPoints } from '../../core/state/log.ts';
 import type {
   ArchivedDay,
   PointSource,
   ReadProblem,
-  TakePoint,
   VerifiedDestination,
   VerifyState,
 } from '../../core/state/verify.ts';
-import { DAY_MS, DAY_NS, dayStart, type EpochNs, minNs, msToNs, SECOND_MS, SECOND_NS } from '../../core/time.ts';
+import { DAY_NS, dayStart, type EpochMs, type EpochNs, minNs, msToNs, SECOND_MS, SECOND_NS } from '../../core/time.ts';
 import {
   beginExamination,
   type Examination,
@@ -35,7 +34,7 @@ import {
   noFindings,
   type Returned,
 } from './examine.ts';
-import { queryPatiently } from './query.ts';
+import { batchesOf, beginSums, queryPatiently, rangesOf } from './query.ts';
 import { addDay, type Compared, createTally, type Tally, tallyOf } from './result.ts';
 import { type AgeFacts, type AgeSearch, countSearched, createAgeSearch, searchDay } from './retention.ts';
 
@@ -73,6 +72,7 @@ export async function compareDestination(
   signal: AbortSignal,
 ): Promise<Compared> {
   const work: Work = { comparison, tally: createTally(), later: [], search: createAgeSearch() };
+  const beganMs = comparison.clock.nowMs();
   let problem: ReadProblem | null = null;
   let unknown: readonly string[] = [];
   try {
@@ -82,20 +82,29 @@ export async function compareDestination(
     if (!signal.aborted) throw error;
     problem = STOPPED;
   }
-  const hidden = countSearched(work.search, ageFacts(work, problem === null));
+  const hidden = countSearched(
+    work.search,
+    ageFacts(work, { beganMs, isWhole: range.isAll, isDone: problem === null }),
+  );
   // Points that were sent and not checked again count as they were found.
   for (const day of work.later) addDay(work.tally, { ...day, sent: 0 });
   return { tally: work.tally, problem, unknown, hidden };
 }
 
-/** @param isDone whether everything was compared */
-function ageFacts({ comparison, tally }: Work, isDone: boolean): AgeFacts {
+/** @param of.isWhole whether all devices were compared; `isDone`: to their end. */
+function ageFacts(
+  { comparison, tally }: Work,
+  of: { readonly beganMs: EpochMs; readonly isWhole: boolean; readonly isDone: boolean },
+): AgeFacts {
   const { source, clock, state, destination, resend } = comparison;
   return {
     // VictoriaMetrics reports its retention.
-    isAsked: isDone && source.kind === 'influxdb',
-    now: msToNs(clock.nowMs()),
+    isAsked: of.isDone && source.kind === 'influxdb',
+    beganMs: of.beganMs,
+    endedMs: clock.nowMs(),
     isResent: resend !== null,
+    isWhole: of.isWhole,
+    earlier: state.retentionEstimate(destination.id),
     missing: (deviceId, range) => state.missing(destination.id, deviceId, range),
     count: (found) => addDay(tally, found),
   };
@@ -108,7 +117,7 @@ interface Work {
   readonly comparison: Comparison;
   readonly tally: Tally;
   /** Days that are checked again at the end. */
-  later: FoundDay[];
+  later: ExaminedDay[];
   readonly search: AgeSearch;
 }
 
@@ -126,9 +135,9 @@ async function allDevices(
   const now = msToNs(comparison.clock.nowMs());
   for (const deviceId of range.deviceIds) {
     const covered = comparison.state.covered(deviceId);
-    const take = (found: FoundDay): void => {
+    const take = (found: ExaminedDay): void => {
       if (!isCovered(covered, found.day, now)) tallyOf(tally, deviceId).partly += 1;
-      if (needsRecheck(comparison, found)) later.push(found);
+      if (needsRecheck(comparison, found) && later.length < MOST_RECHECKED) later.push(found);
       else addLast(work, found);
     };
     const problem = await compareDevice(comparison, { ...range, deviceId, take }, signal);
@@ -145,7 +154,7 @@ async function allDevices(
  */
 interface DeviceDays extends Pick<VerifyRange, 'fromDay' | 'toDay'> {
   readonly deviceId: string;
-  readonly take: (found: FoundDay) => void;
+  readonly take: (found: ExaminedDay) => void;
 }
 
 /** @returns the problem; `null` for none. */
@@ -177,68 +186,31 @@ async function compareDay(
   comparison: Comparison,
   { deviceId, archived, returned }: { deviceId: string; archived: ArchivedDay; returned: GrowingSum },
   signal: AbortSignal,
-): Promise<FoundDay | ReadProblem> {
+): Promise<ExaminedDay | ReadProblem> {
   const { day } = archived;
   if (isSameSum(archived, returned)) {
     const times = { newestMissing: null, oldestFound: null };
-    return { deviceId, day, archived, findings: noFindings(), sent: 0, cleared: [], ...times };
+    return { deviceId, day, archived, findings: noFindings(), sent: 0, cleared: [], acknowledged: null, ...times };
   }
   const size = Math.max(archived.points, returned.points);
-  return await examineDay(comparison, { deviceId, day, size, isLast: false }, signal);
+  return await examineDay(comparison, { deviceId, day, size, acknowledged: null, isLast: false }, signal);
 }
-
-/** How many points are requested at once: some seconds of work for a database. */
-const BATCH_POINTS = 250_000;
-
-/** Consecutive days, `[from, to)`, that are requested by one query. */
-function batchesOf(days: readonly ArchivedDay[], fromDay: number, toDay: number): [number, number][] {
-  const batches: [number, number][] = [];
-  let [start, points] = [fromDay, 0];
-  for (const day of days) {
-    if (points > 0 && points + day.points > BATCH_POINTS) {
-      batches.push([start, day.day]);
-      [start, points] = [day.day, 0];
-    }
-    points += day.points;
-  }
-  if (start < toDay) batches.push([start, toDay]);
-  return batches;
-}
-
-function beginSums(): { gathered: Map<number, GrowingSum>; take: TakePoint } {
-  const sums = new Map<number, GrowingSum>();
-  return { gathered: sums, take: summing(sums) };
-}
-
-function summing(sums: Map<number, GrowingSum>): TakePoint {
-  let [lastDay, last] = [Number.NaN, emptySum()];
-  return (stamp, sensor, field) => {
-    const day = Math.floor(Number(stamp.slice(0, -9)) / 86_400);
-    if (day !== lastDay) {
-      lastDay = day;
-      last = sums.get(day) ?? emptySum();
-      sums.set(day, last);
-    }
-    addPoint(last, pointIdentity(stamp, sensor, FLAGS[field] ?? field));
-  };
-}
-
-/** Where there are numbers only, flags are such. */
-const FLAGS: Readonly<Record<string, string>> = { 'flag=1': 'flag=true', 'flag=0': 'flag=false' };
 
 /**
- * Whether a day is to be compared again: lines were sent for it, or the database shows points late and some may have
- * just been sent.
+ * Whether a day is to be compared again: lines were sent for it, or the database shows points late and some of any age
+ * may have just been delivered.
  */
-function needsRecheck({ source, clock }: Comparison, { sent, findings, day }: FoundDay): boolean {
-  const isLate = source.kind === 'victoriametrics' && findings.missing > findings.gone;
-  return sent > 0 || (isLate && day * DAY_MS > clock.nowMs() - 2 * DAY_MS);
+function needsRecheck({ source }: Comparison, { sent, findings }: FoundDay): boolean {
+  return sent > 0 || (source.kind === 'victoriametrics' && findings.missing > findings.gone);
 }
 
-/** The pause before each comparison: VictoriaMetrics shows new points some seconds later. */
+/** The most days that are compared again; where more differ, they count as they were found. */
+const MOST_RECHECKED = 100_000;
+
+/** The pause before each comparison: VictoriaMetrics shows new points some seconds later, half a minute under load. */
 const RECHECK_AFTER_MS: Readonly<Record<DestinationKind, readonly number[]>> = {
   influxdb: [0],
-  victoriametrics: [1.5 * SECOND_MS, 4 * SECOND_MS, 10 * SECOND_MS],
+  victoriametrics: [1.5 * SECOND_MS, 4 * SECOND_MS, 10 * SECOND_MS, 20 * SECOND_MS],
 };
 
 async function recheck(work: Work, signal: AbortSignal): Promise<ReadProblem | null> {
@@ -314,8 +286,17 @@ interface DayOf {
   readonly day: number;
   /** About how many points it has. */
   readonly size: number;
+  /** The points before these positions have to be there; `null`: those that are acknowledged when it begins. */
+  readonly acknowledged: Positions | null;
   /** Whether nothing is sent again any more: it is checked again after that. */
   readonly isLast: boolean;
+}
+
+type Positions = ReturnType<VerifyState['positions']>;
+
+/** A day as it was found, and what was acknowledged before: a later comparison requires no more than that. */
+interface ExaminedDay extends FoundDay {
+  readonly acknowledged: Positions | null;
 }
 
 /**
@@ -323,8 +304,11 @@ interface DayOf {
  *
  * @returns the findings, or the problem.
  */
-async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Promise<FoundDay | ReadProblem> {
+async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Promise<ExaminedDay | ReadProblem> {
   const { state, destination, source } = parts;
+  // The order matters: points acknowledged before the query have to be in the answer, and points in the answer have
+  // been archived by then.
+  const acknowledged = of.acknowledged ?? state.positions(destination.id);
   let sent = 0;
   for (let attempt = 1; ; attempt += 1) {
     const archivedBefore = archivedDayOf(state, of);
@@ -333,14 +317,31 @@ async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Pr
       .filter((range) => staysMissing(range, parts))
       .map(({ fromNs, toNs, points }): KnownMissing => ({ from: fromNs, to: toNs, points }));
     const covered = state.covered(of.deviceId);
-    const work: DayWork = { of, examination: beginExamination(), covered, cleared: [], knownMissing, sent: 0 };
+    const work: DayWork = {
+      of,
+      examination: beginExamination(),
+      covered,
+      acknowledged,
+      cleared: [],
+      knownMissing,
+      sent: 0,
+    };
     const problem = await examineSpans(parts, work, signal);
     if (problem !== null) return problem;
     sent += work.sent;
     const archived = archivedDayOf(state, of);
     const cleared = normalize(work.cleared);
     const { newestMissing, oldestFound } = work.examination;
-    const end = { deviceId: of.deviceId, day: of.day, archived, sent, cleared, newestMissing, oldestFound };
+    const end = {
+      deviceId: of.deviceId,
+      day: of.day,
+      archived,
+      sent,
+      cleared,
+      acknowledged,
+      newestMissing,
+      oldestFound,
+    };
     // Without a cleared range, every line was compared by itself.
     if (cleared.length === 0) return { ...end, findings: work.examination.findings };
     if (!isSameSum(archived, archivedBefore) && attempt < ATTEMPTS) continue;
@@ -379,6 +380,7 @@ interface DayWork {
   readonly of: DayOf;
   readonly examination: Examination;
   readonly covered: Intervals;
+  readonly acknowledged: Positions;
   /** Grows. */
   readonly cleared: Interval[];
   readonly knownMissing: readonly KnownMissing[];
@@ -390,13 +392,18 @@ const MOVED_NS: EpochNs = SECOND_NS;
 
 async function compareRange(
   { state, source, destination, clock }: Comparison,
-  { of: { deviceId }, range, examination, covered, cleared, knownMissing }: DayWork & { readonly range: Interval },
+  {
+    of: { deviceId },
+    range,
+    examination,
+    covered,
+    acknowledged,
+    cleared,
+    knownMissing,
+  }: DayWork & { readonly range: Interval },
   signal: AbortSignal,
 ): Promise<ReadProblem | null> {
   const isMoved = source.kind === 'victoriametrics';
-  // The order matters: points acknowledged before the query have to be in the answer, and points in the answer have
-  // been archived by then.
-  const positions = state.positions(destination.id);
   const returned = await queryPatiently(
     { source, clock },
     { device: identityTag(deviceId), ...range },
@@ -408,7 +415,7 @@ async function compareRange(
   );
   if ('message' in returned) return returned;
   const reach = isMoved ? { from: range.from - MOVED_NS, to: range.to + MOVED_NS } : range;
-  const looked = state.range({ deviceId, destinationId: destination.id, ...reach }, positions);
+  const looked = state.range({ deviceId, destinationId: destination.id, ...reach }, acknowledged);
   const gone = isMoved
     ? looked.cleared.map(({ from, to }) => ({ from: from - (from % 1_000_000n), to }))
     : looked.cleared;
@@ -423,24 +430,6 @@ async function compareRange(
     range,
   });
   return null;
-}
-
-/** How many points are compared by themselves at once. */
-const RANGE_POINTS = 20_000;
-
-function rangesOf({ day, size }: DayOf): Interval[] {
-  const parts = BigInt(Math.min(1440, Math.ceil(Math.max(1, size) / RANGE_POINTS)));
-  const from = dayStart(day);
-  return Array.from({ length: Number(parts) }, (_, nth) => ({
-    from: from + edge(BigInt(nth), parts),
-    to: from + edge(BigInt(nth) + 1n, parts),
-  }));
-}
-
-/** Whole milliseconds: a database that keeps those has nothing across an edge. */
-function edge(nth: bigint, parts: bigint): EpochNs {
-  const ns = (DAY_NS * nth) / parts;
-  return ns - (ns % 1_000_000n);
 }
 
 function archivedDayOf(state: VerifyState, { deviceId, day }: DayOf): ArchivedDay {

@@ -65,7 +65,7 @@ export async function recordMissing(
       close();
     }
   };
-  const shown = { done: { windows: 0 }, total: 1, what: 'lack-sets brought up to date' };
+  const shown = { done: { windows: 0 }, total: 1, what: 'missing points updated' };
   await doShown(run, { kind: 'repair', args, alone, read: readRepairSummary, ...shown }, ports);
 }
 

@@ -75,7 +75,7 @@ export async function repairDestination(
     fetched = Math.max(0, badPoints(before) - badPoints(totalOf(tally)) - resent);
     problem = compared.problem;
     const days = [...hidden.days, ...compared.hidden.days];
-    hidden = { days, before: hidden.before ?? compared.hidden.before };
+    hidden = { ...hidden, days, before: hidden.before ?? compared.hidden.before };
     if (problem !== null) return verdict(null);
   }
   const others = await sendOthers(repair, foundNow(repair, tally), ports.signal);

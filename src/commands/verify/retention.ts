@@ -2,13 +2,14 @@
  * Finds a retention that a database does not report. InfluxDB 3 accepts points that are older than the retention of the
  * database with 204 and shows none of them (seen with InfluxDB 3 Core 3.6.0).
  *
- * It is concluded from acknowledged points only: all of them before one instant are missing, although they were just sent
- * again and accepted, and all later ones are there. Without sending, an earlier conclusion has to be recorded.
+ * It is concluded from acknowledged points only: all of them before one instant are missing and all later ones are there,
+ * and that is so although they were just sent again and accepted, or in two comparisons that lie an hour apart and that one
+ * retention explains. What was concluded is recorded, and holds from then on.
  */
 import type { Interval } from '../../core/intervals.ts';
 import type { PointsText } from '../../core/state/job-args.ts';
-import type { MissingPoints } from '../../core/state/log.ts';
-import { DAY_NS, dayStart, type EpochNs, HOUR_NS, maxNs, minNs } from '../../core/time.ts';
+import type { MissingPoints, RetentionEstimate } from '../../core/state/log.ts';
+import { DAY_NS, dayStart, type EpochMs, type EpochNs, HOUR_MS, maxNs, minNs, msToNs } from '../../core/time.ts';
 import type { FoundDay } from './examine.ts';
 
 /** What a comparison has seen of a destination, day by day. */
@@ -40,23 +41,39 @@ export function searchDay(search: AgeSearch, found: FoundDay): boolean {
 }
 
 /** The shortest retention that an InfluxDB has. */
-const SHORTEST_NS = HOUR_NS;
+const SHORTEST_MS = HOUR_MS;
 
-/**
- * The instant before which a destination shows nothing; `null` where missing and found points do not part at an instant.
- *
- * @param now the current time by the local clock
- */
-function hiddenBefore({ days, oldestFound, oldestEqualDay }: AgeSearch, now: EpochNs): EpochNs | null {
-  let newest: EpochNs | null = null;
-  for (const { newestMissing } of days) {
-    if (newestMissing !== null) newest = newest === null ? newestMissing : maxNs(newest, newestMissing);
-  }
-  if (newest === null || newest > now - SHORTEST_NS) return null;
-  // Nothing that is there shows that the database shows anything.
-  if (oldestFound === null && oldestEqualDay === null) return null;
+/** Where missing and found points part, and the retentions that explain it. */
+interface Parting {
+  readonly before: EpochNs;
+  readonly estimate: RetentionEstimate;
+}
+
+/** Where missing and found points part; `null` where they do not part at one instant. */
+function partingOf(
+  { days, oldestFound, oldestEqualDay }: AgeSearch,
+  { beganMs, endedMs }: Pick<AgeFacts, 'beganMs' | 'endedMs'>,
+): Parting | null {
+  const missing = days.flatMap(({ newestMissing }) => newestMissing ?? []);
+  // Of a day whose sums are equal, the first point may be anywhere.
+  const found = [oldestFound ?? [], oldestEqualDay === null ? [] : dayStart(oldestEqualDay + 1)].flat();
+  // Where nothing is there, the database may have lost everything.
+  if (missing.length === 0 || found.length === 0) return null;
+  const newest = missing.reduce(maxNs);
+  if (newest > msToNs(endedMs - SHORTEST_MS)) return null;
   if (oldestFound !== null && oldestFound <= newest) return null;
-  return oldestEqualDay !== null && oldestEqualDay < Number(newest / DAY_NS) ? null : newest + 1n;
+  if (oldestEqualDay !== null && oldestEqualDay < Number(newest / DAY_NS)) return null;
+  const ageMs = (at: EpochNs, nowMs: EpochMs): number => nowMs - Number(at / 1_000_000n);
+  const shortestMs = Math.max(0, ageMs(found.reduce(minNs), beganMs) - 1);
+  return { before: newest + 1n, estimate: { beganMs, endedMs, shortestMs, longestMs: ageMs(newest, endedMs) } };
+}
+
+/** How far two comparisons have to lie apart. */
+const APART_MS = HOUR_MS;
+
+/** Whether one retention explains two comparisons. Points that were deleted stay where they were, and age. */
+function agree(one: RetentionEstimate, other: RetentionEstimate): boolean {
+  return one.shortestMs <= other.longestMs && other.shortestMs <= one.longestMs;
 }
 
 /** The points that a destination hides for their age. */
@@ -65,16 +82,23 @@ export interface Hidden {
   readonly days: readonly PointsText[];
   /** Before it everything is missing and from it on everything is there; `null` where that is not so. */
   readonly before: EpochNs | null;
+  /** What is to be kept for the next comparison; `null` where nothing is. */
+  readonly estimate: RetentionEstimate | null;
 }
 
-export const NOTHING_HIDDEN: Hidden = { days: [], before: null };
+export const NOTHING_HIDDEN: Hidden = { days: [], before: null, estimate: null };
 
 /** The facts by which the days of a search are counted. */
 export interface AgeFacts {
   /** Whether a retention is looked for: not where something was not compared. */
   readonly isAsked: boolean;
-  /** The current time by the local clock. */
-  readonly now: EpochNs;
+  /** When the comparison began and ended, by the local clock. */
+  readonly beganMs: EpochMs;
+  readonly endedMs: EpochMs;
+  /** Whether all devices were compared. */
+  readonly isWhole: boolean;
+  /** What an earlier comparison of all devices has shown; `null` for nothing. */
+  readonly earlier: RetentionEstimate | null;
   /** Whether the missing points were sent again and accepted. */
   readonly isResent: boolean;
   /** The points of a device that are recorded as missing. */
@@ -84,15 +108,24 @@ export interface AgeFacts {
 
 /** Counts the days that were held back: points that are surely hidden for their age as known to be missing. */
 export function countSearched(search: AgeSearch, facts: AgeFacts): Hidden {
-  const before = facts.isAsked ? hiddenBefore(search, facts.now) : null;
-  const isCertain = before !== null && (facts.isResent || isRecorded(search, facts, before));
+  const parting = facts.isAsked ? partingOf(search, facts) : null;
+  const before = parting?.before ?? null;
+  const earlier = parting === null ? null : agreeing(facts, parting.estimate);
+  const isSeenTwice = earlier !== null && facts.beganMs - earlier.endedMs >= APART_MS;
+  const isCertain = before !== null && (facts.isResent || isSeenTwice || isRecorded(search, facts, before));
   const days: PointsText[] = [];
   for (const day of search.days) {
     const { found, points, to } = isCertain ? withoutHidden(day, before) : { found: day, points: 0, to: 0n };
     facts.count(found);
     if (points > 0) days.push([day.deviceId, `${dayStart(day.day)}`, `${to}`, points]);
   }
-  return { days, before };
+  const isKept = parting !== null && facts.isWhole && !isCertain && earlier === null;
+  return { days, before, estimate: isKept ? parting.estimate : null };
+}
+
+/** The earlier comparison, if one retention explains it and this one. A clock that was set back shows none. */
+function agreeing({ earlier, isWhole, beganMs }: AgeFacts, estimate: RetentionEstimate): RetentionEstimate | null {
+  return isWhole && earlier !== null && earlier.endedMs <= beganMs && agree(earlier, estimate) ? earlier : null;
 }
 
 /** Whether an earlier comparison has recorded that older points are hidden. */
@@ -111,7 +144,8 @@ export function adviceOnHidden(
   if (before === null) return [];
   const seen = `Every point before ${before} is missing and every later one is there: the database shows nothing that is older than its retention`;
   if (missing === 0 && known > 0) return [`${seen}, although it accepts it.`];
-  return repair ? [] : [`${seen}? --verify --repair sends them again, and records them as missing if they stay so.`];
+  const confirm = 'Run --verify again in an hour to confirm that, or --verify --repair now to send them again';
+  return repair ? [] : [`${seen}? ${confirm}: points that stay missing are then recorded as missing.`];
 }
 
 /** A day whose hidden points are known to be missing, and how many they are. */

@@ -8,7 +8,7 @@ import { UserError } from '../faults.ts';
 import { isRecord, type JsonRecord } from '../json.ts';
 import type { QuarantineFilter } from '../quarantine.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
-import type { FoundPoints, MissingChange, MissingPoints, MissingReason } from './log.ts';
+import type { FoundPoints, MissingChange, MissingPoints, MissingReason, RetentionEstimate } from './log.ts';
 
 /** The error of a job whose arguments another version of the program has written. */
 export function argumentsNotUnderstood(): UserError {
@@ -72,6 +72,8 @@ export interface RepairArgs {
   readonly missed: readonly PointsText[];
   /** Points that the destination hides for their age. */
   readonly hidden?: readonly PointsText[];
+  /** What the comparison shows of a retention; kept for the next one. */
+  readonly estimate?: RetentionEstimate | null;
 }
 
 /** The result of a repair. */
@@ -100,17 +102,31 @@ export function readRepairSummary(value: unknown): RepairSummary | null {
 
 export function isRepairArgs(value: unknown): value is RepairArgs {
   if (!isRecord(value)) return false;
-  const { windows, destination, found, missed, hidden = [] } = value;
+  const { windows, destination, found, missed, hidden = [], estimate = null } = value;
   return (
     typeof destination === 'string' &&
+    (estimate === null || readEstimate(estimate) !== null) &&
     Array.isArray(windows) &&
     windows.every(isRangeText) &&
     [found, missed, hidden].every((list) => Array.isArray(list) && list.every(isPointsText))
   );
 }
 
+/**
+ * Checks an estimate that another process, maybe of another version, has written.
+ *
+ * @returns `null` if it is not one
+ */
+export function readEstimate(value: unknown): RetentionEstimate | null {
+  if (!isRecord(value)) return null;
+  const { beganMs, endedMs, shortestMs, longestMs } = value;
+  const isTime = (each: unknown): each is number => Number.isFinite(each);
+  if (!isTime(beganMs) || !isTime(endedMs) || !isTime(shortestMs) || !isTime(longestMs)) return null;
+  return { beganMs, endedMs, shortestMs, longestMs };
+}
+
 /** The change of the missing points by a repair. */
-export function missingChangeOf({ found, missed, hidden = [] }: RepairArgs): MissingChange {
+export function missingChangeOf({ found, missed, hidden = [], estimate }: RepairArgs): MissingChange {
   const points = ([deviceId, from, to, count, left = 0]: PointsText): FoundPoints => ({
     deviceId,
     fromNs: BigInt(from),
@@ -120,7 +136,8 @@ export function missingChangeOf({ found, missed, hidden = [] }: RepairArgs): Mis
   });
   const of = (list: readonly PointsText[], reason: MissingReason): MissingPoints[] =>
     list.map((each) => ({ ...points(each), reason }));
-  return { found: found.map(points), missed: [...of(missed, 'cleared'), ...of(hidden, 'beyond_retention')] };
+  const missing = [...of(missed, 'cleared'), ...of(hidden, 'beyond_retention')];
+  return { found: found.map(points), missed: missing, estimate: estimate ?? undefined };
 }
 
 /** A range as text. */

@@ -91,6 +91,19 @@ export interface MissingChange {
   /** Points beyond a retention stay missing anyway. */
   readonly found: readonly FoundPoints[];
   readonly missed: readonly MissingPoints[];
+  /** What the comparison shows of a retention that the destination does not report; absent where the last one stays. */
+  readonly estimate?: RetentionEstimate | undefined;
+}
+
+/**
+ * The retentions that would explain which points a destination returned in one comparison, and which not. Times by the
+ * local clock.
+ */
+export interface RetentionEstimate {
+  readonly beganMs: EpochMs;
+  readonly endedMs: EpochMs;
+  readonly shortestMs: number;
+  readonly longestMs: number;
 }
 
 /** All missing points of a destination for one reason. */

@@ -6,7 +6,7 @@ import type { Interval, Intervals } from '../intervals.ts';
 import type { DestinationKind, FindMoved } from '../lines/dialect.ts';
 import type { PointSum } from '../lines/points.ts';
 import type { EpochMs } from '../time.ts';
-import type { LogLane, LogPosition, MissingPoints } from './log.ts';
+import type { LogLane, LogPosition, MissingPoints, RetentionEstimate } from './log.ts';
 
 /** Why a destination could not be read. */
 export interface ReadProblem {
@@ -111,6 +111,8 @@ export interface VerifyState {
   clearedOthers(deviceId: string, range: Interval): number;
   positions(destinationId: number): LogPositions;
   missing(destinationId: number, deviceId: string, range: Interval): readonly MissingPoints[];
+  /** What an earlier comparison showed of a retention that the destination does not report; `null` for nothing. */
+  retentionEstimate(destinationId: number): RetentionEstimate | null;
   range(of: { readonly deviceId: string; readonly destinationId: number } & Interval, at: LogPositions): ArchivedRange;
   readonly movedTo: FindMoved;
   close(): void;

@@ -53,11 +53,12 @@ export function createLog(db: Database.Database, parts: LogParts): LogStore {
       quarantined: quarantine.countOf(id),
     }),
     missing: missing.list,
-    amendMissing: (destinationId, { found, missed }) => {
+    amendMissing: (destinationId, { found, missed, estimate }) => {
       const still = missed.filter(({ deviceId }) => !isForgotten(deviceId));
       // New missing points replace the earlier record of them, so that none is counted twice.
       for (const points of [...found, ...still]) missing.take(destinationId, points);
       missing.add(destinationId, still);
+      if (estimate !== undefined) missing.keepEstimate(destinationId, estimate);
     },
     missingSums: missing.sums,
     totals: archive.totals,

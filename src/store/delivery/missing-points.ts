@@ -6,7 +6,8 @@
  */
 import type Database from 'better-sqlite3';
 import type { Interval } from '../../core/intervals.ts';
-import type { FoundPoints, MissingPoints, MissingReason, MissingSum } from '../../core/state/log.ts';
+import { readEstimate } from '../../core/state/job-args.ts';
+import type { FoundPoints, MissingPoints, MissingReason, MissingSum, RetentionEstimate } from '../../core/state/log.ts';
 import { DAY_NS, type EpochNs, maxNs, minNs } from '../../core/time.ts';
 
 export interface MissingTable {
@@ -27,6 +28,10 @@ export interface MissingTable {
   list(destinationId: number): MissingPoints[];
   /** The sums of each reason, by reason. */
   sums(destinationId: number): MissingSum[];
+  /** Keeps what a comparison shows of a retention that the destination does not report. Needs a transaction. */
+  keepEstimate(destinationId: number, estimate: RetentionEstimate): void;
+  /** The last one kept; `null` for none. */
+  estimate(destinationId: number): RetentionEstimate | null;
 }
 
 interface SumRow extends Omit<MissingRow, 'device_id'> {
@@ -73,6 +78,11 @@ export function createMissingTable(db: Database.Database): MissingTable {
         fromNs: from_ns,
         toNs: to_ns,
       })),
+    keepEstimate: (destinationId, estimate) => void rows.keepEstimate.run(JSON.stringify(estimate), destinationId),
+    estimate: (destinationId) => {
+      const text = rows.estimate.get(destinationId);
+      return text === undefined ? null : readEstimate(JSON.parse(text));
+    },
   };
 }
 
@@ -80,7 +90,17 @@ type Rows = ReturnType<typeof prepareRows>;
 
 function prepareRows(db: Database.Database) {
   const columns = 'SELECT device_id, reason, from_ns, to_ns, points FROM lack';
+  // By the identity: the number of a destination that is gone may be given again.
+  const estimateKey = "'retention_estimate ' || name || ' ' || identity";
   return {
+    keepEstimate: db.prepare<[string, number]>(
+      `INSERT OR REPLACE INTO fact (key, value) SELECT ${estimateKey}, ? FROM destination WHERE id = ?`,
+    ),
+    estimate: db
+      .prepare<[number], string>(
+        `SELECT value FROM fact WHERE key = (SELECT ${estimateKey} FROM destination WHERE id = ?)`,
+      )
+      .pluck(),
     // No two of them overlap: of those that begin before, only the last one can reach so far.
     near: db.prepare<{ id: number; device: string; reason: string; from: EpochNs; to: EpochNs }, MissingRow>(
       `${columns}

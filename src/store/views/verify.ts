@@ -30,6 +30,7 @@ export function openVerifyState(directory: string): VerifyState | null {
 function verifyStateOf(db: Database.Database): VerifyState {
   const fact = db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck();
   const account = fact.get('account');
+  const missing = createMissingTable(db);
   const first = db.prepare<[], bigint | null>('SELECT min(day) FROM day_sum').pluck();
   const last = db.prepare<[], bigint | null>('SELECT max(day) FROM day_sum').pluck();
   const ids = db
@@ -56,7 +57,8 @@ function verifyStateOf(db: Database.Database): VerifyState {
     covered: (deviceId) => normalize(covered.all(deviceId)),
     clearedOthers: (deviceId, { from, to }) => Number(others.get(deviceId, to, from) ?? 0n),
     positions: createPositions(db),
-    missing: createMissingTable(db).across,
+    missing: missing.across,
+    retentionEstimate: missing.estimate,
     range: createRangeReader(db, fact.get('workspace_tag') ?? ''),
     movedTo: createMovedSearch(db),
     close: () => void db.close(),

@@ -15,7 +15,16 @@ import { openStore } from '../../../src/store/store.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
-import { clearArchive, destinationAt, influxPlace, inState, type Place, requestsOf, verifyAt } from './support.ts';
+import {
+  clearArchive,
+  destinationAt,
+  influxPlace,
+  inState,
+  type Place,
+  requestsOf,
+  type Verified,
+  verifyAt,
+} from './support.ts';
 
 const HISTORY_MS = 40 * HOUR_MS;
 
@@ -92,22 +101,48 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     expect(requestsOf(rig)).toBe(before);
   });
 
+  /** As InfluxDB 3 does: whatever is older than the retention is accepted, and not shown. */
+  const hiding = (hours: number, also: (stamp: bigint) => boolean = () => false) => ({
+    source: (source: PointSource): PointSource => ({
+      ...source,
+      points: (of, take, signal) => {
+        const from = BigInt(ns(NOW_MS - hours * HOUR_MS));
+        const shown: typeof take = (stamp, sensor, field) => {
+          if (BigInt(stamp) >= from && !also(BigInt(stamp))) take(stamp, sensor, field);
+        };
+        return source.points(of, shown, signal);
+      },
+    }),
+  });
+  const record = (rig: Rig, { hidden, estimate }: Pick<Verified, 'hidden' | 'estimate'>) => {
+    const open = openStore(rig.dataDir);
+    const args = { windows: [], destination: 'influx', found: [], missed: [], hidden, estimate };
+    open.store.amendMissing(1, missingChangeOf(args));
+    const sums = open.store.missingSums(1);
+    open.close();
+    return sums;
+  };
+
+  test('points that a database hides for their age are known after two comparisons an hour apart', async () => {
+    const { rig, place } = await filled();
+    using _ = rig;
+    const first = await verifyAt(rig, place, hiding(24));
+    expect(first).toMatchObject({ hidden: [], estimate: expect.anything() });
+    expect(record(rig, first)).toEqual([]);
+    await rig.clock.sleep(2 * HOUR_MS, new AbortController().signal);
+    // The database hides two hours more by now; one that has lost the points shows the same as before.
+    const lost = await verifyAt(rig, place, hiding(24));
+    expect(lost.verdict).toMatchObject({ outcome: 'different', known_missing: 0, missing: first.verdict.missing });
+    const { verdict, ...second } = await verifyAt(rig, place, hiding(22));
+    expect(verdict).toMatchObject({ ...EQUAL, hidden_before: expect.any(String) });
+    expect(verdict.known_missing).toBeGreaterThan(first.verdict.missing);
+    expect(record(rig, second)).toMatchObject([{ reason: 'beyond_retention', points: verdict.known_missing }]);
+    expect(await verifyAt(rig, place, hiding(22))).toMatchObject({ verdict: EQUAL, hidden: [], estimate: null });
+  });
+
   test('points that a database accepts and hides for their age are told from lost ones, and a repair ends', async () => {
     const { rig, place } = await filled();
     using _ = rig;
-    /** As InfluxDB 3 does: whatever is older than the retention is accepted, and not shown. */
-    const hiding = (hours: number, also: (stamp: bigint) => boolean = () => false) => ({
-      source: (source: PointSource): PointSource => ({
-        ...source,
-        points: (of, take, signal) => {
-          const from = BigInt(ns(NOW_MS - hours * HOUR_MS));
-          const shown: typeof take = (stamp, sensor, field) => {
-            if (BigInt(stamp) >= from && !also(BigInt(stamp))) take(stamp, sensor, field);
-          };
-          return source.points(of, shown, signal);
-        },
-      }),
-    });
     const first = await verifyAt(rig, place, hiding(24));
     expect(first.verdict).toMatchObject({ outcome: 'different', known_missing: 0, hidden_before: expect.any(String) });
     expect(first.verdict.missing).toBeGreaterThan(1000);
@@ -121,14 +156,10 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     expect(unclear.verdict).toMatchObject({ outcome: 'different', known_missing: 0, hidden_before: null });
     expect(unclear.hidden).toEqual([]);
 
-    const { verdict, hidden } = await verifyAt(rig, place, { ...hiding(24), repair: true });
+    const { verdict, hidden, estimate } = await verifyAt(rig, place, { ...hiding(24), repair: true });
     expect(verdict).toMatchObject({ ...EQUAL, repaired: 0, known_missing: first.verdict.missing });
     expect(hidden.reduce((sum, [, , , points]) => sum + points, 0)).toBe(first.verdict.missing);
-    const open = openStore(rig.dataDir);
-    const args = { windows: [], destination: 'influx', found: [], missed: [], hidden };
-    open.store.amendMissing(1, missingChangeOf(args));
-    const [sum] = open.store.missingSums(1);
-    open.close();
+    const [sum] = record(rig, { hidden, estimate });
     expect(sum).toMatchObject({ reason: 'beyond_retention', points: first.verdict.missing, devices: 3 });
 
     // From now on it is known; what has become too old since is no loss either.

@@ -58,6 +58,25 @@ function inState({ dataDir }: Stage, sql: string): void {
 const requestsOf = ({ simulator }: Stage): number => simulator.log.requests.length;
 
 describe.runIf(influxdAvailable())('--verify', () => {
+  test('what a database hides for its age is kept for the next run, recorded by that, and shown by --status', async () => {
+    await using stage = await filled();
+    const cut = BigInt(Date.now() - 90 * 60_000) * 1_000_000n;
+    await bench.influxd.query(stage.database, `DELETE FROM telemetry WHERE time < ${cut}`);
+    const first = await stage.run(['--verify'], { env: NO_API });
+    expect([first.code, first.stderr]).toEqual([1, '']);
+    expect(first.stdout.replaceAll(/\s+/g, ' ')).toContain('Run --verify again in an hour to confirm that');
+    // As if it had been an hour ago.
+    const hour = `json_extract(value, '$.endedMs') - 3601000`;
+    const moved = ['beganMs', 'endedMs'].map((key) => `'$.${key}', ${hour}`).join(', ');
+    inState(stage, `UPDATE fact SET value = json_set(value, ${moved}, '$.shortestMs', 0) WHERE key LIKE 'retention_%'`);
+    const second = await stage.run(['--verify'], { env: NO_API });
+    expect([second.code, second.stderr]).toEqual([0, '']);
+    expect(second.stdout).toMatch(/points known to be missing there/);
+    expect(lacksIn(stage, 'beyond_retention')).toHaveLength(3);
+    const { stdout } = await stage.run(['--status']);
+    expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(/missing: [\d,]+ points of 3 devices, older than its retention/);
+  });
+
   test('alone: equal, then different, then repaired, without a key and without a request', async () => {
     await using stage = await filled();
     const before = requestsOf(stage);

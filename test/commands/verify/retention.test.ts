@@ -8,9 +8,10 @@ import {
   createAgeSearch,
   searchDay,
 } from '../../../src/commands/verify/retention.ts';
-import { DAY_NS, dayStart, HOUR_NS } from '../../../src/core/time.ts';
+import { DAY_MS, DAY_NS, dayStart, HOUR_MS, HOUR_NS, MINUTE_MS, MINUTE_NS } from '../../../src/core/time.ts';
 
 const NOW = dayStart(30);
+const NOW_MS = 30 * DAY_MS;
 const EDGE = dayStart(10) + 5n * HOUR_NS;
 
 interface Day {
@@ -42,8 +43,11 @@ function search(days: readonly FoundDay[], facts: Partial<AgeFacts> = {}) {
   const count = (day: FoundDay): void => void counted.push(day);
   const hidden = countSearched(ages, {
     isAsked: true,
-    now: NOW,
+    beganMs: NOW_MS,
+    endedMs: NOW_MS,
     isResent: true,
+    isWhole: true,
+    earlier: null,
     missing: () => [],
     count,
     ...facts,
@@ -101,13 +105,52 @@ test.each([
   expect(sums.missing).toBeGreaterThan(0);
 });
 
+describe('two comparisons that send nothing', () => {
+  /** A comparison `hours` later, over points a minute apart of which those before the edge are missing. */
+  const compared = (
+    edge: bigint,
+    { hours = 0, ...facts }: Partial<AgeFacts> & { readonly hours?: number } = {},
+  ): ReturnType<typeof search> => {
+    const parted = found(10, { missing: 20, newestMissing: edge - MINUTE_NS, oldestFound: edge });
+    const atMs = NOW_MS + hours * HOUR_MS;
+    return search([OLD, parted, EQUAL], { beganMs: atMs, endedMs: atMs + MINUTE_MS, isResent: false, ...facts });
+  };
+  const first = compared(EDGE).estimate;
+
+  test('an hour apart, which one retention explains: the points are known to be missing', () => {
+    expect(first).toMatchObject({ beganMs: NOW_MS, endedMs: NOW_MS + MINUTE_MS });
+    const second = compared(EDGE + 2n * HOUR_NS, { hours: 2, earlier: first });
+    expect(second).toMatchObject({ sums: { missing: 0, known: 70 }, estimate: null });
+    expect(second.days).toHaveLength(2);
+  });
+
+  test('less than an hour apart: the first one stays to be confirmed', () => {
+    const second = compared(EDGE + HOUR_NS / 2n, { hours: 0.5, earlier: first });
+    expect(second).toMatchObject({ sums: { missing: 70, known: 0 }, days: [], estimate: null });
+  });
+
+  test('whose edge has not moved on with the time: the points were deleted, and it begins again', () => {
+    const second = compared(EDGE, { hours: 2, earlier: first });
+    expect(second).toMatchObject({ sums: { missing: 70, known: 0 }, days: [] });
+    expect(second.estimate).toMatchObject({ beganMs: NOW_MS + 2 * HOUR_MS });
+  });
+
+  test('one of them of single devices, or of a clock that was set back: nothing is concluded', () => {
+    const edge = EDGE + 2n * HOUR_NS;
+    const part = compared(edge, { hours: 2, earlier: first, isWhole: false });
+    expect(part).toMatchObject({ sums: { known: 0 }, estimate: null });
+    const back = { beganMs: NOW_MS + 9 * HOUR_MS, endedMs: NOW_MS + 9 * HOUR_MS, shortestMs: 0, longestMs: 1e12 };
+    expect(compared(edge, { hours: 2, earlier: back }).sums.known).toBe(0);
+  });
+});
+
 test('where something was not compared, nothing is concluded', () => {
   expect(search([OLD, EQUAL], { isAsked: false })).toMatchObject({ before: null, sums: { missing: 50 } });
 });
 
 test('the words say what to do, or what it means', () => {
   const verdict = { hidden_before: '2026-01-01T00:00:00Z', missing: 9, known_missing: 0 };
-  expect(adviceOnHidden(verdict, false).join()).toContain('--verify --repair sends them again');
+  expect(adviceOnHidden(verdict, false).join()).toContain('Run --verify again in an hour');
   expect(adviceOnHidden({ ...verdict, missing: 0, known_missing: 9 }, true).join()).toContain('although it accepts it');
   expect(adviceOnHidden({ ...verdict, hidden_before: null }, false)).toEqual([]);
 });

@@ -72,6 +72,7 @@ export interface Verified {
   readonly verdict: DestinationVerdict;
   readonly sums: ReturnType<typeof totalOf>;
   readonly hidden: Compared['hidden']['days'];
+  readonly estimate: Compared['hidden']['estimate'];
 }
 
 /** Compares as the program does, over a look at the state of its own. */
@@ -100,7 +101,7 @@ export async function verifyAt(rig: Rig, place: Place, options: VerifyOptions = 
     const signal = options.signal ?? new AbortController().signal;
     const compared = await compareDestination(comparison, { range, onDevice: () => {} }, signal);
     const verdict = verdictOf(source, compared, resender === null ? {} : { refused: resender.refused() });
-    return { verdict, sums: totalOf(compared.tally), hidden: compared.hidden.days };
+    return { verdict, sums: totalOf(compared.tally), hidden: compared.hidden.days, estimate: compared.hidden.estimate };
   } finally {
     state.close();
   }

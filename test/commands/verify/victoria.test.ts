@@ -2,7 +2,8 @@
  * `--verify` against a real VictoriaMetrics: what it can hold is there, what was deleted is found and repaired.
  */
 import { describe, expect, test } from 'vitest';
-import { HOUR_MS } from '../../../src/core/time.ts';
+import type { PointSource, TakePoint } from '../../../src/core/state/verify.ts';
+import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
 import { createWorld, type World } from '../../../src/sim/world.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
@@ -62,12 +63,51 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a filled VictoriaMetr
     const held = await victoria.exported('{__name__=~"telemetry_.*",device_id="tied"}');
     const points = held.reduce((sum, { values }) => sum + values.length, 0);
     await deleteSeries('{device_id="tied"}');
-    const { verdict } = await verifyAt(rig, place);
+    const { verdict } = await verifyAt(rig, place, { sleeps: false });
     expect(verdict).toMatchObject({ outcome: 'different', missing: points, different: 0, extra: 0 });
     expect(new Set(verdict.differences.map(({ device_id }) => device_id))).toEqual(new Set(['tied']));
     const repaired = await verifyAt(rig, place, { repair: true });
     expect(repaired.verdict).toMatchObject({ ...EQUAL, repaired: points });
     expect(rig.simulator.log.requests.length).toBe(requests);
+  });
+
+  /**
+   * As a database that shows its newest points late: those of the first hours show from the fourth query on (the sums, and
+   * two days one by one, come first), and what is delivered after the third one does not show at all.
+   */
+  const showingLate = ({ clock }: Rig, deliver: () => Promise<unknown>) => {
+    const filledMs = clock.nowMs();
+    const shown = { queries: 0 };
+    const wrap = (source: PointSource): PointSource => ({
+      ...source,
+      points: async (of, take, signal) => {
+        shown.queries += 1;
+        const fromMs = shown.queries < 4 ? NOW_MS - 11 * HOUR_MS : 0;
+        const takeShown: TakePoint = (stamp, sensor, field) => {
+          const ms = Number(BigInt(stamp) / 1_000_000n);
+          if (ms >= fromMs && ms < filledMs) take(stamp, sensor, field);
+        };
+        const problem = await source.points(of, takeShown, signal);
+        if (shown.queries === 3) await deliver();
+        return problem;
+      },
+    });
+    return { shown, wrap };
+  };
+
+  test.each([
+    ['of old days that were just filled', 4 * DAY_MS],
+    ['delivered during the comparison', HOUR_MS],
+  ])('points that show late are no difference: %s', async (_name, laterMs) => {
+    const { rig, place } = await filled('ms');
+    using _ = rig;
+    const deliver = () => rig.once({ destinations: [destinationAt(rig, place)] });
+    const { shown, wrap } = showingLate(rig, deliver);
+    await rig.clock.sleep(laterMs, new AbortController().signal);
+    const { verdict } = await verifyAt(rig, place, { source: wrap, deviceIds: ['plain'], sleeps: false });
+    expect(verdict).toMatchObject({ outcome: 'equal', missing: 0 });
+    expect(verdict.pending > 50).toBe(laterMs === HOUR_MS);
+    expect(shown.queries).toBe(5);
   });
 
   test('a sample beside the others is extra; days without their blocks are told by count', async () => {
@@ -84,7 +124,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a filled VictoriaMetr
     });
     expect(write.status).toBe(204);
     await deleteSeries('{device_id="tied"}');
-    const { verdict, sums } = await verifyAt(rig, place);
+    const { verdict, sums } = await verifyAt(rig, place, { sleeps: false });
     expect(verdict.differences.filter(({ device_id }) => device_id === 'plain')).toMatchObject([
       { extra: 1, missing: 0 },
     ]);
