@@ -297,8 +297,11 @@ function readValue<K extends ValuePath>({ given, mistakes, nowMs }: Reading, pat
   return (key.default === null ? null : key.parse(key.default, nowMs)) as ValueOf<K>;
 }
 
-/** Reads a secret, which may be given directly or as the path of a file, but not both. */
-function readSecret(reading: Reading, path: SecretPath, minLength?: number): SecretAndFile {
+/**
+ * Reads a secret, which may be given directly or as the path of a file, but not both. Deployments mount one token file
+ * for every database: one that `mayBeEmpty` is no secret while it is empty.
+ */
+function readSecret(reading: Reading, path: SecretPath, minLength?: number, mayBeEmpty = false): SecretAndFile {
   const [own, byFile] = [reading.given.get(path), reading.given.get(fileForm(path))];
   if (own !== undefined) reading.hidden.push(own.text);
   if (own !== undefined && byFile !== undefined) {
@@ -312,7 +315,7 @@ function readSecret(reading: Reading, path: SecretPath, minLength?: number): Sec
   if (byFile === undefined) return { secret: null, file: null };
   const file = byFile.text.trim();
   const text = openFile(reading, byFile.location, file);
-  if (text === null) return { secret: null, file };
+  if (text === null || (mayBeEmpty && text.trim() === '')) return { secret: null, file };
   reading.hidden.push(text);
   return { secret: checked(text, `the file${shownPath(file)}`, byFile.location), file };
 }
@@ -376,7 +379,10 @@ const SECTION = 'influx';
  */
 function readInflux(reading: Reading): InfluxConfig | null {
   const influx = readDatabase(reading);
-  const first = [...reading.given].find(([path]) => path.startsWith(`${SECTION}.`))?.[1].location;
+  // An empty token file configures nothing.
+  const counts = (path: string): boolean =>
+    path.startsWith(`${SECTION}.`) && (path !== fileForm('influx.token') || influx.token !== null);
+  const first = [...reading.given].find(([path]) => counts(path))?.[1].location;
   if (first === undefined) return null;
   requireDatabaseKeys(reading, { section: SECTION, first, kind: influx.kind });
   return influx;
@@ -413,7 +419,7 @@ function sectionAsInflux(reading: Reading, section: string): Reading {
 
 function readDatabase(reading: Reading): InfluxConfig {
   const url = readValue(reading, 'influx.url') ?? '';
-  const { secret, file } = readSecret(reading, 'influx.token', minTokenLength(url));
+  const { secret, file } = readSecret(reading, 'influx.token', minTokenLength(url), true);
   return {
     url,
     token: secret,

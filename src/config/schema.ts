@@ -99,7 +99,8 @@ export const CONFIG_KEYS = {
   'influx.token': {
     kind: 'secret',
     default: null,
-    description: 'Token of the database; user:password for InfluxDB 1.8 and VictoriaMetrics. Prefer influx.token_file.',
+    description:
+      'Token of the database; user:password for InfluxDB 1.8 and VictoriaMetrics. Prefer influx.token_file; an empty file is no token.',
     example: '/run/secrets/tidemark_influx_token',
   } satisfies SecretKey,
   'influx.org': optional(values.line, {

@@ -11,10 +11,11 @@ export interface PlanFigures {
 }
 
 /**
- * Why a request has to wait: even spacing, the limit or the other clients of a window, or a wait that the server asked
+ * The reasons for which a request has to wait: even spacing, the limit or the other clients of a window, or a wait that the server asked
  * for.
  */
-export type WaitReason = 'rate' | 'minute' | 'day' | 'retry_after';
+export const WAIT_REASONS = ['rate', 'minute', 'day', 'retry_after'] as const;
+export type WaitReason = (typeof WAIT_REASONS)[number];
 
 /** Called when requests begin to wait for longer than even spacing explains. */
 export interface LongWaits {

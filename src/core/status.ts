@@ -348,6 +348,8 @@ export interface JobFigures {
 
 /** The current figures behind the metrics. */
 export interface Figures {
+  /** `null` until the id is known; the name is empty if the key may not read the account. */
+  readonly workspace: { readonly id: string; readonly name: string } | null;
   readonly quota: {
     readonly minute: WindowFigures;
     readonly day: WindowFigures;

@@ -38,6 +38,8 @@ const WRITE_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 export const METRICS = {
   // The program
   tidemark_build_info: gauge('always 1', ['version'], 'The version of Tidemark.'),
+  tidemark_workspace_info: gauge('always 1', ['workspace_id', 'workspace_name'],
+    'The workspace: the id that its points carry, and its name in the account; absent before the id is known.'),
   tidemark_healthy: gauge('0 or 1', [], 'Is 1 while every loop of the daemon moves, as /healthz reports.'),
   tidemark_ready: gauge('0 or 1', [], 'Is 1 while the copy is complete and current enough to rely on, as /readyz reports.'),
   tidemark_not_ready: gauge('0 or 1', ['code'],

@@ -8,8 +8,10 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Observe } from '../core/events.ts';
+import { FAULT_TEXTS } from '../core/faults.ts';
 import type { LoopState } from '../core/heartbeats.ts';
 import { type Clock, STREAMS } from '../core/ports.ts';
+import { WAIT_REASONS } from '../core/quota.ts';
 import type { Scrub } from '../core/secret.ts';
 import { JOB_RULES } from '../core/state/jobs.ts';
 import type { MissingReason } from '../core/state/log.ts';
@@ -114,6 +116,12 @@ function isOfTheProcess(name: string): boolean {
 function addProcess(registry: Registry): void {
   const rows: Readonly<Record<string, MetricRow>> = METRICS;
   collectDefaultMetrics({ register: registry, prefix: PREFIX, eventLoopMonitoringPrecision: LAG_RESOLUTION_MS });
+  // The library counts all three in the collection of the first, which the table does not have.
+  const [total, user] = ['process_cpu_seconds_total', 'process_cpu_user_seconds_total'].map(
+    (name) => registry.getSingleMetric(PREFIX + name) as { collect?: () => void } | undefined,
+  );
+  const count = user?.collect?.bind(user);
+  if (total !== undefined && count !== undefined) total.collect = count;
   for (const { name } of registry.getMetricsAsArray().filter(({ name }) => isOfTheProcess(name))) {
     const row = rows[name];
     if (row === undefined) registry.removeSingleMetric(name);
@@ -154,6 +162,8 @@ function countFromZero(to: Instruments, destinations: readonly string[]): void {
     to.count('tidemark_records_rejected_total', { stream }, 0);
     for (const result of ['ok', 'failed']) to.count('tidemark_stream_runs_total', { stream, result }, 0);
   }
+  for (const fault of Object.keys(FAULT_TEXTS)) to.count('tidemark_api_faults_total', { fault }, 0);
+  for (const reason of WAIT_REASONS) to.count('tidemark_quota_waits_total', { reason }, 0);
   for (const part of ['schedules', 'readings']) to.set('tidemark_quota_short', { of: part }, 0);
 }
 
@@ -174,6 +184,10 @@ function createGauges(to: Instruments, options: MetricsOptions): () => void {
 }
 
 function setFigures(to: Instruments, figures: Figures, options: MetricsOptions): void {
+  to.clear('tidemark_workspace_info');
+  const { workspace } = figures;
+  if (workspace !== null)
+    to.set('tidemark_workspace_info', { workspace_id: workspace.id, workspace_name: workspace.name }, 1);
   setHealth(to, options);
   setQuota(to, figures.quota);
   for (const { name, state } of figures.streams) {

@@ -50,7 +50,9 @@ export function createFigures(parts: FiguresParts): FigureSource {
     const { droppedHints, openHistoryMs } = planning.planner.figures();
     const { lines, bytes } = store.totals();
     const { usedBytes, maxBytes, diskFreeBytes, full } = parts.room.status();
+    const id = store.workspaceTag();
     return {
+      workspace: id === null ? null : { id, name: store.account()?.name ?? '' },
       quota: localQuota(parts),
       streams: parts.streams.list(),
       fleet: fleet.scan()?.figures ?? null,

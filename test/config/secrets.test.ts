@@ -60,6 +60,37 @@ describe('what cannot be a secret', () => {
   });
 });
 
+describe('an empty file of a token', () => {
+  const files = new Map([
+    ['key', CANARY],
+    ['token', ''],
+    ['filled', 'the-token'],
+  ]);
+  const influxOf = (environment: Record<string, string>) =>
+    loadConfig({
+      file: null,
+      environment: { ...URL, TIDEMARK_API_KEY_FILE: 'key', ...environment },
+      readFile: (path) => {
+        const text = files.get(path);
+        if (text === undefined) throw Object.assign(new Error(path), { code: 'ENOENT' });
+        return text;
+      },
+      nowMs: 0,
+    }).config.influx;
+  const DATABASE = { TIDEMARK_INFLUX_URL: 'http://db:8428', TIDEMARK_INFLUX_KIND: 'victoriametrics' };
+
+  test('is no token, and stays the file that may hold one later', () => {
+    const influx = influxOf({ ...DATABASE, TIDEMARK_INFLUX_TOKEN_FILE: 'token' });
+    expect([influx?.token, influx?.tokenFile]).toEqual([null, 'token']);
+    expect(influxOf({ ...DATABASE, TIDEMARK_INFLUX_TOKEN_FILE: 'filled' })?.token?.reveal()).toBe('the-token');
+  });
+
+  test('configures no database by itself; a filled one needs its database', () => {
+    expect(influxOf({ TIDEMARK_INFLUX_TOKEN_FILE: 'token' })).toBeNull();
+    expect(() => influxOf({ TIDEMARK_INFLUX_TOKEN_FILE: 'filled' })).toThrow(/influx\.url: is missing/);
+  });
+});
+
 describe('both forms', () => {
   test.each<[string, Record<string, string>, string]>([
     ['in the environment', { TIDEMARK_API_KEY: CANARY, TIDEMARK_API_KEY_FILE: 'key' }, ''],

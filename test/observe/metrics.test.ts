@@ -16,6 +16,7 @@ const KEY = 'tmk_secret-4242';
 const DEVICE = { deviceId: 'd-1', name: 'Cellar', freshnessSeconds: 12, gapSeconds: 34 };
 
 const FIGURES: Figures = {
+  workspace: { id: 'ws-1', name: 'Cold stores "North"' },
   quota: {
     minute: { limit: 60, budget: 48, spent: 5, others: 7 },
     day: { limit: null, budget: null, spent: 77, others: null },
@@ -212,6 +213,30 @@ describe('what is served', () => {
     for (const name of [...seen.keys()]) {
       expect(name).not.toMatch(/job_progress|job_eta|freshness_seconds|freshness_worst|coverage_ratio/);
     }
+  });
+
+  test('names the workspace, once its id is known', async () => {
+    const text = await open().text();
+    expect(text).toContain('tidemark_workspace_info{workspace_id="ws-1",workspace_name="Cold stores \\"North\\""} 1\n');
+    const unknown = await open({ figures: () => ({ ...FIGURES, workspace: null }) }).text();
+    expect(unknown).not.toMatch(/^tidemark_workspace_info/m);
+  });
+
+  test('counts the CPU time of the process', async () => {
+    const metrics = open();
+    const until = process.cpuUsage().user + 30_000;
+    while (process.cpuUsage().user < until) await metrics.text();
+    const first = (await scrape(metrics)).get('tidemark_process_cpu_seconds_total') ?? 0;
+    expect(first).toBeGreaterThan(0.02);
+    while (process.cpuUsage().user < until + 30_000) await metrics.text();
+    const gained = ((await scrape(metrics)).get('tidemark_process_cpu_seconds_total') ?? 0) - first;
+    expect(gained).toBeGreaterThan(0.02);
+  });
+
+  test('begins the counters of known kinds of failures and waits at 0', async () => {
+    const text = await open().text();
+    for (const fault of ['server-fault', 'malformed']) expect(text).toContain(`faults_total{fault="${fault}"} 0\n`);
+    for (const reason of ['rate', 'day']) expect(text).toContain(`quota_waits_total{reason="${reason}"} 0\n`);
   });
 
   test('begins the counters of each destination at 0', async () => {

@@ -140,7 +140,11 @@ function noteSecret(
   place: Omit<SecretSource, 'url' | 'urlKey'>,
   { file, secretVariables }: SecretSources,
 ): void {
-  if (!place.hasSecret) return;
+  if (!place.hasSecret) {
+    if (place.file !== null)
+      notes.ok(`${place.secretKey}_file`, `${place.file}: the file is empty, so no token is sent`);
+    return;
+  }
   const variable = `TIDEMARK_${place.secretKey.toUpperCase().replaceAll('.', '_')}`;
   const isInline = place.file === null && !secretVariables.includes(variable);
   const path = place.file ?? (isInline ? file : null);
