@@ -320,15 +320,12 @@ function readSecret(reading: Reading, path: SecretPath, minLength?: number, mayB
   return { secret: checked(text, `the file${shownPath(file)}`, byFile.location), file };
 }
 
-/** A secret that was given, and how it is called in messages. */
-interface GivenSecret {
-  readonly what: string;
-  /** The place of its key. */
-  readonly location: Location;
-  readonly minLength: number | undefined;
-}
-
-function checkSecret(reading: Reading, text: string, { what, location, minLength }: GivenSecret): Secret | null {
+/** Checks a secret; `what` is its name in messages. */
+function checkSecret(
+  reading: Reading,
+  text: string,
+  { what, location, minLength }: { what: string; location: Location; minLength: number | undefined },
+): Secret | null {
   const checked = secretText(text, minLength);
   if (checked instanceof Unfit) {
     reading.mistakes.push({ ...location, what: `${what} ${checked.reason}`, remedy: checked.remedy });
@@ -374,15 +371,12 @@ function openFile(reading: Reading, location: Location, path: string): string | 
 /** The name of the database in the section `influx`. */
 const SECTION = 'influx';
 
-/**
- * Reads the database of the section `influx`. It needs `url` and `bucket`; without them no other key of it is allowed.
- */
+/** Reads the database of the section `influx`: it needs `url` and `bucket`, or no other key is allowed. */
 function readInflux(reading: Reading): InfluxConfig | null {
   const influx = readDatabase(reading);
+  const own = [...reading.given].filter(([path]) => path.startsWith(`${SECTION}.`));
   // An empty token file configures nothing.
-  const counts = (path: string): boolean =>
-    path.startsWith(`${SECTION}.`) && (path !== fileForm('influx.token') || influx.token !== null);
-  const first = [...reading.given].find(([path]) => counts(path))?.[1].location;
+  const first = own.find(([path]) => path !== fileForm('influx.token') || influx.token !== null)?.[1].location;
   if (first === undefined) return null;
   requireDatabaseKeys(reading, { section: SECTION, first, kind: influx.kind });
   return influx;
