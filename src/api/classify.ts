@@ -60,7 +60,7 @@ export function classifyAnswer(answer: HttpAnswer, context: RequestContext): Cla
   const isRedirect = answer.status >= 300 && answer.status < 400;
   const message = isRedirect
     ? 'the response is a redirect, which is not followed. Check api.url'
-    : messageOf(kind, context);
+    : messageOf(kind, context, error);
   return fault(kind, answer, context, { message, error });
 }
 
@@ -94,8 +94,14 @@ function kindOfBadRequest({ code, message, maxDays }: ErrorText, hasCursor: bool
   return code === 'invalid_request' && !isAboutCursor ? 'invalid-request' : 'bad-cursor';
 }
 
-/** The text for a fault. A missing endpoint points to a wrong address and not to the workspace. */
-function messageOf(kind: ApiFaultKind, { request }: RequestContext): string {
+/**
+ * The text for a fault. A missing endpoint, or a refusal without the error object of the API, points to a wrong address
+ * and not to the workspace.
+ */
+function messageOf(kind: ApiFaultKind, { request }: RequestContext, { code, message }: ErrorText): string {
+  if (kind === 'invalid-request' && code === null && message === null) {
+    return 'the response does not look like one of the API. Check that api.url is right and that no proxy answers';
+  }
   const isEndpoint = /^GET \/[a-z]+$/.test(request);
   return kind === 'not-found' && isEndpoint
     ? 'the server has no such endpoint. Check api.url'

@@ -38,7 +38,7 @@ export interface ApiClientOptions extends Pick<RateLimiterOptions, 'serverClock'
   /** Called with the fault of each attempt before it is reported; `null` if there was none. */
   readonly onDone?: ((fault: ApiFaultKind | null, purpose: Purpose) => void) | undefined;
   /** Called before each wait for another attempt, with its length in ms. */
-  readonly onRetry?: ((waitMs: number) => void) | undefined;
+  readonly onRetry?: ((waitMs: number, fault: ApiFault) => void) | undefined;
   /** Called when the service refuses a page as a bad request, before the second try: the plan may have changed. */
   readonly onRefused?: ((signal: AbortSignal) => Promise<void>) | undefined;
   /** The largest page that the plan allows; `null` while it is unknown. */
@@ -167,7 +167,7 @@ async function beforeRetry(
   const waitMs =
     verdict === 'wait' ? requestedMs : backoffMs({ failures, policy: BACKOFF, random, leastMs: requestedMs });
   const { kind, message, facts } = fault;
-  onRetry?.(waitMs);
+  onRetry?.(waitMs, fault);
   observe({ type: 'request-retried', request: facts.request, fault: kind, attempt: failures, waitMs, message });
   if (verdict === 'retry') await clock.sleep(waitMs, signal);
 }

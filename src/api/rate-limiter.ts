@@ -232,9 +232,10 @@ function figuresOf({ options, quota, accounting }: LimiterState): RateLimiterFig
   return { ...windows, waitingUntilMs: Math.ceil(accounting.nowMs() + waitMs), waitingFor: turn.reason };
 }
 
-function reportWait({ onWait, observe }: RateLimiterOptions, untilMs: EpochMs, reason: WaitReason): void {
+function reportWait({ onWait, observe, serverClock }: RateLimiterOptions, untilMs: EpochMs, reason: WaitReason): void {
   onWait?.(untilMs, reason);
-  observe({ type: 'quota-wait', untilMs, reason });
+  // Before the first answer, the slow pace follows from the failures, which are reported.
+  if (reason !== 'rate' || isTimeKnown(serverClock)) observe({ type: 'quota-wait', untilMs, reason });
 }
 
 function reportMismatch({ onLimitMismatch, observe }: RateLimiterOptions, limit: number): void {

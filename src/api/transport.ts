@@ -13,7 +13,7 @@ import { type Dispatcher, EnvHttpProxyAgent, request as send } from 'undici';
 import { linkAbort } from '../core/async.ts';
 import { codeOf, TransportError, type TransportFailure, UserError } from '../core/faults.ts';
 import type { HttpAnswer, HttpRequest, Transport } from '../core/ports.ts';
-import { byteSize } from '../core/text.ts';
+import { byteSize, plainText } from '../core/text.ts';
 
 /** The largest answer that is read: a full page is about 100 KiB. Parsed, it may take ten times as much memory. */
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
@@ -245,7 +245,11 @@ export function toTransportError(error: unknown): TransportError {
   if (error instanceof TransportError) return error;
   for (const code of codesOf(error)) {
     const [failure, message] = BY_CODE.get(code) ?? BY_PATTERN.find(([pattern]) => pattern.test(code))?.[1] ?? [];
-    if (failure !== undefined && message !== undefined) return new TransportError(failure, `${message} (${code})`);
+    if (failure !== undefined && message !== undefined) {
+      const host = failure === 'name' ? hostOf(error) : null;
+      const named = host === null ? message : message.replace(/^the host name/, `$& ${host}`);
+      return new TransportError(failure, `${named} (${code})`);
+    }
   }
   const code = codesOf(error)[0];
   const [failure, message] = findingWithoutCode(error);
@@ -256,6 +260,16 @@ export function toTransportError(error: unknown): TransportError {
 function findingWithoutCode(error: unknown): Finding {
   if (error instanceof Error && error.name === 'HTTPParserError') return NOT_HTTP;
   return ['other', 'the request failed'];
+}
+
+/** The host that could not be found, by an error of the name service. */
+function hostOf(error: unknown): string | null {
+  let current: unknown = error;
+  for (let depth = 0; depth < 5 && current instanceof Error; depth += 1) {
+    if ('hostname' in current && typeof current.hostname === 'string') return plainText(current.hostname, 100);
+    current = current.cause ?? (current instanceof AggregateError ? current.errors[0] : undefined);
+  }
+  return null;
 }
 
 /** The codes of an error and its causes, the outermost first; other values are left out. */

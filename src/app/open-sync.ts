@@ -312,7 +312,10 @@ function openApi(
     },
     onLimitMismatch: hooks.limitMismatch,
     onRefused: hooks.refused,
-    onRetry: requests.onRetry,
+    onRetry: (waitMs, fault) => {
+      requests.onRetry(waitMs);
+      outage.retried(fault, waitMs);
+    },
     onDone: (fault, purpose) => {
       done += 1;
       outage.answered(fault);

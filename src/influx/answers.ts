@@ -249,7 +249,8 @@ const FAILURES: Readonly<Record<string, Hint>> = {
     `the database refuses the connection; check that it is running and that ${influx}.url is right`,
   ECONNRESET: () => 'the connection was closed before a response came',
   EPIPE: () => 'the connection was closed before a response came',
-  ENOTFOUND: (influx) => `the host of ${influx}.url was not found`,
+  ENOTFOUND: (influx) =>
+    `the host of ${influx}.url was not found; check ${influx}.url and the name servers of this machine`,
   EAI_AGAIN: (influx) => `the host name of ${influx}.url could not be resolved`,
   ETIMEDOUT: (influx) => `the host of ${influx}.url does not answer`,
   EHOSTUNREACH: (influx) => `the host of ${influx}.url cannot be reached`,

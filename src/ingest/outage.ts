@@ -22,6 +22,11 @@ export interface OutageWatch {
   waitUntilOver(signal: AbortSignal, turned?: () => void): Promise<void>;
   /** Records that a try has failed. */
   note(fault: ApiFault): void;
+  /**
+   * Records that a request failed and is sent again. As long as nothing was ever answered, the address may be wrong: that
+   * is reported at the first failure, before all retries have failed.
+   */
+  retried(fault: ApiFault, waitMs: number): void;
   /** Records that an attempt has ended. An attempt without a request leaves its turn to the next. */
   done(): void;
   /** The failure by which a reported outage was noticed; `null` while there is none. */
@@ -102,16 +107,14 @@ export const ANSWERED_LATELY_MS = 90 * SECOND_MS;
 /** How often waiting streams check whether the outage is over. */
 const OUTAGE_CHECK_MS = SECOND_MS;
 
+interface OutageParts {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly observe: Observe;
+}
+
 /** A service that is taken to be well. */
-export function createOutageWatch({
-  clock,
-  random,
-  observe,
-}: {
-  clock: Clock;
-  random: Random;
-  observe: Observe;
-}): OutageWatch {
+export function createOutageWatch({ clock, random, observe }: OutageParts): OutageWatch {
   let policy = BACKOFF;
   let failures = 0;
   let problem: string | null = null;
@@ -123,7 +126,6 @@ export function createOutageWatch({
       hasRequested = true;
       if (fault !== null && SILENCE.has(fault)) return;
       answeredAtMs = clock.monoMs();
-      if (failures === 0) return;
       failures = 0;
       if (problem !== null) observe({ type: 'api-recovered' });
       problem = null;
@@ -149,6 +151,11 @@ export function createOutageWatch({
       retryAtMs = clock.monoMs() + waitMs;
       // A 429 is an answer: it is waited for together, and is no outage of the service.
       if (kind === 'throttled') return;
+      problem = message;
+      observe({ type: 'api-outage', message, waitMs });
+    },
+    retried: ({ kind, message }, waitMs) => {
+      if (Number.isFinite(answeredAtMs) || problem !== null || kind !== 'unreachable') return;
       problem = message;
       observe({ type: 'api-outage', message, waitMs });
     },

@@ -69,7 +69,9 @@ export function standing(parts: OverviewParts): Html {
   const tone = toneOf(parts);
   const about = report.summary_problem;
   const unmentioned = ready.reasons.filter(
-    (_, index) => ready.codes[index] !== about?.code || (ready.names[index] ?? null) !== about?.name,
+    (reason, index) =>
+      !report.summary.includes(reason) &&
+      (ready.codes[index] !== about?.code || (ready.names[index] ?? null) !== about?.name),
   );
   const reasons = [...health.reasons, ...unmentioned, ...newStreamProblems(parts)];
   const list =

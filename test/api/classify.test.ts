@@ -102,6 +102,17 @@ test.each(TABLE)('%s is %j as a fault of the right kind', (_what, served, kind) 
   expect(faultOf(served)).toMatchObject({ kind, facts: { request: 'GET /devices', status: served.status } });
 });
 
+test('a refusal without the error object of the API is said to come from somebody else', () => {
+  const other = faultOf({ status: 400, text: 'unsupported path requested: "/external/v1/account"' });
+  expect(other.message).toBe(
+    'GET /devices: the response does not look like one of the API. Check that api.url is right and that no proxy answers (400)',
+  );
+  const own = faultOf({ status: 400, body: error({ code: 'invalid_request', message: 'limit is odd' }) });
+  expect(own.message).toBe(
+    'GET /devices: the API rejected the request (400 invalid_request); message of the server: limit is odd',
+  );
+});
+
 describe('a 400 on a request with a cursor', () => {
   const kindOf = (body: unknown): ApiFaultKind => faultOf({ status: 400, body }, { hasCursor: true }).kind;
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createPacedWorld, type Headers, LIVE, START_MS, seededRandom, type Windows } from './support/paced-world.ts';
 
 const WINDOWS: readonly Windows[] = ['fixed', 'first-request', 'sliding', 'bucket'];
@@ -225,6 +225,26 @@ describe('the order', () => {
 });
 
 describe('what is told', () => {
+  test('the slow pace before the first answer is none: the failures are', async () => {
+    const world = createPacedWorld({
+      plan: { perMinute: 60, perDay: 500 },
+      known: () => null,
+      random: seededRandom(1),
+    });
+    const { limiter, serverClock } = world.start();
+    const askInVain = async (): Promise<void> => {
+      const requestId = await limiter.acquire(LIVE, new AbortController().signal);
+      limiter.answered({ requestId, status: null, fault: 'unreachable', limit: null, remaining: null, waitMs: null });
+    };
+    const waits = () => world.events.filter(({ type }) => type === 'quota-wait').length;
+    for (let nth = 0; nth < 6; nth += 1) await askInVain();
+    expect([waits(), world.truth.monoMs() > 20 * SECOND_MS]).toEqual([0, true]);
+    const nowMs = world.truth.monoMs();
+    serverClock.dateReceived({ dateMs: world.truth.nowMs(), sentMonoMs: nowMs, receivedMonoMs: nowMs });
+    for (let nth = 0; nth < 6; nth += 1) await askInVain();
+    expect(waits()).toBeGreaterThan(0);
+  });
+
   test('a wait of more than a few seconds once, with its end and its reason', async () => {
     const world = createPacedWorld({ plan: { perMinute: 60, perDay: 5 }, random: seededRandom(1) });
     await world.askUntil(world.start(), 2 * HOUR_MS);

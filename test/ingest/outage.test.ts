@@ -14,8 +14,10 @@ function rig() {
     if (event.type === 'api-outage') waitsMs.push(event.waitMs);
   };
   const outage = createOutageWatch({ clock, random: () => 0.5, observe });
-  const fails = (kind: ApiFaultKind): void => outage.note(new ApiFault(kind, 'it fails', { request: 'GET /devices' }));
-  return { told, waitsMs, fails, answers: outage.answered, outage };
+  const fault = (kind: ApiFaultKind): ApiFault => new ApiFault(kind, 'it fails', { request: 'GET /devices' });
+  const fails = (kind: ApiFaultKind): void => outage.note(fault(kind));
+  const retries = (kind: ApiFaultKind): void => outage.retried(fault(kind), 900);
+  return { told, waitsMs, fails, retries, answers: outage.answered, outage };
 }
 
 describe('a service in trouble', () => {
@@ -52,6 +54,21 @@ describe('a service in trouble', () => {
     for (const { fails } of [daemon, oneOff]) for (let time = 0; time < 8; time += 1) fails('unreachable');
     expect(daemon.waitsMs.map((ms) => ms / SECOND_MS)).toEqual([7.5, 15, 30, 60, 120, 225, 225, 225]);
     expect(oneOff.waitsMs.map((ms) => ms / SECOND_MS)).toEqual([7.5, 15, 30, 45, 45, 45, 45, 45]);
+  });
+});
+
+describe('a service that was never answered', () => {
+  test('is told of at the first failed request, once, and of its first answer', () => {
+    const { told, waitsMs, retries, answers, outage } = rig();
+    retries('server-fault');
+    expect([told, outage.problem()]).toEqual([[], null]);
+    for (let time = 0; time < 3; time += 1) retries('unreachable');
+    expect([told, waitsMs, outage.problem()]).toEqual([['api-outage'], [900], 'it fails']);
+    answers(null);
+    expect([told, outage.problem()]).toEqual([['api-outage', 'api-recovered'], null]);
+    // A request that fails later is a matter of its own.
+    retries('unreachable');
+    expect(told).toHaveLength(2);
   });
 });
 

@@ -182,6 +182,16 @@ describe('the overview', () => {
     expect((await textOf(served.url)).split(reason), 'not said above').toHaveLength(2);
   });
 
+  test('a reason that the sentence contains is not said again', async () => {
+    const reason = 'the device list is not complete yet';
+    const standing = {
+      ...standingWith({ summary: `Starting: ${reason}.` }),
+      ready: { ready: false, reasons: [reason], codes: ['devices_not_listed' as const], names: [null] },
+    };
+    await using served = await servePage({ standing });
+    expect((await textOf(served.url)).split(reason)).toHaveLength(2);
+  });
+
   test('says that the history is being filled, and what is complete but for the newest minutes is 100 %', async () => {
     const totals = { ...REPORT.totals, devices_complete: 7, covered_share: 0.4 };
     const next = { ...REPORT.next, initial_devices: 53, eta_seconds: 240 };
