@@ -117,17 +117,16 @@ export const TARGET: Variable = {
   hide: 0,
 };
 
-/** How an online-over-time chart is said and drawn: what a step is differs by the language. */
+/** How an online-over-time chart is said and drawn: what a step is, and how answers are put together, differs by the language. */
 export function onlineOverTime(
   targets: readonly Target[],
-  { description, interval }: { readonly description: string; readonly interval: string },
+  given: Pick<PanelSpec, 'description' | 'interval' | 'maxDataPoints' | 'transformations'>,
 ): PanelSpec {
   return lineChart({
     title: 'Online over time',
-    description,
-    ...{ w: 12, h: 7, interval, targets, noValue: NO_DEVICES, unit: 'none', decimals: 0, min: 0 },
+    ...{ w: 12, h: 7, targets, noValue: NO_DEVICES, unit: 'none', decimals: 0, min: 0, ...given },
     breakMs: 3 * HOUR_MS,
-    legend: targets.length > 1 ? 'list' : 'none',
+    ...(given.transformations === undefined ? { legend: 'list' } : { legend: 'none', displayName: 'Online' }),
   });
 }
 

@@ -26,6 +26,8 @@ import { HUB, MODEL, WORKSPACE } from './variables.ts';
 /** Whole steps, also where the range is shorter than one. */
 const STEPS = `time >= \${__from}ms - 4h AND time < \${__to}ms`;
 
+const STEP = `time($__interval, \${__to}ms)`;
+
 const TO_TABLE = toPanel('tidemark-fleet', 'Devices', 'List the devices');
 
 const NEUTRAL_COLOR = { id: 'color', value: { mode: 'fixed', fixedColor: 'text' } };
@@ -108,12 +110,29 @@ const MAP: PanelOf<'geomap'> = {
 const OVER_TIME: readonly PanelSpec[] = [
   onlineOverTime(
     // States are written hourly, so each step of two hours has all devices: a whole one, so they are counted from the
-    // end; the first one, which may not be whole, lies before what is shown.
-    lines([
-      `SELECT sum(online) AS online FROM (SELECT last(online) AS online FROM device WHERE ${STEPS} AND ${OF_FLEET} GROUP BY time($__interval, \${__to}ms), device_id fill(none)) WHERE ${STEPS} GROUP BY time($__interval, \${__to}ms) fill(null)`,
-      'Online',
-    ]),
-    { description: 'Devices online, in steps of two hours or more back from the end of the range.', interval: '2h' },
+    // end; the first one, which may not be whole, lies before what is shown. Grafana adds them up (A), because InfluxDB 3
+    // refuses a sum over the last states of steps; B has the steps without any, where the line breaks.
+    tables(
+      `SELECT last(online) AS online FROM device WHERE ${STEPS} AND ${OF_FLEET} GROUP BY ${STEP}, device_id fill(none)`,
+      `SELECT count(online) AS states FROM device WHERE ${STEPS} AND ${OF_FLEET} GROUP BY ${STEP} fill(null)`,
+    ),
+    {
+      description: 'Devices online, in steps of two hours or more back from the end of the range.',
+      interval: '2h',
+      maxDataPoints: 120,
+      transformations: [
+        {
+          id: 'groupBy',
+          filter: { id: 'byRefId', options: 'A' },
+          options: { fields: { ...grouped('Time'), online: { operation: 'aggregate', aggregations: ['sum'] } } },
+        },
+        join('Time'),
+        {
+          id: 'organize',
+          options: { excludeByName: { states: true }, indexByName: {}, renameByName: {}, includeByName: {} },
+        },
+      ],
+    },
   ),
   lagOverTime(lagLines(OF_WORKSPACE)),
 ];

@@ -12,6 +12,7 @@ import { HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
 import { type Influxd, influxdAvailable, startInfluxd } from '../support/influxd.ts';
 import { board, panelOf } from './support/asked.ts';
 import type { Frame } from './support/frames.ts';
+import { pictureOf } from './support/grafana.ts';
 import { replaceMacros } from './support/replacement.ts';
 import { column } from './support/shapes.ts';
 import { reader } from './support/story.ts';
@@ -153,8 +154,9 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
   test.each([5 * MINUTE_MS, 3 * HOUR_MS, 10.5 * HOUR_MS])(
     'online over time has all devices in each step of %d ms',
     async (ms) => {
-      const [line] = await look(['fleet', 'Online over time'], ms);
-      const [times, values] = line?.fields.map((field) => field.values) ?? [];
+      const online = ['fleet', 'Online over time'] as const;
+      const { fields } = await pictureOf(panelOf(...online), await look(online, ms));
+      const [times, values] = fields.map(({ cells }) => cells.map(({ value }) => value));
       // What is shown, and the step before it.
       const shown = (values ?? []).filter((_, index) => Number(times?.[index]) >= NOW_MS - ms - 2 * HOUR_MS);
       expect(shown.length).toBeGreaterThan(0);

@@ -10,7 +10,7 @@ import { influxdAvailable } from '../support/influxd.ts';
 import { openBench } from '../support/rig.ts';
 import { askRules, board, lookAtAll, panelOf } from './support/asked.ts';
 import type { Frame } from './support/frames.ts';
-import type { Shown } from './support/grafana.ts';
+import { pictureOf, type Shown } from './support/grafana.ts';
 import { column } from './support/shapes.ts';
 import { type Reading, reader } from './support/story.ts';
 import { type Choose, openBoard, type Place } from './support/viewer.ts';
@@ -176,6 +176,25 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
     const [rows] = await viewer.look(panelOf('fleet', 'Devices'));
     expect(rows?.length).toBe(filled.simulator.world.devices(filled.nowMs).length);
   });
+
+  test.each([DAY_MS, 3 * DAY_MS])(
+    'online over time: what Grafana adds up is what this database would, in a range of %d ms',
+    async (rangeMs) => {
+      const range = { fromMs: filled.nowMs - rangeMs, toMs: filled.nowMs };
+      const viewer = await openBoard(board('fleet'), { place: place(), range });
+      const panel = panelOf('fleet', 'Online over time');
+      const { fields } = await pictureOf(panel, await viewer.look(panel));
+      expect(fields.map(({ title }) => title)).toEqual(['Time', 'Online']);
+      const drawn = fields.map(({ cells }) => cells.map(({ value }) => value ?? null));
+      const query = panel.targets?.[0]?.query ?? '';
+      const [, times = '', step = ''] =
+        / WHERE (time >= .*? AND time < \S+) .* GROUP BY (time\(.*?\)),/.exec(query) ?? [];
+      const sum = `SELECT sum(online) AS online FROM (${query}) WHERE ${times} GROUP BY ${step} fill(null)`;
+      const [line] = await viewer.ask({ refId: 'A', resultFormat: 'time_series' }, viewer.text(sum, panel));
+      expect(drawn).toEqual(line?.fields.map(({ values }) => values));
+      expect(Math.max(...(drawn[1] ?? []).map(Number))).toBeGreaterThan(20);
+    },
+  );
 
   describe('what a person reads', () => {
     const at = (minutes: number, more: Partial<Reading> = {}) =>

@@ -5,7 +5,7 @@ import { expect } from 'vitest';
 import { HOUR_MS } from '../../../src/core/time.ts';
 import type { Panel } from './boards.ts';
 import type { Field, Frame } from './frames.ts';
-import { pictureOf, valuesOf } from './grafana.ts';
+import { type Picture, pictureOf, valuesOf } from './grafana.ts';
 import { roomOf, type Viewer } from './viewer.ts';
 
 /** Values of a field, by those of another one of the same row. */
@@ -39,6 +39,7 @@ async function expectReadable(panel: Panel, frames: readonly Frame[]): Promise<v
     return;
   }
   const { fields } = await pictureOf(panel, frames);
+  if (isPutTogether(panel)) expectDrawable(panel, fields);
   for (const { title, cells } of fields) {
     expect(title, panel.title).not.toMatch(RAW);
     expect(cells.find(({ text }) => text === sentence)?.text, panel.title).toBeUndefined();
@@ -48,6 +49,21 @@ async function expectReadable(panel: Panel, frames: readonly Frame[]): Promise<v
     const titles = fields.map(({ title }) => title);
     expect(titles, panel.title).toEqual(columnsOf(panel).filter((title) => titles.includes(title)));
   }
+}
+
+/** Whether Grafana makes the lines of a chart from several answers. */
+function isPutTogether({ type, transformations = [] }: Panel): boolean {
+  return type === 'timeseries' && transformations.length > 0;
+}
+
+/** Ascending times, each once, and numbers. */
+function expectDrawable(panel: Panel, [times, ...lines]: Picture['fields']): void {
+  const at = (times?.cells ?? []).map(({ value }) => Number(value));
+  expect(at, panel.title).toEqual([...new Set(at)].sort((a, b) => a - b));
+  expect(at.length, panel.title).toBeLessThanOrEqual(roomOf(panel) * 1.5 + 31);
+  expect(lines.length, panel.title).toBeGreaterThan(0);
+  const values = lines.flatMap(({ cells }) => cells.map(({ value }) => value));
+  expect(values.filter((value) => value !== null && typeof value !== 'number' && value !== undefined)).toEqual([]);
 }
 
 /** The columns that a table shows, in their order. */
@@ -84,6 +100,7 @@ const SHAPES: Readonly<Record<string, (panel: Panel, frames: readonly Frame[], r
 };
 
 function expectLines(panel: Panel, frames: readonly Frame[], range: Viewer['range']): void {
+  if (isPutTogether(panel)) return;
   // What is carried on from long before the range is cut by the panel.
   const carried = panel.targets?.filter(({ query = '' }) => query.includes('fill(previous)')).map(({ refId }) => refId);
   expectTimes(
