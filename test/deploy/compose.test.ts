@@ -278,7 +278,9 @@ describe.runIf(AVAILABLE)('the compose files', () => {
     const all = services(['compose.yaml']);
     const { alerting, scrape_configs: jobs } = parse(readFileSync('config/prometheus/prometheus.yml', 'utf8'));
     expect(alerting.alertmanagers[0].static_configs[0].targets).toEqual(['alertmanager:9093']);
-    expect(jobs[0].static_configs[0].targets).toEqual(['tidemark:9464']);
+    expect(jobs[0].file_sd_configs).toEqual([{ files: ['workspaces/*.yaml'] }]);
+    const [target] = parse(readFileSync('config/prometheus/workspaces/home.yaml', 'utf8'));
+    expect(target).toEqual({ targets: ['tidemark:9464'], labels: { workspace: 'home' } });
     const mounted = (name: string, target: string): string | undefined =>
       service(all, name).volumes?.find((volume) => volume.target === target)?.source;
     expect(mounted('prometheus', '/etc/prometheus')).toBe(join(ROOT, 'config/prometheus'));

@@ -3,7 +3,17 @@
  * against the schemas of the oldest and the newest Kubernetes that they are for.
  */
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -116,6 +126,7 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
       ['replicas: 1', 'replicas: one'],
       ['protocol: UDP', 'protocol: 53'],
       ['containerPort: 9464', 'containerPort: true'],
+      ['podManagementPolicy: Parallel', 'podManagementPolicy: 7'],
     ] as const;
     for (const [right, wrong] of broken) expect(complaints(base.replace(right, wrong), version)).toMatch(/invalid/);
     expect(complaints(render('podmonitor').replace('port: http', 'prt: http'), version)).toMatch(/invalid/);
@@ -163,6 +174,68 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
     const scraped = pods.filter((labels) => selects(monitors[0]?.['spec'].selector.matchLabels, labels));
     expect(scraped).toHaveLength(2);
     expect(pods.map((labels) => labels[monitors[0]?.['spec'].jobLabel])).toEqual(['tidemark', 'tidemark']);
+    // Nobody else is told to scrape them, under another job.
+    expect(rendered.join('')).not.toContain('prometheus.io/');
+  });
+
+  test('by the monitors, the instance is the workspace, wherever its pod runs', () => {
+    const { relabelings: own } = parsed(render('podmonitor'))[0]?.['spec'].podMetricsEndpoints[0] ?? {};
+    const chart = parsed(rendered[2] ?? '').find(({ kind }) => kind === 'ServiceMonitor');
+    expect(chart?.['spec'].endpoints[0].relabelings).toEqual(own);
+    const pod = { __meta_kubernetes_namespace: 'n', __meta_kubernetes_pod_label_tidemark_workspace: 'office' };
+    const relabeled = own.map(
+      ({
+        sourceLabels,
+        separator = ';',
+        targetLabel,
+      }: {
+        sourceLabels: (keyof typeof pod)[];
+        separator?: string;
+        targetLabel: string;
+      }) => [targetLabel, sourceLabels.map((label) => pod[label]).join(separator)],
+    );
+    expect(Object.fromEntries(relabeled)).toEqual({ workspace: 'office', instance: 'n/office' });
+  });
+
+  test('with backups, the container of each workspace writes copies and keeps the newest', () => {
+    const base = join(copy, 'base', 'kustomization.yaml');
+    const before = readFileSync(base, 'utf8');
+    writeFileSync(base, `${before}components:\n  - ../backup\n`);
+    const text = render('workspaces');
+    writeFileSync(base, before);
+    for (const version of KUBERNETES) expect(complaints(text, version)).toBe('');
+    const sets = parsed(text).filter(({ kind }) => kind === 'StatefulSet');
+    expect(sets).toHaveLength(2);
+    for (const { spec } of sets) {
+      const [daemon, backup] = spec.template.spec.containers;
+      expect([backup.name, backup.image]).toEqual(['backup', daemon.image]);
+      const claims = spec.volumeClaimTemplates.map(({ metadata }: Rendered) => metadata.name);
+      expect(backup.volumeMounts.map(({ name }: { name: string }) => name)).toEqual(claims);
+    }
+    const [{ spec } = { spec: null }] = sets;
+    const place = mkdtempSync(join(tmpdir(), 'tidemark-backup-'));
+    for (const name of ['data', 'backups', 'bin']) mkdirSync(join(place, name));
+    writeFileSync(join(place, 'data', 'tidemark.db'), '');
+    writeFileSync(join(place, 'bin', 'tidemark'), '#!/bin/sh\necho "$1" > "$2"\n', { mode: 0o755 });
+    writeFileSync(join(place, 'bin', 'sleep'), '#!/bin/sh\nkill -TERM $PPID\n', { mode: 0o755 });
+    const old = ['2026-01-01T0000.db', '2026-01-02T0000.db', '2026-01-03T0000.db'];
+    for (const name of old) {
+      writeFileSync(join(place, 'backups', name), '');
+      utimesSync(join(place, 'backups', name), 0, 0);
+    }
+    const { command, args, env } = spec.template.spec.containers[1];
+    const variables = Object.fromEntries(env.map(({ name, value }: { name: string; value: string }) => [name, value]));
+    const run = () =>
+      spawnSync(command[0], [...command.slice(1), args[0].replaceAll(/\/(data|backups)\b/g, `${place}/$1`)], {
+        env: { ...variables, PATH: `${join(place, 'bin')}:/usr/bin:/bin` },
+        encoding: 'utf8',
+        timeout: 10_000,
+      });
+    for (const _ of ['it is due', 'it is not due']) expect(run()).toMatchObject({ status: 0, stderr: '' });
+    const kept = readdirSync(join(place, 'backups')).sort();
+    expect([kept.length, ...kept.slice(0, 2)]).toEqual([3, ...old.slice(1)]);
+    expect(readFileSync(join(place, 'backups', kept[2] ?? ''), 'utf8')).toBe('--backup\n');
+    rmSync(place, { recursive: true });
   });
 
   test('let out to the port of every database that the documentation names', () => {
@@ -200,7 +273,13 @@ function selects(selector: Readonly<Record<string, string>>, labels: Readonly<Re
 
 /** What both ways render, without what is each one's own: names by content, whose an object is, the restart by a checksum. */
 function common(text: string): Readonly<Record<string, unknown>> {
-  const owner = ['app.kubernetes.io/managed-by', 'app.kubernetes.io/version', 'helm.sh/chart', 'checksum/config'];
+  const owner = [
+    'annotations',
+    'app.kubernetes.io/managed-by',
+    'app.kubernetes.io/version',
+    'helm.sh/chart',
+    'checksum/config',
+  ];
   const plain = text
     .split('\n')
     .filter((line) => !owner.some((key) => line.trim().startsWith(`${key}:`)))
@@ -269,6 +348,41 @@ describe.runIf(AVAILABLE)('the chart', () => {
       expect(selects(monitor?.['spec'].selector.matchLabels, labels)).toBe(true);
       expect(spec.ports.map(({ name }: { name: string }) => name)).toContain(monitor?.['spec'].endpoints[0].port);
     }
+  });
+
+  test('gives a workspace its own image, resources, volumes and nodes, over those of all', () => {
+    const own = `workspaces:
+  home: { config: { TIDEMARK_API_URL: https://a.example/external/v1 } }
+  office:
+    config: { TIDEMARK_API_URL: https://a.example/external/v1 }
+    imageTag: "9.9.9"
+    resources: { limits: { memory: 512Mi } }
+    storage: { size: 20Gi, accessMode: ReadWriteOncePod }
+    backup: { enabled: true, keep: 7 }
+    nodeSelector: { disk: ssd }
+`;
+    const args = ['template', 'tidemark', CHART, '-n', 'tidemark', '--kube-version', '1.29.0', '-f', '-'];
+    const { code, stdout } = chart(args, own);
+    expect(code).toBe(0);
+    expect(complaints(stdout, 'v1.29.0')).toBe('');
+    const sets = parsed(stdout).filter((each) => each?.kind === 'StatefulSet');
+    const [home, office] = sets.map(({ spec }) => ({ ...spec.template.spec, claims: spec.volumeClaimTemplates }));
+    expect([home.containers.length, home.claims.length, home.nodeSelector]).toEqual([1, 1, undefined]);
+    const [daemon, backup] = office.containers;
+    expect(daemon.image).toBe('registry.example/tidemark:9.9.9');
+    expect(daemon.resources).toMatchObject({ limits: { memory: '512Mi' }, requests: { memory: '160Mi' } });
+    expect(office.nodeSelector).toEqual({ disk: 'ssd' });
+    expect(office.claims[0].spec).toMatchObject({
+      accessModes: ['ReadWriteOncePod'],
+      resources: { requests: { storage: '20Gi' } },
+    });
+    // The container of kustomize, with the values of the chart.
+    const patch = parse(readFileSync(join(copy, 'backup', 'container.yaml'), 'utf8'));
+    const env = [
+      { name: 'EVERY_HOURS', value: '24' },
+      { name: 'KEEP', value: '7' },
+    ];
+    expect(backup).toEqual({ ...patch[0].value, image: daemon.image, env });
   });
 
   test('brings every dashboard as it is', () => {

@@ -10,15 +10,17 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { programFile } from '../support/built-program.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -74,7 +76,7 @@ describe.runIf(available())('the installation for systemd', () => {
     for (const [text, complains] of [
       [unit(), false],
       [unit().replace('ProtectSystem=strict', 'ProtectSystm=strict'), true],
-      [unit().replace('ExecStart=/opt/tidemark/bin/node', 'ExecStart=/usr/bin/node'), true],
+      [unit().replace('ExecStart=/opt/tidemark/workspaces/%i/bin/node', 'ExecStart=/usr/bin/node'), true],
     ] as const) {
       const file = join(root, 'etc', 'systemd', 'system', 'tidemark@.service');
       const before = readFileSync(file);
@@ -130,7 +132,7 @@ describe.runIf(available())('the installation for systemd', () => {
       .split('\n')
       .filter((line) => line.startsWith('TIDEMARK_'));
     const env = [...own.map((each) => each.replaceAll('%S', '/var/lib').replaceAll('%i', 'home')), ...lines];
-    const [, command = ''] = /^ExecStart=(.*)$/m.exec(unit()) ?? [];
+    const [, command = ''] = /^ExecStart=(.*)$/m.exec(unit().replaceAll('%i', 'home')) ?? [];
     const { status, stdout, stderr } = spawnSync(
       'chroot',
       [`--userspec=${uid}:${gid}`, '--groups=', root, ...command.split(' '), '--check'],
@@ -168,12 +170,59 @@ describe.runIf(available())('the installation for systemd', () => {
     expect(said).toContain('TIDEMARK_SYNC_ALERTS=*/5 * * * *');
     expect(said).toContain(`TIDEMARK_DATA_DIR=${root}/var/lib/tidemark/office`);
     expect(said.slice(-5)).toEqual([
-      '/opt/tidemark/bin/node',
-      '/opt/tidemark/dist/main.js',
+      '/opt/tidemark/workspaces/office/bin/node',
+      '/opt/tidemark/workspaces/office/dist/main.js',
       ...['--status', '--device', 'a b'],
     ]);
     const unknown = run('nowhere', '--status');
-    expect([unknown.status, unknown.stderr]).toEqual([2, expect.stringContaining('workspaces: home office')]);
+    expect([unknown.status, unknown.stderr]).toEqual([
+      2,
+      'tidemark-workspace: there is no workspace "nowhere" (workspaces: home office )\n',
+    ]);
+  });
+
+  test('each workspace is a target of Prometheus with its name, by the address of its page', () => {
+    const target = (name: string) => parse(readFileSync(join(root, 'etc/prometheus/tidemark', `${name}.yaml`), 'utf8'));
+    const instance = `${hostname()}/office`;
+    expect(target('office')).toEqual([{ targets: ['127.0.0.1:9465'], labels: { workspace: 'office', instance } }]);
+    const file = settings('office', 'tidemark.env');
+    const before = readFileSync(file, 'utf8');
+    writeFileSync(file, before.replace('127.0.0.1:9465', '0.0.0.0:9465'));
+    expect(install('--root', root, 'office').status).toBe(0);
+    expect(target('office')[0].targets).toEqual([`${hostname()}:9465`]);
+    writeFileSync(file, before);
+  });
+
+  test('a backup a day: systemd finds its units right, and the newest ones are kept', () => {
+    const folder = join(root, 'etc', 'systemd', 'system');
+    const verified = spawnSync(
+      ANALYZE,
+      [`--root=${root}`, 'verify', '--recursive-errors=no', '--man=no', 'tidemark-backup@home.timer'],
+      { encoding: 'utf8' },
+    );
+    expect([verified.status, verified.stderr.match(/tidemark-.*/g) ?? []]).toEqual([0, []]);
+    const service = readFileSync(join(folder, 'tidemark-backup@.service'), 'utf8').replaceAll('\\\n', '');
+    const [, script = ''] = /^ExecStart=\/bin\/sh -euc '(.*)'$/m.exec(service) ?? [];
+    const backups = join(place, 'backups');
+    const bin = join(place, 'backup-bin');
+    mkdirSync(backups);
+    mkdirSync(bin);
+    for (const day of ['01', '02', '03']) writeFileSync(join(backups, `2026-01-${day}T0000.db`), '');
+    writeFileSync(join(bin, 'install'), '#!/bin/sh\n', { mode: 0o755 });
+    writeFileSync(join(bin, 'workspace'), '#!/bin/sh\necho "$1 $2" > "$3"\n', { mode: 0o755 });
+    const here = script
+      .replaceAll('$$', '$')
+      .replaceAll('%%', '%')
+      .replaceAll('%i', 'home')
+      .replace('/usr/local/bin/tidemark-workspace', join(bin, 'workspace'));
+    const { status, stderr } = spawnSync('/bin/sh', ['-euc', here], {
+      encoding: 'utf8',
+      env: { PATH: `${bin}:/usr/bin:/bin`, KEEP: '3', DIRECTORY: backups },
+    });
+    expect([status, stderr]).toEqual([0, '']);
+    const [first, second, newest = ''] = readdirSync(backups).sort();
+    expect([first, second]).toEqual(['2026-01-02T0000.db', '2026-01-03T0000.db']);
+    expect(readFileSync(join(backups, newest), 'utf8')).toBe('home --backup\n');
   });
 
   test('run again, it brings the new program and keeps what the owner wrote', () => {
@@ -182,8 +231,18 @@ describe.runIf(available())('the installation for systemd', () => {
     writeFileSync(join(place, 'dist', 'added.js'), '');
     expect(install('--root', root, 'home').status).toBe(0);
     expect(readFileSync(settings('home', 'tidemark.env'), 'utf8')).toBe(`${before}# mine\n`);
-    expect(existsSync(join(root, 'opt', 'tidemark', 'dist', 'added.js'))).toBe(true);
-    expect(existsSync(join(root, 'opt', 'tidemark.old'))).toBe(false);
+    const has = (name: string): boolean =>
+      existsSync(join(root, 'opt', 'tidemark', 'workspaces', name, 'dist', 'added.js'));
+    // The other workspace keeps its program until it is its turn.
+    expect([has('home'), has('office')]).toEqual([true, false]);
+    expect(install('--root', root, '--back', 'home').status).toBe(0);
+    expect(has('home')).toBe(false);
+    expect(install('--root', root, '--all').status).toBe(0);
+    expect([has('home'), has('office')]).toEqual([true, true]);
+    // What no workspace runs or ran before is gone.
+    expect(readdirSync(join(root, 'opt', 'tidemark', 'programs'))).toHaveLength(2);
+    const back = install('--root', root, '--back', 'nowhere');
+    expect([back.status, back.stderr]).toEqual([1, 'install.sh: there is no program of before for "nowhere"\n']);
   });
 
   test('settings that init has written are kept, and get a port and their group', () => {

@@ -99,7 +99,7 @@ describe('for Compose', () => {
         0o700, 0o644,
       ]);
       const target = parse(read(folder, 'config', 'prometheus', 'workspaces', `${name}.yaml`));
-      expect(target).toEqual([{ targets: [`tidemark-${name}:9464`] }]);
+      expect(target).toEqual([{ targets: [`tidemark-${name}:9464`], labels: { workspace: name } }]);
     }
     const [job] = parse(read(folder, 'config', 'prometheus', 'prometheus.yml')).scrape_configs;
     expect(job.file_sd_configs).toEqual([{ files: ['workspaces/*.yaml'] }]);
@@ -152,6 +152,26 @@ describe('for Kubernetes', () => {
     expect(config.data).toMatchObject({ TIDEMARK_API_URL: api.url, TIDEMARK_INFLUX_BUCKET: 'my telemetry' });
     const secret = all.find((each) => each.kind === 'Secret' && each.metadata.name.startsWith('office-'));
     expect(Buffer.from(secret.data.tidemark_api_key, 'base64').toString()).toBe(KEY);
+  });
+
+  test('without a database, and with one that has no token, each value of the base is replaced', async () => {
+    const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
+    const values = (name: string) =>
+      parse(read(folder, name, 'kustomization.yaml')).configMapGenerator[0].literals.map(String);
+    expect((await init(folder, '--workspace', 'office', '--for', 'kubernetes')).code).toBe(0);
+    const none = ['TIDEMARK_INFLUX_URL=', 'TIDEMARK_INFLUX_ORG=', 'TIDEMARK_INFLUX_BUCKET='];
+    expect(values('office')).toEqual(expect.arrayContaining(none));
+    const victoria = ['--influx-url', 'http://127.0.0.1:1'];
+    expect((await init(folder, '--workspace', 'barn', '--for', 'kubernetes', ...victoria)).code).toBe(0);
+    expect(values('barn')).toEqual(
+      expect.arrayContaining([
+        'TIDEMARK_INFLUX_URL=http://127.0.0.1:1',
+        'TIDEMARK_INFLUX_KIND=victoriametrics',
+        'TIDEMARK_INFLUX_BUCKET=',
+      ]),
+    );
+    // The daemon takes the empty token file for no token.
+    expect(read(folder, 'barn', 'tidemark_influx_token')).toBe('');
   });
 
   test('is what a copy of home, as docs/container.md makes it, differs from in its values alone', async () => {

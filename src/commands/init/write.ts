@@ -161,7 +161,7 @@ volumes:
 secrets:
   ${name}_${KEY_FILE}: { file: ./secrets/${name}/${KEY_FILE} }
 `;
-  const target = `# Read by Prometheus as it is written: no restart is needed.\n- targets: ['tidemark-${name}:9464']\n`;
+  const target = `# Read by Prometheus as it is written: no restart is needed.\n- targets: ['tidemark-${name}:9464']\n  labels: {workspace: ${name}}\n`;
   return {
     own: [
       { path: join(folder, own), text: service, mode: 0o644 },
@@ -216,9 +216,9 @@ function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
       1,
     );
   }
-  const literals = Object.entries(variablesOf(apiUrl, database, history)).map(
-    ([variable, value]) => `      - ${literal(`${variable}=${value}`)}\n`,
-  );
+  // Every value of the base is replaced, by an empty one where there is none.
+  const variables = { ...NO_DATABASE, ...variablesOf(apiUrl, database, history) };
+  const literals = Object.entries(variables).map(([variable, value]) => `      - ${literal(`${variable}=${value}`)}\n`);
   const own = join(folder, name);
   const text = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
@@ -235,7 +235,7 @@ configMapGenerator:
     behavior: merge
     literals:
 ${literals.join('')}secretGenerator:
-  # Two files that hold nothing but the key and the token. They are not for any repository (.gitignore).
+  # Two files with nothing but the key and the token (empty if the database needs none). Keep them out of repositories.
   - name: tidemark
     files:
       - ${KEY_FILE}
@@ -254,6 +254,9 @@ ${literals.join('')}secretGenerator:
     start: `kubectl apply -k ${folder}`,
   };
 }
+
+/** The database of config/kubernetes/base, unset. */
+const NO_DATABASE = { TIDEMARK_INFLUX_URL: '', TIDEMARK_INFLUX_ORG: '', TIDEMARK_INFLUX_BUCKET: '' };
 
 function variablesOf(apiUrl: string, database: NewWorkspace['database'], history: string): Record<string, string> {
   return {

@@ -4,6 +4,13 @@ app.kubernetes.io/name: tidemark
 tidemark/workspace: {{ . }}
 {{- end }}
 
+{{/* The container that writes backups: that of config/kubernetes/backup. The arguments: root, image, backup. */}}
+{{- define "tidemark.backup" -}}
+{{- $container := get (index (.root.Files.Get "files/backup.yaml" | fromYamlArray) 0) "value" }}
+{{- $variables := list (dict "name" "EVERY_HOURS" "value" (toString .backup.everyHours)) (dict "name" "KEEP" "value" (toString .backup.keep)) }}
+{{- list (merge (dict "image" .image "env" $variables) $container) | toYaml }}
+{{- end }}
+
 {{/* Whose an object is. The argument is the root. */}}
 {{- define "tidemark.owner" -}}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
