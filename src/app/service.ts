@@ -145,7 +145,7 @@ async function servePage(options: ServiceOptions, facts: PageFacts): Promise<Sta
     health,
     ready,
     metrics,
-    onError: (message) => logger.say({ type: 'status-page-failed', message }),
+    onError: (message) => logger.write({ type: 'status-page-failed', message }),
   });
 }
 

@@ -109,7 +109,7 @@ export function openTerminalOutput(options: {
   });
   const everyMs = line === null ? LOG_UPDATE_MS : TERMINAL_UPDATE_MS;
   let dueMs = Number.NEGATIVE_INFINITY;
-  const target = line ?? ((message: string) => logger.say({ type: 'progress', message }));
+  const target = line ?? ((message: string) => logger.write({ type: 'progress', message }));
   const progress = createProgress(target);
   const showWork = createWorkProgress(target);
   return {

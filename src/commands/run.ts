@@ -61,7 +61,7 @@ export async function runCommand(command: RunnableCommand, ports: ProcessPorts):
 /** Where the log is to be JSON, so are the mistakes of the configuration; no log is open yet. */
 function reportMistakes({ mistakes, exitCode }: ConfigError, { stderr }: ProcessPorts): void {
   const logger = createLogger({ level: 'error', format: 'json', stream: stderr, secrets: [], clock: realClock });
-  logger.say({
+  logger.write({
     type: 'configuration-invalid',
     message: mistakes.map(mistakeText).join('; '),
     mistakes: mistakes.length,
@@ -109,7 +109,7 @@ async function runLoaded<C extends StateConfig>(
   const begun = begin(loaded, command, ports);
   const isSync = command.mode === 'daemon' || command.mode === 'once';
   for (const warning of isSync ? loaded.warnings : [])
-    begun.terminal.logger.say({ type: 'configuration-odd', message: mistakeText(warning) });
+    begun.terminal.logger.write({ type: 'configuration-odd', message: mistakeText(warning) });
   const run = await load();
   return await withFinalReport(begun, () => run(begun, ports));
 }
@@ -155,7 +155,7 @@ async function withFinalReport(
     const message = known ? error.message : error instanceof Error ? `${error.name}: ${error.message}` : 'unknown';
     const exitCode = known ? error.exitCode : 1;
     if (log.format === 'json') {
-      terminal.logger.say({ type: 'failed', message, isKnown: known, exitCode });
+      terminal.logger.write({ type: 'failed', message, isKnown: known, exitCode });
       return exitCode;
     }
     throw known ? new UserError(terminal.scrub(message), exitCode) : new Error(terminal.scrub(message));

@@ -184,18 +184,18 @@ function record(
     (line, index) => (quarantined === null || quarantined.has(line)) && !sent.notAccepted.has(index),
   );
   const isMissingAny = store.missingSums(destinationId).length > 0;
-  const stretches = isMissingAny ? sentWhole(load, sent, job.range) : [];
+  const sentRanges = isMissingAny ? sentWhole(load, sent, job.range) : [];
   const { rejected, missing } = sent;
   const tooOldTo = latest([job.state.tooOldTo, ...missing.map(({ toNs }) => toNs)]);
   const changes =
-    rejected.length + missing.length + accepted.length + stretches.length === 0
+    rejected.length + missing.length + accepted.length + sentRanges.length === 0
       ? { added: 0, released: 0 }
       : store.replays.resolve({
           destinationId,
           refused: rejected,
           missing,
           accepted,
-          sent: stretches,
+          sent: sentRanges,
           tooOldTo,
           atMs: clock.nowMs(),
         });

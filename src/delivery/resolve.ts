@@ -360,8 +360,8 @@ async function sendOtherControl(search: Search, refused: Unconfirmed): Promise<B
  * other kind of this batch.
  */
 function otherControlsFor({ lines, options, accepted, rejected }: Search, { index, kind }: Unconfirmed): string[] {
-  const proven = lines.findLast((line, nth) => accepted[nth] === true && kindOf(line) !== kind);
-  if (proven !== undefined) return [proven];
+  const control = lines.findLast((line, nth) => accepted[nth] === true && kindOf(line) !== kind);
+  if (control !== undefined) return [control];
   const known = options.otherControlFor?.(lineAt({ lines }, index)) ?? null;
   const byKind = new Map<string, string>();
   for (const [nth, line] of lines.entries()) {
@@ -376,10 +376,10 @@ function otherControlsFor({ lines, options, accepted, rejected }: Search, { inde
  */
 function controlsFor({ lines, options, accepted, rejected, unconfirmed }: Search, refused: Unconfirmed): string[] {
   const isLike = (line: string): boolean => refused.kind === null || kindOf(line) === refused.kind;
-  const proven = lines.findLast((line, index) => accepted[index] === true && isLike(line));
+  const control = lines.findLast((line, index) => accepted[index] === true && isLike(line));
   // This line was accepted a moment ago. If it is refused now, the destination fails, and other lines would show no
   // more.
-  if (proven !== undefined) return [proven];
+  if (control !== undefined) return [control];
   const known = options.controlFor(lines[refused.index] ?? '');
   const rejectedAlone = new Set(unconfirmed.map(({ index }) => index));
   const untried = lines.filter((line, index) => !rejected.has(index) && !rejectedAlone.has(index) && isLike(line));

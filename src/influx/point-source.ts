@@ -36,14 +36,14 @@ const PIECE_ROWS = 5000;
 const FIELDS = ['value', 'flag', 'text'] as const;
 
 /** Where to read: a destination and a bucket, and the workspace by its tag value. */
-interface Place {
+interface BucketTags {
   readonly name: string;
   readonly bucket: string;
   readonly workspace: string;
 }
 
 /** Creates a source that reads from an InfluxDB's `/query`. */
-function createInfluxSource({ name, bucket, workspace }: Place, read: ReadLines): PointSource {
+function createInfluxSource({ name, bucket, workspace }: BucketTags, read: ReadLines): PointSource {
   const path = (query: string): string => {
     // A bucket of version 1 is a database, or a database and a retention policy. Later versions map the same names.
     const [db = '', ...rp] = bucket.split('/');
@@ -264,7 +264,7 @@ interface Exported {
 }
 
 /** Creates a source that reads from a VictoriaMetrics' export. */
-function createVictoriaSource({ name, workspace }: Omit<Place, 'bucket'>, read: ReadLines): PointSource {
+function createVictoriaSource({ name, workspace }: Omit<BucketTags, 'bucket'>, read: ReadLines): PointSource {
   const own = `__name__=~"telemetry_(value|flag)",workspace_id=${JSON.stringify(workspace)}`;
   const labelValues = async (label: string, signal: AbortSignal): Promise<ReadProblem | string[]> => {
     const found: string[] = [];

@@ -28,7 +28,7 @@ export type LineWriter = (
 /** Writes the events of the program and its commands. Every line comes from the table of events. */
 export interface Logger {
   /** Writes the line of an event, however often it comes. */
-  say(event: ProgramEvent): void;
+  write(event: ProgramEvent): void;
 }
 
 /** Where the lines of events go. */
@@ -138,11 +138,11 @@ export function createLogger({ level, format, stream, secrets, clock, noColour =
     ]);
     sink[level](Object.fromEntries(shown), clean(message, MAX_MESSAGE_LENGTH));
   };
-  const say = (event: ProgramEvent): void => {
+  const write = (event: ProgramEvent): void => {
     const { level, message, fields } = lineOf(event);
     line(level, message, { event: event.type, ...fields });
   };
-  return { takes: (each) => sink.isLevelEnabled(each), line, say };
+  return { takes: (each) => sink.isLevelEnabled(each), line, write };
 }
 
 /**

@@ -51,10 +51,10 @@ export interface LiveGap {
 /** The facts about a device in the device list, and how reliable they are. Times are `NEVER_MS` if there is none. */
 interface Hint {
   /**
-   * `proven`: the listing was seen to follow the device's signs of life; `dropped`: it missed readings, or repeatedly
+   * `confirmed`: the listing was seen to follow the device's signs of life; `dropped`: it missed readings, or repeatedly
    * announced readings that were not there, and is ignored.
    */
-  trust: 'untested' | 'proven' | 'dropped';
+  trust: 'untested' | 'confirmed' | 'dropped';
   /** `last_seen_at`, as of the listing at `listedMs`. */
   seenMs: number;
   listedMs: number;
@@ -251,7 +251,7 @@ export function noteListed(facts: DeviceFacts, seenMs: number | null, atMs: numb
   const before = hint.seenMs;
   hint.listedMs = atMs;
   hint.seenMs = seenMs ?? NEVER_MS;
-  if (before !== NEVER_MS && hint.seenMs > before && hint.trust === 'untested') hint.trust = 'proven';
+  if (before !== NEVER_MS && hint.seenMs > before && hint.trust === 'untested') hint.trust = 'confirmed';
   // Two signs of life with pages between them show nothing that the pages did not show.
   if (before !== NEVER_MS && before >= facts.newestMs) facts.rate = learnFromSeen(facts.rate, hint.seenMs - before);
   if (hasHint(facts)) {
@@ -264,7 +264,7 @@ export function noteListed(facts: DeviceFacts, seenMs: number | null, atMs: numb
   const isDenied = expectedMs + LISTING_LAG_MS < atMs;
   // A listing that was never seen to follow the device is ignored if the device had new readings at its last poll: that
   // costs one request, and a device that the listing does not follow is noticed at once.
-  const isBelieved = hint.trust === 'proven' || expectedMs < facts.polledMs;
+  const isBelieved = hint.trust === 'confirmed' || expectedMs < facts.polledMs;
   if (isDenied && isHinted(facts) && isBelieved) facts.isQuiet = true;
   return false;
 }

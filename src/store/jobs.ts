@@ -27,10 +27,10 @@ interface JobRow {
   readonly id: bigint | number;
   readonly kind: string;
   readonly args: string;
-  readonly asked_by: string;
+  readonly requested_by: string;
   readonly state: JobState;
-  readonly is_cancel_asked: bigint | number;
-  readonly asker_beat: bigint | number;
+  readonly is_cancel_requested: bigint | number;
+  readonly follower_beat: bigint | number;
   readonly worker_beat: bigint | number;
   readonly progress: string | null;
   readonly summary: string | null;
@@ -88,7 +88,7 @@ export function createJobQueue(db: Database.Database): OwnedJobQueue {
 }
 
 function createSubmit(db: Database.Database): JobBoard['submit'] {
-  const insert = db.prepare('INSERT INTO job (kind, args, asked_by, asked_ms) VALUES (?, ?, ?, ?)');
+  const insert = db.prepare('INSERT INTO job (kind, args, requested_by, requested_ms) VALUES (?, ?, ?, ?)');
   return ({ kind, args, requestedBy, requestedMs }) =>
     Number(insert.run(kind, JSON.stringify(args), requestedBy, Math.floor(requestedMs)).lastInsertRowid);
 }
@@ -96,9 +96,9 @@ function createSubmit(db: Database.Database): JobBoard['submit'] {
 /** The table as another process uses it. */
 function createJobBoard(db: Database.Database): JobBoard {
   const get = db.prepare<[number], JobRow>('SELECT * FROM job WHERE id = ?');
-  const beat = db.prepare('UPDATE job SET asker_beat = asker_beat + 1 WHERE id = ? AND ended_ms IS NULL');
+  const beat = db.prepare('UPDATE job SET follower_beat = follower_beat + 1 WHERE id = ? AND ended_ms IS NULL');
   const withdraw = db.prepare("DELETE FROM job WHERE id = ? AND state = 'waiting'");
-  const cancel = db.prepare('UPDATE job SET is_cancel_asked = 1 WHERE id = ? AND ended_ms IS NULL');
+  const cancel = db.prepare('UPDATE job SET is_cancel_requested = 1 WHERE id = ? AND ended_ms IS NULL');
   return {
     submit: createSubmit(db),
     get: (id) => {
@@ -119,11 +119,11 @@ function toJob(row: JobRow): Job {
     id: Number(row.id),
     kind: row.kind,
     args: fromJson(row.args),
-    requestedBy: row.asked_by,
+    requestedBy: row.requested_by,
     state,
     progress: fromJson(row.progress),
-    isCancelRequested: Number(row.is_cancel_asked) !== 0,
-    followerBeat: Number(row.asker_beat),
+    isCancelRequested: Number(row.is_cancel_requested) !== 0,
+    followerBeat: Number(row.follower_beat),
     workerBeat: Number(row.worker_beat),
     end: isOpen ? null : readEnd({ state, exitCode: Number(row.exit_code), summary: fromJson(row.summary), message }),
   };

@@ -109,8 +109,8 @@ interface JobRow {
   readonly id: bigint;
   readonly kind: string;
   readonly state: string;
-  readonly asked_by: string;
-  readonly asked_ms: bigint;
+  readonly requested_by: string;
+  readonly requested_ms: bigint;
   readonly started_ms: bigint | null;
   readonly args: string;
   readonly progress: string | null;
@@ -118,15 +118,15 @@ interface JobRow {
 
 function createJobs(db: Database.Database): StateFacts['jobs'] {
   const open = db.prepare<[], JobRow>(
-    'SELECT id, kind, state, asked_by, asked_ms, started_ms, args, progress FROM job WHERE ended_ms IS NULL ORDER BY id',
+    'SELECT id, kind, state, requested_by, requested_ms, started_ms, args, progress FROM job WHERE ended_ms IS NULL ORDER BY id',
   );
   return () =>
     open.all().map((row) => ({
       id: Number(row.id),
       kind: row.kind,
       state: row.state,
-      requestedBy: row.asked_by,
-      requestedMs: Number(row.asked_ms),
+      requestedBy: row.requested_by,
+      requestedMs: Number(row.requested_ms),
       startedMs: row.started_ms === null ? null : Number(row.started_ms),
       args: JSON.parse(row.args) as unknown,
       progress: row.progress === null ? null : JSON.parse(row.progress),

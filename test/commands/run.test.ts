@@ -68,7 +68,7 @@ test.each([
     stderr: { write: (text: string) => (stderr += text), isTTY },
   } as unknown as ProcessPorts;
   const { logger } = openTerminalOutput({ ports, log: { level: 'info', format: 'pretty' }, level: null, secrets: [] });
-  logger.say({ type: 'stopped' });
+  logger.write({ type: 'stopped' });
   expect(stderr).toContain('Tidemark stopped');
   expect(stderr.includes('\u001b[3')).toBe(isColoured);
 });

@@ -255,7 +255,7 @@ describe.runIf(influxdAvailable())('--forget', () => {
     expect(summary).toMatchObject({ device_id: 'walk', outcome: 'complete', quarantined: 1, is_log_empty: true });
     expect(summary.points).toBeGreaterThan(300);
     // The command has followed the job to its end: what it looks at is what the daemon works with.
-    const tables = ['coverage', 'day_sum', 'hour_readings', 'tie', 'gap', 'cleared', 'lack', 'block'];
+    const tables = ['coverage', 'day_sum', 'hour_readings', 'time_offset', 'gap', 'cleared', 'missing', 'block'];
     for (const table of tables) {
       expect(rows(stateOf(stage), `SELECT * FROM ${table} WHERE device_id = 'walk'`), table).toEqual([]);
     }

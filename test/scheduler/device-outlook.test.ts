@@ -94,7 +94,7 @@ describe('signs of life in the listing', () => {
     const facts = reporting({ isQuiet: true });
     expect(noteListed(facts, NOW, NOW)).toBe(false);
     expect(noteListed(facts, NOW + HOUR_MS, NOW + HOUR_MS)).toBe(true);
-    expect(facts).toMatchObject({ isQuiet: false, isBack: true, hint: { trust: 'proven' } });
+    expect(facts).toMatchObject({ isQuiet: false, isBack: true, hint: { trust: 'confirmed' } });
     expect(noteListed(facts, NOW + 2 * HOUR_MS, NOW + 2 * HOUR_MS), 'it is awake already').toBe(false);
   });
 

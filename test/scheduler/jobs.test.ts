@@ -258,7 +258,9 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
       meanwhile: async () => {
         await rig.clock.sleep(5 * SECOND_MS);
         inState(rig, (db) => {
-          const insert = db.prepare("INSERT INTO job (kind, args, asked_by, asked_ms) VALUES (?, ?, 'test', 1)");
+          const insert = db.prepare(
+            "INSERT INTO job (kind, args, requested_by, requested_ms) VALUES (?, ?, 'test', 1)",
+          );
           for (const [kind, args] of [
             ['dance', '{}'],
             ['once', '[]'],

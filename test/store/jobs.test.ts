@@ -76,8 +76,8 @@ describe('a job', () => {
     queue.end(id, DONE, 3000);
     expect(queue.open()).toEqual([]);
     expect(board.get(id)).toMatchObject({ state: 'done', end: DONE });
-    expect(sides.state.rows('SELECT asked_ms, started_ms, ended_ms FROM job')).toEqual([
-      { asked_ms: 1000, started_ms: 2000, ended_ms: 3000 },
+    expect(sides.state.rows('SELECT requested_ms, started_ms, ended_ms FROM job')).toEqual([
+      { requested_ms: 1000, started_ms: 2000, ended_ms: 3000 },
     ]);
   });
 

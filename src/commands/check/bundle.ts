@@ -65,7 +65,7 @@ export async function writeSupportBundle(file: string, parts: BundleParts, ports
   };
   const clean = cleaner(described, names, terminal.scrub);
   writeBundle(file, readable(mapTexts(bundle, clean)), realRandom);
-  terminal.logger.say({ type: 'bundle-written', file });
+  terminal.logger.write({ type: 'bundle-written', file });
 }
 
 const NO_CONFIG = { unavailable: 'the configuration cannot be used, so the directory of the state is unknown' };

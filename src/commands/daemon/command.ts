@@ -32,7 +32,7 @@ export async function runDaemonCommand(
 ): Promise<number> {
   const key = createKeySource(config.api, { readFile: ports.readFile, secrets });
   return await withSync({ config, terminal, secrets, key: key.inUse }, ports, async (sync) => {
-    const onServed = (statusPage: string): void => terminal.logger.say({ type: 'started', statusPage });
+    const onServed = (statusPage: string): void => terminal.logger.write({ type: 'started', statusPage });
     const jobs = jobPartsOf(sync, terminal, { timeoutMs: config.api.timeoutMs, dataDir: config.dataDir });
     const wantsAll = config.sync.history.kind === 'age' && config.sync.history.isAll === true;
     const all = wantsAll ? createAllHistory({ ...sync.context, queue: sync.jobs }) : null;
@@ -40,7 +40,7 @@ export async function runDaemonCommand(
     if (all !== null) beside.push(all.run);
     const { perDevice } = config.metrics;
     await runService({ ...config, sync, terminal, key, perDevice, beside, onServed }, ports.signal);
-    terminal.logger.say({ type: 'stopped' });
+    terminal.logger.write({ type: 'stopped' });
     return 0;
   });
 }

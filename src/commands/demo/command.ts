@@ -45,7 +45,7 @@ type DemoRun = CommandRun<{ readonly apiOnly: boolean }, DemoConfig>;
  */
 export async function runDemoCommand(run: Omit<DemoRun, 'secrets'>, ports: ProcessPorts): Promise<number> {
   await (run.command.apiOnly ? serveApi(run.config, ports) : runDemo(run, ports));
-  run.terminal.logger.say({ type: 'stopped' });
+  run.terminal.logger.write({ type: 'stopped' });
   return 0;
 }
 

@@ -135,9 +135,9 @@ function exportSummary({ format, end, range, bytes, seconds, cleared }: ExportDo
 }
 
 /** Prints the result as a sentence. */
-function reportExport({ end: { outcome, lines, devices }, range, cleared }: ExportDone, { say }: Logger): void {
+function reportExport({ end: { outcome, lines, devices }, range, cleared }: ExportDone, { write }: Logger): void {
   if (outcome === 'unread') return;
-  const report = (isWell: boolean, message: string): void => say({ type: 'export-report', message, isWell });
+  const report = (isWell: boolean, message: string): void => write({ type: 'export-report', message, isWell });
   if (outcome === 'interrupted') {
     report(false, `Export stopped before its end: the output (${grouped(lines)} lines) is incomplete`);
     return;

@@ -162,7 +162,7 @@ function knownDevice({ store }: ForgetParts, deviceId: string): KnownDevice | nu
   const devices = store.devices();
   const device = devices.find(({ record }) => record.deviceId === deviceId);
   if (device !== undefined) return device;
-  if (store.forgetting.knows(deviceId)) return null;
+  if (store.forgetting.hasTraces(deviceId)) return null;
   throw new ForgetRefused(whyUnknown(devices, deviceId), 2);
 }
 

@@ -41,7 +41,7 @@ interface Init {
   readonly ports: ProcessPorts;
   readonly prompter: Prompter;
   /** Shows a line to the person, without secrets. */
-  readonly tell: (text: string) => void;
+  readonly print: (text: string) => void;
   readonly secrets: Secret[];
 }
 
@@ -61,7 +61,7 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   using prompter = createPrompter(ports.stdin, (text) => ports.stderr.write(text), ports.signal);
   const secrets: Secret[] = [];
   const scrub = createScrub(secrets);
-  const init: Init = { command, ports, prompter, secrets, tell: (text) => ports.stderr.write(`${scrub(text)}\n`) };
+  const init: Init = { command, ports, prompter, secrets, print: (text) => ports.stderr.write(`${scrub(text)}\n`) };
   if (command.workspace !== null) return await initWorkspace(init, command.workspace);
   const file = command.configFile ?? DEFAULT_FILE;
   const folder = resolve(dirname(file), 'secrets');
@@ -143,13 +143,13 @@ async function requireNew({ command, prompter }: Init, paths: readonly string[])
 }
 
 /** Asks until an answer works. Without a terminal the first failure ends it. */
-async function retryUntilValid<T>({ prompter, tell }: Init, attempt: (isFirst: boolean) => Promise<T>): Promise<T> {
+async function retryUntilValid<T>({ prompter, print }: Init, attempt: (isFirst: boolean) => Promise<T>): Promise<T> {
   for (let isFirst = true; ; isFirst = false) {
     try {
       return await attempt(isFirst);
     } catch (error) {
       if (!(error instanceof UserError) || error.exitCode === 3 || !prompter.isTerminal) throw error;
-      tell(error.message);
+      print(error.message);
     }
   }
 }
@@ -220,7 +220,7 @@ interface TriedApi {
 const CONNECT_WITHIN_MS = 10 * SECOND_MS;
 
 async function promptApi(init: Init): Promise<TriedApi> {
-  const { command, ports, tell } = init;
+  const { command, ports, print } = init;
   const url = await retryUntilValid(init, async (isFirst) => {
     const found = await textFor(init, {
       flag: '--api-url',
@@ -240,7 +240,7 @@ async function promptApi(init: Init): Promise<TriedApi> {
     });
     if (found.text === '')
       throw new UserError('A key is needed: --api-key-file FILE, - for standard input, or TIDEMARK_API_KEY.', 2);
-    tell(await tryKey(init, { url, key: found }));
+    print(await tryKey(init, { url, key: found }));
     return found;
   });
   return { url, key };
@@ -342,7 +342,7 @@ async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): P
     const database = { url, bucket, org, token: found.text === '' ? null : found };
     await tryDatabase(init, api, database).catch((error: unknown) => {
       if (!isElsewhere || !(error instanceof UserError) || error.exitCode !== 1) throw error;
-      init.tell(`${error.message} It is not reached from here; the daemon may reach it from where it runs.`);
+      init.print(`${error.message} It is not reached from here; the daemon may reach it from where it runs.`);
     });
     return database;
   });
@@ -365,7 +365,7 @@ async function tryDatabase(init: Init, api: TriedApi, database: TriedDatabase): 
     throw new UserError(`The database does not accept points: ${plainText(write.message, 300)}.${hint}`, 1);
   }
   const name = kind === 'victoriametrics' ? 'VictoriaMetrics' : `InfluxDB${version === null ? '' : ` ${version}`}`;
-  init.tell(
+  init.print(
     isUnclear ? `${name} answers; whether it accepts points, the first write shows.` : `${name} accepts points.`,
   );
 }

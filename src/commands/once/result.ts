@@ -116,11 +116,11 @@ function isCount(value: unknown): value is number {
 const GAPS_LISTED = 20;
 
 /** Logs the result: the totals first, then the problems and gaps. */
-export function reportEnd(summary: OnceSummary, { say }: Logger): void {
+export function reportEnd(summary: OnceSummary, { write }: Logger): void {
   const { outcome, exit_code, devices, points_archived, gaps, streams_off, rejected_records } = summary;
   const quarantined = summary.destinations.reduce((sum, { quarantined }) => sum + quarantined, rejected_records);
   const missed = gaps.filter(({ reason }) => reason !== 'excluded');
-  say({
+  write({
     type: 'run-ended',
     outcome,
     exitCode: exit_code,
@@ -129,7 +129,7 @@ export function reportEnd(summary: OnceSummary, { say }: Logger): void {
     points: points_archived,
     gaps: missed.length,
   });
-  const reportMissing = (message: string): void => say({ type: 'run-incomplete', message, isWanted: false });
+  const reportMissing = (message: string): void => write({ type: 'run-incomplete', message, isWanted: false });
   if (quarantined > 0) reportMissing(`${quarantined} records or points are in quarantine, with their reasons`);
   for (const { name, pending_points, blocked_reason } of summary.destinations) {
     if (pending_points === 0) continue;
@@ -144,7 +144,7 @@ export function reportEnd(summary: OnceSummary, { say }: Logger): void {
   const leftOut = gaps.length - missed.length;
   if (leftOut > 0) {
     const message = `${leftOut} devices are left out by sync.include and sync.exclude`;
-    say({ type: 'run-incomplete', message, isWanted: true });
+    write({ type: 'run-incomplete', message, isWanted: true });
   }
   for (const { device_id, from, to, reason } of missed.slice(0, GAPS_LISTED)) {
     reportMissing(`gap: ${device_id} from ${from} to ${to}: ${gapText(reason).why}`);

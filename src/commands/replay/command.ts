@@ -142,8 +142,8 @@ function replayText(reports: readonly ReplayReport[], linesPerS: number): string
 }
 
 /** Reports how the replay ended. */
-function reportReplayEnd({ destinations }: ReplaySummary, { say }: Logger): void {
-  const reportLine: Report = (isWell, message) => say({ type: 'replay-report', message, isWell });
+function reportReplayEnd({ destinations }: ReplaySummary, { write }: Logger): void {
+  const reportLine: Report = (isWell, message) => write({ type: 'replay-report', message, isWell });
   for (const report of destinations) {
     reportOutcome(report, reportLine);
     reportCounts(report, reportLine);

@@ -91,8 +91,8 @@ async function follow(
     board: opened.board,
     isLocked: opened.isLocked,
     clock: realClock,
-    onSeen: () => terminal.logger.say({ type: 'job-followed', dataDir }),
-    onWaiting: () => terminal.logger.say({ type: 'job-queued' }),
+    onSeen: () => terminal.logger.write({ type: 'job-followed', dataDir }),
+    onWaiting: () => terminal.logger.write({ type: 'job-queued' }),
     onProgress: show,
     awaitMs,
   };

@@ -145,7 +145,7 @@ async function recordHidden(
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     const message = `the retention of the database could not be recorded in the state: ${error.message}`;
-    run.terminal.logger.say({ type: 'repair-report', message, isWell: false, cost: null });
+    run.terminal.logger.write({ type: 'repair-report', message, isWell: false, cost: null });
   }
 }
 

@@ -120,9 +120,9 @@ async function fetchGone(
   const { terminal } = run;
   const { name } = comparison.source;
   const warn = (message: string): void =>
-    terminal.logger.say({ type: 'repair-report', message, isWell: false, cost: null });
+    terminal.logger.write({ type: 'repair-report', message, isWell: false, cost: null });
   const cost = fetchCost(gone, comparison.state.plan, realClock.nowMs());
-  terminal.logger.say({
+  terminal.logger.write({
     type: 'repair-report',
     message: 'the missing points are no longer in the archive: requesting them again from the API',
     isWell: true,

@@ -65,7 +65,7 @@ interface PendingOfDevice {
  */
 export interface ForgetStore {
   /** Whether the state stores anything about a device. */
-  knows(deviceId: string): boolean;
+  hasTraces(deviceId: string): boolean;
   /** Lines of a device that a destination has not acknowledged, in some blocks of a lane from one on. */
   pending(deviceId: string, of: { destinationId: number; lane: 'live' | 'history'; from: number }): PendingOfDevice;
   /**

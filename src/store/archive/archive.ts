@@ -102,11 +102,11 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
   const last = db.prepare<[string], bigint | null>('SELECT max(seq) FROM block WHERE lane = ?').pluck();
   const { after, totals } = prepareSums(db);
   const offsets = db.prepare<[string, bigint, bigint, bigint, bigint], OffsetRow>(
-    `SELECT recorded_ns, sensor, field, written_ns FROM tie
+    `SELECT recorded_ns, sensor, field, written_ns FROM time_offset
      WHERE device_id = ? AND (recorded_ns BETWEEN ? AND ? OR written_ns BETWEEN ? AND ?)`,
   );
   const addOffset = db.prepare(
-    'INSERT INTO tie (device_id, recorded_ns, sensor, field, written_ns) VALUES (?, ?, ?, ?, ?)',
+    'INSERT INTO time_offset (device_id, recorded_ns, sensor, field, written_ns) VALUES (?, ?, ?, ?, ?)',
   );
   const append = ({ lane, deviceId, firstNs, lastNs, lines, sideLines = lines }: NewBlock): void => {
     if (lines.length === 0) return;

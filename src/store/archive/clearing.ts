@@ -265,7 +265,7 @@ export function createLosses(
   db: Database.Database,
   missing: MissingTable,
 ): (destinationId: number, loss: Loss) => void {
-  const ofReason = 'FROM lack WHERE destination_id = ? AND device_id = ? AND reason = ?';
+  const ofReason = 'FROM missing WHERE destination_id = ? AND device_id = ? AND reason = ?';
   const below = db
     .prepare<[number, string, string, EpochNs], EpochNs | null>(`SELECT max(to_ns) ${ofReason} AND from_ns <= ?`)
     .pluck();

@@ -66,10 +66,10 @@ function sizeOf(path: string): number {
 type Skipped = Pick<ArchiveMaintenance, 'stall' | 'saveStall' | 'skipBacklog'>;
 
 interface StallRow {
-  readonly place: string;
-  readonly stood_ms: bigint;
+  readonly position: string;
+  readonly stalled_ms: bigint;
   readonly seen_ms: bigint;
-  readonly aside_to: bigint | null;
+  readonly skipped_to: bigint | null;
 }
 
 interface SkippedRow {
@@ -83,21 +83,21 @@ interface SkippedRow {
  * Prepares skipping the destinations that block the archive for too long. Writing calls need a transaction.
  */
 function createSkipped(db: Database.Database, positions: PositionTable, missing: MissingTable): Skipped {
-  const read = db.prepare<[number], StallRow>('SELECT * FROM standing WHERE destination_id = ?');
+  const read = db.prepare<[number], StallRow>('SELECT * FROM stall WHERE destination_id = ?');
   const write = db.prepare(
-    `INSERT OR REPLACE INTO standing (destination_id, place, stood_ms, seen_ms, aside_to)
+    `INSERT OR REPLACE INTO stall (destination_id, position, stalled_ms, seen_ms, skipped_to)
      SELECT id, ?, ?, ?, ? FROM destination WHERE id = ?`,
   );
-  const move = db.prepare('UPDATE standing SET place = ? WHERE destination_id = ?');
+  const move = db.prepare('UPDATE stall SET position = ? WHERE destination_id = ?');
   const skipLane = createSkip(db, positions, missing);
   return {
     stall: (id) => {
       const row = read.get(id);
       if (row === undefined) return null;
-      const skippedTo = row.aside_to === null ? null : Number(row.aside_to);
+      const skippedTo = row.skipped_to === null ? null : Number(row.skipped_to);
       return {
-        position: row.place,
-        stalledMs: Number(row.stood_ms),
+        position: row.position,
+        stalledMs: Number(row.stalled_ms),
         seenMs: Number(row.seen_ms),
         skippedTo,
       };
@@ -109,8 +109,8 @@ function createSkipped(db: Database.Database, positions: PositionTable, missing:
     skipBacklog: (id) => {
       const row = read.get(id);
       // A destination that has acknowledged something meanwhile is back: it gets the rest.
-      if (row === undefined || row.aside_to === null || row.place !== positions.text(id)) return true;
-      const skippedTo = Number(row.aside_to);
+      if (row === undefined || row.skipped_to === null || row.position !== positions.text(id)) return true;
+      const skippedTo = Number(row.skipped_to);
       const isPast = LOG_LANES.map((lane) => skipLane(id, lane, skippedTo)).every(Boolean);
       move.run(positions.text(id), id);
       return isPast;

@@ -120,7 +120,7 @@ interface MovedRow {
 /** Finds the telemetry values that were written at some instants instead of their own time, in an open database. */
 export function createMovedSearch(db: Database.Database): FindMoved {
   const find = db.prepare<[string], MovedRow>(
-    `SELECT device_id, sensor, recorded_ns, written_ns FROM tie
+    `SELECT device_id, sensor, recorded_ns, written_ns FROM time_offset
      WHERE written_ns IN (SELECT CAST(value AS INTEGER) FROM json_each(?))`,
   );
   return (writtenAt) =>

@@ -89,7 +89,7 @@ export function createMissingTable(db: Database.Database): MissingTable {
 type Rows = ReturnType<typeof prepareRows>;
 
 function prepareRows(db: Database.Database) {
-  const columns = 'SELECT device_id, reason, from_ns, to_ns, points FROM lack';
+  const columns = 'SELECT device_id, reason, from_ns, to_ns, points FROM missing';
   // By the identity: the number of a destination that is gone may be given again.
   const estimateKey = "'retention_estimate ' || name || ' ' || identity";
   return {
@@ -105,15 +105,15 @@ function prepareRows(db: Database.Database) {
     near: db.prepare<{ id: number; device: string; reason: string; from: EpochNs; to: EpochNs }, MissingRow>(
       `${columns}
        WHERE destination_id = @id AND device_id = @device AND reason = @reason AND from_ns <= @to AND to_ns >= @from
-         AND from_ns >= ifnull((SELECT max(from_ns) FROM lack
+         AND from_ns >= ifnull((SELECT max(from_ns) FROM missing
            WHERE destination_id = @id AND device_id = @device AND reason = @reason AND from_ns <= @from), @from)`,
     ),
     remove: db.prepare<[number, string, string, EpochNs]>(
-      'DELETE FROM lack WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns = ?',
+      'DELETE FROM missing WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns = ?',
     ),
-    removeAll: db.prepare<[number]>('DELETE FROM lack WHERE destination_id = ?'),
+    removeAll: db.prepare<[number]>('DELETE FROM missing WHERE destination_id = ?'),
     insert: db.prepare(
-      'INSERT INTO lack (destination_id, device_id, reason, from_ns, to_ns, points) VALUES (?, ?, ?, ?, ?, ?)',
+      'INSERT INTO missing (destination_id, device_id, reason, from_ns, to_ns, points) VALUES (?, ?, ?, ?, ?, ?)',
     ),
     across: db.prepare<[number, string, EpochNs, EpochNs], MissingRow>(
       `${columns} WHERE destination_id = ? AND device_id = ? AND from_ns < ? AND to_ns > ? ORDER BY from_ns`,
@@ -122,7 +122,7 @@ function prepareRows(db: Database.Database) {
     sums: db.prepare<[number], SumRow>(
       `SELECT reason, sum(points) AS points, count(DISTINCT nullif(device_id, '')) AS devices,
          min(from_ns) AS from_ns, max(to_ns) AS to_ns
-       FROM lack WHERE destination_id = ? GROUP BY reason ORDER BY reason`,
+       FROM missing WHERE destination_id = ? GROUP BY reason ORDER BY reason`,
     ),
   };
 }

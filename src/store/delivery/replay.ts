@@ -27,17 +27,17 @@ export interface ReplayParts {
 }
 
 interface ReplayRow {
-  readonly asked: string;
-  readonly place: string;
+  readonly args: string;
+  readonly position: string;
   readonly counts: string;
-  readonly begun_ms: bigint;
+  readonly started_ms: bigint;
 }
 
 /** Prepares it for an open database. `resolve` only inside a transaction. */
 export function createReplays(db: Database.Database, parts: ReplayParts): ReplayStore {
   const read = db.prepare<[number], ReplayRow>('SELECT * FROM replay WHERE destination_id = ?');
   const write = db.prepare(
-    'INSERT OR REPLACE INTO replay (destination_id, asked, place, counts, begun_ms) VALUES (?, ?, ?, ?, ?)',
+    'INSERT OR REPLACE INTO replay (destination_id, args, position, counts, started_ms) VALUES (?, ?, ?, ?, ?)',
   );
   const remove = db.prepare('DELETE FROM replay WHERE destination_id = ?');
   const quarantined = db
@@ -82,16 +82,16 @@ export function createReplays(db: Database.Database, parts: ReplayParts): Replay
 }
 
 /** @returns `null` for what another version may have left. */
-function toState({ asked, place, counts, begun_ms }: ReplayRow): ReplayState | null {
+function toState(row: ReplayRow): ReplayState | null {
   try {
-    const args = JSON.parse(asked) as ReplayArgs;
-    const at = JSON.parse(place) as { deviceId: string | null; from: string; tooOldTo: string | null };
+    const args = JSON.parse(row.args) as ReplayArgs;
+    const at = JSON.parse(row.position) as { deviceId: string | null; from: string; tooOldTo: string | null };
     return {
       args,
       position: { deviceId: at.deviceId, from: BigInt(at.from) },
-      counts: JSON.parse(counts) as ReplayCounts,
+      counts: JSON.parse(row.counts) as ReplayCounts,
       tooOldTo: at.tooOldTo === null ? null : BigInt(at.tooOldTo),
-      begunMs: Number(begun_ms),
+      begunMs: Number(row.started_ms),
     };
   } catch {
     return null;
@@ -101,7 +101,7 @@ function toState({ asked, place, counts, begun_ms }: ReplayRow): ReplayState | n
 function prepareMissing(db: Database.Database, { cut }: Pick<MissingTable, 'cut'>) {
   const within = db
     .prepare<[number, string, string, EpochNs, EpochNs], bigint>(
-      'SELECT 1 FROM lack WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns <= ? AND to_ns >= ?',
+      'SELECT 1 FROM missing WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns <= ? AND to_ns >= ?',
     )
     .pluck();
   const cleared = db

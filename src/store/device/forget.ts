@@ -91,7 +91,7 @@ export function createForgetting(db: Database.Database, parts: ForgettingParts):
       if (forgotten.has(deviceId) && markers.get.get(deviceId) === undefined) forgotten.delete(deviceId);
     },
     startOver: () => void db.exec('UPDATE forgetting SET block = 0, item = 0'),
-    knows: (deviceId) => facts.knows(deviceId) || markers.get.get(deviceId) !== undefined,
+    hasTraces: (deviceId) => facts.hasTraces(deviceId) || markers.get.get(deviceId) !== undefined,
     pending: createPending(db, parts.positions),
     begin: (deviceId, keepsAlerts) => {
       markers.mark.run(deviceId, identityTag(deviceId));
@@ -225,9 +225,9 @@ function createPending(db: Database.Database, positions: PositionTable): ForgetS
 /** The tables that hold nothing of a device but by its id; its coverage is removed by who writes it. */
 const TABLES = [
   'gap',
-  'missed_anchor',
+  'missed_overlap',
   'empty_range',
-  'tie',
+  'time_offset',
   'day_sum',
   'day_text',
   'hour_readings',
@@ -236,7 +236,7 @@ const TABLES = [
   'reread',
   'recheck',
   'cleared',
-  'lack',
+  'missing',
   'device_name',
   'device_revision',
   'device',
@@ -258,7 +258,7 @@ interface Apart {
 
 /** The data about a device outside of the archive and the quarantine. */
 interface FactsRemoval {
-  knows(deviceId: string): boolean;
+  hasTraces(deviceId: string): boolean;
   /**
    * Only inside a transaction.
    *
@@ -272,7 +272,7 @@ function createFactsRemoval(db: Database.Database, facts: Facts): FactsRemoval {
   const isCovered = db.prepare('SELECT 1 FROM coverage WHERE device_id = ? LIMIT 1').pluck();
   const known = TABLES.map((table) =>
     // Missing points are indexed by destination first; their points are in one of the other tables too.
-    table === 'lack' ? null : db.prepare(`SELECT 1 FROM ${table} WHERE device_id = ? LIMIT 1`).pluck(),
+    table === 'missing' ? null : db.prepare(`SELECT 1 FROM ${table} WHERE device_id = ? LIMIT 1`).pluck(),
   );
   const removeAlerts = db.prepare('DELETE FROM alert WHERE device_id = ?');
   const stripAlerts = db.prepare(
@@ -287,9 +287,9 @@ function createFactsRemoval(db: Database.Database, facts: Facts): FactsRemoval {
         OR (kind = 'forget' AND state = 'running')`,
   );
   // A replay that was broken off over it starts again.
-  const replays = db.prepare('DELETE FROM replay WHERE instr(asked, @quoted) > 0 OR instr(place, @quoted) > 0');
+  const replays = db.prepare('DELETE FROM replay WHERE instr(args, @quoted) > 0 OR instr(position, @quoted) > 0');
   return {
-    knows: (deviceId) => [isCovered, ...known].some((view) => view?.get(deviceId) !== undefined),
+    hasTraces: (deviceId) => [isCovered, ...known].some((view) => view?.get(deviceId) !== undefined),
     remove: (deviceId, keepsAlerts) => {
       const alerts = (keepsAlerts ? stripAlerts : removeAlerts).run(deviceId).changes;
       for (const removal of removals) removal.run(deviceId);

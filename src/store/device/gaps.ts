@@ -86,12 +86,12 @@ interface MissedOverlapTable
 /** Prepares the missed overlap readings of an open database. The writing calls are for the inside of a transaction. */
 export function createMissedOverlaps(db: Database.Database): MissedOverlapTable {
   const ofDevice = db.prepare<[string], OverlapRow>(
-    'SELECT at_ns, since_ms, is_gone FROM missed_anchor WHERE device_id = +? ORDER BY at_ns',
+    'SELECT at_ns, since_ms, is_gone FROM missed_overlap WHERE device_id = +? ORDER BY at_ns',
   );
   const keep = db.prepare(
-    'INSERT OR REPLACE INTO missed_anchor (device_id, at_ns, since_ms, is_gone) VALUES (?, ?, ?, ?)',
+    'INSERT OR REPLACE INTO missed_overlap (device_id, at_ns, since_ms, is_gone) VALUES (?, ?, ?, ?)',
   );
-  const drop = db.prepare('DELETE FROM missed_anchor WHERE device_id = ? AND at_ns = ?');
+  const drop = db.prepare('DELETE FROM missed_overlap WHERE device_id = ? AND at_ns = ?');
   const known = remember<readonly MissedOverlap[]>(db, (deviceId) => ofDevice.all(deviceId).map(toOverlap), REMEMBERED);
   return {
     missedOverlaps: known.get,

@@ -322,17 +322,21 @@ function changed<K, V>(before: ReadonlyMap<K, V>, after: ReadonlyMap<K, V>): [K,
 }
 
 function createLateness(db: Database.Database) {
-  const read = db.prepare<[string], { readings: bigint; worst_ms: bigint; settle_ms: bigint }>(
-    'SELECT readings, worst_ms, settle_ms FROM lateness WHERE device_id = ?',
+  const read = db.prepare<[string], { readings: bigint; worst_ms: bigint; grace_period_ms: bigint }>(
+    'SELECT readings, worst_ms, grace_period_ms FROM lateness WHERE device_id = ?',
   );
   const write = db.prepare(
-    'INSERT OR REPLACE INTO lateness (device_id, readings, worst_ms, settle_ms) VALUES (?, ?, ?, ?)',
+    'INSERT OR REPLACE INTO lateness (device_id, readings, worst_ms, grace_period_ms) VALUES (?, ?, ?, ?)',
   );
   return {
     read: (deviceId: string): LateRecord => {
       const row = read.get(deviceId);
       if (row === undefined) return NEVER_LATE;
-      return { readings: Number(row.readings), worstMs: Number(row.worst_ms), gracePeriodMs: Number(row.settle_ms) };
+      return {
+        readings: Number(row.readings),
+        worstMs: Number(row.worst_ms),
+        gracePeriodMs: Number(row.grace_period_ms),
+      };
     },
     keep: (deviceId: string, { readings, worstMs, gracePeriodMs }: LateRecord): void => {
       write.run(deviceId, readings, Math.ceil(worstMs), Math.ceil(gracePeriodMs));
@@ -362,8 +366,8 @@ export function createCoverageOfAll(
     `SELECT device_id, from_ns, to_ns, first_ns, first_digest, last_ns, last_digest FROM coverage
      ORDER BY device_id, from_ns`,
   );
-  const lateness = db.prepare<[], { device_id: string; readings: bigint; worst_ms: bigint; settle_ms: bigint }>(
-    'SELECT device_id, readings, worst_ms, settle_ms FROM lateness',
+  const lateness = db.prepare<[], { device_id: string; readings: bigint; worst_ms: bigint; grace_period_ms: bigint }>(
+    'SELECT device_id, readings, worst_ms, grace_period_ms FROM lateness',
   );
   // As `newestNs` of the archive: what was cleared counts as well.
   const newest = db.prepare<[], { device_id: string; at: EpochNs | null }>(
@@ -379,8 +383,12 @@ export function createCoverageOfAll(
     };
     for (const row of coverage.iterate()) of(row.device_id).covered.push(toSpan(row));
     for (const gap of gaps()) of(gap.deviceId).gaps.push(gap);
-    for (const { device_id, readings, worst_ms, settle_ms } of lateness.iterate()) {
-      of(device_id).late = { readings: Number(readings), worstMs: Number(worst_ms), gracePeriodMs: Number(settle_ms) };
+    for (const { device_id, readings, worst_ms, grace_period_ms } of lateness.iterate()) {
+      of(device_id).late = {
+        readings: Number(readings),
+        worstMs: Number(worst_ms),
+        gracePeriodMs: Number(grace_period_ms),
+      };
     }
     for (const { device_id, at } of newest.iterate()) {
       const known = of(device_id);

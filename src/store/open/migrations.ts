@@ -10,7 +10,7 @@ export const APPLICATION_ID = 0x54_64_4d_6b;
 
 /** What the first release needs. */
 const STEP_1 = `
-  -- Small facts: the workspace that the state belongs to, the account as last read, what was learnt of the service.
+  -- Single facts: the workspace that the state belongs to, the account as last read, what was learnt of the service.
   CREATE TABLE fact (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
   -- Every request, booked before it is sent, in the server's time.
@@ -41,7 +41,7 @@ const STEP_1 = `
     coverage_ns INTEGER
   ) WITHOUT ROWID;
 
-  -- Names pinned by time: a name holds from from_ns on; the first one from 0.
+  -- Names by time: a name applies from from_ns on; the first one from 0.
   CREATE TABLE device_name (
     device_id TEXT NOT NULL,
     from_ns INTEGER NOT NULL,
@@ -49,10 +49,10 @@ const STEP_1 = `
     PRIMARY KEY (device_id, from_ns)
   ) WITHOUT ROWID;
 
-  -- What a landing is computed from moves this number: the compare-and-set of the state of a device.
+  -- Grows whenever what a commit is computed from changes: the compare-and-set of the state of a device.
   CREATE TABLE device_revision (device_id TEXT PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID;
 
-  -- The stretches that are held in full, half-open, with the readings at their ends.
+  -- The covered ranges, half-open, with the readings at their ends.
   CREATE TABLE coverage (
     device_id TEXT NOT NULL,
     from_ns INTEGER NOT NULL,
@@ -65,7 +65,7 @@ const STEP_1 = `
     CHECK (from_ns < to_ns)
   ) WITHOUT ROWID;
 
-  -- Holes that have a name.
+  -- Gaps that have a reason.
   CREATE TABLE gap (
     device_id TEXT NOT NULL,
     from_ns INTEGER NOT NULL,
@@ -89,7 +89,7 @@ const STEP_1 = `
   CREATE INDEX block_lane ON block (lane, seq);
   CREATE INDEX block_span ON block (device_id, first_ns) WHERE first_ns IS NOT NULL;
 
-  -- Values that had to move a nanosecond or more, because their series had another value at their instant.
+  -- Values that are written a nanosecond or more later, because their series has another value at their instant.
   CREATE TABLE tie (
     device_id TEXT NOT NULL,
     recorded_ns INTEGER NOT NULL,
@@ -124,7 +124,7 @@ const STEP_1 = `
     PRIMARY KEY (device_id, from_hour)
   ) WITHOUT ROWID;
 
-  -- Destinations: a position in each lane of the log, what they refused, and what they lack for good.
+  -- Destinations: a position in each lane of the log, what they rejected, and the points that they are missing.
   CREATE TABLE destination (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL,
@@ -147,7 +147,7 @@ const STEP_1 = `
     PRIMARY KEY (destination_id, device_id, from_ns)
   ) WITHOUT ROWID;
 
-  -- Points that a destination refused (destination_id set), and records of the API that could not be understood.
+  -- Points that a destination rejected (destination_id set), and records of the API that could not be understood.
   CREATE TABLE quarantine (
     id INTEGER PRIMARY KEY,
     destination_id INTEGER REFERENCES destination (id),
@@ -176,8 +176,8 @@ const STEP_1 = `
 
 /** The archive: merged blocks, what was cleared away. */
 const ARCHIVE = `
-  -- When a block was archived (its newest line, once sealed), and how far it is sealed: 0 as its page came, 1 gathered
-  -- with others of its day, 2 for good. What was archived before this step counts from now.
+  -- When a block was archived (its newest line, once merged), and how far it is merged: 0 as its page came, 1 with
+  -- others of its day, 2 for good. What was archived before this step counts from now.
   ALTER TABLE block ADD COLUMN at_ms INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE block ADD COLUMN level INTEGER NOT NULL DEFAULT 0;
   UPDATE block SET at_ms = CAST(unixepoch('subsec') * 1000 AS INTEGER);
@@ -189,7 +189,7 @@ const ARCHIVE = `
   CREATE INDEX block_hot ON block (lane, device_id, seq, level, at_ms, bytes) WHERE level < 2;
   CREATE INDEX quarantine_of ON quarantine (destination_id);
 
-  -- Running sums, which the triggers keep: of 1024 places of the log each, and of all days.
+  -- Running sums, which the triggers update: of 1024 blocks of the log each, and of all days.
   CREATE TABLE log_sum (
     lane TEXT NOT NULL,
     part INTEGER NOT NULL,
@@ -229,7 +229,7 @@ const ARCHIVE = `
     UPDATE day_total SET readings = readings - old.readings, points = points - old.points;
   END;
 
-  -- What was cleared away: stretches of the lines of a device (empty: of none), those of readings ('telemetry') apart
+  -- What was cleared away: ranges of the lines of a device (empty: of none), those of readings ('telemetry') separate
   -- from all others ('other'), with how many points.
   CREATE TABLE cleared (
     device_id TEXT NOT NULL,
@@ -241,8 +241,8 @@ const ARCHIVE = `
     CHECK (from_ns < to_ns)
   ) WITHOUT ROWID;
 
-  -- How long each destination has stood at one place with something to take. aside_to: set aside; what it has not settled
-  -- up to this block goes to its lack-set.
+  -- How long each destination has had points to take and not moved. aside_to: it is skipped; what it has not
+  -- acknowledged up to this block counts as missing.
   CREATE TABLE standing (
     destination_id INTEGER PRIMARY KEY REFERENCES destination (id) ON DELETE CASCADE,
     place TEXT NOT NULL,
@@ -252,9 +252,9 @@ const ARCHIVE = `
   );
 `;
 
-/** Telemetry: how late readings of a device were seen to come, when a day was read again. */
+/** Telemetry: how late readings of a device were seen to come, when a day was read again, texts. */
 const TELEMETRY = `
-  -- Readings that came inside covered time; settle_ms: what sync.settle is at least for the device since then.
+  -- Readings that came inside covered ranges; settle_ms: the least grace period of the device since then.
   CREATE TABLE lateness (
     device_id TEXT PRIMARY KEY,
     readings INTEGER NOT NULL,
@@ -264,11 +264,19 @@ const TELEMETRY = `
 
   -- The last day that was read again, days since 1970.
   CREATE TABLE reread (device_id TEXT PRIMARY KEY, day INTEGER NOT NULL) WITHOUT ROWID;
+
+  -- How many points of a day are texts, which some databases do not keep. Of days before this step none are counted.
+  CREATE TABLE day_text (
+    device_id TEXT NOT NULL,
+    day INTEGER NOT NULL,
+    points INTEGER NOT NULL,
+    PRIMARY KEY (device_id, day)
+  ) WITHOUT ROWID;
 `;
 
 /**
- * Delivery: what a destination lacks, with how many points (a stretch can be lacking for several reasons); which
- * identity has a destination's name now; the displaced values by where they are written.
+ * Delivery: the missing points of a destination (a range can be missing for several reasons); which identity has a
+ * destination's name now; the offsets of duplicate timestamps by where they are written.
  */
 const DELIVERY = `
   ALTER TABLE destination ADD COLUMN is_current INTEGER NOT NULL DEFAULT 0;
@@ -288,8 +296,8 @@ const DELIVERY = `
 `;
 
 /**
- * Jobs: what commands have asked of the daemon. Arguments, progress and summary are JSON; times are local ones. The
- * beats are raised by who asked and by the daemon, for as long as each is there.
+ * Jobs: what commands have requested of the daemon. Arguments, progress and summary are JSON; times are local ones. The
+ * command and the daemon each increase their beat while they run.
  */
 const JOBS = `
   CREATE TABLE job (
@@ -313,27 +321,17 @@ const JOBS = `
   CREATE INDEX job_open ON job (id) WHERE ended_ms IS NULL;
 `;
 
-/** How many points of a day are texts, which some databases do not keep. Of days before this step none are counted. */
-const TEXTS = `
-  CREATE TABLE day_text (
-    device_id TEXT NOT NULL,
-    day INTEGER NOT NULL,
-    points INTEGER NOT NULL,
-    PRIMARY KEY (device_id, day)
-  ) WITHOUT ROWID;
-`;
-
 /**
- * Going through the archive by time, and sending it again. side_*: the times of the first and the last line of a block
- * that is no telemetry, NULL where it has none; of what was archived before this step it is not known.
+ * Reading the archive by time, and replays. side_*: the times of the first and the last line of a block that is no
+ * telemetry, NULL where it has none; unknown for blocks that were archived before this step.
  */
-const WALK = `
+const REPLAYS = `
   ALTER TABLE block ADD COLUMN side_from_ns INTEGER;
   ALTER TABLE block ADD COLUMN side_to_ns INTEGER;
   UPDATE block SET side_from_ns = 0, side_to_ns = 9223372036854775807;
   CREATE INDEX block_side ON block (device_id, side_from_ns, side_to_ns) WHERE side_from_ns IS NOT NULL;
 
-  -- Replays that have not come to their end: what was asked for, where each stands, what it has come to. All JSON.
+  -- Unfinished replays: their arguments, positions and counts, as JSON.
   CREATE TABLE replay (
     destination_id INTEGER PRIMARY KEY REFERENCES destination (id) ON DELETE CASCADE,
     asked TEXT NOT NULL,
@@ -344,10 +342,10 @@ const WALK = `
 `;
 
 /**
- * Upkeep: records of the API that were given up (a digest each, by which one that comes again is known), and devices
- * whose forgetting is under way: up to which block and which number of the quarantine it has come.
+ * Records of the API that were dropped from the quarantine (a digest each, by which a repetition is recognized), and
+ * devices that are being removed: up to which block and which number of the quarantine.
  */
-const UPKEEP = `
+const REMOVALS = `
   CREATE TABLE dropped_record (
     source TEXT NOT NULL,
     digest TEXT NOT NULL,
@@ -357,23 +355,17 @@ const UPKEEP = `
     PRIMARY KEY (source, digest)
   ) WITHOUT ROWID;
   CREATE TABLE forgetting (
-    device_id TEXT PRIMARY KEY,
-    tag TEXT NOT NULL,
-    block INTEGER NOT NULL DEFAULT 0,
-    item INTEGER NOT NULL DEFAULT 0
+    device_id TEXT PRIMARY KEY, tag TEXT NOT NULL, block INTEGER NOT NULL DEFAULT 0, item INTEGER NOT NULL DEFAULT 0
   ) WITHOUT ROWID;
-`;
-
-/** Status: why nothing moves to a destination, as its delivery said when it was last looked at (`seen_ms`). */
-const STATUS = `
+  -- Why a destination is blocked, as its delivery reported at seen_ms.
   ALTER TABLE standing ADD COLUMN held TEXT;
 `;
 
-const STEP_2 = [ARCHIVE, TELEMETRY, DELIVERY, JOBS, TEXTS, WALK, UPKEEP, STATUS].join('\n');
+const STEP_2 = [ARCHIVE, TELEMETRY, DELIVERY, JOBS, REPLAYS, REMOVALS].join('\n');
 
 const STEP_3 = `
-  -- Since when (server's time) empty answers have lacked a held reading that they had to show, and whether it is taken
-  -- as gone by now. A row ends when the reading is shown again.
+  -- Since when (server's time) answers have been missing an overlap reading that they had to contain, and whether it
+  -- counts as gone by now. A row is deleted when an answer contains the reading.
   CREATE TABLE missed_anchor (
     device_id TEXT NOT NULL,
     at_ns INTEGER NOT NULL,
@@ -386,13 +378,13 @@ const STEP_3 = `
 const STEP_4 = `
   -- The watermark of the last coverage point; NULL where it had none.
   ALTER TABLE device ADD COLUMN watermark_ns INTEGER;
-  -- What an alert said when it was observed last: rule, condition, threshold, status, value, count; JSON.
+  -- An alert as last observed: rule, condition, threshold, status, value, count; JSON.
   ALTER TABLE alert ADD COLUMN facts TEXT;
 `;
 
 const STEP_5 = `
-  -- The range of a device that empty answers alone speak for: when they began, how many came, how often they were
-  -- confirmed since they were believed, and when the range is asked for once more (NULL: never).
+  -- The range of a device that only empty answers cover: when they began, how many came, how often they were
+  -- confirmed since they were believed, and when the range is requested once more (NULL: never).
   CREATE TABLE empty_range (
     device_id TEXT PRIMARY KEY,
     from_ns INTEGER NOT NULL,
@@ -414,15 +406,15 @@ const STEP_6 = `
     WHEN 'beyond retention' THEN 'beyond_retention' WHEN 'set aside' THEN 'skipped_destination' ELSE reason END;
 `;
 
+/** The names of a lane and of a kind of job. */
 const STEP_7 = `
-  -- The names of a lane and of a kind of job.
   UPDATE request SET lane = 'idle-poll' WHERE lane = 'sweep';
   UPDATE job SET kind = 'repair' WHERE kind = 'mend';
 `;
 
 const STEP_8 = `
-  -- Rechecks that have not come to their end: the range of each device, what of it is still to be read again (JSON, pairs
-  -- of times), and when the last page of it was read.
+  -- Unfinished rechecks: the range of each device, what of it is still to be read again (JSON, pairs of times), and
+  -- when the last page of it was read.
   CREATE TABLE recheck (
     device_id TEXT PRIMARY KEY,
     from_ns INTEGER NOT NULL,
@@ -432,5 +424,26 @@ const STEP_8 = `
   ) WITHOUT ROWID;
 `;
 
+const STEP_9 = `
+  -- One name for a thing, here as in the program.
+  ALTER TABLE lateness RENAME COLUMN settle_ms TO grace_period_ms;
+  ALTER TABLE missed_anchor RENAME TO missed_overlap;
+  ALTER TABLE tie RENAME TO time_offset;
+  ALTER TABLE lack RENAME TO missing;
+  ALTER TABLE standing RENAME TO stall;
+  ALTER TABLE stall RENAME COLUMN place TO position;
+  ALTER TABLE stall RENAME COLUMN stood_ms TO stalled_ms;
+  ALTER TABLE stall RENAME COLUMN aside_to TO skipped_to;
+  -- Why a destination is blocked is a fact (blocked.*) since this version.
+  ALTER TABLE stall DROP COLUMN held;
+  ALTER TABLE replay RENAME COLUMN asked TO args;
+  ALTER TABLE replay RENAME COLUMN place TO position;
+  ALTER TABLE replay RENAME COLUMN begun_ms TO started_ms;
+  ALTER TABLE job RENAME COLUMN asked_by TO requested_by;
+  ALTER TABLE job RENAME COLUMN asked_ms TO requested_ms;
+  ALTER TABLE job RENAME COLUMN is_cancel_asked TO is_cancel_requested;
+  ALTER TABLE job RENAME COLUMN asker_beat TO follower_beat;
+`;
+
 /** Each step is one transaction. */
-export const MIGRATIONS: readonly string[] = [STEP_1, STEP_2, STEP_3, STEP_4, STEP_5, STEP_6, STEP_7, STEP_8];
+export const MIGRATIONS: readonly string[] = [STEP_1, STEP_2, STEP_3, STEP_4, STEP_5, STEP_6, STEP_7, STEP_8, STEP_9];

@@ -56,9 +56,9 @@ const QUESTIONS = {
     FROM quarantine q LEFT JOIN destination d ON d.id = q.destination_id GROUP BY 1, 2, 3 ORDER BY 5 DESC LIMIT ${LAST.reasons}`,
   gaps: `SELECT reason, count(DISTINCT device_id) AS devices, count(*) AS gaps,
     sum(to_ns / 1000000000 - from_ns / 1000000000) AS seconds, min(retry_at_ms) AS retry_ms FROM gap GROUP BY 1 ORDER BY 3 DESC`,
-  destinations: `SELECT d.id, d.name, d.is_current, s.stood_ms, s.seen_ms, f.value AS blocked, s.aside_to
-    FROM destination d LEFT JOIN standing s ON s.destination_id = d.id LEFT JOIN fact f ON f.key = 'blocked.' || d.id ORDER BY d.id`,
-  jobs: `SELECT id, kind, asked_by, state, asked_ms, started_ms, ended_ms, exit_code, message FROM job ORDER BY id DESC LIMIT ${LAST.jobs}`,
+  destinations: `SELECT d.id, d.name, d.is_current, s.stalled_ms, s.seen_ms, f.value AS blocked, s.skipped_to
+    FROM destination d LEFT JOIN stall s ON s.destination_id = d.id LEFT JOIN fact f ON f.key = 'blocked.' || d.id ORDER BY d.id`,
+  jobs: `SELECT id, kind, requested_by, state, requested_ms, started_ms, ended_ms, exit_code, message FROM job ORDER BY id DESC LIMIT ${LAST.jobs}`,
 } as const;
 
 /**

@@ -189,7 +189,7 @@ interface OffsetRow {
 /** Offsets are stored forever: their lines can be made again after their blocks are gone. */
 function createMovedLines(db: Database.Database, workspaceTag: string) {
   const offsets = db.prepare<[string, EpochNs, EpochNs], OffsetRow>(
-    'SELECT recorded_ns, sensor, field, written_ns FROM tie WHERE device_id = ? AND written_ns >= ? AND written_ns < ?',
+    'SELECT recorded_ns, sensor, field, written_ns FROM time_offset WHERE device_id = ? AND written_ns >= ? AND written_ns < ?',
   );
   const names = db.prepare<[string], { fromNs: EpochNs; name: string }>(
     'SELECT from_ns AS fromNs, name FROM device_name WHERE device_id = ? ORDER BY from_ns',

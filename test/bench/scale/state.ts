@@ -184,7 +184,7 @@ function writeDestination(db: Database.Database, devices: readonly FilledDevice[
     "INSERT INTO quarantine (destination_id, source, content, reason, at_ms) VALUES (?, 'destination', ?, ?, ?)",
   );
   const lack = db.prepare(
-    `INSERT INTO lack (destination_id, device_id, reason, from_ns, to_ns, points)
+    `INSERT INTO missing (destination_id, device_id, reason, from_ns, to_ns, points)
      VALUES (?, ?, 'beyond_retention', ?, ?, 120)`,
   );
   devices.slice(0, 50).forEach((device, index) => {

@@ -32,7 +32,7 @@ describe.runIf(influxdAvailable())('sync.history: all', () => {
   const jobs = (rig: Rig): unknown[] =>
     inState(rig, (db) =>
       db
-        .prepare('SELECT kind, state, asked_by AS requestedBy FROM job ORDER BY id')
+        .prepare('SELECT kind, state, requested_by AS requestedBy FROM job ORDER BY id')
         .all()
         .map((row) => ({ ...(row as object) })),
     );

@@ -38,7 +38,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
   const destinationsOf = (rig: Rig): SyncOptions['destinations'] => [destinationOf(bench, rig.database, rig.clock)];
   /** Everything of the device in the state. */
   const tracesOf = ({ store }: ForgetParts, deviceId: string): unknown => [
-    store.forgetting.knows(deviceId),
+    store.forgetting.hasTraces(deviceId),
     store.telemetry(deviceId).covered,
     store.gaps(deviceId),
     store.newestNs(deviceId),

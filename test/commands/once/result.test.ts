@@ -28,11 +28,11 @@ const SUMMARY: OnceSummary = {
 
 function linesOf(changes: Partial<OnceSummary>): string[] {
   const lines: string[] = [];
-  const say = (event: ProgramEvent): void => {
+  const write = (event: ProgramEvent): void => {
     const { level, message } = lineOf(event);
     lines.push(`${level}: ${message}`);
   };
-  reportEnd({ ...SUMMARY, ...changes }, { say });
+  reportEnd({ ...SUMMARY, ...changes }, { write });
   return lines;
 }
 

@@ -310,7 +310,7 @@ describe('what is odd', () => {
     const { id } = open.store.useDestination(hostile, 'x');
     open.store.saveFact(blockedFact(id), hostile);
     const db = new Database(open.file);
-    db.prepare("INSERT INTO job (kind, args, asked_by, asked_ms) VALUES (?, '{}', ?, 1)").run(hostile, hostile);
+    db.prepare("INSERT INTO job (kind, args, requested_by, requested_ms) VALUES (?, '{}', ?, 1)").run(hostile, hostile);
     db.prepare("INSERT INTO request (at_ms, lane, stream, device_id, fault) VALUES (?, ?, 'telemetry', ?, ?)").run(
       NOW_MS,
       hostile,
@@ -350,7 +350,7 @@ describe('what is odd', () => {
     using open = scratchStore();
     hold(open, ['hub']);
     const db = new Database(open.file);
-    db.exec(`INSERT INTO job (kind, args, asked_by, asked_ms, state, started_ms) VALUES
+    db.exec(`INSERT INTO job (kind, args, requested_by, requested_ms, state, started_ms) VALUES
       ('once', '{}', '--once', ${NOW_MS - HOUR_MS}, 'running', ${NOW_MS - 3 * MINUTE_MS}),
       ('verify', '{}', 'somebody', ${NOW_MS - HOUR_MS}, 'waiting', NULL)`);
     db.close();

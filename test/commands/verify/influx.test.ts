@@ -273,7 +273,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     inState(
       rig,
       `INSERT INTO quarantine (destination_id, source, content, reason, at_ms) VALUES (1, 'destination', '${refused}', 'no', 1);
-       INSERT INTO lack VALUES (1, 'tied', 'beyond_retention', 0, ${ns(NOW_MS - 30 * HOUR_MS)}, 100000);`,
+       INSERT INTO missing VALUES (1, 'tied', 'beyond_retention', 0, ${ns(NOW_MS - 30 * HOUR_MS)}, 100000);`,
     );
     const { verdict } = await verifyAt(rig, place);
     const others = verdict.differences.reduce((sum, { missing }) => sum + missing, 0);
@@ -284,7 +284,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     await verifyAt(rig, place, { repair: true });
     expect((await verifyAt(rig, place)).verdict).toMatchObject({ ...EQUAL, quarantined: 1, known_missing: gone });
 
-    inState(rig, 'DELETE FROM quarantine; DELETE FROM lack; DELETE FROM position');
+    inState(rig, 'DELETE FROM quarantine; DELETE FROM missing; DELETE FROM position');
     const pending = await verifyAt(rig, place);
     expect(pending.verdict).toMatchObject({ ...EQUAL, pending: gone + 1 });
   });

@@ -37,7 +37,7 @@ function clearArchive({ dataDir }: Stage): void {
 function lacksIn({ dataDir }: Stage, reason = 'cleared'): unknown[] {
   const db = new Database(`${dataDir}/tidemark.db`, { readonly: true });
   try {
-    return db.prepare('SELECT device_id, sum(points) AS points FROM lack WHERE reason = ? GROUP BY 1').all(reason);
+    return db.prepare('SELECT device_id, sum(points) AS points FROM missing WHERE reason = ? GROUP BY 1').all(reason);
   } finally {
     db.close();
   }
@@ -160,7 +160,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     const aside = (): void =>
       inState(
         stage,
-        `INSERT INTO lack (destination_id, device_id, reason, from_ns, to_ns, points)
+        `INSERT INTO missing (destination_id, device_id, reason, from_ns, to_ns, points)
         VALUES (1, 'walk', 'skipped_destination', ${whole}, 5000)`,
       );
     for (const measurement of ['telemetry', 'coverage_hour']) {

@@ -135,7 +135,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a filled VictoriaMetr
   test('a value that is not the archived one is told where the archive keeps it', async () => {
     const { rig, place } = await filled('ms');
     using _ = rig;
-    inState(rig, 'DELETE FROM tie');
+    inState(rig, 'DELETE FROM time_offset');
     const before = (await verifyAt(rig, place, { deviceIds: ['plain'] })).verdict;
     expect(before).toMatchObject(EQUAL);
     const [series] = await victoria.exported('{__name__="telemetry_value",device_id="plain"}');

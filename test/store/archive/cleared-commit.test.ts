@@ -107,7 +107,12 @@ function live(state: ScratchStore, { served, story }: { served: Instants; story:
     return landed.newReadings;
   });
   deliver(state, id, points);
-  return { newReadings, points, sums: state.rows('SELECT * FROM day_sum'), offsets: state.rows('SELECT * FROM tie') };
+  return {
+    newReadings,
+    points,
+    sums: state.rows('SELECT * FROM day_sum'),
+    offsets: state.rows('SELECT * FROM time_offset'),
+  };
 }
 
 describe('what was cleared and is pulled again', () => {

@@ -172,16 +172,16 @@ describe('what is forgotten', () => {
     const others = linesOf(state).filter((line) => !line.includes('CANARY'));
     expect(traces(state).toSorted()).toEqual([
       ...['alert', 'coverage', 'day_sum', 'device', 'device_name', 'device_revision', 'fact', 'gap', 'hour_readings'],
-      ...['lack', 'lateness', 'missed_anchor', 'quarantine', 'request', 'reread', 'tie'],
+      ...['lateness', 'missed_overlap', 'missing', 'quarantine', 'request', 'reread', 'time_offset'],
     ]);
-    expect(state.store.forgetting.knows(DOOMED)).toBe(true);
+    expect(state.store.forgetting.hasTraces(DOOMED)).toBe(true);
     expect(forget(state, [id])).toBe('done');
     expect(linesOf(state)).toEqual(others);
     expect(traces(state)).toEqual(['fact']);
     expect(state.store.fact('alerts_left_out'), 'an excluded one is to be read anew when it is not any more').toBe(
       JSON.stringify(['another', DOOMED]),
     );
-    expect(state.store.forgetting.knows(DOOMED)).toBe(false);
+    expect(state.store.forgetting.hasTraces(DOOMED)).toBe(false);
     expect(state.store.totals()).toMatchObject({ readings: 30, points: 30, lines: others.length });
     expect(state.store.missing(id)).toMatchObject([{ deviceId: 'stays' }]);
     expect(state.store.backlog(id)).toEqual({ pendingLines: 0, quarantined: 1 });
@@ -251,7 +251,7 @@ describe('what is forgotten', () => {
 
   test('an empty state, and a device that it does not know', () => {
     using state = scratchStore();
-    expect(state.store.forgetting.knows('x')).toBe(false);
+    expect(state.store.forgetting.hasTraces('x')).toBe(false);
     expect(state.store.forgetting.unfinished()).toEqual([]);
     expect(state.store.forgetting.step('x', []).state).toBe('done');
     expect(forget(state, [])).toBe('done');
@@ -355,7 +355,7 @@ describe('a program that dies while it forgets', () => {
     const open = openStore(place.path);
     try {
       const ids = open.store.quarantine.destinations().map(({ id }) => id);
-      if (open.store.forgetting.knows(DOOMED)) forget(open, ids);
+      if (open.store.forgetting.hasTraces(DOOMED)) forget(open, ids);
     } finally {
       open.close();
     }
@@ -373,7 +373,7 @@ describe('a program that dies while it forgets', () => {
     try {
       expect(open.store.forgetting.unfinished(), 'whoever opens it finishes it').toEqual([]);
       return (
-        linesOf(open).filter((line) => line.includes('CANARY')).length + Number(open.store.forgetting.knows(DOOMED))
+        linesOf(open).filter((line) => line.includes('CANARY')).length + Number(open.store.forgetting.hasTraces(DOOMED))
       );
     } finally {
       open.close();

@@ -10,7 +10,7 @@ function everything(state: ScratchStore): unknown {
   const tables = [
     'block',
     'coverage',
-    'tie',
+    'time_offset',
     'day_sum',
     'hour_readings',
     'hours_written',

@@ -64,6 +64,6 @@ test('bookings and jobs that were stored under an older name of their lane or ki
   openStore(place.path).close();
   const after = new Database(place.file, { readonly: true });
   expect(after.prepare('SELECT lane FROM request ORDER BY at_ms').pluck().all()).toEqual(['idle-poll', 'live']);
-  expect(after.prepare('SELECT kind FROM job ORDER BY asked_ms').pluck().all()).toEqual(['repair', 'once']);
+  expect(after.prepare('SELECT kind FROM job ORDER BY requested_ms').pluck().all()).toEqual(['repair', 'once']);
   after.close();
 });

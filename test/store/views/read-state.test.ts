@@ -102,7 +102,7 @@ describe('a state that is looked at', () => {
     using open = filled();
     const db = new Database(open.file);
     db.exec(
-      "INSERT INTO job (kind, args, asked_by, asked_ms, state, started_ms) VALUES ('once', '{}', '--once', 1, 'running', 2)",
+      "INSERT INTO job (kind, args, requested_by, requested_ms, state, started_ms) VALUES ('once', '{}', '--once', 1, 'running', 2)",
     );
     db.close();
     using look = openToRead(dirname(open.file));
