@@ -47,6 +47,11 @@ export interface EmptyAnswer {
   readonly controlMs: EpochMs | null;
   /** The server's time. */
   readonly nowMs: EpochMs;
+  /**
+   * For how long there have been such answers by the monotonic clock, in ms: without `Date` the server's time jumps with
+   * the local clock. Infinite where an earlier process had the first one.
+   */
+  readonly waitedMs: number;
 }
 
 /** Whether an empty answer is believed, and the record to store. */
@@ -63,7 +68,7 @@ export function judgeEmpty(answer: EmptyAnswer): EmptyVerdict {
   if (confirmed >= CONFIRMED_FOR_GOOD) return { isBelieved: true, next: known };
   const joined = joinEmpty(known, range, nowMs);
   if (confirmed > 0) return { isBelieved: true, next: joined };
-  const isBelieved = hasControl(answer) || isSpread(joined, nowMs);
+  const isBelieved = hasControl(answer) || isSpread(joined, answer);
   return { isBelieved, next: isBelieved ? { ...joined, confirmed: 1, dueMs: nowMs + HOUR_MS } : joined };
 }
 
@@ -81,8 +86,8 @@ function hasControl({ controlMs, nowMs }: EmptyAnswer): boolean {
   return controlMs !== null && Math.abs(nowMs - controlMs) <= CONTROL_MS;
 }
 
-function isSpread({ answers, sinceMs }: EmptyRange, nowMs: EpochMs): boolean {
-  return answers >= SPREAD_ANSWERS && nowMs - sinceMs >= SPREAD_MS;
+function isSpread({ answers, sinceMs }: EmptyRange, { nowMs, waitedMs }: EmptyAnswer): boolean {
+  return answers >= SPREAD_ANSWERS && Math.min(nowMs - sinceMs, waitedMs) >= SPREAD_MS;
 }
 
 function joinEmpty(known: EmptyRange | null, { from, to }: Interval, nowMs: EpochMs): EmptyRange {
@@ -107,11 +112,13 @@ export interface ServedReadings {
   before: { readonly deviceId: string; readonly atMs: EpochMs } | null;
   /** The last sign of life of a device that its answers have left unexplained. */
   readonly signs: Map<string, EpochNs>;
+  /** When this process had the first of the empty answers about a device, by the monotonic clock. */
+  readonly emptySince: Map<string, number>;
 }
 
 /** Nothing was served yet. */
 export function nothingServed(): ServedReadings {
-  return { last: null, before: null, signs: new Map() };
+  return { last: null, before: null, signs: new Map(), emptySince: new Map() };
 }
 
 /**

@@ -7,7 +7,9 @@
 import { ApiFault } from '../core/faults.ts';
 import type { Purpose, Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
+import { ForgottenError } from '../core/state/telemetry.ts';
 import { ceilToSecond, maxNs, msToNs } from '../core/time.ts';
+import { commitInTurns } from './commit.ts';
 import type { SyncContext } from './context.ts';
 import { type PageRequest, SLACK_NS } from './page-request.ts';
 import {
@@ -162,7 +164,7 @@ function noteNotFound({ notFound, answers, serverClock }: LearntWindows, deviceI
  *
  * @throws ApiFault
  */
-export async function fetchNewest(
+async function fetchNewest(
   { context, windows }: Asking,
   deviceId: string,
   signal: AbortSignal,
@@ -176,5 +178,24 @@ export async function fetchNewest(
     const before = ceilToSecond(nowNs) + SLACK_NS;
     const after = spanNs === null ? 0n : maxNs(before - spanNs, 0n);
     return await context.api.telemetry({ deviceId, after, before, cursor: null }, purpose, signal);
+  }
+}
+
+/**
+ * Records the newest page of a device; nothing is covered by it.
+ *
+ * @returns whether it had readings.
+ */
+export async function peek(asking: Asking, deviceId: string, signal: AbortSignal): Promise<boolean> {
+  const { context } = asking;
+  const reply = await fetchNewest(asking, deviceId, signal);
+  if (reply.value.deviceId !== null && reply.value.deviceId !== deviceId) return false;
+  const { readings } = reply.value;
+  try {
+    await commitInTurns(context, { deviceId, lane: 'live', reply, readings, covers: null });
+    return readings.length > 0;
+  } catch (error) {
+    if (error instanceof ForgottenError) return false;
+    throw error;
   }
 }

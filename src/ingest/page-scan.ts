@@ -28,10 +28,10 @@ import {
 import {
   type Asking,
   createLearntWindows,
-  fetchNewest,
   fetchPage,
   noteFuture,
   noteServed,
+  peek,
   windowRules,
 } from './fetch-page.ts';
 import { type Judgement, judgePage } from './judge-page.ts';
@@ -220,6 +220,8 @@ interface GapScan extends Scanning, Pick<PageRequest, 'gap' | 'near' | 'far'> {
   attempts: Attempts;
   /** Pages in a row without a reading that named a next one. */
   emptyPages: number;
+  /** The oldest readings of chains of cursors that have ended with an empty page. */
+  readonly emptyEnds: EpochNs[];
 }
 
 function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
@@ -244,6 +246,7 @@ function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
     lateFrom: below === undefined ? null : lateFromOf(context, { deviceId, gap, below }),
     attempts: NO_ATTEMPTS,
     emptyPages: 0,
+    emptyEnds: [],
   };
 }
 
@@ -282,7 +285,7 @@ async function handlePage(
   const visibleFromNs = visibleFrom(windowRules(windows));
   const judged = judgePage(request, page, {
     visibleFromNs,
-    emptyBefore: ignoresEmptyAnswers(context, deviceId) ? 0 : scan.attempts.empties,
+    emptyBefore: ignoresEmptyAnswers(context, deviceId) ? 0 : emptyBefore(scan, request),
     overlapOptional: isOverlapOptional(scan.attempts, page.readings),
     seenAt: signToExplain(scan.served, context.store.device(deviceId), scan.attempts.rejected + 1 >= TRIES),
   });
@@ -339,9 +342,10 @@ function noteReadings({ context, served }: GapScan, deviceId: string): void {
 
 /** Whether an empty answer that covers a range by itself is believed; records it if there is evidence against it. */
 function believesEmpty({ context, task, served }: GapScan, range: Interval): boolean {
-  const { store, serverClock } = context;
+  const { store, serverClock, clock } = context;
   const { deviceId } = task;
   const known = store.emptyRange(deviceId);
+  if (known === null) served.emptySince.set(deviceId, clock.monoMs());
   const { isBelieved, next } = judgeEmpty({
     range,
     seenAt: store.device(deviceId)?.record.lastSeenAt ?? null,
@@ -349,6 +353,7 @@ function believesEmpty({ context, task, served }: GapScan, range: Interval): boo
     known,
     controlMs: controlFor(served, deviceId),
     nowMs: serverClock.nowMs(),
+    waitedMs: clock.monoMs() - (served.emptySince.get(deviceId) ?? Number.NEGATIVE_INFINITY),
   });
   if (next !== known) store.saveEmptyRange(deviceId, next);
   return isBelieved;
@@ -370,7 +375,7 @@ async function handleUnproven(
   const missed = missedSince(known, { at, isEmpty, overlapMissing }, nowMs);
   const { step, attempts } = decideStep(scan.attempts, { isEmpty, overlapMissing, missed });
   scan.attempts = attempts;
-  if (step === 'same at once') return request;
+  if (step === 'same at once') return request.cursor === null ? request : chainAgain(scan, request);
   const reason = judged.reason ?? '';
   context.observe({ type: 'page-rejected', deviceId, reason, attempt: attempts.rejected });
   const remembered = missedAfter(known, { at, step }, nowMs);
@@ -381,6 +386,22 @@ async function handleUnproven(
   }
   await context.clock.sleep(RETRY_MS, signal);
   return step === 'same later' ? request : fromFirstPage(request);
+}
+
+/** How many empty answers there were to this request: of a chain of cursors, how often it has ended so. */
+function emptyBefore({ attempts, emptyEnds }: GapScan, { cursor, below }: PageRequest): number {
+  return cursor === null ? attempts.empties : emptyEnds.filter((at) => at === (below ?? 0n)).length;
+}
+
+/**
+ * The request after an empty page to which a cursor has led, which no overlap reading supports: the whole chain has to
+ * end so a second time. Its other pages show that the service serves the readings of this device between the two.
+ */
+function chainAgain(scan: GapScan, request: PageRequest): PageRequest | null {
+  if (scan.emptyEnds.length >= TRIES) return giveUp(scan, request.gap, 'page_rejected');
+  scan.emptyEnds.push(request.below ?? 0n);
+  scan.attempts = NO_ATTEMPTS;
+  return fromFirstPage(request);
 }
 
 /** Whether empty answers about a device cover nothing for now. */
@@ -424,23 +445,4 @@ function handleRefusal(scan: GapScan, request: PageRequest, answer: Refusal): Ne
 function giveUp({ context, task }: GapScan, gap: Interval, reason: GapReason): null {
   nameGap(context, { deviceId: task.deviceId, ...gap, reason });
   return null;
-}
-
-/**
- * Records the newest page of a device; nothing is covered by it.
- *
- * @returns whether it had readings.
- */
-async function peek(asking: Asking, deviceId: string, signal: AbortSignal): Promise<boolean> {
-  const { context } = asking;
-  const reply = await fetchNewest(asking, deviceId, signal);
-  if (reply.value.deviceId !== null && reply.value.deviceId !== deviceId) return false;
-  const { readings } = reply.value;
-  try {
-    await commitInTurns(context, { deviceId, lane: 'live', reply, readings, covers: null });
-    return readings.length > 0;
-  } catch (error) {
-    if (error instanceof ForgottenError) return false;
-    throw error;
-  }
 }

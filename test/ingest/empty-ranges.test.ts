@@ -21,6 +21,7 @@ const SEEN: EmptyAnswer = {
   known: null,
   controlMs: null,
   nowMs: NOW_MS,
+  waitedMs: Number.POSITIVE_INFINITY,
 };
 
 describe('judgeEmpty', () => {
@@ -60,6 +61,12 @@ describe('judgeEmpty', () => {
     expect(answers(0, 15, 30)).toBe(true);
     expect(answers(0, 15, 29)).toBe(false);
     expect(answers(0, 30)).toBe(false);
+  });
+
+  test('counts the half hour by the monotonic clock too: the local one may jump where there is no Date', () => {
+    const known = { ...RANGE, sinceMs: NOW_MS - 3 * HOUR_MS, answers: 2, confirmed: 0, dueMs: null };
+    expect(judgeEmpty({ ...SEEN, known, waitedMs: 30 * MINUTE_MS }).isBelieved).toBe(true);
+    expect(judgeEmpty({ ...SEEN, known, waitedMs: 29 * MINUTE_MS }).isBelieved).toBe(false);
   });
 
   test('counts half an hour from now on where the first answer was dated by a clock that was ahead', () => {

@@ -240,6 +240,22 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'two empty pages behind a cursor believed',
+    caughtBy: ['emptyBehindCursor'],
+    edits: [
+      {
+        file: 'ingest/page-scan.ts',
+        find: 'return request.cursor === null ? request : chainAgain(scan, request);',
+        replace: 'return request;',
+      },
+      {
+        file: 'ingest/page-scan.ts',
+        find: 'return cursor === null ? attempts.empties : emptyEnds.filter((at) => at === (below ?? 0n)).length;',
+        replace: 'return attempts.empties;',
+      },
+    ],
+  },
+  {
     name: 'what is shown again still missing',
     caughtBy: ['emptyOnceMore'],
     edits: [{ file: 'ingest/page-scan.ts', find: '  noteShown(context, deviceId, readings);\n', replace: '' }],

@@ -37,6 +37,7 @@ const STORIES: Record<ScenarioName, string> = {
   emptyAboveHistory: 'what was believed to be empty is asked for again once the device shows a reading',
   returnsWithItsBuffer: 'late readings are followed down to the next stored one',
   emptyFurtherDown: 'an empty answer proves nothing while others were seen to be false',
+  emptyBehindCursor: 'an empty page behind a cursor proves nothing unless its chain ends so twice',
   emptyOnceMore: 'what was shown meanwhile is not gone',
   recheckAfterKills: 'a recheck brings what was left out, however often it is killed',
   fullDisk: 'a database that accepts nothing rejects no line',

@@ -79,6 +79,30 @@ export const emptyFurtherDown: Scenario = async (bench, program) => {
   return await finish(rig, { fromMs: NOW_MS - 11 * DAY_MS, least: 1000 });
 };
 
+/** More readings at one instant than a page holds, and from the first cursor on every answer is empty. */
+export const emptyBehindCursor: Scenario = async (bench, program) => {
+  const readingsAt = (fromMs: number, stepMs: number, count: number) =>
+    Array.from({ length: count }, (_, index) => ({
+      recordedAtNs: BigInt(fromMs + index * stepMs) * 1_000_000n,
+      values: [['level', String(index)] as const],
+    }));
+  const readings = [
+    ...readingsAt(NOW_MS - 5 * HOUR_MS, 10 * SECOND_MS, 300),
+    ...readingsAt(NOW_MS - 2 * HOUR_MS, 0, 230),
+    ...readingsAt(NOW_MS - HOUR_MS, 10 * SECOND_MS, 60),
+  ];
+  using rig = await rigFor(bench, program, { device: { deviceId: 'crowd', readings }, historyMs: HISTORY_MS });
+  rig.simulator.settings.plan.maxDevicesPerPage = 100;
+  let isOut = false;
+  rig.simulator.faults = onPath(/telemetry/, (_, { query }) => {
+    isOut ||= query.has('cursor');
+    return isOut ? falselyEmpty : null;
+  });
+  const { summary } = await rig.once();
+  const found = await finish(rig, { fromMs: FROM_MS, least: 500 });
+  return summary.exit_code === 3 ? found : [`the first run ends with ${summary.exit_code}`, ...found];
+};
+
 /** Empty answers twice, more than a day apart, and true ones between: what was shown meanwhile is not gone. */
 export const emptyOnceMore: Scenario = async (bench, program) => {
   const spoken = (fromMs: number) =>

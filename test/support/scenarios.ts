@@ -11,6 +11,7 @@ import type { Bench } from './bench.ts';
 import { complaints } from './complaints.ts';
 import {
   emptyAboveHistory,
+  emptyBehindCursor,
   emptyBesideOthers,
   emptyForHours,
   emptyFromTheFirst,
@@ -334,6 +335,7 @@ export const SCENARIOS = {
   emptyBesideOthers,
   emptyAboveHistory,
   returnsWithItsBuffer,
+  emptyBehindCursor,
   emptyFurtherDown,
   emptyOnceMore,
   recheckAfterKills,
