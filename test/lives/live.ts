@@ -115,6 +115,7 @@ async function liveOne(stage: Stage, life: Life, watch: Watch | null): Promise<s
   const observe = (event: AppEvent): void => {
     watch?.(life, clock.nowMs(), event);
     if (event.type === 'stream-read' && event.stream === 'telemetry') living.events.passedAtMs ??= clock.nowMs();
+    if (event.type === 'stream-read' && event.stream === 'account') stage.accountReadMs ??= clock.monoMs();
     if (event.type === 'page-committed') living.events.landedAtMs ??= clock.nowMs();
   };
   const dataDir = stage.dataDir;

@@ -50,6 +50,8 @@ export interface Stage extends Disposable {
   readonly counts: Counts;
   /** When each request was sent, by the clock that never jumps. */
   readonly sentMs: number[];
+  /** When the account was read first, by that clock; `null` where it was not. */
+  accountReadMs: number | null;
   /** The directory of the state: another one after each kill. */
   dataDir: string;
   /** The database that the program delivers to now. */
@@ -102,6 +104,7 @@ export function openStage(story: Story, program: Program): Stage {
     truth,
     counts,
     sentMs: [],
+    accountReadMs: null,
     dataDir: mkdtempSync(join(tmpdir(), 'tidemark-lives-')),
     hasLost: false,
     lifeStartedMs: story.startMs,
