@@ -206,7 +206,7 @@ export function backfillQuota(limiter: RateLimiter, ledger: Ledger, serverClock:
       return { perMinute: minute.budget, perDay: day.budget };
     },
     sentMs: () => ledger.sentSince(serverClock.nowMs() - DAY_MS, 'backfill'),
-    othersSince: (sinceMs) => OTHER_LANES.reduce((sum, lane) => sum + ledger.sentSince(sinceMs, lane).length, 0),
+    othersSince: (sinceMs) => ledger.sentSince(sinceMs, ...OTHER_LANES).length,
     spentDay: () => limiter.figures().day.spent,
   };
 }

@@ -113,8 +113,8 @@ export interface Ledger {
    */
   book(atMs: EpochMs, purpose: Purpose): number;
   recordOutcome(requestId: number, outcome: RequestOutcome): void;
-  /** The times of all bookings later than `sinceMs`, ascending; of one lane where it is given. */
-  sentSince(sinceMs: EpochMs, lane?: RequestLane): EpochMs[];
+  /** The times of all bookings later than `sinceMs`, ascending; of some lanes where they are given. */
+  sentSince(sinceMs: EpochMs, ...lanes: readonly RequestLane[]): EpochMs[];
   /**
    * Until when the server asked us to wait; 0 where it did not. A wait that begins in the future was kept by a clock
    * that was ahead: it counts from now.

@@ -225,6 +225,17 @@ const SAMPLE_MS = 52 * 7 * DAY_MS;
  */
 export function meanPeriodMs(schedule: Schedule, fromMs: EpochMs): number {
   const today = Math.floor(fromMs / DAY_MS) * DAY_MS;
+  const known = meanPeriods.get(schedule);
+  if (known?.today === today) return known.ms;
+  const ms = countMeanPeriodMs(schedule, today);
+  meanPeriods.set(schedule, { today, ms });
+  return ms;
+}
+
+/** The last mean interval of each schedule: the same all day, and asked for with each listing. */
+const meanPeriods = new WeakMap<Schedule, { readonly today: EpochMs; readonly ms: number }>();
+
+function countMeanPeriodMs(schedule: Schedule, today: EpochMs): number {
   const first = schedule.next(today - 1);
   if (first === null) return Number.POSITIVE_INFINITY;
   const hourMs = Math.floor(first / HOUR_MS) * HOUR_MS;

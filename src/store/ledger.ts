@@ -90,7 +90,7 @@ export function createLedger(db: Database.Database): OwnedLedger {
       if (outcome.fault !== null && state.lease.ids.length === 0 && state.named.size === 0) flush(state);
     },
     ride: () => ride(state),
-    sentSince: (sinceMs, lane) => sentSince(state, Math.floor(sinceMs), lane ?? null),
+    sentSince: (sinceMs, ...lanes) => sentSince(state, Math.floor(sinceMs), lanes),
     blockedUntilMs: (nowMs): EpochMs =>
       Math.min(
         Number(rows.readFact.get(BLOCKED_UNTIL) ?? 0),
@@ -109,8 +109,8 @@ function prepareRows(db: Database.Database) {
     answer: db.prepare('UPDATE request SET status = ?, fault = ? WHERE id = ?'),
     remove: db.prepare('DELETE FROM request WHERE id = ?'),
     since: db
-      .prepare<[{ from: number; lane: string | null; except: string }], bigint>(
-        `SELECT at_ms FROM request WHERE at_ms > :from AND (:lane IS NULL OR lane = :lane)
+      .prepare<[{ from: number; lanes: string; except: string }], bigint>(
+        `SELECT at_ms FROM request WHERE at_ms > :from AND (:lanes = '[]' OR lane IN (SELECT value FROM json_each(:lanes)))
           AND id NOT IN (SELECT value FROM json_each(:except)) ORDER BY at_ms`,
       )
       .pluck(),
@@ -125,11 +125,11 @@ function prepareRows(db: Database.Database) {
 }
 
 /** The bookings later than `from`: rows as they are on disk, and leased ids with their purposes. */
-function sentSince({ rows, lease, named }: LedgerState, from: EpochMs, lane: RequestLane | null): EpochMs[] {
+function sentSince({ rows, lease, named }: LedgerState, from: EpochMs, lanes: readonly RequestLane[]): EpochMs[] {
   const except = JSON.stringify([...lease.ids, ...named.keys()]);
-  const written = rows.since.all({ from, lane, except }).map(Number);
+  const written = rows.since.all({ from, lanes: JSON.stringify(lanes), except }).map(Number);
   const unwritten = [...named.values()]
-    .filter(({ atMs, purpose }) => Math.floor(atMs) > from && (lane === null || purpose.lane === lane))
+    .filter(({ atMs, purpose }) => Math.floor(atMs) > from && (lanes.length === 0 || lanes.includes(purpose.lane)))
     .map(({ atMs }) => Math.floor(atMs));
   return unwritten.length === 0 ? written : [...written, ...unwritten].toSorted((a, b) => a - b);
 }

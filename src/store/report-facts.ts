@@ -24,7 +24,7 @@ export function createStateFacts(db: Database.Database): StateFacts {
   const oldest = db
     .prepare<[string, number, string], bigint | null>(
       `SELECT at_ms FROM block
-       WHERE lane = ? AND seq >= ifnull((SELECT block FROM position WHERE destination_id = ? AND lane = ?), 0)
+       WHERE lane = +? AND seq >= ifnull((SELECT block FROM position WHERE destination_id = ? AND lane = ?), 0)
        ORDER BY seq LIMIT 1`,
     )
     .pluck();

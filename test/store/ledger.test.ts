@@ -159,6 +159,8 @@ describe('a ledger that is asked fast', () => {
     expect(state.ledger.sentSince(10_059)).toEqual([10_060]);
     expect(state.ledger.sentSince(0, 'first-history'), 'by its own lane, not by that of its lease').toEqual([10_060]);
     expect(state.ledger.sentSince(0, 'live')).toHaveLength(50);
+    expect(state.ledger.sentSince(0, 'live', 'first-history')).toHaveLength(51);
+    expect(state.ledger.sentSince(0, 'alerts', 'backfill')).toEqual([]);
     state.reopen();
     expect(state.rows(`SELECT at_ms, lane, device_id, status, fault FROM request WHERE id = ${id}`)).toEqual([
       { at_ms: 10_060, lane: 'first-history', device_id: 'e', status: 500, fault: 'server-fault' },

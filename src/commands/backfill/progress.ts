@@ -156,8 +156,8 @@ function besideMs(parts: EtaParts, { startedMs, tally }: Backfill, left: number)
 /** The load of the other lanes; where the daemon has only just started, since the backfill began. */
 function loadPerMs({ backfill: { othersSince } }: EtaParts, startedMs: EpochMs, nowMs: EpochMs): number {
   const lately = othersSince(nowMs - LOAD_OVER_MS);
-  const wasThere = othersSince(nowMs - 2 * LOAD_OVER_MS) > lately;
-  if (wasThere || nowMs - startedMs >= LOAD_OVER_MS) return lately / LOAD_OVER_MS;
+  const wasThere = nowMs - startedMs >= LOAD_OVER_MS || othersSince(nowMs - 2 * LOAD_OVER_MS) > lately;
+  if (wasThere) return lately / LOAD_OVER_MS;
   return othersSince(startedMs) / Math.max(MINUTE_MS, nowMs - startedMs);
 }
 

@@ -32,12 +32,13 @@ export function nameAt(names: readonly NameRecord[], at: EpochNs): string | null
  */
 export function pinName(
   names: readonly NameRecord[],
-  seen: { name: string; atNs: EpochNs; newestArchivedNs: EpochNs | null },
+  seen: { name: string; atNs: EpochNs; newestArchivedNs: () => EpochNs | null },
 ): readonly NameRecord[] {
   const last = names.at(-1);
   if (last === undefined) return [{ fromNs: 0n, name: seen.name }];
   if (last.name === seen.name) return names;
-  const archived = seen.newestArchivedNs === null ? 0n : seen.newestArchivedNs + 1n;
+  const newestNs = seen.newestArchivedNs();
+  const archived = newestNs === null ? 0n : newestNs + 1n;
   const fromNs = maxNs(maxNs(seen.atNs, archived), last.fromNs + 1n);
   return [...names, { fromNs, name: seen.name }];
 }

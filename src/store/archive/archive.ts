@@ -91,8 +91,8 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
   const newest = db
     .prepare<[string, string], bigint | null>(
       `SELECT max(at) FROM (
-         SELECT max(last_ns) AS at FROM block WHERE device_id = ? AND first_ns IS NOT NULL
-         UNION ALL SELECT max(to_ns) - 1 FROM cleared WHERE device_id = ? AND kind = 'telemetry')`,
+         SELECT max(last_ns) AS at FROM block WHERE device_id = +? AND first_ns IS NOT NULL
+         UNION ALL SELECT max(to_ns) - 1 FROM cleared WHERE device_id = +? AND kind = 'telemetry')`,
     )
     .pluck();
   const cleared = db.prepare<[string, bigint, bigint], Interval>(

@@ -54,7 +54,7 @@ export function createClearer(
 ): ArchiveMaintenance['clear'] {
   const oldest = db.prepare<[string, number, number], OldRow>(
     `SELECT seq, at_ms FROM block INDEXED BY block_age
-     WHERE lane = ? AND at_ms < ? AND seq < ? ORDER BY at_ms, seq LIMIT ${STEP_BLOCKS}`,
+     WHERE lane = +? AND at_ms < ? AND seq < ? ORDER BY at_ms, seq LIMIT ${STEP_BLOCKS}`,
   );
   const read = db.prepare<[number], OldContent>('SELECT device_id, lines, bytes, data FROM block WHERE seq = ?');
   const remove = db.prepare('DELETE FROM block WHERE seq = ?');

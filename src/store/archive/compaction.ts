@@ -55,7 +55,7 @@ export function createCompactor(db: Database.Database, positions: PositionTable)
   );
   const hot = db.prepare<[string, string | null, number], HotRow>(
     `SELECT seq, level, at_ms, bytes FROM block INDEXED BY block_hot
-     WHERE level < 2 AND lane = ? AND device_id IS ? AND seq < ? ORDER BY seq LIMIT ${RUN_CANDIDATES}`,
+     WHERE level < 2 AND lane = +? AND device_id IS +? AND seq < ? ORDER BY seq LIMIT ${RUN_CANDIDATES}`,
   );
   const acknowledged = createAcknowledgedBelow(positions);
   const mark = db.prepare('UPDATE block SET level = ? WHERE seq = ?');

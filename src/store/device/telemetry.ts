@@ -118,7 +118,7 @@ export function rememberCommit(tables: TelemetryTables, page: PageCommit): void 
 export function pinDeviceName(tables: TelemetryTables, deviceId: string, name: string, atNs: EpochNs): void {
   const { names, archive, revisions } = tables;
   const before = names.read(deviceId);
-  const pinned = pinName(before, { name, atNs, newestArchivedNs: archive.newestNs(deviceId) });
+  const pinned = pinName(before, { name, atNs, newestArchivedNs: () => archive.newestNs(deviceId) });
   if (pinned === before) return;
   const added = pinned.at(-1);
   if (added === undefined) return;

@@ -3,7 +3,11 @@ import { describe, expect, test } from 'vitest';
 import { nameAt, nameOf, pinName } from '../../../src/core/lines/names.ts';
 import type { NameRecord } from '../../../src/core/state/telemetry.ts';
 
-const seen = (name: string, atNs: bigint, newestArchivedNs: bigint | null = null) => ({ name, atNs, newestArchivedNs });
+const seen = (name: string, atNs: bigint, newestNs: bigint | null = null) => ({
+  name,
+  atNs,
+  newestArchivedNs: () => newestNs,
+});
 
 describe('the name of a device', () => {
   test('is its own, or its id where it has none', () => {
