@@ -8,13 +8,19 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { VERSION } from '../../src/cli/help.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { mistakesOfLine } from '../support/log-lines.ts';
-import { KEY, MAIN, openBench, openStage, SOURCE, start, until } from './support.ts';
+import { KEY, MAIN, openBench, openStage, type Run, SOURCE, start, until } from './support.ts';
 
 const place = mkdtempSync(join(tmpdir(), 'tidemark-built-'));
 afterAll(() => rmSync(place, { recursive: true, force: true }));
 
 /** What the pages load: some of it is read from beside the program, some from a library's package. */
 const ASSETS = ['page.css', 'mark.svg', 'live.js', 'morph.js', 'charts.js', 'uplot.js', 'uplot.css'];
+
+/** Waits until a run tells the address of its page. */
+async function pageOf(run: Run, find: () => RegExpExecArray | null): Promise<string> {
+  await until('it tells where the page is', () => find() !== null || run.child.exitCode !== null);
+  return find()?.[1] ?? '';
+}
 
 describe('the built program', () => {
   test('can be run as a command, and tells its version and its help', async () => {
@@ -54,15 +60,24 @@ describe('the built program', () => {
     ['built', MAIN],
     ['as its sources, without a build', SOURCE],
   ])('shows its pages with all that they load, and its metrics: %s', async (_how, program) => {
-    const demo = start(['--demo'], { program, cwd: place, env: { TMPDIR: place } });
+    await using stage = await openStage();
+    const run = stage.start([], { program, env: { TIDEMARK_LISTEN: '127.0.0.1:0' } });
+    const url = await pageOf(run, () => /"status_page":"(http:[^"]+)"/.exec(run.stderr()));
+    await until('it is ready', async () => (await fetch(`${url}readyz`)).status === 200);
+    for (const path of ['', 'status.json', 'metrics', ...ASSETS.map((name) => `assets/${name}`)]) {
+      const answer = await fetch(new URL(path, url));
+      expect([path, answer.status, (await answer.text()).length > 50]).toEqual([path, 200, true]);
+    }
+    run.child.kill('SIGTERM');
+    expect((await run.ended).code).toBe(0);
+  });
+
+  test('shows the page of a demo as its sources; demo.test.ts tries the built one', async () => {
+    const demo = start(['--demo'], { program: SOURCE, cwd: place, env: { TMPDIR: place } });
     try {
-      await until('it tells where the page is', () => demo.stdout().includes('\n') || demo.child.exitCode !== null);
-      const url = /^Status page: (http:\S+\/)\n/.exec(demo.stdout())?.[1] ?? '';
-      await until('it is ready', async () => (await fetch(`${url}readyz`)).status === 200);
-      for (const path of ['', 'status.json', 'metrics', ...ASSETS.map((name) => `assets/${name}`)]) {
-        const answer = await fetch(new URL(path, url));
-        expect([path, answer.status, (await answer.text()).length > 50]).toEqual([path, 200, true]);
-      }
+      const url = await pageOf(demo, () => /^Status page: (http:\S+\/)\n/.exec(demo.stdout()));
+      const { status } = await fetch(url);
+      expect(status).toBe(200);
       demo.child.kill('SIGTERM');
       expect((await demo.ended).code).toBe(0);
     } finally {

@@ -16,10 +16,10 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS } from '../../src/core/time.ts';
 import { commandsOf, documentedCommands, TRIED } from '../support/documented-commands.ts';
-import { type Ended, KEY, openStage, ROOT } from './support.ts';
+import { type Ended, KEY, openStage, ROOT, type Stage } from './support.ts';
 
 test('every command of the pages is in the list, and none that no page shows', () => {
   expect(Object.keys(TRIED).toSorted()).toEqual(documentedCommands());
@@ -32,10 +32,10 @@ test('commands are found in blocks without a language, as one where they are con
 });
 
 async function shell(command: string, cwd: string, env: Readonly<Record<string, string>>): Promise<Ended> {
-  const { PATH = '', HOME = '' } = process.env;
+  const { PATH = '', HOME = '', NODE_COMPILE_CACHE = '' } = process.env;
   const child = spawn('/bin/sh', ['-c', command], {
     cwd,
-    env: { PATH, HOME, ...env },
+    env: { PATH, HOME, NODE_COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const texts = { stdout: '', stderr: '' };
@@ -51,14 +51,25 @@ async function shell(command: string, cwd: string, env: Readonly<Record<string, 
 
 const commands = (how: string): string[] => Object.keys(TRIED).filter((command) => TRIED[command] === how);
 
-test.each(commands('checkout'))('%s', async (command) => {
-  const devices = ['hub-1', 'hub-2', 'hub-17'].map((deviceId) => ({ deviceId, intervalMs: HOUR_MS }));
-  await using stage = await openStage({ devices, historyMs: 3 * DAY_MS, settings: { plan: { historyMaxDays: null } } });
-  const before = await stage.run(['--once']);
-  expect(before.code, before.stderr).toBe(0);
-  const { code, stdout, stderr } = await shell(command, ROOT, { ...stage.env, TIDEMARK_LISTEN: '127.0.0.1:0' });
-  expect(code, stdout + stderr).toBe(0);
-  expect(stderr).not.toContain('This is a bug');
+describe('in the checkout, with a state that a run has left', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    const devices = ['hub-1', 'hub-2', 'hub-17'].map((deviceId) => ({ deviceId, intervalMs: HOUR_MS }));
+    const settings = { plan: { historyMaxDays: null } };
+    stage = await openStage({ devices, historyMs: 3 * DAY_MS, settings });
+    const { code, stderr } = await stage.run(['--once']);
+    expect(code, stderr).toBe(0);
+    cpSync(stage.dataDir, join(stage.directory, 'left'), { recursive: true });
+  });
+  afterAll(async () => await stage[Symbol.asyncDispose]());
+
+  test.each(commands('checkout'))('%s', async (command) => {
+    rmSync(stage.dataDir, { recursive: true });
+    cpSync(join(stage.directory, 'left'), stage.dataDir, { recursive: true });
+    const { code, stdout, stderr } = await shell(command, ROOT, { ...stage.env, TIDEMARK_LISTEN: '127.0.0.1:0' });
+    expect(code, stdout + stderr).toBe(0);
+    expect(stderr).not.toContain('This is a bug');
+  });
 });
 
 test('what changes files does so, in the order of the pages', async () => {
