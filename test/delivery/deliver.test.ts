@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { createDeliverer } from '../../src/delivery/deliver.ts';
+import { BATCH_LENGTH, createDeliverer } from '../../src/delivery/deliver.ts';
 import { type ScratchStore, scratchStore } from '../store/support.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
@@ -138,14 +138,17 @@ describe('a destination that answers after a second', () => {
     return { accepted, delivered, position, most, pending: deliverer.pendingLines() };
   }
 
-  test('gets more batches at once, in order: ten a second and more once it is known', async () => {
+  test('gets more batches at once, in order: 50,000 points a second of it once it is known', async () => {
     using state = scratchStore();
     state.store.append(lines(0, 2000), 'live');
-    const { accepted, delivered, most } = await slowly(state, 40);
+    // The first five seconds carry a batch, two, four, eight and sixteen.
+    const { accepted, delivered, most } = await slowly(state, 24);
     expect(accepted.flat()).toEqual(lines(0, 2000));
     expect(delivered).toBe(2000);
-    expect(most).toBeGreaterThan(10);
-    expect(most).toBeLessThanOrEqual(24);
+    expect(most).toBe(24);
+    const perSecond = (2000 / BATCH - 31) / (24 - 5);
+    const longLine = 150;
+    expect((perSecond * BATCH_LENGTH) / longLine).toBeGreaterThan(50_000);
   });
 
   test('is acknowledged in the order of the log, in whatever order it answers', async () => {

@@ -167,3 +167,23 @@ describe('reading past the file limit', () => {
     expect(server.asked.length).toBeLessThan(12);
   });
 });
+
+describe('the devices that a database has', () => {
+  const nowMinute = Math.floor(Date.now() / 60_000);
+  const devicesOf = async (minutes: readonly number[], mostFiles = 432) => {
+    await using server = await startInfluxdb3({ databases: ['home'], minutes, mostFiles });
+    const source = createPointSource(optionsOf(server, 'home'), 'influxdb', 'ws');
+    return [await source.devices(never), await source.hasAny(never)];
+  };
+
+  test('are asked for with a time: without one, InfluxDB 3 looks at the last 24 hours', async () => {
+    expect(await devicesOf([nowMinute - 3 * 24 * 60])).toEqual([['d'], true]);
+  });
+
+  test('where that takes too many files, those of the last 24 hours', async () => {
+    const minutes = [0, 10, 20, 30, 40].map((back) => nowMinute - back);
+    const old = Array.from({ length: 500 }, (_, index) => nowMinute - 2 * 24 * 60 - 10 * index);
+    expect(await devicesOf([...minutes, ...old])).toEqual([['d'], true]);
+    expect(await devicesOf(old)).toEqual([[], false]);
+  });
+});

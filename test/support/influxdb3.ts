@@ -66,16 +66,28 @@ function answerToWrite({ databases }: Contents, bucket: string, lines: string): 
 function answerToQuery({ databases, minutes, mostFiles, asked }: Contents, db: string, query: string): Recorded | null {
   if (query.startsWith('SHOW RETENTION')) return null;
   if (!databases.has(db)) return ANSWERS.queries.noDatabase;
+  if (query.startsWith('SHOW TAG VALUES')) return answerToTagValues({ minutes, mostFiles }, query);
   const [, ...range] = /time >= (\d+) AND time < (\d+)/.exec(query) ?? [];
   const [from = 0, to = 0] = range.map((ns) => Number(BigInt(ns) / 60_000_000_000n));
   const inside = minutes.filter((minute) => minute >= from && minute < to);
-  const answered = new Set(inside.map((minute) => Math.floor(minute / 10))).size <= mostFiles;
+  const answered = filesOf(inside) <= mostFiles;
   if (range.length > 0) asked.push({ minutes: to - from, answered });
   if (!answered) return ANSWERS.queries.fileLimit;
   const values = inside.map((minute) => [new Date(minute * 60_000).toISOString(), minute, null, null]);
   const series = { name: 'telemetry', tags: { sensor: 't' }, columns: ['time', 'value', 'flag', 'text'], values };
   return { status: 200, body: `${JSON.stringify({ results: [{ series: values.length === 0 ? [] : [series] }] })}\n` };
 }
+
+/** Without a time the last 24 hours, by the clock of this machine, are looked at. */
+function answerToTagValues({ minutes, mostFiles }: Pick<Contents, 'minutes' | 'mostFiles'>, query: string): Recorded {
+  const since = query.includes('time >= ') ? 0 : Date.now() / 60_000 - 24 * 60;
+  const inside = minutes.filter((minute) => minute >= since);
+  if (filesOf(inside) > mostFiles) return ANSWERS.queries.fileLimit;
+  const series = { name: 'telemetry', columns: ['key', 'value'], values: [['device_id', 'd']] };
+  return { status: 200, body: JSON.stringify({ results: [{ series: inside.length === 0 ? [] : [series] }] }) };
+}
+
+const filesOf = (minutes: readonly number[]): number => new Set(minutes.map((minute) => Math.floor(minute / 10))).size;
 
 function answerTo(contents: Contents, method: string, url: URL, body: string): Recorded | null {
   const asks = (name: string): string => url.searchParams.get(name) ?? '';

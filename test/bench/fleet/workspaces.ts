@@ -6,7 +6,7 @@
  *   npm run build && node test/bench/fleet/workspaces.ts --workspaces 300 [--devices 20] [--report 5] [--minutes 10]
  *
  * Prints the time until all are in sync, and what the steady state takes for so many minutes: memory (private, and in all),
- * processor, requests, series and points, the panels of "Sync health" from all targets, and what the broken ones cost. It stops
+ * processor, requests, series and points, the time of each panel of "Sync health" and of "Fleet", and what the broken ones cost. It stops
  * starting processes where less than 1.5 GB of memory is left, and says so. Needs victoria-metrics and prometheus of Debian.
  */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
@@ -18,7 +18,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { StatusReport } from '../../../src/core/status.ts';
 import { MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
-import { asksInflux, readBoards, shownPanels } from '../../grafana/support/boards.ts';
+import {
+  asksInflux,
+  type Board,
+  readBoards,
+  shownPanels,
+  type Target,
+  VICTORIA_FOLDER,
+} from '../../grafana/support/boards.ts';
 import { replacePromql } from '../../grafana/support/promql-text.ts';
 import type { Chosen } from '../../grafana/support/replacement.ts';
 import { freePorts } from '../../support/ports.ts';
@@ -40,6 +47,9 @@ const MB = 1e6;
 const SPARE_BYTES = 1.5e9;
 /** How many processes may be in their first seconds at once. */
 const STARTING = 8;
+
+/** How long a panel may take. */
+const MOST_PANEL_MS = 2 * SECOND_MS;
 
 interface Workspace {
   readonly nth: number;
@@ -103,7 +113,15 @@ async function measure(): Promise<void> {
   say(
     `memory of the machine that they take: ${((freeBytes - availableBytes()) / MB).toFixed(0)} MB, with database, Prometheus and page cache`,
   );
-  await panels(prometheus);
+  await targetsAndAlerts(prometheus);
+  await panels(
+    prometheus,
+    readBoards().filter((board) => !asksInflux(board)),
+  );
+  await panels(
+    database,
+    readBoards(VICTORIA_FOLDER).filter(({ uid }) => uid.includes('fleet')),
+  );
   await breakOne(all, { api, lasts });
 }
 
@@ -265,43 +283,59 @@ async function allInSync(all: readonly Workspace[], beganMs: number): Promise<bo
   return false;
 }
 
-interface Asked {
-  readonly range: { readonly fromMs: number; readonly toMs: number };
-  readonly choices: ReadonlyMap<string, Chosen>;
-}
-
-/** How long a Prometheus takes for all queries of a panel, in ms. */
-async function panelMs(prometheus: string, expressions: readonly string[], { range, choices }: Asked): Promise<number> {
+/** How long a server takes for all queries of a panel, in ms. */
+async function panelMs(
+  server: string,
+  targets: readonly Target[],
+  choices: ReadonlyMap<string, Chosen>,
+): Promise<number> {
+  const toMs = Date.now();
+  const range = { fromMs: toMs - 60 * MINUTE_MS, toMs };
   const began = performance.now();
-  for (const expr of expressions) {
+  for (const { expr = '', instant } of targets) {
     const query = replacePromql(expr, { choices, range, stepMs: 15_000, plain: new Set() });
-    const bounds = { start: `${range.fromMs / 1000}`, end: `${range.toMs / 1000}`, step: '15' };
-    const body = new URLSearchParams({ query, ...bounds });
-    const answer = await fetch(`${prometheus}/api/v1/query_range`, { method: 'POST', body });
+    const [path, at] =
+      instant === true
+        ? ['query', { time: `${toMs / 1000}` }]
+        : ['query_range', { start: `${range.fromMs / 1000}`, end: `${toMs / 1000}`, step: '15' }];
+    const answer = await fetch(`${server}/api/v1/${path}`, {
+      method: 'POST',
+      body: new URLSearchParams({ query, ...at }),
+    });
     const text = await answer.text();
     if (answer.status !== 200) throw new Error(`${expr}: ${text.slice(0, 300)}`);
   }
   return performance.now() - began;
 }
 
-/** Every panel of "Sync health", as Grafana asks a Prometheus, three times: the slowest, by the median. */
-async function panels(prometheus: string): Promise<void> {
-  const any = { value: '$__all', options: [], allValue: '.*' };
-  const choices = new Map<string, Chosen>(['instance', 'workspace', 'device', 'sensor'].map((name) => [name, any]));
-  choices.set('target', { value: '900000', options: [] });
-  const toMs = Date.now();
-  const range = { fromMs: toMs - 60 * MINUTE_MS, toMs };
-  const timed: (readonly [ms: number, title: string])[] = [];
-  for (const board of readBoards().filter((each) => !asksInflux(each))) {
+/** What a dashboard shows at first: all of everything, and of a choice of its own the first one. */
+function firstChoices({ templating }: Board): ReadonlyMap<string, Chosen> {
+  return new Map(
+    templating.list.map(({ name, type, allValue = '.*', current }): [string, Chosen] => [
+      name,
+      type === 'custom' ? { value: String(current?.value), options: [] } : { value: '$__all', options: [], allValue },
+    ]),
+  );
+}
+
+/** Every panel of the dashboards, as Grafana asks a server for it, three times: the median, slowest first. */
+async function panels(server: string, boards: readonly Board[]): Promise<void> {
+  for (const board of boards) {
+    const choices = firstChoices(board);
+    const timed: (readonly [ms: number, title: string])[] = [];
     for (const { title, targets = [] } of shownPanels(board)) {
-      const expressions = targets.map(({ expr = '' }) => expr);
       const took: number[] = [];
-      for (let look = 0; look < 3; look += 1) took.push(await panelMs(prometheus, expressions, { range, choices }));
-      timed.push([took.toSorted((a, b) => a - b)[1] ?? 0, `${board.uid}: ${title}`]);
+      for (let look = 0; look < 3; look += 1) took.push(await panelMs(server, targets, choices));
+      timed.push([took.toSorted((a, b) => a - b)[1] ?? 0, title]);
     }
+    const slow = timed.filter(([ms]) => ms > MOST_PANEL_MS).length;
+    say(`"${board.title}": ${timed.length} panels, ${slow} of them slower than ${MOST_PANEL_MS / SECOND_MS} s`);
+    for (const [ms, title] of timed.toSorted(([a], [b]) => b - a)) say(`${ms.toFixed(0).padStart(6)} ms  ${title}`);
   }
-  const slowest = timed.toSorted(([a], [b]) => b - a).slice(0, 3);
-  say(`panels of ${timed.length}, slowest: ${slowest.map(([ms, title]) => `${ms.toFixed(0)} ms ${title}`).join('; ')}`);
+}
+
+/** How many targets a Prometheus reaches, and the alerts that it has. */
+async function targetsAndAlerts(prometheus: string): Promise<void> {
   const up = new URLSearchParams({ query: 'count(up == 1)' });
   const { data } = (await (await fetch(`${prometheus}/api/v1/query?${up}`)).json()) as Answered;
   say(`targets up: ${data.result[0]?.value[1] ?? 0}`);
