@@ -33,7 +33,7 @@ let stopExitCode = 0;
 // A reader that closes the pipe is no failure; anything else, such as a full disk behind it, is.
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
   if (code === 'EPIPE') return;
-  process.stderr.write(`tidemark: standard output could not be written (${code ?? 'unknown'}).\n`);
+  process.stderr.write(`tidemark: cannot write to standard output (${code ?? 'unknown'}).\n`);
   process.exit(1);
 });
 process.stderr.on('error', () => {});

@@ -263,7 +263,7 @@ describe('the configuration', () => {
     ],
     [
       'a short token: a longer one',
-      /use a longer one as soon as other machines can reach the database/,
+      /use a longer one if other machines can reach the database/,
       { ...INFLUX, TIDEMARK_INFLUX_TOKEN: 'u:p' },
       { ...INFLUX, TIDEMARK_INFLUX_TOKEN: 'user:password' },
     ],

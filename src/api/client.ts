@@ -309,7 +309,7 @@ function readKey(key: string, request: string): string {
   const message =
     key === ''
       ? 'the API key is missing: set api.key_file or api.key'
-      : 'the API key has characters that no HTTP header can carry, such as a line break: correct api.key or the file of api.key_file';
+      : 'the API key contains characters that no HTTP header can carry, such as a line break: correct api.key or the file of api.key_file';
   throw new ApiFault('unauthorized', `${request}: not sent, ${message}`, { request });
 }
 

@@ -170,5 +170,5 @@ export async function repeatWhile<T>(work: Promise<T>, progress: () => void, eve
     return await repeat(realClock, step, stop);
   };
   const { signal } = new AbortController();
-  return await firstOf([() => work, looking], { signal, reason: 'the work is done' });
+  return await firstOf([() => work, looking], { signal, reason: 'finished' });
 }

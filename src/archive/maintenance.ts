@@ -99,7 +99,7 @@ async function untilMayBegin({ mayBegin, room, clock }: MaintenanceParts, signal
     return REST_MS.idle;
   };
   const checks = async (stop: AbortSignal): Promise<never> => await repeat(clock, checkRoom, stop);
-  await firstOf([mayBegin, checks], { signal, reason: 'the maintenance begins' });
+  await firstOf([mayBegin, checks], { signal, reason: 'finished' });
 }
 
 /** Does the pending maintenance at the end of a command. It stops after a while; the next run continues. */

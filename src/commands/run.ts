@@ -105,7 +105,7 @@ async function runLoaded<C extends StateConfig>(
   ports: ProcessPorts,
 ): Promise<number> {
   const load = (table as { readonly [mode: string]: (() => Promise<Run<FileCommand, C>>) | undefined })[command.mode];
-  if (load === undefined) throw new Error(`no command of the mode ${command.mode}`);
+  if (load === undefined) throw new Error(`there is no command for the mode ${command.mode}`);
   const begun = begin(loaded, command, ports);
   const isSync = command.mode === 'daemon' || command.mode === 'once';
   for (const warning of isSync ? loaded.warnings : [])

@@ -133,7 +133,7 @@ export class ConfigError extends UserError {
   readonly isJson: boolean;
 
   constructor(mistakes: readonly Mistake[], isJson: boolean) {
-    super(['The configuration is not usable:', ...mistakes.map(mistakeText)].join('\n  '), 78);
+    super(['The configuration is invalid:', ...mistakes.map(mistakeText)].join('\n  '), 78);
     this.mistakes = mistakes;
     this.isJson = isJson;
   }

@@ -51,7 +51,7 @@ export function readCron(text: string): Schedule | CronMistake {
   if (!valid) return { mistake: errors.map(({ message }) => message).join(', ') };
   const schedule = scheduleOf(text);
   // For example 30 February: every field is valid, but no day matches.
-  return schedule.next(0) === null ? { mistake: 'it matches no time' } : schedule;
+  return schedule.next(0) === null ? { mistake: 'the expression matches no time' } : schedule;
 }
 
 function scheduleOf(text: string): Schedule {

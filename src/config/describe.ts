@@ -66,7 +66,7 @@ function describeKey(path: string, key: Key, parts: Parts): DescribedKey[] {
   const count = key.parseItems !== undefined && path.startsWith('sync.') ? (given.items ?? text.split(',')).length : 0;
   if (count > 0) return [{ key: path, source, value: `(patterns: ${count}; not shown, as they name devices)` }];
   const isUsable = text !== '' && !(key.parse(text, parts.input.nowMs) instanceof Unfit);
-  return [{ key: path, source, value: isUsable ? shownValue(path, text) : '(given, but cannot be used: not shown)' }];
+  return [{ key: path, source, value: isUsable ? shownValue(path, text) : '(set, but invalid: not shown)' }];
 }
 
 function describeSecret(path: string, { given, hidden, input }: Parts): DescribedKey[] {
@@ -74,14 +74,14 @@ function describeSecret(path: string, { given, hidden, input }: Parts): Describe
   const described: DescribedKey[] = [];
   if (own !== undefined) {
     hidden.add(own.text).add(own.text.trim());
-    described.push({ key: path, source: own.source, value: '(given, not shown)' });
+    described.push({ key: path, source: own.source, value: '(set, not shown)' });
   }
   if (byFile !== undefined) {
     const text = contentOf(byFile.text.trim(), input.readFile);
     if (text !== null) hidden.add(text).add(text.trim());
     // A path to no file may be the secret itself, given in the place of its file's name.
     else hidden.add(byFile.text.trim());
-    const value = text === null ? '(given, but no file that can be read)' : '(given by a file, not shown)';
+    const value = text === null ? '(set, but the file cannot be read)' : '(read from a file, not shown)';
     described.push({ key: fileForm(path), source: byFile.source, value });
   }
   return described.length > 0 ? described : [{ key: path, source: 'default', value: null }];
@@ -96,8 +96,8 @@ function contentOf(path: string, readFile: ConfigInput['readFile']): string | nu
 }
 
 function shownValue(path: string, text: string): string {
-  if (isSecretLike(text)) return '(given, not shown: it looks like a secret)';
-  if (path === 'workspace.id') return '(given, not shown)';
+  if (isSecretLike(text)) return '(set, not shown: it looks like a secret)';
+  if (path === 'workspace.id') return '(set, not shown)';
   const url = path.endsWith('.url') ? URL.parse(text) : null;
   return url === null ? text : `${url.protocol}//${url.host}${url.pathname}`;
 }

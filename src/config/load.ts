@@ -288,7 +288,7 @@ function readValue<K extends ValuePath>({ given, mistakes, nowMs }: Reading, pat
       own.items !== undefined && key.parseItems !== undefined
         ? key.parseItems(own.items)
         : text === ''
-          ? new Unfit('is empty', 'give a value, or remove it')
+          ? new Unfit('is empty', 'give a value, or remove the key')
           : key.parse(text, nowMs);
     // The schema connects a path with the type that its parser returns.
     if (!(value instanceof Unfit)) return value as ValueOf<K>;
@@ -305,7 +305,7 @@ function readSecret(reading: Reading, path: SecretPath, minLength?: number, mayB
   const [own, byFile] = [reading.given.get(path), reading.given.get(fileForm(path))];
   if (own !== undefined) reading.hidden.push(own.text);
   if (own !== undefined && byFile !== undefined) {
-    const what = `${locationText(byFile.location)} is given as well`;
+    const what = `${locationText(byFile.location)} is also set`;
     reading.mistakes.push({ ...own.location, what, remedy: 'remove one of them' });
     return { secret: null, file: null };
   }
@@ -337,8 +337,8 @@ function checkSecret(
   if (isShort(checked)) {
     reading.warnings.push({
       ...location,
-      what: 'the secret is shorter than 4 characters, so it is hidden only where it is used as a credential',
-      remedy: 'use a longer one as soon as other machines can reach the database',
+      what: 'the secret is shorter than 4 characters, so Tidemark cannot mask it everywhere',
+      remedy: 'use a longer one if other machines can reach the database',
     });
   }
   return secret;
@@ -357,7 +357,7 @@ function readCertificates(reading: Reading, path: 'api.ca_file' | 'influx.ca_fil
 
 function openFile(reading: Reading, location: Location, path: string): string | null {
   if (path === '') {
-    reading.mistakes.push({ ...location, what: 'is empty', remedy: 'give the path of a file, or remove it' });
+    reading.mistakes.push({ ...location, what: 'is empty', remedy: 'give the path of a file, or remove the key' });
     return null;
   }
   try {
@@ -399,7 +399,7 @@ function readDestinations(reading: Reading): NamedDatabase[] {
 function mistakeIn(name: string): Pick<Mistake, 'what' | 'remedy'> | null {
   if (name === SECTION) return { what: 'this name is taken by the section influx', remedy: 'choose another one' };
   if (/^[a-z][a-z0-9_-]{0,31}$/.test(name)) return null;
-  return { what: 'expected a name of at most 32 small letters, digits, - and _, beginning with a letter' };
+  return { what: 'expected a name of at most 32 lowercase letters, digits, - and _, beginning with a letter' };
 }
 
 /** A view of the reading in which the keys of one section replace those of `influx`. */
@@ -439,7 +439,7 @@ function requireDatabaseKeys(reading: Reading, { section, first, kind }: Demand)
   for (const key of keys) {
     if (isGiven(reading, `${SECTION}.${key}`)) continue;
     const needed = keys.map((each) => `${section}.${each}`).join(' and ');
-    const unless = key === 'bucket' ? ` (with ${section}.kind: victoriametrics no bucket)` : '';
+    const unless = key === 'bucket' ? ` (not needed with ${section}.kind: victoriametrics)` : '';
     reading.mistakes.push({
       ...ofKey(`${section}.${key}`),
       what: `is missing, although ${locationText(first)} is given`,

@@ -90,12 +90,12 @@ function yaml(): typeof Yaml {
 
 /** Words for YAML's errors. The parser's own may repeat the text at fault. */
 const YAML_WORDS: Readonly<Partial<Record<YAMLError['code'], string>>> = {
-  BAD_INDENT: 'the indentation does not fit',
+  BAD_INDENT: 'the indentation does not match the lines above',
   BAD_SCALAR_START: 'a value begins with a character that YAML reserves; put the value in quotes',
-  BLOCK_AS_IMPLICIT_KEY: 'two keys in one line, or a value with a colon and a blank that needs quotes',
+  BLOCK_AS_IMPLICIT_KEY: 'two keys in one line, or a value with a colon and a space that needs quotes',
   DUPLICATE_KEY: 'this key appears twice',
   MISSING_CHAR: 'a quote, a bracket or a colon is missing',
-  MULTIPLE_DOCS: 'a second document begins here; one is expected',
+  MULTIPLE_DOCS: 'a second YAML document begins here (---); only one is allowed',
   TAB_AS_INDENT: 'a tab is used for indentation; use spaces',
   TAG_RESOLVE_FAILED: 'tags (!) are not supported',
 };
@@ -141,12 +141,12 @@ export function readConfigFile({ file, readFile }: FileInput, known: KnownNames)
 }
 
 const FILE_PROBLEMS: ReadonlyMap<string, string> = new Map([
-  ['ENOENT', 'there is no such file:'],
-  ['ENOTDIR', 'there is no such file:'],
-  ['ENAMETOOLONG', 'there is no such file:'],
-  ['EISDIR', 'this is a directory, expected a file:'],
-  ['EACCES', 'this program may not read the file:'],
-  ['EPERM', 'this program may not read the file:'],
+  ['ENOENT', 'this file does not exist:'],
+  ['ENOTDIR', 'this file does not exist:'],
+  ['ENAMETOOLONG', 'this file does not exist:'],
+  ['EISDIR', 'expected a file, but this is a directory:'],
+  ['EACCES', 'this user may not read the file:'],
+  ['EPERM', 'this user may not read the file:'],
 ]);
 
 /** Returns why a file could not be read, as words that precede its path. */
@@ -273,7 +273,7 @@ function takeValue(
   else
     mistakes.push({
       ...location,
-      what: `expected ${takesList ? 'one value or a list of values' : 'one value, in one piece'}`,
+      what: `expected ${takesList ? 'one value or a list of values' : 'a single value, not a list or a section'}`,
     });
 }
 
@@ -316,7 +316,7 @@ function unknownKey(name: string, prefix: string, known: KnownNames): Pick<Mista
   if (renamed !== undefined) return { what: `${path} is now ${renamed}`, remedy: 'rename the key' };
   const shown = /^[A-Za-z][\w.-]{0,39}$/.test(name) ? ` ${path}` : '';
   const meant = nearest(path, [...known.paths, ...known.families.keys()]);
-  return { what: `there is no key${shown}`, ...(meant === null ? {} : { remedy: `did you mean ${meant}?` }) };
+  return { what: `unknown key${shown}`, ...(meant === null ? {} : { remedy: `did you mean ${meant}?` }) };
 }
 
 /** Variables that Kubernetes sets for a service with this name. */
@@ -351,7 +351,7 @@ export function readEnvironment(
     mistakes.push({
       key: plainText(name, 60),
       at: null,
-      what: 'there is no such variable',
+      what: 'unknown variable',
       ...(meant === null ? {} : { remedy: `did you mean ${meant}?` }),
     });
   }
@@ -382,7 +382,7 @@ export function misplacedSecrets({
   const elsewhere = long.flatMap(({ location, secret }) =>
     key === undefined || location === key.location || secret.reveal() !== key.secret.reveal()
       ? []
-      : [misplaced(location, key, 'the key of the API must not be sent elsewhere')],
+      : [misplaced(location, key, 'use another value: the API key must not be sent to a database')],
   );
   return [...inValues, ...elsewhere];
 }

@@ -201,7 +201,7 @@ export function secretText(given: string, minLength = MIN_SECRET_LENGTH): string
   }
   // The characters that an HTTP header may contain. Blanks at its ends would be lost.
   if (!/^[!-~](?:[ -~]*[!-~])?$/.test(text)) {
-    return new Unfit('begins or ends with a blank, or has characters that no HTTP header can carry');
+    return new Unfit('begins or ends with a space, or contains characters that no HTTP header can carry');
   }
   if (text.length > 4096) return new Unfit('is longer than 4096 characters: that is not a key or token');
   if (text.length < minLength) return new Unfit(`is shorter than ${MIN_SECRET_LENGTH} characters`);
@@ -223,7 +223,7 @@ export const patterns: ParseItems<readonly string[]> = (items) => {
   const trimmed = items.map((item) => item.trim());
   const wrong = trimmed.findIndex((item) => item === '' || item.length > MAX_PATTERN_LENGTH || /\p{Cc}/u.test(item));
   if (wrong === -1) return trimmed;
-  const what = trimmed[wrong] === '' ? 'is empty' : `is no line of at most ${MAX_PATTERN_LENGTH} characters`;
+  const what = trimmed[wrong] === '' ? 'is empty' : `is not a single line of at most ${MAX_PATTERN_LENGTH} characters`;
   return new Unfit(`pattern ${wrong + 1} ${what}; expected patterns such as hub-* or Cold store`);
 };
 
@@ -234,9 +234,7 @@ const MAX_NAMES = 100;
 export const hostNames: ParseItems<readonly string[]> = (items) => {
   const names = items.map((item) => item.trim());
   const isFit = names.every((name) => name.length <= 253 && /^[a-z\d_-]+(?:\.[a-z\d_-]+)*$/i.test(name));
-  return isFit && names.length <= MAX_NAMES
-    ? names
-    : expected('names of hosts without a port, such as page.example.com');
+  return isFit && names.length <= MAX_NAMES ? names : expected('host names without a port, such as page.example.com');
 };
 
 /** Yes or no. */

@@ -80,10 +80,10 @@ export function judgeRoom(before: NoRoom | null, figures: RoomFigures, limits: R
 }
 
 const WAITS_FOR_DESTINATION =
-  'and nothing more may be cleared. Nothing new is pulled until a destination takes what waits for it, or archive.max_size is raised.';
+  'and no more points can be removed. Polling stops until a database accepts the points that wait for it, or until you raise archive.max_size.';
 
 const WITHOUT_DESTINATION =
-  'and without a database nothing of it is cleared. Nothing new is pulled until archive.max_size is raised, or a database is configured that takes it (influx).';
+  'and without a database no points are removed. Polling stops until you raise archive.max_size or configure a database (influx.url).';
 
 function judgeSize(before: NoRoom | null, { usedBytes }: RoomFigures, limits: RoomLimits): NoRoom | null {
   const { maxBytes, hasDestinations = true } = limits;
@@ -108,6 +108,6 @@ function judgeDisk(before: NoRoom | null, figures: RoomFigures, { minFreeBytes }
   return {
     cause: 'disk',
     what,
-    reason: `${what}. Nothing new is pulled until there are ${byteSize(goAbove)}: make room there.`,
+    reason: `${what}. Polling stops until ${byteSize(goAbove)} are free: free space on that disk.`,
   };
 }

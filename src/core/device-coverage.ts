@@ -45,12 +45,12 @@ interface GapText {
 
 const GAP_TEXTS: Readonly<Record<GapReason | typeof PENDING | 'excluded', GapText>> = {
   [PENDING]: { why: 'not read yet', remedy: 'read while the daemon runs, or by --once' },
-  beyond_plan: { why: 'older than the plan serves', remedy: 'limited by its history_max_days' },
+  beyond_plan: { why: 'older than the plan serves', remedy: "limited by the plan's history_max_days" },
   over_quota: { why: 'skipped for lack of quota', remedy: '--plan shows what quota would be enough' },
-  page_rejected: { why: 'responses rejected', remedy: 'tried again now and then, see the log' },
-  unverified: { why: 'empty responses', remedy: 'although the device was seen then; asked again' },
-  unreachable: { why: 'device unreachable', remedy: 'its requests fail; tried again now and then' },
-  device_gone: { why: 'device gone', remedy: 'no longer in the workspace; checked now and then' },
+  page_rejected: { why: 'responses rejected', remedy: 'retried periodically, see the log' },
+  unverified: { why: 'empty responses', remedy: 'although the device list shows activity then; requested again' },
+  unreachable: { why: 'device unreachable', remedy: 'its requests fail; retried periodically' },
+  device_gone: { why: 'device gone', remedy: 'no longer in the workspace; checked periodically' },
   excluded: { why: 'excluded', remedy: 'by sync.include or sync.exclude' },
 };
 

@@ -26,7 +26,7 @@ interface FaultTexts {
  * - `malformed`: a 200 whose body is no JSON or not the promised shape, or too large.
  */
 export const FAULT_TEXTS = {
-  unreachable: { alone: 'the API could not be reached', beforeMessage: 'no answer' },
+  unreachable: { alone: 'the API could not be reached', beforeMessage: 'the API did not answer' },
   throttled: { alone: 'the quota is used up (429)', beforeMessage: 'the quota is used up' },
   unauthorized: { alone: 'the API refuses the key (401)', beforeMessage: KEY_REFUSED },
   'scope-missing': { alone: 'the key lacks the required scope (403)', beforeMessage: 'the key lacks a scope' },
@@ -38,12 +38,12 @@ export const FAULT_TEXTS = {
   'bad-cursor': { alone: 'the API rejected the cursor (400)', beforeMessage: 'the API rejected the cursor' },
   'range-too-large': {
     alone: 'the requested range is longer than the plan allows (400)',
-    beforeMessage: 'the time range is wider than the plan allows',
+    beforeMessage: 'the requested range is longer than the plan allows',
   },
   'invalid-request': { alone: 'the API rejected the request (400)', beforeMessage: 'the API rejected the request' },
   'server-fault': { alone: 'the API failed (5xx)', beforeMessage: 'the server failed' },
   malformed: {
-    alone: 'the response was not understood',
+    alone: 'the response could not be parsed',
     beforeMessage: 'the response does not follow the API description',
   },
 } as const satisfies Readonly<Record<string, FaultTexts>>;
@@ -158,7 +158,7 @@ const REPLACE_KEY =
  */
 export function refusalText({ kind, facts }: ApiFault, useKey = REPLACE_KEY): string {
   if (kind === 'unauthorized') {
-    return `${KEY_REFUSED}. Create a new key in the dashboard (Settings, API) and ${useKey}`;
+    return `${KEY_REFUSED}. Create a new key in the vendor's web application (Settings, API) and ${useKey}`;
   }
   if (kind === 'no-api-access')
     return 'the plan of this workspace has no API access. Switch to a plan that includes it';

@@ -52,8 +52,8 @@ function idOf(
     throw new UserError(`${flag}: ${named.length} devices have that name: ${listed(named)}. Give the id of one.`, 2);
   }
   const near = nearby(devices, key);
-  const others = devices.length === 0 ? 'No device is listed.' : `Known: ${listed(devices)}.`;
-  const advice = near.length === 0 ? others : `Nearest: ${listed(near)}.`;
+  const others = devices.length === 0 ? 'The state has no devices yet.' : `Known: ${listed(devices)}.`;
+  const advice = near.length === 0 ? others : `Similar: ${listed(near)}.`;
   throw new UserError(`${flag}: ${unknown}. ${advice}`, 2);
 }
 

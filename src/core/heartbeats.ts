@@ -89,7 +89,9 @@ export function healthOf(loops: readonly LoopState[]): HealthReport {
   const still = loops.filter(({ idleMs }) => idleMs >= STILL_AFTER_MS);
   return {
     healthy: still.length === 0,
-    reasons: still.map(({ loop, idleMs }) => `the loop "${loop}" stands still for ${Math.floor(idleMs / SECOND_MS)} s`),
+    reasons: still.map(
+      ({ loop, idleMs }) => `the loop "${loop}" has made no progress for ${Math.floor(idleMs / SECOND_MS)} s`,
+    ),
     codes: still.map(() => 'loop_stalled' as const),
   };
 }

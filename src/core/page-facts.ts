@@ -194,7 +194,7 @@ interface NamedGap extends StatusGap {
 }
 
 /**
- * The coverage of a range, cell by cell: `#` covered, `-` covered without a reading on its days, `.` not fully covered.
+ * The coverage of a range, cell by cell: `#` covered, `-` covered, no reading on its days, `.` not fully covered.
  */
 interface CoverageBar {
   readonly from: string;

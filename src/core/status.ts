@@ -195,7 +195,7 @@ export interface SummaryProblem {
 
 interface StatusTotals {
   readonly devices: number;
-  /** Devices whose whole wanted range is covered. */
+  /** Devices that are complete: their whole sync range is covered. */
   readonly devices_complete: number;
   readonly archived_readings: number;
   readonly archived_points: number;

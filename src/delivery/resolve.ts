@@ -329,7 +329,7 @@ async function sendControls(search: Search, refused: Unconfirmed): Promise<Block
   const hint =
     kind === null
       ? 'even single lines are too large for the database or a proxy in front of it; raise the request size limit there'
-      : `no line of "${kind}" (measurement, fields) is accepted. Check the log of the database for a field of another type, a limit or a full disk`;
+      : `no line of "${kind}" (measurement, fields) is accepted. Check the log of the database for a field type conflict, a limit or a full disk`;
   return { message: refusal.message, hint, needsPerson: true, waitMs: null };
 }
 

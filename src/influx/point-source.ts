@@ -187,11 +187,11 @@ interface Misunderstanding {
 }
 
 const NO_INFLUX: Misunderstanding = {
-  message: 'the response to a query was not understood',
+  message: 'the response to a query could not be parsed',
   hint: (influx) => `${influx}.url: the server that answers at /query is not an InfluxDB`,
 };
 const NO_VICTORIA: Misunderstanding = {
-  message: 'the response to an export was not understood',
+  message: 'the response to an export could not be parsed',
   hint: (influx) => `${influx}.url: the server is not a VictoriaMetrics, or its export is disabled`,
 };
 

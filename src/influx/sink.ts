@@ -146,7 +146,7 @@ function openAccess(options: InfluxSinkOptions, kind: DestinationKind): Access {
   const token = options.token?.reveal() ?? '';
   if (!SENDABLE.test(token)) {
     const influx = sectionOf(name);
-    throw new TypeError(`${influx}.token: it has characters that no HTTP header can carry`);
+    throw new TypeError(`${influx}.token: it contains characters that no HTTP header can carry`);
   }
   const basic = kind === 'victoriametrics';
   const connect = options.connect ?? ((own: string): Send => createConnection({ url, token: own, basic, ca, proxies }));

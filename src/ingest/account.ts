@@ -106,6 +106,6 @@ export function createPlanCheck(context: SyncContext): (signal: AbortSignal) => 
 }
 
 function describePlan(plan: Plan): string {
-  const days = plan.historyMaxDays === null ? 'any window' : `windows of ${plan.historyMaxDays} days`;
+  const days = plan.historyMaxDays === null ? 'any range' : `ranges of ${plan.historyMaxDays} days`;
   return `${plan.requestsPerMinute ?? '?'} requests a minute, ${plan.requestsPerDay ?? '?'} a day, ${days}, pages of ${plan.maxDevicesPerPage ?? '?'}`;
 }

@@ -136,7 +136,7 @@ function commitAlerts(context: SyncContext, { value, answeredAtMs }: Reply<Alert
 function storeAlerts(context: SyncContext, alerts: readonly AlertRecord[], atNs: EpochNs): void {
   const { store } = context;
   const workspaceTag = store.workspaceTag();
-  if (workspaceTag === null) throw new Error('alerts were read before the workspace was pinned');
+  if (workspaceTag === null) throw new Error('alerts were read before the workspace was known');
   // A page that shifted while it was read may have an alert twice.
   const once = new Map(alerts.map((alert) => [alert.alertId, alert]));
   const isExcluded = exclusionNow(context);

@@ -171,7 +171,7 @@ function commitCurrent(
 function composeFrom({ store, settings, filterNotes }: SyncContext, page: JudgedPage): PageCommit {
   const { deviceId, reply, covers, readings } = page;
   const workspaceId = store.workspaceTag();
-  if (workspaceId === null) throw new Error('telemetry was read before the workspace was pinned');
+  if (workspaceId === null) throw new Error('telemetry was read before the workspace was known');
   const state = withoutUnverified(store.telemetry(deviceId), page, () => store.newestNs(deviceId) !== null);
   const filter = filterNotes.touchesSensors ? settings.filter : undefined;
   // A sensor that is written again may be missing of an edge, which is known by the whole of its reading.

@@ -54,7 +54,7 @@ async function syncDeviceList(context: SyncContext, signal: AbortSignal): Promis
   await checkAgainstDevices(context, listing, signal);
   const { records, answeredAtMs, unreadable } = listing;
   const tag = store.workspaceTag();
-  if (tag === null) throw new Error('devices were listed before the workspace was pinned');
+  if (tag === null) throw new Error('devices were listed before the workspace was known');
   const known = new Map(store.devices().map((device) => [device.record.deviceId, device]));
   const listed = [...records.values()].map((record) => toListed(context, record, { tag, atMs: answeredAtMs }));
   // A record that could not be read may be any of the known devices.

@@ -14,7 +14,7 @@
  *
  * A control is a page with readings of another device within the same minutes. Half an hour means at least three
  * answers spread over that time. A believed range is requested again after an hour and after a day, in one request. A
- * reading of the device ends all this: what is covered without a reading is then asked for again.
+ * reading of the device ends all this: what is covered, no reading is then asked for again.
  *
  * The rules are pure; `EmptyRange` is what the state remembers of a device.
  */

@@ -52,7 +52,7 @@ export interface JudgeContext {
 export function judgePage(request: PageRequest, page: TelemetryPage, context: JudgeContext): Judgement {
   const { readings } = page;
   if (page.deviceId !== null && page.deviceId !== request.deviceId) {
-    return distrust(request, [], `it is of another device`);
+    return distrust(request, [], `it contains readings of another device`);
   }
   const nearSeen = request.nearSeen || !hasToBeShown(request.near, context) || shows(readings, request.near);
   const ended = page.nextCursor === null;
@@ -123,9 +123,9 @@ function missingOverlap(seen: OverlapsSought): string | null {
   const ended = page.nextCursor === null;
   const past = (edge: Edge): boolean => ended || (oldest !== null && oldest < edge.at);
   if (request.near !== null && !nearSeen && past(request.near))
-    return 'it does not contain the overlap reading that it continues from';
+    return 'it does not contain the overlap reading at its newer end';
   if (far !== null && past(far) && !shows(page.readings, far)) {
-    return 'it does not contain the overlap reading at its far end';
+    return 'it does not contain the overlap reading at its older end';
   }
   return null;
 }
@@ -144,7 +144,7 @@ function judgeEnd(
   { context, nearSeen }: { context: JudgeContext; nearSeen: boolean },
 ): Judgement {
   if (readings.length === 0 && context.emptyBefore === 0) {
-    return distrust(request, readings, 'an empty answer needs a second one');
+    return distrust(request, readings, 'an empty response must be confirmed by a second one');
   }
   const oldestAt = readings.at(-1)?.recordedAt ?? null;
   const visible = context.visibleFromNs;

@@ -29,7 +29,7 @@ import {
 import type { Instruments } from './metrics-table.ts';
 
 const WAITS = {
-  rate: 'requests are spread evenly',
+  rate: 'to spread the requests evenly',
   minute: "this minute's budget is used up",
   day: "this day's budget is used up",
   retry_after: 'the API asked to wait (Retry-After)',
@@ -57,7 +57,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     level: { any: ['debug', 'info', 'warn'], of: retryLevel },
     message: ({ message }) => `Retrying a request: ${message}`,
     fields: ({ request, fault, attempt, waitMs }) => ({ request, fault, attempt, ...waitSeconds(waitMs) }),
-    note: 'by its wait: info from 5 seconds on and while the quota is used up, warn from 20 seconds on',
+    note: 'level by the length of the wait: info from 5 seconds on and while the quota is used up, warn from 20 seconds on',
     repeats: { alike: ({ fault }) => fault, isBrief: true },
     counts: (_, to) => to.count('tidemark_api_retries_total', {}),
   },
@@ -81,7 +81,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     repeats: { alike: ({ stream, reason }) => `${stream} ${reason}` },
     counts: ({ stream, count }, to) => to.count('tidemark_records_rejected_total', { stream }, count),
   }),
-  'values-dropped': warn(({ reason }) => `Values rejected, the other values of their readings are kept: ${reason}`, {
+  'values-dropped': warn(({ reason }) => `Values rejected, the rest of their readings is stored: ${reason}`, {
     fields: ({ deviceId, count }) => ({ device_id: deviceId, count }),
     repeats: { alike: ({ deviceId, reason }) => `${deviceId} ${reason}` },
     counts: ({ count }, to) => to.count('tidemark_values_dropped_total', {}, count),
@@ -100,7 +100,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     level: { any: ['info', 'warn'], of: ({ attempt }) => (attempt > 1 ? 'warn' : 'info') },
     message: ({ reason }) => `Response rejected: ${reason}`,
     fields: ({ deviceId, attempt }) => ({ device_id: deviceId, attempt }),
-    note: 'warn from the second try on',
+    note: 'warn from the second attempt on',
     repeats: { alike: ({ deviceId, reason }) => `${deviceId} ${reason}` },
     counts: (_, to) => to.count('tidemark_pages_rejected_total', {}),
   },
@@ -120,10 +120,10 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     counts: ({ count }, to) => to.count('tidemark_readings_late_total', {}, count),
   }),
   'clock-unconfirmed': warn(
-    'The clock of the API agrees with no other clock; nothing counts as covered until an answer at least a minute later confirms it',
+    "The API's clock differs from this machine's clock and from the newest readings; nothing counts as covered until a response at least a minute later confirms the time. Check the clock of this machine",
     { fields: ({ date, local }) => ({ api_time: date, local_time: local }) },
   ),
-  'coverage-withdrawn': warn('The clock of the API went back; ranges later than its current time are read again', {
+  'coverage-withdrawn': warn("The API's clock went back; ranges later than its current time are read again", {
     fields: ({ deviceId, from, to }) => ({ device_id: deviceId, from, to }),
   }),
   // While pages are short, every page records one; there is one warning for all of them.
@@ -134,7 +134,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     },
     message: ({ reason }) => `Gap recorded: ${reason}`,
     fields: ({ deviceId, from, to }) => ({ device_id: deviceId, from, to }),
-    note: 'debug where the quota is too small for every page: one `quota-short` line covers them all',
+    note: 'debug while the quota is too small to read all pages: one `quota-short` line stands for them',
     repeats: { alike: ({ deviceId, reason }) => `${deviceId} ${reason}` },
     counts: ({ reason }, to) => to.count('tidemark_gaps_recorded_total', { reason }),
   },
@@ -145,13 +145,13 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       of: ({ stream }) => (stream === 'telemetry' || stream === 'devices' ? 'error' : 'warn'),
     },
     message: ({ scope }) =>
-      `The key lacks the scope ${scope}: this stream is off, the others run. Give the key the scope (noticed within the hour), or exchange the key in api.key_file (noticed at once)`,
+      `The key lacks the scope ${scope}, so this stream is off; the others run. Add the scope to the key (takes effect within an hour), or write another key into the file of api.key_file (takes effect at once)`,
     fields: ({ stream, scope }) => ({ stream, scope }),
-    pattern: 'The key lacks the scope …: this stream is off, the others run. …',
+    pattern: 'The key lacks the scope …, so this stream is off; the others run. …',
     note: 'error for devices and telemetry: nothing is synced without them',
     repeats: { ends: ({ stream }) => `stream ${stream}`, alwaysLogged: true },
   },
-  'stream-on': info('The key has the scope of this stream; the stream is on again', {
+  'stream-on': info('The key now has the scope of this stream; the stream is on again', {
     fields: ({ stream }) => ({ stream }),
   }),
   'stream-failed': warn(({ stream, message }) => `Stream ${stream} failed: ${message}`, {
@@ -159,11 +159,11 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     repeats: { outage: ({ stream }) => `stream ${stream}` },
     counts: ({ stream }, to) => to.count('tidemark_stream_runs_total', { stream, result: 'failed' }),
   }),
-  'stream-read': debug('Stream read', {
+  'stream-read': debug('Stream polled', {
     fields: ({ stream }) => ({ stream }),
     counts: ({ stream }, to) => to.count('tidemark_stream_runs_total', { stream, result: 'ok' }),
   }),
-  'stream-recovered': info(({ stream }) => `Stream ${stream} works again`, {
+  'stream-recovered': info(({ stream }) => `Stream ${stream} recovered`, {
     fields: ({ stream }) => ({ stream }),
     repeats: { ends: ({ stream }) => `stream ${stream}` },
   }),
@@ -184,7 +184,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       'new_points',
       'duration_ms',
     ],
-    note: 'a summary of the polls of a stream: `telemetry: 3 new readings of 2 devices, 12 new points`, `devices: 31 listed, 0 new points`, `alerts: …`, `account: read`; one a minute at most for each stream, telemetry by the minute',
+    note: 'a summary of the polls of a stream: `telemetry: 3 new readings of 2 devices, 12 new points`, `devices: 31 listed, 0 new points`, `alerts: …`, `account: read`; at most one line per stream and minute',
     isRoutine: true,
   }),
   'device-appeared': info('New device', {
@@ -198,9 +198,9 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'filter-matches-nothing': warn(
     ({ key }) => {
       const what = key === 'sync.exclude_sensors' ? 'no sensor that was read so far' : 'no device';
-      return `${key}: ${what} matches this pattern; is it a typing error?`;
+      return `${key}: ${what} matches this pattern. Is it a typo?`;
     },
-    { fields: ({ pattern }) => ({ pattern }), pattern: '…: … matches this pattern; is it a typing error?' },
+    { fields: ({ pattern }) => ({ pattern }), pattern: '…: … matches this pattern. Is it a typo?' },
   ),
   'destination-new': {
     level: { any: ['info', 'warn'], of: ({ before }) => (before === null ? 'info' : 'warn') },
@@ -208,7 +208,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       `${known ? 'Destination is configured again' : 'New destination'}: ${points > 0 ? 'the archive is sent to it' : 'it receives data from now on'}`,
     fields: ({ destination, points, before }) => ({ destination, points, before }),
     pattern: '…estination…: …',
-    note: 'warn where another had the name before',
+    note: 'warn if another database had this name before',
   },
   'destination-older': warn(
     'The state is empty, but the database already has telemetry of this workspace: renamed devices will be written again under their current names. If you have an older state or a backup of one (--backup), stop, put it into data_dir and start again; else nothing needs to be done',
@@ -221,14 +221,14 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     fields: ({ destination, kind }) => ({ destination, kind }),
     pattern: 'The database is …',
   }),
-  'lines-delivered': debug('Lines delivered', {
+  'lines-delivered': debug('Points delivered', {
     fields: ({ destination, lines, durationMs }) => ({ destination, lines, duration_ms: Math.round(durationMs) }),
     counts: ({ destination, lines, durationMs }, to) => {
       to.count('tidemark_points_written_total', { destination }, lines);
       to.time('tidemark_write_duration_seconds', { destination }, durationMs);
     },
   }),
-  'lines-quarantined': warn(({ message }) => `Points rejected by the database, kept in quarantine: ${message}`, {
+  'lines-quarantined': warn(({ message }) => `Points rejected by the database, see tidemark --quarantine: ${message}`, {
     fields: ({ destination, lines }) => ({ destination, lines }),
     repeats: { alike: ({ destination, message }) => `${destination} ${message}` },
     counts: ({ destination, lines }, to) => to.count('tidemark_points_rejected_total', { destination }, lines),
@@ -243,7 +243,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     message: ({ message, hint }) => `Delivery blocked: ${message}${hint === '' ? '' : `; ${hint}`}`,
     fields: ({ destination, lines, waitMs }) => ({ destination, lines, ...waitSeconds(waitMs) }),
     pattern: 'Delivery blocked: …',
-    note: 'error where a person has to act (token, bucket, address), warn where the database is down or busy',
+    note: 'error if you must act (token, bucket, address), warn if the database is down or busy',
     repeats: { outage: ({ destination }) => `destination ${destination}`, message: ({ message }) => message },
     counts: ({ destination, lines }, to) => to.count('tidemark_points_retried_total', { destination }, lines),
   },
@@ -272,16 +272,16 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'device-forgotten': info('Device removed from the state, as requested (--forget)', {
     fields: ({ deviceId, points }) => ({ device_id: deviceId, points }),
   }),
-  'archive-only': info('No database is configured: only the archive is filled, and polling stops at archive.max_size', {
+  'archive-only': info('No database is configured: only the archive is used, and polling stops at archive.max_size', {
     fields: ({ maxBytes }) => ({ max_bytes: maxBytes }),
   }),
   'archive-cleared': debug(({ why }) => `Delivered points removed from the archive, by ${why}`, {
     fields: ({ blocks, lines }) => ({ blocks, lines }),
   }),
   'polling-stopped': error(({ reason }) => `Polling stopped: ${reason}`, { repeats: { outage: () => 'room' } }),
-  'polling-resumed': info('Polling resumed: there is room again', { repeats: { ends: () => 'room' } }),
+  'polling-resumed': info('Polling resumed: there is enough space again', { repeats: { ends: () => 'room' } }),
   'destination-skipped': error(
-    'Destination has accepted nothing for longer than archive.retention while others work: skipping it. Its undelivered points are counted as missing',
+    'Destination has accepted nothing for longer than archive.retention while others work: skipping it. Its undelivered points are recorded as missing (--status lists them)',
     { fields: ({ destination, lines }) => ({ destination, lines }) },
   ),
   'job-started': info(({ kind, requestedBy }) => `Starting job "${kind}" (requested by ${requestedBy})`, {
@@ -294,7 +294,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       return { job, kind, state, exit_code: exitCode, duration_ms: Math.round(durationMs) };
     },
     pattern: 'Job "…" …',
-    note: 'warn where it failed',
+    note: 'warn if it failed',
     isWhole: true,
   },
   'workspace-known': debug('Workspace identified'),
@@ -302,14 +302,14 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     fields: ({ waitMs }) => waitSeconds(waitMs),
     repeats: { outage: () => 'service' },
   }),
-  'api-recovered': info('The API answers again', { repeats: { ends: () => 'service' } }),
+  'api-recovered': info('The API recovered', { repeats: { ends: () => 'service' } }),
   'key-refused': error(({ message }) => message, {
     fields: ({ waitMs }) => waitSeconds(waitMs),
     note: '`the API refuses the key: …`, `the plan of this workspace has no API access. …`, `the key lacks the scope …`',
     repeats: { outage: () => 'key', message: ({ message }) => message },
   }),
   'key-accepted': info('The API accepts the key again; polling resumed', {
-    note: 'after `key-changed` on debug only',
+    note: 'debug after a `key-changed` line',
     repeats: { ends: () => 'key' },
   }),
   'key-changed': info('The key has changed; using the new one', {
@@ -336,19 +336,19 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
   'status-page-failed': error(({ message }) => `Status page failed: ${message}`),
   progress: info(({ message }) => message, { note: 'progress of a long job, once a minute' }),
   'configuration-odd': warn(({ message }) => message),
-  'configuration-invalid': error(({ message }) => `The configuration is not usable: ${message}`, {
+  'configuration-invalid': error(({ message }) => `The configuration is invalid: ${message}`, {
     fields: ({ mistakes, exitCode }) => ({ mistakes, exit_code: exitCode }),
-    note: 'where `log.format: json` can be read, or is in the environment; elsewhere it is printed as text',
+    note: 'in JSON only if `log.format: json` could be read from the file or the environment; otherwise printed as text',
   }),
   failed: error(({ message, isKnown }) => (isKnown ? message : internalErrorText(message)), {
     fields: ({ exitCode }) => ({ exit_code: exitCode }),
-    note: 'the last line of a program that ends because of an error, with `log.format: json`; elsewhere it is printed as text',
+    note: 'the last line of a program that ends because of an error, with `log.format: json`; otherwise printed as text',
   }),
   'run-ended': {
     level: { any: ['info', 'warn'], of: ({ exitCode }) => (exitCode === 0 ? 'info' : 'warn') },
     message: ({ exitCode, isAllRead, outcome, devices, points, gaps }) => {
       const sums = `${counted(devices, 'device')}, ${counted(points, 'point')}, ${gaps === 0 ? 'no gaps' : counted(gaps, 'gap')}`;
-      if (exitCode !== 0) return `Ended incomplete: ${outcome} (${sums})`;
+      if (exitCode !== 0) return `Sync incomplete: ${outcome} (${sums})`;
       return `Sync complete${isAllRead ? '' : ' for the streams that the key may read'}: ${sums}`;
     },
     isWhole: true,
@@ -356,17 +356,17 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
       return { devices, points, gaps, exit_code: exitCode, outcome };
     },
     pattern: '…',
-    note: '`--once`: `Sync complete: 24 devices, 86,924 points, no gaps`, or `Ended incomplete: stalled (…)` (warn)',
+    note: '`--once`: `Sync complete: 24 devices, 86,924 points, no gaps`, or `Sync incomplete: stalled (…)` (warn)',
   },
   'run-incomplete': {
     level: { any: ['warn', 'info'], of: ({ isWanted }) => (isWanted ? 'info' : 'warn') },
     message: ({ message }) => message,
-    note: '`--once`, `--backfill`: one line for each part that is incomplete; info where it was left out on purpose',
+    note: '`--once`, `--backfill`: one line for each part that is incomplete; info if the configuration excludes it',
   },
   'replay-report': reportRow('`--replay`: the result'),
   'export-report': reportRow('`--export`: what was written, and what the archive no longer has'),
   'repair-report': {
-    ...reportRow('`--verify --repair`: what is fetched again, and what cannot be'),
+    ...reportRow('`--verify --repair`: what is requested again, and what cannot be'),
     fields: ({ cost }) => {
       if (cost === null) return {};
       const { destination, points, readings, requests } = cost;
@@ -377,7 +377,7 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
     fields: ({ dataDir }) => ({ data_dir: dataDir }),
   }),
   'job-queued': info('The daemon runs another job of this kind; this job waits (--status shows both)'),
-  'bundle-written': info('Support bundle written; read it before you send it', {
+  'bundle-written': info('Support bundle written; check it for private data before you send it', {
     fields: ({ file }) => ({ file }),
   }),
 };

@@ -220,7 +220,7 @@ export function progressText(facts: ProgressFacts, remainingMs: number | null): 
     ...restText(facts, remainingMs),
     `${grouped(facts.readings)} readings`,
     `${grouped(facts.pointsDelivered)} points delivered`,
-    ...(facts.pointsPending > 0 ? [`${grouped(facts.pointsPending)} to deliver`] : []),
+    ...(facts.pointsPending > 0 ? [`${grouped(facts.pointsPending)} waiting`] : []),
     `${devicesDone}/${devicesTotal} devices complete`,
     `${grouped(facts.requests)} requests`,
   ].join(', ');

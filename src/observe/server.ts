@@ -240,9 +240,7 @@ async function answerSafely(serving: Serving, request: IncomingMessage, isGone: 
     return (await make(asking, async () => await answerTo(url, options))) ?? encoded(BUSY);
   } catch (error) {
     options.onError(error instanceof Error ? error.message : 'unknown error');
-    return encoded(
-      servedJson(500, { error: 'Internal error while answering this request. The log shows the reason.' }),
-    );
+    return encoded(servedJson(500, { error: 'Internal error while answering this request. The log has the reason.' }));
   }
 }
 
@@ -282,7 +280,7 @@ function refusalOf(request: IncomingMessage, options: StatusServerOptions): Serv
 }
 
 const NOT_BY_THAT_NAME =
-  'Tidemark does not answer to this name: add it to listen_names (TIDEMARK_LISTEN_NAMES), or use an IP address or localhost.';
+  'This host name is not allowed: add it to listen_names (TIDEMARK_LISTEN_NAMES), or use an IP address or localhost.';
 
 /** Splits a text at the first occurrence of a sign. */
 function splitAt(text: string, sign: string): readonly [string, string] {

@@ -50,7 +50,7 @@ export function barText({ cells, one, many }: Omit<Bar, 'label'>): string {
   const count = (sign: string): number => cells.split(sign).length - 1;
   const parts = [
     [count('#'), 'covered'],
-    [count('-'), 'covered without a reading'],
+    [count('-'), 'covered, no reading'],
     [count('.'), 'not fully covered'],
   ] as const;
   const texts = parts

@@ -76,7 +76,7 @@ function mainFacts(device: DeviceReport, now: string): Fact[] {
 
 function nextPoll({ next_due_at, next_kind }: DeviceReport, now: string): Html | string {
   const next = at(next_due_at, now);
-  if (next === null) return 'none, as things are';
+  if (next === null) return 'none scheduled';
   return next_kind === 'idle_poll' ? html`when the device list reports new data; at the latest ${next}` : next;
 }
 
@@ -88,11 +88,11 @@ function moreFacts(device: DeviceReport, now: string): Fact[] {
   return [
     ['In the device list', [presence, listed.lifecycle_status].filter((each) => each !== null).join(', ')],
     ['Last seen', at(listed.last_seen_at, now)],
-    ['Gone since', at(listed.gone_since, now)],
+    ['Not in the workspace since', at(listed.gone_since, now)],
     ['Failed requests, 2 days', grouped(failed_requests)],
     ['Late readings', `${grouped(late.readings)}${by}`],
     ['Grace period', duration(grace_period_seconds)],
-    ['Written under the name', name(names.at(-1)?.name ?? '')],
+    ['Name in the database', name(names.at(-1)?.name ?? '')],
   ];
 }
 
@@ -127,18 +127,18 @@ function coverageSection(device: DeviceReport, now: string): Html {
 }
 
 function answerRow({ at: time, lane, status, fault, new_readings }: DeviceAnswer, now: string): Html {
-  return html`<tr><td>${moment(time, now)}</td><td>${lane}</td><td>${status === null ? 'no answer' : String(status)}</td><td>${fault ?? ''}</td><td class="number">${new_readings === null ? '' : grouped(new_readings)}</td></tr>`;
+  return html`<tr><td>${moment(time, now)}</td><td>${lane}</td><td>${status === null ? 'no response' : String(status)}</td><td>${fault ?? ''}</td><td class="number">${new_readings === null ? '' : grouped(new_readings)}</td></tr>`;
 }
 
 function answersSection({ last_answers }: DeviceReport, now: string): Html {
   if (last_answers.length === 0) return NOTHING;
   const list = table({
-    label: 'Table of answers',
-    heads: ['At', 'For', 'Status', 'Fault', 'New readings'],
+    label: 'Table of responses',
+    heads: ['At', 'Purpose', 'Status', 'Failure', 'New readings'],
     numbers: ['New readings'],
     rows: last_answers.map((each) => answerRow(each, now)),
   });
-  return html`<section id="answers" class="panel"><h2>Last answers <small>of the API, the newest first</small></h2>
+  return html`<section id="answers" class="panel"><h2>Last responses <small>of the API, newest first</small></h2>
 ${list}</section>`;
 }
 
@@ -203,12 +203,12 @@ function spanLinks(id: string, current: SpanName): Html {
 }
 
 function sensorsShown(sensors: readonly SensorSeries[], current: SpanName, now: string): Html {
-  if (sensors.length === 0) return html`<p>No number was read in the last ${spanName(current)}.</p>`;
+  if (sensors.length === 0) return html`<p>No numeric values in the last ${spanName(current)}.</p>`;
   const list = table({
     label: 'Table of sensors',
     caption: `Each sensor over the last ${spanName(current)}`,
-    heads: ['Sensor', 'Last', 'At', 'Least', 'Mean', 'Most', 'Values'],
-    numbers: ['Last', 'Least', 'Mean', 'Most', 'Values'],
+    heads: ['Sensor', 'Last', 'At', 'Min', 'Mean', 'Max', 'Values'],
+    numbers: ['Last', 'Min', 'Mean', 'Max', 'Values'],
     rows: sensors.map((series) => sensorRow(series, now)),
   });
   return html`<div class="charts" aria-hidden="true">${sensors.map(chart)}</div>${list}`;
@@ -220,8 +220,8 @@ function readingsSection(page: DevicePage, current: SpanName, now: string): Html
   const since =
     archived_since === null
       ? html`The archive has no reading of this device.`
-      : html`The archive keeps readings of it since ${moment(archived_since, now)}; what is older is in the databases alone.`;
-  const left = sensors_left_out > 0 && html` ${counted(sensors_left_out, 'sensor')} more are left out here.`;
+      : html`The archive has the readings of this device since ${moment(archived_since, now)}; older readings are only in the databases.`;
+  const left = sensors_left_out > 0 && html` ${counted(sensors_left_out, 'sensor')} more are not shown.`;
   const series = target('/device.json', { id: device.device_id, span: current });
   return html`<section id="sensors" class="panel" data-series="${series}"><h2>Readings <small>${counted(sensors.length, 'sensor')} with numbers</small></h2>
 <div class="tools">${spanLinks(device.device_id, current)}</div>

@@ -147,7 +147,7 @@ function stateLinks({ query, states }: DevicesPage): Html {
 function searchForm({ search, state, sort, reversed }: DevicesQuery): Html {
   const hidden = (key: string, value: string | null): Html =>
     value === null ? NOTHING : html`<input type="hidden" name="${key}" value="${value}">`;
-  return html`<form action="/#devices" method="get" role="search"><label for="search">Search</label><input id="search" type="search" name="search" value="${search}" maxlength="200" placeholder="name, id, model or hub" autocomplete="off" spellcheck="false">${hidden('state', state)}${hidden('sort', sort === 'state' ? null : sort)}${hidden('reversed', reversed ? '1' : null)}<button type="submit">Find</button></form>`;
+  return html`<form action="/#devices" method="get" role="search"><label for="search">Search</label><input id="search" type="search" name="search" value="${search}" maxlength="200" placeholder="name, id, model or hub" autocomplete="off" spellcheck="false">${hidden('state', state)}${hidden('sort', sort === 'state' ? null : sort)}${hidden('reversed', reversed ? '1' : null)}<button type="submit">Search</button></form>`;
 }
 
 function pager({ query, page, pages }: DevicesPage): Html {
@@ -179,7 +179,7 @@ export function devicesSection(devices: DevicesPage, { now, ageSeconds }: View):
     html`<table class="devices"><thead><tr>${heads}</tr></thead><tbody>
 ${rows.map((each) => row(each, now))}</tbody></table>`,
   );
-  return html`<section id="devices" class="panel"><h2>Devices <small role="status">${grouped(matching)} of ${grouped(devices.devices)}${ageSeconds > SHOWN_AGE_SECONDS && ` as of ${duration(ageSeconds)} ago`}</small></h2>
+  return html`<section id="devices" class="panel"><h2>Devices <small role="status">${grouped(matching)} of ${grouped(devices.devices)}${ageSeconds > SHOWN_AGE_SECONDS && `, updated ${duration(ageSeconds)} ago`}</small></h2>
 <div class="tools">${searchForm(query)}${stateLinks(devices)}</div>
 ${rows.length === 0 ? empty : list}
 <div class="tools">${legend()}${pager(devices)}</div></section>`;

@@ -56,7 +56,7 @@ export function unreadNow({ report, ready }: Pick<OverviewParts, 'report' | 'rea
   return isUnread ? { sinceAt: telemetry?.last_read_at ?? null } : null;
 }
 
-const TONES: Readonly<Record<Tone, string>> = { ok: 'In order', busy: 'At work', bad: 'Problem' };
+const TONES: Readonly<Record<Tone, string>> = { ok: 'OK', busy: 'Syncing', bad: 'Problem' };
 
 /** The tone as it is shown. */
 export function toneText(tone: Tone): string {
@@ -103,7 +103,7 @@ function lossNotes(parts: OverviewParts): readonly Html[] {
     ...(unread === null
       ? []
       : [
-          html`<p>Nothing is read${since}. What was read is kept; newer readings are fetched once the API is read again, as far back as the plan serves them. Tidemark tries again by itself.</p>`,
+          html`<p>Polling has stopped${since}. Stored readings are safe. Tidemark retries by itself; when polling resumes, it reads the missing readings, as far back as the plan allows.</p>`,
         ]),
     ...blocked.map(({ name: title, pending_points, oldest_pending_at: at, next_attempt_at: next }) => {
       const waits = at === null ? NOTHING : html`, the oldest since ${moment(at, now)}`;
@@ -114,9 +114,9 @@ function lossNotes(parts: OverviewParts): readonly Html[] {
 
 /** When a blocked delivery is tried again, at most about a minute and a half later. */
 function nextAttempt(at: string | null, now: string): Html {
-  if (at === null) return html`Delivery is tried again about once a minute.`;
+  if (at === null) return html`Tidemark retries about once a minute.`;
   return Date.parse(at) <= Date.parse(now)
-    ? html`Delivery is being tried again now.`
+    ? html`Tidemark is retrying now.`
     : html`The next attempt is at ${moment(at, now)}.`;
 }
 
@@ -160,7 +160,7 @@ function unreadTiles({ destinations, freshness, generated_at: now }: StatusOverv
     {
       title: 'Lag',
       value: known.length === 0 ? 'not known' : duration(Math.max(...known)),
-      text: html`nothing is read from the API ${since}: newer readings are missing, and the lag grows`,
+      text: html`polling has stopped ${since}: newer readings are missing, and the lag grows`,
       tone: 'bad',
     },
   ];
@@ -171,7 +171,7 @@ function lagTile(report: StatusOverview, destination: DestinationReport, hasSpre
   const { behind_after_seconds, behind_devices } = report.freshness;
   const isLate = lag_seconds !== null && lag_seconds > behind_after_seconds;
   const pending =
-    pending_points === 0 ? 'every archived point is delivered' : `${counted(pending_points, 'point')} to deliver`;
+    pending_points === 0 ? 'every archived point is delivered' : `${counted(pending_points, 'point')} waiting`;
   const stopped = blocked_reason === null ? '' : 'delivery is blocked; ';
   return {
     title: `Lag in ${destination.name}`,
@@ -206,7 +206,7 @@ function spreadText({
   const behind =
     behind_devices === 0 || median_seconds === null
       ? ''
-      : `; ${counted(behind_devices, 'device')} behind by more than ${duration(behind_after_seconds)}`;
+      : `; ${counted(behind_devices, 'device')} with a lag of more than ${duration(behind_after_seconds)}`;
   return `${spread}poll interval ${duration(target_seconds)}${slowed}${behind}`;
 }
 
@@ -231,7 +231,7 @@ function tiles(parts: OverviewParts): Tile[] {
     {
       title: 'Rejected records',
       value: grouped(totals.rejected_records),
-      text: totals.rejected_records === 0 ? 'every record was understood' : 'not understood, or no point can hold them',
+      text: totals.rejected_records === 0 ? 'no record was rejected' : 'they cannot be parsed, or stored as points',
     },
   ];
 }
@@ -245,7 +245,9 @@ export function coveredText({ totals, next }: Pick<StatusOverview, 'totals' | 'n
 
 /** Up to when the covered range was read, as an addition to another text. */
 export function readUpTo({ sinceAt }: Unread, now: string): Html {
-  return sinceAt === null ? html`, nothing is read now` : html` up to ${moment(sinceAt, now)}, nothing is read since`;
+  return sinceAt === null
+    ? html`, polling has stopped`
+    : html` up to ${moment(sinceAt, now)}; polling has stopped since then`;
 }
 
 /** The figures of the overview. */

@@ -96,7 +96,7 @@ ${eventsSection(facts.events(), now)}
 async function devicePage(parts: StatusPageParts, params: URLSearchParams): Promise<Served> {
   const { overview, facts } = parts;
   const id = params.get('id') ?? '';
-  if (id === '') return refusal(parts, 400, 'The address needs a device id: /device?id=…');
+  if (id === '') return refusal(parts, 400, 'The device id is missing: use /device?id=…');
   const span = readSpan(params);
   const page = await facts.device(id, SPANS[span]);
   if (page === null) return refusal(parts, 404, 'There is no device with this id.');
@@ -112,7 +112,7 @@ async function devicePage(parts: StatusPageParts, params: URLSearchParams): Prom
 }
 
 function refusal(parts: StatusPageParts, status: number, text: string): Served {
-  const main: Html = html`<section class="standing busy"><h1>${status === 404 ? 'Not found' : 'Not understood'}</h1><p class="summary">${text}</p><p><a href="/#devices">All devices</a></p></section>`;
+  const main: Html = html`<section class="standing busy"><h1>${status === 404 ? 'Not found' : 'Bad request'}</h1><p class="summary">${text}</p><p><a href="/#devices">All devices</a></p></section>`;
   return pageOf(status, { ...frameOf(parts, parts.overview()), title: text, here: null, main, isLive: false });
 }
 
@@ -138,7 +138,7 @@ async function jsonAt(facts: PageFacts, path: string, params: URLSearchParams): 
       return servedJson(200, facts.devices(readDevicesQuery(params)));
     case '/device.json': {
       const id = params.get('id') ?? '';
-      if (id === '') return servedJson(400, { error: 'The address names no device: /device.json?id=… does.' });
+      if (id === '') return servedJson(400, { error: 'The device id is missing: use /device.json?id=…' });
       const page = await facts.device(id, SPANS[readSpan(params)]);
       return page === null ? servedJson(404, { error: 'There is no device with this id.' }) : servedJson(200, page);
     }

@@ -35,7 +35,7 @@ export function windowText(window: QuotaWindow): string {
   if (budget === null || left === null) return `${counted(spent, 'request')}; the limit is not known yet`;
   const beside = [
     ...(limit === null ? [] : [`plan ${grouped(limit)}`]),
-    ...(others == null || others === 0 ? [] : [`others about ${grouped(others)}`]),
+    ...(others == null || others === 0 ? [] : [`other clients about ${grouped(others)}`]),
   ];
   const aside = beside.length === 0 ? '' : ` (${beside.join(', ')})`;
   return `${grouped(spent)} of ${grouped(budget)}${aside}, ${grouped(left)} left`;
@@ -65,7 +65,7 @@ function waitNote(
     return html`<p class="note warn">Quota used up: requests resume at ${moment(waiting_until, now)}.</p>`;
   }
   if (history_waiting_until === null) return NOTHING;
-  return html`<p class="soft">History and backfill wait until ${moment(history_waiting_until, now)}, as the day’s budget is spread over the day. Live polls go on.</p>`;
+  return html`<p class="soft">History and backfill wait until ${moment(history_waiting_until, now)}, because the budget is spread over the day. Live polls continue.</p>`;
 }
 
 /**
@@ -81,11 +81,11 @@ export function quotaSection(
   const spent = lanes
     .filter(({ day: ofDay }) => ofDay > 0)
     .map(({ lane, day: ofDay }) => html`<li>${lane} <b>${grouped(ofDay)}</b></li>`);
-  return html`<section id="quota" class="panel"><h2>Quota <small>${percent(share)} of the plan is for Tidemark</small></h2>
+  return html`<section id="quota" class="panel"><h2>Quota <small>${percent(share)} of the plan’s quota is Tidemark’s budget</small></h2>
 ${gauge('in the last minute', minute, waiting_until)}
 ${gauge('in the last 24 hours', day, waiting_until)}
-<ul class="legend" aria-hidden="true"><li><i class="own"></i> Tidemark</li><li><i class="others"></i> others</li><li><i class="edge"></i> end of Tidemark’s budget</li></ul>
-${wait}${spent.length === 0 ? NOTHING : html`<ul class="inline" aria-label="Requests of the last 24 hours by what they were for">${spent}</ul>`}</section>`;
+<ul class="legend" aria-hidden="true"><li><i class="own"></i> Tidemark</li><li><i class="others"></i> other clients</li><li><i class="edge"></i> limit of Tidemark’s budget</li></ul>
+${wait}${spent.length === 0 ? NOTHING : html`<ul class="inline" aria-label="Requests of the last 24 hours by purpose">${spent}</ul>`}</section>`;
 }
 
 function destinationRow(
@@ -151,12 +151,12 @@ interface DeliveryParts {
 export function deliverySection({ destinations, archive, about, now }: DeliveryParts): Html {
   const list = table({
     label: 'Table of destinations',
-    heads: ['Destination', 'State', 'Lag', 'Delivered', 'Waiting', 'Refused'],
-    numbers: ['Lag', 'Delivered', 'Waiting', 'Refused'],
+    heads: ['Destination', 'State', 'Lag', 'Delivered', 'Waiting', 'Rejected'],
+    numbers: ['Lag', 'Delivered', 'Waiting', 'Rejected'],
     rows: destinations.map((each) => destinationRow(each, now)),
   });
-  return html`<section id="delivery" class="panel"><h2>Delivery <small>points since the start</small></h2>
-${destinations.length === 0 ? html`<p>No database is configured: only the archive is filled.</p>` : list}
+  return html`<section id="delivery" class="panel"><h2>Delivery <small>points delivered since the daemon started</small></h2>
+${destinations.length === 0 ? html`<p>No database is configured: readings are stored only in the archive.</p>` : list}
 ${blockedNotes(destinations, about)}${quarantineNote(destinations)}${missingNotes(destinations)}${archiveLine(archive)}</section>`;
 }
 
@@ -183,7 +183,7 @@ export function streamsSection({
     heads: ['Stream', 'State', 'Last read', 'Next'],
     rows: streams.map((each) => streamRow(each, next, generated_at)),
   });
-  return html`<section id="streams" class="panel"><h2>Streams <small>what is read from the API</small></h2>
+  return html`<section id="streams" class="panel"><h2>Streams <small>polled from the API</small></h2>
 ${list}</section>`;
 }
 
@@ -219,7 +219,7 @@ function jobFigures({
       : [
           range === null
             ? `${percent(share)} done`
-            : `${percent(share)} of this range covered (counting what was there before)`,
+            : `${percent(share)} of this range covered (including what was covered before)`,
         ]),
     ...(requests === null ? [] : [`${counted(requests, 'request')}${rate}`]),
     ...(readings === null ? [] : [`${counted(readings, 'new reading')}`]),
@@ -246,8 +246,8 @@ function gapTable(gaps: readonly GapSum[], now: string): Html {
   const list = table({
     label: 'Table of gaps',
     caption: 'Gaps',
-    heads: ['Reason', 'Devices', 'Together', 'Between'],
-    numbers: ['Devices', 'Together'],
+    heads: ['Reason', 'Devices', 'Total length', 'Between'],
+    numbers: ['Devices', 'Total length'],
     rows: gaps.slice(0, MAX_GAPS).map((each) => gapRow(each, now)),
   });
   return html`${list}${more}`;
@@ -265,15 +265,15 @@ function syncText(
   unread: Unread | null,
 ): string {
   if (!work.running || unread !== null || devices_complete === devices) return '';
-  const what = initial_devices > 0 ? 'Initial sync is running' : 'Gaps are being filled';
+  const what = initial_devices > 0 ? 'Initial sync is running' : 'Gaps are being closed';
   const eta = eta_seconds === null ? '' : `, ETA ${duration(eta_seconds, 'up')}`;
   return `${what}: ${grouped(devices_complete)} of ${counted(devices, 'device')} complete${eta}. `;
 }
 
 /** The text about gaps if none is known. */
 function noGapText(unread: Unread | null, now: string): Html {
-  if (unread === null) return html`<p>Nothing that is wanted is missing.</p>`;
-  return html`<p class="note warn">No gaps${readUpTo(unread, now)}: newer readings are missing until the API is read again.</p>`;
+  if (unread === null) return html`<p>No gaps: the whole sync range is covered.</p>`;
+  return html`<p class="note warn">No gaps${readUpTo(unread, now)}. Newer readings will be read when polling resumes.</p>`;
 }
 
 /**
@@ -288,8 +288,8 @@ export function workSection(report: WorkParts, unread: Unread | null = null): Ht
   const open =
     next.devices_with_gaps === 0
       ? 'no gaps'
-      : `gaps of ${duration(next.gap_seconds)} on ${counted(next.devices_with_gaps, 'device')}`;
-  const bar = progressBar('Wanted history that is covered', share ?? 0);
+      : `gaps of ${duration(next.gap_seconds)} of ${counted(next.devices_with_gaps, 'device')}`;
+  const bar = progressBar('Covered part of the sync range', share ?? 0);
   const work =
     jobs.length === 0
       ? html`<p class="soft">${syncText(report, unread)}No backfill or other job is running.</p>`
@@ -329,7 +329,7 @@ function alertRow(alert: AlertRow, view: AlertsFrame): Html {
     ? html`<td class="number">${fire_count === null ? '' : grouped(fire_count)}</td><td>${moment(opened_at, now)}</td><td>${since}</td><td>${moment(observed_at, now)}</td>`
     : html`<td>${since}</td>`;
   const what = html`${name(rule_name ?? kind ?? 'alert', 60)}<div class="soft">${alertText(alert)}</div>`;
-  return html`<tr data-key="alert-${alert_id}"><th scope="row"><span class="state ${open ? 's-unreachable' : 's-excluded'}">${name(status ?? (open ? 'open' : 'not open'), 30)}</span></th><td>${what}</td>${!isOfDevice && html`<td>${device}</td>`}${when}</tr>`;
+  return html`<tr data-key="alert-${alert_id}"><th scope="row"><span class="state ${open ? 's-unreachable' : 's-excluded'}">${name(status ?? (open ? 'open' : 'closed'), 30)}</span></th><td>${what}</td>${!isOfDevice && html`<td>${device}</td>`}${when}</tr>`;
 }
 
 interface AlertsFrame {
@@ -343,7 +343,7 @@ interface AlertsFrame {
 
 function alertHeads({ isWhole, isOfDevice = false }: AlertsFrame): string[] {
   const device = isOfDevice ? [] : ['Device'];
-  return ['Status', 'Rule', ...device, ...(isWhole ? ['Fired', 'Opened', 'Ago', 'State since'] : ['Opened'])];
+  return ['Status', 'Rule', ...device, ...(isWhole ? ['Times fired', 'Opened', 'Age', 'State since'] : ['Opened'])];
 }
 
 /** The alerts of one device, for its page. */
@@ -373,8 +373,8 @@ export function alertsSection({ alerts, open, rows }: AlertsView, view: AlertsFr
   const more = isWhole
     ? rest > 0 && html`<p class="soft">${grouped(rest)} more are in the database.</p>`
     : rest > 0 && html`<p class="more"><a href="/alerts">More alerts</a></p>`;
-  return html`<section id="alerts" class="panel"><h2>Alerts <small>${grouped(open)} open of ${grouped(alerts)} seen</small></h2>
-${rows.length === 0 ? html`<p>No alert was seen.</p>` : list}${more}</section>`;
+  return html`<section id="alerts" class="panel"><h2>Alerts <small>${grouped(open)} open, ${grouped(alerts)} in total</small></h2>
+${rows.length === 0 ? html`<p>No alerts yet.</p>` : list}${more}</section>`;
 }
 
 /** How many the overview shows. */

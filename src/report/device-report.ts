@@ -197,17 +197,17 @@ function dueNext(parts: DeviceReportParts, known: DeviceFactsNow): Due {
 /** Why it is not fresh, what counts most first. */
 function reasonsOf(parts: DeviceReportParts, known: DeviceFactsNow, due: Due): string[] {
   const { snapshot, device, requests } = known;
-  if (snapshot.isExcluded) return ['It is excluded by sync.include or sync.exclude.'];
+  if (snapshot.isExcluded) return ['The device is excluded by sync.include or sync.exclude.'];
   if (device.goneSinceMs !== null) {
     return [
-      `It is no longer in the workspace, since ${timeOf(device.goneSinceMs)}. It is checked every ${duration(parts.polls.gonePollMs / SECOND_MS)}, and read again when it answers.`,
+      `The device has not been in the workspace since ${timeOf(device.goneSinceMs)}. Tidemark checks every ${duration(parts.polls.gonePollMs / SECOND_MS)} whether it is back.`,
     ];
   }
   const last = requests.last[0];
   const failed = last?.fault ?? null;
   return [
     ...obstacles(parts, known.nowMs),
-    ...(failed === null ? [] : [`Its last request failed: ${faultText(failed)}.`]),
+    ...(failed === null ? [] : [`The last request for the device failed: ${faultText(failed)}.`]),
     ...(due.rest === null
       ? []
       : [`After failures (${gapText(due.rest.reason).why}) it is tried again at ${timeOf(due.rest.retryAtMs)}.`]),
@@ -223,8 +223,8 @@ function obstacles({ isRunning, streams, quota, room }: DeviceReportParts, nowMs
   const spent = day.budget !== null && day.spent >= day.budget ? ` (${day.spent} of ${day.budget} of the day)` : '';
   return [
     ...(isRunning() ? [] : ['No daemon is running, and no --once.']),
-    ...(telemetry?.state === 'off' ? [`Telemetry is not read: ${telemetry.reason ?? ''}.`] : []),
-    ...(full === null ? [] : [`Nothing new is read: ${full}`]),
+    ...(telemetry?.state === 'off' ? [`Telemetry is not polled: ${telemetry.reason ?? ''}.`] : []),
+    ...(full === null ? [] : [`Polling stopped: ${full}`]),
     ...(waiting_until === null || Date.parse(waiting_until) <= nowMs
       ? []
       : [`Quota used up${spent}: requests resume at ${waiting_until}.`]),
@@ -233,19 +233,21 @@ function obstacles({ isRunning, streams, quota, room }: DeviceReportParts, nowMs
 
 function whyBehind({ telemetry, snapshot, device, behindAfter }: DeviceFactsNow, { as, atMs, polledMs }: Due): string {
   if (telemetry.covered.length === 0) {
-    return polledMs === null ? 'It was never polled.' : 'It was polled, but no answer was conclusive yet.';
+    return polledMs === null
+      ? 'The device was never polled.'
+      : 'The device was polled, but no response has been confirmed yet.';
   }
   const named = namedAtTheEnd(snapshot.status.gaps);
   if (named !== null) return `Its newest range cannot be read: ${gapText(named).why}.`;
   const seen = device.record.lastSeenAt;
   if (as === 'idle_poll' && seen === null) {
-    return 'The device list has no last-seen time for it: it is polled when that changes, or at its next idle poll.';
+    return 'The device list has no last-seen time for the device. It is polled when the list has one, or at the next idle poll.';
   }
   if (as === 'idle_poll' && seen !== null) {
-    return `The device list reports nothing new since ${formatExact(seen)}: it is polled when that changes, or at its next idle poll.`;
+    return `The device list reports nothing new since ${formatExact(seen)}: the device is polled when that changes, or at the next idle poll.`;
   }
-  const when = atMs === null ? '' : ` Its poll is due since ${timeOf(atMs)}.`;
-  return `It lags by ${Math.round(snapshot.status.lag_seconds ?? 0)} s, more than ${Math.round(behindAfter)} s.${when}`;
+  const when = atMs === null ? '' : ` Its poll has been due since ${timeOf(atMs)}.`;
+  return `The lag of the device is ${Math.round(snapshot.status.lag_seconds ?? 0)} s, more than ${Math.round(behindAfter)} s.${when}`;
 }
 
 /** The reason of the newest gap, also where its last minutes have none yet. */

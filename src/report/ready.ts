@@ -65,12 +65,12 @@ function apiReasons({ streams }: ReadyParts): Reason[] {
 function clockReasons({ serverClock }: ReadyParts): Reason[] {
   const fallenToMs = serverClock.fallenToMs();
   if (fallenToMs !== null) {
-    const text = `the API's clock has fallen back to ${formatMs(fallenToMs)}: later readings are not covered`;
+    const text = `the API's clock went back to ${formatMs(fallenToMs)}: later ranges do not count as covered`;
     return [['clock_unconfirmed', text]];
   }
   const unconfirmedDate = serverClock.unconfirmed();
   if (unconfirmedDate === null) return [];
-  const text = `the API's clock (${formatMs(unconfirmedDate.dateMs)}) agrees with no other clock: waiting for a second answer`;
+  const text = `the API's clock (${formatMs(unconfirmedDate.dateMs)}) differs from every other clock: waiting for a second response`;
   return [['clock_unconfirmed', text]];
 }
 
@@ -82,7 +82,7 @@ function deviceReasons({ fleet, streams, store }: ReadyParts): Reason[] {
   }
   const { lastDayMissing, present } = seen;
   if (lastDayMissing === 0) return [];
-  return [['last_day_missing', `the last day of ${lastDayMissing} of ${present} devices is not synced yet`]];
+  return [['last_day_missing', `${lastDayMissing} of ${present} devices: the last 24 hours are not synced yet`]];
 }
 
 function hasAny({ devices }: ReadyParts['store']): boolean {

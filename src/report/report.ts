@@ -332,10 +332,10 @@ function problemOf({
   });
   const problem = streams.problem();
   if (problem !== null) {
-    return about(streams.isRefused() ? 'key_refused' : 'api_unreachable', null, `The API is not read: ${problem}`);
+    return about(streams.isRefused() ? 'key_refused' : 'api_unreachable', null, `Polling stopped: ${problem}`);
   }
   const { full } = room.status();
-  if (full !== null) return about('state_full', null, `Nothing new is read: ${full}`);
+  if (full !== null) return about('state_full', null, `Polling stopped: ${full}`);
   const unread = unreadStream(streams);
   if (unread !== null) return about(unread.code, unread.name, `${unread.name} cannot be read: ${unread.reason}`);
   for (const { name, blockedReason } of deliverers) {
@@ -346,8 +346,8 @@ function problemOf({
 }
 
 function noListText(devices: number, isAtWork: boolean): string {
-  if (!isAtWork) return 'The device list was not read yet.';
-  const known = devices === 0 ? '' : ` ${grouped(devices)} devices are known from before.`;
+  if (!isAtWork) return 'The device list has not been read yet.';
+  const known = devices === 0 ? '' : ` ${grouped(devices)} devices are in the state.`;
   return `Starting: the device list is not complete yet.${known}`;
 }
 

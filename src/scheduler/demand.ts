@@ -270,7 +270,7 @@ export function shortfallText(shortfall: Shortfall): string {
   const result =
     shortfall.of === 'schedules'
       ? `the lag is about ${duration(freshness.medianMs / 1000)} instead of ${duration(freshnessTargetMs / 1000)} (p95 of the devices: ${duration(freshness.p95Ms / 1000)})`
-      : `not all readings can be read: the devices report ${grouped(Math.round(readingsMade))} a day, and ${grouped(Math.round(readingsCovered))} can be read; the newest page of each device is read in turn, about every ${duration(freshness.medianMs / 1000)}, and the rest become gaps (over_quota)`;
+      : `the quota is too small for all readings: of ${grouped(Math.round(readingsMade))} a day, ${grouped(Math.round(readingsCovered))} can be read; Tidemark reads the newest page of each device in turn, about every ${duration(freshness.medianMs / 1000)}, and the rest become gaps (over_quota)`;
   return `${head}: ${result}. ${remedyText(shortfall)}`;
 }
 
@@ -282,7 +282,7 @@ function remedyText({ of, share, remedies }: Shortfall): string {
     `a plan of ${grouped(Math.round(remedies.perDay))} requests a day and ${grouped(Math.round(remedies.perMinute))} a minute`,
   );
   if (of === 'readings') ways.push('fewer devices (sync.exclude)');
-  return `One of these solves it: ${ways.join('; ')}.`;
+  return `Any of these is enough: ${ways.join('; ')}.`;
 }
 
 /** The shortest poll interval at which nothing is slowed down, in whole minutes. */

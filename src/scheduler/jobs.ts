@@ -233,7 +233,9 @@ async function supervise(
       const reason = now === undefined ? 'lost' : reasonToEnd(now, beats);
       if (reason !== null) {
         seen.lost ||= reason === 'lost';
-        stop.abort(new Error(reason === 'lost' ? 'no command follows the job any more' : 'the job was cancelled'));
+        stop.abort(
+          new Error(reason === 'lost' ? 'the command that started the job has ended' : 'the job was cancelled'),
+        );
       }
       const startedMs = clock.monoMs();
       // A progress report may check every device.
@@ -283,7 +285,7 @@ function endJob({ queue, clock, observe, onEnd, scrub }: JobParts, { job, beganM
 }
 
 function notUnderstood({ kind }: Job): JobEnd {
-  const message = `the daemon does not know this kind of job (${kind}): it is of another version. Restart it with the same version as this command`;
+  const message = `the daemon does not know this kind of job (${kind}): the daemon is of another version. Restart it with the version of this command`;
   return { state: 'failed', exitCode: 1, summary: null, message };
 }
 

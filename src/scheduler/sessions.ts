@@ -45,7 +45,7 @@ export async function runDaemon(parts: DaemonParts, signal: AbortSignal): Promis
   const { observe } = parts.context;
   const onAbort = (): void => {
     const { reason } = signal;
-    observe({ type: 'stopping', reason: reason instanceof Error ? reason.message : 'told to stop' });
+    observe({ type: 'stopping', reason: reason instanceof Error ? reason.message : 'Stop requested' });
   };
   signal.addEventListener('abort', onAbort, { once: true });
   if (signal.aborted) onAbort();

@@ -81,9 +81,8 @@ function createAccountReader(facts: Facts): () => Account | null {
 function otherWorkspace(path: string, pinned: string, found: string): UserError {
   return new UserError(
     {
-      what: `${path}: this state belongs to workspace ${JSON.stringify(pinned)}, but the key is of ${JSON.stringify(found)}`,
-      remedy:
-        'Use a key of the workspace of the state, or set another data_dir for this workspace. Nothing was written.',
+      what: `${path}: this state belongs to workspace ${JSON.stringify(pinned)}, but the API key belongs to ${JSON.stringify(found)}`,
+      remedy: 'Use a key for that workspace, or set another data_dir for this one. Nothing was written.',
     },
     1,
   );
@@ -93,9 +92,9 @@ function otherWorkspace(path: string, pinned: string, found: string): UserError 
 function otherTag(path: string, pinned: string, found: string): UserError {
   return new UserError(
     {
-      what: `workspace.id: the points of this state carry ${JSON.stringify(pinned)}, not ${JSON.stringify(found)} (${path})`,
+      what: `workspace.id: the points of this state have the workspace_id tag ${JSON.stringify(pinned)}, not ${JSON.stringify(found)} (${path})`,
       remedy:
-        'Set workspace.id back to the old value, or set data_dir to a new directory: the tag of a state never changes.',
+        'Set workspace.id back to the old value, or set data_dir to a new directory: the workspace_id tag of a state cannot change.',
     },
     78,
   );

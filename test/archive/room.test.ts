@@ -103,7 +103,7 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
     const summary = await runOnce(sync, new AbortController().signal);
     sync.close();
     expect(reasons).toContain('state: tidemark.db: the disk is full.');
-    expect(reasons).toContain('Nothing new is read: tidemark.db: the disk is full.');
+    expect(reasons).toContain('Polling stopped: tidemark.db: the disk is full.');
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
     expect(await rig.verdict(NOW_MS)).toMatchObject({ missing: [] });
   });

@@ -85,20 +85,20 @@ describe('destinations', () => {
 `;
     expect(mistakesOf(yaml).map((text) => text.replaceAll('config/tidemark.yaml, ', ''))).toEqual([
       expect.stringMatching(/^destinations \(line 7\): expected a name of letters/),
-      'line 8: there is no key destinations.four.bukcet; did you mean destinations.four.bucket?',
+      'line 8: unknown key destinations.four.bukcet; did you mean destinations.four.bucket?',
       'destinations.six (line 10): expected a section, its keys indented on the lines below',
-      'line 12: there is no key destinations.eight.name; did you mean destinations.eight.url?',
+      'line 12: unknown key destinations.eight.name; did you mean destinations.eight.url?',
       'destinations.influx (line 5): this name is taken by the section influx; choose another one',
-      expect.stringMatching(/^destinations.Two \(line 6\): expected a name of at most 32 small letters/),
+      expect.stringMatching(/^destinations.Two \(line 6\): expected a name of at most 32 lowercase letters/),
       expect.stringMatching(/^destinations.four.url \(line 8\): expected an address/),
       expect.stringMatching(/^destinations.four.timeout \(line 8\): expected a time with its unit/),
-      'destinations.four.bucket: is missing, although destinations.four (line 8) is given; a database needs destinations.four.url and destinations.four.bucket (with destinations.four.kind: victoriametrics no bucket)',
+      'destinations.four.bucket: is missing, although destinations.four (line 8) is given; a database needs destinations.four.url and destinations.four.bucket (not needed with destinations.four.kind: victoriametrics)',
       expect.stringMatching(/^destinations.five.url: is missing, although destinations.five \(line 9\) is given/),
       expect.stringMatching(/^destinations.five.bucket: is missing/),
       expect.stringMatching(/^destinations.six.url: is missing/),
       expect.stringMatching(/^destinations.six.bucket: is missing/),
-      'destinations.seven.token (line 11): destinations.seven.token_file (line 11) is given as well; remove one of them',
-      expect.stringMatching(/^destinations.eight.ca_file \(line 12\): there is no such file/),
+      'destinations.seven.token (line 11): destinations.seven.token_file (line 11) is also set; remove one of them',
+      expect.stringMatching(/^destinations.eight.ca_file \(line 12\): this file does not exist/),
       'destinations.nine.url: is missing, although destinations.nine (line 13) is given; a database needs destinations.nine.url',
     ]);
     expect(mistakesOf('destinations: [a]\n')).toEqual([
@@ -107,7 +107,7 @@ describe('destinations', () => {
   });
 
   test('are of the file alone', () => {
-    expect(mistakesOf('', { TIDEMARK_DESTINATIONS: 'x' })[0]).toContain('there is no such variable');
-    expect(mistakesOf('', { TIDEMARK_DESTINATIONS_SECOND_URL: 'x' })[0]).toContain('there is no such variable');
+    expect(mistakesOf('', { TIDEMARK_DESTINATIONS: 'x' })[0]).toContain('unknown variable');
+    expect(mistakesOf('', { TIDEMARK_DESTINATIONS_SECOND_URL: 'x' })[0]).toContain('unknown variable');
   });
 });

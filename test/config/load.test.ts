@@ -52,7 +52,7 @@ function mistakesOf(run: () => unknown): string[] {
     expect(error).toBeInstanceOf(UserError);
     expect((error as UserError).exitCode).toBe(78);
     const [head, ...lines] = (error as UserError).message.split('\n');
-    expect(head).toBe('The configuration is not usable:');
+    expect(head).toBe('The configuration is invalid:');
     return lines.map((line) => line.trim());
   }
   throw new Error('accepted');
@@ -234,8 +234,8 @@ describe('mistakes', () => {
     const yaml = 'api:\n  shar: 1\n  share: 2\nmetrics:\n  per_device: a\nlog:\n  level: loud\n';
     const lines = mistakesOf(() => load({ yaml, environment: { TIDEMARK_API_TIMEOUT: '30', TIDEMARK_LISTN: 'x:1' } }));
     expect(lines).toEqual([
-      'config/tidemark.yaml, line 2: there is no key api.shar; did you mean api.share?',
-      'TIDEMARK_LISTN: there is no such variable; did you mean TIDEMARK_LISTEN?',
+      'config/tidemark.yaml, line 2: unknown key api.shar; did you mean api.share?',
+      'TIDEMARK_LISTN: unknown variable; did you mean TIDEMARK_LISTEN?',
       expect.stringMatching(/^api\.url: is missing; .*TIDEMARK_API_URL.*\/external\/v1$/),
       expect.stringMatching(/^api\.key: is missing; .*api\.key_file or TIDEMARK_API_KEY_FILE/),
       'api.share (config/tidemark.yaml, line 3): expected a number above 0 and up to 1, such as 0.8',
@@ -266,7 +266,7 @@ describe('mistakes', () => {
     ],
     ['sync.history', ['2026-11-22', '2026-11-21'], 'a time in the past'],
     ['sync.include', ['a,,b', ',', 'a,', ' , a'], 'is empty; expected patterns such as'],
-    ['sync.exclude', ['x'.repeat(201), 'a,b\u0001'], 'is no line of at most 200 characters'],
+    ['sync.exclude', ['x'.repeat(201), 'a,b\u0001'], 'is not a single line of at most 200 characters'],
     ['sync.exclude_sensors', ['x,'.repeat(1000)], 'at most 1000 patterns'],
     ['sync.location', ['yes', '1', 'True', 'off'], 'true or false'],
     ['sync.grace_period', ['61m', '2', '-1s'], 'from 0s to 1h'],
@@ -295,37 +295,41 @@ describe('mistakes', () => {
       'sync:\n  settle: 1m\n',
       /^config\/tidemark.yaml, line 2: sync.settle is now sync.grace_period; rename the key/,
     ],
-    ['an unknown section', 'infux:\n  url: x\n', /^config\/tidemark.yaml, line 1: there is no key infux/],
-    ['a key far from all others', 'frobnication:\n  deep: 1\n', /line 1: there is no key frobnication$/],
-    ['a key of another section', 'log:\n  share: 1\n', /line 2: there is no key log\.share/],
+    ['an unknown section', 'infux:\n  url: x\n', /^config\/tidemark.yaml, line 1: unknown key infux/],
+    ['a key far from all others', 'frobnication:\n  deep: 1\n', /line 1: unknown key frobnication$/],
+    ['a key of another section', 'log:\n  share: 1\n', /line 2: unknown key log\.share/],
     [
       'a dotted key',
       'api.share: 0.5\n',
       /line 1: write api\.share as a section: "api:" and on the next line, indented, "share:"/,
     ],
     ['a section that is a value', 'log: info\n', /^log \(config\/tidemark.yaml, line 1\): expected a section/],
-    ['a value that is a section', 'log:\n  level:\n    info: 1\n', /^log\.level .*line 2\): expected one value/],
+    ['a value that is a section', 'log:\n  level:\n    info: 1\n', /^log\.level .*line 2\): expected a single value/],
     ['a list with an empty item', 'sync:\n  include: [a, ""]\n', /^sync\.include .*line 2\): pattern 2 is empty/],
-    ['a list with a list in it', 'sync:\n  exclude: [a, [b]]\n', /^sync\.exclude .*: expected one value or a list of/],
+    [
+      'a list with a list in it',
+      'sync:\n  exclude: [a, [b]]\n',
+      /^sync\.exclude .*: expected a single value or a list of/,
+    ],
     [
       'a list with a section in it',
       'sync:\n  exclude:\n    - a: b\n',
-      /^sync\.exclude .*: expected one value or a list of/,
+      /^sync\.exclude .*: expected a single value or a list of/,
     ],
     ['a list without items that is no list', 'sync:\n  include:\n', /^sync\.include .*: is empty/],
-    ['a value that is a list', 'data_dir: [a, b]\n', /^data_dir .*: expected one value/],
-    ['a key without a value', 'log:\n  level:\n', /^log\.level .*: is empty; give a value, or remove it/],
+    ['a value that is a list', 'data_dir: [a, b]\n', /^data_dir .*: expected a single value/],
+    ['a key without a value', 'log:\n  level:\n', /^log\.level .*: is empty; give a value, or remove the key/],
     ['a key with empty quotes', 'data_dir: ""\n', /^data_dir .*: is empty/],
     ['a list as a whole', '- a\n', /^config\/tidemark.yaml: expected sections with keys/],
     ['a text as a whole', 'hello\n', /^config\/tidemark.yaml: expected sections with keys/],
-    ['an alias', 'log:\n  level: &a info\n  format: *a\n', /^log\.format .*: expected one value/],
+    ['an alias', 'log:\n  level: &a info\n  format: *a\n', /^log\.format .*: expected a single value/],
     ['a tag', 'log:\n  level: !secret x\n', /line 2: tags \(!\) are not supported/],
-    ['bytes', 'data_dir: !!binary aGVsbG8=\n', /^data_dir .*: expected one value/],
-    ['a merge', '<<: {log: {level: info}}\n', /line 1: there is no key$/],
+    ['bytes', 'data_dir: !!binary aGVsbG8=\n', /^data_dir .*: expected a single value/],
+    ['a merge', '<<: {log: {level: info}}\n', /line 1: unknown key$/],
     ['a key given twice', 'log:\n  level: info\n  level: warn\n', /line 3: this key appears twice/],
     ['a missing quote', 'log:\n  level: "info\n', /line \d: a quote, a bracket or a colon is missing/],
     ['a tab', 'log:\n\tlevel: info\n', /line 2: .*/],
-    ['a second document', '---\nlog: {}\n---\nlog: {}\n', /line 3: a second document begins here/],
+    ['a second document', '---\nlog: {}\n---\nlog: {}\n', /line 3: a second YAML document begins here/],
   ])('%s', (_what, yaml, words) => {
     const lines = mistakesOf(() => loadWithApi({ yaml }));
     expect(lines[0]).toMatch(words);
@@ -340,9 +344,9 @@ describe('mistakes', () => {
   });
 
   test.each<[string | null, RegExp]>([
-    ['none.yaml', /^--config: there is no such file: none\.yaml; create it/],
-    ['denied', /^--config: this program may not read the file: denied$/],
-    ['folder', /^--config: this is a directory, expected a file: folder$/],
+    ['none.yaml', /^--config: this file does not exist: none\.yaml; create it/],
+    ['denied', /^--config: this user may not read the file: denied$/],
+    ['folder', /^--config: expected a file, but this is a directory: folder$/],
   ])('a --config file that cannot be read is a mistake (%s)', (file, words) => {
     expect(mistakesOf(() => loadWithApi({ file }))[0]).toMatch(words);
   });
@@ -352,7 +356,7 @@ describe('mistakes', () => {
       throw Object.assign(new Error('no'), { code: 'EACCES' });
     };
     const lines = mistakesOf(() => loadConfig({ file: null, environment: API, readFile, nowMs: NOW_MS }));
-    expect(lines[0]).toBe('this program may not read the file: config/tidemark.yaml');
+    expect(lines[0]).toBe('this user may not read the file: config/tidemark.yaml');
   });
 
   test.each<[Record<string, string>, string[]]>([
@@ -435,7 +439,7 @@ describe('the schema', () => {
     'listen_names takes names of hosts alone, not %s',
     (text) => {
       expect(() => loadWithApi({ environment: { TIDEMARK_LISTEN_NAMES: text } })).toThrow(
-        'listen_names (TIDEMARK_LISTEN_NAMES): expected names of hosts without a port',
+        'listen_names (TIDEMARK_LISTEN_NAMES): expected host names without a port',
       );
     },
   );

@@ -34,7 +34,7 @@ describe('what cannot be a secret', () => {
     ['two lines', `${CANARY}\nmore\n`, /the file key has line breaks or other control characters/],
     ['two trailing newlines', `${CANARY}\n\n`, /line breaks or other control characters/],
     ['a tab', `${CANARY}\t`, /control characters/],
-    ['blanks at an end', ` ${CANARY}`, /ends with a blank/],
+    ['blanks at an end', ` ${CANARY}`, /ends with a space/],
     ['letters that no header carries', `${CANARY}é`, /no HTTP header can carry/],
     ['a mark of byte order', `\uFEFF${CANARY}`, /no HTTP header can carry/],
     ['a whole document', `api:\n  key: ${CANARY}\n`, /line breaks/],
@@ -49,13 +49,13 @@ describe('what cannot be a secret', () => {
 
   test('a file that is not there is named', () => {
     expect(messageOf({ ...URL, TIDEMARK_API_KEY_FILE: '/run/key' })).toContain(
-      'api.key_file (TIDEMARK_API_KEY_FILE): there is no such file: /run/key',
+      'api.key_file (TIDEMARK_API_KEY_FILE): this file does not exist: /run/key',
     );
   });
 
   test('a key put where its path belongs is not repeated', () => {
     const message = messageOf({ ...URL, TIDEMARK_API_KEY_FILE: 'sk_live_CANARY_0123456789' });
-    expect(message).toContain('there is no such file: (its name is not shown');
+    expect(message).toContain('this file does not exist: (its name is not shown');
     expect(message).not.toContain('CANARY');
   });
 });
@@ -98,7 +98,7 @@ describe('both forms', () => {
     ['one here and one there', { TIDEMARK_API_KEY_FILE: 'key' }, `api:\n  key: ${CANARY}\n`],
   ])('are an error: %s', (_what, environment, yaml) => {
     const message = messageOf({ ...URL, ...environment }, { key: CANARY, 'config/tidemark.yaml': yaml });
-    expect(message).toMatch(/api\.key \(.*\): api\.key_file \(.*\) is given as well; remove one of them/);
+    expect(message).toMatch(/api\.key \(.*\): api\.key_file \(.*\) is also set; remove one of them/);
     expect(message).not.toContain('CANARY');
   });
 });
@@ -136,7 +136,7 @@ describe('a secret that went astray is not repeated', () => {
 
   test('as a key of the file, when it is known as the secret from elsewhere', () => {
     const message = messageOf({ TIDEMARK_API_KEY: CANARY }, { 'config/tidemark.yaml': `${CANARY}: x\n` });
-    expect(message).toContain('there is no key [secret]');
+    expect(message).toContain('unknown key [secret]');
     expect(message).not.toContain('CANARY');
   });
 
@@ -160,7 +160,7 @@ describe('a token of less than four characters', () => {
         key: 'influx.token',
         at: 'TIDEMARK_INFLUX_TOKEN',
         what: expect.stringMatching(/^the secret is shorter than 4 characters/),
-        remedy: 'use a longer one as soon as other machines can reach the database',
+        remedy: 'use a longer one if other machines can reach the database',
       },
     ]);
   });

@@ -51,9 +51,11 @@ describe('reading stops', () => {
 test('the reason begins with what is full, and says what to do', () => {
   const none = judgeRoom(null, { ...FIGURES, usedBytes: 2000 * MIB }, LIMITS);
   expect(none?.reason.startsWith(none.what)).toBe(true);
-  expect(none?.reason).toMatch(/until a destination takes what waits for it, or archive\.max_size is raised\.$/);
+  expect(none?.reason).toMatch(
+    /until a database accepts the points that wait for it, or until you raise archive\.max_size\.$/,
+  );
   const alone = judgeRoom(null, { ...FIGURES, usedBytes: 2000 * MIB }, { ...LIMITS, hasDestinations: false });
-  expect(alone?.reason).toMatch(/or a database is configured that takes it/);
+  expect(alone?.reason).toMatch(/or configure a database \(influx\.url\)/);
   const disk = judgeRoom(null, { ...FIGURES, diskFreeBytes: 1 }, LIMITS);
   expect(disk?.what).toMatch(/^\/state: only .* \(1 bytes\) of its disk are free$/);
 });

@@ -40,9 +40,9 @@ test('a name of several devices lists their ids', () => {
 
 test('the nearest devices are named, and which of several texts is wrong', () => {
   expect(mistakeOf('c-9', 'Cold rom 9')).toBe(
-    '--device number 2: the state has no device with that id or name. Nearest: c-9 (Cold room 9).',
+    '--device number 2: the state has no device with that id or name. Similar: c-9 (Cold room 9).',
   );
-  expect(mistakeOf('cold')).toContain('Nearest: c-9 (Cold room 9).');
+  expect(mistakeOf('cold')).toContain('Similar: c-9 (Cold room 9).');
 });
 
 test('a text that may be a key is not repeated', () => {

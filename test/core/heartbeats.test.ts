@@ -21,7 +21,7 @@ describe('a loop', () => {
     time.ms += 1;
     expect(healthOf(beats.loops())).toEqual({
       healthy: false,
-      reasons: ['the loop "delivery influx" stands still for 60 s'],
+      reasons: ['the loop "delivery influx" has made no progress for 60 s'],
       codes: ['loop_stalled'],
     });
     pulse.beat();

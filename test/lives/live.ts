@@ -213,7 +213,7 @@ const WAYS: Readonly<Record<Life['kind'], Way>> = {
     } catch (error) {
       if (!stop.signal.aborted) throw error;
     }
-    stop.abort(new Error('told to stop'));
+    stop.abort(new Error('Stopped'));
     await running;
     if (failure.error !== null) throw failure.error;
   },

@@ -226,7 +226,7 @@ describe('events', () => {
 
   test('say what to do where the key lacks a scope', () => {
     expect(lineOf({ type: 'stream-off', stream: 'alerts', scope: 'alerts:read' }).message).toMatch(
-      /lacks the scope alerts:read: .* Give the key the scope \(noticed within the hour\), or exchange the key in api\.key_file \(noticed at once\)$/,
+      /lacks the scope alerts:read, so .* Add the scope to the key \(takes effect within an hour\), or write another key into the file of api\.key_file \(takes effect at once\)$/,
     );
   });
 

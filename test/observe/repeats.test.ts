@@ -243,7 +243,7 @@ describe('a round', () => {
       },
       { requests: 60 },
     ]);
-    observe({ type: 'stopping', reason: 'told to stop' });
+    observe({ type: 'stopping', reason: 'Stopped' });
     expect(lines().map(({ event }) => event)).toEqual(['stopping', 'poll-summary']);
   });
 
@@ -281,7 +281,7 @@ describe('a round', () => {
     observe({ type: 'stream-read', stream: 'telemetry' });
     clock.ms += 10 * MINUTE_MS;
     observe({ type: 'stream-read', stream: 'telemetry' });
-    observe({ type: 'stopping', reason: 'told to stop' });
+    observe({ type: 'stopping', reason: 'Stopped' });
     expect(lines().map(({ event }) => event)).toEqual(['stopping']);
   });
 });

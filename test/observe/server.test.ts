@@ -91,13 +91,13 @@ const REPORT: StatusReport = {
 
 const HEALTH: HealthReport = {
   healthy: false,
-  reasons: ['the loop "delivery influx" stands still for 75 s'],
+  reasons: ['the loop "delivery influx" has made no progress for 75 s'],
   codes: ['loop_stalled'],
 };
 
 const READY: ReadyReport = {
   ready: false,
-  reasons: ['the last day of 3 of 40 devices is not synced yet', 'destination influx: 401'],
+  reasons: ['3 of 40 devices: the last 24 hours are not synced yet', 'destination influx: 401'],
   codes: ['last_day_missing', 'destination_blocked'],
   names: [null, 'influx'],
 };
@@ -310,7 +310,7 @@ describe('trouble', () => {
       const { status, body } = await ask(server, path);
       expect([status, body]).toEqual([
         500,
-        '{"error":"Internal error while answering this request. The log shows the reason."}\n',
+        '{"error":"Internal error while answering this request. The log has the reason."}\n',
       ]);
     }
     expect(heard).toEqual(['SQLITE_CORRUPT at /data/state.db', 'SQLITE_CORRUPT at /data/state.db']);

@@ -75,7 +75,7 @@ describe.runIf(isHere)('looked at', () => {
       await expect.poll(() => page.locator('body').innerText()).toContain(words);
     }
     await page.getByRole('searchbox').fill('roof');
-    await page.getByRole('button', { name: 'Find' }).click();
+    await page.getByRole('button', { name: 'Search' }).click();
     expect(await names(page)).toHaveLength(15);
     await page.getByRole('link', { name: /^Device/ }).click();
     expect((await names(page))[0]).toBe('Sensor 1, roof');
@@ -244,7 +244,7 @@ describe.runIf(isHere)('while somebody looks', () => {
     const { page } = watched;
     await page.goto(served.url);
     await page.keyboard.press('Tab');
-    expect(await page.evaluate('document.activeElement.textContent')).toBe('To the content');
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to content');
     await page.getByRole('searchbox').focus();
     await page.keyboard.type('cellar', { delay: 30 });
     await expect.poll(() => page.locator('#devices h2').innerText()).toMatch(/15 of 60/);
@@ -295,11 +295,11 @@ describe.runIf(isHere)('while somebody looks', () => {
     await using watched = await watchedPage(browser, served.url);
     const { page } = watched;
     await page.goto(served.url);
-    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByRole('button', { name: 'Pause updates' }).click();
     served.shown.standing = standingWith({ summary: 'Changed.' });
     await page.waitForTimeout(6500);
     expect(await page.locator('.summary').innerText()).toBe(REPORT.summary);
-    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByRole('button', { name: 'Pause updates' }).click();
     await expect.poll(() => page.locator('.summary').innerText()).toBe('Changed.');
   });
 });

@@ -311,9 +311,7 @@ function reportOf(
     fresh: state === 'live',
     behind_after_seconds: 420,
     reasons:
-      state === 'live'
-        ? []
-        : [hostile ?? 'It is behind: the last request for it failed, and it is tried again in 2 min.'],
+      state === 'live' ? [] : [hostile ?? 'The last request for the device failed; the next attempt is in 2 min.'],
     covered: [['2026-10-22T00:00:00Z', '2026-11-21T00:00:00.5Z']],
     gaps: [{ from: '2026-11-01T00:00:00Z', to: '2026-11-02T00:00:00Z', reason: hostile ?? 'malformed pages' }],
     listed: {

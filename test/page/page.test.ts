@@ -25,13 +25,13 @@ describe('the overview', () => {
     const page = await textOf(served.url);
     for (const words of [
       REPORT.summary,
-      '312 of 720 (plan 900, others about 40), 408 left',
+      '312 of 720 (plan 900, other clients about 40), 408 left',
       '98,765 points missing in influx: the archive had removed them (from 2026-09-01T00:00:00Z to 2026-10-01T00:00:00Z); --verify --repair --destination influx requests them again from the API.',
       'malformed pages',
       '1,234,567',
       'the key lacks the scope alerts:read',
       '<b>backfill</b>',
-      '2 open of 12 seen',
+      '2 open, 12 in total',
       '<noscript><meta http-equiv="refresh" content="15"></noscript>',
     ]) {
       expect(page).toContain(words);
@@ -70,7 +70,7 @@ describe('the overview', () => {
     const page = await textOf(served.url);
     for (const words of [
       'not known yet',
-      'only the archive is filled',
+      'readings are stored only in the archive',
       'No devices are listed yet',
       '1 request; the limit is not known yet',
     ]) {
@@ -98,8 +98,8 @@ describe('the overview', () => {
       'Problem',
     ],
     ['a state that is full', { archive: { ...REPORT.archive, full: 'the disk is full' } }, 'Problem'],
-    ['history that is being filled', { totals: { ...REPORT.totals, devices_complete: 7 } }, 'At work'],
-    ['nothing to do', {}, 'In order'],
+    ['history that is being filled', { totals: { ...REPORT.totals, devices_complete: 7 } }, 'Syncing'],
+    ['nothing to do', {}, 'OK'],
   ])('%s decides how serious it looks', async (_what, report, tone) => {
     await using served = await servePage({ standing: standingWith(report) });
     const page = await textOf(served.url);
@@ -125,7 +125,7 @@ describe('the overview', () => {
       standingWith({ destinations: REPORT.destinations.map((each) => ({ ...each, ...changes })) });
     await using served = await servePage({ standing: changed({ blocked_reason: 'no connection', lag_seconds: 400 }) });
     const first = async (): Promise<string> => /<div class="tile .*?<\/div>/.exec(await textOf(served.url))?.[0] ?? '';
-    expect(await first()).toMatch(/class="tile bad".*<b>7 min<\/b><span>delivery is blocked; 12 points to deliver/);
+    expect(await first()).toMatch(/class="tile bad".*<b>7 min<\/b><span>delivery is blocked; 12 points waiting/);
     served.shown.standing = changed({ lag_seconds: null });
     expect(await first()).toContain('<b>initial sync</b>');
   });
@@ -143,11 +143,11 @@ describe('the overview', () => {
       );
     await using served = await servePage({ standing: refused(30) });
     const first = async (): Promise<string> => /<div class="tile .*?<\/div>/.exec(await textOf(served.url))?.[0] ?? '';
-    expect(await first()).toMatch(/tile bad"><dt>.*Lag<.*<b>30 s<\/b>.*nothing is read from the API since <time/);
+    expect(await first()).toMatch(/tile bad"><dt>.*Lag<.*<b>30 s<\/b>.*polling has stopped since <time/);
     const page = await textOf(served.url);
-    expect(page).not.toContain('Nothing that is wanted is missing');
-    expect(page).toContain('newer readings are missing until the API is read again');
-    expect(page).toMatch(/devices complete up to <time[^>]*>22:15:00<\/time>, nothing is read since/);
+    expect(page).not.toContain('No gaps: the whole sync range is covered');
+    expect(page).toContain('Newer readings will be read when polling resumes');
+    expect(page).toMatch(/devices complete up to <time[^>]*>22:15:00<\/time>; polling has stopped since then/);
     served.shown.standing = refused(7200);
     expect(await first()).toContain('<b>2 h</b>');
     served.shown.standing = standingWith({
@@ -168,7 +168,7 @@ describe('the overview', () => {
     const page = await textOf(served.url);
     expect(page.split(reason)).toHaveLength(2);
     expect(page).toMatch(
-      /Nothing is lost: 12 points for <bdi>influx<\/bdi> wait in the archive, the oldest since <time[^>]*>22:14:50<\/time>\. Delivery is tried again about once a minute\./,
+      /Nothing is lost: 12 points for <bdi>influx<\/bdi> wait in the archive, the oldest since <time[^>]*>22:14:50<\/time>\. Tidemark retries about once a minute\./,
     );
     const tried = (next_attempt_at: string) =>
       standingWith({
@@ -177,8 +177,8 @@ describe('the overview', () => {
     served.shown.standing = tried('2026-11-21T22:16:31.250Z');
     expect(await textOf(served.url)).toMatch(/The next attempt is at <time[^>]*>22:16:31<\/time>\./);
     served.shown.standing = tried(NOW);
-    expect(await textOf(served.url)).toContain('Delivery is being tried again now.');
-    served.shown.standing = blocked('The API is not read: no connection', 'api_unreachable');
+    expect(await textOf(served.url)).toContain('Tidemark is retrying now.');
+    served.shown.standing = blocked('Polling stopped: no connection', 'api_unreachable');
     expect((await textOf(served.url)).split(reason), 'not said above').toHaveLength(2);
   });
 
@@ -200,7 +200,7 @@ describe('the overview', () => {
       'Initial sync is running: 7 of 60 devices complete, ETA 4 min. No backfill',
     );
     served.shown.standing = standingWith({ totals, jobs: [] });
-    expect(await textOf(served.url)).toContain('Gaps are being filled: 7 of 60 devices complete.');
+    expect(await textOf(served.url)).toContain('Gaps are being closed: 7 of 60 devices complete.');
     served.shown.standing = standingWith({
       totals,
       next,
@@ -209,7 +209,7 @@ describe('the overview', () => {
     });
     expect(await textOf(served.url)).not.toContain('Initial sync is running');
     served.shown.standing = standingWith({ jobs: [] });
-    expect(await textOf(served.url)).toContain('99.9 % covered, gaps of 30 min on 3 devices');
+    expect(await textOf(served.url)).toContain('99.9 % covered, gaps of 30 min of 3 devices');
     served.shown.standing = standingWith({ gaps: [], jobs: [], next: { ...REPORT.next, devices_with_gaps: 0 } });
     const page = await textOf(served.url);
     expect(page).toContain('100 % covered, no gaps');
@@ -238,7 +238,7 @@ describe('the overview', () => {
     await using served = await servePage({ standing: with_(null, at) });
     const page = await textOf(served.url);
     expect(page).not.toContain('Quota used up');
-    expect(page).toMatch(/History and backfill wait until <time[^>]*>22:40:14<\/time>.*Live polls go on\./);
+    expect(page).toMatch(/History and backfill wait until <time[^>]*>22:40:14<\/time>.*Live polls continue\./);
     served.shown.standing = with_(at, at);
     expect(await textOf(served.url)).toMatch(/Quota used up: requests resume at <time[^>]*>22:40:14<\/time>\./);
     served.shown.standing = with_(null, null);
@@ -251,7 +251,7 @@ describe('the overview', () => {
     expect(page).toMatch(/aria-label="Progress of backfill no\. 4"[^>]*aria-valuenow="42"/);
     expect(page).toMatch(/from <time[^>]*>1 Oct 00:00<\/time> to <time[^>]*>21:00:02<\/time>/);
     expect(page).toContain(
-      '42 % of this range covered (counting what was there before), 1,234 requests, 21 a minute, 98,700 new readings, ETA 26 min (about 560 requests at 21 a minute)',
+      '42 % of this range covered (including what was covered before), 1,234 requests, 21 a minute, 98,700 new readings, ETA 26 min (about 560 requests at 21 a minute)',
     );
   });
 
@@ -519,10 +519,10 @@ describe('text from outside', () => {
 describe('words', () => {
   test('of the allowance, as far as it is known', () => {
     expect(windowText({ limit: 900, budget: 720, spent: 312, others: 40 })).toBe(
-      '312 of 720 (plan 900, others about 40), 408 left',
+      '312 of 720 (plan 900, other clients about 40), 408 left',
     );
     expect(windowText({ limit: 900, budget: 720, spent: 312, others: 500 })).toBe(
-      '312 of 720 (plan 900, others about 500), 88 left',
+      '312 of 720 (plan 900, other clients about 500), 88 left',
     );
     expect(windowText({ limit: 60, budget: 48, spent: 50, others: null })).toBe('50 of 48 (plan 60), 0 left');
     expect(windowText({ limit: null, budget: 10, spent: 0 })).toBe('0 of 10, 10 left');
@@ -550,7 +550,7 @@ describe('words', () => {
 
   test('of a bar', () => {
     expect(barText({ cells: '  ##-.#', one: 'day', many: 'days' })).toBe(
-      '3 days covered, 1 day covered without a reading, 1 day not fully covered',
+      '3 days covered, 1 day covered, no reading, 1 day not fully covered',
     );
     expect(barText({ cells: '   ', one: 'day', many: 'days' })).toBe('outside the synced range');
   });

@@ -84,7 +84,7 @@ try {
     FILLED_WITHIN_MS,
   );
   await desk('initial-sync');
-  await until('all is in sync', async () => (await toneOf(url)) === 'In order', FILLED_WITHIN_MS);
+  await until('all is in sync', async () => (await toneOf(url)) === 'OK', FILLED_WITHIN_MS);
   await until(
     'all is delivered',
     async () => (await statusOf(url)).destinations[0]?.pending_points === 0,
@@ -120,7 +120,7 @@ try {
   );
   for (const scheme of ['light', 'dark'] as const) await desk('trouble', scheme);
   await bench.influxd.restart();
-  await until('all is in sync again', async () => (await toneOf(url)) === 'In order', FILLED_WITHIN_MS);
+  await until('all is in sync again', async () => (await toneOf(url)) === 'OK', FILLED_WITHIN_MS);
   stage.simulator.settings.key.revoked = true;
   await until('the key is refused', async () => await says(url, /refuses the key/), FILLED_WITHIN_MS);
   await desk('key-revoked');

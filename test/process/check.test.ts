@@ -71,7 +71,7 @@ test('a bundle beside a daemon has what that tells of itself, and no secret', as
     expect.stringMatching(/^tidemark_api_request_duration_seconds_sum\{stream="devices"\} /),
   );
   expect(told.events).toContainEqual(expect.objectContaining({ level: 'info', event: 'initial-sync-done' }));
-  expect(configuration.values['api.key']).toBe('(given, not shown)   (environment)');
+  expect(configuration.values['api.key']).toBe('(set, not shown)   (environment)');
   expect(state.requests.length).toBeGreaterThan(5);
   for (const word of ['CANARY', 'walk', 'tied', 'burst']) expect(text).not.toContain(word);
   daemon.child.kill('SIGTERM');

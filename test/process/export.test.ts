@@ -177,14 +177,14 @@ describe('what is asked for', () => {
     );
     const none = await stage.run(['--export', 'csv', '--to', '2020-01-01'], { env: NO_KEY });
     expect([none.code, none.stdout]).toEqual([0, 'time,device_id,device_name,sensor,value,type\r\n']);
-    expect(none.stderr).toContain('The archive has no points of this range');
+    expect(none.stderr).toContain('The archive has no points of these devices');
   });
 
   test.each<[string[], number, RegExp]>([
-    [['--device', 'wlak'], 2, /--device: the state has no device with that id or name\. Nearest: walk\./],
+    [['--device', 'wlak'], 2, /--device: the state has no device with that id or name\. Similar: walk\./],
     [['--device', 'CANARY-of-a-key'], 2, /with that id or name\. Known: /],
     [['--from', 'CANARY'], 2, /--from: expected a date/],
-    [['--from', '2d', '--to', '3d'], 2, /--from: expected a time before that of --to/],
+    [['--from', '2d', '--to', '3d'], 2, /--from: expected a time before --to/],
     [['--destination', 'influx'], 2, /--destination cannot be used with --export/],
   ])('%j is told what is wrong', async (args, exitCode, words) => {
     const { stage } = await filled({ historyMs: 600_000 });

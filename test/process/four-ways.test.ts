@@ -61,7 +61,7 @@ const PROBLEMS: readonly Trouble[] = [
     code: 'api_unreachable',
     metric: /^tidemark_not_ready\{code="api_unreachable"\} 1$/m,
     alert: 'TidemarkStreamNotRead',
-    says: /The API is not read: /,
+    says: /Polling stopped: /,
     withinMs: [3 * MINUTE_MS, 2 * MINUTE_MS],
   },
   {
@@ -74,7 +74,7 @@ const PROBLEMS: readonly Trouble[] = [
     code: 'key_refused',
     metric: /^tidemark_not_ready\{code="key_refused"\} 1$/m,
     alert: 'TidemarkKeyRefused',
-    says: /The API is not read: .*key/i,
+    says: /Polling stopped: .*key/i,
     withinMs: [2 * MINUTE_MS, MINUTE_MS],
   },
   {
@@ -96,7 +96,7 @@ const PROBLEMS: readonly Trouble[] = [
     code: 'state_full',
     metric: /^tidemark_polling_stopped 1$/m,
     alert: 'TidemarkPollingStopped',
-    says: /Nothing new is read: /,
+    says: /Polling stopped: /,
     withinMs: [MINUTE_MS, MINUTE_MS],
   },
   {

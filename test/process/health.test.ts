@@ -40,7 +40,7 @@ describe('--health', () => {
     await run.ended;
     expect(await health(`0.0.0.0:${port}`)).toMatchObject({
       code: 1,
-      stdout: `not healthy: nothing answers at 0.0.0.0:${port} (ECONNREFUSED); check that the daemon is running and that listen is the same\n`,
+      stdout: `not healthy: nothing answers at 0.0.0.0:${port} (ECONNREFUSED); check that the daemon is running and uses the same listen address\n`,
     });
   });
 
@@ -60,7 +60,7 @@ describe('--health', () => {
     [
       'a loop that stands still',
       503,
-      '{"healthy":false,"reasons":["the loop \\"main\\" stands still for 75 s"],"codes":[]}',
+      '{"healthy":false,"reasons":["the loop \\"main\\" has made no progress for 75 s"],"codes":[]}',
       'the loop "main" stands still',
     ],
     ['a page of something else', 200, '<html>', 'is not Tidemark (HTTP 200)'],

@@ -40,7 +40,7 @@ test.runIf(existsSync('/usr/bin/script'))('asks on a terminal, and writes what -
   } finally {
     child.kill('SIGKILL');
   }
-  expect(screen).toMatch(/The key opens the workspace .*, 3 devices\./);
+  expect(screen).toMatch(/The key is valid for workspace .* \(3 devices\)\./);
   expect(screen).toMatch(/Start it: {2}tidemark --config t\.yaml/);
   expect(screen).not.toContain(KEY);
   const file = join(stage.directory, 't.yaml');

@@ -144,7 +144,7 @@ describe('--once beside a daemon', () => {
     expectTold(
       await once.ended,
       3,
-      /The daemon that ran this job has stopped or died.*without a daemon it does the work itself/,
+      /The daemon that ran this job has stopped or died.*without a daemon, the command runs the job itself/,
     );
     expect(performance.now() - killedMs).toBeLessThan(patient(15_000));
     stage.simulator.faults = null;
@@ -161,7 +161,7 @@ describe('--once beside a daemon', () => {
     daemon.child.kill('SIGKILL');
     await daemon.ended;
     const next = await startDaemon(stage);
-    expectTold(await once.ended, 3, /The daemon did not do it: the daemon that ran this job has died/);
+    expectTold(await once.ended, 3, /The daemon did not run the job: the daemon that ran this job has died/);
     expect(await stop(next)).toBe(0);
   });
 
@@ -171,7 +171,7 @@ describe('--once beside a daemon', () => {
     const reportedMs = performance.now();
     expect(await stop(daemon)).toBe(0);
     expect(performance.now() - reportedMs).toBeLessThan(patient(10_000));
-    expectTold(await once.ended, 3, /The daemon did not do it: the daemon was stopped/);
+    expectTold(await once.ended, 3, /The daemon did not run the job: the daemon was stopped/);
     expect(jobsOf(stage)).toMatchObject([{ state: 'failed', exit_code: 3 }]);
   });
 
@@ -197,7 +197,7 @@ describe('--once beside a daemon', () => {
     expectTold(
       await stage.run(['--once', '--json']),
       77,
-      /The daemon did not do it: api\.key: the API refuses the key/,
+      /The daemon did not run the job: api\.key: the API refuses the key/,
     );
     expect(daemon.child.exitCode, 'the daemon holds').toBeNull();
     expect(await stop(daemon)).toBe(0);

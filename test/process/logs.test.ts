@@ -157,7 +157,7 @@ describe('a configuration that cannot be used', () => {
     await using stage = await openStage();
     const { code, stderr } = await stage.run([], { env: { TIDEMARK_LISTEN: 'nowhere', TIDEMARK_LOG_FORMAT: 'jsn' } });
     expect(code).toBe(78);
-    expect(stderr).toMatch(/^tidemark: The configuration is not usable:\n {2}log\.format .*|listen/);
+    expect(stderr).toMatch(/^tidemark: The configuration is invalid:\n {2}log\.format .*|listen/);
     expect(stderr.trim().split('\n')).toHaveLength(3);
   });
 });

@@ -66,8 +66,8 @@ test.each(COMMANDS.map((args) => [args.join(' ') || 'the daemon', args] as const
   const { code, stdout, stderr } = await stage.run(args, { env: ENV });
   expect(code, stdout + stderr).toBe(1);
   const told = (stdout + stderr).replaceAll(/\s+/g, ' ');
-  expect(told).toMatch(/written by a newer Tidemark \(state version 999, this one knows \d+\)/);
-  expect(told).toMatch(/(?:Run that version again|Use that version|restore a backup)/);
+  expect(told).toMatch(/written by a newer Tidemark \(state version 999, this version supports \d+\)/);
+  expect(told).toMatch(/(?:Run that version again|Use the newer version|restore a backup)/);
   expect(told).not.toMatch(/ at \w+ \(|internal error/);
   expect(readFileSync(database)).toEqual(before);
   // Whoever only looks leaves an empty log.

@@ -176,7 +176,7 @@ describe('what it is given', () => {
       TIDEMARK_INFLUX_BUCKET: 'devices',
     };
     const ended = await stage.run(['--once'], { env });
-    expectTold(ended, 78, /The configuration is not usable:/);
+    expectTold(ended, 78, /The configuration is invalid:/);
     for (const words of [
       'api.url',
       'api.key',
@@ -213,7 +213,11 @@ describe('what it is given', () => {
     const args = ['--once', '--config', 'my.yaml'];
     expect((await stage.run(args, { env: { TIDEMARK_DATA_DIR: undefined } })).code).toBe(0);
     expect(readdirSync(join(stage.directory, 'elsewhere'))).toContain('tidemark.db');
-    expectTold(await stage.run(['--once', '--config', 'none.yaml']), 78, /--config: there is no such file: none\.yaml/);
+    expectTold(
+      await stage.run(['--once', '--config', 'none.yaml']),
+      78,
+      /--config: this file does not exist: none\.yaml/,
+    );
   });
 });
 
@@ -311,7 +315,7 @@ describe.runIf(influxdAvailable())('another workspace behind the key', () => {
       devices: [{ deviceId: 'x' }],
     });
     const ended = await stage.run(['--once', '--json']);
-    expectTold(ended, 1, /this state belongs to workspace "ws-simulated", but the key is of "ws-other"/);
+    expectTold(ended, 1, /this state belongs to workspace "ws-simulated", but the API key belongs to "ws-other"/);
     expect(contentOf(stage)).toEqual(content);
     expect(await countPoints(stage)).toBe(points);
   });
@@ -333,7 +337,7 @@ describe.runIf(influxdAvailable())('another workspace behind the key', () => {
     });
     // Long enough for a delivery that does not wait for the account.
     stage.simulator.settings.time.latencyMs = { min: 1500, max: 1500 };
-    expectTold(await stage.run(['--once']), 1, /but the key is of "ws-other"/);
+    expectTold(await stage.run(['--once']), 1, /but the API key belongs to "ws-other"/);
     expect(await countPoints(stage)).toBe(0);
   });
 
@@ -346,7 +350,7 @@ describe.runIf(influxdAvailable())('another workspace behind the key', () => {
     expect((await stage.run(['--once'], { env: { TIDEMARK_WORKSPACE_ID: 'mine' } })).code).toBe(0);
     const content = contentOf(stage);
     const ended = await stage.run(['--once'], { env: { TIDEMARK_WORKSPACE_ID: 'yours' } });
-    expectTold(ended, 78, /workspace\.id: the points of this state carry "mine", not "yours"/);
+    expectTold(ended, 78, /workspace\.id: the points of this state have the workspace_id tag "mine", not "yours"/);
     expect(contentOf(stage)).toEqual(content);
   });
 });

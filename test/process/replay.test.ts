@@ -84,7 +84,7 @@ describe.runIf(influxdAvailable())('--replay', () => {
     run.child.kill('SIGTERM');
     const { code, stderr } = await run.ended;
     expect(code).toBe(3);
-    expect(stderr).toContain('run the same command again, it continues there');
+    expect(stderr).toContain('run the same command again to continue');
     const again = await stage.run(['--replay'], { env: NO_KEY });
     expect(again.code, again.stderr).toBe(0);
     expect(again.stderr).toContain('Replay continues: archived points are sent again');
@@ -97,7 +97,7 @@ describe.runIf(influxdAvailable())('--replay', () => {
     [['--max-rate', '0'], 2, /--max-rate: expected a whole number from 1 to 100000000 lines a second/],
     [['--max-rate', 'CANARY'], 2, /--max-rate: expected a whole number/],
     [['--from', 'CANARY'], 2, /--from: expected a date/],
-    [['--device', 'wlak'], 2, /Nearest: walk\./],
+    [['--device', 'wlak'], 2, /Similar: walk\./],
   ])('%j is told what is wrong', async (args, exitCode, words) => {
     await using stage = await filled();
     const { code, stdout, stderr } = await stage.run(['--replay', ...args], { env: NO_KEY });

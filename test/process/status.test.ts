@@ -76,7 +76,7 @@ describe('--status', () => {
     expect((await other.run(['--once'])).code).toBe(0);
     const unknown = await statusOf(other, '--device', 'wlak');
     expect(unknown).toMatchObject({ code: 2, stdout: '' });
-    expect(unknown.stderr).toBe('tidemark: --device: the state has no device with that id or name. Nearest: walk.\n');
+    expect(unknown.stderr).toBe('tidemark: --device: the state has no device with that id or name. Similar: walk.\n');
   });
 
   test('what is long arrives whole however slowly it is read, and a reader that goes is no failure', async () => {

@@ -83,7 +83,7 @@ describe('without a state, and with wrong arguments', () => {
     const mistakes: readonly (readonly [readonly string[], RegExp])[] = [
       [['--quarantine', 'lst'], /--quarantine takes list, retry or drop\. Did you mean list\?/],
       [['--quarantine', '--from', 'soon'], /--from: expected a date/],
-      [['--quarantine', '--from', '1d', '--to', '2d'], /--from: expected a time before that of --to/],
+      [['--quarantine', '--from', '1d', '--to', '2d'], /--from: expected a time before --to/],
       [['--backup'], /--backup needs a value/],
       [['--backup', '-'], /--backup needs a value/],
       [['--backup', 'x', '--device', 'y'], /--device cannot be used with --backup/],
@@ -94,8 +94,12 @@ describe('without a state, and with wrong arguments', () => {
     expect((await stage.run(['--once'])).code).toBe(0);
     expectTold(await stage.run(['--quarantine', '--destination', 'sk_4242'], { env }), 2, /no database of that name/);
     const unknown = await stage.run(['--forget', '--device', 'wlak'], { env });
-    expectTold(unknown, 2, /the state has no device with that id or name\. Nearest: walk\./);
-    expectTold(await stage.run(['--quarantine', 'drop'], { env }), 2, /removes items for good, so it needs a filter/);
+    expectTold(unknown, 2, /the state has no device with that id or name\. Similar: walk\./);
+    expectTold(
+      await stage.run(['--quarantine', 'drop'], { env }),
+      2,
+      /removes entries permanently, so it needs a filter/,
+    );
     const { stdout } = await stage.run(['--quarantine'], { env });
     expect(stdout).toBe('The quarantine is empty.\n');
   });

@@ -146,8 +146,8 @@ describe('the sentence', () => {
   });
 
   test.each<[Case, string, object]>([
-    [{ problem: 'no key', isRefused: true }, 'The API is not read: no key', { code: 'key_refused', name: null }],
-    [{ problem: 'no connection' }, 'The API is not read: no connection', { code: 'api_unreachable', name: null }],
+    [{ problem: 'no key', isRefused: true }, 'Polling stopped: no key', { code: 'key_refused', name: null }],
+    [{ problem: 'no connection' }, 'Polling stopped: no connection', { code: 'api_unreachable', name: null }],
     [
       { failing: [{ name: 'alerts', reason: 'HTTP 500' }] },
       'alerts cannot be read: HTTP 500',

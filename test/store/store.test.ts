@@ -47,10 +47,8 @@ describe('a state and its workspace', () => {
     const before = facts(state);
     const error = refusal(() => state.store.pinWorkspace({ apiId: 'other', tag: 'other' }));
     expect(error.exitCode).toBe(1);
-    expect(error.message).toContain('this state belongs to workspace "ws", but the key is of "other"');
-    expect(error.message).toContain(
-      'Use a key of the workspace of the state, or set another data_dir for this workspace',
-    );
+    expect(error.message).toContain('this state belongs to workspace "ws", but the API key belongs to "other"');
+    expect(error.message).toContain('Use a key for that workspace, or set another data_dir for this one');
     expect(facts(state)).toEqual(before);
   });
 
@@ -66,7 +64,9 @@ describe('a state and its workspace', () => {
     const before = facts(state);
     const error = refusal(() => state.store.pinWorkspace({ apiId: 'ws', tag: 'second' }));
     expect(error.exitCode).toBe(78);
-    expect(error.message).toContain('workspace.id: the points of this state carry "first", not "second"');
+    expect(error.message).toContain(
+      'workspace.id: the points of this state have the workspace_id tag "first", not "second"',
+    );
     expect(facts(state)).toEqual(before);
   });
 

@@ -92,7 +92,10 @@ async function untilListed(
     const wantedRange = hasStarted(planning) ? wantedNow(context) : null;
     if (wantedRange !== null) return wantedRange;
     if (clock.monoMs() - beganMs >= STALLED_AFTER_MS) {
-      throw new UserError('The daemon has not been able to read the account and the devices for ten minutes.', 3);
+      throw new UserError(
+        'The daemon has not been able to read the account and the device list for ten minutes. Run --check for the reason.',
+        3,
+      );
     }
     return null;
   };

@@ -194,9 +194,10 @@ const ID_LENGTH = 32;
 
 /** The remedy for a missing range, by its reason. */
 const REMEDIES: Readonly<Record<string, string>> = {
-  [PENDING]: 'run the same command again, it continues there',
+  [PENDING]: 'run the same command again to continue',
   page_rejected: 'the API returned invalid pages for this range; run the command again later',
-  unverified: 'the API returned nothing although the device was seen then; run the command again in half an hour',
+  unverified:
+    'the API returned no readings although its device list shows activity then; run the command again in half an hour',
   unreachable: 'the requests for this device fail; run the command again later',
   beyond_plan:
     "older than the plan's history_max_days, and the API has never served readings that old; a larger plan may include them",
@@ -222,7 +223,7 @@ function headOf({ outcome, from, to, devices, late }: BackfillSummary): string {
   const rangeText = from === null ? `everything up to ${short(to)}` : `${short(from)} to ${short(to)}`;
   const text = {
     complete: 'complete',
-    'incomplete for good': 'finished with gaps that cannot be closed',
+    'incomplete for good': 'finished, but some gaps cannot be closed (see below)',
     stalled: 'stopped after 10 minutes without progress. The progress is kept; run the command again',
     interrupted: 'interrupted. The progress is kept; run the command again',
   }[outcome];
@@ -251,8 +252,8 @@ function emptyOf({ devices_empty: empty, devices }: BackfillSummary): string[] {
 }
 
 const NOT_REREAD: Readonly<Record<string, string>> = {
-  [PENDING]: 'not reached yet: run the same command again',
-  cleared: 'the archive no longer has their lines, so nothing could be recognized as new',
+  [PENDING]: 'not read yet: run the same command again',
+  cleared: 'the archive has already removed these points, so new readings could not be told from old ones',
   beyond_plan: 'older than the plan serves',
 };
 
@@ -261,7 +262,7 @@ function recheckText({ recheck }: BackfillSummary): string[] {
   const { ranges, new_readings, unread } = recheck;
   const reasons = [...new Set(unread.map(({ reason }) => reason))];
   return [
-    `Read again: ${counted(ranges, 'covered range')}, in which ${counted(new_readings, 'reading was', 'readings were')} new.`,
+    `Read again: ${counted(ranges, 'covered range')}, with ${counted(new_readings, 'new reading')}.`,
     ...reasons.map((reason) => {
       const ms = unread.reduce((sum, range) => sum + (range.reason === reason ? gapMs(range) : 0), 0);
       return `Not read again: ${duration(ms / 1000)}: ${NOT_REREAD[reason] ?? gapText(reason).why}.`;
@@ -301,7 +302,7 @@ function deliveryOf({ destinations }: BackfillSummary): string[] {
     ({ name, pending_points: pending, delivered_points: delivered, quarantined, missing, blocked_reason }) => [
       pending === 0
         ? `${plainText(name, 40)} has every point (${counted(delivered, 'point')} delivered by this run).`
-        : `${plainText(name, 40)}: ${counted(pending, 'point')} in the archive not delivered: ${plainText(blocked_reason ?? 'the command ended first')}. Run the command again.`,
+        : `${plainText(name, 40)}: ${counted(pending, 'point')} in the archive not delivered: ${plainText(blocked_reason ?? 'the command ended before that')}. Run the command again.`,
       ...(quarantined > 0
         ? [`  ${counted(quarantined, 'point')} rejected by it, in quarantine (tidemark --quarantine).`]
         : []),

@@ -221,7 +221,7 @@ async function ask(
     const wantedRange = wantedNow(context);
     if (wantedRange === null)
       throw new UserError(
-        'No device has a reading yet, and the API sends no Date header: there is nothing to fill.',
+        'The current time of the API is unknown (no Date header and no reading), so there is no range to read. Run the command again when a device has reported.',
         3,
       );
     const { budgets, sentMs } = parts.backfill;
@@ -250,7 +250,7 @@ async function untilStarted(parts: BackfillParts, begun: Started, signal: AbortS
     if (begun.run !== null) return begun.run;
     const waits = isWaiting(parts, { isQueued: true, lanes: ['inventory'] });
     if (watch.idleMs({ left: Number.POSITIVE_INFINITY, waits }) >= STALLED_AFTER_MS) {
-      const text = parts.apiState.fault ?? 'the archive has no room';
+      const text = parts.apiState.fault ?? 'the archive is full';
       throw new UserError(
         `Nothing could be read for ten minutes: ${text}. Run the command again when the API answers.`,
         3,

@@ -31,7 +31,7 @@ export async function apiLines({ config, terminal, canBook }: ApiPart, signal: A
   const notes = createNotes('api');
   terminal.hint(`resolving ${new URL(config.api.url).host} …`);
   if (!(await isReached(notes, config, signal))) return left(notes, 'the API cannot be reached');
-  if (!canBook) return left(notes, 'requests are recorded in the state first, and the state cannot be used');
+  if (!canBook) return left(notes, 'each request must first be recorded in the state, and the state cannot be used');
   try {
     const found = await fetchFindings({ config, terminal }, signal);
     const plan = found.checks.find(({ name }) => name === 'plan')?.facts;
@@ -42,7 +42,7 @@ export async function apiLines({ config, terminal, canBook }: ApiPart, signal: A
     if (!(error instanceof UserError)) throw error;
     const exitCode = error.exitCode === 77 || error.exitCode === 78 ? error.exitCode : 1;
     notes.fail('requests', { ...errorText(error), exitCode });
-    return left(notes, 'the check of the requests failed');
+    return left(notes, 'the daemon could not check the API');
   }
 }
 
@@ -89,7 +89,7 @@ function noteReached(notes: CheckNotes, { host, port, name, connection, tls }: R
     noteStep(notes, tls?.ok === true && isEnding(tls.found.endsMs) ? null : tls, {
       name: 'TLS',
       text: ({ protocol, endsMs, isTrusted }) =>
-        `${protocol}; the certificate is ${isTrusted ? 'trusted' : 'not trusted, and certificates are not checked'}${endsMs === null ? '' : ` and valid for another ${duration((endsMs - realClock.nowMs()) / 1000)}`}`,
+        `${protocol}; the certificate is ${isTrusted ? 'trusted' : 'not trusted, but certificates are not checked'}${endsMs === null ? '' : `; it expires in ${duration((endsMs - realClock.nowMs()) / 1000)}`}`,
       remedy:
         'Set api.ca_file (PEM) for a certificate authority of your own, check that the certificate names the host in api.url, and check the clock of this machine. For a server without TLS, use http://.',
     }),
@@ -124,8 +124,8 @@ const FOLLOW_MS = 3 * MINUTE_MS;
 const NOT_CHECKED = 'The daemon did not check the API';
 
 const NOT_UNDERSTOOD = {
-  what: `${NOT_CHECKED}: this version does not understand its answer`,
-  remedy: 'Check the log of the daemon and run --check again.',
+  what: `${NOT_CHECKED}: its answer comes from another version of Tidemark`,
+  remedy: 'Restart the daemon with the version of this command and run --check again.',
 };
 
 async function fetchFindings(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {

@@ -68,7 +68,7 @@ export async function writeSupportBundle(file: string, parts: BundleParts, ports
   terminal.logger.write({ type: 'bundle-written', file });
 }
 
-const NO_CONFIG = { unavailable: 'the configuration cannot be used, so the directory of the state is unknown' };
+const NO_CONFIG = { unavailable: 'the configuration is invalid, so data_dir is unknown' };
 
 function versions({ runtime }: ProcessPorts) {
   return {

@@ -140,7 +140,7 @@ function verdictOf({ checks, requests, exit_code }: CheckReport): string {
   const count = (status: CheckStatus): number => checks.filter((check) => check.status === status).length;
   const [failed, warned, skipped] = [count('fail'), count('warn'), count('skip')];
   const parts = [
-    failed === 0 ? 'Everything needed works' : `${counted(failed, 'check')} failed`,
+    failed === 0 ? 'All required checks passed' : `${counted(failed, 'check')} failed`,
     ...(warned === 0 ? [] : [`${counted(warned, 'warning')}`]),
     ...(skipped === 0 ? [] : [`${grouped(skipped)} not checked`]),
   ];

@@ -168,7 +168,8 @@ function noteSecret(
 /** Node takes that to mean that any certificate will do. */
 function noteUncheckedTls(notes: CheckNotes): void {
   notes.warn('NODE_TLS_REJECT_UNAUTHORIZED', {
-    message: 'it is 0: no certificate is checked, so anybody on the network path can read the API key and the tokens',
+    message:
+      'NODE_TLS_REJECT_UNAUTHORIZED is 0, so no certificate is checked: anybody on the network path can read the API key and the tokens',
     remedy: 'Unset it. For a certificate authority of your own, set api.ca_file and influx.ca_file.',
   });
 }

@@ -37,7 +37,7 @@ const NO_DESTINATION: CheckLine = {
   destination: null,
   name: 'none',
   status: 'ok',
-  message: 'no database is configured: only the archive is filled, up to archive.max_size',
+  message: 'no database is configured: readings are stored only in the archive, up to archive.max_size',
   remedy: null,
   exit_code: 0,
 };
@@ -166,7 +166,7 @@ function noteWrite(
     noteMissing(notes, to);
     return;
   }
-  const what = isPoint ? 'a point (measurement tidemark_probe)' : 'a write without points';
+  const what = isPoint ? 'a point (measurement tidemark_probe)' : 'an empty write request';
   switch (write.kind) {
     case 'accepted':
       notes.ok('reachable', 'the database answers');
@@ -192,7 +192,7 @@ function noteWrite(
       notes.ok('reachable', 'the database answers');
       notes.fail('write', {
         message: `the database rejects ${what}: ${plainText(write.message, 300)}`,
-        remedy: 'Check the log of the database for a limit, or for a field of another type in that measurement.',
+        remedy: 'Check the log of the database for a limit, or for a field type conflict in that measurement.',
       });
       return;
   }
@@ -223,7 +223,7 @@ function noteLater(
     const remedy =
       'Run --check --write-probe: it writes a real point, which shows whether the database accepts points.';
     notes.warn('write', {
-      message: `a write without points does not show whether the database accepts points: ${message}`,
+      message: `an empty write request does not show whether the database accepts points: ${message}`,
       remedy,
     });
     return;
@@ -251,7 +251,7 @@ function noteDedup(notes: CheckNotes, dedupMs: number | null): void {
   if (dedupMs === null) {
     notes.warn('deduplication', {
       message:
-        'the database does not report its deduplication: without deduplication, samples that are sent again are stored twice',
+        'the database does not report its deduplication: without deduplication, points that are sent again are stored twice',
       remedy: `Check that VictoriaMetrics was started with ${DEDUP_FLAG} (in a cluster: vmselect and vmstorage).`,
       facts,
     });
@@ -259,7 +259,7 @@ function noteDedup(notes: CheckNotes, dedupMs: number | null): void {
   else {
     const message =
       dedupMs < 1
-        ? 'deduplication is off: samples that are sent again, for instance after a crash, are stored twice'
+        ? 'deduplication is off: points that are sent again, for instance after a crash, are stored twice'
         : `deduplication is ${dedupMs < 1000 ? `${dedupMs} ms` : duration(dedupMs / 1000)}: of readings that are closer together only one is kept`;
     notes.fail('deduplication', { message, remedy: `Start VictoriaMetrics with ${DEDUP_FLAG}.`, facts });
   }
@@ -269,7 +269,7 @@ function noteRetention(notes: CheckNotes, { historyMs, hidden }: CheckedDestinat
   if (retentionMs === null && hidden !== null) {
     const until = formatExact(hidden.toNs).slice(0, 16);
     notes.warn('retention', {
-      message: `the database accepted ${counted(hidden.points, 'point')} from before ${until}Z and does not show them: they are older than its retention, which it does not report`,
+      message: `the database accepted ${counted(hidden.points, 'point')} older than ${until}Z, but does not return them: its retention, which it does not report, seems shorter`,
       remedy: 'Use a database with a longer retention, or shorten sync.history.',
       facts: { retention_seconds: null, unlimited: false },
     });
@@ -300,12 +300,15 @@ function noteRetention(notes: CheckNotes, { historyMs, hidden }: CheckedDestinat
 function noteQueries(notes: CheckNotes, { name }: CheckedDestination, { kind, isQueried }: DestinationFacts): void {
   const language = kind === 'victoriametrics' ? 'PromQL' : 'InfluxQL';
   if (isQueried === null)
-    notes.skip('queries', `unknown: the database gives no clear answer to a query in ${language}`);
+    notes.skip(
+      'queries',
+      `unknown: the answer to a query in ${language} is not conclusive. --verify compares the points themselves`,
+    );
   else if (isQueried) notes.ok('queries', `the database answers ${language}: dashboards and --verify can read it`);
   else {
     notes.warn('queries', {
       message: `the database rejects queries in ${language} with this token: --verify, and dashboards with this token, cannot read it`,
-      remedy: `Give ${keyOf(name, 'token')} read permission for the bucket. InfluxDB 2 also needs a mapping of the bucket (docs/databases.md).`,
+      remedy: `Give ${keyOf(name, 'token')} read permission for the bucket. InfluxDB 2 may also need a DBRP mapping for the bucket (docs/databases.md).`,
     });
   }
 }

@@ -30,7 +30,9 @@ export function notePlan(notes: CheckNotes, { plan, devices, openAlerts }: Accou
   const name = plainText(plan.name ?? plan.planId ?? 'without a name', 60);
   const message = [
     `${name}: ${figureText(requestsPerMinute)} requests a minute, ${figureText(requestsPerDay)} a day`,
-    historyMaxDays === null ? 'ranges of any length' : `ranges of at most ${counted(historyMaxDays, 'day')}`,
+    historyMaxDays === null
+      ? 'ranges of any length in a request'
+      : `ranges of at most ${counted(historyMaxDays, 'day')} in a request`,
     ...(devices === null ? [] : [counted(devices, 'device')]),
     ...(openAlerts === null ? [] : [counted(openAlerts, 'open alert')]),
   ].join('; ');
@@ -43,7 +45,7 @@ export function notePlan(notes: CheckNotes, { plan, devices, openAlerts }: Accou
     devices,
   };
   if (requestsPerMinute === null || requestsPerDay === null) {
-    const remedy = 'Nothing to do: Tidemark derives a cautious limit from the responses.';
+    const remedy = 'Nothing to do: Tidemark derives a conservative limit from the responses.';
     return notes.warn('plan', { message, remedy, facts });
   }
   return notes.ok('plan', message, facts);
@@ -59,8 +61,8 @@ export function noteHistory(
   const wanted = `sync.history goes back ${duration(wantedMs / 1000)}`;
   if (maxDays === null || wantedMs <= maxDays * DAY_MS) return notes.ok('history', `${wanted}: within the plan`);
   return notes.warn('history', {
-    message: `${wanted}, but the plan allows ranges of ${counted(maxDays, 'day')}: older readings are synced only if the API serves them`,
-    remedy: 'Nothing to do, or take a larger plan; gaps that remain for this reason are called "beyond_plan".',
+    message: `${wanted}, but history_max_days of the plan is ${counted(maxDays, 'day')}: older readings are synced only if the API serves them`,
+    remedy: 'Nothing to do, or take a larger plan. Gaps that remain have the reason beyond_plan.',
   });
 }
 
@@ -117,7 +119,7 @@ export function noteWorkspace(notes: CheckNotes, account: Account, pinned: strin
   if (pinned === account.workspaceId) return notes.ok('workspace', `${found}${name}: the same as in the state`, facts);
   return notes.fail('workspace', {
     message: `the key belongs to the workspace ${found}${name}, but the state to ${plainText(pinned, 80)}: nothing would be synced`,
-    remedy: 'Use a key of the workspace of the state, or set another data_dir for this workspace.',
+    remedy: 'Use a key for that workspace, or set another data_dir for this one.',
     facts,
   });
 }
@@ -158,7 +160,7 @@ export function noteQuota(notes: CheckNotes, { leftMinute, spentDay, leftDay }: 
   const message = `requests left: ${of(leftMinute, 'minute')}, ${of(leftDay, 'day')}; own requests in 24 h: ${grouped(spentDay)}`;
   if (leftDay !== 0) return notes.ok('quota', message, facts);
   const remedy =
-    'Nothing to do: requests resume when the day is over. If it happens often, take a larger plan or shorten sync.history.';
+    'Nothing to do: requests resume as the requests of the last 24 hours expire. If it happens often, take a larger plan or shorten sync.history.';
   return notes.warn('quota', { message, remedy, facts });
 }
 
@@ -172,8 +174,8 @@ export function noteLearnt(notes: CheckNotes, learnt: Learnt, page: DevicePage |
   const seen = (isSeen: boolean) => (isSeen ? notes.ok : notes.skip);
   const named = (names: readonly string[]): string => (names.length === 0 ? UNSEEN : names.join(', '));
   const facts = (names: readonly string[]) => ({ names: names.length === 0 ? null : names.join(', ') });
-  seen(waitHeaders.length > 0)('wait header', `${named(waitHeaders)} (comes with 429)`, facts(waitHeaders));
-  const challenge = `${named(challengeHeaders)} (comes with 401)`;
+  seen(waitHeaders.length > 0)('wait header', `${named(waitHeaders)} (sent with 429)`, facts(waitHeaders));
+  const challenge = `${named(challengeHeaders)} (sent with 401)`;
   seen(challengeHeaders.length > 0)('challenge header', challenge, facts(challengeHeaders));
   noteRateLimit(notes, rateLimit);
   const refused = pageRefused === null ? '' : `; limit=${pageRefused} was rejected once`;
@@ -191,12 +193,12 @@ function noteRateLimit(notes: CheckNotes, seen: Learnt['rateLimit']): CheckLine 
   return notes.warn(RATE_LIMIT, {
     message: seen === 'none' ? 'the responses have none' : 'not every response has both of them',
     remedy:
-      'Nothing to do: Tidemark uses the limits of the plan, and notices the requests of other clients only by 429.',
+      'Nothing to do: Tidemark uses the limits of the plan, and detects the requests of other clients only when the API returns 429.',
     facts: { seen },
   });
 }
 
-const WHERE = 'in the dashboard (Settings, then API)';
+const WHERE = "in the vendor's web application (Settings, then API)";
 
 type ReportFault = (notes: CheckNotes, scope: Scope, fault: ApiFault) => void;
 
@@ -205,7 +207,7 @@ const WITHOUT: Readonly<Record<Scope, string | null>> = {
   'devices:read': null,
   'telemetry:read': null,
   'alerts:read': 'alerts are not synced',
-  'account:read': 'the plan is unknown, so Tidemark uses a cautious limit, and points have workspace_id=default',
+  'account:read': 'the plan is unknown, so Tidemark uses a conservative limit, and points have workspace_id=default',
 };
 
 const scopeMissing: ReportFault = (notes, scope) => {
@@ -256,7 +258,7 @@ const FAULT_REPORTS: Readonly<Record<ApiFaultKind, ReportFault>> = {
     notes.fail('quota', {
       message: `${message}${waitMs === undefined ? '' : `; the next request is possible in ${duration(waitMs / 1000, 'up')}`}`,
       remedy:
-        'Run --check again then. If it happens often, lower api.share, or find out who else uses keys of the workspace.',
+        'Run --check again after that. If it happens often, lower api.share, or find out who else uses keys of the workspace.',
       facts: { wait_seconds: waitMs === undefined ? null : Math.ceil(waitMs / 1000) },
     }),
   'server-fault': odd,

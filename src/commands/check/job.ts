@@ -155,7 +155,7 @@ async function requestTelemetry(
   const page = await prober.probe({ scope: 'telemetry:read', put, isAnswer }, signal);
   if (!isThere) {
     const who = device === null ? 'there is no device, and a request for an unknown one' : 'the request for a device';
-    notes.skip('telemetry:read', `unknown: ${who} got 404, which does not show whether the key has this scope`);
+    notes.skip('telemetry:read', `unknown: ${who} returned 404, which does not show whether the key has this scope`);
   }
   if (page === null) {
     await noteBounds(notes, null, null);
@@ -208,7 +208,7 @@ const SHORT_WAIT_MS = 15 * SECOND_MS;
 const WAITS: Readonly<Record<WaitReason, string>> = {
   day: "this day's budget is used up",
   minute: "this minute's budget is used up",
-  rate: 'the quota leaves no request for now',
+  rate: "this minute's budget is used up",
   retry_after: 'the API asked to wait (Retry-After)',
 };
 
@@ -266,7 +266,7 @@ function createProber(parts: ProberParts): Prober {
   let hasAnswered = false;
   const countFault = (fault: ApiFault): void => {
     if (DOUBTFUL.includes(fault.kind)) doubtful += 1;
-    stopped ??= STOPPING[fault.kind] ?? (doubtful > 1 ? 'the API failed twice' : null);
+    stopped ??= STOPPING[fault.kind] ?? (doubtful > 1 ? 'the API returned errors twice' : null);
   };
   /**
    * Records why there was no result.
@@ -275,7 +275,7 @@ function createProber(parts: ProberParts): Prober {
    */
   const failed = (error: unknown, scope: Scope | null, isAnswer: (fault: ApiFault) => boolean): void => {
     if (error instanceof RequestsSpentError) {
-      stopped ??= 'a check sends no more requests than this';
+      stopped ??= 'the limit of requests for a check is reached';
       return;
     }
     if (!(error instanceof ApiFault)) throw error;
@@ -378,20 +378,24 @@ async function noteBounds(
   const whole = (page?.readings ?? []).flatMap(({ recordedAt: at }) => (at % SECOND_NS === 0n ? [at] : []));
   const [newest, next] = [...new Set(whole)];
   if (probe === null || newest === undefined) {
-    return notes.skip(BOUNDS, 'after and before: unknown (no reading lies on a whole second)', UNSEEN);
+    return notes.skip(
+      BOUNDS,
+      'whether "after" and "before" include their bound: unknown (no reading lies on a whole second)',
+      UNSEEN,
+    );
   }
   const before = next === undefined ? null : newest;
   const after = next ?? newest;
   const answer = await probe({ after, before });
-  if (answer === null) return notes.skip(BOUNDS, 'after and before: unknown', UNSEEN);
+  if (answer === null) return notes.skip(BOUNDS, 'whether "after" and "before" include their bound: unknown', UNSEEN);
   const has = (at: EpochNs): boolean => answer.readings.some(({ recordedAt }) => recordedAt === at);
   const facts = { after_inclusive: has(after), before_inclusive: before === null ? null : has(before) };
-  const ofBefore = facts.before_inclusive === null ? 'before is unknown' : text('before', facts.before_inclusive);
+  const ofBefore = facts.before_inclusive === null ? '"before" is unknown' : text('before', facts.before_inclusive);
   return notes.ok(BOUNDS, `${text('after', facts.after_inclusive)}, ${ofBefore}`, facts);
 }
 
 const UNSEEN = { after_inclusive: null, before_inclusive: null };
 
 function text(bound: string, isInclusive: boolean): string {
-  return `${bound} is ${isInclusive ? 'inclusive' : 'exclusive'}`;
+  return `"${bound}" is ${isInclusive ? 'inclusive' : 'exclusive'}`;
 }

@@ -46,7 +46,10 @@ async function noteAnswer(notes: CheckNotes, { listen }: Config | StateConfig, p
       remedy: 'Set listen (TIDEMARK_LISTEN) to another port and restart the daemon.',
     });
   } catch {
-    notes.skip('listen', `${place}: no answer. The process that uses the state may listen on another address or none`);
+    notes.skip(
+      'listen',
+      `${place}: no answer. The process that uses the state may listen on another address, or is a one-off command without a page`,
+    );
   }
 }
 
@@ -62,7 +65,10 @@ function isHealth(body: string): boolean {
 async function noteFree(notes: CheckNotes, { listen }: Config | StateConfig, place: string): Promise<void> {
   try {
     await requireFree(listen);
-    notes.ok('listen', listen.port === 0 ? `${place}: the daemon takes a free port` : `${place}: free`);
+    notes.ok(
+      'listen',
+      listen.port === 0 ? `${place}: the daemon chooses a free port at each start` : `${place}: free for the daemon`,
+    );
   } catch (error) {
     if (!(error instanceof ListenError)) throw error;
     notes.fail('listen', { message: error.problem.what, remedy: error.problem.remedy });

@@ -164,9 +164,9 @@ function noteFile(notes: CheckNotes, { version, newestVersion, size, broken }: S
 function noteTag(notes: CheckNotes, { workspaceTag }: StateFindings, configured: string | null): void {
   if (workspaceTag === null || configured === null || workspaceTag === configured) return;
   notes.fail('workspace.id', {
-    message: `the points of this state have the tag ${plainText(JSON.stringify(workspaceTag), 80)}, not the value of workspace.id`,
+    message: `the points of this state have the workspace_id tag ${plainText(JSON.stringify(workspaceTag), 80)}, but workspace.id has another value`,
     remedy:
-      'Set workspace.id back to the old value, or set data_dir to a new directory: the tag of a state never changes.',
+      'Set workspace.id back to the old value, or set data_dir to a new directory: the workspace_id tag of a state cannot change.',
     exitCode: 78,
   });
 }
@@ -188,7 +188,7 @@ function noteRoom(
   if (size !== null) noteSize(notes, { usedBytes: size.usedBytes, maxBytes, reason: bySize?.reason ?? null });
   const byDisk = judged(null);
   if (byDisk !== null) {
-    notes.fail('disk', { message: `${byDisk.what}. Polling stops`, remedy: 'Free space on that disk.' });
+    notes.fail('disk', { message: `${byDisk.what}: the daemon stops polling`, remedy: 'Free space on that disk.' });
   } else noteDisk(notes, { diskFreeBytes, mayGrowBytes: maxBytes - figures.usedBytes - figures.freeBytes });
 }
 
@@ -202,7 +202,11 @@ function noteSize(
     'Raise archive.max_size, or fix the delivery to the database whose points are waiting (--status shows it).';
   if (reason !== null) notes.fail('size', { message: `the archive is full: ${message}`, remedy, facts });
   else if (usedBytes > clearingMarks(maxBytes).above) {
-    notes.warn('size', { message: `${message}: delivered points are removed before archive.retention`, remedy, facts });
+    notes.warn('size', {
+      message: `${message}: delivered points are removed earlier than after archive.retention`,
+      remedy,
+      facts,
+    });
   } else notes.ok('size', message, facts);
 }
 

@@ -143,12 +143,12 @@ function reportExport({ end: { outcome, lines, devices }, range, cleared }: Expo
     return;
   }
   const rangeText = `from ${formatExact(range.from)}${range.to === END_OF_TIME ? '' : ` to ${formatExact(range.to)}`}`;
-  if (lines === 0) report(false, `The archive has no points of this range and these devices (${rangeText})`);
+  if (lines === 0) report(false, `The archive has no points of these devices in this range (${rangeText})`);
   else report(true, `Exported ${counted(lines, 'line')} of ${counted(devices, 'device')}`);
   if (cleared === null) return;
   report(
     false,
-    `No longer in the archive: up to ${counted(cleared.points, 'point')} of ${counted(cleared.devices, 'device')}, between ${formatExact(cleared.from)} and ${formatExact(cleared.to)} (archive.retention, archive.max_size). The databases that received them still have them`,
+    `No longer in the archive: up to ${counted(cleared.points, 'point')} of ${counted(cleared.devices, 'device')}, between ${formatExact(cleared.from)} and ${formatExact(cleared.to)} (archive.retention, archive.max_size). The databases received them and keep them as long as their retention`,
   );
 }
 

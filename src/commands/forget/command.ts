@@ -52,7 +52,7 @@ export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: Pr
       failed: ({ exitCode, message }) =>
         new UserError(
           message ??
-            'The summary of the daemon is of another version. Restart the daemon with the version of this command and run the command again.',
+            'The daemon runs another version of Tidemark, so its result cannot be shown. Restart the daemon with the version of this command and run the command again.',
           exitCode || 1,
         ),
       show,
@@ -106,7 +106,7 @@ function statements(deviceId: string): string {
   const tag = identityTag(deviceId);
   if (plainText(tag, 2000) !== tag) {
     return wrap(
-      'The id has characters that cannot be printed: search the series of the device in the database to remove them there.',
+      'The id has characters that cannot be printed: find the series of the device in the database and remove them there.',
       0,
     );
   }

@@ -51,7 +51,8 @@ async function listenOf(
 
 async function fetchHealth(listen: Listen): Promise<Finding> {
   const { host, port } = listen;
-  if (port === 0) return unhealthy('listen has port 0, which takes another port at each start: set a fixed port');
+  if (port === 0)
+    return unhealthy('listen has port 0, so the daemon uses another port at each start: set a fixed port');
   const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   try {
     const { status, body } = await getPage(listen, '/healthz', MOST);
@@ -60,7 +61,7 @@ async function fetchHealth(listen: Listen): Promise<Finding> {
     return { healthy: status === 200 && finding.healthy, reasons: finding.reasons };
   } catch (error) {
     return unhealthy(
-      `nothing answers at ${place} (${codeOf(error, 'no answer')}); check that the daemon is running and that listen is the same`,
+      `nothing answers at ${place} (${codeOf(error, 'no answer')}); check that the daemon is running and uses the same listen address`,
     );
   }
 }

@@ -17,7 +17,7 @@ import { DEFAULT_FILE } from '../../config/sources.ts';
 import { apiUrl, history, type ParseAt, secretText, Unfit } from '../../config/values.ts';
 import { ApiFault, UserError } from '../../core/faults.ts';
 import { createScrub, Secret } from '../../core/secret.ts';
-import { grouped, plainText } from '../../core/text.ts';
+import { counted, plainText } from '../../core/text.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import { probeDestination } from '../../influx/probe.ts';
 import { fetchAccount, refusalOf } from '../shared/command.ts';
@@ -136,9 +136,9 @@ async function requireNew({ command, prompter }: Init, paths: readonly string[])
   if (found.length === 0 || command.overwrite) return;
   const names = found.map((path) => plainText(path, 200)).join(', ');
   if (!prompter.isTerminal) {
-    throw new UserError(`${names}: there already. Nothing was written; --overwrite replaces what is there.`, 1);
+    throw new UserError(`Already there: ${names}. Nothing was written; --overwrite replaces existing files.`, 1);
   }
-  const answer = await prompter.ask(`${names}: there already. Replace? [y/N] `);
+  const answer = await prompter.ask(`Already there: ${names}. Replace? [y/N] `);
   if (!/^y(?:es)?$/i.test(answer)) throw new UserError('Nothing was written.', 1);
 }
 
@@ -239,7 +239,10 @@ async function promptApi(init: Init): Promise<TriedApi> {
       question: 'Workspace API key (not shown): ',
     });
     if (found.text === '')
-      throw new UserError('A key is needed: --api-key-file FILE, - for standard input, or TIDEMARK_API_KEY.', 2);
+      throw new UserError(
+        'An API key is required: give --api-key-file FILE (- reads standard input) or set TIDEMARK_API_KEY.',
+        2,
+      );
     print(await tryKey(init, { url, key: found }));
     return found;
   });
@@ -277,7 +280,7 @@ function configOf({ command, ports }: Init, { url, key }: TriedApi, database: Tr
         }),
   };
   const noFile = (): never => {
-    throw Object.assign(new Error('there is no file'), { code: 'ENOENT' });
+    throw Object.assign(new Error('the file does not exist'), { code: 'ENOENT' });
   };
   const readFile = (path: string): string => (path === DEFAULT_FILE ? noFile() : ports.readFile(path));
   return loadConfig({ file: null, environment, readFile, nowMs: realClock.nowMs() }).config;
@@ -298,14 +301,14 @@ async function tryKey(init: Init, api: TriedApi): Promise<string> {
       const { signal } = init.ports;
       return await fetchAccount(context, signal);
     });
-    if (account === null) return 'The key is accepted (it may not read the account).';
+    if (account === null) return 'The key is valid, but does not have the scope account:read.';
     const { workspaceId, name, devices } = account;
-    const count = devices === null ? '' : `, ${grouped(devices)} devices`;
-    return `The key opens the workspace ${plainText(name ?? workspaceId, 80)}${count}.`;
+    const count = devices === null ? '' : ` (${counted(devices, 'device')})`;
+    return `The key is valid for workspace ${plainText(name ?? workspaceId, 80)}${count}.`;
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
     if (error.kind === 'unauthorized' || error.kind === 'no-api-access') throw refusalOf(error);
-    throw new UserError(`The API did not accept the question for the account: ${error.message}.`, 1);
+    throw new UserError(`The request for the account failed: ${error.message}.`, 1);
   }
 }
 
@@ -325,14 +328,14 @@ async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): P
       (isFirst ? given : null) ?? (prompter.isTerminal ? await prompter.ask(question) : '');
     const url = await typed(
       command.influxUrl,
-      'Address of InfluxDB or VictoriaMetrics (empty: none, the archive only): ',
+      'Address of InfluxDB or VictoriaMetrics (empty: no database, only the archive): ',
     );
     if (url === '') return null;
     const bucket = await typed(
       command.influxBucket,
       'Bucket, or database/retention-policy (empty for VictoriaMetrics): ',
     );
-    const org = await typed(command.influxOrg, 'Organization (InfluxDB 2 requires it, else empty): ');
+    const org = await typed(command.influxOrg, 'Organization (only for InfluxDB 2, which requires it): ');
     const found = await secretOf(init, {
       flag: '--influx-token-file',
       file: isFirst ? command.influxTokenFile : null,
@@ -342,7 +345,9 @@ async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): P
     const database = { url, bucket, org, token: found.text === '' ? null : found };
     await tryDatabase(init, api, database).catch((error: unknown) => {
       if (!isElsewhere || !(error instanceof UserError) || error.exitCode !== 1) throw error;
-      init.print(`${error.message} It is not reached from here; the daemon may reach it from where it runs.`);
+      init.print(
+        `${error.message} This machine cannot reach the database; the daemon may reach it from where it runs.`,
+      );
     });
     return database;
   });
@@ -366,7 +371,7 @@ async function tryDatabase(init: Init, api: TriedApi, database: TriedDatabase): 
   }
   const name = kind === 'victoriametrics' ? 'VictoriaMetrics' : `InfluxDB${version === null ? '' : ` ${version}`}`;
   init.print(
-    isUnclear ? `${name} answers; whether it accepts points, the first write shows.` : `${name} accepts points.`,
+    isUnclear ? `${name} answers; the first write will show whether it accepts points.` : `${name} accepts points.`,
   );
 }
 

@@ -59,7 +59,7 @@ export function createPrompter(
     line: async (what) => {
       const line = await reader();
       if (line === null || line.trim() === '')
-        throw new UserError(`${what}: expected it as a line of standard input.`, 2);
+        throw new UserError(`${what}: expected the secret as a line of standard input.`, 2);
       return line.trim();
     },
     [Symbol.dispose]: () => void input?.destroy(),

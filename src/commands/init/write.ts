@@ -78,7 +78,10 @@ export function writeFiles(files: readonly NewFile[]): void {
       renameSync(part, path);
     } catch (error) {
       if (!(error instanceof Error && 'code' in error)) throw error;
-      throw new UserError(`${path}: this file cannot be written (${codeOf(error)}). Name another one by --config.`, 1);
+      throw new UserError(
+        `${path}: this file cannot be written (${codeOf(error)}). Give another path with --config.`,
+        1,
+      );
     }
   }
 }
@@ -137,7 +140,7 @@ const FIRST_PORT = 9464;
 /** A service beside that of compose.yaml, with the same database, and a target for Prometheus. */
 function composeFiles({ name, folder, apiUrl, key, history }: NewWorkspace): WorkspaceFiles {
   if (!existsSync(join(folder, 'compose.yaml'))) {
-    throw new UserError('There is no compose.yaml here. Run this in the directory that has it.', 1);
+    throw new UserError('There is no compose.yaml in this directory. Run the command in the directory that has it.', 1);
   }
   const others = readdirSync(folder).filter((file) => /^compose\..+\.yaml$/.test(file));
   const taken = others.map((file) => readFileSync(join(folder, file), 'utf8')).join('\n');
@@ -145,7 +148,7 @@ function composeFiles({ name, folder, apiUrl, key, history }: NewWorkspace): Wor
   const kept = existsSync(join(folder, own)) ? /127\.0\.0\.1:(\d+):9464/.exec(read(join(folder, own)))?.[1] : undefined;
   let port = FIRST_PORT + 1;
   while (taken.includes(`:${port}:9464`)) port += 1;
-  const service = `# The workspace "${name}", beside that of compose.yaml and into the same database. Written by tidemark init.
+  const service = `# Workspace "${name}": runs next to the one in compose.yaml and writes to the same database. Written by tidemark init.
 services:
   tidemark-${name}:
     extends: { file: config/compose/tidemark.yaml, service: tidemark }
@@ -161,7 +164,7 @@ volumes:
 secrets:
   ${name}_${KEY_FILE}: { file: ./secrets/${name}/${KEY_FILE} }
 `;
-  const target = `# Read by Prometheus as it is written: no restart is needed.\n- targets: ['tidemark-${name}:9464']\n  labels: {workspace: ${name}}\n`;
+  const target = `# Prometheus reads this file whenever it changes; no restart is needed.\n- targets: ['tidemark-${name}:9464']\n  labels: {workspace: ${name}}\n`;
   return {
     own: [
       { path: join(folder, own), text: service, mode: 0o644 },
@@ -212,7 +215,7 @@ function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
   const list = join(folder, 'kustomization.yaml');
   if (!existsSync(list)) {
     throw new UserError(
-      'There is no list of workspaces here. Run this in the directory that has config/kubernetes.',
+      'There is no config/kubernetes/workspaces in this directory. Run the command in the directory that has config/kubernetes.',
       1,
     );
   }

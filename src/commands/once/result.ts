@@ -134,13 +134,13 @@ export function reportEnd(summary: OnceSummary, { write }: Logger): void {
   for (const { name, pending_points, blocked_reason } of summary.destinations) {
     if (pending_points === 0) continue;
     reportMissing(
-      `${pending_points} points wait in the archive for ${name}: ${blocked_reason ?? 'not delivered yet'}; run it again`,
+      `${pending_points} points wait in the archive for ${name}: ${blocked_reason ?? 'not delivered yet'}; run the command again`,
     );
   }
   for (const destination of summary.destinations) {
     for (const range of destination.missing) reportMissing(missingText(destination.name, range));
   }
-  if (streams_off.length > 0) reportMissing(`not read, for lack of a scope: ${streams_off.join(', ')}`);
+  if (streams_off.length > 0) reportMissing(`not read, because the key lacks the scope: ${streams_off.join(', ')}`);
   const leftOut = gaps.length - missed.length;
   if (leftOut > 0) {
     const message = `${leftOut} devices are left out by sync.include and sync.exclude`;

@@ -116,7 +116,7 @@ async function workOff(parts: OnceParts, run: OnceRun, signal: AbortSignal): Pro
     async (stop: AbortSignal) => await ask(parts, run, stop),
     async (stop: AbortSignal) => await untilClosed(parts, run, stop),
   ];
-  const outcome = await firstOf(works, { signal, reason: 'everything is read' });
+  const outcome = await firstOf(works, { signal, reason: 'finished' });
   saveCoverageNotes(context, run);
   const isDelivered = await untilDelivered(parts, signal);
   return outcome === 'complete' && !isDelivered ? 'stalled' : outcome;

@@ -153,11 +153,11 @@ function limitsOf(
   whatIf: WhatIf,
 ): { readonly limits: Limits; readonly assumptions: readonly string[] } {
   const unknownBecause =
-    account === null ? 'the account is unknown (scope account:read)' : 'the account does not contain it';
+    account === null ? 'the account is unknown (scope account:read)' : 'the account does not contain this limit';
   const minute = whatIf.perMinute ?? account?.plan.requestsPerMinute ?? null;
   const perDay = whatIf.perDay ?? account?.plan.requestsPerDay ?? seenPerDay;
   const heard =
-    seenPerMinute === null ? `${ASSUMED_PER_MINUTE} assumed` : `the response headers contain ${seenPerMinute}`;
+    seenPerMinute === null ? `${ASSUMED_PER_MINUTE} a minute assumed` : `the response headers contain ${seenPerMinute}`;
   return {
     limits: { perMinute: minute ?? seenPerMinute ?? ASSUMED_PER_MINUTE, perDay },
     assumptions: [
@@ -170,7 +170,7 @@ function limitsOf(
 function rateAssumptions(reporting: readonly { readonly isMeasured: boolean }[], assumedMs: number): string[] {
   const assumed = reporting.filter(({ isMeasured }) => !isMeasured).length;
   if (assumed === 0) return [];
-  const basis = assumed < reporting.length ? 'the median of the measured ones' : 'none is measured yet';
+  const basis = assumed < reporting.length ? 'the median of the measured rates' : 'no rate is measured yet';
   return [
     `report rates: a reading every ${Math.round(assumedMs / 1000)} s for ${counted(assumed, 'device')} (${basis})`,
   ];
@@ -352,8 +352,8 @@ function backfillOf({
 
 function noteOf(isAll: boolean, hiddenDays: number | null): string | null {
   const all =
-    'How far back the history goes is unknown before it is read: these are the figures of the last 365 days. The backfill of a device ends after 400 days in a row without a reading.';
-  const old = `The plan has ${hiddenDays} days of history: whether the API serves older readings is unknown before they are requested.`;
+    'The age of the oldest reading is not known yet: these figures assume 365 days of history. The backfill of a device ends after 400 days in a row without a reading.';
+  const old = `The plan has ${hiddenDays} days of history: the API may or may not serve older readings.`;
   if (isAll) return hiddenDays === null ? all : `${all} ${old}`;
   return hiddenDays === null ? null : old;
 }

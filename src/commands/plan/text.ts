@@ -79,7 +79,7 @@ function verdictOf({ fits, warning, freshness, devices }: CostPlan): string[] {
   const { median_seconds: median, p95_seconds: p95 } = freshness;
   const fresh =
     devices.reporting === 0
-      ? 'Lag: no device reports.'
+      ? 'Lag: unknown, because no device reports.'
       : `Lag: each reading is stored at most ${duration(median)} after its time (median of the devices; p95 ${duration(p95)}).`;
   return [fits ? 'The quota is large enough.' : `The quota is too small. ${warning ?? ''}`, fresh];
 }
@@ -92,7 +92,7 @@ export function backfillText(plan: CostPlan): string {
     `Workspace ${name} (${sourceOf(basis)})`,
     ...backfillOf(plan),
     ...basis.assumptions.map((text) => `Assumed: ${text}`),
-    'No reading was requested.',
+    'No telemetry was requested.',
   ];
   return lines.map((line) => wrap(line)).join('');
 }
@@ -110,26 +110,26 @@ function backfillOf({ backfill }: CostPlan): string[] {
   if (requests === 0) return [`${head}: all covered`];
   const open =
     gap_share < 1
-      ? ` (${percent(gap_share)} of it is not covered yet, on ${counted(devices_with_gaps, 'device')})`
+      ? ` (${percent(gap_share)} of it is not covered yet, for ${counted(devices_with_gaps, 'device')})`
       : '';
   const time = ({ seconds, until, requests_per_day }: typeof alone): string =>
     seconds === null
-      ? 'never: no requests are left for it'
+      ? 'never: the poll schedules use the whole budget'
       : `${duration(seconds)}, until ${until} (${grouped(requests_per_day)} requests a day)`;
   const timed = ({ seconds, until, in_time: inTime }: NonNullable<typeof rate>['alone']): string => {
-    if (seconds === null) return 'never: no requests are left for it';
-    return `${duration(seconds)}, until ${until}${inTime === false ? ': NOT by the requested time' : ''}`;
+    if (seconds === null) return 'never: the poll schedules use the whole budget';
+    return `${duration(seconds)}, until ${until}${inTime === false ? ': later than the requested time' : ''}`;
   };
   return [
     `${head}: about ${counted(readings, 'reading')} in ${counted(requests, 'request')}${open}`,
-    `  beside the daemon, with the requests that its schedules leave: ${time(beside_daemon)}`,
-    `  alone, with the whole budget: ${time(alone)}`,
+    `  while the daemon runs, with the requests that its schedules leave: ${time(beside_daemon)}`,
+    `  without a daemon, with the whole budget: ${time(alone)}`,
     ...(rate === null
       ? []
       : [
           `  at ${rate.max_share === null ? `--finish-by ${rate.finish_by}` : `--max-share ${rate.max_share}`}: ${grouped(rate.requests_per_day)} requests a day${rate.share_of_budget === null ? '' : ` (${percent(rate.share_of_budget)} of the budget)`}`,
-          `    beside the daemon: ${timed(rate.beside_daemon)}`,
-          `    alone: ${timed(rate.alone)}`,
+          `    while the daemon runs: ${timed(rate.beside_daemon)}`,
+          `    without a daemon: ${timed(rate.alone)}`,
         ]),
     ...(note === null ? [] : [`  ${note}`]),
   ];

@@ -124,7 +124,7 @@ function isSummary(value: unknown): value is QuarantineSummary {
 export function quarantineSummaryText(summary: QuarantineSummary): string {
   const { action, outcome, destinations, records } = summary;
   const lines = [...destinations.flatMap((each) => destinationLines(action, each)), ...recordLines(action, records)];
-  if (lines.length === 0) lines.push('No item in quarantine matches.');
+  if (lines.length === 0) lines.push('No entry in quarantine matches.');
   if (outcome === 'interrupted') lines.push('Interrupted. Run the command again for the rest.');
   return lines.map((line) => wrap(line, 0)).join('');
 }
@@ -137,7 +137,7 @@ function destinationLines(
   const counts = [
     [accepted, 'accepted'],
     [refused, 'rejected again, kept with the new reason'],
-    [beyond_retention, 'older than its retention'],
+    [beyond_retention, "older than the database's retention"],
   ] as const;
   return [
     ...counts

@@ -118,7 +118,7 @@ function flagsFor(
 export function dropAdvice({ groups, points, records }: QuarantineList): string {
   const counts = `${counted(points, 'point')} and ${counted(records, 'record')}`;
   const example = groups.find(({ drop }) => drop !== null)?.drop ?? 'tidemark --quarantine drop --destination influx';
-  return `--quarantine drop removes items for good, so it needs a filter: --destination, --reason, --device, --from or --to. Without one it would drop ${counts}; --quarantine list shows them. For example: ${example}`;
+  return `--quarantine drop removes entries permanently, so it needs a filter: --destination, --reason, --device, --from or --to. Without one it would drop ${counts}; --quarantine list shows them. For example: ${example}`;
 }
 
 /** The list for people, at most 80 columns wide; nothing is shown but through `plainText`. */
@@ -127,11 +127,11 @@ export function quarantineListText({ groups, points, records, dropped }: Quarant
     groups.length === 0
       ? 'The quarantine is empty.\n'
       : wrap(
-          `In quarantine: ${counted(points, 'point')} rejected by a database, ${counted(records, 'record')} from the API that could not be understood.`,
+          `In quarantine: ${counted(points, 'point')} rejected by a database, ${counted(records, 'record')} from the API that could not be parsed.`,
           0,
         );
   const given = dropped.map(({ source, reason, count: records }) =>
-    wrap(`Dropped before: ${counted(records, 'record')} (${plainText(source, 40)}): ${plainText(reason, 120)}`, 0),
+    wrap(`Dropped earlier: ${counted(records, 'record')} (${plainText(source, 40)}): ${plainText(reason, 120)}`, 0),
   );
   return [head, ...groups.map(groupText), ...(given.length === 0 ? [] : [given.join('')])].join('\n');
 }

@@ -220,8 +220,8 @@ function commitReading(
     store.commitPage({ ...composed, covered: state.covered });
     return null;
   } catch (error) {
-    if (error instanceof StaleStateError) return 'its device was being read at that moment; try again';
-    if (error instanceof ForgottenError) return 'its device was forgotten';
+    if (error instanceof StaleStateError) return 'its device was being read at that moment; run the command again';
+    if (error instanceof ForgottenError) return 'its device was removed with --forget';
     throw error;
   }
 }

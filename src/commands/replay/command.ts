@@ -153,7 +153,7 @@ function reportReplayEnd({ destinations }: ReplaySummary, { write }: Logger): vo
 /** Prints a line: whether all is well, and the text. */
 type Report = (isWell: boolean, message: string) => void;
 
-const CONTINUE_REMEDY = 'run the same command again, it continues there';
+const CONTINUE_REMEDY = 'run the same command again to continue';
 
 function reportOutcome({ name, outcome, lines, accepted, blocked_reason }: ReplayReport, report: Report): void {
   const sums = `${counted(lines, 'point')} sent to ${name}, ${grouped(accepted)} accepted`;
@@ -164,7 +164,7 @@ function reportOutcome({ name, outcome, lines, accepted, blocked_reason }: Repla
       `Replay stopped after ten minutes without progress: ${sums}. ${plainText(blocked_reason ?? '')}. Fix that, then ${CONTINUE_REMEDY}`,
     );
   } else if (lines > 0) report(true, sums);
-  else report(false, `Nothing was sent to ${name}: the archive has no points of this range and these devices`);
+  else report(false, `Nothing was sent to ${name}: the archive has no points of these devices in this range`);
 }
 
 function reportCounts({ name, refused, known, beyond, released }: ReplayReport, report: Report): void {

@@ -51,7 +51,7 @@ export async function besideDeliveries<T>(
       return await working.promise;
     }),
   ];
-  const worked = await firstOf(works, { signal, reason: 'the work is done' });
+  const worked = await firstOf(works, { signal, reason: 'finished' });
   await maintainOnce(maintenance, signal);
   return worked;
 }

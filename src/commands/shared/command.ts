@@ -35,7 +35,7 @@ export function printAnswer(
 /** The error of a command on the archive if there is no state. */
 export function noState(dataDir: string): UserError {
   return new UserError(
-    `There is no state in ${dataDir} yet. Start the daemon or run --once first, or set data_dir to the directory that they use.`,
+    `There is no state in ${dataDir} yet. Start the daemon or run --once first, or set data_dir to the directory that the daemon uses.`,
     1,
   );
 }
@@ -65,7 +65,7 @@ function idsByName(known: readonly NamedDevice[], text: string): readonly string
 
 /** Turns a fault that ends a session into the error of a one-off command (exit 77). */
 export function refusalOf(fault: ApiFault): UserError {
-  const text = refusalText(fault, 'give it as api.key');
+  const text = refusalText(fault, 'set it as api.key');
   const isOfThePlan = fault.kind === 'no-api-access';
   return new UserError(isOfThePlan ? `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.` : `api.key: ${text}.`, 77);
 }

@@ -122,10 +122,10 @@ function notDone({ exitCode, message }: JobEnd): UserError {
   return new UserError(
     message === null
       ? {
-          what: 'The daemon finished the job, but its summary is from another version',
+          what: 'The daemon finished the job, but it runs another version of Tidemark, so the result cannot be shown',
           remedy: 'Restart the daemon with the version of this command and run the command again.',
         }
-      : `The daemon did not do it: ${message}`,
+      : `The daemon did not run the job: ${message}`,
     exitCode === 0 ? 1 : exitCode,
   );
 }
@@ -251,7 +251,8 @@ function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
     stillMs < LOST_AFTER_MS
       ? {
           what: 'The daemon that ran this job has stopped or died; the progress is kept',
-          remedy: 'Start the daemon again, or run the command again: without a daemon it does the work itself.',
+          remedy:
+            'Start the daemon again, or run the command again: without a daemon, the command runs the job itself.',
         }
       : {
           what: 'The daemon has not responded for a minute; the progress is kept',

@@ -29,7 +29,7 @@ export function getPage(
       answer.setEncoding('utf8');
       answer.on('data', (piece: string) => {
         body += piece;
-        if (body.length > most.bytes) request.destroy(new Error('too much'));
+        if (body.length > most.bytes) request.destroy(new Error('the response is too large'));
       });
       answer.on('end', () => resolve({ status: answer.statusCode ?? 0, body }));
       answer.on('error', reject);

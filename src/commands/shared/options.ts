@@ -25,7 +25,7 @@ export function readSpan(
   const from = command.from === null ? null : readInstant('--from', command.from, nowMs);
   const to = command.to === null ? null : readInstant('--to', command.to, nowMs);
   if (from !== null && from >= (to ?? msToNs(nowMs))) {
-    throw new UserError(`--from: expected a time before ${to === null ? 'now' : 'that of --to'}`, 2);
+    throw new UserError(`--from: expected a time before ${to === null ? 'now' : '--to'}`, 2);
   }
   return { from, to };
 }
@@ -40,10 +40,7 @@ function readInstant(flag: string, text: string, nowMs: EpochMs, also = ''): Epo
   const at = ageMs === null ? parseInstant(text) : msToNs(Math.max(0, nowMs - ageMs));
   if (at !== null && at <= msToNs(nowMs)) return at;
   const expected = 'a date such as 2026-01-31, an RFC 3339 time or an age such as 90d';
-  throw new UserError(
-    `${flag}: expected ${at === null ? `${expected}${also}` : 'a time that is not in the future'}`,
-    2,
-  );
+  throw new UserError(`${flag}: expected ${at === null ? `${expected}${also}` : 'a time in the past'}`, 2);
 }
 
 /** The word that asks for everything there is. */
@@ -75,7 +72,7 @@ export function readRate(
 function readShare(text: string): number {
   const read = share(text);
   if (read instanceof Unfit)
-    throw new UserError(`--max-share: ${read.reason}: the part of api.share that the backfill may use`, 2);
+    throw new UserError(`--max-share: ${read.reason}: the fraction of the budget that the backfill may use`, 2);
   return read;
 }
 
@@ -85,12 +82,12 @@ function readFuture(flag: string, text: string, nowMs: EpochMs): EpochMs {
   const instant = aheadMs === null ? parseInstant(text) : null;
   if (aheadMs === null && instant === null) {
     throw new UserError(
-      `${flag}: expected a time to come: a date such as 2026-01-31 (its first moment, UTC), an RFC 3339 time, or a length of time from now on such as 12h`,
+      `${flag}: expected a time in the future: a date such as 2026-01-31 (00:00 UTC), an RFC 3339 time, or a duration from now such as 12h`,
       2,
     );
   }
   const atMs = instant === null ? nowMs + (aheadMs ?? 0) : nsToMs(instant);
-  if (atMs <= nowMs) throw new UserError(`${flag}: expected a time that is still to come`, 2);
+  if (atMs <= nowMs) throw new UserError(`${flag}: expected a time in the future`, 2);
   return atMs;
 }
 
@@ -125,12 +122,12 @@ export function readBackfillOptions(
   const from = command.from === ALL ? ALL : readInstant('--from', command.from, nowMs, ', or all');
   const to = command.to === null ? null : readInstant('--to', command.to, nowMs);
   if (from !== ALL && from >= (to ?? msToNs(nowMs))) {
-    throw new UserError(`--from: expected a time before ${to === null ? 'now' : 'that of --to'}`, 2);
+    throw new UserError(`--from: expected a time before ${to === null ? 'now' : '--to'}`, 2);
   }
   const rate = readRate(command, nowMs);
   if (from === ALL && rate.finishByMs !== null) {
     throw new UserError(
-      '--finish-by needs a --from other than all, because the amount of history is unknown before it is read. Use --max-share instead.',
+      '--finish-by needs a --from other than all, because the amount of history is not known in advance. Use --max-share instead.',
       2,
     );
   }

@@ -80,7 +80,7 @@ export function statusOf(
 
 function noState(dataDir: string): UserError {
   return new UserError(
-    `There is no state in ${dataDir} yet. Start the daemon or run --once first, or set data_dir to the directory that they use.`,
+    `There is no state in ${dataDir} yet. Start the daemon or run --once first, or set data_dir to the directory that the daemon uses.`,
     1,
   );
 }

@@ -31,7 +31,7 @@ function head(report: DeviceReport): string {
   const { device_id, device_name, state, generated_at, fresh, reasons, lag_seconds, listed } = report;
   const name = device_name === device_id ? '' : ` (${nameText(device_name, 34)})`;
   const behind =
-    lag_seconds === null ? 'nothing is stored yet' : lag_seconds === 0 ? '' : `${duration(lag_seconds)} behind`;
+    lag_seconds === null ? 'nothing is stored yet' : lag_seconds === 0 ? '' : `lag ${duration(lag_seconds)}`;
   const life = [
     listed.online === null ? null : listed.online ? 'online' : 'offline',
     listed.presence,
@@ -71,7 +71,7 @@ function pollLine(report: DeviceReport): string {
 }
 
 function answers({ last_answers, failed_requests }: DeviceReport): string {
-  const failed = failed_requests === 0 ? '' : `; ${plural(failed_requests, 'request')} failed in two days`;
+  const failed = failed_requests === 0 ? '' : `; ${plural(failed_requests, 'request')} failed in the last two days`;
   if (last_answers.length === 0) return row('Answers', `none in the last two days${failed}`);
   return last_answers
     .slice(0, ANSWERS_SHOWN)
@@ -108,7 +108,7 @@ function gaps({ gaps: all, named_gaps }: DeviceReport): string {
     const gap = named_gaps.find(
       (each) => Date.parse(each.from) < Date.parse(to) && Date.parse(each.to) > Date.parse(from),
     );
-    return gap === undefined ? '' : `; tried again after ${moment(gap.retry_at)}`;
+    return gap === undefined ? '' : `; next attempt at ${moment(gap.retry_at)}`;
   };
   const lines = shown.map((gap, index) => {
     const seconds = (Date.parse(gap.to) - Date.parse(gap.from)) / 1000;

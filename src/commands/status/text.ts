@@ -52,7 +52,7 @@ function head({ workspace_id, generated_at, summary, process: work, version }: S
 
 function coverage({ totals, devices }: StatusReport): string {
   const { covered_share, devices: kept, devices_complete, archived_readings, rejected_records } = totals;
-  const share = covered_share === null ? 'nothing is wanted yet' : `${percent(covered_share)} covered`;
+  const share = covered_share === null ? 'no device is known yet' : `${percent(covered_share)} covered`;
   const states = (['live', 'catching-up', 'silent', 'unreachable', 'excluded'] as const).flatMap((state) => {
     const number = devices.filter((device) => device.state === state).length;
     return number === 0 ? [] : [`${count(number)} ${state}`];
@@ -121,8 +121,7 @@ function deviceLine({ device_id, device_name, lag_seconds, gaps }: DeviceStatus,
   const shown = isLive ? gaps.slice(0, -1) : gaps;
   const seconds = shown.reduce((sum, { from, to }) => sum + (Date.parse(to) - Date.parse(from)) / 1000, 0);
   const reasons = [...new Set(shown.map(({ reason }) => gapText(reason).why.split(':')[0] ?? ''))];
-  const behind =
-    lag_seconds === null ? 'never read' : lag_seconds <= behindAfter ? '' : `${duration(lag_seconds)} behind`;
+  const behind = lag_seconds === null ? 'never read' : lag_seconds <= behindAfter ? '' : `lag ${duration(lag_seconds)}`;
   const gapCount =
     shown.length === 0 ? '' : `${plural(shown.length, 'gap')}, ${duration(seconds)}: ${reasons.join(', ')}`;
   const name = device_name === device_id ? device_id : `${plainText(device_id, 20)} ${device_name}`;
@@ -142,7 +141,8 @@ function streams({ streams: all }: StatusReport): string {
 }
 
 function delivery({ destinations, generated_at, process: work }: StatusReport): string {
-  if (destinations.length === 0) return row('Delivery', 'no database is configured: only the archive is filled');
+  if (destinations.length === 0)
+    return row('Delivery', 'no database is configured: readings are stored only in the archive');
   const many = destinations.length > 1;
   return destinations
     .map((each, index) =>
@@ -182,9 +182,9 @@ function missingLine({ reason, points, devices, from, to }: MissingStatus, flag:
   const range = `(${minute(from)} to ${minute(to)})`;
   const fetch = `tidemark --verify --repair${flag} --from ${from.slice(0, 10)}`;
   if (reason === 'beyond_retention')
-    return `${missing}, older than its retention ${range}; with a longer one: ${fetch}`;
-  const why = reason === 'cleared' ? 'that the archive no longer has' : 'as the database was skipped';
-  return `${missing} ${why} ${range}; to fetch them: ${fetch}`;
+    return `${missing}, older than the database's retention ${range}; after extending it: ${fetch}`;
+  const why = reason === 'cleared' ? 'that the archive no longer has' : 'because the database was skipped';
+  return `${missing} ${why} ${range}; to send them again: ${fetch}`;
 }
 
 function quotaLines({ allowance: { share, minute: ofMinute, day, lanes, waiting_until } }: StatusReport): string {
@@ -195,7 +195,7 @@ function quotaLines({ allowance: { share, minute: ofMinute, day, lanes, waiting_
   const spent = lanes.filter((lane) => lane.day > 0);
   const byLane = spent.map((lane) => `${laneText(lane.lane)} ${count(lane.minute)}/${count(lane.day)}`);
   return [
-    row('Quota', `${part(ofMinute, 'minute')}; ${part(day, 'day')}; budget ${percent(share)} of the plan`),
+    row('Quota', `${part(ofMinute, 'minute')}; ${part(day, 'day')}; budget ${percent(share)} of the quota`),
     ...(byLane.length === 0 ? [] : [row('', `by lane, minute/day: ${byLane.join(', ')}`)]),
     ...(waiting_until === null ? [] : [row('', `quota used up: requests resume at ${moment(waiting_until)}`)]),
   ].join('');
@@ -262,7 +262,7 @@ function elapsed(now: string, at: string): string {
 
 const LANES: ReadonlyMap<string, string> = new Map([
   ['live', 'newest readings'],
-  ['inventory', 'lists and account'],
+  ['inventory', 'device list and account'],
   ['first-history', 'first history'],
   ['idle-poll', 'idle polls'],
 ]);

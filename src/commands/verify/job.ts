@@ -81,7 +81,7 @@ export async function refetch(run: VerifyRun, args: RepairArgs, ports: ProcessPo
       const repair = async (stop: AbortSignal): Promise<RepairSummary> => await repairState(sync, { args, done }, stop);
       return await besideDeliveries(sync, repair, ports.signal);
     });
-  const shown = { done, total: args.windows.length, what: 'windows fetched' };
+  const shown = { done, total: args.windows.length, what: 'ranges read' };
   return await doShown(run, { kind: 'repair', args, alone, read: readRepairSummary, ...shown }, ports);
 }
 
@@ -101,7 +101,7 @@ export async function runSample(run: VerifyRun, args: SampleArgs, ports: Process
         state.close();
       }
     });
-  const shown = { done, total: args.windows, what: 'windows read again' };
+  const shown = { done, total: args.windows, what: 'ranges read again' };
   return await doShown(run, { kind: 'sample', args, alone, read: readSampleVerdict, ...shown }, ports);
 }
 
@@ -259,7 +259,7 @@ async function readAgain(
 ): Promise<string | null> {
   for (const [deviceId, from, to] of windows) {
     const room = context.checkRoom();
-    if (!room.ok) return 'the archive has no room for more';
+    if (!room.ok) return 'the archive is full';
     try {
       const isRead = await readWindow(
         context,

@@ -303,7 +303,7 @@ function destinationLines(verdict: DestinationVerdict, repair: boolean): string[
   }
   return [
     `${head}: ${sentence(verdict)}`,
-    `  compared: ${counted(verdict.points_compared, 'point')} of ${counted(devices, 'device')} on ${counted(days, 'device day')}${kind === 'victoriametrics' ? ' (numbers, at millisecond precision)' : ''}`,
+    `  compared: ${counted(verdict.points_compared, 'point')} of ${counted(devices, 'device')} on ${counted(days, 'day')} (per device)${kind === 'victoriametrics' ? ' (numbers, at millisecond precision)' : ''}`,
     ...repairedLines(verdict),
     ...table(verdict.differences, verdict.differences_left_out),
     ...noDifferences(verdict),
@@ -377,14 +377,14 @@ function noDifferences({
       : [`  ${counted(quarantined, 'point')} in quarantine: rejected by this database (--quarantine)`]),
     ...(knownMissing === 0
       ? []
-      : [`  ${counted(knownMissing, 'point')} known to be missing there, for the reasons in --status`]),
+      : [`  ${counted(knownMissing, 'point')} already recorded as missing there (reasons: --status)`]),
     ...(partly === 0
       ? []
       : [`  ${counted(partly, 'device day')} not fully covered: only their stored points are compared`]),
     ...(unknown.length === 0
       ? []
       : [
-          `  the database also has ${counted(unknown.length, 'device')} that this state does not contain (${others.join(', ')}${unknown.length > others.length ? ', …' : ''}): from an older state, or removed with --forget. They are left alone`,
+          `  the database also has ${counted(unknown.length, 'device')} that this state does not contain (${others.join(', ')}${unknown.length > others.length ? ', …' : ''}): from an older state, or removed with --forget. They are not changed`,
         ]),
   ];
 }
@@ -392,8 +392,7 @@ function noDifferences({
 function advice(verdict: DestinationVerdict, repair: boolean): string[] {
   const { missing, different, to_fetch: fetch, kind, outcome } = verdict;
   const lines = [...adviceOnHidden(verdict, repair)];
-  if (outcome === 'unfinished')
-    lines.push('Run --verify again: it starts from the beginning, and nothing is half done.');
+  if (outcome === 'unfinished') lines.push('Run --verify again; it starts from the beginning.');
   if (!repair && missing + different > (fetch?.points ?? 0)) {
     lines.push(
       '--verify --repair sends the missing and different points again from the archive, without requests to the API.',
@@ -417,10 +416,10 @@ function adviceOnExtra({ extra, extra_in_gaps: inGaps, unverifiable }: Destinati
   const uncovered = `${grouped(inGaps)} of them ${inGaps === 1 ? 'lies' : 'lie'} in ranges that are not covered yet`;
   return [
     ...(extra > 0 ? ['Extra points are in the database but not in this state: they are reported, never deleted.'] : []),
-    ...(inGaps > 0 ? [`${uncovered}: they may be right. Run --verify again when the gaps are closed (--status).`] : []),
+    ...(inGaps > 0 ? [`${uncovered} and may be correct. Run --verify again when the gaps are closed (--status).`] : []),
     ...(unverifiable > 0
       ? [
-          'Some days have more points than were counted: extra points, or readings that arrived after the archive had removed that day.',
+          'Some days have more points in the database than the archive has counted: extra points, or readings that arrived after the archive had removed that day.',
         ]
       : []),
   ];

@@ -161,7 +161,7 @@ async function auditWindow(
 }
 
 const NOTHING =
-  'no reading of this range can be compared (of cleared ranges only whole days can; readings older than the plan shows cannot)';
+  'no reading of this range can be compared (ranges that the archive has removed can be compared only by whole days, and readings older than the plan serves not at all)';
 
 /** A window takes some requests, which may wait for their turn while the plan's age continues. */
 const AGE_MARGIN_NS = HOUR_NS;

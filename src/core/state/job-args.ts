@@ -13,7 +13,7 @@ import type { FoundPoints, MissingChange, MissingPoints, MissingReason, Retentio
 /** The error of a job whose arguments another version of the program has written. */
 export function argumentsNotUnderstood(): UserError {
   return new UserError(
-    'The daemon does not understand the arguments of this job: they are of another version. Restart the daemon with the version of the command and run the command again.',
+    'The daemon runs another version of Tidemark and cannot read this job. Restart the daemon with the version of the command and run the command again.',
     3,
   );
 }

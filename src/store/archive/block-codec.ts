@@ -32,7 +32,7 @@ export const repack = (blocks: readonly PackedBlock[]): { data: Buffer; bytes: n
   for (const { data, bytes } of blocks) {
     if (at > 0) at = text.writeUInt8(NEWLINE, at);
     const part = decompress(data, Number(bytes));
-    if (part.length !== Number(bytes)) throw new Error(`a block of ${part.length} bytes says it has ${bytes}`);
+    if (part.length !== Number(bytes)) throw new Error(`a block has ${part.length} bytes, but its header has ${bytes}`);
     at += part.copy(text, at);
     release(part);
   }

@@ -96,7 +96,7 @@ function createMerge(db: Database.Database, positions: PositionTable) {
     const rows = seqs.flatMap((seq) => read.get(seq) ?? []);
     const [first, last] = [seqs[0], seqs.at(-1)];
     if (first === undefined || last === undefined || rows.length !== seqs.length) {
-      throw new Error(`blocks to be merged are gone: ${seqs.join(', ')}`);
+      throw new Error(`blocks to be merged do not exist: ${seqs.join(', ')}`);
     }
     const { data, bytes } = repack(rows);
     const lines = rows.reduce((sum, row) => sum + row.lines, 0n);

@@ -83,7 +83,7 @@ export function createForgetting(db: Database.Database, parts: ForgettingParts):
   const { forgotten, facts } = work;
   return {
     guard: (deviceId) => {
-      if (forgotten.has(deviceId)) throw new ForgottenError(`${deviceId} is being forgotten`);
+      if (forgotten.has(deviceId)) throw new ForgottenError(`${deviceId} is being removed`);
     },
     isForgotten: (deviceId) => forgotten.has(deviceId),
     isForgottenTag: (tag) => forgotten.size > 0 && [...forgotten].some((deviceId) => identityTag(deviceId) === tag),

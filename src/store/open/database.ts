@@ -122,7 +122,7 @@ function requireNotLost(path: string, { isMarked }: Lock): void {
   if ((bytes ?? 0) > 0 || !isLeft) return;
   throw new UserError(
     {
-      what: `${path}: the state file is lost: this file is ${bytes === undefined ? 'missing' : 'empty'}, and other files of a state lie beside it`,
+      what: `${path}: the state file is ${bytes === undefined ? 'missing' : 'empty'}, but other files of a state are in the same directory`,
       remedy: `Restore a backup. To begin a new state instead, remove ${STATE_FILE}, ${STATE_FILE}-wal, ${STATE_FILE}-shm and ${LOCK_FILE} there.`,
     },
     1,
@@ -177,8 +177,8 @@ function requireOurs(db: Database.Database, path: string): void {
   if (version > MIGRATIONS.length) {
     throw new UserError(
       {
-        what: `${path}: this state was written by a newer Tidemark (state version ${version}, this one knows ${MIGRATIONS.length})`,
-        remedy: 'Use that version, or restore a backup of an older state. Nothing was changed.',
+        what: `${path}: this state was written by a newer Tidemark (state version ${version}, this version supports ${MIGRATIONS.length})`,
+        remedy: 'Use the newer version, or restore a backup of an older state. Nothing was changed.',
       },
       1,
     );
@@ -266,7 +266,7 @@ function copyBeforeMigration(db: Database.Database, path: string, version: numbe
     throw new UserError(
       {
         what: `${path}: the backup before the upgrade could not be written (${codeOf(error)})`,
-        remedy: `Free space next to the state, or run --backup to another disk and link that file as ${copy}. Nothing was changed.`,
+        remedy: `Free space on that disk, or run --backup to another disk and create the symbolic link ${copy} to that file. Nothing was changed.`,
       },
       1,
     );

@@ -41,7 +41,7 @@ export function requireNewFile(option: string, given: string): void {
     );
   }
   if (statSync(dirname(file), { throwIfNoEntry: false })?.isDirectory() !== true) {
-    throw new UserError(`${option}: there is no directory ${plainText(dirname(given))}. Make it first.`, 1);
+    throw new UserError(`${option}: there is no directory ${plainText(dirname(given))}. Create it first.`, 1);
   }
 }
 

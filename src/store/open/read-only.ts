@@ -56,7 +56,7 @@ export function noState(directory: string): UserError {
   return new UserError(
     {
       what: `There is no state in ${plainText(directory)} yet`,
-      remedy: 'Start the daemon or run --once first, or set data_dir to the directory that they use.',
+      remedy: 'Start the daemon or run --once first, or set data_dir to the directory that the daemon uses.',
     },
     1,
   );
@@ -80,8 +80,8 @@ export function hasShape(db: Database.Database, path: string, oldest: number = M
   if (version > MIGRATIONS.length) {
     throw new UserError(
       {
-        what: `${path}: this state was written by a newer Tidemark (state version ${version}, this one knows ${MIGRATIONS.length})`,
-        remedy: 'Use that version. Nothing was changed.',
+        what: `${path}: this state was written by a newer Tidemark (state version ${version}, this version supports ${MIGRATIONS.length})`,
+        remedy: 'Use the newer version. Nothing was changed.',
       },
       1,
     );
@@ -89,7 +89,7 @@ export function hasShape(db: Database.Database, path: string, oldest: number = M
   if (version < oldest) {
     throw new UserError(
       {
-        what: `${path}: this state was written by an older Tidemark (state version ${version}, this one reads ${MIGRATIONS.length})`,
+        what: `${path}: this state was written by an older Tidemark (state version ${version}, this version reads ${MIGRATIONS.length})`,
         remedy:
           'Start the daemon of this version or run --once, which upgrade it, or use the version that wrote it. Nothing was changed.',
       },
@@ -143,7 +143,7 @@ function unreadable(path: string, code: string): UserError {
   return new UserError(
     {
       what: `${path}: this user cannot read the state (${code})`,
-      remedy: `SQLite has to create a small file in that directory to read it. Run the command as the user of the daemon, or copy ${STATE_FILE} (and ${STATE_FILE}-wal, if it exists) into a directory of your own and set data_dir to it.`,
+      remedy: `To read a state, SQLite must create a small file beside it. Run the command as the user of the daemon, or copy ${STATE_FILE} (and ${STATE_FILE}-wal, if it exists) into a directory of your own and set data_dir to it.`,
     },
     1,
   );
@@ -157,7 +157,7 @@ function isOtherShape(error: unknown): error is Error {
 function otherBuild(path: string, message: string): UserError {
   return new UserError(
     {
-      what: `${path}: this state was written by another build and lacks something (${message})`,
+      what: `${path}: this state was written by another build, and a part is missing (${message})`,
       remedy: 'Use the build that wrote it. Nothing was changed.',
     },
     1,

@@ -94,7 +94,7 @@ function beginReading(db: Database.Database, source: string): number {
 function requireRoom(file: string, bytes: number): void {
   const free = createDisk(dirname(file)).freeBytes();
   if (free === null || free >= bytes + SPARE_BYTES) return;
-  throw full(file, `the copy takes ${byteSize(bytes)}, and ${byteSize(free)} are free`);
+  throw full(file, `the copy needs ${byteSize(bytes)}, but only ${byteSize(free)} are free`);
 }
 
 interface CopyOptions extends Pick<BackupOptions, 'onProgress'> {

@@ -105,8 +105,8 @@ function inspect(db: Database.Database, path: string): StateFindings | null {
 function newer(path: string, version: number): UserError {
   return new UserError(
     {
-      what: `${path}: this state was written by a newer Tidemark (state version ${version}, this one knows ${MIGRATIONS.length})`,
-      remedy: 'Use that version, or restore a backup of an older state.',
+      what: `${path}: this state was written by a newer Tidemark (state version ${version}, this version supports ${MIGRATIONS.length})`,
+      remedy: 'Use the newer version, or restore a backup of an older state.',
     },
     1,
   );
@@ -136,7 +136,7 @@ const RULES: readonly (readonly [text: string, since: number, sql: string])[] = 
      FROM coverage) WHERE overlaps`,
   ],
   [
-    'the position of a destination is beyond the end of the log',
+    'the position of a destination is beyond the end of the archive',
     1,
     `SELECT count(*) FROM position
      WHERE block > 1 + ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'block'), 0)`,
@@ -148,7 +148,7 @@ const RULES: readonly (readonly [text: string, since: number, sql: string])[] = 
      WHERE NOT EXISTS (SELECT 1 FROM fact WHERE key = 'workspace_tag')`,
   ],
   [
-    'the sums of the log differ from its blocks',
+    'the sums of the archive differ from its blocks',
     2,
     `SELECT (SELECT ifnull(sum(blocks), 0) FROM log_sum) <> (SELECT count(*) FROM block)
        OR (SELECT ifnull(sum(lines), 0) FROM log_sum) <> (SELECT ifnull(sum(lines), 0) FROM block)`,

@@ -67,5 +67,5 @@ export async function statusLooks({ program, runs, part, say }: LookOptions): Pr
 function check({ devices, totals, destinations }: StatusReport, { devices: many, readings }: Filled): void {
   const pending = destinations[0]?.pending_points ?? 0;
   if (devices.length === many && totals.archived_readings === readings && pending > 0 && pending < readings) return;
-  throw new Error(`${devices.length} devices, ${totals.archived_readings} readings, ${pending} to deliver`);
+  throw new Error(`${devices.length} devices, ${totals.archived_readings} readings, ${pending} waiting`);
 }

@@ -131,7 +131,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     for (let afterMs = 3 * SECOND_MS; ; afterMs += 1500) {
       const stop = new AbortController();
       const timer = rig.clock.sleep(afterMs, stop.signal).then(
-        () => stop.abort(new Error('told to stop')),
+        () => stop.abort(new Error('Stopped')),
         () => {},
       );
       const { summary } = await backfillAlone(rig, asked, { signal: stop.signal }).finally(() => stop.abort());

@@ -144,7 +144,7 @@ describe.runIf(influxdAvailable())('--backfill --recheck', () => {
     const stopped = async (rig: Rig, afterMs: number): Promise<AloneLife> => {
       const stop = new AbortController();
       const timer = rig.clock.sleep(afterMs, stop.signal).then(
-        () => stop.abort(new Error('told to stop')),
+        () => stop.abort(new Error('Stopped')),
         () => {},
       );
       const life = await backfillAlone(rig, ASKED, { signal: stop.signal }).finally(() => stop.abort());
@@ -197,7 +197,9 @@ describe.runIf(influxdAvailable())('--backfill --recheck', () => {
     const life = await backfillAlone(rig, { ...ASKED, devices: ['often'] });
     expect(life.summary).toMatchObject({ outcome: 'complete', exit_code: 0, points: 0 });
     expect(recheckOf(life)).toMatchObject({ ranges: 1, unread: [{ device_id: 'often', reason: 'cleared' }] });
-    expect(backfillEndText(life.summary)).toContain('Not read again: 6 days: the archive no longer has their lines');
+    expect(backfillEndText(life.summary)).toContain(
+      'Not read again: 6 days: the archive has already removed these points',
+    );
     const oldest = rig.simulator.log.requests.slice(before).flatMap(({ query }) => {
       const after = new URLSearchParams(query).get('after');
       return after === null ? [] : [Date.parse(after)];

@@ -102,7 +102,7 @@ describe('a key that is right', () => {
   ] as const)('tells that after is %s and before %s', async (after, before) => {
     await using stage = await openStage({ settings: { bounds: { after, before } } });
     expect(line(await stage.report(), 'bounds')).toMatchObject({
-      message: `after is ${after}, before is ${before}`,
+      message: `"after" is ${after}, "before" is ${before}`,
       facts: { after_inclusive: after === 'inclusive', before_inclusive: before === 'inclusive' },
     });
   });
@@ -112,7 +112,7 @@ describe('a key that is right', () => {
     const report = await stage.report();
     expect(bad(report)).toEqual([]);
     expect(line(report, 'telemetry:read').message).toMatch(/^unknown: .*404/);
-    expect(line(report, 'bounds').message).toMatch(/after and before: unknown/);
+    expect(line(report, 'bounds').message).toMatch(/whether "after" and "before" include their bound: unknown/);
   });
 });
 
@@ -174,7 +174,7 @@ describe('a key or a plan that is refused', () => {
     expect(line(report, 'workspace')).toMatchObject({
       exit_code: 1,
       message: expect.stringMatching(/^the key belongs to the workspace ws-one.*, but the state to ws-other/),
-      remedy: expect.stringMatching(/another data_dir for this workspace/),
+      remedy: expect.stringMatching(/another data_dir for this one/),
     });
     expect(rows(stage, 'SELECT key, value FROM fact ORDER BY key')).toEqual([
       { key: 'workspace_id', value: 'ws-other' },
@@ -204,7 +204,7 @@ describe('the plan, the clock, the quota', () => {
     await using stage = await openStage({ settings: { plan: { historyMaxDays: 7 } } });
     const report = await stage.report({ TIDEMARK_SYNC_HISTORY: '20d' });
     expect(bad(report)).toEqual(['warn history']);
-    expect(line(report, 'history').message).toMatch(/back 20 days, but the plan allows ranges of 7 days/);
+    expect(line(report, 'history').message).toMatch(/back 20 days, but history_max_days of the plan is 7 days/);
     expect(report.exit_code).toBe(0);
   });
 
@@ -317,7 +317,7 @@ describe('never more than six requests', () => {
     expect([report.requests, times]).toEqual([6, 6]);
     expect(rows(stage, 'SELECT count(*) AS n FROM request')).toEqual([{ n: 6 }]);
     expect(
-      report.checks.filter(({ message }) => /a check sends no more requests/.test(message)).length,
+      report.checks.filter(({ message }) => /the limit of requests for a check/.test(message)).length,
     ).toBeGreaterThan(0);
   });
 });
@@ -373,7 +373,7 @@ describe('the way there', () => {
       writeFileSync(file, TEST_CERTIFICATE);
       const known = await stage.report({ ...env, TIDEMARK_API_CA_FILE: file });
       expect(line(known, 'TLS').message).toMatch(
-        /^TLSv1\.\d; the certificate is trusted and valid for another [\d,]+(\.\d)? days/,
+        /^TLSv1\.\d; the certificate is trusted; it expires in [\d,]+(\.\d)? days/,
       );
       expect([bad(known, 'api'), known.requests]).toEqual([[], 5]);
     } finally {

@@ -84,7 +84,7 @@ describe('a bundle', () => {
     expect(text).not.toContain('person.example');
     expect(bundle.versions).toMatchObject({ tidemark: expect.any(String), os: expect.any(String) });
     expect(bundle.configuration.values).toMatchObject({
-      'api.key': '(given, not shown)   (environment)',
+      'api.key': '(set, not shown)   (environment)',
       'api.url': expect.stringContaining('/external/v1   (environment)'),
       'archive.retention': '30d   (default)',
       'sync.exclude': expect.stringMatching(/^\(patterns: 1; not shown/),
@@ -192,8 +192,8 @@ describe('a bundle', () => {
     });
     expect(run.code).toBe(78);
     expect(bundle.configuration.mistakes).toHaveLength(3);
-    expect(bundle.configuration.values.listen).toBe('(given, but cannot be used: not shown)   (environment)');
-    expect(bundle.status.unavailable).toMatch(/configuration cannot be used/);
+    expect(bundle.configuration.values.listen).toBe('(set, but invalid: not shown)   (environment)');
+    expect(bundle.status.unavailable).toMatch(/configuration is invalid/);
     expectDiscreet(text);
   });
 
@@ -298,9 +298,9 @@ destinations:\n  second:\n    url: http://127.0.0.1:9\n    bucket: ${KEY}\n    t
     const text = readFileSync(file, 'utf8');
     expect(text).not.toContain('CANARY');
     expect(JSON.parse(text).configuration.values).toMatchObject({
-      'api.key_file': '(given by a file, not shown)   (file)',
+      'api.key_file': '(read from a file, not shown)   (file)',
       'destinations.second.url': 'http://127.0.0.1:9/   (file)',
-      'destinations.second.token': '(given, not shown)   (file)',
+      'destinations.second.token': '(set, not shown)   (file)',
       'destinations.second.org': expect.stringContaining('not shown'),
     });
   });

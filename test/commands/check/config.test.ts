@@ -35,7 +35,7 @@ test('a short token of a database on this machine is warned of', () => {
   expect(linesOf({ ...database, TIDEMARK_INFLUX_TOKEN: 'u:p' })('influx.token')).toMatchObject({
     status: 'warn',
     message: expect.stringContaining('shorter than 4 characters'),
-    remedy: 'Use a longer one as soon as other machines can reach the database.',
+    remedy: 'Use a longer one if other machines can reach the database.',
   });
 });
 
@@ -52,7 +52,7 @@ test.each<[string, Readonly<Record<string, string>>, Partial<CheckLine> & { read
   [
     'an unknown variable',
     { TIDEMARK_LISTN: 'x:1' },
-    { name: 'TIDEMARK_LISTN', message: 'there is no such variable', remedy: 'Did you mean TIDEMARK_LISTEN?' },
+    { name: 'TIDEMARK_LISTN', message: 'unknown variable', remedy: 'Did you mean TIDEMARK_LISTEN?' },
   ],
   [
     'a variable of an earlier version',
@@ -64,7 +64,7 @@ test.each<[string, Readonly<Record<string, string>>, Partial<CheckLine> & { read
     { TIDEMARK_API_KEY_FILE: 'key' },
     {
       name: 'api.key',
-      message: 'api.key_file (TIDEMARK_API_KEY_FILE) is given as well (TIDEMARK_API_KEY)',
+      message: 'api.key_file (TIDEMARK_API_KEY_FILE) is also set (TIDEMARK_API_KEY)',
       remedy: 'Remove one of them.',
     },
   ],
@@ -92,7 +92,7 @@ test('a mistake in the file has the name of its key; one in its form is of the f
   expect(named('log:\n  level: loud\n')).toEqual([
     'log.level: expected one of error, warn, info, debug (own.yaml, line 2)',
   ]);
-  expect(named('lgo:\n  level: info\n')).toEqual(['file: there is no key lgo (own.yaml, line 1)']);
+  expect(named('lgo:\n  level: info\n')).toEqual(['file: unknown key lgo (own.yaml, line 1)']);
   expect(named('[a]\n')).toEqual([
     'file: expected sections with keys, such as "api:" with an indented "url:" below (own.yaml)',
   ]);

@@ -236,7 +236,7 @@ describe.runIf(victoriaAvailable())('VictoriaMetrics', () => {
   });
 
   test.each([
-    ['0s', /^deduplication is off: samples that are sent again/, 0],
+    ['0s', /^deduplication is off: points that are sent again/, 0],
     ['30s', /^deduplication is 30 s: of readings that are closer together only one is kept/, 30_000],
     ['5ms', /^deduplication is 5 ms: /, 5],
   ])('with a deduplication of %s', async (interval, words, ms) => {
@@ -310,6 +310,6 @@ test('a retention that InfluxDB 3 does not report is known once --verify has rec
   const after = await destination(stage, env);
   expect(line(after, 'retention')).toMatchObject({
     status: 'warn',
-    message: expect.stringContaining('accepted 1,200 points from before 2026-05-01T00:00Z and does not show them'),
+    message: expect.stringContaining('accepted 1,200 points older than 2026-05-01T00:00Z, but does not return them'),
   });
 });

@@ -86,7 +86,7 @@ describe('configuration', () => {
   test.each([
     ['', /is empty/],
     [`${KEY}\nmore\n`, /line breaks/],
-    [` ${KEY}`, /ends with a blank/],
+    [` ${KEY}`, /ends with a space/],
   ])('a key file that holds no key alone: %j', async (text, words) => {
     await using stage = await openStage();
     const file = join(stage.directory, 'key');
@@ -269,7 +269,7 @@ describe('the file of the state', () => {
       { message: expect.stringMatching(/damaged/), remedy: expect.stringMatching(/[Rr]estore a backup/) },
     ]);
     expect([report.requests, stage.simulator.log.total]).toEqual([0, 0]);
-    expect(line(report, 'devices:read').message).toMatch(/requests are recorded in the state first/);
+    expect(line(report, 'devices:read').message).toMatch(/each request must first be recorded in the state/);
   });
 
   test.each([
@@ -311,10 +311,10 @@ describe('the file of the state', () => {
     ["INSERT INTO coverage (device_id, from_ns, to_ns) VALUES ('d', 1, 10), ('d', 9, 20)", /covered ranges overlap/],
     [
       "UPDATE position SET block = 999; INSERT OR IGNORE INTO position VALUES (1, 'live', 999, 0)",
-      /beyond the end of the log/,
+      /beyond the end of the archive/,
     ],
     ["DELETE FROM fact WHERE key = 'workspace_tag'", /there are points but no workspace/],
-    ['UPDATE log_sum SET lines = lines - 1', /the sums of the log differ from its blocks/],
+    ['UPDATE log_sum SET lines = lines - 1', /the sums of the archive differ from its blocks/],
     ['UPDATE day_total SET readings = readings + 1', /the total differs/],
     [
       "UPDATE block SET data = x'00112233' WHERE seq = (SELECT max(seq) FROM block)",
@@ -370,7 +370,7 @@ describe('room', () => {
       await using stage = await openStage();
       const report = await stage.report({ TIDEMARK_DATA_DIR: disk });
       expect(bad(report)).toEqual(['fail disk']);
-      expect(line(report, 'disk').message).toMatch(/only \d+(\.\d)? MiB .* of its disk are free.*Polling stops/);
+      expect(line(report, 'disk').message).toMatch(/only \d+(\.\d)? MiB .* of its disk are free.*stops polling/);
       expect([report.exit_code, report.requests]).toEqual([1, 5]);
       expect(() => writeFileSync(join(disk, 'ballast'), Buffer.alloc(30 * 1024 * 1024))).toThrow(/ENOSPC/);
       const full = await stage.report({ TIDEMARK_DATA_DIR: disk });

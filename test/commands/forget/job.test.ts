@@ -131,7 +131,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     ]);
     expect(ends.map(({ message }) => message)).toEqual([
       expect.stringMatching(/still in the workspace and not excluded.*\(often\) to sync\.exclude/),
-      expect.stringMatching(/Nearest: often\./),
+      expect.stringMatching(/Similar: often\./),
       expect.stringMatching(/Known: often, seldom, tied\./),
     ]);
     expect(ends[2]?.message, 'what was typed is not repeated').not.toContain('xyzzy');
@@ -157,7 +157,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     let steps = 0;
     const configured = () => {
       steps += 1;
-      if (steps === 2) stop.abort(new Error('told to stop'));
+      if (steps === 2) stop.abort(new Error('Stopped'));
       return forgetParts({ ...sync, destinations: destinationsOf(rig) }).configured();
     };
     const parts = { ...forgetParts({ ...sync, destinations: [] }), configured };
@@ -179,7 +179,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     store.markGone('tied', clock.nowMs());
     const stop = new AbortController();
     const configured = () => {
-      stop.abort(new Error('told to stop'));
+      stop.abort(new Error('Stopped'));
       return [{ id: 1, name: 'influx' }];
     };
     const parts = { ...forgetParts({ ...sync, destinations: [] }), configured };

@@ -172,7 +172,7 @@ describe('by flags', () => {
     ['no address', [], { TIDEMARK_API_KEY: KEY }, 2, /--api-url is required without a terminal/],
     ['a wrong address', ['--api-url', 'http://127.0.0.1:1/external/v1'], {}, 1, /--api-url: .*refused/],
     ['an address of something else', ['--api-url', 'http://127.0.0.1:1/'], {}, 2, /ending in \/external\/v1/],
-    ['no key', ['--api-url', '@api'], {}, 2, /A key is needed/],
+    ['no key', ['--api-url', '@api'], {}, 2, /An API key is required/],
     ['a wrong key', ['--api-url', '@api'], { TIDEMARK_API_KEY: 'CANARY-wrong' }, 77, /refuse/],
     [
       'a history',
@@ -193,7 +193,7 @@ describe('by flags', () => {
       ['--api-url', '@api', '--influx-url', 'http://127.0.0.1:1', '--influx-bucket', 'b'],
       { TIDEMARK_API_KEY: KEY, TIDEMARK_INFLUX_TOKEN: KEY },
       78,
-      /must not be sent elsewhere/,
+      /must not be sent to a database/,
     ],
   ])('%s: nothing is written', async (_what, args, env, exitCode, words) => {
     const directory = place();
@@ -213,7 +213,7 @@ describe('by flags', () => {
     writeFileSync(config, 'mine');
     const env = { TIDEMARK_API_KEY: KEY };
     const refused = await init(directory, ['--api-url', api.url], { env });
-    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('--overwrite replaces what is there')]);
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('--overwrite replaces existing files')]);
     expect(readFileSync(config, 'utf8')).toBe('mine');
     expect((await init(directory, ['--api-url', api.url, '--overwrite'], { env })).code).toBe(0);
     expect([readFileSync(config, 'utf8').includes('mine'), modeOf(config)]).toEqual([false, 0o600]);

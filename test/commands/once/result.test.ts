@@ -46,7 +46,7 @@ describe('the end of --once', () => {
     const left = { ...gap, reason: 'excluded' };
     expect(linesOf({ gaps: [left] }).at(0)).toBe('info: Sync complete: 3 devices, 12 points, no gaps');
     expect(linesOf({ outcome: 'stalled', exit_code: 3, gaps: [gap, left], devices: 1 }).at(0)).toBe(
-      'warn: Ended incomplete: stalled (1 device, 12 points, 1 gap)',
+      'warn: Sync incomplete: stalled (1 device, 12 points, 1 gap)',
     );
     expect(linesOf({ streams_off: ['alerts'] }).at(0)).toBe(
       'info: Sync complete for the streams that the key may read: 3 devices, 12 points, no gaps',

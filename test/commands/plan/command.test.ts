@@ -157,7 +157,7 @@ describe('what it says', () => {
       assumed_interval_seconds: 60,
     });
     expect(before.basis.assumptions).toEqual([
-      'report rates: a reading every 60 s for 8 devices (none is measured yet)',
+      'report rates: a reading every 60 s for 8 devices (no rate is measured yet)',
     ]);
     expect(before.readings_per_day.made).toBe(8 * 1440);
     await rig.once();
@@ -280,7 +280,7 @@ describe('what it says', () => {
     const { planned, left_for_history } = plan.requests_per_day;
     expect(planned.total + left_for_history).toBeLessThanOrEqual(4002);
     expect(plan.allowance.day.used_share).toBeLessThanOrEqual(1);
-    expect(plan.warning).toMatch(/devices report 2,880,000 a day, and 7\d\d,\d{3} can be read/);
+    expect(plan.warning).toMatch(/of 2,880,000 a day, 7\d\d,\d{3} can be read/);
   });
 
   test('without account:read what is assumed', async () => {
@@ -392,9 +392,9 @@ describe('what if', () => {
 describe('what is wrong', () => {
   test.each<[{ from?: string; to?: string }, RegExp]>([
     [{ from: 'yesterday' }, /^--from: expected a date/],
-    [{ from: '2030-01-01' }, /^--from: expected a time that is not in the future/],
-    [{ to: '2030-01-01' }, /^--to: expected a time that is not in the future/],
-    [{ from: '1d', to: '2d' }, /^--from: expected a time before that of --to/],
+    [{ from: '2030-01-01' }, /^--from: expected a time in the past/],
+    [{ to: '2030-01-01' }, /^--to: expected a time in the past/],
+    [{ from: '1d', to: '2d' }, /^--from: expected a time before --to/],
     [{ from: '0s' }, /^--from: expected a time before now/],
   ])('%j: exit 2, and nothing is asked', async (span, words) => {
     using rig = openPlanRig({ devices: fleet(1, MINUTE_MS) });

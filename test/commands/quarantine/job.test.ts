@@ -123,7 +123,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     expect(await retry(state)).toMatchObject({ exit_code: 0, destinations: [{ accepted: 40, refused: 0 }] });
     expect(rows(state)).toEqual([]);
     expect(await count()).toBe(43);
-    expect(quarantineSummaryText(await retry(state))).toBe('No item in quarantine matches.\n');
+    expect(quarantineSummaryText(await retry(state))).toBe('No entry in quarantine matches.\n');
   });
 
   test.each([
@@ -264,7 +264,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     using state = refusedBefore(700);
     const stop = new AbortController();
     const parts = partsOf(state);
-    const order = { filter: ALL, report: () => stop.abort(new Error('told to stop')) };
+    const order = { filter: ALL, report: () => stop.abort(new Error('Stopped')) };
     expect(await dropQuarantine(parts, order, stop.signal)).toMatchObject({ outcome: 'interrupted', exit_code: 3 });
     expect(rows(state)).toHaveLength(201);
     expect(await drop(state)).toMatchObject({ outcome: 'complete', destinations: [{ dropped: 200 }] });
@@ -338,8 +338,8 @@ describe.runIf(influxdAvailable())('records of the API in quarantine', () => {
       const summary = await retryQuarantine(parts, { filter: ALL, report: () => {} }, NEVER);
       expect(summary).toMatchObject({ exit_code: 1, records: { done: 3, left: 3 } });
       expect(summary.records.reasons).toEqual([
-        'still not understood: recorded_at is not a time',
-        'the record was too long to be kept in full; read its time range again with --backfill',
+        'still cannot be parsed: recorded_at is not a time',
+        'the record was too long to be stored completely; read its range again with --backfill --recheck',
         'its device is unknown',
       ]);
       const after = store.telemetry('often');

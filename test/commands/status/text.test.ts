@@ -59,9 +59,9 @@ function lookAt(open: ScratchStore) {
 
 describe('holes', () => {
   const REASONS: readonly [GapReason, RegExp][] = [
-    ['beyond_plan', /older than the plan serves: 1 device, 6 h; limited by its history_max_days/],
+    ['beyond_plan', /older than the plan serves: 1 device, 6 h; limited by the plan's history_max_days/],
     ['over_quota', /skipped for lack of quota: 1 device, 6 h; --plan shows/],
-    ['page_rejected', /responses rejected: 1 device, 6 h; tried again now and then, see the log/],
+    ['page_rejected', /responses rejected: 1 device, 6 h; retried periodically, see the log/],
     ['unreachable', /device unreachable: 1 device, 6 h; its requests fail/],
   ];
 
@@ -82,7 +82,7 @@ describe('holes', () => {
       reasons: [],
       named_gaps: [{ reason, retry_at: '2026-06-15T13:00:00Z' }],
     });
-    expect(unwrapped(text('hub'))).toContain('tried again after 2026-06-15 13:00:00 UTC');
+    expect(unwrapped(text('hub'))).toContain('next attempt at 2026-06-15 13:00:00 UTC');
     // Twelve hours a sign: the hole is half of one.
     expect(of('hub').bar.cells.split('.')).toHaveLength(2);
   });
@@ -107,9 +107,9 @@ describe('holes', () => {
     expect(text).toContain('excluded: 1 device, ');
     expect(text).toContain('not read yet: 1 device, 24 h');
     expect(deviceOf(filtered, clock, 'out')).toMatchObject({ fresh: false, next_due_at: null, next_kind: null });
-    expect(textOf(filtered, clock, 'out')).toContain('It is excluded by sync.include or sync.exclude');
+    expect(textOf(filtered, clock, 'out')).toContain('The device is excluded by sync.include or sync.exclude');
     expect(textOf(filtered, clock, 'gone').replaceAll(/\s+/g, ' ')).toMatch(
-      /It is no longer in the workspace, since .*\. It is checked every 24 h, and/,
+      /The device has not been in the workspace since .*\. Tidemark checks every 24 h whether/,
     );
   });
 });
@@ -147,17 +147,19 @@ describe('one device', () => {
     });
     const clock = createVirtualClock(NOW_MS + 2 * HOUR_MS);
     const config = configOfDirectory(dirname(open.file));
-    expect(deviceOf(config, clock, 'new').reasons).toEqual(['It was never polled.']);
+    expect(deviceOf(config, clock, 'new').reasons).toEqual(['The device was never polled.']);
     expect(textOf(config, clock, 'new')).toMatch(/^Newest {6}no reading is stored$/m);
     const due = deviceOf(config, clock, 'due');
     expect(due).toMatchObject({ fresh: false, next_kind: 'newest_readings', last_polled_at: '2026-06-15T11:59:00Z' });
-    expect(due.reasons.join(' ')).toMatch(/lags by \d+ s, more than 420 s\. Its poll is due since 2026-06-15T1[12]:/);
+    expect(due.reasons.join(' ')).toMatch(
+      /lag of the device is \d+ s, more than 420 s\. Its poll has been due since 2026-06-15T1[12]:/,
+    );
     const quiet = deviceOf(config, clock, 'quiet');
     expect(quiet).toMatchObject({ next_kind: 'idle_poll', next_due_at: '2026-06-15T17:59:00Z' });
     expect(quiet.reasons.join(' ')).toContain('The device list reports nothing new since');
     const unseen = deviceOf(config, clock, 'unseen');
     expect(unseen).toMatchObject({ next_kind: 'idle_poll', next_due_at: '2026-06-15T17:59:00Z' });
-    expect(unseen.reasons.join(' ')).toContain('The device list has no last-seen time for it');
+    expect(unseen.reasons.join(' ')).toContain('The device list has no last-seen time for the device');
     const failed = open.ledger.book(NOW_MS + HOUR_MS, { lane: 'live', stream: 'telemetry', deviceId: 'due' });
     open.ledger.recordOutcome(failed, { status: null, fault: 'unreachable' });
     expect(deviceOf(config, clock, 'due')).toMatchObject({
@@ -167,7 +169,9 @@ describe('one device', () => {
         { fault: null, status: 200 },
       ],
     });
-    expect(textOf(config, clock, 'due')).toContain('Its last request failed: the API could not be reached.');
+    expect(textOf(config, clock, 'due')).toContain(
+      'The last request for the device failed: the API could not be reached.',
+    );
   });
 
   test('is kept from being asked by the allowance, a wait of the server, or nobody at work', () => {
@@ -232,8 +236,8 @@ describe('one device', () => {
       throw new Error('found');
     };
     expect(refused('twin')).toBe('--device: 2 devices have that name: hub-2 (Twin), other (Twin). Give the id of one.');
-    expect(refused('hbu-1')).toMatch(/no device with that id or name\. Nearest: hub-/);
-    expect(refused('hub')).toMatch(/Nearest: hub-1 \(Kitchen\), hub-2 \(Twin\)\.$/);
+    expect(refused('hbu-1')).toMatch(/no device with that id or name\. Similar: hub-/);
+    expect(refused('hub')).toMatch(/Similar: hub-1 \(Kitchen\), hub-2 \(Twin\)\.$/);
     expect(refused('sk_live_4242')).toMatch(/^--device: the state has no device with that id or name\. Known: hub-1/);
   });
 });
@@ -274,8 +278,8 @@ describe('delivery', () => {
     expect(words).toContain('influx: 2 points wait, the oldest for 3 h; 1 in quarantine');
     expect(words).toContain('(tidemark --quarantine)');
     expect(words).toContain('missing: 500 points of 1 device that the archive no longer has');
-    expect(words).toContain('to fetch them: tidemark --verify --repair --from 2026-06-06');
-    expect(words).toContain('older than its retention');
+    expect(words).toContain('to send them again: tidemark --verify --repair --from 2026-06-06');
+    expect(words).toContain("older than the database's retention");
     const next = { refused: [], missing: [], atMs: NOW_MS, destinationId: id, lane: 'live' } as const;
     open.store.acknowledge({ ...next, from: { block: 1, line: 1 }, to: { block: 2, line: 0 } });
     expect(report().destinations).toMatchObject([{ pending_points: 1, oldest_pending_at: '2026-06-15T12:00:00Z' }]);
@@ -343,7 +347,9 @@ describe('what is odd', () => {
     expect(text().split('\n').length).toBeLessThanOrEqual(24);
     expect(() => text('hub')).toThrow(/no device is listed yet/);
     open.close();
-    expect(text()).toContain('The device list was not read yet.\nNo daemon is running (last request never). Start');
+    expect(text()).toContain(
+      'The device list has not been read yet.\nNo daemon is running (last request never). Start',
+    );
   });
 
   test('jobs that commands have asked for are shown', () => {

@@ -92,15 +92,15 @@ describe.runIf(influxdAvailable())('status', () => {
     const text = unwrapped(textOf(config, rig.clock));
     expect(text).toContain('responses rejected: 1 device, ');
     expect(text).toContain('device unreachable: 1 device, ');
-    expect(text).toMatch(/Devices with the largest gaps or lag .*often .* behind; 2 gaps, .*seldom .* behind; 2 gaps/);
+    expect(text).toMatch(/Devices with the largest gaps or lag .*often .*lag .*; 2 gaps, .*seldom .*lag .*; 2 gaps/);
     const often = deviceOf(config, rig.clock, 'often');
     expect(often.fresh).toBe(false);
     expect(often.failed_requests).toBeGreaterThan(0);
     expect(often.last_answers[0]).toMatchObject({ fault: 'malformed' });
     expect(often.reasons.join(' ')).toMatch(
-      /No daemon is running.*last request failed: the response was not understood/s,
+      /No daemon is running.*last request for the device failed: the response could not be parsed/s,
     );
-    expect(often.reasons.join(' ')).toMatch(/After failures \(responses rejected\) it is tried again at \d{4}-/);
+    expect(often.reasons.join(' ')).toMatch(/Next attempt after failures \(responses rejected\): \d{4}-/);
     expect(often.next_due_at).toBe(often.named_gaps.at(-1)?.retry_at);
     expect(unwrapped(textOf(config, rig.clock, 'seldom'))).toContain('the API failed (5xx)');
   });

@@ -17,7 +17,7 @@ test.each([
   ['a sample', readSampleVerdict, SAMPLE],
 ] as const)('the summary of %s is read only with all its members', (_of, read, summary) => {
   expect(read(JSON.parse(JSON.stringify(summary)))).toEqual(summary);
-  expect(read({ ...summary, reason: 'the archive has no room' })).toMatchObject({ reason: 'the archive has no room' });
+  expect(read({ ...summary, reason: 'the archive is full' })).toMatchObject({ reason: 'the archive is full' });
   for (const name of Object.keys(summary)) expect(read({ ...summary, [name]: [5] }), name).toBeNull();
   for (const wrong of [null, [], 'text', { requests: 2 }]) expect(read(wrong)).toBeNull();
 });

@@ -71,7 +71,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     inState(stage, `UPDATE fact SET value = json_set(value, ${moved}, '$.shortestMs', 0) WHERE key LIKE 'retention_%'`);
     const second = await stage.run(['--verify'], { env: NO_API });
     expect([second.code, second.stderr]).toEqual([0, '']);
-    expect(second.stdout).toMatch(/points known to be missing there/);
+    expect(second.stdout).toMatch(/points already recorded as missing there/);
     expect(lacksIn(stage, 'beyond_retention')).toHaveLength(3);
     const { stdout } = await stage.run(['--status']);
     expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(/missing: [\d,]+ points of 3 devices, older than its retention/);
@@ -134,7 +134,10 @@ describe.runIf(influxdAvailable())('--verify', () => {
     expect(lacksIn(stage)).toHaveLength(2);
     // Known to be lacking is no difference any more, and named.
     const lacking = await stage.run(['--verify'], { env: NO_API });
-    expect([lacking.code, lacking.stdout]).toEqual([0, expect.stringMatching(/points known to be missing there/)]);
+    expect([lacking.code, lacking.stdout]).toEqual([
+      0,
+      expect.stringMatching(/points already recorded as missing there/),
+    ]);
 
     const fetched = await stage.run(['--verify', '--repair']);
     expect(fetched.code, fetched.stdout + fetched.stderr).toBe(0);

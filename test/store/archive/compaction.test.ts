@@ -157,7 +157,9 @@ describe('the room', () => {
   test('says who could make room, where anybody could', () => {
     const reason = (hasDestinations: boolean) =>
       judgeRoom(null, figures({ usedBytes: 101 * MIB }), { ...limits, hasDestinations })?.reason;
-    expect(reason(true)).toMatch(/until a destination takes what waits for it, or archive\.max_size is raised\.$/);
+    expect(reason(true)).toMatch(
+      /until a database accepts the points that wait for it, or until you raise archive\.max_size\.$/,
+    );
     expect(reason(false)).toMatch(/^the archive is full: 101 MiB of archive\.max_size 100 MiB, and without a database/);
     expect(reason(false)).not.toContain('destination');
   });

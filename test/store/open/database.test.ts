@@ -162,7 +162,7 @@ describe('a state that was left behind by a kill', () => {
 
 describe('a state that is gone', () => {
   const LOST =
-    /tidemark\.db: the state file is lost: this file is (?:missing|empty), and other files of a state lie beside it/;
+    /tidemark\.db: the state file is (?:missing|empty), but other files of a state are in the same directory/;
 
   test.each([
     ['was removed', (place: Scratch) => rmSync(place.file)],
@@ -314,7 +314,7 @@ describe('a database of another program', () => {
 });
 
 describe('a state of a newer version', () => {
-  const WORDS = /written by a newer Tidemark \(state version 999, this one knows \d+\)\. Use that version/;
+  const WORDS = /written by a newer Tidemark \(state version 999, this version supports \d+\)\. Use the newer version/;
 
   test('is refused and left as it is', () => {
     using place = scratch();

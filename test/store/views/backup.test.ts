@@ -152,7 +152,7 @@ describe('what is in the way', () => {
     expect(mistakes.map(({ exitCode }) => exitCode)).toEqual([1, 1, 1, 1]);
     expect(mistakes[0]?.message).toMatch(/already exists and is not overwritten\. Choose another name/);
     expect(mistakes[1]?.message).toMatch(/is a directory\. Choose the name of a new file in it/);
-    expect(mistakes[2]?.message).toMatch(/there is no directory .*missing\. Make it first/);
+    expect(mistakes[2]?.message).toMatch(/there is no directory .*missing\. Create it first/);
     expect(readFileSync(taken, 'utf8')).toBe('precious');
     expect(readdirSync(place.path).toSorted()).toEqual(['state', 'taken.db']);
   });
@@ -223,9 +223,9 @@ describe('what is in the way', () => {
     const file = join(place.path, 'copy.db');
     const work = backUp(directory, file, {
       signal: stop.signal,
-      onProgress: () => stop.abort(new Error('told to stop')),
+      onProgress: () => stop.abort(new Error('Stopped')),
     });
-    await expect(work).rejects.toThrow('told to stop');
+    await expect(work).rejects.toThrow('Stopped');
     expect(readdirSync(place.path)).toEqual(['state']);
   });
 });

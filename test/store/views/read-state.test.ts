@@ -134,8 +134,8 @@ describe('a state that is looked at', () => {
 
 describe('an unreadable state is an error that says what to do', () => {
   test.each([
-    [1, /written by an older Tidemark \(state version 1, this one reads \d+\)\. Start the daemon of this version/],
-    [MIGRATIONS.length + 1, /written by a newer Tidemark .* Use that version/],
+    [1, /written by an older Tidemark \(state version 1, this version reads \d+\)\. Start the daemon of this version/],
+    [MIGRATIONS.length + 1, /written by a newer Tidemark .* Use the newer version/],
   ])('a state of version %i', (version, words) => {
     using place = scratch();
     const db = new Database(place.file);
@@ -156,7 +156,7 @@ describe('an unreadable state is an error that says what to do', () => {
     db.pragma(`application_id = ${APPLICATION_ID}`);
     db.pragma(`user_version = ${MIGRATIONS.length}`);
     db.close();
-    expect(refusal(place)).toMatch(/another build and lacks something \(no such table: job\)/);
+    expect(refusal(place)).toMatch(/another build, and a part is missing \(no such table: job\)/);
   });
 
   test('a database of another program, a damaged file, a file cut short, a directory', () => {
@@ -274,7 +274,7 @@ test('a file that is no readable state is reported as such', () => {
   expect(told()).toMatch(/a database of another program/);
   db.pragma(`application_id = ${APPLICATION_ID}`);
   db.pragma(`user_version = ${MIGRATIONS.length + 1}`);
-  expect(told()).toMatch(/written by a newer Tidemark .* Use that version/);
+  expect(told()).toMatch(/written by a newer Tidemark .* Use the newer version/);
   db.close();
   writeFileSync(place.file, 'this is no database at all, and long enough to be looked at as one'.repeat(100));
   expect(told()).toMatch(/damaged/);
