@@ -437,7 +437,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'store/ledger.ts',
-        find: '  const written = rows.since.all({ from, lane, except }).map(Number);',
+        find: '  const written = rows.since.all({ from, lanes: JSON.stringify(lanes), except }).map(Number);',
         replace: '  void except;\n  const written: number[] = [];',
       },
     ],

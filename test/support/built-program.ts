@@ -42,6 +42,7 @@ export function setup(): () => void {
   return () => {
     delete process.env[PLACE];
     delete process.env['NODE_COMPILE_CACHE'];
-    rmSync(place, { recursive: true, force: true });
+    // A process that ends now may still write what it has compiled.
+    rmSync(place, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
   };
 }
