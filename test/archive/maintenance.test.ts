@@ -1,6 +1,7 @@
 /**
  * Housekeeping over virtual weeks: real SQLite, a virtual clock, destinations that take what the test says.
  */
+import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { type MaintenanceParts, maintainOnce, runMaintenance } from '../../src/archive/maintenance.ts';
 import { createRoom } from '../../src/archive/room.ts';
@@ -94,6 +95,17 @@ function append({ state }: House, count = 10): string[] {
   });
   state.store.append(lines, made % 2 === 0 ? 'live' : 'history');
   return lines;
+}
+
+/** Appends lines of so many bytes together, few and long: what counts is the room that they take. */
+function appendBytes({ state }: House, bytes: number): void {
+  const text = randomBytes(bytes).toString('base64');
+  const parts = text.match(/.{1,1000}/g) ?? [];
+  made += parts.length;
+  state.store.append(
+    parts.map((part, n) => `telemetryless v="${part}" ${made + n}`),
+    made % 2 === 0 ? 'live' : 'history',
+  );
 }
 
 function deliverAll({ state: { store } }: House, id: number): string[] {
@@ -243,7 +255,7 @@ describe('archive.max_size', () => {
   test('gives pages that stay free back to the file system', async () => {
     using it = house({ retentionMs: HOUR_MS });
     const id = it.open('influx');
-    for (let n = 0; n < 80; n += 1) append(it, 20_000);
+    for (let n = 0; n < 80; n += 1) appendBytes(it, MIB / 2);
     const { usedBytes } = it.state.maintenance.size();
     expect(usedBytes).toBeGreaterThan(20 * MIB);
     deliverAll(it, id);
