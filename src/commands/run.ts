@@ -52,10 +52,19 @@ export async function runCommand(command: RunnableCommand, ports: ProcessPorts):
   try {
     return await runConfigured(command, ports);
   } catch (error) {
-    if (!(error instanceof ConfigError && error.isJson)) throw error;
+    if (!(error instanceof ConfigError && isJsonLog(error.format, command, ports))) throw error;
     reportMistakes(error, ports);
     return error.exitCode;
   }
+}
+
+/** Whether the last line is JSON, as the log is. A person or a script reads that of a command that ends by itself. */
+function isJsonLog(
+  format: Config['log']['format'],
+  { mode }: Pick<RunnableCommand, 'mode'>,
+  { stderr }: Pick<ProcessPorts, 'stderr'>,
+): boolean {
+  return format === 'json' || (format === 'auto' && mode === 'daemon' && stderr.isTTY !== true);
 }
 
 /** Where the log is to be JSON, so are the mistakes of the configuration; no log is open yet. */
@@ -77,7 +86,7 @@ async function runConfigured(command: RunnableCommand, ports: ProcessPorts): Pro
     // The simulator is loaded by the demo alone.
     const { runDemoCommand } = await import('./demo/command.ts');
     const run = begin(loaded, command, ports);
-    return await withFinalReport(run, () => runDemoCommand(run, ports));
+    return await withFinalReport(run, ports, () => runDemoCommand(run, ports));
   }
   if (command.mode === 'init') return await (await import('./init/command.ts')).runInitCommand(command, ports);
   const input = { file: command.configFile, readFile, environment, nowMs };
@@ -85,7 +94,7 @@ async function runConfigured(command: RunnableCommand, ports: ProcessPorts): Pro
   if (command.mode === 'backfill' && command.dryRun) {
     const { runDryRun } = await import('./plan/command.ts');
     const run = begin(loadConfig(input), command, ports);
-    return await withFinalReport(run, () => runDryRun(run, ports));
+    return await withFinalReport(run, ports, () => runDryRun(run, ports));
   }
   return needsApi(command, input)
     ? await runLoaded(loadConfig(input), { command, table: { ...ON_STATE, ...WITH_API } }, ports)
@@ -111,7 +120,7 @@ async function runLoaded<C extends StateConfig>(
   for (const warning of isSync ? loaded.warnings : [])
     begun.terminal.logger.write({ type: 'configuration-odd', message: mistakeText(warning) });
   const run = await load();
-  return await withFinalReport(begun, () => run(begun, ports));
+  return await withFinalReport(begun, ports, () => run(begun, ports));
 }
 
 /** Only `--check` continues without a usable configuration: it reports the mistakes. */
@@ -123,7 +132,7 @@ async function checkCommand(command: CheckCommand, input: ConfigInput, ports: Pr
   const { read, ...loaded } = readForCheck(input);
   const run = begin(loaded, command, ports);
   const { secretVariables, warnings } = loaded;
-  return await withFinalReport(run, () =>
+  return await withFinalReport(run, ports, () =>
     runCheckCommand({ command, read, secretVariables, warnings, terminal: run.terminal }, ports),
   );
 }
@@ -145,7 +154,8 @@ function begin<Given extends { readonly logLevel: LogLevel | null }, C extends P
  * too and contains the error; otherwise the process prints it as plain text.
  */
 async function withFinalReport(
-  { terminal, config: { log } }: CommandRun<unknown, Pick<Config, 'log'>>,
+  { command, terminal, config: { log } }: CommandRun<Pick<RunnableCommand, 'mode'>, Pick<Config, 'log'>>,
+  ports: ProcessPorts,
   work: () => number | Promise<number>,
 ): Promise<number> {
   try {
@@ -154,7 +164,7 @@ async function withFinalReport(
     const known = error instanceof UserError;
     const message = known ? error.message : error instanceof Error ? `${error.name}: ${error.message}` : 'unknown';
     const exitCode = known ? error.exitCode : 1;
-    if (log.format === 'json') {
+    if (isJsonLog(log.format, command, ports)) {
       terminal.logger.write({ type: 'failed', message, isKnown: known, exitCode });
       return exitCode;
     }

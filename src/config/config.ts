@@ -129,12 +129,12 @@ export interface Loaded<C> {
 /** Thrown if the configuration is unusable (exit code 78). */
 export class ConfigError extends UserError {
   readonly mistakes: readonly Mistake[];
-  /** Whether to print the mistakes as JSON: `log.format` is `json`, as far as it could be read. */
-  readonly isJson: boolean;
+  /** `log.format` as far as it could be read: the mistakes are printed in this form. */
+  readonly format: Config['log']['format'];
 
-  constructor(mistakes: readonly Mistake[], isJson: boolean) {
+  constructor(mistakes: readonly Mistake[], format: Config['log']['format']) {
     super(['The configuration is invalid:', ...mistakes.map(mistakeText)].join('\n  '), 78);
     this.mistakes = mistakes;
-    this.isJson = isJson;
+    this.format = format;
   }
 }

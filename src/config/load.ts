@@ -96,7 +96,7 @@ export function loadListen(input: ConfigInput): Listen {
   const reading = { ...rest, given: new Map([...given].filter(([path]) => path === 'listen')), mistakes: [] };
   const listen = readValue(reading, 'listen');
   const mistakes = file.whole ? mistakesOf(reading) : file.mistakes;
-  if (mistakes.length > 0) throw new ConfigError(mistakes, false);
+  if (mistakes.length > 0) throw new ConfigError(mistakes, 'pretty');
   return listen;
 }
 
@@ -211,7 +211,8 @@ function finish<C>(config: C, reading: Reading, environment: ConfigInput['enviro
   reading.mistakes.push(...misplacedSecrets(reading));
   const mistakes = mistakesOf(reading);
   if (mistakes.length > 0) {
-    throw new ConfigError(mistakes, reading.given.get('log.format')?.text.trim() === 'json');
+    const format = reading.given.get('log.format')?.text.trim() ?? 'auto';
+    throw new ConfigError(mistakes, format === 'json' || format === 'auto' ? format : 'pretty');
   }
   const variables = (['api.key', 'influx.token', 'listen_password'] as const).map(variableOf);
   return {

@@ -213,7 +213,7 @@ export const CONFIG_KEYS = {
     kind: 'secret',
     default: null,
     description:
-      'Password of the status page, its JSON and /metrics, with any user name. /healthz needs none. Prefer listen_password_file. Without a password, everybody who can reach the port can read them.',
+      'Password of the status page, its JSON and /metrics, with any user name. /healthz needs none, and /readyz answers without reasons. Prefer listen_password_file. Without a password, everybody who can reach the port can read them.',
     example: '/run/secrets/tidemark-page-password',
   } satisfies SecretKey,
   grafana_url: optional(values.baseUrl, {

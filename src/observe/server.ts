@@ -276,6 +276,8 @@ function refusalOf(request: IncomingMessage, options: StatusServerOptions): Serv
   }
   const { password } = options;
   if (url === '/healthz' || password === null || isPassword(headers.authorization, password)) return null;
+  // The probe of an orchestrator has no password: it gets the status, without reasons.
+  if (url === '/readyz') return readyAnswer(options, ({ ready }) => ({ ready }));
   return servedJson(401, { error: 'A password is required: the one in listen_password_file, with any user name.' });
 }
 
@@ -295,9 +297,13 @@ function healthAt(url: string, { health, ready }: StatusServerOptions): Served |
     const report = health();
     return servedJson(report.healthy ? 200 : 503, report);
   }
-  if (path !== '/readyz') return null;
+  return path === '/readyz' ? readyAnswer({ ready }, (report) => report) : null;
+}
+
+/** @param shown what of the report the client gets */
+function readyAnswer({ ready }: Pick<StatusServerOptions, 'ready'>, shown: (report: ReadyReport) => object): Served {
   const report = ready();
-  return servedJson(report.ready ? 200 : 503, report);
+  return servedJson(report.ready ? 200 : 503, shown(report));
 }
 
 async function answerTo(url: string, { status, page, metrics }: StatusServerOptions): Promise<Served> {

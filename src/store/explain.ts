@@ -91,12 +91,18 @@ const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice
       'Close that program (a database browser, or a running copy) and start again; the data stored before is safe.',
   }),
   'no-directory': (message) => ({
-    what: `a part of this path is not a directory (${message})`,
+    what: `this directory is missing and cannot be made, or a part of its path is not a directory (${message})`,
     remedy: 'Set data_dir to another directory, or mount the missing file system.',
   }),
   unwritable: (message, path) => {
     const user = ownUser();
     const directory = dirname(path);
+    if (!existsSync(directory)) {
+      return {
+        what: `this user (${user}) cannot create '${directory}' (${message})`,
+        remedy: `As root: mkdir -p '${directory}' && chown ${user} '${directory}'; or set data_dir to another directory.`,
+      };
+    }
     return {
       what: `this user (${user}) cannot write the state (${message})`,
       // Another owner would take the state away from a process that works with it.

@@ -116,13 +116,22 @@ describe('a server with a password', () => {
 
   test('shows pages, JSON and metrics to who knows it, and its health to everybody', async () => {
     const url = await serve({ password: new Secret('pass:wörd') });
-    for (const path of ['/', '/status.json', '/device?id=x', '/metrics', '/readyz', '/nothing']) {
+    for (const path of ['/', '/status.json', '/device?id=x', '/metrics', '/nothing']) {
       const refused = await ask(url, path, {});
       expect([path, refused.status, refused.challenge]).toEqual([path, 401, 'Basic realm="Tidemark", charset="UTF-8"']);
       expect(refused.body).not.toContain('Cellar');
       expect((await ask(url, path, basic('anybody:pass:wörd'))).status).toBe(200);
     }
     expect((await ask(url, '/healthz', {})).status).toBe(200);
+  });
+
+  test('answers the probe of an orchestrator with the status alone, and with reasons to who knows it', async () => {
+    const why = { reasons: ['destination Cellar: 401'], codes: ['destination_blocked'], names: ['Cellar'] } as const;
+    const url = await serve({ password: new Secret('pass:wörd'), ready: () => ({ ready: false, ...why }) });
+    expect(await ask(url, '/readyz', {})).toMatchObject({ status: 503, body: '{"ready":false}\n' });
+    expect(JSON.parse((await ask(url, '/readyz', basic('x:pass:wörd'))).body)).toEqual({ ready: false, ...why });
+    const well = await serve({ password: new Secret('pass:wörd') });
+    expect(await ask(well, '/readyz', {})).toMatchObject({ status: 200 });
   });
 
   test.each([

@@ -2,6 +2,8 @@
  * The daemon command: connects the API over HTTP, a key that may be replaced in its file, the sync and the status
  * page.
  */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Sync } from '../../app/open-sync.ts';
 import { runService } from '../../app/service.ts';
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
@@ -10,8 +12,10 @@ import type { Config } from '../../config/config.ts';
 import { secretText, Unfit } from '../../config/values.ts';
 import { beatingClock } from '../../core/heartbeats.ts';
 import { Secret } from '../../core/secret.ts';
+import { requireFree } from '../../observe/server.ts';
 import { type JobParts, runJobs } from '../../scheduler/jobs.ts';
 import type { KeySource } from '../../scheduler/sessions.ts';
+import { STATE_FILE } from '../../store/open/database.ts';
 import { createAllHistory, createBackfillWorker } from '../backfill/job.ts';
 import { createCheckWorker } from '../check/job.ts';
 import { createForgetWorker, forgetParts } from '../forget/job.ts';
@@ -30,6 +34,8 @@ export async function runDaemonCommand(
   { config, secrets, terminal }: { config: Config; secrets: Secret[]; terminal: TerminalOutput },
   ports: ProcessPorts,
 ): Promise<number> {
+  // Nothing is created for a daemon that cannot serve. Where there is a state, another process with it is the better news.
+  if (!existsSync(join(config.dataDir, STATE_FILE))) await requireFree(config.listen);
   const key = createKeySource(config.api, { readFile: ports.readFile, secrets });
   return await withSync({ config, terminal, secrets, key: key.inUse }, ports, async (sync) => {
     const onServed = (statusPage: string): void => terminal.logger.write({ type: 'started', statusPage });

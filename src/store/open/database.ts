@@ -243,6 +243,12 @@ function limit(db: Database.Database, maxBytes: number | null): void {
 /** The copy of a state before a migration, to go back to. */
 export const copyBefore = (path: string, version: number): string => `${path}.version-${version}`;
 
+/** The copies of earlier upgrades: there is room for one. */
+function olderCopies(path: string, version: number): string[] {
+  const copies = Array.from({ length: version - 1 }, (_, index) => copyBefore(path, index + 1));
+  return copies.filter((copy) => existsSync(copy));
+}
+
 /**
  * Copies the state of the older version, complete and synced to disk, before the migration.
  *
@@ -259,6 +265,7 @@ function copyBeforeMigration(db: Database.Database, path: string, version: numbe
     fsyncSync(handle);
     closeSync(handle);
     renameSync(part, copy);
+    for (const older of olderCopies(path, version)) rmSync(older, { force: true });
   } catch (error) {
     rmSync(part, { recursive: true, force: true });
     // A copy of this version that is there already, made elsewhere and linked, will do.

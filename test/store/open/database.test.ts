@@ -407,7 +407,7 @@ describe('a place that cannot hold a state', () => {
     for (const path of [join(place.path, 'file'), join(place.path, 'file', 'deeper')]) {
       const error = refusal(path);
       expect(error.exitCode).toBe(1);
-      expect(error.message).toMatch(/a part of this path is not a directory .* Set data_dir to another directory/);
+      expect(error.message).toMatch(/a part of its path is not a directory .* Set data_dir to another directory/);
     }
     expect(readFileSync(join(place.path, 'file'), 'utf8')).toBe('mine');
   });
