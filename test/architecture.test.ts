@@ -45,6 +45,8 @@ function canStrip(text: string): boolean {
 }
 
 describe('the tree', () => {
+  const written = files.filter(({ path }) => path !== 'store/open/migrations.ts');
+
   test('every file keeps the import table, the limits and its hands off the world', () => {
     const broken = files.flatMap((file) => violations(file).map((violation) => `${file.path} ${violation}`));
     expect(broken).toEqual([]);
@@ -60,7 +62,7 @@ describe('the tree', () => {
     expect(PURE.filter((entry) => !files.some(({ path }) => entry.test(path)))).toEqual([]);
   });
 
-  test('pure files import pure files alone, types aside', () => {
+  test('pure files import only pure files, except types', () => {
     expect(impureImports(files)).toEqual([]);
   });
 
@@ -87,9 +89,36 @@ describe('the tree', () => {
     ['position', 'store/delivery/positions.ts'],
     ['quarantine', 'store/delivery/quarantine.ts'],
     ['coverage', 'store/device/telemetry.ts'],
+    ['stall', 'store/archive/maintenance.ts'],
   ])('one file writes the table %s', (table, writer) => {
-    const written = files.filter(({ path }) => path !== 'store/open/migrations.ts');
     expect(writersOf(table, written)).toEqual([writer]);
+  });
+
+  test.each([
+    ['device_revision', 'device/telemetry.ts'],
+    ['day_sum', 'device/telemetry.ts'],
+    ['missing', 'delivery/missing-points.ts'],
+    ['time_offset', 'archive/archive.ts'],
+    ['cleared', 'archive/clearing.ts'],
+    ['gap', 'device/gaps.ts'],
+    ['empty_range', 'device/gaps.ts'],
+    ['missed_overlap', 'device/gaps.ts'],
+    ['recheck', 'device/gaps.ts'],
+    ['device', 'device/inventory.ts'],
+    ['alert', 'device/inventory.ts'],
+    ['replay', 'delivery/replay.ts'],
+    ['job', 'jobs.ts'],
+  ])('one file writes the table %s, and the removal of a device deletes from it', (table, writer) => {
+    expect(writersOf(table, written).toSorted()).toEqual(['store/device/forget.ts', `store/${writer}`].toSorted());
+  });
+
+  test('a block is written by the archive alone: appended, merged, cleared, or rewritten without a removed device', () => {
+    expect(writersOf('block', written).toSorted()).toEqual([
+      'store/archive/archive.ts',
+      'store/archive/clearing.ts',
+      'store/archive/compaction.ts',
+      'store/device/forget-lines.ts',
+    ]);
   });
 
   test('every unit has a test of its own name, or an entry that says which test tries it', () => {

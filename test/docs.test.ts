@@ -13,15 +13,15 @@ import { logsPage } from './support/logs-page.ts';
 import { metricsPage } from './support/metrics-page.ts';
 import { SCENARIOS } from './support/scenarios.ts';
 
-test('docs/configuration.md is what the schema says (renew it with npx vitest run test/docs.test.ts -u)', async () => {
+test('docs/configuration.md follows the schema (update it with vitest -u)', async () => {
   await expect(configurationPage()).toMatchFileSnapshot('../docs/configuration.md');
 });
 
-test('docs/metrics.md is what the table says (renew it with npx vitest run test/docs.test.ts -u)', async () => {
+test('docs/metrics.md follows the table of metrics (update it with vitest -u)', async () => {
   await expect(metricsPage()).toMatchFileSnapshot('../docs/metrics.md');
 });
 
-test('docs/logs.md is what the tables say (renew it with npx vitest run test/docs.test.ts -u)', async () => {
+test('docs/logs.md follows the table of events (update it with vitest -u)', async () => {
   await expect(logsPage()).toMatchFileSnapshot('../docs/logs.md');
 });
 

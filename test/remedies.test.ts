@@ -149,14 +149,14 @@ describe('the state', () => {
     expect(start(directory)).toBe('');
   });
 
-  test('below a file: another directory', () => {
+  test('a data_dir below a file is remedied by another directory', () => {
     using place = scratch();
     fileInTheWay(place);
     expect(start(join(place.path, 'file', 'data'))).toMatch(/Set data_dir to another directory/);
     expect(start(other(place))).toBe('');
   });
 
-  test('used by another process: that one stopped, or another data_dir', () => {
+  test('a state in use is remedied by stopping the process, or by another data_dir', () => {
     using place = scratch();
     const running = openStore(place.path);
     try {

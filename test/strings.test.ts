@@ -18,7 +18,7 @@ function listed(): string {
   return page;
 }
 
-test('test/fixtures/strings.md is what the sources say (renew it with npx vitest run test/strings.test.ts -u)', async () => {
+test('test/fixtures/strings.md lists the texts of the sources (update it with vitest -u)', async () => {
   await expect(listed()).toMatchFileSnapshot('fixtures/strings.md');
 });
 

@@ -143,7 +143,7 @@ describe('a 400 on a request with a cursor', () => {
   });
 });
 
-test('the words of a message decide nothing else', () => {
+test('the text of a message decides nothing else', () => {
   fc.assert(
     fc.property(fc.constantFrom(...TABLE), fc.string(), ([, served, kind], message) => {
       if (served.text !== undefined) return;

@@ -20,7 +20,7 @@ describe('the size of a page', () => {
     expect(createPageSize(() => planned).limitFor(null)).toBe(expected);
   });
 
-  test('is the documented default where a larger one is refused, and is tried again later, less and less often', () => {
+  test('is the documented default where a larger one is refused, which is retried ever less often', () => {
     const size = createPageSize(() => null);
     const smallRun = (): number => {
       expect(size.refused(FIRST, 200)).toBe(true);

@@ -121,7 +121,7 @@ describe('an answer that is too large to be read', () => {
   });
 });
 
-describe('a refusal for the allowance', () => {
+describe('a refusal for the quota', () => {
   const refused: Step = { status: 429, text: '{}', headers: { 'retry-after': '120' } };
 
   test('is waited for by all requests, and the retry is another booking', async () => {

@@ -64,7 +64,7 @@ test.each(['{', '[]', 'null', '{"waitHeaders":[1,"a b","ok"]}'])('what was kept 
   expect(waitHeaders.filter((name) => name !== 'ok')).toEqual([]);
 });
 
-test('page sizes, of first pages alone', async () => {
+test('page sizes are learnt from first pages alone', async () => {
   const { learnt } = await learn([
     ['/devices?limit=200', 400, {}],
     ['/devices?limit=50', 200, LIMITS],
@@ -75,7 +75,7 @@ test('page sizes, of first pages alone', async () => {
   expect(learnt).toMatchObject({ pageTaken: 50, pageRefused: 200, rateLimit: 'all' });
 });
 
-test('whether the allowance is told by all answers, some or none', async () => {
+test('learns whether all answers, some or none have the headers of the quota', async () => {
   const of = async (...headers: HttpAnswer['headers'][]) =>
     (await learn(headers.map((each) => ['/a', 200, each] as const))).learnt.rateLimit;
   expect(await of(LIMITS, LIMITS)).toBe('all');

@@ -235,7 +235,7 @@ describe('a low remainder', () => {
 });
 
 describe('headers that tell of the tighter window', () => {
-  test('have ceased to tell of the day: it has recovered, and the pace does so too', () => {
+  test('a day that no header names any more has recovered, and so does the rate', () => {
     const quota = quotaOf();
     noteSent(quota, 0);
     noteAnswer(quota, answer(0, { sentMs: 0, limit: 5000, remaining: 20 }));

@@ -31,17 +31,14 @@ describe('alone in a workspace', () => {
     expect(world.sent.length).toBeGreaterThan(48 * 58);
   });
 
-  test.each(WINDOWS)(
-    'provokes no refusal with the whole allowance or the smallest one, in %s windows',
-    async (windows) => {
-      for (const [share, perMinute] of [[1, 30] as const, [0.8, 1] as const]) {
-        const world = createPacedWorld({ plan: { perMinute, perDay: 1e6 }, share, random: seededRandom(5), windows });
-        await world.askUntil(world.start(), HOUR_MS);
-        expect(world.sent.filter(({ status }) => status === 429)).toEqual([]);
-        expect(world.sent.length).toBeGreaterThan(perMinute * 60 * 0.9);
-      }
-    },
-  );
+  test.each(WINDOWS)('provokes no refusal with the largest and the smallest share, in %s windows', async (windows) => {
+    for (const [share, perMinute] of [[1, 30] as const, [0.8, 1] as const]) {
+      const world = createPacedWorld({ plan: { perMinute, perDay: 1e6 }, share, random: seededRandom(5), windows });
+      await world.askUntil(world.start(), HOUR_MS);
+      expect(world.sent.filter(({ status }) => status === 429)).toEqual([]);
+      expect(world.sent.length).toBeGreaterThan(perMinute * 60 * 0.9);
+    }
+  });
 });
 
 describe('beside other clients', () => {

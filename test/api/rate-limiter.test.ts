@@ -51,7 +51,7 @@ describe('a wait that the server asks for', () => {
     expect(world.truth.monoMs()).toBeLessThan(MINUTE_MS);
   });
 
-  test('halves the pace, which recovers with time', async () => {
+  test('halves the request rate, which recovers with time', async () => {
     const world = createPacedWorld({ plan: { perMinute: 60, perDay: 1e6 }, random: seededRandom(9) });
     const run = world.start();
     await world.ask(run);
@@ -103,7 +103,7 @@ describe('a wait that the server asks for', () => {
 });
 
 describe('before the plan is known', () => {
-  test('one request is under way at a time, at a cautious pace', async () => {
+  test('sends one request at a time, at a cautious rate', async () => {
     const known = { plan: null as { perMinute: number; perDay: number } | null };
     const plan = { perMinute: 6000, perDay: 1e6 };
     const world = createPacedWorld({ plan, random: seededRandom(1), known: () => known.plan });

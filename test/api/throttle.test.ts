@@ -131,7 +131,7 @@ describe('the states', () => {
     expect(paused.pausedUntilMs).toBe(NOW_MS + MINUTE_MS / 4);
   });
 
-  test('refusals halve the pace down to a tenth, and it recovers by a twentieth a minute', () => {
+  test('refusals halve the rate down to a tenth, and it recovers by a twentieth a minute', () => {
     const refusals = Array.from({ length: 5 }, () => EVENTS.refused);
     expect(refusals.map((_, index) => stateAfter(...refusals.slice(0, index + 1)).factor)).toEqual([
       0.5, 0.25, 0.125, 0.1, 0.1,
@@ -143,11 +143,11 @@ describe('the states', () => {
     expect(served(60).factor).toBe(1);
   });
 
-  test('a refusal for the day says nothing of the pace', () => {
+  test('a refusal for the day does not change the rate', () => {
     expect(stateAfter({ kind: 'refused', nowMs: NOW_MS, waitMs: 5 * HOUR_MS }).factor).toBe(1);
   });
 
-  test('waits are doubled from the third refusal in a row on, up to a quarter of an hour, and never shortened', () => {
+  test('waits double from the third refusal in a row, up to a quarter of an hour', () => {
     const waits = (requestedMs: number) =>
       [1, 2, 3, 4, 5, 9].map((count) => {
         const state = stateAfter(...Array.from({ length: count }, () => EVENTS.refused));

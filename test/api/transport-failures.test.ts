@@ -46,7 +46,7 @@ const textOf = ({ body }: HttpAnswer): string => Buffer.from(body).toString();
 const CHUNKED = { 'content-type': 'application/json', 'transfer-encoding': 'chunked' };
 
 describe('no whole answer', () => {
-  test('a refused connection', async () => {
+  test('a refused connection is a fault of its own kind', async () => {
     const server = createTcpServer();
     const port = await listen(server);
     await new Promise((resolve) => server.close(resolve));

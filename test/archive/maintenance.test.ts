@@ -154,7 +154,7 @@ describe('what is settled', () => {
 });
 
 describe('a destination that stands', () => {
-  test('is set aside after archive.retention while another moves: it lacks what waited, and goes on with what is new', async () => {
+  test('is skipped after archive.retention while another moves: it is missing what waited', async () => {
     using it = house({ retentionMs: 3 * DAY_MS });
     const [dead, alive] = [it.open('dead'), it.open('alive')];
     const all: string[] = [];

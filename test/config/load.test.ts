@@ -81,7 +81,7 @@ describe('what file and environment make', () => {
     expect(config.api.key.reveal()).toBe('key-4242');
   });
 
-  test('every acting key from the file arrives', () => {
+  test('every key of the file takes effect', () => {
     const yaml = `
 api: {url: 'http://127.0.0.1:8080/external/v1/', key_file: api-key, share: 0.25, concurrency: 2, timeout: 1m, ca_file: ca.pem}
 influx: {url: 'http://db:8086/', token_file: token, org: o, bucket: db/rp, kind: influxdb, ca_file: ca.pem, timeout: 5s, batch_lines: 100}
@@ -444,7 +444,7 @@ describe('the schema', () => {
     },
   );
 
-  test('config/tidemark.example.yaml is what the schema says (renew it with: npx vitest run test/config/load.test.ts -u)', async () => {
+  test('config/tidemark.example.yaml follows the schema (update it with vitest -u)', async () => {
     await expect(exampleConfig()).toMatchFileSnapshot('../../config/tidemark.example.yaml');
   });
 

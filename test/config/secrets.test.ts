@@ -129,7 +129,7 @@ describe('a secret that went astray is not repeated', () => {
     expect(messageOf({}, { 'config/tidemark.yaml': yaml })).not.toContain('CANARY');
   });
 
-  test('as an unknown variable', () => {
+  test('a secret as an unknown variable is not shown', () => {
     expect(messageOf({ ...URL, TIDEMARK_APIKEY: CANARY })).toMatch(/TIDEMARK_APIKEY.*did you mean TIDEMARK_API_KEY\?/);
     expect(messageOf({ ...URL, TIDEMARK_APIKEY: CANARY })).not.toContain('CANARY');
   });

@@ -55,7 +55,7 @@ describe('the coverage of a device', () => {
     });
   });
 
-  test('complete: no gap, no lag', () => {
+  test('a complete device has no gap and no lag', () => {
     const holdings = coverageOf(device(true), { covered: [span(-50, 100)], gaps: [] }, WANTED);
     expect(holdings).toEqual({ state: 'live', coveredTo: at(100), lagSeconds: 0, gapSeconds: 0, gaps: [] });
   });

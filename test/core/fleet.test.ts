@@ -34,7 +34,7 @@ describe('the rate of a device', () => {
     expect(measuredIntervalMs({ covered: [held(-40, -20)], days: old }, NOW)).toBeNull();
   });
 
-  test('a single reading a day, and none in a covered day', () => {
+  test('a single reading a day gives a day; less than a covered day gives none', () => {
     const rare = [{ day: TODAY - 1, readings: 1 }];
     expect(measuredIntervalMs({ covered: [held(-1, 0)], days: rare }, NOW)).toBe(DAY_MS);
     expect(measuredIntervalMs({ covered: [held(-0.5, 0)], days: rare }, NOW)).toBeNull();

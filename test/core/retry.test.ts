@@ -21,7 +21,7 @@ describe('backoffMs', () => {
     );
   });
 
-  test('without a wish of the server lies in the upper half of a ceiling that doubles up to the policy’s most', () => {
+  test('lies in the upper half of a ceiling that doubles, if the server asks for no wait', () => {
     fc.assert(
       fc.property(cases, ({ failures, policy, roll }) => {
         const waitMs = backoffMs({ failures, policy, random: () => roll });
@@ -51,7 +51,7 @@ describe('backoffMs', () => {
   });
 });
 
-test('what can pass is tried again, what the allowance refused waits for it, and the rest stops', () => {
+test('faults that can pass are retried, refusals for quota wait for it, and the rest stops', () => {
   expect(['unreachable', 'server-fault', 'malformed'].map((kind) => verdictOf(kind as 'malformed'))).toEqual([
     'retry',
     'retry',

@@ -154,7 +154,7 @@ describe('seconds and milliseconds', () => {
     );
   });
 
-  test('the earlier and the later of two times', () => {
+  test('minNs and maxNs return the earlier and the later of two times', () => {
     expect([minNs(1n, 2n), minNs(2n, 1n), maxNs(1n, 2n), maxNs(2n, 1n)]).toEqual([1n, 1n, 2n, 2n]);
   });
 });

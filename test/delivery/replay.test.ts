@@ -189,7 +189,7 @@ describe('a line that a destination refuses', () => {
     expect(quarantined()).toEqual([reading('b', 7)]);
   });
 
-  test('is retried if the destination accepts nothing; after ten minutes the replay ends with 3, and continues from there', async () => {
+  test('ends with 3 after ten minutes in which the destination accepts nothing, and can be continued', async () => {
     using state = filledState();
     const clock = createVirtualClock(START_MS);
     let writes = 0;

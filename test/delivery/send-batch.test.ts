@@ -160,7 +160,7 @@ function refusing(lines: readonly string[]): WriteAnswer {
   return isRefused ? { kind: 'refused', message: 'no', retention: false } : { kind: 'accepted' };
 }
 
-test('a batch goes out line by line where the time of one may not be sent, and to a database of another dialect', async () => {
+test('a batch is sent line by line if one time may not be sent, or to another dialect', async () => {
   using state = scratchStore();
   const late = AT_NS + 3_600_000_000_000n;
   const { lines, batch } = keptBatch(state, [late]);

@@ -332,7 +332,7 @@ describe.runIf(AVAILABLE)('the chart', () => {
     expect(ofKind('Secret')).toEqual([]);
   });
 
-  test('brings every rule, with the address of the documentation in it, and a monitor that names the job of the rules', () => {
+  test('contains every rule with the address of its documentation, and a monitor of the same job', () => {
     const rules = (file: string) => parse(readFileSync(join(ROOT, 'config/prometheus', file), 'utf8')).groups;
     const asRendered = (text: string) =>
       JSON.parse(text.replaceAll('{{ $externalLabels.tidemark_docs }}', parse(docs).docsUrl));

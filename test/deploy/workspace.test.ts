@@ -66,7 +66,7 @@ const read = (...path: readonly string[]): string => readFileSync(join(...path),
 const modeOf = (...path: readonly string[]): number => statSync(join(...path)).mode & 0o777;
 
 describe('for Compose', () => {
-  test.runIf(TOOLS)('a service beside the first one: its own key, port and volume, the same database', async () => {
+  test.runIf(TOOLS)('a second service gets its own key, port and volume, and the same database', async () => {
     const folder = checkout();
     writeFileSync(join(folder, '.env'), 'TIDEMARK_API_URL=https://first/external/v1');
     for (const name of ['office', 'barn']) {
@@ -185,7 +185,7 @@ describe('for Kubernetes', () => {
 });
 
 describe('for systemd', () => {
-  test('an environment file and the secrets, for their owner alone', async () => {
+  test('only their owner can read the environment file and the secrets', async () => {
     const folder = checkout();
     const { code, text } = await init(folder, '--workspace', 'office', '--for', 'systemd', '--history', '7d');
     expect([code, text]).toEqual([

@@ -89,7 +89,7 @@ describe.runIf(prometheusAvailable())('promtool', () => {
     }
   });
 
-  test('counts a device that was renamed once, by what was written of it last, with points as a VictoriaMetrics has them', () => {
+  test('counts a renamed device once, by its newest points, as VictoriaMetrics stores them', () => {
     const device = (id: string, name: string): string =>
       `device_online{device_id="${id}",device_name="${name}",model_id="m",workspace_id="w"}`;
     const queries = new Map(VICTORIA_QUERIES);

@@ -50,7 +50,7 @@ describe('data sources', () => {
     });
   });
 
-  test('ask a VictoriaMetrics only where somebody has it, and it never becomes the one that is asked by itself', () => {
+  test('query VictoriaMetrics only where it is installed, and never choose it by default', () => {
     expect(datasources.map(({ uid }) => uid)).not.toContain(SOURCES.victoriametrics.uid);
     const [source] = victoria.datasources;
     expect(source).toMatchObject({ access: 'proxy', editable: false, jsonData: { httpMethod: 'POST' } });

@@ -375,7 +375,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       expect((await at(0).numbers('fleet', 'Models')).map(numberOf)[0]).toBeGreaterThan(1);
     });
 
-    test('completeness and availability, by device and by hub', async () => {
+    test('completeness and availability are computed by device and by hub', async () => {
       const rows = await at(0).table('fleet', 'Completeness and availability');
       const cellar = rows.find(({ Name }) => Name === 'Wine cellar');
       expect(cellar).toMatchObject({ Completeness: '100.0%', Hub: 'Berlin kitchen' });

@@ -13,7 +13,7 @@ const v1 = (error: string): string => JSON.stringify({ error });
 const v2 = (code: string, message: string): string => JSON.stringify({ code, message });
 
 describe('what counts as written', () => {
-  test('204 alone', () => {
+  test('only a 204 acknowledges', () => {
     expect(read(204)).toEqual({ kind: 'accepted' });
     for (let status = 100; status < 700; status += 1) {
       if (status === 204) continue;

@@ -218,7 +218,7 @@ describe('a commit', () => {
     });
   });
 
-  test('extends the coverage by the range that the page proves, and by nothing else', () => {
+  test('extends the coverage by exactly the range that the page covers', () => {
     const memory = createMemory();
     expect(memory.land({ readings: [reading(5)] }).covered).toEqual([]);
     const covers = { from: at(0), to: at(10), first: edgeOf(reading(5)), last: edgeOf(reading(5)) };

@@ -168,7 +168,7 @@ describe('a commit', () => {
     expect(memory.state().covered[0]?.last).toEqual(edgeOf(reading(100)));
   });
 
-  test('counts neither stored readings, nor new ones outside of covered time, nor those in time that the page itself covers', () => {
+  test('counts only new readings in ranges that were covered before the page', () => {
     const memory = landed();
     expect(memory.compose({ readings: held }).late).toBeUndefined();
     expect(memory.compose({ readings: [reading(401), reading(-1)] }).late).toBeUndefined();

@@ -46,7 +46,7 @@ describe('judgeEmpty', () => {
     });
   });
 
-  test('believes it with readings of another device within the same minutes, and has it asked for an hour later', () => {
+  test('is believed with readings of another device in the same minutes, and requested an hour later', () => {
     const control = { ...SEEN, controlMs: NOW_MS - 2 * MINUTE_MS };
     expect(judgeEmpty(control)).toMatchObject({ isBelieved: true, next: { confirmed: 1, dueMs: NOW_MS + HOUR_MS } });
     expect(judgeEmpty({ ...control, controlMs: NOW_MS - 2 * MINUTE_MS - 1 }).isBelieved).toBe(false);

@@ -437,7 +437,7 @@ describe('a page', () => {
     expect(judge(ask(ALONE), more())).toMatchObject({ covers: null, next: 'cursor', nearSeen: true });
   });
 
-  test('that has not reached its overlap reading covers nothing yet; the pages of its chain cover the range together', () => {
+  test('that has not reached its overlap reading covers nothing until the rest of its chain does', () => {
     const near = reading(200, { a: 9 });
     const crowd = judge(ask({ near: edgeOf(near) }), more(...[1, 2, 3].map((a) => reading(200, { a }))));
     expect(crowd).toMatchObject({ covers: null, next: 'cursor', reason: null, nearSeen: false });

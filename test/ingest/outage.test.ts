@@ -32,7 +32,7 @@ describe('a service in trouble', () => {
     expect(told).toHaveLength(2);
   });
 
-  test('is not one that says that the allowance is spent, however often', () => {
+  test('is not a refusal for the quota, however often', () => {
     const { told, fails, answers } = rig();
     for (let time = 0; time < 5; time += 1) fails('throttled');
     answers(null);

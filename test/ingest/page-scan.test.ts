@@ -59,7 +59,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect(Number(kept[0]?.count)).toBeGreaterThan(100);
   });
 
-  test('names a stretch whose page stays out of order, keeps its readings, and mends it when the page is right', async () => {
+  test('names a gap for a page that stays out of order, and closes it when the page is right', async () => {
     using rig = await rigOf();
     const shuffle = (page: SimPage): SimPage =>
       page.nextCursor === null ? page : { ...page, records: page.records.toReversed() };
@@ -166,7 +166,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
   });
 
-  test('covers nothing by a service that sends no Date and only empty pages, though devices were seen: it ends with 3', async () => {
+  test('covers nothing and ends with 3 if a service sends no Date and only empty pages', async () => {
     using rig = await rigOf({ settings: { time: { date: 'absent' } } });
     rig.simulator.faults = onPath(
       /telemetry/,
@@ -226,7 +226,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(seed.length);
   });
 
-  test('ends with 3 after ten minutes where the service cannot be reached, at the pace of an unknown plan too', async () => {
+  test('ends with 3 after ten minutes in which the service cannot be reached', async () => {
     using rig = await rigOf();
     rig.simulator.faults = always({ kind: 'reset', when: 'before-headers' });
     const { summary } = await rig.once();
@@ -234,7 +234,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect(rig.clock.nowMs() - NOW_MS).toBeLessThan(20 * MINUTE_MS);
   });
 
-  test('writes what is left of the allowance by the plan that was just read', async () => {
+  test('writes the rest of the quota by the plan that was just read', async () => {
     using rig = await rigOf();
     await rig.once();
     const [point] = await bench.influxd.query(rig.database, 'SELECT * FROM workspace');

@@ -95,7 +95,7 @@ describe('whatever the habits of the service', () => {
     );
   });
 
-  test('what is held in the end has readings at its edges that lie in it, so that what follows can be held against them', () => {
+  test('the edge readings of each covered range lie in it', () => {
     fc.assert(
       fc.property(anyScene, anyHabits, (scene, habits) => {
         const { covered } = walkAll(scene, createService(scene.readings, habits), patience(scene));

@@ -156,7 +156,7 @@ describe('the estimate', () => {
     return screen()[0] ?? '';
   }
 
-  test('follows an even pace', () => {
+  test('follows an even rate', () => {
     expect(shownAfter(Array.from({ length: 101 }, (_, second) => second / 1000))).toContain('ETA 15 min');
   });
 

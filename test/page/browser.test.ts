@@ -238,7 +238,7 @@ describe.runIf(isHere)('while somebody looks', () => {
     expect(watched.oddities).toEqual([]);
   });
 
-  test('by keyboard alone: search while typing, sort, turn pages', async () => {
+  test('the keyboard alone searches, sorts and turns pages', async () => {
     await using served = await servePage();
     await using watched = await watchedPage(browser, served.url);
     const { page } = watched;

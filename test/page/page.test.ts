@@ -516,8 +516,8 @@ describe('text from outside', () => {
   );
 });
 
-describe('words', () => {
-  test('of the allowance, as far as it is known', () => {
+describe('sentences', () => {
+  test('shows the quota as far as it is known', () => {
     expect(windowText({ limit: 900, budget: 720, spent: 312, others: 40 })).toBe(
       '312 of 720 (plan 900, other clients about 40), 408 left',
     );

@@ -31,7 +31,7 @@ describe('the built program', () => {
     expect(built.stdout).toBe(source.stdout);
   });
 
-  test('syncs by a file in YAML, a terminal’s log included', async () => {
+  test('syncs with a YAML file and writes a log for a terminal', async () => {
     await using stage = await openStage();
     const file = join(stage.directory, 'tidemark.yaml');
     writeFileSync(file, 'log: {format: pretty}\nsync: {history: 1h}\n');

@@ -29,7 +29,7 @@ function count(stage: Stage, sql: string): number {
   }
 }
 
-test('beside a daemon: that asks, with its own key, and both are one allowance', async () => {
+test('beside a daemon, the daemon sends the requests with its own key and quota', async () => {
   await using stage = await openStage();
   const daemon = await startDaemon(stage);
   await until('all is held', () => daemon.stderr().includes('initial-sync-done'));

@@ -27,7 +27,7 @@ describe('the bar of days', () => {
     expect(bar({ withReadings: new Set([DAY, DAY + 3]) })).toBe('#--#');
   });
 
-  test('a hole over midnight marks both days, one up to midnight the first alone', () => {
+  test('a gap over midnight marks both days, one up to midnight only the first', () => {
     const withReadings = new Set([DAY, DAY + 1, DAY + 2, DAY + 3]);
     const without = (from: bigint, to: bigint) => [
       { from: hour(0), to: from },

@@ -25,7 +25,7 @@ const job = (id: number, progress: unknown): Job => ({
   end: null,
 });
 
-test('the time that a job still takes follows from what it has reported since it began, however often it is asked', () => {
+test('the remaining time of a job follows from its reported progress, however often it is read', () => {
   const now = { ms: 0 };
   const open: number[] = [1];
   const speeds = createJobSpeeds({ monoMs: () => now.ms }, () => open);

@@ -69,7 +69,7 @@ describe('what keeps the API from being read', () => {
 });
 
 describe('a stream that fails', () => {
-  test('is failing with its last reason until its work has come to an end, and has failed for long after ten minutes', () => {
+  test('is failing with its last reason until its work ends, and has failed for long after ten minutes', () => {
     const { clock, state, report, alerts, told } = life();
     noteAnswered(state, 'alerts');
     expect(alerts()).toMatchObject({ state: 'on', reason: null });

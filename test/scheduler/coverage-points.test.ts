@@ -214,7 +214,7 @@ describe('the coverage points', () => {
     expect(minutesOf(pointsOf(state).get('a'))).toEqual([0]);
   });
 
-  test('of thousands of devices are spread over minutes, each within five of its watermark and 15 of the last', async () => {
+  test('of thousands of devices are spread over minutes, each at most 15 minutes after its last', async () => {
     using state = scratchStore();
     const parts = daemon(state);
     const ids = Array.from({ length: 1200 }, (_, index) => `d${index}`);

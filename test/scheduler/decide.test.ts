@@ -83,7 +83,7 @@ describe('the order of decisions', () => {
     expect(said(state)).toBe('alerts alerts');
   });
 
-  test('begins with the day: where it is spent nothing is asked, and where only its reserve is left nothing but live work', () => {
+  test('sends nothing when the day is spent, and only live work when just its reserve is left', () => {
     const state = busyState();
     state.credit.account = 0;
     state.budget.setFigures({ limit: 1000, budget: 1000, spent: 0, others: null }, NOW);

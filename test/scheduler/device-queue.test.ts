@@ -155,7 +155,7 @@ describe('the states of a device', () => {
     expectPlaced(queue);
   });
 
-  test('whatever happens, a device is in a state of the table and in its place alone, and its slot is its own', () => {
+  test('after any events each device is in one state of the table, with a slot of its own', () => {
     const step = fc.record({
       event: fc.constantFrom(...(Object.keys(EVENTS) as DeviceEvent[])),
       id: fc.nat(5),

@@ -48,12 +48,12 @@ describe('the cost of a range', () => {
       ...changes,
     });
 
-  test('pages of 199 new readings, the day, the week and the rest one by one', () => {
+  test('counts pages of 199 new readings for the day, the week and the rest', () => {
     const pages = [1, 6, 23].reduce((sum, days) => sum + Math.ceil((days * 1440) / 199), 0);
     expect(need()).toEqual({ devices: 1, openShare: 1, readings: 43_200, requests: pages });
   });
 
-  test('windows of the plan, and small pages', () => {
+  test('counts the windows of the plan, and small pages', () => {
     const rare = { ...device, intervalMs: 12 * HOUR_MS };
     expect(need({ devices: [rare] }).requests).toBe(3);
     // The rest of 23 days in windows of 7 days less an hour, the week in one.

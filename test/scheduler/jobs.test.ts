@@ -196,7 +196,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     expect(tookMs).toBeLessThan(25 * MINUTE_MS);
   });
 
-  test('ends as stalled while the service is down, and takes turns with the daemon in asking whether it is back', async () => {
+  test('ends as stalled while the service is down, and shares the retries with the daemon', async () => {
     const askedInAnOutage = async (outage: (rig: Rig) => Promise<unknown>): Promise<number> => {
       using rig = await rigOf();
       await live(rig, 10 * MINUTE_MS);

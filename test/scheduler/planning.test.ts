@@ -150,7 +150,7 @@ describe('a device', () => {
   });
 });
 
-test('a device whose empty answers were confirmed for good is not polled for its signs of life after a restart', () => {
+test('confirmed empty answers of a device prevent a poll for its signs of life after a restart', () => {
   using state = scratchStore();
   const seen = { lastSeenAt: msToNs(START_MS - MINUTE_MS) };
   listBefore(state, [device('a', seen), device('b', seen)]);

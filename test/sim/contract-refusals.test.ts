@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { DEFAULT_KEY } from '../../src/sim/settings.ts';
 import { createManualClock, ENDPOINTS, ORIGIN_MS, onBothWays, smallSimulator, smallWorld } from './support.ts';
 
-test('Authentication 4: a key that is missing, unknown, revoked or expired gets 401 and a challenge of just Bearer', async () => {
+test('Authentication 4: a missing, unknown, revoked or expired key gets 401 and the challenge Bearer', async () => {
   await onBothWays(smallSimulator, async (ask, simulator) => {
     const { key } = simulator.settings;
     const refused = async (authorization?: string | null): Promise<void> => {
@@ -146,7 +146,7 @@ test('Paths: ids are decoded, and a device may be called anything', async () => 
   );
 });
 
-test('Surprises by the settings: unknown members everywhere, errors included, and fields that are null or absent', async () => {
+test('the settings add unknown members everywhere, and make fields null or absent', async () => {
   const settings = { surprises: { unknownMembers: 1, missingFields: 0.5 } };
   await onBothWays(
     () => smallSimulator({ settings }),

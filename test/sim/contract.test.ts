@@ -128,7 +128,7 @@ test('Pagination: 50 records unless asked otherwise, and 200 at most', async () 
   });
 });
 
-test('Pagination, limit outside 1 to 200 by the settings: clamped', async () => {
+test('Pagination: the settings clamp a limit outside 1 to 200', async () => {
   const simulator = () => smallSimulator({ settings: { paging: { limitOutside: 'clamped' } } });
   await onBothWays(simulator, async (ask) => {
     expect((await ask('/devices/a1/telemetry?limit=5000')).json.data).toHaveLength(200);

@@ -17,7 +17,7 @@ test('some dozens of hubs and add-ons, each add-on with a hub that is there, wit
   expect(new Set(devices.map(({ presence }) => presence))).toEqual(new Set(['reporting', 'no_signal', 'paused']));
 });
 
-test('half a year of history, reported every 10 s to 15 min', () => {
+test('the devices have half a year of history, reported every 10 s to 15 min', () => {
   const rates = world.deviceIds(ORIGIN_MS).map((id) => {
     const day = [...world.readings(id, msToNs(ORIGIN_MS - 13 * DAY_MS), msToNs(ORIGIN_MS - 12 * DAY_MS))];
     return day.length;
@@ -28,7 +28,7 @@ test('half a year of history, reported every 10 s to 15 min', () => {
   expect(first?.recordedAt.slice(0, 10)).toBe('2025-07-19');
 });
 
-test('within the first ten minutes one device is renamed, one appears, one retires, one moves, one is heard again', () => {
+test('within ten minutes a device each is renamed, appears, retires, moves and returns', () => {
   const name = (id: string, minutes: number) => world.device(id, ORIGIN_MS + minutes * MINUTE_MS);
   expect([name('add-ham-02', 0)?.name, name('add-ham-02', 10)?.name]).toEqual(['Cold room 2', 'Cold room 2 (dairy)']);
   expect([name('add-ham-21', 0), name('add-ham-21', 10)?.online]).toEqual([null, true]);

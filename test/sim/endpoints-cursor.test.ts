@@ -5,7 +5,7 @@ import { createManualClock, onBothWays, smallSimulator, smallWorld } from './sup
 
 const cursorOf = (text: string): string => `cursor=${encodeURIComponent(text)}`;
 
-test('Pagination 3: a cursor that was altered or invented is invalid_request, and the message begins with cursor', async () => {
+test('Pagination 3: an altered or invented cursor is invalid_request, with a message about the cursor', async () => {
   const simulator = () => smallSimulator({ settings: { plan: { requestsPerMinute: 1_000_000 } } });
   await onBothWays(simulator, async (ask) => {
     const { next_cursor: cursor } = (await ask('/devices/a1/telemetry?limit=5')).json;
@@ -67,7 +67,7 @@ test('Pagination, cursor: one of another endpoint, another device or another wor
   });
 });
 
-test('Pagination 4: a cursor with other parameters is refused, or the window of the cursor wins by the settings', async () => {
+test('Pagination 4: the settings refuse a cursor with other parameters, or its window wins', async () => {
   await onBothWays(smallSimulator, async (ask, { settings }) => {
     const bounds = 'after=2026-01-14T00:00:00Z&before=2026-01-15T00:00:00Z';
     const { next_cursor } = (await ask(`/devices/a1/telemetry?limit=5&${bounds}`)).json;

@@ -22,7 +22,7 @@ import {
 const PATH = '/devices/a1/telemetry?limit=100';
 const faulty = (fault: Fault) => () => smallSimulator({ faults: always(fault) });
 
-test('server-error: JSON with code and limits, any status, a wait where one is asked for; it costs allowance', async () => {
+test('server-error gives JSON with code and limits, any status and a wait; it costs quota', async () => {
   await onBothWays(faulty({ kind: 'server-error' }), async (ask, simulator) => {
     const { status, json, headers } = await ask(PATH);
     expect([status, json.error.code, headers['x-ratelimit-remaining']]).toEqual([500, 'internal_error', '119']);
@@ -210,7 +210,7 @@ test('on a socket, the connection is kept for the next request', async () => {
   await server.close();
 });
 
-test('plans: the nth request, a seeded rate, a stretch of time, a path, the first of several', () => {
+test('a plan of faults names the nth request, a seeded rate, a range of time or a path', () => {
   const hang: Fault = { kind: 'hang' };
   const empty: Fault = { kind: 'empty' };
   const decide = (plan: FaultPlan, number: number, path = '/devices', atMs = 0) =>

@@ -140,7 +140,7 @@ test('Limits 1 and 2: the headers speak of the minute, the day or the tighter of
   expect([await told('minute'), await told('day'), await told('tightest')]).toEqual(['4/10', '3/12', '3/12']);
 });
 
-test('Errors: a refusal costs no allowance, or by the settings only 401 and 429 cost none', async () => {
+test('Errors: a refusal costs no quota, or by the settings only 401 and 429 cost none', async () => {
   const simulator = smallSimulator();
   const ask = askInProcess(simulator);
   const refused = async (): Promise<void> => {
@@ -173,7 +173,7 @@ test('Errors 429: it costs nothing, whatever other refusals cost', async () => {
   }
 });
 
-test('other clients spend from the same allowance, and a plan that shrinks is followed at once', async () => {
+test('other clients spend the same quota, and a smaller plan applies at once', async () => {
   const simulator = smallSimulator();
   const ask = askInProcess(simulator);
   simulator.spend(118);

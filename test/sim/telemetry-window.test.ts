@@ -125,7 +125,7 @@ test('Telemetry window 5: later pages stay anchored to the window of the first p
   }
 });
 
-test('Format of after and before: RFC 3339 with any zone, or as narrow as the settings say; all else is invalid', async () => {
+test('after and before take RFC 3339 with any zone, or as narrow as the settings say', async () => {
   const accepted = async (formats: 'any' | 'utc' | 'utc-seconds'): Promise<string[]> => {
     const good: string[] = [];
     await onBothWays(
@@ -159,7 +159,7 @@ const FORMS = [
   '',
 ];
 
-test('The age of a window by the settings: never limited, old readings never served, or the request refused', async () => {
+test('the settings limit the age of a window by empty pages, by refusals, or not at all', async () => {
   await onBothWays(smallSimulator, async (ask, { settings }) => {
     settings.plan.historyMaxDays = 2;
     const [edge, old] = [ORIGIN_MS - 2 * DAY_MS, ORIGIN_MS - 4 * DAY_MS];

@@ -51,7 +51,7 @@ function groupByTime(readings: readonly SimReading[]): SimReading[][] {
   return [...Map.groupBy(readings, ({ recordedAtNs }) => recordedAtNs).values()];
 }
 
-test('traits hostile, oddValues and empty: every name and every value comes, as legal JSON, and readings without any', () => {
+test('the traits hostile, oddValues and empty give every name and every value as legal JSON', () => {
   const all = everything(worldOf({ traits: ['hostile', 'oddValues', 'empty'], intervalMs: MINUTE_MS }));
   const pairs = all.flatMap(({ values }) => values ?? []);
   const keys = new Set(pairs.map(([key]) => key));

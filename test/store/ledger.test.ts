@@ -52,7 +52,7 @@ describe('the ledger', () => {
     expect(state.rows('SELECT status FROM request')).toEqual([{ status: 200 }]);
   });
 
-  test('tells what was sent later than a moment, in order, whatever the order of booking, after a restart too', () => {
+  test('returns the requests after a time in order, whatever the order of booking, across restarts', () => {
     using state = scratchStore();
     for (const atMs of [3000, 1000, 2000, 2000]) state.ledger.book(atMs, LIVE);
     state.reopen();
@@ -175,7 +175,7 @@ describe('a ledger that is asked fast', () => {
     expect(state.rows(BOOKED)).toEqual([{ n: 50 }]);
   });
 
-  test('books one by one at the pace of a plan, and after a clock that went back', () => {
+  test('books one by one at the rate of a plan, also after a clock that fell back', () => {
     using state = scratchStore();
     for (let booked = 1; booked <= 30; booked += 1) {
       state.ledger.book(100_000 + booked * 250, LIVE);

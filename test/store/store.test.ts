@@ -32,7 +32,7 @@ function refusal(work: () => void): UserError {
 const facts = (state: ScratchStore): unknown => state.rows('SELECT * FROM fact ORDER BY key');
 
 describe('a state and its workspace', () => {
-  test('belong together from the first pin on', () => {
+  test('the tag and the state belong together from the first pin on', () => {
     using state = scratchStore();
     expect(state.store.workspaceTag()).toBeNull();
     state.store.pinWorkspace({ apiId: 'ws', tag: 'mine' });
@@ -97,7 +97,7 @@ describe('the account', () => {
 });
 
 describe('small facts', () => {
-  test('outlive the process', () => {
+  test('single facts survive a restart', () => {
     using state = scratchStore();
     expect(state.store.fact('x')).toBeNull();
     state.store.saveFact('x', 'one');

@@ -15,7 +15,7 @@ describe.runIf(influxdAvailable())('the daemon', () => {
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
     await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY_MS, ...options });
 
-  test('asks what its schedules ask for, the list of devices by what it is worth, and devices that have something', async () => {
+  test('sends what its schedules require, and polls the devices that have something new', async () => {
     const tied: DeviceSpec = { deviceId: 'tied', intervalMs: MINUTE_MS, traits: ['ties'] };
     using rig = await rigOf({ world: worldOf(DEVICES.with(1, tied)) });
     const { log } = rig.simulator;

@@ -45,7 +45,7 @@ describe.runIf(influxdAvailable())('the health of a daemon', () => {
   test.each<[string, Partial<RigOptions>, FaultPlan | null, RegExp]>([
     ['all is well', {}, null, /^$/],
     [
-      'the allowance of the day is spent',
+      'the quota of the day is spent',
       { settings: { plan: { requestsPerMinute: 60, requestsPerDay: 60 } } },
       null,
       /^(last_day_missing)?$/,

@@ -111,7 +111,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
     return { ...look, read: later(0), later, events, [Symbol.dispose]: dispose };
   }
 
-  test('a quiet, healthy fleet: green everywhere, nobody is called; and once the daemon has stopped, red within 20 minutes', async () => {
+  test('a quiet fleet is green and alerts nobody; a stopped daemon turns red within 20 minutes', async () => {
     using told = await play({ forMs: HOUR_MS });
     expect(told.summary).toMatch(/^In sync: all 12 devices/);
     expect(told.ready.ready).toBe(true);

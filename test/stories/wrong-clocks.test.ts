@@ -96,7 +96,7 @@ test.runIf(influxdAvailable()).each([
   ['an age', {}],
   ['a fixed start, in windows of 30 days', { since: parseTimestamp('2026-06-13T00:00:00Z') ?? 0n }],
 ])(
-  'a Date of 2100 that is right again in the same process costs a few requests per device: history by %s',
+  'a Date of 2100 that is corrected in the same process costs a few requests per device: history by %s',
   async (_, history) => {
     using rig = await openRig(bench, {
       world: worldOf(DEVICES),

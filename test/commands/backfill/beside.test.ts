@@ -159,7 +159,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     expect(life.error).toBeNull();
   });
 
-  test('goes on without its follower, and after the daemon is stopped and started again, without asking twice', async () => {
+  test('continues without its follower and after a restart of the daemon, without a repeated request', async () => {
     using whole = await rigOf();
     await live(whole, 15 * MINUTE_MS);
     await live(whole, 40 * MINUTE_MS, { meanwhile: async () => submit(whole, { fromMs: NOW_MS - 14 * DAY_MS }) });

@@ -20,7 +20,7 @@ const DEVICES = [
   { deviceId: 'seldom', intervalMs: 17 * MINUTE_MS },
 ];
 
-describe('the pace', () => {
+describe('the rate of a backfill', () => {
   const walk = (rate: ReturnType<typeof createBackfillRate>, count: number, fromMs = 0): number[] => {
     let nowMs = fromMs;
     return Array.from({ length: count }, () => {
@@ -149,7 +149,7 @@ describe.runIf(influxdAvailable())('on the simulator', () => {
     expect(finishByMs - rig.clock.nowMs()).toBeLessThan(15 * MINUTE_MS);
   });
 
-  test('with a part of the share goes at that pace', async () => {
+  test('a backfill with a part of the share keeps that rate', async () => {
     using rig = await rigOf();
     await backfillAlone(rig, { fromMs: NOW_MS - 20 * DAY_MS, maxShare: 0.05 });
     const times = inState(rig, (db) =>

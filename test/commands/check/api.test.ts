@@ -156,7 +156,7 @@ describe('a key or a plan that is refused', () => {
     expect(line(report, 'challenge header').message).toMatch(/^www-authenticate /);
   });
 
-  test('a plan without API access: 77', async () => {
+  test('a plan without API access ends with 77', async () => {
     await using stage = await openStage({ settings: { plan: { apiAccess: false } } });
     const report = await stage.report();
     expect(bad(report)[0]).toBe('fail access');
@@ -189,7 +189,7 @@ describe('the plan, the clock, the quota', () => {
     [{ dateSkewMs: -300_000 }, 'warn', /5 min ahead of the API's/, 300],
     [{ dateSkewMs: 5000 }, 'ok', /agrees with the API's clock/, -5],
     [{ date: 'absent' }, 'skip', /sends no Date header/, null],
-  ] as const)('clocks: %j', async (time, status, words, seconds) => {
+  ] as const)('compares the clocks: %j', async (time, status, words, seconds) => {
     await using stage = await openStage({ settings: { time } });
     const report = await stage.report();
     expect(report.exit_code).toBe(0);
@@ -323,7 +323,7 @@ describe('never more than six requests', () => {
 });
 
 describe('the way there', () => {
-  test('a wrong path', async () => {
+  test('a wrong path of api.url is named', async () => {
     await using stage = await openStage();
     const wrong = stage.url.replace('/external/v1', '/wrong/external/v1');
     const report = await stage.report({ TIDEMARK_API_URL: wrong });
@@ -422,7 +422,7 @@ describe('on a terminal', () => {
     expect(stderr.endsWith('\r\u001b[K')).toBe(true);
   });
 
-  test('interrupted: 3, and nothing on standard output', async () => {
+  test('an interrupted check ends with 3 and prints nothing on standard output', async () => {
     await using stage = await openStage();
     stage.simulator.faults = always({ kind: 'hang' });
     const stop = new AbortController();

@@ -73,7 +73,7 @@ describe.runIf(influxdAvailable())('InfluxDB', () => {
     });
   });
 
-  test('no such database', async () => {
+  test('a missing database fails the write', async () => {
     await using stage = await openStage();
     const report = await destination(stage, env('missing'));
     expect(bad(report)).toEqual(['fail write']);
@@ -83,7 +83,7 @@ describe.runIf(influxdAvailable())('InfluxDB', () => {
     expect(report.exit_code).toBe(1);
   });
 
-  test('another token', async () => {
+  test('a wrong token fails the write', async () => {
     await using stage = await openStage();
     const report = await destination(stage, env('b', 'CANARYuser:CANARYwrong'));
     expect(bad(report)).toEqual(['fail write']);
@@ -261,7 +261,7 @@ describe.runIf(victoriaAvailable())('VictoriaMetrics', () => {
     expect(line(report, 'kind').remedy).toMatch(/Set influx\.kind to victoriametrics/);
   });
 
-  test('with a user and a password: the right ones, and others', async () => {
+  test('a user and a password are checked, right or wrong', async () => {
     const flags = ['-httpAuth.username=CANARYuser', `-httpAuth.password=${TOKEN.split(':')[1]}`];
     const right = await told(flags, { TIDEMARK_INFLUX_TOKEN: TOKEN });
     expect(bad(right.report)).toEqual([]);

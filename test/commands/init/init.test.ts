@@ -121,7 +121,7 @@ describe('by flags', () => {
     expect(checked.stdout).not.toMatch(/warn|FAIL/);
   });
 
-  test('the command of docs/getting-started.md, with the addresses and files of this machine, ends ready to sync', async () => {
+  test('the command of docs/getting-started.md writes a configuration that syncs', async () => {
     const directory = place();
     const page = readFileSync(join(import.meta.dirname, '../../../docs/getting-started.md'), 'utf8');
     const [, shown = ''] = /^npm start -- init (.*)$/m.exec(page) ?? [];

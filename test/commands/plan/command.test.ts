@@ -457,7 +457,7 @@ describe('what is wrong', () => {
     expect(contentOf(rig)).toEqual(before);
   });
 
-  test('interrupted: exit 3, and no more requests', async () => {
+  test('an interrupted plan ends with 3 and sends no more requests', async () => {
     using rig = openPlanRig({ devices: fleet(1, MINUTE_MS) });
     const sync = rig.open();
     const error = await refusalOf(fetchForPlan(sync.context, AbortSignal.abort(new Error('stopped by SIGTERM'))));

@@ -174,7 +174,7 @@ describe('one device', () => {
     );
   });
 
-  test('is kept from being asked by the allowance, a wait of the server, or nobody at work', () => {
+  test('waits for the quota, a wait of the server, or a stopped daemon', () => {
     using open = scratchStore();
     hold(open, ['hub']);
     const config = configOfDirectory(dirname(open.file));
@@ -367,7 +367,7 @@ describe('what is odd', () => {
     );
   });
 
-  test('ten thousand devices: one screen and a half, in no time', () => {
+  test('ten thousand devices fit into a screen and a half and take no time', () => {
     using place = scratch();
     const clock = createVirtualClock(NOW_MS);
     const newestMs = NOW_MS - 4 * MINUTE_MS;

@@ -170,7 +170,7 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(after).toContain(`blocked at the last attempt: ${message}`);
   });
 
-  test('where the allowance does not carry the schedules, the stretched freshness is the target', async () => {
+  test('the target lag grows where the quota does not carry the schedules', async () => {
     using rig = await rigOf({ settings: { plan: { requestsPerMinute: 10, requestsPerDay: 400 } }, historyMs: HOUR_MS });
     const life = await liveAsDaemon(rig, { forMs: 3 * HOUR_MS });
     expect(life.events.some(({ type }) => type === 'quota-short')).toBe(true);

@@ -116,7 +116,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     for (const { stdout, stderr } of [equal, told, json, repaired]) expect(stdout + stderr).not.toContain(TOKEN);
   });
 
-  test('cleared points are reported with their cost, stay missing without a key, and are fetched again with one', async () => {
+  test('cleared points are reported with their cost and are fetched again only with a key', async () => {
     await using stage = await filled();
     clearArchive(stage);
     const held = await countOf(stage);

@@ -82,7 +82,7 @@ test('a filter comes back from its arguments as it was, to the nanosecond', () =
   expect(filterOf(kept)).toEqual(filter);
 });
 
-test('a repair becomes a change of the missing points; what may be left is 0 where an older version says nothing', () => {
+test('a repair becomes a change of the missing points, also one by an older version', () => {
   const [device, from, to] = rangeText('a', 1_700_000_000_123_456_789n, 2_000_000_000_000_000_000n);
   const change = missingChangeOf({
     windows: [],

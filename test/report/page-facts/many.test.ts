@@ -99,7 +99,7 @@ describe('alerts', () => {
     ...changes,
   });
 
-  test('none yet', () => {
+  test('a state without alerts shows none', () => {
     using state = scratchStore();
     expect(pageFactsOf(state, { nowMs: () => NOON_MS }).facts.alerts()).toEqual({ alerts: 0, open: 0, rows: [] });
   });

@@ -216,7 +216,7 @@ describe('the page of a device', () => {
     expect(naps).toBeGreaterThan(1);
   });
 
-  test('takes one step at a time, however many pages are asked for, and is made once for those who ask for the same', async () => {
+  test('is made one step at a time, and once for all who request the same', async () => {
     using state = scratchStore();
     list(state, [online('d')]);
     const lines = Array.from({ length: 20_000 }, (_, at) =>

@@ -119,7 +119,7 @@ describe('the standing of a destination', () => {
     expect(stallAt(aside, { position: 'q', pendingLines: 1, nowMs: 1 }).skippedTo).toBeNull();
   });
 
-  test('sets aside who stands for longer than archive.retention, if another one moves that is not aside itself', () => {
+  test('skips a destination that stalls for longer than archive.retention while another moves', () => {
     const [stands, moves, aside] = [stall({ stalledMs: KEEP + 1 }), stall({}), stall({ skippedTo: 3 })];
     const due = (...all: Stall[]): number[] => dueToSkip(new Map(all.entries()), KEEP);
     expect(due(stands, moves)).toEqual([0]);
@@ -176,7 +176,7 @@ describe('the room', () => {
   });
 });
 
-test('the stretches of lines tell readings from the rest, and are one only where no other reading is possible', () => {
+test('the cleared ranges separate readings from other lines, and merge only without a reading between', () => {
   const lines = ['telemetry,a=b v=1 10', 'telemetry,a=b v=1 5', 'telemetry,a=c v=1 5', 'telemetry,a=b v=1 6'];
   const others = ['coverage_hour v=1 3', 'no time', 'coverage_hour v=1 900'];
   const telemetry = (from: bigint, to: bigint, points: number) => ({ kind: 'telemetry', from, to, points });

@@ -310,7 +310,7 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
   return { all, known };
 }
 
-test('every destination receives every line except its missing points, whenever blocks are merged, cleared or skipped', () => {
+test('every destination receives every line except its missing points, whatever is merged or cleared', () => {
   fc.assert(
     fc.property(fc.array(anOp, { minLength: 5, maxLength: 60 }), (ops) => {
       using it = world();

@@ -143,7 +143,7 @@ describe('what was found to be there', () => {
     expect(state.store.missing(other)).toEqual([lack(1n, 9n)]);
   });
 
-  test('but for points that nobody compared: those keep that part of what was set aside, and nothing more or less', () => {
+  test('points that were not compared stay missing, and no others', () => {
     using state = scratchStore();
     const { id } = state.store.useDestination('influx', 'x');
     leave(state, id, [lack(10n, 100n, { points: 5000 }), lack(20n, 30n, { reason: 'cleared', points: 40 })]);

@@ -37,7 +37,7 @@ describe('a position', () => {
     expect(table.text(ONE)).toBe('history 2:3, live 1:0');
   });
 
-  test('stays behind the same line of a block that loses lines; one at the start of a block or elsewhere stays', () => {
+  test('stays behind the same line of a block that loses lines', () => {
     const table = positions();
     table.advance(ONE, 'live', { from: START, to: { block: 5, line: 3 } });
     table.advance(TWO, 'live', { from: START, to: { block: 5, line: 0 } });

@@ -59,7 +59,7 @@ describe('the inventory', () => {
     expect(state.store.devices()[0]).toMatchObject({ missedListings: 1, goneSinceMs: null, lastListedMs: 30 });
   });
 
-  test('counts a device as gone at once after its own 404, and takes it back when it answers, not when it is listed', () => {
+  test('a device is gone at once after its own 404, and back when it answers, not when it is listed', () => {
     using state = scratchStore();
     keep(state, 10, ['a']);
     state.store.markGone('a', 15);

@@ -126,7 +126,7 @@ describe('a landing', () => {
     expect(state.store.stored('d', at + 1n, at + 1n).lines).toEqual([]);
   });
 
-  test('notes with its request what that brought', () => {
+  test('records the yield of a request', () => {
     using state = scratchStore();
     const requestId = state.ledger.book(1000, { lane: 'live', stream: 'telemetry', deviceId: 'd' });
     state.store.commitPage({ ...FULL, requestId });

@@ -186,7 +186,7 @@ describe('a state that is gone', () => {
     );
   });
 
-  test('is begun anew once all its files are gone, and where the first start was killed before there was anything', () => {
+  test('is created again once all its files are gone, or if the first start was killed too early', () => {
     using place = scratch();
     openStore(place.path).close();
     for (const name of readdirSync(place.path)) rmSync(join(place.path, name));
@@ -401,7 +401,7 @@ describe('a damaged state', () => {
 });
 
 describe('a place that cannot hold a state', () => {
-  test('a file in the place of the directory', () => {
+  test('a file instead of the directory is named', () => {
     using place = scratch();
     writeFileSync(join(place.path, 'file'), 'mine');
     for (const path of [join(place.path, 'file'), join(place.path, 'file', 'deeper')]) {
@@ -440,7 +440,7 @@ describe('a place that cannot hold a state', () => {
     expect(existsSync(join(place.path, 'not-mounted')), 'nothing is made at the far end').toBe(false);
   });
 
-  test('a directory in the place of the file', () => {
+  test('a directory instead of the file is named', () => {
     using place = scratch();
     mkdirSync(place.file);
     expect(refusal(place.path)).toMatchObject({

@@ -75,7 +75,7 @@ describe('a disk that is full', () => {
 });
 
 describe('the limit of the file', () => {
-  test('refuses what would grow it beyond archive.max_size and 64 MiB; delivery and clearing go on and make room', () => {
+  test('refuses writes beyond archive.max_size and 64 MiB while delivery and clearing make room', () => {
     using place = scratch();
     const state = openStore(place.path, { maxBytes: MIB - HARD_LIMIT_ABOVE_BYTES + 3 * MIB });
     const { id } = state.store.useDestination('x', 'x');

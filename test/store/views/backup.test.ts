@@ -170,7 +170,7 @@ describe('what is in the way', () => {
     expect(readdirSync(place.path).toSorted()).toEqual(['copy.db', 'state']);
   });
 
-  test('no state, and one of another program', async () => {
+  test('a missing state and one of another program are refused', async () => {
     using place = scratch();
     const file = join(place.path, 'copy.db');
     expect((await mistakeOf(backUp(join(place.path, 'none'), file))).message).toMatch(

@@ -136,7 +136,7 @@ describe('an unreadable state is an error that says what to do', () => {
   test.each([
     [1, /written by an older Tidemark \(state version 1, this version reads \d+\)\. Start the daemon of this version/],
     [MIGRATIONS.length + 1, /written by a newer Tidemark .* Use the newer version/],
-  ])('a state of version %i', (version, words) => {
+  ])('a state of version %i is refused', (version, words) => {
     using place = scratch();
     const db = new Database(place.file);
     db.exec(MIGRATIONS[0] ?? '');
@@ -159,7 +159,7 @@ describe('an unreadable state is an error that says what to do', () => {
     expect(refusal(place)).toMatch(/another build, and a part is missing \(no such table: job\)/);
   });
 
-  test('a database of another program, a damaged file, a file cut short, a directory', () => {
+  test('a foreign, damaged or truncated file and a directory are refused', () => {
     using place = scratch();
     const db = new Database(place.file);
     db.exec('CREATE TABLE x (y)');
@@ -181,7 +181,7 @@ describe('an unreadable state is an error that says what to do', () => {
     expect(refusal(other)).toMatch(/this is not a file/);
   });
 
-  test('a state of another user', () => {
+  test('a state of another user is refused', () => {
     using open = filled();
     open.close();
     const directory = dirname(open.file);

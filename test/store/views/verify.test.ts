@@ -14,7 +14,7 @@ function land({ store }: ScratchStore, n: number): void {
   store.commitPage(landing({ deviceId: 'd', revision, lines: [line(n)], firstNs: BigInt(n), lastNs: BigInt(n) }));
 }
 
-test('what was delivered after the positions were looked at is not taken for settled, though it was sealed since', () => {
+test('points delivered after the positions were read do not count as acknowledged', () => {
   const at = { ms: 1000 };
   using state = scratchStore({ nowMs: () => at.ms });
   const { id } = state.store.useDestination('influx', 'x');
