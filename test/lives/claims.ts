@@ -141,6 +141,11 @@ function hiddenUnknown({ story, simulator }: Stage): Interval[] {
   });
 }
 
+/** By how much the service's clock was ahead by them all. */
+function aheadByMs(stage: Stage): number {
+  return aheadNow(stage).reduce((sum, { byMs }) => sum + byMs, 0);
+}
+
 /**
  * What may be missing at this moment although it is called covered:
  * - what the service has called empty, of every device and for more than half an hour, until that is asked for again
@@ -200,7 +205,7 @@ function examineCovered(
   const { simulator, truth, counts } = stage;
   const nowMs = simulator.worldNowMs();
   const wrong: string[] = [];
-  const aheadMs = aheadNow(stage).reduce((sum, { byMs }) => sum + byMs, 0);
+  const aheadMs = aheadByMs(stage);
   for (const [deviceId, ranges] of covered) {
     counts.claims += ranges.length;
     const last = ranges.at(-1);
@@ -226,7 +231,9 @@ function examineReady(
   if (!ready.ready) return [];
   const nowMs = simulator.worldNowMs();
   const openMs = openMsOf(stage, report);
-  const from = msToNs(Math.floor(Math.max(nowMs - DAY_MS, nowMs - story.program.historyMs) + DUE_MS));
+  // The last day is that of the clock that the program believes.
+  const dayMs = Math.min(DAY_MS, story.program.historyMs);
+  const from = msToNs(Math.floor(nowMs + aheadByMs(stage) - dayMs + DUE_MS));
   const range: Interval = { from, to: msToNs(Math.floor(nowMs - openMs)) };
   return report.devices.flatMap(({ device_id, state, gaps }) => {
     if (state === 'unreachable' || !simulator.world.has(device_id, nowMs)) return [];

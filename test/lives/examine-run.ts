@@ -67,8 +67,9 @@ function examineEnd(stage: Stage, { summary, requests }: Lived): string[] {
     0,
   );
   const windows = Math.ceil(story.program.historyMs / ((historyMaxDays ?? Infinity) * DAY_MS - HOUR_MS)) + 3;
+  const alerts = [...simulator.world.alerts(simulator.worldNowMs())].length;
   // A page has one that was there before, at least.
-  const most = 10 + story.devices.length * (2 + windows * 4) + (readings / (maxDevicesPerPage - 1)) * 2.5;
+  const most = 10 + story.devices.length * (2 + windows * 4) + ((readings + alerts) / (maxDevicesPerPage - 1)) * 2.5;
   if (requests > most) wrong.push(`${requests} requests, at most ${Math.ceil(most)} expected (${readings} readings)`);
   return wrong;
 }
@@ -163,7 +164,13 @@ function examineHours(stage: Stage, lived: Lived, { span, listedAtMs }: Judged):
   // What is sent again from the archive may bring the count of before late readings.
   const isSentOnce = story.lives.every(({ kind, movesHouse }) => kind !== 'replay' && !movesHouse);
   const rows = rowsOf(database(), 'coverage_hour');
-  const hours = { simulator, span, listedAtMs, rows, isShown: showsBy(stage, lived), isSentOnce };
+  const ahead = story.misfortunes.filter(({ what }) => what.kind === 'server clock' && what.byMs > 0);
+  const aheadMs = ahead.reduce((sum, { what }) => sum + ('byMs' in what ? what.byMs : 0), HOUR_MS);
+  const isFromAhead = (hour: EpochNs): boolean => {
+    const atMs = Number(hour / 1_000_000n);
+    return ahead.some(({ fromMs, toMs }) => fromMs - HOUR_MS <= atMs && atMs < toMs + aheadMs);
+  };
+  const hours = { simulator, span, listedAtMs, rows, isShown: showsBy(stage, lived), isSentOnce, isFromAhead };
   return story.devices.flatMap(({ spec }) => examineHoursOf(hours, spec)).slice(0, 5);
 }
 
@@ -173,21 +180,17 @@ interface Hours extends Judged {
   readonly isShown: (deviceId: string, at: EpochNs) => boolean;
   /** Whether counts are held against the truth. */
   readonly isSentOnce: boolean;
+  /** Whether an hour may have been written by a clock that was ahead, under the name that the device had then. */
+  readonly isFromAhead: (hour: EpochNs) => boolean;
 }
 
 function examineHoursOf(
-  { simulator, span, listedAtMs, rows, isShown, isSentOnce }: Hours,
+  { simulator, span, listedAtMs, rows, isShown, isSentOnce, isFromAhead }: Hours,
   device: DeviceSpec,
 ): string[] {
   const { deviceId } = device;
-  const wrong: string[] = [];
-  const written = new Map<bigint, number>();
-  for (const { device_id, time, readings } of rows) {
-    if (device_id !== deviceId) continue;
-    const at = BigInt(time ?? 0);
-    if (written.has(at)) wrong.push(`two hours ${at} of ${deviceId}`);
-    written.set(at, Number(readings));
-  }
+  const { written, twice } = hoursWritten(rows, deviceId);
+  const wrong = [...twice].filter((at) => !isFromAhead(at)).map((at) => `two hours ${at} of ${deviceId}`);
   // Of a device that was away no hour is promised.
   if (device.vanishesAtMs !== undefined || !simulator.world.has(deviceId, listedAtMs)) return wrong;
   const first = (span.fromNs + HOUR_NS - 1n) / HOUR_NS;
@@ -196,11 +199,24 @@ function examineHoursOf(
     const seed = all.filter(({ recordedAtNs }) => isShown(deviceId, recordedAtNs)).length;
     const count = written.get(hour);
     if (count === undefined) wrong.push(`hour ${hour} of ${deviceId} has no point`);
-    else if (isSentOnce && isCountable(simulator, device) && count !== seed) {
+    else if (isSentOnce && !twice.has(hour) && isCountable(simulator, device) && count !== seed) {
       wrong.push(`hour ${hour} of ${deviceId}: ${count} for ${seed}`);
     }
   }
   return wrong;
+}
+
+/** The counts of the hours of a device, and the hours that have several. */
+function hoursWritten(rows: readonly Row[], deviceId: string): { written: Map<EpochNs, number>; twice: Set<EpochNs> } {
+  const written = new Map<EpochNs, number>();
+  const twice = new Set<EpochNs>();
+  for (const { device_id, time, readings } of rows) {
+    if (device_id !== deviceId) continue;
+    const at = BigInt(time ?? 0);
+    if (written.has(at)) twice.add(at);
+    written.set(at, Number(readings));
+  }
+  return { written, twice };
 }
 
 /** Whether every reading is one by itself: ties may be counted in more than one way, and empty ones not at all. */
@@ -232,7 +248,7 @@ function spanOf(stage: Stage, lived: Lived & { readonly passedAtMs: number }): S
   const passedMs =
     time.date === 'absent'
       ? Math.min(oldestNewestMs(stage, serverMs), lived.passedAtMs + clockErrorMs(stage, 'local clock', lived))
-      : serverMs + time.dateSkewMs;
+      : serverMs + time.dateSkewMs + Math.min(0, clockErrorMs(stage, 'server clock', lived));
   return { fromNs: toNs(fromMs), toNs: toNs(passedMs - gracePeriodMs - 7500) };
 }
 
