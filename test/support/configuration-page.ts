@@ -5,50 +5,49 @@ import { fileForm, keyEntries, variableOf } from '../../src/config/schema.ts';
 
 const HEAD = `# Configuration
 
-A YAML file, \`config/tidemark.yaml\` or what \`--config FILE\` names, and for every key an environment variable, which
-wins. \`config/tidemark.example.yaml\` is the file to copy. This page is made from the program's own table of keys.
+Tidemark reads a YAML file: \`config/tidemark.yaml\`, or the file that \`--config FILE\` names. Copy
+\`config/tidemark.example.yaml\`, or let \`init\` write the file. Every setting also has an environment variable, which
+overrides the file. This page is generated from the program's table of settings.
 
-- **Secrets** (\`api.key\`, \`influx.token\`, \`listen_password\`) can come from a file, by the key with \`_file\`: \`api.key_file\`,
-  \`TIDEMARK_API_KEY_FILE\`. Give one form, not both. One line end at the end of the file is dropped.
-- **Every mistake is told at once**, by its path, with what was expected; nothing starts then (exit 78). Unknown keys and
-  unknown \`TIDEMARK_*\` variables are mistakes, and the nearest known one is named. (\`TIDEMARK_SERVICE_*\` and
-  \`TIDEMARK_PORT*\` are let pass: Kubernetes puts them there.) A key that does not act in this version is refused.
-- **Units**: \`s m h d w\`. A date without a time is 00:00 UTC. An empty variable counts as unset. Paths are relative to
+- **Secrets** (\`api.key\`, \`influx.token\`, \`listen_password\`) can be read from a file: add \`_file\` to the name, as in
+  \`api.key_file\` or \`TIDEMARK_API_KEY_FILE\`. Use one form, not both. A line break at the end of the file is ignored.
+- **Mistakes**: Tidemark reports all mistakes at once, each with its path and the expected value, and does not start (exit
+  code 78). An unknown setting or \`TIDEMARK_*\` variable is a mistake; if a similar one exists, the message names it.
+  (\`TIDEMARK_SERVICE_*\` and \`TIDEMARK_PORT*\` are ignored, because Kubernetes sets them.)
+- **Units**: \`s m h d w\`. A date without a time is 00:00 UTC. An empty variable counts as not set. Relative paths start at
   the working directory.
-- **Proxies**: \`HTTPS_PROXY\`, \`HTTP_PROXY\` and \`NO_PROXY\` are honoured for the API and the databases.
-- **\`--demo\`** reads no file; the variables act as usual, but for those of the API's address, key and certificates.
+- **Proxies**: \`HTTPS_PROXY\`, \`HTTP_PROXY\` and \`NO_PROXY\` apply to the API and the databases.
+- **\`--demo\`** reads no file. It uses the environment variables, except the address, the key and the certificates of the API.
 
 | key | variable | default | meaning |
 | --- | --- | --- | --- |
 `;
 
 const FILTERS = `
-## Leave things out
+## Exclude devices, sensors and locations
 
 \`\`\`yaml
 sync:
-  include: [greenhouse-*, Cold store]   # only these devices
-  exclude: [test]                       # but not those: exclude wins
+  include: [greenhouse-*, Cold store]   # sync only these devices
+  exclude: [test]                       # but not these: exclude wins
   exclude_sensors: [rssi, debug.*]
   location: false
 \`\`\`
 
-- **Patterns**: \`*\` stands for any text, \`?\` for one character, all else for itself; upper and lower case differ. A
-  list in the file; in an environment variable, or as one text in the file, commas separate the patterns (for a name with
-  a comma write a list, or \`?\` in its place).
-- **A device** matches by its id, its name, its model or one of its tags, as it is listed now: one that is renamed or
-  tagged anew can begin or stop to match. An excluded device stays in the list of devices, is not asked for telemetry,
-  and gets no \`device\`, \`alert\` or \`telemetry\` points. Its \`coverage\` points have the state \`excluded\`, and status and
-  \`--json\` name what is not held of it with that reason. Neither \`--once\` nor \`/readyz\` waits for it.
-- **A sensor** matches by its name as the device reports it, a nested value by all names with dots between them: \`env\`
-  does not match \`env.temperature\`, \`env.*\` does. Its values are not written. What counts as held is not touched by that;
-  a reading of which nothing is written does not count in \`coverage_hour\`. Alerts about such a sensor are written.
-- **\`location: false\`** keeps latitude, longitude and the time of the location out of the points and out of the state.
-- **From then on**: a change acts from the next start. What is archived or in the database stays, also the position in
-  the record of a device that is not listed any more. A device that is included again is filled like any other, as far
-  back as \`sync.history\` reaches, its alerts too. A sensor that is written again is written from then on: values that
-  were left out are not fetched for their own sake, though some may come along with others.
-- **A pattern that matches nothing** is told in the log after the start: it is probably a typing error.
+- **Patterns**: \`*\` matches any text, \`?\` one character. Upper and lower case differ. Write a YAML list in the file. In an
+  environment variable, separate the patterns by commas (for a name with a comma write \`?\` in its place).
+- **Devices** match by id, name, model or tag, as currently listed: a device that is renamed or gets other tags can start or
+  stop to match. An excluded device stays in the list of devices. Tidemark does not poll it and writes no \`device\`,
+  \`alert\` or \`telemetry\` points of it. Its \`coverage\` points have the state \`excluded\`, and its gaps have the reason
+  \`excluded\`. \`--once\` and \`/readyz\` do not wait for it.
+- **Sensors** match by the name that the device reports. A nested value matches by its full dotted name: \`env\` does not
+  match \`env.temperature\`, \`env.*\` does. Values of excluded sensors are not written. Coverage does not depend on that; a
+  reading without any written value is not counted in \`coverage_hour\`. Alerts about an excluded sensor are written.
+- **\`location: false\`**: latitude, longitude and the time of the location are neither written nor stored in the state.
+- **When a change takes effect**: at the next start. Points that are already archived or written stay. A device that you
+  include again is read as far back as \`sync.history\`, with its alerts. A sensor that you include again is written from
+  then on; its earlier values are not requested again.
+- **A pattern that matches nothing** is logged after the start, because it is probably a typo.
 `;
 
 /** Where there is a key that does not act. */

@@ -30,50 +30,52 @@ function shown(format: 'json' | 'pretty'): string {
 function head(): string {
   return `# The log
 
-Tidemark logs to standard error, one line for each event. As JSON, where nobody looks on or \`log.format\` is \`json\`:
+Tidemark logs to standard error, one line per event. The lines are JSON if standard error is not a terminal, or if
+\`log.format\` is \`json\`:
 
 \`\`\`json
 ${shown('json')}
 \`\`\`
 
-and for people, on a terminal or where \`log.format\` is \`pretty\`: time, level, a sentence, and the fields that the sentence does not
-contain. Only a terminal gets colours, and none if \`NO_COLOR\` is set.
+On a terminal, or if \`log.format\` is \`pretty\`, a line has the time, the level, a sentence, and the fields that the sentence does
+not contain. Colours are used only on a terminal, and never if \`NO_COLOR\` is set.
 
 \`\`\`
 ${shown('pretty')}
 \`\`\`
 
-Every line of JSON has \`time\` (RFC 3339, UTC), \`level\`, \`event\` (the same in every version) and \`msg\` (for people: it may
-change). This page is made from the program's own tables.
+Every JSON line has \`time\` (RFC 3339, UTC), \`level\`, \`event\` (stable across versions) and \`msg\` (for people; it may change).
+This page is generated from the program's tables. Set \`log.format: json\` if another program reads the log: only then is the
+last line of a start that fails JSON as well.
 
 ## Levels
 
-| level | means |
+| level | meaning |
 | --- | --- |
-| \`error\` | a person has to act: it does not heal by itself |
-| \`warn\` | it heals by itself, or somebody should know of it |
-| \`info\` | a round of the sync, a change of state: a few thousand lines a day |
-| \`debug\` | a line for each request, page and write, and everything that was held back |
+| \`error\` | you must act: the problem does not go away by itself |
+| \`warn\` | a problem that Tidemark retries by itself, or something that you should know |
+| \`info\` | summaries of the polls and changes of state: 2 to 4 lines a minute |
+| \`debug\` | a line for each request, page and write, and the repeated lines that other levels suppress |
 
-\`log.level\` (\`TIDEMARK_LOG_LEVEL\`) sets the least that is written, \`--log-level debug\` for one run.
+\`log.level\` (\`TIDEMARK_LOG_LEVEL\`) sets the lowest level that is logged; \`--log-level debug\` sets it for one run.
 
-- **What repeats itself is not repeated.** A trouble is told at once, then once an hour with \`suppressed\`, the number of lines
-  that were not written since, and when it is over. Begun anew, it is told at once. What comes and goes is told both ways
-  twice in ten minutes, and else neither way. Of any other line at most ten of an event and level are written a minute.
-- **Nothing secret is in it**: no key, no token, no password, no query of a URL, no body of an answer (of a
-  refusal the words, shortened). Names of devices are.
-- What to do about a line stands in [When something is wrong](troubleshooting.md), by its event.
+- **Repeated problems**: a problem is logged when it starts, then once an hour with \`suppressed\` (the number of lines that were
+  left out since the last one), and when it ends. If it starts and ends often, at most two starts and two ends are logged in ten
+  minutes. Of every other event, at most ten lines a minute are logged per level.
+- **No secrets**: the log contains no key, token, password, URL query or response body. If the API or a database rejects
+  something, its message is logged, shortened. Device names are logged.
+- **What to do about a line**: search its event in [Troubleshooting](troubleshooting.md).
 
 ## Search it
 
 \`\`\`sh
-journalctl -u tidemark -o cat | jq -c 'select(.level == "error" or .level == "warn")'
-docker logs tidemark 2>&1 | jq -r 'select(.event == "delivery-blocked") | [.time, .destination, .msg] | @tsv'
+journalctl -u tidemark@home -o cat | jq -c 'select(.level == "error" or .level == "warn")'
+docker logs tidemark-home 2>&1 | jq -r 'select(.event == "delivery-blocked") | [.time, .destination, .msg] | @tsv'
 jq -s 'map(select(.event == "poll-summary" and .stream == "telemetry").new_points) | add' tidemark.log
 jq -s 'group_by(.event) | map({event: .[0].event, lines: length})' tidemark.log
 \`\`\`
 
-Where something else writes into the same stream, \`jq -R 'fromjson?'\` leaves out what is no JSON.
+If another program writes to the same stream, \`jq -R 'fromjson?'\` skips the lines that are not JSON.
 
 `;
 }
@@ -84,7 +86,7 @@ export function logsPage(): string {
   const fields = Object.entries(FIELDS).map(([name, { unit, meaning }]) => `| \`${name}\` | ${unit} | ${meaning} |`);
   return [
     head(),
-    `## The sync\n\n\`…\` stands for what differs.\n\n${columns}${rows(SYNC_ROWS)}\n\n`,
+    `## The sync\n\n\`…\` stands for text that varies.\n\n${columns}${rows(SYNC_ROWS)}\n\n`,
     `## The program and its commands\n\n${columns}${rows(PROGRAM_ROWS)}\n\n`,
     `## Fields\n\n| field | unit | what it is |\n| --- | --- | --- |\n${fields.join('\n')}\n`,
   ].join('');
