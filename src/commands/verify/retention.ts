@@ -71,9 +71,19 @@ function partingOf(
 /** How far two comparisons have to lie apart. */
 const APART_MS = HOUR_MS;
 
-/** Whether one retention explains two comparisons. Points that were deleted stay where they were, and age. */
+/** Whether one retention explains two comparisons. */
 function agree(one: RetentionEstimate, other: RetentionEstimate): boolean {
   return one.shortestMs <= other.longestMs && other.shortestMs <= one.longestMs;
+}
+
+/** The newest missing point. It moves on with the time where a retention hides points; where they were deleted, it stays. */
+function edgeMs({ endedMs, longestMs }: RetentionEstimate): EpochMs {
+  return endedMs - longestMs;
+}
+
+/** Whether two comparisons that one retention explains show that it is none but a retention. */
+function isConfirmed(earlier: RetentionEstimate, later: RetentionEstimate): boolean {
+  return later.beganMs - earlier.endedMs >= APART_MS && edgeMs(later) > edgeMs(earlier);
 }
 
 /** The points that a destination hides for their age. */
@@ -111,7 +121,7 @@ export function countSearched(search: AgeSearch, facts: AgeFacts): Hidden {
   const parting = facts.isAsked ? partingOf(search, facts) : null;
   const before = parting?.before ?? null;
   const earlier = parting === null ? null : agreeing(facts, parting.estimate);
-  const isSeenTwice = earlier !== null && facts.beganMs - earlier.endedMs >= APART_MS;
+  const isSeenTwice = parting !== null && earlier !== null && isConfirmed(earlier, parting.estimate);
   const isCertain = before !== null && (facts.isResent || isSeenTwice || isRecorded(search, facts, before));
   const days: PointsText[] = [];
   for (const day of search.days) {

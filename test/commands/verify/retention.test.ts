@@ -135,6 +135,15 @@ describe('two comparisons that send nothing', () => {
     expect(second.estimate).toMatchObject({ beganMs: NOW_MS + 2 * HOUR_MS });
   });
 
+  test('whose edge stands still between points that are far apart: nothing is concluded', () => {
+    const sparse = (hours: number, earlier: typeof first): ReturnType<typeof search> => {
+      const atMs = NOW_MS + hours * HOUR_MS;
+      return search([OLD, EQUAL], { beganMs: atMs, endedMs: atMs, isResent: false, earlier });
+    };
+    const { estimate } = sparse(0, null);
+    expect(sparse(24, estimate)).toMatchObject({ sums: { missing: 50, known: 0 }, days: [], estimate: null });
+  });
+
   test('one of them of single devices, or of a clock that was set back: nothing is concluded', () => {
     const edge = EDGE + 2n * HOUR_NS;
     const part = compared(edge, { hours: 2, earlier: first, isWhole: false });
