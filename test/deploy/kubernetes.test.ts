@@ -75,7 +75,7 @@ beforeAll(() => {
   copy = join(place, 'config', 'kubernetes');
   const { scripts, values } = recipes();
   writeFileSync(join(place, 'tidemark-values.yaml'), values);
-  const secrets = { KEY: 'the key of home', TOKEN: 'the token', OFFICE_KEY: 'the key of office' };
+  const secrets = { KEY: 'the key of home', TOKEN: 'the token', OFFICE_KEY: 'the key of office', OFFICE_TOKEN: 'x' };
   rendered = scripts.map((script) => {
     const { status, stdout, stderr } = spawnSync('/bin/sh', ['-ec', script], {
       cwd: place,
@@ -195,6 +195,28 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
       }) => [targetLabel, sourceLabels.map((label) => pod[label]).join(separator)],
     );
     expect(Object.fromEntries(relabeled)).toEqual({ workspace: 'office', instance: 'n/office' });
+  });
+
+  test('with the settings outside of the checkout, as docs/container.md shows, the base stays as it is', () => {
+    const page = readFileSync(join(ROOT, 'docs', 'container.md'), 'utf8');
+    const [, script = ''] = /```sh\n(mkdir -p fleet\/base[\s\S]*?)```/.exec(page) ?? [];
+    const place = mkdtempSync(join(tmpdir(), 'tidemark-fleet-'));
+    mkdirSync(join(place, 'tidemark'));
+    cpSync(join(copy, '..'), join(place, 'tidemark', 'config'), { recursive: true, verbatimSymlinks: true });
+    const { status, stdout, stderr } = spawnSync('/bin/sh', ['-ec', script], {
+      cwd: place,
+      env: { PATH: `${join(copy, '..', '..', 'bin')}:/usr/bin:/bin`, HOME: place },
+      encoding: 'utf8',
+    });
+    rmSync(place, { recursive: true });
+    expect([status, stderr]).toEqual([0, '']);
+    expect(complaints(stdout, 'v1.29.0')).toBe('');
+    const sets = parsed(stdout).filter(({ kind }) => kind === 'StatefulSet');
+    const images = sets.flatMap(({ spec }) =>
+      spec.template.spec.containers.map(({ image }: { image: string }) => image),
+    );
+    expect(new Set(images)).toEqual(new Set(['registry.mine/tidemark:1.0.0-rc.1']));
+    expect(images).toHaveLength(2 * sets.length);
   });
 
   test('with backups, the container of each workspace writes copies and keeps the newest', () => {

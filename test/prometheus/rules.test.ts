@@ -2,7 +2,9 @@
  * `config/prometheus`: promtool's own judgement of the rules and their unit tests, and that they speak of metrics and
  * pages that there are.
  */
-import { readFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { METRICS, type MetricRow } from '../../src/observe/metrics-table.ts';
@@ -120,6 +122,24 @@ describe.runIf(prometheusAvailable())('promtool', () => {
         '\n',
       )[0];
     expect(['critical', 'warning', 'info', 'none'].map(routed)).toEqual(['owner', 'owner', 'nobody', 'nobody']);
+  });
+
+  test('finds the scrape jobs of docs/metrics.md right, by the name that the rules select', () => {
+    const page = readFileSync('docs/metrics.md', 'utf8');
+    const jobs = [...page.matchAll(/```yaml\n(scrape_configs:[\s\S]*?)```/g)].map(([, text = '']) => text);
+    expect(jobs).toHaveLength(2);
+    const folder = mkdtempSync(join(tmpdir(), 'tidemark-jobs-'));
+    mkdirSync(join(folder, 'tidemark'));
+    writeFileSync(join(folder, 'tidemark', 'home.yaml'), "- targets: ['127.0.0.1:9464']\n");
+    writeFileSync(join(folder, 'tidemark_listen_password'), 'secret');
+    for (const job of jobs) {
+      expect(parse(job).scrape_configs[0].job_name).toBe('tidemark');
+      // Debian's promtool is built without the discovery of Kubernetes; the rest of the job it judges.
+      const known = job.replace('kubernetes_sd_configs: [{role: pod}]', "static_configs: [{targets: ['a:1']}]");
+      writeFileSync(join(folder, 'prometheus.yml'), known);
+      expect(promtool(['check', 'config', 'prometheus.yml'], '', folder)).toMatchObject({ code: 0 });
+    }
+    rmSync(folder, { recursive: true });
   });
 
   test('passes their unit tests', () => {

@@ -14,7 +14,7 @@ recording rules and alert rules with unit tests. This page is generated from the
 - **A scrape is cheap**: a few milliseconds, also with thousands of devices. Figures that scan every
   device (devices, freshness, coverage) are computed on a scrape if that is quick, else in the background with 5 % of a
   CPU; \`tidemark_fleet_snapshot_age_seconds\` is their age (about a minute with 10,000 devices).
-- **Counters begin at 0 with each start** of the program. A gauge whose value is unknown has no series.
+- **Counters begin at 0 with each start** of the program, also those of failures and waits that never happened. A gauge whose value is unknown has no series.
 - **Points and readings**: a reading is what a device reports at one time, a point one value of it.
 - **No metric has a label for devices** unless \`metrics.per_device\` is set.
 
@@ -25,6 +25,50 @@ recording rules and alert rules with unit tests. This page is generated from the
 | \`/healthz\` | 200 while all loops of the daemon move; 503 with \`reasons\` and the code \`loop_stalled\` if one has stood still for a minute longer than it announced. Only problems that a restart repairs count: waiting for quota, an outage of the API or a database and a full disk are healthy |
 | \`/readyz\` | 200 while the copy is complete and current enough to rely on; else 503 with \`reasons\` for people, and \`codes\` and \`names\` (the stream or destination, or \`null\`) for programs, in the same order: \`key_refused\`, \`api_unreachable\`, \`stream_failing\` (for ten minutes), \`scope_missing\` (\`telemetry:read\`), \`clock_unconfirmed\` (the API's clock agrees with no other one), \`state_full\`, \`destination_blocked\`, \`devices_not_listed\`, \`last_day_missing\`. Waiting for quota alone is ready |
 | \`tidemark --health\` | asks \`/healthz\` of the daemon on this machine, at the configured \`listen\`: exit code 0 or 1. For the health check of a container; needs no key and no curl |
+
+## Scraping
+
+The alert rules select the targets by the job \`tidemark\`: the scrape job has to have this name, or no rule fires but
+\`TidemarkAbsent\`. Give each target the label \`workspace\`: the summary of each alert begins with it (else with the instance), and a
+target that gets another address keeps its alerts. \`tidemark_workspace_info\` has the id and the name of the workspace in the vendor's
+account; this adds them to any query:
+
+\`\`\`promql
+tidemark_ready * on (job, instance) group_left (workspace_id, workspace_name) tidemark_workspace_info
+\`\`\`
+
+| where | how |
+| --- | --- |
+| Compose | \`config/prometheus/workspaces\` has a file for each workspace; \`init --workspace\` adds one |
+| Kubernetes with the Prometheus operator | the PodMonitor of \`config/kubernetes/podmonitor\`, or the ServiceMonitor of the chart ([how](container.md#kubernetes)). They set \`job\`, \`workspace\`, and \`instance\` to NAMESPACE/WORKSPACE, so a pod that moves stays the same target |
+| Kubernetes without it | the first job below |
+| systemd | \`install.sh\` writes \`/etc/prometheus/tidemark/NAME.yaml\`, a target of a Prometheus on the same machine: the second job below. For a Prometheus elsewhere set \`TIDEMARK_LISTEN=0.0.0.0:PORT\` in \`tidemark.env\` and a password (or a firewall), run \`install.sh NAME\` again, and copy the file there |
+
+\`\`\`yaml
+scrape_configs:
+  - job_name: tidemark
+    kubernetes_sd_configs: [{role: pod}]
+    relabel_configs:
+      - source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name, __meta_kubernetes_pod_container_port_name]
+        regex: tidemark;http
+        action: keep
+      - source_labels: [__meta_kubernetes_pod_label_tidemark_workspace]
+        target_label: workspace
+      - source_labels: [__meta_kubernetes_namespace, __meta_kubernetes_pod_label_tidemark_workspace]
+        separator: /
+        target_label: instance
+\`\`\`
+
+\`\`\`yaml
+scrape_configs:
+  - job_name: tidemark
+    file_sd_configs: [{files: ['tidemark/*.yaml']}]
+    # With listen_password_file; the user may be any.
+    basic_auth: {username: prometheus, password_file: tidemark_listen_password}
+\`\`\`
+
+With a password, \`/metrics\` asks for it; \`/healthz\` does not, and \`/readyz\` answers 200 or 503 without reasons, for the
+probes of an orchestrator. \`/metrics\` and \`/healthz\` answer to every host name, whatever \`listen_names\` has.
 
 ## What is served
 
@@ -44,7 +88,14 @@ For at most ${MOST_DEVICES.toLocaleString('en-US')} devices (in order of their i
 const ALERTS = `
 ## Alerts
 
-From \`config/prometheus/tidemark-alerts.yml\`; the annotations of each say what to do and link to the documentation.
+From \`config/prometheus/tidemark-alerts.yml\`; the annotations of each say what to do and link to the documentation, whose address
+is the external label \`tidemark_docs\` of your Prometheus (\`global.external_labels\`; \`TIDEMARK_DOCS_URL\` in Compose, \`docsUrl\` in
+the chart). \`TidemarkNotFresh\` can fire in a first sync that takes longer than 20 minutes; a backfill of history does not cause it.
+
+**Many workspaces.** Where one cause affects at least 5 workspaces and more than 20 % of all, such as their database, one of the three
+\`TidemarkMany…\` alerts fires, earlier than those of the single workspaces. \`config/prometheus/alertmanager.yml\` then holds the single
+ones back, holds back what another alert of the same workspace explains, and puts all workspaces of an alert into one notification. With
+an Alertmanager of your own, take over its \`inhibit_rules\` and \`group_by\`.
 
 | alert | severity | fires when |
 | --- | --- | --- |
