@@ -22,9 +22,9 @@ recording rules and alert rules with unit tests. This page is generated from the
 
 | address | answers |
 | --- | --- |
-| \`/healthz\` | 200 while all loops of the daemon move; 503 with \`reasons\` and the code \`loop_stalled\` if one has stood still for a minute longer than it announced. Only problems that a restart repairs count: waiting for quota, an outage of the API or a database and a full disk are healthy |
-| \`/readyz\` | 200 while the copy is complete and current enough to rely on; else 503 with \`reasons\` for people, and \`codes\` and \`names\` (the stream or destination, or \`null\`) for programs, in the same order: \`key_refused\`, \`api_unreachable\`, \`stream_failing\` (for ten minutes), \`scope_missing\` (\`telemetry:read\`), \`clock_unconfirmed\` (the API's clock agrees with no other one), \`state_full\`, \`destination_blocked\`, \`devices_not_listed\`, \`last_day_missing\`. Waiting for quota alone is ready |
-| \`tidemark --health\` | asks \`/healthz\` of the daemon on this machine, at the configured \`listen\`: exit code 0 or 1. For the health check of a container; needs no key and no curl |
+| \`/healthz\` | 200 while all loops of the daemon make progress; 503 with \`reasons\` and the code \`loop_stalled\` if the heartbeat of one is overdue by a minute. Only problems that a restart repairs count: waiting for quota, an outage of the API or a database and a full disk are healthy |
+| \`/readyz\` | 200 once the last 24 hours of every device are synced, and while nothing prevents the sync (older history may still be missing); else 503 with \`reasons\` for people, and \`codes\` and \`names\` (the stream or destination, or \`null\`) for programs, in the same order: \`key_refused\`, \`api_unreachable\`, \`stream_failing\` (for ten minutes), \`scope_missing\` (\`telemetry:read\`), \`clock_unconfirmed\` (the API's clock differs from all others), \`state_full\`, \`destination_blocked\`, \`devices_not_listed\`, \`last_day_missing\`. Waiting for quota alone is ready |
+| \`tidemark --health\` | requests \`/healthz\` from the daemon on this machine, at the configured \`listen\`: exit code 0 or 1. For the health check of a container; needs no key and no curl |
 
 ## Scraping
 
