@@ -114,6 +114,9 @@ function priorityOf({ lane, stream }: Purpose): number {
 const DEFAULT_CONCURRENCY = 4;
 const SLEEP_WITHOUT_PLAN_MS = 250;
 
+/** By which fraction of a wait its end may be noticed late: a long wait is checked rarely. */
+const LATE_FRACTION = 0.05;
+
 /** The parts and the memory of a rate limiter. */
 interface LimiterState {
   readonly options: RateLimiterOptions;
@@ -154,7 +157,8 @@ function queueOptions(state: LimiterState): RequestQueue['options'] {
     turn: () => nextTurn(quota),
     onCheck,
     // Nothing reports that the plan has become known, and the first requests should not wait for long.
-    longestSleepMs: () => (plan() === null ? SLEEP_WITHOUT_PLAN_MS : MINUTE_MS),
+    longestSleepMs: (waitedMs) =>
+      plan() === null ? Math.min(Math.max(SLEEP_WITHOUT_PLAN_MS, waitedMs * LATE_FRACTION), MINUTE_MS) : MINUTE_MS,
     onWait: (waitMs, reason) => {
       const untilMs = Math.ceil(accounting.nowMs() + waitMs);
       if (waitMs > REPORTED_FROM_MS) reportWait(options, untilMs, reason);

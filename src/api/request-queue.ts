@@ -24,8 +24,11 @@ interface RequestQueueOptions {
   readonly beforeTurn?: () => void;
   /** When the next request may go, by the monotonic clock. */
   readonly turn: () => Turn;
-  /** The longest time to sleep at once: the turn may change meanwhile, and timers end at 24.8 days. */
-  readonly longestSleepMs: () => number;
+  /**
+   * The longest time to sleep at once, after a wait of this length: the turn may change meanwhile, and timers end at 24.8
+   * days.
+   */
+  readonly longestSleepMs: (waitedMs: number) => number;
   /** Called before each sleep with its length, and with `null` when the loop ends. */
   readonly onCheck?: ((sleepMs: number | null) => void) | undefined;
   /** Called once for each request that has to wait. */
@@ -114,17 +117,19 @@ export async function runQueue(queue: RequestQueue): Promise<void> {
   const { order, wakeUp, options } = queue;
   const { clock, hasRoom, beforeTurn, turn, longestSleepMs, onCheck, onWait } = options;
   queue.isRunning = true;
+  let sinceMs = clock.monoMs();
   while (order.size > 0 && hasRoom()) {
     beforeTurn?.();
     const { atMs, reason } = turn();
     const waitMs = atMs - clock.monoMs();
     if (waitMs < LEAST_WAIT_MS) {
       letOneGo(queue);
+      sinceMs = clock.monoMs();
       continue;
     }
     if (!queue.isWaitReported) onWait(waitMs, reason);
     queue.isWaitReported = true;
-    const sleepMs = Math.min(waitMs, longestSleepMs());
+    const sleepMs = Math.min(waitMs, longestSleepMs(clock.monoMs() - sinceMs));
     onCheck?.(sleepMs);
     await wakeUp.wait(sleepMs, NEVER);
   }

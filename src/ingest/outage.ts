@@ -104,8 +104,13 @@ export const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['unreachable', 'serve
 /** Where another request was answered so recently, a failure is that of one stream. */
 export const ANSWERED_LATELY_MS = 90 * SECOND_MS;
 
-/** How often waiting streams check whether the outage is over. */
+/**
+ * How often waiting streams check whether the outage is over: after a second at first, after a twentieth of the wait
+ * later, and so often that each check is a heartbeat in time.
+ */
 const OUTAGE_CHECK_MS = SECOND_MS;
+const LATE_FRACTION = 0.05;
+const LONGEST_CHECK_MS = 30 * SECOND_MS;
 
 interface OutageParts {
   readonly clock: Clock;
@@ -140,7 +145,11 @@ export function createOutageWatch({ clock, random, observe }: OutageParts): Outa
         hasRequested = false;
         return true;
       };
-      const everyMs = (): number => Math.min(retryAtMs - clock.monoMs(), OUTAGE_CHECK_MS);
+      const sinceMs = clock.monoMs();
+      const everyMs = (): number => {
+        const lateMs = Math.max(OUTAGE_CHECK_MS, (clock.monoMs() - sinceMs) * LATE_FRACTION);
+        return Math.min(retryAtMs - clock.monoMs(), lateMs, LONGEST_CHECK_MS);
+      };
       await pollUntil(clock, check, { everyMs }, signal);
     },
     note: ({ kind, message, facts }) => {

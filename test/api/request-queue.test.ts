@@ -82,3 +82,21 @@ test('goes on when one who has waited long gives up', async () => {
   void runQueue(queue);
   expect(await Promise.all([gaveUp, stayed])).toEqual(['gave up', 'passed']);
 });
+
+test('tells how long it has waited, so that a long wait is checked rarely', async () => {
+  const clock = createVirtualClock(0);
+  const waited: number[] = [];
+  const queue = createRequestQueue({
+    clock,
+    hasRoom: () => true,
+    turn: () => ({ atMs: 3_600_000, reason: 'rate' }),
+    longestSleepMs: (waitedMs) => {
+      waited.push(waitedMs);
+      return Math.max(250, waitedMs / 20);
+    },
+    onWait: () => {},
+  });
+  await passQueue(queue, () => 'passed', 0, new AbortController().signal);
+  expect(waited.slice(0, 3)).toEqual([0, 250, 500]);
+  expect(waited.length).toBeLessThan(200);
+});

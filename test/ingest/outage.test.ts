@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { ApiFault, type ApiFaultKind } from '../../src/core/faults.ts';
-import { MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createFailingDevices, createOutageWatch } from '../../src/ingest/outage.ts';
+import { createVirtualClock } from '../support/virtual-clock.ts';
 
 /** A service that was never answered, and what is told of it. */
 function rig() {
@@ -70,6 +71,18 @@ describe('a service that was never answered', () => {
     retries('unreachable');
     expect(told).toHaveLength(2);
   });
+});
+
+test('a long wait for the service is checked rarely, and ends in time', async () => {
+  const clock = createVirtualClock(0);
+  const outage = createOutageWatch({ clock, random: () => 0.5, observe: () => {} });
+  outage.note(new ApiFault('throttled', 'later', { request: 'GET /devices', waitMs: 12 * HOUR_MS }));
+  let checks = 0;
+  await outage.waitUntilOver(new AbortController().signal, () => {
+    checks += 1;
+  });
+  expect(clock.monoMs()).toBeGreaterThanOrEqual(12 * HOUR_MS);
+  expect(checks).toBeLessThan(1600);
 });
 
 describe('devices that failed while nobody was answered', () => {
