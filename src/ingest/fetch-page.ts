@@ -174,9 +174,9 @@ async function fetchNewest(
     return await context.api.telemetry({ deviceId, after: null, before: null, cursor: null }, purpose, signal);
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'invalid-request') throw error;
-    const { spanNs, nowNs } = windowLimits(windowRules(windows));
+    const { widthNs, nowNs } = windowLimits(windowRules(windows));
     const before = ceilToSecond(nowNs) + SLACK_NS;
-    const after = spanNs === null ? 0n : maxNs(before - spanNs, 0n);
+    const after = widthNs === null ? 0n : maxNs(before - widthNs, 0n);
     return await context.api.telemetry({ deviceId, after, before, cursor: null }, purpose, signal);
   }
 }

@@ -151,7 +151,7 @@ function judgeEnd(
   const shown = visible === null ? request.gap.from : maxNs(request.gap.from, minNs(oldestAt ?? visible, visible));
   const from = minNs(shown, request.gap.to);
   return {
-    covers: spanOf({ from, to: request.gap.to }, readings),
+    covers: coveredRangeOf({ from, to: request.gap.to }, readings),
     readings,
     next: 'done',
     reason: from > request.gap.from ? 'beyond_plan' : null,
@@ -171,7 +171,7 @@ function judgeFullPage(request: PageRequest, readings: readonly Reading[], nearS
   const closed = oldest.recordedAt < request.gap.from && nearSeen;
   const range = { from: maxNs(oldest.recordedAt + 1n, request.gap.from), to: request.gap.to };
   return {
-    covers: nearSeen && range.from < range.to ? spanOf(range, readings) : null,
+    covers: nearSeen && range.from < range.to ? coveredRangeOf(range, readings) : null,
     readings,
     next: closed ? 'done' : nearSeen && timeMovesOn(request, readings, oldest.recordedAt) ? 'time' : 'cursor',
     reason: null,
@@ -193,7 +193,7 @@ function timeMovesOn(request: PageRequest, readings: readonly Reading[], oldest:
   return overlap * 2 <= readings.length;
 }
 
-function spanOf({ from, to }: Interval, readings: readonly Reading[]): CoveredRange {
+function coveredRangeOf({ from, to }: Interval, readings: readonly Reading[]): CoveredRange {
   const inside = readings.filter(({ recordedAt }) => from - 1n <= recordedAt && recordedAt < to);
   return { from, to, first: edgeOf(inside.at(-1)), last: edgeOf(inside[0]) };
 }

@@ -53,7 +53,7 @@ export interface Progress {
 /** The plan's limits of a window. */
 export interface WindowLimits {
   /** The widest range that a request may have; `null`: any. */
-  readonly spanNs: bigint | null;
+  readonly widthNs: bigint | null;
   /** The server's time now, as well as it is known. */
   readonly nowNs: EpochNs;
   /** Whether the service refuses `after` alone, so that a live request names the present as its end. */
@@ -72,7 +72,7 @@ export interface OpenGap extends Pick<PageRequest, 'deviceId' | 'gap' | 'near' |
  * The window that the plan's figure allows: an hour less, so that rounding and slack stay inside it. A figure of no
  * days is read as one hour: some window must be possible.
  */
-export function windowSpanNs(historyMaxDays: number | null): bigint | null {
+export function maxWidthNs(historyMaxDays: number | null): bigint | null {
   if (historyMaxDays === null) return null;
   return maxNs(BigInt(Math.floor(historyMaxDays)) * DAY_NS - HOUR_NS, HOUR_NS);
 }
@@ -83,18 +83,18 @@ export function windowSpanNs(historyMaxDays: number | null): bigint | null {
  */
 export function requestFor(open: OpenGap, limits: WindowLimits): PageRequest {
   const { deviceId, gap } = open;
-  const { spanNs } = limits;
-  const tooFar = (top: EpochNs): boolean => spanNs !== null && top - gap.to > spanNs / 2n;
+  const { widthNs } = limits;
+  const tooFar = (top: EpochNs): boolean => widthNs !== null && top - gap.to > widthNs / 2n;
   const live = open.live && !tooFar(limits.nowNs);
   const near = live || open.near === null || tooFar(open.near.at) ? null : open.near;
   const top = live ? maxNs(limits.nowNs, gap.to) : near === null ? gap.to : maxNs(near.at, gap.to);
   const end = ceilToSecond(top) + SLACK_NS;
   const before = live && !limits.bothBounds ? null : end;
-  const floor = spanNs === null ? 0n : end - spanNs;
+  const floor = widthNs === null ? 0n : end - widthNs;
   const reach = (from: EpochNs): EpochNs => floorToSecond(from) - SLACK_NS;
   const { from, far } = withinWindow(open, reach, floor);
   const needed = reach(far === null ? from : minNs(from, far.at));
-  const free = live && far !== null ? extendBack(open, { needed, end, spanNs }) : needed;
+  const free = live && far !== null ? extendBack(open, { needed, end, widthNs }) : needed;
   return {
     deviceId,
     gap: { from, to: gap.to },
@@ -141,10 +141,10 @@ function withinWindow(
  */
 function extendBack(
   { lateFrom = null }: OpenGap,
-  { needed, end, spanNs }: { needed: EpochNs; end: EpochNs; spanNs: bigint | null },
+  { needed, end, widthNs }: { needed: EpochNs; end: EpochNs; widthNs: bigint | null },
 ): EpochNs {
   if (lateFrom === null) return needed;
-  const widest = spanNs === null ? 0n : ceilToSecond(end - spanNs / 2n);
+  const widest = widthNs === null ? 0n : ceilToSecond(end - widthNs / 2n);
   return minNs(needed, maxNs(floorToSecond(lateFrom), widest));
 }
 

@@ -8,7 +8,7 @@
 import type { ApiFault } from '../core/faults.ts';
 import type { Reading } from '../core/records.ts';
 import { DAY_NS, type EpochMs, type EpochNs, HOUR_NS, MINUTE_MS, maxNs, SECOND_NS } from '../core/time.ts';
-import { type PageRequest, type WindowLimits, windowSpanNs } from './page-request.ts';
+import { maxWidthNs, type PageRequest, type WindowLimits } from './page-request.ts';
 
 /** The narrowest window that is requested. */
 const NARROWEST_NS = HOUR_NS;
@@ -28,7 +28,7 @@ export const FIRST_LEAD_NS = 10n * SECOND_NS;
 /** What answers have shown about windows. Each member applies only under the plan that it names. */
 export interface WindowKnowledge {
   /** The width that a refusal has left; `null` before one. */
-  readonly span: { readonly planDays: number | null; readonly spanNs: bigint } | null;
+  readonly span: { readonly planDays: number | null; readonly widthNs: bigint } | null;
   /** The age that a refusal has named; `null` before one. */
   readonly refusedBeyond: { readonly planDays: number | null; readonly days: number } | null;
   /** The plan's figure under which older readings were served anyway; `null` before that. */
@@ -52,7 +52,7 @@ export interface WindowRules extends WindowKnowledge {
 
 /** @returns the limits of a window now. */
 export function windowLimits({ span, planDays, nowNs, bothBounds }: WindowRules): WindowLimits {
-  return { spanNs: span?.planDays === planDays ? span.spanNs : windowSpanNs(planDays), nowNs, bothBounds };
+  return { widthNs: span?.planDays === planDays ? span.widthNs : maxWidthNs(planDays), nowNs, bothBounds };
 }
 
 /** @returns how far back a window may reach without being refused; `null`: any age, as far as is known. */
@@ -141,11 +141,11 @@ function narrow(rules: WindowRules, { after, before }: PageRequest, maxDays: num
     return { refusal: { kind: 'too-old' }, learnt };
   }
   // Another device may have learnt it while this request was under way.
-  if (span?.planDays === planDays && span.spanNs < refusedNs) return changed({});
+  if (span?.planDays === planDays && span.widthNs < refusedNs) return changed({});
   if (refusedNs <= NARROWEST_NS) return null;
-  const named = windowSpanNs(maxDays);
+  const named = maxWidthNs(maxDays);
   const halved = maxNs(refusedNs / 2n, NARROWEST_NS);
-  return changed({ span: { planDays, spanNs: named !== null && named < refusedNs ? named : halved } });
+  return changed({ span: { planDays, widthNs: named !== null && named < refusedNs ? named : halved } });
 }
 
 /** An answer 404 about a device: when it came, and how many answers about devices had come by then. */

@@ -29,7 +29,7 @@ const HOUR_SECONDS = HOUR_MS / SECOND_MS;
 const DAY_SECONDS = DAY_MS / SECOND_MS;
 
 /** The ranges of a device's charts, in seconds, by their names in the address. */
-export const SPANS = {
+export const PERIODS = {
   '6h': 6 * HOUR_SECONDS,
   '24h': DAY_SECONDS,
   '7d': 7 * DAY_SECONDS,
@@ -37,9 +37,9 @@ export const SPANS = {
 } as const;
 
 /** The name of a range of time in the address. */
-type SpanName = keyof typeof SPANS;
+type PeriodName = keyof typeof PERIODS;
 
-const PERIOD_TEXTS: Readonly<Record<SpanName, string>> = {
+const PERIOD_TEXTS: Readonly<Record<PeriodName, string>> = {
   '6h': '6 hours',
   '24h': '24 hours',
   '7d': '7 days',
@@ -47,13 +47,13 @@ const PERIOD_TEXTS: Readonly<Record<SpanName, string>> = {
 };
 
 /** The range as it is shown. */
-function spanName(name: SpanName): string {
+function periodName(name: PeriodName): string {
   return PERIOD_TEXTS[name];
 }
 
 /** The range of time that an address asks for; a day where it asks for none. */
-export function readSpan(params: URLSearchParams): SpanName {
-  return (Object.keys(SPANS) as SpanName[]).find((each) => each === params.get('span')) ?? '24h';
+export function readPeriod(params: URLSearchParams): PeriodName {
+  return (Object.keys(PERIODS) as PeriodName[]).find((each) => each === params.get('span')) ?? '24h';
 }
 
 type Fact = readonly [title: string, value: Html | string | null];
@@ -156,7 +156,7 @@ function factsSection(device: DeviceReport, now: string): Html {
 }
 
 /** The page's own part, below the head: the charts first. */
-export function deviceMain(page: DevicePage, current: SpanName): Html {
+export function deviceMain(page: DevicePage, current: PeriodName): Html {
   const { device } = page;
   const now = device.generated_at;
   return html`<nav class="crumbs" aria-label="Where this is"><a href="/#devices">All devices</a></nav>
@@ -194,19 +194,19 @@ function chart({ sensor, last }: SensorSeries, index: number): Html {
   return html`<figure class="chart" data-chart="${index}"><figcaption><span>${name(sensor, SENSOR_LENGTH)}</span> <b>${sensorValue(sensor, last.value, VALUE_LENGTH)}</b><output data-keep></output></figcaption><div class="plot" data-keep></div></figure>`;
 }
 
-function spanLinks(id: string, current: SpanName): Html {
-  const links = (Object.keys(SPANS) as SpanName[]).map(
+function periodLinks(id: string, current: PeriodName): Html {
+  const links = (Object.keys(PERIODS) as PeriodName[]).map(
     (each) =>
-      html`<li><a href="${target('/device', { id, span: each })}" data-nav data-key="span-${each}"${each === current && html` aria-current="true"`}>${spanName(each)}</a></li>`,
+      html`<li><a href="${target('/device', { id, span: each })}" data-nav data-key="span-${each}"${each === current && html` aria-current="true"`}>${periodName(each)}</a></li>`,
   );
   return html`<ul class="filters" aria-label="Span of the charts">${links}</ul>`;
 }
 
-function sensorsShown(sensors: readonly SensorSeries[], current: SpanName, now: string): Html {
-  if (sensors.length === 0) return html`<p>No numeric values in the last ${spanName(current)}.</p>`;
+function sensorsShown(sensors: readonly SensorSeries[], current: PeriodName, now: string): Html {
+  if (sensors.length === 0) return html`<p>No numeric values in the last ${periodName(current)}.</p>`;
   const list = table({
     label: 'Table of sensors',
-    caption: `Each sensor over the last ${spanName(current)}`,
+    caption: `Each sensor over the last ${periodName(current)}`,
     heads: ['Sensor', 'Last', 'At', 'Min', 'Mean', 'Max', 'Values'],
     numbers: ['Last', 'Min', 'Mean', 'Max', 'Values'],
     rows: sensors.map((series) => sensorRow(series, now)),
@@ -215,7 +215,7 @@ function sensorsShown(sensors: readonly SensorSeries[], current: SpanName, now: 
 }
 
 /** @param now the page's time. */
-function readingsSection(page: DevicePage, current: SpanName, now: string): Html {
+function readingsSection(page: DevicePage, current: PeriodName, now: string): Html {
   const { device, sensors, sensors_left_out, archived_since } = page;
   const since =
     archived_since === null
@@ -224,6 +224,6 @@ function readingsSection(page: DevicePage, current: SpanName, now: string): Html
   const left = sensors_left_out > 0 && html` ${counted(sensors_left_out, 'sensor')} more are not shown.`;
   const series = target('/device.json', { id: device.device_id, span: current });
   return html`<section id="sensors" class="panel" data-series="${series}"><h2>Readings <small>${counted(sensors.length, 'sensor')} with numbers</small></h2>
-<div class="tools">${spanLinks(device.device_id, current)}</div>
+<div class="tools">${periodLinks(device.device_id, current)}</div>
 ${sensorsShown(sensors, current, now)}<p class="soft">${since}${left}</p></section>`;
 }

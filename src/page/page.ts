@@ -8,7 +8,7 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import type { PageFacts } from '../core/page-facts.ts';
 import { type Served, servedJson } from '../core/ports.ts';
-import { deviceMain, readSpan, SPANS } from './device.ts';
+import { deviceMain, PERIODS, readPeriod } from './device.ts';
 import { devicesSection, readDevicesQuery } from './devices.ts';
 import { type Html, html } from './html.ts';
 import { documentOf, type Frame, MARK } from './layout.ts';
@@ -97,8 +97,8 @@ async function devicePage(parts: StatusPageParts, params: URLSearchParams): Prom
   const { overview, facts } = parts;
   const id = params.get('id') ?? '';
   if (id === '') return refusal(parts, 400, 'The device id is missing: use /device?id=…');
-  const span = readSpan(params);
-  const page = await facts.device(id, SPANS[span]);
+  const span = readPeriod(params);
+  const page = await facts.device(id, PERIODS[span]);
   if (page === null) return refusal(parts, 404, 'There is no device with this id.');
   const { device } = page;
   return pageOf(200, {
@@ -139,7 +139,7 @@ async function jsonAt(facts: PageFacts, path: string, params: URLSearchParams): 
     case '/device.json': {
       const id = params.get('id') ?? '';
       if (id === '') return servedJson(400, { error: 'The device id is missing: use /device.json?id=…' });
-      const page = await facts.device(id, SPANS[readSpan(params)]);
+      const page = await facts.device(id, PERIODS[readPeriod(params)]);
       return page === null ? servedJson(404, { error: 'There is no device with this id.' }) : servedJson(200, page);
     }
     case '/alerts.json':

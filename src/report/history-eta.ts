@@ -14,7 +14,7 @@ import { NOTHING_COVERED } from '../core/state/telemetry.ts';
 import type { QuotaStatus } from '../core/status.ts';
 import { DAY_MS, type EpochMs, MINUTE_MS, msToNs, nsToMs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
-import { windowSpanNs } from '../ingest/page-request.ts';
+import { maxWidthNs } from '../ingest/page-request.ts';
 import { wantedNow } from '../ingest/wanted-range.ts';
 import { type BesideSupply, backfillNeed, besideFinishMs, daySupplyOf } from '../scheduler/estimate.ts';
 import { USUAL_RESERVES } from '../scheduler/reserves.ts';
@@ -63,7 +63,7 @@ function secondsLeft(parts: HistoryEtaParts, nowMs: EpochMs): number | null {
     range: { from: wanted.wantedFrom, to: wanted.limit },
     now: msToNs(nowMs),
     pageSize: Math.max(1, Math.min(MAX_PAGE_SIZE, plan?.maxDevicesPerPage ?? MAX_PAGE_SIZE)),
-    windowNs: windowSpanNs(plan?.historyMaxDays ?? null),
+    windowNs: maxWidthNs(plan?.historyMaxDays ?? null),
   });
   // What is open for less than an hour is live work.
   if (requests === 0) return null;

@@ -180,21 +180,31 @@ interface Failed<E> {
 function recordError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolean) => void): void {
   const { context, planning, apiState } = parts;
   const { decision, error } = failed;
-  if (error instanceof StateFullError) {
-    context.stateFull(error);
-    fail(false);
-    return;
-  }
-  if (!(error instanceof ApiFault)) throw error;
-  if (error.kind === 'scope-missing' && isTelemetry(decision)) {
+  if (error instanceof ApiFault && error.kind === 'scope-missing' && isTelemetry(decision)) {
     const scope = error.facts.scope ?? 'telemetry:read';
     noteOff(apiState, 'telemetry', scope);
     fail(false);
     planning.planner.off('telemetry', plannedMs(planning) + OFF_REST_MS);
     return;
   }
-  if (endsSession(error)) throw error;
-  recordFault(parts, { decision, error }, fail);
+  const fault = passingFault(context, error);
+  if (fault === null) fail(false);
+  else recordFault(parts, { decision, error: fault }, fail);
+}
+
+/**
+ * Classifies the error of a request or of its commit.
+ *
+ * @returns the fault that a session survives; `null` if the state was full, which is recorded.
+ * @throws every error that ends a session.
+ */
+export function passingFault({ stateFull }: Pick<SyncContext, 'stateFull'>, error: unknown): ApiFault | null {
+  if (error instanceof StateFullError) {
+    stateFull(error);
+    return null;
+  }
+  if (!(error instanceof ApiFault) || endsSession(error)) throw error;
+  return error;
 }
 
 /**

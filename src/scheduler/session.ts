@@ -9,7 +9,6 @@
  *
  * A one-off runs the same session with one goal and without these two loops.
  */
-import { StateFullError } from '../core/archive-room.ts';
 import { firstOf, repeat } from '../core/async.ts';
 import { ApiFault } from '../core/faults.ts';
 import type { Stream } from '../core/ports.ts';
@@ -21,7 +20,7 @@ import { pollGoneDevices, syncDevices } from '../ingest/devices.ts';
 import { createEmptyChecks, createRereading, type Rereading } from '../ingest/reread.ts';
 import { learnTime, wantedNow } from '../ingest/wanted-range.ts';
 import { noteFailed, noteRead, noteStreamFailed, noteWorked } from './api-state.ts';
-import { type DispatchParts, endsSession, followPlan, untilRoom } from './dispatch.ts';
+import { type DispatchParts, followPlan, passingFault, untilRoom } from './dispatch.ts';
 import type { StreamDecision } from './planner-types.ts';
 import { beginLoneWork, beginPlanning, LONE_REST_MS, type LoneWork } from './planning.ts';
 
@@ -224,13 +223,10 @@ async function persist(
  * @throws what ends a session.
  */
 function recordFailure({ context, outage, apiState }: SessionParts, stream: Stream, error: unknown): void {
-  if (error instanceof StateFullError) {
-    context.stateFull(error);
-    return;
-  }
-  if (!(error instanceof ApiFault) || endsSession(error)) throw error;
+  const fault = passingFault(context, error);
+  if (fault === null) return;
   context.workspaceUnknown();
-  noteStreamFailed(apiState, stream, error.message);
-  noteFailed(apiState, { lane: 'inventory', fault: error, isService: true });
-  outage.note(error);
+  noteStreamFailed(apiState, stream, fault.message);
+  noteFailed(apiState, { lane: 'inventory', fault, isService: true });
+  outage.note(fault);
 }

@@ -22,7 +22,7 @@ import {
   type DeviceSpec,
   type Lifecycle,
   type MsRange,
-  mergeSpans,
+  mergeRanges,
   type ReadingSpec,
   type SimDevice,
   type SimReading,
@@ -74,7 +74,7 @@ export function createDevice(spec: DeviceSpec, { seed, startMs, precision }: Dev
           startMs: Math.max(startMs, appearsAtMs),
           intervalMs,
           jitter: spec.jitter ?? 0,
-          quiet: mergeSpans([...(spec.silences ?? []), ...inactivity(spec), ...absence]),
+          quiet: mergeRanges([...(spec.silences ?? []), ...inactivity(spec), ...absence]),
           precision,
           report: (index, atMs) => applyTraits(measure(index, atMs), index, { traits, seed: own, burst }),
         });

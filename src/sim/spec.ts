@@ -173,9 +173,9 @@ export function valueAt<T>(first: T, changes: readonly Change<T>[], atMs: EpochM
 }
 
 /** Spans in ascending order, overlapping ones merged, empty ones dropped. */
-export function mergeSpans(spans: readonly MsRange[]): MsRange[] {
+export function mergeRanges(ranges: readonly MsRange[]): MsRange[] {
   const merged: MsRange[] = [];
-  for (const range of spans.filter(({ fromMs, toMs }) => fromMs < toMs).sort((a, b) => a.fromMs - b.fromMs)) {
+  for (const range of ranges.filter(({ fromMs, toMs }) => fromMs < toMs).sort((a, b) => a.fromMs - b.fromMs)) {
     const last = merged.at(-1);
     if (last === undefined || range.fromMs > last.toMs) merged.push(range);
     else merged[merged.length - 1] = { fromMs: last.fromMs, toMs: Math.max(last.toMs, range.toMs) };

@@ -19,7 +19,7 @@ const FAR = reading(98);
 /** The request for the gap: bounded by 96 and 203 with both overlap readings, by 98 and 202 without them. */
 function ask(changes: Partial<OpenGap> = {}, more: Partial<PageRequest> = {}): PageRequest {
   const open = { deviceId: 'd1', gap: GAP, near: edgeOf(NEAR), far: edgeOf(FAR), live: false, ...changes };
-  return { ...requestFor(open, { spanNs: null, nowNs: at(10_000), bothBounds: false }), ...more };
+  return { ...requestFor(open, { widthNs: null, nowNs: at(10_000), bothBounds: false }), ...more };
 }
 
 const ALONE = { near: null, far: null };

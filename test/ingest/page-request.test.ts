@@ -7,17 +7,17 @@ import type { Reading } from '../../src/core/records.ts';
 import { DAY_NS, type EpochNs, formatSeconds, HOUR_NS, SECOND_NS } from '../../src/core/time.ts';
 import { type JudgeContext, judgePage } from '../../src/ingest/judge-page.ts';
 import {
+  maxWidthNs,
   nextRequest,
   type OpenGap,
   type PageRequest,
   requestFor,
   SLACK_NS,
   type WindowLimits,
-  windowSpanNs,
 } from '../../src/ingest/page-request.ts';
 import { at, edgeOf, pageOf, reading, readingAt } from '../core/support/readings.ts';
 
-const NO_LIMITS: WindowLimits = { spanNs: null, nowNs: at(10_000), bothBounds: false };
+const NO_LIMITS: WindowLimits = { widthNs: null, nowNs: at(10_000), bothBounds: false };
 const FRESH: JudgeContext = { visibleFromNs: null, emptyBefore: 0, overlapOptional: false, seenAt: null };
 
 /** The gap from second 100 to second 200, with the readings held around it. */
@@ -88,28 +88,28 @@ describe('the question', () => {
 });
 
 describe('a window that the plan bounds', () => {
-  const spanNs = HOUR_NS;
+  const widthNs = HOUR_NS;
   const wide = { from: at(-100_000), to: at(200) };
 
   test('takes the newest part of the gap, and gives up the overlap reading that it cannot reach', () => {
-    const asked = ask({ gap: wide, far: edgeOf(reading(-100_001)) }, { spanNs });
+    const asked = ask({ gap: wide, far: edgeOf(reading(-100_001)) }, { widthNs });
     expect(asked.gap).toEqual({ from: at(203 - 3600 + 2), to: at(200) });
     expect(asked).toMatchObject({ far: null, near: edgeOf(NEAR), after: at(203 - 3600), before: at(203) });
   });
 
   test('drops the far overlap reading rather than a part of the gap', () => {
-    const asked = ask({ far: edgeOf(reading(-90_000)) }, { spanNs });
+    const asked = ask({ far: edgeOf(reading(-90_000)) }, { widthNs });
     expect(asked).toMatchObject({ gap: GAP, far: null, near: edgeOf(NEAR), after: at(98) });
   });
 
   test('drops the near overlap reading rather than the gap where silence lies between them', () => {
-    const asked = ask({ near: edgeOf(reading(200 + 1801)) }, { spanNs });
+    const asked = ask({ near: edgeOf(reading(200 + 1801)) }, { widthNs });
     expect(asked).toMatchObject({ gap: GAP, near: null, nearSeen: true, far: edgeOf(FAR), before: at(202) });
-    expect(ask({ near: edgeOf(reading(200 + 1800)) }, { spanNs }).near).not.toBeNull();
+    expect(ask({ near: edgeOf(reading(200 + 1800)) }, { widthNs }).near).not.toBeNull();
   });
 
   test('names the end of an old gap where the present is out of its reach', () => {
-    const asked = ask({ live: true, ...WITHOUT_OVERLAP }, { spanNs, nowNs: at(200 + 3599) });
+    const asked = ask({ live: true, ...WITHOUT_OVERLAP }, { widthNs, nowNs: at(200 + 3599) });
     expect(asked).toMatchObject({ gap: GAP, before: at(202), after: at(98) });
   });
 
@@ -123,24 +123,24 @@ describe('a window that the plan bounds', () => {
       farBelow: fc.option(anyLength),
       live: fc.boolean(),
       settleNs: fc.bigInt({ min: 0n, max: HOUR_NS }),
-      spanNs: fc.bigInt({ min: HOUR_NS, max: 40n * DAY_NS }),
+      widthNs: fc.bigInt({ min: HOUR_NS, max: 40n * DAY_NS }),
       bothBounds: fc.boolean(),
     })
-    .map(({ to, length, nearAbove, farBelow, live, settleNs, spanNs, bothBounds }) => ({
+    .map(({ to, length, nearAbove, farBelow, live, settleNs, widthNs, bothBounds }) => ({
       asked: question({
         gap: { from: to - length, to },
         near: live || nearAbove === null ? null : edge(to + nearAbove),
         far: farBelow === null ? null : edge(to - length - farBelow),
         live,
       }),
-      limits: { spanNs, nowNs: to + settleNs, bothBounds },
+      limits: { widthNs, nowNs: to + settleNs, bothBounds },
     }));
 
   test('is never wider than allowed', () => {
     fc.assert(
       fc.property(anyCase, ({ asked, limits }) => {
         const { after, before } = requestFor(asked, limits);
-        expect((before ?? limits.nowNs) - after).toBeLessThanOrEqual(limits.spanNs);
+        expect((before ?? limits.nowNs) - after).toBeLessThanOrEqual(limits.widthNs);
       }),
       { numRuns: 500 },
     );
@@ -165,7 +165,7 @@ describe('a window that the plan bounds', () => {
         const { after, before, gap } = requestFor(asked, limits);
         expect(gap.to).toBe(asked.gap.to);
         expect(asked.gap.from <= gap.from && gap.from < gap.to).toBe(true);
-        const room = limits.spanNs - ((before ?? limits.nowNs) - after);
+        const room = limits.widthNs - ((before ?? limits.nowNs) - after);
         expect(gap.from === asked.gap.from || room <= 4n * SLACK_NS).toBe(true);
       }),
       { numRuns: 500 },
@@ -173,10 +173,10 @@ describe('a window that the plan bounds', () => {
   });
 
   test('is an hour narrower than the figure of the plan', () => {
-    expect(windowSpanNs(null)).toBeNull();
-    expect(windowSpanNs(30)).toBe(30n * DAY_NS - HOUR_NS);
-    expect(windowSpanNs(1.9)).toBe(23n * HOUR_NS);
-    expect(windowSpanNs(0)).toBe(HOUR_NS);
+    expect(maxWidthNs(null)).toBeNull();
+    expect(maxWidthNs(30)).toBe(30n * DAY_NS - HOUR_NS);
+    expect(maxWidthNs(1.9)).toBe(23n * HOUR_NS);
+    expect(maxWidthNs(0)).toBe(HOUR_NS);
   });
 });
 
@@ -223,7 +223,7 @@ describe('going on', () => {
 
   test('goes on into the rest of the gap that the window was too narrow for', () => {
     const gap = { from: at(-100_000), to: at(200) };
-    const limits = { ...NO_LIMITS, spanNs: HOUR_NS };
+    const limits = { ...NO_LIMITS, widthNs: HOUR_NS };
     const asked = requestFor(question({ gap, ...WITHOUT_OVERLAP }), limits);
     const page = full(readings(190, 100, -3000));
     const next = nextRequest(asked, judgePage(asked, page, FRESH), { page, gap, far: null, limits });

@@ -55,22 +55,22 @@ const anyScene: fc.Arbitrary<Scene> = anyReadings.chain((readings) => {
       cuts: fc.array(anyCut, { maxLength: 4 }),
       holdFirst: fc.boolean(),
       topHeld: fc.boolean(),
-      spanNs: fc.constantFrom(null, HOUR_NS, 23n * HOUR_NS),
+      widthNs: fc.constantFrom(null, HOUR_NS, 23n * HOUR_NS),
       bothBounds: fc.boolean(),
     })
-    .map(({ cuts, holdFirst, topHeld, spanNs, bothBounds }) => {
+    .map(({ cuts, holdFirst, topHeld, widthNs, bothBounds }) => {
       const wanted = { from: T0 - MARGIN_NS, to: end };
       const edges = [wanted.from, ...cuts.toSorted((a, b) => (a < b ? -1 : 1)), end];
       const pieces: Interval[] = edges.slice(1).map((to, index) => ({ from: edges[index] ?? to, to }));
       const open = pieces.filter((_, index) => (index % 2 === 0) !== holdFirst && (index > 0 || !topHeld));
       const held = subtract([wanted], normalize(open)).map((stretch) => holdAll(stretch, readings));
-      return { readings, wanted, held, limits: { spanNs, nowNs: end + 90n * SECOND_NS, bothBounds } };
+      return { readings, wanted, held, limits: { widthNs, nowNs: end + 90n * SECOND_NS, bothBounds } };
     });
 });
 
 /** The most that a walk may take: every window twice, and every reading as a page of its own, in slack as well. */
-function patience({ readings, wanted, limits: { spanNs } }: Scene): number {
-  const windows = spanNs === null ? 1 : Number((wanted.to - wanted.from) / spanNs) + 1;
+function patience({ readings, wanted, limits: { widthNs } }: Scene): number {
+  const windows = widthNs === null ? 1 : Number((wanted.to - wanted.from) / widthNs) + 1;
   return 4 * (windows + 5) + 4 * readings.length;
 }
 
@@ -208,7 +208,7 @@ describe('reaching back', () => {
     const heldTo = T0 + 490n * 60n * SECOND_NS;
     const wanted = { from: T0, to: T0 + 500n * 60n * SECOND_NS };
     const held = [holdAll({ from: T0, to: heldTo }, readings)];
-    const limits = { spanNs: null, nowNs: wanted.to, bothBounds: false };
+    const limits = { widthNs: null, nowNs: wanted.to, bothBounds: false };
     const habits = { pageSize: 200, afterIncluded: false, beforeIncluded: false, emptyLastPage: false } as const;
     const service = createService(readings, { ...habits, rounding: 'none' });
     const walked = walkAll({ readings, wanted, held, limits, reachesBack: true }, service, 5);
@@ -219,11 +219,11 @@ describe('reaching back', () => {
     const readings = [readingAt(T0), readingAt(T0 + 20n * HOUR_NS), readingAt(T0 + 40n * HOUR_NS)];
     const wanted = { from: T0 - HOUR_NS, to: T0 + 41n * HOUR_NS };
     const held = [holdAll({ from: wanted.from, to: wanted.to - 60n * SECOND_NS }, readings)];
-    const askedAfter = (spanNs: bigint | null): EpochNs => {
+    const askedAfter = (widthNs: bigint | null): EpochNs => {
       const asks: PageRequest[] = [];
       const habits = { pageSize: 200, afterIncluded: true, beforeIncluded: true, emptyLastPage: false } as const;
       const service = createService(readings, { ...habits, rounding: 'none' });
-      const limits = { spanNs, nowNs: wanted.to, bothBounds: false };
+      const limits = { widthNs, nowNs: wanted.to, bothBounds: false };
       walkAll(
         { readings, wanted, held, limits, reachesBack: true },
         (request) => service(asks[asks.push(request) - 1] ?? request),
@@ -253,7 +253,7 @@ describe('what a walk costs', () => {
     fc.assert(
       fc.property(anySteadyStream, anyHabits, (readings, habits) => {
         const wanted = { from: T0, to: T0 + 1600n * SECOND_NS };
-        const limits = { spanNs: null, nowNs: wanted.to + 120n * SECOND_NS, bothBounds: false };
+        const limits = { widthNs: null, nowNs: wanted.to + 120n * SECOND_NS, bothBounds: false };
         const service = createService(readings, { ...habits, pageSize: 200 });
         const { requests, covered } = walkAll({ readings, wanted, held: [], limits }, service, 1000);
         expect(requests).toBeLessThanOrEqual(Math.ceil(readings.length / 196) + 2);
@@ -267,7 +267,7 @@ describe('what a walk costs', () => {
     const last = readingAt(T0);
     const wanted = { from: T0 - DAY_NS, to: T0 + 10n * DAY_NS };
     const held = [holdAll({ from: wanted.from, to: T0 + 60n * SECOND_NS }, [last])];
-    const limits = { spanNs: 30n * DAY_NS, nowNs: wanted.to + 120n * SECOND_NS, bothBounds: false };
+    const limits = { widthNs: 30n * DAY_NS, nowNs: wanted.to + 120n * SECOND_NS, bothBounds: false };
     const habits = { pageSize: 200, afterIncluded: false, beforeIncluded: false, emptyLastPage: false } as const;
     const service = createService([last], { ...habits, rounding: 'none' });
     const walked = walkAll({ readings: [last], wanted, held, limits }, service, 10);
@@ -277,7 +277,7 @@ describe('what a walk costs', () => {
   test('is a request for every page of a burst that time cannot pass', () => {
     const readings = Array.from({ length: 1000 }, (_, index) => readingAt(T0, { v: index }));
     const wanted = { from: T0 - HOUR_NS, to: T0 + HOUR_NS };
-    const limits = { spanNs: null, nowNs: wanted.to + 120n * SECOND_NS, bothBounds: false };
+    const limits = { widthNs: null, nowNs: wanted.to + 120n * SECOND_NS, bothBounds: false };
     const habits = { pageSize: 200, afterIncluded: true, beforeIncluded: true, emptyLastPage: false } as const;
     const service = createService(readings, { ...habits, rounding: 'none' });
     const walked = walkAll({ readings, wanted, held: [], limits }, service, 10);

@@ -35,7 +35,7 @@ function rig() {
     return requestFor({ deviceId: 'd', gap, near: null, far: null, live: false }, windowLimits(windowRules(windows)));
   };
   const ask = async () => await fetchPage({ context, windows }, { request: request(), lane: 'live' }, NEVER);
-  const spanDays = (): number => Number((windowLimits(windowRules(windows)).spanNs ?? 0n) / DAY_NS);
+  const spanDays = (): number => Number((windowLimits(windowRules(windows)).widthNs ?? 0n) / DAY_NS);
   return { service, windows, ask, spanDays };
 }
 

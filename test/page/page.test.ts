@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { DevicesPage } from '../../src/core/page-facts.ts';
 import { barText } from '../../src/page/coverage.ts';
-import { readSpan } from '../../src/page/device.ts';
+import { readPeriod } from '../../src/page/device.ts';
 import { devicesTarget, readDevicesQuery } from '../../src/page/devices.ts';
 import { ago, figure, momentText } from '../../src/page/html.ts';
 import { windowText } from '../../src/page/panels.ts';
@@ -399,7 +399,7 @@ describe('addresses', () => {
       page: 12,
     });
     expect([...ask(`search=${'😀'.repeat(1000)}`).search]).toHaveLength(200);
-    expect(['6h', '30d', '31d', 'constructor'].map((name) => readSpan(new URLSearchParams({ span: name })))).toEqual([
+    expect(['6h', '30d', '31d', 'constructor'].map((name) => readPeriod(new URLSearchParams({ span: name })))).toEqual([
       '6h',
       '30d',
       '24h',

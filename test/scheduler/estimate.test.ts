@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, DAY_NS, HOUR_MS, HOUR_NS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
-import { windowSpanNs } from '../../src/ingest/page-request.ts';
+import { maxWidthNs } from '../../src/ingest/page-request.ts';
 import { type BackfillInput, backfillNeed, meanPeriodMs, scaleNeed } from '../../src/scheduler/estimate.ts';
 import { cron } from '../support/rig.ts';
 
@@ -57,7 +57,7 @@ describe('the cost of a range', () => {
     const rare = { ...device, intervalMs: 12 * HOUR_MS };
     expect(need({ devices: [rare] }).requests).toBe(3);
     // The rest of 23 days in windows of 7 days less an hour, the week in one.
-    expect(need({ devices: [rare], windowNs: windowSpanNs(7) }).requests).toBe(1 + 1 + 4);
+    expect(need({ devices: [rare], windowNs: maxWidthNs(7) }).requests).toBe(1 + 1 + 4);
     expect(need({ pageSize: 50 }).requests).toBeGreaterThan(4 * 217);
     expect(need({ pageSize: 1 }).requests).toBe(43_200);
   });

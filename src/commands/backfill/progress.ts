@@ -12,7 +12,7 @@ import type { ProgressReport, StatusGap } from '../../core/status.ts';
 import { counted, grouped } from '../../core/text.ts';
 import { type EpochMs, type EpochNs, MINUTE_MS, msToNs, nsToMs, parseTimestamp, SECOND_MS } from '../../core/time.ts';
 import type { SyncContext } from '../../ingest/context.ts';
-import { windowSpanNs } from '../../ingest/page-request.ts';
+import { maxWidthNs } from '../../ingest/page-request.ts';
 import { type Backfill, hasReadings, oldestReading } from '../../scheduler/backfill.ts';
 import { aloneFinishMs, backfillNeed, besideFinishMs } from '../../scheduler/estimate.ts';
 import type { Planning } from '../../scheduler/planning.ts';
@@ -209,7 +209,7 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
       range: { from: BigInt(backfill.args.from), to: backfill.to },
       now: msToNs(backfill.startedMs),
       pageSize: Math.max(1, Math.min(MAX_PAGE_SIZE, plan?.maxDevicesPerPage ?? MAX_PAGE_SIZE)),
-      windowNs: windowSpanNs(plan?.historyMaxDays ?? null),
+      windowNs: maxWidthNs(plan?.historyMaxDays ?? null),
     }).requests;
   };
   return () => {

@@ -21,7 +21,7 @@ import { type EpochNs, formatExact, minNs, msToNs } from '../../core/time.ts';
 import type { Logger } from '../../observe/log.ts';
 import { type ArchiveView, type ClearedPoints, openArchiveView } from '../../store/archive/reader.ts';
 import { type CommandRun, chosenDevices, noState } from '../shared/command.ts';
-import { readSpan } from '../shared/options.ts';
+import { readRange } from '../shared/options.ts';
 import { createFormatter, type ExportFormatter } from './format.ts';
 
 /**
@@ -34,7 +34,7 @@ export async function runExportCommand(
   { command, config, terminal }: CommandRun<ExportCommand>,
   ports: ProcessPorts,
 ): Promise<number> {
-  const asked = readSpan(command, realClock.nowMs());
+  const asked = readRange(command, realClock.nowMs());
   const view = openArchiveView(config.dataDir);
   if (view === null) throw noState(config.dataDir);
   const { format } = command;

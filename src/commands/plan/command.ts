@@ -34,8 +34,8 @@ import {
   type RateOptions,
   type RequestedRange,
   readBackfillOptions,
+  readRange,
   readRate,
-  readSpan,
 } from '../shared/options.ts';
 import { type CostPlan, costPlan, type PlanFacts, type PlanRange } from './cost.ts';
 import { backfillText, planText } from './text.ts';
@@ -108,7 +108,7 @@ export async function planOf(parts: PlanParts, signal: AbortSignal): Promise<Cos
     schedules: config.sync.schedules,
     polls: config.sync.polls,
   };
-  return costPlan({ facts, settings, whatIf, rate, range: spanOf(parts, facts) });
+  return costPlan({ facts, settings, whatIf, rate, range: planRangeOf(parts, facts) });
 }
 
 async function factsNow(parts: PlanParts, signal: AbortSignal): Promise<PlanFacts> {
@@ -187,7 +187,7 @@ function readSpent(dataDir: string, nowMs: EpochMs): StateView | null {
 const EXAMPLE_NS = 365n * DAY_NS;
 
 /** The requested range, and whether it belongs to existing devices. */
-function spanOf({ command, config }: PlanParts, facts: PlanFacts): PlanRange {
+function planRangeOf({ command, config }: PlanParts, facts: PlanFacts): PlanRange {
   const options = readPlanOptions(command, facts.nowMs);
   const to = options.to ?? msToNs(facts.nowMs);
   const from = options.isAll ? maxNs(to - EXAMPLE_NS, 0n) : (options.from ?? wantedFrom(config.sync, facts.nowMs));
@@ -251,7 +251,7 @@ function readPlanOptions(
   nowMs: EpochMs,
 ): PlanOptions {
   const isAll = command.from === ALL;
-  const { from, to } = readSpan(isAll ? { ...command, from: null } : command, nowMs);
+  const { from, to } = readRange(isAll ? { ...command, from: null } : command, nowMs);
   const rate = readRate(command, nowMs);
   return { whatIf: readAssumptions(command.whatIf), from, to, isAll, rate };
 }

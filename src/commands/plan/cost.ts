@@ -10,7 +10,7 @@ import type { PollSettings, Schedules, Stream } from '../../core/ports.ts';
 import { type Account, MAX_PAGE_SIZE } from '../../core/records.ts';
 import { counted } from '../../core/text.ts';
 import { DAY_MS, type EpochMs, type EpochNs, formatSeconds, MINUTE_MS, MS_NS, msToNs } from '../../core/time.ts';
-import { windowSpanNs } from '../../ingest/page-request.ts';
+import { maxWidthNs } from '../../ingest/page-request.ts';
 import {
   type Demand,
   type DemandByLane,
@@ -321,7 +321,7 @@ function backfillOf({
   const now = msToNs(facts.nowMs);
   const maxDays = facts.account?.plan.historyMaxDays ?? null;
   const devices = fleet.devices.filter(({ deviceId }) => deviceIds === null || deviceIds.has(deviceId));
-  const estimated = { range, now, pageSize: input.pageSize, windowNs: windowSpanNs(maxDays) };
+  const estimated = { range, now, pageSize: input.pageSize, windowNs: maxWidthNs(maxDays) };
   const uncovered = devices.map((device) => ({ ...device, covered: [] }));
   const asked = range.isRecheck === true ? uncovered : devices;
   const need = scaleNeed(backfillNeed({ ...estimated, devices: asked }), scale, () =>

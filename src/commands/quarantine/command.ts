@@ -20,7 +20,7 @@ import { readQuarantine } from '../../store/views/read-state.ts';
 import { type CommandRun, chosenDevices, printAnswer } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { wrap } from '../shared/layout.ts';
-import { readSpan } from '../shared/options.ts';
+import { readRange } from '../shared/options.ts';
 import {
   type DestinationOutcome,
   dropQuarantine,
@@ -39,7 +39,7 @@ import { dropAdvice, listQuarantine, quarantineListText } from './list.ts';
 export async function runQuarantineCommand(run: CommandRun<QuarantineCommand>, ports: ProcessPorts): Promise<number> {
   const { command, config, secrets } = run;
   const { action, destination, reason } = command;
-  const span = readSpan(command, realClock.nowMs());
+  const span = readRange(command, realClock.nowMs());
   requireState(config.dataDir);
   const filter = { destination, devices: chosenDevices(config.dataDir, command.devices, true), reason, ...span };
   const { destinations } = settingsOf(config, createSecretReader({ readFile: ports.readFile, secrets }));

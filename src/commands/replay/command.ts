@@ -25,7 +25,7 @@ import { openArchiveView } from '../../store/archive/reader.ts';
 import { openStore } from '../../store/store.ts';
 import { type CommandRun, chosenDevices, noState } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
-import { readSpan } from '../shared/options.ts';
+import { readRange } from '../shared/options.ts';
 import { openReplays, requireDestination } from './job.ts';
 
 type ReplayRun = CommandRun<ReplayCommand>;
@@ -65,7 +65,7 @@ export async function runReplayCommand(run: ReplayRun, ports: ProcessPorts): Pro
 const MAX_RATE = 100_000_000;
 
 function readArgs({ destination, devices, from, to, maxRate }: ReplayCommand): ReplayArgs {
-  const range = readSpan({ from, to }, realClock.nowMs());
+  const range = readRange({ from, to }, realClock.nowMs());
   const rate = maxRate === null ? null : count(1, MAX_RATE)(maxRate);
   if (rate instanceof Unfit) throw new UserError(`--max-rate: ${rate.reason} lines a second`, 2);
   return {

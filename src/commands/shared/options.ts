@@ -18,7 +18,7 @@ export interface RequestedRange {
  *
  * @throws UserError (exit 2) for the first mistake.
  */
-export function readSpan(
+export function readRange(
   command: { readonly from: string | null; readonly to: string | null },
   nowMs: EpochMs,
 ): RequestedRange {

@@ -15,7 +15,7 @@ import { createPointSource } from '../../influx/point-source.ts';
 import { createInfluxSink } from '../../influx/sink.ts';
 import { openVerifyState } from '../../store/views/verify.ts';
 import { chosenDevices, printAnswer } from '../shared/command.ts';
-import { type RequestedRange, readSpan } from '../shared/options.ts';
+import { type RequestedRange, readRange } from '../shared/options.ts';
 import { compareDestination, daysOf, type VerifyRange } from './compare.ts';
 import { recordMissing, runSample, type VerifyRun } from './job.ts';
 import { createResender, fetchCost, repairDestination } from './repair.ts';
@@ -39,7 +39,7 @@ import type { Hidden } from './retention.ts';
  */
 export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Promise<number> {
   const { command, config, terminal } = run;
-  const requested = readSpan(command, realClock.nowMs());
+  const requested = readRange(command, realClock.nowMs());
   const windows = command.sample === null ? 0 : readSample(command.sample);
   const databases = databasesOf(config, command.destination);
   if (databases.length === 0 && windows === 0) throw nothingToCompare();

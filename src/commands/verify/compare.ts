@@ -326,7 +326,7 @@ async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Pr
       knownMissing,
       sent: 0,
     };
-    const problem = await examineSpans(parts, work, signal);
+    const problem = await examineRanges(parts, work, signal);
     if (problem !== null) return problem;
     sent += work.sent;
     const archived = archivedDayOf(state, of);
@@ -350,7 +350,7 @@ async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Pr
   }
 }
 
-async function examineSpans(parts: Comparison, work: DayWork, signal: AbortSignal): Promise<ReadProblem | null> {
+async function examineRanges(parts: Comparison, work: DayWork, signal: AbortSignal): Promise<ReadProblem | null> {
   const resend = work.of.isLast ? null : parts.resend;
   const { examination } = work;
   for (const range of rangesOf(work.of)) {

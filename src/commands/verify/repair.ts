@@ -19,7 +19,7 @@ import type { ArchivedDay, ReadProblem, VerifyState } from '../../core/state/ver
 import { DAY_MS, DAY_NS, dayStart, type EpochMs, msToNs } from '../../core/time.ts';
 import type { Served } from '../../delivery/destination.ts';
 import { createBatchSize, createControlLines, sendBatch } from '../../delivery/send-batch.ts';
-import { windowSpanNs } from '../../ingest/page-request.ts';
+import { maxWidthNs } from '../../ingest/page-request.ts';
 import { backfillNeed } from '../../scheduler/estimate.ts';
 import { openArchiveView } from '../../store/archive/reader.ts';
 import type { Comparison } from './compare.ts';
@@ -157,7 +157,7 @@ export function fetchCost(gone: readonly GoneRange[], plan: VerifyState['plan'],
       range: { from, to },
       now: msToNs(nowMs),
       pageSize: Math.min(MAX_PAGE_SIZE, plan?.maxDevicesPerPage ?? MAX_PAGE_SIZE),
-      windowNs: windowSpanNs(plan?.historyMaxDays ?? null),
+      windowNs: maxWidthNs(plan?.historyMaxDays ?? null),
     });
     cost.readings += Math.ceil(need.readings);
     cost.requests += need.requests;
