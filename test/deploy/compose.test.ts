@@ -287,6 +287,9 @@ describe.runIf(AVAILABLE)('the compose files', () => {
     expect(mounted('alertmanager', '/etc/alertmanager/alertmanager.yml')).toBe(
       join(ROOT, 'config/prometheus/alertmanager.yml'),
     );
+    const own = services(['compose.yaml'], { ...ADDRESS, TIDEMARK_ALERTMANAGER_FILE: '/etc/mine.yml' });
+    const volumes = service(own, 'alertmanager').volumes ?? [];
+    expect(volumes.map(({ source }) => source)).toContain('/etc/mine.yml');
   });
 
   test('makes a token that reads and writes for Tidemark and one that only reads for Grafana, once', () => {

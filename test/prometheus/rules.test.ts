@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { METRICS, type MetricRow } from '../../src/observe/metrics-table.ts';
-import { amtool, prometheusAvailable, promtool } from '../support/prometheus.ts';
+import { amtool, inhibitedAlerts, prometheusAvailable, promtool } from '../support/prometheus.ts';
 
 const DIR = 'config/prometheus';
 const ROWS: Readonly<Record<string, MetricRow>> = METRICS;
@@ -122,6 +122,32 @@ describe.runIf(prometheusAvailable())('promtool', () => {
         '\n',
       )[0];
     expect(['critical', 'warning', 'info', 'none'].map(routed)).toEqual(['owner', 'owner', 'nobody', 'nobody']);
+  });
+
+  test('one alert for many workspaces holds back those of the single ones, and a cause what it explains', async () => {
+    const of = (alertname: string, name: string) => ({
+      alertname,
+      job: 'tidemark',
+      instance: `n/${name}`,
+      workspace: name,
+      severity: 'critical',
+    });
+    const { active, heldBack } = await inhibitedAlerts(`${DIR}/alertmanager.yml`, [
+      { alertname: 'TidemarkManyNotDelivering', job: 'tidemark', severity: 'critical' },
+      ...['a', 'b', 'c'].flatMap((name) => [of('TidemarkDestinationDown', name), of('TidemarkNotReady', name)]),
+      of('TidemarkKeyRefused', 'd'),
+      of('TidemarkNothingSynced', 'd'),
+      // Of another workspace: its own news.
+      of('TidemarkNothingSynced', 'e'),
+      of('TidemarkPointsMissing', 'a'),
+    ]);
+    expect(active).toEqual([
+      'TidemarkKeyRefused',
+      'TidemarkManyNotDelivering',
+      'TidemarkNothingSynced',
+      'TidemarkPointsMissing',
+    ]);
+    expect(heldBack).toHaveLength(7);
   });
 
   test('finds the scrape jobs of docs/metrics.md right, by the name that the rules select', () => {

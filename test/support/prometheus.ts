@@ -14,13 +14,14 @@ import { freePort } from './ports.ts';
 const PROMETHEUS = '/usr/bin/prometheus';
 const PROMTOOL = '/usr/bin/promtool';
 const AMTOOL = '/usr/bin/amtool';
+const ALERTMANAGER = '/usr/bin/prometheus-alertmanager';
 
 /** Kills the server and removes its files when its standard input ends, so also when the test process dies. */
 const KEEPER = '"$@" </dev/null & child=$!; read -r word; kill -9 $child; wait $child; rm -rf "$DIR"';
 
 /** Whether tests with a real Prometheus can run here; where it is missing: an error in CI, elsewhere a word about it. */
 export function prometheusAvailable(): boolean {
-  const missing = [PROMETHEUS, PROMTOOL, AMTOOL].filter((path) => !existsSync(path));
+  const missing = [PROMETHEUS, PROMTOOL, AMTOOL, ALERTMANAGER].filter((path) => !existsSync(path));
   if (missing.length === 0) return true;
   const advice = `${missing[0]} is missing: the tests with a real Prometheus need it (apt-get install prometheus prometheus-alertmanager)`;
   const { CI } = process.env;
@@ -52,6 +53,63 @@ export const amtool = (args: readonly string[]): ToolRun => runTool(AMTOOL, args
 function runTool(path: string, args: readonly string[], input: string, cwd: string): ToolRun {
   const { status, stdout, stderr } = spawnSync(path, args, { input, cwd, encoding: 'utf8' });
   return { code: status, said: `${stdout}${stderr}` };
+}
+
+/**
+ * Starts a real Alertmanager with a configuration, tells it of alerts, and asks which of them it holds back.
+ *
+ * @param alerts labels, the name among them
+ * @returns the names of those that notify somebody, and of those that are held back
+ */
+export async function inhibitedAlerts(
+  config: string,
+  alerts: readonly Readonly<Record<string, string>>[],
+): Promise<{ readonly active: readonly string[]; readonly heldBack: readonly string[] }> {
+  const dir = mkdtempSync(join(tmpdir(), 'tidemark-alertmanager-'));
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const command = [
+    ALERTMANAGER,
+    `--config.file=${config}`,
+    `--storage.path=${dir}`,
+    `--web.listen-address=127.0.0.1:${port}`,
+    '--cluster.listen-address=',
+  ];
+  const child = spawn('/bin/sh', ['-c', KEEPER, 'sh', ...command], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    env: { ...process.env, DIR: dir },
+  });
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  try {
+    await answering(`${url}/-/ready`, child);
+    const body = JSON.stringify(alerts.map((labels) => ({ labels })));
+    await fetch(`${url}/api/v2/alerts`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body });
+    for (;;) {
+      const seen = (await (await fetch(`${url}/api/v2/alerts`)).json()) as {
+        labels: { alertname: string };
+        status: { state: string };
+      }[];
+      const named = (state: string): string[] =>
+        seen.filter(({ status }) => status.state === state).map(({ labels }) => labels.alertname);
+      if (seen.length === alerts.length && named('unprocessed').length === 0)
+        return { active: named('active').sort(), heldBack: named('suppressed').sort() };
+      await sleep(50);
+    }
+  } finally {
+    child.stdin?.end('end\n');
+    await ended;
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+/** Waits until a server answers. */
+async function answering(url: string, child: { readonly exitCode: number | null }): Promise<void> {
+  for (let attempt = 0; ; attempt += 1) {
+    const answer = await fetch(url).catch(() => null);
+    if (answer?.status === 200) return;
+    if (child.exitCode !== null || attempt > 15_000) throw new Error(`${url}: no answer`);
+    await sleep(20);
+  }
 }
 
 /** An alert that is pending or fires. */
@@ -106,12 +164,7 @@ scrape_configs:
     const { data } = (await (await fetch(`${url}/api/v1/${path}`)).json()) as { data: T };
     return data;
   };
-  for (let attempt = 0; ; attempt += 1) {
-    const answer = await fetch(`${url}/-/ready`).catch(() => null);
-    if (answer?.status === 200) break;
-    if (child.exitCode !== null || attempt > 15_000) throw new Error('prometheus did not start');
-    await sleep(20);
-  }
+  await answering(`${url}/-/ready`, child);
   return {
     url,
     query: async (promql) => {
