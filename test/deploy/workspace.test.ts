@@ -2,7 +2,7 @@
  * `tidemark init --workspace NAME`: what it writes for Compose and Kubernetes is read there by Compose's own loader and by
  * kustomize, beside the workspace that is there already; for systemd it is an environment file as install.sh keeps it.
  */
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -185,6 +185,17 @@ describe('for Kubernetes', () => {
 });
 
 describe('for systemd', () => {
+  test('the tries leave nothing where the command was started, nor elsewhere', async () => {
+    const folder = checkout();
+    const left = () => [
+      ...readdirSync(tmpdir()).filter((name) => name.startsWith('tidemark-init-')),
+      ...['data/tidemark.db'].filter((path) => existsSync(path)),
+    ];
+    const before = left();
+    expect((await init(folder, '--workspace', 'office', '--for', 'systemd')).code).toBe(0);
+    expect(left()).toEqual(before);
+  });
+
   test('only their owner can read the environment file and the secrets', async () => {
     const folder = checkout();
     const { code, text } = await init(folder, '--workspace', 'office', '--for', 'systemd', '--history', '7d');

@@ -5,6 +5,8 @@
  * Every answer can be given by a flag, so it also runs without a terminal. Secrets come from a file, standard input or
  * the environment, never from the command line. Nothing is written before everything works.
  */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { reach } from '../../api/reach.ts';
 import { realClock } from '../../app/real-clock.ts';
@@ -62,7 +64,15 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   const secrets: Secret[] = [];
   const scrub = createScrub(secrets);
   const init: Init = { command, ports, prompter, secrets, print: (text) => ports.stderr.write(`${scrub(text)}\n`) };
-  if (command.workspace !== null) return await initWorkspace(init, command.workspace);
+  if (command.workspace !== null) {
+    // The state of the tries is of no workspace, and nothing of it stays where this was started.
+    const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-init-'));
+    try {
+      return await initWorkspace({ ...init, command: { ...command, dataDir } }, command.workspace);
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  }
   const file = command.configFile ?? DEFAULT_FILE;
   const folder = resolve(dirname(file), 'secrets');
   const [keyPath, tokenPath] = [join(folder, KEY_FILE), join(folder, TOKEN_FILE)];
