@@ -54,9 +54,12 @@ interface Place {
 }
 
 function drawKind(dice: Dice, place: Place): Drawn {
+  const isReplay = place.life.kind === 'replay';
+  // The clock is read before anything else: it hits a life that is killed before its first request or has none to make.
+  if (place.isSure && place.isSecond && (place.isFirst || isReplay)) return localClock(dice);
   if (place.isFirst && dice.chance(0.15)) return dice.pick([clockAtStart, emptyService])(dice);
   // A replay asks the service for nothing.
-  if (place.life.kind === 'replay') return database(dice);
+  if (isReplay) return database(dice);
   if (place.isSure && place.isSecond) return dice.pick([settings, localClock])(dice);
   if (place.isSure) return dice.pick([answers, answers, settings, settings, localClock])(dice, place);
   const kinds = [answers, answers, lies, lies, emptyService, settings, settings, database, database, database, clock];

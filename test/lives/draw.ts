@@ -9,7 +9,14 @@ import type { DeviceSpec, Trait } from '../../src/sim/spec.ts';
 import { createDice, type Dice } from './dice.ts';
 import { drawApi } from './draw-api.ts';
 import { drawMisfortunes } from './draw-misfortunes.ts';
-import type { DeviceLife, Life, Misfortune, ProgramSettings, Story } from './story.ts';
+import {
+  type DeviceLife,
+  type Life,
+  LONGEST_DEATH_MS,
+  type Misfortune,
+  type ProgramSettings,
+  type Story,
+} from './story.ts';
 
 /** When the stories begin, but for some hours that are drawn. */
 const EPOCH_MS = Date.UTC(2026, 5, 15, 12, 34, 56, 789);
@@ -71,7 +78,7 @@ function drawSize(dice: Dice, historyMaxDays: number | null): Size {
   const long = historyMaxDays === null || historyMaxDays >= 30 ? [9 * DAY_MS, 20 * DAY_MS] : [historyMaxDays * DAY_MS];
   const historyMs = dice.pick([...short, ...long, ...long]) + dice.whole(0, 1000);
   const pageSize = dice.pick([3, 20, 50, 100, 200, 200, 200, 200, 200]);
-  const most = pageSize < 20 ? 150 : pageSize < 50 ? 600 : dice.whole(2300, 3100);
+  const most = pageSize < 20 ? 100 : pageSize < 50 ? 400 : dice.whole(2300, 3100);
   return {
     devices: dice.whole(4, 5),
     startMs: EPOCH_MS + dice.whole(0, DAY_MS),
@@ -132,12 +139,15 @@ function drawPause(dice: Dice, lived: () => number): Pick<DeviceSpec, 'lifecycle
 const LEAST_KILLS = 3;
 
 /** A daemon runs so long at the most. Without a Date it asks for the time every minute. */
-const LONGEST_HOURS = 14;
+const LONGEST_HOURS = 10;
 const UNDATED_HOURS = 3;
 
 function drawLives(dice: Dice, { startMs, livedMs, historyMs }: Size, longestHours: number): Life[] {
   const count = dice.whole(4, 5);
-  const times = [0, ...Array.from({ length: count - 1 }, () => 0.05 + dice.unit() * 0.8)].sort((a, b) => a - b);
+  // Each has a part of the story for itself: one that begins late would have missed what was to happen to it.
+  const times = Array.from({ length: count }, (_, index) =>
+    index === 0 ? 0 : (index + dice.unit() * 0.6) * (0.85 / count),
+  );
   const kinds = times.map((_, index): Life['kind'] =>
     index === 0
       ? dice.pick(['once', 'once', 'daemon'])
@@ -149,13 +159,14 @@ function drawLives(dice: Dice, { startMs, livedMs, historyMs }: Size, longestHou
     const kind = kinds[index] ?? 'once';
     const atMs = startMs + Math.floor(part * livedMs);
     const leftMs = Math.floor(((times[index + 1] ?? 0.95) - part) * livedMs);
-    const forMs = kind === 'daemon' ? Math.min(leftMs, dice.whole(2, longestHours) * HOUR_MS) : HOUR_MS;
+    const forMs =
+      kind === 'daemon' ? Math.min(leftMs - LONGEST_DEATH_MS, dice.whole(2, longestHours) * HOUR_MS) : HOUR_MS;
     return {
       name: `life ${index}`,
       kind,
       atMs,
       forMs,
-      kill: killed.has(index) ? drawKill(dice, kind, forMs) : null,
+      kill: killed.has(index) ? drawKill(dice, { kind, forMs, isFirst: index === 0 }) : null,
       looks: kind === 'daemon' ? [dice.unit() * 0.4, 0.4 + dice.unit() * 0.5] : [],
       reachMs: Math.floor(historyMs * (0.5 + dice.unit())),
       losesFrom: kind === 'replay' ? dice.pick([-1, 0, dice.unit()]) : null,
@@ -191,18 +202,31 @@ function lastsADay({ what }: Misfortune): boolean {
   return isEmpty || (what.kind === 'settings' && what.change.quota !== undefined);
 }
 
-function drawKill(dice: Dice, kind: Life['kind'], forMs: number): Life['kill'] & object {
+/** Effects of opening a new state: nothing can go wrong meanwhile but the kill itself. */
+const OPENING_EFFECTS = 46;
+
+function drawKill(dice: Dice, { kind, forMs, isFirst }: Killed): Life['kill'] & object {
   if (kind !== 'daemon') {
     // A run that ends before it is killed was not killed: most are killed early.
     const isEarly = kind !== 'once' || dice.chance(0.6);
-    return { afterMs: 0, effect: isEarly ? dice.whole(10, 40) : Math.floor(2 ** (2 + dice.unit() * 6)) };
+    const effect = isEarly ? dice.whole(10, 40) : Math.floor(2 ** (2 + dice.unit() * 6));
+    const isOpening = !isFirst || dice.chance(0.1);
+    return { afterMs: 0, effect: isOpening ? effect : OPENING_EFFECTS + effect };
   }
-  const afterMs = Math.floor((dice.chance(0.2) ? 0 : 0.3 + dice.unit() * 0.7) * forMs);
+  const afterMs = Math.floor((!isFirst && dice.chance(0.2) ? 0 : 0.3 + dice.unit() * 0.7) * forMs);
   return { afterMs, effect: 10 + Math.floor(2 ** (dice.unit() * 6)) };
 }
 
+/** A life that is to be killed. */
+interface Killed {
+  readonly kind: Life['kind'];
+  readonly forMs: number;
+  /** Whether it has no state yet. */
+  readonly isFirst: boolean;
+}
+
 /** Polls of single devices in a story at most, about: they are most of what a story costs. */
-const MOST_POLLS = 40;
+const MOST_POLLS = 25;
 
 const EVERY: readonly (readonly [ms: number, cron: string])[] = [
   [MINUTE_MS, '* * * * *'],
@@ -228,7 +252,7 @@ function drawProgram(
     gracePeriodMs,
     share: dice.pick([0.2, 0.8, 1]),
     concurrency: dice.pick([1, 2, 4, 4, 8]),
-    batchLines: dice.pick([150, 400, 5000, 5000]),
+    batchLines: dice.pick([300, 1000, 5000, 5000]),
     retentionMs: dice.pick([30 * DAY_MS, 90 * DAY_MS]),
     schedules: { telemetry: cron(at), devices: cron(at + dice.whole(0, 1)), alerts: cron(at + dice.whole(0, 1)) },
   };

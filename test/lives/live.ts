@@ -19,7 +19,7 @@ import { examineState, examineStatus } from './claims.ts';
 import { examineRun, type Lived } from './examine-run.ts';
 import { examineShare } from './share.ts';
 import { openStage, type Stage } from './stage.ts';
-import type { Life, Story } from './story.ts';
+import { type Life, LONGEST_DEATH_MS, type Story } from './story.ts';
 
 /** What a story came to. */
 export interface StoryResult {
@@ -279,7 +279,7 @@ function mayBeHidden({ simulator }: Stage): boolean {
 /** A daemon that is to be killed runs on until it is. */
 async function untilDead({ clock, story }: Stage, { life, stop }: Pick<Living, 'life' | 'stop'>): Promise<void> {
   if (life.kill === null) return;
-  const untilMs = clock.nowMs() + 12 * HOUR_MS;
+  const untilMs = clock.nowMs() + LONGEST_DEATH_MS;
   while (clock.nowMs() < untilMs && clock.nowMs() < story.endMs) await clock.sleep(MINUTE_MS, stop.signal);
 }
 

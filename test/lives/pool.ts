@@ -34,7 +34,9 @@ export async function liveInThreads(
 
 /** One thread, until nothing is left. */
 async function workThrough(left: SeedOrder[], taken: (result: SeedResult) => void): Promise<void> {
-  const worker = new Worker(new URL('./worker.ts', import.meta.url));
+  const worker = new Worker(new URL('./worker.ts', import.meta.url), {
+    resourceLimits: { maxYoungGenerationSizeMb: 64 },
+  });
   try {
     for (let next = left.shift(); next !== undefined; next = left.shift()) taken(await liveIn(worker, next));
   } finally {

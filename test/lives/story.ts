@@ -2,6 +2,7 @@
  * A story: the lives of one state from its first request to its last, with everything that happens to it. It is plain
  * data, drawn from a seed (`draw.ts`); a part can be left out by its name, which is how a failing story is shrunk.
  */
+import { HOUR_MS } from '../../src/core/time.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import type { DeviceSpec, MsRange } from '../../src/sim/spec.ts';
 import type { WorldOptions } from '../../src/sim/world.ts';
@@ -97,6 +98,9 @@ export type ClockMisfortune =
   | { readonly kind: 'server clock'; readonly byMs: number }
   /** The service's clock falls back and stamps what it receives meanwhile. */
   | { readonly kind: 'server clock and stamps'; readonly byMs: number };
+
+/** A daemon that is to be killed has so long until its effect has come: then it is killed all the same. */
+export const LONGEST_DEATH_MS = HOUR_MS;
 
 /** One run of the program. */
 export interface Life {

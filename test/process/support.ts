@@ -14,7 +14,7 @@ import { type SimServer, serveSimulator } from '../../src/sim/server.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { createWorld } from '../../src/sim/world.ts';
+import { createWorld, type World } from '../../src/sim/world.ts';
 import { type Bench, startBench } from '../support/bench.ts';
 import { programFile } from '../support/built-program.ts';
 import { judge, type Verdict } from '../support/judge.ts';
@@ -116,6 +116,8 @@ export interface StageOptions {
   /** Without one there is no destination. */
   readonly bench?: Bench;
   readonly devices?: readonly DeviceSpec[];
+  /** In place of one of these devices. */
+  readonly world?: World;
   readonly historyMs?: number;
   readonly settings?: SettingsOverrides;
   readonly workspaceId?: string;
@@ -138,13 +140,15 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
   const originMs = Date.now();
   const { workspaceId } = options;
   const simulator = createSimulator({
-    world: createWorld({
-      seed: 5,
-      originMs,
-      historyMs: 2 * historyMs,
-      devices: options.devices ?? DEVICES,
-      ...(workspaceId === undefined ? {} : { workspaceId }),
-    }),
+    world:
+      options.world ??
+      createWorld({
+        seed: 5,
+        originMs,
+        historyMs: 2 * historyMs,
+        devices: options.devices ?? DEVICES,
+        ...(workspaceId === undefined ? {} : { workspaceId }),
+      }),
     clock: realClock,
     settings: {
       ...options.settings,

@@ -6,7 +6,8 @@ import type { ScenarioName } from '../support/scenarios.ts';
 
 export interface Mutant {
   readonly name: string;
-  readonly caughtBy: readonly ScenarioName[];
+  /** At least one: a variant that nothing has to catch would prove nothing. */
+  readonly caughtBy: readonly [ScenarioName, ...ScenarioName[]];
   /** Each `find` stands exactly once in its file. */
   readonly edits: readonly { readonly file: string; readonly find: string; readonly replace: string }[];
 }
