@@ -151,9 +151,9 @@ async function trim(serving: Serving): Promise<void> {
  *
  * @throws ListenError (exit 1) if it cannot
  */
-export async function requireFree(place: StatusServerOptions['listen']): Promise<void> {
+export async function requireFree(address: StatusServerOptions['listen']): Promise<void> {
   const server = createServer();
-  await listen(server, place);
+  await listen(server, address);
   await new Promise((resolve) => server.close(resolve));
 }
 
@@ -183,25 +183,25 @@ export class ListenError extends UserError {
 const REMEDY = 'set listen (TIDEMARK_LISTEN) to another';
 
 function listenProblem({ code }: NodeJS.ErrnoException, host: string, port: number): Advice {
-  const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const address = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   switch (code) {
     case 'EADDRINUSE':
       return {
-        what: `${place} is in use by another program`,
+        what: `${address} is in use by another program`,
         remedy: `Stop that program, or ${REMEDY} port; with port 0 Tidemark takes a free port.`,
       };
     case 'EACCES':
-      return { what: `${place} may not be used by this user`, remedy: `Use a port above 1023: ${REMEDY} port.` };
+      return { what: `${address} may not be used by this user`, remedy: `Use a port above 1023: ${REMEDY} port.` };
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return {
-        what: `${place} is not an address of this machine`,
+        what: `${address} is not an address of this machine`,
         remedy: `Use 127.0.0.1 or 0.0.0.0, or ${REMEDY} of its own.`,
       };
     default:
       return {
-        what: `${place} cannot be listened on (${code ?? 'unknown error'})`,
+        what: `${address} cannot be listened on (${code ?? 'unknown error'})`,
         remedy: `Check the address, or ${REMEDY}.`,
       };
   }

@@ -276,17 +276,17 @@ interface Reading {
 }
 
 async function fill(cells: SeriesCells, { archiveReader, range, clock, step }: Reading): Promise<void> {
-  let place = archiveReader.begin(range);
+  let position = archiveReader.begin(range);
   const readOn = (): void => {
     const turnMs = clock.monoMs();
-    while (place !== null) {
-      const { lines, next } = archiveReader.read(range, place, STEP_BYTES);
+    while (position !== null) {
+      const { lines, next } = archiveReader.read(range, position, STEP_BYTES);
       cells.add(lines);
-      place = next;
+      position = next;
       if (clock.monoMs() - turnMs >= TURN_MS) return;
     }
   };
-  while (place !== null) await step(readOn);
+  while (position !== null) await step(readOn);
 }
 
 function withShortNames(report: DeviceReport): DeviceReport {

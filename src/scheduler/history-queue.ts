@@ -61,7 +61,7 @@ export function setOpenHistory(queue: HistoryQueue, deviceId: string, open: Open
   count(queue, entry.open, open);
   entry.open = open;
   if (isDone(entry) && !entry.isPaused) remove(queue, entry);
-  else place(queue, entry);
+  else enqueue(queue, entry);
 }
 
 /** Nothing is wanted of a device any more. */
@@ -75,7 +75,7 @@ export function pauseHistory(queue: HistoryQueue, deviceId: string): void {
   const entry = queue.entries.get(deviceId);
   if (entry === undefined) return;
   entry.isPaused = true;
-  place(queue, entry);
+  enqueue(queue, entry);
 }
 
 /**
@@ -91,7 +91,7 @@ export function releaseHistory(queue: HistoryQueue, deviceId: string, isAnswered
   if (isAnswered) entry.turns += 1;
   if (restMs !== undefined) putSlot(queue.resting, entry.slot, restMs);
   if (isDone(entry)) remove(queue, entry);
-  else place(queue, entry);
+  else enqueue(queue, entry);
 }
 
 /** Ends the rest of a device. */
@@ -99,7 +99,7 @@ export function endHistoryRest(queue: HistoryQueue, deviceId: string): void {
   const entry = queue.entries.get(deviceId);
   if (entry === undefined) return;
   dropSlot(queue.resting, entry.slot);
-  place(queue, entry);
+  enqueue(queue, entry);
 }
 
 /** Lets those in whose rest is over. */
@@ -108,7 +108,7 @@ export function admitRested(queue: HistoryQueue, nowMs: number): void {
   while (headKey(resting) <= nowMs) {
     const entry = bySlot[headSlot(resting)];
     dropSlot(resting, headSlot(resting));
-    if (entry !== undefined) place(queue, entry);
+    if (entry !== undefined) enqueue(queue, entry);
   }
 }
 
@@ -140,7 +140,7 @@ function isDone({ open }: Entry): boolean {
   return RECENCIES.every((recency) => open[recency] <= 0);
 }
 
-function place({ heaps, resting }: HistoryQueue, entry: Entry): void {
+function enqueue({ heaps, resting }: HistoryQueue, entry: Entry): void {
   for (const recency of RECENCIES) dropSlot(heaps[recency], entry.slot);
   const at = RECENCIES.find((recency) => entry.open[recency] > 0) ?? null;
   if (at !== entry.recency) entry.turns = 0;

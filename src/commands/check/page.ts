@@ -18,37 +18,37 @@ import { type CheckLine, type CheckNotes, createNotes } from './report.ts';
 export async function pageLines(config: Config | StateConfig, isRunning: boolean | null): Promise<CheckLine[]> {
   const notes = createNotes('page');
   const { host, port } = config.listen;
-  const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  if (isRunning === true) await noteAnswer(notes, config, place);
-  else await noteFree(notes, config, place);
-  noteReaders(notes, config, place);
+  const address = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  if (isRunning === true) await noteAnswer(notes, config, address);
+  else await noteFree(notes, config, address);
+  noteReaders(notes, config, address);
   return notes.lines;
 }
 
 /** Reports who can read the status page. */
-function noteReaders(notes: CheckNotes, { statusPage }: Config | StateConfig, place: string): void {
-  const readers = isLoopback(`http://${place}`) ? 'everybody on this machine' : 'everybody who can reach this port';
+function noteReaders(notes: CheckNotes, { statusPage }: Config | StateConfig, address: string): void {
+  const readers = isLoopback(`http://${address}`) ? 'everybody on this machine' : 'everybody who can reach this port';
   const text = statusPage.password === null ? ', without a password' : ', with the password';
   notes.ok('readers', `${readers}${text}`);
 }
 
 const ANSWER = { withinMs: 3 * SECOND_MS, bytes: 100_000 };
 
-async function noteAnswer(notes: CheckNotes, { listen }: Config | StateConfig, place: string): Promise<void> {
+async function noteAnswer(notes: CheckNotes, { listen }: Config | StateConfig, address: string): Promise<void> {
   try {
     const { status, body } = await getPage(listen, '/healthz', ANSWER);
     if (isHealth(body)) {
-      notes.ok('listen', `${place}: the daemon answers (health: HTTP ${status})`);
+      notes.ok('listen', `${address}: the daemon answers (health: HTTP ${status})`);
       return;
     }
     notes.fail('listen', {
-      message: `${place}: another program answers there, not the daemon`,
+      message: `${address}: another program answers there, not the daemon`,
       remedy: 'Set listen (TIDEMARK_LISTEN) to another port and restart the daemon.',
     });
   } catch {
     notes.skip(
       'listen',
-      `${place}: no answer. The process that uses the state may listen on another address, or is a one-off command without a page`,
+      `${address}: no answer. The process that uses the state may listen on another address, or is a one-off command without a page`,
     );
   }
 }
@@ -62,12 +62,14 @@ function isHealth(body: string): boolean {
   }
 }
 
-async function noteFree(notes: CheckNotes, { listen }: Config | StateConfig, place: string): Promise<void> {
+async function noteFree(notes: CheckNotes, { listen }: Config | StateConfig, address: string): Promise<void> {
   try {
     await requireFree(listen);
     notes.ok(
       'listen',
-      listen.port === 0 ? `${place}: the daemon chooses a free port at each start` : `${place}: free for the daemon`,
+      listen.port === 0
+        ? `${address}: the daemon chooses a free port at each start`
+        : `${address}: free for the daemon`,
     );
   } catch (error) {
     if (!(error instanceof ListenError)) throw error;

@@ -200,8 +200,8 @@ export async function runExport(parts: ExportParts, signal: AbortSignal): Promis
   let turnMs = clock.monoMs();
   let lastDevice: string | null = null;
   output.add(formatter.header);
-  for (let place = archiveReader.begin(range); place !== null; ) {
-    const piece = archiveReader.read(range, place, STEP_BYTES);
+  for (let position = archiveReader.begin(range); position !== null; ) {
+    const piece = archiveReader.read(range, position, STEP_BYTES);
     counts.lines += piece.lines.length;
     counts.readings += readingsOf(piece);
     if (piece.lines.length > 0 && piece.deviceId !== lastDevice) {
@@ -221,7 +221,7 @@ export async function runExport(parts: ExportParts, signal: AbortSignal): Promis
       turnMs = clock.monoMs();
     }
     if (signal.aborted) return { ...taken, outcome: 'interrupted' };
-    place = piece.next;
+    position = piece.next;
   }
   const ended = await output.flush();
   return ended === null ? { ...counts, outcome: 'complete' } : { ...taken, outcome: ended };

@@ -43,8 +43,8 @@ async function listenOf(
   file: string | null,
   { environment, readFile }: Pick<ProcessPorts, 'environment' | 'readFile'>,
 ): Promise<Listen> {
-  const place = parseListen(environment['TIDEMARK_LISTEN']?.trim() ?? '');
-  if (place !== null) return place;
+  const address = parseListen(environment['TIDEMARK_LISTEN']?.trim() ?? '');
+  if (address !== null) return address;
   const { loadListen } = await import('../../config/load.ts');
   return loadListen({ file, readFile, environment, nowMs: realClock.nowMs() });
 }
@@ -53,15 +53,15 @@ async function fetchHealth(listen: Listen): Promise<Finding> {
   const { host, port } = listen;
   if (port === 0)
     return unhealthy('listen has port 0, so the daemon uses another port at each start: set a fixed port');
-  const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const address = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   try {
     const { status, body } = await getPage(listen, '/healthz', MOST);
     const finding = readFinding(body);
-    if (finding === null) return unhealthy(`the server at ${place} is not Tidemark (HTTP ${status})`);
+    if (finding === null) return unhealthy(`the server at ${address} is not Tidemark (HTTP ${status})`);
     return { healthy: status === 200 && finding.healthy, reasons: finding.reasons };
   } catch (error) {
     return unhealthy(
-      `nothing answers at ${place} (${codeOf(error, 'no answer')}); check that the daemon is running and uses the same listen address`,
+      `nothing answers at ${address} (${codeOf(error, 'no answer')}); check that the daemon is running and uses the same listen address`,
     );
   }
 }

@@ -121,11 +121,11 @@ function latestByKind(store: Store, { id, kind }: Pick<Reachable, 'id' | 'kind'>
   return latest;
 }
 
-function* acknowledgedLines(store: Store, lane: LogLane, place: LogPosition): Iterable<string> {
-  let from: LogPosition = { block: Math.max(0, place.block - BLOCKS_BACK), line: 0 };
+function* acknowledgedLines(store: Store, lane: LogLane, position: LogPosition): Iterable<string> {
+  let from: LogPosition = { block: Math.max(0, position.block - BLOCKS_BACK), line: 0 };
   for (let nth = 0; nth < BATCHES; nth += 1) {
     const batch = store.read(lane, from, LIMITS);
-    const count = linesBefore(batch, place);
+    const count = linesBefore(batch, position);
     yield* batch.lines.slice(0, count);
     if (count < batch.lines.length || count === 0) return;
     from = positionAfter(batch, from, count);
@@ -133,11 +133,11 @@ function* acknowledgedLines(store: Store, lane: LogLane, place: LogPosition): It
 }
 
 /** How many lines of a batch lie before a position. */
-function linesBefore({ segments }: LogBatch, place: LogPosition): number {
+function linesBefore({ segments }: LogBatch, position: LogPosition): number {
   let count = 0;
   for (const { block, line, lines } of segments) {
-    if (block > place.block) break;
-    count += block < place.block ? lines : Math.max(0, Math.min(lines, place.line - line));
+    if (block > position.block) break;
+    count += block < position.block ? lines : Math.max(0, Math.min(lines, position.line - line));
   }
   return count;
 }

@@ -328,14 +328,14 @@ async function resendRange(
   signal: AbortSignal,
 ): Promise<ReadProblem | null> {
   const span = { from: BigInt(from), to: BigInt(to), devices: [deviceId], kinds: 'all' } as const;
-  let place: ScanPosition | null = { deviceId, from: span.from };
-  while (place !== null) {
+  let position: ScanPosition | null = { deviceId, from: span.from };
+  while (position !== null) {
     signal.throwIfAborted();
-    const piece = archiveReader.read(span, place, STEP_BYTES);
+    const piece = archiveReader.read(span, position, STEP_BYTES);
     const lines = piece.lines.filter((line) => !isTelemetryLine(line));
     const problem = lines.length === 0 ? null : await resender.send(lines, signal);
     if (problem !== null) return problem;
-    place = piece.next;
+    position = piece.next;
   }
   return null;
 }

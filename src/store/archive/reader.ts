@@ -43,10 +43,10 @@ export function createArchiveReader(db: Database.Database): ArchiveReader {
     return next === null ? null : { deviceId: next, from: range.from };
   };
 
-  const step = (range: ReadRange, place: ScanPosition, bytes: number): ReadPiece => {
-    const { deviceId, from } = place;
+  const step = (range: ReadRange, position: ScanPosition, bytes: number): ReadPiece => {
+    const { deviceId, from } = position;
     // More than a step can return need not be searched.
-    const candidates = candidatesOf(range, place, 4 * bytes);
+    const candidates = candidatesOf(range, position, 4 * bytes);
     const gathered = gatherLines(from, minNs(range.to, candidates.to));
     const isWanted = wantedOf(range, deviceId);
     for (const { seq, at } of candidates.blocks) {
@@ -63,7 +63,7 @@ export function createArchiveReader(db: Database.Database): ArchiveReader {
 
   return {
     begin: (range) => (range.kinds === 'all' ? { deviceId: null, from: range.from } : after(range, null)),
-    read: (range, place, bytes) => db.transaction(() => step(range, place, bytes))(),
+    read: (range, position, bytes) => db.transaction(() => step(range, position, bytes))(),
   };
 }
 

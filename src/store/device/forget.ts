@@ -211,12 +211,12 @@ function createPending(db: Database.Database, positions: PositionTable): ForgetS
     return packed === undefined ? 0 : linesOf(unpack(packed), tag).filter((at) => at >= from).length;
   };
   return (deviceId, { destinationId, lane, from }) => {
-    const place = positions.read(destinationId, lane);
-    const found = rows.all(lane, Math.max(from, place.block));
+    const position = positions.read(destinationId, lane);
+    const found = rows.all(lane, Math.max(from, position.block));
     const tag = identityTag(deviceId);
     const lines = found
       .filter(({ device_id }) => device_id === null || device_id === deviceId)
-      .reduce((sum, row) => sum + countOf(row, tag, Number(row.seq) === place.block ? place.line : 0), 0);
+      .reduce((sum, row) => sum + countOf(row, tag, Number(row.seq) === position.block ? position.line : 0), 0);
     const last = found.at(-1);
     return { lines, next: last === undefined || found.length < PENDING_ROWS ? null : Number(last.seq) + 1 };
   };
