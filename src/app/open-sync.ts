@@ -421,12 +421,13 @@ function createReports({ api, settings, clock }: SyncOptions, parts: Parts): Rep
   const fleet = createFleetScanner({ context, staleMs, pulse: heartbeats.pulse('figures') });
   const quota = () => quotaNow(limiter, { nowMs: serverClock.nowMs(), rest: planning.rest });
   const status = () => quotaStatus(quota(), api.share);
+  const historyEta = createHistoryEta({ context, facts, ledger, quota: status });
   const reported: DeviceReportParts = {
     context,
     deliverers,
     quota: status,
     staleMs,
-    historyEta: createHistoryEta({ context, facts, ledger, quota: status }),
+    historyEta,
     streams,
     room,
     facts,
@@ -436,7 +437,7 @@ function createReports({ api, settings, clock }: SyncOptions, parts: Parts): Rep
   };
   return {
     fleet,
-    ...createFigures({ context, deliverers, quota, planning, streams, room, fleet, jobs, facts }),
+    ...createFigures({ context, deliverers, quota, planning, streams, room, fleet, jobs, facts, historyEta }),
     historyWaitsUntil: () => status().history_waiting_until,
     report: () => reportNow(reported),
     overview: () => overviewNow(reported, fleet.scan()?.sums ?? null),

@@ -132,7 +132,7 @@ export function openTerminalOutput(options: {
 }
 
 function progressFacts(report: ProgressReport): ProgressFacts {
-  const { totals, destinations, allowance, eta = null, waits = null, requests_per_minute = null } = report;
+  const { totals, destinations, allowance, eta, waits = null, requests_per_minute = null } = report;
   const sum = (of: (destination: ProgressReport['destinations'][number]) => number): number =>
     destinations.reduce((total, destination) => total + of(destination), 0);
   const waitMs =
@@ -146,7 +146,7 @@ function progressFacts(report: ProgressReport): ProgressFacts {
     requests: totals.requests,
     requestsPerMinute: requests_per_minute,
     coveredShare: totals.covered_share,
-    eta: eta === null ? null : { ms: eta.seconds * 1000, basis: eta.basis },
+    ...(eta === undefined ? {} : { eta: eta === null ? null : { ms: eta.seconds * 1000, basis: eta.basis } }),
     waitsFor: waits === null ? null : plainText(waits),
     // Ordinary spacing of requests is not shown as waiting.
     waitMs: waitMs > REPORTED_FROM_MS ? waitMs : null,

@@ -129,6 +129,7 @@ written to secrets/ next to the configuration file.
   --config FILE              the file to write; default: config/tidemark.yaml
   --influx-url URL           the database; without it, readings are stored only
                              in Tidemark's archive, in data_dir
+  --influx-bucket NAME       the bucket; none for VictoriaMetrics
   --overwrite                replace existing files
   --workspace NAME           write the files for one additional workspace next
                              to the running ones, and print how to start it
@@ -136,8 +137,7 @@ written to secrets/ next to the configuration file.
                              directory of compose.yaml), systemd (/etc/tidemark)
                              or kubernetes (config/kubernetes/workspaces)
 
-It sends one or two requests to the API and records them in the state in
-data_dir.
+It sends one or two requests to the API, recorded in the state if there is one.
 
 Exit codes: 0 written; 1 the API or the database does not answer, or a file
 already exists; 2 the command line is wrong, or an answer is missing; 3
@@ -162,7 +162,7 @@ workspace replaces. By default the state goes to a temporary directory
 TIDEMARK_INFLUX_URL, TIDEMARK_INFLUX_BUCKET and so on, the simulated readings
 are written to that database.
 
-  --api-only   serve only the simulated API, at 127.0.0.1:9465 (TIDEMARK_LISTEN),
+  --api-only   serve only the simulated API at 127.0.0.1:9465 (TIDEMARK_LISTEN),
                and print its address and key, to try "tidemark init" with it
 
 Examples:

@@ -243,7 +243,10 @@ export interface ProgressReport {
   >;
   readonly destinations: readonly Pick<DestinationReport, 'pending_points' | 'delivered_points'>[];
   readonly allowance: Pick<QuotaStatus, 'waiting_until'>;
-  /** The time left and its basis, if the running work knows it; otherwise it is estimated from the progress so far. */
+  /**
+   * The time left and its basis in words, maybe empty; `null` while it is not known. Absent: it is estimated from the
+   * progress so far.
+   */
   readonly eta?: { readonly seconds: number; readonly basis: string } | null;
   /** Own requests a minute, recently; `null` while too few were sent. */
   readonly requests_per_minute?: number | null;

@@ -100,7 +100,7 @@ export function readAnswer(
   if (RETRY_STATUS.has(status) || status < 200 || status >= 500) {
     return { kind: 'later', message, waitMs: readWaitMs(answer.headers), status };
   }
-  return { kind: 'blocked', message, hint: hintFor(status, server)(section) };
+  return { kind: 'blocked', message, hint: (oldHint(answer) ?? hintFor(status, server))(section) };
 }
 
 /**
@@ -158,6 +158,13 @@ const REQUEST_HINTS: readonly (readonly [RegExp, Hint])[] = [
     (influx) => `${influx}.bucket: this InfluxDB does not allow this name; correct ${influx}.bucket`,
   ],
 ];
+
+/** An InfluxDB that is too old: it has no path for these writes, and names its version. */
+function oldHint({ status, headers }: ServerAnswer): Hint | null {
+  const version = /^v?(1\.[0-7]\.[\w.~-]{1,30})$/.exec(first(headers['x-influxdb-version']) ?? '')?.[1];
+  if (status !== 404 || version === undefined) return null;
+  return (influx) => `${influx}.url: InfluxDB ${version} answers; Tidemark needs InfluxDB 1.8 or later: upgrade it`;
+}
 
 function hintFor(status: number, message: ServerMessage): Hint {
   switch (status) {

@@ -431,7 +431,7 @@ function summaryMessage(event: EventOf<'poll-summary'>): string {
 
 function listedText({ runs, requests, failed, records }: EventOf<'poll-summary'>): string {
   if (failed === requests) return 'not listed';
-  return runs > 1 ? `${records} listed in ${runs} runs` : `${records} listed`;
+  return runs > 1 ? `listed ${runs} times (${records} records in all)` : `${records} listed`;
 }
 
 function summaryFields(event: EventOf<'poll-summary'>): FieldValues {

@@ -21,7 +21,7 @@ export interface ProgressFacts {
   readonly requestsPerMinute?: number | null;
   /** The covered share of the wanted ranges, 0 to 1; `null` while nothing is wanted yet. */
   readonly coveredShare: number | null;
-  /** How long it will take and by what, where that is known; else it is guessed from how it moves. */
+  /** How long it will take and by what; `null` while that is not known. Absent: it is estimated from how it moves. */
   readonly eta?: { readonly ms: number; readonly basis: string } | null;
   /** What all remaining work waits for, if the duration is unknown. */
   readonly waitsFor?: string | null;
@@ -106,8 +106,9 @@ export function createProgress(target: TerminalLine | ((message: string) => void
       dueMs = nowMs + everyMs;
       // A daemon that has nothing left to do is no progress to log.
       if (typeof target === 'function' && isDone(facts)) return;
-      if (typeof target === 'function') target(`progress: ${progressText(facts, remainingMs)}`);
-      else target.draw(`${progressBar(facts.coveredShare)} ${progressText(facts, remainingMs)}`);
+      const text = progressText(facts, facts.eta === undefined ? remainingMs : null);
+      if (typeof target === 'function') target(`progress: ${text}`);
+      else target.draw(`${progressBar(facts.coveredShare)} ${text}`);
     },
     end: () => {
       if (typeof target !== 'function') target.clear();
@@ -228,13 +229,14 @@ export function progressText(facts: ProgressFacts, remainingMs: number | null): 
 
 /** What the work waits for or when it ends, and its rate. */
 function restText(facts: ProgressFacts, remainingMs: number | null): string[] {
-  const { waitsFor = null, waitMs, eta = null, requestsPerMinute = null } = facts;
+  const { waitsFor = null, waitMs, eta, requestsPerMinute = null } = facts;
   const rate = requestsPerMinute === null ? [] : [`${rateText(requestsPerMinute)} requests a minute`];
   if (waitsFor !== null) return [waitsFor, ...rate];
   if (waitMs !== null) return [`waiting ${duration(waitMs / SECOND_MS, 'up')} for quota`, ...rate];
   if (facts.coveredShare === 1) return rate;
-  if (eta !== null) return [`ETA ${duration(eta.ms / SECOND_MS, 'up')}`, eta.basis];
-  return remainingMs === null ? rate : [`ETA ${duration(remainingMs / SECOND_MS, 'up')}`, ...rate];
+  const leftMs = eta?.ms ?? remainingMs;
+  if (leftMs === null) return rate;
+  return [`ETA ${duration(leftMs / SECOND_MS, 'up')}`, ...(eta?.basis ? [eta.basis] : rate)];
 }
 
 function rateText(perMinute: number): string {

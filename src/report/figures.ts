@@ -30,6 +30,8 @@ interface FiguresParts {
   readonly fleet: Pick<FleetScanner, 'scan' | 'ageMs'>;
   readonly jobs: Pick<JobQueue, 'open'>;
   readonly facts: Pick<StateFacts, 'oldestPendingMs'>;
+  /** How long until all gaps are closed, in seconds; `null` if unknown: the ETA of the page. */
+  readonly historyEta: () => number | null;
 }
 
 /** The figures, and the few of them that the progress line of the daemon needs. */
@@ -69,6 +71,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
     const seen = fleet.scan()?.figures;
     const { readings, requests } = store.totals();
     const { historyWaitsUntilMs: waitsUntilMs } = parts.quota();
+    const etaSeconds = parts.historyEta();
     return {
       totals: {
         devices: seen?.polled ?? 0,
@@ -82,6 +85,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
         delivered_points: deliverers[index]?.deliveredLines() ?? 0,
       })),
       allowance: { waiting_until: waitsUntilMs === null ? null : formatExact(msToNs(waitsUntilMs)) },
+      eta: etaSeconds === null ? null : { seconds: etaSeconds, basis: '' },
     };
   };
   return { figures, progress, noteJob: speeds.note };

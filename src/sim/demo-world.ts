@@ -182,7 +182,7 @@ function outages(seed: number, { startMs, originMs }: FleetContext): DeviceSpec[
   });
 }
 
-/** A device on trial that reports fast, and one that joins. */
+/** A device on trial that reports fastest, and one that joins. */
 function arrivals({ originMs }: FleetContext): DeviceSpec[] {
   const place = { latitude: 53.54127, longitude: 9.98391, updatedAtMs: originMs - 14 * DAY_MS };
   return [
@@ -191,10 +191,10 @@ function arrivals({ originMs }: FleetContext): DeviceSpec[] {
       name: 'Conveyor drive',
       modelId: 'sense-fast',
       parentDeviceId: 'hub-ham-1',
-      intervalMs: 10_000,
+      intervalMs: 20_000,
       jitter: 0.02,
       sensors: listSensors([POWER, TEMPERATURE]),
-      appearsAtMs: originMs - 14 * DAY_MS,
+      appearsAtMs: originMs - 25 * DAY_MS,
       location: place,
       tags: ['ham', 'trial'],
     },

@@ -230,6 +230,13 @@ log: {level: debug, format: json}
 });
 
 describe('mistakes', () => {
+  test('a configuration of which nothing is there yet points to what asks for it', () => {
+    expect(mistakesOf(() => load({})).at(-1)).toBe(
+      'To be asked for them, run: tidemark init (in a checkout: npm start -- init).',
+    );
+    expect(mistakesOf(() => load({ environment: { TIDEMARK_API_KEY: 'x'.repeat(20) } })).join()).not.toContain('init');
+  });
+
   test('all are told at once, from both sources, in one refusal', () => {
     const yaml = 'api:\n  shar: 1\n  share: 2\nmetrics:\n  per_device: a\nlog:\n  level: loud\n';
     const lines = mistakesOf(() => load({ yaml, environment: { TIDEMARK_API_TIMEOUT: '30', TIDEMARK_LISTN: 'x:1' } }));

@@ -46,6 +46,16 @@ describe('what counts as written', () => {
   });
 });
 
+test('an InfluxDB that is too old is named, with what to do', () => {
+  const answer = { status: 404, headers: { 'x-influxdb-version': '1.6.7~rc0' }, body: '404 page not found' };
+  expect(readAnswer(answer, (text) => text)).toMatchObject({
+    kind: 'blocked',
+    hint: 'influx.url: InfluxDB 1.6.7~rc0 answers; Tidemark needs InfluxDB 1.8 or later: upgrade it',
+  });
+  const newer = readAnswer({ ...answer, headers: { 'x-influxdb-version': '1.8.10' } }, (text) => text);
+  expect(newer).toMatchObject({ hint: expect.stringContaining('the server has no /api/v2/write') });
+});
+
 describe('400 and 422', () => {
   const conflict =
     'field type conflict: input field "value" on measurement "telemetry" is type string, already exists as type float dropped=1';

@@ -127,6 +127,16 @@ describe('the rate', () => {
     expect(shown((second) => ({ requests: second < 100 ? second * 2 : 200 }), 161)).toContain(' 0 requests a minute,');
   });
 
+  test('no ETA is estimated where the work has one of its own that is not known yet', () => {
+    const moving = (second: number) => ({ coveredShare: second / 100 });
+    expect(shown(moving, 30)).toContain('ETA 70 s');
+    expect(shown((second) => ({ ...moving(second), eta: null }), 30)).not.toContain('ETA');
+    const eta = { ms: 41_000, basis: '' };
+    expect(shown((second) => ({ ...moving(second), requests: second, eta }), 30)).toMatch(
+      / ETA 41 s, 60 requests a minute,/,
+    );
+  });
+
   test('is that of the work where it reports one', () => {
     expect(shown((second) => ({ requests: second, requestsPerMinute: 9.44 }), 30)).toContain(' 9.4 requests a minute,');
   });

@@ -265,7 +265,12 @@ describe('a round', () => {
       round();
     }
     expect(lines()).toMatchObject([
-      { msg: 'devices: 155 listed in 5 runs, 10 new points', requests: 10, runs: 5, duration_ms: 50_000 },
+      {
+        msg: 'devices: listed 5 times (155 records in all), 10 new points',
+        requests: 10,
+        runs: 5,
+        duration_ms: 50_000,
+      },
     ]);
     clock.ms += MINUTE_MS;
     observe(asked('devices', 'throttled'));

@@ -42,7 +42,7 @@ export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): P
     const report = checkReport(VERSION, requests, checks);
     // Before the report: on a terminal its first line would otherwise follow the hint.
     terminal.endProgress();
-    printAnswer(parts, ports, { object: report, text: () => checkText(report, command.verbose) });
+    printAnswer(parts, ports, { object: report, text: () => checkText(report, command.verbose, ports.stdout.isTTY) });
     await bundled(parts, report, ports);
     return report.exit_code;
   } catch (error) {
@@ -98,14 +98,14 @@ const MARK_WIDTH = 8;
 const NAME_WIDTH = 20;
 
 /** The answer as a text of several lines. */
-function checkText(report: CheckReport, isVerbose: boolean): string {
+function checkText(report: CheckReport, isVerbose: boolean, isTerminal: boolean): string {
   let heading = '';
   let text = '';
   for (const check of report.checks.filter((line) => isVerbose || isShown(line))) {
     const own = headingOf(check);
     if (own !== heading) text += `${heading === '' ? '' : '\n'}${own}\n`;
     heading = own;
-    text += checkLines(check, isVerbose);
+    text += checkLines(check, isVerbose || !isTerminal);
   }
   return `${text}\n${wrap(verdictOf(report), 0)}`;
 }
@@ -122,11 +122,12 @@ function headingOf({ area, destination }: CheckLine): string {
   return destination === null ? HEADINGS[area] : `${HEADINGS[area]} ${plainText(destination, 40)}`;
 }
 
-function checkLines({ status, name, message, remedy }: CheckLine, isVerbose: boolean): string {
+/** @param isWhole whether a line may take several rows although it is in order */
+function checkLines({ status, name, message, remedy }: CheckLine, isWhole: boolean): string {
   const head = `  ${MARKS[status].padEnd(MARK_WIDTH - 2)}${plainText(name, 60)}`;
   const room = MARK_WIDTH + NAME_WIDTH;
-  // A line that is in order takes one row.
-  const text = plainText(message, status === 'ok' && !isVerbose ? WIDTH - room : MOST);
+  // On a terminal, a line that is in order takes one row.
+  const text = plainText(message, status === 'ok' && !isWhole ? WIDTH - room : MOST);
   const first =
     head.length >= room ? `${head}\n${wrap(' '.repeat(room) + text, room)}` : wrap(head.padEnd(room) + text, room);
   const arrow = `${' '.repeat(MARK_WIDTH)}-> `;

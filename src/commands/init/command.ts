@@ -5,7 +5,7 @@
  * Every answer can be given by a flag, so it also runs without a terminal. Secrets come from a file, standard input or
  * the environment, never from the command line. Nothing is written before everything works.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { reach } from '../../api/reach.ts';
@@ -17,12 +17,13 @@ import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
 import { DEFAULT_FILE } from '../../config/sources.ts';
 import { apiUrl, history, type ParseAt, secretText, Unfit } from '../../config/values.ts';
-import { ApiFault, UserError } from '../../core/faults.ts';
+import { ApiFault, refusalText, UserError } from '../../core/faults.ts';
 import { createScrub, Secret } from '../../core/secret.ts';
 import { counted, plainText } from '../../core/text.ts';
 import { SECOND_MS } from '../../core/time.ts';
-import { probeDestination } from '../../influx/probe.ts';
-import { fetchAccount, refusalOf } from '../shared/command.ts';
+import { createUnknownServer, probeDestination } from '../../influx/probe.ts';
+import { STATE_FILE } from '../../store/open/database.ts';
+import { fetchAccount } from '../shared/command.ts';
 import { createPrompter, type Prompter } from './prompt.ts';
 import {
   configText,
@@ -185,8 +186,26 @@ async function textFor<T>(
   text ??= fallback ?? null;
   if (text === null) throw new UserError(`${flag} is required without a terminal.`, 2);
   const value = parse(text, realClock.nowMs());
-  if (value instanceof Unfit) throw new UserError(`${flag}: ${value.reason}.`, 2);
+  if (value instanceof Unfit)
+    throw new UserError(given === null ? `${sentence(value.reason)}.` : `${flag}: ${value.reason}.`, 2);
   return text;
+}
+
+function sentence(text: string): string {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+}
+
+/** What a configuration calls by its keys, by the names that a person uses here: no key exists yet. */
+const NAMES: readonly (readonly [RegExp, flag: string, typed: string])[] = [
+  [/\bapi\.url\b/g, '--api-url', 'the address'],
+  [/\binflux\.url\b/g, '--influx-url', 'the address'],
+  [/\binflux\.org\b/g, '--influx-org', 'the organization'],
+  [/\binflux\.bucket\b/g, '--influx-bucket', 'the bucket'],
+  [/\binflux\.token(?:_file)?\b/g, '--influx-token-file', 'the token'],
+];
+
+function inOwnNames({ prompter }: Init, text: string): string {
+  return NAMES.reduce((left, [key, flag, typed]) => left.replaceAll(key, prompter.isTerminal ? typed : flag), text);
 }
 
 interface SecretSource {
@@ -230,7 +249,7 @@ interface TriedApi {
 const CONNECT_WITHIN_MS = 10 * SECOND_MS;
 
 async function promptApi(init: Init): Promise<TriedApi> {
-  const { command, ports, print } = init;
+  const { command, print } = init;
   const url = await retryUntilValid(init, async (isFirst) => {
     const found = await textFor(init, {
       flag: '--api-url',
@@ -238,7 +257,7 @@ async function promptApi(init: Init): Promise<TriedApi> {
       question: 'Address of the API, ending in /external/v1: ',
       parse: apiUrl,
     });
-    await requireReached(found, ports.signal);
+    await requireReached(init, found);
     return found;
   });
   const key = await retryUntilValid(init, async (isFirst) => {
@@ -259,10 +278,11 @@ async function promptApi(init: Init): Promise<TriedApi> {
   return { url, key };
 }
 
-async function requireReached(url: string, signal: AbortSignal): Promise<void> {
-  const { name, connection, tls } = await reach({ url, ca: null, timeoutMs: CONNECT_WITHIN_MS }, signal);
+async function requireReached(init: Init, url: string): Promise<void> {
+  const { name, connection, tls } = await reach({ url, ca: null, timeoutMs: CONNECT_WITHIN_MS }, init.ports.signal);
   const failed = [name, connection, tls].find((step) => step?.ok === false);
-  if (failed?.ok === false) throw new UserError(`--api-url: ${failed.why.message}.`, 1);
+  if (failed?.ok === false)
+    throw new UserError(`The API cannot be reached: ${inOwnNames(init, failed.why.message)}.`, 1);
 }
 
 /**
@@ -303,7 +323,10 @@ function configOf({ command, ports }: Init, { url, key }: TriedApi, database: Tr
  * @throws UserError (exit 77) if the key is refused
  */
 async function tryKey(init: Init, api: TriedApi): Promise<string> {
-  const config = configOf(init, api, null);
+  const whole = configOf(init, api, null);
+  // Nothing is written before every answer works: without a state, the requests are counted in a temporary one.
+  const temporary = existsSync(join(whole.dataDir, STATE_FILE)) ? null : mkdtempSync(join(tmpdir(), 'tidemark-init-'));
+  const config = { ...whole, dataDir: temporary ?? whole.dataDir };
   const log = { level: 'error', format: 'pretty' } as const;
   const terminal = openTerminalOutput({ ports: init.ports, log, level: null, secrets: init.secrets });
   try {
@@ -316,10 +339,19 @@ async function tryKey(init: Init, api: TriedApi): Promise<string> {
     const count = devices === null ? '' : ` (${counted(devices, 'device')})`;
     return `The key is valid for workspace ${plainText(name ?? workspaceId, 80)}${count}.`;
   } catch (error) {
-    if (!(error instanceof ApiFault)) throw error;
-    if (error.kind === 'unauthorized' || error.kind === 'no-api-access') throw refusalOf(error);
-    throw new UserError(`The request for the account failed: ${error.message}.`, 1);
+    throw error instanceof ApiFault ? untriedKey(init, error) : error;
+  } finally {
+    if (temporary !== null) rmSync(temporary, { recursive: true, force: true });
   }
+}
+
+/** The error of a key that was not accepted (exit 77), or of an account that could not be read (exit 1). */
+function untriedKey(init: Init, fault: ApiFault): UserError {
+  if (fault.kind !== 'unauthorized' && fault.kind !== 'no-api-access') {
+    return new UserError(`The request for the account failed: ${inOwnNames(init, fault.message)}.`, 1);
+  }
+  const useKey = init.prompter.isTerminal ? 'enter it here' : 'give its file by --api-key-file';
+  return new UserError(`${sentence(refusalText(fault, useKey))}.`, 77);
 }
 
 /** The database as it was answered. */
@@ -341,11 +373,14 @@ async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): P
       'Address of InfluxDB or VictoriaMetrics (empty: no database, only the archive): ',
     );
     if (url === '') return null;
-    const bucket = await typed(
-      command.influxBucket,
-      'Bucket, or database/retention-policy (empty for VictoriaMetrics): ',
-    );
-    const org = await typed(command.influxOrg, 'Organization (only for InfluxDB 2, which requires it): ');
+    const isVictoria = prompter.isTerminal && (await isVictoriaMetrics(init, api, url));
+    if (isVictoria) init.print('VictoriaMetrics answers: it needs neither a bucket nor an organization.');
+    const bucket = isVictoria
+      ? ''
+      : await typed(command.influxBucket, 'Bucket, or database/retention-policy (empty for VictoriaMetrics): ');
+    const org = isVictoria
+      ? ''
+      : await typed(command.influxOrg, 'Organization (only for InfluxDB 2, which requires it): ');
     const found = await secretOf(init, {
       flag: '--influx-token-file',
       file: isFirst ? command.influxTokenFile : null,
@@ -363,6 +398,16 @@ async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): P
   });
 }
 
+/** Asks a database for its kind, by a write without points and without a token. */
+async function isVictoriaMetrics(init: Init, api: TriedApi, url: string): Promise<boolean> {
+  // The bucket is not known yet; the kind does not depend on it.
+  const { influx, proxies } = configOf(init, api, { url, bucket: 'unknown', org: '', token: null });
+  if (influx === null) return false;
+  const server = createUnknownServer({ ...influx, name: 'influx', ca: influx.ca ?? undefined, proxies });
+  const answer = await server.request(init.ports.signal);
+  return answer.kind === 'known' && answer.server === 'victoriametrics';
+}
+
 /**
  * Sends a write without points.
  *
@@ -376,8 +421,9 @@ async function tryDatabase(init: Init, api: TriedApi, database: TriedDatabase): 
   // InfluxDB 3 and some proxies do not answer an empty write.
   const isUnclear = write.kind === 'later' && (write.status === 400 || write.status === 422);
   if (write.kind !== 'accepted' && !isUnclear) {
-    const hint = write.kind === 'blocked' ? ` ${write.hint}.` : '';
-    throw new UserError(`The database does not accept points: ${plainText(write.message, 300)}.${hint}`, 1);
+    const hint = write.kind === 'blocked' ? ` ${sentence(inOwnNames(init, write.hint))}.` : '';
+    const message = inOwnNames(init, plainText(write.message, 300));
+    throw new UserError(`The database does not accept points: ${message}.${hint}`, 1);
   }
   const name = kind === 'victoriametrics' ? 'VictoriaMetrics' : `InfluxDB${version === null ? '' : ` ${version}`}`;
   init.print(

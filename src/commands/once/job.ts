@@ -39,8 +39,9 @@ export function createOnceWorker(parts: OnceJobParts): (args: unknown, signal: A
       return { state, exitCode: summary.exit_code, summary: reported, message: null };
     });
     const progress = (): ProgressReport => {
-      const { totals, destinations, allowance } = report();
-      return { totals, destinations: destinations.map(ofThisJob), allowance };
+      const { totals, destinations, allowance, next } = report();
+      const eta = next.eta_seconds === null ? null : { seconds: next.eta_seconds, basis: '' };
+      return { totals, destinations: destinations.map(ofThisJob), allowance, eta };
     };
     return { end, progress };
   };

@@ -65,7 +65,7 @@ function idsByName(known: readonly NamedDevice[], text: string): readonly string
 
 /** Turns a fault that ends a session into the error of a one-off command (exit 77). */
 export function refusalOf(fault: ApiFault): UserError {
-  const text = refusalText(fault, 'set it as api.key');
+  const text = refusalText(fault, 'write it into the file of api.key_file (or set api.key)');
   const isOfThePlan = fault.kind === 'no-api-access';
   return new UserError(isOfThePlan ? `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.` : `api.key: ${text}.`, 77);
 }

@@ -380,7 +380,7 @@ function noDifferences({
       : [`  ${counted(knownMissing, 'point')} already recorded as missing there (reasons: --status)`]),
     ...(partly === 0
       ? []
-      : [`  ${counted(partly, 'device day')} not fully covered: only their stored points are compared`]),
+      : [`  ${counted(partly, 'device day')} covered in part (first day, today, gaps): stored points compared`]),
     ...(unknown.length === 0
       ? []
       : [

@@ -1,6 +1,15 @@
 /** `tidemark init`: by flags and by answers, with everything tried at once and nothing written before it works. */
 import { EventEmitter } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -119,6 +128,8 @@ describe('by flags', () => {
     const checked = await runHere(['--check', '--config', config], { env });
     expect(checked.code, checked.stdout).toBe(0);
     expect(checked.stdout).not.toMatch(/warn|FAIL/);
+    // Without a terminal no line is cut.
+    expect(checked.stdout).not.toContain('…');
   });
 
   test('the command of docs/getting-started.md writes a configuration that syncs', async () => {
@@ -170,10 +181,22 @@ describe('by flags', () => {
 
   test.each<[string, string[], Record<string, string>, number, RegExp]>([
     ['no address', [], { TIDEMARK_API_KEY: KEY }, 2, /--api-url is required without a terminal/],
-    ['a wrong address', ['--api-url', 'http://127.0.0.1:1/external/v1'], {}, 1, /--api-url: .*refused/],
+    [
+      'a wrong address',
+      ['--api-url', 'http://127.0.0.1:1/external/v1'],
+      {},
+      1,
+      /The API cannot be reached: connection refused; check --api-url and/,
+    ],
     ['an address of something else', ['--api-url', 'http://127.0.0.1:1/'], {}, 2, /ending in \/external\/v1/],
     ['no key', ['--api-url', '@api'], {}, 2, /An API key is required/],
-    ['a wrong key', ['--api-url', '@api'], { TIDEMARK_API_KEY: 'CANARY-wrong' }, 77, /refuse/],
+    [
+      'a wrong key',
+      ['--api-url', '@api'],
+      { TIDEMARK_API_KEY: 'CANARY-wrong' },
+      77,
+      /^The API refuses the key: .* and give its file by --api-key-file\.$/,
+    ],
     [
       'a history',
       ['--api-url', '@api', '--history', 'soon'],
@@ -203,7 +226,7 @@ describe('by flags', () => {
       { env },
     );
     expect([code, stderr]).toEqual([exitCode, expect.stringMatching(words)]);
-    expect(existsSync(join(directory, 'conf'))).toBe(false);
+    expect(readdirSync(directory)).toEqual([]);
   });
 
   test('a file that is there is replaced only if that is asked for', async () => {
@@ -234,13 +257,15 @@ describe('on a terminal', () => {
     const answers = ['nowhere', api.url, 'CANARY-wrong', KEY, database, 'b', 'home', TOKEN, '', '7d'];
     const { code, stderr, raw } = await init(directory, [], { answers: answers.filter((answer) => answer !== '') });
     expect(code, stderr).toBe(0);
-    expect(stderr).toMatch(/expected an address that begins with https/);
-    expect(stderr).toMatch(/refuse/);
+    expect(stderr).toMatch(/Expected an address that begins with https/);
+    expect(stderr).toMatch(/The API refuses the key: .* and enter it here\./);
+    expect(stderr).not.toMatch(/--api|api\.key/);
     expect(stderr).toContain('InfluxDB 2.7.12 accepts points.');
     // On and off for two keys and one token.
     expect(raw.filter((isRaw) => isRaw)).toHaveLength(3);
     expect(raw.at(-1)).toBe(false);
-    expect(written[0]).toBe(`Token ${TOKEN}`);
+    // Its kind is asked for without the token.
+    expect(written.slice(0, 2)).toEqual(['undefined', `Token ${TOKEN}`]);
     const text = readFileSync(join(directory, 'conf', 't.yaml'), 'utf8');
     const lines = [
       `url: "${database}"`,
@@ -251,6 +276,19 @@ describe('on a terminal', () => {
     ];
     for (const line of lines) expect(text).toContain(line);
     expect(modeOf(join(directory, 'conf', 'secrets', 'tidemark_influx_token'))).toBe(0o600);
+  });
+
+  test('is not asked for the bucket and the organization of a VictoriaMetrics', async () => {
+    const directory = place();
+    const victoria = createServer((_request, response) => response.writeHead(204, { 'x-server-hostname': 'vm' }).end());
+    await new Promise<void>((resolve) => void victoria.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void victoria.close());
+    const database = `http://127.0.0.1:${(victoria.address() as AddressInfo).port}`;
+    const { code, stderr } = await init(directory, [], { answers: [api.url, KEY, database, '', '7d'] });
+    expect(code, stderr).toBe(0);
+    expect(stderr).toContain('VictoriaMetrics accepts points.');
+    expect(stderr).not.toMatch(/Bucket|Organization/);
+    expect(readFileSync(join(directory, 'conf', 't.yaml'), 'utf8')).toContain('kind: "victoriametrics"');
   });
 
   test('a person who breaks off, and one who keeps what is there', async () => {
