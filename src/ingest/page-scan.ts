@@ -375,7 +375,8 @@ async function handleUnproven(
   const missed = missedSince(known, { at, isEmpty, overlapMissing }, nowMs);
   const { step, attempts } = decideStep(scan.attempts, { isEmpty, overlapMissing, missed });
   scan.attempts = attempts;
-  if (step === 'same at once') return request.cursor === null ? request : chainAgain(scan, request);
+  if (step === 'same at once') return request;
+  if (step === 'same later' && isEmpty && request.cursor !== null) return chainAgain(scan, request);
   const reason = judged.reason ?? '';
   context.observe({ type: 'page-rejected', deviceId, reason, attempt: attempts.rejected });
   const remembered = missedAfter(known, { at, step }, nowMs);
@@ -388,14 +389,14 @@ async function handleUnproven(
   return step === 'same later' ? request : fromFirstPage(request);
 }
 
-/** How many empty answers there were to this request: of a chain of cursors, how often it has ended so. */
+/** How many empty answers there were to this request that count: behind a cursor none, unless its chain ended so before. */
 function emptyBefore({ attempts, emptyEnds }: GapScan, { cursor, below }: PageRequest): number {
-  return cursor === null ? attempts.empties : emptyEnds.filter((at) => at === (below ?? 0n)).length;
+  return cursor === null || emptyEnds.includes(below ?? 0n) ? attempts.empties : 0;
 }
 
 /**
- * The request after an empty page to which a cursor has led, which no overlap reading supports: the whole chain has to
- * end so a second time. Its other pages show that the service serves the readings of this device between the two.
+ * The request after two empty answers to a cursor, which no overlap reading supports: the whole chain has to end so a
+ * second time. Its other pages show that the service serves the readings of this device between the two.
  */
 function chainAgain(scan: GapScan, request: PageRequest): PageRequest | null {
   if (scan.emptyEnds.length >= TRIES) return giveUp(scan, request.gap, 'page_rejected');

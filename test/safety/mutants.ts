@@ -246,12 +246,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'ingest/page-scan.ts',
-        find: 'return request.cursor === null ? request : chainAgain(scan, request);',
-        replace: 'return request;',
-      },
-      {
-        file: 'ingest/page-scan.ts',
-        find: 'return cursor === null ? attempts.empties : emptyEnds.filter((at) => at === (below ?? 0n)).length;',
+        find: 'return cursor === null || emptyEnds.includes(below ?? 0n) ? attempts.empties : 0;',
         replace: 'return attempts.empties;',
       },
     ],
