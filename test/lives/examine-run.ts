@@ -144,9 +144,11 @@ function showsBy(
   const { world, settings } = simulator;
   const startMs = summary.exit_code === 3 ? Number.NEGATIVE_INFINITY : startedMs + settings.time.offsetMs;
   return (deviceId, at) =>
-    [...world.readings(deviceId, at, at + 1n)].every((reading) =>
-      simulator.isVisible(deviceId, reading, isLate(reading, story.program.gracePeriodMs) ? startMs : undefined),
-    );
+    [...world.readings(deviceId, at, at + 1n)].every((reading) => {
+      if (!isLate(reading, story.program.gracePeriodMs)) return simulator.isVisible(deviceId, reading);
+      // Of a device that has left by then nobody can know what it has handed in before.
+      return simulator.isVisible(deviceId, reading, startMs) && world.has(deviceId, startMs);
+    });
 }
 
 /** The points of a measurement as rows. */
@@ -260,7 +262,11 @@ function clockErrorMs(
 ): number {
   return story.misfortunes.reduce(
     (sum, { what, fromMs, toMs }) =>
-      what.kind === kind && fromMs <= passedAtMs && passedAtMs < toMs + MINUTE_MS ? sum + what.byMs : sum,
+      (what.kind === kind || (kind === 'server clock' && what.kind === 'server clock and stamps')) &&
+      fromMs <= passedAtMs &&
+      passedAtMs < toMs + MINUTE_MS
+        ? sum + what.byMs
+        : sum,
     0,
   );
 }
