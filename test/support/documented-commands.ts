@@ -47,6 +47,9 @@ const TRY = { by: 'the same commands, at another port: test/process/demo.test.ts
 const SSH = { by: "ssh's own parser of options: ssh -G" };
 const JOURNAL = { by: 'jq, over the log of a real run: test/process/logs.test.ts' };
 
+const RESTORE = { by: 'not run, as there is no cluster; the start from such a copy: test/process/upkeep.test.ts' };
+const FLEET = { by: 'kustomize, over such a directory: test/deploy/kubernetes.test.ts' };
+
 // biome-ignore format: a table, a row a command
 export const TRIED: Readonly<Record<string, Tried>> = {
   'TIDEMARK_DATA_DIR=./demo-data TIDEMARK_INFLUX_URL=http://127.0.0.1:8086 TIDEMARK_INFLUX_BUCKET=demo TIDEMARK_INFLUX_ORG=home TIDEMARK_INFLUX_TOKEN_FILE=./token npm start -- --demo': { by: 'the demo, without the database: test/process/demo.test.ts' },
@@ -74,6 +77,18 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'jq -s \'group_by(.event) | map({event: .[0].event, lines: length})\' tidemark.log': 'shell',
   'jq -s \'map(select(.event == "poll-summary" and .stream == "telemetry").new_points) | add\' tidemark.log': 'shell',
   'kubectl -n tidemark create secret generic home-tidemark --from-file=secrets/tidemark_api_key --from-file=secrets/tidemark_influx_token': KUSTOMIZE,
+  'docker exec tidemark-home tidemark --backup /data/copy.db': PODMAN,
+  "docker run --rm -i -v tidemark-home:/data --user 0 --entrypoint sh tidemark -c 'cat > /data/tidemark.db && chmod 0600 /data/tidemark.db && chown 1000 /data /data/tidemark.db' < tidemark.db": { by: 'not run, as there is no Docker; the start from such a copy: test/process/upkeep.test.ts' },
+  'docker stop tidemark-home && docker cp tidemark-home:/data/copy.db tidemark.db': { by: 'not run, as there is no Docker; the start from such a copy: test/process/upkeep.test.ts' },
+  'kubectl -n tidemark delete pod state': RESTORE,
+  'kubectl -n tidemark exec state -- cp /backups/2026-11-22T0315.db /data/tidemark.db': RESTORE,
+  "kubectl -n tidemark exec state -- sh -c 'mkdir /data/before && mv /data/tidemark.* /data/before/'": RESTORE,
+  'kubectl -n tidemark scale statefulset office-tidemark --replicas=0': RESTORE,
+  'kubectl -n tidemark scale statefulset office-tidemark --replicas=1': RESTORE,
+  'kubectl apply -f state.yaml': RESTORE,
+  'kubectl apply -k fleet/workspaces': FLEET,
+  'mkdir -p fleet/base && cp -r tidemark/config/kubernetes/workspaces fleet/': FLEET,
+  'printf %s "$OFFICE_TOKEN" > config/kubernetes/workspaces/office/tidemark_influx_token': 'shell',
   'kubectl apply -k config/kubernetes/workspaces': KUSTOMIZE,
   'kubectl create namespace tidemark': KUSTOMIZE,
   'mkdir -p -m 0700 secrets': 'shell',
