@@ -123,8 +123,8 @@ secret (mode 0600). At the end it prints the command that starts Tidemark.
 Each answer can be given by a flag. Without a terminal, all required answers
 must be. Secrets come from a file (- reads a line of standard input, the key
 first), from TIDEMARK_API_KEY and TIDEMARK_INFLUX_TOKEN, or are typed and not
-shown. A secret file that you name is used where it is; typed secrets are
-written to secrets/ next to the configuration file.
+shown. A secret file that you name is used where it is (copied for
+--workspace); typed ones are written to secrets/ beside the configuration file.
 
   --config FILE              the file to write; default: config/tidemark.yaml
   --influx-url URL           the database; without it, readings are stored only

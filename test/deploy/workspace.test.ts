@@ -109,7 +109,7 @@ describe('for Compose', () => {
     const folder = mkdtempSync(join(tmpdir(), 'tidemark-workspace-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const { code, text } = await init(folder, '--workspace', 'office');
-    expect([code, text]).toEqual([1, expect.stringContaining('no compose.yaml here')]);
+    expect([code, text]).toEqual([1, expect.stringContaining('no compose.yaml in this directory')]);
     expect(existsSync(join(folder, 'secrets'))).toBe(false);
   });
 
