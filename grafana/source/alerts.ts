@@ -10,7 +10,7 @@ const OF_KIND = chosen('kind');
 const CHOSEN = `${OF_WORKSPACE} AND ${OF_DEVICES} AND ${OF_KIND}`;
 const STATES = `alert_state WHERE ${DAILY} AND ${CHOSEN}`;
 const OPENED = `alert WHERE ${IN_RANGE} AND ${CHOSEN}`;
-const NONE = 'No alerts in this range. Where alerts are expected: may the key read them (alerts:read)?';
+const NONE = 'No alerts in this range. If you expected some, check that the key has the scope alerts:read.';
 
 const EACH = 'alert_id, device_name, sensor';
 
@@ -46,7 +46,7 @@ const NUMBERS: readonly PanelSpec[] = [
   }),
   stat({
     title: 'Opened in this range',
-    description: 'Alerts that were opened within the range, whatever became of them.',
+    description: 'Alerts that were opened within the range, whether they are still open or not.',
     w: 6,
     h: 4,
     targets: lines([`SELECT count(rule_name) FROM ${OPENED}`, 'Opened']),
@@ -58,7 +58,7 @@ const NUMBERS: readonly PanelSpec[] = [
   stat({
     title: 'Most firings of one alert',
     description:
-      'An alert can fire again while it is open: how often the one fired that did so most. The tables have it as "Times fired".',
+      'An alert can fire again while it is open. This is the highest count of one alert; the tables show it as "Times fired".',
     w: 6,
     h: 4,
     targets: lines([`SELECT max(fire_count) FROM ${STATES}`, 'Fired']),
@@ -163,7 +163,7 @@ const COUNTS: readonly PanelSpec[] = [
   counted(
     'device_name',
     'Opened in this range, by device',
-    'How many alerts there were about each device in this range.',
+    'How many alerts about each device were opened in this range.',
   ),
   counted('kind', 'Opened in this range, by kind', 'How many alerts of each kind were opened in this range.'),
 ];
@@ -188,7 +188,7 @@ const HISTORY: readonly PanelSpec[] = [
   timeline({
     title: 'Timeline',
     description:
-      'The alerts that were open in this range, the last fifty: red while they were open, from when they were seen so first.',
+      'The last fifty alerts that were open in this range. Red from the time at which Tidemark first read the alert as open until it was resolved.',
     w: 24,
     h: 10,
     interval: '10m',
@@ -203,7 +203,7 @@ const HISTORY: readonly PanelSpec[] = [
   }),
   grid({
     title: 'History',
-    description: 'Every alert that was opened in this range, the newest first, with its last state in it.',
+    description: 'Every alert that was opened in this range, the newest first, with its last state in this range.',
     w: 24,
     h: 12,
     targets: tables(newest(['rule_name', 'condition', 'threshold'], OPENED, 'alert_id'), LAST_STATES),

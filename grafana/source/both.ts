@@ -145,7 +145,7 @@ export function lagOverTime(targets: readonly Target[]): PanelSpec {
 export function sensorChart(targets: readonly Target[], interval: string): PanelSpec {
   return lineChart({
     title: '$sensor',
-    description: 'The mean of each interval, a line for each device. A line breaks where nothing came for an hour.',
+    description: 'The mean of each interval, a line for each device. A line breaks where an hour has no reading.',
     ...{ w: 12, h: 8, repeat: 'sensor', interval, targets },
     // Named after the sensor, so that the rules for units fit; shown by the name of the device.
     displayName: `\${__field.labels.device_name}`,
@@ -162,7 +162,7 @@ export function coverageBand(targets: readonly Target[]): PanelSpec {
   return timeline({
     title: 'Coverage, hour by hour',
     description:
-      'Green: covered, with readings. Blue: covered, and the device sent nothing. Pale: not covered yet, so nothing is known. The running hour is covered a little after it ends. Where a step is longer than an hour, one hour with readings makes it green.',
+      'Green: covered, with readings. Blue: covered, and the device sent nothing. Pale: not covered yet, so readings may be missing. The current hour is covered shortly after it ends. Where a step is longer than an hour, one hour with readings makes it green.',
     ...{ w: 24, h: 5, interval: '1h', targets, mappings: COVERED },
     noValue: 'Not covered in this range.',
   });

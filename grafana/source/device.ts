@@ -28,7 +28,7 @@ const HOUR_MS = 3_600_000;
 const FACTS_NOW: PanelSpec = grid({
   title: 'The device',
   description:
-    'The chosen devices as listed last, and up to when they are covered. "Sync" is red where Tidemark has not reported for 17 minutes.',
+    'The chosen devices as the device list last showed them, and up to when they are covered. "Sync" is red where Tidemark has not reported for 17 minutes.',
   w: 24,
   h: 5,
   targets: tables(
@@ -221,7 +221,7 @@ const STATES: readonly PanelSpec[] = [
   ),
   timeline({
     title: 'Switches and texts',
-    description: 'Sensors that report true or false, or words.',
+    description: 'Sensors that report true, false or texts.',
     w: 24,
     h: 5,
     targets: lines(
@@ -234,7 +234,7 @@ const STATES: readonly PanelSpec[] = [
         '$tag_device_name: $tag_sensor (text)',
       ],
     ),
-    noValue: 'No sensor of the device reports true, false or words in this range.',
+    noValue: 'No sensor of the device reports true, false or texts in this range.',
     mappings: [words({ true: ['true', 'green'], false: ['false', 'text'] })],
   }),
 ];
@@ -252,7 +252,7 @@ const AROUND: readonly PanelSpec[] = [
   ),
   grid({
     title: 'Neighbours',
-    description: 'The hub of the device, and what else reports to it: are they silent together?',
+    description: 'The hub of the device and the other devices of that hub: are they silent together?',
     w: 12,
     h: 8,
     targets: tables(
@@ -296,7 +296,7 @@ const RENAMES: Annotation = {
 export const DEVICE: DashboardSpec = {
   uid: 'tidemark-device',
   title: 'Tidemark / Device',
-  description: 'Everything about one device, or several side by side: values, states, coverage, alerts, neighbours.',
+  description: 'One device, or several side by side: values, states, coverage, alerts, neighbours.',
   source: 'influxdb',
   from: 'now-24h',
   refresh: '1m',

@@ -38,7 +38,7 @@ export function fleetNumbers(toTable: DataLink): readonly PanelSpec[] {
     stat({
       title: 'Devices by state',
       description:
-        'All devices of the workspace, whichever hub or model is chosen, by the state of their sync; the states add up to "all". live: covered up to the present. catching up: some wanted data is missing yet. silent: covered, but the device sends nothing, because it is offline, paused or retired. The table "Devices" lists each of them.',
+        'All devices of the workspace, whichever hub or model is chosen, by the state of their sync; the states add up to "all". live: covered up to the present. catching up: some data is still missing. silent: covered, but the device sends nothing, because it is offline, paused or retired. The table "Devices" lists each of them.',
       ...{ w: 8, h: 4, noValue: STOPPED, unit: 'none', decimals: 0, thresholds: BAD_OR_UNKNOWN },
       targets: byState(OF_WORKSPACE),
       overrides: [{ matcher: { id: 'byFrameRefID', options: 'A' }, properties: [NEUTRAL_COLOR] }, ...STATE_LOOKS],
@@ -62,7 +62,7 @@ export function fleetNumbers(toTable: DataLink): readonly PanelSpec[] {
 const MAP: PanelOf<'geomap'> = {
   type: 'geomap',
   title: 'Map of the hubs',
-  description: 'Hubs that have a place, green while they are online. Empty where sync.location is off.',
+  description: 'Hubs with a position, green while they are online. Empty where sync.location is off.',
   w: 12,
   h: 14,
   targets: tables(
@@ -152,7 +152,7 @@ const WITH_HUB: readonly Transformation[] = [
 const DEVICES: PanelSpec = grid({
   title: 'Devices',
   description:
-    'Every device of the range, as the workspace listed it last: active ones first, of these the ones that are not online, then by lag. "Sync" is red where Tidemark has not reported for 17 minutes; a device that has left the workspace is "unreachable". Click a name to open it.',
+    'Every device of the range, as the device list last showed it. Order: active devices first, among these the devices that are not online, then by lag. "Sync" is red where Tidemark has not reported for 17 minutes; a device that has left the workspace is "unreachable". Click a name to open it.',
   w: 24,
   h: 14,
   targets: tables(
@@ -252,7 +252,7 @@ const SILENT_LONGEST: PanelSpec = devicesToLookAt(
   {
     title: 'Silent longest',
     description:
-      'The devices that are silent or not online, active ones first, of these the ones seen the longest ago; the first fifty.',
+      'The devices that are silent or not online: active devices first, then by the time since they were last seen. At most fifty.',
     ...{ w: 12, h: 9, noValue: 'No device is silent.' },
   },
   {
@@ -438,8 +438,8 @@ export const FLEET: DashboardSpec = {
         completenessBy({
           title: 'site',
           description:
-            'The mean of the devices below the hubs that stand within about a kilometre of each other, the worst first. Each site has the name of one of its hubs. Empty where sync.location is off.',
-          noValue: 'No hub has a place, or no hour of this range is covered yet.',
+            'The mean of the devices below the hubs that stand within about a kilometre of each other, the worst first. Each site is named after one of its hubs. Empty where sync.location is off.',
+          noValue: 'No hub has a position, or no hour of this range is covered yet.',
           by: ['lat', 'lon'],
           columns: { 'hub (lastNotNull)': { title: 'Site' }, ...hidden('lat', 'lon') },
         }),
@@ -456,8 +456,12 @@ export const FLEET: DashboardSpec = {
       title: 'What there is',
       panels: [
         distribution('Models', 'model_id', 'Devices by model, the most frequent first.'),
-        distribution('Firmware', 'firmware_version', 'Devices by version of their firmware, the most frequent first.'),
-        distribution('Lifecycle', 'lifecycle_status', 'Devices by lifecycle: only active ones are expected to report.'),
+        distribution('Firmware', 'firmware_version', 'Devices by firmware version, the most frequent first.'),
+        distribution(
+          'Lifecycle',
+          'lifecycle_status',
+          'Devices by lifecycle state. Only active devices are expected to report.',
+        ),
       ],
     },
   ],

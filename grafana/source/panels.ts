@@ -22,9 +22,10 @@ interface Numbers {
   readonly mappings?: readonly Mapping[];
 }
 
-export const NO_DEVICES = 'No devices in this range. Widen it, or look at the status page of Tidemark (port 9464).';
+export const NO_DEVICES =
+  'No devices in this range. Choose a longer range, or open the status page of Tidemark (port 9464).';
 export const NO_READINGS =
-  'No readings in this range. Widen it; the coverage band tells silence from "not synced yet".';
+  'No readings in this range. Choose a longer range; the panel "Coverage" shows whether the device was silent or is not synced yet.';
 
 /** One number, or a few, large. */
 export function stat(panel: Basics<'stat'> & Empty & Numbers & { readonly fields?: string }): PanelOf<'stat'> {

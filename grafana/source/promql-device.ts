@@ -68,7 +68,7 @@ const ACROSS: readonly PanelSpec[] = [
   lineChart({
     title: '$sensor across all devices',
     description:
-      'Of all devices of the workspace, hour by hour: the middle one, the band in which nine of ten lie, and the extremes. Does the device do what the others do?',
+      'All devices of the workspace, hour by hour: the median, the band with nine devices in ten, and the extremes. Compare the chosen device with them.',
     ...{ w: 12, h: 8, repeat: 'sensor', interval: '1h', noValue: NO_READINGS, unit: 'none' },
     targets: series(
       [ofFleet(0.5), '{{sensor}} middle'],
@@ -104,7 +104,7 @@ const STATES: readonly PanelSpec[] = [
   timeline({
     title: 'Online',
     description:
-      'Whether each device was online; where a step holds several states, the worst. A name that was given up goes on for three hours.',
+      'Whether each device was online. A step with several states shows the worst. After a device is renamed, its old name continues for three hours.',
     ...{ w: 24, h: 6, interval: '1m', noValue: NO_DEVICES, mappings: [ONLINE] },
     targets: series([
       `min by (device_id, device_name) (min_over_time(${of('device_online', OF_DEVICE)}[$__interval]) or ${held('device_online', OF_DEVICE)})`,
@@ -120,7 +120,7 @@ const STATES: readonly PanelSpec[] = [
   timeline({
     title: 'Switches',
     description:
-      'Sensors that report true or false; what was reported holds for an hour. Words are not in this database.',
+      'Sensors that report true or false; a value is shown for at most an hour. Texts are not in this database.',
     ...{ w: 24, h: 5, interval: '1m' },
     targets: series([
       `max by (sensor, device_id, device_name) (last_over_time(${of('telemetry_flag', OF_DEVICE)}[1h]))`,
@@ -155,7 +155,7 @@ export const PROMQL_DEVICE: DashboardSpec = {
       panels: [
         deviceTable(OF_DEVICE, {
           title: 'The device',
-          description: 'What the workspace says of the chosen devices, and how far they are synced.',
+          description: 'The chosen devices as the device list last showed them, and up to when they are covered.',
           h: 5,
         }),
       ],

@@ -62,7 +62,7 @@ const NUMBERS: readonly PanelSpec[] = [
   }),
   badCount(
     'Not online',
-    'Devices that do not report, those among them that were taken out of service. The table below lists them first.',
+    'Devices that are not online, including those that were taken out of service. The table below lists them first.',
     {
       targets: present([
         whileReporting(
@@ -75,7 +75,7 @@ const NUMBERS: readonly PanelSpec[] = [
   ),
   stat({
     title: 'Reporting',
-    description: 'Devices of which this database holds a reading of the last hour.',
+    description: 'Devices with a reading of the last hour in this database.',
     ...{ w: 4, h: 4, noValue: '0', unit: 'none', thresholds: PLAIN },
     targets: present([`count(${reporting.join(' or ')})`, 'Reporting']),
     links: [TO_TABLE],
@@ -110,7 +110,8 @@ const OVER_TIME: readonly PanelSpec[] = [
       [`count(count by (device_id) (${held('device_online', OF_WORKSPACE)}))`, 'Listed'],
     ),
     {
-      description: 'Devices online, and all that the workspace lists, with those that left it for three hours.',
+      description:
+        'Devices online, and all devices of the workspace. A device that has left the workspace is counted for three more hours.',
       interval: '5m',
     },
   ),
@@ -158,13 +159,14 @@ const TO_DEVICE = toDevice('tidemark-vm-device', 'victoria_datasource');
 const TABLES: readonly PanelSpec[] = [
   deviceTable(OF_WORKSPACE, {
     title: 'Devices',
-    description: 'Every device once, as listed last, with how far it is synced. Click a name to open the device.',
+    description:
+      'Every device once, as the device list last showed it, and up to when it is covered. Click a name to open the device.',
     h: 14,
   }),
   grid({
     title: 'Alerts that are open',
     description:
-      'The alerts that are not resolved, how often each has fired, and the value that it saw last. Click a name to open the device.',
+      'The alerts that are not resolved, how often each has fired, and its last value. Click a name to open the device.',
     w: 24,
     h: 8,
     targets: presentTable(

@@ -1,7 +1,4 @@
-/**
- * The page that tells what each dashboard answers and what each panel means: made from what the dashboards say of
- * themselves, so that it is never behind them.
- */
+/** grafana/README.md: the question of each dashboard and the meaning of each panel, from the descriptions in the dashboards. */
 import type { DashboardSpec, PanelSpec, Variable } from './model.ts';
 import { RULES } from './rules.ts';
 
@@ -9,34 +6,33 @@ const INTRODUCTION = `# Dashboards
 
 <!-- Made by \`npm run dashboards\` from grafana/source: change it there. -->
 
-Seven dashboards for Grafana 11 and later, with the data sources and alert rules that go with them. \`docker compose -f
-compose.demo.yaml up\` shows them with a simulated workspace; [docs/databases.md](../docs/databases.md) tells how to use them with the
-InfluxDB and the Grafana that you have.
+Seven dashboards for Grafana 11 and later, with their data sources and alert rules. \`docker compose -f compose.demo.yaml up\` shows
+them with a simulated workspace. To use them with your own InfluxDB and Grafana, see [docs/databases.md](../docs/databases.md).
 
-- \`dashboards/\`: the dashboards, as Grafana provisions or imports them. All are generated from \`source/\`.
+- \`dashboards/\`: the dashboards, for provisioning or import. All are generated from \`source/\`.
 - \`provisioning/\`: data sources with the uids \`tidemark-influxdb\` and \`tidemark-prometheus\`, the provider of the
-  dashboards, and ${RULES.length} alert rules. Whom they tell is yours to say: they go where your notification policy sends everything.
-- \`dashboards-victoriametrics/\` and \`provisioning-victoriametrics/\`: the two dashboards for data in VictoriaMetrics, and what
-  Grafana needs for them. Nothing reads them unless you have it do so.
+  dashboards, and ${RULES.length} alert rules. They notify nobody by themselves: Grafana's notification policy decides who is notified.
+- \`dashboards-victoriametrics/\` and \`provisioning-victoriametrics/\`: two dashboards for data in VictoriaMetrics, and their
+  provisioning. \`compose.yaml\` does not load them.
 
-Six of them ask the database that Tidemark fills, in InfluxQL, so that one set serves InfluxDB 1.8, 2 (the bucket is the
-database) and 3. The seventh asks a Prometheus that reads Tidemark's own metrics. Data in VictoriaMetrics can be looked at in
-PromQL: two more dashboards do, [for those who have one](#for-victoriametrics).
+Six dashboards query the database that Tidemark writes to. They use InfluxQL, which InfluxDB 1.8, 2 (the bucket is the database)
+and 3 understand. The seventh, "Sync health", queries a Prometheus that scrapes Tidemark's metrics. For data in VictoriaMetrics
+there are [two more dashboards](#for-victoriametrics), in PromQL.
 
-The pictures show the demo's workspace, drawn with Grafana's own components; timelines, maps and the list of firing alerts are left out of them.
+The pictures show the demo's workspace, drawn with Grafana's own components, without timelines, maps and lists of firing alerts.
 
-**Choosing.** Devices are chosen by name and looked for by id, so a device that was renamed stays one device; its lines carry
-the name that held when they were measured. Hubs and models narrow the list of devices;
-"All" devices of the dashboard "Alerts" stays all of the workspace, with those that are gone. The lists hold what was seen in the
-range that is shown. A device whose id contains a bracket after a space cannot be told from its name and is not found.
+**Choosing devices.** You choose a device by name; the queries use its id. So a renamed device stays one device, and each line has
+the name that the device had at the time. Hubs and models narrow the list of devices; on the dashboard "Alerts", "All" devices
+always means every device of the workspace, also those that have left it. The lists contain the devices of the range that is shown.
+A device whose id contains a bracket after a space is not found.
 
-**Ranges.** All begin with the last day or less, in the time zone of the browser. States are written when they change and
-hourly, so panels of states look up to three hours before the range (alerts: 26 hours; their rules: a year).
+**Ranges.** The default range of each dashboard is a day or less, in the time zone of the browser. States are written when they
+change and hourly, so panels of states read up to three hours before the range (alerts: 26 hours; their rules: a year).
 
-**Nothing to see?** Each panel says what to do where it has nothing to show.
+**An empty panel** says what to check.
 
-**To change one,** import its file under a name and a uid of your own, with \`"editable": true\` in it. As they come they are
-read-only: an update replaces them, and nothing of yours.
+**To change a dashboard,** import its file under another name and uid, with \`"editable": true\`. The shipped dashboards are
+read-only, and an update replaces them; your copies stay.
 `;
 
 /** The page as a whole. */
@@ -44,7 +40,7 @@ export function readmeFile(dashboards: readonly DashboardSpec[], promql: readonl
   return [INTRODUCTION, ...dashboards.map(section), rulesSection(), PROMQL_SECTION, ...promql.map(section)].join('\n');
 }
 
-/** The rules, from their own words. */
+/** The table of the alert rules. */
 function rulesSection(): string {
   const rows = RULES.map(({ title, severity, summary, for: forLong }) => {
     const words = summary.replace(/\{\{ \.Labels\.(\w+) \}\}/g, '*$1*');
@@ -52,9 +48,9 @@ function rulesSection(): string {
   });
   return `## Alert rules
 
-Grafana evaluates them each minute. "Device silent" is about add-ons and does not fire while a hub of their workspace is silent:
-then "Hub silent" does. Each leads to a panel and, by \`TIDEMARK_DOCS_URL\` in the environment of Grafana, to the documentation.
-The rules of Prometheus, about the daemon itself, are in [docs/metrics.md](../docs/metrics.md#alerts).
+Grafana evaluates them every minute. "Device silent" is about add-ons; it does not fire while a hub of the workspace is silent,
+because "Hub silent" fires then. Each alert links to a panel and to the documentation (set \`TIDEMARK_DOCS_URL\` in the environment
+of Grafana). The Prometheus rules, about the daemon itself, are in [docs/metrics.md](../docs/metrics.md#alerts).
 
 | rule | severity | fires when | for |
 | --- | --- | --- | --- |
@@ -64,18 +60,17 @@ ${rows.join('\n')}
 
 const PROMQL_SECTION = `## For VictoriaMetrics
 
-Two dashboards in PromQL, of the numbers that Tidemark writes to a VictoriaMetrics
-([what is there](../docs/schema.md#victoriametrics)). They are not among those that \`compose.yaml\` brings: there they would
-have nothing to ask. [docs/databases.md](../docs/databases.md#victoriametrics) tells how to have your Grafana read them, or
-import both files of \`dashboards-victoriametrics/\` by hand and choose the data source on top of each. Import
-\`dashboards/tidemark-sync.json\` too if a Prometheus reads Tidemark's own metrics.
+Two dashboards in PromQL, for the numeric fields that Tidemark writes to VictoriaMetrics
+([which fields](../docs/schema.md#victoriametrics)). \`compose.yaml\` does not load them, because its database is InfluxDB. To
+provision them in your Grafana, see [docs/databases.md](../docs/databases.md#victoriametrics). To import them by hand, import both
+files of \`dashboards-victoriametrics/\` and choose the data source at the top of each dashboard. If a Prometheus scrapes Tidemark's
+metrics, import \`dashboards/tidemark-sync.json\` too.
 
-What is a text is not in that database, and so not here: presence, lifecycle, firmware, tags, words that sensors report, names
-of alert rules. A device that was taken out of service counts as one that is
-not online, and one that is left out of the sync (\`sync.exclude\`) as one that is behind. After a renaming, lines of states go on
-under the old name for three hours; tables, numbers and the coverage band go by the newest name at once. The queries are plain
-PromQL, which a Prometheus that holds the same points understands as well. A device or sensor whose id contains a backtick,
-and a device whose id contains \`",device_name="\`, is not found.
+VictoriaMetrics stores no texts, so these dashboards lack presence, lifecycle, firmware, tags, text readings and names of alert
+rules. A device that was taken out of service counts as not online, and an excluded device (\`sync.exclude\`) as late. After a
+device is renamed, lines of states continue under the old name for three hours; tables, numbers and the coverage band use the new
+name at once. The queries are plain PromQL and also work on a Prometheus with the same points. A device or sensor whose id contains
+a backtick, and a device whose id contains \`",device_name="\`, is not found.
 `;
 
 /** The dashboards of which there is a picture (`npm run dashboard-pictures`). */
@@ -93,7 +88,7 @@ function section({ uid, title, description, variables, sections }: DashboardSpec
 ${picture}
 ${description} To choose: ${choices.join(', ').toLowerCase()}.
 
-| part | panel | what it tells |
+| part | panel | what it shows |
 | --- | --- | --- |
 ${rows.join('\n')}
 `;

@@ -53,7 +53,7 @@ export const RULES: readonly Rule[] = [
     noData: 'Alerting',
     summary: 'Tidemark has written nothing for 17 minutes',
     description:
-      'It reports the coverage of every device each 15 minutes at least. Is it running, and does the database accept what it writes? Its status page (port 9464) and `tidemark --status` show it.',
+      'Tidemark writes the coverage of every device at least every 15 minutes. Check that it runs and that the database accepts its points: its status page (port 9464) and `tidemark --status` show both.',
     page: 'where-to-look',
     dashboard: 'tidemark-fleet',
     panel: 'Lag',
@@ -69,7 +69,7 @@ export const RULES: readonly Rule[] = [
     fires: { when: 'lt', than: 0.01 },
     for: '1m',
     noData: 'OK',
-    summary: 'Nothing of the workspace {{ .Labels.workspace_id }} is written any more',
+    summary: 'No points of the workspace {{ .Labels.workspace_id }} are written any more',
     description:
       'Its Tidemark has written nothing for 20 minutes, and did within the last week. Its status page (port 9464) and `tidemark --status` show why.',
     page: 'where-to-look',
@@ -121,7 +121,7 @@ export const RULES: readonly Rule[] = [
     noData: 'OK',
     summary: '{{ .Labels.device_name }} does not report',
     description:
-      'The workspace has listed this hub, or device without a hub, as not online for 15 minutes. Its add-ons cannot report either. Has it power and network? If it was taken out of service, pause it.',
+      'The device list has shown this hub (or device without a hub) as not online for 15 minutes. Its add-ons cannot report either. Check its power and network. If it was taken out of service, pause it in the workspace.',
     page: 'devices',
     dashboard: 'tidemark-fleet',
     panel: 'Hubs',
@@ -139,7 +139,7 @@ export const RULES: readonly Rule[] = [
     noData: 'OK',
     summary: '{{ .Labels.device_name }} does not report',
     description:
-      'The workspace has listed this active device as not online for an hour, while all hubs are online. Has it power? If it was taken out of service, pause it.',
+      'The device list has shown this active device as not online for an hour, while all hubs are online. Check its power. If it was taken out of service, pause it in the workspace.',
     page: 'devices',
     dashboard: 'tidemark-fleet',
     panel: 'Silent longest',

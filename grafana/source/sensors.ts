@@ -98,7 +98,7 @@ const OVER_TIME: readonly PanelSpec[] = [
   lineChart({
     title: '$one_sensor of the fleet',
     description:
-      'The median of the devices, the band in which eight of ten lie (each by its mean of the interval), and the lowest and the highest reading: what lies far outside the band is an outlier. Of more than 100 devices, median and band are those of a sample of 100; the extremes are those of all.',
+      'The median of the devices, the band with eight devices in ten (each by its mean of the interval), and the lowest and the highest reading. A value far outside the band is an outlier. With more than 100 devices, median and band are computed from a sample of 100, the extremes from all devices.',
     w: 24,
     h: 9,
     interval: '10m',
@@ -181,7 +181,7 @@ const RANKING: readonly PanelSpec[] = [
   grid({
     title: 'All devices',
     description:
-      'Sort by a column: "Spread" finds what swings (and, at 0, what is stuck), "Values" what reports seldom, "Mean" the outliers.',
+      'Sort by a column: "Spread" finds unstable sensors (and, at 0, stuck ones), "Values" devices that report rarely, "Mean" outliers.',
     w: 24,
     h: 12,
     targets: tables(
@@ -275,7 +275,7 @@ const SAMPLE: Variable = choice({
 export const SENSORS_BOARD: DashboardSpec = {
   uid: 'tidemark-sensors',
   title: 'Tidemark / Sensors',
-  description: 'One sensor across many devices: what is usual, and who is not?',
+  description: 'One sensor across many devices: which values are usual, and which devices are outliers?',
   source: 'influxdb',
   from: 'now-24h',
   refresh: '5m',

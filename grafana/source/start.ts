@@ -17,8 +17,8 @@ const ATTENTION: PanelSpec = devicesToLookAt(
   {
     title: 'What needs attention',
     description:
-      'Devices that are silent or not online, that have a lag of more than an hour, or that Tidemark no longer reports: the first twenty, active ones first. Click a name to open the device.',
-    ...{ w: 16, h: 12, noValue: 'Nothing needs attention, if the numbers above are green.' },
+      'Devices that are silent or not online, that have a lag of more than an hour, or that Tidemark no longer reports. At most twenty, active devices first. Click a name to open the device.',
+    ...{ w: 16, h: 12, noValue: 'No device needs attention, if the numbers above are green.' },
   },
   {
     or: [
@@ -45,7 +45,7 @@ const FIRING: PanelOf<'alertlist'> = {
   type: 'alertlist',
   title: 'Firing alert rules',
   description:
-    'Rules of Grafana and Prometheus about Tidemark itself that fire now, without the watchdog. "Open alerts" above are those of the workspace about its devices.',
+    'Alert rules of Grafana and Prometheus about Tidemark itself that fire now, without the watchdog. "Open alerts" above counts the alerts of the workspace about its devices.',
   w: 8,
   h: 12,
   targets: [],
@@ -71,7 +71,7 @@ function directory(dashboards: readonly DashboardSpec[]): PanelOf<'text'> {
   return {
     type: 'text',
     title: 'Dashboards',
-    description: 'The other dashboards, with what each of them answers.',
+    description: 'Links to the other dashboards, with the question that each answers.',
     w: 24,
     h: 8,
     targets: [],

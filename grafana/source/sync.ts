@@ -5,7 +5,7 @@ import type { DashboardSpec, Mapping, Override, PanelSpec, PromAnnotation, PromT
 import { grid, lineChart, stat } from './panels.ts';
 import { CHOSEN, INSTANCE, of, perMinute, present, presentTable, quantile, rate, series } from './promql.ts';
 
-const NO_METRICS = 'No metrics: does Prometheus reach Tidemark? Look at its page "Targets".';
+const NO_METRICS = 'No metrics. Check on the page "Targets" of Prometheus that it reaches Tidemark.';
 const BREAK_MS = 300_000;
 
 const SEVERITY = words({ critical: ['critical', 'red'], warning: ['warning', 'orange'], info: ['info', 'blue'] });
@@ -98,13 +98,18 @@ function lagNumber(title: string, description: string, lag: string): PanelSpec {
 }
 
 const NOW: readonly PanelSpec[] = [
-  number('Daemons down', 'Daemons that answered in this range and do not answer now.', `count(${UP}) - sum(${UP})`, {
-    unit: 'none',
-    thresholds: steps('red', [0, 'green'], [1, 'red']),
-  }),
+  number(
+    'Daemons down',
+    'Daemons that Prometheus could scrape in this range and cannot scrape now.',
+    `count(${UP}) - sum(${UP})`,
+    {
+      unit: 'none',
+      thresholds: steps('red', [0, 'green'], [1, 'red']),
+    },
+  ),
   number(
     'Ready',
-    'Whether the copy can be relied on, of every daemon: the answer of /readyz.',
+    'Whether every daemon is ready: its copy is complete and current (/readyz).',
     orDown('tidemark_ready'),
     {
       unit: 'none',
@@ -112,31 +117,36 @@ const NOW: readonly PanelSpec[] = [
       mappings: [YES],
     },
   ),
-  number('Healthy', 'Whether all loops move: where not, a restart helps.', orDown('tidemark_healthy'), {
-    unit: 'none',
-    thresholds: steps('red', [1, 'green']),
-    mappings: [YES],
-  }),
+  number(
+    'Healthy',
+    'Whether all loops of every daemon run. If a loop has stopped, a restart helps.',
+    orDown('tidemark_healthy'),
+    {
+      unit: 'none',
+      thresholds: steps('red', [1, 'green']),
+      mappings: [YES],
+    },
+  ),
   lagNumber(
     'Lag',
-    'Nine devices in ten have a smaller lag. Green within the target of the daemon, yellow up to four times as large, red beyond or where no daemon answers.',
+    'The lag that nine devices in ten stay below. Green up to the target of the daemon, yellow up to four times the target, red beyond or if no daemon answers.',
     `max(${of('tidemark_freshness_seconds', 'percentile="90"')})`,
   ),
   number(
     'Coverage',
-    'The part of the wanted time of all devices that is covered.',
+    'The percentage of the time to be synced that is covered, over all devices.',
     `min(${of('tidemark_coverage_ratio')})`,
     { unit: 'percentunit', decimals: 2, thresholds: steps('orange', [0.9, 'yellow'], [0.999, 'green']) },
   ),
   number(
     'Polling stopped',
-    'Whether no request is sent because the archive or the disk is full.',
+    'Whether polling has stopped because the archive or the disk is full.',
     `max(${of('tidemark_polling_stopped')})`,
     { unit: 'none', thresholds: steps('red', [0, 'green'], [1, 'red']), mappings: [YES_IS_BAD] },
   ),
   lagNumber(
     'Lag of the databases',
-    'How long the oldest point that a database has not accepted has been in the archive. In the colours of the target of the daemon.',
+    'How long the oldest point that a database has not accepted has been in the archive. Coloured like "Lag".',
     `max(${of('tidemark_delivery_lag_seconds')})`,
   ),
   number(
@@ -147,7 +157,7 @@ const NOW: readonly PanelSpec[] = [
   ),
   number(
     'Alert rules',
-    'How many alert rules of Tidemark fire. "Not loaded": not even the watchdog, which always fires, so Prometheus does not have them.',
+    'How many alert rules of Tidemark fire. "Not loaded": not even the watchdog fires, which always does, so Prometheus has not loaded the rules.',
     '(count(count by (alertname) (ALERTS{alertstate="firing", alertname=~"Tidemark.*"})) or vector(0)) - 1',
     {
       unit: 'none',
@@ -160,7 +170,7 @@ const NOW: readonly PanelSpec[] = [
 const REASONS: readonly PanelSpec[] = [
   grid({
     title: 'Why not ready',
-    description: 'The reasons that hold now, by the code of /readyz. Empty while it is ready.',
+    description: 'The current reasons, by the code of /readyz. Empty while every daemon is ready.',
     w: 12,
     h: 4,
     targets: presentTable(`${of('tidemark_not_ready')} == 1`),
@@ -197,8 +207,7 @@ const REASONS: readonly PanelSpec[] = [
   }),
   grid({
     title: 'Daemons',
-    description:
-      'Every daemon that answered in this range, whether it answers now, its version, and how long it has run.',
+    description: 'Every daemon that answered in this range: whether it answers now, its version and its uptime.',
     w: 12,
     h: 8,
     targets: presentTable(
@@ -223,19 +232,19 @@ const REASONS: readonly PanelSpec[] = [
 const REQUESTS: readonly PanelSpec[] = [
   chart(
     'Requests in a minute',
-    'Requests to the API by lane: live readings go first, idle polls last.',
+    'Requests to the API by lane (priority class): live readings come first, idle polls last.',
     series([perMinute('tidemark_api_requests_total', 'lane'), '{{lane}}']),
     { unit: 'none', stack: true },
   ),
   chart(
     'Answers in a minute',
-    'The same by HTTP status; "none" where no answer came.',
+    'Responses by HTTP status; "none" if there was no response.',
     series([perMinute('tidemark_api_requests_total', 'status'), '{{status}}']),
     { unit: 'none', stack: true },
   ),
   chart(
     'Duration of a request',
-    'From sending it to the end of its answer: median and 95th percentile.',
+    'From sending a request to the end of the response: median and 95th percentile.',
     series(
       [quantile(0.5, 'tidemark_api_request_duration_seconds', 'stream'), '{{stream}}: median'],
       [quantile(0.95, 'tidemark_api_request_duration_seconds', 'stream'), '{{stream}}: p95'],
@@ -244,7 +253,7 @@ const REQUESTS: readonly PanelSpec[] = [
   ),
   chart(
     'Faults in a minute',
-    'Requests that did not bring what they were sent for, those refused with 429, and tries after a fault.',
+    'Requests that failed, requests rejected with 429, and retries.',
     series(
       [perMinute('tidemark_api_faults_total', 'fault'), '{{fault}}'],
       [perMinute('tidemark_api_throttled_total', 'instance'), '429'],
@@ -275,7 +284,7 @@ const QUOTA: readonly PanelSpec[] = [
   quota('day'),
   chart(
     'Waits for quota',
-    'Waits of more than a few seconds that have begun in a minute, by reason, and how long the present one still takes.',
+    'Waits of more than a few seconds that began in each minute, by reason, and the time left of the current wait.',
     series(
       [perMinute('tidemark_quota_waits_total', 'reason'), 'begun in a minute: {{reason}}'],
       [`max(${of('tidemark_quota_wait_until_timestamp_seconds')} - time()) > 0`, 'seconds until requests resume'],
@@ -284,7 +293,7 @@ const QUOTA: readonly PanelSpec[] = [
   ),
   chart(
     'Too little quota',
-    'Whether the quota cannot carry the schedules, or not even the readings: 1 where it is so.',
+    '1 if the quota is too small for the poll intervals ("schedules"), or even for all readings ("readings").',
     series([`max by (of) (${of('tidemark_quota_short')})`, '{{of}}']),
     { unit: 'none' },
   ),
@@ -293,7 +302,7 @@ const QUOTA: readonly PanelSpec[] = [
 const READINGS: readonly PanelSpec[] = [
   chart(
     'Readings in a minute',
-    'New readings by lane; late ones lay in time that counted as covered.',
+    'New readings by lane. Late readings arrived in a range that was already covered.',
     series(
       [perMinute('tidemark_readings_new_total', 'lane'), 'new: {{lane}}'],
       [perMinute('tidemark_readings_late_total', 'instance'), 'late'],
@@ -302,7 +311,7 @@ const READINGS: readonly PanelSpec[] = [
   ),
   chart(
     'Rejected in a minute',
-    'Records and values that could not be understood, pages without the overlap reading, readings that the API no longer shows.',
+    'Records and values that could not be parsed, pages without the overlap reading, and stored readings that the API no longer returns.',
     series(
       [perMinute('tidemark_records_rejected_total', 'stream'), 'records: {{stream}}'],
       [perMinute('tidemark_values_dropped_total', 'instance'), 'values'],
@@ -318,7 +327,7 @@ const READINGS: readonly PanelSpec[] = [
 const COVERAGE: readonly PanelSpec[] = [
   chart(
     'Lag over time',
-    'The lag of the devices by percentile, the largest one, and the target: what it stays below while all is well.',
+    'The lag of the devices by percentile, the largest lag, and the target, which the lag stays below in normal operation.',
     series(
       [`max by (percentile) (${of('tidemark_freshness_seconds')})`, 'p{{percentile}}'],
       [`max(${of('tidemark_freshness_worst_seconds')})`, 'largest'],
@@ -337,7 +346,7 @@ const COVERAGE: readonly PanelSpec[] = [
   ),
   chart(
     'Missing time',
-    'Wanted time that is not covered, summed over the devices, by reason, and history that is yet to be read.',
+    'Time that is not covered yet, summed over the devices: gaps by reason, and history that is still to be read.',
     series(
       [`sum by (reason) (${of('tidemark_coverage_gap_seconds')})`, '{{reason}}'],
       [`sum(${of('tidemark_history_pending_seconds')})`, 'history to read'],
@@ -346,19 +355,19 @@ const COVERAGE: readonly PanelSpec[] = [
   ),
   chart(
     'Jobs: progress',
-    'The progress of a backfill or of another job.',
+    'The progress of backfills and other jobs.',
     series([`max by (kind) (${of('tidemark_job_progress_ratio')})`, '{{kind}}']),
     { unit: 'percentunit', w: 6, noValue: NO_JOB },
   ),
   chart(
     'Jobs: time left',
-    'How long such a job still takes, where it can be told.',
+    'How long a job is estimated to take. Empty while there is no estimate.',
     series([`max by (kind) (${of('tidemark_job_eta_seconds')})`, '{{kind}}']),
     { unit: 's', w: 6, noValue: NO_JOB },
   ),
   chart(
     'Streams that are not read',
-    'Streams that fail, or are off because the key lacks their scope: 1 where it is so.',
+    '1 for each stream that fails, or that is off because the key lacks its scope.',
     series([
       `max by (stream, state) (${of('tidemark_stream_state', 'state=~"failing|off"')})`,
       '{{stream}}: {{state}}',
@@ -367,7 +376,7 @@ const COVERAGE: readonly PanelSpec[] = [
   ),
   chart(
     'Since a stream was read',
-    'How long ago each stream was read with success last.',
+    'The time since the last successful read of each stream.',
     series([`time() - max by (stream) (${of('tidemark_stream_last_success_timestamp_seconds')})`, '{{stream}}']),
     { unit: 's' },
   ),
@@ -376,7 +385,7 @@ const COVERAGE: readonly PanelSpec[] = [
 const DELIVERY: readonly PanelSpec[] = [
   chart(
     'Points in a second',
-    'Points that each database accepted, rejected (they are in quarantine), did not accept yet, or that are older than its retention.',
+    'Points per second that each database accepted, rejected (they are in quarantine), has not accepted yet, or that are older than its retention.',
     series(
       [rate('tidemark_points_written_total', 'destination'), '{{destination}}: accepted'],
       [rate('tidemark_points_rejected_total', 'destination'), '{{destination}}: rejected'],
@@ -393,7 +402,7 @@ const DELIVERY: readonly PanelSpec[] = [
   ),
   chart(
     'Duration of a batch',
-    'How long a batch takes until a database has answered: median and 95th percentile.',
+    'The time until a database answers a batch: median and 95th percentile.',
     series(
       [quantile(0.5, 'tidemark_write_duration_seconds', 'destination'), '{{destination}}: median'],
       [quantile(0.95, 'tidemark_write_duration_seconds', 'destination'), '{{destination}}: p95'],
@@ -402,7 +411,7 @@ const DELIVERY: readonly PanelSpec[] = [
   ),
   chart(
     'Databases',
-    'Whether delivery moves (1) or is blocked (0), and the points that a database misses for good.',
+    'Whether delivery works (1) or is blocked (0), and the points that a database lacks and the archive no longer has.',
     series(
       [`min by (destination) (${of('tidemark_destination_up')})`, '{{destination}}: up'],
       [`sum by (destination, reason) (${of('tidemark_missing_points')})`, '{{destination}}: missing, {{reason}}'],
@@ -414,7 +423,7 @@ const DELIVERY: readonly PanelSpec[] = [
 const MACHINE: readonly PanelSpec[] = [
   chart(
     'State and disk',
-    'The state as archive.max_size counts it, that limit, and what is free on its disk.',
+    'The size of the state, its limit (archive.max_size), and the free space of its disk.',
     series(
       [`sum(${of('tidemark_state_bytes')})`, 'state'],
       [`sum(${of('tidemark_state_limit_bytes')})`, 'quota'],
@@ -422,12 +431,12 @@ const MACHINE: readonly PanelSpec[] = [
     ),
     { unit: 'bytes' },
   ),
-  chart('Archive', 'Points that the archive keeps.', series([`sum(${of('tidemark_archive_points')})`, 'points']), {
+  chart('Archive', 'Points in the archive.', series([`sum(${of('tidemark_archive_points')})`, 'points']), {
     unit: 'short',
   }),
   chart(
     'Memory',
-    'Of the process, and of the heap within it.',
+    'Memory of the process (RSS) and of its heap.',
     series(
       [of('tidemark_process_resident_memory_bytes'), '{{instance}}: process'],
       [of('tidemark_nodejs_heap_size_used_bytes'), '{{instance}}: heap'],
@@ -436,7 +445,7 @@ const MACHINE: readonly PanelSpec[] = [
   ),
   chart(
     'Processor and event loop',
-    'Processor time used in a second, and by how much the program was late at its worst.',
+    'CPU seconds per second, and the longest delay of the event loop.',
     series(
       [rate('tidemark_process_cpu_seconds_total', 'instance'), '{{instance}}: processor'],
       [of('tidemark_nodejs_eventloop_lag_max_seconds'), '{{instance}}: late by'],
@@ -445,13 +454,13 @@ const MACHINE: readonly PanelSpec[] = [
   ),
   chart(
     'Loops without a sign of life',
-    'Since the last sign of life of each loop, beyond the rest that it announced: near 0 while it moves.',
+    'The time since each loop last reported, minus the pause that it announced. Near 0 while the loop runs.',
     series([`max by (loop) (${of('tidemark_loop_idle_seconds')})`, '{{loop}}']),
     { unit: 's' },
   ),
   chart(
     'Age of the fleet figures',
-    'How old the figures are that take a look at every device: devices, lag, coverage.',
+    'The age of the metrics that need a scan of every device: devices, lag, coverage.',
     series([`max by (instance) (${of('tidemark_fleet_snapshot_age_seconds')})`, '{{instance}}']),
     { unit: 's' },
   ),

@@ -22,7 +22,7 @@ const TO_USE = toPanel('tidemark-workspace', 'Requests in a day', 'Show the use 
 const NUMBERS: readonly PanelSpec[] = [
   stat({
     title: "Day's quota used",
-    description: 'Requests of Tidemark in the last day, of what the plan allows the workspace in a day.',
+    description: 'Requests of Tidemark in the last 24 hours, as a percentage of the daily quota of the workspace.',
     w: 5,
     h: 4,
     targets: lines([
@@ -37,7 +37,7 @@ const NUMBERS: readonly PanelSpec[] = [
   }),
   stat({
     title: 'Left today',
-    description: 'Requests that were left of the day when the account was read last, for all clients of the workspace.',
+    description: 'Requests left in the daily quota, for all clients of the workspace, when the account was last read.',
     w: 5,
     h: 4,
     targets: lines([`SELECT last(requests_left_day) FROM ${ACCOUNT} GROUP BY workspace_id`, '$tag_workspace_id']),
@@ -49,7 +49,7 @@ const NUMBERS: readonly PanelSpec[] = [
   }),
   stat({
     title: 'Devices',
-    description: 'Devices in the workspace, by its own count.',
+    description: 'Devices in the workspace, as the API counts them.',
     w: 5,
     h: 4,
     targets: lines([`SELECT last(devices) FROM ${ACCOUNT} GROUP BY workspace_id`, '$tag_workspace_id']),
@@ -64,7 +64,7 @@ const NUMBERS: readonly PanelSpec[] = [
 
 const PLAN: PanelSpec = grid({
   title: 'Plan',
-  description: 'The workspace and the limits of its plan, as the account told last.',
+  description: 'The workspace and the limits of its plan, as the API last returned them.',
   w: 24,
   h: 5,
   targets: tables(
@@ -129,7 +129,8 @@ const USE: readonly PanelSpec[] = [
   figures(
     {
       title: 'Requests in a day',
-      description: 'Own requests of the last day, what was left of the day for all clients, and the limit of the plan.',
+      description:
+        'Requests of Tidemark in the last 24 hours, requests left in the daily quota for all clients, and the daily quota of the plan.',
     },
     ['requests_spent_day', 'spent'],
     ['requests_left_day', 'left'],
@@ -138,14 +139,14 @@ const USE: readonly PanelSpec[] = [
   figures(
     {
       title: 'Requests in a minute',
-      description: 'The same of the minute in which the account was read.',
+      description: 'The same for the minute quota, at the time when the account was read.',
     },
     ['requests_spent_minute', 'spent'],
     ['requests_left_minute', 'left'],
     ['external_requests_per_minute', 'limit'],
   ),
   figures(
-    { title: 'Devices and open alerts', description: 'As the account counts them.' },
+    { title: 'Devices and open alerts', description: 'As the API counts them (GET /account).' },
     ['devices', 'devices'],
     ['open_alerts', 'open alerts'],
   ),
@@ -156,7 +157,7 @@ const BOUGHT: readonly PanelSpec[] = [
   bars({
     title: 'Devices by state of sync',
     description:
-      'live: covered up to the present. catching up: some wanted data is missing yet. silent: covered, but the device sends nothing. unreachable: gone from the workspace. excluded: left out by the configuration. Empty where Tidemark has reported nothing for 17 minutes.',
+      'live: covered up to the present. catching up: some data is still missing. silent: covered, but the device sends nothing. unreachable: no longer in the workspace. excluded: left out by the configuration. Empty where Tidemark has reported nothing for 17 minutes.',
     w: 12,
     h: 7,
     targets: byState(OF_WORKSPACE),
@@ -189,7 +190,7 @@ const BOUGHT: readonly PanelSpec[] = [
 export const WORKSPACE_BOARD: DashboardSpec = {
   uid: 'tidemark-workspace',
   title: 'Tidemark / Workspace and quota',
-  description: 'What the plan gives, what of it is used and left, and the freshness that it buys.',
+  description: 'The quota of the plan, how much of it is used and left, and the lag that results.',
   source: 'influxdb',
   from: 'now-24h',
   refresh: '5m',
