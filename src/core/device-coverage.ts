@@ -9,7 +9,7 @@ import type { MissingReason, MissingSum } from './state/log.ts';
 import type { Gap, GapReason } from './state/telemetry.ts';
 import type { DeviceState, MissingStatus, StatusGap } from './status.ts';
 import { counted, plainText } from './text.ts';
-import { DAY_NS, type EpochNs, formatExact, maxNs, msToNs, SECOND_NS } from './time.ts';
+import { DAY_NS, type EpochNs, formatExact, HOUR_NS, maxNs, msToNs, SECOND_NS } from './time.ts';
 
 /** The listing may come from a replica that lags: readings younger than this need not be in it. */
 const LISTING_LAG_NS = 60n * SECOND_NS;
@@ -148,6 +148,9 @@ function joined(gaps: readonly NamedGap[]): NamedGap[] {
   return result;
 }
 
+/** The longest grace period: a page covers nothing that is younger. */
+const LONGEST_GRACE_NS = HOUR_NS;
+
 /**
  * The newest range of a device that is empty according to the last device list. The device is polled there only after a
  * sign of life or at its idle poll, and the open range is no lag. It is no proof and never counts as covered.
@@ -165,7 +168,9 @@ export function emptyByListing(
   const isDisproved = newestNs !== null && newestNs > seenAt + SECOND_NS && newestNs <= listedNs - LISTING_LAG_NS;
   if (isDisproved) return [];
   const knownTo = newestNs === null ? newest.to : maxNs(newest.to, newestNs + SECOND_NS);
-  return seenAt > knownTo ? [] : normalize([{ from: newest.to, to: listedNs }]);
+  // Further above the covered range than a grace period lasts, the newest reading comes from a page that covered nothing.
+  const isApart = newestNs !== null && newestNs - newest.to > LONGEST_GRACE_NS;
+  return seenAt > knownTo ? [] : normalize([{ from: isApart ? newestNs : newest.to, to: listedNs }]);
 }
 
 /**

@@ -194,6 +194,17 @@ describe('what the list of devices says is empty', () => {
     expect(emptyByListing(listed(null, 2000), { covered, newestNs: at(990) })).toEqual([]);
   });
 
+  test('begins above a newest reading that no covering page has shown: a gap may lie below it', () => {
+    const far = at(1000 + 3601);
+    expect(emptyByListing(listed(1000 + 3601, 9000), { covered, newestNs: far })).toEqual([
+      { from: far, to: at(9000) },
+    ]);
+    // Within a grace period the page that has shown it may have covered everything below it.
+    expect(emptyByListing(listed(4600, 9000), { covered, newestNs: at(4600) })).toEqual([
+      { from: at(1000), to: at(9000) },
+    ]);
+  });
+
   test('is nothing if the listing did not show a stored reading', () => {
     expect(emptyByListing(listed(10, 2000), { covered, newestNs: at(990) })).toEqual([]);
     // Too young for the listing to know, or a matter of fractions of a second.
