@@ -88,14 +88,16 @@ For at most ${MOST_DEVICES.toLocaleString('en-US')} devices (in order of their i
 const ALERTS = `
 ## Alerts
 
-From \`config/prometheus/tidemark-alerts.yml\`; the annotations of each say what to do and link to the documentation, whose address
-is the external label \`tidemark_docs\` of your Prometheus (\`global.external_labels\`; \`TIDEMARK_DOCS_URL\` in Compose, \`docsUrl\` in
-the chart). \`TidemarkNotFresh\` can fire in a first sync that takes longer than 20 minutes; a backfill of history does not cause it.
+From \`config/prometheus/tidemark-alerts.yml\`. The annotations of each alert say what to do. \`runbook_url\` links to the documentation;
+set its address as the external label \`tidemark_docs\` of your Prometheus (\`global.external_labels\`; \`TIDEMARK_DOCS_URL\` in Compose,
+\`docsUrl\` in the chart), or the link has only the path. \`TidemarkNotFresh\` can fire in a first sync that takes longer than 20 minutes; a
+backfill of history does not cause it. Its limit, \`tidemark_freshness_target_seconds\`, is twice the poll interval that the quota allows, but
+at least five minutes, plus \`sync.grace_period\`: 420 s by default.
 
-**Many workspaces.** Where one cause affects at least 5 workspaces and more than 20 % of all, such as their database, one of the three
-\`TidemarkMany…\` alerts fires, earlier than those of the single workspaces. \`config/prometheus/alertmanager.yml\` then holds the single
-ones back, holds back what another alert of the same workspace explains, and puts all workspaces of an alert into one notification. With
-an Alertmanager of your own, take over its \`inhibit_rules\` and \`group_by\`.
+**Many workspaces.** If one cause (such as a shared database) affects at least 5 workspaces and more than 20 % of all, one of the three
+\`TidemarkMany…\` alerts fires, earlier than the alerts of the single workspaces. \`config/prometheus/alertmanager.yml\` then suppresses
+these. It also suppresses alerts that another alert of the same workspace explains, and sends one notification per alert for all
+workspaces. If you have your own Alertmanager, copy \`inhibit_rules\` and \`group_by\` into its configuration.
 
 | alert | severity | fires when |
 | --- | --- | --- |
