@@ -149,7 +149,7 @@ async function scanRange(asking: Scanning, task: ScanTask, signal: AbortSignal):
   for (;;) {
     lowered = lower(lowered, limitNow(context, task, gracePeriodMs));
     const { reopened } = scan;
-    const gap = nextGap(asking, lowered) ?? (reopened && nextGap(asking, { ...lowered, range: reopened }));
+    const gap = takeNextGap(asking, lowered) ?? (reopened && takeNextGap(asking, { ...lowered, range: reopened }));
     if (gap === null || isStopped(scan)) return scan.result;
     // A scan that changes nothing would continue forever.
     if (last?.from === gap.from && last.to === gap.to) {
@@ -171,10 +171,10 @@ async function unlessForgotten<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Whether to stop: the task has its range, something more urgent is due, or the disk is full. */
+/** Whether to stop: the task has its range, something more urgent is due, or the archive was full at the last check. */
 function isStopped({ context, task, result }: RangeScan): boolean {
   if (task.until === 'first coverage' && result.extendsCoverage) return true;
-  return task.isPaused?.() === true || !context.checkRoom().ok;
+  return task.isPaused?.() === true || !context.room().ok;
 }
 
 /** The grace period of a device, in milliseconds. */
@@ -193,8 +193,8 @@ function lower(task: ScanTask, limit: EpochNs): ScanTask {
   return limit >= task.limit ? task : { ...task, limit, range: { ...task.range, to: minNs(task.range.to, limit) } };
 }
 
-/** The newest gap of the task that no name keeps closed for now, as far back as the service lets anybody ask. */
-function nextGap({ context, windows }: Asking, { deviceId, range, lane }: ScanTask): Interval | null {
+/** Takes the newest gap of the task that no name keeps closed for now. Names its part that the plan does not serve. */
+function takeNextGap({ context, windows }: Asking, { deviceId, range, lane }: ScanTask): Interval | null {
   const { store, serverClock } = context;
   const open = gapsIn(range, store.telemetry(deviceId).covered);
   if (open.length === 0) return null;
@@ -292,12 +292,13 @@ async function handlePage(
   const { readings, covers, reachedTo } = judged;
   noteShown(context, deviceId, readings);
   if (readings.length > 0) noteReadings(scan, deviceId);
-  else if (judged.next === 'done' && covers !== null && !believesEmpty(scan, covers)) {
+  else if (judged.next === 'done' && covers !== null && !recordEmptyAnswer(scan, covers)) {
     scan.whole.result = addScans(scan.whole.result, { ...NOTHING_SCANNED, pages: 1 });
     return giveUp(scan, request.gap, 'unverified');
   }
   const known = { deviceId, lane, reply, readings, covers, reachedTo, visibleFromNs };
   const { newReadings, reopened } = await commitInTurns(context, known);
+  context.checkRoom();
   // More may lie there: the scan continues, wherever its range ends.
   if (reopened !== null) scan.whole.reopened = hullOf(scan.whole.reopened, reopened);
   scan.whole.result = addScans(scan.whole.result, {
@@ -340,8 +341,8 @@ function noteReadings({ context, served }: GapScan, deviceId: string): void {
   }
 }
 
-/** Whether an empty answer that covers a range by itself is believed; records it if there is evidence against it. */
-function believesEmpty({ context, task, served }: GapScan, range: Interval): boolean {
+/** Records an empty answer that covers a range by itself. Returns whether it is believed: no evidence is against it. */
+function recordEmptyAnswer({ context, task, served }: GapScan, range: Interval): boolean {
   const { store, serverClock, clock } = context;
   const { deviceId } = task;
   const known = store.emptyRange(deviceId);

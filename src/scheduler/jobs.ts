@@ -109,7 +109,7 @@ async function startJobs(
         clearedAtMs = clock.monoMs();
       }
       for (const job of checkJobs(parts, beats)) {
-        if (!mayBegin(parts, { job, beats, underWay })) continue;
+        if (!tryTake(parts, { job, beats, underWay })) continue;
         start(queueOf(job), async (stop) => await doJob(parts, { job, beats }, stop));
       }
       return null;
@@ -128,20 +128,14 @@ interface Waiting {
   readonly underWay: ReadonlyMap<string, unknown>;
 }
 
-/** Returns whether a waiting job starts now. Ends a job that this version does not understand. */
-function mayBegin(parts: JobParts, { job, beats, underWay }: Waiting): boolean {
-  const { queue, clock, workers } = parts;
-  const rule = ruleOf(job.kind);
-  if (rule === null || workers[job.kind] === undefined || !rule.takes(job.args)) {
-    endJob(parts, { job, beganMs: clock.monoMs(), end: notUnderstood(job) });
-    return false;
-  }
-  if (underWay.has(queueOf(job)) || (rule.isFollowed && !beats.isAlive(job))) return false;
+/** Takes a waiting job if its place is free and its follower, where it needs one, is there. */
+function tryTake({ queue, clock }: JobParts, { job, beats, underWay }: Waiting): boolean {
+  if (underWay.has(queueOf(job)) || (ruleOf(job.kind)?.isFollowed === true && !beats.isAlive(job))) return false;
   return queue.take(job.id, clock.nowMs());
 }
 
 /**
- * Ends the waiting jobs that were cancelled or whose follower has disappeared.
+ * Ends the waiting jobs that were cancelled, whose follower has disappeared, or that this version does not understand.
  *
  * @returns those that are left.
  */
@@ -153,10 +147,18 @@ function checkJobs(parts: JobParts, beats: Beats): readonly Job[] {
   const beganMs = parts.clock.monoMs();
   return open.filter((job) => {
     if (job.state !== 'waiting') return false;
-    const reason = reasonToEnd(job, beats);
-    if (reason !== null) endJob(parts, { job, beganMs, end: reason === 'lost' ? LOST : BEFORE_START });
-    return reason === null;
+    const end = endBeforeStart(parts, job, beats);
+    if (end !== null) endJob(parts, { job, beganMs, end });
+    return end === null;
   });
+}
+
+/** Returns how a waiting job ends without a start; `null` if it may start. */
+function endBeforeStart({ workers }: JobParts, job: Job, beats: Beats): JobEnd | null {
+  const reason = reasonToEnd(job, beats);
+  if (reason !== null) return reason === 'lost' ? LOST : BEFORE_START;
+  const isUnderstood = workers[job.kind] !== undefined && ruleOf(job.kind)?.takes(job.args) === true;
+  return isUnderstood ? null : notUnderstood(job);
 }
 
 /** Returns why a job is to end before its work does. */
