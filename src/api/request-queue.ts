@@ -8,7 +8,7 @@
  */
 
 import PQueue from 'p-queue';
-import { createWakeUp, type WakeUp } from '../core/async.ts';
+import { createWakeUp, NEVER_ABORTED, type WakeUp } from '../core/async.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Turn, WaitReason } from '../core/quota.ts';
 import { MINUTE_MS } from '../core/time.ts';
@@ -60,9 +60,6 @@ export interface RequestQueue {
 const AGED_MS = MINUTE_MS;
 /** Above every lane's priority. */
 const AGED_PRIORITY = 1000;
-
-/** The sleeps of the loop end by wake-up, never by abort. */
-const NEVER = new AbortController().signal;
 
 /** An empty queue. */
 export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
@@ -131,7 +128,8 @@ export async function runQueue(queue: RequestQueue): Promise<void> {
     queue.isWaitReported = true;
     const sleepMs = Math.min(waitMs, longestSleepMs(clock.monoMs() - sinceMs));
     onCheck?.(sleepMs);
-    await wakeUp.wait(sleepMs, NEVER);
+    // The sleeps of the loop end by wake-up, never by abort.
+    await wakeUp.wait(sleepMs, NEVER_ABORTED);
   }
   // Synchronously after the last check of the loop, so that no change is missed in between.
   queue.isRunning = false;

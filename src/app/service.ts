@@ -12,7 +12,7 @@ import { VERSION } from '../cli/help.ts';
 import type { StatusPageConfig } from '../config/config.ts';
 import type { Listen } from '../config/listen.ts';
 import { StateFullError } from '../core/archive-room.ts';
-import { repeat } from '../core/async.ts';
+import { closeAll, repeat } from '../core/async.ts';
 import { beatingClock, healthOf } from '../core/heartbeats.ts';
 import { type PageFacts, RECENT_EVENTS } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
@@ -78,9 +78,11 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
     };
     await runDaemon(parts, signal);
   } finally {
-    terminal.endProgress();
-    shown.saveEvents();
-    await page.close();
+    await closeAll(
+      () => terminal.endProgress(),
+      () => shown.saveEvents(),
+      () => page.close(),
+    );
   }
 }
 
@@ -216,7 +218,7 @@ interface ShownFacts {
   readonly saveEvents: () => void;
 }
 
-/** Prepares it. Listens to the events from now on. */
+/** Collects what the status page shows. Listens to the events from now on. */
 export function createShownFacts(
   sync: Pick<Sync, 'listen' | 'onForgotten' | 'pageFacts' | 'context'>,
   scrub: Scrub,

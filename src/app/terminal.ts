@@ -1,7 +1,7 @@
 /** The output of a command on standard error: the log, and the progress of long work. */
 
 import type { Config } from '../config/config.ts';
-import { firstOf, repeat } from '../core/async.ts';
+import { firstOf, NEVER_ABORTED, repeat } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import { REPORTED_FROM_MS } from '../core/quota.ts';
 import type { Secret } from '../core/secret.ts';
@@ -169,6 +169,5 @@ export async function repeatWhile<T>(work: Promise<T>, progress: () => void, eve
     await realClock.sleep(everyMs, stop);
     return await repeat(realClock, step, stop);
   };
-  const { signal } = new AbortController();
-  return await firstOf([() => work, looking], { signal, reason: 'finished' });
+  return await firstOf([() => work, looking], { signal: NEVER_ABORTED, reason: 'finished' });
 }

@@ -1,6 +1,7 @@
 /** Runs the work of a command with a sync: opens the sync's parts in order and closes them in reverse. */
 import { createHttpTransport } from '../api/transport.ts';
 import type { Config, StateConfig } from '../config/config.ts';
+import { closeAll } from '../core/async.ts';
 import type { Secret } from '../core/secret.ts';
 import { checkingOldPoints } from './deliveries.ts';
 import { openSync, type Sync, type SyncOptions } from './open-sync.ts';
@@ -99,7 +100,9 @@ async function overHttp<T>(
     wasEmpty = points === 0 && lines === 0;
     return await work(sync);
   } finally {
-    sync?.close();
-    await http.close();
+    await closeAll(
+      () => sync?.close(),
+      () => http.close(),
+    );
   }
 }

@@ -6,6 +6,26 @@
  */
 import type { Clock } from './ports.ts';
 
+/** The signal of work that is never aborted. */
+export const NEVER_ABORTED: AbortSignal = new AbortController().signal;
+
+/**
+ * Closes parts one after the other, also past one that fails.
+ *
+ * @throws the first error, after all were tried.
+ */
+export async function closeAll(...closes: readonly (() => void | Promise<void>)[]): Promise<void> {
+  const errors: unknown[] = [];
+  for (const close of closes) {
+    try {
+      await close();
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  if (errors.length > 0) throw errors[0];
+}
+
 /** A signal that is aborted by itself or along with another one. */
 export interface LinkedAbort {
   readonly signal: AbortSignal;

@@ -13,7 +13,7 @@
  * covered by it.
  */
 
-import { createTurns } from '../core/async.ts';
+import { createTurns, NEVER_ABORTED } from '../core/async.ts';
 import { coveredIntervals } from '../core/coverage.ts';
 import { emptyByListing, wantedOf } from '../core/device-coverage.ts';
 import { union } from '../core/intervals.ts';
@@ -310,7 +310,7 @@ function createSteps({ sleep }: Pick<Clock, 'sleep'>): Step {
       return result;
     };
     // No one says here when the client has gone.
-    return await turns('step', take, new AbortController().signal);
+    return await turns('step', take, NEVER_ABORTED);
   };
 }
 

@@ -2,10 +2,16 @@
  * Polling until something is found, work side by side, and turns: who may work at the same time, who waits, who makes way.
  */
 import { describe, expect, test } from 'vitest';
-import { createTurns, createWakeUp, pollUntil, runWorkGroup, type WorkGroup } from '../../src/core/async.ts';
+import {
+  closeAll,
+  createTurns,
+  createWakeUp,
+  NEVER_ABORTED,
+  pollUntil,
+  runWorkGroup,
+  type WorkGroup,
+} from '../../src/core/async.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
-
-const NEVER = new AbortController().signal;
 
 describe('turns', () => {
   test('go one after the other under one name, side by side under others', async () => {
@@ -20,7 +26,7 @@ describe('turns', () => {
           await clock.sleep(100);
           return label;
         },
-        NEVER,
+        NEVER_ABORTED,
       );
     expect(await Promise.all([work('a', 'one'), work('a', 'two'), work('b', 'other')])).toEqual([
       'one',
@@ -37,10 +43,10 @@ describe('turns', () => {
     const failing = alone(
       'a',
       async () => await clock.sleep(50).then(() => Promise.reject(new Error('bad luck'))),
-      NEVER,
+      NEVER_ABORTED,
     );
     const waiting = alone('a', async () => 'never', stop.signal);
-    const last = alone('a', async () => clock.monoMs(), NEVER);
+    const last = alone('a', async () => clock.monoMs(), NEVER_ABORTED);
     const outcomes = Promise.allSettled([failing, waiting, last]);
     await clock.sleep(10);
     stop.abort(new Error('given up'));
@@ -57,7 +63,7 @@ describe('polling', () => {
     const clock = createVirtualClock(0);
     const looks: number[] = [];
     const look = (): true | null => (looks.push(clock.monoMs()) === 4 ? true : null);
-    await pollUntil(clock, look, { everyMs: () => looks.length * 10 }, NEVER);
+    await pollUntil(clock, look, { everyMs: () => looks.length * 10 }, NEVER_ABORTED);
     expect(looks).toEqual([0, 10, 30, 60]);
   });
 
@@ -68,7 +74,7 @@ describe('polling', () => {
       looked.push(clock.monoMs());
       return looked.length === 3 ? 'found' : null;
     };
-    expect(await pollUntil(clock, look, { everyMs: 100 }, NEVER)).toBe('found');
+    expect(await pollUntil(clock, look, { everyMs: 100 }, NEVER_ABORTED)).toBe('found');
     expect(looked).toEqual([0, 100, 200]);
   });
 
@@ -77,7 +83,7 @@ describe('polling', () => {
     const times = [0, 50, 1050, 1100];
     const slow = { monoMs: () => times.shift() ?? 0, sleep: clock.sleep };
     let looks = 0;
-    await pollUntil(slow, () => (++looks === 2 ? true : null), { everyMs: 100 }, NEVER);
+    await pollUntil(slow, () => (++looks === 2 ? true : null), { everyMs: 100 }, NEVER_ABORTED);
     expect(clock.monoMs()).toBe(1000);
   });
 
@@ -85,7 +91,7 @@ describe('polling', () => {
     const clock = createVirtualClock(0);
     const wakeUp = createWakeUp(clock);
     let isThere = false;
-    const found = pollUntil(clock, () => (isThere ? clock.monoMs() : null), { everyMs: 1000, wakeUp }, NEVER);
+    const found = pollUntil(clock, () => (isThere ? clock.monoMs() : null), { everyMs: 1000, wakeUp }, NEVER_ABORTED);
     await clock.sleep(300);
     isThere = true;
     wakeUp.notify();
@@ -97,7 +103,7 @@ describe('polling', () => {
     const bad = (): null => {
       throw new Error('bad look');
     };
-    await expect(pollUntil(clock, bad, { everyMs: 1 }, NEVER)).rejects.toThrow('bad look');
+    await expect(pollUntil(clock, bad, { everyMs: 1 }, NEVER_ABORTED)).rejects.toThrow('bad look');
     const stop = new AbortController();
     const polled = expect(pollUntil(clock, () => null, { everyMs: 100 }, stop.signal)).rejects.toThrow('enough');
     await clock.sleep(250);
@@ -108,7 +114,7 @@ describe('polling', () => {
 
 describe('a group of work', () => {
   /** Runs a group over pieces that fail after some time, or sleep until they are told to stop. */
-  function live(pieces: Readonly<Record<string, number | null>>, signal = NEVER) {
+  function live(pieces: Readonly<Record<string, number | null>>, signal = NEVER_ABORTED) {
     const clock = createVirtualClock(0);
     const wakeUp = createWakeUp(clock);
     const log: string[] = [];
@@ -169,7 +175,22 @@ describe('a group of work', () => {
       await clock.sleep(5);
       throw new Error('bad loop');
     };
-    await expect(runWorkGroup(createWakeUp(clock), loop, NEVER)).rejects.toThrow('bad loop');
+    await expect(runWorkGroup(createWakeUp(clock), loop, NEVER_ABORTED)).rejects.toThrow('bad loop');
     expect([log, clock.monoMs()]).toEqual([['bad loop'], 5]);
+  });
+});
+
+describe('closing parts', () => {
+  test('closes all in order, also past those that fail, and throws the first error', async () => {
+    const closed: string[] = [];
+    const close = (name: string, error?: Error) => async (): Promise<void> => {
+      await Promise.resolve();
+      closed.push(name);
+      if (error !== undefined) throw error;
+    };
+    await closeAll(close('a'), close('b'));
+    const failing = closeAll(close('c', new Error('first')), close('d', new Error('second')), close('e'));
+    await expect(failing).rejects.toThrow('first');
+    expect(closed).toEqual(['a', 'b', 'c', 'd', 'e']);
   });
 });

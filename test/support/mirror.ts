@@ -62,7 +62,6 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
     'main.ts',
   ],
   'process/export.test.ts': ['commands/export/command.ts'],
-  'process/four-ways.test.ts': ['app/with-sync.ts'],
   'process/health.test.ts': ['commands/health/command.ts'],
   'process/jobs.test.ts': ['commands/backfill/command.ts', 'commands/once/job.ts', 'commands/shared/do-or-follow.ts'],
   'process/once.test.ts': ['commands/once/command.ts'],

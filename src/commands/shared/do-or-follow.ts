@@ -11,7 +11,7 @@
 
 import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
-import { pollUntil } from '../../core/async.ts';
+import { NEVER_ABORTED, pollUntil } from '../../core/async.ts';
 import { UserError } from '../../core/faults.ts';
 import type { Clock } from '../../core/ports.ts';
 import {
@@ -272,7 +272,7 @@ async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
     if (clock.monoMs() >= untilMs) return 'too late';
     return jobNow(parts, id).end ?? (isLocked() ? null : 'too late');
   };
-  const end = await pollUntil(clock, checkJob, { everyMs: FOLLOW_CHECK_MS }, new AbortController().signal);
+  const end = await pollUntil(clock, checkJob, { everyMs: FOLLOW_CHECK_MS }, NEVER_ABORTED);
   if (end !== 'too late') return end;
   throw new UserError(
     {
