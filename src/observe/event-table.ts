@@ -10,6 +10,7 @@
  */
 import type { AppEvent, ProgramEvent } from '../core/events.ts';
 import { internalErrorText } from '../core/faults.ts';
+import { DESTINATION_NAMES } from '../core/lines/dialect.ts';
 import { counted } from '../core/text.ts';
 import { SECOND_MS } from '../core/time.ts';
 import {
@@ -217,7 +218,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       pattern: 'The state is empty, but the database already has telemetry of this workspace: …',
     },
   ),
-  'destination-kind': info(({ kind }) => `The database is ${kind === 'influxdb' ? 'InfluxDB' : 'VictoriaMetrics'}`, {
+  'destination-kind': info(({ kind }) => `The database is ${DESTINATION_NAMES[kind]}`, {
     fields: ({ destination, kind }) => ({ destination, kind }),
     pattern: 'The database is …',
   }),

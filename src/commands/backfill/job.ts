@@ -132,7 +132,7 @@ interface AllHistory {
   readonly run: (signal: AbortSignal) => Promise<never>;
 }
 
-/** Prepares it. */
+/** Creates the loop, and the function that records the end of its job. */
 export function createAllHistory({ queue, store, clock }: AllHistoryParts): AllHistory {
   return {
     ended: ({ requestedBy }, { state }) => {

@@ -5,7 +5,7 @@ import { configuredDatabases, databasesOf } from '../../app/settings.ts';
 import type { TerminalOutput } from '../../app/terminal.ts';
 import type { Config, StateConfig } from '../../config/config.ts';
 import { UserError } from '../../core/faults.ts';
-import type { DestinationKind } from '../../core/lines/dialect.ts';
+import { DESTINATION_NAMES, type DestinationKind } from '../../core/lines/dialect.ts';
 import type { DestinationFacts, WriteAnswer } from '../../core/ports.ts';
 import type { DestinationCandidate, VerifyState } from '../../core/state/verify.ts';
 import { counted, duration, plainText } from '../../core/text.ts';
@@ -133,15 +133,13 @@ function destinationLines(to: CheckedDestination, facts: DestinationFacts): Chec
   return notes.lines;
 }
 
-const NAMES: Readonly<Record<DestinationKind, string>> = { influxdb: 'InfluxDB', victoriametrics: 'VictoriaMetrics' };
-
 function noteKind(notes: CheckNotes, { name, kind: configured }: CheckedDestination, facts: DestinationFacts): void {
   const { kind, version } = facts;
   if (kind === null) return;
   const key = keyOf(name, 'kind');
   // VictoriaMetrics claims to be an InfluxDB in the version header.
   const own = kind === 'victoriametrics' && version === '1.8.0' ? null : version;
-  const found = `${NAMES[kind]}${own === null ? ' (it reports no version)' : ` ${own}`}`;
+  const found = `${DESTINATION_NAMES[kind]}${own === null ? ' (it reports no version)' : ` ${own}`}`;
   const database = { kind, version: own };
   if (isTooOld(kind, own) && facts.write.kind !== 'accepted') {
     const message = `${found} answers; Tidemark needs InfluxDB 1.8 or later`;

@@ -18,6 +18,7 @@ import { loadConfig } from '../../config/load.ts';
 import { DEFAULT_FILE } from '../../config/sources.ts';
 import { apiUrl, history, type ParseAt, secretText, Unfit } from '../../config/values.ts';
 import { ApiFault, refusalText, UserError } from '../../core/faults.ts';
+import { DESTINATION_NAMES } from '../../core/lines/dialect.ts';
 import { createScrub, Secret } from '../../core/secret.ts';
 import { counted, plainText } from '../../core/text.ts';
 import { SECOND_MS } from '../../core/time.ts';
@@ -55,7 +56,7 @@ interface FoundSecret {
 }
 
 /**
- * Runs it.
+ * Asks for the settings, tries them and writes the configuration.
  *
  * @returns the exit code.
  * @throws UserError with the exit code and what to do
@@ -425,7 +426,8 @@ async function tryDatabase(init: Init, api: TriedApi, database: TriedDatabase): 
     const message = inOwnNames(init, plainText(write.message, 300));
     throw new UserError(`The database does not accept points: ${message}.${hint}`, 1);
   }
-  const name = kind === 'victoriametrics' ? 'VictoriaMetrics' : `InfluxDB${version === null ? '' : ` ${version}`}`;
+  const shownVersion = kind === 'victoriametrics' || version === null ? '' : ` ${version}`;
+  const name = `${DESTINATION_NAMES[kind ?? 'influxdb']}${shownVersion}`;
   init.print(
     isUnclear ? `${name} answers; the first write will show whether it accepts points.` : `${name} accepts points.`,
   );

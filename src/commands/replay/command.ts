@@ -31,7 +31,7 @@ import { openReplays, requireDestination } from './job.ts';
 type ReplayRun = CommandRun<ReplayCommand>;
 
 /**
- * Runs it.
+ * Sends what is archived to a database again, by the daemon if it is running.
  *
  * @returns the exit code.
  * @throws UserError with the exit code and what to do.

@@ -5,7 +5,7 @@
 
 import type { ExitCode } from '../../core/faults.ts';
 import type { Interval } from '../../core/intervals.ts';
-import type { DestinationKind } from '../../core/lines/dialect.ts';
+import { DESTINATION_NAMES, type DestinationKind } from '../../core/lines/dialect.ts';
 import type { ArchiveTotals } from '../../core/state/log.ts';
 import type { ReadProblem } from '../../core/state/verify.ts';
 import { counted, grouped, plainText } from '../../core/text.ts';
@@ -52,9 +52,9 @@ export interface DestinationVerdict extends Readonly<Omit<Findings, 'gone'>> {
   readonly refusal: string | null;
   /** The points that are missing and not in the archive; `null` for none. */
   readonly to_fetch: FetchCost | null;
-  /** Devices that the database has telemetry of under this workspace, and of which this state has none. */
   /** All points before this time are missing and all others there, as by a retention; `null` where that is not so. */
   readonly hidden_before: string | null;
+  /** Devices that the database has telemetry of under this workspace, and of which this state has none. */
   readonly unknown_devices: readonly string[];
   readonly differences: readonly DayDifference[];
   /** The number of days that differ but are not listed. */
@@ -293,11 +293,9 @@ export function verifyText({ from, to, repair, destinations, sample }: VerifyRep
   return parts.map((lines) => lines.map((line) => wrap(line)).join('')).join('\n');
 }
 
-const KINDS = { influxdb: 'InfluxDB', victoriametrics: 'VictoriaMetrics' } as const;
-
 function destinationLines(verdict: DestinationVerdict, repair: boolean): string[] {
   const { name, kind, days_compared: days, devices_compared: devices } = verdict;
-  const head = `${name}${kind === null ? '' : ` (${KINDS[kind]})`}`;
+  const head = `${name}${kind === null ? '' : ` (${DESTINATION_NAMES[kind]})`}`;
   if (verdict.outcome === 'unreadable' || (verdict.outcome === 'unfinished' && days === 0)) {
     return [`${head}: could not be compared. ${verdict.reason ?? ''}`];
   }
@@ -311,15 +309,8 @@ function destinationLines(verdict: DestinationVerdict, repair: boolean): string[
   ];
 }
 
-const WORDS: Readonly<Record<(typeof DIFFERENCES)[number], string>> = {
-  missing: 'missing',
-  different: 'different',
-  extra: 'extra',
-  unverifiable: 'unverifiable',
-};
-
 function sentence({ outcome, reason, ...found }: DestinationVerdict): string {
-  const counts = DIFFERENCES.filter((each) => found[each] > 0).map((each) => `${grouped(found[each])} ${WORDS[each]}`);
+  const counts = DIFFERENCES.filter((each) => found[each] > 0).map((each) => `${grouped(found[each])} ${each}`);
   const message = counts.length === 0 ? 'no differences' : counts.join(', ');
   return outcome === 'unfinished' ? `not finished: ${reason}. Result so far: ${message}` : message;
 }

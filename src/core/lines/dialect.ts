@@ -15,6 +15,12 @@ export type DestinationKind = 'influxdb' | 'victoriametrics';
 /** All kinds. */
 export const DESTINATION_KINDS: readonly DestinationKind[] = ['influxdb', 'victoriametrics'];
 
+/** The name of each kind, for people. */
+export const DESTINATION_NAMES: Readonly<Record<DestinationKind, string>> = {
+  influxdb: 'InfluxDB',
+  victoriametrics: 'VictoriaMetrics',
+};
+
 /** A telemetry value that is written beside its instant, found by where it is written. */
 export interface MovedValue {
   readonly deviceId: string;
@@ -132,7 +138,7 @@ export function describeIdentity(identity: string): string {
   if (parts === null) return 'another destination';
   const [kind = '', url = '', , bucket = ''] = parts;
   const address = URL.canParse(url) ? new URL(url).origin + new URL(url).pathname.replace(/\/$/, '') : 'an address';
-  return `${kind === 'victoriametrics' ? 'VictoriaMetrics' : 'InfluxDB'} at ${address}${bucket === '' ? '' : `, bucket ${bucket}`}`;
+  return `${DESTINATION_NAMES[kind === 'victoriametrics' ? kind : 'influxdb']} at ${address}${bucket === '' ? '' : `, bucket ${bucket}`}`;
 }
 
 function partsOf(identity: string): readonly string[] | null {
