@@ -35,6 +35,7 @@ let config: Config;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'with-sync-'));
   server = createServer((_request, response) => response.writeHead(404, { 'content-type': 'text/plain' }).end('none'));
+  server.keepAliveTimeout = 60_000;
   server.on('connection', (socket) => {
     open.add(socket);
     socket.on('close', () => open.delete(socket));
@@ -74,7 +75,7 @@ describe('at the end', () => {
       expect(open.size).toBe(1);
     };
     await expect(withQuestions({ config, terminal }, work)).rejects.toThrow('the state cannot be closed');
-    await expect.poll(() => open.size).toBe(0);
+    await expect.poll(() => open.size, { timeout: 1500 }).toBe(0);
   });
 
   test('the status page is closed, also where its events cannot be stored', async () => {
@@ -82,7 +83,7 @@ describe('at the end', () => {
     const work = async (sync: Sync): Promise<void> => {
       const onServed = (url: string): never => {
         page = url;
-        sync.context.observe({ type: 'polling-resumed' });
+        sync.context.observe({ type: 'polling-stopped', reason: 'full' });
         Object.assign(sync.context.store, {
           saveFact: () => {
             throw new Error('the events cannot be stored');
