@@ -4,9 +4,7 @@
  * all use it.
  *
  * A new event touches two files: its type in `core/events.ts` and its row here. An event without a row does not
- * compile. A new field is declared in `event-row.ts`, a new metric in `metrics-table.ts`.
- *
- * Pure; the log itself makes text from outside safe.
+ * compile. A new field is declared in `event-row.ts`, a new metric in `metrics-table.ts`. Pure; the log makes text safe.
  */
 import type { AppEvent, ProgramEvent } from '../core/events.ts';
 import { internalErrorText } from '../core/faults.ts';
