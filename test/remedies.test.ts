@@ -9,6 +9,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../src/config/load.ts';
 import { UserError } from '../src/core/faults.ts';
+import { openAgent } from '../src/influx/connection.ts';
 import { requireNewFile } from '../src/store/open/new-file.ts';
 import { requireState } from '../src/store/open/read-only.ts';
 import { openStore } from '../src/store/store.ts';
@@ -192,7 +193,7 @@ describe('a file that a command writes', () => {
     const told = (...names: string[]): string => refusal(() => requireNewFile('--backup', join(place.path, ...names)));
     expect(told()).toMatch(/Choose the name of a new file in it/);
     expect(told('b')).toBe('');
-    expect(told('none', 'b')).toMatch(/Make it first/);
+    expect(told('none', 'b')).toMatch(/Create it first/);
     mkdirSync(join(place.path, 'none'));
     expect(told('none', 'b')).toBe('');
   });
@@ -291,6 +292,18 @@ describe('the configuration', () => {
       'sync: {settle: 3m}\n',
       'sync: {grace_period: 3m}\n',
     ],
+    [
+      'an empty path: removed',
+      /give the path of a file, or remove the key/,
+      'listen_password_file: ""\n',
+      'log: {level: info}\n',
+    ],
+    [
+      'an empty path: that of a file',
+      /give the path of a file, or remove the key/,
+      'listen_password_file: ""\n',
+      'listen_password_file: key\n',
+    ],
     ['a key misspelt', /did you mean log\.level\?/, 'log: {levl: info}\n', 'log: {level: info}\n'],
     [
       'a database that is called influx: another name',
@@ -301,6 +314,16 @@ describe('the configuration', () => {
   ])('%s', (_name, advice, broken, followed) => {
     expect(told({}, broken)).toMatch(advice);
     expect(told({}, followed)).toBe('');
+  });
+
+  test('a proxy that is not a URL: as http://host:port, or unset', () => {
+    const opened = (...proxies: string[]): string =>
+      refusal(() =>
+        openAgent('http://127.0.0.1:8086', { ca: undefined, proxies: { HTTP_PROXY: proxies[0] } }).destroy(),
+      );
+    expect(opened('http://[')).toMatch(/Set it as http:\/\/host:port, or unset it/);
+    expect(opened('http://127.0.0.1:3128')).toBe('');
+    expect(opened()).toBe('');
   });
 
   test('no file by that name: made, or another one named', () => {

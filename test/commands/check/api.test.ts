@@ -176,6 +176,7 @@ describe('a key or a plan that is refused', () => {
       message: expect.stringMatching(/^the key belongs to the workspace ws-one.*, but the state to ws-other/),
       remedy: expect.stringMatching(/another data_dir for this one/),
     });
+    expect(bad(await stage.report({ TIDEMARK_DATA_DIR: join(stage.directory, 'another') }))).toEqual([]);
     expect(rows(stage, 'SELECT key, value FROM fact ORDER BY key')).toEqual([
       { key: 'workspace_id', value: 'ws-other' },
       { key: 'workspace_tag', value: 'ws-other' },
@@ -330,6 +331,7 @@ describe('the way there', () => {
     expect(bad(report)[0]).toBe('fail address');
     expect(line(report, 'address')).toMatchObject({ remedy: expect.stringMatching(/Correct api\.url/) });
     expect([report.exit_code, report.requests]).toEqual([1, 1]);
+    expect(bad(await stage.report({ TIDEMARK_API_URL: stage.url }))).toEqual([]);
   });
 
   test.each([

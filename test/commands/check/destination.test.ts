@@ -70,7 +70,11 @@ describe.runIf(influxdAvailable())('InfluxDB', () => {
     expect(line(report, 'retention')).toMatchObject({
       message: expect.stringMatching(/^the database keeps points for only 7 days, but sync\.history goes back 30 days/),
       facts: { retention_seconds: 604_800 },
+      remedy: 'Set a longer retention in the database, or shorten sync.history.',
     });
+    expect(bad(await destination(stage, { ...env('b/week'), TIDEMARK_SYNC_HISTORY: '6d' }))).toEqual([]);
+    await influxd.query('', 'ALTER RETENTION POLICY week ON b DURATION 52w');
+    expect(bad(await destination(stage, env('b/week')))).toEqual([]);
   });
 
   test('a missing database fails the write', async () => {
@@ -170,17 +174,29 @@ describe('what stands in for versions that cannot be had', () => {
       message: 'influx.bucket looks like the id of a bucket: points can be written to it, but not queried',
       remedy: expect.stringContaining('Set influx.bucket to the name of the bucket'),
     });
+    expect(
+      report.checks.map(({ name }) => name),
+      'with the name of the bucket',
+    ).not.toContain('bucket');
   });
 
   test('what refuses an empty write for reasons of its own is to be asked with a point', async () => {
     await using stage = await openStage();
-    await using odd = await serve((_request, response) => {
-      response.writeHead(400, { 'x-influxdb-build': 'x' });
-      response.end('{"error":"no"}');
+    await using odd = await serve((request, response) => {
+      let body = '';
+      request.on('data', (chunk) => (body += String(chunk)));
+      request.on('end', () => {
+        response.writeHead(body === '' ? 400 : 204, { 'x-influxdb-build': 'x' });
+        response.end(body === '' ? '{"error":"no"}' : '');
+      });
     });
     const report = await destination(stage, { TIDEMARK_INFLUX_URL: odd.url, TIDEMARK_INFLUX_BUCKET: 'b' });
     expect(bad(report)).toEqual(['warn write']);
-    expect(line(report, 'write').remedy).toMatch(/--write-probe/);
+    expect(line(report, 'write').remedy).toMatch(/^Run --check --write-probe/);
+    const probed = await destination(stage, { TIDEMARK_INFLUX_URL: odd.url, TIDEMARK_INFLUX_BUCKET: 'b' }, [
+      '--write-probe',
+    ]);
+    expect(line(probed, 'write')).toMatchObject({ status: 'ok', facts: { probe_written: true } });
   });
 
   test('what never answers takes no longer than its timeout', async () => {

@@ -22,24 +22,35 @@ async function serving<T>(body: string, work: (port: number) => Promise<T>): Pro
 test('an address that is free, and one that another program uses', async () => {
   const [free] = await pageLines(config('127.0.0.1', 0), false);
   expect(free).toMatchObject({ name: 'listen', status: 'ok' });
-  const used = await serving('x', async (port) => await pageLines(config('127.0.0.1', port), false));
+  const [port, used] = await serving('x', async (taken) => [taken, await pageLines(config('127.0.0.1', taken), false)]);
   expect(used[0]).toMatchObject({
     status: 'fail',
     message: expect.stringMatching(/is in use by another program$/),
-    remedy: expect.stringMatching(/set listen \(TIDEMARK_LISTEN\) to another port/),
+    remedy: expect.stringMatching(/^Stop that program, or set listen \(TIDEMARK_LISTEN\) to another port; with port 0/),
+  });
+  expect((await pageLines(config('127.0.0.1', port), false))[0], 'that program is stopped').toMatchObject({
+    status: 'ok',
   });
   const [elsewhere] = await pageLines(config('203.0.113.9', 9464), false);
   expect(elsewhere).toMatchObject({
     status: 'fail',
     message: expect.stringContaining('is not an address of this machine'),
+    remedy: expect.stringMatching(/^Use 127\.0\.0\.1 or 0\.0\.0\.0/),
   });
+  for (const host of ['127.0.0.1', '0.0.0.0']) {
+    expect((await pageLines(config(host, 0), false))[0]).toMatchObject({ status: 'ok' });
+  }
 });
 
 test('beside a daemon: whether the daemon answers there', async () => {
   const own = await serving('{"healthy":true}', async (port) => await pageLines(config('127.0.0.1', port), true));
   expect(own[0]).toMatchObject({ status: 'ok', message: expect.stringContaining('the daemon answers') });
   const other = await serving('hello', async (port) => await pageLines(config('127.0.0.1', port), true));
-  expect(other[0]).toMatchObject({ status: 'fail', message: expect.stringContaining('another program answers there') });
+  expect(other[0]).toMatchObject({
+    status: 'fail',
+    message: expect.stringContaining('another program answers there'),
+    remedy: 'Set listen (TIDEMARK_LISTEN) to another port and restart the daemon.',
+  });
   const [nobody] = await pageLines(config('127.0.0.1', 1), true);
   expect(nobody).toMatchObject({ status: 'skip' });
 });

@@ -112,7 +112,11 @@ describe('configuration', () => {
     expect(line(report, 'influx.url').message).toMatch(/anybody who sees the traffic can read influx\.token/);
     chmodSync(file, 0o600);
     chmodSync(config, 0o600);
-    expect(bad(await stage.report(env, ['--config', config]), 'configuration')).toEqual(['warn influx.url']);
+    const closed = await stage.report(env, ['--config', config]);
+    expect(bad(closed, 'configuration')).toEqual(['warn influx.url']);
+    expect(line(closed, 'influx.url').remedy).toMatch(/^Set influx\.url to an https:\/\/ address/);
+    writeFileSync(config, readFileSync(config, 'utf8').replace('http:', 'https:'));
+    expect(bad(await stage.report(env, ['--config', config]), 'configuration')).toEqual([]);
   });
 });
 
@@ -337,6 +341,12 @@ describe('the file of the state', () => {
     const report = await stage.report({ ...ALONE, TIDEMARK_WORKSPACE_ID: 'mine' });
     expect(bad(report, 'state')).toEqual(['fail workspace.id']);
     expect(report.exit_code).toBe(78);
+    expect(line(report, 'workspace.id').remedy).toMatch(
+      /^Set workspace\.id back to the old value, or set data_dir to a new directory/,
+    );
+    expect(bad(await stage.report({ ...ALONE, TIDEMARK_WORKSPACE_ID: 'ws-simulated' }), 'state')).toEqual([]);
+    const elsewhere = { TIDEMARK_WORKSPACE_ID: 'mine', TIDEMARK_DATA_DIR: join(stage.directory, 'new') };
+    expect(bad(await stage.report({ ...ALONE, ...elsewhere }), 'state')).toEqual([]);
   });
 
   test('used by another process that takes no jobs: that is reported, and no request is sent', async () => {
@@ -400,6 +410,7 @@ describe('room', () => {
     const full = await stage.report(env);
     expect(bad(full, 'state')).toEqual(['fail size']);
     expect(line(full, 'size').message).toMatch(/^the archive is full: \d\d(\.\d)? MiB of archive\.max_size 64 MiB$/);
+    expect(line(full, 'size').remedy).toMatch(/^Raise archive\.max_size/);
     expect(bad(await stage.report({ ...env, TIDEMARK_ARCHIVE_MAX_SIZE: '2GiB' }), 'state')).toEqual([]);
   });
 });
