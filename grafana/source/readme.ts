@@ -24,10 +24,10 @@ The pictures show the demo's workspace, drawn with Grafana's own components, wit
 **Choosing devices.** You choose a device by name; the queries use its id. So a renamed device stays one device, and each line has
 the name that the device had at the time. Hubs and models narrow the list of devices; on the dashboard "Alerts", "All" devices
 always means every device of the workspace, also those that have left it. The lists contain the devices of the range that is shown.
-A device whose id contains a bracket after a space is not found.
+A device whose id contains a space followed by a bracket is not found.
 
 **Ranges.** The default range of each dashboard is a day or less, in the time zone of the browser. States are written when they
-change and hourly, so panels of states read up to three hours before the range (alerts: 26 hours; their rules: a year).
+change and hourly, so panels of states also read the three hours before the range, panels of alerts 26 hours, and the names of alert rules a year.
 
 **An empty panel** says what to check.
 

@@ -100,7 +100,7 @@ export const CONFIG_KEYS = {
     kind: 'secret',
     default: null,
     description:
-      'Token of the database; user:password for InfluxDB 1.8 and VictoriaMetrics. Prefer influx.token_file; an empty file is no token.',
+      'Token of the database; user:password for InfluxDB 1.8 and VictoriaMetrics. Prefer influx.token_file; an empty file means no token.',
     example: '/run/secrets/tidemark_influx_token',
   } satisfies SecretKey,
   'influx.org': optional(values.line, {
@@ -146,7 +146,7 @@ export const CONFIG_KEYS = {
   'sync.grace_period': defaulted(
     gracePeriod,
     '2m',
-    'How late a reading may appear in the API. Newer time does not count as covered.',
+    'How late a reading may appear in the API. The most recent time, of this length, does not count as covered yet.',
   ),
   'sync.devices': defaulted(
     values.cron,
@@ -156,7 +156,7 @@ export const CONFIG_KEYS = {
   'sync.telemetry': defaulted(
     values.cron,
     '* * * * *',
-    'Poll interval of devices that report new data, as a cron expression (UTC). Only the average interval matters.',
+    'Poll interval of devices that report new data, as a cron expression (UTC). Tidemark spreads the polls, so only the interval matters.',
   ),
   'sync.alerts': defaulted(values.cron, '*/2 * * * *', 'Poll interval of the alerts as a cron expression (UTC).'),
   'sync.account': defaulted(
