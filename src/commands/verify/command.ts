@@ -121,7 +121,7 @@ async function verify(
   if (resender !== null)
     return await repairDestination({ run, comparison, range, resender, onDevice }, compared, ports);
   await recordHidden(run, { name, destinationId: destination.id, hidden: compared.hidden }, ports);
-  const toFetch = fetchCost(totalOf(compared.tally).gone, state.plan, realClock.nowMs());
+  const toFetch = fetchCost(totalOf(compared.tally).cleared, state.plan, realClock.nowMs());
   return verdictOf(source, compared, { toFetch });
 }
 

@@ -201,7 +201,7 @@ async function compareDay(
  * may have just been delivered.
  */
 function needsRecheck({ source }: Comparison, { sent, findings }: FoundDay): boolean {
-  return sent > 0 || (source.kind === 'victoriametrics' && findings.missing > findings.gone);
+  return sent > 0 || (source.kind === 'victoriametrics' && findings.missing > findings.not_in_archive);
 }
 
 /** The most days that are compared again; where more differ, they count as they were found. */
@@ -234,7 +234,7 @@ async function recheck(work: Work, signal: AbortSignal): Promise<ReadProblem | n
       }
       work.later.shift();
       const day = { ...found, sent: first.sent };
-      if (found.findings.missing > found.findings.gone && nth < looks.length - 1) work.later.push(day);
+      if (found.findings.missing > found.findings.not_in_archive && nth < looks.length - 1) work.later.push(day);
       else addLast(work, day);
     }
   }

@@ -45,12 +45,12 @@ export interface Findings extends Record<(typeof DIFFERENCES)[number], number> {
   /** Not there, and no difference: known to be missing. */
   known_missing: number;
   /** Of those missing or different: points that are no longer in the archive. */
-  gone: number;
+  not_in_archive: number;
 }
 
 export function noFindings(): Findings {
   const noDifference = { pending: 0, quarantined: 0, known_missing: 0 };
-  return { missing: 0, different: 0, extra: 0, unverifiable: 0, extra_in_gaps: 0, ...noDifference, gone: 0 };
+  return { missing: 0, different: 0, extra: 0, unverifiable: 0, extra_in_gaps: 0, ...noDifference, not_in_archive: 0 };
 }
 
 /** Whether a day is as it should be, apart from points that are known to be missing, pending or in quarantine. */
@@ -274,11 +274,11 @@ export function endExamination(day: Examination, { kind, archived, knownMissingP
     const known = Math.min(short, knownMissingPoints);
     findings.known_missing += known;
     findings.missing += short - known;
-    findings.gone += short - known;
+    findings.not_in_archive += short - known;
   } else if (short === 0) {
     // As many, and not the same: at least one is another one.
     findings.different += 1;
-    findings.gone += 1;
+    findings.not_in_archive += 1;
   } else {
     const unverifiable = Math.min(-short, day.archivedInside);
     findings.unverifiable += unverifiable;

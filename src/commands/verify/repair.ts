@@ -26,10 +26,10 @@ import type { Comparison } from './compare.ts';
 import { compareDestination, type OnDevice, STOPPED, type VerifyRange } from './compare.ts';
 import { NoApiError, recordMissing, refetch, type VerifyRun } from './job.ts';
 import {
+  type ClearedRange,
   type Compared,
   type DestinationVerdict,
   type FetchCost,
-  type GoneRange,
   replaceDevices,
   type Tally,
   totalOf,
@@ -65,8 +65,8 @@ export async function repairDestination(
     verdictOf(source, { tally, problem, unknown, hidden }, { fetched, refused: resender.refused(), toFetch });
   if (problem !== null) return verdict(null);
   const before = totalOf(tally);
-  const deviceIds = [...new Set(before.gone.map(({ deviceId }) => deviceId))];
-  if (deviceIds.length > 0 && (await fetchGone(repair, before.gone, ports))) {
+  const deviceIds = [...new Set(before.cleared.map(({ deviceId }) => deviceId))];
+  if (deviceIds.length > 0 && (await fetchCleared(repair, before.cleared, ports))) {
     const again = { range: { ...range, deviceIds, isAll: false }, onDevice };
     const compared = await compareDestination(comparison, again, ports.signal);
     const resent = totalOf(compared.tally).repaired;
@@ -83,7 +83,7 @@ export async function repairDestination(
     problem = { ...others.problem, hint: '' };
     return verdict(null);
   }
-  const left = totalOf(tally).gone;
+  const left = totalOf(tally).cleared;
   const missed = missedOf(left);
   if (others.found.length + missed.length + hidden.days.length > 0) {
     const args = { windows: [], destination: source.name, found: others.found, missed, hidden: hidden.days };
@@ -112,16 +112,16 @@ function foundNow({ comparison: { state, destination }, range }: Repair, { byDev
  *
  * @returns whether anything was fetched.
  */
-async function fetchGone(
+async function fetchCleared(
   { run, comparison }: Repair,
-  gone: readonly GoneRange[],
+  cleared: readonly ClearedRange[],
   ports: ProcessPorts,
 ): Promise<boolean> {
   const { terminal } = run;
   const { name } = comparison.source;
   const warn = (message: string): void =>
     terminal.logger.write({ type: 'repair-report', message, isWell: false, cost: null });
-  const cost = fetchCost(gone, comparison.state.plan, realClock.nowMs());
+  const cost = fetchCost(cleared, comparison.state.plan, realClock.nowMs());
   terminal.logger.write({
     type: 'repair-report',
     message: 'the missing points are no longer in the archive: requesting them again from the API',
@@ -129,7 +129,11 @@ async function fetchGone(
     cost: cost === null ? null : { destination: name, ...cost },
   });
   try {
-    const summary = await refetch(run, { windows: windowsOf(gone), destination: name, found: [], missed: [] }, ports);
+    const summary = await refetch(
+      run,
+      { windows: windowsOf(cleared), destination: name, found: [], missed: [] },
+      ports,
+    );
     if (summary.reason !== null) warn(`not everything was requested again: ${summary.reason}`);
     if (!summary.delivered) warn('some of the requested points are not delivered yet; they are in the archive');
     return true;
@@ -143,11 +147,15 @@ async function fetchGone(
 }
 
 /** The cost of fetching the ranges; `null` if there is nothing to fetch. */
-export function fetchCost(gone: readonly GoneRange[], plan: VerifyState['plan'], nowMs: EpochMs): FetchCost | null {
-  if (gone.length === 0) return null;
+export function fetchCost(
+  cleared: readonly ClearedRange[],
+  plan: VerifyState['plan'],
+  nowMs: EpochMs,
+): FetchCost | null {
+  if (cleared.length === 0) return null;
   const cost = { points: 0, readings: 0, requests: 0 };
   const days = new Set<string>();
-  for (const { deviceId, from, to, points, readings } of gone) {
+  for (const { deviceId, from, to, points, readings } of cleared) {
     const day = `${from / DAY_NS} ${deviceId}`;
     if (!days.has(day)) cost.points += points;
     days.add(day);
@@ -162,13 +170,13 @@ export function fetchCost(gone: readonly GoneRange[], plan: VerifyState['plan'],
     cost.readings += Math.ceil(need.readings);
     cost.requests += need.requests;
   }
-  return { ...cost, devices: new Set(gone.map(({ deviceId }) => deviceId)).size };
+  return { ...cost, devices: new Set(cleared.map(({ deviceId }) => deviceId)).size };
 }
 
 /** The windows to be fetched, those of a device that touch as one. */
-function windowsOf(gone: readonly GoneRange[]): RepairArgs['windows'] {
+function windowsOf(cleared: readonly ClearedRange[]): RepairArgs['windows'] {
   const windows: { deviceId: string; from: bigint; to: bigint }[] = [];
-  for (const { deviceId, from, to } of gone) {
+  for (const { deviceId, from, to } of cleared) {
     const last = windows.at(-1);
     if (last?.deviceId === deviceId && last.to === from) last.to = to;
     else windows.push({ deviceId, from, to });
@@ -177,9 +185,9 @@ function windowsOf(gone: readonly GoneRange[]): RepairArgs['windows'] {
 }
 
 /** The lost points, for the record of missing points: the points of a day by its first range. */
-function missedOf(gone: readonly GoneRange[]): RepairArgs['missed'] {
+function missedOf(cleared: readonly ClearedRange[]): RepairArgs['missed'] {
   const days = new Set<string>();
-  return gone.map(({ deviceId, from, to, points }) => {
+  return cleared.map(({ deviceId, from, to, points }) => {
     const day = `${from / DAY_NS} ${deviceId}`;
     const isFirst = !days.has(day);
     days.add(day);

@@ -31,7 +31,7 @@ export interface FetchCost extends Pick<ArchiveTotals, 'points' | 'readings' | '
   readonly devices: number;
 }
 
-export interface DestinationVerdict extends Readonly<Omit<Findings, 'gone'>> {
+export interface DestinationVerdict extends Readonly<Omit<Findings, 'not_in_archive'>> {
   readonly name: string;
   /** `null` where nothing was ever sent to it. */
   readonly kind: DestinationKind | null;
@@ -86,7 +86,7 @@ export interface SampleVerdict {
 }
 
 /** A cleared range of a device with points that a destination is missing. */
-export interface GoneRange extends Interval {
+export interface ClearedRange extends Interval {
   readonly deviceId: string;
   /** How many points are missing of the day that it is of. */
   readonly points: number;
@@ -99,7 +99,7 @@ interface DeviceTally {
   readonly findings: Findings;
   /** All days that differ, in days since 1970, including those that are not listed. */
   readonly differing: number[];
-  readonly gone: GoneRange[];
+  readonly cleared: ClearedRange[];
   /** Days of which something is kept or returned, and how many of them are not covered in full. */
   days: number;
   partly: number;
@@ -137,7 +137,7 @@ export function createTally(): Tally {
 export function tallyOf({ byDevice }: Tally, deviceId: string): DeviceTally {
   const known = byDevice.get(deviceId);
   if (known !== undefined) return known;
-  const begun = { findings: noFindings(), differing: [], gone: [], days: 0, partly: 0, archived: 0, repaired: 0 };
+  const begun = { findings: noFindings(), differing: [], cleared: [], days: 0, partly: 0, archived: 0, repaired: 0 };
   byDevice.set(deviceId, begun);
   return begun;
 }
@@ -145,18 +145,20 @@ export function tallyOf({ byDevice }: Tally, deviceId: string): DeviceTally {
 /** Records a day. */
 export function addDay(tally: Tally, { deviceId, day, archived, findings, sent, cleared }: FoundDay): void {
   const device = tallyOf(tally, deviceId);
-  const { missing, different, extra, unverifiable, gone } = findings;
+  const { missing, different, extra, unverifiable, not_in_archive } = findings;
   device.days += 1;
   device.archived += archived.points;
-  device.repaired += Math.max(0, sent - (missing + different - gone));
+  device.repaired += Math.max(0, sent - (missing + different - not_in_archive));
   addFindings(device.findings, findings);
   if (isSound(findings)) return;
   device.differing.push(day);
-  if (gone > 0)
-    device.gone.push(...cleared.map((range) => ({ deviceId, ...range, points: gone, readings: archived.readings })));
+  if (not_in_archive > 0) {
+    const found = { deviceId, points: not_in_archive, readings: archived.readings };
+    device.cleared.push(...cleared.map((range) => ({ ...found, ...range })));
+  }
   if (tally.differences.length >= MOST_DIFFERENCES) return;
   const identity = { device_id: deviceId, day: dayText(day), archived_points: archived.points };
-  tally.differences.push({ ...identity, missing, different, extra, unverifiable, not_in_archive: gone });
+  tally.differences.push({ ...identity, missing, different, extra, unverifiable, not_in_archive });
 }
 
 /**
@@ -180,16 +182,16 @@ export function replaceDevices(tally: Tally, again: Tally, deviceIds: readonly s
 export function totalOf({ byDevice }: Tally): Omit<DeviceTally, 'differing'> & { readonly differing: number } {
   const total = {
     findings: noFindings(),
-    gone: [] as GoneRange[],
+    cleared: [] as ClearedRange[],
     differing: 0,
     days: 0,
     partly: 0,
     archived: 0,
     repaired: 0,
   };
-  for (const { findings, gone, differing, days, partly, archived, repaired } of byDevice.values()) {
+  for (const { findings, cleared, differing, days, partly, archived, repaired } of byDevice.values()) {
     addFindings(total.findings, findings);
-    total.gone.push(...gone);
+    total.cleared.push(...cleared);
     total.differing += differing.length;
     total.days += days;
     total.partly += partly;
@@ -213,7 +215,7 @@ export function verdictOf(
   { fetched = 0, refused = { lines: 0, message: null }, toFetch = null }: Partial<Repaired> = {},
 ): DestinationVerdict {
   const { findings, days, partly, archived, repaired, differing } = totalOf(tally);
-  const { gone: _, ...counts } = findings;
+  const { not_in_archive: _, ...counts } = findings;
   const ended = isSound(findings) ? 'equal' : 'different';
   return {
     name,
@@ -265,8 +267,8 @@ export function exitOf(outcomes: readonly VerifyOutcome[]): ExitCode {
 }
 
 /** The outcome of a sample. */
-export function outcomeOf({ missing, gone, reason }: SampleVerdict): VerifyOutcome {
-  if (missing + gone > 0) return 'different';
+export function outcomeOf({ missing, gone: notServed, reason }: SampleVerdict): VerifyOutcome {
+  if (missing + notServed > 0) return 'different';
   return reason === null ? 'equal' : 'unfinished';
 }
 
@@ -284,9 +286,9 @@ interface VerifyReport {
 
 /** The answer as a text of several lines, at most 80 columns wide. */
 export function verifyText({ from, to, repair, destinations, sample }: VerifyReport): string {
-  const span = from === null || to === null ? 'nothing is stored yet' : `${from.slice(0, 16)}Z to ${to.slice(0, 16)}Z`;
+  const range = from === null || to === null ? 'nothing is stored yet' : `${from.slice(0, 16)}Z to ${to.slice(0, 16)}Z`;
   const parts = [
-    [`Telemetry, whole days (UTC): ${span}`],
+    [`Telemetry, whole days (UTC): ${range}`],
     ...destinations.map((verdict) => destinationLines(verdict, repair)),
     ...(sample === null ? [] : [sampleLines(sample, repair)]),
   ];
@@ -417,12 +419,12 @@ function adviceOnExtra({ extra, extra_in_gaps: inGaps, unverifiable }: Destinati
 }
 
 function sampleLines(sample: SampleVerdict, repair: boolean): string[] {
-  const { windows, readings, requests, missing, gone, reason } = sample;
+  const { windows, readings, requests, missing, gone: notServed, reason } = sample;
   const head = `Sample: ${counted(windows, 'range')} read again from the API (${counted(readings, 'reading')}, ${counted(requests, 'request')})`;
   const verdict =
-    missing + gone === 0
+    missing + notServed === 0
       ? 'the same as archived'
-      : `${counted(missing, 'point')} served but not archived, ${counted(gone, 'point')} archived but no longer served`;
+      : `${counted(missing, 'point')} served but not archived, ${counted(notServed, 'point')} archived but no longer served`;
   return [
     `${head}: ${reason === null ? verdict : `not finished: ${reason}. Result so far: ${verdict}`}`,
     ...sample.differences.slice(0, DAYS_SHOWN).map(({ device_id, from, to, missing: more, gone: less }) => {
@@ -433,7 +435,7 @@ function sampleLines(sample: SampleVerdict, repair: boolean): string[] {
     ...(missing > 0 && repair
       ? ['The new points are in the archive now and are delivered like any late reading.']
       : []),
-    ...(gone > 0
+    ...(notServed > 0
       ? ['The vendor has removed or changed the points that are no longer served; the archive keeps them.']
       : []),
   ];

@@ -169,9 +169,13 @@ interface HiddenDay {
 /** Counts the points of a day that lie before an instant as known to be missing. */
 function withoutHidden(found: FoundDay, before: EpochNs): HiddenDay {
   const end = dayStart(found.day + 1);
-  const { missing, gone, known_missing: known } = found.findings;
+  const { missing, not_in_archive: cleared, known_missing: known } = found.findings;
   // Where the archive has no lines, only whole days are known to be before it.
-  const points = end <= before ? missing : dayStart(found.day) < before ? missing - gone : 0;
-  const left = { missing: missing - points, gone: end <= before ? 0 : gone, known_missing: known + points };
+  const points = end <= before ? missing : dayStart(found.day) < before ? missing - cleared : 0;
+  const left = {
+    missing: missing - points,
+    not_in_archive: end <= before ? 0 : cleared,
+    known_missing: known + points,
+  };
   return { found: { ...found, findings: { ...found.findings, ...left }, sent: 0 }, points, to: minNs(end, before) };
 }

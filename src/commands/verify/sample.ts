@@ -69,8 +69,8 @@ export async function sample(
     if (typeof found === 'string') return end(found);
     sums.windows += 1;
     sums.missing += found.missing;
-    sums.gone += found.gone;
-    if (found.missing + found.gone > 0) differences.push(differenceOf(drawn, found));
+    sums.gone += found.notServed;
+    if (found.missing + found.notServed > 0) differences.push(differenceOf(drawn, found));
     done.windows += 1;
   }
   return end(null);
@@ -106,8 +106,8 @@ async function auditOrReason(parts: SampleParts, audit: Audit, signal: AbortSign
   }
 }
 
-function differenceOf({ deviceId, window }: Drawn, { missing, gone }: Compared): WindowDifference {
-  return { device_id: deviceId, from: formatExact(window.from), to: formatExact(window.to), missing, gone };
+function differenceOf({ deviceId, window }: Drawn, { missing, notServed }: Compared): WindowDifference {
+  return { device_id: deviceId, from: formatExact(window.from), to: formatExact(window.to), missing, gone: notServed };
 }
 
 interface Audit {
@@ -265,13 +265,13 @@ interface Compared {
   /** Served and not stored. */
   readonly missing: number;
   /** Archived and not served. */
-  readonly gone: number;
+  readonly notServed: number;
 }
 
 /** Compares value by value. */
 function compareValues(served: ValueSet, stored: ValueSet): Compared {
   const countMissing = (from: ValueSet, of: ValueSet): number => [...of].filter((key) => !from.has(key)).length;
-  return { missing: countMissing(stored, served), gone: countMissing(served, stored) };
+  return { missing: countMissing(stored, served), notServed: countMissing(served, stored) };
 }
 
 /** Compares a whole day of which only the sum is stored; it returns a lower bound of the differences. */
@@ -284,7 +284,7 @@ function compareSum(served: ValueSet, archived: PointSum, offsets: readonly Time
     const at = written.get(key);
     addPoint(sum, at === undefined ? key : `${at}${key.slice(key.indexOf(' '))}`);
   }
-  if (isSameSum(sum, archived)) return { missing: 0, gone: 0 };
+  if (isSameSum(sum, archived)) return { missing: 0, notServed: 0 };
   const more = sum.points - archived.points;
-  return more === 0 ? { missing: 1, gone: 1 } : { missing: Math.max(0, more), gone: Math.max(0, -more) };
+  return more === 0 ? { missing: 1, notServed: 1 } : { missing: Math.max(0, more), notServed: Math.max(0, -more) };
 }

@@ -146,7 +146,7 @@ describe('where the archive has let go', () => {
   ] as const;
   test.each<[string, Case, Partial<Findings>]>([
     ['the sum proves it', { cleared, there: two, counted: two }, {}],
-    ['fewer', { cleared, there: [[5, 'a', 1]], counted: two }, { missing: 1, gone: 1 }],
+    ['fewer', { cleared, there: [[5, 'a', 1]], counted: two }, { missing: 1, not_in_archive: 1 }],
     [
       'fewer, as the lack-set says',
       { cleared, there: [[5, 'a', 1]], counted: two, knownMissingPoints: 3 },
@@ -162,7 +162,7 @@ describe('where the archive has let go', () => {
         ],
         counted: two,
       },
-      { different: 1, gone: 1 },
+      { different: 1, not_in_archive: 1 },
     ],
     ['more', { cleared, there: [...two, [7, 'a', 3]], counted: two }, { extra: 1 }],
     [

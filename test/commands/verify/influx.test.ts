@@ -246,7 +246,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
       verdict.repaired + ofTied.reduce((sum, { missing }) => sum + missing, 0),
     );
     expect(ofTied.every(({ missing, not_in_archive }) => missing === not_in_archive)).toBe(true);
-    expect(new Set(sums.gone.map(({ deviceId }) => deviceId))).toEqual(new Set(['fast', 'tied']));
+    expect(new Set(sums.cleared.map(({ deviceId }) => deviceId))).toEqual(new Set(['fast', 'tied']));
   });
 
   test('pending, quarantined and missing points are reported as such and are no difference', async () => {

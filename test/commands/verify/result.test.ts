@@ -63,26 +63,29 @@ describe('what is gathered of a destination', () => {
         not_in_archive: 0,
       },
     ]);
-    expect(verdict).not.toHaveProperty('gone');
+    expect(verdict).not.toHaveProperty('not_in_archive');
   });
 
   test('points that were sent again and are there now count as repaired', () => {
-    expect(totalOf(compared(found('a', { missing: 5, gone: 3 }, 10)).tally)).toMatchObject({ repaired: 8 });
+    expect(totalOf(compared(found('a', { missing: 5, not_in_archive: 3 }, 10)).tally)).toMatchObject({ repaired: 8 });
   });
 
   test('a second comparison of a device replaces the first, and keeps its repairs', () => {
-    const first = compared(found('a', { missing: 5, gone: 5 }, 2), found('b', { extra: 1 }));
-    expect(totalOf(first.tally).gone).toHaveLength(1);
+    const first = compared(found('a', { missing: 5, not_in_archive: 5 }, 2), found('b', { extra: 1 }));
+    expect(totalOf(first.tally).cleared).toHaveLength(1);
     replaceDevices(first.tally, compared(found('a', {}, 1)).tally, ['a']);
-    expect(totalOf(first.tally)).toMatchObject({ repaired: 3, gone: [], differing: 1, days: 2 });
+    expect(totalOf(first.tally)).toMatchObject({ repaired: 3, cleared: [], differing: 1, days: 2 });
     const verdict = verdictOf(INFLUX, first, { fetched: 5 });
     expect(verdict).toMatchObject({ outcome: 'different', missing: 0, extra: 1, repaired: 3, fetched: 5 });
     expect(verdict.differences.map(({ device_id }) => device_id)).toEqual(['b']);
   });
 
   test('of a device that was not compared to its end once more, what was found at first stands', () => {
-    const days = [found('a', { missing: 5, gone: 5 }), { ...found('a', { missing: 4, gone: 4 }), day: 11 }];
-    const first = compared(...days, found('b', { missing: 3, gone: 3 }));
+    const days = [
+      found('a', { missing: 5, not_in_archive: 5 }),
+      { ...found('a', { missing: 4, not_in_archive: 4 }), day: 11 },
+    ];
+    const first = compared(...days, found('b', { missing: 3, not_in_archive: 3 }));
     const before = verdictOf(INFLUX, first);
     // Broken off after the first day of the first device.
     replaceDevices(first.tally, compared(found('a', {})).tally, []);
@@ -90,7 +93,7 @@ describe('what is gathered of a destination', () => {
   });
 
   test('a device of which nothing is there any more when it is compared once more counts no more', () => {
-    const first = compared(found('a', { missing: 5, gone: 5 }), found('b', { extra: 1 }));
+    const first = compared(found('a', { missing: 5, not_in_archive: 5 }), found('b', { extra: 1 }));
     replaceDevices(first.tally, compared().tally, ['a']);
     expect(verdictOf(INFLUX, first)).toMatchObject({ missing: 0, extra: 1, days_compared: 1 });
   });

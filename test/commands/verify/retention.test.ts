@@ -16,7 +16,7 @@ const EDGE = dayStart(10) + 5n * HOUR_NS;
 
 interface Day {
   readonly missing?: number;
-  readonly gone?: number;
+  readonly not_in_archive?: number;
   readonly newestMissing?: bigint | null;
   readonly oldestFound?: bigint | null;
   readonly deviceId?: string;
@@ -24,17 +24,17 @@ interface Day {
 
 function found(
   day: number,
-  { missing = 0, gone = 0, newestMissing = null, oldestFound = null, deviceId = 'a' }: Day,
+  { missing = 0, not_in_archive = 0, newestMissing = null, oldestFound = null, deviceId = 'a' }: Day,
 ): FoundDay {
   const archived = { day, readings: 5, texts: 0, points: 50, hashHigh: 0, hashLow: 0 };
-  const findings = { ...noFindings(), missing, gone };
-  return { deviceId, day, archived, findings, sent: missing - gone, cleared: [], newestMissing, oldestFound };
+  const findings = { ...noFindings(), missing, not_in_archive };
+  return { deviceId, day, archived, findings, sent: missing - not_in_archive, cleared: [], newestMissing, oldestFound };
 }
 
 /** Days before the edge that are missing, the day of the edge, and later ones. */
 const OLD = found(8, { missing: 50, newestMissing: dayStart(9) - 1n });
-const CLEARED = found(9, { missing: 50, gone: 50 });
-const PARTED = found(10, { missing: 20, gone: 5, newestMissing: EDGE - 1n, oldestFound: EDGE });
+const CLEARED = found(9, { missing: 50, not_in_archive: 50 });
+const PARTED = found(10, { missing: 20, not_in_archive: 5, newestMissing: EDGE - 1n, oldestFound: EDGE });
 const EQUAL = found(11, {});
 
 function search(days: readonly FoundDay[], facts: Partial<AgeFacts> = {}) {
@@ -55,10 +55,10 @@ function search(days: readonly FoundDay[], facts: Partial<AgeFacts> = {}) {
   const sums = counted.reduce(
     (sum, { findings }) => ({
       missing: sum.missing + findings.missing,
-      gone: sum.gone + findings.gone,
+      not_in_archive: sum.not_in_archive + findings.not_in_archive,
       known: sum.known + findings.known_missing,
     }),
-    { missing: 0, gone: 0, known: 0 },
+    { missing: 0, not_in_archive: 0, known: 0 },
   );
   return { ...hidden, sums, counted: counted.length };
 }
@@ -67,7 +67,7 @@ describe('missing points before an instant, and none after it', () => {
   test('are known to be missing once they were sent again; of the day of the instant those with their lines', () => {
     const { days, before, sums, counted } = search([OLD, CLEARED, PARTED, EQUAL]);
     expect([before, counted]).toEqual([EDGE, 4]);
-    expect(sums).toEqual({ missing: 5, gone: 5, known: 115 });
+    expect(sums).toEqual({ missing: 5, not_in_archive: 5, known: 115 });
     expect(days).toEqual([
       ['a', `${dayStart(8)}`, `${dayStart(9)}`, 50],
       ['a', `${dayStart(9)}`, `${dayStart(10)}`, 50],

@@ -129,7 +129,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a filled VictoriaMetr
       { extra: 1, missing: 0 },
     ]);
     expect(verdict.missing).toBeGreaterThan(1000);
-    expect(sums.gone.every(({ deviceId }) => deviceId === 'tied')).toBe(true);
+    expect(sums.cleared.every(({ deviceId }) => deviceId === 'tied')).toBe(true);
   });
 
   test('a value that is not the archived one is told where the archive keeps it', async () => {
