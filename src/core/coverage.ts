@@ -28,7 +28,7 @@ export interface CoveredRange extends Interval {
   readonly last: Edge | null;
 }
 
-/** The bare intervals of the spans, in normal form. */
+/** The bare intervals of the ranges, in normal form. */
 export function coveredIntervals(covered: readonly CoveredRange[]): Intervals {
   return normalize(covered.map(({ from, to }) => ({ from, to })));
 }

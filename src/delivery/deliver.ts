@@ -267,7 +267,7 @@ async function record(delivery: Delivery, { lane, from, batch, result }: UnderWa
   if (resolution.resolved > 0) {
     const to = positionAfter(batch, from, resolution.resolved);
     const destinationId = destination.id();
-    store.acknowledge({ destinationId, lane, from, to, refused: rejected, missing, atMs: clock.nowMs() });
+    store.acknowledge({ destinationId, lane, from, to, rejected, missing, atMs: clock.nowMs() });
     delivery.delivered += resolution.acceptedLines;
     report(delivery, sent, tookMs);
   }

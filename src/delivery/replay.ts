@@ -192,7 +192,7 @@ function record(
       ? { added: 0, released: 0 }
       : store.replays.resolve({
           destinationId,
-          refused: rejected,
+          rejected,
           missing,
           accepted,
           sent: sentRanges,

@@ -77,23 +77,23 @@ export function withdrawBeyond(
 ): readonly CoveredRange[] {
   return covered
     .filter(({ from }) => from < end)
-    .map((span) => {
-      if (span.to <= end) return span;
-      const last = edgeBefore(span, end, stored);
-      return { ...span, to: end, first: span.first !== null && span.first.at < end ? span.first : last, last };
+    .map((range) => {
+      if (range.to <= end) return range;
+      const last = edgeBefore(range, end, stored);
+      return { ...range, to: end, first: range.first !== null && range.first.at < end ? range.first : last, last };
     });
 }
 
-function edgeBefore(span: CoveredRange, end: EpochNs, stored: readonly Reading[]): Edge | null {
-  if (span.last !== null && span.last.at < end) return span.last;
+function edgeBefore(range: CoveredRange, end: EpochNs, stored: readonly Reading[]): Edge | null {
+  if (range.last !== null && range.last.at < end) return range.last;
   let newest: Reading | null = null;
   for (const reading of stored) {
     const { recordedAt } = reading;
-    if (recordedAt < span.from || recordedAt >= end) continue;
+    if (recordedAt < range.from || recordedAt >= end) continue;
     if (newest === null || recordedAt > newest.recordedAt) newest = reading;
   }
   if (newest !== null) return edgeOf(newest);
-  return span.first !== null && span.first.at < end ? span.first : null;
+  return range.first !== null && range.first.at < end ? range.first : null;
 }
 
 /** The input for the coverage after a page. */
@@ -167,11 +167,11 @@ function silentRanges({ state, covers, silence }: CoverageInput): Interval[] {
   const { reachedTo, visibleFrom, leastMs } = silence;
   const found: Interval[] = [];
   let beganAt = ends.at;
-  for (const span of state.covered.filter(({ to }) => to <= covers.from).toReversed()) {
-    const last = span.last ?? span.first;
-    beganAt = last === null ? span.from : last.at;
-    const from = maxNs(last === null ? span.from : last.at + 1n, visibleFrom);
-    const to = minNs(span.to, reachedTo);
+  for (const range of state.covered.filter(({ to }) => to <= covers.from).toReversed()) {
+    const last = range.last ?? range.first;
+    beganAt = last === null ? range.from : last.at;
+    const from = maxNs(last === null ? range.from : last.at + 1n, visibleFrom);
+    const to = minNs(range.to, reachedTo);
     if (from < to) found.push({ from, to });
     if (last !== null) break;
   }
@@ -191,9 +191,9 @@ function lateGapOf(
   const to = oldestOf(readings)?.recordedAt;
   const isLate = to !== undefined && late.some(({ recordedAt }) => recordedAt === to);
   if (!isLate || lateGapFrom === undefined) return null;
-  const span = covered.find((each) => each.from < to && to < each.to);
-  if (span === undefined) return null;
-  const from = lateGapFrom({ from: span.from, to });
+  const range = covered.find((each) => each.from < to && to < each.to);
+  if (range === undefined) return null;
+  const from = lateGapFrom({ from: range.from, to });
   return from < to ? { from, to } : null;
 }
 
@@ -203,10 +203,10 @@ function withoutRange(
   { from, to }: Interval,
   above: Reading | null,
 ): readonly CoveredRange[] {
-  return covered.flatMap((span) => {
-    if (span.to <= from || to <= span.from) return [span];
-    const rest = to < span.to ? [{ ...span, from: to, first: edgeOf(above) }] : [];
-    return from > span.from ? [{ ...span, to: from, last: lastBelow(span, from) }, ...rest] : rest;
+  return covered.flatMap((range) => {
+    if (range.to <= from || to <= range.from) return [range];
+    const rest = to < range.to ? [{ ...range, from: to, first: edgeOf(above) }] : [];
+    return from > range.from ? [{ ...range, to: from, last: lastBelow(range, from) }, ...rest] : rest;
   });
 }
 

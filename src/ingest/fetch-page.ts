@@ -33,7 +33,7 @@ const REFUSED_BEYOND = 'refused_beyond_days';
 
 /** What answers have shown about the service's windows, and the state that stores part of it. */
 interface LearntWindows extends Pick<SyncContext, 'store' | 'serverClock'> {
-  span: WindowKnowledge['span'];
+  learntWidth: WindowKnowledge['learntWidth'];
   leadNs: bigint;
   bothBounds: boolean;
   /** Answers about devices so far. */
@@ -45,15 +45,15 @@ interface LearntWindows extends Pick<SyncContext, 'store' | 'serverClock'> {
 /** Loads the stored knowledge about windows. */
 export function createLearntWindows({ store, serverClock }: Pick<SyncContext, 'store' | 'serverClock'>): LearntWindows {
   const bothBounds = store.fact(BOTH_BOUNDS) === 'yes';
-  return { store, serverClock, span: null, leadNs: FIRST_LEAD_NS, bothBounds, answers: 0, notFound: new Map() };
+  return { store, serverClock, learntWidth: null, leadNs: FIRST_LEAD_NS, bothBounds, answers: 0, notFound: new Map() };
 }
 
 /** @returns the rules by which windows are requested now. */
-export function windowRules({ store, serverClock, span, leadNs, bothBounds }: LearntWindows): WindowRules {
+export function windowRules({ store, serverClock, learntWidth, leadNs, bothBounds }: LearntWindows): WindowRules {
   const served = store.fact(SERVED_BEYOND);
   const passedMs = serverClock.passedMs();
   return {
-    span,
+    learntWidth,
     leadNs,
     bothBounds,
     servedBeyondDays: served === null ? null : Number(served),
@@ -83,7 +83,7 @@ function saveLimits(learnt: LearntWindows, limits: Partial<WindowKnowledge>): vo
     store.saveFact(REFUSED_BEYOND, JSON.stringify([planDays, days]));
   }
   learnt.leadNs = limits.leadNs ?? learnt.leadNs;
-  learnt.span = limits.span ?? learnt.span;
+  learnt.learntWidth = limits.learntWidth ?? learnt.learntWidth;
 }
 
 /**
@@ -107,8 +107,8 @@ export function noteFuture(learnt: LearntWindows): void {
 
 /** Forgets the width that was learnt under another plan, for good. */
 function forgetOtherPlan(learnt: LearntWindows): void {
-  const { span } = learnt;
-  if (span !== null && span.planDays !== windowRules(learnt).planDays) learnt.span = null;
+  const { learntWidth } = learnt;
+  if (learntWidth !== null && learntWidth.planDays !== windowRules(learnt).planDays) learnt.learntWidth = null;
 }
 
 /** The parts that every telemetry request needs. */

@@ -28,7 +28,7 @@ export const FIRST_LEAD_NS = 10n * SECOND_NS;
 /** What answers have shown about windows. Each member applies only under the plan that it names. */
 export interface WindowKnowledge {
   /** The width that a refusal has left; `null` before one. */
-  readonly span: { readonly planDays: number | null; readonly widthNs: bigint } | null;
+  readonly learntWidth: { readonly planDays: number | null; readonly widthNs: bigint } | null;
   /** The age that a refusal has named; `null` before one. */
   readonly refusedBeyond: { readonly planDays: number | null; readonly days: number } | null;
   /** The plan's figure under which older readings were served anyway; `null` before that. */
@@ -51,8 +51,12 @@ export interface WindowRules extends WindowKnowledge {
 }
 
 /** @returns the limits of a window now. */
-export function windowLimits({ span, planDays, nowNs, bothBounds }: WindowRules): WindowLimits {
-  return { widthNs: span?.planDays === planDays ? span.widthNs : maxWidthNs(planDays), nowNs, bothBounds };
+export function windowLimits({ learntWidth, planDays, nowNs, bothBounds }: WindowRules): WindowLimits {
+  return {
+    widthNs: learntWidth?.planDays === planDays ? learntWidth.widthNs : maxWidthNs(planDays),
+    nowNs,
+    bothBounds,
+  };
 }
 
 /** @returns how far back a window may reach without being refused; `null`: any age, as far as is known. */
@@ -131,7 +135,7 @@ function changed(learnt: Partial<WindowKnowledge>): LearntLimits {
  * @returns `null` where neither the width nor the age can be the reason.
  */
 function narrow(rules: WindowRules, { after, before }: PageRequest, maxDays: number | null): LearntLimits | null {
-  const { span, planDays, refusedBeyond, leadNs, nowNs } = rules;
+  const { learntWidth, planDays, refusedBeyond, leadNs, nowNs } = rules;
   const refusedNs = (before ?? nowNs) - after;
   const days = maxDays ?? planDays;
   // The age is the reason where the plan allows the width, and the far end is older than that.
@@ -141,11 +145,11 @@ function narrow(rules: WindowRules, { after, before }: PageRequest, maxDays: num
     return { refusal: { kind: 'too-old' }, learnt };
   }
   // Another device may have learnt it while this request was under way.
-  if (span?.planDays === planDays && span.widthNs < refusedNs) return changed({});
+  if (learntWidth?.planDays === planDays && learntWidth.widthNs < refusedNs) return changed({});
   if (refusedNs <= NARROWEST_NS) return null;
   const named = maxWidthNs(maxDays);
   const halved = maxNs(refusedNs / 2n, NARROWEST_NS);
-  return changed({ span: { planDays, widthNs: named !== null && named < refusedNs ? named : halved } });
+  return changed({ learntWidth: { planDays, widthNs: named !== null && named < refusedNs ? named : halved } });
 }
 
 /** An answer 404 about a device: when it came, and how many answers about devices had come by then. */

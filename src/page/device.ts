@@ -199,7 +199,7 @@ function periodLinks(id: string, current: PeriodName): Html {
     (each) =>
       html`<li><a href="${target('/device', { id, span: each })}" data-nav data-key="span-${each}"${each === current && html` aria-current="true"`}>${periodName(each)}</a></li>`,
   );
-  return html`<ul class="filters" aria-label="Span of the charts">${links}</ul>`;
+  return html`<ul class="filters" aria-label="Range of the charts">${links}</ul>`;
 }
 
 function sensorsShown(sensors: readonly SensorSeries[], current: PeriodName, now: string): Html {

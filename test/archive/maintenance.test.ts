@@ -115,7 +115,7 @@ function deliverAll({ state: { store } }: House, id: number): string[] {
     const last = batch.segments.at(-1);
     if (last === undefined) return [];
     const to = { block: last.block + 1, line: 0 };
-    store.acknowledge({ destinationId: id, lane, from, to, refused: [], missing: [], atMs: 1 });
+    store.acknowledge({ destinationId: id, lane, from, to, rejected: [], missing: [], atMs: 1 });
     return [...batch.lines];
   });
 }

@@ -70,7 +70,7 @@ function filledState(devices = ['a', 'b', 'c'], count = 100): ScratchStore {
 function settleAll({ store }: ScratchStore, destinationId: number): void {
   for (const lane of ['live', 'history'] as const) {
     const from = store.position(destinationId, lane);
-    store.acknowledge({ destinationId, lane, from, to: store.endOf(lane), refused: [], missing: [], atMs: 1 });
+    store.acknowledge({ destinationId, lane, from, to: store.endOf(lane), rejected: [], missing: [], atMs: 1 });
   }
 }
 
@@ -326,7 +326,7 @@ describe('a line that a destination refuses', () => {
       lane: 'live',
       from,
       to: store.endOf('live'),
-      refused: [],
+      rejected: [],
       missing: [lack],
       atMs: 1,
     });

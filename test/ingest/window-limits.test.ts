@@ -39,7 +39,7 @@ function rig() {
   return { service, windows, ask, spanDays };
 }
 
-describe('the span that a refusal has left', () => {
+describe('the width that a refusal has left', () => {
   test('holds while the plan stays', async () => {
     const { service, ask, spanDays } = rig();
     expect(spanDays()).toBe(29);
@@ -68,7 +68,7 @@ describe('while the server’s time is not sure', () => {
   const edge = msToNs(NOW_MS) - BigInt(PLAN_DAYS) * DAY_NS;
   const at = (ageNs: bigint) => [{ recordedAt: msToNs(NOW_MS) - ageNs, values: [] }];
   const rules = (now: Partial<Pick<WindowRules, 'nowNs' | 'latestNs' | 'passedNs'>>): WindowRules => ({
-    span: null,
+    learntWidth: null,
     refusedBeyond: null,
     servedBeyondDays: null,
     leadNs: 0n,

@@ -55,7 +55,15 @@ function refuse(stage: Stage, lines: readonly string[]): void {
     const id = destination?.id ?? 0;
     const from = open.store.position(id, 'live');
     const refused = lines.map((line) => ({ line, message: 'field type conflict, as it was then' }));
-    open.store.acknowledge({ destinationId: id, lane: 'live', from, to: from, refused, missing: [], atMs: 1 });
+    open.store.acknowledge({
+      destinationId: id,
+      lane: 'live',
+      from,
+      to: from,
+      rejected: refused,
+      missing: [],
+      atMs: 1,
+    });
   } finally {
     open.close();
   }

@@ -49,12 +49,12 @@ export const MUTANTS: readonly Mutant[] = [
         file: 'delivery/deliver.ts',
         find: '    const startedMs = clock.monoMs();',
         replace: `  const all = { lane, from, to: positionAfter(batch, from, batch.count) };
-  store.acknowledge({ destinationId: destination.id(), ...all, refused: [], missing: [], atMs: clock.nowMs() });
+  store.acknowledge({ destinationId: destination.id(), ...all, rejected: [], missing: [], atMs: clock.nowMs() });
     const startedMs = clock.monoMs();`,
       },
       {
         file: 'delivery/deliver.ts',
-        find: '    store.acknowledge({ destinationId, lane, from, to, refused: rejected, missing, atMs: clock.nowMs() });',
+        find: '    store.acknowledge({ destinationId, lane, from, to, rejected, missing, atMs: clock.nowMs() });',
         replace: '    void [destinationId, to];',
       },
     ],

@@ -72,18 +72,18 @@ async function retrySome(
   const rejections = new Map(rejected.map((each) => [each.index, each]));
   const outcome = {
     accepted: [] as number[],
-    refused: [] as { id: number; message: string }[],
+    rejected: [] as { id: number; message: string }[],
     beyond: [] as number[],
   };
   items.slice(0, resolved).forEach(({ id }, index) => {
     const rejection = rejections.get(index);
     if (rejection === undefined) outcome.accepted.push(id);
     else if (rejection.retention) outcome.beyond.push(id);
-    else outcome.refused.push({ id, message: rejection.message });
+    else outcome.rejected.push({ id, message: rejection.message });
   });
   store.quarantine.resolve({ destinationId: destination.id, ...outcome, missing, atMs: clock.nowMs() });
   sum.accepted += outcome.accepted.length;
-  sum.refused += outcome.refused.length;
+  sum.refused += outcome.rejected.length;
   sum.beyond += outcome.beyond.length;
   if (blocked !== null) sum.blocked = blocked.hint === '' ? blocked.message : `${blocked.message}; ${blocked.hint}`;
   return resolved;

@@ -126,7 +126,7 @@ export interface DeliveryOutcome {
   readonly lane: LogLane;
   readonly from: LogPosition;
   readonly to: LogPosition;
-  readonly refused: readonly { readonly line: string; readonly message: string }[];
+  readonly rejected: readonly { readonly line: string; readonly message: string }[];
   readonly missing: readonly MissingPoints[];
   readonly atMs: EpochMs;
 }

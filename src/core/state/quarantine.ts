@@ -37,7 +37,7 @@ interface RetryOutcome extends Pick<DeliveryOutcome, 'destinationId' | 'missing'
   /** They are there now. */
   readonly accepted: readonly number[];
   /** They stay, with the new message. */
-  readonly refused: readonly { readonly id: number; readonly message: string }[];
+  readonly rejected: readonly { readonly id: number; readonly message: string }[];
   /** They are older than the destination keeps, and go to its missing points. */
   readonly beyond: readonly number[];
 }

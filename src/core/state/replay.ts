@@ -57,7 +57,7 @@ export interface SentRange {
 }
 
 /** The result of a step of a replay. */
-interface ReplayOutcome extends Pick<DeliveryOutcome, 'destinationId' | 'refused' | 'missing' | 'atMs'> {
+interface ReplayOutcome extends Pick<DeliveryOutcome, 'destinationId' | 'rejected' | 'missing' | 'atMs'> {
   /** Accepted lines that may be in quarantine. */
   readonly accepted: readonly string[];
   /** The ranges that are not missing in the destination any more, except for points that are not in the archive. */

@@ -233,7 +233,7 @@ export function createCleared(db: Database.Database): Cleared {
     let joined = range;
     for (const row of neighbours(deviceId, range)) {
       remove.run(deviceId, row.kind, row.from_ns);
-      joined = joinRanges(joined, toSpan(row));
+      joined = joinRanges(joined, toLineRange(row));
     }
     insert.run(deviceId, joined.kind, joined.from, joined.to, joined.points);
   };
@@ -243,13 +243,13 @@ export function createCleared(db: Database.Database): Cleared {
     },
     asMissing: () =>
       all.all().map((row) => {
-        const { from, to, points } = toSpan(row);
+        const { from, to, points } = toLineRange(row);
         return { deviceId: row.device_id, fromNs: from, toNs: to, reason: 'cleared', points };
       }),
   };
 }
 
-function toSpan(row: ClearedRow): LineRange {
+function toLineRange(row: ClearedRow): LineRange {
   return { kind: row.kind, from: row.from_ns, to: row.to_ns, points: Number(row.points) };
 }
 

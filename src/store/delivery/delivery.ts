@@ -43,9 +43,9 @@ export function createLog(db: Database.Database, parts: LogParts): LogStore {
     endOf: archive.endOf,
     read: archive.read,
     newestLines: archive.newestLines,
-    acknowledge: ({ destinationId, lane, from, to, refused, missing: beyond, atMs }) => {
+    acknowledge: ({ destinationId, lane, from, to, rejected, missing: beyond, atMs }) => {
       positions.advance(destinationId, lane, { from, to });
-      for (const { line, message } of refused) quarantine.addLine(destinationId, line, { reason: message, atMs });
+      for (const { line, message } of rejected) quarantine.addLine(destinationId, line, { reason: message, atMs });
       missing.add(destinationId, beyond);
     },
     backlog: (id) => ({

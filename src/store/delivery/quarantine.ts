@@ -141,10 +141,10 @@ export function createQuarantine(db: Database.Database, { items, missing }: Quar
     ...createQuarantineReader(db),
     holds: items.holds,
     takeOut,
-    resolve: ({ destinationId, accepted, refused, beyond, missing: left, atMs }) => {
+    resolve: ({ destinationId, accepted, rejected, beyond, missing: left, atMs }) => {
       takeOut(accepted);
       takeOut(beyond);
-      for (const { id, message } of refused) items.reword(id, { reason: message, atMs });
+      for (const { id, message } of rejected) items.reword(id, { reason: message, atMs });
       missing.add(destinationId, left);
     },
     drop: ({ ids, missing: left, atMs }) => {

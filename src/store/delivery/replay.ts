@@ -65,9 +65,9 @@ export function createReplays(db: Database.Database, parts: ReplayParts): Replay
       const lines = quarantined.all(id, most + 1);
       return lines.length > most ? null : new Set(lines);
     },
-    resolve: ({ destinationId, refused, missing: beyond, accepted, sent, tooOldTo, atMs }) => {
+    resolve: ({ destinationId, rejected, missing: beyond, accepted, sent, tooOldTo, atMs }) => {
       const changes = { added: 0, released: 0 };
-      for (const { line, message } of refused.filter((each) => !isForgotten(each.line)))
+      for (const { line, message } of rejected.filter((each) => !isForgotten(each.line)))
         changes.added += quarantine.addLine(destinationId, line, { reason: message, atMs }) ? 1 : 0;
       for (const line of accepted) changes.released += quarantine.removeLine(destinationId, line) ? 1 : 0;
       parts.missing.add(

@@ -242,7 +242,7 @@ function createCoverage(db: Database.Database) {
   );
   return {
     /** Ascending. */
-    read: (deviceId: string): CoveredRange[] => read.all(deviceId).map(toSpan),
+    read: (deviceId: string): CoveredRange[] => read.all(deviceId).map(toCoveredRange),
     dropAll: (deviceId: string): void => void dropAll.run(deviceId),
     /** @param before what stands there; only what differs is written. */
     replace: (deviceId: string, before: readonly CoveredRange[], covered: readonly CoveredRange[]): void => {
@@ -268,7 +268,7 @@ function sameEdge(one: Edge | null, other: Edge | null): boolean {
   return one?.at === other?.at && one?.digest === other?.digest;
 }
 
-function toSpan(row: CoverageRow): CoveredRange {
+function toCoveredRange(row: CoverageRow): CoveredRange {
   return {
     from: row.from_ns,
     to: row.to_ns,
@@ -381,7 +381,7 @@ export function createCoverageOfAll(
       all.set(deviceId, known);
       return known;
     };
-    for (const row of coverage.iterate()) of(row.device_id).covered.push(toSpan(row));
+    for (const row of coverage.iterate()) of(row.device_id).covered.push(toCoveredRange(row));
     for (const gap of gaps()) of(gap.deviceId).gaps.push(gap);
     for (const { device_id, readings, worst_ms, grace_period_ms } of lateness.iterate()) {
       of(device_id).late = {

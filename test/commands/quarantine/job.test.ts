@@ -87,7 +87,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     const refused = ofDay(2, count, 'a').map((line) => ({ line, message: 'no' }));
     const from = { block: 0, line: 0 };
     const to = store.endOf('history');
-    store.acknowledge({ destinationId: id, lane: 'history', from, to, refused, missing: [], atMs: 1 });
+    store.acknowledge({ destinationId: id, lane: 'history', from, to, rejected: refused, missing: [], atMs: 1 });
     store.quarantine.add('d', [{ reason: 'odd', record: '{}' }], 1);
     return state;
   }
@@ -282,7 +282,15 @@ describe('the list', () => {
       { line: `telemetry,device_id=${'x'.repeat(900)} value=1 5`, message: 'points beyond something' },
     ];
     const from = { block: 0, line: 0 };
-    state.store.acknowledge({ destinationId: id, lane: 'live', from, to: from, refused, missing: [], atMs: 1 });
+    state.store.acknowledge({
+      destinationId: id,
+      lane: 'live',
+      from,
+      to: from,
+      rejected: refused,
+      missing: [],
+      atMs: 1,
+    });
     state.store.quarantine.add('d', [{ reason: 'recorded_at is not a time', record: `{"x":"${evil}"}` }], 5);
     const list = listQuarantine(state.store.quarantine, ALL, () => new Set([id]));
     expect([list.points, list.records]).toEqual([14, 1]);

@@ -22,7 +22,7 @@ function quarantined(...numbers: readonly number[]): ScratchStore & { readonly i
     lane: 'live',
     from: { block: 0, line: 0 },
     to: state.store.endOf('live'),
-    refused: numbers.map((n) => ({ line: line(n), message: 'first' })),
+    rejected: numbers.map((n) => ({ line: line(n), message: 'first' })),
     missing: [],
     atMs: 1,
   });

@@ -263,7 +263,7 @@ describe('delivery', () => {
       lane: 'live',
       from,
       to: { block: 1, line: 1 },
-      refused: [{ line: 'workspace,workspace_id=w devices=1 1', message: 'no' }],
+      rejected: [{ line: 'workspace,workspace_id=w devices=1 1', message: 'no' }],
       missing: [
         { ...lack, reason: 'cleared' },
         { ...lack, reason: 'beyond_retention' },
@@ -280,7 +280,7 @@ describe('delivery', () => {
     expect(words).toContain('missing: 500 points of 1 device that the archive no longer has');
     expect(words).toContain('to send them again: tidemark --verify --repair --from 2026-06-06');
     expect(words).toContain("older than the database's retention");
-    const next = { refused: [], missing: [], atMs: NOW_MS, destinationId: id, lane: 'live' } as const;
+    const next = { rejected: [], missing: [], atMs: NOW_MS, destinationId: id, lane: 'live' } as const;
     open.store.acknowledge({ ...next, from: { block: 1, line: 1 }, to: { block: 2, line: 0 } });
     expect(report().destinations).toMatchObject([{ pending_points: 1, oldest_pending_at: '2026-06-15T12:00:00Z' }]);
     open.store.acknowledge({ ...next, from: { block: 2, line: 0 }, to: { block: 3, line: 0 } });

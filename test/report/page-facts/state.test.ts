@@ -142,7 +142,7 @@ describe('the last values of a device', () => {
     });
     const to = state.store.endOf('live');
     const from = state.store.position(id, 'live');
-    state.store.acknowledge({ destinationId: id, lane: 'live', from, to, refused: [], missing: [], atMs: 1 });
+    state.store.acknowledge({ destinationId: id, lane: 'live', from, to, rejected: [], missing: [], atMs: 1 });
     for (const group of state.maintenance.compactionGroups(Number.MAX_SAFE_INTEGER))
       state.maintenance.compact(group, { configured: [id], active: [id] }, Number.MAX_SAFE_INTEGER);
     expect(state.maintenance.clear({ configured: [id], active: [id], beforeMs: null }).lines).toBe(2);

@@ -182,7 +182,7 @@ describe('the sums', () => {
       lane: 'live',
       from,
       to: { block: 1, line: 2 },
-      refused: [],
+      rejected: [],
       missing: [],
       atMs: 1,
     });

@@ -46,7 +46,7 @@ function deliver({ store }: ScratchStore, id: number, points: Points): void {
     points.set(`${series} ${at}`, field);
   }
   const to = { block: last.block + 1, line: 0 };
-  store.acknowledge({ destinationId: id, lane: 'live', from, to, refused: [], missing: [], atMs: 1 });
+  store.acknowledge({ destinationId: id, lane: 'live', from, to, rejected: [], missing: [], atMs: 1 });
 }
 
 /** Instants with the readings of each, which tie and repeat: newest first, in the order in which the API serves them. */

@@ -29,7 +29,7 @@ function filled(position: Scratch): { all: string[]; ids: readonly [number, numb
   ] as const) {
     for (const lane of ['live', 'history'] as const) {
       const from = store.position(id, lane);
-      store.acknowledge({ destinationId: id, lane, from, to: { block, line: 0 }, refused: [], missing: [], atMs: 1 });
+      store.acknowledge({ destinationId: id, lane, from, to: { block, line: 0 }, rejected: [], missing: [], atMs: 1 });
     }
   }
   close();

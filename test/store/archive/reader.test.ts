@@ -196,7 +196,7 @@ describe('while the daemon works', () => {
         lane,
         from: { block: 0, line: 0 },
         to: end,
-        refused: [],
+        rejected: [],
         missing: [],
         atMs: 1,
       });
@@ -222,7 +222,7 @@ describe('while the daemon works', () => {
     state.store.useDestination('x', 'x');
     const end = state.store.endOf('live');
     const from = { block: 0, line: 0 };
-    state.store.acknowledge({ destinationId: 1, lane: 'live', from, to: end, refused: [], missing: [], atMs: 1 });
+    state.store.acknowledge({ destinationId: 1, lane: 'live', from, to: end, rejected: [], missing: [], atMs: 1 });
     let steps = 0;
     const walked = walk(state, TELEMETRY, {
       bytes: 100,

@@ -49,7 +49,7 @@ function deliver({ store }: ScratchStore, id: number, lines: number): string[] {
     const last = batch.segments.at(-1);
     if (last === undefined) return [];
     const to = last.rest ? { block: last.block, line: last.line + last.lines } : { block: last.block + 1, line: 0 };
-    store.acknowledge({ destinationId: id, lane, from, to, refused: [], missing: [], atMs: 1 });
+    store.acknowledge({ destinationId: id, lane, from, to, rejected: [], missing: [], atMs: 1 });
     return [...batch.lines];
   });
 }

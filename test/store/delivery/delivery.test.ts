@@ -34,7 +34,7 @@ describe('a destination', () => {
       lane: 'live',
       from: START,
       to: { block: 2, line: 0 },
-      refused: [],
+      rejected: [],
       missing: [],
       atMs: 1,
     });
@@ -123,13 +123,21 @@ describe('values with an offset', () => {
 });
 
 describe('a settlement', () => {
-  const refused = [{ line: 'b', message: 'HTTP 400: no' }];
+  const rejected = [{ line: 'b', message: 'HTTP 400: no' }];
 
   test('moves the position and puts what was refused aside, durably', () => {
     using state = filled();
     const { id } = state.store.useDestination('influx', 'x');
     const to = { block: 1, line: 2 };
-    state.store.acknowledge({ destinationId: id, lane: 'live', from: START, to, refused, missing: [], atMs: 5 });
+    state.store.acknowledge({
+      destinationId: id,
+      lane: 'live',
+      from: START,
+      to,
+      rejected,
+      missing: [],
+      atMs: 5,
+    });
     state.reopen();
     expect(state.store.position(id, 'live')).toEqual(to);
     expect(state.store.position(id, 'history')).toEqual(START);
@@ -144,7 +152,7 @@ describe('a settlement', () => {
     const { store } = state;
     const { id } = store.useDestination('influx', 'x');
     const settle = (from: typeof START, to: typeof START): void =>
-      store.acknowledge({ destinationId: id, lane: 'live', from, to, refused, missing: [], atMs: 5 });
+      store.acknowledge({ destinationId: id, lane: 'live', from, to, rejected, missing: [], atMs: 5 });
     for (const from of [
       { block: 1, line: 0 },
       { block: 0, line: 1 },
@@ -160,7 +168,15 @@ describe('a settlement', () => {
     const { id } = state.store.useDestination('influx', 'x');
     const to = { block: null as unknown as number, line: 0 };
     expect(() =>
-      state.store.acknowledge({ destinationId: id, lane: 'live', from: START, to, refused, missing: [], atMs: 5 }),
+      state.store.acknowledge({
+        destinationId: id,
+        lane: 'live',
+        from: START,
+        to,
+        rejected,
+        missing: [],
+        atMs: 5,
+      }),
     ).toThrow(/NOT NULL/);
     expect(state.rows('SELECT * FROM quarantine')).toEqual([]);
     expect(state.store.backlog(id)).toEqual({ pendingLines: 4, quarantined: 0 });
@@ -176,7 +192,7 @@ describe('a settlement', () => {
         lane: 'live',
         from: START,
         to: { block: 1, line: 2 },
-        refused,
+        rejected,
         missing: [],
         atMs: 5,
       });
@@ -186,7 +202,7 @@ describe('a settlement', () => {
         lane: 'live',
         from,
         to: { block: 2, line: 0 },
-        refused,
+        rejected,
         missing: [],
         atMs: 6,
       });
@@ -202,7 +218,7 @@ describe('a settlement', () => {
       lane: 'live',
       from: START,
       to: START,
-      refused: [],
+      rejected: [],
       missing: [],
       atMs: 5,
     } as const;

@@ -25,7 +25,7 @@ function leave({ store }: ScratchStore, id: number, lacks: readonly MissingPoint
     lane: 'live',
     from,
     to: { block: from.block + 1, line: 0 },
-    refused: [],
+    rejected: [],
     missing: lacks,
     atMs: 1,
   });
@@ -92,7 +92,7 @@ describe('the missing points of a destination', () => {
     using state = scratchStore();
     const { id } = state.store.useDestination('influx', 'x');
     const stale = { destinationId: id, lane: 'live', from: { block: 7, line: 0 }, to: { block: 8, line: 0 } } as const;
-    expect(() => state.store.acknowledge({ ...stale, refused: [], missing: [lack(1n, 2n)], atMs: 1 })).toThrow(
+    expect(() => state.store.acknowledge({ ...stale, rejected: [], missing: [lack(1n, 2n)], atMs: 1 })).toThrow(
       StaleStateError,
     );
     expect(state.store.missing(id)).toEqual([]);

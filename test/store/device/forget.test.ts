@@ -108,7 +108,7 @@ function deliver({ store }: Pick<OpenStore, 'store'>, name: string, except = 0):
       lane,
       from: store.position(id, lane),
       to,
-      refused,
+      rejected: refused,
       missing: lacks,
       atMs: 1,
     });
@@ -316,7 +316,7 @@ describe('destinations', () => {
     for (const lane of LANES) {
       const to = state.store.endOf(lane);
       const from = state.store.position(behind, lane);
-      state.store.acknowledge({ destinationId: behind, lane, from, to, refused: [], missing: [], atMs: 1 });
+      state.store.acknowledge({ destinationId: behind, lane, from, to, rejected: [], missing: [], atMs: 1 });
     }
     expect(forget(state, [whole, behind])).toBe('done');
     expect(linesOf(state).filter((line) => line.includes('CANARY'))).toEqual([]);
@@ -341,7 +341,7 @@ describe('destinations', () => {
       const { id } = state.store.useDestination('inside', 'x');
       const to = line === 6 ? { block: 2, line: 0 } : { block: 1, line };
       const from = state.store.position(id, 'live');
-      state.store.acknowledge({ destinationId: id, lane: 'live', from, to, refused: [], missing: [], atMs: 1 });
+      state.store.acknowledge({ destinationId: id, lane: 'live', from, to, rejected: [], missing: [], atMs: 1 });
       const waiting = sentNext(state, id).filter((each) => !each.includes('CANARY'));
       expect(forget(state, [])).toBe('done');
       expect(sentNext(state, id), `behind line ${line}`).toEqual(waiting);

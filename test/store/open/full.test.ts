@@ -41,7 +41,7 @@ function deliver({ store }: OpenStore, id: number): readonly string[] {
   const from = store.position(id, 'live');
   const batch = store.read('live', from, NO_LIMIT);
   const to = { block: (batch.segments.at(-1)?.block ?? 0) + 1, line: 0 };
-  store.acknowledge({ destinationId: id, lane: 'live', from, to, refused: [], missing: [], atMs: 1 });
+  store.acknowledge({ destinationId: id, lane: 'live', from, to, rejected: [], missing: [], atMs: 1 });
   return batch.lines;
 }
 

@@ -21,7 +21,7 @@ test('points delivered after the positions were read do not count as acknowledge
   const deliver = (): void => {
     const from = state.store.position(id, 'live');
     const to = state.store.endOf('live');
-    state.store.acknowledge({ destinationId: id, lane: 'live', from, to, refused: [], missing: [], atMs: 1 });
+    state.store.acknowledge({ destinationId: id, lane: 'live', from, to, rejected: [], missing: [], atMs: 1 });
   };
   const signature = (): void => {
     at.ms += DAY_MS;
