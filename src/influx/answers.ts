@@ -8,7 +8,7 @@
 import { isRecord } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { WriteAnswer } from '../core/ports.ts';
-import { formsOfSecret, SECRET_MARK } from '../core/secret.ts';
+import { createScrub, Secret } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
 
 /** An HTTP answer as far as it was read: the body may be cut. */
@@ -284,10 +284,9 @@ export function failureText(error: unknown, section: string): string {
   return FAILURES[code]?.(section) ?? `the request failed${code === '' ? '' : ` (${plainText(code, 60)})`}`;
 }
 
-/** Hides the token, and the password of `user:password`, in every message. */
+/** Hides the token, and the password of `user:password`, in every message, in each form: messages are stored. */
 export function concealing(secret: string): Conceal {
-  const hidden = formsOfSecret(secret);
-  return (text) => hidden.reduce((left, part) => left.replaceAll(part, SECRET_MARK), text);
+  return createScrub([new Secret(secret)]);
 }
 
 /** The section of the configuration that describes a destination: `influx`, or `destinations.b`. */

@@ -204,7 +204,7 @@ describe('a line that a destination refuses', () => {
     expect(summary).toMatchObject({
       outcome: 'stalled',
       exit_code: 3,
-      destinations: [{ blocked_reason: 'HTTP 401: who are you' }],
+      destinations: [{ blocked_reason: 'HTTP 401: who are you; influx.token' }],
     });
     expect(clock.monoMs()).toBeGreaterThan(10 * MINUTE_MS);
     expect(clock.monoMs()).toBeLessThan(13 * MINUTE_MS);

@@ -71,7 +71,7 @@ describe.runIf(isHere)('looked at', () => {
     await using watched = await watchedPage(browser, served.url, { javaScriptEnabled: false });
     const { page } = watched;
     await page.goto(served.url);
-    for (const words of [REPORT.summary, '408 left', 'malformed pages', '2 open of 12 seen', 'requests 41']) {
+    for (const words of [REPORT.summary, '408 left', 'malformed pages', '2 open, 12 in total', 'requests 41']) {
       await expect.poll(() => page.locator('body').innerText()).toContain(words);
     }
     await page.getByRole('searchbox').fill('roof');
@@ -244,7 +244,7 @@ describe.runIf(isHere)('while somebody looks', () => {
     const { page } = watched;
     await page.goto(served.url);
     await page.keyboard.press('Tab');
-    expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to content');
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('To the content');
     await page.getByRole('searchbox').focus();
     await page.keyboard.type('cellar', { delay: 30 });
     await expect.poll(() => page.locator('#devices h2').innerText()).toMatch(/15 of 60/);

@@ -102,7 +102,7 @@ test('people read it in 80 columns, whatever is wrong; a closed pipe is no failu
   for (const { stdout, stderr } of runs) {
     expect(stdout, stderr).toMatch(/^Configuration\n/);
     expect(Math.max(...stdout.split('\n').map((each) => each.length))).toBeLessThanOrEqual(80);
-    expect(stdout).toMatch(/\n\n.*(Everything needed works|checks? failed)/);
+    expect(stdout).toMatch(/\n\n.*(All required checks passed|checks? failed)/);
     for (const hostile of ['\u001b', '\u202e', 'undefined', 'NaN', '[object']) expect(stdout).not.toContain(hostile);
     expect(stdout + stderr).not.toMatch(new RegExp(`CANARY|${KEY.slice(0, 8)}`));
   }

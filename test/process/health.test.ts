@@ -61,7 +61,7 @@ describe('--health', () => {
       'a loop that stands still',
       503,
       '{"healthy":false,"reasons":["the loop \\"main\\" has made no progress for 75 s"],"codes":[]}',
-      'the loop "main" stands still',
+      'the loop "main" has made no progress',
     ],
     ['a page of something else', 200, '<html>', 'is not Tidemark (HTTP 200)'],
     ['JSON of something else', 200, '{"healthy":"yes","reasons":[]}', 'is not Tidemark'],

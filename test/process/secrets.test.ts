@@ -158,7 +158,10 @@ describe.runIf(influxdAvailable())('the key and the token appear nowhere', () =>
     };
     bench.proxy.setFaults(({ lines }) => (isBad(lines) ? { kind: 'answer', ...REPEATING[how] } : null));
     try {
-      const told = how === 'finds lines at fault and repeats it' ? /in quarantine: HTTP 400/ : /Delivery blocked: HTTP/;
+      const told =
+        how === 'finds lines at fault and repeats it'
+          ? /see tidemark --quarantine: HTTP 400/
+          : /Delivery blocked: HTTP/;
       const ended = await runUntil(stage, told);
       expect(ended.stderr).toMatch(told);
       expect(leaksIn(everythingOf(stage, ended))).toEqual([]);

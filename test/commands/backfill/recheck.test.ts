@@ -82,7 +82,7 @@ describe.runIf(influxdAvailable())('--backfill --recheck', () => {
     expect(recheckOf(life)).toMatchObject({ ranges: 3, unread: [] });
     expect(recheckOf(life).new_readings).toBeGreaterThan(30);
     expect(backfillEndText(life.summary)).toContain(
-      `Read again: 3 covered ranges, in which ${recheckOf(life).new_readings} readings were new.`,
+      `Read again: 3 covered ranges, with ${recheckOf(life).new_readings} new readings.`,
     );
     expect(await verdictOf(rig)).toMatchObject({ missing: 0, invented: 0 });
     // Nothing is taken back, and no device counts as one whose readings come late.

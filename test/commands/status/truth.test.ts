@@ -100,7 +100,7 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(often.reasons.join(' ')).toMatch(
       /No daemon is running.*last request for the device failed: the response could not be parsed/s,
     );
-    expect(often.reasons.join(' ')).toMatch(/Next attempt after failures \(responses rejected\): \d{4}-/);
+    expect(often.reasons.join(' ')).toMatch(/After failures \(responses rejected\) it is tried again at \d{4}-/);
     expect(often.next_due_at).toBe(often.named_gaps.at(-1)?.retry_at);
     expect(unwrapped(textOf(config, rig.clock, 'seldom'))).toContain('the API failed (5xx)');
   });
