@@ -103,3 +103,29 @@ test('every file that a text names is there', () => {
   expect(named.length).toBeGreaterThan(50);
   expect(named.filter(({ from, path }) => !isThere(path, from))).toEqual([]);
 });
+
+/** A title of a test or of a group of tests, in quotation marks of any kind. */
+const TITLES = /\b(?:test|describe)(?:\.\w+)*(?:\([^'"`]*\))?\(\s*(['"`])(?<title>(?:\\.|(?!\1).)*)\1/g;
+
+/** Words for which the sources have another: gap, range, page scan, idle poll, covered, missing, outage, acknowledge. */
+const WITHDRAWN = /\b(?:settl\w*|sweep\w*|holes?|walk(?:s|ed)?|stretch(?:es)?|claim\w*|lacks|lacking|troubles?)\b/i;
+
+function titlesOf(text: string): string[] {
+  return [...text.matchAll(TITLES)].map(({ groups }) => groups?.['title'] ?? '');
+}
+
+test('no title of a test uses a withdrawn word', () => {
+  const titles = tracked
+    .filter((path) => path.endsWith('.test.ts'))
+    .flatMap((path) => titlesOf(readFileSync(join(ROOT, path), 'utf8')).map((title) => `${path}: ${title}`));
+  expect(titles.length).toBeGreaterThan(2000);
+  expect(titles.filter((title) => WITHDRAWN.test(title.slice(title.indexOf(' '))))).toEqual([]);
+});
+
+test('titles are found in every kind of call', () => {
+  const source = ['tes', 't("a walk", x); describ', "e.runIf(a())('holes', y); tes", 't.each(ALL)(\n`it lacks b`'].join(
+    '',
+  );
+  expect(titlesOf(source)).toEqual(['a walk', 'holes', 'it lacks b']);
+  expect(titlesOf(source).every((title) => WITHDRAWN.test(title))).toBe(true);
+});

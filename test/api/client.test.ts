@@ -162,7 +162,7 @@ test('a 400 is thrown after one more try with the documented page size, as the l
   expect(world.ledger.bookings.map(({ outcome }) => outcome?.status)).toEqual([400, 400]);
 });
 
-test('an abort leaves no request under way: the booking is settled and the place is free', async () => {
+test('an abort leaves no request under way: the booking is resolved and the place is free', async () => {
   const world = createClientWorld([{}]);
   const stop = new AbortController();
   const asked = world.api.telemetry(QUERY, PURPOSE, stop.signal);
@@ -185,7 +185,7 @@ test('a request that is aborted with the fault of another one has none of its ow
   expect(world.ledger.bookings).toMatchObject([{ outcome: { status: null, fault: null } }]);
 });
 
-test('a mistake of this program is neither hidden nor tried again, and its booking is settled', async () => {
+test('an error of this program is neither hidden nor retried, and its booking is resolved', async () => {
   const world = createClientWorld([new TypeError('a mistake')]);
   await expect(telemetry(world)).rejects.toThrow(TypeError);
   expect([world.requests.length, world.ledger.bookings[0]?.outcome]).toEqual([1, { status: null, fault: null }]);

@@ -233,7 +233,7 @@ describe('a device', () => {
     ]);
   });
 
-  test('may lack everything but its id, and have it of any type', () => {
+  test('may omit everything but its id, and have it of any type', () => {
     const empty = devices({ device_id: 'x' }).devices[0];
     expect(Object.values(empty ?? {}).filter((value) => value !== null)).toEqual(['x', []]);
     const members = Object.keys(whole).filter((name) => name !== 'device_id');

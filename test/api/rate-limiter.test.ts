@@ -184,7 +184,7 @@ describe('the order', () => {
     expect(world.ledger.bookings.length).toBe(2);
   });
 
-  test('who gives up in the moment of the booking leaves it settled and the place free', async () => {
+  test('an abort at the moment of the booking leaves it resolved and the place free', async () => {
     const world = createPacedWorld({ plan: { perMinute: 60, perDay: 1e6 }, random: seededRandom(8), concurrency: 1 });
     const run = world.start();
     const gone = new AbortController();

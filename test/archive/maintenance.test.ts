@@ -120,7 +120,7 @@ function deliverAll({ state: { store } }: House, id: number): string[] {
   });
 }
 
-describe('what is settled', () => {
+describe('acknowledged blocks', () => {
   test('is sealed after its day and gone after archive.retention, and what comes meanwhile is untouched', async () => {
     using it = house({ retentionMs: 5 * DAY_MS });
     const id = it.open('influx');
@@ -208,7 +208,7 @@ describe('a destination that stands', () => {
 });
 
 describe('archive.max_size', () => {
-  test('makes the settled go first, oldest first, whatever archive.retention says: pulling never stops', async () => {
+  test('clears acknowledged blocks first, the oldest first, whatever archive.retention says: polling never stops', async () => {
     using it = house({ maxBytes: 4 * MIB });
     const id = it.open('influx');
     for (let n = 0; n < 150; n += 1) {

@@ -161,7 +161,7 @@ describe('the share that is covered', () => {
 });
 
 describe('what is wanted of a device', () => {
-  test('ends where claims end, or when the device was gone, whichever comes first', () => {
+  test('ends at the coverage limit, or when the device was gone, whichever comes first', () => {
     expect(wantedOf(device(), WANTED)).toBe(WANTED);
     expect(wantedOf(device(null, nsToMs(at(40)) + 0.7), WANTED)).toEqual({ from: at(0), to: at(40) });
     expect(wantedOf(device(null, nsToMs(at(400))), WANTED)).toEqual(WANTED);

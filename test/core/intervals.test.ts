@@ -118,7 +118,7 @@ describe('laws', () => {
   });
 });
 
-test('half-open stretches that touch become one, and taking one out leaves its ends', () => {
+test('half-open ranges that touch become one, and removing one leaves its ends', () => {
   expect(normalize([between(5, 9), between(0, 5)])).toEqual([between(0, 9)]);
   expect(subtract([between(0, 9)], [between(3, 4)])).toEqual([between(0, 3), between(4, 9)]);
   expect(includes([between(0, 3)], 3n)).toBe(false);

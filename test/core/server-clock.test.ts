@@ -102,7 +102,7 @@ describe('the latest time that a record may have', () => {
   });
 });
 
-describe('what may be claimed', () => {
+describe('what may be covered', () => {
   test('never passes the server’s clock nor falls back, whatever delays answers and slews clocks', () => {
     const steps = fc.record({
       restMs: fc.integer({ min: 0, max: 20 * MINUTE_MS }),
@@ -439,7 +439,7 @@ describe('without any Date', () => {
     expect(w.serverClock.isDateAbsent()).toBe(false);
   });
 
-  test('the newest reading is what may be claimed, and it is not carried on', () => {
+  test('the newest reading is the limit, and it does not move with the clock', () => {
     const w = world();
     w.serverClock.timesReceived([msToNs(T0 - 30_000)]);
     w.serverClock.timesReceived([msToNs(T0 - 60_000)]);

@@ -32,7 +32,7 @@ describe('what counts as written', () => {
     );
   });
 
-  test('any other success or redirect is not a database: held, with the key to look at', () => {
+  test('any other success or redirect is not a database: blocked, with the key to check', () => {
     for (const status of [200, 201, 202, 203, 205, 206, 226, 300, 301, 302, 303, 304, 307, 308]) {
       const answer = read(status, '<html><head><title>Log in</title></head>');
       expect(answer).toMatchObject({ kind: 'blocked', message: `HTTP ${status}: Log in` });
@@ -231,7 +231,7 @@ describe('what a person has to mend', () => {
     expect(answer).toHaveProperty('hint', expect.stringContaining(remedy));
   });
 
-  test('an InfluxDB that was taken for a VictoriaMetrics is held and names the kind', () => {
+  test('an InfluxDB configured as VictoriaMetrics blocks and names the kind', () => {
     const readAs = (status: number, body: string, headers: ServerAnswer['headers'] = {}): WriteAnswer =>
       readAnswer({ status, headers, body }, asIs, 'victoriametrics');
     const held = { kind: 'blocked', hint: expect.stringMatching(/^influx\.kind: .*influx\.bucket/) };

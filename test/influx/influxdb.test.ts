@@ -134,7 +134,7 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
     expect(resolution.rejected.length).toBeGreaterThan(3);
   });
 
-  test('a wrong token, a missing bucket and a wrong path are held, each with its remedy', async () => {
+  test('a wrong token, a missing bucket and a wrong path block, each with its remedy', async () => {
     const lines = [line(0, 1)];
     expect(await sinkFor(bucket, 'wrong').write(lines, never)).toMatchObject({
       kind: 'blocked',

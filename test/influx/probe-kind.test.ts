@@ -73,7 +73,7 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
     expect(await influxd.query('b', 'SHOW MEASUREMENTS')).toEqual([]);
   });
 
-  test('that wants another token, or has no such bucket, is held with the remedy', async () => {
+  test('that wants another token, or has no such bucket, blocks with the remedy', async () => {
     const proxy = await startV2Proxy({ upstream: influxd.url, token: TOKEN });
     closing.push(proxy.close);
     expect(await request(proxy.url)).toMatchObject({ kind: 'blocked', hint: expect.stringContaining('influx.token') });

@@ -267,7 +267,7 @@ describe('ranges called empty while a device had no coverage', () => {
     expect(withoutUnverified(EMPTY, page(), never)).toBe(EMPTY);
   });
 
-  test('stays where a reading was held, which the answers had to show', () => {
+  test('stays where a reading was stored, which the answers had to show', () => {
     const held = {
       ...EMPTY,
       covered: [...EMPTY.covered, { ...bare({ from: at(200), to: at(300) }), last: edgeOf(reading(250)) }],

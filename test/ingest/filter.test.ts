@@ -206,7 +206,7 @@ describe.runIf(influxdAvailable())('an excluded device', () => {
     expect(shed?.gaps.map(({ reason }) => reason)).toEqual(['excluded']);
   });
 
-  test('is no trouble where it is all there is', async () => {
+  test('is no problem where it is all there is', async () => {
     using rig = await rigOf({ include: ['nothing', 'd-hubb'] });
     const look = await lookAfterOnce(rig, (sync) => ({ report: sync.report(), ready: sync.ready() }));
     expect(look.ready.ready).toBe(true);

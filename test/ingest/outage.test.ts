@@ -21,8 +21,8 @@ function rig() {
   return { told, waitsMs, fails, retries, answers: outage.answered, outage };
 }
 
-describe('a service in trouble', () => {
-  test('is told of, and when it is over', () => {
+describe('a service in an outage', () => {
+  test('is reported, and its end is', () => {
     const { told, fails, answers } = rig();
     fails('server-fault');
     answers('server-fault');

@@ -49,7 +49,7 @@ describe('the question', () => {
     expect(asked.before).toBe(at(203));
   });
 
-  test('reaches over the edges of the gap where nothing is held beside it', () => {
+  test('reaches over the edges of the gap where nothing is covered beside it', () => {
     const asked = ask(WITHOUT_OVERLAP);
     expect(asked).toMatchObject({ after: at(98), before: at(202), nearSeen: true });
   });
@@ -81,7 +81,7 @@ describe('the question', () => {
     expect(ask({ live: true, near: null }, { bothBounds: true, nowNs: at(50) }).before).toBe(at(202));
   });
 
-  test('reaches back over silence to the reading that is held at the far end', () => {
+  test('reaches back over silence to the stored reading at the far end', () => {
     const last = edgeOf(reading(-90_000));
     expect(ask({ far: last })).toMatchObject({ far: last, after: at(-90_002), gap: GAP });
   });

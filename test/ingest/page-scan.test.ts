@@ -43,7 +43,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect(pages).toBeLessThanOrEqual(Math.ceil(readings.length / 196) + 2);
   });
 
-  test('tells of a device that vanishes in mid-walk, keeps what it has of it, and completes the others', async () => {
+  test('reports a device that disappears during a scan, keeps its pages, and completes the others', async () => {
     const leaving = { ...WALK, deviceId: 'leaving', intervalMs: 5 * SECOND_MS, vanishesAtMs: NOW_MS + 4 * SECOND_MS };
     using rig = await rigOf({ world: worldOf([leaving, CALM]), concurrency: 1 });
     const { summary, events } = await rig.once();
@@ -112,7 +112,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect((await rig.verdict(NOW_MS)).missing).toEqual([]);
   });
 
-  test('accepts a reading that is gone for good after three tries, tells of it and goes on', async () => {
+  test('accepts after three tries that a reading is gone, reports it and continues', async () => {
     using rig = await rigOf();
     await rig.once();
     await rig.clock.sleep(HOUR_MS);
@@ -181,7 +181,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect(rig.clock.nowMs() - NOW_MS).toBeLessThan(2 * MINUTE_MS);
   });
 
-  test('goes on without telemetry where the key lacks the scope, and says so', async () => {
+  test('continues without telemetry where the key does not have the scope, and reports it', async () => {
     using rig = await rigOf({ settings: { key: { scopes: ['devices:read', 'account:read', 'alerts:read'] } } });
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, streams_off: ['telemetry'] });

@@ -78,7 +78,7 @@ describe('scans', () => {
     expect(log.filter((line) => line.includes('backfill'))).toHaveLength(2);
   });
 
-  test('that made way add up what they have brought, and go on only for what they still lack', async () => {
+  test('that made way add up their results, and continue only with what is missing', async () => {
     const clock = createVirtualClock(0);
     const covers = { pages: 1, lastReadings: [], newReadings: 5, extendsCoverage: true, isUnderstood: true };
     const scanner = takingTurns({

@@ -87,7 +87,7 @@ describe('an answer that proves nothing', () => {
   });
 });
 
-describe('an overlap reading that empty answers lack', () => {
+describe('an overlap reading that is missing from empty answers', () => {
   const missed = [{ at: 5n, sinceMs: 1000, isGone: false }];
   const empty = { at: 5n, isEmpty: true, overlapMissing: true };
 
@@ -103,7 +103,7 @@ describe('an overlap reading that empty answers lack', () => {
     ]);
   });
 
-  test('is remembered from the first time on, and is gone after a day or when answers with readings lack it', () => {
+  test('is remembered from the first time, and is gone after a day or when answers with readings do not have it', () => {
     const [first] = missed;
     expect(missedAfter([], { at: 5n, step: 'remember, give up' }, 1000)).toEqual(first);
     expect(missedAfter(missed, { at: 5n, step: 'remember, give up' }, 2000)).toBeNull();

@@ -75,7 +75,7 @@ function patience({ readings, wanted, limits: { widthNs } }: Scene): number {
 }
 
 describe('whatever the habits of the service', () => {
-  test('a walk ends, proves exactly what was wanted, and has seen every reading of it', () => {
+  test('a page scan ends, covers exactly the wanted range, and has seen every reading of it', () => {
     fc.assert(
       fc.property(anyScene, anyHabits, (scene, habits) => {
         const walked = walkAll(scene, createService(scene.readings, habits), patience(scene));
@@ -172,7 +172,7 @@ function lyingService({ readings }: Scene, habits: ServiceHabits, lies: readonly
   };
 }
 
-test('a service that lies where the rules can tell never makes a walk claim what it has not seen', () => {
+test('a service whose errors the rules can detect never makes a page scan cover what it has not seen', () => {
   const anyLies = fc.array(fc.constantFrom(...(Object.keys(LIES) as Lie[])), { minLength: 1, maxLength: 5 });
   fc.assert(
     fc.property(anyScene, anyHabits, anyLies, (scene, habits, lies) => {
@@ -215,7 +215,7 @@ describe('reaching back', () => {
     expect([walked.requests, walked.served.size, walked.covered.map(({ to }) => to)]).toEqual([1, 200, [wanted.to]]);
   });
 
-  test('stops at what is held, and at half of the window that the plan allows', () => {
+  test('stops at the coverage, and at half of the window that the plan allows', () => {
     const readings = [readingAt(T0), readingAt(T0 + 20n * HOUR_NS), readingAt(T0 + 40n * HOUR_NS)];
     const wanted = { from: T0 - HOUR_NS, to: T0 + 41n * HOUR_NS };
     const held = [holdAll({ from: wanted.from, to: wanted.to - 60n * SECOND_NS }, readings)];
@@ -238,7 +238,7 @@ describe('reaching back', () => {
   });
 });
 
-describe('what a walk costs', () => {
+describe('the cost of a page scan', () => {
   /** A reading about every second, never two in one second, some seconds without. */
   const anySteadyStream = fc
     .tuple(fc.integer({ min: 0, max: 1500 }), fc.nat(999), fc.integer({ min: 0, max: 40 }))

@@ -27,7 +27,7 @@ async function describeFailure({ seed, wrong }: SeedResult): Promise<string> {
   ].join('\n');
 }
 
-test('stories drawn from seeds lose nothing, double nothing and claim nothing that is not so', async () => {
+test('stories drawn from seeds lose nothing, double nothing and cover nothing that was not read', async () => {
   const results: SeedResult[] = [];
   const orders = SEEDS.map((seed) => ({ seed, leftOut: new Set<string>() }));
   await liveInThreads(orders, THREADS, (result) => void results.push(result));

@@ -220,11 +220,11 @@ describe('events', () => {
     expect(lineOf(event).level).toBe(level);
   });
 
-  test('say what to do when a destination is held', () => {
+  test('say what to do when a destination is blocked', () => {
     expect(lineOf(held(1000)).message).toBe('Delivery blocked: w; h');
   });
 
-  test('say what to do where the key lacks a scope', () => {
+  test('say what to do where the key has no scope for it', () => {
     expect(lineOf({ type: 'stream-off', stream: 'alerts', scope: 'alerts:read' }).message).toMatch(
       /lacks the scope alerts:read, so .* Add the scope to the key \(takes effect within an hour\), or write another key into the file of api\.key_file \(takes effect at once\)$/,
     );

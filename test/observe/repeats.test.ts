@@ -94,7 +94,7 @@ describe.each(
   });
 });
 
-describe('a trouble', () => {
+describe('an outage', () => {
   test('that came and went is told at once when its reason is new or its level worse, however often it came', () => {
     const { clock, observe, told } = openLog();
     const end: AppEvent = { type: 'delivery-resumed', destination: 'influx' };

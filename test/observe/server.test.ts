@@ -296,7 +296,7 @@ describe('what is served', () => {
   });
 });
 
-describe('trouble', () => {
+describe('problems of the server', () => {
   test('an error in making an answer tells the log, and nothing to the one who asked', async () => {
     const heard: string[] = [];
     const server = await serve({

@@ -74,7 +74,7 @@ describe.runIf(isHere)('the demo', () => {
   });
 });
 
-describe.runIf(isHere && influxdAvailable())('trouble of a real daemon', () => {
+describe.runIf(isHere && influxdAvailable())('problems of a real daemon', () => {
   const bench = sharedBench(openBench);
 
   /** What of a page tells of trouble, and how soon it has to. */

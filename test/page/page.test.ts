@@ -336,7 +336,7 @@ describe('the overview', () => {
     expect(/<ul class="reasons">(.*?)<\/ul>/.exec(page)?.[1]).toBe('<li>destination influx: 401</li>');
   });
 
-  test('trouble is never without its reason: a stream that fails is named, and once', async () => {
+  test('a stream that fails is named once, with its reason', async () => {
     const streams = REPORT.streams.map((each) =>
       each.name === 'devices' ? { ...each, state: 'failing' as const, reason: 'HTTP 500' } : each,
     );

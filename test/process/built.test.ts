@@ -23,7 +23,7 @@ async function pageOf(run: Run, find: () => RegExpExecArray | null): Promise<str
 }
 
 describe('the built program', () => {
-  test('can be run as a command, and tells its version and its help', async () => {
+  test('runs as a command, and prints its version and its help', async () => {
     expect(readFileSync(MAIN, 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/);
     const version = await start(['--version']).ended;
     expect(version).toMatchObject({ code: 0, stdout: `${VERSION}\n`, stderr: '' });

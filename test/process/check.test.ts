@@ -48,7 +48,7 @@ test('beside a daemon, the daemon sends the requests with its own key and quota'
   expect(count(stage, 'SELECT count(*) FROM request')).toBe(stage.simulator.log.total);
 });
 
-test('a bundle beside a daemon has what that tells of itself, and no secret', async () => {
+test('a bundle beside a daemon has the state that the daemon reports, and no secret', async () => {
   await using stage = await openStage();
   const port = 20_000 + (process.pid % 20_000);
   const env = { TIDEMARK_LISTEN: `127.0.0.1:${port}` };

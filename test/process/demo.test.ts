@@ -146,7 +146,7 @@ describe('the demo', () => {
     }
   });
 
-  test('tells what is in its way, and cleans up', async () => {
+  test('reports what prevents it, and cleans up', async () => {
     const temporary = mkdtempSync(join(tmpdir(), 'tidemark-demo-test-'));
     const taken = createServer();
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));

@@ -145,7 +145,7 @@ describe('who reads', () => {
     }
   });
 
-  test('may stand still: the export waits, and ends when it is told to', async () => {
+  test('a reader that stops reading makes the export wait; a signal ends it', async () => {
     const { stage } = await filled({ historyMs: 24 * 3_600_000, devices: [{ deviceId: 'much', intervalMs: 5000 }] });
     await using _stage = stage;
     const { PATH } = process.env;
@@ -165,7 +165,7 @@ describe('who reads', () => {
 });
 
 describe('what is asked for', () => {
-  test('can be a stretch and a device; nothing of it is a header and a word', async () => {
+  test('exports a range of one device; a range without readings gives a header and a message', async () => {
     const { stage } = await filled();
     await using _stage = stage;
     const all = linesOf(await exported(stage, 'ndjson')).map((line) => JSON.parse(line));

@@ -54,7 +54,7 @@ test('--export counts nothing that its reader has not taken', async () => {
   expect(there).toEqual({ outcome: 'complete', lines: 1, readings: 1, devices: 1 });
 });
 
-describe('what is no reading and is sent again before a lack is taken back', () => {
+describe('points other than readings, sent again before missing points are removed from the record', () => {
   const FOUND: PointsText[] = ['a', 'b', 'c'].map((id) => [id, '0', '100', 5]);
   const archiveReader: ArchiveReader = {
     begin: () => null,
@@ -79,7 +79,7 @@ describe('what is no reading and is sent again before a lack is taken back', () 
   };
   const never = new AbortController().signal;
 
-  test('takes nothing back of a stretch of which the database refused some', async () => {
+  test('a range of which the database rejects some points stays recorded as missing', async () => {
     const resender = resenderBy((line) => (line.includes('=b ') ? 'refused' : 'accepted'));
     const { found, problem } = await resendOthers({ archiveReader, resender }, FOUND, never);
     expect([found.map(([id]) => id), problem]).toEqual([['a', 'c'], null]);

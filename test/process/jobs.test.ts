@@ -66,7 +66,7 @@ function expectTold({ code, stdout, stderr }: Ended, exitCode: number, words: Re
 }
 
 describe('--once beside a daemon', () => {
-  test.runIf(influxdAvailable())('ends with 0 and its summary once all is held and delivered', async () => {
+  test.runIf(influxdAvailable())('ends with 0 and its summary once all is covered and delivered', async () => {
     await using stage = await openStage({ bench, settings: { time: { latencyMs: { min: 30, max: 60 } } } });
     const daemon = await startDaemon(stage);
     const startedMs = Date.now();
@@ -165,7 +165,7 @@ describe('--once beside a daemon', () => {
     expect(await stop(next)).toBe(0);
   });
 
-  test('ends with 3 and says so where the daemon is told to stop', async () => {
+  test('ends with 3 and reports it where the daemon receives a signal', async () => {
     const { stage, daemon, once } = await openStuck();
     await using _ = stage;
     const reportedMs = performance.now();
@@ -175,7 +175,7 @@ describe('--once beside a daemon', () => {
     expect(jobsOf(stage)).toMatchObject([{ state: 'failed', exit_code: 3 }]);
   });
 
-  test('takes its job back when it is told to stop, and the daemon goes on', async () => {
+  test('withdraws its job when it receives a signal, and the daemon continues', async () => {
     const { stage, daemon, once } = await openStuck();
     await using _ = stage;
     const reportedMs = performance.now();

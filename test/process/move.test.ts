@@ -45,7 +45,7 @@ function restore(stage: Stage, file: string): string {
 }
 
 describe.runIf(influxdAvailable())('a state that moves', () => {
-  test('is gone on with on another host, by another user: a page of what is new, none of what is held', async () => {
+  test('continues on another host under another user: one page of new readings, none of covered ones', async () => {
     await using stage = await openStage({ bench });
     const daemon = stage.start([], { env: ANY_PORT });
     await until('all is held', () => daemon.stderr().includes('initial-sync-done'));

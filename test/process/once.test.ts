@@ -164,7 +164,7 @@ describe('what the API refuses', () => {
 });
 
 describe('what it is given', () => {
-  test('a configuration with mistakes ends it with 78, all of them told at once, and nothing begun', async () => {
+  test('a configuration with mistakes ends it with 78, reports all of them at once and starts nothing', async () => {
     await using stage = await openStage();
     const env = {
       TIDEMARK_API_URL: 'monitoring.example',
@@ -251,7 +251,7 @@ describe('a state that cannot be used', () => {
     expectTold(await stage.run(['--once']), 1, /not a directory .* Set data_dir to another directory/);
   });
 
-  test('is told by a last line of JSON where the log is to be JSON', async () => {
+  test('the last line is JSON where the log is JSON', async () => {
     await using stage = await openStage();
     writeFileSync(stage.dataDir, '');
     const { code, stdout, stderr } = await stage.run(['--once', '--json'], { env: { TIDEMARK_LOG_FORMAT: 'json' } });
@@ -345,7 +345,7 @@ describe.runIf(influxdAvailable())('another workspace behind the key', () => {
     return (await bench.influxd.query(stage.database, 'SELECT * FROM telemetry')).length;
   }
 
-  test('is told too where the tag is fixed, and another tag is 78', async () => {
+  test('another workspace is reported where the tag is fixed, and another tag ends with 78', async () => {
     await using stage = await openStage({ bench, devices: [{ deviceId: 'one', intervalMs: 600_000 }] });
     expect((await stage.run(['--once'], { env: { TIDEMARK_WORKSPACE_ID: 'mine' } })).code).toBe(0);
     const content = contentOf(stage);
@@ -355,7 +355,7 @@ describe.runIf(influxdAvailable())('another workspace behind the key', () => {
   });
 });
 
-describe.runIf(influxdAvailable())('a run that is told to stop', () => {
+describe.runIf(influxdAvailable())('a run that receives a signal', () => {
   test('ends soon with 3 and a summary, keeps what it has, and the next one goes on from there', async () => {
     await using stage = await openStage({ bench, settings: { ...slow(60), plan: { maxDevicesPerPage: 20 } } });
     const run = stage.start(['--once', '--json']);

@@ -53,7 +53,7 @@ test('a state that this user may not see is not taken for none', async () => {
   expect(told).toEqual(MODES.map(([mode]) => [mode, 1, '', 'cannot read the state']));
 });
 
-test('a directory by the name of the state file is told as such', async () => {
+test('a directory with the name of the state file is reported as a directory', async () => {
   const dataDir = join(directory, 'folder');
   mkdirSync(join(dataDir, 'tidemark.db'), { recursive: true });
   expect(await outcomes(dataDir, undefined)).toEqual(MODES.map(([mode]) => [mode, 1, '', 'this is not a file']));

@@ -69,7 +69,7 @@ test('ends with the exit code that the failure has, and a message for people', a
   }
 });
 
-test('told to stop while it waits: exit 3', async () => {
+test('a signal while it waits ends it with 3', async () => {
   await using stage = await openStage();
   stage.simulator.faults = onPath(/devices/, always({ kind: 'hang' }));
   const run = stage.start(['--plan']);

@@ -59,7 +59,7 @@ describe('on a terminal', () => {
     expectBar(stderr, new RegExp(`^\\[[#-]{16}\\] \\d+ %, .*[\\d,]+ of ${refused.toLocaleString('en-GB')} done$`));
   });
 
-  test('--quarantine drop lets others have their turn: told to stop it stops, and the rest stays', async () => {
+  test('--quarantine drop lets others have their turn; a signal stops it, and the rest stays', async () => {
     const refused = filled.refuse(30_000);
     const stopped = await filled.run(['--quarantine', 'drop', '--reason', 'of the test', '--json'], {
       stopAfterMs: 150,
@@ -85,7 +85,7 @@ describe('on a terminal', () => {
 });
 
 describe('in a pipe', () => {
-  test('--export --json tells in one line of standard error what standard output has', async () => {
+  test('--export --json reports in one line of standard error what standard output has', async () => {
     for (const format of ['csv', 'ndjson', 'lp'] as const) {
       const { code, stdout, stderr } = await filled.run(['--export', format, '--json', '--device', 'dev_000001']);
       const lines = stdout.split('\n').length - 1 - (format === 'csv' ? 1 : 0);
@@ -111,7 +111,7 @@ describe('in a pipe', () => {
     }
   });
 
-  test('so it does of a stretch with nothing in it, of one that was stopped, and where nobody reads on', async () => {
+  test('--export --json also reports an empty range, a stopped export and a closed pipe', async () => {
     const none = await filled.run(['--export', 'csv', '--json', '--from', '2001-01-01', '--to', '2001-02-01']);
     expect(JSON.parse(none.stderr)).toMatchObject({
       complete: true,
@@ -138,7 +138,7 @@ describe('in a pipe', () => {
   });
 });
 
-test('--json goes with every command that tells something', () => {
+test('--json works with every command that reports something', () => {
   for (const args of [
     ['--export', 'csv'],
     ['--backup', 'x'],

@@ -75,7 +75,7 @@ const lineAt = (n: number, device = 'walk'): string =>
   `telemetry,device_id=${device},device_name=${device},sensor=refused,workspace_id=ws value=${n} ${STARTED_MS - n}000000`;
 
 describe('without a state, and with wrong arguments', () => {
-  test('each is told in its own words, and nothing is made', async () => {
+  test('each has its own message, and nothing is created', async () => {
     await using stage = await openStage();
     const env = KEYLESS;
     const none = /There is no state in .*data_dir/;
@@ -322,7 +322,7 @@ describe.runIf(influxdAvailable())('--forget', () => {
   });
 });
 
-test('the help of each fits 80 columns and is told without a configuration', async () => {
+test('the help of each fits 80 columns and needs no configuration', async () => {
   await using stage = await openStage();
   for (const mode of ['--quarantine', '--backup', '--forget']) {
     const { code, stdout } = await stage.run([mode, '--help'], { env: KEYLESS });

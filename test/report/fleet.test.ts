@@ -84,7 +84,7 @@ async function runUntil(look: FleetScanner, isOver: () => boolean): Promise<void
 }
 
 describe('what is found', () => {
-  test('is how old the oldest reading of each device may be that is not held, and what is missing', () => {
+  test('is the age of the oldest uncovered reading of each device, and the number of gaps', () => {
     const { look } = lookAt(
       [
         { id: 'a', heldToAgoMs: 61_000 },

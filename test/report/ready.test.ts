@@ -80,7 +80,7 @@ function told(devices: readonly DeviceStatus[], ready = true): AppEvent[] {
 const done = { type: 'initial-sync-done', points: 99, pending: 7, statusPage: 'http://127.0.0.1:9464/' };
 
 describe('the line that the first fill is through', () => {
-  test('is told once when all is held, the stretch since the last look aside', () => {
+  test('is reported once when all is covered up to the last check', () => {
     const catchingUp = device({ state: 'catching-up', lag_seconds: 70, gaps: [gap('pending')] });
     const excluded = device({ state: 'excluded', lag_seconds: null, gaps: [gap('excluded')] });
     expect(told([device(), catchingUp, excluded])).toEqual([{ ...done, devices: 2, withGaps: 0 }]);
@@ -92,7 +92,7 @@ describe('the line that the first fill is through', () => {
     expect(told([device(), hidden, gone])).toEqual([{ ...done, devices: 3, withGaps: 2 }]);
   });
 
-  test('it is not told before', () => {
+  test('it is not reported before', () => {
     const filling = device({ lag_seconds: 70, gaps: [gap('pending'), gap('pending')] });
     expect(told([device(), filling])).toEqual([]);
     expect(told([device({ gaps: [gap('pending')] })])).toEqual([]);

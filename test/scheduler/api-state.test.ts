@@ -97,7 +97,7 @@ describe('a stream that fails', () => {
   });
 });
 
-describe('a stream whose scope the key lacks', () => {
+describe('a stream whose scope is missing from the key', () => {
   test('is off and fails no more, is reported once, and is on again with the next answer', () => {
     const { clock, state, report, alerts, told } = life();
     noteStreamFailed(state, 'alerts', 'malformed');

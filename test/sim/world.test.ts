@@ -45,7 +45,7 @@ const shapes = fc.record({
   offGridNs: fc.constantFrom(0n, 1n, 499_999n),
 });
 
-test('any stretch is what a scan of everything gives, forwards, backwards and from any position on', () => {
+test('any range is what a scan of everything gives, forwards, backwards and from any position', () => {
   fc.assert(
     fc.property(shapes, ({ cuts, offGridNs, precision, ...spec }) => {
       const world = worldOf({ ...spec, burst: { every: 11, size: 210 } }, { precision, historyMs: 600_000 });

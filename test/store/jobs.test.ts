@@ -185,7 +185,7 @@ describe('who asks', () => {
 });
 
 describe('the lock', () => {
-  test('is seen to be held without being taken', () => {
+  test('is seen as held by another process, without being taken', () => {
     using place = scratch();
     const file = `${place.path}/tidemark.lock`;
     expect(isLocked(file), 'there is none yet').toBe(false);

@@ -10,7 +10,7 @@ import { influxdAvailable } from '../support/influxd.ts';
 import { cron, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 
-describe.runIf(influxdAvailable())('the daemon in trouble', () => {
+describe.runIf(influxdAvailable())('the daemon in outages', () => {
   const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>

@@ -65,7 +65,7 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     expect(entries.length).toBeLessThanOrEqual(74);
   });
 
-  test('turns off a stream whose scope is missing, tells it once, and takes it up again', async () => {
+  test('turns off a stream whose scope is missing, reports it once, and resumes it', async () => {
     using rig = await rigOf();
     rig.simulator.settings.key.scopes = ['devices:read', 'telemetry:read', 'account:read'];
     const life = await liveAsDaemon(rig, {

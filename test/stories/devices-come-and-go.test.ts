@@ -20,7 +20,7 @@ function askedAfter(rig: Rig, path: RegExp, fromMs: number): number {
 }
 
 describe.runIf(influxdAvailable())('a device that leaves while its history is open', () => {
-  test('is asked no more once it has answered 404, and told to be gone once', async () => {
+  test('is polled no more once it has answered 404, and reported as gone once', async () => {
     const devices = [
       { deviceId: 'lost', intervalMs: MINUTE_MS, vanishesAtMs: LEAVES_MS },
       { deviceId: 'stays', intervalMs: MINUTE_MS },

@@ -95,7 +95,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
     expect(rig.simulator.log.requests.filter(({ path }) => path.endsWith('/devices'))).toHaveLength(1);
   });
 
-  test('is held against the devices themselves where nobody counts them', async () => {
+  test('is compared with the devices themselves where nothing counts them', async () => {
     using rig = await rigOf();
     rig.simulator.settings.key.scopes = rig.simulator.settings.key.scopes.filter((scope) => scope !== 'account:read');
     await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });

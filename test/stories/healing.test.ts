@@ -112,7 +112,7 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
 });
 
 describe.runIf(influxdAvailable())('a plan that shows nothing older than its days', () => {
-  test('hides what was held: that is not gone, and empty answers are not in doubt for it', async () => {
+  test('hides what was covered: that is not gone, and empty answers are not in doubt for it', async () => {
     const readings = spokenFrom(NOW_MS - 2 * DAY_MS, 280);
     using rig = await openRig(bench, { world: worldOf([{ deviceId: 'often', readings }]), historyMs: 10 * DAY_MS });
     rig.simulator.settings.plan.historyMaxDays = 3;
@@ -185,8 +185,8 @@ describe.runIf(influxdAvailable())('--once, where every answer of a device is em
   });
 });
 
-describe.runIf(influxdAvailable())('--once, where a reading is gone at the edge of what is held', () => {
-  test('does not believe an empty answer for that others lack the reading', async () => {
+describe.runIf(influxdAvailable())('--once, where a reading is gone at the edge of the coverage', () => {
+  test('other answers without the reading do not make an empty answer believed', async () => {
     using rig = await openRig(bench, {
       world: worldOf([{ deviceId: 'often', intervalMs: MINUTE_MS }], 6 * DAY_MS),
       historyMs: 4 * DAY_MS,
@@ -207,7 +207,7 @@ describe.runIf(influxdAvailable())('--once, where a reading is gone at the edge 
     expect(expected).toBeGreaterThan(1000);
   });
 
-  test('doubts nothing any more for a reading that answers with others lack', async () => {
+  test('a reading that is missing from answers with other readings puts nothing in doubt any more', async () => {
     const [first, later] = [spokenFrom(NOW_MS - 12 * HOUR_MS, 60), spokenFrom(NOW_MS + 3 * HOUR_MS, 60)];
     const spoken = { deviceId: 'often', readings: [...first, ...later] };
     using rig = await openRig(bench, { world: worldOf([spoken]), historyMs: 12 * DAY_MS });

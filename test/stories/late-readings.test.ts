@@ -66,8 +66,8 @@ async function finish(rig: Rig, fromMs = NOW_MS - 3 * HOUR_MS + MINUTE_MS): Prom
   expect(expected).toBeGreaterThan(200);
 }
 
-describe.runIf(influxdAvailable())('readings that come later than the settle', () => {
-  test('are delivered, counted and told of, and the settle of their device grows by them', async () => {
+describe.runIf(influxdAvailable())('readings that arrive after the grace period', () => {
+  test('are delivered, counted and reported, and extend the grace period of their device', async () => {
     using rig = await rigOf();
     await rig.once();
     const fromMs = NOW_MS + 20 * MINUTE_MS;
@@ -201,7 +201,7 @@ describe.runIf(influxdAvailable())('yesterday, read again', () => {
     sync.close();
   });
 
-  test('brings what no live request could see, for as many requests as it fills pages, and claims nothing', async () => {
+  test('brings what no live request could see, one request per page, and covers nothing', async () => {
     const dense: DeviceSpec = { deviceId: 'often', intervalMs: 20 * SECOND_MS, jitter: 0.5 };
     using rig = await rigOf({ devices: [dense, CALM], historyMs: 20 * HOUR_MS });
     delay(rig, { fromMs: NOW_MS - 2 * HOUR_MS, toMs: NOW_MS - 110 * MINUTE_MS }, 4 * HOUR_MS);
@@ -223,7 +223,7 @@ describe.runIf(influxdAvailable())('yesterday, read again', () => {
     await finish(rig);
   });
 
-  test('closes no hole inside the day: what lies there is delivered, and still has to be proven', async () => {
+  test('closes no gap inside the day: its readings are delivered, and it stays a gap', async () => {
     using rig = await rigOf({ historyMs: HOUR_MS });
     await rig.once();
     await rig.clock.sleep(4 * HOUR_MS);

@@ -39,7 +39,7 @@ function mostWithin(atMs: readonly number[], lengthMs: number): number {
 describe.runIf(influxdAvailable())('four hundred devices on 2,000 requests a day', () => {
   const bench = sharedBench(openBench);
 
-  test('are all kept fresh for a day, within the share, and what does not fit is told', async () => {
+  test('all stay fresh for a day within the budget, and what does not fit is reported', async () => {
     using rig = await openRig(bench, {
       world: (originMs) => createWorld({ seed: 7, originMs, historyMs: 2 * HOUR_MS, devices: FLEET }),
       historyMs: HOUR_MS,

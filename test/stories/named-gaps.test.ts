@@ -39,7 +39,7 @@ describe.runIf(influxdAvailable())('a state that is full', () => {
 });
 
 describe.runIf(influxdAvailable())('a gap that has a name', () => {
-  test('is tried again when its name says so, and not at the next sweep of a device that is quiet', async () => {
+  test('is requested again when its reason is due, and not at the next idle poll of its device', async () => {
     const silences = [{ fromMs: NOW_MS + 15 * HOUR_MS, toMs: NOW_MS + 3 * DAY_MS }];
     const devices = [
       { deviceId: 'quiet', intervalMs: MINUTE_MS, silences },

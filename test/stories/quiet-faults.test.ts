@@ -98,7 +98,7 @@ describe.runIf(influxdAvailable())('pages that are not true', () => {
     await finish(rig, { invented: (point) => point.includes('stray') });
   });
 
-  test('for ten minutes on end: the stretch gets a name, and is closed when they are true again', async () => {
+  test('for ten minutes: the gap gets a reason, and is closed when the answers are right again', async () => {
     using rig = await rigOf();
     await rig.once();
     rig.simulator.faults = everyNth(1, upsideDown);
@@ -112,7 +112,7 @@ describe.runIf(influxdAvailable())('pages that are not true', () => {
     await finish(rig);
   });
 
-  test('a replica that lags behind is no reason to claim what it lacks', async () => {
+  test('a replica that lags behind covers nothing that it does not have', async () => {
     using rig = await rigOf();
     await rig.once();
     rig.simulator.faults = everyNth(2, lagging(3));
@@ -129,7 +129,7 @@ describe.runIf(influxdAvailable())('cursors', () => {
     ['that are refused as soon as they are a second old', { cursorLifeMs: 1 }],
   ];
 
-  test.each(CURSORS)('%s lose nothing: walks go on by time', async (_, paging) => {
+  test.each(CURSORS)('%s lose nothing: page scans continue by time', async (_, paging) => {
     using rig = await rigOf({ devices: [dense], settings: { paging } });
     const { events } = await rig.once();
     expect(told(events, ...TROUBLE)).toEqual([]);
@@ -208,7 +208,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
     await finish(rig);
   });
 
-  test('that was an hour ahead from the start and falls back: the stretch beyond is read again', async () => {
+  test('that was an hour ahead from the start and falls back: the range beyond it is read again', async () => {
     using rig = await rigOf();
     // By some seconds more: a device whose reading came just within the hour would be waited for that long from then on.
     jump(rig, HOUR_MS + 5 * SECOND_MS);

@@ -79,7 +79,7 @@ describe.runIf(influxdAvailable())('--from all', () => {
     expect(telemetryRequests(rig)).toBeLessThan(400);
   });
 
-  test('claims no more than was asked: below the oldest reading the quiet that was seen, and no further', async () => {
+  test('covers no more than was requested: below the oldest reading the silence that was seen, and no further', async () => {
     using rig = await rigOf({ plan: { ...GO, historyMaxDays: 365 } });
     await backfillAlone(rig, { fromMs: 'all' });
     const [[fromMs] = [0], ...more] = coverageOf(rig, 'young');

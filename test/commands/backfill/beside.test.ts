@@ -233,7 +233,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     expect(now?.[0]).toBeGreaterThan(NOW_MS - 2.1 * DAY_MS);
   });
 
-  test('a stretch that holds the end of what was broken off leaves all after it wanted', async () => {
+  test('a range that holds the end of the interrupted one leaves all after it wanted', async () => {
     using rig = await rigOf();
     await live(rig, 20 * MINUTE_MS);
     await rig.clock.sleep(10 * DAY_MS);

@@ -94,7 +94,7 @@ describe.runIf(influxdAvailable())('InfluxDB', () => {
     expect(line(report, 'write').remedy).toMatch(/influx\.token: the database does not accept it/);
   });
 
-  test('in trouble, and behind a login page', async () => {
+  test('in an outage, and behind a login page', async () => {
     await using stage = await openStage();
     try {
       proxy.setFaults(() => FAULTS.unavailable);

@@ -57,7 +57,7 @@ function lookAt(open: ScratchStore) {
   };
 }
 
-describe('holes', () => {
+describe('gaps', () => {
   const REASONS: readonly [GapReason, RegExp][] = [
     ['beyond_plan', /older than the plan serves: 1 device, 6 h; limited by the plan's history_max_days/],
     ['over_quota', /skipped for lack of quota: 1 device, 6 h; --plan shows/],
@@ -243,7 +243,7 @@ describe('one device', () => {
 });
 
 describe('delivery', () => {
-  test('names what waits and since when, what was refused, what is lacking and the command that fetches it', () => {
+  test('names pending, rejected and missing points, and the command that fetches them', () => {
     const time = { nowMs: NOW_MS - 3 * HOUR_MS };
     using open = scratchStore({ nowMs: () => time.nowMs });
     hold(open, ['hub']);

@@ -36,7 +36,7 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(expected).toBeGreaterThan(least);
   }
 
-  test('after a whole sync everything is held, by the seed as by the report, in one screen', async () => {
+  test('after a whole sync everything is covered, by the seed as by the report, in one screen', async () => {
     using rig = await rigOf();
     await rig.once();
     const config = configOf(rig);

@@ -28,7 +28,7 @@ describe('what a destination lacked and was found to have', () => {
   const compared = { fromDay: 10, toDay: 20 };
   const days = [11, 12, 15].map((day) => archived(day));
 
-  test('is all that was compared but for the days with a difference; days without anything are no hole in it', () => {
+  test('is all that was compared except the days with a difference; empty days do not interrupt it', () => {
     const lacks = [lack(at(9), at(18) + NOON)];
     const found = foundOf(lacks, {
       days,
@@ -56,7 +56,7 @@ describe('what a destination lacked and was found to have', () => {
     ]);
   });
 
-  test('that part is told of every stretch that takes it back, for whatever reason it was lacking as well', () => {
+  test('that part is reported for every range that removes it, whatever the reason for which it was missing', () => {
     const parts = { days, differing: [], compared, clearedOthers: () => 24 };
     const lacks = [lack(at(11), at(12)), lack(at(15), at(16)), lack(at(11), at(13), 'skipped_destination')];
     expect(foundOf(lacks, parts).map(([, from, , , left]) => [from, left])).toEqual([

@@ -124,7 +124,7 @@ describe('a nanosecond that a moved value has taken', () => {
 });
 
 describe('what is remembered', () => {
-  test('a value that was moved is held even where its line is gone', () => {
+  test('a value with an offset is known even where its line is gone', () => {
     const tie = { sensor: 't', recordedNs: BASE + 5n, field: 'value=2', writtenNs: BASE + 6n };
     const places = createUsedTimestamps([], [tie], { from: BASE, to: BASE + 9n });
     expect(places.assign(placedOf(seen(5, 2)))).toBeNull();

@@ -43,7 +43,7 @@ function readBatch(log: Log, from: LogPosition, limit: number): Pick<LogBatch, '
 const START: LogPosition = { block: 0, line: 0 };
 
 describe('the place in the log after a batch', () => {
-  test('leaves exactly the lines that are not settled, however many were and wherever the batch was cut', () => {
+  test('leaves exactly the lines that are not acknowledged, however many were and wherever the batch was cut', () => {
     fc.assert(
       fc.property(anyLog, fc.nat(25), fc.integer({ min: 1, max: 25 }), fc.nat(25), (log, before, limit, many) => {
         const all = linesFrom(log, START);
@@ -57,13 +57,13 @@ describe('the place in the log after a batch', () => {
     );
   });
 
-  test('stays where it was when nothing was settled', () => {
+  test('stays where it was when nothing was acknowledged', () => {
     const log: Log = { blocks: [{ block: 4, lines: 3 }] };
     const from = { block: 2, line: 0 };
     expect(positionAfter(readBatch(log, from, 3), from, 0)).toBe(from);
   });
 
-  test('lies inside a block that is not settled to its end, and before the next one otherwise', () => {
+  test('lies inside a block that is not acknowledged to its end, and before the next one otherwise', () => {
     const log: Log = {
       blocks: [
         { block: 4, lines: 3 },

@@ -17,7 +17,7 @@ const dayOf = (ms: number): number => Math.floor(ms / DAY_MS);
 describe('the bar of a device', () => {
   const LONG_AGO = NOON_MS - 60 * DAY_MS;
 
-  test('has held, empty and missing days where they are, and ends with the day that is claimed last', () => {
+  test('has complete, empty and missing days in their places, and ends with the last covered day', () => {
     using state = scratchStore();
     list(state, [online('d')]);
     const [today, holeMs] = [dayOf(NOON_MS), MIDNIGHT_MS - 4 * DAY_MS];
@@ -34,7 +34,7 @@ describe('the bar of a device', () => {
     expect(page.row('d').state).toBe('catching-up');
   });
 
-  test('over midnight goes on with the old day until the new one is claimed', () => {
+  test('continues with the old day after midnight until the new one is covered', () => {
     using state = scratchStore();
     list(state, [online('d')]);
     const today = dayOf(MIDNIGHT_MS);
@@ -78,7 +78,7 @@ describe('the bar of a device', () => {
     });
   });
 
-  test('what the list of devices says to be empty is no hole', () => {
+  test('a device that is empty by the list of devices has no gap', () => {
     using state = scratchStore();
     const seenMs = MIDNIGHT_MS - 3 * DAY_MS;
     list(state, [online('d', { lastSeenAt: msToNs(seenMs), online: false })], NOON_MS - MINUTE_MS);
@@ -127,7 +127,7 @@ describe('the last values of a device', () => {
     expect(values(state)).toEqual(Array.from({ length: VALUES_A_ROW }, (_, at) => `m${at} true`));
   });
 
-  test('are told as far as the archive goes back; what was cleared is in the databases alone', async () => {
+  test('are shown as far as the archive goes back; cleared readings are in the databases alone', async () => {
     using state = scratchStore({ nowMs: () => 1000 });
     list(state, [online('d')]);
     const { id } = state.store.useDestination('influx', 'x');
@@ -174,7 +174,7 @@ describe('the page of a device', () => {
     expect(page?.to).toBe('2026-06-15T12:00:00Z');
   });
 
-  test('of nobody is none, and without any answer of the API it is told by the local clock', async () => {
+  test('without devices there is none; without an answer of the API the local clock counts', async () => {
     using state = scratchStore();
     const page = pageFactsOf(state, { nowMs: () => NOON_MS, isTimeKnown: false });
     expect(await page.facts.device('d', 60)).toBeNull();

@@ -127,7 +127,7 @@ describe('what was cleared and is pulled again', () => {
     );
   });
 
-  test('is sent again as the identical line, counted nowhere, and held from then on', () => {
+  test('is sent again as the identical line, counted nowhere, and known from then on', () => {
     using state = scratchStore();
     const { id } = state.store.useDestination('x', 'x');
     const page: Reading[] = [3n, 2n, 1n].map((second) => ({

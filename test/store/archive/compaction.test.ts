@@ -113,7 +113,7 @@ describe('the standing of a destination', () => {
     expect(stallAt(before, { position: 'p', pendingLines: 1, nowMs: 90 * DAY_MS }).stalledMs).toBe(5000 + HOUR_MS);
   });
 
-  test('ends being aside with the first line that it settles', () => {
+  test('a skipped destination counts again with the first line that it acknowledges', () => {
     const aside = stall({ skippedTo: 7 });
     expect(stallAt(aside, { position: 'p', pendingLines: 0, nowMs: 1 }).skippedTo).toBe(7);
     expect(stallAt(aside, { position: 'q', pendingLines: 1, nowMs: 1 }).skippedTo).toBeNull();

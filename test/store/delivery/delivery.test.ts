@@ -122,7 +122,7 @@ describe('values with an offset', () => {
   });
 });
 
-describe('a settlement', () => {
+describe('an acknowledgement', () => {
   const rejected = [{ line: 'b', message: 'HTTP 400: no' }];
 
   test('moves the position and puts what was refused aside, durably', () => {

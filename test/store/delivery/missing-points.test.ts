@@ -105,7 +105,7 @@ describe('what was found to be there', () => {
   const amend = ({ store }: ScratchStore, id: number, ...stretches: FoundPoints[]): void =>
     store.amendMissing(id, { found: stretches, missed: [] });
 
-  test('is lacking no more, and what lies before and after it is still', () => {
+  test('is missing no more, and what lies before and after it still is', () => {
     using state = scratchStore();
     const { id } = state.store.useDestination('influx', 'x');
     leave(state, id, [lack(10n, 100n, { points: 9 })]);
@@ -120,7 +120,7 @@ describe('what was found to be there', () => {
     expect(state.store.missing(id)).toEqual([]);
   });
 
-  test('and what was found to be lacking counts once, however often it is found', () => {
+  test('points that were found missing count once, however often they are found', () => {
     using state = scratchStore();
     const { id } = state.store.useDestination('influx', 'x');
     const missed = [lack(10n, 20n, { reason: 'cleared', points: 7 }), lack(30n, 40n, { reason: 'cleared', points: 0 })];

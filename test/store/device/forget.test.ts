@@ -322,7 +322,7 @@ describe('destinations', () => {
     expect(linesOf(state).filter((line) => line.includes('CANARY'))).toEqual([]);
   });
 
-  test('one that is not configured any more has no claim', () => {
+  test('a destination that is not configured any more does not count', () => {
     using state = scratchStore();
     fill(state);
     deliver(state, 'left', 25);

@@ -141,7 +141,7 @@ describe('a state that another process works with', () => {
     }
   });
 
-  test('is held against processes too that come after one was refused', () => {
+  test('also excludes processes that come after one was refused', () => {
     using place = scratch();
     const { close } = openStore(place.path);
     const attempt = (): string =>
