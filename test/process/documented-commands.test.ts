@@ -25,6 +25,32 @@ test('every command of the pages is in the list, and none that no page shows', (
   expect(Object.keys(TRIED).toSorted()).toEqual(documentedCommands());
 });
 
+test('each checker that is named is there', () => {
+  const named = Object.values(TRIED).flatMap((tried) =>
+    typeof tried === 'string' ? [] : [...tried.by.matchAll(/\.ci\/run|test\/[\w./-]*\w/g)].map(([path]) => path),
+  );
+  expect(named.length).toBeGreaterThan(20);
+  expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+});
+
+test('commands that read a journal find the lines that the page promises', async () => {
+  const cwd = mkdtempSync(join(tmpdir(), 'tidemark-journal-'));
+  try {
+    const lines = [
+      { level: 'info', event: 'poll-summary', msg: 'telemetry: 1 new reading' },
+      { time: 'T', level: 'warn', event: 'delivery-blocked', destination: 'influx', msg: 'Delivery blocked' },
+    ];
+    writeFileSync(join(cwd, 'log'), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    const readers = Object.keys(TRIED).filter((command) => command.includes(' | jq '));
+    const found = readers.map((command) => command.slice(command.indexOf('| ') + 2));
+    expect(found).toHaveLength(2);
+    const outputs = await Promise.all(found.map(async (jq) => (await shell(`${jq} < log`, cwd, {})).stdout));
+    expect(outputs).toEqual(['T\tinflux\tDelivery blocked\n', `${JSON.stringify(lines[1])}\n`]);
+  } finally {
+    rmSync(cwd, { recursive: true });
+  }
+});
+
 test('commands are found in blocks without a language, as one where they are continued', () => {
   expect(commandsOf('```\nnpm start -- --plan \\\n  --json   # why\n$ no\n```\n```yaml\nnpm: x\n```\n')).toEqual([
     'npm start -- --plan --json',

