@@ -44,6 +44,13 @@ function canStrip(text: string): boolean {
   }
 }
 
+/** The paths that a pattern such as `^api\/(?:parse|urls)\.ts$` names one by one; none for any other pattern. */
+function alternativesOf(source: string): string[] {
+  const [, folder, names] = /^\^([\w/\\]+)\\\/\(\?:([\w|/\\-]+)\)\\\.ts\$$/.exec(source) ?? [];
+  const path = (name: string): string => `${folder}/${name}.ts`.replaceAll('\\', '');
+  return folder === undefined || names === undefined ? [] : names.split('|').map(path);
+}
+
 describe('the tree', () => {
   const written = files.filter(({ path }) => path !== 'store/open/migrations.ts');
 
@@ -60,6 +67,10 @@ describe('the tree', () => {
 
   test('every entry in the list of pure files still has files', () => {
     expect(PURE.filter((entry) => !files.some(({ path }) => entry.test(path)))).toEqual([]);
+    const paths = new Set(files.map(({ path }) => path));
+    const named = PURE.flatMap(({ source }) => alternativesOf(source));
+    expect(named.length).toBeGreaterThan(50);
+    expect(named.filter((path) => !paths.has(path))).toEqual([]);
   });
 
   test('pure files import only pure files, except types', () => {

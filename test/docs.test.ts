@@ -6,6 +6,7 @@ import { MODES } from '../src/cli/flags.ts';
 import { VERSION } from '../src/cli/help.ts';
 import { keyEntries } from '../src/config/schema.ts';
 import type { ExitCode } from '../src/core/faults.ts';
+import { DEVICE_SORTS } from '../src/core/page-facts.ts';
 import { PROGRAM_EVENTS, SYNC_EVENTS } from '../src/observe/event-table.ts';
 import { MUTANTS } from './safety/mutants.ts';
 import { configurationPage } from './support/configuration-page.ts';
@@ -164,6 +165,11 @@ describe('docs/troubleshooting.md', () => {
     const seen = Object.entries(SYNC_EVENTS).filter(([, { level }]) => level !== 'debug');
     expect(seen.map(([name]) => name).filter((name) => !named.includes(name))).toEqual([]);
   });
+});
+
+test('docs/status-page.md lists the sorts of the device list', () => {
+  const [, listed = ''] = /`sort` \(([^)]*)\)/.exec(readFileSync('docs/status-page.md', 'utf8')) ?? [];
+  expect(listed.split(', ')).toEqual(DEVICE_SORTS.map((sort) => `\`${sort}\``));
 });
 
 describe('docs/reliability.md', () => {

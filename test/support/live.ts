@@ -1,5 +1,5 @@
 /**
- * A long life in few message: the live rounds of a daemon, once a virtual minute, over the parts of one sync. What it
+ * A long life, simplified: the live polls of a daemon, once a virtual minute, over the parts of one sync. What it
  * archives is delivered by the next `once`.
  */
 

@@ -17,7 +17,8 @@ import type { ArchivedLine } from '../../../src/core/state/verify.ts';
 
 const line = (sensor: string, value: number, at: number): string =>
   `telemetry,device_id=d,sensor=${sensor},device_name=d,workspace_id=w value=${value} ${at}`;
-const settled = (...lines: string[]): ArchivedLine[] => lines.map((each) => ({ line: each, isAcknowledged: true }));
+const acknowledged = (...lines: string[]): ArchivedLine[] =>
+  lines.map((each) => ({ line: each, isAcknowledged: true }));
 
 interface Case {
   readonly archived?: readonly ArchivedLine[];
@@ -39,11 +40,11 @@ function examine(given: Case): { findings: Findings; resend: string[] } {
   for (const [at, sensor, value] of there) take(`${at}`, sensor, `value=${value}`);
   const kind = change.kind ?? 'influxdb';
   const range = { from: 0n, to: 10n ** 18n };
-  const stretch = { lines: archived, quarantined, cleared };
+  const archivedDay = { lines: archived, quarantined, cleared };
   const covered = [range];
   examineRange(day, {
     kind,
-    archived: stretch,
+    archived: archivedDay,
     returned,
     findMoved: () => [],
     knownMissing: [],
@@ -63,9 +64,14 @@ function examine(given: Case): { findings: Findings; resend: string[] } {
 
 describe('where the archive keeps the lines', () => {
   test.each<[string, Case, Partial<Findings>, string[]]>([
-    ['all there', { archived: settled(line('a', 1, 5)), there: [[5, 'a', 1]] }, {}, []],
-    ['missing', { archived: settled(line('a', 1, 5)) }, { missing: 1 }, [line('a', 1, 5)]],
-    ['different', { archived: settled(line('a', 1, 5)), there: [[5, 'a', 2]] }, { different: 1 }, [line('a', 1, 5)]],
+    ['all there', { archived: acknowledged(line('a', 1, 5)), there: [[5, 'a', 1]] }, {}, []],
+    ['missing', { archived: acknowledged(line('a', 1, 5)) }, { missing: 1 }, [line('a', 1, 5)]],
+    [
+      'different',
+      { archived: acknowledged(line('a', 1, 5)), there: [[5, 'a', 2]] },
+      { different: 1 },
+      [line('a', 1, 5)],
+    ],
     ['extra', { there: [[5, 'a', 2]] }, { extra: 1 }, []],
     [
       'extra at times that are not covered',
@@ -82,7 +88,7 @@ describe('where the archive keeps the lines', () => {
     [
       'there twice',
       {
-        archived: settled(line('a', 1, 5)),
+        archived: acknowledged(line('a', 1, 5)),
         there: [
           [5, 'a', 1],
           [5, 'a', 1],
@@ -93,7 +99,7 @@ describe('where the archive keeps the lines', () => {
     ],
     [
       'another sensor',
-      { archived: settled(line('a', 1, 5)), there: [[5, 'b', 1]] },
+      { archived: acknowledged(line('a', 1, 5)), there: [[5, 'b', 1]] },
       { missing: 1, extra: 1 },
       [line('a', 1, 5)],
     ],
@@ -104,12 +110,12 @@ describe('where the archive keeps the lines', () => {
       {},
       [],
     ],
-    ['refused', { archived: settled(line('a', 1, 5)), quarantined: [line('a', 1, 5)] }, { quarantined: 1 }, []],
+    ['refused', { archived: acknowledged(line('a', 1, 5)), quarantined: [line('a', 1, 5)] }, { quarantined: 1 }, []],
     ['refused, without its block', { quarantined: [line('a', 1, 5)] }, { quarantined: 1 }, []],
     [
       'lacking, as many as are named',
       {
-        archived: settled(line('a', 1, 5), line('a', 2, 6)),
+        archived: acknowledged(line('a', 1, 5), line('a', 2, 6)),
         change: { knownMissing: [{ from: 0n, to: 9n, points: 1 }] },
       },
       { known_missing: 1, missing: 1 },
@@ -118,7 +124,7 @@ describe('where the archive keeps the lines', () => {
     [
       'numbers that a database packs',
       {
-        archived: settled(line('a', 0.1, 5_000_000)),
+        archived: acknowledged(line('a', 0.1, 5_000_000)),
         there: [[5_000_000, 'a', 0.1000000000001]],
         change: { kind: 'victoriametrics' },
       },
@@ -127,7 +133,7 @@ describe('where the archive keeps the lines', () => {
     ],
     [
       'the same digits in an InfluxDB are another value',
-      { archived: settled(line('a', 0.1, 5)), there: [[5, 'a', 0.1000000000001]] },
+      { archived: acknowledged(line('a', 0.1, 5)), there: [[5, 'a', 0.1000000000001]] },
       { different: 1 },
       [line('a', 0.1, 5)],
     ],
@@ -167,12 +173,12 @@ describe('where the archive has let go', () => {
     ['more', { cleared, there: [...two, [7, 'a', 3]], counted: two }, { extra: 1 }],
     [
       'more, maybe a late reading',
-      { cleared, archived: settled(line('a', 3, 7)), there: [...two, [7, 'a', 3]], counted: two },
+      { cleared, archived: acknowledged(line('a', 3, 7)), there: [...two, [7, 'a', 3]], counted: two },
       { unverifiable: 1 },
     ],
     [
       'lines beside it are known by themselves',
-      { cleared, archived: settled(line('a', 9, 200)), there: two, counted: [...two, [200, 'a', 9]] },
+      { cleared, archived: acknowledged(line('a', 9, 200)), there: two, counted: [...two, [200, 'a', 9]] },
       { missing: 1 },
     ],
     [
