@@ -1,6 +1,7 @@
 /**
  * The throttle: every cell of its table, in every combination with the other states, and what the states do.
  */
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import {
   type ThrottleEvent,
@@ -29,26 +30,39 @@ const EVENTS: Readonly<Record<Kind, ThrottleEvent>> = {
   'new-plan': { kind: 'new-plan' },
 };
 
-/** A row in which every event leads back to the state, but for those that are named. */
-function row<S extends string>(state: S, changes: Partial<Record<Kind, S>> = {}): Record<Kind, S> {
-  const stay = Object.fromEntries(Object.keys(EVENTS).map((kind) => [kind, state])) as Record<Kind, S>;
-  return { ...stay, ...changes };
+/** The rows of the table in the header of the source, by state: what each event makes of it. */
+function documented(): ReadonlyMap<string, Readonly<Record<Kind, string>>> {
+  const source = readFileSync(new URL('../../src/api/throttle.ts', import.meta.url), 'utf8');
+  const lines = source.slice(0, source.indexOf('`scarce` means')).split('\n');
+  const from = lines.findIndex((line) => /^ \* +state +/.test(line));
+  const kinds = lines[from]?.trim().split(/\s+/).slice(2) ?? [];
+  return new Map(
+    lines.slice(from + 1).flatMap((line) => {
+      const cells = line.trim().split(/\s+/).slice(1);
+      const state = cells.at(-kinds.length - 1);
+      if (state === undefined || cells.length <= kinds.length) return [];
+      const effects = kinds.map((kind, n) => [kind, cells[n + cells.length - kinds.length]?.replace('·', state)]);
+      return [[state, Object.fromEntries(effects) as Record<Kind, string>]];
+    }),
+  );
 }
 
-const DAY: Table<ThrottleState['day']['is']> = {
-  free: row('free', { 'day-scarce': 'guarded' }),
-  guarded: row('guarded', { 'day-ample': 'free', 'day-silent': 'free', 'new-plan': 'free' }),
-};
-const PAUSES: Table<ThrottleState['pauses']['is']> = {
-  single: row('single', { scarce: 'doubling' }),
-  doubling: row('doubling', { ample: 'single', 'new-plan': 'single' }),
-};
-const REFUSALS: Table<ThrottleState['refusals']['is']> = {
-  none: row('none', { refused: 'one' }),
-  one: row('one', { served: 'none', refused: 'two' }),
-  two: row('two', { served: 'none', refused: 'many' }),
-  many: row('many', { served: 'none' }),
-};
+/** The part of the documented table with these states. */
+function tableOf<S extends string>(...states: readonly S[]): Table<S> {
+  const rows = documented();
+  return Object.fromEntries(states.map((state) => [state, rows.get(state)])) as unknown as Table<S>;
+}
+
+const DAY: Table<ThrottleState['day']['is']> = tableOf('free', 'guarded');
+const PAUSES: Table<ThrottleState['pauses']['is']> = tableOf('single', 'doubling');
+const REFUSALS: Table<ThrottleState['refusals']['is']> = tableOf('none', 'one', 'two', 'many');
+
+test('the documented table has a row for each state and a column for each event', () => {
+  const rows = documented();
+  expect([...rows.keys()]).toEqual(['free', 'guarded', 'single', 'doubling', 'none', 'one', 'two', 'many']);
+  for (const row of rows.values()) expect(Object.keys(row).toSorted()).toEqual(Object.keys(EVENTS).toSorted());
+  expect(rows.get('two')).toMatchObject({ refused: 'many', served: 'none', scarce: 'two' });
+});
 
 const days: readonly ThrottleState['day'][] = [{ is: 'free' }, { is: 'guarded' }];
 const pausings: readonly ThrottleState['pauses'][] = [{ is: 'single' }, { is: 'doubling', lastMs: 2 * MINUTE_MS }];

@@ -10,7 +10,7 @@ import type { AppEvent } from '../../src/core/events.ts';
 import { createFilter } from '../../src/core/filter.ts';
 import type { Sink, Transport } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { MINUTE_MS } from '../../src/core/time.ts';
 import { aroundWrites } from '../../src/delivery/destination.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
@@ -25,6 +25,7 @@ import { createFate, type Fate } from './misfortunes.ts';
 import type { Life, Story } from './story.ts';
 import { createTruth, type Truth } from './truth.ts';
 import { worldOf } from './world.ts';
+import { POLLS } from '../support/polls.ts';
 
 const TOKEN = 'lives-token';
 
@@ -157,7 +158,7 @@ function optionsOf(stage: Stage, connect: Connect, { life, observe, bucket }: Op
       workspaceTag: null,
       filter: createFilter(KEEP_ALL.spec),
       schedules: { ...SCHEDULES, telemetry: cron(telemetry), devices: cron(devices), alerts: cron(alerts) },
-      polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: DAY_MS, fullPollMs: 15 * 60_000 },
+      polls: POLLS,
     },
     destinations: [
       {

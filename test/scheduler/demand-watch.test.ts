@@ -5,6 +5,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { SchedulerDemand } from '../../src/scheduler/demand.ts';
 import { createDemandWatch, staleMsOf } from '../../src/scheduler/demand-watch.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
+import { POLLS } from '../support/polls.ts';
 
 /** A watch with a plan that can be exchanged. */
 function rig(begun: { readonly perDay: number | null } | null) {
@@ -43,7 +44,7 @@ function asked(devices: number, intervalMs = MINUTE_MS): SchedulerDemand {
     devicesMs: 5 * MINUTE_MS,
     alertsMs: 2 * MINUTE_MS,
     accountMs: HOUR_MS,
-    polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS, fullPollMs: 15 * 60_000 },
+    polls: POLLS,
     pageSize: 200,
     share: 0.8,
   };

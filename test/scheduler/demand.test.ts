@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { budgetOf, type DemandInput, demandOf, totalOf } from '../../src/scheduler/demand.ts';
 import { FULL_PAGE } from '../../src/scheduler/reserves.ts';
+import { POLLS } from '../support/polls.ts';
 
 const USUAL: DemandInput = {
   intervalsMs: Array.from({ length: 40 }, () => 5 * MINUTE_MS),
@@ -11,7 +12,7 @@ const USUAL: DemandInput = {
   devicesMs: 5 * MINUTE_MS,
   alertsMs: 2 * MINUTE_MS,
   accountMs: HOUR_MS,
-  polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS, fullPollMs: 15 * 60_000 },
+  polls: POLLS,
   pageSize: 200,
   perMinute: 600,
   perDay: 200_000,

@@ -16,10 +16,11 @@ import {
   unknownDevice,
   unlistedPollDueMs,
 } from '../../src/scheduler/device-outlook.ts';
+import { POLLS } from '../support/polls.ts';
 
 const NOW = 1_000_000_000_000;
 const RULES: OutlookRules = {
-  polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS, fullPollMs: 15 * 60_000 },
+  polls: POLLS,
   freshnessMs: MINUTE_MS,
   pageSize: 200,
   fill: 0.97,

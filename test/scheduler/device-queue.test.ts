@@ -26,10 +26,11 @@ import {
   setUnlisted,
 } from '../../src/scheduler/device-queue.ts';
 import { hasSlot } from '../../src/scheduler/heap.ts';
+import { POLLS } from '../support/polls.ts';
 
 const RULES: OutlookRules = {
   freshnessMs: MINUTE_MS,
-  polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS, fullPollMs: 15 * 60_000 },
+  polls: POLLS,
   pageSize: 200,
   fill: 0.97,
   slackMs: 0,

@@ -8,6 +8,7 @@ import { createPlanner } from '../../src/scheduler/planner.ts';
 import { type Decision, type Planner, type PlannerSettings, purposeOf } from '../../src/scheduler/planner-types.ts';
 import type { Device } from '../bench/planner/fleet.ts';
 import { type Held, hold, takePage } from '../bench/planner/holdings.ts';
+import { POLLS } from '../support/polls.ts';
 
 export const PAGE = 200;
 
@@ -16,7 +17,7 @@ export const SETTINGS: PlannerSettings = {
   devicesMs: 5 * MINUTE_MS,
   alertsMs: 2 * MINUTE_MS,
   accountMs: HOUR_MS,
-  polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS, fullPollMs: 15 * 60_000 },
+  polls: POLLS,
   pageSize: PAGE,
   share: 0.8,
 };

@@ -16,6 +16,7 @@ import {
   staleLimitMs,
   USUAL_RESERVES,
 } from '../../src/scheduler/reserves.ts';
+import { POLLS } from '../support/polls.ts';
 
 const LANES = ['live', ...RESERVED_LANES] as const;
 type Lane = (typeof LANES)[number];
@@ -91,7 +92,7 @@ describe('when a page is worth a request', () => {
 describe('whether the readings fit', () => {
   const usual = {
     freshnessMs: MINUTE_MS,
-    polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS, fullPollMs: 15 * 60_000 },
+    polls: POLLS,
     pageSize: 200,
   };
   /** So many pages a day are made and carried. */
@@ -110,7 +111,7 @@ describe('whether the readings fit', () => {
     expect(rulesOf(commitment, usual)).toMatchObject({
       isInTurn: true,
       slackMs: 0,
-      polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS, fullPollMs: 15 * 60_000 },
+      polls: POLLS,
     });
     expect(renewCommitment(commitment, load(950, 1000), 2), 'a little less is not enough to come back').toBe(false);
     expect(commitment.isOver).toBe(true);

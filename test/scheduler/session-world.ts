@@ -15,6 +15,7 @@ import type { SessionParts } from '../../src/scheduler/session.ts';
 import { device, type ScratchStore } from '../store/support.ts';
 import { KEEP_ALL } from '../support/keep-all.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
+import { POLLS } from '../support/polls.ts';
 
 export const START_MS = Date.UTC(2026, 5, 15, 12, 1);
 
@@ -96,7 +97,7 @@ export function createSessionWorld({ store }: ScratchStore, script: Script = {})
       workspaceTag: null,
       filter: KEEP_ALL,
       schedules: SCHEDULES,
-      polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: DAY_MS, fullPollMs: 15 * 60_000 },
+      polls: POLLS,
     },
     checkRoom: () => (clock.monoMs() >= roomFromMs ? { ok: true } : { ok: false, reason: 'full' }),
     stateFull: nothing,

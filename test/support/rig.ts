@@ -27,6 +27,7 @@ import { type Bench, startBench } from './bench.ts';
 import { judge, type Verdict } from './judge.ts';
 import { KEEP_ALL } from './keep-all.ts';
 import { createVirtualClock, type VirtualClock } from './virtual-clock.ts';
+import { POLLS } from './polls.ts';
 
 export const TOKEN = 'rig-token';
 
@@ -134,7 +135,7 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
     workspaceTag: options.workspaceTag ?? null,
     filter: createFilter({ ...KEEP_ALL.spec, ...options.filter }),
     schedules: SCHEDULES,
-    polls: { idlePollMs: 6 * 3_600_000, gonePollMs: 24 * 3_600_000, fullPollMs: 15 * 60_000 },
+    polls: POLLS,
   };
   const open = (changes: Partial<SyncOptions> = {}): Sync =>
     openSync({

@@ -20,6 +20,7 @@ import { createRate, SHARE } from './rate.ts';
 import { type RunResult, resultOf } from './result.ts';
 import type { Service, ServicePlan } from './service.ts';
 import { createTiming, type Timing } from './timing.ts';
+import { POLLS } from '../../support/polls.ts';
 
 export const PAGE = 200;
 
@@ -53,7 +54,7 @@ export const SETTINGS = {
   devicesMs: 5 * MINUTE_MS,
   alertsMs: 2 * MINUTE_MS,
   accountMs: HOUR_MS,
-  polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS, fullPollMs: 15 * 60_000 },
+  polls: POLLS,
   pageSize: PAGE,
   share: SHARE,
 };

@@ -14,6 +14,7 @@ import { NOW_MS, openBench, openRig, type Rig, type RigOptions, SCHEDULES } from
 import { sharedBench } from '../../support/shared-bench.ts';
 import { forWork } from '../plan/support.ts';
 import { backfillAlone, inState, telemetryRequests } from './support.ts';
+import { POLLS } from '../../support/polls.ts';
 
 const DEVICES = [
   { deviceId: 'often', intervalMs: 2 * MINUTE_MS },
@@ -109,7 +110,7 @@ describe.runIf(influxdAvailable())('on the simulator', () => {
     const sync = {
       history: rig.settings.history,
       schedules: SCHEDULES,
-      polls: { idlePollMs: 6 * HOUR_MS, gonePollMs: 24 * HOUR_MS, fullPollMs: 15 * 60_000 },
+      polls: POLLS,
       leftOut: rig.settings.filter.spec,
     };
     const config = { dataDir: rig.dataDir, api: { share: 0.8 }, sync };

@@ -20,6 +20,7 @@ import { createWorld } from '../../../src/sim/world.ts';
 import { KEEP_ALL } from '../../support/keep-all.ts';
 import { NOW_MS, SCHEDULES, seededRandom } from '../../support/rig.ts';
 import { createVirtualClock, type VirtualClock } from '../../support/virtual-clock.ts';
+import { POLLS } from '../../support/polls.ts';
 
 export interface PlanRig extends Disposable {
   readonly clock: VirtualClock;
@@ -64,7 +65,7 @@ export function openPlanRig(options: PlanRigOptions = {}): PlanRig {
     workspaceTag: null,
     filter: createFilter(leftOut),
     schedules: SCHEDULES,
-    polls: { idlePollMs: 6 * 3_600_000, gonePollMs: 24 * 3_600_000, fullPollMs: 15 * 60_000 },
+    polls: POLLS,
   };
   const open = (changes: Partial<SyncOptions> = {}): Sync =>
     openSync({
@@ -93,7 +94,7 @@ export function openPlanRig(options: PlanRigOptions = {}): PlanRig {
       const sync = {
         history,
         schedules: { ...SCHEDULES, ...schedules },
-        polls: { idlePollMs: 6 * 3_600_000, gonePollMs: 24 * 3_600_000, fullPollMs: 15 * 60_000 },
+        polls: POLLS,
         leftOut,
       };
       const config = { dataDir, api: { share }, sync };

@@ -10,6 +10,7 @@ import type { Clock } from '../../../src/core/ports.ts';
 import type { StatusReport } from '../../../src/core/status.ts';
 import { KEEP_ALL } from '../../support/keep-all.ts';
 import { type Rig, SCHEDULES } from '../../support/rig.ts';
+import { POLLS } from '../../support/polls.ts';
 
 /** The settings of a rig as a configuration says them; without a database the state tells which there were. */
 export function configOf({ dataDir, settings }: Pick<Rig, 'dataDir' | 'settings'>, share = 0.8): StatusConfig {
@@ -30,7 +31,7 @@ const EMPTY_CONFIG: StatusConfig = {
   sync: {
     history: { kind: 'age', ageMs: 30 * 86_400_000 },
     gracePeriodMs: 120_000,
-    polls: { idlePollMs: 6 * 3_600_000, gonePollMs: 24 * 3_600_000, fullPollMs: 15 * 60_000 },
+    polls: POLLS,
     schedules: SCHEDULES,
     leftOut: KEEP_ALL.spec,
   },

@@ -11,6 +11,7 @@ import { createPageFacts, type PageParts } from '../../../src/report/page-facts.
 import { device, landing, type ScratchStore } from '../../store/support.ts';
 import { KEEP_ALL } from '../../support/keep-all.ts';
 import { SCHEDULES } from '../../support/rig.ts';
+import { POLLS } from '../../support/polls.ts';
 
 export const ALL: DevicesQuery = { search: '', state: null, sort: 'name', reversed: false, page: 1 };
 
@@ -77,7 +78,7 @@ export function pageFactsOf(state: Pick<ScratchStore, 'store' | 'facts'>, option
     room: { status: () => ({ usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null }) },
     isRunning: () => true,
     version: '0.0.0',
-    polls: { idlePollMs: 6 * 3_600_000, gonePollMs: 24 * 3_600_000, fullPollMs: 15 * 60_000 },
+    polls: POLLS,
     fleet: options.fleet ?? { scan: () => null },
     clock: options.clock ?? { monoMs: nowMs, sleep: () => Promise.resolve() },
     recentEvents: () => [],
