@@ -16,6 +16,7 @@ import { createInfluxSink } from '../../src/influx/sink.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
 import { KEEP_ALL } from '../support/keep-all.ts';
 import { mortalSink, mortalTransport } from '../support/mortality.ts';
+import { POLLS } from '../support/polls.ts';
 import { cron, type Program, SCHEDULES } from '../support/rig.ts';
 import { createVirtualClock, type VirtualClock, withWallOffset } from '../support/virtual-clock.ts';
 import { openDatabase } from './database.ts';
@@ -25,7 +26,6 @@ import { createFate, type Fate } from './misfortunes.ts';
 import type { Life, Story } from './story.ts';
 import { createTruth, type Truth } from './truth.ts';
 import { worldOf } from './world.ts';
-import { POLLS } from '../support/polls.ts';
 
 const TOKEN = 'lives-token';
 

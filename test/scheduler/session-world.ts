@@ -14,8 +14,8 @@ import { createPlanning } from '../../src/scheduler/planning.ts';
 import type { SessionParts } from '../../src/scheduler/session.ts';
 import { device, type ScratchStore } from '../store/support.ts';
 import { KEEP_ALL } from '../support/keep-all.ts';
-import { createVirtualClock } from '../support/virtual-clock.ts';
 import { POLLS } from '../support/polls.ts';
+import { createVirtualClock } from '../support/virtual-clock.ts';
 
 export const START_MS = Date.UTC(2026, 5, 15, 12, 1);
 

@@ -1,5 +1,6 @@
 /** How often devices without news are polled, as by default. */
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+
 import type { PollSettings } from '../../src/core/ports.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 
 export const POLLS: PollSettings = { idlePollMs: 6 * HOUR_MS, gonePollMs: DAY_MS, fullPollMs: 15 * MINUTE_MS };

@@ -26,8 +26,8 @@ import type { World } from '../../src/sim/world.ts';
 import { type Bench, startBench } from './bench.ts';
 import { judge, type Verdict } from './judge.ts';
 import { KEEP_ALL } from './keep-all.ts';
-import { createVirtualClock, type VirtualClock } from './virtual-clock.ts';
 import { POLLS } from './polls.ts';
+import { createVirtualClock, type VirtualClock } from './virtual-clock.ts';
 
 export const TOKEN = 'rig-token';
 

@@ -14,13 +14,13 @@ import {
   type Rest,
 } from '../../../src/scheduler/planner-types.ts';
 import { learnFromPage, UNKNOWN_RATE } from '../../../src/scheduler/report-rate.ts';
+import { POLLS } from '../../support/polls.ts';
 import type { Device } from './fleet.ts';
 import { countAnew, hold, takePage } from './holdings.ts';
 import { createRate, SHARE } from './rate.ts';
 import { type RunResult, resultOf } from './result.ts';
 import type { Service, ServicePlan } from './service.ts';
 import { createTiming, type Timing } from './timing.ts';
-import { POLLS } from '../../support/polls.ts';
 
 export const PAGE = 200;
 

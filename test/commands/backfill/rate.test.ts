@@ -10,11 +10,11 @@ import { createBackfillRate } from '../../../src/scheduler/backfill.ts';
 import { worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits, mortalTransport } from '../../support/mortality.ts';
+import { POLLS } from '../../support/polls.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions, SCHEDULES } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
 import { forWork } from '../plan/support.ts';
 import { backfillAlone, inState, telemetryRequests } from './support.ts';
-import { POLLS } from '../../support/polls.ts';
 
 const DEVICES = [
   { deviceId: 'often', intervalMs: 2 * MINUTE_MS },

@@ -18,9 +18,9 @@ import { createSimulator, type Simulator } from '../../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../../src/sim/spec.ts';
 import { createWorld } from '../../../src/sim/world.ts';
 import { KEEP_ALL } from '../../support/keep-all.ts';
+import { POLLS } from '../../support/polls.ts';
 import { NOW_MS, SCHEDULES, seededRandom } from '../../support/rig.ts';
 import { createVirtualClock, type VirtualClock } from '../../support/virtual-clock.ts';
-import { POLLS } from '../../support/polls.ts';
 
 export interface PlanRig extends Disposable {
   readonly clock: VirtualClock;

@@ -10,8 +10,8 @@ import { DAY_MS, type EpochMs, msToNs } from '../../../src/core/time.ts';
 import { createPageFacts, type PageParts } from '../../../src/report/page-facts.ts';
 import { device, landing, type ScratchStore } from '../../store/support.ts';
 import { KEEP_ALL } from '../../support/keep-all.ts';
-import { SCHEDULES } from '../../support/rig.ts';
 import { POLLS } from '../../support/polls.ts';
+import { SCHEDULES } from '../../support/rig.ts';
 
 export const ALL: DevicesQuery = { search: '', state: null, sort: 'name', reversed: false, page: 1 };
 
