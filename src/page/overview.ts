@@ -148,13 +148,26 @@ function lagTiles(parts: OverviewParts): Tile[] {
     .map((each, index) => lagTile(report, each, index === 0));
 }
 
-/**
- * The lag while telemetry is not read: at least the time since it was read last, because newer readings are unknown.
- */
-function unreadTiles({ destinations, freshness, generated_at: now }: StatusOverview, { sinceAt }: Unread): Tile[] {
-  const unreadSeconds = sinceAt === null ? null : Math.max(0, (Date.parse(now) - Date.parse(sinceAt)) / SECOND_MS);
+/** The lag while telemetry is not read: at least the time since it was read last, as newer readings are unknown. */
+function unreadSeconds({ generated_at: now }: StatusOverview, { sinceAt }: Unread): number | null {
+  return sinceAt === null ? null : Math.max(0, (Date.parse(now) - Date.parse(sinceAt)) / SECOND_MS);
+}
+
+/** The destinations, each with its lag as the tile shows it. */
+export function destinationsNow(parts: Pick<OverviewParts, 'report' | 'ready'>): readonly DestinationReport[] {
+  const { report } = parts;
+  const unread = unreadNow(parts);
+  const least = unread === null ? null : unreadSeconds(report, unread);
+  if (least === null) return report.destinations;
+  return report.destinations.map((each) => ({ ...each, lag_seconds: Math.max(each.lag_seconds ?? 0, least) }));
+}
+
+function unreadTiles(report: StatusOverview, unread: Unread): Tile[] {
+  const { destinations, freshness, generated_at: now } = report;
+  const { sinceAt } = unread;
   const lags = destinations.map(({ lag_seconds }) => lag_seconds).filter((lag) => lag !== null);
-  const known = [unreadSeconds, freshness.median_seconds, ...lags].filter((seconds) => seconds !== null);
+  const least = unreadSeconds(report, unread);
+  const known = [least, freshness.median_seconds, ...lags].filter((seconds) => seconds !== null);
   const since = sinceAt === null ? 'yet' : html`since ${moment(sinceAt, now)}`;
   return [
     {

@@ -12,7 +12,7 @@ import { deviceMain, PERIODS, readPeriod } from './device.ts';
 import { devicesSection, readDevicesQuery } from './devices.ts';
 import { type Html, html } from './html.ts';
 import { documentOf, type Frame, MARK } from './layout.ts';
-import { type OverviewParts, standing, tileSection, toneOf, toneText, unreadNow } from './overview.ts';
+import { destinationsNow, type OverviewParts, standing, tileSection, toneOf, toneText, unreadNow } from './overview.ts';
 import {
   alertsSection,
   allEvents,
@@ -77,7 +77,7 @@ ${standing(seen)}
 ${tileSection(seen)}
 <div class="columns">
 ${quotaSection(report.allowance, now)}
-${deliverySection({ ...report, about: report.summary_problem, now })}
+${deliverySection({ ...report, destinations: destinationsNow(seen), about: report.summary_problem, now })}
 ${streamsSection(report)}
 ${workSection(report, unreadNow(seen))}
 </div>

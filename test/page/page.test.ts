@@ -147,6 +147,7 @@ describe('the overview', () => {
     const page = await textOf(served.url);
     expect(page).not.toContain('No gaps: the whole sync range is covered');
     expect(page).toContain('Newer readings will be read when polling resumes');
+    expect(page).toMatch(/<section id="delivery".*?<td class="number">30 s<\/td>/s);
     expect(page).toMatch(/devices complete up to <time[^>]*>22:15:00<\/time>; polling has stopped since then/);
     served.shown.standing = refused(7200);
     expect(await first()).toContain('<b>2 h</b>');
