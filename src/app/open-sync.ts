@@ -32,6 +32,7 @@ import type { PageFacts, RecentEvent } from '../core/page-facts.ts';
 import type { Clock, Disk, Purpose, Random, Transport } from '../core/ports.ts';
 import { createServerClock } from '../core/server-clock.ts';
 import type { JobQueue } from '../core/state/jobs.ts';
+import { createFactNote } from '../core/state/state.ts';
 import type { ReadyReport, StatusOverview, StatusReport } from '../core/status.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
@@ -50,7 +51,14 @@ import { createHistoryEta } from '../report/history-eta.ts';
 import { createPageFacts } from '../report/page-facts.ts';
 import { readyNow } from '../report/ready.ts';
 import { overviewNow, reportNow } from '../report/report.ts';
-import { createApiState, createStreamReport, noteAnswered, noteOff } from '../scheduler/api-state.ts';
+import {
+  API_PROBLEM,
+  createApiState,
+  createProblemNote,
+  createStreamReport,
+  noteAnswered,
+  noteOff,
+} from '../scheduler/api-state.ts';
 import type { DayFigures } from '../scheduler/day-budget.ts';
 import type { DispatchParts } from '../scheduler/dispatch.ts';
 import {
@@ -329,15 +337,9 @@ function openApi(
 
 function openRoom(options: SyncOptions, { maintenance }: OpenStore, observe: Observe): Room {
   const { dataDir, destinations, disk = createDisk(dataDir), clock } = options;
-  const hasDestinations = destinations.length > 0;
   const { maxBytes } = limitsOf(options);
-  return createRoom({
-    maintenance,
-    disk,
-    clock,
-    observe,
-    limits: { maxBytes, minFreeBytes: MIN_FREE_BYTES, hasDestinations },
-  });
+  const limits = { maxBytes, minFreeBytes: MIN_FREE_BYTES, hasDestinations: destinations.length > 0 };
+  return createRoom({ maintenance, disk, clock, observe, limits });
 }
 
 function limitsOf({ archive }: SyncOptions): ArchiveLimits {
@@ -403,10 +405,8 @@ interface Parts {
 function maintenanceOf(options: SyncOptions, { base, opened, room, deliverers }: Parts): MaintenanceParts {
   const { store, maintenance } = opened;
   const { observe, confirmation } = base;
-  const destinations = (): readonly Deliverer[] => deliverers;
-  const { clock } = options;
-  const limits = limitsOf(options);
-  return { store, maintenance, room, destinations, limits, clock, observe, mayBegin: confirmation.wait };
+  const parts = { store, maintenance, room, clock: options.clock, observe, limits: limitsOf(options) };
+  return { ...parts, destinations: () => deliverers, mayBegin: confirmation.wait };
 }
 
 type Reports = FigureSource & Pick<Sync, 'fleet' | 'historyWaitsUntil' | 'report' | 'overview' | 'pageFacts' | 'ready'>;
@@ -417,6 +417,8 @@ function createReports({ api, settings, clock }: SyncOptions, parts: Parts): Rep
   const { store, jobs, facts, ledger } = opened;
   const { apiState, outage, serverClock, heartbeats } = base;
   const streams = createStreamReport(apiState, outage.problem);
+  const noteProblem = createFactNote(store, () => API_PROBLEM);
+  base.listeners.push(createProblemNote(noteProblem, streams));
   const { staleMs } = planning.demand;
   const fleet = createFleetScanner({ context, staleMs, pulse: heartbeats.pulse('figures') });
   const quota = () => quotaNow(limiter, { nowMs: serverClock.nowMs(), rest: planning.rest });

@@ -19,7 +19,7 @@ import {
   type LogPosition,
   positionAfter,
 } from '../core/state/log.ts';
-import type { Store } from '../core/state/state.ts';
+import { createFactNote, type Store } from '../core/state/state.ts';
 import { StaleStateError } from '../core/state/telemetry.ts';
 import { type EpochNs, MINUTE_MS } from '../core/time.ts';
 import {
@@ -128,7 +128,8 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     withheld: 0,
   };
   const patience = createPatience(name, parts);
-  const noteBlocked = createBlockedNote(store, destination.id);
+  // For `--status` beside the daemon.
+  const noteBlocked = createFactNote(store, () => blockedFact(destination.id()));
   const wakeUp = createWakeUp(clock);
   /**
    * Delivers until no line is left or the delivery is blocked.
@@ -167,21 +168,6 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
       const served = await destination.open(signal);
       return 'sink' in served ? await sendBatch(delivery, served, lines, signal) : served;
     },
-  };
-}
-
-/** Writes why a delivery is blocked into the state when it changes, for `--status` beside the daemon. */
-function createBlockedNote({ fact, saveFact }: Store, id: () => number): (reason: string | null) => void {
-  let noted = fact(blockedFact(id())) ?? '';
-  return (reason) => {
-    if ((reason ?? '') === noted) return;
-    try {
-      saveFact(blockedFact(id()), reason ?? '');
-      noted = reason ?? '';
-    } catch (error) {
-      // The next attempt writes it.
-      if (!(error instanceof StateFullError)) throw error;
-    }
   };
 }
 

@@ -121,9 +121,8 @@ interface OutageParts {
 /** A service that is taken to be well. */
 export function createOutageWatch({ clock, random, observe }: OutageParts): OutageWatch {
   let policy = BACKOFF;
-  let failures = 0;
   let problem: string | null = null;
-  let retryAtMs = 0;
+  let [failures, retryAtMs] = [0, 0];
   let hasRequested = false;
   let answeredAtMs = Number.NEGATIVE_INFINITY;
   return {
@@ -132,8 +131,9 @@ export function createOutageWatch({ clock, random, observe }: OutageParts): Outa
       if (fault !== null && SILENCE.has(fault)) return;
       answeredAtMs = clock.monoMs();
       failures = 0;
-      if (problem !== null) observe({ type: 'api-recovered' });
+      const wasOut = problem !== null;
       problem = null;
+      if (wasOut) observe({ type: 'api-recovered' });
     },
     waitUntilOver: async (signal, turned) => {
       const check = (): true | null => {

@@ -322,6 +322,7 @@ function deliveredText(destinations: readonly DestinationReport[]): string {
 
 /** The most serious problem; `null` if there is none. */
 function problemOf({
+  isRunning,
   deliverers,
   streams,
   room,
@@ -332,7 +333,8 @@ function problemOf({
   });
   const problem = streams.problem();
   if (problem !== null) {
-    return about(streams.isRefused() ? 'key_refused' : 'api_unreachable', null, `Polling stopped: ${problem}`);
+    const code = streams.isRefused() ? 'key_refused' : 'api_unreachable';
+    return about(code, null, `${isRunning() ? 'Polling stopped' : 'Polling failed at the last attempt'}: ${problem}`);
   }
   const { full } = room.status();
   if (full !== null) return about('state_full', null, `Polling stopped: ${full}`);

@@ -174,6 +174,44 @@ export interface StreamReport {
   failingLong(): readonly { readonly name: Stream; readonly reason: string }[];
 }
 
+/** The key of the fact what keeps the API from being read. */
+export const API_PROBLEM = 'api_problem';
+
+const REFUSED = 'key_refused ';
+const UNREACHABLE = 'api_unreachable ';
+
+/**
+ * Creates a function that notes what keeps the API from being read, at each event that may change it.
+ *
+ * @param note writes the fact; `null` while the API is read.
+ */
+export function createProblemNote(
+  note: (text: string | null) => void,
+  { problem, isRefused }: Pick<StreamReport, 'problem' | 'isRefused'>,
+): Observe {
+  return ({ type }) => {
+    if (!/^(?:api|key|stream)-/.test(type)) return;
+    const text = problem();
+    note(text === null ? null : `${isRefused() ? REFUSED : UNREACHABLE}${text}`);
+  };
+}
+
+/**
+ * Shows what keeps the API from being read by the state alone.
+ *
+ * @param noted the fact as it was written.
+ * @param streams the streams by the stored requests.
+ */
+export function storedProblem(
+  noted: string,
+  streams: readonly StreamStatus[],
+): Pick<StreamReport, 'list' | 'problem' | 'isRefused'> {
+  const isRefused = noted.startsWith(REFUSED);
+  const text = noted.slice(isRefused ? REFUSED.length : UNREACHABLE.length);
+  const list = streams.map((status) => refusedBy(isRefused, status));
+  return { list: () => list, problem: () => (text === '' ? null : text), isRefused: () => isRefused };
+}
+
 /** For so long a stream may fail before readiness counts it. */
 const FAILING_LONG_MS = 10 * MINUTE_MS;
 
@@ -184,7 +222,7 @@ const FAILING_LONG_MS = 10 * MINUTE_MS;
  */
 export function createStreamReport(state: ApiState, outage: () => string | null): StreamReport {
   return {
-    list: () => STREAMS.map((name) => refusedBy(state, statusOf(name, state.streams[name]))),
+    list: () => STREAMS.map((name) => refusedBy(state.refusal !== null, statusOf(name, state.streams[name]))),
     problem: () => (state.refusal === null ? (outage() ?? state.firstFailure) : refusalText(state.refusal)),
     isRefused: () => state.refusal !== null,
     isListed: () => Number.isFinite(state.streams.devices.readAtMs) && state.streams.devices.missingScope === null,
@@ -204,8 +242,8 @@ function failingLong({ streams, parts }: ApiState): { name: Stream; reason: stri
 }
 
 /** No stream is read while the API refuses the key, whatever its last answer was. */
-function refusedBy({ refusal }: ApiState, status: StreamStatus): StreamStatus {
-  return refusal === null || status.state === 'off'
+function refusedBy(isRefused: boolean, status: StreamStatus): StreamStatus {
+  return !isRefused || status.state === 'off'
     ? status
     : { ...status, state: 'failing', reason: 'the API refuses the key' };
 }

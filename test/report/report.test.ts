@@ -149,6 +149,11 @@ describe('the sentence', () => {
     [{ problem: 'no key', isRefused: true }, 'Polling stopped: no key', { code: 'key_refused', name: null }],
     [{ problem: 'no connection' }, 'Polling stopped: no connection', { code: 'api_unreachable', name: null }],
     [
+      { problem: 'no connection', isRunning: false },
+      'Polling failed at the last attempt: no connection',
+      { code: 'api_unreachable', name: null },
+    ],
+    [
       { failing: [{ name: 'alerts', reason: 'HTTP 500' }] },
       'alerts cannot be read: HTTP 500',
       { code: 'stream_failing', name: 'alerts' },

@@ -2,11 +2,15 @@
  * What the program knows of the API by what was noted, the events of each change, and the report that is made of it.
  */
 import { describe, expect, test } from 'vitest';
-import type { AppEvent } from '../../src/core/events.ts';
+import type { AppEvent, Observe } from '../../src/core/events.ts';
 import { ApiFault } from '../../src/core/faults.ts';
+import { createFactNote } from '../../src/core/state/state.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
+import { createOutageWatch } from '../../src/ingest/outage.ts';
 import {
+  API_PROBLEM,
   createApiState,
+  createProblemNote,
   createStreamReport,
   noteAccepted,
   noteAnswered,
@@ -14,7 +18,10 @@ import {
   noteRead,
   noteRefused,
   noteStreamFailed,
+  storedProblem,
 } from '../../src/scheduler/api-state.ts';
+import { scratchStore } from '../store/support.ts';
+import { createVirtualClock } from '../support/virtual-clock.ts';
 
 function life() {
   const clock = { nowMs: 0 };
@@ -66,6 +73,41 @@ describe('what keeps the API from being read', () => {
     expect(report.isRefused()).toBe(false);
     expect([told('key-refused'), told('key-accepted')]).toEqual([2, 2]);
   });
+});
+
+test('what keeps the API from being read is in the state as soon as it begins, and no longer than it lasts', () => {
+  using open = scratchStore();
+  const { store } = open;
+  const streams = [{ name: 'alerts', state: 'on', reason: null, last_read_at: null }] as const;
+  const note = () => createFactNote(store, () => API_PROBLEM);
+  const listeners: Observe[] = [];
+  const observe: Observe = (event) => listeners.forEach((listen) => void listen(event));
+  const clock = createVirtualClock(0);
+  const outage = createOutageWatch({ clock, random: () => 0.5, observe });
+  const state = createApiState({ observe, serverNowMs: () => 0, monoMs: clock.monoMs });
+  const live = createStreamReport(state, outage.problem);
+  listeners.push(createProblemNote(note(), live));
+  const stored = () => {
+    const { problem, isRefused, list } = storedProblem(store.fact(API_PROBLEM) ?? '', streams);
+    return [problem(), isRefused(), list()[0]?.state];
+  };
+  expect(stored()).toEqual([null, false, 'on']);
+  outage.note(new ApiFault('unreachable', 'GET /account: no answer', { request: 'GET /account' }));
+  expect(stored()).toEqual(['GET /account: no answer', false, 'on']);
+  outage.answered(null);
+  expect(stored()).toEqual([null, false, 'on']);
+  noteRefused(state, REFUSED, 'no', 1000);
+  expect(stored()).toEqual([live.problem(), true, 'failing']);
+  noteAccepted(state);
+  expect(stored()).toEqual([null, false, 'on']);
+  // The next process ends it, although it did not see it begin.
+  noteStreamFailed(state, 'account', 'GET /account: check api.url');
+  expect(stored()).toEqual(['GET /account: check api.url', false, 'on']);
+  const next = createApiState({ observe, serverNowMs: () => 0, monoMs: clock.monoMs });
+  listeners.splice(0, 1, createProblemNote(note(), createStreamReport(next, outage.problem)));
+  noteAnswered(next, 'account');
+  noteRead(next, 'account');
+  expect(stored()).toEqual([null, false, 'on']);
 });
 
 describe('a stream that fails', () => {

@@ -1,9 +1,12 @@
 /**
  * The daemon over hours and days of virtual time: on time, complete, and polite, whatever happens to it.
  */
+
 import { describe, expect, test } from 'vitest';
+import type { StatusReport } from '../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
+import { configOf, reportOf } from '../commands/status/support.ts';
 import { DEVICES, expectExact, keyFile, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { cron, NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
@@ -97,10 +100,11 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     using rig = await rigOf();
     const { settings } = rig.simulator;
     const file = keyFile(settings.key.secret);
+    const status = () => reportOf(configOf(rig), rig.clock);
     const changes = {
       api: { url: 'http://simulator.test/external/v1', key: file.inUse, share: 0.8, concurrency: 4 },
     };
-    const seen: { requests: number; reasons: readonly string[] }[] = [];
+    const seen: { requests: number; reasons: readonly string[]; status: StatusReport }[] = [];
     const life = await liveAsDaemon(rig, {
       forMs: 4.5 * HOUR_MS,
       changes,
@@ -110,10 +114,10 @@ describe.runIf(influxdAvailable())('the daemon', () => {
         settings.key.secret = 'sim_the-second-key';
         const before = rig.simulator.log.total;
         await rig.clock.sleep(3 * HOUR_MS);
-        seen.push({ requests: rig.simulator.log.total - before, reasons: ready().reasons });
+        seen.push({ requests: rig.simulator.log.total - before, reasons: ready().reasons, status: status() });
         file.write('sim_the-second-key');
         await rig.clock.sleep(2 * MINUTE_MS);
-        seen.push({ requests: 0, reasons: ready().reasons });
+        seen.push({ requests: 0, reasons: ready().reasons, status: status() });
       },
     });
     expect(life.error).toBeNull();
@@ -123,6 +127,14 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     expect(refused?.requests).toBeLessThan(30);
     expect(refused?.reasons.join()).toMatch(/refuses the key/);
     expect(renewed?.reasons).toEqual([]);
+    // A command beside the daemon reports it as well, problems first.
+    expect(refused?.status).toMatchObject({
+      summary: expect.stringMatching(/^Polling stopped: the API refuses the key/),
+      summary_problem: { code: 'key_refused' },
+    });
+    expect(refused?.status.streams.map(({ state }) => state)).toEqual(Array.from({ length: 4 }, () => 'failing'));
+    expect(renewed?.status.summary_problem).toBeNull();
+    expect(renewed?.status.streams.map(({ state }) => state)).not.toContain('failing');
     expect(told(life, 'key-changed')).toHaveLength(1);
     expect(told(life, 'key-accepted')).toHaveLength(1);
     await expectExact(rig);

@@ -20,6 +20,7 @@ import type { DeviceReportParts } from '../../report/device-report.ts';
 
 import { createHistoryEta } from '../../report/history-eta.ts';
 import { type ReportedDestination, timeText } from '../../report/report.ts';
+import { API_PROBLEM, storedProblem } from '../../scheduler/api-state.ts';
 import { staleMsOf } from '../../scheduler/demand-watch.ts';
 import { createDisk } from '../../store/views/data-dir.ts';
 import { type ReadState, readStateView } from '../../store/views/read-state.ts';
@@ -58,10 +59,8 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
     staleMs: () => staleMsOf(store),
     historyEta: createHistoryEta({ context, facts, ledger: state.ledger, quota: () => quota }),
     streams: {
-      list: () => streams,
+      ...storedProblem(store.fact(API_PROBLEM) ?? '', streams),
       isListed: () => store.devices().length > 0 || wasReadEmpty(streams, store.account()?.devices ?? 0),
-      problem: () => null,
-      isRefused: () => false,
       failingLong: () =>
         streams
           .filter(({ state: each }) => each === 'failing')

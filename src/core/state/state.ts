@@ -5,6 +5,7 @@
  * Every writing call is one transaction. The points of a page and the coverage that they prove are stored together or
  * not at all, and only if the state that they were computed from has not changed (`StaleStateError`).
  */
+import { StateFullError } from '../archive-room.ts';
 import type { Account } from '../records.ts';
 import type { AlertStore, InventoryStore } from './inventory.ts';
 import type { LogStore } from './log.ts';
@@ -32,6 +33,28 @@ export interface Store extends TelemetryStore, InventoryStore, LogStore {
   /** A small fact that outlives the process. */
   fact(key: string): string | null;
   saveFact(key: string, value: string): void;
+}
+
+/**
+ * Creates a function that keeps a fact up to date: it writes a text when that changes.
+ *
+ * @param key the key of the fact; it may change while the program runs.
+ * @returns the function; `null` is written as an empty text. A full state is no error: the next call writes.
+ */
+export function createFactNote(
+  { fact, saveFact }: Pick<Store, 'fact' | 'saveFact'>,
+  key: () => string,
+): (text: string | null) => void {
+  let noted = fact(key()) ?? '';
+  return (text) => {
+    if ((text ?? '') === noted) return;
+    try {
+      saveFact(key(), text ?? '');
+      noted = text ?? '';
+    } catch (error) {
+      if (!(error instanceof StateFullError)) throw error;
+    }
+  };
 }
 
 /** The counts of a removal. */
