@@ -170,7 +170,7 @@ function hintFor(status: number, message: ServerMessage): Hint {
   switch (status) {
     case 401:
       return (influx) =>
-        `${influx}.token: the database does not accept it; for InfluxDB 1.8 and VictoriaMetrics it is user:password (see also ${influx}.org). A new token in the file of ${influx}.token_file needs no restart`;
+        `${influx}.token: missing, or not accepted (user:password for InfluxDB 1.8 and VictoriaMetrics; see also ${influx}.org); if another server answers at this address, correct ${influx}.url. A new token in the file of ${influx}.token_file needs no restart`;
     case 403:
       return (influx) =>
         `${influx}.token: it has no write permission for ${influx}.bucket; give it that permission, or write another token into the file of ${influx}.token_file`;

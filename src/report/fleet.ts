@@ -8,7 +8,7 @@
  * processor at most, and next to nothing while nobody asks; callers get the result of the last complete scan.
  */
 
-import { repeat } from '../core/async.ts';
+import { createWakeUp, repeat, type WakeUp } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
 import { emptyByListing } from '../core/device-coverage.ts';
 import { beatingClock, type Pulse } from '../core/heartbeats.ts';
@@ -72,7 +72,7 @@ const REST_MS = { first: 20, later: 76 };
 
 /** The pause between two background scans: this many times as long as the last one took, within these. */
 const BETWEEN = { times: 20, leastMs: SECOND_MS, mostMs: 15 * SECOND_MS };
-/** The same where nobody has asked since the last one, or whoever asks scans at once. */
+/** The longest pause where nobody asks, or whoever asks scans at once. */
 const UNASKED_MS = 30 * SECOND_MS;
 
 /** A scan in progress. */
@@ -100,6 +100,8 @@ interface ScannerState {
   isRequested: boolean;
   /** How many devices are listed one by one. */
   listed: number;
+  /** Ends the pause of the background scans when somebody asks who cannot scan at once. */
+  readonly wakeUp: WakeUp;
 }
 
 /** Creates a scanner that has not scanned yet. */
@@ -113,11 +115,13 @@ export function createFleetScanner(parts: FleetScannerParts): FleetScanner {
     isLong: false,
     isRequested: false,
     listed: 0,
+    wakeUp: createWakeUp(beatingClock(clock, parts.pulse)),
   };
   return {
     scan: () => {
       state.isRequested = true;
       scanAtOnce(state);
+      if (state.isLong) state.wakeUp.notify();
       return state.snapshot;
     },
     ageMs: () => (state.snapshot === null ? 0 : clock.monoMs() - state.snapshotMs),
@@ -187,8 +191,9 @@ async function scanSlowly(state: ScannerState, clockWithPulse: Clock, signal: Ab
   do await clockWithPulse.sleep(restMs, signal);
   while (!continueScan(state, scan, SLICE_MS));
   state.isLong = scan.workedMs > QUICK.mostMs;
-  if (!state.isLong || !state.isRequested) return UNASKED_MS;
-  return Math.min(BETWEEN.mostMs, Math.max(BETWEEN.leastMs, BETWEEN.times * scan.workedMs));
+  const pauseMs = Math.min(BETWEEN.mostMs, Math.max(BETWEEN.leastMs, BETWEEN.times * scan.workedMs));
+  await state.wakeUp.wait(Math.max(0, UNASKED_MS - pauseMs), signal);
+  return pauseMs;
 }
 
 /** Adds the devices up, one after the other. */

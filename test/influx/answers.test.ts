@@ -202,6 +202,8 @@ describe('400 and 422', () => {
 describe('what a person has to mend', () => {
   test.each([
     [401, v2('unauthorized', 'unauthorized access'), 'influx.token', 'user:password'],
+    // No token is set, and the address is that of something else.
+    [401, '', 'influx.token: missing', 'correct influx.url'],
     [403, v2('forbidden', 'insufficient permissions for write'), 'influx.token', 'influx.bucket'],
     [404, v1('database not found: "b"'), 'influx.bucket', 'create it'],
     [404, v2('not found', 'organization name "x" not found'), 'influx.org', 'InfluxDB 2 needs the name'],

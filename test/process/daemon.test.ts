@@ -128,7 +128,7 @@ describe('the daemon as a process', () => {
       writeFileSync(tokenFile, 'tok_CANARYwrong/4');
       const env = { ...ANY_PORT, TIDEMARK_INFLUX_TOKEN: undefined, TIDEMARK_INFLUX_TOKEN_FILE: tokenFile };
       const run = stage.start([], { env });
-      await until('it is refused', () => run.stderr().includes('influx.token: the database does not accept it'));
+      await until('it is refused', () => run.stderr().includes('influx.token: missing, or not accepted'));
       writeFileSync(tokenFile, `${TOKEN}\n`);
       await until('it delivers', () => run.stderr().includes('"event":"delivery-resumed"'));
       expect(await stop(run)).toBe(0);

@@ -29,7 +29,7 @@ interface Spec {
 }
 
 /** A look at devices that are held from the beginning to some time ago; each costs `costMs` of a clock of its own. */
-function lookAt(specs: readonly Spec[], costMs = 0, exclude: readonly string[] = []) {
+function lookAt(specs: readonly Spec[], costMs = 0, exclude: readonly string[] = [], longestMs = Infinity) {
   const time = { ms: 0, slept: 0, longest: 0, since: 0 };
   const devices = specs.map(
     ({ id, goneSinceMs }): KnownDevice => ({
@@ -61,6 +61,8 @@ function lookAt(specs: readonly Spec[], costMs = 0, exclude: readonly string[] =
         nowMs: () => NOW_MS,
         monoMs: () => time.ms,
         sleep: (ms: number, signal: AbortSignal) => {
+          if (ms > longestMs)
+            return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
           time.ms += ms;
           time.slept += ms;
           time.since = time.ms;
@@ -176,6 +178,20 @@ describe('what it costs', () => {
     await runUntil(look, () => look.scan() !== null && time.ms > 200_000);
     expect((time.ms - time.slept) / time.ms).toBeLessThan(0.05);
     expect(look.ageMs()).toBeLessThan(20_000);
+  });
+
+  test('whoever asks during the long pause ends it', async () => {
+    const { look, time } = lookAt(many.slice(0, 10), 1, [], 20_000);
+    let hasAsked = false;
+    let turns = 0;
+    await runUntil(look, () => {
+      turns += 1;
+      if (turns === 1000) time.ms += 5000;
+      if (turns === 1000) hasAsked = look.scan() !== null;
+      return turns > 2000;
+    });
+    expect(hasAsked).toBe(true);
+    expect(look.ageMs()).toBeLessThan(2000);
   });
 
   test('while nobody asks it is made twice a minute, however long it takes', async () => {

@@ -42,7 +42,7 @@ export async function apiLines({ config, terminal, canBook }: ApiPart, signal: A
     if (!(error instanceof UserError)) throw error;
     const exitCode = error.exitCode === 77 || error.exitCode === 78 ? error.exitCode : 1;
     notes.fail('requests', { ...errorText(error), exitCode });
-    return left(notes, 'the daemon could not check the API');
+    return left(notes, 'the check of the API failed');
   }
 }
 

@@ -107,7 +107,7 @@ function checkText(report: CheckReport, isVerbose: boolean, isTerminal: boolean)
     heading = own;
     text += checkLines(check, isVerbose || !isTerminal);
   }
-  return `${text}\n${wrap(verdictOf(report), 0)}`;
+  return `${text}\n${wrap(verdictOf(report, isVerbose), 0)}`;
 }
 
 const HEADINGS: Readonly<Record<CheckLine['area'], string>> = {
@@ -137,13 +137,14 @@ function checkLines({ status, name, message, remedy }: CheckLine, isWhole: boole
 /** More is nothing that anybody reads. */
 const MOST = 1200;
 
-function verdictOf({ checks, requests, exit_code }: CheckReport): string {
+function verdictOf({ checks, requests, exit_code }: CheckReport, isVerbose: boolean): string {
   const count = (status: CheckStatus): number => checks.filter((check) => check.status === status).length;
   const [failed, warned, skipped] = [count('fail'), count('warn'), count('skip')];
+  const areHidden = !isVerbose && checks.some((check) => check.status === 'skip' && !isShown(check));
   const parts = [
     failed === 0 ? 'All required checks passed' : `${counted(failed, 'check')} failed`,
     ...(warned === 0 ? [] : [`${counted(warned, 'warning')}`]),
-    ...(skipped === 0 ? [] : [`${grouped(skipped)} not checked`]),
+    ...(skipped === 0 ? [] : [`${grouped(skipped)} not checked${areHidden ? ' (--verbose lists them)' : ''}`]),
   ];
   const end = exit_code === 0 ? '' : ` Exit code ${exit_code}.`;
   return `${parts.join(', ')}. ${requests === 0 ? 'No request was sent to the API' : `${counted(requests, 'request')} sent to the API`}.${end}`;

@@ -95,7 +95,7 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
         keyFile,
         database: database === null ? null : { ...database, tokenFile },
         history: wanted,
-        dataDir: command.dataDir,
+        dataDir: command.dataDir === null ? null : resolve(command.dataDir),
       }),
     },
   ];

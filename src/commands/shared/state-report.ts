@@ -37,7 +37,9 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
   // Times in the state are the server's: if the local clock lags, the newest of them counts.
   const nowMs = Math.max(clock.nowMs(), state.newestMs);
   const filter = createFilter(config.sync.leftOut);
-  const streams = facts.streams().map(streamStatus);
+  // Before the first sync, `--check` may have sent requests, which stored nothing.
+  const isSynced = store.workspaceTag() !== null;
+  const streams = facts.streams().map((each) => streamStatus(isSynced ? each : { ...each, readAtMs: null }));
   const destinations = destinationsOf(state, config);
   const room = createRoom({
     maintenance: maintenance,

@@ -79,8 +79,8 @@ function freshness({ freshness: fresh }: StatusReport): string {
   return row('Lag', `${lag}; ${target}${behind}`);
 }
 
-function gapLines({ gaps }: StatusReport): string {
-  if (gaps.length === 0) return row('Gaps', 'none');
+function gapLines({ gaps, devices: all }: StatusReport): string {
+  if (gaps.length === 0) return row('Gaps', all.length === 0 ? 'no device is known yet' : 'none');
   const shown = gaps.slice(0, REASONS_SHOWN).map(({ reason, devices, seconds }, index) => {
     const { why, remedy } = gapText(reason);
     const where = `${plural(devices, 'device')}, ${duration(seconds)}`;
@@ -140,13 +140,19 @@ function streams({ streams: all }: StatusReport): string {
   return row('Streams', all.map(textOf).join(', '));
 }
 
-function delivery({ destinations, generated_at, process: work }: StatusReport): string {
+function delivery({ destinations, generated_at, process: work, totals }: StatusReport): string {
   if (destinations.length === 0)
     return row('Delivery', 'no database is configured: readings are stored only in the archive');
   const many = destinations.length > 1;
   return destinations
     .map((each, index) =>
-      destination(each, { generated_at, running: work.running, label: index === 0 ? 'Delivery' : '', many }),
+      destination(each, {
+        generated_at,
+        running: work.running,
+        label: index === 0 ? 'Delivery' : '',
+        many,
+        isEmpty: totals.archived_points === 0,
+      }),
     )
     .join('');
 }
@@ -157,16 +163,23 @@ interface DeliveryView {
   readonly label: string;
   /** Whether a command has to name the destination. */
   readonly many: boolean;
+  /** Whether no point was ever stored. */
+  readonly isEmpty: boolean;
 }
 
 function destination(
   { name: served, pending_points, oldest_pending_at, quarantined, blocked_reason, missing }: DestinationReport,
-  { generated_at, running, label, many }: DeliveryView,
+  { generated_at, running, label, many, isEmpty }: DeliveryView,
 ): string {
   const name = nameText(served, 30);
   const flag = many ? ` --destination ${name}` : '';
   const waits = oldest_pending_at === null ? '' : `, the oldest for ${elapsed(generated_at, oldest_pending_at)}`;
-  const pending = pending_points === 0 ? 'every point delivered' : `${plural(pending_points, 'point')} wait${waits}`;
+  const pending =
+    pending_points === 0
+      ? isEmpty
+        ? 'no point to deliver yet'
+        : 'every point delivered'
+      : `${plural(pending_points, 'point')} wait${waits}`;
   const refused = quarantined === 0 ? '' : `; ${count(quarantined)} in quarantine (tidemark --quarantine${flag})`;
   return [
     row(label, `${name}: ${pending}${refused}`),
@@ -239,12 +252,15 @@ function jobProgress({ range, share, requests, requests_per_minute, eta_seconds,
 
 function next({
   next: { streams: due, devices_with_gaps, gap_seconds },
+  devices: all,
   process: work,
   generated_at,
 }: StatusReport): string {
   const open =
     devices_with_gaps === 0
-      ? 'no gaps to close'
+      ? all.length === 0
+        ? 'no device is known yet'
+        : 'no gaps to close'
       : `${plural(devices_with_gaps, 'device')} with gaps to close (${duration(gap_seconds)} in total)`;
   if (!work.running) return row('Next', `nothing until the daemon is started; ${open}`);
   const times = due.flatMap(({ name, due_at }) =>

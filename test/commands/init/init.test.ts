@@ -13,7 +13,7 @@ import {
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { realClock } from '../../../src/app/real-clock.ts';
@@ -78,7 +78,8 @@ async function init(
 ): Promise<Ran> {
   const texts = { stdout: '', stderr: '' };
   const { next, raw, stream } = inputOf(answers ?? [], isTTY);
-  const argv = ['init', '--config', join(directory, 'conf', 't.yaml'), '--data-dir', join(directory, 'data'), ...args];
+  const dataDir = relative(process.cwd(), join(directory, 'data'));
+  const argv = ['init', '--config', join(directory, 'conf', 't.yaml'), '--data-dir', dataDir, ...args];
   const command = parseArguments(argv);
   if (command.mode === 'help' || command.mode === 'version' || command.mode === 'health') throw new Error('no run');
   const write = (text: string): void => {
@@ -124,10 +125,13 @@ describe('by flags', () => {
     expect(readFileSync(key, 'utf8')).toBe(`${KEY}\n`);
     expect([config, key, join(directory, 'conf', 'secrets')].map(modeOf)).toEqual([0o600, 0o600, 0o700]);
     expect(readFileSync(config, 'utf8')).not.toContain('CANARY');
+    // The daemon may start in any directory.
+    expect(readFileSync(config, 'utf8')).toContain(`data_dir: ${JSON.stringify(join(directory, 'data'))}\n`);
     const env = { TIDEMARK_LISTEN: '127.0.0.1:0' };
     const checked = await runHere(['--check', '--config', config], { env });
     expect(checked.code, checked.stdout).toBe(0);
     expect(checked.stdout).not.toMatch(/warn|FAIL/);
+    expect(checked.stdout).toMatch(/, [0-9]+ not checked \(--verbose lists them\)\. /);
     // Without a terminal no line is cut.
     expect(checked.stdout).not.toContain('…');
   });

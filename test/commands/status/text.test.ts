@@ -337,13 +337,24 @@ describe('what is odd', () => {
       expect(() => textOf(config, clock, device)).toThrow(/There is no state in .* yet\. Start the daemon/);
     }
     using open = scratchStore();
-    const { text, report } = lookAt(open);
+    const seen = lookAt(open);
+    const { text, report } = seen;
     expect(report()).toMatchObject({
       summary: 'Starting: the device list is not complete yet.',
       devices: [],
       gaps: [],
     });
     expect(report().totals.covered_share).toBeNull();
+    // What `--check` has requested is not synced.
+    const requestId = open.ledger.book(NOW_MS, { lane: 'inventory', stream: 'devices' });
+    open.ledger.recordOutcome(requestId, { status: 200, fault: null });
+    expect(report().streams.map(({ state }) => state)).toEqual(Array.from({ length: 4 }, () => 'waiting'));
+    expect(unwrapped(text())).toMatch(
+      /Gaps no device is known yet .*devices not read yet, .*; no device is known yet $/,
+    );
+    const database = { name: 'influx', kind: 'auto', url: 'http://x:8086', org: '', bucket: 'b' };
+    const delivering = { ...seen.config, destinations: [database] } as unknown as typeof config;
+    expect(textOf(delivering, clock)).toMatch(/^Delivery +influx: no point to deliver yet$/m);
     expect(text().split('\n').length).toBeLessThanOrEqual(24);
     expect(() => text('hub')).toThrow(/no device is listed yet/);
     open.close();
