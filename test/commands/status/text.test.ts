@@ -359,7 +359,7 @@ describe('what is odd', () => {
     expect(() => text('hub')).toThrow(/no device is listed yet/);
     open.close();
     expect(text()).toContain(
-      'The device list has not been read yet.\nNo daemon is running (last request never). Start',
+      'The device list has not been read yet.\nNo daemon is running (last request 0 s ago). Start',
     );
   });
 
