@@ -10,7 +10,7 @@
 import { ApiFault, type ApiFaultFacts, type ApiFaultKind, FAULT_TEXTS } from '../core/faults.ts';
 import { isRecord, member } from '../core/json.ts';
 import type { HttpAnswer } from '../core/ports.ts';
-import { SECRET_MARK } from '../core/secret.ts';
+import { createScrub, Secret } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
 import { DAY_MS, type EpochMs, HOUR_MS, MAX_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
@@ -215,8 +215,9 @@ function readError(body: unknown, secret: string): ErrorText {
   };
 }
 
+/** Removes the key in each form: what an answer says is kept in the state. */
 function hide(text: string, secret: string): string {
-  return secret === '' ? text : text.replaceAll(secret, SECRET_MARK);
+  return secret === '' ? text : createScrub([new Secret(secret)])(text);
 }
 
 type Headers = HttpAnswer['headers'];

@@ -91,7 +91,7 @@ describe.runIf(influxdAvailable())('InfluxDB', () => {
     await using stage = await openStage();
     const report = await destination(stage, env('b', 'CANARYuser:CANARYwrong'));
     expect(bad(report)).toEqual(['fail write']);
-    expect(line(report, 'write').remedy).toMatch(/influx\.token: the database does not accept it/);
+    expect(line(report, 'write').remedy).toMatch(/influx\.token: missing, or not accepted/);
   });
 
   test('in an outage, and behind a login page', async () => {
