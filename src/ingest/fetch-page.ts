@@ -164,20 +164,35 @@ function noteNotFound({ notFound, answers, serverClock }: LearntWindows, deviceI
  *
  * @throws ApiFault
  */
-async function fetchNewest(
-  { context, windows }: Asking,
-  deviceId: string,
-  signal: AbortSignal,
-): Promise<Reply<TelemetryPage>> {
-  const purpose: Purpose = { lane: 'live', stream: 'telemetry', deviceId };
+async function fetchNewest(asking: Asking, deviceId: string, signal: AbortSignal): Promise<Reply<TelemetryPage>> {
+  const purpose = { lane: 'live', stream: 'telemetry', deviceId } as const;
   try {
-    return await context.api.telemetry({ deviceId, after: null, before: null, cursor: null }, purpose, signal);
+    return await asking.context.api.telemetry({ deviceId, after: null, before: null, cursor: null }, purpose, signal);
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'invalid-request') throw error;
+    return await fetchWidest(asking, purpose, signal);
+  }
+}
+
+/** Requests the widest window up to now. Where the plan is unknown, refusals show how wide that is. */
+async function fetchWidest(
+  { context, windows }: Asking,
+  purpose: Purpose & { readonly deviceId: string },
+  signal: AbortSignal,
+): Promise<Reply<TelemetryPage>> {
+  for (;;) {
     const { widthNs, nowNs } = windowLimits(windowRules(windows));
     const before = ceilToSecond(nowNs) + SLACK_NS;
     const after = widthNs === null ? 0n : maxNs(before - widthNs, 0n);
-    return await context.api.telemetry({ deviceId, after, before, cursor: null }, purpose, signal);
+    try {
+      const { deviceId } = purpose;
+      return await context.api.telemetry({ deviceId, after, before, cursor: null }, purpose, signal);
+    } catch (error) {
+      if (!(error instanceof ApiFault) || error.kind !== 'range-too-large') throw error;
+      const { refusal, learnt } = learnFromRefusal(windowRules(windows), error, { after, before });
+      if (refusal.kind !== 'changed') throw error;
+      saveLimits(windows, learnt);
+    }
   }
 }
 

@@ -104,13 +104,16 @@ interface LearntLimits {
   readonly learnt: Partial<WindowKnowledge>;
 }
 
+/** The bounds of a refused request. */
+type Bounds = Pick<PageRequest, 'after' | 'before'>;
+
 /**
  * Reads a fault other than 404.
  *
  * @returns the refusal and what it shows.
  * @throws ApiFault the same fault, if it concerns neither the request nor its device.
  */
-export function learnFromRefusal(rules: WindowRules, fault: ApiFault, request: PageRequest): LearntLimits {
+export function learnFromRefusal(rules: WindowRules, fault: ApiFault, request: Bounds): LearntLimits {
   const odd: LearntLimits = { refusal: { kind: 'odd', reason: fault.message }, learnt: {} };
   switch (fault.kind) {
     case 'range-too-large':
@@ -134,7 +137,7 @@ function changed(learnt: Partial<WindowKnowledge>): LearntLimits {
  *
  * @returns `null` where neither the width nor the age can be the reason.
  */
-function narrow(rules: WindowRules, { after, before }: PageRequest, maxDays: number | null): LearntLimits | null {
+function narrow(rules: WindowRules, { after, before }: Bounds, maxDays: number | null): LearntLimits | null {
   const { learntWidth, planDays, refusedBeyond, leadNs, nowNs } = rules;
   const refusedNs = (before ?? nowNs) - after;
   const days = maxDays ?? planDays;

@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import { ApiFault } from '../../src/core/faults.ts';
 import { DAY_MS, DAY_NS, HOUR_MS, HOUR_NS, msToNs, SECOND_NS } from '../../src/core/time.ts';
-import { type Asking, createLearntWindows, fetchPage, windowRules } from '../../src/ingest/fetch-page.ts';
+import { type Asking, createLearntWindows, fetchPage, peek, windowRules } from '../../src/ingest/fetch-page.ts';
 import { type PageRequest, requestFor } from '../../src/ingest/page-request.ts';
 import { showsAnyAge, visibleFrom, type WindowRules, windowLimits } from '../../src/ingest/window-limits.ts';
 
@@ -95,5 +95,29 @@ describe('while the server’s time is not sure', () => {
     expect(showsAnyAge(rules({}), old)).toBe(true);
     expect(showsAnyAge(rules({ passedNs: msToNs(NOW_MS - 2 * HOUR_MS) }), old)).toBe(false);
     expect(showsAnyAge(rules({ passedNs: null }), old)).toBe(false);
+  });
+});
+
+describe('the newest page of a device', () => {
+  /** A service without a known plan that refuses requests without bounds, and wide windows. */
+  async function widthsAsked(mostDays: number): Promise<number[]> {
+    const widths: number[] = [];
+    const telemetry = ({ after, before }: { after: bigint | null; before: bigint | null }) => {
+      if (after === null || before === null)
+        return Promise.reject(new ApiFault('invalid-request', '', { request: '' }));
+      widths.push(Number((before - after) / DAY_NS));
+      if (before - after > BigInt(mostDays) * DAY_NS) {
+        return Promise.reject(new ApiFault('range-too-large', 'too wide', { request: '' }));
+      }
+      return Promise.resolve({ value: { deviceId: 'another', readings: [], rejected: [], nextCursor: null } });
+    };
+    const store = { account: () => null, fact: () => null };
+    const context = { store, serverClock: CLOCK, api: { telemetry } } as unknown as Asking['context'];
+    await peek({ context, windows: createLearntWindows(context) }, 'd', NEVER);
+    return widths;
+  }
+
+  test('is asked for in narrower windows until the unknown plan allows one', async () => {
+    expect(await widthsAsked(365)).toEqual([1000, 500, 250]);
   });
 });
