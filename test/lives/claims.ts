@@ -76,7 +76,11 @@ function ownOfTheFuture({ story, clock }: Stage, { context: { store } }: Sync): 
   if (!wasAhead) return 0;
   const isOwn = ({ destinationId, content, reason }: QuarantinedItem): boolean =>
     destinationId !== null && reason.endsWith('more than a day in the future') && !content.startsWith('telemetry,');
-  return store.quarantine.page(0).filter(isOwn).length;
+  let own = 0;
+  for (let page = store.quarantine.page(0); page.length > 0; page = store.quarantine.page(page.at(-1)?.id ?? 0)) {
+    own += page.filter(isOwn).length;
+  }
+  return own;
 }
 
 /** Since when the service has answered as it should. */
