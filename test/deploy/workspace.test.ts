@@ -6,7 +6,7 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, sta
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { realClock } from '../../src/app/real-clock.ts';
 import { parseArguments } from '../../src/cli/argv.ts';
@@ -187,13 +187,18 @@ describe('for Kubernetes', () => {
 describe('for systemd', () => {
   test('the tries leave nothing where the command was started, nor elsewhere', async () => {
     const folder = checkout();
-    const left = () => [
-      ...readdirSync(tmpdir()).filter((name) => name.startsWith('tidemark-init-')),
-      ...['data/tidemark.db'].filter((path) => existsSync(path)),
-    ];
-    const before = left();
-    expect((await init(folder, '--workspace', 'office', '--for', 'systemd')).code).toBe(0);
-    expect(left()).toEqual(before);
+    const hadState = existsSync('data/tidemark.db');
+    // A folder of its own: other tests make temporary folders meanwhile.
+    const temporary = mkdtempSync(join(tmpdir(), 'tidemark-tries-'));
+    vi.stubEnv('TMPDIR', temporary);
+    try {
+      expect((await init(folder, '--workspace', 'office', '--for', 'systemd')).code).toBe(0);
+      expect(readdirSync(temporary)).toEqual([]);
+      expect(existsSync('data/tidemark.db')).toBe(hadState);
+    } finally {
+      vi.unstubAllEnvs();
+      rmSync(temporary, { recursive: true, force: true });
+    }
   });
 
   test('only their owner can read the environment file and the secrets', async () => {

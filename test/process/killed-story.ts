@@ -5,7 +5,6 @@
  */
 import Database from 'better-sqlite3';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import type { Fault } from '../../src/sim/faults.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createDice, type Dice } from '../lives/dice.ts';
@@ -14,6 +13,7 @@ import { rowsOf } from '../lives/examine-run.ts';
 import { createLineStore, type LineStore } from '../lives/line-store.ts';
 import type { Story } from '../lives/story.ts';
 import { worldOf } from '../lives/world.ts';
+import { ANSWER_FAULTS } from '../support/faults.ts';
 import { judgeRows } from '../support/judge.ts';
 import { patient } from '../support/patience.ts';
 import { type Fault as DatabaseFault, FAULTS, startV2Proxy, type V2Proxy } from '../support/v2-proxy.ts';
@@ -196,18 +196,6 @@ async function liveUntilKilled(
   clearTimeout(timer);
   return code === null ? stage.simulator.log.total > before : null;
 }
-
-const ANSWER_FAULTS: readonly Fault[] = [
-  { kind: 'server-error' },
-  { kind: 'server-error', status: 503, waitSeconds: 1 },
-  { kind: 'html' },
-  { kind: 'truncated' },
-  { kind: 'malformed' },
-  { kind: 'empty' },
-  { kind: 'reset', when: 'before-headers' },
-  { kind: 'reset', when: 'in-body' },
-  { kind: 'slow', delayMs: 300 },
-];
 
 const WRITE_FAULTS: readonly DatabaseFault[] = [FAULTS.hang, FAULTS.applyAndCut, FAULTS.cut, FAULTS.unavailable];
 

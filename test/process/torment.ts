@@ -8,7 +8,7 @@ import { HOUR_MS } from '../../src/core/time.ts';
 import type { FaultPlan } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import type { Bench } from '../support/bench.ts';
-import { anyOf, atRate, onPath } from '../support/faults.ts';
+import { ANSWER_FAULTS, anyOf, atRate, onPath } from '../support/faults.ts';
 import type { Verdict } from '../support/judge.ts';
 import { seededRandom } from '../support/rig.ts';
 import { openStage, type Run, type Stage, until } from './support.ts';
@@ -23,21 +23,7 @@ const DEVICES: readonly DeviceSpec[] = [
 
 /** What goes wrong at the API: a fifth of all requests, a third of those for telemetry. */
 const API_FAULTS: FaultPlan = anyOf(
-  atRate(
-    0.2,
-    [
-      { kind: 'server-error' },
-      { kind: 'server-error', status: 503, waitSeconds: 1 },
-      { kind: 'html' },
-      { kind: 'truncated' },
-      { kind: 'malformed' },
-      { kind: 'empty' },
-      { kind: 'reset', when: 'before-headers' },
-      { kind: 'reset', when: 'in-body' },
-      { kind: 'slow', delayMs: 300 },
-    ],
-    7,
-  ),
+  atRate(0.2, ANSWER_FAULTS, 7),
   onPath(
     /telemetry$/,
     atRate(

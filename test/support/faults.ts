@@ -7,6 +7,19 @@ import { formatExact } from '../../src/core/time.ts';
 import type { Fault, FaultPlan, SimPage } from '../../src/sim/faults.ts';
 import { chance, mix, pick, type Seed } from '../../src/sim/random.ts';
 
+/** Answers that are no pages, or pages that do not arrive whole. */
+export const ANSWER_FAULTS: readonly Fault[] = [
+  { kind: 'server-error' },
+  { kind: 'server-error', status: 503, waitSeconds: 1 },
+  { kind: 'html' },
+  { kind: 'truncated' },
+  { kind: 'malformed' },
+  { kind: 'empty' },
+  { kind: 'reset', when: 'before-headers' },
+  { kind: 'reset', when: 'in-body' },
+  { kind: 'slow', delayMs: 300 },
+];
+
 /** The nth request, or several of them. */
 export function onRequest(numbers: number | readonly number[], fault: Fault): FaultPlan {
   const wanted = new Set(typeof numbers === 'number' ? [numbers] : numbers);

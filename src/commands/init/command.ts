@@ -66,15 +66,7 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   const secrets: Secret[] = [];
   const scrub = createScrub(secrets);
   const init: Init = { command, ports, prompter, secrets, print: (text) => ports.stderr.write(`${scrub(text)}\n`) };
-  if (command.workspace !== null) {
-    // The state of the tries is of no workspace, and nothing of it stays where this was started.
-    const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-init-'));
-    try {
-      return await initWorkspace({ ...init, command: { ...command, dataDir } }, command.workspace);
-    } finally {
-      rmSync(dataDir, { recursive: true, force: true });
-    }
-  }
+  if (command.workspace !== null) return await initWorkspace(init, command.workspace);
   const file = command.configFile ?? DEFAULT_FILE;
   const folder = resolve(dirname(file), 'secrets');
   const [keyPath, tokenPath] = [join(folder, KEY_FILE), join(folder, TOKEN_FILE)];
@@ -325,8 +317,9 @@ function configOf({ command, ports }: Init, { url, key }: TriedApi, database: Tr
  */
 async function tryKey(init: Init, api: TriedApi): Promise<string> {
   const whole = configOf(init, api, null);
-  // Nothing is written before every answer works: without a state, the requests are counted in a temporary one.
-  const temporary = existsSync(join(whole.dataDir, STATE_FILE)) ? null : mkdtempSync(join(tmpdir(), 'tidemark-init-'));
+  // Nothing is written before every answer works: without a state of this workspace, a temporary one counts the requests.
+  const hasState = init.command.workspace === null && existsSync(join(whole.dataDir, STATE_FILE));
+  const temporary = hasState ? null : mkdtempSync(join(tmpdir(), 'tidemark-init-'));
   const config = { ...whole, dataDir: temporary ?? whole.dataDir };
   const log = { level: 'error', format: 'pretty' } as const;
   const terminal = openTerminalOutput({ ports: init.ports, log, level: null, secrets: init.secrets });

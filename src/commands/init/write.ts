@@ -54,8 +54,8 @@ export function configText({ apiUrl, keyFile, database, history, dataDir }: Init
           line('bucket', database.bucket),
           line('kind', database.bucket === '' ? 'victoriametrics' : null),
         ].join('');
-  const place = dataDir === null ? '' : `data_dir: ${JSON.stringify(dataDir)}\n`;
-  return `# Written by tidemark init. docs/configuration.md describes every key.\n${api}${influx}sync:\n${line('history', history)}${place}`;
+  const dataDirLine = dataDir === null ? '' : `data_dir: ${JSON.stringify(dataDir)}\n`;
+  return `# Written by tidemark init. docs/configuration.md describes every key.\n${api}${influx}sync:\n${line('history', history)}${dataDirLine}`;
 }
 
 /** The files that are there already. */

@@ -42,10 +42,9 @@ const GONE_ON_WITHIN_MS = 7 * DAY_MS;
 
 /** Whether the arguments are those of the unfinished replay. */
 export function isSameReplay(before: ReplayState, args: ReplayArgs, nowMs: EpochMs): boolean {
-  const message = ({ devices, typed }: ReplayArgs): string =>
-    JSON.stringify([typed.from, typed.to, [...devices].sort()]);
+  const keyOf = ({ devices, typed }: ReplayArgs): string => JSON.stringify([typed.from, typed.to, [...devices].sort()]);
   const ageMs = nowMs - before.begunMs;
-  return message(before.args) === message(args) && ageMs < GONE_ON_WITHIN_MS;
+  return keyOf(before.args) === keyOf(args) && ageMs < GONE_ON_WITHIN_MS;
 }
 
 /** A range of which every line was sent and accepted. `deviceId` is empty for lines of no device's own blocks. */
