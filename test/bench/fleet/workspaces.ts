@@ -11,7 +11,7 @@
  */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, cpSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -28,7 +28,6 @@ import {
 } from '../../grafana/support/boards.ts';
 import { replacePromql } from '../../grafana/support/promql-text.ts';
 import type { Chosen } from '../../grafana/support/replacement.ts';
-import { freePorts } from '../../support/ports.ts';
 import { AS_SHIPPED, PROGRAM } from '../parts.ts';
 import type { ApiCounts, StartedApis } from './workspaces-api.ts';
 
@@ -47,6 +46,9 @@ const MB = 1e6;
 const SPARE_BYTES = 1.5e9;
 /** How many processes may be in their first seconds at once. */
 const STARTING = 8;
+
+/** The first port: below those that outgoing connections take, as the processes are started over minutes. */
+const FIRST_PORT = 20_000;
 
 /** How long a panel may take. */
 const MOST_PANEL_MS = 2 * SECOND_MS;
@@ -75,10 +77,10 @@ async function measure(): Promise<void> {
   const api = fork(join(import.meta.dirname, 'workspaces-api.ts'), [String(wanted), values.devices, values.report]);
   children.push(api);
   const [{ url, keys }]: [StartedApis] = (await once(api, 'message')) as [StartedApis];
-  const [victoriaPort = 0, prometheusPort = 0, ...ports] = await freePorts(wanted + 2);
+  const ports = Array.from({ length: wanted }, (_, nth) => FIRST_PORT + nth);
   api.send({ breaks: 0 });
-  const database = startVictoria(victoriaPort);
-  const prometheus = startPrometheus(prometheusPort, ports);
+  const database = startVictoria(FIRST_PORT + wanted);
+  const prometheus = startPrometheus(FIRST_PORT + wanted + 1, ports);
   await sleep(3 * SECOND_MS);
   const freeBytes = availableBytes();
   const beganMs = performance.now();
@@ -88,7 +90,7 @@ async function measure(): Promise<void> {
       say(`stopped at ${nth} workspaces: ${(availableBytes() / MB).toFixed(0)} MB of memory are left`);
       break;
     }
-    all.push(start({ nth, url: `${url}/${nth}/external/v1`, key: keys[nth] ?? '', port: ports[nth] ?? 0, database }));
+    all.push(start({ nth, url: `${url}/${nth}/external/v1`, key: keys[nth] ?? '', port: FIRST_PORT + nth, database }));
     if (nth % STARTING === STARTING - 1) await served(all.at(-1));
   }
   say(`${all.length} workspaces of ${values.devices} devices started in ${minutesSince(beganMs)}`);
@@ -202,6 +204,7 @@ interface Starting {
 function start({ nth, url, key, port, database }: Starting): Workspace {
   const data = join(place, `data-${nth}`);
   mkdirSync(data);
+  const log = openSync(logOf(nth), 'w');
   const child = spawn(process.execPath, [PROGRAM], {
     env: {
       ...AS_SHIPPED,
@@ -215,10 +218,15 @@ function start({ nth, url, key, port, database }: Starting): Workspace {
       TIDEMARK_INFLUX_URL: database,
       TIDEMARK_INFLUX_KIND: 'victoriametrics',
     },
-    stdio: 'ignore',
+    stdio: ['ignore', log, log],
   });
+  closeSync(log);
   children.push(child);
   return { nth, child, page: `http://127.0.0.1:${port}` };
+}
+
+function logOf(nth: number): string {
+  return join(place, `log-${nth}`);
 }
 
 function startVictoria(port: number): string {
@@ -255,7 +263,10 @@ async function served(workspace: Workspace | undefined): Promise<void> {
 }
 
 async function statusOf({ page, child, nth }: Workspace): Promise<StatusReport | null> {
-  if (child.exitCode !== null) throw new Error(`the daemon of workspace ${nth} ended with ${child.exitCode}`);
+  if (child.exitCode !== null) {
+    const last = readFileSync(logOf(nth), 'utf8').trim().split('\n').at(-1);
+    throw new Error(`the daemon of workspace ${nth} ended with ${child.exitCode}: ${last}`);
+  }
   try {
     return (await (await fetch(`${page}/status.json`)).json()) as StatusReport;
   } catch {
