@@ -18,6 +18,7 @@ import {
   name,
   noReading,
   sensorValue,
+  silentText,
   stateMark,
   table,
   target,
@@ -64,10 +65,11 @@ function at(time: string | null, now: string): Html | null {
 
 /** The most important facts about the device. */
 function mainFacts(device: DeviceReport, now: string): Fact[] {
-  const { lag_seconds, covered_share, newest_reading_at, last_polled_at } = device;
+  const { state, lag_seconds, covered_share, newest_reading_at, last_polled_at } = device;
+  const silence = state === 'silent' ? ` (${silentText(newest_reading_at, now)}: there is nothing newer)` : '';
   return [
-    ['Lag', lag_seconds === null ? 'initial sync' : duration(lag_seconds)],
-    ['History covered', percent(covered_share)],
+    ['Lag', lag_seconds === null ? 'initial sync' : `${duration(lag_seconds)}${silence}`],
+    ['Sync range covered', percent(covered_share)],
     ['Newest reading', at(newest_reading_at, now) ?? noReading(covered_share)],
     ['Last poll', at(last_polled_at, now) ?? 'not yet'],
     ['Next poll', nextPoll(device, now)],

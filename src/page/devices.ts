@@ -21,6 +21,7 @@ import {
   noReading,
   STATE_ORDER,
   sensorValue,
+  silentText,
   stateMark,
   stateText,
   target,
@@ -123,11 +124,13 @@ function row(
     ({ sensor, value }) =>
       html`<span class="value">${name(sensor, SENSOR_LENGTH)} <b>${sensorValue(sensor, value, VALUE_LENGTH)}</b></span> `,
   );
+  const silence = state !== 'silent' ? NOTHING : html` <span class="soft">${silentText(newest_reading_at, now)}</span>`;
+  const lagCell = lag_seconds === null ? NOTHING : html`${duration(lag_seconds)}${silence}`;
   const when =
     newest_reading_at === null
       ? noReading(covered_share)
       : html`<time datetime="${newest_reading_at}" title="${newest_reading_at}">${ago(newest_reading_at, now)}</time>`;
-  return html`<tr data-key="${device_id}"><th scope="row"><a href="${target('/device', { id: device_id })}">${name(device_name, NAME_LENGTH)}</a><div class="soft">${details}</div></th><td>${stateMark(state)}</td><td class="number">${lag_seconds === null ? '' : duration(lag_seconds)}</td><td class="number">${percent(covered_share)}</td><td>${coverageBar({ cells: bar, one: 'day', many: 'days', label: barHead(bar.length) })}</td><td>${when}</td><td class="values">${shown}</td></tr>
+  return html`<tr data-key="${device_id}"><th scope="row"><a href="${target('/device', { id: device_id })}">${name(device_name, NAME_LENGTH)}</a><div class="soft">${details}</div></th><td>${stateMark(state)}</td><td class="number">${lagCell}</td><td class="number">${percent(covered_share)}</td><td>${coverageBar({ cells: bar, one: 'day', many: 'days', label: barHead(bar.length) })}</td><td>${when}</td><td class="values">${shown}</td></tr>
 `;
 }
 

@@ -188,6 +188,15 @@ export function noReading(coveredShare: number): Html {
   return html`<span class="state s-never">${coveredShare < 1 ? 'no reading yet' : 'none in the synced range'}</span>`;
 }
 
+/**
+ * What stands beside the lag of a silent device, so that 0 s does not read as "just reported": for how long it has sent
+ * nothing.
+ */
+export function silentText(newestReadingAt: string | null, now: string): string {
+  const seconds = newestReadingAt === null ? Number.NaN : (Date.parse(now) - Date.parse(newestReadingAt)) / 1000;
+  return seconds >= 0 ? `silent ${duration(seconds)}` : 'silent';
+}
+
 /** A device's state: a mark that differs in shape and colour, and the word. */
 export function stateMark(state: DeviceState): Html {
   return html`<span class="state s-${state}">${STATES[state]}</span>`;

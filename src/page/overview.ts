@@ -122,7 +122,7 @@ function nextAttempt(at: string | null, now: string): Html {
 
 interface Tile {
   readonly title: string;
-  readonly value: string;
+  readonly value: string | Html;
   readonly text: string | Html;
   readonly tone?: Tone;
 }
@@ -226,16 +226,9 @@ function spreadText({
 function tiles(parts: OverviewParts): Tile[] {
   const { report } = parts;
   const { totals } = report;
-  const unread = unreadNow(parts);
-  const upTo = unread === null ? NOTHING : readUpTo(unread, report.generated_at);
   return [
     ...lagTiles(parts),
-    {
-      title: 'History covered',
-      value: coveredText(report) ?? 'not known',
-      text: html`${grouped(totals.devices_complete)} of ${counted(totals.devices, 'device')} complete${upTo}`,
-      ...(unread === null ? {} : { tone: 'busy' }),
-    },
+    coveredTile(parts),
     {
       title: 'Readings archived',
       value: grouped(totals.archived_readings),
@@ -249,18 +242,33 @@ function tiles(parts: OverviewParts): Tile[] {
   ];
 }
 
+/** How much of the sync range is covered: while polling is stopped up to when, as newer readings are missing. */
+function coveredTile(parts: OverviewParts): Tile {
+  const { report } = parts;
+  const { totals, jobs, generated_at: now } = report;
+  const title = 'Sync range covered';
+  const covered = coveredText(report);
+  const complete = `${grouped(totals.devices_complete)} of ${counted(totals.devices, 'device')} complete`;
+  const unread = unreadNow(parts);
+  if (unread !== null) {
+    const { sinceAt } = unread;
+    const value = sinceAt === null ? 'not known' : html`up to ${moment(sinceAt, now)}`;
+    const share = covered === null || covered === percent(1) ? '' : `${covered}, `;
+    const then = sinceAt === null ? '' : `${share}${complete} by then; `;
+    return { title, value, text: `${then}polling has stopped`, tone: 'busy' };
+  }
+  const backfills = jobs.filter(({ kind, state }) => kind === 'backfill' && state === 'running');
+  const beside = backfills.map(
+    ({ share }) => `; backfill running${share === null ? '' : `, ${percent(share)} of its range`}`,
+  );
+  return { title, value: covered ?? 'not known', text: `${complete}${beside.join('')}` };
+}
+
 /** The covered share as text: all of it where only the newest minutes are open, which are lag; `null`: not known. */
 export function coveredText({ totals, next }: Pick<StatusOverview, 'totals' | 'next'>): string | null {
   const { devices, devices_complete, covered_share } = totals;
   if (covered_share === null) return null;
   return percent(devices > 0 && devices_complete === devices && next.devices_with_gaps === 0 ? 1 : covered_share);
-}
-
-/** Up to when the covered range was read, as an addition to another text. */
-export function readUpTo({ sinceAt }: Unread, now: string): Html {
-  return sinceAt === null
-    ? html`, polling has stopped`
-    : html` up to ${moment(sinceAt, now)}; polling has stopped since then`;
 }
 
 /** The figures of the overview. */

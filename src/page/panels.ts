@@ -19,7 +19,7 @@ import type {
 } from '../core/status.ts';
 import { byteSize, counted, duration, grouped, percent } from '../core/text.ts';
 import { ago, figure, type Html, html, moment, NOTHING, name, sensorValue, table, target, text } from './html.ts';
-import { coveredText, readUpTo, type Unread } from './overview.ts';
+import { coveredText, type Unread } from './overview.ts';
 
 /** The requests that are left in a window; `null` while its budget is unknown. */
 function leftOf({ limit, budget, spent, others }: QuotaWindow): number | null {
@@ -270,10 +270,18 @@ function syncText(
   return `${what}: ${grouped(devices_complete)} of ${counted(devices, 'device')} complete${eta}. `;
 }
 
-/** The text about gaps if none is known. */
-function noGapText(unread: Unread | null, now: string): Html {
-  if (unread === null) return html`<p>No gaps: the whole sync range is covered.</p>`;
-  return html`<p class="note warn">No gaps${readUpTo(unread, now)}. Newer readings will be read when polling resumes.</p>`;
+/** How much of the sync range is covered; while telemetry is not read: up to when. */
+function rangeLine({ totals, next }: Pick<WorkParts, 'totals' | 'next'>, unread: Unread | null, now: string): Html {
+  const covered = coveredText({ totals, next });
+  const gaps =
+    next.devices_with_gaps === 0
+      ? 'no gaps'
+      : `gaps of ${duration(next.gap_seconds)} of ${counted(next.devices_with_gaps, 'device')}`;
+  if (unread === null)
+    return html`<b>Sync range</b>: ${covered === null ? 'not known yet' : `${covered} covered, ${gaps}`}`;
+  const share = covered === null || covered === percent(1) ? '' : `${covered} `;
+  const upTo = unread.sinceAt === null ? NOTHING : html`${share}covered up to ${moment(unread.sinceAt, now)}; `;
+  return html`<b>Sync range</b>: ${upTo}polling has stopped`;
 }
 
 /**
@@ -283,19 +291,15 @@ function noGapText(unread: Unread | null, now: string): Html {
  */
 export function workSection(report: WorkParts, unread: Unread | null = null): Html {
   const { totals, next, jobs, gaps, generated_at: now } = report;
-  const share = totals.covered_share;
-  const covered = coveredText({ totals, next }) ?? 'not known yet';
-  const open =
-    next.devices_with_gaps === 0
-      ? 'no gaps'
-      : `gaps of ${duration(next.gap_seconds)} of ${counted(next.devices_with_gaps, 'device')}`;
-  const bar = progressBar('Covered part of the sync range', share ?? 0);
+  const bar = progressBar('Covered part of the sync range', totals.covered_share ?? 0);
+  const missing = unread !== null && html`<p class="note warn">Newer readings will be read when polling resumes.</p>`;
   const work =
     jobs.length === 0
       ? html`<p class="soft">${syncText(report, unread)}No backfill or other job is running.</p>`
       : html`<ul class="notes" aria-label="Jobs">${jobs.map((job) => jobLine(job, now))}</ul>`;
-  return html`<section id="work" class="panel"><h2>History and jobs <small>${covered} covered, ${open}${unread !== null && readUpTo(unread, now)}</small></h2>
-${bar}${work}${gaps.length === 0 ? noGapText(unread, now) : gapTable(gaps, now)}</section>`;
+  return html`<section id="work" class="panel"><h2>History and jobs</h2>
+<p>${rangeLine({ totals, next }, unread, now)}</p>
+${bar}${missing}${gaps.length > 0 && gapTable(gaps, now)}${work}</section>`;
 }
 
 /** How many the overview shows. */

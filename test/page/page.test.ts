@@ -138,6 +138,7 @@ describe('the overview', () => {
           freshness: { ...REPORT.freshness, median_seconds: 0, p95_seconds: 0, max_seconds: 0 },
           destinations: REPORT.destinations.map((each) => ({ ...each, lag_seconds: 0, pending_points: 0 })),
           gaps: [],
+          next: { ...REPORT.next, devices_with_gaps: 0 },
         },
         { ready: { ready: false, reasons: ['api: the API refuses the key'], codes: ['key_refused'], names: [null] } },
       );
@@ -145,10 +146,16 @@ describe('the overview', () => {
     const first = async (): Promise<string> => /<div class="tile .*?<\/div>/.exec(await textOf(served.url))?.[0] ?? '';
     expect(await first()).toMatch(/tile bad"><dt>.*Lag<.*<b>30 s<\/b>.*polling has stopped since <time/);
     const page = await textOf(served.url);
-    expect(page).not.toContain('No gaps: the whole sync range is covered');
+    const shown = /<dl class="tiles".*<section id="devices"/s
+      .exec(page)?.[0]
+      .replace(/<ul class="notes".*?<\/ul>/s, '');
+    expect(shown, 'no share of a range that grows').not.toMatch(/100 %|no gaps/i);
     expect(page).toContain('Newer readings will be read when polling resumes');
     expect(page).toMatch(/<section id="delivery".*?<td class="number">30 s<\/td>/s);
-    expect(page).toMatch(/devices complete up to <time[^>]*>22:15:00<\/time>; polling has stopped since then/);
+    expect(page).toMatch(
+      /<b>up to <time[^>]*>22:15:00<\/time><\/b><span>60 of 60 devices complete by then; polling has/,
+    );
+    expect(page).toMatch(/<b>Sync range<\/b>: covered up to <time[^>]*>22:15:00<\/time>; polling has stopped/);
     served.shown.standing = refused(7200);
     expect(await first()).toContain('<b>2 h</b>');
     served.shown.standing = standingWith({
@@ -213,10 +220,30 @@ describe('the overview', () => {
     expect(await textOf(served.url)).toContain('99.9 % covered, gaps of 30 min of 3 devices');
     served.shown.standing = standingWith({ gaps: [], jobs: [], next: { ...REPORT.next, devices_with_gaps: 0 } });
     const page = await textOf(served.url);
-    expect(page).toContain('100 % covered, no gaps');
-    expect(page).toContain('<bdi>History covered</bdi></dt><dd><b>100 %</b>');
+    expect(page).toContain('<b>Sync range</b>: 100 % covered, no gaps');
+    expect(page).toContain('<bdi>Sync range covered</bdi></dt><dd><b>100 %</b>');
+    expect(page).toMatch(/<b>Sync range<\/b>: 100 % covered, no gaps.*No backfill or other job is running/s);
+    served.shown.standing = standingWith({ gaps: [], next: { ...REPORT.next, devices_with_gaps: 0 } });
+    const filling = await textOf(served.url);
+    expect(filling).toContain(
+      '<b>100 %</b><span>60 of 60 devices complete; backfill running, 42 % of its range</span>',
+    );
+    expect(filling).toMatch(/<b>Sync range<\/b>: 100 % covered, no gaps.*<b>backfill<\/b>/s);
     expect(page).toContain('2,345,678 telemetry points, 99 requests');
     expect(page).toContain('Archive: 2,345,678 points in all');
+  });
+
+  test('the lag of a silent device has beside it for how long it has sent nothing', async () => {
+    const silent = { ...rowOf(0), state: 'silent' as const, lag_seconds: 0 };
+    const at = (newest_reading_at: string | null) => factsOf([{ ...silent, newest_reading_at }]);
+    await using served = await servePage({ facts: at('2026-11-18T22:00:00Z') });
+    expect(await textOf(served.url)).toContain('<td class="number">0 s <span class="soft">silent 3 days</span></td>');
+    const page = await textOf(`${served.url}device?id=${silent.device_id}`);
+    expect(page).toContain('0 s (silent 3 days: there is nothing newer)');
+    await using never = await servePage({ facts: at(null) });
+    expect(await textOf(never.url)).toContain('<td class="number">0 s <span class="soft">silent</span></td>');
+    await using live = await servePage({ facts: factsOf([{ ...silent, state: 'live' }]) });
+    expect(await textOf(live.url)).toContain('<td class="number">0 s</td>');
   });
 
   test('a device without any reading shows that', async () => {
