@@ -4,10 +4,10 @@
  */
 import type { ScenarioName } from '../support/scenarios.ts';
 
-export interface Mutant {
+export interface Mutant<Name extends string = ScenarioName> {
   readonly name: string;
   /** At least one: a variant that nothing has to catch would prove nothing. */
-  readonly caughtBy: readonly [ScenarioName, ...ScenarioName[]];
+  readonly caughtBy: readonly [Name, ...Name[]];
   /** Each `find` stands exactly once in its file. */
   readonly edits: readonly { readonly file: string; readonly find: string; readonly replace: string }[];
 }
