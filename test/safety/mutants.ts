@@ -81,8 +81,9 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'delivery/send-batch.ts',
-        find: "if (judge(answer).does !== 'accept') return",
-        replace: "if (judge(answer).does === 'bisect') return",
+        find: `  if (verdict.does === 'keep') return noneRejected(0, verdict.blocked);
+  if (verdict.does !== 'accept') return`,
+        replace: "  if (verdict.does === 'bisect') return",
       },
     ],
   },
