@@ -25,6 +25,7 @@ import { guardCommits } from '../transactions.ts';
 import { type Lock, takeLock } from './lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
 import { createPrivate, requireTarget } from './new-file.ts';
+import { SHAPE } from './shape.ts';
 
 /** SQLite 3.7.0 to 3.51.2 can damage a WAL database that two connections checkpoint at once. */
 const OLDEST_SQLITE: readonly number[] = [3, 51, 3];
@@ -280,14 +281,15 @@ function copyBeforeMigration(db: Database.Database, path: string, version: numbe
   }
 }
 
+/** Brings a state to the newest shape: a new one at once, one of an older version step by step. */
 function migrate(db: Database.Database, path: string): void {
   const done = Number(db.pragma('user_version', { simple: true }));
   if (done > 0 && done < MIGRATIONS.length) copyBeforeMigration(db, path, done);
-  MIGRATIONS.slice(done).forEach((step, index) => {
-    const version = done + index + 1;
+  const steps = MIGRATIONS.map((sql, index) => ({ sql, version: index + 1 })).slice(done);
+  for (const { sql, version } of done === 0 ? [{ sql: SHAPE, version: MIGRATIONS.length }] : steps) {
     try {
       db.transaction(() => {
-        db.exec(step);
+        db.exec(sql);
         db.pragma(`user_version = ${version}`);
       })();
     } catch (error) {
@@ -300,5 +302,5 @@ function migrate(db: Database.Database, path: string): void {
         1,
       );
     }
-  });
+  }
 }

@@ -466,21 +466,28 @@ describe('a place that cannot hold a state', () => {
 });
 
 describe('a change of the shape', () => {
-  test('that fails leaves the state as it was, and says so', () => {
+  test.each([
+    ['of a new state', { done: 0, table: 'coverage', version: MIGRATIONS.length }],
+    ['of one of version 1', { done: 1, table: 'cleared', version: 2 }],
+  ])('that fails leaves the state as it was, and says so: %s', (_what, { done, table, version }) => {
     using place = scratch();
     const db = new Database(place.file);
     db.pragma(`application_id = ${APPLICATION_ID}`);
-    db.exec("CREATE TABLE coverage (theirs); INSERT INTO coverage VALUES ('kept')");
+    for (const step of MIGRATIONS.slice(0, done)) db.exec(step);
+    db.exec(`CREATE TABLE ${table} (theirs); INSERT INTO ${table} VALUES ('kept')`);
+    db.pragma(`user_version = ${done}`);
+    const names = (of: Database.Database) => of.prepare('SELECT name FROM sqlite_master').pluck().all();
+    const before = names(db);
     db.close();
     const error = refusal(place.path);
     expect(error.exitCode).toBe(1);
-    expect(error.message).toMatch(
-      /could not be upgraded to state version 1 \(table coverage already exists\)\. It was not changed/,
+    expect(error.message).toContain(
+      `could not be upgraded to state version ${version} (table ${table} already exists). It was not changed`,
     );
     const after = new Database(place.file, { readonly: true });
-    expect(after.prepare('SELECT name FROM sqlite_master').pluck().all()).toEqual(['coverage']);
-    expect(after.prepare('SELECT * FROM coverage').pluck().all()).toEqual(['kept']);
-    expect(Number(after.pragma('user_version', { simple: true }))).toBe(0);
+    expect(names(after)).toEqual(before);
+    expect(after.prepare(`SELECT * FROM ${table}`).pluck().all()).toEqual(['kept']);
+    expect(Number(after.pragma('user_version', { simple: true }))).toBe(done);
     after.close();
   });
 });
