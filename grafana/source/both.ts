@@ -6,7 +6,7 @@ import {
   BAD_IF_ANY,
   BAD_OR_UNKNOWN,
   CODE_WORDS,
-  COVERAGE_STATE,
+  COVERAGE_STATE_CELL,
   COVERED,
   type Column,
   INITIAL_SYNC,
@@ -25,12 +25,12 @@ const HOUR_MS = 3_600_000;
 
 /** Columns of tables of devices. */
 export const DEVICE_COLUMNS = {
-  online: { title: 'Online', mappings: [ONLINE], colored: true, width: 100 },
+  online: { title: 'Online', mappings: [ONLINE], colored: true, width: 95 },
   newest: { title: 'Newest reading', unit: 'dateTimeFromNow', width: 145 },
   // Of the list of devices, which is written hourly.
   lastSeen: { title: 'Last seen (listed)', unit: 'dateTimeFromNow', width: 150 },
   presence: { title: 'Presence', mappings: CODE_WORDS, width: 100 },
-  sync: { title: 'Sync', mappings: [COVERAGE_STATE, NOT_REPORTED], colored: true, width: 115 },
+  sync: { title: 'Sync', mappings: [COVERAGE_STATE_CELL, NOT_REPORTED], colored: true, width: 160 },
   // Below 0 where nothing is reported any more: Grafana writes "20 hours ago" then.
   lag: {
     title: 'Lag',
@@ -95,7 +95,7 @@ export function lagStat(asked: Asked & { readonly overrides: readonly Override[]
   const panel = stat({
     title: 'Lag',
     description:
-      'The age of the copy: the time since the newest instant up to which a device is covered without a gap, for the median device and the 95th percentile. Each device reports at least every 15 minutes, so a smaller lag reads "< 15 mins". Green within the target chosen above, yellow up to four times as large, red beyond or where Tidemark has stopped.',
+      'The age of the copy: the time since the newest instant up to which a device is covered without a gap, for the median device and the 95th percentile. Each device reports at least every 15 minutes, so a smaller lag reads "< 15 mins". A silent device, of which nothing newer exists, is up to date. Green within the target chosen above, yellow up to four times as large, red beyond or where Tidemark has stopped.',
     ...{ w, h: 4, ...asked, noValue: STOPPED, unit: 's', decimals: 0 },
     thresholds: NEUTRAL,
   });

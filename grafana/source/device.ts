@@ -36,7 +36,7 @@ const FACTS_NOW: PanelSpec = grid({
       'label',
       [
         ...['device_name', 'online', 'presence', 'lifecycle_status', 'last_seen_ms', 'parent_device_id', 'model_id'],
-        ...['firmware_version', 'tags', 'location_updated_at'],
+        ...['firmware_version', 'tags'],
       ],
       `device WHERE ${HOURLY} AND ${OF_DEVICE}`,
       'device_id',
@@ -47,21 +47,20 @@ const FACTS_NOW: PanelSpec = grid({
   noValue: NO_DEVICES,
   transformations: [join('device_id')],
   columns: {
-    device_name: { title: 'Name', width: 180 },
+    device_name: { title: 'Name', width: 150 },
     online: DEVICE_COLUMNS.online,
     state: DEVICE_COLUMNS.sync,
     lag: DEVICE_COLUMNS.lag,
-    'Time telemetry': DEVICE_COLUMNS.newest,
     last_seen_ms: DEVICE_COLUMNS.lastSeen,
+    'Time telemetry': DEVICE_COLUMNS.newest,
     presence: DEVICE_COLUMNS.presence,
     gap_seconds: DEVICE_COLUMNS.gap,
     lifecycle_status: DEVICE_COLUMNS.lifecycle,
-    parent_device_id: { title: 'Hub', width: 120 },
+    parent_device_id: { title: 'Hub', width: 105 },
     model_id: DEVICE_COLUMNS.model,
     firmware_version: { title: 'Firmware', width: 90 },
     device_id: { ...DEVICE_COLUMNS.id, width: 110 },
     tags: { title: 'Tags' },
-    location_updated_at: { title: 'Place set' },
     ...hidden('Time device', 'Time coverage', 'known', 'reading', 'label'),
   },
 });
@@ -246,14 +245,14 @@ const AROUND: readonly PanelSpec[] = [
     {
       title: 'Alerts of the device',
       description: 'Alerts that were opened in this range or the year before it, with their last state.',
-      ...{ w: 12, h: 8, noValue: 'No alerts in this range and the year before it.' },
+      ...{ w: 24, h: 8, noValue: 'No alerts in this range and the year before it.' },
     },
     { states: FACTS, which: [] },
   ),
   grid({
     title: 'Neighbours',
     description: 'The hub of the device and the other devices of that hub: are they silent together?',
-    w: 12,
+    w: 24,
     h: 8,
     targets: tables(
       newest(

@@ -67,7 +67,7 @@ const MAP: PanelOf<'geomap'> = {
   h: 14,
   targets: tables(
     newest(
-      ['latitude', 'longitude', 'online', 'presence', 'firmware_version', 'device_name'],
+      ['latitude', 'longitude', 'online', 'presence', 'firmware_version', 'location_updated_at', 'device_name'],
       `device WHERE ${HOURLY} AND ${OF_FLEET} AND is_addon = 0`,
       'device_id',
     ),
@@ -152,13 +152,13 @@ const WITH_HUB: readonly Transformation[] = [
 const DEVICES: PanelSpec = grid({
   title: 'Devices',
   description:
-    'Every device of the range, as the device list last showed it. Order: active devices first, among these the devices that are not online, then by lag. "Sync" is red where Tidemark has not reported for 17 minutes; a device that has left the workspace is "unreachable". Click a name to open it.',
+    'Every device of the range, as the device list last showed it. Order: active devices first, among these the devices that are not online, then by lag. A silent device has a small lag, because nothing newer exists: "Last seen" shows for how long it has been silent. "Sync" is red where Tidemark has not reported for 17 minutes; a device that has left the workspace is "unreachable". Click a name to open it.',
   w: 24,
   h: 14,
   targets: tables(
     newest(
       [
-        ...['device_name', 'online', 'presence', 'lifecycle_status', 'last_seen_ms', 'parent_device_id', 'model_id'],
+        ...['device_name', 'online', 'lifecycle_status', 'last_seen_ms', 'parent_device_id', 'model_id'],
         ...['firmware_version', 'tags'],
       ],
       `device WHERE ${HOURLY} AND ${OF_FLEET}`,
@@ -179,9 +179,8 @@ const DEVICES: PanelSpec = grid({
     online: DEVICE_COLUMNS.online,
     state: DEVICE_COLUMNS.sync,
     lag: DEVICE_COLUMNS.lag,
-    'Time telemetry': DEVICE_COLUMNS.newest,
     last_seen_ms: DEVICE_COLUMNS.lastSeen,
-    presence: DEVICE_COLUMNS.presence,
+    'Time telemetry': DEVICE_COLUMNS.newest,
     lifecycle_status: DEVICE_COLUMNS.lifecycle,
     gap_seconds: DEVICE_COLUMNS.gap,
     hub: { title: 'Hub', width: 160 },
@@ -422,7 +421,8 @@ export const FLEET: DashboardSpec = {
   variables: [WORKSPACE, HUB, MODEL, TARGET],
   sections: [
     { title: 'Now', panels: fleetNumbers(TO_TABLE) },
-    { title: 'What needs attention', panels: [DEVICES, SILENT_LONGEST, HUB_TABLE] },
+    { title: 'Silent devices and hubs', panels: [SILENT_LONGEST, HUB_TABLE] },
+    { title: 'All devices', panels: [DEVICES] },
     { title: 'Where and when', panels: [MAP, ...OVER_TIME] },
     {
       title: 'Over the range',

@@ -67,15 +67,20 @@ function named(column: string, name: string): Override {
 }
 
 /** Colours and names of what `lagNow` is answered; no colour of alarm where the range ends in the past. */
-export const LAG_LOOKS: readonly Override[] = [
+export const LAG_COLORS: readonly Override[] = [
   ...[colored('A', 'green'), colored('B', 'yellow'), colored('C', 'red'), colored('D', 'red'), colored('E', 'blue')],
-  ...['A', 'B', 'C'].map((refId): Override => {
-    return { matcher: { id: 'byFrameRefID', options: refId }, properties: [{ id: 'mappings', value: [UP_TO_DATE] }] };
-  }),
   { matcher: { id: 'byFrameRefID', options: 'E' }, properties: [{ id: 'unit', value: 'none' }] },
   { matcher: { id: 'byRegexp', options: '/[|&?]to=(?!now(&|$))/' }, properties: [fixed('text')] },
   ...[named('median', 'median'), named('p95', 'p95'), named('stopped', 'daemon stopped: newest data')],
   named('syncing', 'devices catching up'),
+];
+
+/** The same for a lag by the newest coverage point, which may be 15 minutes old; metrics give the lag of the last scrape. */
+export const LAG_LOOKS: readonly Override[] = [
+  ...['A', 'B', 'C'].map((refId): Override => {
+    return { matcher: { id: 'byFrameRefID', options: refId }, properties: [{ id: 'mappings', value: [UP_TO_DATE] }] };
+  }),
+  ...LAG_COLORS,
 ];
 
 /**

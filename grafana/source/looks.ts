@@ -24,6 +24,8 @@ export const STATE_COLORS = {
   excluded: ['excluded', 'text'],
 } as const;
 export const COVERAGE_STATE = words(STATE_COLORS);
+/** The same beside a lag: that of a silent device is small, because there is nothing newer. */
+export const COVERAGE_STATE_CELL = words({ ...STATE_COLORS, silent: ['silent, nothing newer', 'orange'] });
 
 /** Shown where there is no value. */
 export function instead(text: string, color: string): Mapping {

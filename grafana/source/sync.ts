@@ -1,5 +1,5 @@
 /** The dashboard "Sync health": the daemon's own metrics, for whoever runs it. */
-import { LAG_LOOKS } from './lag.ts';
+import { LAG_COLORS } from './lag.ts';
 import { BAD_IF_ANY, join, NEUTRAL, STATE_COLORS, steps, words } from './looks.ts';
 import type { DashboardSpec, Mapping, Override, PanelSpec, PromAnnotation, PromTarget } from './model.ts';
 import { grid, lineChart, stat } from './panels.ts';
@@ -92,7 +92,7 @@ function lagNumber(title: string, description: string, lag: string): PanelSpec {
   return {
     ...panel,
     targets: byTarget(lag),
-    overrides: [...(panel.overrides ?? []), ...LAG_LOOKS],
+    overrides: [...(panel.overrides ?? []), ...LAG_COLORS],
     defaults: { ...panel.defaults, color, displayName: title },
   } as PanelSpec;
 }

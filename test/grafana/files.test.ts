@@ -108,6 +108,40 @@ describe("Grafana's types", () => {
 const LEGEND = { displayMode: 'list', placement: 'bottom', showLegend: true, calcs: [] };
 const TOOLTIP = { mode: 'single', sort: 'none' };
 
+/** A screen on which no table has to be moved sideways, and what a column needs that has no width of its own. */
+const SCREEN_PX = 1700;
+const COLUMN_PX = 105;
+
+test.each(
+  panels.filter(({ panel }) => panel.type === 'table').map(({ board, panel }) => [board.uid, panel.title, panel]),
+)('%s: the columns of "%s" fit into the panel', (_uid, _title, { gridPos, fieldConfig, transformations = [] }) => {
+  const order = transformations.at(-1)?.options as { renameByName: Record<string, string>; excludeByName: object };
+  const left = new Set(Object.keys(order.excludeByName));
+  const titles = Object.entries(order.renameByName).flatMap(([name, title]) => (left.has(name) ? [] : [title]));
+  const widthOf = (title: string): number => {
+    const own = fieldConfig?.overrides.find(({ matcher }) => matcher.id === 'byName' && matcher.options === title);
+    return Number(own?.properties.find(({ id }) => id === 'custom.width')?.value ?? COLUMN_PX);
+  };
+  const room = ((SCREEN_PX - 8) / 24) * gridPos.w - 24;
+  expect(titles.length).toBeGreaterThan(0);
+  expect(titles.reduce((sum, title) => sum + widthOf(title), 0)).toBeLessThanOrEqual(room);
+});
+
+test('a table below a heading that speaks of attention leaves out what needs none', () => {
+  const under = boards.flatMap(({ panels: all }) => {
+    let heading = '';
+    return all.flatMap((panel) => {
+      if (panel.type === 'row') heading = panel.title;
+      return panel.type === 'table' && /attention/i.test(heading) ? [panel] : [];
+    });
+  });
+  expect(under.length).toBeGreaterThan(0);
+  for (const { title, transformations = [] } of under)
+    expect(JSON.stringify(transformations), title).toMatch(
+      /"filterByValue","options":\{"type":"include","match":"any"/,
+    );
+});
+
 test('uids are those that links and bookmarks know, for ever', () => {
   expect(boards.map(({ uid }) => uid)).toEqual(KNOWN_UIDS);
 });

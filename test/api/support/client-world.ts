@@ -16,12 +16,7 @@ export const PURPOSE: Purpose = { lane: 'live', stream: 'telemetry', deviceId: '
 /** What one request gets: an answer, or an error that the transport rejects with. */
 export type Step = Partial<Omit<HttpAnswer, 'body'>> & { readonly body?: unknown; readonly text?: string };
 
-/** @param create makes the client: that of the program, or of a variant of it. */
-export function createClientWorld(
-  steps: readonly (Step | Error)[],
-  options: Partial<ApiClientOptions> = {},
-  create = createApiClient,
-) {
+export function createClientWorld(steps: readonly (Step | Error)[], options: Partial<ApiClientOptions> = {}) {
   const clock = createVirtualClock(START_MS);
   const ledger = createMemoryLedger();
   const serverClock = createServerClock(clock);
@@ -49,7 +44,7 @@ export function createClientWorld(
     const date = new Date(clock.nowMs()).toUTCString();
     return { status, headers: { date, ...headers }, body: new TextEncoder().encode(text ?? JSON.stringify(body)) };
   };
-  const api = create({
+  const api = createApiClient({
     transport,
     baseUrl: 'https://api.example/external/v1',
     key: () => KEY,
