@@ -1,7 +1,7 @@
 /**
  * Draws a dashboard in a browser with Grafana's own components (`@grafana/ui`). Bundled by `take.ts`; `window.draw` is given
- * the panels with the answers of their queries. Timelines and maps are parts of Grafana's program, which is no package: a note
- * stands in their place.
+ * the panels with the answers of their queries. Timelines, maps and lists of alerts are parts of Grafana's program, which is no
+ * package: `take.ts` leaves them out.
  */
 import * as grafana from '@grafana/data';
 import { BarGauge, BigValue, GlobalStyles, PanelChrome, Table, ThemeContext, TimeSeries } from '@grafana/ui';
@@ -12,6 +12,7 @@ import { pipelineOf } from './support/pipeline.ts';
 const { theme, prepare, values } = pipelineOf(grafana);
 const GAP = 8;
 const ROW = 30;
+const TABLE_ROW = 36;
 
 const box = (left, top, width, height, child) =>
   h('div', { key: `${left},${top}`, style: { position: 'absolute', left, top, width, height } }, child);
@@ -75,12 +76,14 @@ async function content(panel, frames, range) {
     return (width, height) => (panel.type === 'stat' ? stat : bars)(shown, width, height);
   }
   if (panel.type === 'text') return words(panel.options.content);
-  if (panel.type === 'alertlist') return note('Grafana lists here the rules that fire');
   const data = await prepare(panel, frames);
   if (data.length === 0) return note(panel.fieldConfig.defaults.noValue);
-  if (panel.type === 'table') return (width, height) => h(Table, { data: data[0], width, height, columnMinWidth: 105 });
+  // Whole rows: none is cut where the table ends.
+  const whole = (height) => Math.floor(height / TABLE_ROW) * TABLE_ROW;
+  if (panel.type === 'table')
+    return (width, height) => h(Table, { data: data[0], width, height: whole(height), columnMinWidth: 105 });
   if (panel.type === 'timeseries') return chart(panel, data, range);
-  return note(`(${panel.type}: drawn in Grafana)`);
+  throw new Error(`${panel.type} is a part of Grafana's program`);
 }
 
 /** @param panels each with its `place` in columns and rows, and its `frames`; headings have `title` alone. */

@@ -100,19 +100,44 @@ interface Asked {
   readonly viewer: Pick<PromViewer, 'lists' | 'look'>;
 }
 
-/** The height of a picture: as many whole panels as fit. */
-function heightOf({ panels }: Board): number {
-  const edges = panels.map(({ gridPos: { y, h } }) => y + h).filter((edge) => TOP + edge * ROW <= MOST_HEIGHT);
+/** What only Grafana's program can draw. */
+const OF_THE_PROGRAM: ReadonlySet<string> = new Set(['alertlist', 'geomap', 'state-timeline']);
+
+/** The panels without those that cannot be drawn: the one on the left takes their room. */
+function drawable({ panels }: Board): Panel[] {
+  const left = panels.filter(({ type }) => OF_THE_PROGRAM.has(type));
+  return panels
+    .filter((panel) => !left.includes(panel))
+    .map((panel) => {
+      const { x, y, w, h } = panel.gridPos;
+      const beside = left.find(({ gridPos }) => gridPos.x === x + w && gridPos.y === y && gridPos.h === h);
+      return beside === undefined ? panel : { ...panel, gridPos: { x, y, h, w: w + beside.gridPos.w } };
+    });
+}
+
+/** Where a picture ends: below as many whole panels as fit, above the first hole and the first chart without lines. */
+function endOf({ panels: all }: Board, drawn: readonly Drawn[]): number {
+  const panels = drawn.map(({ panel }) => panel);
+  const isFilled = (y: number): boolean =>
+    panels
+      .filter(({ gridPos }) => gridPos.y <= y && y < gridPos.y + gridPos.h)
+      .reduce((sum, one) => sum + one.gridPos.w, 0) >= 24;
+  const holes = all.map(({ gridPos }) => gridPos.y).filter((y) => !isFilled(y));
+  const empty = drawn.filter(
+    ({ panel, frames }) => panel.type === 'timeseries' && frames.every(({ length }) => length === 0),
+  );
+  const most = Math.min((MOST_HEIGHT - TOP) / ROW, ...holes, ...empty.map(({ place }) => place.y));
+  const edges = panels.map(({ gridPos: { y, h } }) => y + h).filter((edge) => edge <= most);
   const isWhole = (edge: number): boolean =>
     panels.every(({ gridPos: { y, h } }) => y >= edge || y + h <= edge) &&
     panels.some(({ type, gridPos: { y, h } }) => y + h === edge && type !== 'row');
-  return TOP + Math.max(...edges.filter(isWhole)) * ROW;
+  return Math.max(...edges.filter(isWhole));
 }
 
-/** The panels that fit into the picture, with their answers; a repeated one for the first two values of its variable. */
-async function answered({ board, viewer }: Asked, height: number): Promise<Drawn[]> {
+/** The panels that may fit into the picture, with their answers; a repeated one for the first two values of its variable. */
+async function answered({ board, viewer }: Asked): Promise<Drawn[]> {
   const drawn: Drawn[] = [];
-  for (const panel of board.panels.filter(({ gridPos }) => TOP + gridPos.y * ROW < height)) {
+  for (const panel of drawable(board).filter(({ gridPos }) => TOP + gridPos.y * ROW < MOST_HEIGHT)) {
     const { gridPos, repeat, title } = panel;
     const name = title.replace('$one_sensor', String(CHOSEN['one_sensor']));
     if (panel.targets === undefined || panel.targets.length === 0)
@@ -136,8 +161,10 @@ await using browser = await startChromium();
 
 async function take(asked: Asked): Promise<void> {
   const { board, range } = asked;
-  const size = { width: WIDTH, height: heightOf(board) };
-  const panels = await answered(asked, size.height);
+  const drawn = await answered(asked);
+  const end = endOf(board, drawn);
+  const panels = drawn.filter(({ place }) => place.y < end);
+  const size = { width: WIDTH, height: TOP + end * ROW };
   const page = await browser.newPage({ viewport: size, timezoneId: 'UTC', locale: 'en-GB' });
   page.on('pageerror', (error) => process.stderr.write(`${board.uid}: ${error.message}\n`));
   // A page of its own origin: the components keep settings in the browser.
