@@ -33,8 +33,8 @@ interface BatchParts {
 }
 
 /**
- * Sends a batch of the log as it is kept, in one request. Its lines are looked at only if the database does not accept
- * all of them, or if some may not be sent as they are.
+ * Sends a batch of the log as it is kept, in one request. Its lines are looked at only if the database refuses some of
+ * them, or if some may not be sent as they are.
  *
  * @returns the result, by lines of the log
  */
@@ -48,10 +48,17 @@ export async function sendKept(
   const isWhole = kind === 'influxdb' && isSendable(batch.extent, parts.latestNs?.() ?? null);
   if (!isWhole || sink.writeText === undefined) return await sendBatch(parts, served, batch.lines, signal);
   const answer = await sink.writeText(batch.text, signal);
-  if (judge(answer).does !== 'accept') return await sendBatch(parts, served, batch.lines, signal, answer);
+  const verdict = judge(answer);
+  // Nothing was said about any line.
+  if (verdict.does === 'keep') return noneRejected(0, verdict.blocked);
+  if (verdict.does !== 'accept') return await sendBatch(parts, served, batch.lines, signal, answer);
   parts.controls.remember(lastLines(batch.text, CONTROLS_FROM));
-  const { count } = batch;
-  const resolution = { resolved: count, acceptedLines: count, blocked: null, requests: 1, tooLarge: false };
+  return noneRejected(batch.count, null);
+}
+
+/** The result of one request that has rejected no line. */
+function noneRejected(accepted: number, blocked: Blocked | null): Sent {
+  const resolution = { resolved: accepted, acceptedLines: accepted, blocked, requests: 1, tooLarge: false };
   return { resolution: { ...resolution, rejected: [] }, rejected: [], missing: [] };
 }
 

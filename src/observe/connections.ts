@@ -1,9 +1,10 @@
 /**
  * The connections of the HTTP server: what one of them may cost, and which is dropped where there are too many.
  *
- * A connection passes its bytes on to the parser one request at a time. While a request is being answered nothing more
- * is read: a burst of pipelined requests waits in the kernel of its sender. Where the bytes are cut has no meaning for
- * the parser, so nothing depends on whether a head ends where this file thinks that it does.
+ * A connection passes its bytes on to the parser one request at a time. What comes while a request is being answered is
+ * read once and not passed on; the rest of a burst of pipelined requests waits in the kernel of its sender. A client that
+ * closes its side before its answer is made has gone. Where the bytes are cut has no meaning for the parser, so nothing
+ * depends on whether a head ends where this file thinks that it does.
  *
  * Of too many connections those go first that wait for a slow client, then those that are idle. An address with few
  * connections keeps them while others have more.
@@ -121,9 +122,11 @@ export class Connection extends Duplex implements ClientConnection {
       // The parser consumes it at once and calls `begin` if a request has come.
       this.push(piece);
     }
-    if (this.#pending !== null || this.#isAtWork) this.#socket.pause();
-    else if (this.#hasEnded) this.push(null);
-    else this.#socket.resume();
+    // Read on while a request is at work and nothing more has come, so that a client that leaves is noticed.
+    if (this.#pending !== null) this.#socket.pause();
+    else if (!this.#hasEnded) this.#socket.resume();
+    else if (this.phase === 'answer') this.destroy();
+    else if (!this.#isAtWork) this.push(null);
   }
 
   /** @returns where the first head ends in the bytes, else their length. */

@@ -1,7 +1,7 @@
 /**
  * What became of a batch is told in the lines of the log, in whatever dialect it was sent.
  */
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
 import { createBatchSize, createControlLines, sendBatch, sendKept } from '../../src/delivery/send-batch.ts';
 import { scratchStore } from '../store/support.ts';
@@ -159,6 +159,19 @@ function refusing(lines: readonly string[]): WriteAnswer {
   const isRefused = lines.some((line) => line.includes('value=3'));
   return isRefused ? { kind: 'refused', message: 'no', retention: false } : { kind: 'accepted' };
 }
+
+test('the lines of a batch are not read again and again while the database is down', async () => {
+  using state = scratchStore();
+  const { batch } = keptBatch(state);
+  const { sink, requests } = textSink(() => ({ kind: 'later', message: 'down', waitMs: null }));
+  const parts = { store: state.store, clock: createVirtualClock(0), controls: createControlLines() };
+  const kept = { ...batch, lines: [] };
+  const lines = vi.spyOn(kept, 'lines', 'get');
+  const { resolution } = await sendKept(parts, { kind: 'influxdb', sink }, kept, new AbortController().signal);
+  expect(resolution).toMatchObject({ resolved: 0, blocked: { message: 'down' } });
+  expect(requests).toHaveLength(1);
+  expect(lines).not.toHaveBeenCalled();
+});
 
 test('a batch is sent line by line if one time may not be sent, or to another dialect', async () => {
   using state = scratchStore();

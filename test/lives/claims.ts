@@ -36,7 +36,7 @@ export function examineState(stage: Stage, sync: Sync): string[] {
   );
   return examineCovered(stage, covered, {
     lateByMs: Number.NEGATIVE_INFINITY,
-    places: [stage.database(), pendingOf(sync)],
+    pending: pendingOf(sync),
     isExcused: excuseOf(stage),
   });
 }
@@ -56,9 +56,9 @@ export function examineStatus(stage: Stage, sync: Sync, sinceMs: number | null):
   const openMs = openMsOf(stage, report);
   const nowMs = stage.simulator.worldNowMs();
   const hasLooked = sinceMs !== null && stage.clock.nowMs() - undisturbedSinceMs(stage, sinceMs) >= openMs;
-  const places = [stage.database(), pendingOf(sync)];
+  const pending = pendingOf(sync);
   const isExcused = excuseOf(stage);
-  const moment = { lateByMs: hasLooked ? nowMs - openMs : Number.NEGATIVE_INFINITY, places, isExcused };
+  const moment = { lateByMs: hasLooked ? nowMs - openMs : Number.NEGATIVE_INFINITY, pending, isExcused };
   const quarantined =
     report.destinations.reduce((sum, destination) => sum + destination.quarantined, 0) - ownOfTheFuture(stage, sync);
   return [
@@ -183,18 +183,26 @@ export function excuseOf(stage: Stage): NonNullable<Moment['isExcused']> {
 /** The time is known to some seconds. */
 const SLACK_MS = 10 * SECOND_MS;
 
-/** The archived lines that the destination has not acknowledged. */
-function pendingOf({ context: { store }, deliverers }: Sync): LineStore {
+/** The archived lines that the destination has not acknowledged, read when they are asked for. */
+function pendingOf(sync: Sync): () => LineStore {
+  let pending: LineStore | null = null;
+  return () => {
+    pending ??= readPending(sync);
+    return pending;
+  };
+}
+
+function readPending({ context: { store }, deliverers }: Sync): LineStore {
   const pending = createLineStore();
   const [deliverer] = deliverers;
   if (deliverer === undefined) return pending;
   for (const lane of LOG_LANES) {
     let from = store.position(deliverer.destinationId, lane);
     for (;;) {
-      const { lines, segments } = store.read(lane, from, { lines: 5000, bytes: 2 ** 30 });
+      const { text, segments } = store.read(lane, from, { lines: 5000, bytes: 2 ** 30 });
       const last = segments.at(-1);
       if (last === undefined) break;
-      pending.write(lines);
+      pending.write(text.toString());
       from = last.rest ? { block: last.block, line: last.line + last.lines } : { block: last.block + 1, line: 0 };
     }
   }

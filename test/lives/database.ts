@@ -13,7 +13,7 @@ interface DatabaseParts {
   readonly token: string;
   /** What happens to the next write; `null` for nothing. */
   readonly fault: () => Fault | null;
-  readonly write: (bucket: string, lines: readonly string[]) => UpstreamAnswer;
+  readonly write: (bucket: string, body: string) => UpstreamAnswer;
 }
 
 /** Opens connections to it. */
@@ -32,11 +32,7 @@ function answer({ fault, write }: DatabaseParts, { path, body }: Call): ServerAn
   const now = fault();
   if (now?.kind === 'answer') return answerOf(now);
   if (now?.kind === 'cut' || now?.kind === 'hang') throw hungUp();
-  const lines = String(body).split('\n');
-  const { status, message } = write(
-    searchParams.get('bucket') ?? '',
-    lines.filter((line) => line !== ''),
-  );
+  const { status, message } = write(searchParams.get('bucket') ?? '', String(body));
   if (now?.kind === 'apply-and-cut') throw hungUp();
   const [code, text] = asVersion2(status, message);
   return { status: code, headers: JSON_HEADERS, body: text };

@@ -8,7 +8,7 @@ import { DAY_MS, type EpochNs, HOUR_MS, HOUR_NS, MINUTE_MS, parseTimestamp } fro
 import type { Simulator } from '../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import type { Row } from '../support/influxd.ts';
-import { judgeRows, type Span } from '../support/judge.ts';
+import { judgeSeries, type Span, type StoredSeries, textsOf } from '../support/judge.ts';
 import { excuseOf } from './claims.ts';
 import type { LineStore } from './line-store.ts';
 import type { Stage } from './stage.ts';
@@ -90,10 +90,10 @@ function examineReadings(
   const { summary } = lived;
   const { world } = simulator;
   const ids = story.devices.map(({ spec }) => spec.deviceId);
-  const rows = rowsOf(database(), 'telemetry');
   const isShown = showsBy(stage, lived);
   const isExcused = excuseOf(stage);
-  const verdict = judgeRows({ rows, simulator }, { fromNs: 0n, toNs: 2n ** 63n }, ids);
+  const stored = storedSeries(database());
+  const verdict = judgeSeries({ stored, simulator }, { fromNs: 0n, toNs: 2n ** 63n }, ids);
   const { store } = sync.context;
   const covered = new Map(
     store.devices().map(({ record }) => [record.deviceId, store.telemetry(record.deviceId).covered] as const),
@@ -151,8 +151,25 @@ function showsBy(
     });
 }
 
+/** The telemetry of a database, as the judge takes it. */
+export function storedSeries(store: LineStore): Map<string, StoredSeries> {
+  const stored = new Map<string, StoredSeries>();
+  for (const [sensor, all] of store.telemetry()) {
+    const series: StoredSeries = new Map();
+    stored.set(sensor, series);
+    for (const [time, fields] of all.flatMap((points) => [...points])) {
+      const at = BigInt(time);
+      for (const text of textsOf(fields)) {
+        if (series.has(at)) throw new Error('two values of one series at one time');
+        series.set(at, text);
+      }
+    }
+  }
+  return stored;
+}
+
 /** The points of a measurement as rows. */
-export function rowsOf(store: LineStore, measurement: string): Row[] {
+function rowsOf(store: LineStore, measurement: string): Row[] {
   return store.points(measurement).map(({ at, tags, fields }) => ({
     ...Object.fromEntries(tags),
     ...Object.fromEntries(fields),

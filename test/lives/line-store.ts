@@ -30,13 +30,21 @@ export interface LineStore {
   /**
    * Writes what can be written.
    *
+   * @param body lines, each with a newline behind it or between them.
    * @returns 204, or why some lines were left out.
    */
-  write(lines: readonly string[]): StoreAnswer;
+  write(body: string): StoreAnswer;
   /** All points of a measurement. */
   points(measurement: string): StoredPoint[];
-  /** The fields of the telemetry of a device's sensor at an instant; `undefined` where there is none. */
-  telemetryAt(deviceTag: string, sensorTag: string, at: bigint): ReadonlyMap<string, Cell> | undefined;
+  /**
+   * The fields of the telemetry of a device's sensor at an instant; `undefined` where there is none.
+   *
+   * @param sensorOf as {@link sensorName} has it.
+   * @param time in nanoseconds.
+   */
+  telemetryAt(sensorOf: string, time: string): ReadonlyMap<string, Cell> | undefined;
+  /** All telemetry: for each sensor of a device ({@link sensorName}) its points by their times. */
+  telemetry(): ReadonlyMap<string, readonly ReadonlyMap<string, ReadonlyMap<string, Cell>>[]>;
   /** Loses every point for which `isLost` holds. */
   lose(isLost: (at: bigint) => boolean): void;
 }
@@ -45,31 +53,50 @@ interface Store {
   /** By measurement, then by the series as it stands in a line. */
   readonly measurements: Map<string, Map<string, Series>>;
   /** The points of telemetry by device and sensor: one series for each name that the device had. */
-  readonly telemetry: Map<string, Series[]>;
+  readonly telemetry: Map<string, Series['points'][]>;
   /** The type of each field, by measurement and name. */
   readonly types: Map<string, string>;
   /** The series that were written, by their text in a line: only what follows it has to be read again. */
   readonly known: Map<string, { readonly measurement: string; readonly series: Series }>;
+  /** The last body and its answer: the same right behind it changes nothing. `null` where something was lost since. */
+  last: { readonly body: string; readonly answer: StoreAnswer } | null;
+}
+
+const NONE: readonly never[] = [];
+
+/** The name of a sensor of a device, by their tags. */
+export function sensorName(deviceTag: string, sensorTag: string): string {
+  return `${deviceTag} ${sensorTag}`;
 }
 
 /** An empty store. */
 export function createLineStore(): LineStore {
-  const store: Store = { measurements: new Map(), telemetry: new Map(), types: new Map(), known: new Map() };
+  const store: Store = {
+    measurements: new Map(),
+    telemetry: new Map(),
+    types: new Map(),
+    known: new Map(),
+    last: null,
+  };
   return {
-    write: (lines) => writeLines(store, lines),
+    write: (body) => {
+      if (store.last?.body !== body) store.last = { body, answer: writeLines(store, body.split('\n')) };
+      return store.last.answer;
+    },
     points: (measurement) =>
       [...(store.measurements.get(measurement)?.values() ?? [])].flatMap(({ tags, points }) =>
         [...points].map(([at, fields]) => ({ at: BigInt(at), tags, fields })),
       ),
-    telemetryAt: (deviceTag, sensorTag, at) => {
-      const time = String(at);
-      for (const { points } of store.telemetry.get(`${deviceTag}\n${sensorTag}`) ?? []) {
+    telemetryAt: (sensorOf, time) => {
+      for (const points of store.telemetry.get(sensorOf) ?? NONE) {
         const fields = points.get(time);
         if (fields !== undefined) return fields;
       }
       return undefined;
     },
+    telemetry: () => store.telemetry,
     lose: (isLost) => {
+      store.last = null;
       for (const all of store.measurements.values()) {
         for (const { points } of all.values())
           for (const at of points.keys()) if (isLost(BigInt(at))) points.delete(at);
@@ -82,7 +109,7 @@ function writeLines(store: Store, lines: readonly string[]): StoreAnswer {
   let dropped = 0;
   let why = '';
   for (const line of lines) {
-    const wrong = writeLine(store, line);
+    const wrong = line === '' ? null : writeLine(store, line);
     if (wrong === null) continue;
     dropped += 1;
     why ||= wrong;
@@ -159,8 +186,8 @@ function seriesOf(
   const series: Series = { tags, points: new Map() };
   all.set(key, series);
   if (measurement === 'telemetry') {
-    const name = `${tags.get('device_id') ?? ''}\n${tags.get('sensor') ?? ''}`;
-    store.telemetry.set(name, [...(store.telemetry.get(name) ?? []), series]);
+    const name = sensorName(tags.get('device_id') ?? '', tags.get('sensor') ?? '');
+    store.telemetry.set(name, [...(store.telemetry.get(name) ?? []), series.points]);
   }
   return series;
 }

@@ -90,7 +90,7 @@ export function openStage(story: Story, program: Program): Stage {
   const connect = openDatabase({
     token: TOKEN,
     fault: fate.database,
-    write: (bucket, lines) => storeOf(bucket).write(lines),
+    write: (bucket, body) => storeOf(bucket).write(body),
   });
   const database = (): LineStore => storeOf(`house-${house}`);
   const deviceIds = story.devices.map(({ spec }) => spec.deviceId);

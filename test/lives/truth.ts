@@ -7,17 +7,16 @@ import { identityTag } from '../../src/core/lines/line-protocol.ts';
 import { type EpochMs, type EpochNs, msToNs, nsToMs } from '../../src/core/time.ts';
 import type { Simulator } from '../../src/sim/simulator.ts';
 import type { SimReading } from '../../src/sim/spec.ts';
-import { flatten, TIE_REACH, textOf, type ValueText } from '../support/judge.ts';
-import type { LineStore } from './line-store.ts';
+import { flatten, TIE_REACH, textsOf, type ValueText } from '../support/judge.ts';
+import { type LineStore, sensorName } from './line-store.ts';
 
 /** A reading with the values that can be points. */
 interface Entry {
   readonly reading: SimReading;
-  readonly values: readonly (readonly [sensorTag: string, value: ValueText])[];
+  /** When, as a line has it. */
+  readonly time: string;
+  readonly values: readonly (readonly [sensor: string, value: ValueText])[];
 }
-
-/** Where a value may be: in the database, or archived and on its way there. */
-export type Places = readonly LineStore[];
 
 /** When it is looked, and where. */
 export interface Moment {
@@ -26,7 +25,8 @@ export interface Moment {
   readonly shownByMs?: EpochMs;
   /** What was handed in later than the grace period counts if it was by then: nobody can know of it before a look. */
   readonly lateByMs: EpochMs;
-  readonly places: Places;
+  /** What is archived and on its way to the database. */
+  readonly pending: () => LineStore;
   /** Whether nobody can know yet that a reading is missing. */
   readonly isExcused?: (deviceId: string, reading: SimReading) => boolean;
 }
@@ -34,7 +34,7 @@ export interface Moment {
 export interface Truth {
   /** Readings and their values that the service shows by then. */
   shown(atMs: EpochMs): { readonly readings: number; readonly values: number };
-  /** The readings of ranges that the service shows at a moment and that stand in none of the places. */
+  /** The readings of ranges that the service shows at a moment and that stand neither in the database nor on the way there. */
   lacking(deviceId: string, ranges: readonly Interval[], at: Moment): EpochNs[];
   /** The database has lost something: all is looked for again. */
   forget(): void;
@@ -85,17 +85,17 @@ export function createTruth({ simulator, deviceIds, graceMs, database }: TruthPa
     },
     lacking: (deviceId, ranges, moment) => {
       const nowNs = msToNs(Math.floor(moment.nowMs)) + 1n;
-      const tag = identityTag(deviceId);
+      const places = [database()];
       const isDue = dueAt({ simulator, graceMs }, deviceId, moment);
       const found: EpochNs[] = [];
       const left: Entry[] = [];
       for (const entry of open.get(deviceId) ?? []) {
         const { reading } = entry;
         const { recordedAtNs: at } = reading;
-        if (at <= nowNs && stands(tag, entry, [database()])) continue;
+        if (at <= nowNs && stands(entry, places)) continue;
         left.push(entry);
         if (!ranges.some(({ from, to }) => from <= at && at < to)) continue;
-        if (isDue(reading) && !stands(tag, entry, moment.places)) found.push(at);
+        if (isDue(reading) && !stands(entry, [...places, moment.pending()])) found.push(at);
       }
       open.set(deviceId, left);
       return found;
@@ -107,28 +107,42 @@ export function createTruth({ simulator, deviceIds, graceMs, database }: TruthPa
 }
 
 function entriesOf({ world }: Simulator, deviceId: string): Entry[] {
+  const tag = identityTag(deviceId);
   return [...world.readings(deviceId, 0n, 2n ** 63n)].map((reading) => ({
     reading,
-    values: (reading.values ?? []).flatMap(flatten).map(([name, value]) => [identityTag(name), value] as const),
+    time: String(reading.recordedAtNs),
+    values: (reading.values ?? [])
+      .flatMap(flatten)
+      .map(([name, value]) => [sensorName(tag, identityTag(name)), value] as const),
   }));
 }
 
 /** Whether every value of it stands in one of the places: at its instant, or behind others of the same instant. */
-function stands(deviceTag: string, { reading, values }: Entry, places: Places): boolean {
-  return values.every(([sensorTag, value]) => {
-    for (let at = reading.recordedAtNs; at < reading.recordedAtNs + TIE_REACH; at += 1n) {
-      const texts = places.flatMap((store) => textsOf(store.telemetryAt(deviceTag, sensorTag, at)));
-      if (texts.includes(value)) return true;
-      if (texts.length === 0) return false;
+function stands({ reading, time, values }: Entry, places: readonly LineStore[]): boolean {
+  return values.every(([sensor, value]) => {
+    const first = look(places, { sensor, time, value });
+    if (first !== 'another') return first === 'there';
+    for (let at = reading.recordedAtNs + 1n; at < reading.recordedAtNs + TIE_REACH; at += 1n) {
+      const next = look(places, { sensor, time: String(at), value });
+      if (next !== 'another') return next === 'there';
     }
     return false;
   });
 }
 
-function textsOf(fields: ReturnType<LineStore['telemetryAt']>): ValueText[] {
-  if (fields === undefined) return [];
-  return ['value', 'flag', 'text'].flatMap((name) => {
-    const cell = fields.get(name);
-    return cell === undefined ? [] : [textOf(cell)];
-  });
+/** Whether a value stands at an instant of a sensor, or another one does, or none. */
+function look(
+  places: readonly LineStore[],
+  { sensor, time, value }: { readonly sensor: string; readonly time: string; readonly value: ValueText },
+): 'there' | 'another' | 'nothing' {
+  let isAny = false;
+  for (const place of places) {
+    const fields = place.telemetryAt(sensor, time);
+    if (fields === undefined) continue;
+    for (const text of textsOf(fields)) {
+      if (text === value) return 'there';
+      isAny = true;
+    }
+  }
+  return isAny ? 'another' : 'nothing';
 }

@@ -85,44 +85,9 @@ function ask({ port }: URL, path: string, headers: Readonly<Record<string, strin
   });
 }
 
-const PAGES = ['/', '/device?id=x', '/status.json', '/readyz', '/nothing', '/metrics?x'];
-
-describe('a server', () => {
-  test.each(['127.0.0.1', '0.0.0.0'])(
-    'on %s shows nothing to a site that has its name lead here, and lets machines ask by any name',
-    async (host) => {
-      const url = await serve({ listen: { host, port: 0 } });
-      const headers = { Host: `evil.example:${url.port}` };
-      for (const path of PAGES) {
-        const { status, body } = await ask(url, path, headers);
-        expect([path, status]).toEqual([path, 421]);
-        expect(JSON.parse(body).error).toMatch(/^[^.]*: add it to listen_names \(TIDEMARK_LISTEN_NAMES\), [^.]*\.$/);
-      }
-      for (const path of ['/healthz', '/metrics']) expect((await ask(url, path, headers)).status).toBe(200);
-    },
-  );
-
-  test('answers by the names that it is given, and by the one that it listens on', async () => {
-    const url = await serve({ names: ['page.example.com'] });
-    expect((await ask(url, '/', { Host: 'page.example.com' })).status).toBe(200);
-    expect((await ask(url, '/', { Host: 'localhost' })).status).toBe(200);
-  });
-});
-
 describe('a server with a password', () => {
   const basic = (pair: string): Record<string, string> => ({
     Authorization: `Basic ${Buffer.from(pair).toString('base64')}`,
-  });
-
-  test('shows pages, JSON and metrics to who knows it, and its health to everybody', async () => {
-    const url = await serve({ password: new Secret('pass:wörd') });
-    for (const path of ['/', '/status.json', '/device?id=x', '/metrics', '/nothing']) {
-      const refused = await ask(url, path, {});
-      expect([path, refused.status, refused.challenge]).toEqual([path, 401, 'Basic realm="Tidemark", charset="UTF-8"']);
-      expect(refused.body).not.toContain('Cellar');
-      expect((await ask(url, path, basic('anybody:pass:wörd'))).status).toBe(200);
-    }
-    expect((await ask(url, '/healthz', {})).status).toBe(200);
   });
 
   test('answers the probe of an orchestrator with the status alone, and with reasons to who knows it', async () => {

@@ -9,12 +9,12 @@ import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createDice, type Dice } from '../lives/dice.ts';
 import { drawStory } from '../lives/draw.ts';
-import { rowsOf } from '../lives/examine-run.ts';
+import { storedSeries } from '../lives/examine-run.ts';
 import { createLineStore, type LineStore } from '../lives/line-store.ts';
 import type { Story } from '../lives/story.ts';
 import { worldOf } from '../lives/world.ts';
 import { ANSWER_FAULTS } from '../support/faults.ts';
-import { judgeRows } from '../support/judge.ts';
+import { judgeSeries } from '../support/judge.ts';
 import { patient } from '../support/patience.ts';
 import { type Fault as DatabaseFault, FAULTS, startV2Proxy, type V2Proxy } from '../support/v2-proxy.ts';
 import { openStage, type Run, type Stage, TOKEN } from './support.ts';
@@ -43,7 +43,7 @@ export async function liveKilled(seed: number): Promise<KilledStory> {
   const story = atPresent(drawStory(seed), Date.now());
   const dice = createDice(seed * 1009 + 900);
   const store = createLineStore();
-  await using proxy = await startV2Proxy({ upstream: (_, lines) => store.write(lines), token: TOKEN });
+  await using proxy = await startV2Proxy({ upstream: (_, lines) => store.write(lines.join('\n')), token: TOKEN });
   await using stage = await openStageOf(story);
   const env = envOf(story, proxy);
   const isDisturbed = dice.chance(0.5);
@@ -219,7 +219,7 @@ function judgeStory({ stage, store, story }: Judged, startedMs: number): { wrong
     toNs: ns(serverMs - story.program.gracePeriodMs - SLACK_MS),
   };
   const ids = story.devices.map(({ spec }) => spec.deviceId);
-  const verdict = judgeRows({ rows: rowsOf(store, 'telemetry'), simulator }, span, ids);
+  const verdict = judgeSeries({ stored: storedSeries(store), simulator }, span, ids);
   // A device that is not listed any more was never seen; a reading that was cut off is not there yet.
   const missing = verdict.missing.filter((_, index) => {
     const { deviceId = '', at = 0n } = verdict.missingAt[index] ?? {};
@@ -261,7 +261,7 @@ function askedOf({ simulator }: Stage): number {
 async function examineCost(story: Story, stage: Stage, runs: number): Promise<string[]> {
   const asked = askedOf(stage);
   const store = createLineStore();
-  await using proxy = await startV2Proxy({ upstream: (_, lines) => store.write(lines), token: TOKEN });
+  await using proxy = await startV2Proxy({ upstream: (_, lines) => store.write(lines.join('\n')), token: TOKEN });
   await using calm = await openStageOf(story);
   const { code } = await calm.run(['--once'], { env: envOf(story, proxy) });
   const least = askedOf(calm);

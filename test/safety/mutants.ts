@@ -4,10 +4,10 @@
  */
 import type { ScenarioName } from '../support/scenarios.ts';
 
-export interface Mutant {
+export interface Mutant<Name extends string = ScenarioName> {
   readonly name: string;
   /** At least one: a variant that nothing has to catch would prove nothing. */
-  readonly caughtBy: readonly [ScenarioName, ...ScenarioName[]];
+  readonly caughtBy: readonly [Name, ...Name[]];
   /** Each `find` stands exactly once in its file. */
   readonly edits: readonly { readonly file: string; readonly find: string; readonly replace: string }[];
 }
@@ -81,8 +81,9 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'delivery/send-batch.ts',
-        find: "if (judge(answer).does !== 'accept') return",
-        replace: "if (judge(answer).does === 'bisect') return",
+        find: `  if (verdict.does === 'keep') return noneRejected(0, verdict.blocked);
+  if (verdict.does !== 'accept') return`,
+        replace: "  if (verdict.does === 'bisect') return",
       },
     ],
   },

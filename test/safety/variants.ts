@@ -7,17 +7,27 @@ import { readFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { Borders } from '../support/borders.ts';
 import type { Program } from '../support/rig.ts';
 import type { Mutant } from './mutants.ts';
 
 const SRC = pathToFileURL(`${join(import.meta.dirname, '..', '..', 'src')}/`).href;
-const ENTRIES = ['app/open-sync.ts', 'commands/once/run.ts', 'commands/backfill/run.ts', 'scheduler/sessions.ts'];
+/** What the scenarios drive: the whole program, and its parts that strangers talk to. */
+const PROGRAM = ['app/open-sync.ts', 'commands/once/run.ts', 'commands/backfill/run.ts', 'scheduler/sessions.ts'];
+const BORDERS = [
+  'api/client.ts',
+  'api/transport.ts',
+  'delivery/send-batch.ts',
+  'ingest/account.ts',
+  'ingest/devices.ts',
+  'observe/server.ts',
+];
 /** The variable of a module's address that says which variant it belongs to. */
 const MARK = 'variant';
 
 /** The import of Node itself: what is written as one here would be the test runner's. */
-const NATIVE: string = 'data:text/javascript,export const load = (url) => import(url);';
-const { load } = await import(/* @vite-ignore */ NATIVE);
+const NATIVE: string = 'data:text/javascript,export const native = (url) => import(url);';
+const { native } = await import(/* @vite-ignore */ NATIVE);
 
 /** The texts of the edited files of each variant, by their addresses without the mark. */
 const texts = new Map<string, ReadonlyMap<string, string>>();
@@ -49,8 +59,25 @@ registerHooks({
  *
  * @throws Error where the source has changed and the mutant with it must.
  */
-export async function breed({ name, edits }: Mutant): Promise<Program> {
-  await openVariant('0');
+export async function breed(mutant: Edited): Promise<Program> {
+  const { openSync, runOnce, runBackfill, runDaemon } = await load(PROGRAM, mutant);
+  return { openSync, runOnce, runBackfill, runDaemon };
+}
+
+/**
+ * Loads the parts that strangers talk to, with a variant's lines exchanged.
+ *
+ * @throws Error where the source has changed and the mutant with it must.
+ */
+export async function breedBorders(mutant: Edited): Promise<Borders> {
+  return await load(BORDERS, mutant);
+}
+
+type Edited = Pick<Mutant, 'name' | 'edits'>;
+
+/** Loads modules of a variant: all that they export, by name. The unchanged ones come first, whose imports tell what an edit reaches. */
+async function load(entries: readonly string[], { name, edits }: Edited) {
+  await openVariant(entries, '0');
   const variant = String(texts.size + 1);
   const edited = new Map<string, string>();
   for (const { file, find, replace } of edits) {
@@ -65,16 +92,11 @@ export async function breed({ name, edits }: Mutant): Promise<Program> {
   }
   texts.set(variant, edited);
   own.set(variant, reachedBy(edited.keys()));
-  return await openVariant(variant);
+  return await openVariant(entries, variant);
 }
 
-/** Loads what a test drives, of the variant of that number; 0 is the unchanged one, whose imports tell what an edit reaches. */
-async function openVariant(variant: string): Promise<Program> {
-  const [app, once, backfill, daemon] = await Promise.all(
-    ENTRIES.map((entry) => load(`${SRC}${entry}?${MARK}=${variant}`)),
-  );
-  const { runBackfill } = backfill;
-  return { openSync: app.openSync, runOnce: once.runOnce, runBackfill, runDaemon: daemon.runDaemon };
+async function openVariant(entries: readonly string[], variant: string) {
+  return Object.assign({}, ...(await Promise.all(entries.map((entry) => native(`${SRC}${entry}?${MARK}=${variant}`)))));
 }
 
 /** Modules, and all that import them over any number of steps. */

@@ -61,7 +61,19 @@ export function judgeRows(
   span: Span,
   deviceIds: readonly string[],
 ): Verdict {
-  const stored = groupBySeries(rows);
+  return judgeSeries({ stored: groupBySeries(rows), simulator }, span, deviceIds);
+}
+
+/**
+ * The same of series.
+ *
+ * @param stored by the tags of device and sensor with a space between them; what the seed explains is taken out of it.
+ */
+export function judgeSeries(
+  { stored, simulator }: { readonly stored: Map<string, StoredSeries>; readonly simulator: Simulator },
+  span: Span,
+  deviceIds: readonly string[],
+): Verdict {
   const missing: string[] = [];
   const missingAt: Place[] = [];
   const invented: string[] = [];
@@ -85,9 +97,19 @@ export function judgeRows(
 }
 
 /** The values of a series by their instants. */
-type StoredSeries = Map<bigint, ValueText>;
+export type StoredSeries = Map<bigint, ValueText>;
 
 const FIELDS = ['value', 'flag', 'text'] as const;
+
+/** The values among the fields of a point of telemetry. */
+export function textsOf(fields: { get(name: string): string | number | boolean | undefined }): ValueText[] {
+  const texts: ValueText[] = [];
+  for (const name of FIELDS) {
+    const value = fields.get(name);
+    if (value !== undefined) texts.push(textOf(value));
+  }
+  return texts;
+}
 
 function groupBySeries(rows: readonly Row[]): Map<string, StoredSeries> {
   const series = new Map<string, StoredSeries>();

@@ -16,7 +16,12 @@ export const PURPOSE: Purpose = { lane: 'live', stream: 'telemetry', deviceId: '
 /** What one request gets: an answer, or an error that the transport rejects with. */
 export type Step = Partial<Omit<HttpAnswer, 'body'>> & { readonly body?: unknown; readonly text?: string };
 
-export function createClientWorld(steps: readonly (Step | Error)[], options: Partial<ApiClientOptions> = {}) {
+/** @param create makes the client: that of the program, or of a variant of it. */
+export function createClientWorld(
+  steps: readonly (Step | Error)[],
+  options: Partial<ApiClientOptions> = {},
+  create = createApiClient,
+) {
   const clock = createVirtualClock(START_MS);
   const ledger = createMemoryLedger();
   const serverClock = createServerClock(clock);
@@ -44,7 +49,7 @@ export function createClientWorld(steps: readonly (Step | Error)[], options: Par
     const date = new Date(clock.nowMs()).toUTCString();
     return { status, headers: { date, ...headers }, body: new TextEncoder().encode(text ?? JSON.stringify(body)) };
   };
-  const api = createApiClient({
+  const api = create({
     transport,
     baseUrl: 'https://api.example/external/v1',
     key: () => KEY,

@@ -1,0 +1,282 @@
+/**
+ * The broken variants that the scenarios of the borders must catch: the real source with a few lines exchanged, as in
+ * `mutants.ts`. A mutant counts as caught when it passes where nothing is wrong and fails the scenarios named here.
+ */
+import * as answers from '../support/answer-scenarios.ts';
+import type { BorderScenario } from '../support/borders.ts';
+import * as server from '../support/server-scenarios.ts';
+import type { Mutant } from './mutants.ts';
+
+export const BORDER_SCENARIOS = {
+  ordinaryClients: server.ordinaryClients,
+  pipelinedBurst: server.pipelinedBurst,
+  clientsThatLeave: server.clientsThatLeave,
+  burstsThatLeave: server.burstsThatLeave,
+  ninthPage: server.ninthPage,
+  healthBeforePages: server.healthBeforePages,
+  overviewForMany: server.overviewForMany,
+  slowClients: server.slowClients,
+  greedyAddress: server.greedyAddress,
+  slowSockets: server.slowSockets,
+  foreignNames: server.foreignNames,
+  passwords: server.passwords,
+  ...answers,
+} as const satisfies Record<string, BorderScenario>;
+
+export type BorderName = keyof typeof BORDER_SCENARIOS;
+
+export type BorderMutant = Mutant<BorderName>;
+
+export const BORDER_MUTANTS: readonly BorderMutant[] = [
+  {
+    name: 'several requests of a connection at work',
+    caughtBy: ['pipelinedBurst'],
+    edits: [
+      {
+        file: 'observe/connections.ts',
+        find: '    this.#isAtWork = true;\n',
+        replace: '    this.#isAtWork = false;\n',
+      },
+    ],
+  },
+  {
+    name: 'pages made for clients that have gone',
+    caughtBy: ['clientsThatLeave'],
+    edits: [
+      {
+        file: 'observe/answers.ts',
+        find: 'const isGone = next.isGone();',
+        replace: 'const isGone = next.isGone() && false;',
+      },
+    ],
+  },
+  {
+    name: 'clients that leave not noticed',
+    caughtBy: ['clientsThatLeave'],
+    edits: [
+      {
+        file: 'observe/connections.ts',
+        find: 'if (this.#pending !== null) this.#socket.pause();',
+        replace: 'if (this.#pending !== null || this.#isAtWork) this.#socket.pause();',
+      },
+    ],
+  },
+  {
+    name: 'any number of pages in the making',
+    caughtBy: ['ninthPage'],
+    edits: [{ file: 'observe/answers.ts', find: ' || state.underWay >= MAX_PARALLEL', replace: '' }],
+  },
+  {
+    name: 'metrics without places of their own',
+    caughtBy: ['ninthPage'],
+    edits: [
+      {
+        file: 'observe/server.ts',
+        find: "url === '/metrics' ? makeMetrics : makePage",
+        replace: "url === '/metrics' ? makePage : makePage",
+      },
+      {
+        file: 'observe/server.ts',
+        find: 'const { options, makePage, makeMetrics } = serving;',
+        replace: 'const { options, makePage } = serving;',
+      },
+    ],
+  },
+  {
+    name: 'health that waits for a place',
+    caughtBy: ['ninthPage', 'healthBeforePages'],
+    edits: [
+      {
+        file: 'observe/server.ts',
+        find: 'const atOnce = refusalOf(request, options) ?? healthAt(url, options);',
+        replace: 'const atOnce = refusalOf(request, options);',
+      },
+      {
+        file: 'observe/server.ts',
+        find: 'async () => await answerTo(url, options)',
+        replace: 'async () => healthAt(url, options) ?? (await answerTo(url, options))',
+      },
+    ],
+  },
+  {
+    name: 'pages begun without a turn for others',
+    caughtBy: ['healthBeforePages'],
+    edits: [{ file: 'observe/answers.ts', find: 'if (state.isResting || ', replace: 'if (' }],
+  },
+  {
+    name: 'the overview made for each client',
+    caughtBy: ['overviewForMany'],
+    edits: [
+      {
+        file: 'observe/answers.ts',
+        find: 'return known === undefined || clock.monoMs() >= known.untilMs ? null',
+        replace: 'return known === undefined || clock.monoMs() <= known.untilMs ? null',
+      },
+    ],
+  },
+  {
+    name: 'connections dropped by their age alone',
+    caughtBy: ['slowClients'],
+    edits: [
+      {
+        file: 'observe/connections.ts',
+        find: 'PHASE_ORDER[a.phase] - PHASE_ORDER[b.phase] || a.since - b.since',
+        replace: '0 * PHASE_ORDER[a.phase] || a.since - b.since',
+      },
+    ],
+  },
+  {
+    name: 'an address that may take all connections',
+    caughtBy: ['greedyAddress'],
+    edits: [{ file: 'observe/connections.ts', find: '> MAX_PER_CLIENT', replace: '> MAX_PER_CLIENT * 0' }],
+  },
+  {
+    name: 'pages for any host name',
+    caughtBy: ['foreignNames'],
+    edits: [
+      {
+        file: 'observe/server.ts',
+        find: 'if (!BY_ANY_NAME.has(url) && !isServedName(',
+        replace: 'if (BY_ANY_NAME.has(url) && !isServedName(',
+      },
+    ],
+  },
+  {
+    name: 'health and metrics by known names alone',
+    caughtBy: ['foreignNames'],
+    edits: [
+      { file: 'observe/server.ts', find: 'if (!BY_ANY_NAME.has(url) && !isServedName(', replace: 'if (!isServedName(' },
+    ],
+  },
+  {
+    name: 'metrics without the password',
+    caughtBy: ['passwords'],
+    edits: [
+      {
+        file: 'observe/server.ts',
+        find: "if (url === '/healthz' || password === null",
+        replace: 'if (BY_ANY_NAME.has(url) || password === null',
+      },
+    ],
+  },
+  {
+    name: 'health behind the password',
+    caughtBy: ['passwords'],
+    edits: [
+      {
+        file: 'observe/server.ts',
+        find: "if (url === '/healthz' || password === null",
+        replace: 'if (password === null',
+      },
+    ],
+  },
+  {
+    name: 'answers of any size',
+    caughtBy: ['endlessAnswer'],
+    edits: [{ file: 'api/transport.ts', find: 'if (bytes > MAX_ANSWER_BYTES) throw tooLarge();', replace: '' }],
+  },
+  {
+    name: 'packed answers of any size',
+    caughtBy: ['endlessAnswer'],
+    edits: [
+      {
+        file: 'api/transport.ts',
+        find: '{ maxOutputLength: MAX_ANSWER_BYTES }',
+        replace: '{ maxOutputLength: MAX_ANSWER_BYTES * 64 }',
+      },
+    ],
+  },
+  {
+    name: 'answers of any number of values',
+    caughtBy: ['countlessValues'],
+    edits: [{ file: 'api/classify.ts', find: 'if (values > MAX_VALUES) {', replace: 'if (values > MAX_VALUES + 1) {' }],
+  },
+  {
+    name: 'pages parsed in one turn',
+    caughtBy: ['fullPage'],
+    edits: [
+      { file: 'api/parse.ts', find: 'if (values < VALUES_A_TURN) continue;', replace: 'if (values >= 0) continue;' },
+    ],
+  },
+  {
+    name: 'device lists without an end',
+    caughtBy: ['endlessDeviceList'],
+    edits: [
+      { file: 'ingest/devices.ts', find: 'if (listed > most) throw', replace: 'if (listed > most * 1000) throw' },
+    ],
+  },
+  {
+    name: 'device lists of any size',
+    caughtBy: ['endlessDeviceList'],
+    edits: [
+      {
+        file: 'ingest/devices.ts',
+        find: 'if (characters > LISTED_MOST.characters) throw',
+        replace: 'if (characters < 0) throw',
+      },
+    ],
+  },
+  {
+    name: 'a Date that cannot be stored',
+    caughtBy: ['dateOfYear9999'],
+    edits: [{ file: 'api/classify.ts', find: ' && dateMs < MAX_MS ? dateMs', replace: ' ? dateMs' }],
+  },
+  {
+    name: 'times read that cannot be stored',
+    caughtBy: ['timesToCome'],
+    edits: [
+      {
+        file: 'core/time.ts',
+        find: 'return ns < 0n || ns > MAX_NS ? null : ns;',
+        replace: 'return ns < 0n ? null : ns;',
+      },
+    ],
+  },
+  {
+    name: 'devices seen at any time',
+    caughtBy: ['timesToCome'],
+    edits: [
+      { file: 'api/parse.ts', find: 'seenAt !== null && seenAt > latestNs ? null', replace: 'latestNs < 0n ? null' },
+    ],
+  },
+  {
+    name: 'alerts of any time',
+    caughtBy: ['timesToCome'],
+    edits: [{ file: 'api/parse.ts', find: 'else if (alert.openedAt > latestNs)', replace: 'else if (latestNs < 0n)' }],
+  },
+  {
+    name: 'facts of a Date that nothing confirms',
+    caughtBy: ['factsOfAnUnconfirmedDate'],
+    edits: [
+      {
+        file: 'ingest/account.ts',
+        find: 'if (!isLater(about.atMs, lastMs) || serverClock.unconfirmed() !== null)',
+        replace: 'if (!isLater(about.atMs, lastMs) || serverClock.unconfirmed() === undefined)',
+      },
+    ],
+  },
+  {
+    name: 'kept points of the future sent',
+    caughtBy: ['pointsOfOtherTimes'],
+    edits: [{ file: 'delivery/send-batch.ts', find: 'latestNs !== null && at > latestNs', replace: 'latestNs === 0n' }],
+  },
+  {
+    name: 'kept points sent that no database can store',
+    caughtBy: ['pointsOfOtherTimes'],
+    edits: [
+      { file: 'delivery/send-batch.ts', find: 'if (!isStorable(at)) {', replace: 'if (at < 0n) {' },
+      { file: 'delivery/send-batch.ts', find: 'latestNs !== null && at > latestNs', replace: 'latestNs === 0n' },
+    ],
+  },
+  {
+    name: 'batches sent whole whatever their times',
+    caughtBy: ['pointsOfOtherTimes'],
+    edits: [
+      {
+        file: 'delivery/send-batch.ts',
+        find: 'if (extent === null) return true;',
+        replace: 'if (extent !== undefined) return true;',
+      },
+    ],
+  },
+];

@@ -1,0 +1,30 @@
+/**
+ * What the scenarios of the borders share: the parts of the program that strangers talk to, and how a scenario says what is
+ * wrong with them. No database, no process: HTTP on loopback, and parts on their own.
+ */
+import type * as client from '../../src/api/client.ts';
+import type * as transport from '../../src/api/transport.ts';
+import type * as sending from '../../src/delivery/send-batch.ts';
+import type * as account from '../../src/ingest/account.ts';
+import type * as devices from '../../src/ingest/devices.ts';
+import type * as server from '../../src/observe/server.ts';
+
+/** The parts of the program, real or of a variant that is broken on purpose. */
+export interface Borders {
+  readonly serveStatus: typeof server.serveStatus;
+  readonly createHttpTransport: typeof transport.createHttpTransport;
+  readonly createApiClient: typeof client.createApiClient;
+  readonly syncAccount: typeof account.syncAccount;
+  readonly listDevices: typeof devices.listDevices;
+  readonly sendKept: typeof sending.sendKept;
+  readonly createControlLines: typeof sending.createControlLines;
+}
+
+/** Tells what is wrong; an empty list where nothing is. */
+export type BorderScenario = (borders: Borders) => Promise<readonly string[]>;
+
+/** A complaint where a figure is not the one that is wanted. */
+export function unless(what: string, got: unknown, wanted: unknown): readonly string[] {
+  const [is, should] = [got, wanted].map((value) => JSON.stringify(value));
+  return is === should ? [] : [`${what}: ${is}, not ${should}`];
+}
