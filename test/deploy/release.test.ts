@@ -125,6 +125,10 @@ describe('actions and images', () => {
     writeFileSync(join(bin, 'git'), git, { mode: 0o755 });
     writeFileSync(join(bin, 'docker'), '#!/bin/sh\necho "unauthorized"\n', { mode: 0o755 });
     const before = file('config/release/pins.json');
+    writeFileSync(join(copy, 'config/release/pins.json'), before.replace(/": "[^"]*"/, '": ""'));
+    const open = script('pins.mjs', ['check', '--resolved']);
+    writeFileSync(join(copy, 'config/release/pins.json'), before);
+    expect([open.status, open.stdout + open.stderr]).toEqual([1, expect.stringContaining('is not resolved')]);
     const path = { PATH: `${bin}:/usr/bin:/bin` };
     expect(script('pins.mjs', ['resolve'], path).status).toBe(1);
     expect(file('config/release/pins.json')).toBe(before);

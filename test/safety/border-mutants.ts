@@ -5,6 +5,7 @@
 import * as answers from '../support/answer-scenarios.ts';
 import type { BorderScenario } from '../support/borders.ts';
 import * as server from '../support/server-scenarios.ts';
+import * as state from '../support/state-scenarios.ts';
 import type { Mutant } from './mutants.ts';
 
 export const BORDER_SCENARIOS = {
@@ -21,6 +22,7 @@ export const BORDER_SCENARIOS = {
   foreignNames: server.foreignNames,
   passwords: server.passwords,
   ...answers,
+  ...state,
 } as const satisfies Record<string, BorderScenario>;
 
 export type BorderName = keyof typeof BORDER_SCENARIOS;
@@ -276,6 +278,61 @@ export const BORDER_MUTANTS: readonly BorderMutant[] = [
         file: 'delivery/send-batch.ts',
         find: 'if (extent === null) return true;',
         replace: 'if (extent !== undefined) return true;',
+      },
+    ],
+  },
+  {
+    name: 'a state that is gone taken for a new one',
+    caughtBy: ['stateThatIsGone'],
+    edits: [
+      {
+        file: 'store/open/database.ts',
+        find: 'if ((bytes ?? 0) > 0 || !isLeft) return;',
+        replace: 'if ((bytes ?? 0) >= 0 || !isLeft) return;',
+      },
+    ],
+  },
+  {
+    name: 'garbage in place of the lock taken for a damaged state',
+    caughtBy: ['garbageBesideAState'],
+    edits: [
+      {
+        file: 'store/open/lock.ts',
+        find: 'if (isBusy(error)) throw new StateInUseError(file);\n    throw isGarbage(error) ? noLockFile(file) : error;',
+        replace: 'if (isBusy(error)) throw new StateInUseError(file);\n    throw error;',
+      },
+    ],
+  },
+  {
+    name: 'a stray journal taken for a foreign database',
+    caughtBy: ['garbageBesideAState'],
+    edits: [
+      {
+        file: 'store/open/database.ts',
+        find: 'throw isRollback(error) ? strayJournal(path) : error;',
+        replace: 'throw error;',
+      },
+    ],
+  },
+  {
+    name: 'parts of killed backups kept',
+    caughtBy: ['killedBackups'],
+    edits: [
+      {
+        file: 'store/views/backup.ts',
+        find: '  await atTarget(file, () => removeOldParts(file, options.nowMs));\n',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'parts of running backups removed',
+    caughtBy: ['killedBackups'],
+    edits: [
+      {
+        file: 'store/open/new-file.ts',
+        find: 'nowMs - changedMs > STILL_WRITTEN_MS',
+        replace: 'nowMs - changedMs >= 0 * STILL_WRITTEN_MS',
       },
     ],
   },

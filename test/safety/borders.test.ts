@@ -1,6 +1,6 @@
 /**
- * What strangers can do to the program: clients of its HTTP server, answers of the API, times that cannot be. Each rule is a
- * scenario that the real program passes and that finds each variant of `border-mutants.ts`.
+ * What strangers can do to the program: clients of its HTTP server, answers of the API, times that cannot be, files of the
+ * state. Each rule is a scenario that the real program passes and that finds each variant of `border-mutants.ts`.
  */
 import { describe, expect, test } from 'vitest';
 import { createApiClient } from '../../src/api/client.ts';
@@ -9,6 +9,8 @@ import { createControlLines, sendKept } from '../../src/delivery/send-batch.ts';
 import { syncAccount } from '../../src/ingest/account.ts';
 import { listDevices } from '../../src/ingest/devices.ts';
 import { serveStatus } from '../../src/observe/server.ts';
+import { openStore } from '../../src/store/store.ts';
+import { backUpState } from '../../src/store/views/backup.ts';
 import type { Borders } from '../support/borders.ts';
 import { BORDER_MUTANTS, BORDER_SCENARIOS, type BorderName } from './border-mutants.ts';
 import { breedBorders } from './variants.ts';
@@ -21,6 +23,8 @@ const REAL: Borders = {
   listDevices,
   sendKept,
   createControlLines,
+  openStore,
+  backUpState,
 };
 
 const STORIES: Record<BorderName, string> = {
@@ -45,6 +49,9 @@ const STORIES: Record<BorderName, string> = {
   timesToCome: 'a record of a time that no clock has reached is set aside',
   factsOfAnUnconfirmedDate: 'no fact is recorded at a time that no clock confirms',
   pointsOfOtherTimes: 'a kept point of such a time goes to quarantine, and the others are sent',
+  stateThatIsGone: 'a state whose file is gone is reported as lost, not made again',
+  garbageBesideAState: 'garbage in place of a lock or a journal is named as what it is',
+  killedBackups: 'what killed backups have left is removed, and nothing else',
 };
 
 describe('a border', () => {

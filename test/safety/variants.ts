@@ -12,7 +12,7 @@ import type { Program } from '../support/rig.ts';
 import type { Mutant } from './mutants.ts';
 
 const SRC = pathToFileURL(`${join(import.meta.dirname, '..', '..', 'src')}/`).href;
-/** What the scenarios drive: the whole program, and its parts that strangers talk to. */
+/** What the scenarios drive: the whole program, and its parts that strangers reach. */
 const PROGRAM = ['app/open-sync.ts', 'commands/once/run.ts', 'commands/backfill/run.ts', 'scheduler/sessions.ts'];
 const BORDERS = [
   'api/client.ts',
@@ -21,6 +21,8 @@ const BORDERS = [
   'ingest/account.ts',
   'ingest/devices.ts',
   'observe/server.ts',
+  'store/store.ts',
+  'store/views/backup.ts',
 ];
 /** The variable of a module's address that says which variant it belongs to. */
 const MARK = 'variant';
@@ -65,7 +67,7 @@ export async function breed(mutant: Edited): Promise<Program> {
 }
 
 /**
- * Loads the parts that strangers talk to, with a variant's lines exchanged.
+ * Loads the parts that strangers reach, with a variant's lines exchanged.
  *
  * @throws Error where the source has changed and the mutant with it must.
  */

@@ -1,5 +1,5 @@
 /**
- * What the scenarios of the borders share: the parts of the program that strangers talk to, and how a scenario says what is
+ * What the scenarios of the borders share: the parts of the program that strangers reach, and how a scenario says what is
  * wrong with them. No database, no process: HTTP on loopback, and parts on their own.
  */
 import type * as client from '../../src/api/client.ts';
@@ -8,6 +8,8 @@ import type * as sending from '../../src/delivery/send-batch.ts';
 import type * as account from '../../src/ingest/account.ts';
 import type * as devices from '../../src/ingest/devices.ts';
 import type * as server from '../../src/observe/server.ts';
+import type * as store from '../../src/store/store.ts';
+import type * as backup from '../../src/store/views/backup.ts';
 
 /** The parts of the program, real or of a variant that is broken on purpose. */
 export interface Borders {
@@ -18,6 +20,8 @@ export interface Borders {
   readonly listDevices: typeof devices.listDevices;
   readonly sendKept: typeof sending.sendKept;
   readonly createControlLines: typeof sending.createControlLines;
+  readonly openStore: typeof store.openStore;
+  readonly backUpState: typeof backup.backUpState;
 }
 
 /** Tells what is wrong; an empty list where nothing is. */

@@ -161,31 +161,6 @@ describe('a state that was left behind by a kill', () => {
 });
 
 describe('a state that is gone', () => {
-  const LOST =
-    /tidemark\.db: the state file is (?:missing|empty), but other files of a state are in the same directory/;
-
-  test.each([
-    ['was removed', (place: Scratch) => rmSync(place.file)],
-    ['was cut to nothing', (place: Scratch) => truncateSync(place.file)],
-    [
-      'was removed beside its log',
-      (place: Scratch) => {
-        rmSync(place.file);
-        rmSync(join(place.path, 'tidemark.lock'));
-        writeFileSync(`${place.file}-wal`, 'the last pages');
-      },
-    ],
-  ])('is not taken for a new one where its file %s', (_, lose) => {
-    using place = scratch();
-    openStore(place.path).close();
-    lose(place);
-    const before = readdirSync(place.path);
-    expect(refusal(place.path).message).toMatch(LOST);
-    expect(readdirSync(place.path).filter((name) => name !== 'tidemark.lock')).toEqual(
-      before.filter((name) => name !== 'tidemark.lock'),
-    );
-  });
-
   test('is created again once all its files are gone, or if the first start was killed too early', () => {
     using place = scratch();
     openStore(place.path).close();
@@ -240,17 +215,6 @@ describe('garbage beside a state', () => {
     const { store, close } = openStore(place.path);
     expect(store.totals().lines).toBe(1);
     close();
-  });
-
-  test('in the place of a journal is called that, and nothing is changed', () => {
-    using place = scratch();
-    openStore(place.path).close();
-    writeFileSync(`${place.file}-journal`, 'garbage'.repeat(1000));
-    const before = bytesOf(place);
-    expect(refusal(place.path).message).toMatch(
-      /tidemark\.db-journal: this journal does not belong to a state of Tidemark/,
-    );
-    expect(bytesOf(place)).toEqual(before);
   });
 });
 

@@ -1,7 +1,7 @@
 /**
  * The copy of the state: whole at one moment beside a writer, private, checked, and never in the way of another file.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
@@ -193,24 +193,6 @@ describe('what is in the way', () => {
     const { message } = await mistakeOf(backUp(directory, '/sys/tidemark-copy.db'));
     expect(message).toMatch(/(this user may not write|could not be written|no room in)/);
     expect(existsSync('/sys/tidemark-copy.db')).toBe(false);
-  });
-
-  test('what a backup has left that was killed is removed, and nothing else', async () => {
-    using place = scratch();
-    const directory = join(place.path, 'state');
-    openStore(directory).close();
-    const touch = (name: string, ageMs: number): void => {
-      const path = join(place.path, name);
-      writeFileSync(path, 'pages');
-      utimesSync(path, (Date.now() - ageMs) / 1000, (Date.now() - ageMs) / 1000);
-    };
-    const kept = ['photo.1a2b.part', 'copy.db.bak', 'other.db.12ab.tidemark-part.txt', 'now.db.ff.tidemark-part'];
-    for (const name of kept.slice(0, 3)) touch(name, 3_600_000);
-    touch('now.db.ff.tidemark-part', 1000);
-    for (const name of ['copy.db.1a2b3c4d.tidemark-part', 'copy.db.1a2b3c4d.tidemark-part-journal']) touch(name, 10);
-    for (const name of ['copy.db.ff.part', 'yesterday.db.0.tidemark-part']) touch(name, 120_000);
-    await backUp(directory, join(place.path, 'copy.db'));
-    expect(readdirSync(place.path).toSorted()).toEqual([...kept, 'copy.db', 'state'].toSorted());
   });
 
   test('an interruption leaves no file', async () => {
