@@ -491,6 +491,17 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'a page of many values committed at once',
+    caughtBy: ['committedInParts'],
+    edits: [
+      {
+        file: 'ingest/commit.ts',
+        find: 'if (values >= VALUES_AT_ONCE) {',
+        replace: 'if (values < 0 * VALUES_AT_ONCE) {',
+      },
+    ],
+  },
+  {
     name: 'a state made behind a link to nowhere',
     caughtBy: ['linkedToNowhere'],
     edits: [

@@ -11,6 +11,7 @@ const STORIES: Record<ScenarioName, string> = {
   killedAtAnyEffect: 'a kill at any effect loses no reading and doubles none',
   killedAgainAndAgain: 'a run that is killed at every effect still completes',
   killedBetweenParts: 'a page that is committed in parts is covered by its last part alone',
+  committedInParts: 'a page of many values is committed in parts, with turns for other work',
   falseEmpties: 'an empty answer covers nothing where readings were seen before',
   laggingReplica: 'a page without its overlap reading covers nothing',
   oldestFirst: 'a page out of order covers nothing, even at the end of its range',

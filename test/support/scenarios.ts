@@ -46,7 +46,7 @@ import { generousHeaders, restartedWithinAMinute } from './quota-scenarios.ts';
 import { recheckAfterKills } from './recheck-scenarios.ts';
 import { fullDisk, linkedToNowhere, quotaSpent } from './refusal-scenarios.ts';
 import { destinationOf, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
-import { killedBetweenParts } from './wide-scenarios.ts';
+import { committedInParts, killedBetweenParts } from './wide-scenarios.ts';
 
 /** Tells what is wrong in the end; an empty list where nothing is. */
 export type Scenario = (bench: Bench, program: Program) => Promise<readonly string[]>;
@@ -310,6 +310,7 @@ export const SCENARIOS = {
   killedAtAnyEffect,
   killedAgainAndAgain,
   killedBetweenParts,
+  committedInParts,
   falseEmpties,
   laggingReplica,
   oldestFirst,

@@ -1,4 +1,4 @@
-/** A safety scenario about pages of so many values that they are committed in parts. Part of `scenarios.ts`. */
+/** Safety scenarios about pages of so many values that they are committed in parts. Part of `scenarios.ts`. */
 
 import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
@@ -11,10 +11,10 @@ const SENSORS = 120;
 const READINGS = 180;
 
 /** How many values there are. */
-export const WIDE_VALUES = SENSORS * READINGS;
+const WIDE_VALUES = SENSORS * READINGS;
 
 /** A device that reports so many sensors that a page of its readings is committed in five parts. */
-export function wideWorld(originMs: number): World {
+function wideWorld(originMs: number): World {
   const readings = Array.from({ length: READINGS }, (_, n) => ({
     recordedAtNs: BigInt(NOW_MS - 5 * HOUR_MS + n * MINUTE_MS) * 1_000_000n,
     values: Array.from({ length: SENSORS }, (_, sensor) => [`s${sensor}`, `${n + sensor / 1000}`] as const),
@@ -22,6 +22,28 @@ export function wideWorld(originMs: number): World {
   const devices = [{ deviceId: 'wide', readings }];
   return createWorld({ seed: 41, originMs, historyMs: 6 * HOUR_MS, devices, alerts: [] });
 }
+
+/** The most points that a part may bring: what is more would hold up all other work. */
+const MOST_POINTS = 5200;
+
+/** A page of very many values comes in parts, the last of which covers it. */
+export const committedInParts: Scenario = async (bench, program) => {
+  using rig = await openRig(bench, { world: wideWorld, historyMs: 6 * HOUR_MS, program });
+  const { summary, events } = await rig.once();
+  const commits = events.flatMap((event) => (event.type === 'page-committed' && event.newPoints > 0 ? [event] : []));
+  const points = commits.map(({ newPoints }) => newPoints);
+  const requests = rig.simulator.log.requests.filter(({ path }) => path.endsWith('/telemetry')).length;
+  return [
+    ...(summary.outcome === 'complete' && summary.gaps.length === 0 ? [] : [`it ends ${summary.outcome}`]),
+    ...(Math.max(...points) < MOST_POINTS ? [] : [`${Math.max(...points)} points at once`]),
+    ...(points.reduce((sum, count) => sum + count, 0) === WIDE_VALUES ? [] : [`points: ${points}`]),
+    ...(commits.findIndex(({ extendsCoverage }) => extendsCoverage) === commits.length - 1
+      ? []
+      : ['covered too early']),
+    ...(requests < 4 ? [] : [`${requests} requests`]),
+    ...complaints(await rig.verdict(NOW_MS), WIDE_VALUES - 1),
+  ];
+};
 
 /** @returns whether it was killed at the nth effect. */
 async function killedAt(rig: Rig, nth: number): Promise<boolean> {
