@@ -1,13 +1,14 @@
 /**
- * Generates the alerts of a simulated world: about one per `everyMs`. While it is open, an alert fires again and again;
- * it may be acknowledged, is resolved after minutes or days, and is sometimes reopened.
+ * Generates the alerts of a simulated world: about one per `everyMs`, of a device that measures a value beyond the threshold
+ * of a rule then. While it is open, an alert fires again and again; it may be acknowledged, is resolved after minutes or
+ * days, and is sometimes reopened.
  */
 
 import { type EpochMs, HOUR_MS, MINUTE_MS } from '../core/time.ts';
-import type { DeviceContext } from './devices.ts';
+import type { DeviceContext, WorldDevice } from './devices.ts';
 import { formatMs, type Precision } from './instants.ts';
 import { chance, mix, pick, type Seed, unit, whole } from './random.ts';
-import { type AlertSpec, type AlertState, type Change, type SimAlert, valueAt } from './spec.ts';
+import { type AlertSpec, type AlertState, type Change, type SensorSpec, type SimAlert, valueAt } from './spec.ts';
 
 /** Where a listing continues: behind this alert. */
 export interface AlertPosition {
@@ -23,24 +24,27 @@ interface Rule {
   readonly kind: string;
   readonly sensor: string;
   readonly above: boolean;
-  readonly threshold: number;
   readonly unit: string;
 }
 
 const RULES: readonly Rule[] = [
-  { name: 'Too warm', kind: 'threshold', sensor: 'temperature', above: true, threshold: 8, unit: '°C' },
-  { name: 'Too cold', kind: 'threshold', sensor: 'temperature', above: false, threshold: 2, unit: '°C' },
-  { name: 'Damp', kind: 'threshold', sensor: 'humidity', above: true, threshold: 75, unit: '%' },
-  { name: 'Battery low', kind: 'battery', sensor: 'battery_voltage', above: false, threshold: 2.4, unit: 'V' },
-  { name: 'Stale air', kind: 'threshold', sensor: 'co2', above: true, threshold: 1200, unit: 'ppm' },
-  { name: 'Weak signal', kind: 'signal', sensor: 'rssi', above: false, threshold: -105, unit: 'dBm' },
+  { name: 'Too warm', kind: 'threshold', sensor: 'temperature', above: true, unit: '°C' },
+  { name: 'Too cold', kind: 'threshold', sensor: 'temperature', above: false, unit: '°C' },
+  { name: 'Damp', kind: 'threshold', sensor: 'humidity', above: true, unit: '%' },
+  { name: 'Battery low', kind: 'battery', sensor: 'battery_voltage', above: false, unit: 'V' },
+  { name: 'Stale air', kind: 'threshold', sensor: 'co2', above: true, unit: 'ppm' },
+  { name: 'Weak signal', kind: 'signal', sensor: 'rssi', above: false, unit: 'dBm' },
+  { name: 'High load', kind: 'threshold', sensor: 'power', above: true, unit: 'W' },
 ];
 
-/** A device that a rule can watch. */
-export interface AlertDevice {
-  readonly deviceId: string;
-  readonly sensors: readonly string[];
+/** Half of the daily curve beyond the usual level of the sensor, with a digit less than its values. */
+function thresholdOf({ above }: Rule, { base, swing, decimals }: SensorSpec): number {
+  const scale = 10 ** Math.max(0, decimals - 1);
+  return Math.round((base + (above ? swing : -swing) / 2) * scale) / scale;
 }
+
+/** A device that a rule can watch. */
+export type AlertDevice = Pick<WorldDevice, 'sensors' | 'valueAt'> & { readonly deviceId: string };
 
 interface AlertModel extends DeviceContext {
   readonly everyMs: number;
@@ -74,12 +78,42 @@ export function seededAlerts(model: AlertModel): AlertList {
 
 const FIRST_ID = 1000;
 
+/** A rule with a device that it watches. */
+interface Watch {
+  readonly rule: Rule;
+  readonly device: AlertDevice;
+  readonly threshold: number;
+}
+
+/** So many devices are looked at for one that measures a value beyond a threshold. */
+const DEVICES_LOOKED_AT = 16;
+
+/** A rule and a device of which it fires at a moment; `null` where none is found. */
+function firingAt(model: AlertModel, seed: Seed, atMs: EpochMs): Watch | null {
+  for (let attempt = 0; attempt < DEVICES_LOOKED_AT; attempt += 1) {
+    const device = model.deviceAt(mix(seed, 64 + attempt), atMs);
+    if (device === null) return null;
+    const firing = RULES.flatMap((rule): Watch[] => {
+      const spec = device.sensors.find(({ key }) => key === rule.sensor);
+      return spec === undefined ? [] : [{ rule, device, threshold: thresholdOf(rule, spec) }];
+    }).filter((watch) => firedValue(watch, atMs) !== null);
+    if (firing.length > 0) return pick(mix(seed, 1), firing);
+  }
+  return null;
+}
+
+/** What the device measures beyond the threshold; `null` while it measures nothing, or a value within it. */
+function firedValue({ rule, device, threshold }: Watch, atMs: EpochMs): number | null {
+  const value = device.valueAt(rule.sensor, atMs);
+  if (value === null) return null;
+  return (rule.above ? value > threshold : value < threshold) ? value : null;
+}
+
 function describe(model: AlertModel, index: number, openedAtMs: EpochMs): AlertSpec | null {
   const seed = mix(model.seed, index);
-  const device = model.deviceAt(mix(seed, 2), openedAtMs);
-  if (device === null) return null;
-  const fitting = RULES.filter(({ sensor }) => device.sensors.includes(sensor));
-  const rule = pick(mix(seed, 1), fitting.length > 0 ? fitting : RULES);
+  const watch = firingAt(model, seed, openedAtMs);
+  if (watch === null) return null;
+  const { rule, device, threshold } = watch;
   return {
     alertId: FIRST_ID + index,
     deviceId: device.deviceId,
@@ -87,39 +121,38 @@ function describe(model: AlertModel, index: number, openedAtMs: EpochMs): AlertS
     ruleName: rule.name,
     kind: rule.kind,
     sensor: rule.sensor,
-    condition: `${rule.sensor} ${rule.above ? 'above' : 'below'} ${rule.threshold} ${rule.unit}`,
-    threshold: rule.threshold,
-    changes: lifeOf(rule, seed, openedAtMs),
+    condition: `${rule.sensor} ${rule.above ? 'above' : 'below'} ${threshold} ${rule.unit}`,
+    threshold,
+    changes: lifeOf(watch, seed, openedAtMs),
   };
 }
 
-function lifeOf(rule: Rule, seed: Seed, openedAtMs: EpochMs): Change<AlertState>[] {
+/** It fires again only while the device measures a value beyond the threshold. */
+function lifeOf(watch: Watch, seed: Seed, openedAtMs: EpochMs): Change<AlertState>[] {
   const changes: Change<AlertState>[] = [];
-  let state: AlertState = { status: 'open', fireCount: 1, value: measured(rule, mix(seed, 3)) };
+  let state: AlertState = { status: 'open', fireCount: 0, value: watch.threshold };
   let atMs = openedAtMs;
   const change = (afterMs: number, next: Partial<AlertState>): void => {
     atMs += afterMs;
     state = { ...state, ...next };
     changes.push({ atMs, value: state });
   };
-  change(0, {});
-  for (let fire = whole(mix(seed, 4), 0, 4); fire > 0; fire -= 1) {
-    const at = mix(seed, 32 + fire);
-    change(whole(at, 2, 20) * MINUTE_MS, { fireCount: state.fireCount + 1, value: measured(rule, at) });
+  const fire = (afterMs: number): boolean => {
+    const value = firedValue(watch, atMs + afterMs);
+    if (value !== null) change(afterMs, { status: 'open', fireCount: state.fireCount + 1, value });
+    return value !== null;
+  };
+  fire(0);
+  for (let again = whole(mix(seed, 4), 0, 4); again > 0; again -= 1) {
+    fire(whole(mix(seed, 32 + again), 2, 20) * MINUTE_MS);
   }
   if (chance(mix(seed, 5), 0.6)) change(whole(mix(seed, 6), 1, 240) * MINUTE_MS, { status: 'acknowledged' });
   if (chance(mix(seed, 7), 0.02)) return changes;
   change(whole(mix(seed, 8), 1, 30) * HOUR_MS, { status: 'resolved' });
-  if (chance(mix(seed, 9), 0.05)) {
-    change(whole(mix(seed, 10), 1, 12) * HOUR_MS, { status: 'open', fireCount: state.fireCount + 1 });
+  if (chance(mix(seed, 9), 0.05) && fire(whole(mix(seed, 10), 1, 12) * HOUR_MS)) {
     change(whole(mix(seed, 11), 1, 6) * HOUR_MS, { status: 'resolved' });
   }
   return changes;
-}
-
-function measured(rule: Rule, seed: Seed): number {
-  const over = (0.02 + unit(seed) * 0.3) * Math.max(1, Math.abs(rule.threshold));
-  return Math.round((rule.threshold + (rule.above ? over : -over)) * 100) / 100;
 }
 
 /** Alerts that were written down, in any order. */

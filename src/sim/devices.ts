@@ -24,6 +24,7 @@ import {
   type MsRange,
   mergeRanges,
   type ReadingSpec,
+  type SensorSpec,
   type SimDevice,
   type SimReading,
   type SimValue,
@@ -35,8 +36,10 @@ export interface WorldDevice {
   readonly spec: DeviceSpec;
   readonly series: Series;
   readonly intervalMs: number;
-  /** The keys of its sensors, without what its traits add. */
-  readonly sensors: readonly string[];
+  /** Its sensors, without what its traits add. */
+  readonly sensors: readonly SensorSpec[];
+  /** The value of a sensor in the newest reading that has it at that moment; `null` where the last hours have none. */
+  valueAt(sensor: string, atMs: EpochMs): number | null;
   /** Whether the workspace has it at that moment. */
   isPresent(atMs: EpochMs): boolean;
   /** Its fields at that moment. */
@@ -82,7 +85,8 @@ export function createDevice(spec: DeviceSpec, { seed, startMs, precision }: Dev
     spec,
     series,
     intervalMs,
-    sensors: sensors.map(({ key }) => key),
+    sensors,
+    valueAt: (sensor, atMs) => newestValue(series, sensor, atMs),
     isPresent: (atMs) => atMs >= appearsAtMs && !absence.some(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs),
     snapshot: (atMs) => snapshot({ spec, series, intervalMs, precision, startMs }, atMs),
   };
@@ -134,6 +138,22 @@ function lastSeen(series: Series, atMs: EpochMs): { atMs: EpochMs; text: string 
   const range = { fromNs: 0n, toNs: END_OF_TIME_NS, receivedByMs: atMs };
   for (const { visibleAtMs, recordedAt } of series.descending(range)) {
     if (visibleAtMs <= atMs) return { atMs: visibleAtMs, text: recordedAt };
+  }
+  return null;
+}
+
+const VALUE_WITHIN_MS = 6 * 3_600_000;
+/** A sensor may be in every nth reading only. */
+const READINGS_LOOKED_AT = 12;
+
+function newestValue(series: Series, sensor: string, atMs: EpochMs): number | null {
+  const range = { fromNs: msBound(atMs - VALUE_WITHIN_MS), toNs: msBound(atMs), receivedByMs: atMs };
+  let looked = 0;
+  for (const { values } of series.descending(range)) {
+    const [, json] = values?.find(([key]) => key === sensor) ?? [];
+    if (json !== undefined) return Number.isFinite(Number(json)) ? Number(json) : null;
+    looked += 1;
+    if (looked === READINGS_LOOKED_AT) break;
   }
   return null;
 }

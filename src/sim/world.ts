@@ -120,7 +120,7 @@ function indexDevices(
 function presentDevice(devices: readonly WorldDevice[], seed: Seed, atMs: EpochMs): AlertDevice | null {
   for (let attempt = 0; attempt < 16; attempt += 1) {
     const device = devices[Math.floor(unit(mix(seed, attempt)) * devices.length)];
-    if (device?.isPresent(atMs)) return { deviceId: device.spec.deviceId, sensors: device.sensors };
+    if (device?.isPresent(atMs)) return { ...device, deviceId: device.spec.deviceId };
   }
   return null;
 }

@@ -50,3 +50,19 @@ test('alerts of all states, about devices that are there', () => {
   const ids = new Set([...world.deviceIds(ORIGIN_MS)]);
   for (const { deviceId } of alerts) expect(ids.has(deviceId)).toBe(true);
 });
+
+test('an alert opens with the value that its device measured then, beyond the threshold of its rule', () => {
+  const opened = world.alerts(ORIGIN_MS).map(({ alertId, openedAtMs }) => {
+    const alert = world.alerts(openedAtMs).find((one) => one.alertId === alertId);
+    if (alert === undefined) throw new Error(`no alert ${alertId}`);
+    return { ...alert, openedAtMs };
+  });
+  for (const { deviceId, sensor, value, threshold, condition, openedAtMs } of opened) {
+    const range = { fromNs: msToNs(openedAtMs - DAY_MS), toNs: msToNs(openedAtMs) };
+    const readings = world.readingsDescending(deviceId, range);
+    const newest = [...readings].find(({ values }) => values?.some(([key]) => key === sensor));
+    expect(newest?.values, condition).toContainEqual([sensor, String(value)]);
+    expect(condition.includes('above') ? value > threshold : value < threshold, condition).toBe(true);
+  }
+  expect(new Set(opened.map(({ ruleName }) => ruleName)).size).toBeGreaterThan(4);
+});
