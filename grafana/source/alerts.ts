@@ -76,7 +76,7 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   kind: { title: 'Kind', width: 95 },
   sensor: { title: 'Sensor', width: 130 },
   unit: UNIT_COLUMN,
-  value: { title: 'Last value', decimals: 2 },
+  value: { title: 'Alert value', decimals: 2 },
   threshold: { title: 'Threshold', decimals: 2 },
   condition: { title: 'Condition', width: 230 },
   fire_count: { title: 'Times fired', width: 110 },
@@ -94,7 +94,8 @@ const LAST_STATES = newest(
 const TABLES: readonly PanelSpec[] = [
   grid({
     title: 'Open now',
-    description: 'Every alert that is not resolved, the newest first, with how long it has been open.',
+    description:
+      'Every alert that is not resolved, the newest first, with how long it has been open. "Alert value": what the API last returned with the alert, measured when it fired; not the reading of now.',
     w: 24,
     h: 10,
     targets: tables(

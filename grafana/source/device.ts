@@ -87,7 +87,7 @@ function alertsOfDevice(
       status: { title: 'Status', mappings: [ALERT_STATUS], colored: true },
       device_name: { title: 'Device' },
       sensor: { title: 'Sensor' },
-      value: { title: 'Last value', decimals: 2 },
+      value: { title: 'Alert value', decimals: 2 },
       unit: UNIT_COLUMN,
       condition: { title: 'Condition', width: 200 },
       threshold: { title: 'Threshold', decimals: 2 },
@@ -102,7 +102,8 @@ function alertsOfDevice(
 const OPEN_ALERTS = alertsOfDevice(
   {
     title: 'Open alerts',
-    description: 'The alerts of the chosen devices that are not resolved, the newest first.',
+    description:
+      'The alerts of the chosen devices that are not resolved, the newest first. "Alert value": what the API last returned with the alert, measured when it fired; the charts show the readings.',
     ...{ w: 24, h: 5, noValue: 'No alert is open.' },
   },
   { states: DAILY, which: [only('open', 'equal', 1)] },

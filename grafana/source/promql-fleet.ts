@@ -183,7 +183,7 @@ const TABLES: readonly PanelSpec[] = [
       unit: UNIT_COLUMN,
       kind: { title: 'Kind' },
       'Value #B': { title: 'Fired', decimals: 0 },
-      'Value #C': { title: 'Value', decimals: 2 },
+      'Value #C': { title: 'Alert value', decimals: 2 },
       alert_id: { title: 'Alert' },
       device_id: DEVICE_COLUMNS.id,
       'Value #A': { title: 'Open', hidden: true },

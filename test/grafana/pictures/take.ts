@@ -46,7 +46,7 @@ const SCRAPED_MS = 8 * MINUTE_MS;
 
 /** What is chosen on the dashboards. */
 const CHOSEN: Readonly<Record<string, string | readonly string[]>> = {
-  device: ['add-ham-01'],
+  device: ['add-bre-05'],
   one_sensor: 'humidity',
 };
 
