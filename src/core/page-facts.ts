@@ -117,8 +117,10 @@ export interface DevicePage {
   readonly sensors_left_out: number;
   /** Its alerts, the open ones first, then the newest; at most `DEVICE_ALERTS`. */
   readonly alerts: readonly AlertRow[];
-  /** Since when the archive keeps readings of it: before that they are in the databases alone; `null`: none kept. */
+  /** The time of the oldest reading of it that the archive keeps; `null`: none kept. */
   readonly archived_since: string | null;
+  /** Whether the archive has cleared readings of it: those are only in the databases. */
+  readonly archive_cleared: boolean;
 }
 
 export interface AlertRow {

@@ -218,14 +218,21 @@ function sensorsShown(sensors: readonly SensorSeries[], current: PeriodName, now
 
 /** @param now the page's time. */
 function readingsSection(page: DevicePage, current: PeriodName, now: string): Html {
-  const { device, sensors, sensors_left_out, archived_since } = page;
-  const since =
-    archived_since === null
-      ? html`The archive has no reading of this device.`
-      : html`The archive has the readings of this device since ${moment(archived_since, now)}; older readings are only in the databases.`;
+  const { device, sensors, sensors_left_out } = page;
   const left = sensors_left_out > 0 && html` ${counted(sensors_left_out, 'sensor')} more are not shown.`;
   const series = target('/device.json', { id: device.device_id, span: current });
   return html`<section id="sensors" class="panel" data-series="${series}"><h2>Readings <small>${counted(sensors.length, 'sensor')} with numbers</small></h2>
 <div class="tools">${periodLinks(device.device_id, current)}</div>
-${sensorsShown(sensors, current, now)}<p class="soft">${since}${left}</p></section>`;
+${sensorsShown(sensors, current, now)}<p class="soft">${archivedText(page, now)}${left}</p></section>`;
+}
+
+/** Since when there are readings, and how older ones can be had. */
+function archivedText({ archived_since, archive_cleared }: DevicePage, now: string): Html {
+  if (archived_since === null)
+    return archive_cleared
+      ? html`The archive has cleared the readings of this device: they are only in the databases.`
+      : html`The archive has no reading of this device.`;
+  return archive_cleared
+    ? html`The archive has readings of this device since ${moment(archived_since, now)}; cleared ones are only in the databases.`
+    : html`The oldest reading of this device in the archive is of ${moment(archived_since, now)}. <code>tidemark --backfill</code> requests older ones.`;
 }

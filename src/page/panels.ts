@@ -347,7 +347,7 @@ interface AlertsFrame {
 
 function alertHeads({ isWhole, isOfDevice = false }: AlertsFrame): string[] {
   const device = isOfDevice ? [] : ['Device'];
-  return ['Status', 'Rule', ...device, ...(isWhole ? ['Times fired', 'Opened', 'Age', 'State since'] : ['Opened'])];
+  return ['Status', 'Rule', ...device, ...(isWhole ? ['Times fired', 'Opened', 'Age', 'State recorded'] : ['Opened'])];
 }
 
 /** The alerts of one device, for its page. */

@@ -260,6 +260,7 @@ async function devicePage(
     sensors_left_out: leftOut,
     alerts: parts.facts.alertsOf(deviceId, DEVICE_ALERTS).map(alertRow),
     archived_since: since === null ? null : formatExact(since),
+    archive_cleared: parts.facts.isCleared(deviceId),
   };
 }
 

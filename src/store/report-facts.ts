@@ -31,6 +31,9 @@ export function createStateFacts(db: Database.Database): StateFacts {
   const archivedSince = db
     .prepare<[string], EpochNs | null>('SELECT min(first_ns) FROM block WHERE device_id = ? AND first_ns IS NOT NULL')
     .pluck();
+  const cleared = db
+    .prepare<[string], bigint>("SELECT 1 FROM cleared WHERE device_id = ? AND kind = 'telemetry' LIMIT 1")
+    .pluck();
   const days = db.prepare<[string, number], { day: bigint; readings: bigint }>(
     'SELECT day, readings FROM day_sum WHERE device_id = ? AND day >= ? AND readings > 0 ORDER BY day',
   );
@@ -53,6 +56,7 @@ export function createStateFacts(db: Database.Database): StateFacts {
       days.all(deviceId, fromDay).map(({ day, readings }) => ({ day: Number(day), readings: Number(readings) })),
     newestLines: createNewestLines(db),
     archivedSince: (deviceId) => archivedSince.get(deviceId) ?? null,
+    isCleared: (deviceId) => cleared.get(deviceId) !== undefined,
     alertsSeen: createSeenAlerts(db),
     alertsOf: (deviceId, count) => alertsOf.all(deviceId, count).map(toKnownAlert),
   };

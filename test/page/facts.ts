@@ -290,6 +290,7 @@ function devicePageOf(row: DeviceRow, spanSeconds: number, hostile?: string): De
       },
     ],
     archived_since: '2026-10-22T00:00:00Z',
+    archive_cleared: false,
   };
 }
 

@@ -19,6 +19,8 @@ async function textOf(url: string): Promise<string> {
   return await (await fetch(url)).text();
 }
 
+const AT = '2026-10-22T00:00:00Z';
+
 describe('the overview', () => {
   test('tells without any script what the page is for', async () => {
     await using served = await servePage();
@@ -259,6 +261,26 @@ describe('the overview', () => {
     }
   });
 
+  test.each([
+    [
+      false,
+      AT,
+      'The oldest reading of this device in the archive is of 22 Oct 00:00. tidemark --backfill requests older ones.',
+    ],
+    [true, AT, 'The archive has readings of this device since 22 Oct 00:00; cleared ones are only in the databases.'],
+    [true, null, 'The archive has cleared the readings of this device: they are only in the databases.'],
+    [false, null, 'The archive has no reading of this device.'],
+  ])('where older readings of a device are (cleared %s, since %s)', async (archive_cleared, archived_since, words) => {
+    const facts = factsOf([rowOf(0)]);
+    const device: typeof facts.device = async (id, span) => {
+      const page = await facts.device(id, span);
+      return page === null ? null : { ...page, archive_cleared, archived_since };
+    };
+    await using served = await servePage({ facts: { ...facts, device } });
+    const page = await textOf(`${served.url}device?id=${rowOf(0).device_id}`);
+    expect(page.replace(/<[^>]+>/g, '')).toContain(words);
+  });
+
   test('says that the quota is used up only where no lane may send', async () => {
     const with_ = (waiting_until: string | null, history_waiting_until: string | null) =>
       standingWith({ allowance: { ...REPORT.allowance, waiting_until, history_waiting_until } });
@@ -294,6 +316,8 @@ describe('the overview', () => {
       expect(rows[0]).toContain('<td class="number">3</td>');
     }
     const page = await textOf(`${served.url}alerts`);
+    // The time at which Tidemark read the state, which may have changed long before.
+    expect(page).toContain('>State recorded</th>');
     expect(page).toMatch(/<bdi>acknowledged<\/bdi>.*href="\/device\?id=dev-00000"/s);
     expect(page).not.toContain('closed');
     expect(JSON.parse(await textOf(`${served.url}alerts.json`)).rows[0]).toMatchObject({

@@ -72,6 +72,8 @@ export interface StateFacts {
   newestLines(deviceId: string): readonly string[];
   /** The time of the oldest reading of a device that the archive keeps; `null` where it keeps none. */
   archivedSince(deviceId: string): EpochNs | null;
+  /** Whether the archive has cleared readings of a device. */
+  isCleared(deviceId: string): boolean;
   /** The alerts that were seen: how many, and the first of them, the open ones first, then the newest. */
   alertsSeen(count: number): SeenAlerts;
   /** The first alerts of one device. */

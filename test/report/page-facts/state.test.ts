@@ -138,6 +138,7 @@ describe('the last values of a device', () => {
     const shown = async () => await page.facts.device('d', 7 * 86_400);
     expect(await shown()).toMatchObject({
       archived_since: '2026-06-14T12:00:00Z',
+      archive_cleared: false,
       sensors: [{ sensor: 's', values: 1 }],
     });
     const to = state.store.endOf('live');
@@ -148,6 +149,7 @@ describe('the last values of a device', () => {
     expect(state.maintenance.clear({ configured: [id], active: [id], beforeMs: null }).lines).toBe(2);
     expect(await shown()).toMatchObject({
       archived_since: null,
+      archive_cleared: true,
       sensors: [],
       sensors_left_out: 0,
       device: { newest_reading_at: '2026-06-14T12:00:00Z' },
