@@ -108,7 +108,8 @@ export const CONFIG_KEYS = {
     example: 'my-org',
   }),
   'influx.bucket': optional(values.line, {
-    description: 'Bucket to write to; database/retention-policy for InfluxDB 1.8. VictoriaMetrics needs none.',
+    description:
+      'Bucket to write to; database/retention-policy for InfluxDB 1.8. Required unless influx.kind is victoriametrics.',
     example: 'devices',
   }),
   'influx.kind': defaulted(

@@ -99,7 +99,7 @@ export const METRICS = {
   tidemark_devices: gauge('devices', ['state'], 'Devices by state: live, catching-up, silent, unreachable, excluded.'),
   tidemark_devices_complete: gauge('devices', [], 'Devices that are complete: their whole sync range is covered.'),
   tidemark_freshness_seconds: gauge('seconds', ['percentile'],
-    'Lag of the polled devices, as percentiles: the time since the instant up to which a device is complete.'),
+    'Lag of the polled devices, as percentiles: from the instant up to which a device is complete to now minus sync.grace_period.'),
   tidemark_freshness_worst_seconds: gauge('seconds', [], 'Lag of the device with the largest lag.'),
   tidemark_freshness_target_seconds: gauge('seconds', [],
     'Target lag; larger while the quota is too small for all schedules.'),
@@ -176,7 +176,7 @@ export const PER_DEVICE = {
   tidemark_device_freshness_seconds: gauge(
     'seconds',
     ['device_id', 'device_name'],
-    'Lag of the device: the time since the instant up to which it is complete.',
+    'Lag of the device: from the instant up to which it is complete to now minus sync.grace_period.',
   ),
   tidemark_device_gap_seconds: gauge('seconds', ['device_id', 'device_name'], 'Length of all gaps of the device.'),
   tidemark_devices_left_out: gauge(
