@@ -7,6 +7,7 @@
  */
 import Database from 'better-sqlite3';
 import type { Sink, Transport } from '../../src/core/ports.ts';
+import { aroundWrites } from '../../src/delivery/destination.ts';
 
 export class Killed extends Error {
   override readonly name = 'Killed';
@@ -80,15 +81,12 @@ export function mortalTransport(transport: Transport): Transport {
 
 /** A sink whose writes and answers are effects. */
 export function mortalSink(sink: Sink): Sink {
-  return {
-    name: sink.name,
-    write: async (lines, signal) => {
-      writeEffect();
-      const answer = await sink.write(lines, signal);
-      writeEffect();
-      return answer;
-    },
-  };
+  return aroundWrites(sink, async (write) => {
+    writeEffect();
+    const answer = await write();
+    writeEffect();
+    return answer;
+  });
 }
 
 /** Makes every commit of every database an effect, until disposed. */
