@@ -2,7 +2,7 @@
  * Describes the workspace that `--demo` serves: a food company with four sites and half a year of history. In its first
  * minutes devices appear, change and disappear.
  */
-import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS } from '../core/time.ts';
+import { DAY_MS, type EpochMs, formatMs, HOUR_MS, MINUTE_MS } from '../core/time.ts';
 import type { FleetContext } from './fleet.ts';
 import { mixText, seedOf, unit, whole } from './random.ts';
 import { CATALOGUE, sensor } from './sensors.ts';
@@ -104,7 +104,12 @@ interface DemoOptions {
   readonly historyMs?: number;
 }
 
-/** @param originMs the moment at which the demo begins; readings continue from there with the clock. */
+/**
+ * Its readings depend on the moment at which it begins, so that the moment is part of the id of its workspace: worlds
+ * that begin at different moments never share a series in a database.
+ *
+ * @param originMs the moment at which the demo begins; readings continue from there with the clock.
+ */
 export function createDemoWorld(
   originMs: EpochMs,
   { seed = 'demo', historyMs = 180 * DAY_MS }: DemoOptions = {},
@@ -114,12 +119,17 @@ export function createDemoWorld(
     seed,
     originMs,
     historyMs,
-    workspaceId: 'ws-demo',
+    workspaceId: `ws-demo-${formatCompact(originMs)}`,
     name: 'Nordlicht Foods',
     devices: [...SITES.flatMap((site) => devicesOf(site, context)), ...arrivals(context), ...silentOnes(context)],
     alerts: { everyMs: 9 * HOUR_MS },
     precision: 'ms',
   });
+}
+
+/** The UTC time in digits: `20260101-000000`. */
+function formatCompact(ms: EpochMs): string {
+  return formatMs(ms).slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-');
 }
 
 function devicesOf(site: Site, context: FleetContext): DeviceSpec[] {

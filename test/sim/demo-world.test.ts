@@ -6,6 +6,17 @@ import { ORIGIN_MS } from './support.ts';
 
 const world = createDemoWorld(ORIGIN_MS);
 
+test('worlds that begin at different moments have different readings, and are different workspaces', () => {
+  const later = createDemoWorld(ORIGIN_MS + 1000);
+  const instants = (each: typeof world) =>
+    [...each.readings('add-ham-01', msToNs(ORIGIN_MS - DAY_MS), msToNs(ORIGIN_MS))].map(({ recordedAt }) => recordedAt);
+  expect(instants(later)).not.toEqual(instants(world));
+  expect([world, later].map(({ workspaceId }) => workspaceId)).toEqual([
+    'ws-demo-20260115-120000',
+    'ws-demo-20260115-120001',
+  ]);
+});
+
 test('some dozens of hubs and add-ons, each add-on with a hub that is there, with names, tags and places', () => {
   const devices = world.devices(ORIGIN_MS);
   const ids = new Set(devices.map(({ deviceId }) => deviceId));
