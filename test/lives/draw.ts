@@ -203,7 +203,7 @@ function lastsADay({ what }: Misfortune): boolean {
 }
 
 /** Effects of opening a new state: nothing can go wrong meanwhile but the kill itself. */
-const OPENING_EFFECTS = 46;
+const OPENING_EFFECTS = 14;
 
 function drawKill(dice: Dice, { kind, forMs, isFirst }: Killed): Life['kill'] & object {
   if (kind !== 'daemon') {
