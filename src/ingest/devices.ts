@@ -6,9 +6,9 @@
  * beginning. So is an empty list if the account counts devices, or if it has no count and some devices are known: a
  * service whose storage fails returns such lists.
  *
- * Devices that are gone are requested now and then; a device that answers again is back. A device that was missing in
- * two lists comes back with a list that contains it. A device that was gone by its own 404, although it was listed,
- * comes back with an answer.
+ * Devices that are gone are requested now and then; a device that answers again is back. A device that the last list
+ * did not contain comes back with a list that contains it, also where it was gone by its own 404. One that is listed
+ * all the time although it answers 404 comes back with an answer.
  */
 import { ApiFault, type ApiFaultKind } from '../core/faults.ts';
 import { filterRecord } from '../core/filter.ts';

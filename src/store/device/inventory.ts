@@ -46,7 +46,7 @@ export function createInventory(db: Database.Database, archive: Archive, telemet
     `INSERT INTO device (device_id, name, record, first_listed_ms, last_listed_ms) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT DO UPDATE SET name = excluded.name, record = excluded.record,
        last_listed_ms = excluded.last_listed_ms, missed_listings = 0,
-       gone_since_ms = CASE WHEN missed_listings >= ${LISTINGS_TO_BE_GONE} THEN NULL ELSE gone_since_ms END`,
+       gone_since_ms = CASE WHEN missed_listings > 0 THEN NULL ELSE gone_since_ms END`,
   );
   const setPoint = db.prepare('UPDATE device SET point_digest = ?, point_ns = ? WHERE device_id = ?');
   const miss = db.prepare(

@@ -81,6 +81,16 @@ describe('the inventory', () => {
     expect(state.store.devices()[0]).toMatchObject({ goneSinceMs: null, missedListings: 0, lastListedMs: 40 });
   });
 
+  test('takes a device back that was gone by its own 404, and is listed again after a list without it', () => {
+    using state = scratchStore();
+    keep(state, 10, ['a']);
+    state.store.markGone('a', 15);
+    keep(state, 20, [], ['a']);
+    expect(state.store.devices()[0]).toMatchObject({ goneSinceMs: 15, missedListings: 1 });
+    keep(state, 30, ['a']);
+    expect(state.store.devices()[0]).toMatchObject({ goneSinceMs: null, missedListings: 0, lastListedMs: 30 });
+  });
+
   test('keeps all that it holds of a device that is gone', () => {
     using state = scratchStore();
     state.store.saveInventory({ listed: [listed('a', { line: 'device a', digest: 'x' })], missing: [], atMs: 10 });
