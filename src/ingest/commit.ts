@@ -214,6 +214,11 @@ function afterStoredBelow(store: Pick<Store, 'stored' | 'cleared'>, deviceId: st
   }
 }
 
+/** Whether a reading of a range is stored, or was until its lines were cleared away. */
+export function isAnyStored(store: Pick<Store, 'stored' | 'cleared'>, deviceId: string, range: Interval): boolean {
+  return afterStoredBelow(store, deviceId, range) > range.from;
+}
+
 /** The stored lines of a device around the readings of a page. */
 export function storedAround(
   store: Pick<Store, 'stored'>,

@@ -11,10 +11,12 @@
  * | none, or a gap so far               | believed with a control, or after half an hour; else a gap  |
  * | believed, confirmed once or twice   | believed; the range is requested again when that is due     |
  * | confirmed three times               | believed, and not asked for again                           |
+ * | any, with an archived reading in it | believed after half an hour; else a gap                     |
  *
- * A control is a page with readings of another device within the same minutes. Half an hour means at least three
- * answers spread over that time. A believed range is requested again after an hour and after a day, in one request. A
- * reading of the device ends all this: what is covered, no reading is then asked for again.
+ * A control is an accepted page with readings of another device within the same minutes. It does not count against an
+ * archived reading, which shows that the answer is false. Half an hour means at least three answers spread over that
+ * time. A believed range is requested again after an hour and after a day, in one request. A reading of the device ends
+ * all this: what is covered, no reading is then asked for again.
  *
  * The rules are pure; `EmptyRange` is what the state remembers of a device.
  */
@@ -41,6 +43,8 @@ export interface EmptyAnswer {
   readonly seenAt: EpochNs | null;
   /** The newest archived reading of the device; `null` without one. */
   readonly newestNs: EpochNs | null;
+  /** Whether a reading of the range is archived, or was until its lines were cleared away. */
+  readonly isStored: boolean;
   /** The stored record of the device's empty range. */
   readonly known: EmptyRange | null;
   /** When readings of another device were served last; `null`: never. */
@@ -64,11 +68,11 @@ interface EmptyVerdict {
 export function judgeEmpty(answer: EmptyAnswer): EmptyVerdict {
   const { range, known, nowMs } = answer;
   if (!isContradicted(answer)) return { isBelieved: true, next: known };
-  const confirmed = known?.confirmed ?? 0;
+  const confirmed = answer.isStored ? 0 : (known?.confirmed ?? 0);
   if (confirmed >= CONFIRMED_FOR_GOOD) return { isBelieved: true, next: known };
   const joined = joinEmpty(known, range, nowMs);
   if (confirmed > 0) return { isBelieved: true, next: joined };
-  const isBelieved = hasControl(answer) || isSpread(joined, answer);
+  const isBelieved = (!answer.isStored && hasControl(answer)) || isSpread(joined, answer);
   return { isBelieved, next: isBelieved ? { ...joined, confirmed: 1, dueMs: nowMs + HOUR_MS } : joined };
 }
 
@@ -76,9 +80,9 @@ export function judgeEmpty(answer: EmptyAnswer): EmptyVerdict {
  * Whether there is evidence of readings in the range: an archived one, or a sign of life that no archived one explains.
  * Of a device without any reading every sign of life after the beginning of the range counts.
  */
-function isContradicted({ range, seenAt, newestNs }: EmptyAnswer): boolean {
+function isContradicted({ range, seenAt, newestNs, isStored }: EmptyAnswer): boolean {
+  if (isStored) return true;
   if (newestNs === null) return seenAt !== null && seenAt >= range.from;
-  if (newestNs >= range.from && newestNs < range.to) return true;
   return seenAt !== null && seenAt >= range.from && seenAt < range.to && seenAt > newestNs + SECOND_NS;
 }
 

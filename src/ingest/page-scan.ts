@@ -5,8 +5,7 @@
  * decides about an answer that covers nothing. This file requests, commits and requests again. It commits every page
  * before the next request, so an interruption costs at most the page in flight.
  *
- * Two records hold its state: a `RangeScan` lasts for one task, a `GapScan` from the first request of a gap to the
- * last.
+ * Two records hold its state: a `RangeScan` lasts for one task, a `GapScan` for the requests of one gap.
  */
 import { type Edge, gapsIn, overlapsOf } from '../core/coverage.ts';
 import { hullOf, type Interval, normalize, subtract } from '../core/intervals.ts';
@@ -14,7 +13,7 @@ import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
 import { ForgottenError, type GapReason } from '../core/state/telemetry.ts';
 import { type EpochNs, formatExact, maxNs, minNs, msToNs } from '../core/time.ts';
-import { commitInTurns, nameGap } from './commit.ts';
+import { commitInTurns, isAnyStored, nameGap } from './commit.ts';
 import type { Peeking, SyncContext } from './context.ts';
 import { gracePeriodOf } from './coverage-rules.ts';
 import {
@@ -291,7 +290,7 @@ async function handlePage(
   });
   const { readings, covers, reachedTo } = judged;
   noteShown(context, deviceId, readings);
-  if (readings.length > 0) noteReadings(scan, deviceId);
+  if (readings.length > 0) noteReadings(scan, deviceId, judged.next !== 'again');
   else if (judged.next === 'done' && covers !== null && !recordEmptyAnswer(scan, covers)) {
     scan.whole.result = addScans(scan.whole.result, { ...NOTHING_SCANNED, pages: 1 });
     return giveUp(scan, request.gap, 'unverified');
@@ -329,12 +328,12 @@ function requestAfter(scan: GapScan, request: PageRequest, judged: Judgement, pa
   return nextRequest(request, judged, { page, gap, far, limits: windowLimits(windowRules(windows)) });
 }
 
-/** Records that a device has readings: it has no empty range any more, and is a control for the others. */
-function noteReadings({ context, served }: GapScan, deviceId: string): void {
+/** Records that a device has readings: it has no empty range any more. An accepted page is a control for the others. */
+function noteReadings({ context, served }: GapScan, deviceId: string, isAccepted: boolean): void {
   const { store, serverClock } = context;
   if (store.emptyRange(deviceId) !== null) store.saveEmptyRange(deviceId, null);
   const nowMs = serverClock.nowMs();
-  if (!noteServedReadings(served, deviceId, nowMs)) return;
+  if (!isAccepted || !noteServedReadings(served, deviceId, nowMs)) return;
   for (const gap of store.gaps()) {
     const isWaiting = gap.reason === 'unverified' && gap.deviceId !== deviceId && gap.retryAtMs > nowMs;
     if (isWaiting) store.nameGap({ ...gap, retryAtMs: nowMs });
@@ -351,6 +350,7 @@ function recordEmptyAnswer({ context, task, served }: GapScan, range: Interval):
     range,
     seenAt: store.device(deviceId)?.record.lastSeenAt ?? null,
     newestNs: store.newestNs(deviceId),
+    isStored: isAnyStored(store, deviceId, range),
     known,
     controlMs: controlFor(served, deviceId),
     nowMs: serverClock.nowMs(),

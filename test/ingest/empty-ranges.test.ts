@@ -18,6 +18,7 @@ const SEEN: EmptyAnswer = {
   range: RANGE,
   seenAt: msToNs(NOW_MS - HOUR_MS),
   newestNs: null,
+  isStored: false,
   known: null,
   controlMs: null,
   nowMs: NOW_MS,
@@ -37,7 +38,8 @@ describe('judgeEmpty', () => {
   test.each<[string, Partial<EmptyAnswer>]>([
     ['was seen in the range', {}],
     ['was seen above the range', { seenAt: RANGE.to + 1n }],
-    ['has an archived reading in the range', { seenAt: null, newestNs: RANGE.to - 1n }],
+    ['has an archived reading in the range', { seenAt: null, newestNs: RANGE.to, isStored: true }],
+    ['has one although another device has readings', { seenAt: null, isStored: true, controlMs: NOW_MS }],
     ['was seen there after its newest reading', { newestNs: RANGE.from - 1n }],
   ])('takes it as provisional where the device %s', (_, change) => {
     expect(judgeEmpty({ ...SEEN, ...change })).toEqual({
@@ -61,6 +63,15 @@ describe('judgeEmpty', () => {
     expect(answers(0, 15, 30)).toBe(true);
     expect(answers(0, 15, 29)).toBe(false);
     expect(answers(0, 30)).toBe(false);
+  });
+
+  test('takes an answer as provisional beside a believed range where a reading is archived, for half an hour', () => {
+    const { next } = judgeEmpty({ ...SEEN, controlMs: NOW_MS });
+    const known = next === null ? null : { ...next, confirmed: CONFIRMED_FOR_GOOD };
+    const answer = { ...SEEN, known, isStored: true, controlMs: NOW_MS };
+    expect(judgeEmpty(answer)).toMatchObject({ isBelieved: false, next: { answers: 2 } });
+    const second = { ...answer, known: judgeEmpty(answer).next, nowMs: NOW_MS + 30 * MINUTE_MS };
+    expect(judgeEmpty(second)).toMatchObject({ isBelieved: true, next: { answers: 3, confirmed: 1 } });
   });
 
   test('counts the half hour by the monotonic clock too: the local one may jump where there is no Date', () => {

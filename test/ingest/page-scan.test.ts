@@ -8,7 +8,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { SimPage } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
-import { always, onPath } from '../support/faults.ts';
+import { always, anyOf, falselyEmpty, onPath, upsideDown } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
@@ -79,6 +79,29 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
     const verdict = await rig.verdict(startedMs);
     expect([verdict.missing, verdict.invented]).toEqual([[], []]);
+  });
+
+  test('believes no empty answers about a range of which readings are archived, whatever others have', async () => {
+    using rig = await rigOf();
+    const some = (page: SimPage): SimPage => ({ ...page, records: page.records.slice(0, 9).toReversed() });
+    let answers = 0;
+    rig.simulator.faults = onPath(telemetryOf('calm'), () => {
+      answers += 1;
+      return answers === 1 ? { kind: 'mangle', change: some } : falselyEmpty;
+    });
+    const { summary } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3 });
+    expect(summary.gaps).toMatchObject([{ device_id: 'calm', reason: 'unverified' }]);
+  });
+
+  test('takes a page that is rejected for no control of empty answers about another device', async () => {
+    using rig = await rigOf();
+    rig.simulator.faults = anyOf(
+      onPath(telemetryOf('calm'), always(falselyEmpty)),
+      onPath(telemetryOf('walk'), always(upsideDown)),
+    );
+    const { summary } = await rig.once();
+    expect(summary.gaps.map(({ device_id, reason }) => `${device_id}: ${reason}`)).toContain('calm: unverified');
   });
 
   test('takes no reading from a page of another device', async () => {
