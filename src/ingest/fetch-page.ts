@@ -98,10 +98,11 @@ export function noteServed(learnt: LearntWindows, readings: readonly Reading[]):
 }
 
 /**
- * Records that a page without an upper bound has readings of times that no clock has reached. From now on requests have
- * one, so that no page is filled with such readings.
+ * Records that a page without an upper bound did not end at the present: it has readings of times that no clock has
+ * reached, or ends before the device was last seen, as the service's own clock may be behind. From now on requests have
+ * an upper bound.
  */
-export function noteFuture(learnt: LearntWindows): void {
+export function noteOpenEnd(learnt: LearntWindows): void {
   learnt.bothBounds = true;
 }
 

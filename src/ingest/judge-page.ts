@@ -28,6 +28,8 @@ export interface Judgement extends Progress {
   readonly reachedTo: EpochNs | null;
   /** For `again`: whether only the overlap readings are missing, so that the answer may be a restatement. */
   readonly overlapMissing: boolean;
+  /** For `again`: whether its newest reading is older than a sign of life of the device. */
+  readonly endsBeforeSign: boolean;
 }
 
 /** The facts beside the page itself. */
@@ -59,7 +61,8 @@ export function judgePage(request: PageRequest, page: TelemetryPage, context: Ju
   const disorder = disorderIn(request, page);
   if (disorder !== null) return distrust(request, readings, disorder);
   if (endsBeforeSign(request, readings, context)) {
-    return distrust(request, readings, 'it has no reading at the time when the device was last seen');
+    const reason = 'it has no reading at the time when the device was last seen';
+    return { ...distrust(request, readings, reason), endsBeforeSign: true };
   }
   const far = hasToBeShown(request.far, context) ? request.far : null;
   const missing = context.overlapOptional ? null : missingOverlap({ request, far, page, nearSeen });
@@ -76,6 +79,7 @@ function distrust(request: PageRequest, readings: readonly Reading[], reason: st
     reason,
     reachedTo: null,
     overlapMissing: false,
+    endsBeforeSign: false,
     oldest: null,
     nearSeen: request.nearSeen,
   };
@@ -157,6 +161,7 @@ function judgeEnd(
     reason: from > request.gap.from ? 'beyond_plan' : null,
     reachedTo: from > request.gap.from ? null : request.after + 2n * SLACK_NS,
     overlapMissing: false,
+    endsBeforeSign: false,
     oldest: edgeOf(readings.at(-1)),
     nearSeen,
   };
@@ -177,6 +182,7 @@ function judgeFullPage(request: PageRequest, readings: readonly Reading[], nearS
     reason: null,
     reachedTo: closed ? oldest.recordedAt : null,
     overlapMissing: false,
+    endsBeforeSign: false,
     oldest: edgeOf(oldest),
     nearSeen,
   };

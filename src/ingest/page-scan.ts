@@ -28,7 +28,7 @@ import {
   type Asking,
   createLearntWindows,
   fetchPage,
-  noteFuture,
+  noteOpenEnd,
   noteServed,
   peek,
   windowRules,
@@ -87,13 +87,9 @@ export interface ScanResult {
   readonly isUnderstood: boolean;
 }
 
-export const NOTHING_SCANNED: ScanResult = {
-  pages: 0,
-  lastReadings: [],
-  newReadings: 0,
-  extendsCoverage: false,
-  isUnderstood: false,
-};
+const NOTHING_NEW = { newReadings: 0, extendsCoverage: false, isUnderstood: false };
+
+export const NOTHING_SCANNED: ScanResult = { pages: 0, lastReadings: [], ...NOTHING_NEW };
 
 /** Adds the results of two scans, one after the other. */
 export function addScans(first: ScanResult, second: ScanResult): ScanResult {
@@ -320,7 +316,7 @@ function requestAfter(scan: GapScan, request: PageRequest, judged: Judgement, pa
   const isEmptyPage = judged.next === 'cursor' && page.readings.length === 0;
   scan.attempts = NO_ATTEMPTS;
   if (page.hasFuture === true && request.before === null) {
-    noteFuture(windows);
+    noteOpenEnd(windows);
     if (isEmptyPage) return requestBelow(scan, request.gap.to, request.near);
   }
   scan.emptyPages = isEmptyPage ? scan.emptyPages + 1 : 0;
@@ -387,7 +383,10 @@ async function handleUnproven(
     context.observe({ type: 'restatement', deviceId, at: formatExact(at) });
   }
   await context.clock.sleep(RETRY_MS, signal);
-  return step === 'same later' ? request : fromFirstPage(request);
+  if (step !== 'same later') return fromFirstPage(request);
+  if (!judged.endsBeforeSign || request.before !== null) return request;
+  noteOpenEnd(scan.windows);
+  return requestBelow(scan, request.gap.to, request.near);
 }
 
 /** How many empty answers there were to this request that count: behind a cursor none, unless its chain ended so before. */

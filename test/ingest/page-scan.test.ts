@@ -104,6 +104,19 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect(summary.gaps.map(({ device_id, reason }) => `${device_id}: ${reason}`)).toContain('calm: unverified');
   });
 
+  test('names the end of its requests where a page without one stops short of the last sign of life', async () => {
+    const silences = [{ fromMs: NOW_MS - 10 * MINUTE_MS, toMs: NOW_MS + DAY_MS }];
+    using rig = await rigOf({ world: worldOf([{ ...WALK, silences }, CALM]) });
+    const cut = (page: SimPage): SimPage => ({ ...page, records: page.records.slice(50) });
+    rig.simulator.faults = onPath(telemetryOf('walk'), (_, { query }) =>
+      query.has('before') ? null : { kind: 'mangle', change: cut },
+    );
+    const { summary, events } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
+    expect(told(events, 'page-rejected'), 'one page was enough').toHaveLength(1);
+    expect((await rig.verdict(NOW_MS)).missing).toEqual([]);
+  });
+
   test('takes no reading from a page of another device', async () => {
     using rig = await rigOf();
     let lies = 0;
