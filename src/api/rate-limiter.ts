@@ -7,7 +7,8 @@
  * so a jump of the wall clock changes nothing.
  *
  * Until the server's time and the plan are known, only one request is under way at a time: the local clock may be
- * wrong, and with it the age of all earlier bookings. The first `Date` header makes the limiter read the ledger again.
+ * wrong, and with it the age of all earlier bookings. The first `Date` header makes the limiter read the ledger again
+ * and date back what lies in the future, so that it counts as made now once, not at every start until that time.
  */
 
 import type { Observe } from '../core/events.ts';
@@ -125,6 +126,8 @@ interface LimiterState {
   /** When each request that is under way was sent, by the monotonic clock. */
   readonly underWay: Map<number, number>;
   hadMismatch: boolean;
+  /** Whether the ledger has a wait that no request has followed yet. */
+  isWaitKept: boolean;
 }
 
 /** Opens the rate limiter: reads the bookings and the wait of before from the ledger. */
@@ -135,6 +138,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
     accounting: createAccounting(options),
     underWay: new Map(),
     hadMismatch: false,
+    isWaitKept: false,
   };
   const queue = createRequestQueue(queueOptions(state));
   loadLedger(state);
@@ -167,10 +171,11 @@ function queueOptions(state: LimiterState): RequestQueue['options'] {
 }
 
 /** Reads the bookings and the wait that still counts from the ledger. */
-function loadLedger({ accounting, quota }: LimiterState): void {
-  const { sentMs, blockedUntilMs } = accounting.read();
-  quota.log.load(sentMs);
-  if (blockedUntilMs !== null) blockUntil(quota, blockedUntilMs);
+function loadLedger(state: LimiterState): void {
+  const { sentMs, blockedUntilMs } = state.accounting.read();
+  state.quota.log.load(sentMs);
+  if (blockedUntilMs !== null) blockUntil(state.quota, blockedUntilMs);
+  state.isWaitKept = blockedUntilMs !== null;
 }
 
 async function acquire(
@@ -193,10 +198,13 @@ async function acquire(
   }
 }
 
-/** Books a request that is sent now. Returns the id of the booking. */
-function book({ options, quota, accounting, underWay }: LimiterState, purpose: Purpose): number {
+/** Books a request that is sent now, which ends a wait that was kept. Returns the id of the booking. */
+function book(state: LimiterState, purpose: Purpose): number {
+  const { options, quota, accounting, underWay } = state;
   const { ledger, clock, onBooked } = options;
   const atMs = accounting.nowMs();
+  if (state.isWaitKept) ledger.block(atMs, 0);
+  state.isWaitKept = false;
   const requestId = ledger.book(atMs, purpose);
   accounting.booked(atMs);
   underWay.set(requestId, clock.monoMs());
@@ -216,11 +224,15 @@ function complete(state: LimiterState, queue: RequestQueue, answer: Answered): v
   try {
     // Before the answer is returned, and before another request is sent.
     if (blockedMs !== null) ledger.block(accounting.nowMs(), blockedMs - nowMs);
+    state.isWaitKept ||= blockedMs !== null;
     const isMismatch = hasLimitMismatch(quota);
     if (isMismatch && !state.hadMismatch) reportMismatch(options, answer.limit ?? 0);
     state.hadMismatch = isMismatch;
     ledger.recordOutcome(answer.requestId, { status: answer.status, fault: answer.fault });
-    if (accounting.isStale()) loadLedger(state);
+    if (accounting.isStale()) {
+      loadLedger(state);
+      ledger.dateBack(accounting.nowMs());
+    }
   } finally {
     // Even if the ledger fails, the place that has become free is given to the next request.
     void runQueue(queue);

@@ -120,8 +120,10 @@ export interface Ledger {
    * that was ahead: it counts from now.
    */
   blockedUntilMs(nowMs: EpochMs): EpochMs;
-  /** Keeps a wait that the server asked for, durably: from `nowMs` on, for `waitMs`. */
+  /** Keeps a wait that the server asked for, durably: from `nowMs` on, for `waitMs`; 0 ends one. */
   block(nowMs: EpochMs, waitMs: number): void;
+  /** Dates bookings and a wait of the future back to `nowMs`: a clock that was ahead has made them. */
+  dateBack(nowMs: EpochMs): void;
 }
 
 /** The answer of a database to one write request (`docs` name the sources). */

@@ -91,13 +91,14 @@ export function createLedger(db: Database.Database): OwnedLedger {
     },
     ride: () => ride(state),
     sentSince: (sinceMs, ...lanes) => sentSince(state, Math.floor(sinceMs), lanes),
-    blockedUntilMs: (nowMs): EpochMs =>
-      Math.min(
-        Number(rows.readFact.get(BLOCKED_UNTIL) ?? 0),
-        nowMs + Number(rows.readFact.get(BLOCKED_FOR) ?? Number.POSITIVE_INFINITY),
-      ),
-    block: (nowMs, waitMs) =>
-      void rows.writeBlock.run({ until: String(Math.ceil(nowMs + waitMs)), length: String(Math.ceil(waitMs)) }),
+    blockedUntilMs: (nowMs) => blockedUntilMs(rows, nowMs),
+    block: (nowMs, waitMs) => block(rows, nowMs, waitMs),
+    dateBack: (nowMs) => {
+      flush(state);
+      rows.dateBack.run({ now: Math.floor(nowMs) });
+      const waitMs = blockedUntilMs(rows, nowMs) - nowMs;
+      if (waitMs > 0) block(rows, nowMs, waitMs);
+    },
     flush: () => flush(state),
   };
 }
@@ -108,6 +109,7 @@ function prepareRows(db: Database.Database) {
     name: db.prepare('UPDATE request SET at_ms = ?, lane = ?, stream = ?, device_id = ? WHERE id = ?'),
     answer: db.prepare('UPDATE request SET status = ?, fault = ? WHERE id = ?'),
     remove: db.prepare('DELETE FROM request WHERE id = ?'),
+    dateBack: db.prepare('UPDATE request SET at_ms = :now WHERE at_ms > :now'),
     since: db
       .prepare<[{ from: number; lanes: string; except: string }], bigint>(
         `SELECT at_ms FROM request WHERE at_ms > :from AND (:lanes = '[]' OR lane IN (SELECT value FROM json_each(:lanes)))
@@ -122,6 +124,15 @@ function prepareRows(db: Database.Database) {
       `INSERT OR REPLACE INTO fact (key, value) VALUES ('${BLOCKED_UNTIL}', :until), ('${BLOCKED_FOR}', :length)`,
     ),
   };
+}
+
+function blockedUntilMs({ readFact }: Rows, nowMs: EpochMs): EpochMs {
+  const longestMs = Number(readFact.get(BLOCKED_FOR) ?? Number.POSITIVE_INFINITY);
+  return Math.min(Number(readFact.get(BLOCKED_UNTIL) ?? 0), nowMs + longestMs);
+}
+
+function block({ writeBlock }: Rows, nowMs: EpochMs, waitMs: number): void {
+  writeBlock.run({ until: String(Math.ceil(nowMs + waitMs)), length: String(Math.ceil(waitMs)) });
 }
 
 /** The bookings later than `from`: rows as they are on disk, and leased ids with their purposes. */

@@ -51,6 +51,18 @@ describe('a wait that the server asks for', () => {
     expect(world.truth.monoMs()).toBeLessThan(MINUTE_MS);
   });
 
+  test('is over with the first request after it, for the next process too, whatever clock has kept it', async () => {
+    const world = createPacedWorld({ plan: { perMinute: 600, perDay: 1e6 }, random: seededRandom(3) });
+    const run = world.start();
+    const requestId = await run.limiter.acquire(LIVE, new AbortController().signal);
+    world.ledger.block(START_MS + 3 * DAY_MS, 7000);
+    run.limiter.answered({ requestId, status: 429, fault: null, limit: null, remaining: null, waitMs: 7000 });
+    expect(world.ledger.blockedUntilMs(START_MS) - START_MS).toBeGreaterThan(6000);
+    await world.ask(run);
+    expect(world.truth.monoMs()).toBeGreaterThan(7000);
+    expect(world.ledger.blockedUntilMs(START_MS)).toBe(START_MS);
+  });
+
   test('halves the request rate, which recovers with time', async () => {
     const world = createPacedWorld({ plan: { perMinute: 60, perDay: 1e6 }, random: seededRandom(9) });
     const run = world.start();
@@ -272,6 +284,18 @@ describe('what is told', () => {
     expect(world.ledger.bookings[0]).toMatchObject({ purpose: LIVE, outcome: { status: 200, fault: null } });
     expect(Math.abs((world.ledger.bookings[0]?.atMs ?? 0) - START_MS)).toBeLessThan(1500);
   });
+});
+
+test('bookings of a clock that was ahead are dated back once the time is known', async () => {
+  const world = createPacedWorld({ plan: { perMinute: 600, perDay: 1e6 }, random: seededRandom(3) });
+  world.moveWall(3 * DAY_MS);
+  const requestId = await world.start().limiter.acquire(LIVE, new AbortController().signal);
+  expect(requestId).toBe(1);
+  world.moveWall(-3 * DAY_MS);
+  expect(world.ledger.sentSince(START_MS + DAY_MS)).toHaveLength(1);
+  await world.ask(world.start());
+  expect(world.ledger.sentSince(START_MS + DAY_MS), 'else they would count as new at every start').toEqual([]);
+  expect(world.ledger.sentSince(START_MS - MINUTE_MS)).toHaveLength(2);
 });
 
 test('a large plan adds no latency: ten thousand requests at one moment', async () => {

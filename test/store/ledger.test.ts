@@ -78,6 +78,16 @@ describe('the ledger', () => {
     expect(state.ledger.blockedUntilMs(1000)).toBe(8000);
   });
 
+  test('dates back what a clock that was ahead has booked, and its wait', () => {
+    using state = scratchStore();
+    for (const atMs of [1000, 2 * DAY_MS, 3 * DAY_MS]) state.ledger.book(atMs, LIVE);
+    state.ledger.block(2 * DAY_MS, 7000);
+    state.ledger.dateBack(5000);
+    state.reopen();
+    expect(state.ledger.sentSince(0)).toEqual([1000, 5000, 5000]);
+    expect(state.ledger.blockedUntilMs(6000), 'counted from then on').toBe(12_000);
+  });
+
   test('believes the end of a wait that an older version has kept without its length', () => {
     using state = scratchStore();
     state.store.saveFact('blocked_until_ms', '5000');

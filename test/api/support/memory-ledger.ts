@@ -3,7 +3,7 @@ import type { Ledger, Purpose, RequestOutcome } from '../../../src/core/ports.ts
 import type { EpochMs } from '../../../src/core/time.ts';
 
 export interface Booking {
-  readonly atMs: EpochMs;
+  atMs: EpochMs;
   readonly purpose: Purpose;
   outcome: RequestOutcome | null;
 }
@@ -34,6 +34,10 @@ export function createMemoryLedger(): MemoryLedger {
     blockedUntilMs: (nowMs) => Math.min(blocked.untilMs, nowMs + blocked.waitMs),
     block(nowMs, waitMs) {
       blocked = { untilMs: nowMs + waitMs, waitMs };
+    },
+    dateBack(nowMs) {
+      for (const booking of bookings) booking.atMs = Math.min(booking.atMs, nowMs);
+      blocked = { ...blocked, untilMs: Math.min(blocked.untilMs, nowMs + blocked.waitMs) };
     },
   };
 }
