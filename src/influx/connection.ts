@@ -13,16 +13,20 @@ import { createRequire } from 'node:module';
 import { Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { HttpError, InfluxDB, setLogger } from '@influxdata/influxdb-client';
 import { UserError } from '../core/faults.ts';
 import type { ServerAnswer } from './answers.ts';
 
-// `require` instead of an import: an import reads every member of the module, and one of them loads a second HTTP
-// client that is not used here. That takes a tenth of the time of a start.
+// `require` instead of an import, of what imports `node:http` too: an import reads every member of the module, and one of
+// them loads a second HTTP client that is not used here. That takes a tenth of the time of a start.
 const require = createRequire(import.meta.url);
 
 export const http: typeof import('node:http') = require('node:http');
 export const https: typeof import('node:https') = require('node:https');
+const {
+  HttpError,
+  InfluxDB,
+  setLogger,
+}: typeof import('@influxdata/influxdb-client') = require('@influxdata/influxdb-client');
 
 /** Enough for all words that are shown, and for the errors of a hundred lines. */
 const MAX_BODY_BYTES = 64 * 1024;

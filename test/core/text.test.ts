@@ -3,7 +3,18 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { byteSize, duration, nearest, percent, plainText } from '../../src/core/text.ts';
+import { byteSize, duration, grouped, nearest, percent, plainText } from '../../src/core/text.ts';
+
+test('numbers are grouped as Node groups them', () => {
+  for (const value of [0, 7, 999, 1000, 12_345, 1_234_567.891, 1000.5, 0.125, 0.1234, 99_999.999_6, -1234, 1e15]) {
+    expect(grouped(value)).toBe(value.toLocaleString('en-GB'));
+  }
+  fc.assert(
+    fc.property(fc.maxSafeInteger(), (value) => {
+      expect(grouped(value)).toBe(value.toLocaleString('en-GB'));
+    }),
+  );
+});
 
 describe('plain text', () => {
   test.each([

@@ -1,9 +1,12 @@
 /**
  * Requests a page from the HTTP server of a daemon on this machine.
  */
-import { get } from 'node:http';
+import { createRequire } from 'node:module';
 import type { Listen } from '../../config/listen.ts';
 import type { Secret } from '../../core/secret.ts';
+
+// As in `influx/connection.ts`: an import would load a second HTTP client.
+const { get }: typeof import('node:http') = createRequire(import.meta.url)('node:http');
 
 /** "Every address" is no place to go to: of these, this machine is one. */
 function reachable(host: string): string {
