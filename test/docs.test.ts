@@ -27,6 +27,37 @@ test('docs/logs.md follows the table of events (update it with vitest -u)', asyn
   await expect(logsPage()).toMatchFileSnapshot('../docs/logs.md');
 });
 
+test('the pages quote the lines of the log as the program writes them', () => {
+  const quotes = (text: string): string[] =>
+    [...text.matchAll(/`([^`]+)`/g)].map(([, quote = '']) => quote.replace(/\s+/g, ' '));
+  const rows = [...logsPage().matchAll(/^\| `([a-z-]+)` \| [^|]+ \| (.*?) \| /gm)];
+  const written = new Map(rows.map(([, event = '', message = '']) => [event, quotes(message)]));
+  const fits = (quote: string, pattern: string): boolean =>
+    new RegExp(
+      `^${pattern
+        .split('…')
+        .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+        .join('.*')}$`,
+    ).test(quote);
+  const wrong: string[] = [];
+  let seen = 0;
+  for (const page of PAGES.filter((path) => path !== 'CHANGELOG.md')) {
+    const text = readFileSync(page, 'utf8');
+    for (const [, list = '', event = ''] of text.matchAll(
+      /((?:`[^`]+`(?:, | and | or )?)+) \(`([a-z]+(?:-[a-z]+)+)`/g,
+    )) {
+      const patterns = written.get(event) ?? [];
+      // Sentences of the log; the rest are names of fields and keys.
+      for (const quote of quotes(list).filter((each) => /^[A-Z…].* /.test(each) && !/^… [A-Z]/.test(each))) {
+        seen += 1;
+        if (!patterns.some((pattern) => fits(quote, pattern))) wrong.push(`${page}: ${event}: ${quote}`);
+      }
+    }
+  }
+  expect(seen).toBeGreaterThan(40);
+  expect(wrong).toEqual([]);
+});
+
 test('the version is that of package.json', () => {
   expect(VERSION).toBe(JSON.parse(readFileSync('package.json', 'utf8')).version);
 });

@@ -126,7 +126,8 @@ export const CONFIG_KEYS = {
   destinations: {
     kind: 'sections',
     default: null,
-    description: 'Additional databases: a map from a name to the same keys as influx. Only in the file.',
+    description:
+      'Additional databases: a map from a name to the same keys as influx. Only in the file: it has no environment variable.',
     example: '{second: {url: "https://victoria.example:8428", kind: victoriametrics}}',
   } satisfies SectionsKey,
   'workspace.id': optional(values.line, {

@@ -206,8 +206,8 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     message: ({ known, points }) =>
       `${known ? 'Destination is configured again' : 'New destination'}: ${points > 0 ? 'the archive is sent to it' : 'it receives data from now on'}`,
     fields: ({ destination, points, before }) => ({ destination, points, before }),
-    pattern: '…estination…: …',
-    note: 'warn if another database had this name before',
+    pattern: '…',
+    note: '`New destination: …` or `Destination is configured again: …`; warn if another database had this name before',
   },
   'destination-older': warn(
     'The state is empty, but the database already has telemetry of this workspace: renamed devices will be written again under their current names. If you have an older state or a backup of one (--backup), stop, put it into data_dir and start again; else nothing needs to be done',
@@ -321,8 +321,8 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
         : `Initial sync complete: ${devices} devices, ${withGaps} with gaps; the status page shows the reasons`,
     {
       fields: ({ points, pending, statusPage }) => ({ points, points_to_deliver: pending, status_page: statusPage }),
-      pattern: '…ync complete: …',
-      note: '`Sync complete: all 31 devices, no gaps`, or how many have gaps; once after each start',
+      pattern: '…',
+      note: '`Sync complete: all 31 devices, no gaps` or `Initial sync complete: 31 devices, 2 with gaps; …`; once after each start',
     },
   ),
   stopping: info(({ reason }) => `${reason}, shutting down`),
@@ -334,7 +334,7 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
   stopped: info('Tidemark stopped'),
   'status-page-failed': error(({ message }) => `Status page failed: ${message}`),
   progress: info(({ message }) => message, { note: 'progress of a long job, once a minute' }),
-  'configuration-odd': warn(({ message }) => message),
+  'configuration-odd': warn(({ message }) => message, { note: 'the message names the key' }),
   'configuration-invalid': error(({ message }) => `The configuration is invalid: ${message}`, {
     fields: ({ mistakes, exitCode }) => ({ mistakes, exit_code: exitCode }),
     note: 'of a daemon without a terminal, or with `log.format: json`; otherwise printed as text',

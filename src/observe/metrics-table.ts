@@ -102,7 +102,7 @@ export const METRICS = {
     'Lag of the polled devices, as percentiles: from the instant up to which a device is complete to now minus sync.grace_period.'),
   tidemark_freshness_worst_seconds: gauge('seconds', [], 'Lag of the device with the largest lag.'),
   tidemark_freshness_target_seconds: gauge('seconds', [],
-    'Target lag; larger while the quota is too small for all schedules.'),
+    'Target lag, the behind_after_seconds of /status.json; larger while the quota is too small for all schedules.'),
   tidemark_coverage_ratio: gauge('ratio', [],
     'Covered part of the sync range of all devices, 0 to 1; absent until a device is known.'),
   tidemark_coverage_gap_seconds: gauge('seconds', ['reason'],
@@ -141,7 +141,7 @@ export const METRICS = {
     'Time since the oldest unacknowledged point was archived; 0 if there is none.'),
   tidemark_quarantined_points: gauge('points', ['destination'], 'Rejected points in quarantine.'),
   tidemark_missing_points: gauge('points', ['destination', 'reason'],
-    'Archived points that are missing in a database permanently, by reason.'),
+    'Archived points that are missing in a database permanently: beyond_retention, skipped_destination, cleared (from the archive), dropped (--quarantine drop).'),
 
   // The state
   tidemark_archive_points: gauge('points', [], 'Points in the archive.'),

@@ -6,7 +6,7 @@ import { fileForm, keyEntries, variableOf } from '../../src/config/schema.ts';
 const HEAD = `# Configuration
 
 Tidemark reads a YAML file: \`config/tidemark.yaml\`, or the file that \`--config FILE\` names. Copy
-\`config/tidemark.example.yaml\`, or let \`init\` write the file. Every setting also has an environment variable, which
+\`config/tidemark.example.yaml\`, or let \`init\` write the file. Every setting except \`destinations\` also has an environment variable, which
 overrides the file. This page is generated from the program's table of settings.
 
 - **Secrets** (\`api.key\`, \`influx.token\`, \`listen_password\`) can be read from a file: add \`_file\` to the name, as in

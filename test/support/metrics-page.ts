@@ -14,7 +14,7 @@ recording rules and alert rules with unit tests. This page is generated from the
 - **A scrape is cheap**: a few milliseconds, also with thousands of devices. Figures that scan every
   device (devices, freshness, coverage) are computed on a scrape if that is quick, else in the background with 5 % of a
   CPU; \`tidemark_fleet_snapshot_age_seconds\` is their age (about a minute with 10,000 devices).
-- **Counters begin at 0 with each start** of the program, also those of failures and waits that never happened. A gauge whose value is unknown has no series.
+- **Counters begin at 0 with each start** of the program. Each is served from the start, also for failures that have not happened. A gauge whose value is unknown has no series.
 - **Points and readings**: a reading is what a device reports at one time, a point one value of it.
 - **No metric has a label for devices** unless \`metrics.per_device\` is set.
 

@@ -3,7 +3,7 @@
  * takes everything, and one Prometheus with all rules that scrapes every one. One workspace has a broken API from the start; when
  * all others are in sync, another one's breaks. The figures of docs/scaling.md.
  *
- *   npm run build && node test/bench/fleet/workspaces.ts --workspaces 300 [--devices 20] [--report 5] [--minutes 10]
+ *   npm run build && npx node test/bench/fleet/workspaces.ts --workspaces 300 [--devices 20] [--report 5] [--minutes 10]
  *
  * Prints the time until all are in sync, and what the steady state takes for so many minutes: memory (private, and in all),
  * processor, requests, series and points, the time of each panel of "Sync health" and of "Fleet", and what the broken ones cost. It stops
