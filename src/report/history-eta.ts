@@ -5,18 +5,25 @@
  */
 import { coveredIntervals } from '../core/coverage.ts';
 import { emptyByListing } from '../core/device-coverage.ts';
-import { type DeviceRate, deviceFacts, fleetRates, MEASURED_DAYS } from '../core/fleet.ts';
+import { deviceFacts, fleetRates, MEASURED_DAYS } from '../core/fleet.ts';
 import { normalize, union } from '../core/intervals.ts';
 import type { Ledger } from '../core/ports.ts';
 import { MAX_PAGE_SIZE } from '../core/records.ts';
 import type { StateFacts } from '../core/state/facts.ts';
 import { NOTHING_COVERED } from '../core/state/telemetry.ts';
 import type { QuotaStatus } from '../core/status.ts';
-import { DAY_MS, type EpochMs, MINUTE_MS, msToNs, nsToMs, SECOND_MS } from '../core/time.ts';
+import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, msToNs, nsToMs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { maxWidthNs } from '../ingest/page-request.ts';
 import { wantedNow } from '../ingest/wanted-range.ts';
-import { type BesideSupply, backfillNeed, besideFinishMs, daySupplyOf } from '../scheduler/estimate.ts';
+import {
+  type BackfillInput,
+  type BesideSupply,
+  backfillNeed,
+  beginningOf,
+  besideFinishMs,
+  daySupplyOf,
+} from '../scheduler/estimate.ts';
 import { USUAL_RESERVES } from '../scheduler/reserves.ts';
 
 /** What the estimate is made from. */
@@ -59,7 +66,7 @@ function secondsLeft(parts: HistoryEtaParts, nowMs: EpochMs): number | null {
   if (wanted === null || supply === null) return null;
   const plan = parts.context.store.account()?.plan;
   const { requests } = backfillNeed({
-    devices: ratesNow(parts, nowMs),
+    devices: ratesNow(parts, nowMs, wanted.wantedFrom),
     range: { from: wanted.wantedFrom, to: wanted.limit },
     now: msToNs(nowMs),
     pageSize: Math.max(1, Math.min(MAX_PAGE_SIZE, plan?.maxDevicesPerPage ?? MAX_PAGE_SIZE)),
@@ -75,7 +82,11 @@ function secondsLeft(parts: HistoryEtaParts, nowMs: EpochMs): number | null {
 }
 
 /** The rates of the devices that are read. Ranges that no request closes soon count as covered. */
-function ratesNow({ context: { store, settings }, facts }: HistoryEtaParts, nowMs: EpochMs): DeviceRate[] {
+function ratesNow(
+  { context: { store, settings }, facts }: HistoryEtaParts,
+  nowMs: EpochMs,
+  wantedFrom: EpochNs,
+): BackfillInput['devices'] {
   const known = store.devices().filter(({ goneSinceMs }) => goneSinceMs === null);
   const coverage = store.coverageOfAll();
   const fromDay = Math.floor(nowMs / DAY_MS) - MEASURED_DAYS;
@@ -87,13 +98,15 @@ function ratesNow({ context: { store, settings }, facts }: HistoryEtaParts, nowM
       const newestMs = of.newestNs === null ? null : nsToMs(of.newestNs);
       const named = normalize(of.gaps.map(({ fromNs: from, toNs: to }) => ({ from, to })));
       const closed = union(coveredIntervals(of.covered), union(named, emptyByListing(device, of)));
-      return [deviceId, { covered: coveredIntervals(of.covered), newestMs, days, closed }] as const;
+      const beginsNs = beginningOf(of.covered, wantedFrom);
+      return [deviceId, { covered: coveredIntervals(of.covered), newestMs, days, closed, beginsNs }] as const;
     }),
   );
   const records = known.map(({ record }) => record);
   return fleetRates(deviceFacts(records, coverageOf, settings.filter), nowMs).devices.map((device) => ({
     ...device,
     covered: coverageOf.get(device.deviceId)?.closed ?? [],
+    beginsNs: coverageOf.get(device.deviceId)?.beginsNs ?? null,
   }));
 }
 
@@ -125,10 +138,10 @@ function supplyOf(
   const ofHistory = ledger.sentSince(sinceMs, 'first-history');
   const ofOthers = ledger.sentSince(sinceMs).length - ofHistory.length - ledger.sentSince(sinceMs, 'backfill').length;
   const othersPerMs = ofOthers / measuredMs;
-  // While the day has something to spare, the last minute shows how fast the API answers.
-  const latelyMs = Math.max(LEAST_MS, Math.min(MINUTE_MS, nowMs - (ofHistory[0] ?? nowMs)));
-  const lately = ofHistory.filter((atMs) => atMs > nowMs - latelyMs).length;
-  const seenPerMs = supply.spare > 1 && lately > 0 ? lately / latelyMs + othersPerMs : Number.POSITIVE_INFINITY;
+  // While the day has something to spare, the requests sent show how fast the API answers.
+  const sendingMs = Math.max(LEAST_MS, nowMs - (ofHistory[0] ?? nowMs));
+  const isSeen = supply.spare > 1 && ofHistory.length > 0;
+  const seenPerMs = isSeen ? ofHistory.length / sendingMs + othersPerMs : Number.POSITIVE_INFINITY;
   const minutePerMs = Math.min(minute.budget / MINUTE_MS, seenPerMs);
   return { ...supply, backfillReserve: USUAL_RESERVES['first-history'], minutePerMs, othersPerMs, measuredMs };
 }

@@ -5,7 +5,11 @@
  * The cost follows the page scan. The range is read breadth first in three parts (`history-queue.ts`), each part in
  * windows of the plan's width. Pages overlap by one reading and the slack. A window without readings takes two empty
  * answers.
+ *
+ * The API does not return since when a device has readings: of some devices it is known once their range is covered, and
+ * the others are expected to begin as these did.
  */
+import type { CoveredRange } from '../core/coverage.ts';
 import type { DeviceRate } from '../core/fleet.ts';
 import { type Interval, type Intervals, lengthNs, subtract } from '../core/intervals.ts';
 import type { Schedule } from '../core/ports.ts';
@@ -33,8 +37,14 @@ const LIVE_NS = HOUR_NS;
 /** How far back from now the reaches begin, in ns; the last one is open. */
 const AGES_NS: readonly bigint[] = [DAY_NS, 7n * DAY_NS];
 
+/** A device of an estimate. */
+interface EstimatedDevice extends Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'lastSignMs' | 'covered'> {
+  /** Its oldest reading, where it is known that the range has no older one (`beginningOf`). */
+  readonly beginsNs?: EpochNs | null;
+}
+
 export interface BackfillInput {
-  readonly devices: readonly Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'lastSignMs' | 'covered'>[];
+  readonly devices: readonly EstimatedDevice[];
   readonly range: Interval;
   readonly now: EpochNs;
   readonly pageSize: number;
@@ -57,13 +67,15 @@ export function backfillNeed(input: BackfillInput): BackfillNeed {
   const { devices, range, now } = input;
   let [open, openNs, readings, requests] = [0, 0n, 0, 0];
   const pieces = partsOf(input);
+  const beginning = createBeginnings(input);
   for (const device of devices) {
     const missing = subtract([range], device.covered).filter(({ from }) => from === range.from || from < now - LIVE_NS);
     if (missing.length === 0) continue;
     open += 1;
     openNs += lengthNs(missing);
+    const filled = subtract(missing, [{ from: range.from, to: beginning(device, missing) }]);
     for (const piece of pieces) {
-      for (const liveGap of within(missing, piece)) {
+      for (const liveGap of within(filled, piece)) {
         const expected = readingsIn(liveGap, device);
         readings += expected;
         requests += requestsFor({ readings: expected, liveGap, device }, input);
@@ -72,6 +84,81 @@ export function backfillNeed(input: BackfillInput): BackfillNeed {
   }
   const whole = Number(range.to - range.from) * devices.length;
   return { devices: open, openShare: whole === 0 ? 0 : Number(openNs) / whole, readings, requests };
+}
+
+/** The oldest stored reading of a device that is covered from a time on; `null` where it is not, or has none. */
+export function beginningOf(covered: readonly CoveredRange[], from: EpochNs): EpochNs | null {
+  const isCovered = covered.some((range) => range.from <= from && from < range.to);
+  return isCovered ? (covered.find(({ first }) => first !== null)?.first?.at ?? null) : null;
+}
+
+/** A device begins within the range if its first reading is so many intervals above its lower end. */
+const LATE_INTERVALS = 3;
+
+/**
+ * Where the readings of a device are expected to begin within the range, by the devices that were read as far back or
+ * further: the product-limit estimator of survival. What no device was read as far back as counts as filled.
+ *
+ * @returns a function of a device and its missing ranges, ascending.
+ */
+function createBeginnings({ devices, range }: BackfillInput): (device: EstimatedDevice, missing: Intervals) => EpochNs {
+  const ageMs = (at: EpochNs): number => Number((at - range.from) / MS_NS);
+  const reached = devices.flatMap(({ beginsNs, covered }): number[] => {
+    if (beginsNs != null) return [ageMs(beginsNs)];
+    const [oldest] = subtract([range], covered);
+    return oldest?.from === range.from ? [ageMs(oldest.to)] : [];
+  });
+  const begun = devices.flatMap(({ beginsNs, intervalMs }): number[] => {
+    const above = beginsNs == null ? 0 : ageMs(beginsNs);
+    return above > LATE_INTERVALS * intervalMs ? [above] : [];
+  });
+  const filled = filledBelow(begun, reached);
+  return ({ beginsNs }, [oldest]) => {
+    if (oldest === undefined || oldest.from !== range.from) return range.from;
+    if (beginsNs != null) return minNs(maxNs(beginsNs, range.from), oldest.to);
+    const left = msToNs(Math.max(1, Math.round(filled(ageMs(oldest.to)))));
+    return maxNs(oldest.to - left, range.from);
+  };
+}
+
+/**
+ * The expected length of the history of a device below a height that it was read down to, in ms.
+ *
+ * @param begun where devices begin, as heights in ms above the lower end of the range.
+ * @param reached how far down each device is known, those that begin included.
+ */
+function filledBelow(begun: readonly number[], reached: readonly number[]): (height: number) => number {
+  const known = reached.toSorted((a, b) => a - b);
+  // From the top down: the share of the devices that have older readings still.
+  let [share, left] = [1, known.length];
+  const steps = begun
+    .toSorted((a, b) => b - a)
+    .map((height) => {
+      while ((known[left - 1] ?? 0) > height) left -= 1;
+      // One device alone shows nothing of the others.
+      if (left > 1 || share < 1) share *= 1 - 1 / left;
+      left -= 1;
+      return { height, share };
+    })
+    .toReversed();
+  // The same from the bottom up: what is filled below each height.
+  let [at, sum] = [0, 0];
+  const sums = steps.map((step) => {
+    sum += step.share * (step.height - at);
+    at = step.height;
+    return sum;
+  });
+  return (height) => {
+    let [low, high] = [0, steps.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((steps[middle]?.height ?? 0) >= height) high = middle;
+      else low = middle + 1;
+    }
+    const own = steps[low]?.share ?? 1;
+    const below = steps[low - 1]?.height ?? 0;
+    return own === 0 ? 0 : (sums[low - 1] ?? 0) / own + height - below;
+  };
 }
 
 /**

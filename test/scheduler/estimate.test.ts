@@ -53,6 +53,24 @@ describe('the cost of a range', () => {
     expect(need()).toEqual({ devices: 1, openShare: 1, readings: 43_200, requests: pages });
   });
 
+  test('a device is expected to begin where those did that were read as far back', () => {
+    const days = (count: number): bigint => NOW_NS - BigInt(count) * DAY_NS;
+    const begun = (at: number) => ({ ...device, covered: [{ from: days(30), to: NOW_NS }], beginsNs: days(at) });
+    const open = (at: number) => ({ ...device, covered: [{ from: days(at), to: NOW_NS }] });
+    const left = (...devices: BackfillInput['devices']) => need({ devices }).readings / 1440;
+    expect(left(open(8)), 'nothing is known of the others').toBeCloseTo(22, 1);
+    expect(left(begun(10), open(8)), 'one alone shows nothing').toBeCloseTo(22, 1);
+    expect(left(begun(10), begun(10), begun(10), open(8)), 'all begin ten days ago').toBeCloseTo(2, 1);
+    // Of four that were read back to ten days, one begins there; the open one may be the fifth.
+    expect(left(begun(10), begun(30), begun(30), begun(30), open(8))).toBeCloseTo(2 + 0.75 * 20, 1);
+    expect(left(begun(10), begun(12), open(15), open(15)), 'it was read further back than they reach').toBeCloseTo(
+      30,
+      1,
+    );
+    expect(left(begun(2), begun(3), begun(4), open(1)), 'one after the other').toBeCloseTo(1 + 2 / 3 + 1 / 3, 1);
+    expect(left({ ...begun(10), covered: [] }), 'read again from its beginning').toBeCloseTo(10, 1);
+  });
+
   test('counts the windows of the plan, and small pages', () => {
     const rare = { ...device, intervalMs: 12 * HOUR_MS };
     expect(need({ devices: [rare] }).requests).toBe(3);

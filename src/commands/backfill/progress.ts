@@ -14,7 +14,7 @@ import { type EpochMs, type EpochNs, MINUTE_MS, msToNs, nsToMs, parseTimestamp, 
 import type { SyncContext } from '../../ingest/context.ts';
 import { maxWidthNs } from '../../ingest/page-request.ts';
 import { type Backfill, hasReadings, oldestReading } from '../../scheduler/backfill.ts';
-import { aloneFinishMs, backfillNeed, besideFinishMs } from '../../scheduler/estimate.ts';
+import { aloneFinishMs, backfillNeed, beginningOf, besideFinishMs } from '../../scheduler/estimate.ts';
 import type { Planning } from '../../scheduler/planning.ts';
 
 /** A device as far as the backfill is. */
@@ -193,6 +193,8 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
   } | null = null;
   /** The requests that were sent so far, and the number that the estimate had expected for the gaps they closed. */
   const soFar = { made: 0, expected: 0 };
+  /** Devices of which it is known where their readings begin. */
+  let begun = 0;
   const compute = (nowMs: number): number => {
     if (fleet === null || nowMs - fleet.atMs >= RATES_EVERY_MS)
       fleet = { rates: rates(serverClock.nowMs()), atMs: nowMs };
@@ -202,8 +204,11 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
       .map((device) => {
         const { deviceId } = device;
         const unread = backfill.recheck?.unread(deviceId) ?? [];
-        return { ...device, covered: subtract(coveredIntervals(store.telemetry(deviceId).covered), unread) };
+        const { covered } = store.telemetry(deviceId);
+        const beginsNs = beginningOf(covered, BigInt(backfill.args.from));
+        return { ...device, beginsNs, covered: subtract(coveredIntervals(covered), unread) };
       });
+    begun = devices.filter(({ beginsNs }) => beginsNs !== null).length;
     return backfillNeed({
       devices,
       range: { from: BigInt(backfill.args.from), to: backfill.to },
@@ -218,11 +223,11 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
     const { requests } = backfill.tally.counts();
     // While no request is sent, nothing changes: the wait for a day's quota would compute the same for hours.
     if (last !== null && (requests === last.requests || nowMs - last.atMs < ESTIMATE_EVERY_MS)) return last.left;
-    const rated = fleet;
+    const [rated, begunBefore] = [fleet, begun];
     const estimated = compute(nowMs);
-    // With other report rates it is another estimate: the difference of the two does not show what was sent between
-    // them.
-    if (last !== null && fleet === rated) {
+    // With other report rates, or where other devices are found to begin later, it is another estimate: the difference of
+    // the two does not show what was sent between them.
+    if (last !== null && fleet === rated && begun === begunBefore) {
       soFar.made += requests - last.requests;
       soFar.expected += last.estimated - estimated;
     }
