@@ -6,8 +6,8 @@
  * window. Any other limit is read so that it slows requests down: below the value per minute it counts for the minute,
  * between the two values for the day, and above both it lowers nothing. The plan may also have grown: a limit between
  * the two values is doubted until the account was read again, because otherwise a larger plan would stop all requests
- * for a day. If the plan is unknown (the key may not read the account), the limit counts for the minute within bounds,
- * and a low remainder belongs to an unnamed window.
+ * for a day. If only the day's value is known, a lower limit names the minute. If the plan is unknown (the key may not
+ * read the account), the limit counts for the minute within bounds, and a low remainder belongs to an unnamed window.
  *
  * All functions are pure.
  */
@@ -107,7 +107,8 @@ export function readHeaders(
 
 /** Which window a limit belongs to; neither if the plan is unknown. */
 function windowsOf(limit: number, plan: PlanFigures | null): { minute: boolean; day: boolean } {
-  if (plan === null || plan.perMinute === null) return { minute: false, day: limit === plan?.perDay };
+  if (plan === null) return { minute: false, day: false };
+  if (plan.perMinute === null) return { minute: limit < (plan.perDay ?? 0), day: limit === plan.perDay };
   const minute = limit === plan.perMinute;
   const day = limit === plan.perDay;
   if (minute || day) return { minute, day };

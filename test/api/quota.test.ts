@@ -217,6 +217,16 @@ describe('a low remainder', () => {
     expect(nextTurn(quota).atMs - last).toBeLessThan(5000);
   });
 
+  test('is that of the minute where only the day is known: a small share goes on beside others', () => {
+    const quota = createQuota({ share: 0.2, random: () => 0 });
+    setPlan(quota, { perMinute: null, perDay: 100_000 });
+    noteSent(quota, 0);
+    noteAnswer(quota, answer(1000, { limit: 20, remaining: 14 }));
+    expect(nextTurn(quota).reason, 'only the even pace holds it back').toBe('rate');
+    noteAnswer(quota, answer(1000, { limit: 20, remaining: 1 }));
+    expect(nextTurn(quota)).toEqual({ atMs: 1000 + MINUTE_MS / 2, reason: 'minute' });
+  });
+
   test('is not made up for by a later answer that overtook it', () => {
     const quota = quotaOf();
     noteAnswer(quota, answer(1000, { limit: 60, remaining: 0 }));
