@@ -9,7 +9,7 @@
  */
 import { TransportError } from '../core/faults.ts';
 import type { Clock, Transport } from '../core/ports.ts';
-import type { EpochMs, EpochNs } from '../core/time.ts';
+import { type EpochMs, type EpochNs, nsToMs } from '../core/time.ts';
 import {
   dateAnswer,
   htmlAnswer,
@@ -346,14 +346,20 @@ function createRequestLog(): RequestLog {
   };
 }
 
-/** The server's time from which on the reading is served; always the same for the same reading and settings. */
+/**
+ * The server's time from which on the reading is served; always the same for the same reading and settings. Lateness
+ * counts from the time of the reading: one that was handed in later than that is not late once more.
+ */
 function visibleFromMs(
   reading: SimReading,
   deviceId: string,
   { world, settings }: { readonly world: World; readonly settings: SimSettings },
 ): EpochMs {
   const { share, maxMs, devices } = settings.lateness;
-  if (share === 0 || maxMs === 0 || (devices !== null && !devices.includes(deviceId))) return reading.visibleAtMs;
-  const own = mix(mixText(world.seed, `late ${deviceId}`), reading.position);
-  return chance(own, share) ? reading.visibleAtMs + Math.ceil(unit(mix(own, 1)) * maxMs) : reading.visibleAtMs;
+  const { visibleAtMs, recordedAtNs, position } = reading;
+  if (share === 0 || maxMs === 0 || (devices !== null && !devices.includes(deviceId))) return visibleAtMs;
+  const own = mix(mixText(world.seed, `late ${deviceId}`), position);
+  return chance(own, share)
+    ? Math.max(visibleAtMs, nsToMs(recordedAtNs) + Math.ceil(unit(mix(own, 1)) * maxMs))
+    : visibleAtMs;
 }

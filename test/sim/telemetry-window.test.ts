@@ -237,6 +237,19 @@ test('Lateness by the settings: some readings of some devices come up to so much
   expect(before).toBe(all);
 });
 
+test('Lateness counts from the time of a reading: one that is handed in later than that is not late once more', () => {
+  const clock = createManualClock();
+  clock.advance(ORIGIN_MS - clock.nowMs());
+  const readings = Array.from({ length: 40 }, (_, index): ReadingSpec => {
+    const recordedMs = ORIGIN_MS - HOUR_MS - index * MINUTE_MS;
+    return { recordedAtNs: BigInt(recordedMs) * 1_000_000n, values: [], visibleAtMs: ORIGIN_MS };
+  });
+  const world = smallWorld({ devices: [{ deviceId: 'd', readings }] });
+  const lateness = { share: 1, maxMs: HOUR_MS, devices: null };
+  const simulator = smallSimulator({ world, clock, settings: { lateness } });
+  expect(simulator.visibleReadings('d', 0n, 2n ** 63n)).toHaveLength(40);
+});
+
 test('Readings that the API has lost again are not served, and the listing goes on behind them', async () => {
   await onBothWays(smallSimulator, async (ask, simulator) => {
     const all = times((await ask('/devices/a1/telemetry?limit=6')).json);
