@@ -37,10 +37,8 @@ export function createFate(
   const own = new Map(
     story.misfortunes.map((each) => {
       const dice = createDice('seed' in each.what ? each.what.seed : 0);
-      return [
-        each,
-        { dice, fault: createFault(each, { dice, knownSign, graceMs: story.program.gracePeriodMs }) },
-      ] as const;
+      const chances = { dice, knownSign, graceMs: story.program.gracePeriodMs };
+      return [each, { dice, fault: createFault(each, dice), lie: createLiar(each, chances) }] as const;
     }),
   );
   let turned = '';
@@ -72,11 +70,20 @@ export function createFate(
       takeSettings(settings, calm, now);
     },
     faults: (_, request) => {
-      for (const each of active()) {
+      const now = active();
+      for (const each of now) {
         const fault = note(each, own.get(each)?.fault(request) ?? null);
         if (fault !== null) return fault;
       }
-      return null;
+      // A liar has its turn only with a page that is served, and arrives: what it tells the truth about is heard.
+      const change = (page: SimPage): SimPage => {
+        for (const each of now) {
+          const lie = note(each, own.get(each)?.lie(request) ?? null);
+          if (lie !== null) return lie(page);
+        }
+        return page;
+      };
+      return now.some(({ what }) => what.kind === 'lies') ? { kind: 'mangle', change } : null;
     },
     database: () => {
       for (const each of active()) {
@@ -145,24 +152,21 @@ function isOfThePast(query: URLSearchParams, nowMs: number): boolean {
   return before !== null && Date.parse(before) < nowMs - PAST_MS;
 }
 
-type RequestFault = (request: Parameters<FaultPlan>[1]) => Fault | null;
+type Request = Parameters<FaultPlan>[1];
 
-/** What a misfortune does to the answer of a request. */
-function createFault({ what }: Misfortune, chances: Chances): RequestFault {
-  const { dice } = chances;
+/** What a misfortune does to the answer of a request, whatever it is. */
+function createFault({ what }: Misfortune, dice: Dice): (request: Request) => Fault | null {
   switch (what.kind) {
     case 'answers':
       return () => (dice.chance(what.rate) ? ANSWER_FAULTS[dice.pick(what.faults)] : null);
     case 'lies always':
       return ({ path }) => (path.endsWith('/telemetry') ? { kind: 'mangle', change: LIES[what.lie] } : null);
-    case 'lies':
-      return createLiar(what, chances);
     default:
       return () => null;
   }
 }
 
-/** What the faults of a misfortune are drawn by. */
+/** What lies are drawn by. */
 interface Chances {
   readonly dice: Dice;
   readonly knownSign: KnownSign;
@@ -184,19 +188,20 @@ function stoppingShortOf(seenAt: EpochNs, page: SimPage): SimPage {
 
 /** Never lies twice in a row about one device. */
 function createLiar(
-  { lie, rate }: { readonly lie: Lie; readonly rate: number },
+  { what }: Misfortune,
   { dice, knownSign, graceMs }: Chances,
-): RequestFault {
+): (request: Request) => ((page: SimPage) => SimPage) | null {
+  if (what.kind !== 'lies') return () => null;
+  const { lie, rate } = what;
   const lied = new Set<string>();
   return ({ path, query, atMs }) => {
     if (!path.endsWith('/telemetry')) return null;
     if (lie === 'a page of the past without its newest' && !isOfThePast(query, atMs)) return null;
     if (lied.delete(path) || !dice.chance(rate)) return null;
     lied.add(path);
-    if (lie !== 'without the newest') return { kind: 'mangle', change: LIES[lie] };
+    if (lie !== 'without the newest') return LIES[lie];
     const seenAt = knownSign(decodeURIComponent(path.split('/')[2] ?? ''));
     const isKnowable = !query.has('before') && seenAt !== null && seenAt < msToNs(Math.floor(atMs - graceMs - SIGN_MS));
-    if (!isKnowable) return null;
-    return { kind: 'mangle', change: (page) => stoppingShortOf(seenAt, page) };
+    return isKnowable ? (page) => stoppingShortOf(seenAt, page) : null;
   };
 }

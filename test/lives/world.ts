@@ -65,7 +65,7 @@ function tell(base: World, device: DeviceLife, { untilMs, restamps }: Telling): 
   const { deviceId } = device.spec;
   let handedIn = 0;
   let buffer: MsRange | null = null;
-  const arrived = [...base.readings(deviceId, 0n, msToNs(untilMs))].map((reading): SimReading => {
+  const arrived = [...base.readings(deviceId, 0n, msToNs(untilMs))].flatMap((reading): SimReading[] => {
     const within = device.buffers.find(
       ({ fromMs, toMs }) => fromMs <= reading.visibleAtMs && reading.visibleAtMs < toMs,
     );
@@ -74,11 +74,11 @@ function tell(base: World, device: DeviceLife, { untilMs, restamps }: Telling): 
       handedIn = within === buffer ? handedIn + 1 : 0;
       buffer = within;
       const atMs = within.toMs + handedIn * HAND_IN_MS;
-      return device.stamps === 'device'
-        ? { ...reading, visibleAtMs: atMs }
-        : stampedAt({ ...reading, visibleAtMs: atMs }, atMs, base.precision);
+      if (device.stamps === 'device') return [{ ...reading, visibleAtMs: atMs }];
+      // Nobody stamps what a device hands in that has left the workspace.
+      return isAway(device, atMs) ? [] : [stampedAt({ ...reading, visibleAtMs: atMs }, atMs, base.precision)];
     }
-    return restamp === undefined ? reading : stampedAt(reading, reading.visibleAtMs + restamp.byMs, base.precision);
+    return [restamp === undefined ? reading : stampedAt(reading, reading.visibleAtMs + restamp.byMs, base.precision)];
   });
   const readings = arrived
     .toSorted((a, b) => (a.recordedAtNs < b.recordedAtNs ? -1 : Number(a.recordedAtNs > b.recordedAtNs)))
@@ -94,6 +94,11 @@ function tell(base: World, device: DeviceLife, { untilMs, restamps }: Telling): 
     });
   }
   return { readings, received };
+}
+
+/** Whether the device has left the workspace at that moment, and is not back. */
+function isAway({ spec: { vanishesAtMs, returnsAtMs = Infinity } }: DeviceLife, atMs: number): boolean {
+  return vanishesAtMs !== undefined && vanishesAtMs <= atMs && atMs < returnsAtMs;
 }
 
 function stampedAt(reading: SimReading, atMs: number, precision: Precision): SimReading {
