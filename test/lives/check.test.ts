@@ -1,11 +1,17 @@
-/** The parts of the lives' check that have rules of their own: the world of a story, and its misfortunes. */
+/** The parts of the lives' check that have rules of their own: what is drawn, what happens, and what is excused. */
 import { describe, expect, test } from 'vitest';
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { SimPage } from '../../src/sim/faults.ts';
 import { createSettings } from '../../src/sim/settings.ts';
+import { createSimulator } from '../../src/sim/simulator.ts';
+import type { SimReading } from '../../src/sim/spec.ts';
+import { createVirtualClock } from '../support/virtual-clock.ts';
+import { excuseOf, localBehindMs } from './claims.ts';
 import { drawStory } from './draw.ts';
+import { liveStory } from './live.ts';
 import { createFate } from './misfortunes.ts';
-import type { DeviceLife, Misfortune, Story } from './story.ts';
+import type { Stage } from './stage.ts';
+import type { DeviceLife, Life, Misfortune, Story } from './story.ts';
 import { worldOf } from './world.ts';
 
 /** A story of one device that reports once a minute, and of nothing that goes wrong. */
@@ -14,7 +20,8 @@ function quietStory(device: Partial<DeviceLife> = {}, misfortunes: readonly Misf
   const calm: DeviceLife = { name: 'device', spec: { deviceId: 'd' }, buffers: [], stamps: 'receipt' };
   const { spec, ...rest } = { ...calm, ...device };
   const devices = [{ ...rest, spec: { intervalMs: MINUTE_MS, ...spec } }];
-  return { ...story, api: {}, devices, misfortunes: [...misfortunes], world: { ...story.world, historyMs: HOUR_MS } };
+  const world = { ...story.world, historyMs: HOUR_MS };
+  return { ...story, endMs: story.startMs + 4 * HOUR_MS, api: {}, devices, misfortunes: [...misfortunes], world };
 }
 
 describe('a device that hands in what it has measured while it was cut off', () => {
@@ -77,5 +84,160 @@ describe('a liar', () => {
     }
     const ask = createAsk(liar);
     expect([ask(0), ask(1000, false), ask(2000)]).toEqual([0, 0, 1]);
+  });
+});
+
+describe('what is drawn', () => {
+  const stories = [...Array.from({ length: 60 }, (_, index) => index + 1), 1979].map(drawStory);
+
+  test('gives the last life a day more where a plan of few requests a day may be believed still', () => {
+    const isFew = ({ misfortunes }: Story): boolean =>
+      misfortunes.some(({ what }) => what.kind === 'settings' && what.change.plan?.requestsPerDay !== undefined);
+    const daysOf = (some: readonly Story[]): number[] => [
+      ...new Set(some.map(({ lives }) => (lives.at(-1)?.forMs ?? 0) / DAY_MS)),
+    ];
+    expect(daysOf(stories.filter(isFew))).toEqual([2]);
+    expect(daysOf(stories.filter((story) => !isFew(story)))).toEqual([1]);
+  });
+
+  test('has no other clients beside a small share of limits that nobody tells', () => {
+    const untold = stories.filter(({ api }) => api.key?.scopes?.includes('account:read') === false);
+    const foreignOf = (some: readonly Story[]): number[] => some.map(({ api }) => api.quota?.foreign?.perMinute ?? 0);
+    expect(Math.max(...foreignOf(untold.filter(({ program }) => program.share < 0.5)))).toBe(0);
+    expect(Math.max(...foreignOf(stories))).toBeGreaterThan(0);
+  });
+
+  test('has no backfill begin later than anybody can know, without Date and with a local clock that is behind', async () => {
+    const quiet = quietStory({}, [
+      {
+        name: 'behind',
+        fromMs: drawStory(1).startMs,
+        toMs: drawStory(1).startMs + MINUTE_MS,
+        what: { kind: 'local clock', byMs: -3 * HOUR_MS },
+      },
+    ]);
+    const { startMs } = quiet;
+    const backfill: Life = {
+      name: 'backfill',
+      kind: 'backfill',
+      atMs: startMs,
+      forMs: HOUR_MS,
+      kill: null,
+      looks: [],
+      reachMs: HOUR_MS,
+      losesFrom: null,
+      movesHouse: false,
+      maintains: true,
+    };
+    const last: Life = { ...backfill, name: 'last', kind: 'once', atMs: startMs + HOUR_MS, forMs: DAY_MS };
+    const world = { ...quiet.world, historyMs: 6 * HOUR_MS };
+    const api = { time: { date: 'absent' as const } };
+    const program = { ...quiet.program, historyMs: 4 * HOUR_MS, gracePeriodMs: 2 * MINUTE_MS };
+    const { wrong } = await liveStory({ ...quiet, world, api, program, lives: [backfill, last] });
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe('what is excused', () => {
+  const at = drawStory(1).startMs;
+  const during = { fromMs: at + HOUR_MS, toMs: at + 2 * HOUR_MS };
+  const named = (name: string, what: Misfortune['what']): Misfortune => ({ name, ...during, what });
+
+  /** A stage at a moment, as far as excuses look at it. */
+  function stageAt(afterMs: number, story: Story, facts: Partial<Stage> = {}): Stage {
+    const clock = createVirtualClock(at + afterMs);
+    const simulator = createSimulator({ world: worldOf(story), clock, settings: story.api });
+    const quiet = { lifeStartedMs: at, datedMs: [], planReadMs: Number.NEGATIVE_INFINITY, fate: { hit: new Set() } };
+    return { story, clock, simulator, ...quiet, ...facts } as unknown as Stage;
+  }
+
+  /** Which readings of the device are excused, by their minutes of receipt since the start. */
+  function excusedOf(stage: Stage): number[] {
+    const isExcused = excuseOf(stage);
+    return [...stage.simulator.world.readings('d', 0n, 2n ** 63n)]
+      .filter((reading: SimReading) => isExcused('d', reading))
+      .map(({ visibleAtMs }) => Math.floor((visibleAtMs - at) / MINUTE_MS));
+  }
+
+  const range = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, index) => from + index);
+
+  test('what a clock that had fallen back has stamped, unless two answers have shown that', () => {
+    const story = quietStory({}, [named('fall', { kind: 'server clock and stamps', byMs: -3 * HOUR_MS })]);
+    const seen = [at + 70 * MINUTE_MS, at + 80 * MINUTE_MS];
+    for (const datedMs of [[], seen.slice(1), [at, ...seen.slice(1), at + 3 * HOUR_MS]]) {
+      const excused = excusedOf(stageAt(30 * HOUR_MS, story, { datedMs }));
+      expect(excused.toSorted((a, b) => a - b)).toEqual(range(60, 120));
+    }
+    expect(excusedOf(stageAt(30 * HOUR_MS, story, { datedMs: seen }))).toEqual([]);
+  });
+
+  test('what a clock that was ahead has shown as passed, for a while, and of a device that is away until it is back', () => {
+    const ahead = [named('ahead', { kind: 'server clock', byMs: HOUR_MS })];
+    const story = quietStory({}, ahead);
+    const grace = Math.ceil(story.program.gracePeriodMs / MINUTE_MS);
+    // What was shown before the end may also have been called empty while it was.
+    const laterOf = (stage: Stage): number[] => excusedOf(stage).filter((minute) => minute > 120);
+    expect(laterOf(stageAt(8 * HOUR_MS, story))).toEqual(range(121, 181));
+    expect(laterOf(stageAt(10 * HOUR_MS, story))).toEqual([]);
+    expect(Math.min(...excusedOf(stageAt(1.2 * HOUR_MS, story)))).toBeGreaterThanOrEqual(60 - grace - 1);
+    expect(excusedOf(stageAt(28 * HOUR_MS, story))).toEqual([]);
+    const spec = { deviceId: 'd', vanishesAtMs: at + 3.5 * HOUR_MS, returnsAtMs: at + 40 * HOUR_MS };
+    const away = quietStory({ spec }, ahead);
+    expect(laterOf(stageAt(46 * HOUR_MS, away))).toEqual(range(121, 181));
+    expect(laterOf(stageAt(48 * HOUR_MS, away))).toEqual([]);
+  });
+
+  test('empty answers of all devices, until a plan of few requests a day is no longer believed', () => {
+    const empty = named('empty', { kind: 'lies always', lie: 'empty' });
+    const few: Misfortune = {
+      name: 'few',
+      fromMs: at + 50 * HOUR_MS,
+      toMs: at + 51 * HOUR_MS,
+      what: { kind: 'settings', change: { plan: { requestsPerDay: 40 } } },
+    };
+    const story = quietStory({}, [empty, few]);
+    const fate = { hit: new Set(['few']) } as unknown as Stage['fate'];
+    const at60 = (facts: Partial<Stage>): number => excusedOf(stageAt(60 * HOUR_MS, story, facts)).length;
+    expect(at60({}), 'it has not hit anything').toBe(0);
+    expect(at60({ fate })).toBeGreaterThan(0);
+    expect(at60({ fate, planReadMs: at + 52 * HOUR_MS }), 'the account was read since').toBe(0);
+    expect(excusedOf(stageAt(77 * HOUR_MS, story, { fate })), 'more than a day later').toEqual([]);
+  });
+
+  test('empty answers that follow shortly on a page, at once; others after half an hour', () => {
+    const story = quietStory({}, [named('empty', { kind: 'lies always', lie: 'empty' })]);
+    const stage = stageAt(1.2 * HOUR_MS, story);
+    expect(excusedOf(stage)).toEqual([]);
+    const page = { number: 1, method: 'GET', path: '/devices/e/telemetry', query: '', status: 200, fault: null };
+    stage.simulator.log.add({ ...page, atMs: during.fromMs - 3 * MINUTE_MS });
+    expect(excusedOf(stage)).toEqual([]);
+    stage.simulator.log.add({ ...page, atMs: during.fromMs - MINUTE_MS });
+    expect(excusedOf(stage).length).toBeGreaterThan(0);
+  });
+
+  test('what was handed in when the plan reached back to it no more, at the first look at the device', () => {
+    const buffers = [{ fromMs: at, toMs: at + 2 * HOUR_MS }];
+    const plan = { plan: { historyMaxDays: 3 } };
+    const story = { ...quietStory({ buffers, stamps: 'device' }), api: plan };
+    const stage = stageAt(74 * HOUR_MS, story);
+    expect(excusedOf(stage), 'nobody has looked').toEqual([]);
+    const page = { number: 1, method: 'GET', path: '/devices/d/telemetry', query: '', status: 200, fault: null };
+    stage.simulator.log.add({ ...page, atMs: at + 73 * HOUR_MS - 30 * SECOND_MS });
+    expect(excusedOf(stage)).toHaveLength(60);
+    const early = stageAt(74 * HOUR_MS, story);
+    for (const hours of [3, 73]) early.simulator.log.add({ ...page, atMs: at + hours * HOUR_MS });
+    expect(excusedOf(early)).toEqual([]);
+  });
+
+  test('by how much local clocks are behind within a time, all together', () => {
+    const story = quietStory({}, [
+      named('a', { kind: 'local clock', byMs: -HOUR_MS }),
+      named('b', { kind: 'local clock', byMs: -MINUTE_MS }),
+      named('c', { kind: 'local clock', byMs: DAY_MS }),
+    ]);
+    const stage = stageAt(0, story);
+    expect(localBehindMs(stage, { fromMs: at, toMs: at + DAY_MS })).toBe(HOUR_MS + MINUTE_MS);
+    expect(localBehindMs(stage, { fromMs: at, toMs: at + MINUTE_MS })).toBe(0);
+    expect(localBehindMs(stage, { fromMs: at + 2 * HOUR_MS, toMs: at + DAY_MS })).toBe(0);
   });
 });

@@ -16,13 +16,15 @@ import {
   MINUTE_MS,
   maxNs,
   msToNs,
+  nsToMs,
   parseTimestamp,
   SECOND_MS,
 } from '../../src/core/time.ts';
+import type { MsRange, SimReading } from '../../src/sim/spec.ts';
 import { createLineStore, type LineStore } from './line-store.ts';
 import type { Stage } from './stage.ts';
 import type { Misfortune } from './story.ts';
-import type { Moment } from './truth.ts';
+import { isLate, type Moment } from './truth.ts';
 
 /**
  * What a state claims when it is opened: that is what a kill has left.
@@ -83,18 +85,30 @@ function ownOfTheFuture({ story, clock }: Stage, { context: { store } }: Sync): 
   return own;
 }
 
-/** Since when the service has answered as it should. */
-function undisturbedSinceMs({ story, clock }: Stage, sinceMs: number): number {
-  const nowMs = clock.nowMs();
-  const ends = story.misfortunes
-    .filter(({ fromMs, what }) => fromMs <= nowMs && what.kind !== 'database' && what.kind !== 'local clock')
-    .map(({ toMs }) => Math.min(toMs, nowMs));
-  return Math.max(sinceMs, ...ends);
+/** Since when the service has answered as it should, and a plan of few requests a day holds nothing up any more. */
+function undisturbedSinceMs(stage: Stage, sinceMs: number): number {
+  const nowMs = stage.clock.nowMs();
+  const begun = stage.story.misfortunes.filter(
+    ({ fromMs, what }) => fromMs <= nowMs && what.kind !== 'database' && what.kind !== 'local clock',
+  );
+  const answeredMs = Math.max(sinceMs, ...begun.map(({ toMs }) => Math.min(toMs, nowMs)));
+  return begun.some((each) => isBelieved(stage, each)) ? Math.min(nowMs, answeredMs + DAY_MS) : answeredMs;
+}
+
+/**
+ * Whether a plan of few requests a day is believed still: until the account is read again, which may itself have to wait
+ * until the day's requests are free.
+ */
+function isBelieved({ fate, planReadMs }: Stage, { name, what, toMs }: Misfortune): boolean {
+  const isOfDay = what.kind === 'settings' && what.change.plan?.requestsPerDay !== undefined;
+  return isOfDay && fate.hit.has(name) && planReadMs < toMs;
 }
 
 /** For how long empty answers of all devices go on until they are believed, and how long until they are asked for again. */
 const BELIEVED_AFTER_MS = 30 * MINUTE_MS;
 const CHECKED_WITHIN_MS = 25 * HOUR_MS;
+/** For how long a page of one device vouches for empty answers about another. */
+const VOUCHES_MS = 2 * MINUTE_MS;
 /** How long it takes a run until it has done what was due at its beginning, once the service answers as it should. */
 const DUE_DONE_MS = HOUR_MS;
 /** How long it takes at the most until answers have shown that a clock has fallen back. */
@@ -104,6 +118,17 @@ const SEEN_TO_FALL_MS = 7 * HOUR_MS;
 function mayLast(stage: Stage, endedMs: number, forMs: number): boolean {
   const nowMs = stage.clock.nowMs();
   return nowMs < endedMs + forMs || nowMs < undisturbedSinceMs(stage, stage.lifeStartedMs) + DUE_DONE_MS;
+}
+
+/** Whether answers about devices were true so shortly before all of them became empty that one vouches for these. */
+function isVouchedFor({ simulator }: Stage, { what, fromMs }: Misfortune): boolean {
+  const beganMs = fromMs + simulator.settings.time.offsetMs;
+  const isPage = ({ path, status }: { readonly path: string; readonly status: number | null }): boolean =>
+    path.endsWith('/telemetry') && status === 200;
+  return (
+    what.kind === 'lies always' &&
+    simulator.log.requests.some((each) => isPage(each) && beganMs - VOUCHES_MS <= each.atMs && each.atMs < beganMs)
+  );
 }
 
 /** When a device could be asked again after a misfortune: one that is away answers nothing. */
@@ -145,6 +170,36 @@ function hiddenUnknown({ story, simulator }: Stage): Interval[] {
   });
 }
 
+/** How many answers it takes to show that the service's clock has fallen back: one may be a stray. */
+const SHOW_A_FALL = 2;
+
+/**
+ * When the service gave what it received the time of a clock that had fallen back, unless answers have shown that: whoever
+ * has seen one of them at the most cannot know that readings come below what is covered.
+ */
+function fallsUnseen({ story, datedMs, simulator }: Stage): (MsRange & { readonly byMs: number })[] {
+  const { offsetMs } = simulator.settings.time;
+  return story.misfortunes.flatMap(({ what, fromMs, toMs }) => {
+    if (what.kind !== 'server clock and stamps') return [];
+    const shown = datedMs.filter((atMs) => fromMs <= atMs && atMs < toMs).length;
+    return shown < SHOW_A_FALL ? [{ fromMs: fromMs + offsetMs, toMs: toMs + offsetMs, byMs: what.byMs }] : [];
+  });
+}
+
+/**
+ * Whether a device handed in a reading after its time, and that lay further back than the plan shows for sure when the
+ * device was looked at next. A silence that is called covered is asked for again only as far back as that.
+ */
+function isHandedInTooLate({ story, simulator }: Stage, deviceId: string, reading: SimReading): boolean {
+  const { historyMaxDays } = simulator.settings.plan;
+  if (historyMaxDays === null || !isLate(reading, story.program.gracePeriodMs)) return false;
+  const path = `/devices/${encodeURIComponent(deviceId)}/telemetry`;
+  const look = simulator.log.requests.find(
+    (request) => request.atMs >= reading.visibleAtMs && request.path === path && request.status === 200,
+  );
+  return look !== undefined && nsToMs(reading.recordedAtNs) < look.atMs - historyMaxDays * DAY_MS + SLACK_MS;
+}
+
 /** By how much the service's clock was ahead by them all. */
 function aheadByMs(stage: Stage): number {
   return aheadNow(stage).reduce((sum, { byMs }) => sum + byMs, 0);
@@ -152,11 +207,14 @@ function aheadByMs(stage: Stage): number {
 
 /**
  * What may be missing at this moment although it is called covered:
- * - what the service has called empty, of every device and for more than half an hour, until that is asked for again
- *   after an hour and after a day, of a device that is away once it is back; a service that hides old readings calls
+ * - what the service has called empty, of every device and for more than half an hour, or shortly after it has shown
+ *   readings of one, until that is asked for again after an hour and after a day, of a device that is away once it is back; a service that hides old readings calls
  *   all of them empty while its clock is far ahead;
- * - what comes after a clock was ahead that nothing has spoken against for a minute, until it was seen to fall back;
- * - what the plan has just hidden while nothing tells the time ({@link hiddenUnknown}).
+ * - what a clock that was ahead, and that nothing has spoken against for a minute, had shown as passed, until it was seen
+ *   to fall back, of a device that is away once it is back;
+ * - what the plan has just hidden while nothing tells the time ({@link hiddenUnknown});
+ * - what a clock has stamped that had fallen back, where answers have not shown it ({@link fallsUnseen});
+ * - what a device has handed in when the plan did not reach back to it any more ({@link isHandedInTooLate}).
  */
 export function excuseOf(stage: Stage): NonNullable<Moment['isExcused']> {
   const { story, clock, simulator } = stage;
@@ -166,13 +224,32 @@ export function excuseOf(stage: Stage): NonNullable<Moment['isExcused']> {
   const believed = story.misfortunes.filter(
     (each) =>
       (each.what.kind === 'lies always' || (each.what.kind === 'server clock' && each.what.byMs > 0)) &&
-      nowMs >= each.fromMs + BELIEVED_AFTER_MS,
+      nowMs >= each.fromMs + (isVouchedFor(stage, each) ? 0 : BELIEVED_AFTER_MS),
   );
-  const ahead = aheadNow(stage).map(({ fromMs }) => msToNs(Math.floor(fromMs + offsetMs - graceMs - SLACK_MS)));
+  const ahead = story.misfortunes.flatMap((each) => {
+    if (each.what.kind !== 'server clock' || each.what.byMs <= 0 || nowMs < each.fromMs) return [];
+    const from = msToNs(Math.floor(each.fromMs + offsetMs - graceMs - SLACK_MS));
+    return [{ each, from, to: msToNs(Math.ceil(each.toMs + offsetMs + each.what.byMs + SLACK_MS)) }];
+  });
   const hidden = hiddenUnknown(stage);
+  const falls = fallsUnseen(stage);
+  const isStamped = ({ visibleAtMs, recordedAtNs }: SimReading): boolean =>
+    falls.some(
+      ({ fromMs, toMs, byMs }) =>
+        fromMs <= visibleAtMs &&
+        visibleAtMs < toMs &&
+        Math.abs(nsToMs(recordedAtNs) - (visibleAtMs + byMs)) <= SECOND_MS,
+    );
   return (deviceId, reading) =>
+    isStamped(reading) ||
+    isHandedInTooLate(stage, deviceId, reading) ||
     hidden.some(({ from, to }) => from <= reading.recordedAtNs && reading.recordedAtNs < to) ||
-    ahead.some((from) => reading.recordedAtNs >= from) ||
+    ahead.some(
+      ({ each, from, to }) =>
+        from <= reading.recordedAtNs &&
+        reading.recordedAtNs < to &&
+        mayLast(stage, backAfterMs(stage, deviceId, each), SEEN_TO_FALL_MS),
+    ) ||
     believed.some(
       (each) =>
         mayLast(stage, backAfterMs(stage, deviceId, each), CHECKED_WITHIN_MS) &&
@@ -261,7 +338,10 @@ function examineReady(
 
 /** For how long the newest end of a device may be open while all is well. */
 function openMsOf(stage: Stage, { freshness }: StatusReport): number {
-  return freshness.behind_after_seconds * 1000 + stage.story.program.gracePeriodMs + DUE_MS + behindMs(stage);
+  const openMs = freshness.behind_after_seconds * 1000 + stage.story.program.gracePeriodMs + DUE_MS;
+  const nowMs = stage.clock.nowMs();
+  const isUndated = stage.simulator.settings.time.date === 'absent';
+  return openMs + behindMs(stage) + (isUndated ? localBehindMs(stage, { fromMs: nowMs - openMs, toMs: nowMs }) : 0);
 }
 
 function intervalOf({ from, to }: { readonly from: string; readonly to: string }): Interval {
@@ -280,6 +360,17 @@ function behindMs({ story, clock }: Stage): number {
         ? -what.byMs
         : 0,
     ),
+  );
+}
+
+/** How far the local clock is behind within that time. Without `Date` nothing later than it is wanted. */
+export function localBehindMs({ story }: Stage, during: MsRange): number {
+  return story.misfortunes.reduce(
+    (sum, { what, fromMs, toMs }) =>
+      what.kind === 'local clock' && fromMs <= during.toMs && during.fromMs < toMs
+        ? sum + Math.max(0, -what.byMs)
+        : sum,
+    0,
   );
 }
 

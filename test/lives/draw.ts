@@ -5,6 +5,7 @@
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { sensorsOf } from '../../src/sim/sensors.ts';
+import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import type { DeviceSpec, Trait } from '../../src/sim/spec.ts';
 import { createDice, type Dice } from './dice.ts';
 import { drawApi } from './draw-api.ts';
@@ -42,10 +43,11 @@ export function drawStory(seed: number): Story {
   const historyMaxDays = dice.pick([null, 365, 365, 30, 30, 7, 3]);
   const size = drawSize(dice, historyMaxDays);
   const gracePeriodMs = dice.pick([30 * SECOND_MS, 2 * MINUTE_MS, 2 * MINUTE_MS, 10 * MINUTE_MS]);
-  const api = drawApi(diceOf(1), { historyMaxDays, pageSize: size.pageSize, gracePeriodMs });
-  const drawn = drawLives(diceOf(2), size, api.time?.date === 'absent' ? UNDATED_HOURS : LONGEST_HOURS);
+  const drawnApi = drawApi(diceOf(1), { historyMaxDays, pageSize: size.pageSize, gracePeriodMs });
+  const drawn = drawLives(diceOf(2), size, drawnApi.time?.date === 'absent' ? UNDATED_HOURS : LONGEST_HOURS);
   const devices = Array.from({ length: size.devices }, (_, index) => drawDevice(diceOf(10 + index), index, size));
   const program = drawProgram(diceOf(3), { size, lives: drawn, gracePeriodMs });
+  const api = program.share < 0.5 ? withoutOthers(drawnApi) : drawnApi;
   // Without a Date nobody can know that stamps have fallen back.
   const isDated = api.time?.date !== 'absent';
   // Where the list does not say when a device was seen, nothing speaks against empty answers.
@@ -54,7 +56,7 @@ export function drawStory(seed: number): Story {
     (isDated || what.kind !== 'server clock and stamps') && (isSeen || what.kind !== 'lies always');
   const misfortunes = drawMisfortunes(diceOf, drawn).filter(isPossible);
   const lives = drawn.map((life, index) => (index < drawn.length - 1 ? life : afterAll(life, misfortunes)));
-  const endMs = Math.max(...lives.map(({ atMs }) => atMs)) + DAY_MS;
+  const endMs = Math.max(...lives.map(({ atMs }) => atMs)) + (lives.at(-1)?.forMs ?? 0);
   return {
     seed,
     startMs: size.startMs,
@@ -70,6 +72,15 @@ export function drawStory(seed: number): Story {
     misfortunes,
     lives,
   };
+}
+
+/**
+ * Where the account may not be read, nobody can tell of which window a header speaks: beside other clients a small share
+ * of it is one request in a quarter of an hour, and a run does not come to its end within a day.
+ */
+function withoutOthers(api: SettingsOverrides): SettingsOverrides {
+  if (api.key?.scopes?.includes('account:read') !== false) return api;
+  return { ...api, quota: { ...api.quota, foreign: { perMinute: 0, everyMs: 1000 } } };
 }
 
 function drawSize(dice: Dice, historyMaxDays: number | null): Size {
@@ -190,10 +201,14 @@ function drawLives(dice: Dice, { startMs, livedMs, historyMs }: Size, longestHou
 /** How long it takes at the most until the effects of any misfortune are over. */
 const LONGEST_EFFECT_MS = 26 * HOUR_MS;
 
-/** The last life begins when nothing of what has gone wrong has an effect any more. */
+/**
+ * The last life begins when nothing of what has gone wrong has an effect any more. A plan of few requests a day may be
+ * believed still, and with it requests that a wrong clock has booked: a day later they are free.
+ */
 function afterAll(life: Life, misfortunes: readonly Misfortune[]): Life {
   const overMs = misfortunes.filter(lastsADay).map(({ toMs }) => toMs + LONGEST_EFFECT_MS);
-  return { ...life, atMs: Math.max(life.atMs, ...overMs) };
+  const isFew = misfortunes.some(({ what }) => what.kind === 'settings' && what.change.plan?.requestsPerDay);
+  return { ...life, atMs: Math.max(life.atMs, ...overMs), forMs: life.forMs + (isFew ? DAY_MS : 0) };
 }
 
 /** A quota of a day that others have spent; empty answers that were believed, and are asked for again after a day. */

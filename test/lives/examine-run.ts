@@ -293,7 +293,7 @@ function aheadMs(stage: Stage, lived: { readonly passedAtMs: number }): number {
 }
 
 /** The newest reading of the device that has been silent the longest: any of them may have told the time. */
-function oldestNewestMs({ story, simulator }: Stage, serverMs: number): number {
+export function oldestNewestMs({ story, simulator }: Stage, serverMs: number): number {
   const { world, settings } = simulator;
   const newest = story.devices.flatMap(({ spec: { deviceId } }) => {
     if (!world.has(deviceId, serverMs)) return [];

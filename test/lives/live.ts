@@ -15,8 +15,8 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
 import type { KeySource } from '../../src/scheduler/sessions.ts';
 import { dieAtEffect, Killed, liveOn, mortalCommits } from '../support/mortality.ts';
 import { type Program, REAL_PROGRAM } from '../support/rig.ts';
-import { examineState, examineStatus } from './claims.ts';
-import { examineRun, type Lived } from './examine-run.ts';
+import { examineState, examineStatus, localBehindMs } from './claims.ts';
+import { examineRun, type Lived, oldestNewestMs } from './examine-run.ts';
 import { examineShare } from './share.ts';
 import { openStage, type Stage } from './stage.ts';
 import { type Life, LONGEST_DEATH_MS, type Story } from './story.ts';
@@ -115,7 +115,10 @@ async function liveOne(stage: Stage, life: Life, watch: Watch | null): Promise<s
   const observe = (event: AppEvent): void => {
     watch?.(life, clock.nowMs(), event);
     if (event.type === 'stream-read' && event.stream === 'telemetry') living.events.passedAtMs ??= clock.nowMs();
-    if (event.type === 'stream-read' && event.stream === 'account') stage.accountReadMs ??= clock.monoMs();
+    if (event.type === 'stream-read' && event.stream === 'account') {
+      stage.accountReadMs ??= clock.monoMs();
+      stage.planReadMs = clock.nowMs();
+    }
     if (event.type === 'page-committed') living.events.landedAtMs ??= clock.nowMs();
   };
   const dataDir = stage.dataDir;
@@ -236,8 +239,8 @@ const WAYS: Readonly<Record<Life['kind'], Way>> = {
     if (!stage.hasLost) living.wrong.push(...examineRun(stage, sync, lived));
   },
   backfill: async (stage, sync, living) => {
-    const { program, clock, simulator } = stage;
-    const from = String(msToNs(Math.floor(simulator.worldNowMs() - living.life.reachMs)));
+    const { program, clock } = stage;
+    const from = String(msToNs(Math.max(0, Math.floor(knownMs(stage, living.life) - living.life.reachMs))));
     const args = { from, to: null, devices: [], maxShare: null, finishByMs: null };
     const rates = ratesOfState(stage.dataDir, sync.context.settings.filter);
     const startedMs = clock.nowMs();
@@ -270,6 +273,17 @@ const WAYS: Readonly<Record<Life['kind'], Way>> = {
     living.wrong.push('a replay that does not come to its end within half a day');
   },
 };
+
+/**
+ * The latest time that a life knows for sure to have passed. Without `Date` that is no later than the local clock and the
+ * newest readings: a backfill from a later time on is refused.
+ */
+function knownMs(stage: Stage, { atMs, forMs }: Life): number {
+  const nowMs = stage.simulator.worldNowMs();
+  if (stage.simulator.settings.time.date !== 'absent') return nowMs;
+  const behindMs = localBehindMs(stage, { fromMs: atMs, toMs: atMs + forMs });
+  return Math.min(nowMs - behindMs, oldestNewestMs(stage, Math.floor(nowMs)));
+}
 
 /** Whether the plan may hide what a backfill wants. */
 function mayBeHidden({ simulator }: Stage): boolean {

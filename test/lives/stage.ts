@@ -51,8 +51,12 @@ export interface Stage extends Disposable {
   readonly counts: Counts;
   /** When each request was sent, by the clock that never jumps. */
   readonly sentMs: number[];
+  /** When each answer with a `Date` came, by the story's clock. */
+  readonly datedMs: number[];
   /** When the account was read first, by that clock; `null` where it was not. */
   accountReadMs: number | null;
+  /** When the account was read last, by the story's clock. */
+  planReadMs: number;
   /** The directory of the state: another one after each kill. */
   dataDir: string;
   /** The database that the program delivers to now. */
@@ -105,7 +109,9 @@ export function openStage(story: Story, program: Program): Stage {
     truth,
     counts,
     sentMs: [],
+    datedMs: [],
     accountReadMs: null,
+    planReadMs: Number.NEGATIVE_INFINITY,
     dataDir: mkdtempSync(join(tmpdir(), 'tidemark-lives-')),
     hasLost: false,
     lifeStartedMs: story.startMs,
@@ -177,13 +183,15 @@ function optionsOf(stage: Stage, connect: Connect, { life, observe, bucket }: Op
   };
 }
 
-function transportOf({ simulator, fate, counts, sentMs, clock }: Stage): Transport {
-  return (request, signal) => {
+function transportOf({ simulator, fate, counts, sentMs, datedMs, clock }: Stage): Transport {
+  return async (request, signal) => {
     counts.requests += 1;
     if (counts.requests > MOST_REQUESTS) throw new Error(`more than ${MOST_REQUESTS} requests`);
     sentMs.push(clock.monoMs());
     fate.turn();
-    return simulator.transport(request, signal);
+    const answer = await simulator.transport(request, signal);
+    if (answer.headers.date !== undefined) datedMs.push(clock.nowMs());
+    return answer;
   };
 }
 
