@@ -293,8 +293,10 @@ function isCleared({ stored: { cleared = [] } }: CommitInput, at: EpochNs): bool
 const RECORD_LENGTH = 2000;
 
 function rejectedReading(reading: Reading, dropped: ReadonlyMap<DropReason, number>): RejectedRecord {
+  // Each of them takes more than one character, so that later ones are never in the record.
+  const first = reading.values.slice(0, RECORD_LENGTH);
   // JSON cannot express an infinite number; the text keeps it.
-  const values = JSON.stringify(reading.values, (_, value) =>
+  const values = JSON.stringify(first, (_, value) =>
     typeof value === 'number' && !Number.isFinite(value) ? String(value) : value,
   );
   const record = `{"recorded_at":"${formatExact(reading.recordedAt)}","values":${values}}`;

@@ -98,7 +98,7 @@ describe('a fault that may pass', () => {
 });
 
 describe('an answer that is too large to be read', () => {
-  const tooLarge = new TransportError('too-large', 'more than 4 MiB');
+  const tooLarge = new TransportError('too-large', 'more than 2 MiB');
   const limits = (world: ReturnType<typeof createClientWorld>): (string | null)[] =>
     world.requests.map(({ url }) => new URL(url).searchParams.get('limit'));
 

@@ -142,6 +142,25 @@ describe('the lines of a reading', () => {
     expect(rejected[1]?.record).toContain('"recorded_at":"2026-01-15T12:00:01Z"');
     expect(rejected[1]?.record).toContain('"Infinity"');
   });
+
+  test('of a reading of very many values no more is written down than the record shows', () => {
+    let written = 0;
+    const values = Array.from({ length: 20_000 }, (_, sensor): Reading['values'][number] => {
+      const pair = [`s${sensor}`, sensor] as const;
+      const toJSON = (): unknown => {
+        written += 1;
+        return [...pair];
+      };
+      return Object.assign(pair, { toJSON });
+    });
+    const { lines, rejected } = createMemory().compose({ readings: [{ recordedAt: at(1), values }] });
+    expect(lines).toHaveLength(2048);
+    expect(rejected).toMatchObject([{ reason: 'too many values in one reading', droppedValues: 20_000 - 2048 }]);
+    const { record = '' } = rejected[0] ?? {};
+    const whole = JSON.stringify(values.map(([sensor, value]) => [sensor, value]));
+    expect(record).toBe(`{"recorded_at":"2026-01-15T12:00:01Z","values":${whole}`.slice(0, 2000));
+    expect(written).toBeLessThanOrEqual(2000);
+  });
 });
 
 describe('a commit', () => {
