@@ -17,6 +17,8 @@ import { runSession, type SessionParts } from './session.ts';
 
 /** The key of the API, which may be exchanged while the program runs. */
 export interface KeySource {
+  /** Whether there can never be another key: then nobody looks for one. */
+  readonly isFixed?: boolean;
   /** Whether there is another key than the one in use. */
   hasChanged(): boolean;
   /** Goes on with the key that there is now. */
@@ -110,5 +112,6 @@ async function oneSession(parts: DaemonParts, signal: AbortSignal): Promise<Sess
 /** Resolves when there is another key. */
 async function watchKey({ key, context }: DaemonParts, signal: AbortSignal): Promise<'key exchanged'> {
   const check = (): 'key exchanged' | null => (key.hasChanged() ? 'key exchanged' : null);
-  return await pollUntil(context.clock, check, { everyMs: KEY_CHECK_MS }, signal);
+  const everyMs = key.isFixed === true ? Number.POSITIVE_INFINITY : KEY_CHECK_MS;
+  return await pollUntil(context.clock, check, { everyMs }, signal);
 }

@@ -180,8 +180,20 @@ export function readingText(reading: Pick<SimReading, 'recordedAt' | 'values'>, 
 function valuesText(values: readonly SimValue[] | null): string {
   if (values === null) return 'null';
   let members = '';
-  for (const [key, json] of values) members += `${members === '' ? '' : ','}${text(key)}:${json}`;
+  for (const [key, json] of values) members += `${members === '' ? '' : ','}${nameText(key)}:${json}`;
   return `{${members}}`;
+}
+
+/** The names of sensors in JSON: few, and written with each reading. */
+const nameTexts = new Map<string, string>();
+
+function nameText(name: string): string {
+  let written = nameTexts.get(name);
+  if (written === undefined) {
+    written = text(name);
+    nameTexts.set(name, written);
+  }
+  return written;
 }
 
 interface AccountFacts {

@@ -56,6 +56,36 @@ export function writing<T extends object>(write: Writer, calls: T, names: readon
   return { ...calls, ...Object.fromEntries(names.map((name) => [name, asTransaction(name)])) };
 }
 
+/** A read that is done again only after something was changed. */
+export interface RareRead<T> {
+  (): T;
+  /** Reads again next time: something was changed that is no row. */
+  forget(): void;
+}
+
+/**
+ * Creates a read that is done again only after a row was changed over this connection: most loops look at a state that
+ * is as it was before.
+ *
+ * For what nobody changes but the process that holds the lock. A connection that only reads sees the changes of that
+ * one, so that it reads each time.
+ */
+export function whileUnchanged<T>(db: Database.Database, read: () => T): RareRead<T> {
+  const changes = db.prepare<[], bigint>('SELECT total_changes()').pluck();
+  let known: { readonly changes: bigint | undefined; readonly value: T } | null = null;
+  const readRarely = (): T => {
+    // A transaction may be rolled back.
+    if (db.readonly || db.inTransaction) return read();
+    const now = changes.get();
+    if (known === null || known.changes !== now) known = { changes: now, value: read() };
+    return known.value;
+  };
+  const forget = (): void => {
+    known = null;
+  };
+  return Object.assign(readRarely, { forget });
+}
+
 /** Values that are read from the database again and again. */
 export interface Remembered<T> {
   /** @returns the value of a key: the remembered one, else as the database has it. */

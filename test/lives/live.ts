@@ -193,7 +193,7 @@ function wordsOf({ story, clock }: Stage, { life, startedMs }: Living, error: un
 
 type Way = (stage: Stage, sync: Sync, living: Living) => Promise<void>;
 
-const NEVER: KeySource = { hasChanged: () => false, adopt: () => {} };
+const NEVER: KeySource = { isFixed: true, hasChanged: () => false, adopt: () => {} };
 
 const WAYS: Readonly<Record<Life['kind'], Way>> = {
   daemon: async (stage, sync, { life, stop, wrong, startedMs }) => {

@@ -11,12 +11,20 @@ import { createSessionWorld, type Script } from './session-world.ts';
 const REFUSED = new ApiFault('unauthorized', 'refused', { request: 'GET /account' });
 
 /** A daemon that lives so long. `keyFromMs`: when there is another key. */
-async function live(script: Script, { keyFromMs = Number.POSITIVE_INFINITY, forMs = 2 * MINUTE_MS } = {}) {
+async function live(
+  script: Script,
+  { keyFromMs = Number.POSITIVE_INFINITY, forMs = 2 * MINUTE_MS, isFixed = false } = {},
+) {
   using state = scratchStore();
   const { clock, log, parts } = createSessionWorld(state, script);
   let isAdopted = false;
+  let looks = 0;
   const key = {
-    hasChanged: () => !isAdopted && clock.monoMs() >= keyFromMs,
+    isFixed,
+    hasChanged: () => {
+      looks += 1;
+      return !isAdopted && clock.monoMs() >= keyFromMs;
+    },
     adopt: () => {
       isAdopted = true;
       log.push(`another key ${Math.floor(clock.monoMs() / 1000)}`);
@@ -30,7 +38,7 @@ async function live(script: Script, { keyFromMs = Number.POSITIVE_INFINITY, forM
     (reason: unknown) => reason,
   );
   const accounts = log.filter((line) => line.startsWith('account'));
-  return { error, log, accounts, endedMs: clock.monoMs(), refusal: parts.apiState.refusal };
+  return { error, log, accounts, looks, endedMs: clock.monoMs(), refusal: parts.apiState.refusal };
 }
 
 test('a refused key is tried again after a wait, and another key at once when it is noticed', async () => {
@@ -52,6 +60,12 @@ test('another key ends a session that works: the next one begins with the accoun
   const { log } = await live({}, { keyFromMs: 25_000 });
   const at = log.indexOf('another key 30');
   expect(log.slice(at + 1, at + 2)).toEqual(['account 30']);
+});
+
+test('nobody looks again and again for another key where there can be none', async () => {
+  const [fixed, inFile] = [await live({}, { isFixed: true }), await live({})];
+  expect(fixed.looks).toBeLessThan(3);
+  expect(inFile.looks).toBeGreaterThan(10);
 });
 
 test('an error that a restart would not fix ends the daemon', async () => {

@@ -1,6 +1,7 @@
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { remember, ridingWriter, writer, writing } from '../../src/store/transactions.ts';
+import { remember, ridingWriter, whileUnchanged, writer, writing } from '../../src/store/transactions.ts';
+import { scratch } from './support.ts';
 
 function table() {
   const db = new Database(':memory:');
@@ -48,6 +49,45 @@ describe('a call as a transaction', () => {
     const isInside = (): boolean => db.inTransaction;
     const calls = writing(writer(db), { read: isInside, write: isInside }, ['write']);
     expect([calls.read(), calls.write()]).toEqual([false, true]);
+  });
+});
+
+describe('a read that is done again only after a change', () => {
+  test('sees each change of a row, and nothing of what was rolled back', () => {
+    const { db, add, all } = table();
+    let reads = 0;
+    const read = whileUnchanged(db, () => {
+      reads += 1;
+      return all();
+    });
+    expect([read(), read(), reads]).toEqual([[], [], 1]);
+    add('a');
+    expect([read(), read(), reads]).toEqual([['a'], ['a'], 2]);
+    const fail = writer(db)(() => {
+      add('b');
+      expect(read()).toEqual(['a', 'b']);
+      throw new Error('no');
+    });
+    expect(fail).toThrow('no');
+    expect(read()).toEqual(['a']);
+    const before = reads;
+    read.forget();
+    read();
+    expect(reads).toBe(before + 1);
+  });
+
+  test('sees what another connection writes where it cannot write itself', () => {
+    using state = scratch();
+    const path = state.file;
+    const db = new Database(path);
+    db.exec('CREATE TABLE word (text TEXT)');
+    const reader = new Database(path, { readonly: true });
+    const count = whileUnchanged(reader, () => reader.prepare('SELECT count(*) FROM word').pluck().get());
+    expect(count()).toBe(0);
+    db.exec("INSERT INTO word VALUES ('a')");
+    expect(count()).toBe(1);
+    reader.close();
+    db.close();
   });
 });
 

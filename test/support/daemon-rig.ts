@@ -40,7 +40,7 @@ export interface DaemonLife extends DaemonWatch {
   readonly lastReady: ReadyReport;
 }
 
-const NEVER: KeySource = { hasChanged: () => false, adopt: () => {} };
+const NEVER: KeySource = { isFixed: true, hasChanged: () => false, adopt: () => {} };
 
 /** How long the maintenance rests at the least where it has nothing to do. */
 const REST_MS = MINUTE_MS / 2;

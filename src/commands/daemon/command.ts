@@ -106,6 +106,7 @@ function createKeySource(
     }
   };
   return {
+    isFixed: keyFile === null,
     inUse: () => inUse,
     hasChanged: () => inFile() !== inUse,
     adopt: () => {

@@ -9,7 +9,7 @@
 
 import type { TimestampOffset } from '../state/telemetry.ts';
 import type { EpochNs } from '../time.ts';
-import { readLine } from './line-reader.ts';
+import { readSeries, seriesOf } from './line-reader.ts';
 
 /** The largest offset: how far beyond a range its values may be written, in ns. */
 export const MAX_OFFSET_NS = 1_000_000n;
@@ -64,6 +64,7 @@ export function createUsedTimestamps(
     takenAt(writtenNs).set(sensor, { field, recordedAt: recordedNs });
   }
   const movedTo = new Map(offsets.map((offset) => [key(offset.sensor, offset.writtenNs), offset.recordedNs]));
+  const readValue = createValueReader();
   for (const line of linesBetween(stored, from, to + MAX_OFFSET_NS)) {
     const { sensor, field, at } = readValue(line);
     const recordedAt = movedTo.get(key(sensor, at)) ?? at;
@@ -107,9 +108,17 @@ function linesBetween(lines: readonly string[], from: EpochNs, to: EpochNs): rea
   });
 }
 
-function readValue(line: string): { sensor: string; field: string; at: EpochNs } {
-  const { tags, fields, at } = readLine(line);
-  const sensor = tags.find(([name]) => name === 'sensor')?.[1] ?? '';
-  const [name = '', raw = ''] = fields[0] ?? [];
-  return { sensor, field: `${name}=${raw}`, at };
+/** Reads lines of telemetry, which have one field each. Most are of a series that was met before: it is read once. */
+function createValueReader(): (line: string) => { sensor: string; field: string; at: EpochNs } {
+  const sensors = new Map<string, string>();
+  return (line) => {
+    const series = seriesOf(line);
+    let sensor = sensors.get(series);
+    if (sensor === undefined) {
+      sensor = readSeries(series).find(([name]) => name === 'sensor')?.[1] ?? '';
+      sensors.set(series, sensor);
+    }
+    const end = line.lastIndexOf(' ');
+    return { sensor, field: line.slice(series.length + 1, end), at: BigInt(line.slice(end + 1)) };
+  };
 }

@@ -9,7 +9,7 @@ import type { ArchiveMaintenance } from '../../core/state/archive.ts';
 import { LOG_LANES, type LogLane } from '../../core/state/log.ts';
 import type { MissingTable } from '../delivery/missing-points.ts';
 import type { PositionTable } from '../delivery/positions.ts';
-import { writer } from '../transactions.ts';
+import { whileUnchanged, writer } from '../transactions.ts';
 import { unpack } from './block-codec.ts';
 import { createClearer, createLineRanges, createLosses, STEP_BLOCKS, STEP_BYTES } from './clearing.ts';
 import { createCompactor } from './compaction.ts';
@@ -47,13 +47,15 @@ export function createVacuum(db: Database.Database, path: string): Pick<ArchiveM
   const pages = db.prepare<[], bigint>('PRAGMA page_count').pluck();
   const freePages = db.prepare<[], bigint>('PRAGMA freelist_count').pluck();
   const freeBytes = (): number => Number(freePages.get()) * pageBytes;
+  const size = whileUnchanged(db, () => {
+    const free = freeBytes();
+    return { usedBytes: Number(pages.get()) * pageBytes - free, freeBytes: free, walBytes: sizeOf(`${path}-wal`) };
+  });
   return {
-    size: () => {
-      const free = freeBytes();
-      return { usedBytes: Number(pages.get()) * pageBytes - free, freeBytes: free, walBytes: sizeOf(`${path}-wal`) };
-    },
+    size,
     vacuum: (most) => {
       db.pragma(`incremental_vacuum(${most})`);
+      size.forget();
       return freeBytes();
     },
   };
