@@ -132,7 +132,7 @@ export function openTerminalOutput(options: {
 }
 
 function progressFacts(report: ProgressReport): ProgressFacts {
-  const { totals, destinations, allowance, eta, waits = null, requests_per_minute = null } = report;
+  const { totals, destinations, allowance, eta, waits = null, requests_per_minute = null, backfill = null } = report;
   const sum = (of: (destination: ProgressReport['destinations'][number]) => number): number =>
     destinations.reduce((total, destination) => total + of(destination), 0);
   const waitMs =
@@ -150,6 +150,7 @@ function progressFacts(report: ProgressReport): ProgressFacts {
     waitsFor: waits === null ? null : plainText(waits),
     // Ordinary spacing of requests is not shown as waiting.
     waitMs: waitMs > REPORTED_FROM_MS ? waitMs : null,
+    backfill: backfill === null ? null : progressFacts(backfill),
   };
 }
 

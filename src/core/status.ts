@@ -235,8 +235,9 @@ export interface StatusReport {
 /** The report without its devices, which may be very many. */
 export type StatusOverview = Omit<StatusReport, 'devices'>;
 
-/** The members of `StatusReport` from which the progress of long work is computed. */
+/** The members of `StatusReport` from which the progress of long work is computed; its counts are of this work alone. */
 export interface ProgressReport {
+  /** The readings and the requests are those since the work was started. */
   readonly totals: Pick<
     StatusTotals,
     'devices' | 'devices_complete' | 'archived_readings' | 'requests' | 'covered_share'
@@ -252,6 +253,8 @@ export interface ProgressReport {
   readonly requests_per_minute?: number | null;
   /** What all remaining work waits for, in words, if the time left is unknown; then `eta` is `null`. */
   readonly waits?: string | null;
+  /** The progress of a backfill that the daemon runs beside; `null`: none runs. */
+  readonly backfill?: ProgressReport | null;
 }
 
 /** `/healthz`: whether the loops move. `reasons` name the stalled ones; `codes` are the same for programs. */

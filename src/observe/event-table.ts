@@ -333,7 +333,7 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
   started: info('Tidemark started', { fields: ({ statusPage }) => ({ status_page: statusPage }) }),
   stopped: info('Tidemark stopped'),
   'status-page-failed': error(({ message }) => `Status page failed: ${message}`),
-  progress: info(({ message }) => message, { note: 'progress of a long job, once a minute' }),
+  progress: info(({ message }) => message, { note: '`progress: …` or `backfill: …`, once a minute; not in sync' }),
   'configuration-odd': warn(({ message }) => message, { note: 'the message names the key' }),
   'configuration-invalid': error(({ message }) => `The configuration is invalid: ${message}`, {
     fields: ({ mistakes, exitCode }) => ({ mistakes, exit_code: exitCode }),

@@ -104,7 +104,7 @@ export const METRICS = {
   tidemark_freshness_target_seconds: gauge('seconds', [],
     'Target lag, the behind_after_seconds of /status.json; larger while the quota is too small for all schedules.'),
   tidemark_coverage_ratio: gauge('ratio', [],
-    'Covered part of the sync range of all devices, 0 to 1; absent until a device is known.'),
+    'Covered part of the sync range of all devices, 0 to 1; the newest minutes of a device count once it is behind. Absent until a device is known.'),
   tidemark_coverage_gap_seconds: gauge('seconds', ['reason'],
     'Length of all gaps of all devices, by reason.'),
   tidemark_gaps_recorded_total: counter('gaps', ['reason'],

@@ -4,10 +4,10 @@
  * Log lines that are written at the same time stay whole, because both go through one `TerminalLine`. Redraws are rare
  * enough to cost nothing. Nothing here reads a clock: the caller passes the time.
  */
-import { duration, grouped, percent } from '../core/text.ts';
+import { counted, duration, grouped, percent } from '../core/text.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
-/** How far the work is. Counts are of this run. */
+/** How far the work is. Counts are of this work alone, since its start. */
 export interface ProgressFacts {
   /** Complete devices. */
   readonly devicesDone: number;
@@ -27,6 +27,8 @@ export interface ProgressFacts {
   readonly waitsFor?: string | null;
   /** How long no request may be sent for lack of quota; `null` while requests may be sent. */
   readonly waitMs: number | null;
+  /** How far a backfill is that runs beside the work; `null`: none runs. */
+  readonly backfill?: ProgressFacts | null;
 }
 
 /** The bottom line of a terminal, and what scrolls above it. */
@@ -82,6 +84,16 @@ export interface Progress {
   end(): void;
 }
 
+/** The line about one work; without a text nothing is due. */
+interface ShownLine {
+  readonly share: number | null;
+  readonly name: string;
+  readonly text: string | null;
+}
+
+/** The line about the work, and that about a backfill beside it. */
+type WorkLines = readonly [work: ShownLine, beside?: ShownLine];
+
 const REDRAW_MS = 200;
 const LOG_MS = MINUTE_MS;
 
@@ -91,28 +103,54 @@ const LOG_MS = MINUTE_MS;
  * @param target a terminal's line, or a function that logs one.
  */
 export function createProgress(target: TerminalLine | ((message: string) => void)): Progress {
+  const isLog = typeof target === 'function';
+  const work = createProgressLine(isLog);
+  let backfill = createProgressLine(isLog);
+  const linesOf = (facts: ProgressFacts, nowMs: number): WorkLines => {
+    const own = { share: facts.coveredShare, name: 'progress', text: work(facts, nowMs) };
+    const beside = facts.backfill ?? null;
+    if (beside === null) {
+      backfill = createProgressLine(isLog);
+      return [own];
+    }
+    return [own, { share: beside.coveredShare, name: 'backfill', text: backfill(beside, nowMs) }];
+  };
+  return {
+    show: (facts, nowMs) => showLines(target, linesOf(facts, nowMs)),
+    end: () => {
+      if (!isLog) target.clear();
+    },
+  };
+}
+
+/** Writes the lines that are due: all of them into a log; a terminal has one, the second one once the first work is done. */
+function showLines(target: TerminalLine | ((message: string) => void), [work, beside]: WorkLines): void {
+  if (typeof target === 'function') {
+    for (const line of [work, beside]) if (line?.text) target(`${line.name}: ${line.text}`);
+  } else if (beside !== undefined && work.share === 1) {
+    if (beside.text !== null) target.draw(`${progressBar(beside.share)} ${beside.name}: ${beside.text}`);
+  } else if (work.text !== null) target.draw(`${progressBar(work.share)} ${work.text}`);
+}
+
+/**
+ * The text about one work, when it is due: on a terminal at once and often, in a log after each minute in which the work
+ * was never done. A daemon in sync has points to deliver now and then: that is no progress to log.
+ *
+ * @returns a function to call often; `null` while nothing is due.
+ */
+function createProgressLine(isLog: boolean): (facts: ProgressFacts, nowMs: number) => string | null {
   const estimate = createEstimate();
   const rate = createRate();
-  const everyMs = typeof target === 'function' ? LOG_MS : REDRAW_MS;
-  // A terminal shows progress at once, a log after the first minute.
-  let dueMs: number | null = typeof target === 'function' ? null : Number.NEGATIVE_INFINITY;
-  return {
-    show: (given, nowMs) => {
-      const remainingMs = estimate(given.coveredShare, nowMs);
-      const counted = rate(given.requests, nowMs);
-      const facts = { ...given, requestsPerMinute: given.requestsPerMinute ?? counted };
-      dueMs ??= nowMs + everyMs;
-      if (nowMs < dueMs) return;
-      dueMs = nowMs + everyMs;
-      // A daemon that has nothing left to do is no progress to log.
-      if (typeof target === 'function' && isDone(facts)) return;
-      const text = progressText(facts, facts.eta === undefined ? remainingMs : null);
-      if (typeof target === 'function') target(`progress: ${text}`);
-      else target.draw(`${progressBar(facts.coveredShare)} ${text}`);
-    },
-    end: () => {
-      if (typeof target !== 'function') target.clear();
-    },
+  const everyMs = isLog ? LOG_MS : REDRAW_MS;
+  let dueMs: number | null = isLog ? null : Number.NEGATIVE_INFINITY;
+  return (given, nowMs) => {
+    const remainingMs = estimate(given.coveredShare, nowMs);
+    const requestsPerMinute = given.requestsPerMinute ?? rate(given.requests, nowMs);
+    const facts = { ...given, requestsPerMinute };
+    if (dueMs === null || (isLog && isDone(facts))) dueMs = nowMs + everyMs;
+    if (nowMs < dueMs) return null;
+    dueMs = nowMs + everyMs;
+    return progressText(facts, facts.eta === undefined ? remainingMs : null);
   };
 }
 
@@ -219,8 +257,8 @@ export function progressText(facts: ProgressFacts, remainingMs: number | null): 
   return [
     ...(coveredShare === null ? [] : [`${percent(coveredShare, 0)} covered`]),
     ...restText(facts, remainingMs),
-    `${grouped(facts.readings)} readings`,
-    `${grouped(facts.pointsDelivered)} points delivered`,
+    counted(facts.readings, 'new reading'),
+    `${counted(facts.pointsDelivered, 'point')} delivered`,
     ...(facts.pointsPending > 0 ? [`${grouped(facts.pointsPending)} waiting`] : []),
     `${devicesDone}/${devicesTotal} devices complete`,
     `${grouped(facts.requests)} requests`,

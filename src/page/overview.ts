@@ -264,11 +264,9 @@ function coveredTile(parts: OverviewParts): Tile {
   return { title, value: covered ?? 'not known', text: `${complete}${beside.join('')}` };
 }
 
-/** The covered share as text: all of it where only the newest minutes are open, which are lag; `null`: not known. */
-export function coveredText({ totals, next }: Pick<StatusOverview, 'totals' | 'next'>): string | null {
-  const { devices, devices_complete, covered_share } = totals;
-  if (covered_share === null) return null;
-  return percent(devices > 0 && devices_complete === devices && next.devices_with_gaps === 0 ? 1 : covered_share);
+/** The covered share as text; `null`: not known. */
+export function coveredText({ totals: { covered_share } }: Pick<StatusOverview, 'totals'>): string | null {
+  return covered_share === null ? null : percent(covered_share);
 }
 
 /** The figures of the overview. */

@@ -272,7 +272,7 @@ function syncText(
 
 /** How much of the sync range is covered; while telemetry is not read: up to when. */
 function rangeLine({ totals, next }: Pick<WorkParts, 'totals' | 'next'>, unread: Unread | null, now: string): Html {
-  const covered = coveredText({ totals, next });
+  const covered = coveredText({ totals });
   const gaps =
     next.devices_with_gaps === 0
       ? 'no gaps'
@@ -291,7 +291,9 @@ function rangeLine({ totals, next }: Pick<WorkParts, 'totals' | 'next'>, unread:
  */
 export function workSection(report: WorkParts, unread: Unread | null = null): Html {
   const { totals, next, jobs, gaps, generated_at: now } = report;
-  const bar = progressBar('Covered part of the sync range', totals.covered_share ?? 0);
+  // Nothing is called complete while newer readings are not read.
+  const isHidden = unread !== null && totals.covered_share === 1;
+  const bar = isHidden ? NOTHING : progressBar('Covered part of the sync range', totals.covered_share ?? 0);
   const missing = unread !== null && html`<p class="note warn">Newer readings will be read when polling resumes.</p>`;
   const work =
     jobs.length === 0

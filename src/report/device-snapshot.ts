@@ -30,7 +30,7 @@ export interface DeviceSnapshot {
   readonly isGone: boolean;
   /** Whether the beginning of the wanted range is still to be read. */
   readonly isInitial: boolean;
-  /** The covered share of the wanted range, 0 to 1. */
+  /** The covered share of the wanted range, 0 to 1; the newest range does not count while the device is not behind. */
   readonly share: number;
 }
 
@@ -45,11 +45,13 @@ export function snapshotDevice(
   const isExcluded = filter.excludes(device.record);
   const listedEmpty = emptyByListing(device, now);
   const coverage = coverageOf({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds }, wanted);
+  // The newest range is open all the time: while it is no longer than usual, it is lag and no part that is missing.
+  const isOpenAnyway = covered.length > 0 && coverage.lagSeconds <= openSeconds;
   return {
     isExcluded,
     isGone: device.goneSinceMs !== null,
     isInitial: coverage.gaps[0]?.reason === PENDING && coverage.gaps[0].from === formatExact(wanted.from),
-    share: coveredShare(covered, wanted, listedEmpty),
+    share: coveredShare(covered, isOpenAnyway ? { ...wanted, to: coverage.coveredTo } : wanted, listedEmpty),
     status: {
       device_id: device.record.deviceId,
       device_name: device.name,

@@ -10,6 +10,7 @@ import { isRecord } from '../core/json.ts';
 import type { Clock } from '../core/ports.ts';
 import type { StateFacts } from '../core/state/facts.ts';
 import { type Job, type JobQueue, readProgress } from '../core/state/jobs.ts';
+import type { Store } from '../core/state/state.ts';
 import type { DestinationFigures, Figures, JobFigures, ProgressReport } from '../core/status.ts';
 import { type EpochMs, formatExact, msToNs, SECOND_MS } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
@@ -47,6 +48,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
   const { context, deliverers, planning, fleet, jobs } = parts;
   const { store, clock } = context;
   const destinations = (): DestinationFigures[] => deliverers.map((deliverer) => destinationFigures(parts, deliverer));
+  const counts = countsFromNow(store);
   const speeds = createJobSpeeds(clock, () => jobs.open().map(({ id }) => id));
   const figures = (): Figures => {
     const { droppedHints, openHistoryMs } = planning.planner.figures();
@@ -69,15 +71,13 @@ export function createFigures(parts: FiguresParts): FigureSource {
   };
   const progress = (): ProgressReport => {
     const seen = fleet.scan()?.figures;
-    const { readings, requests } = store.totals();
     const { historyWaitsUntilMs: waitsUntilMs } = parts.quota();
     const etaSeconds = parts.historyEta();
     return {
       totals: {
         devices: seen?.polled ?? 0,
         devices_complete: seen?.complete ?? 0,
-        archived_readings: readings,
-        requests,
+        ...counts(),
         covered_share: seen?.coveredShare ?? null,
       },
       destinations: destinations().map(({ pendingPoints }, index) => ({
@@ -86,9 +86,21 @@ export function createFigures(parts: FiguresParts): FigureSource {
       })),
       allowance: { waiting_until: waitsUntilMs === null ? null : formatExact(msToNs(waitsUntilMs)) },
       eta: etaSeconds === null ? null : { seconds: etaSeconds, basis: '' },
+      backfill: backfillProgress(jobs.open()),
     };
   };
   return { figures, progress, noteJob: speeds.note };
+}
+
+/** Returns a function that counts the readings archived and the requests sent from now on. */
+export function countsFromNow({
+  totals,
+}: Pick<Store, 'totals'>): () => Pick<ProgressReport['totals'], 'archived_readings' | 'requests'> {
+  const before = totals();
+  return () => {
+    const { readings, requests } = totals();
+    return { archived_readings: readings - before.readings, requests: requests - before.requests };
+  };
 }
 
 /** The wait by the clock of this machine. */
@@ -153,6 +165,12 @@ export function createJobSpeeds({ monoMs }: Pick<Clock, 'monoMs'>, openIds: () =
           return { kind, share, etaSeconds: reportedEta(progress) ?? guessed(id, share) };
         }),
   };
+}
+
+/** The progress of the first running backfill that reports any. */
+function backfillProgress(jobs: readonly Job[]): ProgressReport | null {
+  const running = jobs.filter(({ kind, state }) => kind === 'backfill' && state === 'running');
+  return running.map(({ progress }) => readProgress(progress)).find((progress) => progress !== null) ?? null;
 }
 
 function shareOf(progress: unknown): number | null {

@@ -33,20 +33,20 @@ function openTerminal(columns?: number) {
 describe('the words', () => {
   test('tell the most telling first', () => {
     expect(progressText(FACTS, 90_000)).toBe(
-      '43 % covered, ETA 90 s, 1,234,567 readings, 1,200,000 points delivered, 12/40 devices complete, 321 requests',
+      '43 % covered, ETA 90 s, 1,234,567 new readings, 1,200,000 points delivered, 12/40 devices complete, 321 requests',
     );
   });
 
   test('have the ETA of the work itself and its basis in place of the measured ones', () => {
     const eta = { ms: 41_000, basis: 'about 495 requests at 718 a minute' };
     expect(progressText({ ...FACTS, eta, requestsPerMinute: 3 }, 90_000)).toMatch(
-      /^43 % covered, ETA 41 s, about 495 requests at 718 a minute, 1,234,567 readings, (?!.*requests a minute)/,
+      /^43 % covered, ETA 41 s, about 495 requests at 718 a minute, 1,234,567 new readings, (?!.*requests a minute)/,
     );
   });
 
   test('tell what is pending, and a wait in place of an estimate', () => {
     expect(progressText({ ...FACTS, pointsPending: 5, waitMs: 61_000 }, 90_000)).toBe(
-      '43 % covered, waiting 61 s for quota, 1,234,567 readings, 1,200,000 points delivered, 5 waiting, 12/40 devices complete, 321 requests',
+      '43 % covered, waiting 61 s for quota, 1,234,567 new readings, 1,200,000 points delivered, 5 waiting, 12/40 devices complete, 321 requests',
     );
   });
 
@@ -54,7 +54,7 @@ describe('the words', () => {
     expect(progressText({ ...FACTS, coveredShare: 0.99999 }, null)).toMatch(/^99 %/);
     expect(progressText({ ...FACTS, coveredShare: 1 }, 0)).toMatch(/^100 % covered, (?!.*ETA)/);
     expect(progressText({ ...FACTS, coveredShare: null }, null)).toMatch(
-      /^1,234,567 readings, .*12\/40 devices complete/,
+      /^1,234,567 new readings, .*12\/40 devices complete/,
     );
   });
 });
@@ -110,6 +110,43 @@ describe('elsewhere', () => {
     progress.end();
     expect(lines).toHaveLength(3);
     expect(lines[0]).toMatch(/^progress: 43 % covered, 0 requests a minute, /);
+  });
+
+  test('a daemon in sync that has points to deliver now and then logs nothing', () => {
+    const lines: string[] = [];
+    const progress = createProgress((message) => lines.push(message));
+    const synced = { ...FACTS, devicesDone: 40, coveredShare: 1 };
+    for (let second = 0; second <= 600; second += 15)
+      progress.show({ ...synced, pointsPending: second % 60 === 0 ? 30 : 0 }, second * 1000);
+    expect(lines).toEqual([]);
+    for (let second = 615; second <= 675; second += 15) progress.show({ ...synced, pointsPending: 30 }, second * 1000);
+    expect(lines).toEqual([expect.stringMatching(/^progress: 100 % covered, .* 30 waiting, 40\/40 devices complete/)]);
+  });
+
+  test('a backfill beside the sync has a line of its own', () => {
+    const lines: string[] = [];
+    const progress = createProgress((message) => lines.push(message));
+    const synced = { ...FACTS, devicesDone: 40, coveredShare: 1 };
+    const backfill = { ...FACTS, coveredShare: 0.65, requests: 718 };
+    for (let nowMs = 0; nowMs <= 60_000; nowMs += 15_000) progress.show({ ...synced, backfill }, nowMs);
+    expect(lines).toEqual([
+      expect.stringMatching(/^backfill: 65 % covered, .* 12\/40 devices complete, 718 requests$/),
+    ]);
+    for (let nowMs = 60_000; nowMs <= 120_000; nowMs += 15_000) progress.show({ ...FACTS, backfill }, nowMs);
+    expect(lines.slice(1).map((line) => line.slice(0, 22))).toEqual([
+      'progress: 43 % covered',
+      'backfill: 65 % covered',
+    ]);
+  });
+
+  test('on a terminal the backfill has the line once the sync is complete', () => {
+    const { line, screen } = openTerminal(200);
+    const progress = createProgress(line);
+    const backfill = { ...FACTS, coveredShare: 0.65 };
+    progress.show({ ...FACTS, backfill }, 0);
+    expect(screen()[0]).toMatch(/^\[######-{10}\] 43 % covered, /);
+    progress.show({ ...FACTS, coveredShare: 1, backfill }, 1000);
+    expect(screen()[0]).toMatch(/^\[##########-{6}\] backfill: 65 % covered, /);
   });
 });
 

@@ -139,6 +139,7 @@ describe('the overview', () => {
           generated_at: new Date(Date.parse('2026-11-21T22:15:00Z') + seconds * 1000).toISOString(),
           freshness: { ...REPORT.freshness, median_seconds: 0, p95_seconds: 0, max_seconds: 0 },
           destinations: REPORT.destinations.map((each) => ({ ...each, lag_seconds: 0, pending_points: 0 })),
+          totals: { ...REPORT.totals, covered_share: 1 },
           gaps: [],
           next: { ...REPORT.next, devices_with_gaps: 0 },
         },
@@ -202,7 +203,7 @@ describe('the overview', () => {
     expect((await textOf(served.url)).split(reason)).toHaveLength(2);
   });
 
-  test('says that the history is being filled, and what is complete but for the newest minutes is 100 %', async () => {
+  test('says that the history is being filled, and how much is covered', async () => {
     const totals = { ...REPORT.totals, devices_complete: 7, covered_share: 0.4 };
     const next = { ...REPORT.next, initial_devices: 53, eta_seconds: 240 };
     await using served = await servePage({ standing: standingWith({ totals, next, jobs: [] }) });
@@ -220,12 +221,17 @@ describe('the overview', () => {
     expect(await textOf(served.url)).not.toContain('Initial sync is running');
     served.shown.standing = standingWith({ jobs: [] });
     expect(await textOf(served.url)).toContain('99.9 % covered, gaps of 30 min of 3 devices');
-    served.shown.standing = standingWith({ gaps: [], jobs: [], next: { ...REPORT.next, devices_with_gaps: 0 } });
+    const whole = {
+      totals: { ...REPORT.totals, covered_share: 1 },
+      gaps: [],
+      next: { ...REPORT.next, devices_with_gaps: 0 },
+    };
+    served.shown.standing = standingWith({ ...whole, jobs: [] });
     const page = await textOf(served.url);
     expect(page).toContain('<b>Sync range</b>: 100 % covered, no gaps');
     expect(page).toContain('<bdi>Sync range covered</bdi></dt><dd><b>100 %</b>');
     expect(page).toMatch(/<b>Sync range<\/b>: 100 % covered, no gaps.*No backfill or other job is running/s);
-    served.shown.standing = standingWith({ gaps: [], next: { ...REPORT.next, devices_with_gaps: 0 } });
+    served.shown.standing = standingWith(whole);
     const filling = await textOf(served.url);
     expect(filling).toContain(
       '<b>100 %</b><span>60 of 60 devices complete; backfill running, 42 % of its range</span>',

@@ -31,7 +31,9 @@ function quietAfter(seconds: number): number | null {
   return snapshotDevice(view, listed, { ...NOTHING_COVERED, covered, newestNs: seen }).status.lag_seconds;
 }
 
-function coveredOf(...hours: readonly (readonly [from: number, to: number])[]): readonly (readonly string[])[] {
+type Hours = readonly (readonly [from: number, to: number])[];
+
+function snapshotOf(hours: Hours, openSeconds: number): DeviceSnapshot {
   const at = (hour: number): bigint => msToNs(NOW_MS + hour * HOUR_MS);
   const covered = hours.map(([from, to]) => ({ from: at(from), to: at(to), first: null, last: null }));
   const known: CoverageNow = { ...NOTHING_COVERED, covered };
@@ -46,8 +48,28 @@ function coveredOf(...hours: readonly (readonly [from: number, to: number])[]): 
   };
   const wantedRange = wantedAt(settings, { nowMs: NOW_MS, passedMs: NOW_MS });
   const filter = createFilter({ include: [], exclude: [], excludeSensors: [], includesLocation: true });
-  return snapshotDevice({ filter, wantedRange, openSeconds: 0 }, listed, known).status.covered;
+  return snapshotDevice({ filter, wantedRange, openSeconds }, listed, known);
 }
+
+function coveredOf(...hours: Hours): readonly (readonly string[])[] {
+  return snapshotOf(hours, 0).status.covered;
+}
+
+test('the newest range is no missing part until the device is behind', () => {
+  // Covered up to six minutes ago; the grace period takes two.
+  expect(snapshotOf([[-49, -0.1]], 420).share).toBe(1);
+  expect(snapshotOf([[-49, -0.1]], 200).share).toBeCloseTo(1 - 239 / (48 * 3600 - 121), 6);
+  expect(
+    snapshotOf(
+      [
+        [-49, -24],
+        [-23, -0.1],
+      ],
+      420,
+    ).share,
+  ).toBeCloseTo(47 / 48, 3);
+  expect(snapshotOf([], 420).share).toBe(0);
+});
 
 describe('the lag of a device that reports nothing new', () => {
   test.each([

@@ -1,10 +1,10 @@
 /**
- * How long a running job still takes, where it does not report that itself.
+ * The counts of a process, and how long a running job still takes, where it does not report that itself.
  */
 import { expect, test } from 'vitest';
 import type { Job } from '../../src/core/state/jobs.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
-import { createJobSpeeds } from '../../src/report/figures.ts';
+import { countsFromNow, createJobSpeeds } from '../../src/report/figures.ts';
 
 const progressAt = (share: number) => ({
   totals: { devices: 1, devices_complete: 0, archived_readings: 0, requests: 0, covered_share: share },
@@ -23,6 +23,14 @@ const job = (id: number, progress: unknown): Job => ({
   workerBeat: 0,
   progress,
   end: null,
+});
+
+test('the counts of a process begin at 0, however much the state has', () => {
+  let totals = { readings: 354_037, points: 1, lines: 1, bytes: 1, rejectedRecords: 0, requests: 442 };
+  const counts = countsFromNow({ totals: () => totals });
+  expect(counts()).toEqual({ archived_readings: 0, requests: 0 });
+  totals = { ...totals, readings: 354_041, requests: 445 };
+  expect(counts()).toEqual({ archived_readings: 4, requests: 3 });
 });
 
 test('the remaining time of a job follows from its reported progress, however often it is read', () => {

@@ -7,7 +7,7 @@ import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
 import { runMaintenance } from '../../src/archive/maintenance.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { Clock, Schedules } from '../../src/core/ports.ts';
-import type { ReadyReport, StatusReport } from '../../src/core/status.ts';
+import type { ProgressReport, ReadyReport, StatusReport } from '../../src/core/status.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../../src/scheduler/sessions.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
@@ -30,6 +30,7 @@ export interface DaemonOptions {
 export interface DaemonWatch {
   readonly events: readonly AppEvent[];
   report(): StatusReport;
+  progress(): ProgressReport;
   ready(): ReadyReport;
 }
 
@@ -71,7 +72,7 @@ export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<Da
     key: options.key ?? NEVER,
     beside: [...sync.deliverers.map(({ run }) => run), maintain, ...(options.beside?.(sync) ?? [])],
   };
-  const watch: DaemonWatch = { events, report: sync.report, ready: sync.ready };
+  const watch: DaemonWatch = { events, report: sync.report, progress: sync.progress, ready: sync.ready };
   let error: unknown = null;
   try {
     const running = runDaemon(parts, stop.signal).catch((cause: unknown) => {

@@ -6,6 +6,7 @@
 import { type ProcessPorts, repeatWhile, SHOW_EVERY_MS } from '../../app/terminal.ts';
 import { withSync } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
+import { countsFromNow } from '../../report/figures.ts';
 import type { CommandRun } from '../shared/command.ts';
 import { doOrFollow, showProgress } from '../shared/do-or-follow.ts';
 import { type OnceSummary, readOnceSummary, reportEnd } from './result.ts';
@@ -41,8 +42,12 @@ export async function runOnceCommand(run: OnceRun, ports: ProcessPorts): Promise
 async function once(run: OnceRun, ports: ProcessPorts): Promise<OnceSummary> {
   const { terminal } = run;
   return await withSync(run, ports, async (sync) => {
-    const { report } = sync;
-    const progress = (): void => terminal.show(report);
+    const counts = countsFromNow(sync.context.store);
+    const progress = (): void =>
+      terminal.show(() => {
+        const report = sync.report();
+        return { ...report, totals: { ...report.totals, ...counts() } };
+      });
     return await repeatWhile(runOnce(sync, ports.signal), progress, SHOW_EVERY_MS.figures).finally(
       terminal.endProgress,
     );

@@ -10,6 +10,7 @@ import type { Stream } from '../../core/ports.ts';
 import type { JobEnd } from '../../core/state/jobs.ts';
 import type { ProgressReport, StatusReport } from '../../core/status.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
+import { countsFromNow } from '../../report/figures.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
 import { JOB_CHECK_MS, type JobWork } from '../../scheduler/jobs.ts';
 import { hasStarted, hastenStream, setGoal } from '../../scheduler/planning.ts';
@@ -38,10 +39,11 @@ export function createOnceWorker(parts: OnceJobParts): (args: unknown, signal: A
       const reported = { ...summary, destinations: summary.destinations.map(ofThisJob) };
       return { state, exitCode: summary.exit_code, summary: reported, message: null };
     });
+    const counts = countsFromNow(parts.context.store);
     const progress = (): ProgressReport => {
       const { totals, destinations, allowance, next } = report();
       const eta = next.eta_seconds === null ? null : { seconds: next.eta_seconds, basis: '' };
-      return { totals, destinations: destinations.map(ofThisJob), allowance, eta };
+      return { totals: { ...totals, ...counts() }, destinations: destinations.map(ofThisJob), allowance, eta };
     };
     return { end, progress };
   };

@@ -2,6 +2,7 @@
  * `--backfill` as a job of the daemon, on the virtual clock: in the lowest lane, beside other jobs, across restarts.
  */
 import { describe, expect, test } from 'vitest';
+import type { ProgressReport } from '../../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { openJobBoard } from '../../../src/store/jobs.ts';
 import { type DaemonOptions, liveAsDaemon, told, worldOf } from '../../support/daemon-rig.ts';
@@ -60,15 +61,25 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
   test('fills the range, reports its progress, and ends when everything is delivered', async () => {
     using rig = await rigOf();
     const all: Followed[] = [];
+    const reported: ProgressReport[] = [];
     const life = await live(rig, 40 * MINUTE_MS, {
-      meanwhile: async () => {
+      meanwhile: async ({ progress }) => {
         await rig.clock.sleep(2 * SECOND_MS);
-        all.push(await followBackfill(rig, { fromMs: NOW_MS - 20 * DAY_MS }));
+        const following = followBackfill(rig, { fromMs: NOW_MS - 20 * DAY_MS });
+        await rig.clock.sleep(MINUTE_MS);
+        reported.push(progress());
+        all.push(await following);
+        reported.push(progress());
       },
     });
     expect(life.error).toBeNull();
     const [followed] = all;
     if (followed === undefined) throw new Error('no end');
+    // The daemon reports the backfill beside its own progress.
+    const [during, after] = reported;
+    expect(during?.backfill?.totals).toMatchObject({ devices: 4, covered_share: expect.any(Number) });
+    expect(during?.backfill?.totals.requests).toBeLessThan(during?.totals.requests ?? 0);
+    expect(after?.backfill).toBeNull();
     const summary = summaryOf(followed);
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, devices: 4, devices_complete: 4, missing: [] });
     expect(summary.readings).toBeGreaterThan(10_000);
