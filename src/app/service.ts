@@ -28,6 +28,7 @@ import { createFirstFill } from '../report/ready.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../scheduler/sessions.ts';
 import type { Sync } from './open-sync.ts';
 import { realClock } from './real-clock.ts';
+import { keepSchedules } from './settings.ts';
 import type { TerminalOutput } from './terminal.ts';
 
 /** How often the main loop runs. */
@@ -54,6 +55,8 @@ interface ServiceOptions {
  */
 export async function runService(options: ServiceOptions, signal: AbortSignal): Promise<void> {
   const { sync, terminal } = options;
+  const { store, settings } = sync.context;
+  whereRoom(() => keepSchedules(store, settings.schedules));
   const shown = createShownFacts(sync, terminal.scrub);
   const page = await servePage(options, shown.facts);
   try {
@@ -237,14 +240,19 @@ export function createShownFacts(
     },
     saveEvents: () => {
       const text = recent.takeUnsaved();
-      try {
-        if (text !== null) store.saveFact(RECENT_EVENTS, text);
-      } catch (error) {
-        // They are in the log.
-        if (!(error instanceof StateFullError)) throw error;
-      }
+      // They are in the log.
+      if (text !== null) whereRoom(() => store.saveFact(RECENT_EVENTS, text));
     },
   };
+}
+
+/** Writes something that the program can do without: not into a full state. */
+function whereRoom(write: () => void): void {
+  try {
+    write();
+  } catch (error) {
+    if (!(error instanceof StateFullError)) throw error;
+  }
 }
 
 /** Returns a copy of plain data with every text scrubbed. */

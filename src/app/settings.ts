@@ -3,11 +3,15 @@
  * from. Secrets in files are read again while the program runs.
  */
 import type { DemoConfig, StateConfig } from '../config/config.ts';
+import { readCron } from '../config/cron.ts';
 import { minTokenLength, secretText, Unfit } from '../config/values.ts';
 import { UserError } from '../core/faults.ts';
 import { createFilter } from '../core/filter.ts';
+import { isRecord } from '../core/json.ts';
 import { DESTINATION_KINDS, identityOf } from '../core/lines/dialect.ts';
+import { type Schedules, STREAMS } from '../core/ports.ts';
 import { Secret } from '../core/secret.ts';
+import type { Store } from '../core/state/state.ts';
 import type { DestinationCandidate } from '../core/state/verify.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
 import { createUnknownServer } from '../influx/probe.ts';
@@ -125,4 +129,25 @@ export function databasesOf(
         batchLines,
       };
     });
+}
+
+/** The key under which the state keeps the schedules of the daemon that runs with it. */
+const SCHEDULES = 'schedules';
+
+/** Keeps the schedules that the daemon runs with, for commands that read its state with another configuration. */
+export function keepSchedules({ fact, saveFact }: Pick<Store, 'fact' | 'saveFact'>, schedules: Schedules): void {
+  const text = JSON.stringify(Object.fromEntries(STREAMS.map((stream) => [stream, schedules[stream].text])));
+  if (fact(SCHEDULES) !== text) saveFact(SCHEDULES, text);
+}
+
+/** The schedules that the daemon of a state runs with; `null` where they are not kept, or cannot be read. */
+export function keptSchedules({ fact }: Pick<Store, 'fact'>): Schedules | null {
+  const texts: unknown = JSON.parse(fact(SCHEDULES) ?? 'null');
+  if (!isRecord(texts)) return null;
+  const read = STREAMS.flatMap((stream) => {
+    const text = texts[stream];
+    const schedule = typeof text === 'string' ? readCron(text) : null;
+    return schedule === null || 'mistake' in schedule ? [] : [[stream, schedule] as const];
+  });
+  return read.length === STREAMS.length ? (Object.fromEntries(read) as Schedules) : null;
 }

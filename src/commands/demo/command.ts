@@ -12,6 +12,7 @@ import { runService } from '../../app/service.ts';
 import { settingsOf } from '../../app/settings.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
 import type { DemoConfig } from '../../config/config.ts';
+import { readCron } from '../../config/cron.ts';
 import type { Listen } from '../../config/listen.ts';
 import type { Schedule } from '../../core/ports.ts';
 import type { Store } from '../../core/state/state.ts';
@@ -34,7 +35,7 @@ const PLAN = {
 const LOOPBACK = '127.0.0.1';
 
 /** Something moves on the page every few seconds. */
-const OFTEN: Schedule = { text: 'every 5 s', next: (afterMs) => (Math.floor(afterMs / 5000) + 1) * 5000 };
+const OFTEN = readCron('*/5 * * * * *') as Schedule;
 
 type DemoRun = CommandRun<{ readonly apiOnly: boolean }, DemoConfig>;
 

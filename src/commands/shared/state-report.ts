@@ -3,7 +3,7 @@
  * that only a running process has is taken from the state where possible, and is `null` otherwise.
  */
 
-import { configuredDatabases } from '../../app/settings.ts';
+import { configuredDatabases, keptSchedules } from '../../app/settings.ts';
 import { createRoom } from '../../archive/room.ts';
 import { VERSION } from '../../cli/help.ts';
 import type { StateConfig } from '../../config/config.ts';
@@ -53,7 +53,9 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
     },
   });
   const quota = quotaOf(state, config, nowMs);
-  const context = { store, serverClock: clockAt(nowMs), settings: { ...config.sync, filter } };
+  // A daemon may run with other schedules than this configuration: the demo does.
+  const schedules = (state.isLocked ? keptSchedules(store) : null) ?? config.sync.schedules;
+  const context = { store, serverClock: clockAt(nowMs), settings: { ...config.sync, schedules, filter } };
   return {
     context,
     deliverers: destinations,

@@ -2,8 +2,10 @@
  * What `--status` tells against what is true: the seed of the simulated workspace and a query of the database.
  */
 import { describe, expect, test } from 'vitest';
+import { keepSchedules } from '../../../src/app/settings.ts';
+import { readCron } from '../../../src/config/cron.ts';
 import type { Interval } from '../../../src/core/intervals.ts';
-import type { Sink } from '../../../src/core/ports.ts';
+import type { Schedule, Sink } from '../../../src/core/ports.ts';
 import type { StatusReport } from '../../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, parseTimestamp } from '../../../src/core/time.ts';
 import type { FaultPlan } from '../../../src/sim/faults.ts';
@@ -35,6 +37,22 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(unsettled.filter(({ deviceId, at }) => !isIn(gaps.get(deviceId), at)).slice(0, 3)).toEqual([]);
     expect(expected).toBeGreaterThan(least);
   }
+
+  test('the schedules are those of the daemon that runs, whatever this configuration has', async () => {
+    using rig = await rigOf();
+    const config = configOf(rig);
+    const often = readCron('*/5 * * * * *') as Schedule;
+    const targetNow = () => reportOf(config, rig.clock).freshness.target_seconds;
+    const sync = rig.open();
+    expect(targetNow()).toBe(60);
+    keepSchedules(sync.context.store, { ...config.sync.schedules, telemetry: often });
+    expect(targetNow()).toBe(5);
+    sync.context.store.saveFact('schedules', '{"telemetry":"of another version"}');
+    expect(targetNow()).toBe(60);
+    keepSchedules(sync.context.store, { ...config.sync.schedules, telemetry: often });
+    sync.close();
+    expect(targetNow()).toBe(60);
+  });
 
   test('after a whole sync everything is covered, by the seed as by the report, in one screen', async () => {
     using rig = await rigOf();
