@@ -90,6 +90,15 @@ describe('a liar', () => {
 describe('what is drawn', () => {
   const stories = [...Array.from({ length: 60 }, (_, index) => index + 1), 1979].map(drawStory);
 
+  test('changes only settings that there are', () => {
+    const changes = stories.flatMap(({ misfortunes }) =>
+      misfortunes.flatMap(({ what }) => (what.kind === 'settings' ? [what.change] : [])),
+    );
+    const names = new Set(changes.flatMap((change) => Object.keys(change)));
+    expect([...names].toSorted()).toEqual(['key', 'plan', 'quota', 'surprises', 'time']);
+    expect(Object.keys(createSettings({}))).toEqual(expect.arrayContaining([...names]));
+  });
+
   test('gives the last life a day more where a plan of few requests a day may be believed still', () => {
     const isFew = ({ misfortunes }: Story): boolean =>
       misfortunes.some(({ what }) => what.kind === 'settings' && what.change.plan?.requestsPerDay !== undefined);

@@ -2,6 +2,7 @@
  * Draws what goes wrong in a story: at the API, at the database, with the clocks. Each misfortune lies within one life.
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import { FAULTS, throttled } from '../support/v2-proxy.ts';
 import type { Dice } from './dice.ts';
 import type { AnswerFault, Lie, Life, Misfortune } from './story.ts';
@@ -117,14 +118,14 @@ function emptyService(): Drawn {
 }
 
 function settings(dice: Dice): Drawn {
-  const change = dice.pick([
+  const change = dice.pick<SettingsOverrides>([
     { plan: { maxDevicesPerPage: dice.pick([10, 50]) } },
     { plan: { requestsPerMinute: 5 } },
     { plan: { requestsPerDay: 40 } },
     { plan: { apiAccess: false } },
     { key: { revoked: true } },
     { key: { scopes: ['devices:read', 'account:read', 'alerts:read'] } },
-    { allowance: { foreign: { perMinute: 600, everyMs: 1000 } } },
+    { quota: { foreign: { perMinute: 600, everyMs: 1000 } } },
     { time: { latencyMs: { min: 10_000, max: 25_000 } } },
     { surprises: { unknownMembers: 1, missingFields: 0 } },
   ]);
