@@ -202,6 +202,28 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
   });
 
+  test('keeps no workspace incomplete for a hub that is seen all the time and never reports', async () => {
+    using rig = await rigOf({ world: worldOf([CALM, { deviceId: 'hub', readings: [] }]) });
+    let listed = 0;
+    const seen = (record: string): string => {
+      listed += 1;
+      return JSON.stringify({ ...JSON.parse(record), last_seen_at: new Date(rig.clock.nowMs() - 1000).toISOString() });
+    };
+    const isHub = (record: string): boolean => record.includes('"hub"');
+    rig.simulator.faults = onPath(/\/devices$/, () => ({
+      kind: 'mangle',
+      change: (page) => ({ ...page, records: page.records.map((record) => (isHub(record) ? seen(record) : record)) }),
+    }));
+    for (let day = 0; day < 3; day += 1) {
+      const before = rig.simulator.log.requests.length;
+      expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+      const asked = rig.simulator.log.requests.slice(before).filter(({ path }) => path.includes('/hub/'));
+      expect(asked.length, `requests about it on day ${day}`).toBeLessThanOrEqual(4);
+      await rig.clock.sleep(DAY_MS);
+    }
+    expect(listed).toBeGreaterThanOrEqual(3);
+  });
+
   test('covers nothing and ends with 3 if a service sends no Date and only empty pages', async () => {
     using rig = await rigOf({ settings: { time: { date: 'absent' } } });
     rig.simulator.faults = onPath(
