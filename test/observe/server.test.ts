@@ -162,8 +162,12 @@ test('waits for an answer that takes long to make, however silent the connection
   expect(await ask(server, '/device')).toMatchObject({ status: 200, body: 'a page of very many readings' });
 });
 
-/** Sends bytes and reads until the other side ends. */
-function speak(server: StatusServer, bytes: string): Promise<string> {
+/**
+ * Sends bytes and reads until the other side ends.
+ *
+ * @param last whether the client closes its side after these bytes.
+ */
+function speak(server: StatusServer, bytes: string, last = false): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: '127.0.0.1', port: Number(new URL(server.url).port) });
     let heard = '';
@@ -174,7 +178,8 @@ function speak(server: StatusServer, bytes: string): Promise<string> {
     socket.on('error', (error: NodeJS.ErrnoException) =>
       error.code === 'ECONNRESET' ? resolve(heard) : reject(error),
     );
-    socket.write(bytes);
+    if (last) socket.end(bytes);
+    else socket.write(bytes);
   });
 }
 
@@ -336,6 +341,10 @@ describe('problems of the server', () => {
       'GET / HTTP/1.1\r\nHost: x\r\nHost: evil.example\r\nConnection: close\r\n\r\n',
     );
     expect(heard).toMatch(/^HTTP\/1\.1 400 /);
+  });
+
+  test('a health check that closes its side at once is answered', async () => {
+    expect(await speak(await serve(), 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n', true)).toMatch(/^HTTP\/1\.1 200 /);
   });
 
   test('a body that is sent along is not waited for', async () => {
