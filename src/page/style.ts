@@ -148,7 +148,7 @@ input[type="search"] { font: inherit; color: inherit; background: var(--bg); bor
 h1 small { font-size: .85rem; font-weight: 400; }
 #facts .facts { margin-top: 0; } details { margin-top: .6rem; } summary { cursor: pointer; color: var(--accent); } details .facts { padding-top: .5rem; }
 .tile.bad { border-color: var(--bad); } .tile.bad dd b { color: var(--bad); }
-.notes .progress { margin-top: .35rem; } .notes .progress svg { margin-bottom: 0; }
+.progress { margin-top: .35rem; } .notes .progress svg { margin-bottom: 0; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 26rem), 1fr)); gap: .9rem 1.5rem; margin-bottom: .8rem; }
 body:not(.drawn) .charts { display: none; }
 .chart { min-width: 0; }
