@@ -30,7 +30,7 @@ export const DEVICE_COLUMNS = {
   // Of the list of devices, which is written hourly.
   lastSeen: { title: 'Last seen (listed)', unit: 'dateTimeFromNow', width: 150 },
   presence: { title: 'Presence', mappings: CODE_WORDS, width: 100 },
-  sync: { title: 'Sync', mappings: [COVERAGE_STATE_CELL, NOT_REPORTED], colored: true, width: 160 },
+  sync: { title: 'Sync', mappings: [COVERAGE_STATE_CELL, NOT_REPORTED], colored: true, width: 170 },
   // Below 0 where nothing is reported any more: Grafana writes "20 hours ago" then.
   lag: {
     title: 'Lag',

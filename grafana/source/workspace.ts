@@ -97,7 +97,7 @@ const PLAN: PanelSpec = grid({
     devices: { title: 'Devices' },
     open_alerts: { title: 'Open alerts' },
     plan_id: { title: 'Plan id' },
-    workspace_id: { title: 'Workspace id', width: 120 },
+    workspace_id: { title: 'Workspace id', width: 220 },
     Time: { title: 'Read', unit: 'dateTimeFromNow', width: 130 },
   },
 });
