@@ -63,7 +63,11 @@ async function syncDeviceList(context: SyncContext, signal: AbortSignal): Promis
   const newPoints = listed.filter(({ line }) => line !== null).length;
   observe({ type: 'list-page-committed', stream: 'devices', records: listed.length, newPoints });
   context.filterNotes.devicesListed(listed.map(({ record }) => record));
-  for (const { record, name } of listed) reportChange(context, known.get(record.deviceId), record, name);
+  reportAppeared(
+    context,
+    listed.filter(({ record }) => !known.has(record.deviceId)),
+  );
+  for (const { record, name } of listed) reportRename(context, known.get(record.deviceId), name);
   for (const device of store.devices()) {
     const before = known.get(device.record.deviceId);
     if (before === undefined) continue;
@@ -241,17 +245,24 @@ function isFarFrom(a: EpochNs, b: EpochNs): boolean {
   return a - b >= POINT_EVERY_NS || b - a >= POINT_EVERY_NS;
 }
 
-function reportChange(
-  { observe }: SyncContext,
-  before: KnownDevice | undefined,
-  record: DeviceRecord,
-  name: string,
+/** How many new devices of one list are reported one by one: the log has no more lines of one kind in a minute. */
+const APPEARED_NAMED = 10;
+
+/** Reports the new devices of one list. */
+export function reportAppeared(
+  { observe }: Pick<SyncContext, 'observe'>,
+  appeared: readonly Pick<ListedDevice, 'record' | 'name'>[],
 ): void {
-  const { deviceId } = record;
-  if (before === undefined) observe({ type: 'device-appeared', deviceId, name });
-  if (before !== undefined && before.name !== name) {
-    observe({ type: 'device-renamed', deviceId, before: before.name, after: name });
+  const named = appeared.slice(0, APPEARED_NAMED);
+  for (const [index, { record, name }] of named.entries()) {
+    const more = index === named.length - 1 ? appeared.length - named.length : 0;
+    observe({ type: 'device-appeared', deviceId: record.deviceId, name, more });
   }
+}
+
+function reportRename({ observe }: SyncContext, before: KnownDevice | undefined, name: string): void {
+  if (before === undefined || before.name === name) return;
+  observe({ type: 'device-renamed', deviceId: before.record.deviceId, before: before.name, after: name });
 }
 
 /** The fact that records when all devices that are gone were polled. */

@@ -186,8 +186,9 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     note: 'a summary of the polls of a stream: `telemetry: 3 new readings of 2 devices, 12 new points`, `devices: 31 listed, 0 new points`, `alerts: …`, `account: read`; at most one line per stream and minute',
     isRoutine: true,
   }),
-  'device-appeared': info('New device', {
+  'device-appeared': info(({ more }) => `New device${more > 0 ? `, and ${more} more` : ''}`, {
     fields: ({ deviceId, name }) => ({ device_id: deviceId, device_name: name }),
+    pattern: 'New device',
   }),
   'device-renamed': info('Device renamed', {
     fields: ({ deviceId, before, after }) => ({ device_id: deviceId, before, after }),
@@ -204,7 +205,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'destination-new': {
     level: { any: ['info', 'warn'], of: ({ before }) => (before === null ? 'info' : 'warn') },
     message: ({ known, points }) =>
-      `${known ? 'Destination is configured again' : 'New destination'}: ${points > 0 ? 'the archive is sent to it' : 'it receives data from now on'}`,
+      `${known ? 'Destination is configured again' : 'New destination'}: ${points > 0 ? 'the archive is sent to it' : 'it gets all data read from now on, history included'}`,
     fields: ({ destination, points, before }) => ({ destination, points, before }),
     pattern: '…',
     note: '`New destination: …` or `Destination is configured again: …`; warn if another database had this name before',
@@ -346,7 +347,7 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
   'run-ended': {
     level: { any: ['info', 'warn'], of: ({ exitCode }) => (exitCode === 0 ? 'info' : 'warn') },
     message: ({ exitCode, isAllRead, outcome, devices, points, gaps }) => {
-      const sums = `${counted(devices, 'device')}, ${counted(points, 'point')}, ${gaps === 0 ? 'no gaps' : counted(gaps, 'gap')}`;
+      const sums = `${counted(devices, 'device')}, ${counted(points, 'telemetry point')}, ${gaps === 0 ? 'no gaps' : counted(gaps, 'gap')}`;
       if (exitCode !== 0) return `Sync incomplete: ${outcome} (${sums})`;
       return `Sync complete${isAllRead ? '' : ' for the streams that the key may read'}: ${sums}`;
     },
@@ -355,7 +356,7 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
       return { devices, points, gaps, exit_code: exitCode, outcome };
     },
     pattern: '…',
-    note: '`--once`: `Sync complete: 24 devices, 86,924 points, no gaps`, or `Sync incomplete: stalled (…)` (warn)',
+    note: '`--once`: `Sync complete: 24 devices, 86,924 telemetry points, no gaps`, or `Sync incomplete: stalled (…)` (warn)',
   },
   'run-incomplete': {
     level: { any: ['warn', 'info'], of: ({ isWanted }) => (isWanted ? 'info' : 'warn') },

@@ -136,7 +136,7 @@ function quarantineNote(destinations: readonly DestinationReport[]): Html {
 function archiveLine({ points, state_bytes, max_bytes, disk_free_bytes, full }: ArchiveStatus): Html {
   const limit = max_bytes === null ? '' : ` of ${byteSize(max_bytes)}`;
   const free = disk_free_bytes === null ? '' : `, ${byteSize(disk_free_bytes)} free on the disk`;
-  return html`<p class="figures">Archive: ${grouped(points)} points in all (telemetry, devices, alerts, coverage), ${byteSize(state_bytes)}${limit}${free}</p>${full === null ? NOTHING : html`<p class="note bad">${text(full, 400)}</p>`}`;
+  return html`<p class="figures">Archive: ${grouped(points)} points of all measurements, ${byteSize(state_bytes)}${limit}${free}</p>${full === null ? NOTHING : html`<p class="note bad">${text(full, 400)}</p>`}`;
 }
 
 interface DeliveryParts {

@@ -1,11 +1,13 @@
 /**
- * A device list that does not end is given up, after as many records as the account's count of devices allows.
+ * A device list that does not end is given up, after as many records as the account's count of devices allows; and which
+ * new devices of a list are reported.
  */
 import { expect, test } from 'vitest';
+import type { AppEvent } from '../../src/core/events.ts';
 import { createFilter } from '../../src/core/filter.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
 import type { SyncContext } from '../../src/ingest/context.ts';
-import { listDevices } from '../../src/ingest/devices.ts';
+import { listDevices, reportAppeared } from '../../src/ingest/devices.ts';
 
 interface Served {
   readonly counted: number | null;
@@ -64,4 +66,19 @@ test('a list of more devices than the account counts, or with no count, is taken
   const page = (nth: number): Partial<DeviceRecord>[] => ids(nth, 200);
   expect(await listed({ counted: 100, page, pages: 10 })).toEqual({ requests: 10, end: 2000 });
   expect(await listed({ counted: null, page, pages: 60 })).toEqual({ requests: 60, end: 12_000 });
+});
+
+test.each([
+  [0, []],
+  [1, [0]],
+  [10, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]],
+  [32, [0, 0, 0, 0, 0, 0, 0, 0, 0, 22]],
+])('of %i new devices at most ten are reported by name, and how many others there are', (count, more) => {
+  const events: AppEvent[] = [];
+  const appeared = Array.from({ length: count }, (_, index) => ({
+    record: { deviceId: `d${index}` } as DeviceRecord,
+    name: `Device ${index}`,
+  }));
+  reportAppeared({ observe: (event) => void events.push(event) }, appeared);
+  expect(events.map((event) => (event.type === 'device-appeared' ? event.more : null))).toEqual(more);
 });

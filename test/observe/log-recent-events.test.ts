@@ -16,7 +16,12 @@ function openEar(secrets: readonly Secret[] = []) {
   return { ...recent, clock, time };
 }
 
-const appeared = (at: number): AppEvent => ({ type: 'device-appeared', deviceId: `d${at}`, name: `Name ${at}` });
+const appeared = (at: number): AppEvent => ({
+  type: 'device-appeared',
+  deviceId: `d${at}`,
+  name: `Name ${at}`,
+  more: 0,
+});
 
 describe('recent events', () => {
   test('are the lines of the log, in its words, the newest first, with their time', () => {
@@ -109,7 +114,7 @@ describe('recent events', () => {
   test('hold no secret, no control character, and no text without end', () => {
     const { observe, latest } = openEar([new Secret('canary-4242')]);
     const name = `canary-4242\u001b[31m\u202e<b>${'x'.repeat(5000)}`;
-    observe({ type: 'device-appeared', deviceId: 'canary-4242', name });
+    observe({ type: 'device-appeared', deviceId: 'canary-4242', name, more: 0 });
     observe({
       type: 'delivery-blocked',
       destination: 'influx',

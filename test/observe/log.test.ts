@@ -230,10 +230,16 @@ describe('events', () => {
     );
   });
 
+  test('say of the last named new device how many others there are', () => {
+    const words = (more: number): string =>
+      lineOf({ type: 'device-appeared', deviceId: 'd', name: 'Cold room 1', more }).message;
+    expect([words(0), words(22)]).toEqual(['New device', 'New device, and 22 more']);
+  });
+
   test('say of a new destination what it gets', () => {
     const words = (points: number, known = false): string =>
       lineOf({ type: 'destination-new', destination: 'influx', known, before: null, points }).message;
-    expect(words(0)).toBe('New destination: it receives data from now on');
+    expect(words(0)).toBe('New destination: it gets all data read from now on, history included');
     expect(words(7)).toBe('New destination: the archive is sent to it');
     expect(words(7, true)).toBe('Destination is configured again: the archive is sent to it');
   });

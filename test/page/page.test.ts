@@ -238,7 +238,7 @@ describe('the overview', () => {
     );
     expect(filling).toMatch(/<b>Sync range<\/b>: 100 % covered, no gaps.*<b>backfill<\/b>/s);
     expect(page).toContain('2,345,678 telemetry points, 99 requests');
-    expect(page).toContain('Archive: 2,345,678 points in all');
+    expect(page).toContain('Archive: 2,345,678 points of all measurements');
   });
 
   test('the lag of a silent device has beside it for how long it has sent nothing', async () => {

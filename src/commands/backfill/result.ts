@@ -241,7 +241,7 @@ function storedLines({
   const storedText =
     requests === 0
       ? 'No request was necessary.'
-      : `${counted(readings, 'new reading')} (${counted(points, 'point')}) from ${counted(requests, 'request')}.`;
+      : `${counted(readings, 'new reading')} (${counted(points, 'telemetry point')}) from ${counted(requests, 'request')}.`;
   const since = oldest === null ? '' : ` The oldest stored reading is from ${short(oldest)}.`;
   return `${storedText} Complete: ${grouped(devices_complete)} of ${counted(devices, 'device')}.${since}`;
 }
@@ -301,7 +301,7 @@ function deliveryOf({ destinations }: BackfillSummary): string[] {
   return destinations.flatMap(
     ({ name, pending_points: pending, delivered_points: delivered, quarantined, missing, blocked_reason }) => [
       pending === 0
-        ? `${plainText(name, 40)} has every point (${counted(delivered, 'point')} delivered by this run).`
+        ? `${plainText(name, 40)} has every point (${counted(delivered, 'point')} of all measurements delivered during this run).`
         : `${plainText(name, 40)}: ${counted(pending, 'point')} in the archive not delivered: ${plainText(blocked_reason ?? 'the command ended before that')}. Run the command again.`,
       ...(quarantined > 0
         ? [`  ${counted(quarantined, 'point')} rejected by it, in quarantine (tidemark --quarantine).`]

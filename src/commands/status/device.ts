@@ -85,7 +85,7 @@ function answerText({ at, lane, status, fault, new_readings }: DeviceAnswer): st
       ? faultText(fault)
       : status === null
         ? 'no answer yet'
-        : `${status}, ${plural(new_readings ?? 0, 'new reading')}`;
+        : `HTTP ${status}, ${plural(new_readings ?? 0, 'new reading')}`;
   return `${moment(at)} (${laneText(lane)}): ${yieldText}`;
 }
 
@@ -95,7 +95,7 @@ function coverage({ bar, wanted, covered_share }: DeviceReport): string {
     row('Coverage', `${percent(covered_share)} of ${minute(from)} to ${minute(to)} covered`),
     row('', `[${bar.cells}]`),
     row('', `${minute(bar.from)} to ${minute(bar.to)}, ${duration(bar.cell_seconds)} per character`),
-    row('', '# covered   - covered, no reading that day   . not fully covered'),
+    row('', '# covered   - covered, day without readings   . not fully covered'),
   ].join('');
 }
 

@@ -218,7 +218,7 @@ function archive({ archive: { points, state_bytes, max_bytes, disk_free_bytes, f
   const most = max_bytes === null ? '' : ` of ${byteSize(max_bytes)}`;
   const disk = disk_free_bytes === null ? '' : `; ${byteSize(disk_free_bytes)} of the disk free`;
   return [
-    row('Archive', `${plural(points, 'point')}, ${byteSize(state_bytes)}${most}${disk}`),
+    row('Archive', `${plural(points, 'point')} of all measurements, ${byteSize(state_bytes)}${most}${disk}`),
     ...(full === null ? [] : [row('', plainText(full, 400))]),
   ].join('');
 }

@@ -151,7 +151,7 @@ async function recordHidden(
 
 function nothingToCompare(): UserError {
   return new UserError(
-    'No database is configured, so there is nothing to compare: set influx.url and influx.bucket (docs/configuration.md).',
+    'No database is configured, so there is nothing to compare: set influx.url, and influx.bucket or influx.kind: victoriametrics (docs/configuration.md).',
     78,
   );
 }

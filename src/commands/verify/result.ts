@@ -303,7 +303,7 @@ function destinationLines(verdict: DestinationVerdict, repair: boolean): string[
   }
   return [
     `${head}: ${sentence(verdict)}`,
-    `  compared: ${counted(verdict.points_compared, 'point')} of ${counted(devices, 'device')} on ${counted(days, 'day')} (per device)${kind === 'victoriametrics' ? ' (numbers, at millisecond precision)' : ''}`,
+    `  compared: ${counted(verdict.points_compared, 'point')} of ${counted(devices, 'device')} on ${counted(days, 'device day')}${kind === 'victoriametrics' ? ' (numbers, at millisecond precision)' : ''}`,
     ...repairedLines(verdict),
     ...table(verdict.differences, verdict.differences_left_out),
     ...noDifferences(verdict),

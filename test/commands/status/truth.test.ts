@@ -62,6 +62,9 @@ describe.runIf(influxdAvailable())('status', () => {
     await expectTrue(rig, report, 8000);
     expect(report.totals).toMatchObject({ devices: 3, devices_complete: 3 });
     expect(report.totals.covered_share).toBe(1);
+    const [one] = report.devices;
+    expect(textOf(config, rig.clock, one?.device_id)).toMatch(/^Answers .*: HTTP 200, \d+ new readings?$/m);
+    expect(unwrapped(textOf(config, rig.clock))).toMatch(/Archive [\d,]+ points of all measurements, /);
     expect(report.gaps).toEqual([]);
     expect(report.destinations).toMatchObject([
       {

@@ -269,7 +269,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
           TIDEMARK_INFLUX_BATCH_LINES: undefined,
         },
         78,
-        /No database is configured, so there is nothing to compare/,
+        /nothing to compare: set influx\.url, and influx\.bucket or influx\.kind: victoriametrics/,
       ],
       [empty, ['--verify'], {}, 1, /There is no state in .* yet/],
     ];

@@ -12,6 +12,7 @@ import {
   totalOf,
   verdictOf,
   verdictUnread,
+  verifyText,
 } from '../../../src/commands/verify/result.ts';
 import { NOTHING_HIDDEN } from '../../../src/commands/verify/retention.ts';
 
@@ -95,7 +96,10 @@ describe('what is gathered of a destination', () => {
   test('a device of which nothing is there any more when it is compared once more counts no more', () => {
     const first = compared(found('a', { missing: 5, not_in_archive: 5 }), found('b', { extra: 1 }));
     replaceDevices(first.tally, compared().tally, ['a']);
-    expect(verdictOf(INFLUX, first)).toMatchObject({ missing: 0, extra: 1, days_compared: 1 });
+    const verdict = verdictOf(INFLUX, first);
+    expect(verdict).toMatchObject({ missing: 0, extra: 1, days_compared: 1 });
+    const report = { from: null, to: null, repair: false, destinations: [verdict], sample: null };
+    expect(verifyText(report)).toMatch(/ {2}compared: \d+ points of \d devices? on 1 device day\n/);
   });
 
   test('one that was not read is unfinished, or equal where nothing is kept either', () => {

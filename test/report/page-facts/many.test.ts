@@ -67,7 +67,7 @@ describe('a secret', () => {
       pageFacts: (events: PageFacts['events']): PageFacts => ({ ...facts, events }),
     };
     const { facts: shown } = createShownFacts(sync, createScrub([new Secret('canary-4242')]));
-    for (const hear of listeners) hear({ type: 'device-appeared', deviceId: 'd', name: 'canary-4242' });
+    for (const hear of listeners) hear({ type: 'device-appeared', deviceId: 'd', name: 'canary-4242', more: 0 });
     const devices = shown.devices({ search: '', state: null, sort: 'name', reversed: false, page: 1 });
     const all = [devices, await shown.device('d', 60), shown.alerts(), shown.events()];
     expect(all.map((each) => JSON.stringify(each).includes('canary'))).toEqual([false, false, false, false]);
