@@ -22,8 +22,17 @@ export interface StoreAnswer {
 }
 
 interface Series {
+  readonly measurement: Measurement;
   readonly tags: ReadonlyMap<string, string>;
   readonly points: Map<string, Map<string, Cell>>;
+}
+
+interface Measurement {
+  readonly name: string;
+  /** By the series as it stands in a line. */
+  readonly series: Map<string, Series>;
+  /** The type of each field. */
+  readonly types: Map<string, string>;
 }
 
 export interface LineStore {
@@ -50,14 +59,11 @@ export interface LineStore {
 }
 
 interface Store {
-  /** By measurement, then by the series as it stands in a line. */
-  readonly measurements: Map<string, Map<string, Series>>;
+  readonly measurements: Map<string, Measurement>;
   /** The points of telemetry by device and sensor: one series for each name that the device had. */
   readonly telemetry: Map<string, Series['points'][]>;
-  /** The type of each field, by measurement and name. */
-  readonly types: Map<string, string>;
   /** The series that were written, by their text in a line: only what follows it has to be read again. */
-  readonly known: Map<string, { readonly measurement: string; readonly series: Series }>;
+  readonly known: Map<string, Series>;
   /** The last body and its answer: the same right behind it changes nothing. `null` where something was lost since. */
   last: { readonly body: string; readonly answer: StoreAnswer } | null;
 }
@@ -74,7 +80,6 @@ export function createLineStore(): LineStore {
   const store: Store = {
     measurements: new Map(),
     telemetry: new Map(),
-    types: new Map(),
     known: new Map(),
     last: null,
   };
@@ -84,7 +89,7 @@ export function createLineStore(): LineStore {
       return store.last.answer;
     },
     points: (measurement) =>
-      [...(store.measurements.get(measurement)?.values() ?? [])].flatMap(({ tags, points }) =>
+      [...(store.measurements.get(measurement)?.series.values() ?? [])].flatMap(({ tags, points }) =>
         [...points].map(([at, fields]) => ({ at: BigInt(at), tags, fields })),
       ),
     telemetryAt: (sensorOf, time) => {
@@ -97,8 +102,8 @@ export function createLineStore(): LineStore {
     telemetry: () => store.telemetry,
     lose: (isLost) => {
       store.last = null;
-      for (const all of store.measurements.values()) {
-        for (const { points } of all.values())
+      for (const { series } of store.measurements.values()) {
+        for (const { points } of series.values())
           for (const at of points.keys()) if (isLost(BigInt(at))) points.delete(at);
       }
     },
@@ -121,53 +126,59 @@ function writeLines(store: Store, lines: readonly string[]): StoreAnswer {
 
 /** @returns why the line was left out; `null` where it was written. */
 function writeLine(store: Store, line: string): string | null {
-  let parsed: Parsed;
+  // The series as it stands in the line ends where the first field begins.
+  const key = line.slice(0, seriesLength(line));
+  const known = store.known.get(key);
+  const plain = known === undefined ? null : PLAIN.exec(line.slice(key.length + 1));
+  if (known !== undefined && plain !== null) {
+    const [, field = '', value = '', time = ''] = plain;
+    return writeField(known, time, [field, Number(value)]);
+  }
   try {
-    parsed = parseLine(store, line);
+    const { measurement, tags, fields, at } = parseReferenceLine(line);
+    const series = seriesOf(store, { measurement, key, tags });
+    store.known.set(key, series);
+    return writeFields(series, String(at), [...fields]);
   } catch (error) {
     return `unable to parse '${line}': ${error instanceof Error ? error.message : ''}`;
   }
-  const { measurement, series, fields, time } = parsed;
-  for (const [name, value] of fields) {
-    const type = store.types.get(`${measurement} ${name}`) ?? typeof value;
-    if (type !== typeof value) {
-      return `field type conflict: input field "${name}" on measurement "${measurement}" is type ${typeof value}, already exists as type ${type}`;
-    }
-    store.types.set(`${measurement} ${name}`, type);
-  }
-  const stored = series.points.get(time);
-  if (stored === undefined) series.points.set(time, fields);
-  else for (const [name, value] of fields) stored.set(name, value);
-  return null;
-}
-
-interface Parsed {
-  readonly measurement: string;
-  readonly series: Series;
-  readonly fields: Map<string, Cell>;
-  readonly time: string;
 }
 
 /** What follows a series of one number: most lines are such. */
 const PLAIN = /^([a-z_]+)=(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?) (\d{1,19})$/;
 
-function parseLine(store: Store, line: string): Parsed {
-  // The series as it stands in the line ends where the first field begins.
-  const key = line.slice(0, seriesLength(line));
-  const rest = line.slice(key.length + 1);
-  const known = store.known.get(key);
-  const plain = known === undefined ? null : PLAIN.exec(rest);
-  if (known !== undefined && plain !== null) {
-    const [, field = '', value = '', time = ''] = plain;
-    return { ...known, fields: new Map([[field, Number(value)]]), time };
+type Field = readonly [name: string, value: Cell];
+
+/** Writes the fields of a line, unless one of them has another type than before. */
+function writeFields(series: Series, time: string, fields: readonly Field[]): string | null {
+  for (const field of fields) {
+    const conflict = conflictOf(series, field);
+    if (conflict !== null) return conflict;
   }
-  const { measurement, tags, fields, at } = parseReferenceLine(line);
-  const series = seriesOf(store, { measurement, key, tags });
-  store.known.set(key, { measurement, series });
-  return { measurement, series, fields: new Map(fields), time: String(at) };
+  for (const field of fields) writeField(series, time, field);
+  return null;
+}
+
+function writeField(series: Series, time: string, [name, value]: Field): string | null {
+  const conflict = conflictOf(series, [name, value]);
+  if (conflict !== null) return conflict;
+  const stored = series.points.get(time);
+  if (stored === undefined) series.points.set(time, new Map([[name, value]]));
+  else stored.set(name, value);
+  return null;
+}
+
+/** The type of a field is that of its first value. */
+function conflictOf({ measurement: { name: measurement, types } }: Series, [name, value]: Field): string | null {
+  const type = types.get(name);
+  if (type === undefined) types.set(name, typeof value);
+  return type === undefined || type === typeof value
+    ? null
+    : `field type conflict: input field "${name}" on measurement "${measurement}" is type ${typeof value}, already exists as type ${type}`;
 }
 
 function seriesLength(line: string): number {
+  if (!line.includes('\\')) return Math.max(0, line.indexOf(' '));
   for (let index = 0; index < line.length; index += 1) {
     if (line[index] === '\\') index += 1;
     else if (line[index] === ' ') return index;
@@ -177,17 +188,17 @@ function seriesLength(line: string): number {
 
 function seriesOf(
   store: Store,
-  { measurement, key, tags }: { measurement: string; key: string; tags: ReadonlyMap<string, string> },
+  { measurement: name, key, tags }: { measurement: string; key: string; tags: ReadonlyMap<string, string> },
 ): Series {
-  const all = store.measurements.get(measurement) ?? new Map<string, Series>();
-  store.measurements.set(measurement, all);
-  const known = all.get(key);
+  const measurement = store.measurements.get(name) ?? { name, series: new Map(), types: new Map() };
+  store.measurements.set(name, measurement);
+  const known = measurement.series.get(key);
   if (known !== undefined) return known;
-  const series: Series = { tags, points: new Map() };
-  all.set(key, series);
-  if (measurement === 'telemetry') {
-    const name = sensorName(tags.get('device_id') ?? '', tags.get('sensor') ?? '');
-    store.telemetry.set(name, [...(store.telemetry.get(name) ?? []), series.points]);
+  const series: Series = { measurement, tags, points: new Map() };
+  measurement.series.set(key, series);
+  if (name === 'telemetry') {
+    const sensor = sensorName(tags.get('device_id') ?? '', tags.get('sensor') ?? '');
+    store.telemetry.set(sensor, [...(store.telemetry.get(sensor) ?? []), series.points]);
   }
   return series;
 }
