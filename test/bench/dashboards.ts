@@ -3,6 +3,7 @@
  * each panel, one after the other, several times over the range that a dashboard opens with.
  */
 
+import { readFileSync } from 'node:fs';
 import { DAY_MS } from '../../src/core/time.ts';
 import { asksInflux, readBoards, shownPanels } from '../grafana/support/boards.ts';
 import { writeFleet } from '../grafana/support/fleet-lines.ts';
@@ -20,6 +21,8 @@ const SLOWEST = 5;
 interface Timed {
   readonly name: string;
   readonly p95Ms: number;
+  /** The processor time of the database for one look, which a busy machine does not lengthen. */
+  readonly cpuMs: number;
 }
 
 export interface DashboardBench {
@@ -44,17 +47,45 @@ export async function measureDashboards(
   await using influxd = await startInfluxd({ databases: ['fleet'] });
   const points = await writeFleet(influxd, 'fleet', { devices, days, intervalMs: INTERVAL_MS, nowMs: NOW_MS });
   say(`dashboards: ${points} points of ${devices} devices over ${days} days`);
+  const pid = databaseOf(process.pid);
   const timed: Timed[] = [];
   for (const [name, texts] of await panelsOf(influxd.url)) {
     const look = async (): Promise<void> => {
       for (const text of texts) await answered(influxd.url, text);
     };
-    timed.push({ name, p95Ms: await percentile(looks, look) });
+    const before = processorMs(pid);
+    const p95Ms = await percentile(looks, look);
+    timed.push({ name, p95Ms, cpuMs: (processorMs(pid) - before) / looks });
   }
-  const slowest = timed.toSorted((a, b) => b.p95Ms - a.p95Ms);
-  for (const { name, p95Ms } of slowest.slice(0, SLOWEST)) say(`dashboards: ${p95Ms.toFixed(0)} ms ${name}`);
-  const values = [slowest[0]?.p95Ms ?? Infinity];
-  return [{ figure: 'slowest panel, 95 %', unit: 'ms', wanted: WANTED_MS, better: 'less', values }];
+  const slowest = timed.toSorted((a, b) => b.cpuMs - a.cpuMs);
+  for (const { name, p95Ms, cpuMs } of slowest.slice(0, SLOWEST))
+    say(`dashboards: ${cpuMs.toFixed(0)} ms of the processor, ${p95Ms.toFixed(0)} ms at most in 95 %: ${name}`);
+  const figure = { unit: 'ms', wanted: WANTED_MS, better: 'less' } as const;
+  return [
+    { ...figure, figure: 'slowest panel, 95 %', values: [Math.max(...timed.map(({ p95Ms }) => p95Ms))] },
+    { ...figure, figure: 'dearest panel, processor time', values: [slowest[0]?.cpuMs ?? Infinity] },
+  ];
+}
+
+/** `/proc/PID/stat` from the state of the process on: its parent is field 1, its processor time fields 11 and 12. */
+function statOf(pid: number | string): readonly string[] {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+}
+
+/** In steps of 10 ms, as the kernel counts it. */
+function processorMs(pid: number): number {
+  const stat = statOf(pid);
+  return (Number(stat[11]) + Number(stat[12])) * 10;
+}
+
+/** The process of the database: a child of the shell that this process runs it in. */
+function databaseOf(parent: number): number {
+  const childrenOf = (of: number): number[] =>
+    readFileSync(`/proc/${of}/task/${of}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+  const [found] = childrenOf(parent).flatMap(childrenOf);
+  if (found === undefined) throw new Error('the database runs in no process of its own');
+  return found;
 }
 
 /** The queries of every panel, as Grafana would send them; of a repeated panel the first. */
