@@ -138,21 +138,27 @@ function changed(learnt: Partial<WindowKnowledge>): LearntLimits {
  * @returns `null` where neither the width nor the age can be the reason.
  */
 function narrow(rules: WindowRules, { after, before }: Bounds, maxDays: number | null): LearntLimits | null {
-  const { learntWidth, planDays, refusedBeyond, leadNs, nowNs } = rules;
+  const { learntWidth, planDays, leadNs, nowNs } = rules;
   const refusedNs = (before ?? nowNs) - after;
   const days = maxDays ?? planDays;
   // The age is the reason where the plan allows the width, and the far end is older than that.
-  if (days !== null && refusedNs <= daysNs(days) && after < ageEdge(rules, days) + leadNs) {
-    const isKnown = refusedBeyond?.planDays === planDays && refusedBeyond.days === days;
-    const learnt = isKnown ? { leadNs: leadNs * 2n } : { refusedBeyond: { planDays, days } };
-    return { refusal: { kind: 'too-old' }, learnt };
-  }
+  if (days !== null && refusedNs <= daysNs(days) && after < ageEdge(rules, days) + leadNs) return tooOld(rules, days);
   // Another device may have learnt it while this request was under way.
   if (learntWidth?.planDays === planDays && learntWidth.widthNs < refusedNs) return changed({});
-  if (refusedNs <= NARROWEST_NS) return null;
+  if (refusedNs <= NARROWEST_NS) {
+    // No plan allows less width. Where the plan is unknown, the age in whole days is its figure, or more than that.
+    const ageDays = Number((nowNs - after) / DAY_NS);
+    return days === null && ageDays > 0 ? tooOld(rules, ageDays) : null;
+  }
   const named = maxWidthNs(maxDays);
   const halved = maxNs(refusedNs / 2n, NARROWEST_NS);
   return changed({ learntWidth: { planDays, widthNs: named !== null && named < refusedNs ? named : halved } });
+}
+
+function tooOld({ planDays, refusedBeyond, leadNs }: WindowRules, days: number): LearntLimits {
+  const isKnown = refusedBeyond?.planDays === planDays && refusedBeyond.days === days;
+  const learnt = isKnown ? { leadNs: leadNs * 2n } : { refusedBeyond: { planDays, days } };
+  return { refusal: { kind: 'too-old' }, learnt };
 }
 
 /** An answer 404 about a device: when it came, and how many answers about devices had come by then. */

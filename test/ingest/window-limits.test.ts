@@ -3,10 +3,16 @@
  */
 import { describe, expect, test } from 'vitest';
 import { ApiFault } from '../../src/core/faults.ts';
-import { DAY_MS, DAY_NS, HOUR_MS, HOUR_NS, msToNs, SECOND_NS } from '../../src/core/time.ts';
+import { DAY_MS, DAY_NS, HOUR_MS, HOUR_NS, MINUTE_NS, msToNs, SECOND_NS } from '../../src/core/time.ts';
 import { type Asking, createLearntWindows, fetchPage, peek, windowRules } from '../../src/ingest/fetch-page.ts';
 import { type PageRequest, requestFor } from '../../src/ingest/page-request.ts';
-import { showsAnyAge, visibleFrom, type WindowRules, windowLimits } from '../../src/ingest/window-limits.ts';
+import {
+  learnFromRefusal,
+  showsAnyAge,
+  visibleFrom,
+  type WindowRules,
+  windowLimits,
+} from '../../src/ingest/window-limits.ts';
 
 const NOW_MS = 1000 * DAY_MS;
 const CLOCK = { nowMs: () => NOW_MS, latestPresentMs: () => NOW_MS + 2, passedMs: () => NOW_MS - 1 };
@@ -95,6 +101,41 @@ describe('while the server’s time is not sure', () => {
     expect(showsAnyAge(rules({}), old)).toBe(true);
     expect(showsAnyAge(rules({ passedNs: msToNs(NOW_MS - 2 * HOUR_MS) }), old)).toBe(false);
     expect(showsAnyAge(rules({ passedNs: null }), old)).toBe(false);
+  });
+});
+
+describe('a range that is refused although it is as narrow as can be', () => {
+  const nowNs = msToNs(NOW_MS);
+  const unknown: WindowRules = {
+    learntWidth: null,
+    refusedBeyond: null,
+    servedBeyondDays: null,
+    leadNs: 10n * SECOND_NS,
+    bothBounds: false,
+    planDays: null,
+    nowNs,
+    latestNs: nowNs,
+    passedNs: nowNs,
+  };
+  const refusal = (rules: WindowRules, ageNs: bigint) => {
+    const after = nowNs - ageNs;
+    const fault = new ApiFault('range-too-large', '', { request: '' });
+    return learnFromRefusal(rules, fault, { after, before: after + HOUR_NS });
+  };
+
+  test('is too old where the plan is unknown: no plan is narrower', () => {
+    const { refusal: why, learnt } = refusal(unknown, 3n * DAY_NS + 11n * MINUTE_NS);
+    expect(why.kind).toBe('too-old');
+    expect(learnt).toEqual({ refusedBeyond: { planDays: null, days: 3 } });
+    const after = refusal({ ...unknown, ...learnt }, 3n * DAY_NS + 1n);
+    expect(after, 'the same age again: a request takes its time').toMatchObject({
+      learnt: { leadNs: 20n * SECOND_NS },
+    });
+  });
+
+  test('is odd where it is of the last day, or the plan allows it', () => {
+    expect(refusal(unknown, DAY_NS - 1n).refusal.kind).toBe('odd');
+    expect(refusal({ ...unknown, planDays: 30 }, 3n * DAY_NS).refusal.kind).toBe('odd');
   });
 });
 
