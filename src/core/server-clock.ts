@@ -15,8 +15,8 @@
  * 3. `highestPassedMs` never falls back. It stands still until the server's clock has caught up. Once the last two
  *    answers say that the clock has fallen back (`presentAtMostMs`), `nowMs` falls back too, and ingest takes back the
  *    coverage of every device beyond the time to which the clock fell (`fellToMs`) and reads that range again.
- * 4. If no answer has a `Date`, the newest time that the API has served, of a reading or a sign of life, is the evidence.
- *    It counts up to the local clock and stands still until there is a newer one.
+ * 4. If no answer has a `Date`, the times that the API has served, of readings and signs of life, are the evidence: the
+ *    server's clock had passed each of them when it came, and has moved on since. Each counts up to the local clock.
  * 5. The first `Date` of a process is one of several clocks:
  *
  *    | the first `Date`                                              | counts                                    |
@@ -153,13 +153,13 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
   let last: LastAnswers = { samples: [], uprightMonoMs: null };
   let unconfirmed: DateToConfirm | null = null;
   let answersWithout = 0;
-  let served: ServedTimes = { newestMs: null, passedMs: null };
+  let served: ServedTimes = { newest: null, passed: null };
   /** The highest time that the evidence has shown before its last change. */
   let highestBeforeMs: EpochMs | null = null;
   const storedMs = latestStored(others);
   const passedMs = (): EpochMs | null => {
     if (unconfirmed !== null) return null;
-    return memory.samples.length === 0 ? served.passedMs : lowestMs(memory.samples, clock.monoMs());
+    return memory.samples.length === 0 ? movedOn(served.passed, clock) : lowestMs(memory.samples, clock.monoMs());
   };
   const nowMs = (): EpochMs =>
     Math.min(estimateMs(memory.samples, clock), presentAtMostMs() ?? Number.POSITIVE_INFINITY);
@@ -183,7 +183,7 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
       }
     },
     timesReceived(times) {
-      served = noteServed(served, times, clock.nowMs());
+      served = noteServed(served, times, clock);
       if (unconfirmed === null || others === null) return;
       const { first } = unconfirmed;
       if (!times.some((at) => agreesWithServed(first, nsToMs(at), { clock, others }))) return;
@@ -193,7 +193,8 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
     isKnown: () => memory.samples.length > 0,
     unconfirmed: () => (unconfirmed === null ? null : describeUnconfirmed(unconfirmed, clock)),
     nowMs,
-    latestPresentMs: () => (memory.samples.length > 0 ? nowMs() : Math.max(nowMs(), served.newestMs ?? 0)),
+    latestPresentMs: () =>
+      memory.samples.length > 0 ? nowMs() : Math.max(nowMs(), movedOn(served.newest, clock) ?? 0),
     highestPassedMs: () => latestOf(highestBeforeMs, passedMs()),
     passedMs,
     presentAtMostMs,
@@ -208,18 +209,32 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
   };
 }
 
-/** The newest time that the API has served, and of it what counts as passed. */
-interface ServedTimes {
-  readonly newestMs: EpochMs | null;
-  readonly passedMs: EpochMs | null;
+/** A time that the server's clock had passed at a moment of the monotonic clock. */
+interface PassedTime {
+  readonly atMs: EpochMs;
+  readonly monoMs: number;
 }
 
-function noteServed(served: ServedTimes, times: readonly EpochNs[], localMs: EpochMs): ServedTimes {
+/** Of the times that the API has served, the one that shows the latest time, and the one of those that count as passed. */
+interface ServedTimes {
+  readonly newest: PassedTime | null;
+  readonly passed: PassedTime | null;
+}
+
+function noteServed(served: ServedTimes, times: readonly EpochNs[], clock: Clock): ServedTimes {
   if (times.length === 0) return served;
-  const newestMs = nsToMs(times.reduce(maxNs));
+  const monoMs = clock.monoMs();
+  const atMs = nsToMs(times.reduce(maxNs));
+  const later = (known: PassedTime | null, next: PassedTime): PassedTime =>
+    next.atMs > (movedOn(known, clock) ?? Number.NEGATIVE_INFINITY) ? next : (known ?? next);
   // A time from the future does not show that it has passed: a device's or a server's clock may be wrong.
-  const passedMs = latestOf(served.passedMs, Math.min(newestMs, localMs));
-  return { newestMs: latestOf(served.newestMs, newestMs), passedMs };
+  const passed = later(served.passed, { atMs: Math.min(atMs, clock.nowMs()), monoMs });
+  return { newest: later(served.newest, { atMs, monoMs }), passed };
+}
+
+/** What the server's clock has passed by now, as it has moved on. */
+function movedOn(passed: PassedTime | null, clock: Clock): EpochMs | null {
+  return passed === null ? null : Math.floor(passed.atMs + (1 - DRIFT) * (clock.monoMs() - passed.monoMs));
 }
 
 /** The latest time in the state at the first call. */

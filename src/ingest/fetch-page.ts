@@ -99,8 +99,8 @@ export function noteServed(learnt: LearntWindows, readings: readonly Reading[]):
 
 /**
  * Records that a page without an upper bound did not end at the present: it has readings of times that no clock has
- * reached, or ends before the device was last seen, as the service's own clock may be behind. From now on requests have
- * an upper bound.
+ * reached, or ends before a time at which the device is known to have one, as the service's own clock may be behind.
+ * From now on requests have an upper bound.
  */
 export function noteOpenEnd(learnt: LearntWindows): void {
   learnt.bothBounds = true;

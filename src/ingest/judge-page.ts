@@ -28,8 +28,8 @@ export interface Judgement extends Progress {
   readonly reachedTo: EpochNs | null;
   /** For `again`: whether only the overlap readings are missing, so that the answer may be a restatement. */
   readonly overlapMissing: boolean;
-  /** For `again`: whether its newest reading is older than a sign of life of the device. */
-  readonly endsBeforeSign: boolean;
+  /** For `again`: whether it ends before a sign of life of the device, or before its newest stored reading. */
+  readonly stopsShort: boolean;
 }
 
 /** The facts beside the page itself. */
@@ -62,11 +62,14 @@ export function judgePage(request: PageRequest, page: TelemetryPage, context: Ju
   if (disorder !== null) return distrust(request, readings, disorder);
   if (endsBeforeSign(request, readings, context)) {
     const reason = 'it has no reading at the time when the device was last seen';
-    return { ...distrust(request, readings, reason), endsBeforeSign: true };
+    return { ...distrust(request, readings, reason), stopsShort: true };
   }
   const far = hasToBeShown(request.far, context) ? request.far : null;
   const missing = context.overlapOptional ? null : missingOverlap({ request, far, page, nearSeen });
-  if (missing !== null) return { ...distrust(request, readings, missing), overlapMissing: true };
+  if (missing !== null) {
+    const stopsShort = far !== null && (readings[0]?.recordedAt ?? 0n) < far.at;
+    return { ...distrust(request, readings, missing), overlapMissing: true, stopsShort };
+  }
   if (ended) return judgeEnd(request, readings, { context, nearSeen });
   return judgeFullPage(request, readings, nearSeen || context.overlapOptional);
 }
@@ -79,7 +82,7 @@ function distrust(request: PageRequest, readings: readonly Reading[], reason: st
     reason,
     reachedTo: null,
     overlapMissing: false,
-    endsBeforeSign: false,
+    stopsShort: false,
     oldest: null,
     nearSeen: request.nearSeen,
   };
@@ -161,7 +164,7 @@ function judgeEnd(
     reason: from > request.gap.from ? 'beyond_plan' : null,
     reachedTo: from > request.gap.from ? null : request.after + 2n * SLACK_NS,
     overlapMissing: false,
-    endsBeforeSign: false,
+    stopsShort: false,
     oldest: edgeOf(readings.at(-1)),
     nearSeen,
   };
@@ -182,7 +185,7 @@ function judgeFullPage(request: PageRequest, readings: readonly Reading[], nearS
     reason: null,
     reachedTo: closed ? oldest.recordedAt : null,
     overlapMissing: false,
-    endsBeforeSign: false,
+    stopsShort: false,
     oldest: edgeOf(oldest),
     nearSeen,
   };

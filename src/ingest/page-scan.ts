@@ -383,10 +383,11 @@ async function handleUnproven(
     context.observe({ type: 'restatement', deviceId, at: formatExact(at) });
   }
   await context.clock.sleep(RETRY_MS, signal);
-  if (step !== 'same later') return fromFirstPage(request);
-  if (!judged.endsBeforeSign || request.before !== null) return request;
-  noteOpenEnd(scan.windows);
-  return requestBelow(scan, request.gap.to, request.near);
+  if (judged.stopsShort && request.before === null) {
+    noteOpenEnd(scan.windows);
+    return requestBelow(scan, request.gap.to, request.near);
+  }
+  return step === 'same later' ? request : fromFirstPage(request);
 }
 
 /** How many empty answers there were to this request that count: behind a cursor none, unless its chain ended so before. */

@@ -129,8 +129,8 @@ export function openSeconds({
 }
 
 /**
- * Learns the server's time if answers have no `Date`: then the newest reading is the only evidence. Reads the newest
- * page of one device after the other until one has a reading.
+ * Learns the server's time if answers have no `Date` and the device list has no time either. Reads the newest page of
+ * one device after the other until one has a reading.
  *
  * @throws ApiFault except for a missing scope.
  */
@@ -138,8 +138,7 @@ export async function learnTime(context: SyncContext, scanner: Peeking, signal: 
   const { serverClock } = context;
   await confirmTime(context, scanner, signal);
   saveServerTime(context);
-  // Without `Date` the known time does not advance between readings, so the newest reading is polled.
-  if (serverClock.highestPassedMs() !== null && !serverClock.isDateAbsent()) return;
+  if (serverClock.highestPassedMs() !== null) return;
   try {
     if (await findReading(context, scanner, signal)) return;
     // One empty answer proves nothing: only a second one shows that there is no reading anywhere.

@@ -439,12 +439,19 @@ describe('without any Date', () => {
     expect(w.serverClock.isDateAbsent()).toBe(false);
   });
 
-  test('the newest reading is the limit, and it does not move with the clock', () => {
+  test('the newest served time has passed, and time goes on from it by the monotonic clock', () => {
     const w = world();
     w.serverClock.timesReceived([msToNs(T0 - 30_000)]);
     w.serverClock.timesReceived([msToNs(T0 - 60_000)]);
+    expect(w.serverClock.passedMs()).toBe(T0 - 30_000);
     w.pass(HOUR_MS);
-    expect(w.serverClock.highestPassedMs()).toBe(T0 - 30_000);
+    expect(w.serverClock.passedMs(), 'less what clocks drift').toBe(T0 - 30_000 + HOUR_MS * (1 - 1 / 2000));
+    w.serverClock.timesReceived([msToNs(T0 + HOUR_MS - 40_000)]);
+    expect(w.serverClock.highestPassedMs(), 'an older one changes nothing').toBe(
+      T0 - 30_000 + HOUR_MS * (1 - 1 / 2000),
+    );
+    w.serverClock.timesReceived([msToNs(T0 + HOUR_MS - 10_000)]);
+    expect(w.serverClock.highestPassedMs()).toBe(T0 + HOUR_MS - 10_000);
   });
 
   test('a reading from the future is only worth the local time', () => {
@@ -460,6 +467,8 @@ describe('without any Date', () => {
     expect(w.serverClock.latestPresentMs()).toBe(T0);
     w.serverClock.timesReceived([msToNs(T0 + HOUR_MS)]);
     expect(w.serverClock.latestPresentMs()).toBe(T0 + HOUR_MS);
+    w.pass(HOUR_MS);
+    expect(w.serverClock.latestPresentMs()).toBe(T0 + HOUR_MS + HOUR_MS * (1 - 1 / 2000));
     w.ask();
     expect(w.serverClock.latestPresentMs()).toBe(w.serverClock.nowMs());
   });

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, parseTimestamp, SECOND_MS } from '../../src/core/time.ts';
 import { type DaemonWatch, DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 import { withWallOffset } from '../support/virtual-clock.ts';
 
@@ -137,4 +137,18 @@ test.runIf(influxdAvailable())('a wrong local clock costs no time where devices 
   expect(events.filter(({ type }) => type === 'clock-unconfirmed')).toEqual([]);
   expect(rig.clock.nowMs() - beganMs).toBeLessThan(MINUTE_MS);
   await expectExact(rig, 1000, 10 * MINUTE_MS);
+});
+
+describe.runIf(influxdAvailable())('a service that sends no Date', () => {
+  test('is current without a request a minute for the time, also while no device reports', async () => {
+    const silences = [{ fromMs: NOW_MS + HOUR_MS, toMs: NOW_MS + DAY_MS }];
+    const devices = [{ deviceId: 'seldom', intervalMs: 10 * MINUTE_MS, silences }];
+    const settings = { time: { date: 'absent' as const } };
+    using rig = await openRig(bench, { world: worldOf(devices), historyMs: DAY_MS, settings });
+    const life = await liveAsDaemon(rig, { forMs: 3 * HOUR_MS });
+    expect(life.error).toBeNull();
+    const polls = rig.simulator.log.requests.filter(({ path }) => path.endsWith('/telemetry')).length;
+    expect(polls, 'a poll for each of seven readings, and the history').toBeLessThan(30);
+    expect(life.lastReport.devices).toMatchObject([{ device_id: 'seldom', lag_seconds: 0, gaps: [] }]);
+  });
 });
