@@ -54,10 +54,10 @@ import { overviewNow, reportNow } from '../report/report.ts';
 import {
   API_PROBLEM,
   createApiState,
-  createProblemNote,
   createStreamReport,
   noteAnswered,
   noteOff,
+  problemFact,
 } from '../scheduler/api-state.ts';
 import type { DayFigures } from '../scheduler/day-budget.ts';
 import type { DispatchParts } from '../scheduler/dispatch.ts';
@@ -276,17 +276,18 @@ function createBase({ clock, random, observe: report, settings }: SyncOptions, s
   const serverClock = createServerClock(clock, others);
   const listeners: Observe[] = [];
   const forgetters: ((deviceId: string) => void)[] = [];
-  const observe: Observe = (event) => {
-    for (const listen of listeners) listen(event);
-    report(event);
-  };
+  const observe: Observe = (event) => [...listeners, report].forEach((listen) => void listen(event));
+  const noteProblem = createFactNote(store, () => API_PROBLEM);
+  const problemChanged = (): void => noteProblem(problemFact(apiState, outage.problem()));
+  const outage = createOutageWatch({ clock, random, observe, problemChanged });
+  const apiState = createApiState({ observe, serverNowMs: serverClock.nowMs, monoMs: clock.monoMs, problemChanged });
   return {
     serverClock,
-    apiState: createApiState({ observe, serverNowMs: serverClock.nowMs, monoMs: clock.monoMs }),
+    apiState,
     listeners,
     forgetters,
     observe,
-    outage: createOutageWatch({ clock, random, observe }),
+    outage,
     confirmation: createWorkspaceConfirmation(),
     heartbeats: createHeartbeats(clock),
   };
@@ -417,8 +418,6 @@ function createReports({ api, settings, clock }: SyncOptions, parts: Parts): Rep
   const { store, jobs, facts, ledger } = opened;
   const { apiState, outage, serverClock, heartbeats } = base;
   const streams = createStreamReport(apiState, outage.problem);
-  const noteProblem = createFactNote(store, () => API_PROBLEM);
-  base.listeners.push(createProblemNote(noteProblem, streams));
   const { staleMs } = planning.demand;
   const fleet = createFleetScanner({ context, staleMs, pulse: heartbeats.pulse('figures') });
   const quota = () => quotaNow(limiter, { nowMs: serverClock.nowMs(), rest: planning.rest });

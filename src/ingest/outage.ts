@@ -4,7 +4,7 @@
  * device.
  */
 import { pollUntil } from '../core/async.ts';
-import type { Observe } from '../core/events.ts';
+import type { AppEvent, Observe } from '../core/events.ts';
 import type { ApiFault, ApiFaultKind } from '../core/faults.ts';
 import type { Clock, Random } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
@@ -116,12 +116,19 @@ interface OutageParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: Observe;
+  /** Called when `problem()` has changed. */
+  readonly problemChanged?: () => void;
 }
 
 /** A service that is taken to be well. */
-export function createOutageWatch({ clock, random, observe }: OutageParts): OutageWatch {
+export function createOutageWatch({ clock, random, observe, problemChanged }: OutageParts): OutageWatch {
   let policy = BACKOFF;
   let problem: string | null = null;
+  const change = (to: string | null, event: AppEvent): void => {
+    problem = to;
+    observe(event);
+    problemChanged?.();
+  };
   let [failures, retryAtMs] = [0, 0];
   let hasRequested = false;
   let answeredAtMs = Number.NEGATIVE_INFINITY;
@@ -131,9 +138,7 @@ export function createOutageWatch({ clock, random, observe }: OutageParts): Outa
       if (fault !== null && SILENCE.has(fault)) return;
       answeredAtMs = clock.monoMs();
       failures = 0;
-      const wasOut = problem !== null;
-      problem = null;
-      if (wasOut) observe({ type: 'api-recovered' });
+      if (problem !== null) change(null, { type: 'api-recovered' });
     },
     waitUntilOver: async (signal, turned) => {
       const check = (): true | null => {
@@ -159,14 +164,11 @@ export function createOutageWatch({ clock, random, observe }: OutageParts): Outa
       const waitMs = backoffMs({ failures, policy, random, leastMs: facts.waitMs ?? 0 });
       retryAtMs = clock.monoMs() + waitMs;
       // A 429 is an answer: it is waited for together, and is no outage of the service.
-      if (kind === 'throttled') return;
-      problem = message;
-      observe({ type: 'api-outage', message, waitMs });
+      if (kind !== 'throttled') change(message, { type: 'api-outage', message, waitMs });
     },
     retried: ({ kind, message }, waitMs) => {
       if (Number.isFinite(answeredAtMs) || problem !== null || kind !== 'unreachable') return;
-      problem = message;
-      observe({ type: 'api-outage', message, waitMs });
+      change(message, { type: 'api-outage', message, waitMs });
     },
     done: () => {
       if (failures > 0 && !hasRequested) retryAtMs = clock.monoMs();

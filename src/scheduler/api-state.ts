@@ -2,7 +2,8 @@
  * The state of the API: which streams were read, which fail or are off, and whether the key is refused.
  *
  * The record has one writer for each fact: the functions below. They report a change as an event, once. `--once`, a
- * backfill and a job read the record; `--status`, the metrics and readiness read the `StreamReport` of it.
+ * backfill and a job read the record; `--status`, the metrics and readiness read the `StreamReport` of it. What keeps
+ * the API from being read is written to the state as well, for a `--status` beside the daemon.
  *
  * | call | the stream afterwards | event |
  * | --- | --- | --- |
@@ -41,6 +42,8 @@ interface ApiStateParts {
   readonly serverNowMs: () => EpochMs;
   /** A clock that never jumps. */
   readonly monoMs: () => number;
+  /** Called when what keeps the API from being read may have changed. */
+  readonly problemChanged?: () => void;
 }
 
 export interface ApiState {
@@ -89,6 +92,7 @@ export function noteAnswered(state: ApiState, name: Stream): void {
   if (wasOff) observe({ type: 'stream-on', stream: name });
   // A key that may list the devices is not refused.
   if (name === 'devices') noteAccepted(state);
+  state.parts.problemChanged?.();
 }
 
 /** Records that the key does not have the scope of a stream. */
@@ -97,6 +101,7 @@ export function noteOff(state: ApiState, name: Stream, scope: string): void {
   const wasOn = stream.missingScope === null;
   Object.assign(stream, { missingScope: scope, failure: null, readAtMs: state.parts.monoMs() });
   if (wasOn) state.parts.observe({ type: 'stream-off', stream: name, scope });
+  state.parts.problemChanged?.();
 }
 
 /** Records that a stream could not be read. */
@@ -107,6 +112,7 @@ export function noteStreamFailed(state: ApiState, name: Stream, reason: string):
   // Before anything was answered at all: such as an address that is not the API's.
   if (Object.values(state.streams).every(({ answeredAtMs }) => answeredAtMs === null)) state.firstFailure = reason;
   observe({ type: 'stream-failed', stream: name, message: reason });
+  state.parts.problemChanged?.();
 }
 
 /** Records that work for a stream ended. Work that had nothing to request does not turn a stream on. */
@@ -129,6 +135,7 @@ export function noteRead(state: ApiState, name: Stream): void {
 export function noteRefused(state: ApiState, fault: ApiFault, message: string, waitMs: number): void {
   state.refusal = fault;
   state.parts.observe({ type: 'key-refused', message, waitMs });
+  state.parts.problemChanged?.();
 }
 
 /** Records that the key works. */
@@ -136,6 +143,7 @@ export function noteAccepted(state: ApiState): void {
   if (state.refusal === null) return;
   state.refusal = null;
   state.parts.observe({ type: 'key-accepted' });
+  state.parts.problemChanged?.();
 }
 
 /** Records that a task ended. */
@@ -174,42 +182,56 @@ export interface StreamReport {
   failingLong(): readonly { readonly name: Stream; readonly reason: string }[];
 }
 
-/** The key of the fact what keeps the API from being read. */
-export const API_PROBLEM = 'api_problem';
-
-const REFUSED = 'key_refused ';
-const UNREACHABLE = 'api_unreachable ';
+/** What keeps the API from being read. */
+interface ApiProblem {
+  readonly code: 'key_refused' | 'api_unreachable';
+  /** A sentence for people. */
+  readonly text: string;
+}
 
 /**
- * Creates a function that notes what keeps the API from being read, at each event that may change it.
+ * Returns what keeps the API from being read; `null` while it is.
  *
- * @param note writes the fact; `null` while the API is read.
+ * @param outage what an outage of the whole API was noticed by; `null` while it answers.
  */
-export function createProblemNote(
-  note: (text: string | null) => void,
-  { problem, isRefused }: Pick<StreamReport, 'problem' | 'isRefused'>,
-): Observe {
-  return ({ type }) => {
-    if (!/^(?:api|key|stream)-/.test(type)) return;
-    const text = problem();
-    note(text === null ? null : `${isRefused() ? REFUSED : UNREACHABLE}${text}`);
-  };
+function problemOf({ refusal, firstFailure }: ApiState, outage: string | null): ApiProblem | null {
+  if (refusal !== null) return { code: 'key_refused', text: refusalText(refusal) };
+  const text = outage ?? firstFailure;
+  return text === null ? null : { code: 'api_unreachable', text };
+}
+
+/** The key of the fact that has the problem, as JSON. */
+export const API_PROBLEM = 'api_problem';
+
+/** The fact as it is now; `null` without a problem. */
+export function problemFact(state: ApiState, outage: string | null): string | null {
+  const problem = problemOf(state, outage);
+  return problem === null ? null : JSON.stringify(problem);
+}
+
+/** The fact as versions before have written it: the code, a space and the text. */
+const AS_BEFORE = /^(key_refused|api_unreachable) (.+)$/s;
+
+function readProblem(noted: string): ApiProblem | null {
+  const [, code, text] = AS_BEFORE.exec(noted) ?? [];
+  if (code !== undefined && text !== undefined) return { code: code as ApiProblem['code'], text };
+  return noted === '' ? null : (JSON.parse(noted) as ApiProblem);
 }
 
 /**
  * Shows what keeps the API from being read by the state alone.
  *
- * @param noted the fact as it was written.
+ * @param noted the fact as it was written; empty without a problem.
  * @param streams the streams by the stored requests.
  */
 export function storedProblem(
   noted: string,
   streams: readonly StreamStatus[],
 ): Pick<StreamReport, 'list' | 'problem' | 'isRefused'> {
-  const isRefused = noted.startsWith(REFUSED);
-  const text = noted.slice(isRefused ? REFUSED.length : UNREACHABLE.length);
+  const problem = readProblem(noted);
+  const isRefused = problem?.code === 'key_refused';
   const list = streams.map((status) => refusedBy(isRefused, status));
-  return { list: () => list, problem: () => (text === '' ? null : text), isRefused: () => isRefused };
+  return { list: () => list, problem: () => problem?.text ?? null, isRefused: () => isRefused };
 }
 
 /** For so long a stream may fail before readiness counts it. */
@@ -223,7 +245,7 @@ const FAILING_LONG_MS = 10 * MINUTE_MS;
 export function createStreamReport(state: ApiState, outage: () => string | null): StreamReport {
   return {
     list: () => STREAMS.map((name) => refusedBy(state.refusal !== null, statusOf(name, state.streams[name]))),
-    problem: () => (state.refusal === null ? (outage() ?? state.firstFailure) : refusalText(state.refusal)),
+    problem: () => problemOf(state, outage())?.text ?? null,
     isRefused: () => state.refusal !== null,
     isListed: () => Number.isFinite(state.streams.devices.readAtMs) && state.streams.devices.missingScope === null,
     failingLong: () => failingLong(state),

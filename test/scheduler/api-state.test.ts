@@ -2,7 +2,7 @@
  * What the program knows of the API by what was noted, the events of each change, and the report that is made of it.
  */
 import { describe, expect, test } from 'vitest';
-import type { AppEvent, Observe } from '../../src/core/events.ts';
+import type { AppEvent } from '../../src/core/events.ts';
 import { ApiFault } from '../../src/core/faults.ts';
 import { createFactNote } from '../../src/core/state/state.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
@@ -10,7 +10,6 @@ import { createOutageWatch } from '../../src/ingest/outage.ts';
 import {
   API_PROBLEM,
   createApiState,
-  createProblemNote,
   createStreamReport,
   noteAccepted,
   noteAnswered,
@@ -18,6 +17,7 @@ import {
   noteRead,
   noteRefused,
   noteStreamFailed,
+  problemFact,
   storedProblem,
 } from '../../src/scheduler/api-state.ts';
 import { scratchStore } from '../store/support.ts';
@@ -75,39 +75,60 @@ describe('what keeps the API from being read', () => {
   });
 });
 
-test('what keeps the API from being read is in the state as soon as it begins, and no longer than it lasts', () => {
-  using open = scratchStore();
-  const { store } = open;
+describe('what keeps the API from being read', () => {
   const streams = [{ name: 'alerts', state: 'on', reason: null, last_read_at: null }] as const;
-  const note = () => createFactNote(store, () => API_PROBLEM);
-  const listeners: Observe[] = [];
-  const observe: Observe = (event) => listeners.forEach((listen) => void listen(event));
-  const clock = createVirtualClock(0);
-  const outage = createOutageWatch({ clock, random: () => 0.5, observe });
-  const state = createApiState({ observe, serverNowMs: () => 0, monoMs: clock.monoMs });
-  const live = createStreamReport(state, outage.problem);
-  listeners.push(createProblemNote(note(), live));
-  const stored = () => {
-    const { problem, isRefused, list } = storedProblem(store.fact(API_PROBLEM) ?? '', streams);
+  const read = (noted: string) => {
+    const { problem, isRefused, list } = storedProblem(noted, streams);
     return [problem(), isRefused(), list()[0]?.state];
   };
-  expect(stored()).toEqual([null, false, 'on']);
-  outage.note(new ApiFault('unreachable', 'GET /account: no answer', { request: 'GET /account' }));
-  expect(stored()).toEqual(['GET /account: no answer', false, 'on']);
-  outage.answered(null);
-  expect(stored()).toEqual([null, false, 'on']);
-  noteRefused(state, REFUSED, 'no', 1000);
-  expect(stored()).toEqual([live.problem(), true, 'failing']);
-  noteAccepted(state);
-  expect(stored()).toEqual([null, false, 'on']);
-  // The next process ends it, although it did not see it begin.
-  noteStreamFailed(state, 'account', 'GET /account: check api.url');
-  expect(stored()).toEqual(['GET /account: check api.url', false, 'on']);
-  const next = createApiState({ observe, serverNowMs: () => 0, monoMs: clock.monoMs });
-  listeners.splice(0, 1, createProblemNote(note(), createStreamReport(next, outage.problem)));
-  noteAnswered(next, 'account');
-  noteRead(next, 'account');
-  expect(stored()).toEqual([null, false, 'on']);
+
+  test('is in the state as soon as it begins, and no longer than it lasts', () => {
+    using open = scratchStore();
+    const { store } = open;
+    const clock = createVirtualClock(0);
+    /** A process over the state. */
+    const start = () => {
+      const note = createFactNote(store, () => API_PROBLEM);
+      const problemChanged = (): void => note(problemFact(state, outage.problem()));
+      const outage = createOutageWatch({ clock, random: () => 0.5, observe: () => {}, problemChanged });
+      const state = createApiState({ observe: () => {}, serverNowMs: () => 0, monoMs: clock.monoMs, problemChanged });
+      return { state, outage, live: createStreamReport(state, outage.problem) };
+    };
+    const { state, outage, live } = start();
+    const stored = () => read(store.fact(API_PROBLEM) ?? '');
+    expect(stored()).toEqual([null, false, 'on']);
+    outage.note(new ApiFault('unreachable', 'GET /account: no answer', { request: 'GET /account' }));
+    expect(stored()).toEqual(['GET /account: no answer', false, 'on']);
+    outage.answered(null);
+    expect(stored()).toEqual([null, false, 'on']);
+    outage.note(new ApiFault('unreachable', 'no answer', { request: 'GET /account' }));
+    noteRefused(state, REFUSED, 'no', 1000);
+    expect(stored(), 'the key comes first').toEqual([live.problem(), true, 'failing']);
+    outage.answered(null);
+    noteAccepted(state);
+    expect(stored()).toEqual([null, false, 'on']);
+    // The next process ends it, although it did not see it begin.
+    noteStreamFailed(state, 'account', 'GET /account: check api.url');
+    expect(stored()).toEqual(['GET /account: check api.url', false, 'on']);
+    noteAnswered(start().state, 'account');
+    expect(stored()).toEqual([null, false, 'on']);
+  });
+
+  test('is ended by an answer that only a scope is missing', () => {
+    const found: string[] = [];
+    const problemChanged = (): void => void found.push('changed');
+    noteOff(
+      createApiState({ observe: () => {}, serverNowMs: () => 0, monoMs: () => 0, problemChanged }),
+      'alerts',
+      's',
+    );
+    expect(found).toEqual(['changed']);
+  });
+
+  test('is shown as a version before has written it', () => {
+    expect(read('key_refused the API refuses the key')).toEqual(['the API refuses the key', true, 'failing']);
+    expect(read('api_unreachable GET /account: no answer')).toEqual(['GET /account: no answer', false, 'on']);
+  });
 });
 
 describe('a stream that fails', () => {
