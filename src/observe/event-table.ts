@@ -188,7 +188,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   }),
   'device-appeared': info(({ more }) => `New device${more > 0 ? `, and ${more} more` : ''}`, {
     fields: ({ deviceId, name }) => ({ device_id: deviceId, device_name: name }),
-    pattern: 'New device',
+    pattern: 'New device…',
   }),
   'device-renamed': info('Device renamed', {
     fields: ({ deviceId, before, after }) => ({ device_id: deviceId, before, after }),

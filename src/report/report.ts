@@ -334,7 +334,11 @@ function problemOf({
   const problem = streams.problem();
   if (problem !== null) {
     const code = streams.isRefused() ? 'key_refused' : 'api_unreachable';
-    return about(code, null, `${isRunning() ? 'Polling stopped' : 'Polling failed at the last attempt'}: ${problem}`);
+    return about(
+      code,
+      null,
+      `${isRunning() ? 'The API cannot be read' : 'Polling failed at the last attempt'}: ${problem}`,
+    );
   }
   const { full } = room.status();
   if (full !== null) return about('state_full', null, `Polling stopped: ${full}`);

@@ -5,7 +5,7 @@
  * through unchanged.
  */
 import { existsSync, readdirSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { StateFullError } from '../core/archive-room.ts';
 import { type Advice, codeOf, UserError } from '../core/faults.ts';
 import { isRecord } from '../core/json.ts';
@@ -107,7 +107,7 @@ const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice
       what: `this user (${user}) cannot write the state (${message})`,
       // Another owner would take the state away from a process that works with it.
       remedy: mayBeInUse(directory)
-        ? `${rightsText(existsSync(path) ? path : directory, user)}, or set data_dir to another directory.`
+        ? `${rightsText(path, user)}, or set data_dir to another directory.`
         : `Make this user the owner: chown -R ${user} '${directory}' (in a container: of the mounted volume or directory), or set data_dir to another directory.`,
     };
   },
@@ -136,10 +136,16 @@ function mayBeInUse(directory: string): boolean {
   }
 }
 
-/** How this user gets the right to write where a process may work with the state: never by another owner. */
-function rightsText(path: string, user: string): string {
+/** How this user gets the right to write where a process may work with the state: never by taking it from its owner. */
+function rightsText(file: string, user: string): string {
+  const directory = dirname(file);
+  const path = existsSync(file) ? file : directory;
   const owner = ownerOf(path);
   if (owner === user) return `Give this user write permission: chmod -R u+rwX '${dirname(path)}'`;
+  // A process of the other owner would have made its lock there; without that, somebody has copied the file.
+  const lockOwner = ownerOf(join(directory, 'tidemark.lock'));
+  const isCopy = path === file && ownerOf(directory) === user && (lockOwner === null || lockOwner === user);
+  if (isCopy) return `As root: chown ${user} '${file}'`;
   return `Run Tidemark as the user that owns ${path}${owner === null ? '' : ` (${owner})`}`;
 }
 

@@ -189,7 +189,7 @@ describe('the overview', () => {
     expect(await textOf(served.url)).toMatch(/The next attempt is at <time[^>]*>22:16:31<\/time>\./);
     served.shown.standing = tried(NOW);
     expect(await textOf(served.url)).toContain('Tidemark is retrying now.');
-    served.shown.standing = blocked('Polling stopped: no connection', 'api_unreachable');
+    served.shown.standing = blocked('The API cannot be read: no connection', 'api_unreachable');
     expect((await textOf(served.url)).split(reason), 'not said above').toHaveLength(2);
   });
 

@@ -61,7 +61,7 @@ const PROBLEMS: readonly Trouble[] = [
     code: 'api_unreachable',
     metric: /^tidemark_not_ready\{code="api_unreachable"\} 1$/m,
     alert: 'TidemarkStreamNotRead',
-    says: /Polling stopped: /,
+    says: /The API cannot be read: /,
     withinMs: [3 * MINUTE_MS, 2 * MINUTE_MS],
   },
   {
@@ -74,7 +74,7 @@ const PROBLEMS: readonly Trouble[] = [
     code: 'key_refused',
     metric: /^tidemark_not_ready\{code="key_refused"\} 1$/m,
     alert: 'TidemarkKeyRefused',
-    says: /Polling stopped: .*key/i,
+    says: /The API cannot be read: .*key/i,
     withinMs: [2 * MINUTE_MS, MINUTE_MS],
   },
   {

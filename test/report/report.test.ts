@@ -146,8 +146,8 @@ describe('the sentence', () => {
   });
 
   test.each<[Case, string, object]>([
-    [{ problem: 'no key', isRefused: true }, 'Polling stopped: no key', { code: 'key_refused', name: null }],
-    [{ problem: 'no connection' }, 'Polling stopped: no connection', { code: 'api_unreachable', name: null }],
+    [{ problem: 'no key', isRefused: true }, 'The API cannot be read: no key', { code: 'key_refused', name: null }],
+    [{ problem: 'no connection' }, 'The API cannot be read: no connection', { code: 'api_unreachable', name: null }],
     [
       { problem: 'no connection', isRunning: false },
       'Polling failed at the last attempt: no connection',

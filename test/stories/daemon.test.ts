@@ -129,7 +129,7 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     expect(renewed?.reasons).toEqual([]);
     // A command beside the daemon reports it as well, problems first.
     expect(refused?.status).toMatchObject({
-      summary: expect.stringMatching(/^Polling stopped: the API refuses the key/),
+      summary: expect.stringMatching(/^The API cannot be read: the API refuses the key/),
       summary_problem: { code: 'key_refused' },
     });
     expect(refused?.status.streams.map(({ state }) => state)).toEqual(Array.from({ length: 4 }, () => 'failing'));

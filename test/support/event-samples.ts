@@ -23,6 +23,7 @@ export const SAMPLES: Samples = {
   ],
   'poll-summary': (['account', 'devices', 'telemetry', 'alerts'] as const).map((stream) => ({ type: 'poll-summary', stream, ...round })),
   'filter-matches-nothing': (['sync.include', 'sync.exclude_sensors'] as const).map((key) => ({ type: 'filter-matches-nothing', key, pattern: 'p' })),
+  'device-appeared': [0, 22].map((more) => ({ type: 'device-appeared', deviceId: 'd', name: 'n', more })),
   'destination-new': [null, 'b'].map((before) => ({ type: 'destination-new', destination: 'influx', known: before === null, before, points: 1 })),
   'destination-older': [{ type: 'destination-older', destination: 'influx' }],
   'destination-kind': (['influxdb', 'victoriametrics'] as const).map((kind) => ({ type: 'destination-kind', destination: 'influx', kind })),
