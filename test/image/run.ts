@@ -28,16 +28,34 @@ const engine = openEngine(process.env['TIDEMARK_IMAGE_STORE'] ?? join(tmpdir(), 
 const counts = { passed: 0, failed: 0 };
 
 await check('the images that it begins with are there', () => makeBases(engine, nodeImage));
-await check('the Dockerfile builds', async () => {
-  const how = ['--isolation=chroot', '--network=host', '--pull-never', '--format=docker'];
-  const bases = ['--build-arg', `NODE_IMAGE=${nodeImage}`, '--build-arg', `BASE_IMAGE=${BASE}`];
-  await engine.build(['bud', ...how, ...bases, '-t', IMAGE, ROOT]);
+await check('the Dockerfile builds', async () => await build(IMAGE));
+await check('a second build has the same layers and the same configuration', async () => {
+  await build(`${IMAGE}-again`);
+  // Not the digest of all: in this format buildah notes the container in which it has worked.
+  const format = '--format={{json .RootFS.Layers}} {{json .Config}} {{json .History}}';
+  const found = await engine.podman(['image', 'inspect', format, IMAGE, `${IMAGE}-again`]);
+  const [first, second] = found.stdout.trim().split('\n');
+  if (first === undefined || first !== second) throw new Error(`${first}\n${second}\n${found.stderr}`);
 });
 await using bench = await openBench();
 await using stage = await openStage({ bench });
 for (const { name, run } of imageChecks(engine, stage, [BASE, nodeImage])) await check(name, run);
 process.stdout.write(`${counts.passed} passed, ${counts.failed} failed\n`);
 process.exitCode = counts.failed === 0 ? 0 : 1;
+
+/** Builds the image, with the same time for all files and for the image itself, as the release does. */
+async function build(name: string): Promise<void> {
+  const how = [
+    '--isolation=chroot',
+    '--network=host',
+    '--pull-never',
+    '--format=docker',
+    '--no-cache',
+    '--timestamp=0',
+  ];
+  const bases = ['--build-arg', `NODE_IMAGE=${nodeImage}`, '--build-arg', `BASE_IMAGE=${BASE}`];
+  await engine.build(['bud', ...how, ...bases, '-t', name, ROOT]);
+}
 
 async function check(name: string, work: () => Promise<unknown>): Promise<void> {
   const beganMs = performance.now();
