@@ -1,11 +1,11 @@
 /**
  * `--once` as a process: what it prints where, and how it ends, whatever is wrong with what it is given.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createWorld } from '../../src/sim/world.ts';
 import { always, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
@@ -232,16 +232,31 @@ describe('a state that cannot be used', () => {
     ['of another program', (file) => sqlite(file, 'PRAGMA application_id = 7'), /a database of another program/],
   ];
 
-  test.each(CASES)('%s ends it with 1, and stays as it is', async (_what, spoil, words) => {
-    await using stage = await openStage({ devices: [{ deviceId: 'one', intervalMs: 600_000 }] });
-    expect((await stage.run(['--once'])).code).toBe(0);
-    const file = join(stage.dataDir, 'tidemark.db');
+  // Each spoils a copy of one that a run has filled.
+  let filled: Stage;
+  beforeAll(async () => {
+    filled = await openStage({ devices: [{ deviceId: 'one', intervalMs: 600_000 }] });
+    expect((await filled.run(['--once'])).code).toBe(0);
+  });
+  afterAll(async () => await filled[Symbol.asyncDispose]());
+
+  /** Spoils a copy, and starts the program on it. */
+  async function runOn(copy: string, spoil: (file: string) => void, args: readonly string[]) {
+    const dataDir = join(filled.directory, copy);
+    cpSync(filled.dataDir, dataDir, { recursive: true });
+    const file = join(dataDir, 'tidemark.db');
     spoil(file);
     const before = readFileSync(file);
-    const asked = stage.simulator.log.total;
-    expectTold(await stage.run(['--once', '--json']), 1, words);
-    expect(readFileSync(file).equals(before)).toBe(true);
-    expect(stage.simulator.log.total, 'nothing is asked').toBe(asked);
+    const ended = await filled.run(args, { env: { TIDEMARK_DATA_DIR: dataDir } });
+    return { ended, isUnchanged: readFileSync(file).equals(before) };
+  }
+
+  test.each(CASES)('%s ends it with 1, and stays as it is', async (what, spoil, words) => {
+    const asked = filled.simulator.log.total;
+    const { ended, isUnchanged } = await runOn(what, spoil, ['--once', '--json']);
+    expectTold(ended, 1, words);
+    expect(isUnchanged).toBe(true);
+    expect(filled.simulator.log.total, 'nothing is asked').toBe(asked);
   });
 
   test('in a place that is no directory ends it with 1', async () => {
@@ -266,16 +281,16 @@ describe('a state that cannot be used', () => {
   });
 
   test('that is damaged where it is used first ends it with 1 and the remedy', async () => {
-    await using stage = await openStage();
-    expect((await stage.run(['--once'])).code).toBe(0);
-    const file = join(stage.dataDir, 'tidemark.db');
-    const db = new Database(file);
-    const page = Number(db.prepare("SELECT rootpage FROM sqlite_master WHERE name = 'coverage'").pluck().get());
-    db.close();
-    const bytes = readFileSync(file);
-    bytes.fill(0x5a, (page - 1) * 4096, page * 4096);
-    writeFileSync(file, bytes);
-    const { code, stderr } = await stage.run(['--once']);
+    const spoil = (file: string): void => {
+      const db = new Database(file);
+      const page = Number(db.prepare("SELECT rootpage FROM sqlite_master WHERE name = 'coverage'").pluck().get());
+      db.close();
+      const bytes = readFileSync(file);
+      bytes.fill(0x5a, (page - 1) * 4096, page * 4096);
+      writeFileSync(file, bytes);
+    };
+    const { ended } = await runOn('damaged-where-used', spoil, ['--once']);
+    const { code, stderr } = ended;
     expect(code).toBe(1);
     expect(stderr).toMatch(/^tidemark: .*the state file is damaged .*Restore a backup/m);
   });

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { verifyText } from '../../../src/commands/verify/result.ts';
 import { missingChangeOf } from '../../../src/core/state/job-args.ts';
 import type { PointSource } from '../../../src/core/state/verify.ts';
@@ -49,13 +49,19 @@ async function filled(precision: World['precision'] = 'ns'): Promise<{ rig: Rig;
   return { rig, place };
 }
 
+/** One that its tests leave as they find it: equal, with nothing in its state but what its run has written. */
+let whole: { readonly rig: Rig; readonly place: Place };
+beforeAll(async () => {
+  if (influxdAvailable()) whole = await filled();
+});
+afterAll(() => whole?.rig[Symbol.dispose]());
+
 const EQUAL = { outcome: 'equal', missing: 0, different: 0, extra: 0, unverifiable: 0, differences: [] };
 const ns = (ms: number): string => `${BigInt(ms) * 1_000_000n}`;
 
 describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
   test('is equal, with ties, flags, texts and names that need every escape', async () => {
-    const { rig, place } = await filled();
-    using _ = rig;
+    const { rig, place } = whole;
     const before = requestsOf(rig);
     const { verdict } = await verifyAt(rig, place);
     expect(verdict).toMatchObject({ ...EQUAL, devices_compared: 3, unknown_devices: [], kind: 'influxdb' });
@@ -71,8 +77,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
   });
 
   test('deleted points are found by device and day, and repaired from the archive without a request', async () => {
-    const { rig, place } = await filled();
-    using _ = rig;
+    const { rig, place } = whole;
     const before = requestsOf(rig);
     const { influxd } = bench;
     const cut = ns(NOW_MS - 20 * HOUR_MS);
@@ -173,8 +178,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
   });
 
   test('a changed value is reported as different, though the counts agree, and corrected', async () => {
-    const { rig, place } = await filled();
-    using _ = rig;
+    const { rig, place } = whole;
     const [row] = await bench.influxd.query(
       rig.database,
       `SELECT * FROM telemetry WHERE device_id = 'fast' AND time > ${ns(NOW_MS - 3 * HOUR_MS)} LIMIT 1`,
@@ -326,10 +330,9 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
   });
 
   test('stopped at any question it says so, and run again it finds the same', async () => {
-    const { rig, place } = await filled();
-    using _ = rig;
+    const { rig, place } = whole;
     await bench.influxd.query(rig.database, `DELETE FROM telemetry WHERE time > ${ns(NOW_MS - 10 * HOUR_MS)}`);
-    const whole = await verifyAt(rig, place);
+    const found = await verifyAt(rig, place);
     for (const nth of [1, 3, 5]) {
       const stop = new AbortController();
       let asked = 0;
@@ -367,14 +370,13 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     }
     const repaired = await verifyAt(rig, place, { repair: true });
     expect(repaired.verdict).toMatchObject({ ...EQUAL });
-    expect(repaired.verdict.repaired).toBeLessThan(whole.verdict.missing);
+    expect(repaired.verdict.repaired).toBeLessThan(found.verdict.missing);
     const { missing, invented } = await rig.verdict(NOW_MS);
     expect([missing.slice(0, 3), invented.slice(0, 3)]).toEqual([[], []]);
   });
 
   test('a database that fails for a moment is asked again, one that stays away ends it', async () => {
-    const { rig, place } = await filled();
-    using _ = rig;
+    const { rig, place } = whole;
     const failing = (fails: (nth: number) => boolean) => {
       let nth = 0;
       return (source: PointSource): PointSource => ({
