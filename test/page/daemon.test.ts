@@ -24,6 +24,9 @@ afterAll(async () => {
   await browser?.close();
 });
 
+/** How often a page is asked that takes seconds to change: each question costs the browser as much as a change. */
+const SELDOM = { interval: 500 };
+
 /** The API again at its old address. */
 async function serveAgain(simulator: Simulator, port: number): Promise<AsyncDisposable> {
   const server = await serveSimulator(simulator, { port });
@@ -48,13 +51,13 @@ describe.runIf(isHere)('the demo', () => {
       await using watched = await watchedPage(browser, url);
       const { page } = watched;
       await page.goto(url);
-      await expect.poll(() => page.locator('.devices tbody tr').count()).toBe(25);
+      await expect.poll(() => page.locator('.devices tbody tr').count(), SELDOM).toBe(25);
       const readings = async (): Promise<number> =>
         Number((await page.locator('.tile:nth-of-type(3) b').innerText()).replaceAll(',', ''));
       const first = await readings();
-      await expect.poll(readings).toBeGreaterThan(first);
-      await expect.poll(() => page.locator('#events li').count()).toBeGreaterThan(3);
-      await expect.poll(() => page.locator('#alerts tbody tr').count()).toBeGreaterThan(3);
+      await expect.poll(readings, SELDOM).toBeGreaterThan(first);
+      await expect.poll(() => page.locator('#events li').count(), SELDOM).toBeGreaterThan(3);
+      await expect.poll(() => page.locator('#alerts tbody tr').count(), SELDOM).toBeGreaterThan(3);
       expect(await violations(page)).toEqual([]);
       await page.getByRole('searchbox').fill('incubator');
       await expect.poll(() => page.locator('.devices tbody tr').count()).toBe(1);
@@ -76,9 +79,6 @@ describe.runIf(isHere)('the demo', () => {
 
 describe.runIf(isHere && influxdAvailable())('problems of a real daemon', () => {
   const bench = sharedBench(openBench);
-
-  /** What of a page tells of trouble, and how soon it has to. */
-  const SELDOM = { interval: 250 };
 
   test('a database and an API that go away, and come back', async () => {
     await using stage = await openStage({ bench });

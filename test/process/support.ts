@@ -232,6 +232,6 @@ export async function until(what: string, holds: () => boolean | Promise<boolean
     const waitedMs = performance.now() - startedMs;
     if (waitedMs > withinMs) throw new Error(`not within ${withinMs} ms: ${what}`);
     // What takes long is looked at less often: looking costs as well.
-    await sleep(Math.min(250, 20 + waitedMs / 50));
+    await sleep(Math.min(500, 20 + waitedMs / 50));
   }
 }
