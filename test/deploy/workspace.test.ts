@@ -54,7 +54,10 @@ async function init(folder: string, ...args: readonly string[]): Promise<{ code:
     stderr: { write: () => true },
     signal: new AbortController().signal,
   };
-  const code = await runCommand(command, ports).catch((error: unknown) => {
+  // The mask of the program (src/main.ts): files that others read get their rights nevertheless.
+  const mask = process.umask(0o077);
+  const running = runCommand(command, ports).finally(() => process.umask(mask));
+  const code = await running.catch((error: unknown) => {
     if (!(error instanceof UserError)) throw error;
     text += error.message;
     return error.exitCode;
@@ -152,6 +155,19 @@ describe('for Kubernetes', () => {
     expect(config.data).toMatchObject({ TIDEMARK_API_URL: api.url, TIDEMARK_INFLUX_BUCKET: 'my telemetry' });
     const secret = all.find((each) => each.kind === 'Secret' && each.metadata.name.startsWith('office-'));
     expect(Buffer.from(secret.data.tidemark_api_key, 'base64').toString()).toBe(KEY);
+  });
+
+  test('the workspaces of the list that have no key yet are named: with them it cannot be applied', async () => {
+    const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
+    const add = async (name: string): Promise<string> =>
+      (await init(folder, '--workspace', name, '--for', 'kubernetes')).text;
+    for (const name of ['office', 'barn']) {
+      expect(await add(name)).toMatch(
+        /Start it: .*\nBefore that, write the tidemark_api_key .* or remove it from .*kustomization\.yaml: home\n$/,
+      );
+    }
+    writeFileSync(join(folder, 'home', 'tidemark_api_key'), 'x');
+    expect(await add('shop')).toMatch(/\nStart it: .*\n$/);
   });
 
   test('without a database, and with one that has no token, each value of the base is replaced', async () => {

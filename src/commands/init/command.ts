@@ -116,7 +116,7 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
   const api = await promptApi(init);
   // The database of compose.yaml is there; that of a cluster cannot be reached from everywhere.
   const database = target === 'compose' ? null : await promptDatabase(init, api, target === 'kubernetes');
-  const { own, shared, start } = filesOf({
+  const { own, shared, start, first } = filesOf({
     apiUrl: api.url,
     key: api.key.text,
     database,
@@ -126,7 +126,7 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
   writeFiles([...own, ...shared]);
   const written = own.map(({ path }) => `Wrote ${path}\n`);
   const changed = shared.map(({ path }) => `Changed ${path}\n`);
-  ports.print(`${[...written, ...changed].join('')}\nStart it:  ${start}\n`);
+  ports.print(`${[...written, ...changed].join('')}\nStart it:  ${start}\n${first}`);
   return 0;
 }
 

@@ -3,7 +3,16 @@
  * directory with 0700); or what one more workspace needs in Compose, systemd or Kubernetes. No file is replaced unless
  * that was confirmed.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { InitTarget } from '../../cli/command.ts';
 import { codeOf, UserError } from '../../core/faults.ts';
@@ -74,7 +83,9 @@ export function writeFiles(files: readonly NewFile[]): void {
     try {
       makeParents(dirname(path));
       rmSync(part, { force: true });
-      writeFileSync(part, text, { mode, flag: 'wx' });
+      writeFileSync(part, text, { mode: 0o600, flag: 'wx' });
+      // The mask of this process would take the rights of others away.
+      chmodSync(part, mode);
       renameSync(part, path);
     } catch (error) {
       if (!(error instanceof Error && 'code' in error)) throw error;
@@ -110,6 +121,8 @@ export interface WorkspaceFiles {
   readonly own: readonly NewFile[];
   readonly shared: readonly NewFile[];
   readonly start: string;
+  /** What must be done before that; empty for nothing. */
+  readonly first: string;
 }
 
 /** Where the files of workspaces are unless `--config` names a directory. */
@@ -174,6 +187,7 @@ secrets:
     ],
     shared: [withComposeFile(folder, own)],
     start: 'docker compose up -d',
+    first: '',
   };
 }
 
@@ -206,6 +220,7 @@ function systemdFiles({ name, folder, apiUrl, key, database, token, history }: N
     ],
     shared: [],
     start: `config/systemd/install.sh ${name} && systemctl enable --now tidemark@${name}`,
+    first: '',
   };
 }
 
@@ -255,7 +270,16 @@ ${literals.join('')}secretGenerator:
     ],
     shared: [{ path: list, text: after, mode: 0o644 }],
     start: `kubectl apply -k ${folder}`,
+    first: withoutKeyText(folder, after, name),
   };
+}
+
+/** What to do about the other workspaces of the list that have no key: with them the list cannot be applied. */
+function withoutKeyText(folder: string, list: string, name: string): string {
+  const listed = [...list.matchAll(/^ {2}- ([\w-]+)$/gm)].flatMap(([, each]) => each ?? []);
+  const keyless = listed.filter((each) => each !== name && !existsSync(join(folder, each, KEY_FILE)));
+  if (keyless.length === 0) return '';
+  return `Before that, write the ${KEY_FILE} and the ${TOKEN_FILE} of each of these workspaces into its directory, or remove it from ${join(folder, 'kustomization.yaml')}: ${keyless.join(', ')}\n`;
 }
 
 /** The database of config/kubernetes/base, unset. */
