@@ -154,20 +154,26 @@ function aheadNow(stage: Stage): (Misfortune & { readonly byMs: number })[] {
  * What a plan hides that nobody could know it to hide: without a `Date`, while the local clock is behind, the newest time
  * that was served is all that is known of the present.
  */
-function hiddenUnknown({ story, simulator }: Stage): Interval[] {
-  const { world, settings } = simulator;
+function hiddenUnknown(stage: Stage): Interval[] {
+  const { story, simulator } = stage;
+  const { settings } = simulator;
   const { historyMaxDays } = settings.plan;
   const isHidden = historyMaxDays !== null && settings.bounds.age !== 'unlimited';
   if (settings.time.date !== 'absent' || !isHidden) return [];
   return story.misfortunes.flatMap(({ what, fromMs, toMs }) => {
     if (what.kind !== 'local clock' || what.byMs > 0) return [];
-    const newest = story.devices.flatMap(({ spec: { deviceId } }) => {
-      const seen = world.has(deviceId, fromMs) ? world.device(deviceId, fromMs)?.lastSeenAt : null;
-      return parseTimestamp(seen ?? '') ?? [];
-    });
     const backNs = msToNs(historyMaxDays * DAY_MS);
-    return [{ from: newest.reduce(maxNs, 0n) - backNs, to: msToNs(toMs + SLACK_MS) - backNs }];
+    return [{ from: newestNs(stage, fromMs) - backNs, to: msToNs(toMs + SLACK_MS) - backNs }];
   });
+}
+
+/** The newest time that the device list has at a moment. */
+function newestNs({ story, simulator: { world } }: Stage, atMs: number): EpochNs {
+  const newest = story.devices.flatMap(({ spec: { deviceId } }) => {
+    const seen = world.has(deviceId, atMs) ? world.device(deviceId, atMs)?.lastSeenAt : null;
+    return parseTimestamp(seen ?? '') ?? [];
+  });
+  return newest.reduce(maxNs, 0n);
 }
 
 /** How many answers it takes to show that the service's clock has fallen back: one may be a stray. */
@@ -340,8 +346,11 @@ function examineReady(
 function openMsOf(stage: Stage, { freshness }: StatusReport): number {
   const openMs = freshness.behind_after_seconds * 1000 + stage.story.program.gracePeriodMs + DUE_MS;
   const nowMs = stage.clock.nowMs();
-  const isUndated = stage.simulator.settings.time.date === 'absent';
-  return openMs + behindMs(stage) + (isUndated ? localBehindMs(stage, { fromMs: nowMs - openMs, toMs: nowMs }) : 0);
+  if (stage.simulator.settings.time.date !== 'absent') return openMs + behindMs(stage);
+  // Without `Date` time goes on from the newest one that the first list of the life has, however old that was.
+  const sinceMs = stage.lifeStartedMs;
+  const olderMs = sinceMs - nsToMs(newestNs(stage, sinceMs));
+  return openMs + behindMs(stage) + olderMs + localBehindMs(stage, { fromMs: nowMs - openMs, toMs: nowMs });
 }
 
 function intervalOf({ from, to }: { readonly from: string; readonly to: string }): Interval {
