@@ -38,7 +38,10 @@ async function noteAnswer(notes: CheckNotes, { listen }: Config | StateConfig, a
   try {
     const { status, body } = await getPage(listen, '/healthz', ANSWER);
     if (isHealth(body)) {
-      notes.ok('listen', `${address}: the daemon answers (health: HTTP ${status})`);
+      notes.ok(
+        'listen',
+        `${address}: a Tidemark daemon answers (health: HTTP ${status}); its page shows of which workspace`,
+      );
       return;
     }
     notes.fail('listen', {

@@ -44,7 +44,10 @@ test('an address that is free, and one that another program uses', async () => {
 
 test('beside a daemon: whether the daemon answers there', async () => {
   const own = await serving('{"healthy":true}', async (port) => await pageLines(config('127.0.0.1', port), true));
-  expect(own[0]).toMatchObject({ status: 'ok', message: expect.stringContaining('the daemon answers') });
+  expect(own[0]).toMatchObject({
+    status: 'ok',
+    message: expect.stringContaining('a Tidemark daemon answers (health: HTTP 200); its page shows of which workspace'),
+  });
   const other = await serving('hello', async (port) => await pageLines(config('127.0.0.1', port), true));
   expect(other[0]).toMatchObject({
     status: 'fail',
