@@ -9,8 +9,7 @@
  * second after their first ones.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { createRequire } from 'node:module';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIP } from 'node:net';
 import { type Advice, UserError } from '../core/faults.ts';
 import { type Clock, type Served, servedJson } from '../core/ports.ts';
@@ -18,9 +17,6 @@ import type { Secret } from '../core/secret.ts';
 import type { HealthReport, ReadyReport, StatusReport } from '../core/status.ts';
 import { type Answer, type AnswerMaker, createAnswerMaker, encoded } from './answers.ts';
 import { Connection, connectionsToDrop } from './connections.ts';
-
-// As in `influx/connection.ts`: an import would load a second HTTP client.
-const { createServer }: typeof import('node:http') = createRequire(import.meta.url)('node:http');
 
 /** The resources that a page may use: those of this server, and no script or style inside of the markup. */
 export const PAGE_POLICY =
