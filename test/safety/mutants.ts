@@ -250,6 +250,12 @@ export const MUTANTS: readonly Mutant[] = [
         find: 'return cursor === null || emptyEnds.includes(below ?? 0n) ? attempts.empties : 0;',
         replace: 'return attempts.empties;',
       },
+      {
+        // What was archived on the way there speaks against such an answer too.
+        file: 'ingest/page-scan.ts',
+        find: 'isStored: isAnyStored(store, deviceId, range),',
+        replace: 'isStored: false,',
+      },
     ],
   },
   {
