@@ -57,13 +57,14 @@ describe('the rules', () => {
   });
 
   test('each alert has a severity, what is wrong, what to do, and a page that there is', () => {
-    const page = readFileSync('docs/troubleshooting.md', 'utf8');
-    const anchors = [...page.matchAll(/^#{2,3} (.+)$/gm)].map(
-      ([, title = '']) =>
-        `docs/troubleshooting.md#${title
-          .toLowerCase()
-          .replace(/[^\w -]/g, '')
-          .replaceAll(' ', '-')}`,
+    const anchors = ['docs/troubleshooting.md', 'docs/status.md'].flatMap((page) =>
+      [...readFileSync(page, 'utf8').matchAll(/^#{2,3} (.+)$/gm)].map(
+        ([, title = '']) =>
+          `${page}#${title
+            .toLowerCase()
+            .replace(/[^\w -]/g, '')
+            .replaceAll(' ', '-')}`,
+      ),
     );
     for (const { alert, labels, annotations } of alerts) {
       const severities = alert === WATCHDOG ? ['none'] : ['critical', 'warning', 'info'];
