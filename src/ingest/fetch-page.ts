@@ -34,6 +34,8 @@ const REFUSED_BEYOND = 'refused_beyond_days';
 /** What answers have shown about the service's windows, and the state that stores part of it. */
 interface LearntWindows extends Pick<SyncContext, 'store' | 'serverClock'> {
   learntWidth: WindowKnowledge['learntWidth'];
+  /** Whether the server's time was known when the width was learnt. */
+  isWidthSure: boolean;
   leadNs: bigint;
   bothBounds: boolean;
   /** Answers about devices so far. */
@@ -45,7 +47,8 @@ interface LearntWindows extends Pick<SyncContext, 'store' | 'serverClock'> {
 /** Loads the stored knowledge about windows. */
 export function createLearntWindows({ store, serverClock }: Pick<SyncContext, 'store' | 'serverClock'>): LearntWindows {
   const bothBounds = store.fact(BOTH_BOUNDS) === 'yes';
-  return { store, serverClock, learntWidth: null, leadNs: FIRST_LEAD_NS, bothBounds, answers: 0, notFound: new Map() };
+  const learnt = { learntWidth: null, isWidthSure: false, leadNs: FIRST_LEAD_NS, bothBounds };
+  return { store, serverClock, ...learnt, answers: 0, notFound: new Map() };
 }
 
 /** @returns the rules by which windows are requested now. */
@@ -83,7 +86,9 @@ function saveLimits(learnt: LearntWindows, limits: Partial<WindowKnowledge>): vo
     store.saveFact(REFUSED_BEYOND, JSON.stringify([planDays, days]));
   }
   learnt.leadNs = limits.leadNs ?? learnt.leadNs;
-  learnt.learntWidth = limits.learntWidth ?? learnt.learntWidth;
+  if (limits.learntWidth == null) return;
+  learnt.learntWidth = limits.learntWidth;
+  learnt.isWidthSure = learnt.serverClock.passedMs() !== null;
 }
 
 /**
@@ -106,10 +111,15 @@ export function noteOpenEnd(learnt: LearntWindows): void {
   learnt.bothBounds = true;
 }
 
-/** Forgets the width that was learnt under another plan, for good. */
-function forgetOtherPlan(learnt: LearntWindows): void {
-  const { learntWidth } = learnt;
-  if (learntWidth !== null && learntWidth.planDays !== windowRules(learnt).planDays) learnt.learntWidth = null;
+/**
+ * Forgets the width that was learnt under another plan, for good. So too the width of a time at which the server's clock
+ * was not known, once it is: the age by that clock may have been the reason of the refusals.
+ */
+function forgetDoubtfulWidth(learnt: LearntWindows): void {
+  const { learntWidth, isWidthSure, serverClock } = learnt;
+  if (learntWidth === null) return;
+  const isDoubtful = !isWidthSure && serverClock.passedMs() !== null;
+  if (isDoubtful || learntWidth.planDays !== windowRules(learnt).planDays) learnt.learntWidth = null;
 }
 
 /** The parts that every telemetry request needs. */
@@ -132,7 +142,7 @@ export async function fetchPage(
   signal: AbortSignal,
 ): Promise<PageAnswer> {
   const { deviceId, after, before, cursor } = request;
-  forgetOtherPlan(windows);
+  forgetDoubtfulWidth(windows);
   try {
     const purpose = { lane, stream: 'telemetry', deviceId } as const;
     const reply = await context.api.telemetry({ deviceId, after, before, cursor }, purpose, signal);

@@ -19,7 +19,7 @@ const CLOCK = { nowMs: () => NOW_MS, latestPresentMs: () => NOW_MS + 2, passedMs
 const NEVER = new AbortController().signal;
 
 /** A service that refuses windows as too wide while `maxDays` says so, and serves no readings else. */
-function rig() {
+function rig(clock: { passedMs: () => number | null } = CLOCK) {
   const service = { planDays: 30 as number | null, maxDays: null as number | null };
   const facts = new Map<string, string>();
   const store = {
@@ -33,7 +33,11 @@ function rig() {
     if (maxDays !== null) return Promise.reject(new ApiFault('range-too-large', 'too wide', { request: '', maxDays }));
     return Promise.resolve({ value: { deviceId: 'd', readings: [], rejected: [], nextCursor: null } });
   };
-  const context = { store, serverClock: CLOCK, api: { telemetry } } as unknown as Asking['context'];
+  const context = {
+    store,
+    serverClock: { ...CLOCK, passedMs: () => clock.passedMs() },
+    api: { telemetry },
+  } as unknown as Asking['context'];
   const windows = createLearntWindows(context);
   const request = (): PageRequest => {
     const to = msToNs(NOW_MS);
@@ -65,6 +69,19 @@ describe('the width that a refusal has left', () => {
     expect(spanDays()).toBe(89);
     await ask();
     service.planDays = 30;
+    expect(spanDays()).toBe(29);
+  });
+
+  test('is forgotten once the server’s time is known, where it was not: its age may have been refused', async () => {
+    const clock = { passedMs: (): number | null => null };
+    const { service, ask, spanDays } = rig(clock);
+    service.maxDays = 7;
+    await ask();
+    service.maxDays = null;
+    await ask();
+    expect(spanDays()).toBe(6);
+    clock.passedMs = () => NOW_MS - 1;
+    await ask();
     expect(spanDays()).toBe(29);
   });
 });
