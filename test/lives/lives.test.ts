@@ -10,7 +10,7 @@ import { commandOf, shrink } from './shrink.ts';
 import { tellStory } from './story.ts';
 import { addUp, tooLittle, wordsOf } from './sums.ts';
 
-const SEEDS = Array.from({ length: 100 }, (_, index) => index + 1);
+const SEEDS = Array.from({ length: 200 }, (_, index) => index + 1);
 /** One for each core of the machine that runs them for every change. */
 const THREADS = 2;
 

@@ -12,7 +12,7 @@ const WAITING = ['test/process/', 'test/page/', 'test/commands/verify/', 'test/c
  * missing, leaves a core idle at the end and does no other harm.
  */
 export const SECONDS: Readonly<Record<string, number>> = {
-  'test/lives/lives.test.ts': 205,
+  'test/lives/lives.test.ts': 300,
   'test/process/jobs.test.ts': 152,
   'test/process/four-ways.test.ts': 143,
   'test/page/browser.test.ts': 113,
