@@ -1,6 +1,6 @@
 /** The parts of the lives' check that have rules of their own: what is drawn, what happens, and what is excused. */
 import { describe, expect, test } from 'vitest';
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
 import type { SimPage } from '../../src/sim/faults.ts';
 import { createSettings } from '../../src/sim/settings.ts';
 import { createSimulator } from '../../src/sim/simulator.ts';
@@ -10,8 +10,8 @@ import { excuseOf, localBehindMs } from './claims.ts';
 import { drawStory } from './draw.ts';
 import { liveStory } from './live.ts';
 import { createFate } from './misfortunes.ts';
-import type { Stage } from './stage.ts';
-import type { DeviceLife, Life, Misfortune, Story } from './story.ts';
+import { knownPresentMs, type Stage } from './stage.ts';
+import type { DeviceLife, Lie, Life, Misfortune, Story } from './story.ts';
 import { worldOf } from './world.ts';
 
 /** A story of one device that reports once a minute, and of nothing that goes wrong. */
@@ -58,9 +58,10 @@ describe('a liar', () => {
 
   /** How many records an answer has at that moment; `null` where another fault than a lie takes it. */
   function createAsk(...misfortunes: Misfortune[]): (afterMs: number, isServed?: boolean) => number | null {
+    const known = { knownSign: () => null, knownPresentMs: (atMs: number) => atMs };
     let nowMs = startMs;
     const settings = createSettings({});
-    const fate = createFate(quietStory({}, misfortunes), { nowMs: () => nowMs }, { settings, knownSign: () => null });
+    const fate = createFate(quietStory({}, misfortunes), { nowMs: () => nowMs }, { settings, ...known });
     return (afterMs, isServed = true) => {
       nowMs = startMs + afterMs;
       const fault = fate.faults(1, request);
@@ -84,6 +85,63 @@ describe('a liar', () => {
     }
     const ask = createAsk(liar);
     expect([ask(0), ask(1000, false), ask(2000)]).toEqual([0, 0, 1]);
+  });
+});
+
+describe('a liar about the newest readings', () => {
+  const { startMs } = drawStory(1);
+  const records = Array.from({ length: 9 }, (_, index) => `{"recorded_at":"${formatMs(startMs - index * MINUTE_MS)}"}`);
+  const page: SimPage = { kind: 'telemetry', deviceId: 'd', records, nextCursor: null };
+
+  /** How many records a page keeps, requested so. */
+  function keptOf(lie: Lie, query: string, presentMs: number): number {
+    const what = { kind: 'lies' as const, lie, rate: 1, seed: 1 };
+    const liar: Misfortune = { name: 'liar', fromMs: startMs, toMs: startMs + DAY_MS, what };
+    const nowMs = startMs + 5 * MINUTE_MS;
+    const fate = createFate(
+      quietStory({}, [liar]),
+      { nowMs: () => nowMs },
+      {
+        settings: createSettings({}),
+        knownSign: () => msToNs(startMs),
+        knownPresentMs: () => presentMs,
+      },
+    );
+    const request = { method: 'GET', path: '/devices/d/telemetry', query: new URLSearchParams(query), atMs: nowMs };
+    const fault = fate.faults(1, request);
+    return fault?.kind === 'mangle' ? fault.change(page).records.length : page.records.length;
+  }
+
+  test('takes nothing from a page behind a cursor, where nobody could know what is missing', () => {
+    const past = `before=${formatMs(startMs - DAY_MS)}`;
+    expect(keptOf('a page of the past without its newest', past, startMs)).toBe(6);
+    expect(keptOf('a page of the past without its newest', `${past}&cursor=a`, startMs)).toBe(9);
+    expect(keptOf('without the newest', '', startMs + 5 * MINUTE_MS)).toBe(6);
+    expect(keptOf('without the newest', 'cursor=a', startMs + 5 * MINUTE_MS)).toBe(9);
+  });
+
+  test('takes no readings whose sign of life is as new as the time that can be known', () => {
+    expect(keptOf('without the newest', '', startMs + SECOND_MS)).toBe(9);
+  });
+
+  test('knows no later time without Date than the newest sign of the last list, and what has passed since', () => {
+    const story = quietStory({});
+    const clock = createVirtualClock(startMs);
+    const simulator = createSimulator({ world: worldOf(story), clock, settings: { time: { date: 'absent' } } });
+    const devices = [startMs - HOUR_MS, startMs - MINUTE_MS].map((ms) => ({ record: { lastSeenAt: msToNs(ms) } }));
+    const living = { context: { store: { devices: () => devices } } } as unknown as Stage['living'];
+    simulator.log.add({
+      number: 1,
+      method: 'GET',
+      path: '/devices',
+      query: '',
+      status: 200,
+      fault: null,
+      atMs: startMs,
+    });
+    expect(knownPresentMs({ living, simulator }, startMs + 10 * SECOND_MS)).toBe(startMs - 50 * SECOND_MS);
+    simulator.settings.time.date = 'sent';
+    expect(knownPresentMs({ living, simulator }, startMs)).toBe(startMs);
   });
 });
 
@@ -183,17 +241,33 @@ describe('what is excused', () => {
   test('what a clock that was ahead has shown as passed, for a while, and of a device that is away until it is back', () => {
     const ahead = [named('ahead', { kind: 'server clock', byMs: HOUR_MS })];
     const story = quietStory({}, ahead);
+    const seen = { datedMs: [at + 130 * MINUTE_MS, at + 140 * MINUTE_MS] };
     const grace = Math.ceil(story.program.gracePeriodMs / MINUTE_MS);
     // What was shown before the end may also have been called empty while it was.
     const laterOf = (stage: Stage): number[] => excusedOf(stage).filter((minute) => minute > 120);
-    expect(laterOf(stageAt(8 * HOUR_MS, story))).toEqual(range(121, 181));
-    expect(laterOf(stageAt(10 * HOUR_MS, story))).toEqual([]);
-    expect(Math.min(...excusedOf(stageAt(1.2 * HOUR_MS, story)))).toBeGreaterThanOrEqual(60 - grace - 1);
-    expect(excusedOf(stageAt(28 * HOUR_MS, story))).toEqual([]);
+    expect(laterOf(stageAt(8 * HOUR_MS, story, seen))).toEqual(range(121, 181));
+    expect(laterOf(stageAt(10 * HOUR_MS, story, seen))).toEqual([]);
+    expect(Math.min(...excusedOf(stageAt(1.2 * HOUR_MS, story, seen)))).toBeGreaterThanOrEqual(60 - grace - 1);
+    expect(excusedOf(stageAt(28 * HOUR_MS, story, seen))).toEqual([]);
     const spec = { deviceId: 'd', vanishesAtMs: at + 3.5 * HOUR_MS, returnsAtMs: at + 40 * HOUR_MS };
     const away = quietStory({ spec }, ahead);
-    expect(laterOf(stageAt(46 * HOUR_MS, away))).toEqual(range(121, 181));
-    expect(laterOf(stageAt(48 * HOUR_MS, away))).toEqual([]);
+    expect(laterOf(stageAt(46 * HOUR_MS, away, seen))).toEqual(range(121, 181));
+    expect(laterOf(stageAt(48 * HOUR_MS, away, seen))).toEqual([]);
+  });
+
+  test('what a clock that was ahead has shown as passed, while no answer could show its fall', () => {
+    const story = quietStory({}, [named('ahead', { kind: 'server clock', byMs: HOUR_MS })]);
+    const laterOf = (stage: Stage): number[] => excusedOf(stage).filter((minute) => minute > 120);
+    const page = { number: 1, method: 'GET', path: '/devices/d/telemetry', query: '', status: 200, fault: null };
+    const dated = (...minutes: number[]): Partial<Stage> => ({ datedMs: minutes.map((each) => at + each * MINUTE_MS) });
+    const unseen = stageAt(50 * HOUR_MS, story, { ...dated(70, 130, 190), lifeStartedMs: at + 40 * HOUR_MS });
+    expect(laterOf(unseen)).toEqual(range(121, 181));
+    unseen.simulator.log.add({ ...page, atMs: at + 2.5 * HOUR_MS });
+    expect(laterOf(unseen), 'asked by the clock that was ahead').toEqual(range(121, 181));
+    unseen.simulator.log.add({ ...page, atMs: at + 45 * HOUR_MS });
+    expect(laterOf(unseen), 'asked since').toEqual([]);
+    const seen = stageAt(50 * HOUR_MS, story, { ...dated(130, 140), lifeStartedMs: at + 40 * HOUR_MS });
+    expect(laterOf(seen)).toEqual([]);
   });
 
   test('empty answers of all devices, until a plan of few requests a day is no longer believed', () => {

@@ -206,6 +206,24 @@ function isHandedInTooLate({ story, simulator }: Stage, deviceId: string, readin
   return look !== undefined && nsToMs(reading.recordedAtNs) < look.atMs - historyMaxDays * DAY_MS + SLACK_MS;
 }
 
+/**
+ * Whether nobody could see that a clock which was ahead has fallen back: until the time that it had shown came, fewer
+ * answers than show a fall had a `Date`, and no answer about the device has come since.
+ */
+function isFallUnseen({ datedMs, simulator }: Stage, deviceId: string, ahead: MsRange & { byMs: number }): boolean {
+  const { byMs } = ahead;
+  const { offsetMs } = simulator.settings.time;
+  const [fromMs, toMs] = [ahead.fromMs + offsetMs, ahead.toMs + offsetMs];
+  const path = `/devices/${encodeURIComponent(deviceId)}/telemetry`;
+  const shown = datedMs.filter((atMs) => ahead.toMs <= atMs && atMs < ahead.toMs + byMs).length;
+  // What was asked while the clock was ahead is logged by that clock.
+  const isSince = (atMs: number): boolean => toMs <= atMs && !(fromMs + byMs <= atMs && atMs < toMs + byMs);
+  const { requests } = simulator.log;
+  return (
+    shown < SHOW_A_FALL && !requests.some((each) => each.path === path && each.status === 200 && isSince(each.atMs))
+  );
+}
+
 /** By how much the service's clock was ahead by them all. */
 function aheadByMs(stage: Stage): number {
   return aheadNow(stage).reduce((sum, { byMs }) => sum + byMs, 0);
@@ -217,7 +235,7 @@ function aheadByMs(stage: Stage): number {
  *   readings of one, until that is asked for again after an hour and after a day, of a device that is away once it is back; a service that hides old readings calls
  *   all of them empty while its clock is far ahead;
  * - what a clock that was ahead, and that nothing has spoken against for a minute, had shown as passed, until it was seen
- *   to fall back, of a device that is away once it is back;
+ *   to fall back, of a device that is away once it is back, and where no answer could show the fall ({@link isFallUnseen});
  * - what the plan has just hidden while nothing tells the time ({@link hiddenUnknown});
  * - what a clock has stamped that had fallen back, where answers have not shown it ({@link fallsUnseen});
  * - what a device has handed in when the plan did not reach back to it any more ({@link isHandedInTooLate}).
@@ -235,7 +253,8 @@ export function excuseOf(stage: Stage): NonNullable<Moment['isExcused']> {
   const ahead = story.misfortunes.flatMap((each) => {
     if (each.what.kind !== 'server clock' || each.what.byMs <= 0 || nowMs < each.fromMs) return [];
     const from = msToNs(Math.floor(each.fromMs + offsetMs - graceMs - SLACK_MS));
-    return [{ each, from, to: msToNs(Math.ceil(each.toMs + offsetMs + each.what.byMs + SLACK_MS)) }];
+    const to = msToNs(Math.ceil(each.toMs + offsetMs + each.what.byMs + SLACK_MS));
+    return [{ each, byMs: each.what.byMs, from, to }];
   });
   const hidden = hiddenUnknown(stage);
   const falls = fallsUnseen(stage);
@@ -251,10 +270,11 @@ export function excuseOf(stage: Stage): NonNullable<Moment['isExcused']> {
     isHandedInTooLate(stage, deviceId, reading) ||
     hidden.some(({ from, to }) => from <= reading.recordedAtNs && reading.recordedAtNs < to) ||
     ahead.some(
-      ({ each, from, to }) =>
+      ({ each, byMs, from, to }) =>
         from <= reading.recordedAtNs &&
         reading.recordedAtNs < to &&
-        mayLast(stage, backAfterMs(stage, deviceId, each), SEEN_TO_FALL_MS),
+        (mayLast(stage, backAfterMs(stage, deviceId, each), SEEN_TO_FALL_MS) ||
+          isFallUnseen(stage, deviceId, { ...each, byMs })),
     ) ||
     believed.some(
       (each) =>

@@ -3,7 +3,15 @@
  * local clock. Each happens in its time, and is noted when it has hit something.
  */
 import type { Clock } from '../../src/core/ports.ts';
-import { type EpochNs, HOUR_MS, msToNs, parseTimestamp, SECOND_MS, SECOND_NS } from '../../src/core/time.ts';
+import {
+  type EpochMs,
+  type EpochNs,
+  HOUR_MS,
+  msToNs,
+  parseTimestamp,
+  SECOND_MS,
+  SECOND_NS,
+} from '../../src/core/time.ts';
 import type { Fault, FaultPlan, SimPage } from '../../src/sim/faults.ts';
 import { createSettings, type SimSettings } from '../../src/sim/settings.ts';
 import type { Simulator } from '../../src/sim/simulator.ts';
@@ -26,18 +34,27 @@ export interface Fate {
 /** The latest sign of life of a device that the program has stored; `null` without one. */
 export type KnownSign = (deviceId: string) => EpochNs | null;
 
+/** The time that the program can know to have passed at a moment of the service's clock. */
+export type KnownPresent = (atMs: EpochMs) => EpochMs;
+
+/** What the program knows, which nobody can lie about unnoticed. */
+interface Known {
+  readonly knownSign: KnownSign;
+  readonly knownPresentMs: KnownPresent;
+}
+
 /** @param simulator the service, with the settings of the story. */
 export function createFate(
   story: Story,
   clock: Pick<Clock, 'nowMs'>,
-  { settings, knownSign }: Pick<Simulator, 'settings'> & { readonly knownSign: KnownSign },
+  { settings, ...known }: Pick<Simulator, 'settings'> & Known,
 ): Fate {
   const calm = createSettings(story.api);
   const hit = new Set<string>();
   const own = new Map(
     story.misfortunes.map((each) => {
       const dice = createDice('seed' in each.what ? each.what.seed : 0);
-      const chances = { dice, knownSign, graceMs: story.program.gracePeriodMs };
+      const chances = { dice, ...known, graceMs: story.program.gracePeriodMs };
       return [each, { dice, fault: createFault(each, dice), lie: createLiar(each, chances) }] as const;
     }),
   );
@@ -167,9 +184,8 @@ function createFault({ what }: Misfortune, dice: Dice): (request: Request) => Fa
 }
 
 /** What lies are drawn by. */
-interface Chances {
+interface Chances extends Known {
   readonly dice: Dice;
-  readonly knownSign: KnownSign;
   readonly graceMs: number;
 }
 
@@ -186,22 +202,31 @@ function stoppingShortOf(seenAt: EpochNs, page: SimPage): SimPage {
   return newest !== null && newest + 2n * SECOND_NS < seenAt ? { ...page, records } : page;
 }
 
+/**
+ * Whether a lie is told about such a page. None takes the newest from a page behind a cursor: it goes on from no reading
+ * that it would have to show, so that nobody could know what is missing above it.
+ */
+function isToldOf(lie: Lie, query: URLSearchParams, atMs: EpochMs): boolean {
+  if (lie.endsWith('newest') && query.has('cursor')) return false;
+  return lie !== 'a page of the past without its newest' || isOfThePast(query, atMs);
+}
+
 /** Never lies twice in a row about one device. */
 function createLiar(
   { what }: Misfortune,
-  { dice, knownSign, graceMs }: Chances,
+  { dice, knownSign, knownPresentMs, graceMs }: Chances,
 ): (request: Request) => ((page: SimPage) => SimPage) | null {
   if (what.kind !== 'lies') return () => null;
   const { lie, rate } = what;
   const lied = new Set<string>();
   return ({ path, query, atMs }) => {
-    if (!path.endsWith('/telemetry')) return null;
-    if (lie === 'a page of the past without its newest' && !isOfThePast(query, atMs)) return null;
+    if (!path.endsWith('/telemetry') || !isToldOf(lie, query, atMs)) return null;
     if (lied.delete(path) || !dice.chance(rate)) return null;
     lied.add(path);
     if (lie !== 'without the newest') return LIES[lie];
     const seenAt = knownSign(decodeURIComponent(path.split('/')[2] ?? ''));
-    const isKnowable = !query.has('before') && seenAt !== null && seenAt < msToNs(Math.floor(atMs - graceMs - SIGN_MS));
+    const coveredToNs = msToNs(Math.floor(knownPresentMs(atMs) - graceMs - SIGN_MS));
+    const isKnowable = !query.has('before') && seenAt !== null && seenAt < coveredToNs;
     return isKnowable ? (page) => stoppingShortOf(seenAt, page) : null;
   };
 }
