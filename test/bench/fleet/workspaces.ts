@@ -91,7 +91,7 @@ async function measure(): Promise<void> {
       break;
     }
     all.push(start({ nth, url: `${url}/${nth}/external/v1`, key: keys[nth] ?? '', port: FIRST_PORT + nth, database }));
-    if (nth % STARTING === STARTING - 1) await served(all.at(-1));
+    if (nth % STARTING === STARTING - 1) for (const each of all.slice(-STARTING)) await served(each);
   }
   say(`${all.length} workspaces of ${values.devices} devices started in ${minutesSince(beganMs)}`);
   const well = all.filter(({ nth }) => nth !== 0);
