@@ -246,11 +246,12 @@ function startPrometheus(port: number, targets: readonly number[]): string {
   const folder = join(place, 'prometheus');
   cpSync(join(import.meta.dirname, '..', '..', '..', 'config', 'prometheus'), folder, { recursive: true });
   const file = join(folder, 'prometheus.yml');
-  const list = targets.map((each) => `'127.0.0.1:${each}'`).join(', ');
-  const text = readFileSync(file, 'utf8')
-    .replace("['tidemark:9464']", `[${list}]`)
-    .replace(/alerting:\n(?: {2}.*\n)+/, '');
-  writeFileSync(file, text);
+  writeFileSync(file, readFileSync(file, 'utf8').replace(/alerting:\n(?: {2}.*\n)+/, ''));
+  const workspaces = join(folder, 'workspaces');
+  rmSync(workspaces, { recursive: true });
+  mkdirSync(workspaces);
+  const entries = targets.map((each) => `- {targets: ['127.0.0.1:${each}'], labels: {workspace: w${each}}}\n`);
+  writeFileSync(join(workspaces, 'all.yaml'), entries.join(''));
   const flags = [`--config.file=${file}`, `--storage.tsdb.path=${join(place, 'tsdb')}`, '--log.level=error'];
   const where = `--web.listen-address=127.0.0.1:${port}`;
   children.push(spawn('/usr/bin/prometheus', [...flags, where], { stdio: 'ignore' }));
