@@ -252,7 +252,7 @@ describe.runIf(isHere)('while somebody looks', () => {
       'search',
       'cellar',
     ]);
-    expect(page.url()).toContain('search=cellar');
+    await expect.poll(() => page.url()).toContain('search=cellar');
     await page.keyboard.press('Control+A');
     await page.keyboard.press('Delete');
     await expect.poll(() => page.locator('#devices h2').innerText()).toMatch(/60 of 60/);
