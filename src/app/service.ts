@@ -56,7 +56,7 @@ interface ServiceOptions {
 export async function runService(options: ServiceOptions, signal: AbortSignal): Promise<void> {
   const { sync, terminal } = options;
   const { store, settings } = sync.context;
-  whereRoom(() => keepSchedules(store, settings.schedules));
+  keepSchedules(store, settings.schedules);
   const shown = createShownFacts(sync, terminal.scrub);
   const page = await servePage(options, shown.facts);
   try {
@@ -240,19 +240,14 @@ export function createShownFacts(
     },
     saveEvents: () => {
       const text = recent.takeUnsaved();
-      // They are in the log.
-      if (text !== null) whereRoom(() => store.saveFact(RECENT_EVENTS, text));
+      try {
+        if (text !== null) store.saveFact(RECENT_EVENTS, text);
+      } catch (error) {
+        // They are in the log.
+        if (!(error instanceof StateFullError)) throw error;
+      }
     },
   };
-}
-
-/** Writes something that the program can do without: not into a full state. */
-function whereRoom(write: () => void): void {
-  try {
-    write();
-  } catch (error) {
-    if (!(error instanceof StateFullError)) throw error;
-  }
 }
 
 /** Returns a copy of plain data with every text scrubbed. */

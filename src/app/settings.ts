@@ -11,7 +11,7 @@ import { isRecord } from '../core/json.ts';
 import { DESTINATION_KINDS, identityOf } from '../core/lines/dialect.ts';
 import { type Schedules, STREAMS } from '../core/ports.ts';
 import { Secret } from '../core/secret.ts';
-import type { Store } from '../core/state/state.ts';
+import { createFactNote, type Store } from '../core/state/state.ts';
 import type { DestinationCandidate } from '../core/state/verify.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
 import { createUnknownServer } from '../influx/probe.ts';
@@ -135,9 +135,9 @@ export function databasesOf(
 const SCHEDULES = 'schedules';
 
 /** Keeps the schedules that the daemon runs with, for commands that read its state with another configuration. */
-export function keepSchedules({ fact, saveFact }: Pick<Store, 'fact' | 'saveFact'>, schedules: Schedules): void {
-  const text = JSON.stringify(Object.fromEntries(STREAMS.map((stream) => [stream, schedules[stream].text])));
-  if (fact(SCHEDULES) !== text) saveFact(SCHEDULES, text);
+export function keepSchedules(store: Pick<Store, 'fact' | 'saveFact'>, schedules: Schedules): void {
+  const texts = STREAMS.map((stream) => [stream, schedules[stream].text]);
+  createFactNote(store, () => SCHEDULES)(JSON.stringify(Object.fromEntries(texts)));
 }
 
 /** The schedules that the daemon of a state runs with; `null` where they are not kept, or cannot be read. */

@@ -47,15 +47,16 @@ export function createVacuum(db: Database.Database, path: string): Pick<ArchiveM
   const pages = db.prepare<[], bigint>('PRAGMA page_count').pluck();
   const freePages = db.prepare<[], bigint>('PRAGMA freelist_count').pluck();
   const freeBytes = (): number => Number(freePages.get()) * pageBytes;
-  const size = whileUnchanged(db, () => {
+  const inPages = whileUnchanged(db, () => {
     const free = freeBytes();
-    return { usedBytes: Number(pages.get()) * pageBytes - free, freeBytes: free, walBytes: sizeOf(`${path}-wal`) };
+    return { usedBytes: Number(pages.get()) * pageBytes - free, freeBytes: free };
   });
   return {
-    size,
+    // The write-ahead log shrinks without a change of the state.
+    size: () => ({ ...inPages(), walBytes: sizeOf(`${path}-wal`) }),
     vacuum: (most) => {
       db.pragma(`incremental_vacuum(${most})`);
-      size.forget();
+      inPages.forget();
       return freeBytes();
     },
   };
