@@ -209,15 +209,6 @@ export function problemFact(state: ApiState, outage: string | null): string | nu
   return problem === null ? null : JSON.stringify(problem);
 }
 
-/** The fact as versions before have written it: the code, a space and the text. */
-const AS_BEFORE = /^(key_refused|api_unreachable) (.+)$/s;
-
-function readProblem(noted: string): ApiProblem | null {
-  const [, code, text] = AS_BEFORE.exec(noted) ?? [];
-  if (code !== undefined && text !== undefined) return { code: code as ApiProblem['code'], text };
-  return noted === '' ? null : (JSON.parse(noted) as ApiProblem);
-}
-
 /**
  * Shows what keeps the API from being read by the state alone.
  *
@@ -228,7 +219,7 @@ export function storedProblem(
   noted: string,
   streams: readonly StreamStatus[],
 ): Pick<StreamReport, 'list' | 'problem' | 'isRefused'> {
-  const problem = readProblem(noted);
+  const problem = noted === '' ? null : (JSON.parse(noted) as ApiProblem);
   const isRefused = problem?.code === 'key_refused';
   const list = streams.map((status) => refusedBy(isRefused, status));
   return { list: () => list, problem: () => problem?.text ?? null, isRefused: () => isRefused };

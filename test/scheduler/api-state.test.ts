@@ -124,11 +124,6 @@ describe('what keeps the API from being read', () => {
     );
     expect(found).toEqual(['changed']);
   });
-
-  test('is shown as a version before has written it', () => {
-    expect(read('key_refused the API refuses the key')).toEqual(['the API refuses the key', true, 'failing']);
-    expect(read('api_unreachable GET /account: no answer')).toEqual(['GET /account: no answer', false, 'on']);
-  });
 });
 
 describe('a stream that fails', () => {
