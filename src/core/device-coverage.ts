@@ -9,7 +9,7 @@ import type { MissingReason, MissingSum } from './state/log.ts';
 import type { Gap, GapReason } from './state/telemetry.ts';
 import type { DeviceState, MissingStatus, StatusGap } from './status.ts';
 import { counted, plainText } from './text.ts';
-import { DAY_NS, type EpochNs, formatExact, HOUR_NS, maxNs, msToNs, SECOND_NS } from './time.ts';
+import { DAY_NS, type EpochNs, formatExact, MINUTE_NS, maxNs, msToNs, SECOND_NS } from './time.ts';
 
 /** The listing may come from a replica that lags: readings younger than this need not be in it. */
 const LISTING_LAG_NS = 60n * SECOND_NS;
@@ -148,18 +148,20 @@ function joined(gaps: readonly NamedGap[]): NamedGap[] {
   return result;
 }
 
-/** The longest grace period: a page covers nothing that is younger. */
-const LONGEST_GRACE_NS = HOUR_NS;
+/** How far above the range that it covers a page may show a reading, beside the grace period: slow answers take so long. */
+const ANSWERED_NS = 2n * MINUTE_NS;
 
 /**
  * The newest range of a device that is empty according to the last device list. The device is polled there only after a
  * sign of life or at its idle poll, and the open range is no lag. It is no proof and never counts as covered.
  *
  * @param newestNs the newest archived reading, whether or not its range is covered yet.
+ * @param gracePeriodMs the grace period of the device: a page covers nothing that is younger.
  */
 export function emptyByListing(
   { record, lastListedMs }: Pick<KnownDevice, 'record' | 'lastListedMs'>,
   { covered, newestNs }: { covered: readonly CoveredRange[]; newestNs: EpochNs | null },
+  gracePeriodMs: number,
 ): Intervals {
   const newest = covered.at(-1);
   const seenAt = record.lastSeenAt;
@@ -169,7 +171,7 @@ export function emptyByListing(
   if (isDisproved) return [];
   const knownTo = newestNs === null ? newest.to : maxNs(newest.to, newestNs + SECOND_NS);
   // Further above the covered range than a grace period lasts, the newest reading comes from a page that covered nothing.
-  const isApart = newestNs !== null && newestNs - newest.to > LONGEST_GRACE_NS;
+  const isApart = newestNs !== null && newestNs - newest.to > msToNs(gracePeriodMs) + ANSWERED_NS;
   return seenAt > knownTo ? [] : normalize([{ from: isApart ? newestNs : newest.to, to: listedNs }]);
 }
 

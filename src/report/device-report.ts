@@ -178,8 +178,9 @@ function dueNext(parts: DeviceReportParts, known: DeviceFactsNow): Due {
   if (rest !== null) return { polledMs, atMs: rest.retryAtMs, as: 'newest_readings', rest };
   // A device that the list has never seen and that never had a reading is left to the idle poll as well, once it was
   // polled.
+  const gracePeriodMs = gracePeriodOf(settings.gracePeriodMs, telemetry.late);
   const isQuiet =
-    emptyByListing(device, { covered: telemetry.covered, newestNs }).length > 0 ||
+    emptyByListing(device, { covered: telemetry.covered, newestNs }, gracePeriodMs).length > 0 ||
     (device.record.lastSeenAt === null && newestNs === null && top !== undefined);
   if (device.goneSinceMs !== null && polledMs !== null)
     return { polledMs, atMs: gonePollDueMs(polledMs, parts.polls), as: 'idle_poll', rest: null };

@@ -11,7 +11,7 @@ import type { CoverageNow } from '../core/state/telemetry.ts';
 import type { DeviceStatus, FreshnessStatus, GapSum, StatusGap } from '../core/status.ts';
 import { type EpochNs, formatExact, minNs } from '../core/time.ts';
 import type { WantedRange } from '../ingest/context.ts';
-import { limitFor, presentOf } from '../ingest/coverage-rules.ts';
+import { gracePeriodOf, limitFor, presentOf } from '../ingest/coverage-rules.ts';
 
 import type { DeviceSummary } from './device-list.ts';
 
@@ -43,7 +43,7 @@ export function snapshotDevice(
   const { covered, gaps } = now;
   const wanted = wantedOf(device, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, now) });
   const isExcluded = filter.excludes(device.record);
-  const listedEmpty = emptyByListing(device, now);
+  const listedEmpty = emptyByListing(device, now, gracePeriodOf(wantedRange.gracePeriodMs, now.late));
   const coverage = coverageOf({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds }, wanted);
   // The newest range is open all the time: while it is no longer than usual, it is lag and no part that is missing.
   const isOpenAnyway = covered.length > 0 && coverage.lagSeconds <= openSeconds;

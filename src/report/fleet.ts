@@ -19,7 +19,7 @@ import { type CoverageNow, NOTHING_COVERED } from '../core/state/telemetry.ts';
 import type { DeviceFigures, FleetFigures } from '../core/status.ts';
 import { DAY_NS, maxNs, SECOND_MS, SECOND_NS } from '../core/time.ts';
 import type { SyncContext, SyncSettings, WantedRange } from '../ingest/context.ts';
-import { limitFor } from '../ingest/coverage-rules.ts';
+import { gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import type { DeviceSummary } from './device-list.ts';
 import {
@@ -286,7 +286,7 @@ function lastDayOpen({ device, coverage }: Seen, wantedRange: WantedRange): Inte
   const from = maxNs(wantedRange.limit - DAY_NS, wantedRange.wantedFrom);
   return subtract(
     gapsIn({ from, to: limitFor(wantedRange, coverage) }, coverage.covered),
-    emptyByListing(device, coverage),
+    emptyByListing(device, coverage, gracePeriodOf(wantedRange.gracePeriodMs, coverage.late)),
   );
 }
 

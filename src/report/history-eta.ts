@@ -14,6 +14,7 @@ import { NOTHING_COVERED } from '../core/state/telemetry.ts';
 import type { QuotaStatus } from '../core/status.ts';
 import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, msToNs, nsToMs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
+import { gracePeriodOf } from '../ingest/coverage-rules.ts';
 import { maxWidthNs } from '../ingest/page-request.ts';
 import { wantedNow } from '../ingest/wanted-range.ts';
 import {
@@ -97,7 +98,8 @@ function ratesNow(
       const days = facts.daysOf(deviceId, fromDay);
       const newestMs = of.newestNs === null ? null : nsToMs(of.newestNs);
       const named = normalize(of.gaps.map(({ fromNs: from, toNs: to }) => ({ from, to })));
-      const closed = union(coveredIntervals(of.covered), union(named, emptyByListing(device, of)));
+      const listedEmpty = emptyByListing(device, of, gracePeriodOf(settings.gracePeriodMs, of.late));
+      const closed = union(coveredIntervals(of.covered), union(named, listedEmpty));
       const beginsNs = beginningOf(of.covered, wantedFrom);
       return [deviceId, { covered: coveredIntervals(of.covered), newestMs, days, closed, beginsNs }] as const;
     }),

@@ -43,7 +43,7 @@ import { NOTHING_COVERED } from '../core/state/telemetry.ts';
 import { shortened } from '../core/text.ts';
 import { DAY_MS, DAY_NS, type EpochMs, formatExact, maxNs, minNs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { WantedRange } from '../ingest/context.ts';
-import { limitFor } from '../ingest/coverage-rules.ts';
+import { gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
 import { openSeconds, wantedAt } from '../ingest/wanted-range.ts';
 import { dayBar } from './bars.ts';
 import { type DeviceSummary, type ListedDevice, listByName, pickDevices } from './device-list.ts';
@@ -212,7 +212,8 @@ function barOf(
   // Forgotten since the scan.
   if (known === null) return ' '.repeat(days);
   const { covered, late } = store.telemetry(deviceId);
-  const all = union(coveredIntervals(covered), emptyByListing(known, { covered, newestNs }));
+  const gracePeriodMs = gracePeriodOf(wantedRange.gracePeriodMs, late);
+  const all = union(coveredIntervals(covered), emptyByListing(known, { covered, newestNs }, gracePeriodMs));
   const whole = wantedOf(known, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, { late }) });
   // The newest end is always open: without lag it is no gap.
   const isFresh = lagSeconds !== null && lagSeconds <= openSeconds(parts);

@@ -15,7 +15,7 @@ import { coverageLine } from '../core/lines/fact-lines.ts';
 import type { CoveragePoint, KnownDevice, NewCoveragePoint } from '../core/state/inventory.ts';
 import { DAY_NS, type EpochNs, MINUTE_MS, MINUTE_NS, maxNs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext, WantedRange } from '../ingest/context.ts';
-import { limitFor } from '../ingest/coverage-rules.ts';
+import { gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
 import { openSeconds, stillWantedFrom, wantedNow } from '../ingest/wanted-range.ts';
 import { staleMsOf } from './demand-watch.ts';
 
@@ -109,7 +109,9 @@ function currentCoverage({ store, settings }: SyncContext, device: KnownDevice, 
   const { covered } = telemetry;
   const to = limitFor(wantedRange, telemetry);
   const isExcluded = settings.filter.excludes(device.record);
-  const listedEmpty = emptyByListing(device, { covered, newestNs: store.newestNs(deviceId) });
+  const newestNs = store.newestNs(deviceId);
+  const gracePeriodMs = gracePeriodOf(settings.gracePeriodMs, telemetry.late);
+  const listedEmpty = emptyByListing(device, { covered, newestNs }, gracePeriodMs);
   if (gaps.length > 0 && gapsIn({ from: wantedRange.wantedFrom, to }, covered).length === 0) store.clearGaps(deviceId);
   const wanted = wantedOf(device, { from: wantedFrom, to });
   const coverage = coverageOf({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds: mostOpen }, wanted);

@@ -4,7 +4,7 @@ import { addRange, type CoveredRange, gapsIn } from '../../src/core/coverage.ts'
 import { coverageOf, coveredShare, emptyByListing, wantedOf } from '../../src/core/device-coverage.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
 import type { Gap, GapReason } from '../../src/core/state/telemetry.ts';
-import { DAY_NS, formatExact, nsToMs, parseTimestamp } from '../../src/core/time.ts';
+import { DAY_NS, formatExact, HOUR_MS, MINUTE_MS, nsToMs, parseTimestamp } from '../../src/core/time.ts';
 import { at, bare, edgeOf, reading } from './support/readings.ts';
 
 const RECORD: DeviceRecord = {
@@ -185,33 +185,40 @@ describe('what the list of devices says is empty', () => {
     lastListedMs: nsToMs(at(listedSeconds)),
   });
   const covered = [span(0, 1000)];
+  const GRACE_MS = 2 * MINUTE_MS;
 
   test('lies between the coverage and the listing, if nothing newer was seen', () => {
-    expect(emptyByListing(listed(990, 2000), { covered, newestNs: at(990) })).toEqual([
+    expect(emptyByListing(listed(990, 2000), { covered, newestNs: at(990) }, GRACE_MS)).toEqual([
       { from: at(1000), to: at(2000) },
     ]);
-    expect(emptyByListing(listed(1500, 2000), { covered, newestNs: at(990) })).toEqual([]);
-    expect(emptyByListing(listed(null, 2000), { covered, newestNs: at(990) })).toEqual([]);
+    expect(emptyByListing(listed(1500, 2000), { covered, newestNs: at(990) }, GRACE_MS)).toEqual([]);
+    expect(emptyByListing(listed(null, 2000), { covered, newestNs: at(990) }, GRACE_MS)).toEqual([]);
   });
 
-  test('begins above a newest reading that no covering page has shown: a gap may lie below it', () => {
-    const far = at(1000 + 3601);
-    expect(emptyByListing(listed(1000 + 3601, 9000), { covered, newestNs: far })).toEqual([
-      { from: far, to: at(9000) },
-    ]);
-    // Within a grace period the page that has shown it may have covered everything below it.
-    expect(emptyByListing(listed(4600, 9000), { covered, newestNs: at(4600) })).toEqual([
-      { from: at(1000), to: at(9000) },
-    ]);
-  });
+  test.each([2 * MINUTE_MS, 3 * HOUR_MS])(
+    'with a grace period of %i ms begins above a newest reading that no covering page has shown',
+    (gracePeriodMs) => {
+      // The page that has shown the reading may have covered everything that is older than the grace period.
+      const near = 1000 + gracePeriodMs / 1000 + 120;
+      const known = (newestSeconds: number) => ({ covered, newestNs: at(newestSeconds) });
+      expect(emptyByListing(listed(near, 20_000), known(near), gracePeriodMs)).toEqual([
+        { from: at(1000), to: at(20_000) },
+      ]);
+      // Further up, a gap may lie below it.
+      const far = near + 1;
+      expect(emptyByListing(listed(far, 20_000), known(far), gracePeriodMs)).toEqual([
+        { from: at(far), to: at(20_000) },
+      ]);
+    },
+  );
 
   test('is nothing if the listing did not show a stored reading', () => {
-    expect(emptyByListing(listed(10, 2000), { covered, newestNs: at(990) })).toEqual([]);
+    expect(emptyByListing(listed(10, 2000), { covered, newestNs: at(990) }, GRACE_MS)).toEqual([]);
     // Too young for the listing to know, or a matter of fractions of a second.
-    expect(emptyByListing(listed(10, 1040), { covered, newestNs: at(990) })).toEqual([
+    expect(emptyByListing(listed(10, 1040), { covered, newestNs: at(990) }, GRACE_MS)).toEqual([
       { from: at(1000), to: at(1040) },
     ]);
-    expect(emptyByListing(listed(989, 2000), { covered, newestNs: at(990) })).toEqual([
+    expect(emptyByListing(listed(989, 2000), { covered, newestNs: at(990) }, GRACE_MS)).toEqual([
       { from: at(1000), to: at(2000) },
     ]);
   });
