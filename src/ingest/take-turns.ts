@@ -8,7 +8,8 @@
  */
 import { orAborted } from '../core/async.ts';
 import { REQUEST_LANES } from '../core/ports.ts';
-import { addScans, NOTHING_SCANNED, type PageScanner, type ScanResult, type ScanTask } from './page-scan.ts';
+import { addScans, NOTHING_SCANNED, type ScanResult, type ScanTask } from './gap-scan.ts';
+import type { PageScanner } from './page-scan.ts';
 
 /** A scan under way. */
 interface Turn {

@@ -246,13 +246,13 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['emptyBehindCursor'],
     edits: [
       {
-        file: 'ingest/page-scan.ts',
+        file: 'ingest/gap-scan.ts',
         find: 'return cursor === null || emptyEnds.includes(below ?? 0n) ? attempts.empties : 0;',
         replace: 'return attempts.empties;',
       },
       {
         // What was archived on the way there speaks against such an answer too.
-        file: 'ingest/page-scan.ts',
+        file: 'ingest/gap-scan.ts',
         find: 'isStored: isAnyStored(store, deviceId, range),',
         replace: 'isStored: false,',
       },
@@ -261,7 +261,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'what is shown again still missing',
     caughtBy: ['emptyOnceMore'],
-    edits: [{ file: 'ingest/page-scan.ts', find: '  noteShown(context, deviceId, readings);\n', replace: '' }],
+    edits: [{ file: 'ingest/gap-scan.ts', find: '  noteShown(context, deviceId, readings);\n', replace: '' }],
   },
   {
     name: 'coverage up to the current time',
@@ -279,7 +279,7 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['slowAnswers'],
     edits: [
       {
-        file: 'ingest/page-scan.ts',
+        file: 'ingest/gap-scan.ts',
         find: '  const judged = judgePage(request, page, {',
         replace: `  const answeredNs = BigInt(Math.floor(context.serverClock.nowMs() - 1000 - context.settings.gracePeriodMs)) * 1_000_000n;
   const to = request.before === null && answeredNs > request.gap.to ? answeredNs : request.gap.to;
@@ -358,7 +358,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'pages followed that are full of readings yet to come',
     caughtBy: ['farFuture'],
     edits: [
-      { file: 'ingest/page-scan.ts', find: 'page.hasFuture === true && ', replace: 'page.hasFuture === null && ' },
+      { file: 'ingest/gap-scan.ts', find: 'page.hasFuture === true && ', replace: 'page.hasFuture === null && ' },
     ],
   },
   {

@@ -1,0 +1,359 @@
+/**
+ * The scan of one gap in the coverage of a device, page by page, newest first: a part of a page scan (`page-scan.ts`).
+ *
+ * `page-request.ts` makes the requests, `judge-page.ts` determines the range that an answer covers, and `unproven.ts`
+ * decides about an answer that covers nothing. This file requests, commits and requests again. It commits every page
+ * before the next request, so an interruption costs at most the page in flight.
+ *
+ * Two records hold its state: a `RangeScan` lasts for one task, a `GapScan` for the requests of one gap.
+ */
+import { type Edge, overlapsOf } from '../core/coverage.ts';
+import { hullOf, type Interval } from '../core/intervals.ts';
+import type { Reply, RequestLane } from '../core/ports.ts';
+import type { Reading, TelemetryPage } from '../core/records.ts';
+import type { GapReason } from '../core/state/telemetry.ts';
+import { type EpochNs, formatExact } from '../core/time.ts';
+import { commitInTurns, isAnyStored, nameGap } from './commit.ts';
+import type { SyncContext } from './context.ts';
+import { controlFor, judgeEmpty, noteServedReadings, type ServedReadings, signToExplain } from './empty-ranges.ts';
+import { type Asking, fetchPage, noteOpenEnd, noteServed, windowRules } from './fetch-page.ts';
+import { type Judgement, judgePage } from './judge-page.ts';
+import { fromFirstPage, missingAt, nextRequest, type PageRequest, requestFor } from './page-request.ts';
+import {
+  type Attempts,
+  areEmptyAnswersIgnored,
+  decideStep,
+  isOverlapOptional,
+  missedAfter,
+  missedSince,
+  NO_ATTEMPTS,
+  reappearedOverlaps,
+  TRIES,
+  unlessGone,
+} from './unproven.ts';
+import { lateFromOf } from './wanted-range.ts';
+import { type Refusal, servedFrom, visibleFrom, windowLimits } from './window-limits.ts';
+
+/** How many empty pages in a row may name a next one before that leads nowhere. */
+const MAX_EMPTY_PAGES = 10;
+
+/** How long to wait before a request is repeated after an odd answer: a replica that lags gets time to catch up. */
+const RETRY_MS = 1000;
+
+/** The task of a page scan. */
+export interface ScanTask {
+  readonly deviceId: string;
+  /** The range to close, below the coverage limit. */
+  readonly range: Interval;
+  /** The coverage limit: a gap that ends there is requested without `before`. */
+  readonly limit: EpochNs;
+  readonly lane: RequestLane;
+  /**
+   * Where the scan ends: with the first page that covers something, or once every gap of the range is closed or named.
+   */
+  readonly until: 'first coverage' | 'closed';
+  /** Whether to stop where it is, so that something more urgent gets its turn: stopping anywhere is free. */
+  readonly isPaused?: () => boolean;
+}
+
+/** The result of a page scan. */
+export interface ScanResult {
+  /** How many pages were answered and judged. */
+  readonly pages: number;
+  /** The readings of the last page, newest first, including those that were stored before. */
+  readonly lastReadings: readonly Reading[];
+  /** How many readings were new. */
+  readonly newReadings: number;
+  /** Whether a page has covered a range that was not covered. */
+  readonly extendsCoverage: boolean;
+  /** Whether a page was believed or had something new: one that was neither shows nothing of its device. */
+  readonly isUnderstood: boolean;
+}
+
+export const NOTHING_SCANNED: ScanResult = {
+  pages: 0,
+  lastReadings: [],
+  newReadings: 0,
+  extendsCoverage: false,
+  isUnderstood: false,
+};
+
+/** Adds the results of two scans, one after the other. */
+export function addScans(first: ScanResult, second: ScanResult): ScanResult {
+  return {
+    pages: first.pages + second.pages,
+    lastReadings: second.pages > 0 ? second.lastReadings : first.lastReadings,
+    newReadings: first.newReadings + second.newReadings,
+    extendsCoverage: first.extendsCoverage || second.extendsCoverage,
+    isUnderstood: first.isUnderstood || second.isUnderstood,
+  };
+}
+
+/** The parts that all page scans share. */
+export interface Scanning extends Asking {
+  readonly served: ServedReadings;
+}
+
+/** A scan of a task under way. */
+export interface RangeScan extends Scanning {
+  readonly task: ScanTask;
+  /** The range below its pages that has to be read again: it is scanned too, wherever the range of the task ends. */
+  reopened: Interval | null;
+  result: ScanResult;
+}
+
+/** Whether to stop: the task has its range, something more urgent is due, or the archive was full at the last check. */
+export function isStopped({ context, task, result }: RangeScan): boolean {
+  if (task.until === 'first coverage' && result.extendsCoverage) return true;
+  return task.isPaused?.() === true || !context.room().ok;
+}
+
+/** The scan of one gap: the facts at its beginning, and the unproven answers since. */
+interface GapScan extends Scanning, Pick<PageRequest, 'gap' | 'near' | 'far'> {
+  /** The scan that it is a part of. */
+  readonly whole: RangeScan;
+  /** The task with the coverage limit of its beginning. */
+  readonly task: ScanTask;
+  /** How far back beyond the gap late readings are looked for, where that costs nothing. */
+  readonly lateFrom: EpochNs | null;
+  attempts: Attempts;
+  /** Pages in a row without a reading that named a next one. */
+  emptyPages: number;
+  /** The oldest readings of chains of cursors that have ended with an empty page. */
+  readonly emptyEnds: EpochNs[];
+}
+
+function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
+  const { context, windows, served } = whole;
+  const { deviceId } = task;
+  const { covered } = context.store.telemetry(deviceId);
+  const missed = context.store.missedOverlaps(deviceId);
+  const overlaps = overlapsOf(gap, covered);
+  const near = unlessGone(overlaps.near, missed);
+  const far = unlessGone(overlaps.far, missed);
+  const oldest = servedFrom(windowRules(windows));
+  const below = covered.find(({ to }) => to === gap.from);
+  return {
+    context,
+    windows,
+    served,
+    whole,
+    task,
+    gap,
+    near,
+    far: far !== null && oldest !== null && far.at < oldest ? null : far,
+    lateFrom: below === undefined ? null : lateFromOf(context, { deviceId, gap, below }),
+    attempts: NO_ATTEMPTS,
+    emptyPages: 0,
+    emptyEnds: [],
+  };
+}
+
+/** The next request; `null` if the gap was read to its end or has a name, `gone` if the device is. */
+type Next = PageRequest | null | 'gone';
+
+/** Asks for the pages of one gap until its window was read to the end, it has a name, or the device is gone. */
+export async function scanGap(
+  whole: RangeScan,
+  { task, gap }: { readonly task: ScanTask; readonly gap: Interval },
+  signal: AbortSignal,
+): Promise<'to its end' | 'gone'> {
+  const scan = beginGap(whole, task, gap);
+  let next: Next = requestBelow(scan, scan.gap.to, scan.near);
+  while (next !== null && next !== 'gone' && !isStopped(scan.whole)) {
+    const answer = await fetchPage(scan, { request: next, lane: scan.task.lane }, signal);
+    next =
+      answer.kind === 'page' ? await handlePage(scan, next, answer.reply, signal) : handleRefusal(scan, next, answer);
+  }
+  return next === 'gone' ? 'gone' : 'to its end';
+}
+
+/** The request for the rest of the gap below `to`, by the current window rules. */
+function requestBelow({ windows, task, gap, far, lateFrom }: GapScan, to: EpochNs, near: Edge | null): PageRequest {
+  const live = to === task.limit && near === null;
+  const open = { deviceId: task.deviceId, gap: { from: gap.from, to }, near, far, live, lateFrom };
+  return requestFor(open, windowLimits(windowRules(windows)));
+}
+
+/** Judges a page and commits it. */
+async function handlePage(
+  scan: GapScan,
+  request: PageRequest,
+  reply: Reply<TelemetryPage>,
+  signal: AbortSignal,
+): Promise<PageRequest | null> {
+  const { context, windows, task } = scan;
+  const { deviceId, lane } = task;
+  const page = reply.value;
+  noteServed(windows, page.readings);
+  const visibleFromNs = visibleFrom(windowRules(windows));
+  const judged = judgePage(request, page, {
+    visibleFromNs,
+    emptyBefore: ignoresEmptyAnswers(context, deviceId) ? 0 : emptyBefore(scan, request),
+    overlapOptional: isOverlapOptional(scan.attempts, page.readings),
+    seenAt: signToExplain(scan.served, context.store.device(deviceId), scan.attempts.rejected + 1 >= TRIES),
+  });
+  const { readings, covers, reachedTo } = judged;
+  noteShown(context, deviceId, readings);
+  if (readings.length > 0) noteReadings(scan, deviceId, judged.next !== 'again');
+  else if (judged.next === 'done' && covers !== null && !recordEmptyAnswer(scan, covers)) {
+    scan.whole.result = addScans(scan.whole.result, { ...NOTHING_SCANNED, pages: 1 });
+    return giveUp(scan, request.gap, 'unverified');
+  }
+  const known = { deviceId, lane, reply, readings, covers, reachedTo, visibleFromNs };
+  const { newReadings, reopened } = await commitInTurns(context, known);
+  context.checkRoom();
+  // More may lie there: the scan continues, wherever its range ends.
+  if (reopened !== null) scan.whole.reopened = hullOf(scan.whole.reopened, reopened);
+  scan.whole.result = addScans(scan.whole.result, {
+    pages: 1,
+    lastReadings: readings,
+    newReadings,
+    extendsCoverage: covers !== null && covers.from < covers.to,
+    isUnderstood: judged.next !== 'again' || newReadings > 0,
+  });
+  if (judged.next === 'again') return await handleUnproven(scan, { request, judged, page }, signal);
+  if (judged.reason === 'beyond_plan' && covers !== null) {
+    nameGap(context, { deviceId, from: request.gap.from, to: covers.from, reason: 'beyond_plan' });
+  }
+  return requestAfter(scan, request, judged, page);
+}
+
+/** The request after a page that covers something or names a next one; `null` where the window was read to its end. */
+function requestAfter(scan: GapScan, request: PageRequest, judged: Judgement, page: TelemetryPage): PageRequest | null {
+  const { windows, gap, far } = scan;
+  const isEmptyPage = judged.next === 'cursor' && page.readings.length === 0;
+  scan.attempts = NO_ATTEMPTS;
+  if (page.hasFuture === true && request.before === null) {
+    noteOpenEnd(windows);
+    if (isEmptyPage) return requestBelow(scan, request.gap.to, request.near);
+  }
+  scan.emptyPages = isEmptyPage ? scan.emptyPages + 1 : 0;
+  if (scan.emptyPages >= MAX_EMPTY_PAGES) return giveUp(scan, request.gap, 'page_rejected');
+  return nextRequest(request, judged, { page, gap, far, limits: windowLimits(windowRules(windows)) });
+}
+
+/** Records that a device has readings: it has no empty range any more. An accepted page is a control for the others. */
+function noteReadings({ context, served }: GapScan, deviceId: string, isAccepted: boolean): void {
+  const { store, serverClock } = context;
+  if (store.emptyRange(deviceId) !== null) store.saveEmptyRange(deviceId, null);
+  const nowMs = serverClock.nowMs();
+  if (!isAccepted || !noteServedReadings(served, deviceId, nowMs)) return;
+  for (const gap of store.gaps()) {
+    const isWaiting = gap.reason === 'unverified' && gap.deviceId !== deviceId && gap.retryAtMs > nowMs;
+    if (isWaiting) store.nameGap({ ...gap, retryAtMs: nowMs });
+  }
+}
+
+/** Records an empty answer that covers a range by itself. Returns whether it is believed: no evidence is against it. */
+function recordEmptyAnswer({ context, task, served }: GapScan, range: Interval): boolean {
+  const { store, serverClock, clock } = context;
+  const { deviceId } = task;
+  const known = store.emptyRange(deviceId);
+  if (known === null) served.emptySince.set(deviceId, clock.monoMs());
+  const { isBelieved, next } = judgeEmpty({
+    range,
+    seenAt: store.device(deviceId)?.record.lastSeenAt ?? null,
+    newestNs: store.newestNs(deviceId),
+    isStored: isAnyStored(store, deviceId, range),
+    known,
+    controlMs: controlFor(served, deviceId),
+    nowMs: serverClock.nowMs(),
+    waitedMs: clock.monoMs() - (served.emptySince.get(deviceId) ?? Number.NEGATIVE_INFINITY),
+  });
+  if (next !== known) store.saveEmptyRange(deviceId, next);
+  return isBelieved;
+}
+
+/** Follows the table of `unproven.ts` for an answer that covers nothing. */
+async function handleUnproven(
+  scan: GapScan,
+  { request, judged, page }: { request: PageRequest; judged: Judgement; page: TelemetryPage },
+  signal: AbortSignal,
+): Promise<PageRequest | null> {
+  const { context, task } = scan;
+  const { deviceId } = task;
+  const { overlapMissing } = judged;
+  const at = missingAt(request);
+  const isEmpty = page.readings.length === 0 && (page.deviceId === null || page.deviceId === deviceId);
+  const known = context.store.missedOverlaps(deviceId);
+  const nowMs = context.serverClock.nowMs();
+  const missed = missedSince(known, { at, isEmpty, overlapMissing }, nowMs);
+  const { step, attempts } = decideStep(scan.attempts, { isEmpty, overlapMissing, missed });
+  scan.attempts = attempts;
+  if (step === 'same at once') return request;
+  if (step === 'same later' && isEmpty && request.cursor !== null) return chainAgain(scan, request);
+  const reason = judged.reason ?? '';
+  context.observe({ type: 'page-rejected', deviceId, reason, attempt: attempts.rejected });
+  const remembered = missedAfter(known, { at, step }, nowMs);
+  if (remembered !== null) context.store.saveMissedOverlap(deviceId, remembered);
+  if (step === 'remember, give up' || step === 'give up') return giveUp(scan, request.gap, 'page_rejected');
+  if ((step === 'overlap is gone' || step === 'believe the answers') && attempts.withoutOverlap === TRIES) {
+    context.observe({ type: 'restatement', deviceId, at: formatExact(at) });
+  }
+  await context.clock.sleep(RETRY_MS, signal);
+  if (judged.stopsShort && request.before === null) {
+    noteOpenEnd(scan.windows);
+    return requestBelow(scan, request.gap.to, request.near);
+  }
+  return step === 'same later' ? request : fromFirstPage(request);
+}
+
+/** How many empty answers there were to this request that count: behind a cursor none, unless its chain ended so before. */
+function emptyBefore({ attempts, emptyEnds }: GapScan, { cursor, below }: PageRequest): number {
+  return cursor === null || emptyEnds.includes(below ?? 0n) ? attempts.empties : 0;
+}
+
+/**
+ * The request after two empty answers to a cursor, which no overlap reading supports: the whole chain has to end so a
+ * second time. Its other pages show that the service serves the readings of this device between the two.
+ */
+function chainAgain(scan: GapScan, request: PageRequest): PageRequest | null {
+  if (scan.emptyEnds.length >= TRIES) return giveUp(scan, request.gap, 'page_rejected');
+  scan.emptyEnds.push(request.below ?? 0n);
+  scan.attempts = NO_ATTEMPTS;
+  return fromFirstPage(request);
+}
+
+/** Whether empty answers about a device cover nothing for now. */
+function ignoresEmptyAnswers({ store, serverClock }: SyncContext, deviceId: string): boolean {
+  return areEmptyAnswersIgnored(store.missedOverlaps(deviceId), serverClock.nowMs());
+}
+
+/** Records the readings of a page: a missed overlap reading that it shows is missed no longer. */
+function noteShown({ store }: SyncContext, deviceId: string, readings: readonly Reading[]): void {
+  const shown = reappearedOverlaps(store.missedOverlaps(deviceId), readings);
+  if (shown.length > 0) store.dropMissedOverlaps(deviceId, shown);
+}
+
+/** Decides the next request after a refusal. */
+function handleRefusal(scan: GapScan, request: PageRequest, answer: Refusal): Next {
+  const { context, task } = scan;
+  const { deviceId } = task;
+  switch (answer.kind) {
+    case 'changed':
+      return requestBelow(scan, request.gap.to, request.near);
+    case 'too-old':
+      // The rest of the gap is determined again, as far back as requests may reach.
+      return null;
+    case 'odd': {
+      const rejected = scan.attempts.rejected + 1;
+      scan.attempts = { ...scan.attempts, rejected };
+      context.observe({ type: 'page-rejected', deviceId, reason: answer.reason, attempt: rejected });
+      return rejected < TRIES ? fromFirstPage(request) : giveUp(scan, request.gap, 'page_rejected');
+    }
+    case 'gone':
+      context.store.markGone(deviceId, context.serverClock.nowMs());
+      context.deviceLeft(deviceId);
+      context.observe({ type: 'device-gone', deviceId });
+      return 'gone';
+    case 'unreachable':
+      return giveUp(scan, scan.gap, 'unreachable');
+  }
+}
+
+/** Names a gap that is given up for now. */
+function giveUp({ context, task }: GapScan, gap: Interval, reason: GapReason): null {
+  nameGap(context, { deviceId: task.deviceId, ...gap, reason });
+  return null;
+}
