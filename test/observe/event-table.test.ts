@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { FIELDS } from '../../src/observe/event-row.ts';
-import { lineOf, PROGRAM_EVENTS, SYNC_EVENTS } from '../../src/observe/event-table.ts';
+import { lineOf, SYNC_EVENTS } from '../../src/observe/event-table.ts';
 import { createLogger, logEvents } from '../../src/observe/log.ts';
+import { PROGRAM_EVENTS } from '../../src/observe/program-events.ts';
 import { SAMPLES } from '../support/event-samples.ts';
 import { mistakesOfLine, PROGRAM_ROWS, placeholder, SYNC_ROWS } from '../support/log-lines.ts';
 

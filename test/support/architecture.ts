@@ -100,7 +100,7 @@ export const PURE: readonly RegExp[] = [
   /^api\/(?:classify|parse|quota|throttle|urls|windows)\.ts$/,
   /^influx\/answers\.ts$/,
   /^report\/(?:bars|device-list|device-snapshot|series)\.ts$/,
-  /^observe\/(?:event-row|event-table|metrics-table|progress|repeats)\.ts$/,
+  /^observe\/(?:event-row|event-table|metrics-table|program-events|progress|repeats)\.ts$/,
   /^page\/(?:coverage|device|devices|html|layout|overview|panels|style)\.ts$/,
   /^commands\/(?:check\/report|export\/format|plan\/cost|plan\/text|status\/device|status\/text|verify\/examine|verify\/result|verify\/retention)\.ts$/,
   /^commands\/shared\/layout\.ts$/,

@@ -1,7 +1,8 @@
 /** What is wrong with lines of a JSON log, held against the table of the log. */
 import type { AppEvent } from '../../src/core/events.ts';
 import { type EventRow, FIELDS, type LineLevel } from '../../src/observe/event-row.ts';
-import { PROGRAM_EVENTS, SYNC_EVENTS } from '../../src/observe/event-table.ts';
+import { SYNC_EVENTS } from '../../src/observe/event-table.ts';
+import { PROGRAM_EVENTS } from '../../src/observe/program-events.ts';
 
 /** A kind of line, as the reference page tells of it. */
 export interface LineRow {

@@ -1,0 +1,69 @@
+/**
+ * The events of the program around the sync and of its commands: their part of the table of events.
+ */
+import type { ProgramEvent } from '../core/events.ts';
+import { internalErrorText } from '../core/faults.ts';
+import { counted } from '../core/text.ts';
+import { type EventRow, error, info, type Rows, warn } from './event-row.ts';
+
+/** Events of the program around the sync and of its commands. */
+export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
+  started: info('Tidemark started', { fields: ({ statusPage }) => ({ status_page: statusPage }) }),
+  stopped: info('Tidemark stopped'),
+  'status-page-failed': error(({ message }) => `Status page failed: ${message}`),
+  progress: info(({ message }) => message, { note: '`progress: …` or `backfill: …`, once a minute; not in sync' }),
+  'configuration-odd': warn(({ message }) => message, { note: 'the message names the key' }),
+  'configuration-invalid': error(({ message }) => `The configuration is invalid: ${message}`, {
+    fields: ({ mistakes, exitCode }) => ({ mistakes, exit_code: exitCode }),
+    note: 'of a daemon without a terminal, or with `log.format: json`; otherwise printed as text',
+  }),
+  failed: error(({ message, isKnown }) => (isKnown ? message : internalErrorText(message)), {
+    fields: ({ exitCode }) => ({ exit_code: exitCode }),
+    note: 'the last line of a daemon without a terminal that ends because of an error, or of any command with `log.format: json`; otherwise printed as text',
+  }),
+  'run-ended': {
+    level: { any: ['info', 'warn'], of: ({ exitCode }) => (exitCode === 0 ? 'info' : 'warn') },
+    message: ({ exitCode, isAllRead, outcome, devices, points, gaps }) => {
+      const sums = `${counted(devices, 'device')}, ${counted(points, 'telemetry point')}, ${gaps === 0 ? 'no gaps' : counted(gaps, 'gap')}`;
+      if (exitCode !== 0) return `Sync incomplete: ${outcome} (${sums})`;
+      return `Sync complete${isAllRead ? '' : ' for the streams that the key may read'}: ${sums}`;
+    },
+    isWhole: true,
+    fields: ({ devices, points, gaps, exitCode, outcome }) => {
+      return { devices, points, gaps, exit_code: exitCode, outcome };
+    },
+    pattern: '…',
+    note: '`--once`: `Sync complete: 24 devices, 86,924 telemetry points, no gaps`, or `Sync incomplete: stalled (…)` (warn)',
+  },
+  'run-incomplete': {
+    level: { any: ['warn', 'info'], of: ({ isWanted }) => (isWanted ? 'info' : 'warn') },
+    message: ({ message }) => message,
+    note: '`--once`, `--backfill`: one line for each part that is incomplete; info if the configuration excludes it',
+  },
+  'replay-report': reportRow('`--replay`: the result'),
+  'export-report': reportRow('`--export`: what was written, and what the archive no longer has'),
+  'repair-report': {
+    ...reportRow('`--verify --repair`: what is requested again, and what cannot be'),
+    fields: ({ cost }) => {
+      if (cost === null) return {};
+      const { destination, points, readings, requests } = cost;
+      return { destination, points, readings, requests };
+    },
+  },
+  'job-followed': info('A daemon uses this state; it runs the job with its own configuration', {
+    fields: ({ dataDir }) => ({ data_dir: dataDir }),
+  }),
+  'job-queued': info('The daemon runs another job of this kind; this job waits (--status shows both)'),
+  'bundle-written': info('Support bundle written; check it for private data before you send it', {
+    fields: ({ file }) => ({ file }),
+  }),
+};
+
+/** A line with a message of the command's own. */
+function reportRow<E extends { readonly message: string; readonly isWell: boolean }>(note: string): EventRow<E> {
+  return {
+    level: { any: ['info', 'warn'], of: ({ isWell }) => (isWell ? 'info' : 'warn') },
+    message: ({ message }) => message,
+    note,
+  };
+}
