@@ -16,7 +16,7 @@
  *
  * These loops run the parts: `scheduler/session` (account, devices, then `dispatch`) inside `scheduler/sessions` (the
  * daemon, `app/service`) or alone (`--once`, `--backfill`), `run` of each delivery, `archive/maintenance` and
- * `report/fleet`. One part informs another by a call (`Hooks` here, and the functions of `SyncContext`). Events are for
+ * `report/fleet`. One part informs another by a call (`hooks.ts`, and the functions of `SyncContext`). Events are for
  * observers only: the log, the metrics and the status page.
  */
 
@@ -26,10 +26,9 @@ import { VERSION } from '../cli/help.ts';
 import { MIN_FREE_BYTES } from '../core/archive-room.ts';
 import { createTurns } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
-import type { ApiFaultKind } from '../core/faults.ts';
 import { createHeartbeats, type Heartbeats, type Pulse } from '../core/heartbeats.ts';
 import type { PageFacts, RecentEvent } from '../core/page-facts.ts';
-import type { Clock, Disk, Purpose, Random, Transport } from '../core/ports.ts';
+import type { Clock, Disk, Random, Transport } from '../core/ports.ts';
 import { createServerClock } from '../core/server-clock.ts';
 import type { JobQueue } from '../core/state/jobs.ts';
 import { createFactNote } from '../core/state/state.ts';
@@ -61,17 +60,7 @@ import {
 } from '../scheduler/api-state.ts';
 import type { DayFigures } from '../scheduler/day-budget.ts';
 import type { DispatchParts } from '../scheduler/dispatch.ts';
-import {
-  createPlanning,
-  noteBooked,
-  noteCommitted,
-  noteDone,
-  noteLimitMismatch,
-  notePlanChanged,
-  noteWithdrawn,
-  type Planning,
-  removeDevice,
-} from '../scheduler/planning.ts';
+import { createPlanning, noteWithdrawn, type Planning } from '../scheduler/planning.ts';
 import { API_WORKSPACE } from '../store/facts.ts';
 import { type OpenStore, openStore } from '../store/store.ts';
 import { createDisk } from '../store/views/data-dir.ts';
@@ -87,6 +76,7 @@ import {
   watchRequests,
 } from './api-access.ts';
 import { createWorkspaceConfirmation, openDeliveries } from './deliveries.ts';
+import { type DeferredParts, type Hooks, hooksTo } from './hooks.ts';
 
 export interface SyncOptions {
   /** Sends requests: over HTTP, or in-process in simulations. */
@@ -219,64 +209,16 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
   };
 }
 
-/** Calls between parts, for parts that are created after their caller. */
-interface Hooks {
-  /** Called when a request was booked. */
-  readonly booked: (purpose: Purpose) => void;
-  /** Called with the result of each attempt. */
-  readonly done: (fault: ApiFaultKind | null, purpose: Purpose) => void;
-  readonly limitMismatch: () => void;
-  readonly refused: (signal: AbortSignal) => Promise<void>;
-  readonly planChanged: () => void;
-  readonly deviceLeft: (deviceId: string) => void;
-  readonly committed: SyncContext['committed'];
-  readonly archived: () => void;
-}
-
-/** The parts that are created after those that call them. */
-export interface DeferredParts {
-  /** `null` until they exist. */
-  planned: {
-    readonly planning: Planning;
-    readonly checkPlan: (signal: AbortSignal) => Promise<void>;
-    readonly checkForFall: () => void;
-  } | null;
-  readonly deliverers: readonly Pick<Deliverer, 'notify'>[];
-}
-
-/**
- * The calls to parts that are created later.
- *
- * @returns functions that throw before those parts exist; nothing calls them so early.
- */
-export function hooksTo(later: DeferredParts): Hooks {
-  const planned = (): NonNullable<DeferredParts['planned']> => {
-    if (later.planned === null) throw new Error('a part of the sync was called before it was created');
-    return later.planned;
-  };
-  return {
-    booked: (purpose) => noteBooked(planned().planning, purpose),
-    done: (fault, purpose) => {
-      const { planning, checkForFall } = planned();
-      checkForFall();
-      noteDone(planning, fault, purpose);
-    },
-    limitMismatch: () => noteLimitMismatch(planned().planning),
-    refused: async (signal) => await planned().checkPlan(signal),
-    planChanged: () => notePlanChanged(planned().planning),
-    deviceLeft: (deviceId) => removeDevice(planned().planning, deviceId),
-    committed: (page) => noteCommitted(planned().planning, page),
-    archived: () => later.deliverers.forEach(({ notify }) => void notify()),
-  };
-}
-
 /** The parts that all others need: time, events, heartbeats. */
 function createBase({ clock, random, observe: report, settings }: SyncOptions, store: OpenStore['store']) {
   const others = { toleranceMs: settings.gracePeriodMs, storedMs: () => storedTimes(store) };
   const serverClock = createServerClock(clock, others);
   const listeners: Observe[] = [];
   const forgetters: ((deviceId: string) => void)[] = [];
-  const observe: Observe = (event) => [...listeners, report].forEach((listen) => void listen(event));
+  const observe: Observe = (event) => {
+    for (const listen of listeners) listen(event);
+    report(event);
+  };
   const noteProblem = createFactNote(store, () => API_PROBLEM);
   const problemChanged = (): void => noteProblem(problemFact(apiState, outage.problem()));
   const outage = createOutageWatch({ clock, random, observe, problemChanged });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type DeferredParts, hooksTo } from '../../src/app/open-sync.ts';
+import { type DeferredParts, hooksTo } from '../../src/app/hooks.ts';
 import type { Planning } from '../../src/scheduler/planning.ts';
 
 describe('calls to parts that are created later', () => {

@@ -1,0 +1,68 @@
+/**
+ * Calls from one part of a sync to another that is created after it. One part informs another by such a call; events
+ * are for observers only.
+ */
+import type { ApiFaultKind } from '../core/faults.ts';
+import type { Purpose } from '../core/ports.ts';
+import type { Deliverer } from '../delivery/deliver.ts';
+import type { SyncContext } from '../ingest/context.ts';
+import {
+  noteBooked,
+  noteCommitted,
+  noteDone,
+  noteLimitMismatch,
+  notePlanChanged,
+  type Planning,
+  removeDevice,
+} from '../scheduler/planning.ts';
+
+/** Calls between parts, for parts that are created after their caller. */
+export interface Hooks {
+  /** Called when a request was booked. */
+  readonly booked: (purpose: Purpose) => void;
+  /** Called with the result of each attempt. */
+  readonly done: (fault: ApiFaultKind | null, purpose: Purpose) => void;
+  readonly limitMismatch: () => void;
+  readonly refused: (signal: AbortSignal) => Promise<void>;
+  readonly planChanged: () => void;
+  readonly deviceLeft: (deviceId: string) => void;
+  readonly committed: SyncContext['committed'];
+  readonly archived: () => void;
+}
+
+/** The parts that are created after those that call them. */
+export interface DeferredParts {
+  /** `null` until they exist. */
+  planned: {
+    readonly planning: Planning;
+    readonly checkPlan: (signal: AbortSignal) => Promise<void>;
+    readonly checkForFall: () => void;
+  } | null;
+  readonly deliverers: readonly Pick<Deliverer, 'notify'>[];
+}
+
+/**
+ * The calls to parts that are created later.
+ *
+ * @returns functions that throw before those parts exist; nothing calls them so early.
+ */
+export function hooksTo(later: DeferredParts): Hooks {
+  const planned = (): NonNullable<DeferredParts['planned']> => {
+    if (later.planned === null) throw new Error('a part of the sync was called before it was created');
+    return later.planned;
+  };
+  return {
+    booked: (purpose) => noteBooked(planned().planning, purpose),
+    done: (fault, purpose) => {
+      const { planning, checkForFall } = planned();
+      checkForFall();
+      noteDone(planning, fault, purpose);
+    },
+    limitMismatch: () => noteLimitMismatch(planned().planning),
+    refused: async (signal) => await planned().checkPlan(signal),
+    planChanged: () => notePlanChanged(planned().planning),
+    deviceLeft: (deviceId) => removeDevice(planned().planning, deviceId),
+    committed: (page) => noteCommitted(planned().planning, page),
+    archived: () => later.deliverers.forEach(({ notify }) => void notify()),
+  };
+}
