@@ -21,10 +21,11 @@ COPY config/image ./config/image
 COPY src ./src
 RUN npm run build
 # What runs, and nothing else: no development dependency, no Node of its own (the image brings it), no other platform's SQLite.
-ARG TARGETARCH=amd64
+# Without a default, which BuildKit would take for every platform; builders that do not set it build for amd64.
+ARG TARGETARCH
 RUN npm sbom --omit dev --omit optional --sbom-format cyclonedx > /tmp/sbom.cdx.json \
  && npm ci --omit=dev --omit=optional \
- && node config/image/assemble.mjs /out "${TARGETARCH}" /tmp/sbom.cdx.json
+ && node config/image/assemble.mjs /out "${TARGETARCH:-amd64}" /tmp/sbom.cdx.json
 
 FROM ${NODE_IMAGE} AS node
 

@@ -46,6 +46,15 @@ describe('the Dockerfile', () => {
     expect(text.slice(text.lastIndexOf('\nFROM '))).not.toMatch(/^RUN /m);
   });
 
+  test('takes the platform that is built for from the builder: a default would hold for every platform', () => {
+    const own = [...read('Dockerfile').matchAll(/^ARG ((?:TARGET|BUILD)\w+)(.*)$/gm)].map(([, name, rest]) => [
+      name,
+      rest,
+    ]);
+    expect(own).toEqual([['TARGETARCH', '']]);
+    expect(read('Dockerfile')).toMatch(/assemble\.mjs \/out "\$\{TARGETARCH:-amd64\}"/);
+  });
+
   test('copies nothing that .dockerignore keeps from the builder, and nothing that is not there', () => {
     const copied = [...read('Dockerfile').matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, names = '']) =>
       names.split(' '),
