@@ -152,7 +152,7 @@ mkdir -p "$root/etc/prometheus/tidemark"
 cat >"$root/etc/prometheus/tidemark/$name.yaml" <<END
 # Written by install.sh from TIDEMARK_LISTEN.
 - targets: ['$target']
-  labels: {workspace: $name, instance: $(uname -n)/$name}
+  labels: {workspace: '$name', instance: '$(uname -n)/$name'}
 END
 
 for secret in tidemark_api_key tidemark_influx_token; do

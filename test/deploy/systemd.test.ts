@@ -203,7 +203,7 @@ describe.runIf(available())('the installation for systemd', () => {
     expect([verified.status, verified.stderr.match(/tidemark-.*/g) ?? []]).toEqual([0, []]);
     const service = readFileSync(join(folder, 'tidemark-backup@.service'), 'utf8').replaceAll('\\\n', '');
     const [, script = ''] = /^ExecStart=\/bin\/sh -euc '(.*)'$/m.exec(service) ?? [];
-    const backups = join(place, 'backups');
+    const backups = join(place, 'my backups');
     const bin = join(place, 'backup-bin');
     mkdirSync(backups);
     mkdirSync(bin);
