@@ -300,8 +300,11 @@ function workspace(given: Given): InitCommand['workspace'] {
     if (target !== null) throw mistake('--for needs a workspace: init --workspace NAME --for compose.');
     return null;
   }
-  if (!/^[a-z0-9][a-z0-9-]{0,19}$/.test(name)) {
-    throw mistake('--workspace takes a name of at most 20 characters: a-z, 0-9 and "-", not at its beginning.');
+  // As Kubernetes names a service.
+  if (!/^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$/.test(name)) {
+    throw mistake(
+      '--workspace takes a name of at most 20 characters: a-z, 0-9 and "-", beginning with a letter, "-" not at its end.',
+    );
   }
   if (given.has('data-dir'))
     throw mistake('--data-dir cannot be used with --workspace: each workspace has its own directory.');

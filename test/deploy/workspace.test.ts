@@ -157,6 +157,27 @@ describe('for Kubernetes', () => {
     expect(Buffer.from(secret.data.tidemark_api_key, 'base64').toString()).toBe(KEY);
   });
 
+  test.runIf(TOOLS)('a name that YAML takes for another value stays a name', async () => {
+    const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
+    for (const overwrite of [[], ['--overwrite']]) {
+      const { code, text } = await init(folder, '--workspace', 'no', '--for', 'kubernetes', ...overwrite);
+      expect([code, text]).toEqual([0, expect.stringMatching(/directory, or remove it .*: home\n$/)]);
+    }
+    expect(read(folder, 'kustomization.yaml').match(/- "no"/g)).toHaveLength(1);
+    expect((await init(folder, '--workspace', 'barn', '--for', 'kubernetes')).text).toMatch(/: home\n$/);
+    rmSync(join(folder, 'no', 'tidemark_api_key'));
+    expect((await init(folder, '--workspace', 'shop', '--for', 'kubernetes')).text).toMatch(/: home, no\n$/);
+    writeFileSync(join(folder, 'no', 'tidemark_api_key'), 'x');
+    for (const name of ['tidemark_api_key', 'tidemark_influx_token']) writeFileSync(join(folder, 'home', name), 'x');
+    const { code, stdout, stderr } = runTool('kustomize', ['build', folder]);
+    expect([code, stderr]).toEqual([0, '']);
+    const all = parseAllDocuments(stdout).map((document) => document.toJS());
+    const [set] = all.filter(({ kind, metadata }) => kind === 'StatefulSet' && metadata.name === 'no-tidemark');
+    // As Kubernetes reads it.
+    expect(set.spec.template.metadata.labels['tidemark/workspace']).toBe('no');
+    expect(stdout).not.toMatch(/tidemark\/workspace: no$/m);
+  });
+
   test('the workspaces of the list that have no key yet are named: with them it cannot be applied', async () => {
     const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
     const add = async (name: string): Promise<string> =>
@@ -238,6 +259,10 @@ describe('for systemd', () => {
 test.each([
   [['--workspace', 'Office'], /a-z, 0-9/],
   [['--workspace', '../x'], /a-z, 0-9/],
+  // What Kubernetes takes for no name of a service, or no label.
+  [['--workspace', '2nd'], /beginning with a letter/],
+  [['--workspace', 'office-'], /"-" not at its end/],
+  [['--workspace', 'a'.repeat(21)], /at most 20 characters/],
   [['--workspace', 'a', '--for', 'nomad'], /--for takes compose, systemd or kubernetes/],
   [['--for', 'compose'], /--for needs a workspace/],
   [['--workspace', 'a', '--data-dir', 'x'], /--data-dir cannot be used with --workspace/],

@@ -177,7 +177,7 @@ volumes:
 secrets:
   ${name}_${KEY_FILE}: { file: ./secrets/${name}/${KEY_FILE} }
 `;
-  const target = `# Prometheus reads this file whenever it changes; no restart is needed.\n- targets: ['tidemark-${name}:9464']\n  labels: {workspace: ${name}}\n`;
+  const target = `# Prometheus reads this file whenever it changes; no restart is needed.\n- targets: ['tidemark-${name}:9464']\n  labels: {workspace: ${yamlName(name)}}\n`;
   return {
     own: [
       { path: join(folder, own), text: service, mode: 0o644 },
@@ -245,7 +245,7 @@ resources:
 namePrefix: ${name}-
 labels:
   - pairs:
-      tidemark/workspace: ${name}
+      tidemark/workspace: ${yamlName(name)}
     includeSelectors: true
     includeTemplates: true
 configMapGenerator:
@@ -260,8 +260,9 @@ ${literals.join('')}secretGenerator:
       - ${TOKEN_FILE}
 `;
   const before = read(list);
-  const isListed = before.split('\n').includes(`  - ${name}`);
-  const after = isListed ? before : before.replace(/^resources:\n(?: {2}.*\n)*/m, (all) => `${all}  - ${name}\n`);
+  const entry = `  - ${yamlName(name)}`;
+  const isListed = before.split('\n').includes(entry);
+  const after = isListed ? before : before.replace(/^resources:\n(?: {2}.*\n)*/m, (all) => `${all}${entry}\n`);
   return {
     own: [
       { path: join(own, 'kustomization.yaml'), text, mode: 0o644 },
@@ -276,7 +277,7 @@ ${literals.join('')}secretGenerator:
 
 /** What to do about the other workspaces of the list that have no key: with them the list cannot be applied. */
 function withoutKeyText(folder: string, list: string, name: string): string {
-  const listed = [...list.matchAll(/^ {2}- ([\w-]+)$/gm)].flatMap(([, each]) => each ?? []);
+  const listed = [...list.matchAll(/^ {2}- "?([\w-]+)"?$/gm)].flatMap(([, each]) => each ?? []);
   const keyless = listed.filter((each) => each !== name && !existsSync(join(folder, each, KEY_FILE)));
   if (keyless.length === 0) return '';
   return `Before that, write the ${KEY_FILE} and the ${TOKEN_FILE} of each of these workspaces into its directory, or remove it from ${join(folder, 'kustomization.yaml')}: ${keyless.join(', ')}\n`;
@@ -305,6 +306,11 @@ function variablesOf(apiUrl: string, database: NewWorkspace['database'], history
 function plainValue(variable: string, value: string): string {
   if (/^[^\s"'\\#$]+(?: [^\s"'\\#$]+)*$/.test(value)) return value;
   throw new UserError(`${variable}: quotes, "\\", "#" and "$" cannot be written into an environment file.`, 2);
+}
+
+/** The name of a workspace in YAML, quoted where it would be something else than a text there ("no"). */
+function yamlName(name: string): string {
+  return /^(?:y|n|yes|no|on|off|true|false|null)$/.test(name) ? JSON.stringify(name) : name;
 }
 
 /** A text of YAML, quoted where that is needed. */
