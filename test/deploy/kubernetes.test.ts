@@ -260,6 +260,19 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
     rmSync(place, { recursive: true });
   });
 
+  test('with backups for one workspace alone, the container has the image of the daemon', () => {
+    const file = join(copy, 'workspaces', 'office', 'kustomization.yaml');
+    const before = readFileSync(file, 'utf8');
+    writeFileSync(file, `${before}components:\n  - ../../backup\n`);
+    const text = render('workspaces');
+    writeFileSync(file, before);
+    const sets = parsed(text).filter(({ kind }) => kind === 'StatefulSet');
+    const images = sets.map(({ spec }) => spec.template.spec.containers.map(({ image }: { image: string }) => image));
+    const [[daemon] = []] = images;
+    expect(daemon).toMatch(/^registry\.example\/tidemark:\d/);
+    expect(images).toEqual([[daemon], [daemon, daemon]]);
+  });
+
   test('let out to the port of every database that the documentation names', () => {
     const pages = ['databases.md', 'schema.md', 'scaling.md'].map((name) =>
       readFileSync(join(ROOT, 'docs', name), 'utf8'),
@@ -407,6 +420,56 @@ describe.runIf(AVAILABLE)('the chart', () => {
     expect(backup).toEqual({ ...patch[0].value, image: daemon.image, env });
   });
 
+  test('what a workspace gives holds also where it is empty or false, and a large number stays one', () => {
+    const own = `config: { TIDEMARK_METRICS_PER_DEVICE: true }
+backup: { enabled: true }
+tolerations: [{ operator: Exists }]
+workspaces:
+  home: { config: { TIDEMARK_API_URL: https://a.example/external/v1 } }
+  office:
+    config: { TIDEMARK_API_URL: https://a.example/external/v1, TIDEMARK_INFLUX_URL: "", TIDEMARK_METRICS_PER_DEVICE: false, TIDEMARK_WORKSPACE_ID: 12345678 }
+    resources: { limits: { memory: 1Gi } }
+    backup: { enabled: false }
+    tolerations: []
+  shop: { config: { TIDEMARK_API_URL: https://a.example/external/v1 } }
+`;
+    const { code, stdout } = chart(['template', CHART, '--kube-version', '1.29.0', '-f', '-'], own);
+    expect(code).toBe(0);
+    const all = parsed(stdout);
+    const [config] = all.filter((each) => each?.kind === 'ConfigMap' && each.metadata.name === 'office-tidemark');
+    expect(config?.['data']).toMatchObject({
+      TIDEMARK_INFLUX_URL: '',
+      TIDEMARK_METRICS_PER_DEVICE: 'false',
+      TIDEMARK_WORKSPACE_ID: '12345678',
+      TIDEMARK_INFLUX_BUCKET: 'telemetry',
+    });
+    const pods = all.filter((each) => each?.kind === 'StatefulSet').map(({ spec }) => spec.template.spec);
+    expect(pods.map(({ containers, tolerations }) => [containers.length, tolerations?.length])).toEqual([
+      [2, 1],
+      [1, undefined],
+      [2, 1],
+    ]);
+    // Nothing of one workspace is in the next.
+    const limits = pods.map(({ containers }) => containers[0].resources.limits.memory);
+    expect(limits).toEqual(['256Mi', '1Gi', '256Mi']);
+  });
+
+  test('takes a name that YAML takes for another value, and no label for the dashboards', () => {
+    const own = `workspaces: { "no": { config: { TIDEMARK_API_URL: x } } }
+dashboards: { enabled: true, labels: { grafana_dashboard: null } }
+`;
+    const { code, stdout } = chart(['template', CHART, '--kube-version', '1.29.0', '-f', '-'], own);
+    expect(code).toBe(0);
+    expect(complaints(stdout, 'v1.29.0')).toBe('');
+    expect(stdout).not.toMatch(/tidemark\/workspace: no$/m);
+  });
+
+  test('gives a first start the time to copy a state of archive.max_size, by 5 MB a second', () => {
+    const [set] = ofKind('StatefulSet');
+    const { periodSeconds, failureThreshold } = set?.['spec'].template.spec.containers[0].startupProbe ?? {};
+    expect(periodSeconds * failureThreshold).toBeGreaterThan((2 * 2 ** 31) / 5e6);
+  });
+
   test('brings every dashboard as it is', () => {
     const names = readdirSync(join(ROOT, 'grafana', 'dashboards'));
     const maps = ofKind('ConfigMap').filter(({ metadata }) => metadata.name.endsWith('-dashboard'));
@@ -418,6 +481,7 @@ describe.runIf(AVAILABLE)('the chart', () => {
 
   test.each([
     ['workspaces: {Home: {config: {TIDEMARK_API_URL: x}}}', /workspaces/],
+    ['workspaces: {2nd: {config: {TIDEMARK_API_URL: x}}}', /workspaces/],
     ['workspaces: {home: {config: {}}}', /TIDEMARK_API_URL is required/],
     ['workspaces: {home: {config: {TIDEMARK_API_URL: x}, apiKey: k}}', /apiKey/],
     ['imgae: {}', /imgae/],

@@ -1,7 +1,7 @@
 {{/* What selects the pod of a workspace; it never changes. The argument is the workspace's name. */}}
 {{- define "tidemark.selector" -}}
 app.kubernetes.io/name: tidemark
-tidemark/workspace: {{ . }}
+tidemark/workspace: {{ . | quote }}
 {{- end }}
 
 {{/* The container that writes backups: that of config/kubernetes/backup. The arguments: root, image, backup. */}}
