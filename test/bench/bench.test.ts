@@ -7,9 +7,14 @@ import { crc32 } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { encodeLine, identityTag } from '../../src/core/lines/line-protocol.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { measureBacklog } from './backlog.ts';
 import { formatRows, isWithin, runFloor, runPlainClient } from './compared/compare.ts';
 import { backfill, checkLines, fewestRequests, newestMsOf, requestUse } from './figures.ts';
+import { measureKilled } from './killed.ts';
+import { measureLiveDay } from './live-day.ts';
 import { startNullInflux, startOrigin } from './parts.ts';
+import { measureRealInflux } from './real-influx.ts';
 import { formatTable, judgeFigure, median } from './table.ts';
 import {
   countWithin,
@@ -119,7 +124,40 @@ describe('a run of the bench', () => {
       next = page.next_cursor === undefined ? '' : `&cursor=${page.next_cursor}`;
     } while (next !== '');
     expect(seen).toBe(449);
-    expect((await origin.counts()).windows).toEqual([{ readings: 449, windows: 1, requests: 3, most: 3 }]);
+    const { windows, pagesAgain } = await origin.counts();
+    expect(windows).toEqual([{ readings: 449, windows: 1, requests: 3, most: 3 }]);
+    expect(pagesAgain).toBe(0);
+    await fetch(`${origin.url}/devices/${deviceIdOf(1)}/telemetry?limit=200`, { headers });
+    expect((await origin.counts()).pagesAgain, 'and counts what it serves again').toBe(1);
+  });
+});
+
+describe('the ratios of the bench', () => {
+  const say = (): void => {};
+
+  test('count the pages after a kill, of a backfill that is whole in the end', async () => {
+    const size = { ...SIZE, devices: 4, readings: 2000 };
+    const [again] = await measureKilled({ program: SOURCE, size, kills: 2, say });
+    expect(again?.values[0]).toBeLessThanOrEqual(again?.wanted ?? 0);
+  });
+
+  test('count the polls of some hours that bring something new', async () => {
+    const [polls, lists, offSchedule] = await measureLiveDay({ hours: 2, part: 0.01 }, say);
+    expect(polls?.values[0]).toBeGreaterThanOrEqual(1);
+    expect(polls?.values[0]).toBeLessThan(1.1);
+    expect(lists?.values[0]).toBeGreaterThan(0);
+    expect(offSchedule?.values).toEqual([0]);
+  });
+
+  test('measure how soon an outage is caught up', async () => {
+    const [fromEnd, fromAnswer] = await measureBacklog({ devices: 4, outages: 1 }, say);
+    expect(fromAnswer?.values[0]).toBeGreaterThan(0);
+    expect(fromEnd?.values[0]).toBeGreaterThan(fromAnswer?.values[0] ?? Number.POSITIVE_INFINITY);
+  });
+
+  test.runIf(influxdAvailable())('compare the delivery with the same bodies, which hold every value', async () => {
+    const [rate] = await measureRealInflux({ program: SOURCE, size: SIZE, runs: 1, say });
+    expect(rate?.values[0]).toBeGreaterThan(0);
   });
 });
 

@@ -8,7 +8,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { AS_SHIPPED, mappedBytes, privateBytesOf, startLiveApi, startNullInflux } from './parts.ts';
 import type { Measured } from './table.ts';
 
@@ -28,11 +28,15 @@ export interface Idle {
 export interface IdleOptions {
   readonly program: string;
   readonly devices: number;
+  /** How much history is synced first: six hours, unless it is said otherwise. */
+  readonly historyMs?: number;
   /** How long the first sync and the warming up may take, and how long is measured. */
   readonly warmMs: number;
   readonly measuredMs: number;
   readonly nodeArgs?: readonly string[];
 }
+
+const HISTORY_MS = 6 * HOUR_MS;
 
 /** How often the memory is looked at. */
 const LOOK_MS = 10_000;
@@ -42,9 +46,10 @@ const LOOK_MS = 10_000;
  *
  * @throws Error where it ends before it is told to.
  */
-export async function idle({ program, devices, warmMs, measuredMs, nodeArgs = [] }: IdleOptions): Promise<Idle> {
+export async function idle(options: IdleOptions): Promise<Idle> {
+  const { program, devices, historyMs = HISTORY_MS, warmMs, measuredMs, nodeArgs = [] } = options;
   const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
-  using api = await startLiveApi(devices);
+  using api = await startLiveApi(devices, Math.max(historyMs, DAY_MS));
   using sink = await startNullInflux();
   const env = {
     ...AS_SHIPPED,
@@ -52,7 +57,7 @@ export async function idle({ program, devices, warmMs, measuredMs, nodeArgs = []
     TIDEMARK_API_KEY: 'bench_key',
     TIDEMARK_DATA_DIR: dataDir,
     TIDEMARK_LISTEN: '127.0.0.1:0',
-    TIDEMARK_SYNC_HISTORY: '6h',
+    TIDEMARK_SYNC_HISTORY: `${historyMs / MINUTE_MS}m`,
     TIDEMARK_INFLUX_URL: sink.url,
     TIDEMARK_INFLUX_TOKEN: 'bench_token',
     TIDEMARK_INFLUX_ORG: 'bench',

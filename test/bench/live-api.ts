@@ -19,15 +19,15 @@ export interface LiveCounts {
   readonly otherRequests: number;
 }
 
-const [, , devices = '30', intervalMs = String(MINUTE_MS)] = process.argv;
+const [, , devices = '30', historyMs = String(DAY_MS)] = process.argv;
 const originMs = Date.now();
 const simulator = createSimulator({
   clock: realClock,
   world: createWorld({
     seed: 'live',
     originMs,
-    historyMs: DAY_MS,
-    fleet: { devices: Number(devices), intervalsMs: [Number(intervalMs)], sensors: [3, 3] },
+    historyMs: Number(historyMs),
+    fleet: { devices: Number(devices), intervalsMs: [MINUTE_MS], sensors: [3, 3] },
   }),
   settings: { plan: { requestsPerMinute: 100_000, requestsPerDay: 100_000_000 }, key: { secret: 'bench_key' } },
 });

@@ -21,6 +21,8 @@ export interface OriginCounts {
   readonly requests: number;
   readonly telemetryRequests: number;
   readonly windows: readonly WindowCount[];
+  /** Answers of which more than half of a page had been served before: what was fetched again. */
+  readonly pagesAgain: number;
   /** When the first request came, in milliseconds since 1970. */
   readonly firstAtMs: number | null;
 }
@@ -44,8 +46,11 @@ interface Window {
 
 const size: WorkspaceSize = JSON.parse(process.argv[2] ?? '{}');
 const windows = new Map<string, Window>();
+/** Of each device, by how many intervals before the newest one: whether the reading was served. */
+const served = new Map<number, Uint8Array>();
 let requests = 0;
 let telemetryRequests = 0;
+let pagesAgain = 0;
 let firstAtMs: number | null = null;
 
 const PLAN = {
@@ -122,8 +127,20 @@ function telemetry(deviceId: string, query: URLSearchParams, limit: number): str
   const texts = readingTexts(size, device, { fromMs, toMs, limit });
   const left = countWithin(size, fromMs, toMs) - texts.length;
   const newestMs = Math.floor(Math.min(toMs, size.newestMs) / size.intervalMs) * size.intervalMs;
+  const back = (size.newestMs - newestMs) / size.intervalMs;
+  if (countServed(device, back, texts.length) > limit / 2) pagesAgain += 1;
   const next = left > 0 ? `,"next_cursor":"${fromMs}.${newestMs - texts.length * size.intervalMs}"` : '';
   return `{"device_id":"${deviceId}","data":[${texts.join()}]${next}}`;
+}
+
+/** Marks readings as served. @returns how many of them were before. */
+function countServed(device: number, back: number, count: number): number {
+  const marks = served.get(device) ?? new Uint8Array(size.readings);
+  served.set(device, marks);
+  let before = 0;
+  for (let at = back; at < back + count; at += 1) before += marks[at] ?? 0;
+  marks.fill(1, back, back + count);
+  return before;
 }
 
 function boundOf(text: string | null, otherwise: number): number {
@@ -151,7 +168,7 @@ function countsNow(): OriginCounts {
     sum.most = Math.max(sum.most, window.requests);
     byReadings.set(readings, sum);
   }
-  return { requests, telemetryRequests, windows: [...byReadings.values()], firstAtMs };
+  return { requests, telemetryRequests, windows: [...byReadings.values()], pagesAgain, firstAtMs };
 }
 
 process.on('message', () => process.send?.(countsNow()));

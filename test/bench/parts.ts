@@ -6,6 +6,7 @@ import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { FrontCounts } from './influx-front.ts';
 import type { LiveCounts } from './live-api.ts';
 import type { SinkCounts } from './null-influx.ts';
 import type { OriginCounts } from './origin.ts';
@@ -27,9 +28,14 @@ export async function startFatApi(newestMs: number, sensors: number): Promise<Pa
   return await startPart<never>('fat-api.ts', '/external/v1', [String(newestMs), String(sensors)]);
 }
 
-/** Starts the API of a fleet that reports once a minute, by the clock of this machine. */
-export async function startLiveApi(devices: number): Promise<Part<LiveCounts>> {
-  return await startPart<LiveCounts>('live-api.ts', '/external/v1', [String(devices)]);
+/** Starts the API of a fleet that reports once a minute and has so much history, by the clock of this machine. */
+export async function startLiveApi(devices: number, historyMs: number): Promise<Part<LiveCounts>> {
+  return await startPart<LiveCounts>('live-api.ts', '/external/v1', [String(devices), String(historyMs)]);
+}
+
+/** Starts what stands between the program and an InfluxDB 1.6; it keeps what it passes on where a directory is given. */
+export async function startInfluxFront(url: string, directory?: string): Promise<Part<FrontCounts>> {
+  return await startPart<FrontCounts>('influx-front.ts', '', directory === undefined ? [url] : [url, directory]);
 }
 
 /** Starts the database that keeps nothing. */

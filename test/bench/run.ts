@@ -8,6 +8,11 @@
  * 10,000 devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it), grafana (14 million
  * points, in minutes; `--quick`: two million); `--runs N`, `--devices N`, `--days N`,
  * `--minutes N` (of an idle daemon), `--program FILE` do what they say.
+ *
+ * Some figures are ratios to something beside them, in sizes of their own, each in a few minutes: kills (pages that are fetched again after
+ * a kill), day (the requests of a live day, in virtual time), backlog (after an outage of an hour, in virtual time), influx
+ * (delivery into a real InfluxDB 1.6 beside lines that are ready), growth (ten times the devices, and the history), disk (the
+ * state beside zstd), commits (the floor with one, four and eight pages in a commit).
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { cpus, tmpdir, totalmem } from 'node:os';
@@ -15,6 +20,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { MINUTE_MS } from '../../src/core/time.ts';
 import { measureAttacked } from './attacked.ts';
+import { measureCommits } from './compared/commits.ts';
 import { compare, formatRows, isWithin, type Row } from './compared/compare.ts';
 import { dashboardBench, measureDashboards } from './dashboards.ts';
 import { type Backfill, backfill, fewestRequests, firstRequestMs, newestMsOf, requestUse } from './figures.ts';
@@ -24,6 +30,7 @@ import { measurePage } from './page.ts';
 import { PROGRAM } from './parts.ts';
 import { measurePause } from './pause.ts';
 import { measurePlanner, plannerBench } from './planner/run.ts';
+import { measureRatios, RATIO_NAMES } from './ratios.ts';
 import { statusLooks } from './scale/status.ts';
 import { measureVerify, type VerifyBench } from './scale/verify.ts';
 import { scrapeMs } from './scrape.ts';
@@ -32,6 +39,7 @@ import type { WorkspaceSize } from './workspace.ts';
 
 const FIGURES = [
   'compared',
+  'commits',
   'archive',
   'delivery',
   'memory',
@@ -48,6 +56,7 @@ const FIGURES = [
   'verify',
   'status',
   'grafana',
+  ...RATIO_NAMES,
 ] as const;
 type Figure = (typeof FIGURES)[number];
 
@@ -123,11 +132,14 @@ function sizeOf({ devices, days }: Plan, newestMs: number, times = 1): Workspace
   return { devices, readings: days * times * MINUTES_A_DAY, intervalMs: 60_000, newestMs };
 }
 
-/** The program beside what it is compared with. */
-async function measureCompared(plan: Plan): Promise<Row[]> {
-  const { program, runs, idleMs } = plan;
-  const size = sizeOf(plan, newestMsOf(Date.now()));
-  return await compare({ program, size, runs, idleMs, say });
+/** The program beside what it is compared with, and the floor beside itself. */
+async function measureRows(plan: Plan): Promise<Row[]> {
+  const { figures } = plan;
+  const of = { ...plan, size: sizeOf(plan, newestMsOf(Date.now())), say };
+  return [
+    ...(figures.has('compared') ? await compare(of) : []),
+    ...(figures.has('commits') ? await measureCommits(of) : []),
+  ];
 }
 
 async function measure(plan: Plan): Promise<Measured[]> {
@@ -156,6 +168,7 @@ async function measure(plan: Plan): Promise<Measured[]> {
   if (plan.figures.has('grafana')) measured.push(...(await measureDashboards(dashboardBench(plan.isQuick), say)));
   measured.push(...(await measureAsked(plan, newestMs)));
   if (plan.figures.has('idle')) measured.push(...(await measureIdle(plan.program, plan.idleMs, say)));
+  measured.push(...(await measureRatios({ ...plan, newestMs, say })));
   return measured;
 }
 
@@ -310,7 +323,7 @@ say(
 );
 const plan = readPlan(process.argv.slice(2));
 say(`${plan.devices} devices, ${plan.days} days, a reading a minute of 3 values; ${plan.runs} runs, the middle counts`);
-const rows = plan.figures.has('compared') ? await measureCompared(plan) : [];
+const rows = await measureRows(plan);
 const verdicts = (await measure(plan)).map(judgeFigure);
 if (rows.length > 0) process.stdout.write(formatRows(rows));
 if (verdicts.length > 0) process.stdout.write(formatTable(verdicts));

@@ -6,13 +6,14 @@ import { expect } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
 import { runMaintenance } from '../../src/archive/maintenance.ts';
 import type { AppEvent } from '../../src/core/events.ts';
-import type { Clock, Schedules } from '../../src/core/ports.ts';
+import type { Schedules } from '../../src/core/ports.ts';
 import type { ProgressReport, ReadyReport, StatusReport } from '../../src/core/status.ts';
-import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../../src/scheduler/sessions.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { NOW_MS, type Rig } from './rig.ts';
+import { unhurried } from './virtual-clock.ts';
 
 export interface DaemonOptions {
   /** How long it runs, in virtual time. */
@@ -42,17 +43,6 @@ export interface DaemonLife extends DaemonWatch {
 }
 
 const NEVER: KeySource = { isFixed: true, hasChanged: () => false, adopt: () => {} };
-
-/** How long the maintenance rests at the least where it has nothing to do. */
-const REST_MS = MINUTE_MS / 2;
-
-/** Rests longer: with a look at the state every five seconds a virtual day is little else. */
-function unhurried(clock: Clock): Clock {
-  return {
-    ...clock,
-    sleep: async (ms, signal) => await clock.sleep(ms < SECOND_MS ? ms : Math.max(ms, REST_MS), signal),
-  };
-}
 
 /** One life of the daemon, from its start to the signal that ends it. */
 export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<DaemonLife> {

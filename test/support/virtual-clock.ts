@@ -119,6 +119,17 @@ export function withWallOffset(clock: Clock, offsetMs: () => number): Clock {
   };
 }
 
+/** The shortest rest of a loop that looks for work every few seconds. */
+const UNHURRIED_MS = 30_000;
+
+/** The same clock, with longer rests: with a look at the state every five seconds a virtual day is little else. */
+export function unhurried(clock: Clock): Clock {
+  return {
+    ...clock,
+    sleep: async (ms, signal) => await clock.sleep(ms < 1000 ? ms : Math.max(ms, UNHURRIED_MS), signal),
+  };
+}
+
 /** The earliest that is still asleep; those called off are dropped on the way. */
 function earliest(queue: Sleeper[]): Sleeper | undefined {
   while (queue[0] !== undefined && queue[0].wake === null) popSleeper(queue);

@@ -92,9 +92,9 @@ function idleRows(own: Idle, then: Idle, version: string): Row[] {
 }
 
 /** Runs each once, then each again: what the machine does meanwhile falls on all of them alike. */
-async function inTurn(
+export async function inTurn(
   runners: Readonly<Record<string, () => Promise<Used>>>,
-  { runs, say }: ComparePlan,
+  { runs, say }: Pick<ComparePlan, 'runs' | 'say'>,
 ): Promise<Readonly<Record<string, readonly Used[]>>> {
   const used: Record<string, Used[]> = {};
   for (let run = 1; run <= runs; run += 1) {
@@ -109,7 +109,7 @@ async function inTurn(
   return used;
 }
 
-function rowOf(
+export function rowOf(
   figure: string,
   unit: string,
   {
@@ -143,13 +143,17 @@ export async function runPlainClient(size: WorkspaceSize): Promise<Used> {
   }
 }
 
-/** @throws Error unless the database was sent every line, where it delivers. */
-export async function runFloor(size: WorkspaceSize, delivers: boolean): Promise<Used> {
+/**
+ * @param pagesACommit how many pages it writes in one transaction.
+ * @throws Error unless the database was sent every line, where it delivers.
+ */
+export async function runFloor(size: WorkspaceSize, delivers: boolean, pagesACommit = 1): Promise<Used> {
   const directory = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
   using origin = await startOrigin(size);
   using sink = await startNullInflux();
   try {
-    const args = [origin.url, afterOf(size), join(directory, 'floor.db'), ...(delivers ? [sink.url] : [])];
+    const args = [origin.url, afterOf(size), join(directory, 'floor.db'), String(pagesACommit)];
+    if (delivers) args.push(sink.url);
     const ended = await runProgram(args, { env: {}, program: join(import.meta.dirname, 'floor.ts') });
     if (delivers) requireWhole(ended, (await sink.counts()).telemetry.lines, size);
     else requireWhole(ended, size.devices * size.readings * SENSORS.length, size);

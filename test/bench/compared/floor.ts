@@ -1,9 +1,9 @@
 /**
  * The least that a backfill takes, in one cold process: receive a page, parse it, make its lines, keep it in SQLite
- * with how far it reaches (a commit a page, durable), and where a database is given, pack eight pages at level 1 and
- * send them. Nothing is checked, planned, counted or repeated.
+ * with how far it reaches (durable, a commit for so many pages), and where a database is given, pack eight pages at
+ * level 1 and send them. Nothing is checked, planned, counted or repeated.
  *
- *   node floor.ts API_URL AFTER FILE [INFLUX_URL]
+ *   node floor.ts API_URL AFTER FILE PAGES_A_COMMIT [INFLUX_URL]
  */
 import { promisify } from 'node:util';
 import { gzip, zstdCompressSync } from 'node:zlib';
@@ -20,7 +20,7 @@ interface Page {
   readonly next_cursor?: string;
 }
 
-const [, , api = '', after = '', file = '', influx] = process.argv;
+const [, , api = '', after = '', file = '', pagesACommit = '1', influx] = process.argv;
 const CONCURRENCY = 4;
 const PAGES_A_BATCH = 8;
 const pack = promisify<string, { level: number }, Buffer>(gzip);
@@ -32,9 +32,12 @@ db.exec('CREATE TABLE block (data BLOB); CREATE TABLE checkpoint (device_id TEXT
 const insert = db.prepare('INSERT INTO block VALUES (?)');
 const keep = db.prepare('INSERT OR REPLACE INTO checkpoint VALUES (?, ?)');
 db.pragma('synchronous = FULL');
-const commit = db.transaction((text: string, deviceId: string, oldest: string) => {
-  insert.run(zstdCompressSync(text));
-  keep.run(deviceId, oldest);
+const waiting: (readonly [data: Buffer, deviceId: string, oldest: string])[] = [];
+const commit = db.transaction(() => {
+  for (const [data, deviceId, oldest] of waiting.splice(0)) {
+    insert.run(data);
+    keep.run(deviceId, oldest);
+  }
 });
 
 async function get(path: string, query: string): Promise<Page> {
@@ -66,7 +69,8 @@ async function sync(deviceId: string, name: string): Promise<void> {
         text += `telemetry,device_id=${deviceId},sensor=${sensor},device_name=${name},workspace_id=bench value=${values[sensor]} ${stamp}\n`;
       }
     }
-    commit(text, deviceId, page.data.at(-1)?.recorded_at ?? '');
+    waiting.push([zstdCompressSync(text), deviceId, page.data.at(-1)?.recorded_at ?? '']);
+    if (waiting.length >= Number(pagesACommit)) commit();
     if (influx !== undefined && batch.push(text.slice(0, -1)) >= PAGES_A_BATCH) await send();
     cursor = page.next_cursor;
   } while (cursor !== undefined);
@@ -78,11 +82,12 @@ for (let cursor: string | undefined = ''; cursor !== undefined; ) {
   for (const { device_id, name } of page.data) devices.push([device_id, name]);
   cursor = page.next_cursor;
 }
-const waiting = devices.values();
+const left = devices.values();
 await Promise.all(
   Array.from({ length: CONCURRENCY }, async () => {
-    for (const [deviceId, name] of waiting) await sync(deviceId, name);
+    for (const [deviceId, name] of left) await sync(deviceId, name);
   }),
 );
+commit();
 if (batch.length > 0) await send();
 db.close();

@@ -1,0 +1,67 @@
+/**
+ * What an InfluxDB 1.6 lacks of version 2, as a process of its own: passes `/api/v2/write` on as it came, and counts the
+ * connections and the time from the first write to the last answer. Keeps the bodies in a directory where one is given.
+ *
+ * Started by `parts.ts` with the address of the database; tells its port, and what it has counted when asked.
+ */
+import { writeFileSync } from 'node:fs';
+import { Agent, createServer, type IncomingMessage, request as openRequest, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+
+/** What has passed. */
+export interface FrontCounts {
+  readonly writes: number;
+  /** Those that the database did not take. */
+  readonly failed: number;
+  /** How many were under way at once, at the most. */
+  readonly most: number;
+  /** From the first write to the last answer. */
+  readonly tookMs: number;
+}
+
+const [, , upstream = '', directory] = process.argv;
+/** How the name of a packed body ends. */
+const PACKED = '.gz';
+const agent = new Agent({ keepAlive: true });
+const counts = { writes: 0, failed: 0, underWay: 0, most: 0, firstMs: 0, lastMs: 0 };
+
+const server = createServer({ keepAliveTimeout: 120_000 }, (request, response) => {
+  if (request.method === 'POST') {
+    pass(request, response).catch((error: unknown) => response.writeHead(500).end(String(error)));
+    return;
+  }
+  response.writeHead(204, { 'X-Influxdb-Version': 'v2.7.0', 'X-Influxdb-Build': 'OSS' }).end();
+});
+
+async function pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (counts.writes === 0) counts.firstMs = performance.now();
+  counts.writes += 1;
+  const number = counts.writes;
+  counts.underWay += 1;
+  counts.most = Math.max(counts.most, counts.underWay);
+  const body = await buffer(request);
+  const isPacked = request.headers['content-encoding'] === 'gzip';
+  if (directory !== undefined) {
+    writeFileSync(join(directory, `${String(number).padStart(6, '0')}${isPacked ? PACKED : ''}`), body);
+  }
+  const bucket = new URL(request.url ?? '', 'http://front').searchParams.get('bucket') ?? '';
+  const target = `${upstream}/write?${new URLSearchParams({ db: bucket, precision: 'n' })}`;
+  const headers = { 'content-length': body.length, ...(isPacked ? { 'content-encoding': 'gzip' } : {}) };
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  openRequest(target, { method: 'POST', agent, headers }, resolve).on('error', reject).end(body);
+  const answer = await promise;
+  await buffer(answer);
+  if (answer.statusCode !== 204) counts.failed += 1;
+  counts.underWay -= 1;
+  counts.lastMs = performance.now();
+  response.writeHead(answer.statusCode ?? 500).end();
+}
+
+process.on('message', () => {
+  const { writes, failed, most, firstMs, lastMs } = counts;
+  process.send?.({ writes, failed, most, tookMs: lastMs - firstMs } satisfies FrontCounts);
+});
+process.on('disconnect', () => process.exit(0));
+server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as AddressInfo).port }));

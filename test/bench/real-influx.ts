@@ -1,0 +1,139 @@
+/**
+ * Delivery of an archive into a real InfluxDB 1.6, against the very same bodies sent ready-made on as many connections,
+ * in turn. Both go through the same front, which counts the time.
+ */
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Influxd, startInfluxd } from '../support/influxd.ts';
+import type { FrontCounts } from './influx-front.ts';
+import { runProgram, startInfluxFront, startOrigin } from './parts.ts';
+import type { Measured } from './table.ts';
+import { oldestMs, SENSORS, type WorkspaceSize } from './workspace.ts';
+
+export interface InfluxPlan {
+  readonly program: string;
+  readonly size: WorkspaceSize;
+  readonly runs: number;
+  readonly say: (text: string) => void;
+}
+
+const BUCKET = 'bench';
+
+/** What each delivery begins with, and what the first one has sent. */
+interface Prepared extends Pick<InfluxPlan, 'program' | 'size'> {
+  readonly influxd: Influxd;
+  readonly api: string;
+  readonly directory: string;
+  readonly archive: string;
+  readonly bodies: string;
+}
+
+/** @throws Error unless the database has every value. */
+export async function measureRealInflux({ program, size, runs, say }: InfluxPlan): Promise<Measured[]> {
+  const directory = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
+  try {
+    await using influxd = await startInfluxd({ databases: [] });
+    using origin = await startOrigin(size);
+    const archive = join(directory, 'archive');
+    const bodies = join(directory, 'bodies');
+    mkdirSync(bodies);
+    const prepared = { program, size, influxd, api: origin.url, directory, archive, bodies };
+    await fill(prepared);
+    // Not counted: it keeps what it sends.
+    const { most } = await deliver(prepared, bodies);
+    say(`influx: at most ${most} writes at once`);
+    return [await compareInTurn(prepared, most, { runs, say })];
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+async function compareInTurn(
+  prepared: Prepared,
+  connections: number,
+  { runs, say }: Pick<InfluxPlan, 'runs' | 'say'>,
+): Promise<Measured> {
+  const lines = prepared.size.devices * prepared.size.readings * SENSORS.length;
+  const perS: Record<'delivery' | 'ready-made', number[]> = { delivery: [], 'ready-made': [] };
+  for (let run = 1; run <= runs; run += 1) {
+    const kinds = ['delivery', 'ready-made'] as const;
+    for (const kind of run % 2 === 1 ? kinds : kinds.toReversed()) {
+      const { tookMs } = kind === 'delivery' ? await deliver(prepared) : await sendReady(prepared, connections);
+      perS[kind].push((lines / tookMs) * 1000);
+      say(`influx ${run}/${runs} ${kind}: ${lines} lines, ${Math.round((lines / tookMs) * 1000)} a second`);
+    }
+  }
+  const values = perS.delivery.map((own, run) => own / (perS['ready-made'][run] ?? Number.NaN));
+  return { figure: 'rate of delivery to that of ready-made lines', unit: 'times', wanted: 0.9, better: 'more', values };
+}
+
+/** Reads the workspace into an archive, without a destination. */
+async function fill({ program, size, api, archive }: Prepared): Promise<void> {
+  await once(program, envOf({ size, api }, archive));
+}
+
+function envOf({ size, api }: Pick<Prepared, 'size' | 'api'>, dataDir: string): Readonly<Record<string, string>> {
+  return {
+    TIDEMARK_API_URL: api,
+    TIDEMARK_API_KEY: 'bench_key',
+    TIDEMARK_DATA_DIR: dataDir,
+    TIDEMARK_SYNC_HISTORY: new Date(oldestMs(size) - size.intervalMs).toISOString(),
+  };
+}
+
+async function once(program: string, env: Readonly<Record<string, string>>): Promise<void> {
+  const { code, stderr } = await runProgram(['--once'], { program, env });
+  if (code !== 0) throw new Error(stderr.slice(-2000));
+}
+
+/** The program with a destination that is new to its archive: all of it is sent. */
+async function deliver(prepared: Prepared, bodies?: string): Promise<FrontCounts> {
+  const dataDir = join(prepared.directory, 'state');
+  cpSync(prepared.archive, dataDir, { recursive: true });
+  try {
+    return await intoDatabase(prepared, bodies, async (url) => {
+      const destination = {
+        TIDEMARK_INFLUX_URL: url,
+        TIDEMARK_INFLUX_KIND: 'influxdb',
+        TIDEMARK_INFLUX_TOKEN: 'bench_token',
+        TIDEMARK_INFLUX_ORG: 'bench',
+        TIDEMARK_INFLUX_BUCKET: BUCKET,
+      };
+      await once(prepared.program, { ...envOf(prepared, dataDir), ...destination });
+    });
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+async function sendReady(prepared: Prepared, connections: number): Promise<FrontCounts> {
+  return await intoDatabase(prepared, undefined, async (url) => {
+    const write = `${url}/api/v2/write?bucket=${BUCKET}`;
+    const program = join(import.meta.dirname, 'ready-made.ts');
+    const { code, stderr } = await runProgram([write, prepared.bodies, String(connections)], { program, env: {} });
+    if (code !== 0) throw new Error(stderr.slice(-2000));
+  });
+}
+
+/** Has something written to a database that is empty before and has all values afterwards. */
+async function intoDatabase(
+  { influxd, size }: Prepared,
+  bodies: string | undefined,
+  send: (url: string) => Promise<void>,
+): Promise<FrontCounts> {
+  await influxd.query('', `CREATE DATABASE ${BUCKET} WITH SHARD DURATION 520w`);
+  try {
+    using front = await startInfluxFront(influxd.url, bodies);
+    await send(front.url);
+    const counts = await front.counts();
+    const [row] = await influxd.query(BUCKET, 'SELECT count("value") FROM "telemetry"');
+    const expected = size.devices * size.readings * SENSORS.length;
+    if (counts.failed > 0 || Number(row?.['count']) !== expected) {
+      throw new Error(`${row?.['count']} of ${expected} values, ${counts.failed} writes failed`);
+    }
+    return counts;
+  } finally {
+    await influxd.query('', `DROP DATABASE ${BUCKET}`);
+  }
+}
