@@ -46,6 +46,16 @@ export interface OwnedLedger extends Ledger {
   ride(): () => void;
   /** Writes what is not on disk yet, and returns the bookings made in advance. */
   flush(): void;
+  /** What the rows do not show: which of them are booked in advance, and for what those were used. */
+  unwritten(): Unwritten;
+}
+
+/** The rows that were booked in advance. */
+export interface Unwritten {
+  /** All of their ids, ascending. Their purposes on disk mean nothing. */
+  readonly ids: readonly number[];
+  /** The requests for which some of them were used. */
+  readonly bookings: readonly Booking[];
 }
 
 interface Booking {
@@ -100,7 +110,12 @@ export function createLedger(db: Database.Database): OwnedLedger {
       if (waitMs > 0) block(rows, nowMs, waitMs);
     },
     flush: () => flush(state),
+    unwritten: () => unwritten(state),
   };
+}
+
+function unwritten({ named, lease }: LedgerState): Unwritten {
+  return { ids: [...named.keys(), ...lease.ids], bookings: [...named.values()] };
 }
 
 function prepareRows(db: Database.Database) {
@@ -136,13 +151,13 @@ function block({ writeBlock }: Rows, nowMs: EpochMs, waitMs: number): void {
 }
 
 /** The bookings later than `from`: rows as they are on disk, and leased ids with their purposes. */
-function sentSince({ rows, lease, named }: LedgerState, from: EpochMs, lanes: readonly RequestLane[]): EpochMs[] {
-  const except = JSON.stringify([...lease.ids, ...named.keys()]);
-  const written = rows.since.all({ from, lanes: JSON.stringify(lanes), except }).map(Number);
-  const unwritten = [...named.values()]
+function sentSince(state: LedgerState, from: EpochMs, lanes: readonly RequestLane[]): EpochMs[] {
+  const { ids, bookings } = unwritten(state);
+  const written = state.rows.since.all({ from, lanes: JSON.stringify(lanes), except: JSON.stringify(ids) }).map(Number);
+  const used = bookings
     .filter(({ atMs, purpose }) => Math.floor(atMs) > from && (lanes.length === 0 || lanes.includes(purpose.lane)))
     .map(({ atMs }) => Math.floor(atMs));
-  return unwritten.length === 0 ? written : [...written, ...unwritten].toSorted((a, b) => a - b);
+  return used.length === 0 ? written : [...written, ...used].toSorted((a, b) => a - b);
 }
 
 /**

@@ -12,12 +12,17 @@ import type { LaneStatus } from '../core/status.ts';
 import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { type PackedBlock, release, unpack } from './archive/block-codec.ts';
 import { type AlertRow, toKnownAlert } from './device/inventory.ts';
+import type { Unwritten } from './ledger.ts';
 
 /** Counting a day of bookings takes a while where there are many, and the page of a daemon asks again and again. */
 const SPENDING_FRESH_MS = 2 * SECOND_MS;
 
-/** Prepares it for an open database. */
-export function createStateFacts(db: Database.Database): StateFacts {
+/**
+ * Prepares it for an open database.
+ *
+ * @param unwritten what the rows of the requests do not show, in the process that books them.
+ */
+export function createStateFacts(db: Database.Database, unwritten: () => Unwritten): StateFacts {
   const number = (value: bigint | null | undefined): number | null => (value == null ? null : Number(value));
   const lastRequest = db.prepare<[], bigint | null>('SELECT at_ms FROM request ORDER BY id DESC LIMIT 1').pluck();
   const lastArchived = db.prepare<[], bigint | null>('SELECT at_ms FROM block ORDER BY seq DESC LIMIT 1').pluck();
@@ -41,7 +46,7 @@ export function createStateFacts(db: Database.Database): StateFacts {
     'SELECT * FROM alert WHERE device_id = ? ORDER BY is_open DESC, opened_ns DESC, alert_id DESC LIMIT ?',
   );
   return {
-    spending: createSpending(db),
+    spending: createSpending(db, unwritten),
     streams: createStreams(db),
     lastRequestMs: () => number(lastRequest.get()),
     lastArchivedMs: () => number(lastArchived.get()),
@@ -62,30 +67,35 @@ export function createStateFacts(db: Database.Database): StateFacts {
   };
 }
 
-function createSpending(db: Database.Database): StateFacts['spending'] {
+function createSpending(db: Database.Database, unwritten: () => Unwritten): StateFacts['spending'] {
   const sums = REQUEST_LANES.map((lane) => `ifnull(sum(lane = '${lane}'), 0)`).join(', ');
-  const since = db.prepare<[number], bigint[]>(`SELECT ${sums} FROM request WHERE at_ms > ?`).raw();
-  const newer = db.prepare<[number], bigint[]>(`SELECT ${sums} FROM request WHERE id > ?`).raw();
+  const since = db.prepare<[number, number], bigint[]>(`SELECT ${sums} FROM request WHERE at_ms > ? AND id <= ?`).raw();
+  const newer = db
+    .prepare<[number, string], bigint[]>(
+      `SELECT ${sums} FROM request WHERE id > ? AND id NOT IN (SELECT value FROM json_each(?))`,
+    )
+    .raw();
   const newest = db.prepare<[], bigint>('SELECT ifnull(max(id), 0) FROM request').pluck();
   let last: { readonly atMs: EpochMs; readonly id: number; readonly lanes: readonly LaneStatus[] } | null = null;
   return (nowMs) => {
-    if (last !== null && nowMs >= last.atMs && nowMs - last.atMs < SPENDING_FRESH_MS) {
-      // The sums are kept for a moment; with the requests since then they agree with the counts of all requests.
-      const since = newer.get(last.id) ?? [];
-      return last.lanes.map(({ lane, minute, day }, at) => {
-        const more = Number(since[at] ?? 0n);
-        return { lane, minute: minute + more, day: day + more };
-      });
+    const { ids, bookings } = unwritten();
+    if (last === null || nowMs < last.atMs || nowMs - last.atMs >= SPENDING_FRESH_MS) {
+      // Rows that are booked in advance are the newest ones.
+      const id = Math.min(Number(newest.get() ?? 0n), ...ids.map((ahead) => ahead - 1));
+      const [minute, day] = [since.get(nowMs - MINUTE_MS, id) ?? [], since.get(nowMs - DAY_MS, id) ?? []];
+      const lanes = REQUEST_LANES.map((lane, at) => ({
+        lane,
+        minute: Number(minute[at] ?? 0n),
+        day: Number(day[at] ?? 0n),
+      }));
+      last = { atMs: nowMs, id, lanes };
     }
-    const id = Number(newest.get() ?? 0n);
-    const [minute, day] = [since.get(nowMs - MINUTE_MS) ?? [], since.get(nowMs - DAY_MS) ?? []];
-    const lanes = REQUEST_LANES.map((lane, at) => ({
-      lane,
-      minute: Number(minute[at] ?? 0n),
-      day: Number(day[at] ?? 0n),
-    }));
-    last = { atMs: nowMs, id, lanes };
-    return lanes;
+    // The sums are kept for a moment; with the requests since then they agree with the counts of all requests.
+    const rows = newer.get(last.id, JSON.stringify(ids)) ?? [];
+    return last.lanes.map(({ lane, minute, day }, at) => {
+      const more = Number(rows[at] ?? 0n) + bookings.filter(({ purpose }) => purpose.lane === lane).length;
+      return { lane, minute: minute + more, day: day + more };
+    });
   };
 }
 

@@ -10,7 +10,7 @@ import type { ArchiveMaintenance } from '../core/state/archive.ts';
 import type { StateFacts } from '../core/state/facts.ts';
 import type { AlertStore, InventoryStore } from '../core/state/inventory.ts';
 import type { JobQueue } from '../core/state/jobs.ts';
-import type { LogStore } from '../core/state/log.ts';
+import type { ArchiveTotals, LogStore } from '../core/state/log.ts';
 import type { QuarantineStore } from '../core/state/quarantine.ts';
 import type { ReplayStore } from '../core/state/replay.ts';
 import type { Store } from '../core/state/state.ts';
@@ -40,7 +40,7 @@ import {
 import { explained, explainedCalls } from './explain.ts';
 import { createFacts, createWorkspace } from './facts.ts';
 import { createJobQueue, type OwnedJobQueue } from './jobs.ts';
-import { createLedger, type OwnedLedger } from './ledger.ts';
+import { createLedger, type OwnedLedger, type Unwritten } from './ledger.ts';
 import { openDatabase } from './open/database.ts';
 import { createStateFacts } from './report-facts.ts';
 import { ridingWriter, type Writer, writer, writing } from './transactions.ts';
@@ -122,6 +122,7 @@ export function assemble(
     ...inventoryPort(parts, write),
     ...telemetryPort(parts, write),
     ...writing(write, parts.log, ['append', 'useDestination', 'identify', 'acknowledge', 'amendMissing']),
+    totals: () => sentTotals(parts.log.totals(), ledger.unwritten()),
     alerts: writing(write, parts.alerts, ['keep', 'markListed']),
     quarantine: writing(write, parts.quarantine, ['resolve', 'takeOut', 'drop', 'add']),
     replays: writing(writer(db), parts.replays, ['resolve']),
@@ -133,8 +134,13 @@ export function assemble(
     ledger,
     maintenance: parts.maintenance,
     jobs: createJobQueue(db),
-    facts: createStateFacts(db),
+    facts: createStateFacts(db, ledger.unwritten),
   });
+}
+
+/** The sums without the requests that are booked in advance and not sent yet. */
+function sentTotals(totals: ArchiveTotals, { ids, bookings }: Unwritten): ArchiveTotals {
+  return { ...totals, requests: totals.requests - (ids.length - bookings.length) };
 }
 
 /** The parts of the state over their prepared statements. Writing calls need a transaction. */
