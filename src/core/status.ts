@@ -85,6 +85,8 @@ export interface JobStatus {
 
 /** The next work according to schedules and coverage. Nothing of it is done while no process is running. */
 export interface NextStatus {
+  /** When the API is tried again that refuses the key; `null` where it does not, or no process is running. */
+  readonly attempt_at: string | null;
   /** When each stream is due next; in the past: overdue. */
   readonly streams: readonly { readonly name: StreamStatus['name']; readonly due_at: string | null }[];
   /** Devices with a gap that a request can close. */
@@ -134,6 +136,8 @@ export interface DestinationReport extends Omit<DestinationStatus, 'delivered_po
   readonly delivered_points: number | null;
   /** Since when the oldest point that it has not acknowledged waits; `null` if none waits. */
   readonly oldest_pending_at: string | null;
+  /** Since when its delivery is blocked; `null` where it is not blocked, or no process delivers. */
+  readonly blocked_since: string | null;
   /** When a blocked delivery is tried next; `null` where it is not blocked, or no process delivers. */
   readonly next_attempt_at: string | null;
   /**

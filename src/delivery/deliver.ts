@@ -61,6 +61,8 @@ export interface Deliverer {
   blockedReason(): string | null;
   /** How long until the next attempt of a blocked delivery, in ms: 0 while it is made; `null` if it is not blocked. */
   nextAttemptInMs(): number | null;
+  /** For how long the delivery has been blocked, in ms; `null` if it is not. */
+  blockedForMs(): number | null;
   /**
    * Sends lines of the log again, by the same rules, without recording anything.
    *
@@ -164,6 +166,7 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     deliveredLines: () => delivery.delivered,
     blockedReason: patience.blockedReason,
     nextAttemptInMs: patience.nextAttemptInMs,
+    blockedForMs: patience.blockedForMs,
     resend: async (lines, signal) => {
       const served = await destination.open(signal);
       return 'sink' in served ? await sendBatch(delivery, served, lines, signal) : served;

@@ -67,6 +67,8 @@ export interface Blocked {
   readonly message: string;
   /** The next step for a person; empty if waiting is enough. */
   readonly hint: string;
+  /** What to check if it lasts, where neither the message nor the hint has a step for a person. */
+  readonly remedy?: string;
   /** Whether only a person can end it; otherwise it ends when the database takes writes again. */
   readonly needsPerson: boolean;
   /** How long the server asked to wait, in milliseconds; `null` if it did not. */
@@ -75,16 +77,20 @@ export interface Blocked {
   readonly unknown?: UnknownRefusal;
 }
 
+/** The next step where an answer shows only that something answers. */
+export const IF_IT_LASTS = 'if this lasts, check the log and the disk of the database, and any proxy in between';
+
 /** The hint for a destination that is busy or does not answer. */
-export const RETRY_HINT =
-  'delivery resumes by itself when the database accepts writes, and nothing is lost meanwhile; if this lasts, check the log and the disk of the database, and any proxy in between';
+export const RETRY_HINT = `delivery resumes by itself when the database accepts writes, and nothing is lost meanwhile; ${IF_IT_LASTS}`;
 
 /** The block that follows from an answer about the destination as a whole. */
 function blockedBy(answer: AnswerOf['blocked' | 'later']): Blocked {
   const { message } = answer;
   if (answer.kind === 'blocked') return { message, hint: answer.hint, needsPerson: true, waitMs: null };
-  const { waitMs, unknown } = answer;
-  return { message, hint: RETRY_HINT, needsPerson: false, waitMs, ...(unknown && { unknown }) };
+  const { waitMs, unknown, status } = answer;
+  // The message of a failed connection has the next step.
+  const remedy = status === undefined ? {} : { remedy: IF_IT_LASTS };
+  return { message, hint: RETRY_HINT, ...remedy, needsPerson: false, waitMs, ...(unknown && { unknown }) };
 }
 
 type AnswerKind = WriteAnswer['kind'];

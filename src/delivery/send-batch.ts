@@ -306,6 +306,8 @@ export interface Patience {
   blockedReason(): string | null;
   /** How long until the next attempt of a blocked delivery, in ms: 0 while it is made; `null` if it is not blocked. */
   nextAttemptInMs(): number | null;
+  /** For how long the delivery has been blocked, in ms; `null` if it is not. */
+  blockedForMs(): number | null;
 }
 
 /** A refusal for an unknown reason that has not changed for so long does not end by itself. */
@@ -329,9 +331,11 @@ export function createPatience(
   /** The refusal for an unknown reason, and since when it is the same. */
   let unknown: UnknownRefusal | undefined;
   let sinceMs = 0;
+  let blockedMs = 0;
   let nextMs = 0;
   return {
     blockedReason: () => reason,
+    blockedForMs: () => (reason === null ? null : clock.monoMs() - blockedMs),
     nextAttemptInMs: () => (reason === null ? null : Math.max(0, nextMs - clock.monoMs())),
     blocked: (why, lines) => {
       const { message, waitMs: leastMs } = why;
@@ -340,8 +344,10 @@ export function createPatience(
       const isLasting = unknown !== undefined && clock.monoMs() - sinceMs >= UNKNOWN_LASTS_MS;
       const hint = isLasting ? LASTING_HINT : why.hint;
       failures += 1;
+      if (reason === null) blockedMs = clock.monoMs();
       // What is true of every outage is said beside it where it is shown.
-      reason = hint === '' || hint === RETRY_HINT ? message : `${message}; ${hint}`;
+      const step = hint === RETRY_HINT ? (why.remedy ?? '') : hint;
+      reason = step === '' ? message : `${message}; ${step}`;
       const waitMs = backoffMs({ failures, policy: BACKOFF, random, leastMs: leastMs ?? 0 });
       nextMs = clock.monoMs() + waitMs;
       const needsPerson = isLasting || why.needsPerson;

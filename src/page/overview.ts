@@ -93,7 +93,7 @@ function newStreamProblems({ report, ready }: OverviewParts): readonly string[] 
 
 /** What happens to readings while a part does not work, since when, and what happens next. */
 function lossNotes(parts: OverviewParts): readonly Html[] {
-  const { destinations, archive, generated_at: now } = parts.report;
+  const { destinations, archive, next, generated_at: now } = parts.report;
   // With a full disk nothing is read: the summary reports that.
   if (archive.full !== null) return [];
   const unread = unreadNow(parts);
@@ -103,13 +103,19 @@ function lossNotes(parts: OverviewParts): readonly Html[] {
     ...(unread === null
       ? []
       : [
-          html`<p>Polling has stopped${since}. Stored readings are safe. Tidemark retries by itself; when polling resumes, it reads the missing readings, as far back as the plan allows.</p>`,
+          html`<p>Polling has stopped${since}. Stored readings are safe. ${retryText(next.attempt_at, now)} When polling resumes, Tidemark reads the missing readings, as far back as the plan allows.</p>`,
         ]),
-    ...blocked.map(({ name: title, pending_points, oldest_pending_at: at, next_attempt_at: next }) => {
-      const waits = at === null ? NOTHING : html`, the oldest since ${moment(at, now)}`;
-      return html`<p>Nothing is lost: ${counted(pending_points, 'point')} for ${name(title)} ${pending_points === 1 ? 'waits' : 'wait'} in the archive${waits}. ${nextAttempt(next, now)}</p>`;
+    ...blocked.map(({ name: title, pending_points, oldest_pending_at, blocked_since, next_attempt_at: next }) => {
+      const at = oldest_pending_at === null ? NOTHING : html`, the oldest since ${moment(oldest_pending_at, now)}`;
+      const blockedAt = blocked_since === null ? NOTHING : html`Blocked since ${moment(blocked_since, now)}. `;
+      return html`<p>${blockedAt}Nothing is lost: ${counted(pending_points, 'point')} for ${name(title)} ${pending_points === 1 ? 'waits' : 'wait'} in the archive${at}. ${nextAttempt(next, now)}</p>`;
     }),
   ];
+}
+
+/** When the API is tried again. A new key in the file of `api.key_file` is noticed earlier. */
+function retryText(at: string | null, now: string): Html {
+  return at === null ? html`Tidemark retries by itself.` : nextAttempt(at, now);
 }
 
 /** When a blocked delivery is tried again, at most about a minute and a half later. */

@@ -42,6 +42,8 @@ export interface ReportedDestination {
   blockedReason(): string | null;
   /** How long until its next attempt, in ms; `null` where it is not blocked, or no process delivers. */
   nextAttemptInMs(): number | null;
+  /** For how long it has been blocked, in ms; `null` where it is not, or no process delivers. */
+  blockedForMs(): number | null;
 }
 
 /** What the report is made from. */
@@ -57,7 +59,10 @@ export interface ReportParts {
   readonly staleMs: () => number;
   /** How long until all gaps are closed, in seconds; `null`: not known. Looks at every device now and then. */
   readonly historyEta: () => number | null;
-  readonly streams: Pick<StreamReport, 'list' | 'problem' | 'isRefused' | 'failingLong' | 'isListed'>;
+  readonly streams: Pick<
+    StreamReport,
+    'list' | 'problem' | 'isRefused' | 'failingLong' | 'isListed' | 'nextAttemptInMs'
+  >;
   readonly room: Pick<Room, 'status'>;
   readonly facts: Omit<StateFacts, 'streams' | 'requestsOf' | 'daysOf'>;
   /** Whether a process works with the state. */
@@ -188,14 +193,15 @@ function rangeOf({ from, to, begunTo }: BackfillArgs): NonNullable<JobStatus['ra
 /** @param medianSeconds the lag of the archive. */
 function destinationReport(
   { context: { store }, facts }: ReportParts,
-  { name, destinationId: id, deliveredLines, blockedReason, nextAttemptInMs }: ReportedDestination,
+  { name, destinationId: id, deliveredLines, blockedReason, nextAttemptInMs, blockedForMs }: ReportedDestination,
   { nowMs, medianSeconds }: { readonly nowMs: EpochMs; readonly medianSeconds: number | null },
 ): DestinationReport {
-  const waitMs = nextAttemptInMs();
+  const [waitMs, blockedMs] = [nextAttemptInMs(), blockedForMs()];
   const delivery = {
     name,
     delivered_points: deliveredLines(),
     blocked_reason: blockedReason(),
+    blocked_since: timeText(blockedMs === null ? null : Math.round(nowMs - blockedMs)),
     next_attempt_at: timeText(waitMs === null ? null : Math.round(nowMs + waitMs)),
   };
   if (id === null) {
@@ -234,8 +240,13 @@ function nextStatus(
 ): NextStatus {
   const { store, settings } = context;
   const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
+  const attemptMs = streams.nextAttemptInMs();
+  const attempt_at = attemptMs === null ? null : timeText(Math.round(nowMs + attemptMs));
   return {
+    attempt_at,
     streams: streams.list().map(({ name, state, last_read_at }) => {
+      // No stream is read before, and all are read soon after a key is accepted.
+      if (attempt_at !== null && state !== 'off') return { name, due_at: attempt_at };
       // Each device is due at a time of its own: telemetry has the next turn of the schedule.
       const fromMs = name === 'telemetry' || last_read_at === null ? nowMs : Date.parse(last_read_at);
       return { name, due_at: state === 'off' ? null : timeText(after(name, fromMs)) };
@@ -317,7 +328,7 @@ function deliveredText(destinations: readonly DestinationReport[]): string {
   if (behind.length === 0) {
     return `; ${destinations.map(({ name }) => name).join(' and ')} ${destinations.length === 1 ? 'has' : 'have'} every point`;
   }
-  return `; ${behind.map(({ name, pending_points }) => `${name} still gets ${grouped(pending_points)} points`).join(', ')}`;
+  return `; ${behind.map(({ name, pending_points }) => `${counted(pending_points, 'point')} not delivered to ${name} yet`).join(', ')}`;
 }
 
 /** The most serious problem; `null` if there is none. */

@@ -57,6 +57,8 @@ export interface ApiState {
   fault: string | null;
   /** The refusal of the key or its plan; `null` while the key works. */
   refusal: ApiFault | null;
+  /** When the API is tried again after a refusal, by the monotonic clock. */
+  retryAtMs: number;
   /** The failure of the first requests; `null` once any request was answered. */
   firstFailure: string | null;
 }
@@ -76,6 +78,7 @@ export function createApiState(parts: ApiStateParts): ApiState {
     failedAtMs: Number.NEGATIVE_INFINITY,
     fault: null,
     refusal: null,
+    retryAtMs: 0,
     firstFailure: null,
   };
 }
@@ -134,6 +137,7 @@ export function noteRead(state: ApiState, name: Stream): void {
  */
 export function noteRefused(state: ApiState, fault: ApiFault, message: string, waitMs: number): void {
   state.refusal = fault;
+  state.retryAtMs = state.parts.monoMs() + waitMs;
   state.parts.observe({ type: 'key-refused', message, waitMs });
   state.parts.problemChanged?.();
 }
@@ -178,6 +182,8 @@ export interface StreamReport {
   problem(): string | null;
   /** Whether that is a key or a plan that is refused. */
   isRefused(): boolean;
+  /** How long until the API is tried again, in ms; `null` where it is not refused, or no process reads it. */
+  nextAttemptInMs(): number | null;
   /** Streams that have failed for so long that what is stored of them may be out of date, the longest first. */
   failingLong(): readonly { readonly name: Stream; readonly reason: string }[];
 }
@@ -218,11 +224,16 @@ export function problemFact(state: ApiState, outage: string | null): string | nu
 export function storedProblem(
   noted: string,
   streams: readonly StreamStatus[],
-): Pick<StreamReport, 'list' | 'problem' | 'isRefused'> {
+): Pick<StreamReport, 'list' | 'problem' | 'isRefused' | 'nextAttemptInMs'> {
   const problem = noted === '' ? null : (JSON.parse(noted) as ApiProblem);
   const isRefused = problem?.code === 'key_refused';
   const list = streams.map((status) => refusedBy(isRefused, status));
-  return { list: () => list, problem: () => problem?.text ?? null, isRefused: () => isRefused };
+  return {
+    list: () => list,
+    problem: () => problem?.text ?? null,
+    isRefused: () => isRefused,
+    nextAttemptInMs: () => null,
+  };
 }
 
 /** For so long a stream may fail before readiness counts it. */
@@ -238,6 +249,7 @@ export function createStreamReport(state: ApiState, outage: () => string | null)
     list: () => STREAMS.map((name) => refusedBy(state.refusal !== null, statusOf(name, state.streams[name]))),
     problem: () => problemOf(state, outage())?.text ?? null,
     isRefused: () => state.refusal !== null,
+    nextAttemptInMs: () => (state.refusal === null ? null : Math.max(0, state.retryAtMs - state.parts.monoMs())),
     isListed: () => Number.isFinite(state.streams.devices.readAtMs) && state.streams.devices.missingScope === null,
     failingLong: () => failingLong(state),
   };

@@ -1,8 +1,16 @@
 import { expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
+import type { WriteAnswer } from '../../src/core/ports.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
-import { RETRY_HINT } from '../../src/delivery/destination.ts';
+import { type Blocked, IF_IT_LASTS, judge, RETRY_HINT } from '../../src/delivery/destination.ts';
 import { createPatience } from '../../src/delivery/send-batch.ts';
+
+/** The block that follows from an answer. */
+function judgedBlocked(answer: WriteAnswer): Blocked {
+  const verdict = judge(answer);
+  if (verdict.does !== 'keep') throw new Error(`not blocked: ${verdict.does}`);
+  return verdict.blocked;
+}
 
 test('the next attempt of a blocked delivery is known, and none of one that moves', () => {
   let nowMs = 5000;
@@ -21,6 +29,25 @@ test('the next attempt of a blocked delivery is known, and none of one that move
   expect(patience.nextAttemptInMs()).toBeGreaterThanOrEqual(MINUTE_MS);
   patience.moved();
   expect(patience.nextAttemptInMs()).toBeNull();
+});
+
+test('a delivery is blocked since the first attempt that failed, with the step that its message does not have', () => {
+  let nowMs = 0;
+  const patience = createPatience('influx', { random: () => 0, observe: () => {}, clock: { monoMs: () => nowMs } });
+  expect(patience.blockedForMs()).toBeNull();
+  const down = judgedBlocked({ kind: 'later', message: 'HTTP 503', waitMs: null, status: 503 });
+  patience.blocked(down, 1);
+  nowMs += 70_000;
+  patience.blocked(down, 1);
+  nowMs += 5000;
+  expect(patience.blockedForMs()).toBe(75_000);
+  expect(patience.blockedReason()).toBe(`HTTP 503; ${IF_IT_LASTS}`);
+  patience.blocked(judgedBlocked({ kind: 'later', message: 'refused; check that it is running', waitMs: null }), 1);
+  expect(patience.blockedReason()).toBe('refused; check that it is running');
+  patience.moved();
+  nowMs += 1000;
+  patience.blocked(down, 1);
+  expect(patience.blockedForMs(), 'another time').toBe(0);
 });
 
 test('a refusal for an unknown reason that has not changed for ten minutes needs a person', () => {

@@ -47,12 +47,14 @@ interface Case {
   readonly etaSeconds?: number | null;
   readonly problem?: string;
   readonly isRefused?: boolean;
+  /** How long until an API that refuses the key is tried again. */
+  readonly attemptInMs?: number;
   readonly failing?: { readonly name: 'alerts'; readonly reason: string }[];
 }
 
 /** The report of a workspace in sync, but for what a case changes. */
 function overviewOf({ sums = {}, jobs = [], isRunning = true, etaSeconds = null, ...streams }: Case): StatusOverview {
-  const { problem = null, isRefused = false, failing = [] } = streams;
+  const { problem = null, isRefused = false, attemptInMs = null, failing = [] } = streams;
   const every = { text: '* * * * *', next: (afterMs: number) => afterMs + MINUTE_MS };
   const settings: ReportParts['context']['settings'] = {
     history: { kind: 'age', ageMs: HOUR_MS },
@@ -77,11 +79,15 @@ function overviewOf({ sums = {}, jobs = [], isRunning = true, etaSeconds = null,
     staleMs: () => MINUTE_MS,
     historyEta: () => etaSeconds,
     streams: {
-      list: () => [],
+      list: () => [
+        { name: 'telemetry', state: 'on', reason: null, last_read_at: null },
+        { name: 'alerts', state: 'off', reason: 'no scope', last_read_at: null },
+      ],
       problem: () => problem,
       isRefused: () => isRefused,
       failingLong: () => failing,
       isListed: () => true,
+      nextAttemptInMs: () => attemptInMs,
     },
     room: { status: () => ({ usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null }) },
     facts: {
@@ -95,6 +101,18 @@ function overviewOf({ sums = {}, jobs = [], isRunning = true, etaSeconds = null,
   };
   return overviewNow(parts, { ...SUMS, ...sums });
 }
+
+test('no stream is read before an API that refuses the key is tried again', () => {
+  const { attempt_at, streams } = overviewOf({ problem: 'no', isRefused: true, attemptInMs: 90_400 }).next;
+  expect(attempt_at).toBe('2026-06-15T12:01:30.4Z');
+  expect(streams).toEqual([
+    { name: 'telemetry', due_at: attempt_at },
+    { name: 'alerts', due_at: null },
+  ]);
+  const other = overviewOf({}).next;
+  expect(other.attempt_at).toBeNull();
+  expect(Date.parse(other.streams[0]?.due_at ?? '')).toBeGreaterThan(NOW_MS);
+});
 
 describe('the sentence', () => {
   test.each<[string, Case, string]>([

@@ -61,11 +61,12 @@ describe('what keeps the API from being read', () => {
     noteRefused(state, REFUSED, 'no', 1000);
     noteAnswered(state, 'account');
     expect([report.isRefused(), report.problem()]).toEqual([true, expect.stringContaining('the API refuses the key')]);
+    expect(report.nextAttemptInMs()).toBe(1000);
     // What was read before is read no more: no stream is called on.
     expect(report.list().map(({ state }) => state)).toEqual(['failing', 'failing', 'failing', 'failing']);
     noteAnswered(state, 'devices');
     expect(report.list().find(({ name }) => name === 'devices')?.state).toBe('on');
-    expect([report.isRefused(), report.problem()]).toEqual([false, null]);
+    expect([report.isRefused(), report.problem(), report.nextAttemptInMs()]).toEqual([false, null, null]);
     noteRefused(state, REFUSED, 'no', 1000);
     // The list may fail for a reason of its own.
     noteAccepted(state);

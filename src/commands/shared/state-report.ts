@@ -128,6 +128,7 @@ function reportedDestination({ store }: ReadState, name: string, id: number | nu
     deliveredLines: () => null,
     blockedReason: () => blocked,
     nextAttemptInMs: () => null,
+    blockedForMs: () => null,
   };
 }
 

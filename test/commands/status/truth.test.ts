@@ -177,7 +177,10 @@ describe.runIf(influxdAvailable())('status', () => {
       expect(report.process.running).toBe(true);
       // What only the process knows that delivers.
       expect(Date.parse(own.destinations[0]?.next_attempt_at ?? '')).toBeGreaterThan(Date.parse(own.generated_at) - 1);
-      expect(report.destinations).toEqual([{ ...own.destinations[0], delivered_points: null, next_attempt_at: null }]);
+      const ownOnly = { delivered_points: null, next_attempt_at: null, blocked_since: null };
+      const blockedMs = Date.parse(own.generated_at) - Date.parse(own.destinations[0]?.blocked_since ?? '');
+      expect([blockedMs > 2.9 * HOUR_MS, blockedMs <= 3 * HOUR_MS]).toEqual([true, true]);
+      expect(report.destinations).toEqual([{ ...own.destinations[0], ...ownOnly }]);
       expect(report.destinations[0]?.blocked_reason).toBe(message);
       expect(unwrapped(text)).toMatch(/influx: [\d,]+ points wait, the oldest for (?:2\.9|3(?:\.0)?) h/);
       expect(text).toContain(`blocked: ${message}`);

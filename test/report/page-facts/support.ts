@@ -74,6 +74,7 @@ export function pageFactsOf(state: Pick<ScratchStore, 'store' | 'facts'>, option
       isRefused: () => false,
       failingLong: () => [],
       isListed: () => true,
+      nextAttemptInMs: () => null,
     },
     room: { status: () => ({ usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null }) },
     isRunning: () => true,
