@@ -2,6 +2,7 @@
  * The types of the quota: the plan's limits, when a request may go, how many were sent, and what answers have shown
  * about points that the API's document leaves open.
  */
+import { plainText } from './text.ts';
 import type { EpochMs } from './time.ts';
 
 /** The plan's limits; `null` if the account does not contain one. */
@@ -154,4 +155,20 @@ function names(value: unknown): readonly string[] {
 /** Whether a text can be the name of a header. */
 function isName(name: string): boolean {
   return /^[a-z0-9-]{1,60}$/i.test(name);
+}
+
+const LANES: ReadonlyMap<string, string> = new Map([
+  ['live', 'newest readings'],
+  ['inventory', 'device list and account'],
+  ['first-history', 'first history'],
+  ['idle-poll', 'idle polls'],
+]);
+
+/**
+ * The purpose of requests in words.
+ *
+ * @param lane as stored, maybe by another version.
+ */
+export function laneText(lane: string): string {
+  return LANES.get(lane) ?? plainText(lane, 20);
 }

@@ -5,12 +5,13 @@
 
 import { gapText } from '../core/device-coverage.ts';
 import type { DeviceAnswer, DevicePage, DeviceReport, SensorSeries } from '../core/page-facts.ts';
+import { laneText } from '../core/quota.ts';
+import { unitOf } from '../core/sensor-units.ts';
 import { counted, duration, grouped, percent } from '../core/text.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../core/time.ts';
 import { coverageBar, legend } from './coverage.ts';
 import {
   ago,
-  figure,
   type Html,
   html,
   moment,
@@ -129,7 +130,7 @@ function coverageSection(device: DeviceReport, now: string): Html {
 }
 
 function answerRow({ at: time, lane, status, fault, new_readings }: DeviceAnswer, now: string): Html {
-  return html`<tr><td>${moment(time, now)}</td><td>${lane}</td><td>${status === null ? 'no response' : String(status)}</td><td>${fault ?? ''}</td><td class="number">${new_readings === null ? '' : grouped(new_readings)}</td></tr>`;
+  return html`<tr><td>${moment(time, now)}</td><td>${laneText(lane)}</td><td>${status === null ? 'no response' : String(status)}</td><td>${fault ?? ''}</td><td class="number">${new_readings === null ? '' : grouped(new_readings)}</td></tr>`;
 }
 
 function answersSection({ last_answers }: DeviceReport, now: string): Html {
@@ -187,13 +188,13 @@ const VALUE_LENGTH = 40;
 
 function sensorRow(series: SensorSeries, now: string): Html {
   const { sensor, values, last } = series;
-  const cells = extremes(series)?.map(figure) ?? ['', '', ''];
+  const cells = extremes(series)?.map((value) => sensorValue(sensor, value)) ?? ['', '', ''];
   return html`<tr data-key="${sensor}"><th scope="row">${name(sensor, SENSOR_LENGTH)}</th><td class="number"><b>${sensorValue(sensor, last.value, VALUE_LENGTH)}</b></td><td>${moment(last.at, now)}</td>${cells.map((cell) => html`<td class="number">${cell}</td>`)}<td class="number">${grouped(values)}</td></tr>`;
 }
 
 /** The container of a chart. The script's content stays when the page is renewed. */
 function chart({ sensor, last }: SensorSeries, index: number): Html {
-  return html`<figure class="chart" data-chart="${index}"><figcaption><span>${name(sensor, SENSOR_LENGTH)}</span> <b>${sensorValue(sensor, last.value, VALUE_LENGTH)}</b><output data-keep></output></figcaption><div class="plot" data-keep></div></figure>`;
+  return html`<figure class="chart" data-chart="${index}" data-unit="${unitOf(sensor)}"><figcaption><span>${name(sensor, SENSOR_LENGTH)}</span> <b>${sensorValue(sensor, last.value, VALUE_LENGTH)}</b><output data-keep></output></figcaption><div class="plot" data-keep></div></figure>`;
 }
 
 function periodLinks(id: string, current: PeriodName): Html {

@@ -124,14 +124,20 @@ function row(
     ({ sensor, value }) =>
       html`<span class="value">${name(sensor, SENSOR_LENGTH)} <b>${sensorValue(sensor, value, VALUE_LENGTH)}</b></span> `,
   );
-  const silence = state !== 'silent' ? NOTHING : html` <span class="soft">${silentText(newest_reading_at, now)}</span>`;
-  const lagCell = lag_seconds === null ? NOTHING : html`${duration(lag_seconds)}${silence}`;
+  const silence = state === 'silent' && silentText(newest_reading_at, now);
   const when =
     newest_reading_at === null
       ? noReading(covered_share)
       : html`<time datetime="${newest_reading_at}" title="${newest_reading_at}">${ago(newest_reading_at, now)}</time>`;
-  return html`<tr data-key="${device_id}"><th scope="row"><a href="${target('/device', { id: device_id })}">${name(device_name, NAME_LENGTH)}</a><div class="soft">${details}</div></th><td>${stateMark(state)}</td><td class="number">${lagCell}</td><td class="number">${percent(covered_share)}</td><td>${coverageBar({ cells: bar, one: 'day', many: 'days', label: barHead(bar.length) })}</td><td>${when}</td><td class="values">${shown}</td></tr>
+  return html`<tr data-key="${device_id}"><th scope="row"><a href="${target('/device', { id: device_id })}">${name(device_name, NAME_LENGTH)}</a><div class="soft">${details}</div></th><td>${stateMark(state)}</td><td class="number${silence !== false && lag_seconds === 0 && ' silence'}">${lagText(lag_seconds, silence)}</td><td class="number">${percent(covered_share)}</td><td>${coverageBar({ cells: bar, one: 'day', many: 'days', label: barHead(bar.length) })}</td><td>${when}</td><td class="values">${shown}</td></tr>
 `;
+}
+
+/** The lag; of a silent device for how long it has sent nothing, as a lag of 0 s would read as "just reported". */
+function lagText(seconds: number | null, silence: string | false): string {
+  if (seconds === null) return '';
+  if (silence === false) return duration(seconds);
+  return seconds === 0 ? silence : `${duration(seconds)}, ${silence}`;
 }
 
 function stateLinks({ query, states }: DevicesPage): Html {

@@ -185,7 +185,7 @@ export function stateText(state: DeviceState): string {
  * @param coveredShare of the wanted range, 0 to 1: where all of it is covered, none is to be expected.
  */
 export function noReading(coveredShare: number): Html {
-  return html`<span class="state s-never">${coveredShare < 1 ? 'no reading yet' : 'none in the synced range'}</span>`;
+  return html`<span class="state s-never">${coveredShare < 1 ? 'no reading yet' : 'no reading in the sync range'}</span>`;
 }
 
 /**

@@ -5,6 +5,7 @@
 
 import { gapText, missingText } from '../core/device-coverage.ts';
 import type { AlertRow, AlertsView, RecentEvent } from '../core/page-facts.ts';
+import { laneText } from '../core/quota.ts';
 import type {
   ArchiveStatus,
   DestinationReport,
@@ -35,7 +36,10 @@ export function windowText(window: QuotaWindow): string {
   if (budget === null || left === null) return `${counted(spent, 'request')}; the limit is not known yet`;
   const beside = [
     ...(limit === null ? [] : [`plan ${grouped(limit)}`]),
-    ...(others == null || others === 0 ? [] : [`other clients about ${grouped(others)}`]),
+    // Each answer of the API reports one of the windows; absent: no process has seen an answer.
+    ...(others === undefined || others === 0
+      ? []
+      : [others === null ? 'other clients not reported' : `other clients about ${grouped(others)}`]),
   ];
   const aside = beside.length === 0 ? '' : ` (${beside.join(', ')})`;
   return `${grouped(spent)} of ${grouped(budget)}${aside}, ${grouped(left)} left`;
@@ -80,12 +84,12 @@ export function quotaSection(
   const wait = waitNote({ waiting_until, history_waiting_until }, now);
   const spent = lanes
     .filter(({ day: ofDay }) => ofDay > 0)
-    .map(({ lane, day: ofDay }) => html`<li>${lane} <b>${grouped(ofDay)}</b></li>`);
+    .map(({ lane, day: ofDay }) => html`<li>${laneText(lane)} <b>${grouped(ofDay)}</b></li>`);
   return html`<section id="quota" class="panel"><h2>Quota <small>${percent(share)} of the plan’s quota is Tidemark’s budget</small></h2>
 ${gauge('in the last minute', minute, waiting_until)}
 ${gauge('in the last 24 hours', day, waiting_until)}
 <ul class="legend" aria-hidden="true"><li><i class="own"></i> Tidemark</li><li><i class="others"></i> other clients</li><li><i class="edge"></i> limit of Tidemark’s budget</li></ul>
-${wait}${spent.length === 0 ? NOTHING : html`<ul class="inline" aria-label="Requests of the last 24 hours by purpose">${spent}</ul>`}</section>`;
+${wait}${spent.length === 0 ? NOTHING : html`<h3>Requests of the last 24 hours by purpose</h3><ul class="inline" aria-label="Requests of the last 24 hours by purpose">${spent}</ul>`}</section>`;
 }
 
 function destinationRow(
@@ -246,8 +250,8 @@ function gapTable(gaps: readonly GapSum[], now: string): Html {
   const list = table({
     label: 'Table of gaps',
     caption: 'Gaps',
-    heads: ['Reason', 'Devices', 'Total length', 'Between'],
-    numbers: ['Devices', 'Total length'],
+    heads: ['Reason', 'Devices', 'Sum over devices', 'Between'],
+    numbers: ['Devices', 'Sum over devices'],
     rows: gaps.slice(0, MAX_GAPS).map((each) => gapRow(each, now)),
   });
   return html`${list}${more}`;
@@ -276,7 +280,7 @@ function rangeLine({ totals, next }: Pick<WorkParts, 'totals' | 'next'>, unread:
   const gaps =
     next.devices_with_gaps === 0
       ? 'no gaps'
-      : `gaps of ${duration(next.gap_seconds)} of ${counted(next.devices_with_gaps, 'device')}`;
+      : `${counted(next.devices_with_gaps, 'device')} with gaps (${duration(next.gap_seconds)}, added up over the devices)`;
   if (unread === null)
     return html`<b>Sync range</b>: ${covered === null ? 'not known yet' : `${covered} covered, ${gaps}`}`;
   const share = covered === null || covered === percent(1) ? '' : `${covered} `;
@@ -359,7 +363,7 @@ export function deviceAlerts(rows: readonly AlertRow[], now: string): Html {
   const list = table({
     label: 'Table of alerts',
     heads: alertHeads(view),
-    numbers: ['Fired'],
+    numbers: ['Times fired'],
     rows: rows.map((each) => alertRow(each, view)),
   });
   return html`<section id="alerts" class="panel"><h2>Alerts <small>of this device, the open ones first</small></h2>${list}</section>`;
@@ -372,7 +376,7 @@ export function alertsSection({ alerts, open, rows }: AlertsView, view: AlertsFr
   const list = table({
     label: 'Table of alerts',
     heads: alertHeads(view),
-    numbers: ['Fired'],
+    numbers: ['Times fired'],
     rows: shown.map((each) => alertRow(each, view)),
   });
   const rest = alerts - shown.length;

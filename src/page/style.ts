@@ -175,7 +175,7 @@ body:not(.drawn) .charts { display: none; }
   .devices td.values, .devices td:nth-of-type(4) { grid-column: 1 / -1; min-width: 0; }
   .devices td.values { max-height: 1.5em; overflow: hidden; white-space: nowrap; text-overflow: ellipsis; font-size: .92rem; }
   .devices td:nth-of-type(4) { line-height: 1; padding: .15rem 0; }
-  .devices tbody td.number { text-align: left; } .devices tbody td:nth-of-type(2)::before { content: "lag "; color: var(--soft); } .devices tbody td:nth-of-type(3)::before { content: "covered "; color: var(--soft); }
+  .devices tbody td.number { text-align: left; } .devices tbody td:nth-of-type(2)::before { content: "lag "; color: var(--soft); } .devices tbody td.silence:nth-of-type(2)::before { content: none; } .devices tbody td:nth-of-type(3)::before { content: "covered "; color: var(--soft); }
   .devices svg.bar { width: 100%; height: .7rem; }
   input[type="search"] { flex: 1 1 auto; width: 8rem; font-size: 16px; }
 }

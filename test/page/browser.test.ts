@@ -93,8 +93,14 @@ describe.runIf(isHere)('looked at', () => {
     await using served = await servePage();
     await using watched = await watchedPage(browser, served.url);
     const { page } = watched;
+    await page.addInitScript(
+      'window.drawnTexts = []; const fill = CanvasRenderingContext2D.prototype.fillText; CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) { window.drawnTexts.push(text); return fill.call(this, text, ...rest); };',
+    );
     await page.goto(`${served.url}device?id=dev-00003`);
     await page.locator('.plot canvas').nth(2).waitFor();
+    const texts = await page.evaluate<string[]>('window.drawnTexts');
+    expect(texts.filter((text) => text.endsWith('\u00a0%')).length, 'the unit at the axis').toBeGreaterThan(1);
+    expect(texts.filter((text) => text.endsWith('\u00a0°C')).length).toBeGreaterThan(1);
     for (const chart of [0, 1, 2]) expect(await inkOf(page, chart)).toBeGreaterThan(500);
     expect(await page.locator('#sensors tbody tr').first().innerText()).toMatch(/battery\s+21.52/);
     await page.getByRole('link', { name: '7 days' }).click();

@@ -35,7 +35,7 @@ export const REPORT: StatusReport = {
   generated_at: NOW,
   workspace_id: 'ws-1',
   workspace_name: 'Żabka & Sons',
-  summary: 'In sync: all 60 devices are complete; influx still gets 12 points.',
+  summary: 'In sync: all 60 devices are complete; 12 points not delivered to influx yet.',
   summary_problem: null,
   process: { running: true, last_request_at: NOW, last_archived_at: NOW },
   freshness: {
@@ -69,6 +69,7 @@ export const REPORT: StatusReport = {
     },
   ],
   next: {
+    attempt_at: null,
     streams: [{ name: 'telemetry', due_at: '2026-11-21T22:16:00Z' }],
     devices_with_gaps: 3,
     gap_seconds: 1800,
@@ -103,6 +104,7 @@ export const REPORT: StatusReport = {
         { reason: 'cleared', points: 98_765, devices: 2, from: '2026-09-01T00:00:00Z', to: '2026-10-01T00:00:00Z' },
       ],
       blocked_reason: null,
+      blocked_since: null,
       next_attempt_at: null,
     },
   ],

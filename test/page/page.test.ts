@@ -187,10 +187,49 @@ describe('the overview', () => {
       });
     served.shown.standing = tried('2026-11-21T22:16:31.250Z');
     expect(await textOf(served.url)).toMatch(/The next attempt is at <time[^>]*>22:16:31<\/time>\./);
+    served.shown.standing = standingWith({
+      destinations: REPORT.destinations.map((each) => ({
+        ...each,
+        blocked_reason: reason,
+        blocked_since: '2026-11-21T22:14:53.1Z',
+      })),
+    });
+    expect(await textOf(served.url)).toMatch(/Blocked since <time[^>]*>22:14:53<\/time>\. Nothing is lost: 12 points/);
     served.shown.standing = tried(NOW);
     expect(await textOf(served.url)).toContain('Tidemark is retrying now.');
     served.shown.standing = blocked('The API cannot be read: no connection', 'api_unreachable');
     expect((await textOf(served.url)).split(reason), 'not said above').toHaveLength(2);
+  });
+
+  test('a key that is refused: the next attempt, by which no stream is read', async () => {
+    const standing = (attempt_at: string | null) => ({
+      ...standingWith({ next: { ...REPORT.next, attempt_at } }),
+      ready: { ready: false, reasons: ['refused'], codes: ['key_refused' as const], names: [null] },
+    });
+    await using served = await servePage({ standing: standing('2026-11-21T22:17:12Z') });
+    expect(await textOf(served.url)).toMatch(
+      /Stored readings are safe\. The next attempt is at <time[^>]*>22:17:12<\/time>\. When polling resumes,/,
+    );
+    served.shown.standing = standing(null);
+    expect(await textOf(served.url)).toContain('Stored readings are safe. Tidemark retries by itself. When');
+  });
+
+  test('the use by other clients in a window that the API has not reported is not shown as none', async () => {
+    const { minute, day } = REPORT.allowance;
+    const standing = (others: number | null) =>
+      standingWith({ allowance: { ...REPORT.allowance, minute, day: { ...day, others } } });
+    await using served = await servePage({ standing: standing(null) });
+    expect(await textOf(served.url)).toContain('(plan 200,000, other clients not reported)');
+    served.shown.standing = standing(0);
+    expect(await textOf(served.url)).toContain('48,000 of 160,000 (plan 200,000), 112,000 left');
+  });
+
+  test('purposes of requests are in words, under a heading', async () => {
+    const lanes = (['first-history', 'inventory', 'backfill'] as const).map((lane) => ({ lane, minute: 1, day: 7 }));
+    await using served = await servePage({ standing: standingWith({ allowance: { ...REPORT.allowance, lanes } }) });
+    expect(await textOf(served.url)).toMatch(
+      /<h3>Requests of the last 24 hours by purpose<\/h3><ul[^>]*><li>first history <b>7<\/b><\/li><li>device list and account <b>7<\/b><\/li><li>backfill <b>7/,
+    );
   });
 
   test('a reason that the sentence contains is not said again', async () => {
@@ -220,7 +259,9 @@ describe('the overview', () => {
     });
     expect(await textOf(served.url)).not.toContain('Initial sync is running');
     served.shown.standing = standingWith({ jobs: [] });
-    expect(await textOf(served.url)).toContain('99.9 % covered, gaps of 30 min of 3 devices');
+    expect(await textOf(served.url)).toContain(
+      '99.9 % covered, 3 devices with gaps (30 min, added up over the devices)',
+    );
     const whole = {
       totals: { ...REPORT.totals, covered_share: 1 },
       gaps: [],
@@ -241,15 +282,17 @@ describe('the overview', () => {
     expect(page).toContain('Archive: 2,345,678 points of all measurements');
   });
 
-  test('the lag of a silent device has beside it for how long it has sent nothing', async () => {
+  test('a silent device shows for how long it has sent nothing, never a lag of 0 s alone', async () => {
     const silent = { ...rowOf(0), state: 'silent' as const, lag_seconds: 0 };
     const at = (newest_reading_at: string | null) => factsOf([{ ...silent, newest_reading_at }]);
     await using served = await servePage({ facts: at('2026-11-18T22:00:00Z') });
-    expect(await textOf(served.url)).toContain('<td class="number">0 s <span class="soft">silent 3 days</span></td>');
+    expect(await textOf(served.url)).toContain('<td class="number silence">silent 3 days</td>');
     const page = await textOf(`${served.url}device?id=${silent.device_id}`);
     expect(page).toContain('0 s (silent 3 days: there is nothing newer)');
     await using never = await servePage({ facts: at(null) });
-    expect(await textOf(never.url)).toContain('<td class="number">0 s <span class="soft">silent</span></td>');
+    expect(await textOf(never.url)).toContain('<td class="number silence">silent</td>');
+    await using stopped = await servePage({ facts: factsOf([{ ...silent, lag_seconds: 720 }]) });
+    expect(await textOf(stopped.url)).toMatch(/<td class="number">12 min, silent [^<]+<\/td>/);
     await using live = await servePage({ facts: factsOf([{ ...silent, state: 'live' }]) });
     expect(await textOf(live.url)).toContain('<td class="number">0 s</td>');
   });
@@ -258,7 +301,7 @@ describe('the overview', () => {
     // Where the whole range is covered, none is to come.
     for (const [covered_share, words] of [
       [0.4, 'no reading yet'],
-      [1, 'none in the synced range'],
+      [1, 'no reading in the sync range'],
     ] as const) {
       const never = { ...rowOf(0), lag_seconds: 0, covered_share, newest_reading_at: null };
       await using served = await servePage({ facts: factsOf([never]) });
@@ -582,7 +625,9 @@ describe('sentences', () => {
     expect(windowText({ limit: 900, budget: 720, spent: 312, others: 500 })).toBe(
       '312 of 720 (plan 900, other clients about 500), 88 left',
     );
-    expect(windowText({ limit: 60, budget: 48, spent: 50, others: null })).toBe('50 of 48 (plan 60), 0 left');
+    expect(windowText({ limit: 60, budget: 48, spent: 50, others: null })).toBe(
+      '50 of 48 (plan 60, other clients not reported), 0 left',
+    );
     expect(windowText({ limit: null, budget: 10, spent: 0 })).toBe('0 of 10, 10 left');
     expect(windowText({ limit: null, budget: null, spent: 77 })).toBe('77 requests; the limit is not known yet');
   });

@@ -96,7 +96,7 @@ try {
   }
   await take(browser, url, {
     name: 'status-page-phone',
-    path: '#devices',
+    path: '',
     colorScheme: 'light',
     size: { width: 390, height: 844 },
   });

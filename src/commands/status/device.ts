@@ -5,10 +5,10 @@
 import { gapText } from '../../core/device-coverage.ts';
 import { faultText } from '../../core/faults.ts';
 import type { DeviceAnswer, DeviceReport } from '../../core/page-facts.ts';
+import { laneText } from '../../core/quota.ts';
 import type { StatusGap } from '../../core/status.ts';
 import { duration, percent, plainText } from '../../core/text.ts';
 import { count, minute, moment, nameText, plural, row, wrap } from '../shared/layout.ts';
-import { laneText } from './text.ts';
 
 const GAPS_SHOWN = 5;
 const NAMES_SHOWN = 4;

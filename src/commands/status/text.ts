@@ -4,6 +4,7 @@
  */
 
 import { gapText } from '../../core/device-coverage.ts';
+import { laneText } from '../../core/quota.ts';
 import type {
   DestinationReport,
   DeviceStatus,
@@ -83,7 +84,7 @@ function gapLines({ gaps, devices: all }: StatusReport): string {
   if (gaps.length === 0) return row('Gaps', all.length === 0 ? 'no device is known yet' : 'none');
   const shown = gaps.slice(0, REASONS_SHOWN).map(({ reason, devices, seconds }, index) => {
     const { why, remedy } = gapText(reason);
-    const where = `${plural(devices, 'device')}, ${duration(seconds)}`;
+    const where = `${plural(devices, 'device')}, ${duration(seconds)}${devices > 1 ? ' added up' : ''}`;
     return row(index === 0 ? 'Gaps' : '', `${why}: ${where}${remedy === '' ? '' : `; ${remedy}`}`);
   });
   return [...shown, ...more(gaps.length - REASONS_SHOWN)].join('');
@@ -261,7 +262,7 @@ function next({
       ? all.length === 0
         ? 'no device is known yet'
         : 'no gaps to close'
-      : `${plural(devices_with_gaps, 'device')} with gaps to close (${duration(gap_seconds)} in total)`;
+      : `${plural(devices_with_gaps, 'device')} with gaps to close (${duration(gap_seconds)}, added up over the devices)`;
   if (!work.running) return row('Next', `nothing until the daemon is started; ${open}`);
   const times = due.flatMap(({ name, due_at }) =>
     due_at === null
@@ -274,16 +275,4 @@ function next({
 /** The time from an instant to the report; 0 if the instant is later. */
 function elapsed(now: string, at: string): string {
   return duration(Math.max(0, (Date.parse(now) - Date.parse(at)) / 1000));
-}
-
-const LANES: ReadonlyMap<string, string> = new Map([
-  ['live', 'newest readings'],
-  ['inventory', 'device list and account'],
-  ['first-history', 'first history'],
-  ['idle-poll', 'idle polls'],
-]);
-
-/** @param lane as stored. */
-export function laneText(lane: string): string {
-  return LANES.get(lane) ?? plainText(lane, 20);
 }

@@ -58,8 +58,8 @@ function shown(value) {
   return value == null ? '–' : String(Number(value.toPrecision(5)));
 }
 
-/** @param {any} plot @param {Element | null} output */
-function tell(plot, output) {
+/** @param {any} plot @param {Element | null} output @param {string} unit */
+function tell(plot, output, unit) {
   const index = plot.cursor.idx;
   if (output === null) return;
   const [times, mean, max, min] = plot.data;
@@ -68,7 +68,7 @@ function tell(plot, output) {
     return;
   }
   const { day, minutes } = partsOf(new Date(times[index] * 1000));
-  output.textContent = `${day} ${minutes}: ${shown(mean[index])} (${shown(min[index])} to ${shown(max[index])})`;
+  output.textContent = `${day} ${minutes}: ${shown(mean[index])}${unit} (${shown(min[index])} to ${shown(max[index])})`;
 }
 
 /**
@@ -90,14 +90,14 @@ const LARGE = [
 ];
 
 /**
- * Values beside the axis, the large ones in thousands.
+ * Values beside the axis with their unit, the large ones in thousands.
  *
- * @param {any} _plot @param {number[]} splits
+ * @param {number[]} splits @param {string} unit
  */
-function valuesShown(_plot, splits) {
+function valuesShown(splits, unit) {
   const most = Math.max(...splits.map(Math.abs));
-  const [unit, sign] = LARGE.find(([size]) => most >= 10 * Number(size)) ?? [1, ''];
-  return splits.map((value) => `${Number((value / Number(unit)).toPrecision(6))}${sign}`);
+  const [large, sign] = LARGE.find(([size]) => most >= 10 * Number(size)) ?? [1, ''];
+  return splits.map((value) => `${Number((value / Number(large)).toPrecision(6))}${sign}${unit}`);
 }
 
 /**
@@ -120,6 +120,8 @@ function optionsOf(figure, count) {
   };
   const line = colour('--covered');
   const output = figure.querySelector('output');
+  const named = figure.getAttribute('data-unit') ?? '';
+  const unit = named === '' ? '' : `\u00a0${named}`;
   const edge = { width: 0, points: { show: false } };
   return {
     width: widthOf(figure),
@@ -134,7 +136,12 @@ function optionsOf(figure, count) {
     },
     axes: [
       { ...axis, space: 70, size: 26, values: timesShown },
-      { ...axis, size: widthOfValues, space: 32, values: valuesShown },
+      {
+        ...axis,
+        size: widthOfValues,
+        space: 32,
+        values: (/** @type {any} */ _plot, /** @type {number[]} */ splits) => valuesShown(splits, unit),
+      },
     ],
     series: [
       {},
@@ -143,7 +150,7 @@ function optionsOf(figure, count) {
       edge,
     ],
     bands: [{ series: [2, 3], fill: `color-mix(in srgb, ${line} 26%, transparent)` }],
-    hooks: { setCursor: [(/** @type {any} */ plot) => tell(plot, output)] },
+    hooks: { setCursor: [(/** @type {any} */ plot) => tell(plot, output, unit)] },
   };
 }
 
