@@ -4,8 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import type { RequestLane } from '../../src/core/ports.ts';
 import { NOTHING_SCANNED, type ScanResult, type ScanTask } from '../../src/ingest/gap-scan.ts';
-import type { PageScanner } from '../../src/ingest/page-scan.ts';
-import { takingTurns } from '../../src/ingest/take-turns.ts';
+import { type PageScanner, takingTurns } from '../../src/ingest/page-scan.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
 const NEVER = new AbortController().signal;
