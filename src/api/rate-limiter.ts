@@ -14,7 +14,7 @@
 import type { Observe } from '../core/events.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import { RequestsSpentError } from '../core/faults.ts';
-import type { Clock, Ledger, Purpose, Random, RequestLane } from '../core/ports.ts';
+import type { BookingTimes, Clock, Ledger, Purpose, Random, RequestLane } from '../core/ports.ts';
 import { type PlanFigures, REPORTED_FROM_MS, type WaitReason, type WindowFigures } from '../core/quota.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import { DAY_MS, type EpochMs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
@@ -205,7 +205,7 @@ function book(state: LimiterState, purpose: Purpose): number {
   const atMs = accounting.nowMs();
   if (state.isWaitKept) ledger.block(atMs, 0);
   state.isWaitKept = false;
-  const requestId = ledger.book(atMs, purpose);
+  const requestId = ledger.book(atMs, purpose, clock.nowMs());
   accounting.booked(atMs);
   underWay.set(requestId, clock.monoMs());
   noteSent(quota, clock.monoMs());
@@ -231,7 +231,7 @@ function complete(state: LimiterState, queue: RequestQueue, answer: Answered): v
     ledger.recordOutcome(answer.requestId, { status: answer.status, fault: answer.fault });
     if (accounting.isStale()) {
       loadLedger(state);
-      ledger.dateBack(accounting.nowMs());
+      ledger.dateBack(accounting.nowMs(), clock.nowMs());
     }
   } finally {
     // Even if the ledger fails, the place that has become free is given to the next request.
@@ -325,7 +325,7 @@ interface Accounting {
 }
 
 interface AccountingOptions {
-  readonly ledger: Pick<Ledger, 'sentSince' | 'blockedUntilMs'>;
+  readonly ledger: Pick<Ledger, 'bookedSince' | 'settleAhead' | 'blockedUntilMs'>;
   readonly clock: Clock;
   readonly serverClock: ServerClock;
 }
@@ -336,6 +336,10 @@ interface AccountingOptions {
  * Before the first `Date` only the local clock is known, and it may be behind (a machine without a battery) or ahead.
  * So the current time is never taken to be earlier than the newest booking, and the ledger is read again as soon as the
  * server's time is known.
+ *
+ * A booking from the future was made by a clock that was ahead, or the clock of now is behind. It is as old as the local
+ * clock says, which was read beside it. If that is in the future too, the booking counts as made now; the ledger records
+ * that, so that it is over a window later, however often the program starts meanwhile.
  */
 function createAccounting({ ledger, clock, serverClock }: AccountingOptions): Accounting {
   let isRead = false;
@@ -357,14 +361,15 @@ function createAccounting({ ledger, clock, serverClock }: AccountingOptions): Ac
     read() {
       const monoMs = clock.monoMs();
       const earlyAt = new Set(early.map(({ atMs }) => atMs));
-      const booked = ledger
-        .sentSince(serverClock.nowMs() - DAY_MS - RESOLUTION_MS)
-        .filter((atMs) => !earlyAt.has(atMs));
       isRead = isKnown();
-      if (!isRead) origin = { epochMs: Math.max(serverClock.nowMs(), (booked.at(-1) ?? 0) + 1), monoMs };
+      const [timeMs, localMs] = [serverClock.nowMs(), clock.nowMs()];
+      if (!isRead) ledger.settleAhead(localMs);
+      const booked = ledger.bookedSince(timeMs - DAY_MS - RESOLUTION_MS).filter(({ atMs }) => !earlyAt.has(atMs));
+      if (!isRead) origin = { epochMs: Math.max(timeMs, (booked.at(-1)?.atMs ?? 0) + 1), monoMs };
+      const ageMs = (times: BookingTimes): number =>
+        times.atMs <= timeMs ? timeMs - times.atMs : localMs - (times.localMs ?? localMs);
+      const sentMs = booked.map((times) => monoMs - Math.max(0, ageMs(times) - RESOLUTION_MS));
       const now = nowMs();
-      // A booking from the future was made by a wrong clock: it counts as made now.
-      const sentMs = booked.map((atMs) => monoMs - Math.max(0, now - atMs - RESOLUTION_MS));
       const blockedMs = Math.min(LONGEST_BLOCK_MS, Math.max(0, ledger.blockedUntilMs(now) + RESOLUTION_MS - now));
       return {
         sentMs: [...sentMs, ...early.map((own) => own.monoMs)].sort((a, b) => a - b),

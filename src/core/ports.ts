@@ -104,6 +104,14 @@ export interface RequestOutcome {
   readonly fault: ApiFaultKind | null;
 }
 
+/** When a request was booked, by two clocks: either may have been wrong then. */
+export interface BookingTimes {
+  /** The server's time. */
+  readonly atMs: EpochMs;
+  /** The local clock's time; `null` where it was not recorded. */
+  readonly localMs: EpochMs | null;
+}
+
 /** The record of every request, refused ones included, in the server's time. Survives restarts. */
 export interface Ledger {
   /**
@@ -111,10 +119,12 @@ export interface Ledger {
    *
    * @returns its id.
    */
-  book(atMs: EpochMs, purpose: Purpose): number;
+  book(atMs: EpochMs, purpose: Purpose, localMs?: EpochMs): number;
   recordOutcome(requestId: number, outcome: RequestOutcome): void;
   /** The times of all bookings later than `sinceMs`, ascending; of some lanes where they are given. */
   sentSince(sinceMs: EpochMs, ...lanes: readonly RequestLane[]): EpochMs[];
+  /** Both times of all bookings later than `sinceMs`, ascending. */
+  bookedSince(sinceMs: EpochMs): BookingTimes[];
   /**
    * Until when the server asked us to wait; 0 where it did not. A wait that begins in the future was kept by a clock
    * that was ahead: it counts from now.
@@ -122,8 +132,16 @@ export interface Ledger {
   blockedUntilMs(nowMs: EpochMs): EpochMs;
   /** Keeps a wait that the server asked for, durably: from `nowMs` on, for `waitMs`; 0 ends one. */
   block(nowMs: EpochMs, waitMs: number): void;
-  /** Dates bookings and a wait of the future back to `nowMs`: a clock that was ahead has made them. */
-  dateBack(nowMs: EpochMs): void;
+  /**
+   * Dates bookings and a wait of the future back: a clock that was ahead has made them. The local clock tells how long ago
+   * they were made; where it does not, they were made at `nowMs`.
+   */
+  dateBack(nowMs: EpochMs, localMs: EpochMs): void;
+  /**
+   * While the server's time is unknown: records that bookings that lie in the future by both clocks were made by now,
+   * the newest of them just now.
+   */
+  settleAhead(localMs: EpochMs): void;
 }
 
 /** The answer of a database to one write request (`docs` name the sources). */

@@ -1,10 +1,11 @@
 /**
- * The ledger of the quota: every request, booked before it is sent, in the server's time.
+ * The ledger of the quota: every request, booked before it is sent, in the server's time, and in the local clock's beside
+ * it for the case that the server's was wrong.
  *
  * A booking is on disk before `book` returns, so neither a crash nor a restart forgets a request that was sent.
  */
 import type Database from 'better-sqlite3';
-import type { Ledger, Purpose, RequestLane, RequestOutcome } from '../core/ports.ts';
+import type { BookingTimes, Ledger, Purpose, RequestLane, RequestOutcome } from '../core/ports.ts';
 import { DAY_MS, type EpochMs, SECOND_MS } from '../core/time.ts';
 import { writer } from './transactions.ts';
 
@@ -58,8 +59,7 @@ export interface Unwritten {
   readonly bookings: readonly Booking[];
 }
 
-interface Booking {
-  readonly atMs: EpochMs;
+interface Booking extends BookingTimes {
   readonly purpose: Purpose;
 }
 
@@ -92,7 +92,7 @@ export function createLedger(db: Database.Database): OwnedLedger {
     outcomes: new Map(),
   };
   return {
-    book: (atMs, purpose) => book(state, { atMs, purpose }),
+    book: (atMs, purpose, localMs) => book(state, { atMs, localMs: localMs ?? null, purpose }),
     recordOutcome: (requestId, outcome) => {
       state.outcomes.set(requestId, outcome);
       // The outcome of a good answer is written with its page. A failure may be read at once, and may be the last
@@ -101,13 +101,18 @@ export function createLedger(db: Database.Database): OwnedLedger {
     },
     ride: () => ride(state),
     sentSince: (sinceMs, ...lanes) => sentSince(state, Math.floor(sinceMs), lanes),
+    bookedSince: (sinceMs) => bookedSince(state, Math.floor(sinceMs)),
     blockedUntilMs: (nowMs) => blockedUntilMs(rows, nowMs),
     block: (nowMs, waitMs) => block(rows, nowMs, waitMs),
-    dateBack: (nowMs) => {
+    dateBack: (nowMs, localMs) => {
       flush(state);
-      rows.dateBack.run({ now: Math.floor(nowMs) });
+      rows.dateBack.run({ now: Math.floor(nowMs), local: Math.floor(localMs) });
       const waitMs = blockedUntilMs(rows, nowMs) - nowMs;
       if (waitMs > 0) block(rows, nowMs, waitMs);
+    },
+    settleAhead: (localMs) => {
+      flush(state);
+      rows.settleAhead.run({ local: Math.floor(localMs) });
     },
     flush: () => flush(state),
     unwritten: () => unwritten(state),
@@ -120,17 +125,27 @@ function unwritten({ named, lease }: LedgerState): Unwritten {
 
 function prepareRows(db: Database.Database) {
   return {
-    insert: db.prepare('INSERT INTO request (at_ms, lane, stream, device_id) VALUES (?, ?, ?, ?)'),
-    name: db.prepare('UPDATE request SET at_ms = ?, lane = ?, stream = ?, device_id = ? WHERE id = ?'),
+    insert: db.prepare('INSERT INTO request (at_ms, local_ms, lane, stream, device_id) VALUES (?, ?, ?, ?, ?)'),
+    name: db.prepare('UPDATE request SET at_ms = ?, local_ms = ?, lane = ?, stream = ?, device_id = ? WHERE id = ?'),
     answer: db.prepare('UPDATE request SET status = ?, fault = ? WHERE id = ?'),
     remove: db.prepare('DELETE FROM request WHERE id = ?'),
-    dateBack: db.prepare('UPDATE request SET at_ms = :now WHERE at_ms > :now'),
+    dateBack: db.prepare(
+      'UPDATE request SET at_ms = :now - max(0, :local - ifnull(local_ms, :local)) WHERE at_ms > :now',
+    ),
+    settleAhead: db.prepare(
+      `UPDATE request SET local_ms = :local - ((SELECT max(at_ms) FROM request) - at_ms)
+        WHERE at_ms > :local AND (local_ms IS NULL OR local_ms > :local)`,
+    ),
     since: db
       .prepare<[{ from: number; lanes: string; except: string }], bigint>(
         `SELECT at_ms FROM request WHERE at_ms > :from AND (:lanes = '[]' OR lane IN (SELECT value FROM json_each(:lanes)))
           AND id NOT IN (SELECT value FROM json_each(:except)) ORDER BY at_ms`,
       )
       .pluck(),
+    booked: db.prepare<[{ from: number; except: string }], { at_ms: bigint; local_ms: bigint | null }>(
+      `SELECT at_ms, local_ms FROM request WHERE at_ms > :from
+        AND id NOT IN (SELECT value FROM json_each(:except)) ORDER BY at_ms`,
+    ),
     clear: db.prepare(
       `DELETE FROM request WHERE at_ms < min(?, (SELECT at_ms FROM request WHERE id <= ? ORDER BY id DESC LIMIT 1)) - ${RETENTION_MS}`,
     ),
@@ -158,6 +173,15 @@ function sentSince(state: LedgerState, from: EpochMs, lanes: readonly RequestLan
     .filter(({ atMs, purpose }) => Math.floor(atMs) > from && (lanes.length === 0 || lanes.includes(purpose.lane)))
     .map(({ atMs }) => Math.floor(atMs));
   return used.length === 0 ? written : [...written, ...used].toSorted((a, b) => a - b);
+}
+
+/** Both times of the bookings later than `from`. */
+function bookedSince({ rows, lease, named }: LedgerState, from: EpochMs): BookingTimes[] {
+  const written = rows.booked
+    .all({ from, except: JSON.stringify([...lease.ids, ...named.keys()]) })
+    .map(({ at_ms, local_ms }) => ({ atMs: Number(at_ms), localMs: local_ms === null ? null : Number(local_ms) }));
+  const unwritten = [...named.values()].filter(({ atMs }) => Math.floor(atMs) > from);
+  return unwritten.length === 0 ? written : [...written, ...unwritten].toSorted((a, b) => a.atMs - b.atMs);
 }
 
 /**
@@ -211,8 +235,8 @@ function writeAll(state: LedgerState, booking: Booking | null, count: number): n
 
 function writeOwed(state: LedgerState, booking: Booking | null, count: number): number[] {
   const { rows, named, lease } = state;
-  for (const [id, { atMs, purpose }] of named) {
-    rows.name.run(Math.floor(atMs), purpose.lane, purpose.stream, purpose.deviceId ?? null, id);
+  for (const [id, { purpose, ...times }] of named) {
+    rows.name.run(...floored(times), purpose.lane, purpose.stream, purpose.deviceId ?? null, id);
   }
   writeOutcomes(state);
   for (const id of lease.ids) rows.remove.run(id);
@@ -223,9 +247,13 @@ function writeOutcomes({ rows, outcomes }: LedgerState): void {
   for (const [id, { status, fault }] of outcomes) rows.answer.run(status, fault, id);
 }
 
-function bookRow({ insert, clear }: Rows, { atMs, purpose: { lane, stream, deviceId } }: Booking): number {
-  const id = Number(insert.run(Math.floor(atMs), lane, stream, deviceId ?? null).lastInsertRowid);
-  if (id % CLEAR_EVERY === 0) clear.run(Math.floor(atMs), id - CLEARANCE_LOOKBACK);
+function floored({ atMs, localMs }: BookingTimes): [atMs: number, localMs: number | null] {
+  return [Math.floor(atMs), localMs === null ? null : Math.floor(localMs)];
+}
+
+function bookRow({ insert, clear }: Rows, { purpose: { lane, stream, deviceId }, ...times }: Booking): number {
+  const id = Number(insert.run(...floored(times), lane, stream, deviceId ?? null).lastInsertRowid);
+  if (id % CLEAR_EVERY === 0) clear.run(Math.floor(times.atMs), id - CLEARANCE_LOOKBACK);
   return id;
 }
 

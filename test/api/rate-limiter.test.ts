@@ -298,6 +298,42 @@ test('bookings of a clock that was ahead are dated back once the time is known',
   expect(world.ledger.sentSince(START_MS - MINUTE_MS)).toHaveLength(2);
 });
 
+describe('bookings from the future', () => {
+  /** A plan of ten requests a day, of which eight may be used, and eight bookings. */
+  function spentWorld(aheadMs: number, localAheadMs: number) {
+    const world = createPacedWorld({ plan: { perMinute: 600, perDay: 10 }, random: seededRandom(3), sendsDate: false });
+    for (let n = 0; n < 8; n += 1) {
+      const agoMs = (20 + n / 100) * HOUR_MS;
+      world.ledger.book(START_MS - agoMs + aheadMs, LIVE, START_MS - agoMs + localAheadMs);
+    }
+    return world;
+  }
+
+  test('are as old as the local clock says', async () => {
+    const world = spentWorld(400 * DAY_MS, 0);
+    const { limiter } = world.start();
+    expect(limiter.figures().day.spent).toBe(8);
+    await limiter.acquire(LIVE, new AbortController().signal);
+    expect(world.truth.monoMs()).toBeGreaterThan(3.9 * HOUR_MS - MINUTE_MS);
+    expect(world.truth.monoMs()).toBeLessThan(4 * HOUR_MS);
+  });
+
+  test('count as made now if that is in the future too, a day at most, however often the program starts', async () => {
+    const world = spentWorld(3 * DAY_MS, 3 * DAY_MS);
+    for (let start = 0; start < 5; start += 1) {
+      expect(world.start().limiter.figures().waitingFor, `start ${start}`).toBe('day');
+      await world.truth.sleep(5 * HOUR_MS - MINUTE_MS);
+    }
+    expect(world.start().limiter.figures().waitingFor).toBeNull();
+  });
+
+  test('do not make those look older that were booked before them', () => {
+    const world = spentWorld(0, 0);
+    world.ledger.book(START_MS + 3 * DAY_MS, LIVE, START_MS + 3 * DAY_MS);
+    expect(world.start().limiter.figures().day.spent).toBe(9);
+  });
+});
+
 test('a large plan adds no latency: ten thousand requests at one moment', async () => {
   const world = createPacedWorld({ plan: { perMinute: 1e9, perDay: 1e12 }, random: seededRandom(1), concurrency: 1e6 });
   const run = world.start();

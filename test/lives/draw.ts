@@ -201,14 +201,10 @@ function drawLives(dice: Dice, { startMs, livedMs, historyMs }: Size, longestHou
 /** How long it takes at the most until the effects of any misfortune are over. */
 const LONGEST_EFFECT_MS = 26 * HOUR_MS;
 
-/**
- * The last life begins when nothing of what has gone wrong has an effect any more. A plan of few requests a day may be
- * believed still, and with it requests that a wrong clock has booked: a day later they are free.
- */
+/** The last life begins when nothing of what has gone wrong has an effect any more. */
 function afterAll(life: Life, misfortunes: readonly Misfortune[]): Life {
   const overMs = misfortunes.filter(lastsADay).map(({ toMs }) => toMs + LONGEST_EFFECT_MS);
-  const isFew = misfortunes.some(({ what }) => what.kind === 'settings' && what.change.plan?.requestsPerDay);
-  return { ...life, atMs: Math.max(life.atMs, ...overMs), forMs: life.forMs + (isFew ? DAY_MS : 0) };
+  return { ...life, atMs: Math.max(life.atMs, ...overMs) };
 }
 
 /** A quota of a day that others have spent; empty answers that were believed, and are asked for again after a day. */

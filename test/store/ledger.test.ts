@@ -82,10 +82,39 @@ describe('the ledger', () => {
     using state = scratchStore();
     for (const atMs of [1000, 2 * DAY_MS, 3 * DAY_MS]) state.ledger.book(atMs, LIVE);
     state.ledger.block(2 * DAY_MS, 7000);
-    state.ledger.dateBack(5000);
+    state.ledger.dateBack(5000, 0);
     state.reopen();
     expect(state.ledger.sentSince(0)).toEqual([1000, 5000, 5000]);
     expect(state.ledger.blockedUntilMs(6000), 'counted from then on').toBe(12_000);
+  });
+
+  test('dates back to when the local clock says that it was booked, if that is known and has passed', () => {
+    using state = scratchStore();
+    state.ledger.book(2 * DAY_MS, LIVE, 300);
+    state.ledger.book(2 * DAY_MS, LIVE, 9999);
+    state.ledger.dateBack(5000, 1000);
+    state.reopen();
+    expect(state.ledger.sentSince(0)).toEqual([4300, 5000]);
+  });
+
+  test('has both times of a booking, also of one that was booked in advance', () => {
+    using state = scratchStore();
+    for (let booked = 0; booked < 20; booked += 1) state.ledger.book(10_000 + booked, LIVE, 500.9 + booked);
+    expect(state.ledger.bookedSince(10_017).map(({ localMs }) => Math.floor(localMs ?? 0))).toEqual([518, 519]);
+    state.reopen();
+    expect(state.ledger.bookedSince(10_017)).toMatchObject([
+      { atMs: 10_018, localMs: 518 },
+      { atMs: 10_019, localMs: 519 },
+    ]);
+  });
+
+  test('settles what is ahead of the local clock by both times, with the distances that it has', () => {
+    using state = scratchStore();
+    const booked: [atMs: number, localMs?: number][] = [[900, 900], [5000], [6000, 6000], [7000, 400], [8000, 8000]];
+    for (const [atMs, localMs] of booked) state.ledger.book(atMs, LIVE, localMs);
+    state.ledger.settleAhead(1000);
+    state.reopen();
+    expect(state.ledger.bookedSince(0).map(({ localMs }) => localMs)).toEqual([900, -2000, -1000, 400, 1000]);
   });
 
   test('believes the end of a wait that an older version has kept without its length', () => {

@@ -91,5 +91,21 @@ const STEP_9 = `
   ALTER TABLE job RENAME COLUMN asker_beat TO follower_beat;
 `;
 
+const STEP_10 = `
+  -- When a request was booked by the local clock; NULL in bookings of before.
+  ALTER TABLE request ADD COLUMN local_ms INTEGER;
+`;
+
 /** Each step is one transaction. */
-export const MIGRATIONS: readonly string[] = [STEP_1, STEP_2, STEP_3, STEP_4, STEP_5, STEP_6, STEP_7, STEP_8, STEP_9];
+export const MIGRATIONS: readonly string[] = [
+  STEP_1,
+  STEP_2,
+  STEP_3,
+  STEP_4,
+  STEP_5,
+  STEP_6,
+  STEP_7,
+  STEP_8,
+  STEP_9,
+  STEP_10,
+];

@@ -13,7 +13,7 @@ export const SHAPE = `
     status INTEGER,
     fault TEXT,
     new_readings INTEGER
-  );
+  , local_ms INTEGER);
   CREATE INDEX request_at ON request (at_ms);
   CREATE TABLE device (
     device_id TEXT PRIMARY KEY,

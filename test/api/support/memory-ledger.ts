@@ -4,6 +4,7 @@ import type { EpochMs } from '../../../src/core/time.ts';
 
 export interface Booking {
   atMs: EpochMs;
+  localMs: EpochMs | null;
   readonly purpose: Purpose;
   outcome: RequestOutcome | null;
 }
@@ -17,8 +18,8 @@ export function createMemoryLedger(): MemoryLedger {
   let blocked = { untilMs: 0, waitMs: 0 };
   return {
     bookings,
-    book(atMs, purpose) {
-      bookings.push({ atMs, purpose, outcome: null });
+    book(atMs, purpose, localMs) {
+      bookings.push({ atMs, localMs: localMs ?? null, purpose, outcome: null });
       return bookings.length;
     },
     recordOutcome(requestId, outcome) {
@@ -31,13 +32,23 @@ export function createMemoryLedger(): MemoryLedger {
         .map(({ atMs }) => atMs)
         .filter((atMs) => atMs > sinceMs)
         .sort((a, b) => a - b),
+    bookedSince: (sinceMs) => bookings.filter(({ atMs }) => atMs > sinceMs).sort((a, b) => a.atMs - b.atMs),
     blockedUntilMs: (nowMs) => Math.min(blocked.untilMs, nowMs + blocked.waitMs),
     block(nowMs, waitMs) {
       blocked = { untilMs: nowMs + waitMs, waitMs };
     },
-    dateBack(nowMs) {
-      for (const booking of bookings) booking.atMs = Math.min(booking.atMs, nowMs);
+    dateBack(nowMs, localMs) {
+      for (const booking of bookings.filter(({ atMs }) => atMs > nowMs)) {
+        booking.atMs = nowMs - Math.max(0, localMs - (booking.localMs ?? localMs));
+      }
       blocked = { ...blocked, untilMs: Math.min(blocked.untilMs, nowMs + blocked.waitMs) };
+    },
+    settleAhead(localMs) {
+      const newestMs = Math.max(...bookings.map(({ atMs }) => atMs));
+      for (const booking of bookings) {
+        const isAhead = booking.atMs > localMs && (booking.localMs ?? Number.POSITIVE_INFINITY) > localMs;
+        if (isAhead) booking.localMs = localMs - (newestMs - booking.atMs);
+      }
     },
   };
 }
