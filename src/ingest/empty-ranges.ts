@@ -144,21 +144,35 @@ export function controlFor({ last, before }: ServedReadings, deviceId: string): 
   return (last?.deviceId === deviceId ? before : last)?.atMs ?? null;
 }
 
+/** A page that may have to explain a sign of life. */
+interface ExplainingPage {
+  /** Where its gap ends. */
+  readonly to: EpochNs;
+  /**
+   * Whether it is the newest page of a device while signs of life are all that is known of the time (no `Date`). Then the
+   * newest sign always lies above the gap, however long ago it was.
+   */
+  readonly isTimeBySigns: boolean;
+  /** Whether all other attempts at this request were rejected. */
+  readonly isLastTry: boolean;
+}
+
 /**
- * The sign of life that the newest page of a device has to explain by a reading. A sign that all answers of a scan
- * leave unexplained was of no reading, and no later page has to explain it.
+ * The sign of life that the newest page of a device has to explain by a reading. A sign of the gap that all answers of
+ * a scan leave unexplained was of no reading, and no later page has to explain it. That of a newer sign may only be late.
  *
- * @param isLastTry whether all other attempts at this request were rejected.
  * @returns its time; `null` without one.
  */
 export function signToExplain(
   { signs }: ServedReadings,
   device: Pick<KnownDevice, 'record'> | null,
-  isLastTry: boolean,
+  { to, isTimeBySigns, isLastTry }: ExplainingPage,
 ): EpochNs | null {
   if (device === null) return null;
   const { deviceId, lastSeenAt } = device.record;
-  if (lastSeenAt === null || signs.get(deviceId) === lastSeenAt) return null;
+  if (lastSeenAt === null) return null;
+  if (lastSeenAt >= to) return isTimeBySigns && !isLastTry ? lastSeenAt : null;
+  if (signs.get(deviceId) === lastSeenAt) return null;
   if (!isLastTry) return lastSeenAt;
   signs.set(deviceId, lastSeenAt);
   return null;

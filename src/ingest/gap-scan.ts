@@ -191,7 +191,11 @@ async function handlePage(
     visibleFromNs,
     emptyBefore: ignoresEmptyAnswers(context, deviceId) ? 0 : emptyBefore(scan, request),
     overlapOptional: isOverlapOptional(scan.attempts, page.readings),
-    seenAt: signToExplain(scan.served, context.store.device(deviceId), scan.attempts.rejected + 1 >= TRIES),
+    seenAt: signToExplain(scan.served, context.store.device(deviceId), {
+      to: request.gap.to,
+      isTimeBySigns: request.gap.to === task.limit && !context.serverClock.isKnown(),
+      isLastTry: scan.attempts.rejected + 1 >= TRIES,
+    }),
   });
   const { readings, covers, reachedTo } = judged;
   noteShown(context, deviceId, readings);

@@ -28,7 +28,7 @@ export interface Judgement extends Progress {
   readonly reachedTo: EpochNs | null;
   /** For `again`: whether only the overlap readings are missing, so that the answer may be a restatement. */
   readonly overlapMissing: boolean;
-  /** For `again`: whether it ends before a sign of life of the device, or before its newest stored reading. */
+  /** For `again`: whether it ends before a sign of life in the gap, or before the newest stored reading. */
   readonly stopsShort: boolean;
 }
 
@@ -44,8 +44,8 @@ export interface JudgeContext {
   /** Whether a missing overlap reading is accepted: it was missing several times (a restatement). */
   readonly overlapOptional: boolean;
   /**
-   * A sign of life of the device (`last_seen_at`) that the newest page must explain by a reading of that time or later;
-   * `null` where there is none, or answers have shown that it was of no reading.
+   * A sign of life of the device (`last_seen_at`) that the newest page must explain, by a reading of that time or later
+   * or by one above the gap; `null` where there is none, or answers have shown that it was of no reading.
    */
   readonly seenAt: EpochNs | null;
 }
@@ -62,7 +62,7 @@ export function judgePage(request: PageRequest, page: TelemetryPage, context: Ju
   if (disorder !== null) return distrust(request, readings, disorder);
   if (endsBeforeSign(request, readings, context)) {
     const reason = 'it has no reading at the time when the device was last seen';
-    return { ...distrust(request, readings, reason), stopsShort: true };
+    return { ...distrust(request, readings, reason), stopsShort: (context.seenAt ?? 0n) < request.gap.to };
   }
   const far = hasToBeShown(request.far, context) ? request.far : null;
   const missing = context.overlapOptional ? null : missingOverlap({ request, far, page, nearSeen });
@@ -104,12 +104,13 @@ function disorderIn(request: PageRequest, { readings, nextCursor }: TelemetryPag
 }
 
 /**
- * Whether the newest page of a gap stops short of a sign of life that lies in the gap: a replica that is behind serves
- * such pages. A page without any reading has rules of its own (`empty-ranges.ts`).
+ * Whether the newest page of a gap stops short of a sign of life, and of the end of the gap: a replica that is behind
+ * serves such pages. A page without any reading has rules of its own (`empty-ranges.ts`).
  */
 function endsBeforeSign(request: PageRequest, [newest]: readonly Reading[], { seenAt }: JudgeContext): boolean {
   if (newest === undefined || seenAt === null || request.near !== null || request.cursor !== null) return false;
-  return request.gap.from <= seenAt && seenAt < request.gap.to && newest.recordedAt + SECOND_NS < seenAt;
+  const { from, to } = request.gap;
+  return from <= seenAt && newest.recordedAt < to && newest.recordedAt + SECOND_NS < seenAt;
 }
 
 /** Whether a missing overlap reading counts: not if the plan may hide it by now. */

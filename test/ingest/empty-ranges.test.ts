@@ -8,6 +8,7 @@ import {
   judgeEmpty,
   noteServedReadings,
   nothingServed,
+  signToExplain,
 } from '../../src/ingest/empty-ranges.ts';
 
 const NOW_MS = Date.UTC(2026, 5, 15, 12);
@@ -109,6 +110,28 @@ describe('judgeEmpty', () => {
       isBelieved: true,
       next: third,
     });
+  });
+});
+
+describe('the sign of life to explain', () => {
+  const device = { record: { deviceId: 'd', lastSeenAt: RANGE.to } } as Parameters<typeof signToExplain>[1];
+  const page = { to: RANGE.to + 1n, isTimeBySigns: false, isLastTry: false };
+
+  test('is the last one in the gap, until all answers have left it unexplained', () => {
+    const served = nothingServed();
+    expect(signToExplain(served, null, page)).toBeNull();
+    expect(signToExplain(served, device, page)).toBe(RANGE.to);
+    expect(signToExplain(served, device, { ...page, isLastTry: true })).toBeNull();
+    expect(signToExplain(served, device, page)).toBeNull();
+  });
+
+  test('is none above the gap, but where signs of life tell the time; there it stays one', () => {
+    const served = nothingServed();
+    const above = { ...page, to: RANGE.to };
+    expect(signToExplain(served, device, above)).toBeNull();
+    expect(signToExplain(served, device, { ...above, isTimeBySigns: true })).toBe(RANGE.to);
+    expect(signToExplain(served, device, { ...above, isTimeBySigns: true, isLastTry: true })).toBeNull();
+    expect(signToExplain(served, device, page), 'its reading may only have been late').toBe(RANGE.to);
   });
 });
 

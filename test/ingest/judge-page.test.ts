@@ -234,6 +234,13 @@ describe('a page covers', () => {
     ],
     // A sign of life.
     [
+      'all that was requested where it has a reading above the gap, though not of the time of a newer sign of life',
+      ask(ABOVE_ALONE),
+      last(readingAt(GAP.to), FAR),
+      { seenAt: GAP.to + 60n * 10n ** 9n },
+      { covers: GAP, next: 'done' },
+    ],
+    [
       'all that was requested where it has a reading of the time of a sign of life, or of a second before it',
       ask(ABOVE_ALONE),
       last(reading(180), FAR),
@@ -311,6 +318,13 @@ const DISORDERED: readonly Nothing[] = [
     ask(ABOVE_ALONE),
     last(reading(150), FAR),
     { seenAt: at(180) },
+    /device was last seen/,
+  ],
+  [
+    'stops short of the gap and of a sign of life above it',
+    ask(ABOVE_ALONE),
+    last(reading(150), FAR),
+    { seenAt: GAP.to + 10n ** 9n },
     /device was last seen/,
   ],
   [

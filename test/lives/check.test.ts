@@ -10,7 +10,7 @@ import { excuseOf, localBehindMs } from './claims.ts';
 import { drawStory } from './draw.ts';
 import { liveStory } from './live.ts';
 import { createFate } from './misfortunes.ts';
-import { knownPresentMs, type Stage } from './stage.ts';
+import type { Stage } from './stage.ts';
 import type { DeviceLife, Lie, Life, Misfortune, Story } from './story.ts';
 import { worldOf } from './world.ts';
 
@@ -58,7 +58,7 @@ describe('a liar', () => {
 
   /** How many records an answer has at that moment; `null` where another fault than a lie takes it. */
   function createAsk(...misfortunes: Misfortune[]): (afterMs: number, isServed?: boolean) => number | null {
-    const known = { knownSign: () => null, knownPresentMs: (atMs: number) => atMs };
+    const known = { knownSign: () => null };
     let nowMs = startMs;
     const settings = createSettings({});
     const fate = createFate(quietStory({}, misfortunes), { nowMs: () => nowMs }, { settings, ...known });
@@ -93,19 +93,15 @@ describe('a liar about the newest readings', () => {
   const records = Array.from({ length: 9 }, (_, index) => `{"recorded_at":"${formatMs(startMs - index * MINUTE_MS)}"}`);
   const page: SimPage = { kind: 'telemetry', deviceId: 'd', records, nextCursor: null };
 
-  /** How many records a page keeps, requested so. */
-  function keptOf(lie: Lie, query: string, presentMs: number): number {
+  /** How many records a page keeps, requested so and so long after the sign of life. */
+  function keptOf(lie: Lie, query: string, afterMs: number, date: 'sent' | 'absent' = 'sent'): number {
     const what = { kind: 'lies' as const, lie, rate: 1, seed: 1 };
     const liar: Misfortune = { name: 'liar', fromMs: startMs, toMs: startMs + DAY_MS, what };
-    const nowMs = startMs + 5 * MINUTE_MS;
+    const nowMs = startMs + afterMs;
     const fate = createFate(
       quietStory({}, [liar]),
       { nowMs: () => nowMs },
-      {
-        settings: createSettings({}),
-        knownSign: () => msToNs(startMs),
-        knownPresentMs: () => presentMs,
-      },
+      { settings: createSettings({ time: { date } }), knownSign: () => msToNs(startMs) },
     );
     const request = { method: 'GET', path: '/devices/d/telemetry', query: new URLSearchParams(query), atMs: nowMs };
     const fault = fate.faults(1, request);
@@ -114,34 +110,15 @@ describe('a liar about the newest readings', () => {
 
   test('takes nothing from a page behind a cursor, where nobody could know what is missing', () => {
     const past = `before=${formatMs(startMs - DAY_MS)}`;
-    expect(keptOf('a page of the past without its newest', past, startMs)).toBe(6);
-    expect(keptOf('a page of the past without its newest', `${past}&cursor=a`, startMs)).toBe(9);
-    expect(keptOf('without the newest', '', startMs + 5 * MINUTE_MS)).toBe(6);
-    expect(keptOf('without the newest', 'cursor=a', startMs + 5 * MINUTE_MS)).toBe(9);
+    expect(keptOf('a page of the past without its newest', past, 5 * MINUTE_MS)).toBe(6);
+    expect(keptOf('a page of the past without its newest', `${past}&cursor=a`, 5 * MINUTE_MS)).toBe(9);
+    expect(keptOf('without the newest', '', 5 * MINUTE_MS)).toBe(6);
+    expect(keptOf('without the newest', 'cursor=a', 5 * MINUTE_MS)).toBe(9);
   });
 
-  test('takes no readings whose sign of life is as new as the time that can be known', () => {
-    expect(keptOf('without the newest', '', startMs + SECOND_MS)).toBe(9);
-  });
-
-  test('knows no later time without Date than the newest sign of the last list, and what has passed since', () => {
-    const story = quietStory({});
-    const clock = createVirtualClock(startMs);
-    const simulator = createSimulator({ world: worldOf(story), clock, settings: { time: { date: 'absent' } } });
-    const devices = [startMs - HOUR_MS, startMs - MINUTE_MS].map((ms) => ({ record: { lastSeenAt: msToNs(ms) } }));
-    const living = { context: { store: { devices: () => devices } } } as unknown as Stage['living'];
-    simulator.log.add({
-      number: 1,
-      method: 'GET',
-      path: '/devices',
-      query: '',
-      status: 200,
-      fault: null,
-      atMs: startMs,
-    });
-    expect(knownPresentMs({ living, simulator }, startMs + 10 * SECOND_MS)).toBe(startMs - 50 * SECOND_MS);
-    simulator.settings.time.date = 'sent';
-    expect(knownPresentMs({ living, simulator }, startMs)).toBe(startMs);
+  test('takes no readings whose sign of life is as new as the present, unless that sign tells the time', () => {
+    expect(keptOf('without the newest', '', SECOND_MS)).toBe(9);
+    expect(keptOf('without the newest', '', SECOND_MS, 'absent')).toBe(6);
   });
 });
 
@@ -155,16 +132,6 @@ describe('what is drawn', () => {
     const names = new Set(changes.flatMap((change) => Object.keys(change)));
     expect([...names].toSorted()).toEqual(['key', 'plan', 'quota', 'surprises', 'time']);
     expect(Object.keys(createSettings({}))).toEqual(expect.arrayContaining([...names]));
-  });
-
-  test('gives the last life a day more where a plan of few requests a day may be believed still', () => {
-    const isFew = ({ misfortunes }: Story): boolean =>
-      misfortunes.some(({ what }) => what.kind === 'settings' && what.change.plan?.requestsPerDay !== undefined);
-    const daysOf = (some: readonly Story[]): number[] => [
-      ...new Set(some.map(({ lives }) => (lives.at(-1)?.forMs ?? 0) / DAY_MS)),
-    ];
-    expect(daysOf(stories.filter(isFew))).toEqual([2]);
-    expect(daysOf(stories.filter((story) => !isFew(story)))).toEqual([1]);
   });
 
   test('has no other clients beside a small share of limits that nobody tells', () => {

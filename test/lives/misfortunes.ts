@@ -34,27 +34,22 @@ export interface Fate {
 /** The latest sign of life of a device that the program has stored; `null` without one. */
 export type KnownSign = (deviceId: string) => EpochNs | null;
 
-/** The time that the program can know to have passed at a moment of the service's clock. */
-export type KnownPresent = (atMs: EpochMs) => EpochMs;
-
-/** What the program knows, which nobody can lie about unnoticed. */
-interface Known {
-  readonly knownSign: KnownSign;
-  readonly knownPresentMs: KnownPresent;
-}
-
-/** @param simulator the service, with the settings of the story. */
+/**
+ * @param simulator the service, with the settings of the story.
+ * @param knownSign what the program knows, which nobody can lie about unnoticed.
+ */
 export function createFate(
   story: Story,
   clock: Pick<Clock, 'nowMs'>,
-  { settings, ...known }: Pick<Simulator, 'settings'> & Known,
+  { settings, knownSign }: Pick<Simulator, 'settings'> & { readonly knownSign: KnownSign },
 ): Fate {
   const calm = createSettings(story.api);
   const hit = new Set<string>();
   const own = new Map(
     story.misfortunes.map((each) => {
       const dice = createDice('seed' in each.what ? each.what.seed : 0);
-      const chances = { dice, ...known, graceMs: story.program.gracePeriodMs };
+      const isDated = settings.time.date !== 'absent';
+      const chances = { dice, knownSign, isDated, graceMs: story.program.gracePeriodMs };
       return [each, { dice, fault: createFault(each, dice), lie: createLiar(each, chances) }] as const;
     }),
   );
@@ -184,8 +179,10 @@ function createFault({ what }: Misfortune, dice: Dice): (request: Request) => Fa
 }
 
 /** What lies are drawn by. */
-interface Chances extends Known {
+interface Chances {
   readonly dice: Dice;
+  readonly knownSign: KnownSign;
+  readonly isDated: boolean;
   readonly graceMs: number;
 }
 
@@ -214,7 +211,7 @@ function isToldOf(lie: Lie, query: URLSearchParams, atMs: EpochMs): boolean {
 /** Never lies twice in a row about one device. */
 function createLiar(
   { what }: Misfortune,
-  { dice, knownSign, knownPresentMs, graceMs }: Chances,
+  { dice, knownSign, isDated, graceMs }: Chances,
 ): (request: Request) => ((page: SimPage) => SimPage) | null {
   if (what.kind !== 'lies') return () => null;
   const { lie, rate } = what;
@@ -225,8 +222,9 @@ function createLiar(
     lied.add(path);
     if (lie !== 'without the newest') return LIES[lie];
     const seenAt = knownSign(decodeURIComponent(path.split('/')[2] ?? ''));
-    const coveredToNs = msToNs(Math.floor(knownPresentMs(atMs) - graceMs - SIGN_MS));
-    const isKnowable = !query.has('before') && seenAt !== null && seenAt < coveredToNs;
+    if (query.has('before') || seenAt === null) return null;
+    // Without Date the sign itself tells the time.
+    const isKnowable = !isDated || seenAt < msToNs(Math.floor(atMs - graceMs - SIGN_MS));
     return isKnowable ? (page) => stoppingShortOf(seenAt, page) : null;
   };
 }

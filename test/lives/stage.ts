@@ -10,7 +10,7 @@ import type { AppEvent } from '../../src/core/events.ts';
 import { createFilter } from '../../src/core/filter.ts';
 import type { Sink, Transport } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { type EpochMs, MINUTE_MS, maxNs, nsToMs } from '../../src/core/time.ts';
+import { MINUTE_MS } from '../../src/core/time.ts';
 import { aroundWrites } from '../../src/delivery/destination.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
@@ -75,17 +75,6 @@ export interface Stage extends Disposable {
   options(life: Life, observe: (event: AppEvent) => void): SyncOptions;
 }
 
-/**
- * The time that a program can know to have passed: without `Date` the newest sign of life that was listed, and what has
- * passed since that list.
- */
-export function knownPresentMs({ living, simulator }: Pick<Stage, 'living' | 'simulator'>, atMs: EpochMs): EpochMs {
-  if (simulator.settings.time.date !== 'absent') return atMs;
-  const listed = simulator.log.requests.findLast(({ path, status }) => path === '/devices' && status === 200);
-  const signs = living?.context.store.devices().map(({ record }) => record.lastSeenAt ?? 0n) ?? [];
-  return nsToMs(signs.reduce(maxNs, 0n)) + (listed === undefined ? 0 : atMs - listed.atMs);
-}
-
 /** Sets a story up. */
 export function openStage(story: Story, program: Program): Stage {
   const clock = createVirtualClock(story.startMs);
@@ -93,7 +82,6 @@ export function openStage(story: Story, program: Program): Stage {
   const fate = createFate(story, clock, {
     settings: simulator.settings,
     knownSign: (deviceId) => stage.living?.context.store.device(deviceId)?.record.lastSeenAt ?? null,
-    knownPresentMs: (atMs) => knownPresentMs(stage, atMs),
   });
   simulator.faults = fate.faults;
   const stores = new Map<string, LineStore>();

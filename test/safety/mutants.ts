@@ -138,6 +138,17 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'pages that stop short of the sign of life that tells the time believed',
+    caughtBy: ['behindTheTime'],
+    edits: [
+      {
+        file: 'ingest/empty-ranges.ts',
+        find: 'return isTimeBySigns && !isLastTry ? lastSeenAt : null;',
+        replace: 'return isTimeBySigns && isLastTry ? null : null;',
+      },
+    ],
+  },
+  {
     name: 'one empty answer is enough',
     caughtBy: ['firstAnswerEmpty'],
     edits: [

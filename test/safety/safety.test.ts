@@ -16,6 +16,7 @@ const STORIES: Record<ScenarioName, string> = {
   laggingReplica: 'a page without its overlap reading covers nothing',
   oldestFirst: 'a page out of order covers nothing, even at the end of its range',
   behindTheList: 'a page that ends before the last sign of life covers nothing',
+  behindTheTime: 'so does one that ends before the sign of life that tells the time',
   lateReading: 'a reading that appears in a covered range is delivered',
   renamed: 'an old reading keeps the name that its device had',
   firstAnswerEmpty: 'a single empty answer covers nothing',

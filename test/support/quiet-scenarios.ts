@@ -201,3 +201,31 @@ export const lockDeleted: Scenario = async (bench, program) => {
     close();
   }
 };
+
+/**
+ * No answer has a `Date`, and the only device has stopped: its last sign of life is all that is known of the time. A
+ * replica that is behind serves its newest page then.
+ */
+export const behindTheTime: Scenario = async (bench, program) => {
+  const lastMs = NOW_MS + 40 * MINUTE_MS;
+  const readings = Array.from({ length: 150 }, (_, index) => ({
+    recordedAtNs: BigInt(lastMs - index * 30 * SECOND_MS) * 1_000_000n,
+    values: [['level', String(index)] as const],
+  }));
+  using rig = await rigFor(bench, program, {
+    devices: [{ deviceId: 'stopped', readings }],
+    settings: { time: { date: 'absent' } },
+  });
+  await rig.once();
+  await rig.clock.sleep(HOUR_MS);
+  let isBehind = true;
+  rig.simulator.faults = onPath(/telemetry/, () => {
+    if (!isBehind) return null;
+    isBehind = false;
+    return { kind: 'mangle', change: (page) => ({ ...page, records: page.records.slice(20) }) };
+  });
+  const startedMs = rig.clock.nowMs();
+  await rig.once();
+  const toNs = BigInt(lastMs - 3 * MINUTE_MS) * 1_000_000n;
+  return complaints(await rig.verdict(startedMs, { fromNs: BigInt(NOW_MS - HOUR_MS / 2) * 1_000_000n, toNs }), 100);
+};

@@ -32,6 +32,7 @@ import {
   writeEffects,
 } from './mortality.ts';
 import {
+  behindTheTime,
   clockFallsForSeconds,
   cursorsThatSkip,
   dateFallsBack,
@@ -315,6 +316,7 @@ export const SCENARIOS = {
   laggingReplica,
   oldestFirst,
   behindTheList,
+  behindTheTime,
   lateReading,
   renamed,
   firstAnswerEmpty,
