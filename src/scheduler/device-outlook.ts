@@ -122,6 +122,8 @@ export interface OutlookRules {
   /** How often a device with new readings is polled, if the quota allows it. */
   readonly freshnessMs: number;
   readonly pageSize: number;
+  /** How far below the newest reading a page begins: what came since the watermark is read again. */
+  readonly gracePeriodMs: number;
   /** How many pages must be expected before a page counts as full: less than one, so that nothing runs over. */
   readonly fill: number;
   /** How much earlier than that it is polled, as others may be before it. */
@@ -163,18 +165,31 @@ export function outlookOf(facts: DeviceFacts, rules: OutlookRules): Outlook | nu
  *
  * @returns a time; `null` if a page is not exceeded, or by so much that the newest readings should not wait.
  */
-export function stopOf(facts: DeviceFacts, { pageSize, fill, isInTurn }: OutlookRules, nowMs: number): number | null {
+export function stopOf(facts: DeviceFacts, rules: OutlookRules, nowMs: number): number | null {
   const { intervalMs } = facts.rate;
-  if (isInTurn || facts.isBack || facts.isQuiet || facts.liveGap !== null) return null;
+  if (rules.isInTurn || facts.isBack || facts.isQuiet || facts.liveGap !== null) return null;
   if (facts.newestMs === NEVER_MS || intervalMs === null) return null;
-  const pages = (nowMs - facts.newestMs) / (intervalMs * pageSize);
-  return pages > fill && pages < STOPPED_PAGES ? facts.newestMs + intervalMs * pageSize * fill : null;
+  const newMs = nowMs - facts.newestMs;
+  const reachMs = reachOf(intervalMs, rules);
+  return newMs > reachMs && newMs < STOPPED_PAGES * rules.pageSize * intervalMs ? facts.newestMs + reachMs : null;
 }
 
 /** From when on its page counts as full: a little before, by the time that its turn may take to come. */
-function fullFromMs(facts: DeviceFacts, { fill, pageSize, slackMs }: OutlookRules): number {
-  const fillMs = pageSize * (facts.rate.intervalMs ?? Number.POSITIVE_INFINITY);
-  return facts.newestMs + Math.max(fillMs * fill - slackMs, fillMs * LEAST_FILL);
+function fullFromMs(facts: DeviceFacts, rules: OutlookRules): number {
+  const intervalMs = facts.rate.intervalMs ?? Number.POSITIVE_INFINITY;
+  const reachMs = reachOf(intervalMs, rules);
+  return (
+    facts.newestMs + Math.max(reachMs - rules.slackMs, Math.min(reachMs, rules.pageSize * intervalMs * LEAST_FILL))
+  );
+}
+
+/**
+ * How far a full page reaches beyond the newest reading. It also holds the readings since the watermark, except where
+ * only the newest page is wanted; it leaves room for half a page of new ones, whatever they are.
+ */
+function reachOf(intervalMs: number, { pageSize, fill, gracePeriodMs, isInTurn }: OutlookRules): number {
+  const pageMs = pageSize * intervalMs * fill;
+  return isInTurn ? pageMs : Math.max(pageMs - gracePeriodMs, pageMs / 2);
 }
 
 /**

@@ -21,6 +21,8 @@ export interface PlannerSettings {
   readonly turnAfter?: (kind: WholeStream, lastMs: number) => number;
   /** Records per page, until `setPageSize` is called. */
   readonly pageSize: number;
+  /** `sync.grace_period`, in ms. */
+  readonly gracePeriodMs: number;
   /** `api.share`. */
   readonly share: number;
   /** The longest rest of a stream after failures of its own, in ms; without it the usual one. */

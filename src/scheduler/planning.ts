@@ -430,6 +430,7 @@ function settingsOf({ context, share }: PlanningParts): PlannerSettings {
     turnAfter,
     polls,
     pageSize: store.account()?.plan.maxDevicesPerPage ?? MAX_PAGE_SIZE,
+    gracePeriodMs: settings.gracePeriodMs,
     share,
   };
 }

@@ -23,6 +23,7 @@ const RULES: OutlookRules = {
   polls: POLLS,
   freshnessMs: MINUTE_MS,
   pageSize: 200,
+  gracePeriodMs: 0,
   fill: 0.97,
   slackMs: 0,
   isInTurn: false,
@@ -183,6 +184,25 @@ describe('where a request stops', () => {
   ])('%s', (_what, pages, changes, expected) => {
     expect(stopOf(reporting(changes), RULES, later(pages))).toBe(expected);
     expect(stopOf(reporting(changes), { ...RULES, isInTurn: true }, later(pages))).toBeNull();
+  });
+});
+
+describe('a page that repeats what came since the watermark', () => {
+  const rules = { ...RULES, gracePeriodMs: 2 * MINUTE_MS };
+  const later = NOW + 1.2 * 200 * 10 * SECOND_MS;
+
+  test('reaches less far: it stops sooner, and counts as full sooner', () => {
+    expect(stopOf(reporting(), rules, later)).toBe(NOW + 1_940_000 - 2 * MINUTE_MS);
+    expect(outlookOf(reporting(), rules)?.fullMs).toBe(NOW + 1_940_000 - 2 * MINUTE_MS);
+  });
+
+  test('has room for half a page of new readings, however many it repeats', () => {
+    expect(stopOf(reporting(), { ...rules, gracePeriodMs: HOUR_MS }, later)).toBe(NOW + 970_000);
+    expect(outlookOf(reporting(), { ...rules, gracePeriodMs: HOUR_MS })?.fullMs).toBe(NOW + 970_000);
+  });
+
+  test('is full of new readings where only the newest are wanted', () => {
+    expect(outlookOf(reporting(), { ...rules, isInTurn: true })?.fullMs).toBe(NOW + 1_940_000);
   });
 });
 

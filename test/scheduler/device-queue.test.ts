@@ -32,6 +32,7 @@ const RULES: OutlookRules = {
   freshnessMs: MINUTE_MS,
   polls: POLLS,
   pageSize: 200,
+  gracePeriodMs: 0,
   fill: 0.97,
   slackMs: 0,
   isInTurn: false,

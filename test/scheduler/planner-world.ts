@@ -19,6 +19,7 @@ export const SETTINGS: PlannerSettings = {
   accountMs: HOUR_MS,
   polls: POLLS,
   pageSize: PAGE,
+  gracePeriodMs: 0,
   share: 0.8,
 };
 

@@ -94,6 +94,7 @@ describe('whether the readings fit', () => {
     freshnessMs: MINUTE_MS,
     polls: POLLS,
     pageSize: 200,
+    gracePeriodMs: 0,
   };
   /** So many pages a day are made and carried. */
   const load = (made: number, carried: number): Load => ({

@@ -56,6 +56,7 @@ export const SETTINGS = {
   accountMs: HOUR_MS,
   polls: POLLS,
   pageSize: PAGE,
+  gracePeriodMs: 0,
   share: SHARE,
 };
 
