@@ -421,7 +421,7 @@ describe.runIf(AVAILABLE)('the chart', () => {
   });
 
   test('what a workspace gives holds also where it is empty or false, and a large number stays one', () => {
-    const own = `config: { TIDEMARK_METRICS_PER_DEVICE: true }
+    const own = `config: { TIDEMARK_METRICS_PER_DEVICE: true, HTTPS_PROXY: "http://proxy.example:3128" }
 backup: { enabled: true }
 tolerations: [{ operator: Exists }]
 workspaces:
@@ -442,6 +442,7 @@ workspaces:
       TIDEMARK_METRICS_PER_DEVICE: 'false',
       TIDEMARK_WORKSPACE_ID: '12345678',
       TIDEMARK_INFLUX_BUCKET: 'telemetry',
+      HTTPS_PROXY: 'http://proxy.example:3128',
     });
     const pods = all.filter((each) => each?.kind === 'StatefulSet').map(({ spec }) => spec.template.spec);
     expect(pods.map(({ containers, tolerations }) => [containers.length, tolerations?.length])).toEqual([
@@ -485,6 +486,7 @@ dashboards: { enabled: true, labels: { grafana_dashboard: null } }
     ['workspaces: {home: {config: {}}}', /TIDEMARK_API_URL is required/],
     ['workspaces: {home: {config: {TIDEMARK_API_URL: x}, apiKey: k}}', /apiKey/],
     ['imgae: {}', /imgae/],
+    ['config: {TIDEMRAK_API_SHARE: 1}', /TIDEMRAK/],
     ['networkPolicy: {egressPorts: [http]}', /egressPorts/],
   ])('refuses wrong values: %s', (wrong, words) => {
     const { code, stderr } = chart(['template', CHART, '--kube-version', '1.29.0', '-f', '-'], wrong);
