@@ -89,6 +89,23 @@ describe('what a probe finds', () => {
   });
 });
 
+test.each(['write', 'writeText'] as const)(
+  '%s packs all lines into what InfluxDB 3 reads: one member of gzip',
+  async (how) => {
+    await using server = await startInfluxdb3({ databases: ['home'] });
+    const sink = createInfluxSink(optionsOf(server, 'home'));
+    // More than the buffers of gzip hold, of what cannot be packed well.
+    const lines = Array.from({ length: 20_000 }, (_, nth) => `telemetry value=${Math.sin(nth)} ${nth}`);
+    const answer =
+      how === 'write'
+        ? await sink.write(lines, never)
+        : await sink.writeText?.(Buffer.from(`${lines.join('\n')}\n`), never);
+    expect(answer).toEqual({ kind: 'accepted' });
+    expect(server.stored.length).toBe(lines.length);
+    expect(server.stored).toEqual(lines);
+  },
+);
+
 describe('a line that is refused', () => {
   const write = async (server: Influxdb3, lines: readonly string[]) =>
     await createInfluxSink(optionsOf(server, 'home')).write(lines, never);
