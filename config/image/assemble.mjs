@@ -84,6 +84,10 @@ for (const name of readdirSync(libraries).filter((each) => each.startsWith('@'))
   if (readdirSync(join(libraries, name)).length === 0) rmdirSync(join(libraries, name));
 }
 
+// Every user reads it, whatever the checkout lets others read; so two checkouts of one commit make the same image.
+for (const entry of readdirSync(app, { recursive: true, withFileTypes: true })) {
+  chmodSync(join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644);
+}
 symlinkSync('../dist/main.js', join(app, 'bin', 'tidemark'));
 chmodSync(join(app, 'dist', 'main.js'), 0o755);
 

@@ -117,6 +117,8 @@ if [ ! -d "$program" ]; then
       mkdir -p "$(dirname "$program.new/node_modules/$library")"
       cp -R "node_modules/$library" "$program.new/node_modules/$library"
     done
+  # The user of the workspace reads it, whatever the checkout lets others read.
+  chmod -R u=rwX,go=rX "$program.new"
   mv "$program.new" "$program"
 fi
 use "../programs/$id"

@@ -3,7 +3,17 @@
  * of that kind, by what `assemble.mjs` puts together and what the files say of themselves.
  */
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -55,6 +65,21 @@ test.each(['amd64', 'arm64'])('for %s', (architecture) => {
     readFileSync(file).subarray(0, 4).equals(Buffer.from('\x7fELF', 'latin1')),
   );
   expect(natives.map(machineOf)).toEqual([architecture]);
+});
+
+test('can be read by every user, whatever the checkout allows', () => {
+  chmodSync(join(place, 'dist', 'main.js'), 0o600);
+  chmodSync(join(place, 'package.json'), 0o600);
+  chmodSync(join(place, 'dist'), 0o700);
+  assemble('amd64');
+  const modeOf = (...path: string[]): number => statSync(join(place, 'amd64', ...path)).mode & 0o777;
+  expect([
+    modeOf('app'),
+    modeOf('app', 'dist'),
+    modeOf('app', 'package.json'),
+    modeOf('app', 'dist', 'main.js'),
+  ]).toEqual([0o755, 0o755, 0o644, 0o755]);
+  expect(modeOf('root', 'data')).toBe(0o770);
 });
 
 test('holds the libraries that the program does not hold itself, and the licences of those too', () => {

@@ -56,6 +56,8 @@ describe.runIf(available())('the installation for systemd', () => {
     cpSync(join(ROOT, 'config'), join(place, 'config'), { recursive: true, verbatimSymlinks: true });
     cpSync(dirname(programFile()), join(place, 'dist'), { recursive: true });
     for (const name of ['package.json', 'README.md', 'CHANGELOG.md']) cpSync(join(ROOT, name), join(place, name));
+    // A checkout of somebody who keeps everything to himself (umask 077).
+    execFileSync('chmod', ['-R', 'go=', join(place, 'dist'), join(place, 'package.json')]);
     symlinkSync(join(ROOT, 'node_modules'), join(place, 'node_modules'));
     // All that Node needs of the system.
     const libraries = execFileSync('ldd', [NODE], { encoding: 'utf8' }).matchAll(/(\/\S+\.so\S*) \(/g);
