@@ -152,7 +152,7 @@ const WITH_HUB: readonly Transformation[] = [
 const DEVICES: PanelSpec = grid({
   title: 'Devices',
   description:
-    'Every device of the range, as the device list last showed it. Order: active devices first, among these the devices that are not online, then by lag. A silent device has a small lag, because nothing newer exists: "Last seen" shows for how long it has been silent. "Sync" is red where Tidemark has not reported for 17 minutes; a device that has left the workspace is "unreachable". Click a name to open it.',
+    'Every device of the range, as the device list last showed it. Order: active devices first, among these the devices that are not online, then by lag. A silent device has no lag, because nothing newer exists: "Last seen" shows for how long it has been silent. "Sync" is red where Tidemark has not reported for 17 minutes; a device that has left the workspace is "unreachable". Click a name to open it.',
   w: 24,
   h: 14,
   targets: tables(
@@ -208,6 +208,8 @@ const DEVICES: PanelSpec = grid({
 interface LookAt {
   /** Devices for which one of these holds are listed too. */
   readonly or?: readonly Condition[];
+  /** Devices for which one of these holds are left out. */
+  readonly without?: readonly Condition[];
   /** What decides among active devices, and among the others: the least first. */
   readonly sortBy: string;
   readonly limit: number;
@@ -217,7 +219,7 @@ interface LookAt {
 /** Devices that are silent or not online, active ones first; those that are gone or excluded are not expected to report. */
 export function devicesToLookAt(
   panel: Pick<PanelSpec, 'title' | 'description' | 'w' | 'h'> & { readonly noValue: string },
-  { or = [], sortBy, limit, columns }: LookAt,
+  { or = [], without = [], sortBy, limit, columns }: LookAt,
 ): PanelSpec {
   return grid({
     ...panel,
@@ -232,7 +234,7 @@ export function devicesToLookAt(
     transformations: [
       join('device_id'),
       only('device_name', 'isNotNull'),
-      any('exclude', ['state', 'equal', 'unreachable'], ['state', 'equal', 'excluded']),
+      any('exclude', ['state', 'equal', 'unreachable'], ['state', 'equal', 'excluded'], ...without),
       any('include', ['online', 'equal', 0], ['state', 'equal', 'silent'], ...or),
       { id: 'sortBy', options: { sort: [{ field: sortBy }] } },
       // Grafana's sort is stable; "active" comes first.

@@ -3,7 +3,7 @@
  * written any more. Coverage points come every 15 minutes at least: without one for 17 minutes the daemon has stopped.
  */
 import { HOURLY, IS_READ, lines } from './influxql.ts';
-import { STATE_COLORS, UP_TO_DATE } from './looks.ts';
+import { SILENT_S, STATE_COLORS, UP_TO_DATE } from './looks.ts';
 import type { InfluxTarget, Override } from './model.ts';
 
 /** The last 17 minutes of the range: a device of a daemon that runs has a coverage point in them. */
@@ -22,12 +22,14 @@ function reported(where: string): string {
 
 /**
  * The state, the missing time and the lag of each device, in a table. A device that was not reported has no state; the
- * second source has it in the table all the same, with its lag below 0.
+ * second source has it in the table all the same, with its lag below 0. A silent device has `SILENT_S` added to its lag.
  */
 export function syncOf(where: string): string {
   const now = `SELECT last(state) AS state, last(gap_seconds) AS gap, 1 + 0 * last(gap_seconds) AS r FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;
-  const known = `SELECT ${LAG_S} AS lag, last(gap_seconds) AS known, 0 * last(gap_seconds) AS r FROM coverage WHERE ${HOURLY} AND ${where} GROUP BY device_id`;
-  return `SELECT last(state) AS state, last(gap) AS gap_seconds, last(lag) * (2 * sum(r) - 1) AS lag, last(known) AS known FROM (${now}), (${known}) GROUP BY device_id`;
+  const known = `SELECT ${LAG_S} AS lag, last(gap_seconds) AS known, 0 * last(gap_seconds) AS r, 0 * last(gap_seconds) AS s FROM coverage WHERE ${HOURLY} AND ${where} GROUP BY device_id`;
+  const states = `SELECT last(gap_seconds) AS gap, last(state) AS state FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;
+  const silent = `SELECT ${SILENT_S} + 0 * gap AS s FROM (${states}) WHERE state = 'silent' GROUP BY device_id`;
+  return `SELECT last(state) AS state, last(gap) AS gap_seconds, last(lag) * (2 * sum(r) - 1) + sum(s) AS lag, last(known) AS known FROM (${now}), (${known}), (${silent}) GROUP BY device_id`;
 }
 
 /**

@@ -36,6 +36,16 @@ export function instead(text: string, color: string): Mapping {
 export const NOT_REPORTED = instead('not reported', 'red');
 export const INITIAL_SYNC = instead('initial sync', 'blue');
 
+/** Added to the lag of a silent device: nothing newer exists, so tables write "silent" for it. */
+export const SILENT_S = 1_000_000_000_000;
+export const SILENT: Mapping = {
+  type: 'range',
+  options: { from: SILENT_S / 2, to: 2 * SILENT_S, result: { text: 'silent', color: 'text', index: 7 } },
+};
+
+/** A time that is missing: where it is 0, nothing is. */
+export const NOTHING_MISSING: Mapping = { type: 'value', options: { '0': { text: 'none', index: 6 } } };
+
 function below15Minutes(text: string): Mapping {
   return { type: 'range', options: { from: 0, to: 900, result: { text, index: 8 } } };
 }

@@ -66,7 +66,7 @@ function linked(links: readonly DataLink[] | undefined): Override[] {
 }
 
 /**
- * Lines over time. A line breaks where there is nothing for `breakMs`: queries fill with null, so that steps longer than
+ * Lines over time. A line breaks where there is nothing for `breakMs`, with 0 at each step without a value: queries fill with null, so that steps longer than
  * that, of long ranges, do not break every line.
  */
 export function lineChart(
@@ -101,7 +101,7 @@ export function lineChart(
       lineWidth: 1,
       pointSize: 4,
       showPoints: 'auto',
-      spanNulls: draw === 'bars' ? false : breakMs,
+      spanNulls: draw === 'bars' || breakMs === 0 ? false : breakMs,
       ...(stack ? { stacking: { mode: 'normal', group: 'A' } } : {}),
     },
     options: { legend: shown, tooltip: TOOLTIP },

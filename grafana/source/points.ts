@@ -81,9 +81,13 @@ export function renamed(where: string): string {
   return `${named('')} unless ${named(' offset 1m')} and on (device_id) ${named(' offset 1m')}`;
 }
 
-/** The mean of the readings of each interval, by device and sensor. */
+/**
+ * The mean of the readings of each interval, by device and sensor, at its beginning: Grafana's last step is before the end
+ * of the range, and the newest reading may be after it.
+ */
 export function ofInterval(where: string): string {
-  return `avg by (sensor, device_id, device_name) (avg_over_time(${of('telemetry_value', where)}[$__interval]))`;
+  const readings = `${of('telemetry_value', where)}[$__interval] offset -$__interval`;
+  return `avg by (sensor, device_id, device_name) (avg_over_time(${readings}))`;
 }
 
 /** The same with the sensor a second time, for the column of units. */

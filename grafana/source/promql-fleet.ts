@@ -10,7 +10,7 @@ import {
   TARGET,
 } from './both.ts';
 import { LAG_LOOKS } from './lag.ts';
-import { hidden, join, only, PLAIN, toDevice, toPanel } from './looks.ts';
+import { hidden, join, only, PLAIN, SILENT_S, toDevice, toPanel } from './looks.ts';
 import type { DashboardSpec, PanelSpec } from './model.ts';
 import { grid, NO_DEVICES, stat } from './panels.ts';
 import { held, newest, newestAlert, OF_WORKSPACE, of, WORKSPACE, withUnit, writtenAt } from './points.ts';
@@ -28,10 +28,15 @@ function lag(where: string, window: string): string {
   return `(time() - max by (device_id) (last_over_time(${of('coverage_watermark_ms', where)}[${window}])) / 1000)`;
 }
 
-/** The same, below 0 where nothing is reported any more. */
+/**
+ * The same, below 0 where nothing is reported any more. A device that is not online and covered up to the present is
+ * silent: `SILENT_S` is added to its lag.
+ */
 function signedLag(where: string): string {
   const reported = `max by (device_id) (last_over_time(${of('coverage_gap_seconds', where)}[17m]))`;
-  return `((${lag(where, '26h')} and on (device_id) ${reported}) or -1 * ${lag(where, '26h')})`;
+  const offline = `max by (device_id) (${newest('device_online', where)}) == 0`;
+  const silent = `((${lag(where, '17m')} <= 900) + ${SILENT_S} and on (device_id) (${offline}))`;
+  return `(${silent} or (${lag(where, '26h')} and on (device_id) ${reported}) or -1 * ${lag(where, '26h')})`;
 }
 
 const LAG_NOW = lag(OF_WORKSPACE, '17m');

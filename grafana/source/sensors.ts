@@ -27,8 +27,10 @@ const OF_SAMPLE = `telemetry WHERE ${IN_RANGE} AND ${OF_WORKSPACE} AND ${OF_ONE_
  * the usual one.
  */
 function ofDevices(percent: number): string {
-  const means = `SELECT mean(value) AS mean FROM ${OF_SAMPLE} GROUP BY time($__interval), device_id, sensor fill(none)`;
-  return `SELECT percentile(mean, ${percent}) FROM (${means}) WHERE ${IN_RANGE} GROUP BY time($__interval), sensor fill(null)`;
+  // A low percentile is the high one of the negative means: of few devices, InfluxDB takes the lowest one for the tenth.
+  const sign = percent < 50 ? '-1 * ' : '';
+  const means = `SELECT ${sign}mean(value) AS mean FROM ${OF_SAMPLE} GROUP BY time($__interval), device_id, sensor fill(none)`;
+  return `SELECT ${sign}percentile(mean, ${Math.max(percent, 100 - percent)}) FROM (${means}) WHERE ${IN_RANGE} GROUP BY time($__interval), sensor fill(null)`;
 }
 
 /** Units for fields that are named "sensor figure"; shown by the name of the figure. */

@@ -17,7 +17,7 @@ const ATTENTION: PanelSpec = devicesToLookAt(
   {
     title: 'What needs attention',
     description:
-      'Devices that are silent or not online, that have a lag of more than an hour, or that Tidemark no longer reports. At most twenty, active devices first. Click a name to open the device.',
+      'Active devices that are silent or not online, that have a lag of more than an hour, or that Tidemark no longer reports. Devices that were paused, shelved or retired are left out: the dashboard "Fleet" lists them. At most twenty. Click a name to open the device.',
     ...{ w: 16, h: 12, noValue: 'No device needs attention, if the numbers above are green.' },
   },
   {
@@ -26,6 +26,8 @@ const ATTENTION: PanelSpec = devicesToLookAt(
       // Below 0 where Tidemark no longer reports it.
       ['lag', 'lower', 0],
     ],
+    // Somebody took these out of service.
+    without: ['paused', 'shelved', 'retired'].map((status) => ['lifecycle_status', 'equal', status] as const),
     sortBy: 'online',
     limit: 20,
     columns: {

@@ -6,7 +6,6 @@ import { grid, lineChart, stat } from './panels.ts';
 import { CHOSEN, INSTANCE, of, perMinute, present, presentTable, quantile, rate, series } from './promql.ts';
 
 const NO_METRICS = 'No metrics. Check on the page "Targets" of Prometheus that it reaches Tidemark.';
-const BREAK_MS = 300_000;
 
 const SEVERITY = words({ critical: ['critical', 'red'], warning: ['warning', 'orange'], info: ['info', 'blue'] });
 
@@ -61,7 +60,8 @@ function chart(
   const { unit, w = 12, stack = false, noValue = NO_METRICS, overrides = [] } = look;
   return lineChart({
     ...{ title, description, targets, unit, stack, w, h: 8, noValue, overrides },
-    breakMs: BREAK_MS,
+    // A daemon that is not answered for has no value: no line goes through what is not known.
+    breakMs: 0,
     min: 0,
   });
 }

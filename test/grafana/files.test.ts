@@ -299,14 +299,16 @@ test('what a link carries under a name can be chosen under that name wherever it
 });
 
 test('lines break where nothing came for long, not because the steps of a long range are longer than that', () => {
-  for (const { panel } of panels.filter((one) => one.panel.type === 'timeseries')) {
+  for (const { board, panel } of panels.filter((one) => one.panel.type === 'timeseries')) {
     const { spanNulls, insertNulls, drawStyle } = (panel.fieldConfig?.defaults['custom'] ?? {}) as Record<
       string,
       unknown
     >;
     if (drawStyle === 'bars') continue;
     expect(insertNulls, panel.title).toBeUndefined();
-    expect(spanNulls, panel.title).toBeGreaterThan(0);
+    // Of the daemon's own metrics each step has a value while it answers.
+    if (board.uid === 'tidemark-sync') expect(spanNulls, panel.title).toBe(false);
+    else expect(spanNulls, panel.title).toBeGreaterThan(0);
     const isJoined = panel.transformations?.some(({ id }) => id === 'joinByField') === true;
     for (const { query } of panel.targets ?? []) {
       if (query === undefined || (isJoined && query.endsWith('fill(none)'))) continue;

@@ -211,6 +211,9 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
         Name: 'Wine cellar',
         Online: 'Not online, red',
         Sync: 'silent, nothing newer, orange',
+        // Beside eleven days of silence a small lag would read as a mistake.
+        Lag: 'silent, text',
+        Missing: 'none',
       });
       expect(rows.map((row) => row['Sync'])).not.toContain('not reported, red');
       // A hub has no hub: a sign, and no sentence of the empty panel.
@@ -255,6 +258,8 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
         Online: 'Not online, red',
         Sync: 'silent, nothing newer, orange',
       });
+      // What somebody took out of service needs none.
+      expect(new Set(calm.map(({ Lifecycle }) => Lifecycle))).toEqual(new Set(['active, green']));
       for (const { Online, Lag } of calm) expect(`${Online} ${Lag}`).toMatch(/^Not online|hours?|days?|weeks?/);
       const stopped = await at(20 * 60).table('start', 'What needs attention');
       expect(stopped.length).toBe(20);

@@ -10,7 +10,8 @@ import { start, until } from '../process/support.ts';
 import { prometheusAvailable, startPrometheus } from '../support/prometheus.ts';
 import { startVictoria, victoriaAvailable } from '../support/victoria.ts';
 import { asksInflux, readBoards, shownPanels } from './support/boards.ts';
-import { pictureOf, valuesOf } from './support/grafana.ts';
+import { drawnOf, pictureOf, valuesOf } from './support/grafana.ts';
+import { lineFrames } from './support/promql-frames.ts';
 import { openPromBoard } from './support/promql-viewer.ts';
 import { inColor } from './support/story.ts';
 
@@ -54,6 +55,19 @@ async function expectDown(url: string): Promise<void> {
   }
   expect(await shown(url, 'Daemons')).toEqual([expect.stringMatching(/Answers no, Version [\w.-]+$/)]);
 }
+
+test('no line is drawn through the steps at which the daemon was not answered for', async () => {
+  const panel = BOARD === undefined ? undefined : shownPanels(BOARD).find(({ title }) => title === 'Devices');
+  const [target] = panel?.targets ?? [];
+  if (panel === undefined || target === undefined) throw new Error('no panel');
+  const seconds = [0, 15, 30, 75, 90];
+  const answer = [{ metric: { state: 'live' }, values: seconds.map((at) => [at, '3'] as const) }];
+  const frames = lineFrames(answer, target, 15_000);
+  const { fields } = await drawnOf(panel, frames, 90_000);
+  const line = fields.find(({ title }) => title === 'live');
+  expect(line?.cells.map(({ value }) => value)).toEqual([3, 3, 3, null, null, 3, 3]);
+  expect(line?.config.custom?.spanNulls).toBe(false);
+});
 
 const PANELS = readBoards()
   .filter((board) => !asksInflux(board))

@@ -13,6 +13,8 @@ export interface Field {
   readonly labels: Readonly<Record<string, string>>;
   /** What the field is called by the query; rules of a panel go by it. */
   readonly displayName: string;
+  /** Of times: the step of the query, in ms. */
+  readonly intervalMs?: number;
 }
 
 export interface Frame {

@@ -62,7 +62,10 @@ function dataFrames(grafana: Library, frames: readonly Frame[]): DataFrame[] {
         type: field.type as library.FieldType,
         values: [...field.values],
         ...(Object.keys(field.labels).length === 0 ? {} : { labels: { ...field.labels } }),
-        config: namedByItsSource(field, name) ? { displayNameFromDS: field.displayName } : {},
+        config: {
+          ...(namedByItsSource(field, name) ? { displayNameFromDS: field.displayName } : {}),
+          ...(field.intervalMs === undefined ? {} : { interval: field.intervalMs }),
+        },
       })),
     }),
   );

@@ -15,8 +15,17 @@ export interface PromSeries {
   readonly value?: Sample;
 }
 
-/** The frames of a query that is shown as lines or numbers. */
-export function lineFrames(series: readonly PromSeries[], { refId, legendFormat = '' }: Target): Frame[] {
+/**
+ * The frames of a query that is shown as lines or numbers.
+ *
+ * @param stepMs of a query over a range: its times have it, so that Grafana knows which of them are missing.
+ */
+export function lineFrames(
+  series: readonly PromSeries[],
+  { refId, legendFormat = '' }: Target,
+  stepMs?: number,
+): Frame[] {
+  const step = stepMs === undefined ? {} : { intervalMs: stepMs };
   return series.map(({ metric, values, value }) => {
     const samples = values ?? (value === undefined ? [] : [value]);
     const displayName = legendFormat.replace(/\{\{\s*(.+?)\s*\}\}/g, (_, label: string) => metric[label] ?? '');
@@ -25,7 +34,7 @@ export function lineFrames(series: readonly PromSeries[], { refId, legendFormat 
       name: displayName,
       length: samples.length,
       fields: [
-        field('Time', samples.map(timeOf), { type: 'time' }),
+        field('Time', samples.map(timeOf), { type: 'time', ...step }),
         field('Value', samples.map(numberOf), { labels: metric, displayName }),
       ],
     };

@@ -67,7 +67,7 @@ export async function openPromBoard(
     const isTable = ([{ format }]: (typeof answers)[number]): boolean => format === 'table';
     const lines = answers
       .filter((one) => !isTable(one))
-      .flatMap(([target, series]) => lineFrames(series, named(target)));
+      .flatMap(([target, series]) => lineFrames(series, named(target), target.instant === true ? undefined : stepMs));
     return [...lines, ...tableFrames(answers.filter(isTable).map(([{ refId }, series]) => [refId, series] as const))];
   };
   return { range, lists, look };
