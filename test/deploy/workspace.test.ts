@@ -108,6 +108,20 @@ describe('for Compose', () => {
     expect(job.file_sd_configs).toEqual([{ files: ['workspaces/*.yaml'] }]);
   });
 
+  test('the port and the name of the first workspace are left to it', async () => {
+    const folder = checkout();
+    writeFileSync(join(folder, '.env'), 'TIDEMARK_PORT=9465\n');
+    expect((await init(folder, '--workspace', 'office')).code).toBe(0);
+    expect(read(folder, 'compose.workspace-office.yaml')).toContain('127.0.0.1:9466:9464');
+    const target = join(folder, 'config', 'prometheus', 'workspaces', 'home.yaml');
+    const before = read(target);
+    expect(await init(folder, '--workspace', 'home', '--overwrite')).toEqual({
+      code: 2,
+      text: '"home" is the workspace of compose.yaml. Choose another name.',
+    });
+    expect(read(target)).toBe(before);
+  });
+
   test('elsewhere than in the directory of compose.yaml nothing is written', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tidemark-workspace-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -155,12 +155,14 @@ function composeFiles({ name, folder, apiUrl, key, history }: NewWorkspace): Wor
   if (!existsSync(join(folder, 'compose.yaml'))) {
     throw new UserError('There is no compose.yaml in this directory. Run the command in the directory that has it.', 1);
   }
+  if (name === 'home') throw new UserError('"home" is the workspace of compose.yaml. Choose another name.', 2);
   const others = readdirSync(folder).filter((file) => /^compose\..+\.yaml$/.test(file));
   const taken = others.map((file) => readFileSync(join(folder, file), 'utf8')).join('\n');
   const own = `compose.workspace-${name}.yaml`;
-  const kept = existsSync(join(folder, own)) ? /127\.0\.0\.1:(\d+):9464/.exec(read(join(folder, own)))?.[1] : undefined;
+  const kept = /127\.0\.0\.1:(\d+):9464/.exec(readIfThere(join(folder, own)))?.[1];
   let port = FIRST_PORT + 1;
-  while (taken.includes(`:${port}:9464`)) port += 1;
+  const ofFirst = /^TIDEMARK_PORT=(\d+)/m.exec(readIfThere(join(folder, '.env')))?.[1];
+  while (taken.includes(`:${port}:9464`) || `${port}` === ofFirst) port += 1;
   const service = `# Workspace "${name}": runs next to the one in compose.yaml and writes to the same database. Written by tidemark init.
 services:
   tidemark-${name}:
@@ -194,7 +196,7 @@ secrets:
 /** `.env` with another file in COMPOSE_FILE, so that every command of Compose includes all workspaces. */
 function withComposeFile(folder: string, file: string): NewFile {
   const path = join(folder, '.env');
-  const before = existsSync(path) ? read(path) : '';
+  const before = readIfThere(path);
   const [line, list] = /^COMPOSE_FILE=(.*)$/m.exec(before) ?? [];
   const override = existsSync(join(folder, 'compose.override.yaml')) ? ':compose.override.yaml' : '';
   const files = (list ?? `compose.yaml${override}`).split(':');
@@ -320,4 +322,8 @@ function literal(text: string): string {
 
 function read(path: string): string {
   return readFileSync(path, 'utf8');
+}
+
+function readIfThere(path: string): string {
+  return existsSync(path) ? read(path) : '';
 }
