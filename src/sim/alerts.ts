@@ -38,16 +38,24 @@ const RULES: readonly Rule[] = [
 ];
 
 /** Half of the daily curve beyond the usual level of the sensor, with a digit less than its values. */
-function thresholdOf({ above }: Rule, { base, swing, decimals }: SensorSpec): number {
+function dailyThreshold({ above }: Rule, { base, swing, decimals }: SensorSpec): number {
   const scale = 10 ** Math.max(0, decimals - 1);
   return Math.round((base + (above ? swing : -swing) / 2) * scale) / scale;
 }
 
+/** What the daily curve of the device reaches on a few days, for an hour or two. */
+function rareThreshold({ above }: Rule, { swing, noise, decimals }: SensorSpec, level: number): number {
+  const scale = 10 ** decimals;
+  return Math.round((level + (above ? 1 : -1) * (1.2 * swing + 0.3 * noise)) * scale) / scale;
+}
+
 /** A device that a rule can watch. */
-export type AlertDevice = Pick<WorldDevice, 'sensors' | 'valueAt'> & { readonly deviceId: string };
+export type AlertDevice = Pick<WorldDevice, 'sensors' | 'levelOf' | 'valueAt'> & { readonly deviceId: string };
 
 interface AlertModel extends DeviceContext {
   readonly everyMs: number;
+  /** Whether a device crosses its thresholds on a few days only; else it does every day. */
+  readonly isRare?: boolean | undefined;
   /** A device that a rule can watch at a moment, by chance; `null` where there is none. */
   readonly deviceAt: (seed: Seed, atMs: EpochMs) => AlertDevice | null;
 }
@@ -90,12 +98,14 @@ const DEVICES_LOOKED_AT = 16;
 
 /** A rule and a device of which it fires at a moment; `null` where none is found. */
 function firingAt(model: AlertModel, seed: Seed, atMs: EpochMs): Watch | null {
+  const thresholdOf = (rule: Rule, spec: SensorSpec, device: AlertDevice): number =>
+    model.isRare === true ? rareThreshold(rule, spec, device.levelOf(spec)) : dailyThreshold(rule, spec);
   for (let attempt = 0; attempt < DEVICES_LOOKED_AT; attempt += 1) {
     const device = model.deviceAt(mix(seed, 64 + attempt), atMs);
     if (device === null) return null;
     const firing = RULES.flatMap((rule): Watch[] => {
       const spec = device.sensors.find(({ key }) => key === rule.sensor);
-      return spec === undefined ? [] : [{ rule, device, threshold: thresholdOf(rule, spec) }];
+      return spec === undefined ? [] : [{ rule, device, threshold: thresholdOf(rule, spec, device) }];
     }).filter((watch) => firedValue(watch, atMs) !== null);
     if (firing.length > 0) return pick(mix(seed, 1), firing);
   }

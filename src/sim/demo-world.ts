@@ -122,7 +122,7 @@ export function createDemoWorld(
     workspaceId: `ws-demo-${formatCompact(originMs)}`,
     name: 'Nordlicht Foods',
     devices: [...SITES.flatMap((site) => devicesOf(site, context)), ...arrivals(context), ...silentOnes(context)],
-    alerts: { everyMs: 9 * HOUR_MS },
+    alerts: { everyMs: 4 * HOUR_MS, isRare: true },
     precision: 'ms',
   });
 }

@@ -17,7 +17,7 @@ import {
   truncate,
 } from './instants.ts';
 import { mix, mixText, type Seed, unit, whole } from './random.ts';
-import { applyTraits, createMeasure, sensorsOf } from './sensors.ts';
+import { applyTraits, createMeasure, levelOf, sensorsOf } from './sensors.ts';
 import {
   type DeviceSpec,
   type Lifecycle,
@@ -38,6 +38,8 @@ export interface WorldDevice {
   readonly intervalMs: number;
   /** Its sensors, without what its traits add. */
   readonly sensors: readonly SensorSpec[];
+  /** The level around which a sensor goes up and down in a day. */
+  levelOf(sensor: SensorSpec): number;
   /** The value of a sensor in the newest reading that has it at that moment; `null` where the last hours have none. */
   valueAt(sensor: string, atMs: EpochMs): number | null;
   /** Whether the workspace has it at that moment. */
@@ -86,6 +88,7 @@ export function createDevice(spec: DeviceSpec, { seed, startMs, precision }: Dev
     series,
     intervalMs,
     sensors,
+    levelOf: (sensor) => levelOf(sensor, own),
     valueAt: (sensor, atMs) => newestValue(series, sensor, atMs),
     isPresent: (atMs) => atMs >= appearsAtMs && !absence.some(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs),
     snapshot: (atMs) => snapshot({ spec, series, intervalMs, precision, startMs }, atMs),

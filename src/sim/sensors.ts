@@ -41,6 +41,11 @@ export function sensorsOf(count: number): SensorSpec[] {
   });
 }
 
+/** The level around which a sensor of a device goes up and down, by the seed of the device. */
+export function levelOf({ key, base, swing }: SensorSpec, seed: Seed): number {
+  return base + (unit(mix(mixText(seed, key), 1)) - 0.5) * swing;
+}
+
 /** What the sensors of one device report. */
 type Measure = (index: number, atMs: EpochMs) => SimValue[];
 
@@ -51,7 +56,7 @@ export function createMeasure(sensors: readonly SensorSpec[], seed: Seed): Measu
     return {
       spec,
       own,
-      level: spec.base + (unit(mix(own, 1)) - 0.5) * spec.swing,
+      level: levelOf(spec, seed),
       phase: unit(mix(own, 2)) * 0.2,
       driftDays: whole(mix(own, 3), 5, 30),
       scale: 10 ** spec.decimals,

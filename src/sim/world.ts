@@ -25,7 +25,7 @@ export interface WorldOptions {
   /** Devices by description, beside the fleet. */
   readonly devices?: readonly DeviceSpec[];
   /** Alerts by the seed, one about every so often (6 hours), or exactly these. */
-  readonly alerts?: { readonly everyMs: number } | readonly AlertSpec[];
+  readonly alerts?: { readonly everyMs: number; readonly isRare?: boolean } | readonly AlertSpec[];
   /** The digits of all times that are served; `ms`. */
   readonly precision?: Precision;
 }
@@ -77,6 +77,7 @@ export function createWorld(options: WorldOptions): World {
         seed: mixText(seed, 'alerts'),
         startMs,
         everyMs: alerts.everyMs,
+        isRare: alerts.isRare,
         precision,
         deviceAt: (chosen, atMs) => presentDevice(all, chosen, atMs),
       });

@@ -77,3 +77,22 @@ test('an alert opens with the value that its device measured then, beyond the th
   }
   expect(new Set(opened.map(({ ruleName }) => ruleName)).size).toBeGreaterThan(4);
 });
+
+test('thresholds are crossed rarely, so that a chart does not lie beyond one all day without an alert', () => {
+  const newest = new Map(
+    world
+      .alerts(ORIGIN_MS)
+      .toReversed()
+      .map((alert) => [`${alert.deviceId} ${alert.ruleName}`, alert]),
+  );
+  const range = { fromNs: msToNs(ORIGIN_MS - DAY_MS), toNs: msToNs(ORIGIN_MS) };
+  const shares = [...newest.values()].flatMap(({ deviceId, sensor, condition, threshold }) => {
+    const values = [...world.readingsDescending(deviceId, range)].flatMap(({ values: all }) =>
+      (all ?? []).filter(([key]) => key === sensor).map(([, value]) => Number(value)),
+    );
+    const beyond = values.filter((value) => (condition.includes('above') ? value > threshold : value < threshold));
+    return values.length === 0 ? [] : [beyond.length / values.length];
+  });
+  expect(shares.length).toBeGreaterThan(50);
+  expect(shares.reduce((sum, share) => sum + share, 0) / shares.length).toBeLessThan(0.03);
+});
