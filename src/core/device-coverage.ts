@@ -24,8 +24,12 @@ interface DeviceCoverage {
   /** From `coveredTo` to the end of what is wanted. */
   readonly lagSeconds: number;
   readonly gapSeconds: number;
-  /** The gaps, each with its reason. */
+  /** The gaps, each with its reason; without the newest range while that is open only until the next poll. */
   readonly gaps: readonly StatusGap[];
+  /** Whether it is covered up to the present, but for a newest range that is open only until the next poll. */
+  readonly isCurrent: boolean;
+  /** Whether the beginning of the wanted range is still to be read: the initial sync. */
+  readonly isInitial: boolean;
 }
 
 /** A device as far as its holdings go. */
@@ -61,6 +65,18 @@ export function gapText(reason: string): GapText {
     : { why: plainText(reason, 60), remedy: '' };
 }
 
+/** How up to date a device is, in words; `null` where its newest readings are missing, or it is not read. */
+export function upToDateText(device: {
+  readonly fresh: boolean;
+  readonly lag_seconds: number | null;
+  readonly gaps: readonly StatusGap[];
+}): string | null {
+  const { fresh, lag_seconds, gaps } = device;
+  if (!fresh) return null;
+  if (lag_seconds === null) return 'initial sync';
+  return gaps.length === 0 ? 'up to date' : `up to date except for ${counted(gaps.length, 'gap')}`;
+}
+
 /** Reasons of gaps that no work closes: such gaps are named, not waited for. */
 export const CLOSED_BY_NONE: ReadonlySet<string> = new Set(['device_gone', 'excluded']);
 
@@ -80,23 +96,27 @@ export function coverageOf(device: WantedDevice, known: KnownCoverage, wanted: I
   const open = subtract(gapsIn(wanted, known.covered), known.listedEmpty ?? []);
   const newest = open.at(-1);
   const lag = newest?.to === wanted.to ? newest.to - newest.from : 0n;
+  const isCurrent = known.covered.length > 0 && seconds(lag) <= (known.openSeconds ?? 0);
+  const missing = isCurrent && lag > 0n ? open.slice(0, -1) : open;
+  // The reason of an excluded or gone device replaces all earlier ones.
+  const gaps = reason === null ? nameGaps(missing, known.gaps, PENDING) : nameGaps(missing, [], reason);
   return {
-    state: stateOf(device, {
-      covered: known.covered,
-      open: isOpenAnyway(known, lag) ? open.slice(0, -1) : open,
-      wanted,
-    }),
+    state: stateOf(device, { covered: known.covered, open: missing, wanted }),
     coveredTo: wanted.to - lag,
     lagSeconds: seconds(lag),
     gapSeconds: seconds(lengthNs(open)),
-    // The reason of an excluded or gone device replaces all earlier ones.
-    gaps: reason === null ? nameGaps(open, known.gaps, PENDING) : nameGaps(open, [], reason),
+    gaps,
+    isCurrent,
+    isInitial: missing[0]?.from === wanted.from && gaps[0]?.reason === PENDING,
   };
 }
 
-/** Whether the newest range is open only until the next poll; never while nothing is covered yet. */
-function isOpenAnyway({ covered, openSeconds = 0 }: KnownCoverage, lag: bigint): boolean {
-  return covered.length > 0 && lag > 0n && seconds(lag) <= openSeconds;
+/**
+ * Whether the coverage of a device shows a lag: not before the first page, nor in the initial sync, whose device is not
+ * complete up to any instant. A newest range that is open for too long shows in any case.
+ */
+export function hasLag({ isCurrent, isInitial }: Pick<DeviceCoverage, 'isCurrent' | 'isInitial'>): boolean {
+  return !isCurrent || !isInitial;
 }
 
 /** Why nothing of a device can be read at all; `null` where it can. */

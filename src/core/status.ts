@@ -26,7 +26,10 @@ export interface DeviceStatus {
   readonly device_id: string;
   readonly device_name: string;
   readonly state: DeviceState;
-  /** The time from the newest covered instant to the coverage limit; `null` before the first page. */
+  /**
+   * The time from the newest covered instant to the coverage limit; `null` before the first page, and in the initial sync
+   * unless it is above `behind_after_seconds`.
+   */
   readonly lag_seconds: number | null;
   readonly covered: readonly StatusSpan[];
   readonly gaps: readonly StatusGap[];
@@ -47,9 +50,10 @@ export interface FreshnessStatus {
   /** From when on a device counts as being behind. */
   readonly behind_after_seconds: number;
   readonly behind_devices: number;
-  /** `null` also while most devices were not read yet. */
+  /** `null` also while most devices are in their initial sync. */
   readonly median_seconds: number | null;
   readonly p95_seconds: number | null;
+  /** The same, unless it is above `behind_after_seconds`. */
   readonly max_seconds: number | null;
 }
 
@@ -312,13 +316,13 @@ export interface FleetFigures {
   /** Devices that are present and read, and those of them whose last day is not covered yet. */
   readonly present: number;
   readonly lastDayMissing: number;
-  /** The lag of each device; `null` if no device is read. */
+  /** The lag of the devices; `null` if no device is read, and a small one while most devices are in their initial sync. */
   readonly freshness: {
-    readonly p50: number;
-    readonly p90: number;
-    readonly p99: number;
-    readonly worst: number;
-  } | null;
+    readonly p50: number | null;
+    readonly p90: number | null;
+    readonly p99: number | null;
+    readonly worst: number | null;
+  };
   /** The covered share of the wanted ranges; `null` before anything is wanted. */
   readonly coveredShare: number | null;
   /** The gaps by reason. */

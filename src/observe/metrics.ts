@@ -237,11 +237,11 @@ function setFleet(to: Instruments, figures: Figures): void {
 }
 
 function setFreshness(to: Instruments, { freshness }: FleetFigures): void {
-  if (freshness === null) return;
-  to.set('tidemark_freshness_seconds', { percentile: '50' }, freshness.p50);
-  to.set('tidemark_freshness_seconds', { percentile: '90' }, freshness.p90);
-  to.set('tidemark_freshness_seconds', { percentile: '99' }, freshness.p99);
-  to.set('tidemark_freshness_worst_seconds', NOTHING, freshness.worst);
+  const { p50, p90, p99, worst } = freshness;
+  for (const [percentile, seconds] of Object.entries({ 50: p50, 90: p90, 99: p99 })) {
+    if (seconds !== null) to.set('tidemark_freshness_seconds', { percentile }, seconds);
+  }
+  if (worst !== null) to.set('tidemark_freshness_worst_seconds', NOTHING, worst);
 }
 
 function setDevices(to: Instruments, fleet: FleetFigures | null): void {

@@ -3,7 +3,7 @@
  * none), its alerts, its coverage with the reasons of its gaps, and the last answers of the API about it.
  */
 
-import { gapText } from '../core/device-coverage.ts';
+import { gapText, upToDateText } from '../core/device-coverage.ts';
 import type { DeviceAnswer, DevicePage, DeviceReport, SensorSeries } from '../core/page-facts.ts';
 import { laneText } from '../core/quota.ts';
 import { unitOf } from '../core/sensor-units.ts';
@@ -67,9 +67,10 @@ function at(time: string | null, now: string): Html | null {
 /** The most important facts about the device. */
 function mainFacts(device: DeviceReport, now: string): Fact[] {
   const { state, lag_seconds, covered_share, newest_reading_at, last_polled_at } = device;
+  const unknownLag = state === 'catching-up' ? 'initial sync' : null;
   const silence = state === 'silent' ? ` (${silentText(newest_reading_at, now)}: there is nothing newer)` : '';
   return [
-    ['Lag', lag_seconds === null ? 'initial sync' : `${duration(lag_seconds)}${silence}`],
+    ['Lag', lag_seconds === null ? unknownLag : `${duration(lag_seconds)}${silence}`],
     ['Sync range covered', percent(covered_share)],
     ['Newest reading', at(newest_reading_at, now) ?? noReading(covered_share)],
     ['Last poll', at(last_polled_at, now) ?? 'not yet'],
@@ -147,9 +148,12 @@ ${list}</section>`;
 
 function standing(device: DeviceReport): Html {
   const reasons = device.reasons.map((reason) => html`<li>${text(reason, 500)}</li>`);
-  const tone = device.fresh || device.state === 'excluded' ? 'ok' : 'busy';
-  const gaps = device.gaps.length === 0 ? '' : `, ${counted(device.gaps.length, 'gap')}`;
-  return html`<section id="standing" class="standing ${tone}" aria-label="State"><h1>${name(device.device_name, 120)} <small class="soft">${name(device.device_id, 256)}</small></h1><p class="summary" role="status">${stateMark(device.state)}, ${device.fresh ? 'up to date' : 'behind'}${gaps}</p>
+  const { state, gaps } = device;
+  const isExcluded = state === 'excluded';
+  const tone = isExcluded || (device.fresh && gaps.length === 0) ? 'ok' : 'busy';
+  const behind = gaps.length === 0 ? 'behind' : `behind, ${counted(gaps.length, 'gap')}`;
+  const words = isExcluded ? NOTHING : html`, ${upToDateText(device) ?? behind}`;
+  return html`<section id="standing" class="standing ${tone}" aria-label="State"><h1>${name(device.device_name, 120)} <small class="soft">${name(device.device_id, 256)}</small></h1><p class="summary" role="status">${stateMark(state)}${words}</p>
 ${reasons.length === 0 ? NOTHING : html`<ul class="reasons">${reasons}</ul>`}</section>`;
 }
 

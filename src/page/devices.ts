@@ -125,11 +125,13 @@ function row(
       html`<span class="value">${name(sensor, SENSOR_LENGTH)} <b>${sensorValue(sensor, value, VALUE_LENGTH)}</b></span> `,
   );
   const silence = state === 'silent' && silentText(newest_reading_at, now);
+  const isInitial = lag_seconds === null && state === 'catching-up';
+  const lag = isInitial ? 'initial sync' : lagText(lag_seconds, silence);
   const when =
     newest_reading_at === null
       ? noReading(covered_share)
       : html`<time datetime="${newest_reading_at}" title="${newest_reading_at}">${ago(newest_reading_at, now)}</time>`;
-  return html`<tr data-key="${device_id}"><th scope="row"><a href="${target('/device', { id: device_id })}">${name(device_name, NAME_LENGTH)}</a><div class="soft">${details}</div></th><td>${stateMark(state)}</td><td class="number${silence !== false && lag_seconds === 0 && ' silence'}">${lagText(lag_seconds, silence)}</td><td class="number">${percent(covered_share)}</td><td>${coverageBar({ cells: bar, one: 'day', many: 'days', label: barHead(bar.length) })}</td><td>${when}</td><td class="values">${shown}</td></tr>
+  return html`<tr data-key="${device_id}"><th scope="row"><a href="${target('/device', { id: device_id })}">${name(device_name, NAME_LENGTH)}</a><div class="soft">${details}</div></th><td>${stateMark(state)}</td><td class="number${silence !== false && lag_seconds === 0 && ' silence'}">${lag}</td><td class="number">${percent(covered_share)}</td><td>${coverageBar({ cells: bar, one: 'day', many: 'days', label: barHead(bar.length) })}</td><td>${when}</td><td class="values">${shown}</td></tr>
 `;
 }
 

@@ -217,11 +217,11 @@ function spreadText({
   },
 }: StatusOverview): string {
   const slowed = expected_seconds > target_seconds ? `, ${duration(expected_seconds)} with this quota` : '';
-  // The lag of the few devices that were read says nothing of the others.
-  const spread =
-    median_seconds === null || max_seconds === null || p95_seconds === null
-      ? ''
-      : `in the archive: p95 ${duration(p95_seconds)}, max ${duration(max_seconds)}; `;
+  const known = [
+    ...(p95_seconds === null ? [] : [`p95 ${duration(p95_seconds)}`]),
+    ...(max_seconds === null ? [] : [`max ${duration(max_seconds)}`]),
+  ];
+  const spread = known.length === 0 ? '' : `in the archive: ${known.join(', ')}; `;
   const behind =
     behind_devices === 0 || median_seconds === null
       ? ''

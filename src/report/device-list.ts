@@ -24,8 +24,10 @@ export interface DeviceSummary {
   /** The id of its hub. */
   readonly parentId: string | null;
   readonly state: DeviceState;
-  /** `null` before the first page. */
+  /** See `DeviceStatus`. */
   readonly lagSeconds: number | null;
+  /** Whether it is covered up to the present, but for a newest range that is open only until the next poll. */
+  readonly isCurrent: boolean;
   /** The covered share of the wanted range, 0 to 1. */
   readonly share: number;
   readonly newestNs: EpochNs | null;

@@ -80,7 +80,6 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
     behindAfter: openSeconds(parts),
   };
   const due = dueNext(parts, known);
-  const { lag_seconds } = known.snapshot.status;
   return {
     ...known.snapshot.status,
     version: parts.version,
@@ -113,13 +112,12 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
     grace_period_seconds: gracePeriodOf(settings.gracePeriodMs, telemetry.late) / 1000,
     late: { readings: telemetry.late.readings, max_seconds: telemetry.late.worstMs / 1000 },
     names: telemetry.names.map(({ fromNs, name }) => ({ from: fromNs === 0n ? null : formatExact(fromNs), name })),
-    lag_seconds,
     ...spansOf(parts, known, wantedRange),
   };
 }
 
-function isFresh({ snapshot: { status, isExcluded, isGone }, behindAfter }: DeviceFactsNow): boolean {
-  return !isExcluded && !isGone && status.lag_seconds !== null && status.lag_seconds <= behindAfter;
+function isFresh({ snapshot: { isExcluded, isGone, isCurrent } }: DeviceFactsNow): boolean {
+  return !isExcluded && !isGone && isCurrent;
 }
 
 function listedOf({ record, lastListedMs, goneSinceMs }: KnownDevice): DeviceReport['listed'] {

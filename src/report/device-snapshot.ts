@@ -3,7 +3,7 @@
  * over each device, because there may be ten thousand of them.
  */
 
-import { coverageOf, coveredShare, emptyByListing, PENDING, wantedOf } from '../core/device-coverage.ts';
+import { coverageOf, coveredShare, emptyByListing, hasLag, wantedOf } from '../core/device-coverage.ts';
 import type { DeviceFilter } from '../core/filter.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
@@ -30,6 +30,8 @@ export interface DeviceSnapshot {
   readonly isGone: boolean;
   /** Whether the beginning of the wanted range is still to be read. */
   readonly isInitial: boolean;
+  /** Whether it is covered up to the present, but for a newest range that is open only until the next poll. */
+  readonly isCurrent: boolean;
   /** The covered share of the wanted range, 0 to 1; the newest range does not count while the device is not behind. */
   readonly share: number;
 }
@@ -45,18 +47,19 @@ export function snapshotDevice(
   const isExcluded = filter.excludes(device.record);
   const listedEmpty = emptyByListing(device, now, gracePeriodOf(wantedRange.gracePeriodMs, now.late));
   const coverage = coverageOf({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds }, wanted);
-  // The newest range is open all the time: while it is no longer than usual, it is lag and no part that is missing.
-  const isOpenAnyway = covered.length > 0 && coverage.lagSeconds <= openSeconds;
+  const { isInitial, isCurrent } = coverage;
   return {
     isExcluded,
     isGone: device.goneSinceMs !== null,
-    isInitial: coverage.gaps[0]?.reason === PENDING && coverage.gaps[0].from === formatExact(wanted.from),
-    share: coveredShare(covered, isOpenAnyway ? { ...wanted, to: coverage.coveredTo } : wanted, listedEmpty),
+    isInitial,
+    isCurrent,
+    // The newest range is open all the time: while it is no longer than usual, it is lag and no part that is missing.
+    share: coveredShare(covered, isCurrent ? { ...wanted, to: coverage.coveredTo } : wanted, listedEmpty),
     status: {
       device_id: device.record.deviceId,
       device_name: device.name,
       state: coverage.state,
-      lag_seconds: covered.length === 0 ? null : coverage.lagSeconds,
+      lag_seconds: covered.length === 0 || !hasLag(coverage) ? null : coverage.lagSeconds,
       covered: upTo(presentOf(wantedRange), covered).map(
         ({ from, to }) => [formatExact(from), formatExact(to)] as const,
       ),
@@ -75,7 +78,7 @@ function upTo(presentNs: EpochNs, covered: readonly Interval[]): readonly Interv
 export function toSummary(
   { record, name }: KnownDevice,
   covered: CoverageNow,
-  { status, share }: DeviceSnapshot,
+  { status, share, isCurrent }: DeviceSnapshot,
 ): DeviceSummary {
   return {
     deviceId: record.deviceId,
@@ -84,6 +87,7 @@ export function toSummary(
     parentId: record.parentDeviceId,
     state: status.state,
     lagSeconds: status.lag_seconds,
+    isCurrent,
     share,
     newestNs: covered.newestNs,
   };
@@ -139,37 +143,32 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSumBuilder {
     openDevices: 0,
     openSeconds: 0,
     initial: 0,
-    unread: 0,
+    unknown: 0,
   };
   const lags: number[] = [];
   const sums = new Map<string, GrowingSum>();
 
-  const addThere = ({ lag_seconds, state }: DeviceStatus, gaps: readonly StatusGap[]): void => {
+  const addThere = ({ status: { lag_seconds, state, gaps }, isInitial, isCurrent }: DeviceSnapshot): void => {
     if (state === 'silent') counts.silent += 1;
-    if (lag_seconds === null) counts.unread += 1;
+    if (isInitial) counts.initial += 1;
+    if (lag_seconds === null) counts.unknown += 1;
     else lags.push(lag_seconds);
-    if (lag_seconds === null || lag_seconds > behindAfterSeconds) counts.behind += 1;
+    if (!isCurrent) counts.behind += 1;
     if (gaps.length > 0) counts.openDevices += 1;
     for (const gap of gaps) counts.openSeconds += secondsOf(gap);
   };
   return {
-    add: ({ status, isExcluded, isGone, isInitial, share }) => {
+    add: (snapshot) => {
+      const { status, isExcluded, isGone, isCurrent, share } = snapshot;
       counts.all += 1;
-      const gaps = worthShowing(status, behindAfterSeconds);
-      addGaps(sums, gaps);
+      addGaps(sums, status.gaps);
       if (isExcluded) return;
       counts.polled += 1;
       counts.share += share;
-      if (isDone(status, behindAfterSeconds)) counts.complete += 1;
-      if (isInitial && !isGone) counts.initial += 1;
-      if (!isGone) addThere(status, gaps);
+      if (isCurrent && status.gaps.length === 0) counts.complete += 1;
+      if (!isGone) addThere(snapshot);
     },
     sum: () => {
-      const sorted = lags.toSorted((a, b) => a - b);
-      // While most devices were not read yet, those that were do not tell how it stands.
-      const isMostUnread = counts.unread > lags.length;
-      const at = (part: number): number | null =>
-        sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? null;
       return {
         devices: counts.polled,
         excluded: counts.all - counts.polled,
@@ -179,26 +178,27 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSumBuilder {
         gaps: inOrder(sums),
         open: { devices: counts.openDevices, seconds: Math.round(counts.openSeconds) },
         initial: counts.initial,
-        lag: {
-          behind_devices: counts.behind,
-          median_seconds: isMostUnread ? null : at(0.5),
-          p95_seconds: at(0.95),
-          max_seconds: sorted.at(-1) ?? null,
-        },
+        lag: { behind_devices: counts.behind, ...lagFigures(lags, counts.unknown, behindAfterSeconds) },
       };
     },
   };
 }
 
-/** The gaps without the newest end of a device that is not behind: that is open all the time. */
-function worthShowing({ gaps, lag_seconds }: DeviceStatus, behindAfterSeconds: number): DeviceStatus['gaps'] {
-  const isLive = lag_seconds !== null && lag_seconds > 0 && lag_seconds <= behindAfterSeconds;
-  return isLive ? gaps.slice(0, -1) : gaps;
-}
-
-/** Whether a device is complete, but for the newest gap. */
-function isDone({ lag_seconds, gaps }: DeviceStatus, mostSeconds: number): boolean {
-  return lag_seconds !== null && lag_seconds <= mostSeconds && gaps.length <= (lag_seconds > 0 ? 1 : 0);
+/**
+ * The figures of the lags. While most devices have no lag yet, that of the others does not tell how it stands; one that is
+ * late does show.
+ */
+function lagFigures(lags: readonly number[], unknown: number, behindAfterSeconds: number) {
+  const sorted = lags.toSorted((a, b) => a - b);
+  const at = (part: number): number | null =>
+    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? null;
+  const isMostUnknown = unknown > lags.length;
+  const worst = sorted.at(-1) ?? null;
+  return {
+    median_seconds: isMostUnknown ? null : at(0.5),
+    p95_seconds: isMostUnknown ? null : at(0.95),
+    max_seconds: isMostUnknown && (worst ?? 0) <= behindAfterSeconds ? null : worst,
+  };
 }
 
 interface GrowingSum {

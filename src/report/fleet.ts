@@ -16,7 +16,7 @@ import { type Intervals, lengthNs, subtract } from '../core/intervals.ts';
 import type { Clock } from '../core/ports.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import { type CoverageNow, NOTHING_COVERED } from '../core/state/telemetry.ts';
-import type { DeviceFigures, FleetFigures } from '../core/status.ts';
+import type { DeviceFigures, FleetFigures, StatusGap } from '../core/status.ts';
 import { DAY_NS, maxNs, SECOND_MS, SECOND_NS } from '../core/time.ts';
 import type { SyncContext, SyncSettings, WantedRange } from '../ingest/context.ts';
 import { gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
@@ -224,7 +224,7 @@ interface TallyOptions {
 function createFleetTally({ settings, wantedRange, openSeconds, listed: most }: TallyOptions): FleetTally {
   const openNs = BigInt(Math.ceil(openSeconds)) * SECOND_NS;
   const states = { live: 0, 'catching-up': 0, silent: 0, unreachable: 0, excluded: 0 };
-  const counts = { all: 0, listed: 0, present: 0, lastDayMissing: 0 };
+  const counts = { all: 0, listed: 0, present: 0, lastDayMissing: 0, unknown: 0 };
   const ages: number[] = [];
   const gapSeconds = new Map<string, number>();
   const devices: DeviceFigures[] = [];
@@ -237,9 +237,13 @@ function createFleetTally({ settings, wantedRange, openSeconds, listed: most }: 
     counts.present += 1;
     if (lengthNs(lastDayOpen(seen, wantedRange)) > openNs) counts.lastDayMissing += 1;
     // Of a device that was never read the age counts from when it was listed first.
-    const age = snapshot.status.lag_seconds ?? Math.max(0, (wantedRange.nowMs - device.firstListedMs) / 1000);
+    const beganMs = snapshot.isCurrent ? wantedRange.nowMs : device.firstListedMs;
+    const age = snapshot.status.lag_seconds ?? Math.max(0, (wantedRange.nowMs - beganMs) / 1000);
     ages.push(age);
-    return age;
+    // In the initial sync it has none, unless it is late.
+    if (snapshot.status.lag_seconds !== null || age > openSeconds) return age;
+    counts.unknown += 1;
+    return null;
   };
 
   return {
@@ -250,12 +254,7 @@ function createFleetTally({ settings, wantedRange, openSeconds, listed: most }: 
       sums.add(snapshot);
       states[state] += 1;
       if (!snapshot.isGone) counts.listed += 1;
-      let openGap = 0;
-      for (const gap of gaps) {
-        const seconds = secondsOf(gap);
-        openGap += seconds;
-        gapSeconds.set(gap.reason, (gapSeconds.get(gap.reason) ?? 0) + seconds);
-      }
+      const openGap = addGaps(gapSeconds, gaps);
       const freshnessSeconds = snapshot.isExcluded ? null : addRead({ device, coverage, snapshot });
       const { deviceId } = device.record;
       if (devices.length < most) devices.push({ deviceId, name: device.name, freshnessSeconds, gapSeconds: openGap });
@@ -263,22 +262,34 @@ function createFleetTally({ settings, wantedRange, openSeconds, listed: most }: 
     },
     sum: () => {
       const whole = sums.sum();
-      const figures: FleetFigures = {
-        states,
-        polled: whole.devices,
-        complete: whole.complete,
-        coveredShare: whole.coveredShare,
-        listed: counts.listed,
-        present: counts.present,
-        lastDayMissing: counts.lastDayMissing,
-        freshness: freshnessOf(ages),
-        gapSeconds,
-        devices,
-        leftOut: most === 0 ? 0 : counts.all - devices.length,
+      return {
+        figures: {
+          states,
+          polled: whole.devices,
+          complete: whole.complete,
+          coveredShare: whole.coveredShare,
+          listed: counts.listed,
+          present: counts.present,
+          lastDayMissing: counts.lastDayMissing,
+          freshness: freshnessOf(ages, 2 * counts.unknown > ages.length ? openSeconds : -1),
+          gapSeconds,
+          devices,
+          leftOut: most === 0 ? 0 : counts.all - devices.length,
+        },
+        sums: whole,
       };
-      return { figures, sums: whole };
     },
   };
+}
+
+/**
+ * Adds the gaps of a device to the seconds by reason.
+ *
+ * @returns their sum.
+ */
+function addGaps(gapSeconds: Map<string, number>, gaps: readonly StatusGap[]): number {
+  for (const gap of gaps) gapSeconds.set(gap.reason, (gapSeconds.get(gap.reason) ?? 0) + secondsOf(gap));
+  return gaps.reduce((sum, gap) => sum + secondsOf(gap), 0);
 }
 
 /** The gaps of the last day, up to the coverage limit. */
@@ -290,10 +301,16 @@ function lastDayOpen({ device, coverage }: Seen, wantedRange: WantedRange): Inte
   );
 }
 
-/** Nearest-rank percentiles. */
-function freshnessOf(ages: readonly number[]): FleetFigures['freshness'] {
-  if (ages.length === 0) return null;
+/**
+ * Nearest-rank percentiles.
+ *
+ * @param unknownTo while most devices have no lag yet: up to where it is none, in seconds.
+ */
+function freshnessOf(ages: readonly number[], unknownTo: number): FleetFigures['freshness'] {
   const sorted = Float64Array.from(ages).sort();
-  const at = (part: number): number => sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? 0;
+  const at = (part: number): number | null => {
+    const age = sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)];
+    return age === undefined || age <= unknownTo ? null : age;
+  };
   return { p50: at(0.5), p90: at(0.9), p99: at(0.99), worst: at(1) };
 }

@@ -205,7 +205,7 @@ function rowOf(parts: TimedParts, row: RowFacts): DeviceRow {
 /** Ranges that are empty according to the device list count as covered, as in the state of the device. */
 function barOf(
   parts: TimedParts,
-  { device: { deviceId, state, lagSeconds, newestNs }, wantedRange, fromDay, days }: RowFacts,
+  { device: { deviceId, state, isCurrent, newestNs }, wantedRange, fromDay, days }: RowFacts,
 ) {
   const { store } = parts.context;
   const known = store.device(deviceId);
@@ -216,8 +216,7 @@ function barOf(
   const all = union(coveredIntervals(covered), emptyByListing(known, { covered, newestNs }, gracePeriodMs));
   const whole = wantedOf(known, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, { late }) });
   // The newest end is always open: without lag it is no gap.
-  const isFresh = lagSeconds !== null && lagSeconds <= openSeconds(parts);
-  const wanted = isFresh ? { ...whole, to: minNs(whole.to, all.at(-1)?.to ?? whole.to) } : whole;
+  const wanted = isCurrent ? { ...whole, to: minNs(whole.to, all.at(-1)?.to ?? whole.to) } : whole;
   const withReadings = new Set(parts.facts.daysOf(deviceId, fromDay).map(({ day }) => day));
   return dayBar({ fromDay, days, wanted, covered: all, withReadings, isLeftOut: state === 'excluded' });
 }

@@ -113,10 +113,11 @@ export function createFirstFill({ report, ready, observe, clock, statusPage }: F
     if (nowMs < dueMs) return;
     dueMs = nowMs + FIRST_FILL_CHECK_MS;
     if (!ready().ready) return;
-    const { devices, totals, destinations } = report();
+    const { devices, totals, destinations, freshness } = report();
     dueMs = Math.max(dueMs, nowMs + (clock.monoMs() - nowMs) / CPU_SHARE);
     const included = devices.filter(({ state }) => state !== 'excluded');
-    if (included.length === 0 || !included.every(isFilled)) return;
+    const behindAfter = freshness.behind_after_seconds;
+    if (included.length === 0 || !included.every((device) => isFilled(device, behindAfter))) return;
     dueMs = Number.POSITIVE_INFINITY;
     observe({
       type: 'initial-sync-done',
@@ -129,8 +130,8 @@ export function createFirstFill({ report, ready, observe, clock, statusPage }: F
   };
 }
 
-/** The gap since the last poll is always open; any other gap without a reason is still to be read. */
-function isFilled({ gaps, lag_seconds }: StatusReport['devices'][number]): boolean {
+/** The gap since the last poll may be open; any other gap without a reason is still to be read. */
+function isFilled({ gaps, lag_seconds }: StatusReport['devices'][number], behindAfter: number): boolean {
   if (lag_seconds === null) return gaps.length > 0 && gaps.every(({ reason }) => reason !== PENDING);
-  return gaps.filter(({ reason }) => reason === PENDING).length <= (lag_seconds > 0 ? 1 : 0);
+  return gaps.filter(({ reason }) => reason === PENDING).length <= (lag_seconds > behindAfter ? 1 : 0);
 }

@@ -9,7 +9,7 @@
 import { StateFullError } from '../core/archive-room.ts';
 import { repeat } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
-import { coverageOf, emptyByListing, wantedOf } from '../core/device-coverage.ts';
+import { coverageOf, emptyByListing, hasLag, wantedOf } from '../core/device-coverage.ts';
 import { hash64 } from '../core/hash.ts';
 import { coverageLine } from '../core/lines/fact-lines.ts';
 import type { CoveragePoint, KnownDevice, NewCoveragePoint } from '../core/state/inventory.ts';
@@ -118,8 +118,9 @@ function currentCoverage({ store, settings }: SyncContext, device: KnownDevice, 
   const isRead = !isExcluded && device.goneSinceMs === null;
   // The coverage limit when it was listed first: what ends below it was never covered up to the present.
   const firstLimit = to - (atNs - msToNs(device.firstListedMs)) - CLOCK_SLACK_NS;
-  const watermarkNs = isRead && coverage.coveredTo >= firstLimit ? coverage.coveredTo : null;
-  return { ...coverage, watermarkNs };
+  const hasWatermark = isRead && coverage.coveredTo >= firstLimit && hasLag(coverage);
+  const watermarkNs = hasWatermark ? coverage.coveredTo : null;
+  return { ...coverage, watermarkNs, lagSeconds: hasWatermark ? coverage.lagSeconds : null };
 }
 
 /**

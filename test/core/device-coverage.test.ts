@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addRange, type CoveredRange, gapsIn } from '../../src/core/coverage.ts';
-import { coverageOf, coveredShare, emptyByListing, wantedOf } from '../../src/core/device-coverage.ts';
+import { coverageOf, coveredShare, emptyByListing, hasLag, wantedOf } from '../../src/core/device-coverage.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
 import type { Gap, GapReason } from '../../src/core/state/telemetry.ts';
 import { DAY_NS, formatExact, HOUR_MS, MINUTE_MS, nsToMs, parseTimestamp } from '../../src/core/time.ts';
@@ -52,12 +52,22 @@ describe('the coverage of a device', () => {
       lagSeconds: 100,
       gapSeconds: 100,
       gaps: [hole(0, 100, 'pending')],
+      isCurrent: false,
+      isInitial: true,
     });
   });
 
   test('a complete device has no gap and no lag', () => {
     const holdings = coverageOf(device(true), { covered: [span(-50, 100)], gaps: [] }, WANTED);
-    expect(holdings).toEqual({ state: 'live', coveredTo: at(100), lagSeconds: 0, gapSeconds: 0, gaps: [] });
+    expect(holdings).toEqual({
+      state: 'live',
+      coveredTo: at(100),
+      lagSeconds: 0,
+      gapSeconds: 0,
+      gaps: [],
+      isCurrent: true,
+      isInitial: false,
+    });
   });
 
   test('the lag is the gap at the newest end, the total all gaps together, to the millisecond', () => {
@@ -67,6 +77,22 @@ describe('the coverage of a device', () => {
       lagSeconds: 0,
       gapSeconds: 10,
     });
+  });
+
+  test('the newest range is no gap while it is open no longer than until the next poll', () => {
+    const covered = [span(0, 20), span(30, 98)];
+    const gapsWithin = (openSeconds: number) => coverageOf(device(), { covered, gaps: [], openSeconds }, WANTED);
+    const older = hole(20, 30, 'pending');
+    expect(gapsWithin(2)).toMatchObject({ lagSeconds: 2, isCurrent: true, gaps: [older] });
+    expect(gapsWithin(1)).toMatchObject({ lagSeconds: 2, isCurrent: false, gaps: [older, hole(98, 100, 'pending')] });
+  });
+
+  test('there is no lag in the initial sync, unless the newest range is open for too long', () => {
+    const lagOf = (from: number, to: number, gaps: Parameters<typeof coverageOf>[1]['gaps'] = []): boolean =>
+      hasLag(coverageOf(device(), { covered: [span(from, to)], gaps, openSeconds: 5 }, WANTED));
+    expect([lagOf(10, 100), lagOf(10, 95), lagOf(10, 94)]).toEqual([false, false, true]);
+    // Down to the beginning, or as far as it can be read.
+    expect([lagOf(0, 100), lagOf(10, 100, [gap(0, 10, 'beyond_plan')])]).toEqual([true, true]);
   });
 
   test('each gap has its reason, and a part without a name is pending', () => {

@@ -330,6 +330,32 @@ describe('the overview', () => {
     expect(page.replace(/<[^>]+>/g, '')).toContain(words);
   });
 
+  test.each([
+    ['live', { lag_seconds: 40, gaps: 0 }, 'ok', 'live, up to date'],
+    ['catching-up', { lag_seconds: 40, gaps: 2 }, 'busy', 'catching up, up to date except for 2 gaps'],
+    ['catching-up', { lag_seconds: null, gaps: 1 }, 'busy', 'catching up, initial sync'],
+    ['catching-up', { lag_seconds: 900, gaps: 1, fresh: false }, 'busy', 'catching up, behind, 1 gap'],
+    ['excluded', { lag_seconds: null, gaps: 1, fresh: false }, 'ok', 'excluded'],
+  ] as const)(
+    'how up to date a device is: %s %o',
+    async (state, { lag_seconds, gaps: count, ...more }, tone, words) => {
+      const row = { ...rowOf(0), state, lag_seconds };
+      const facts = factsOf([row]);
+      const device: typeof facts.device = async (id, span) => {
+        const page = await facts.device(id, span);
+        const gaps = Array.from({ length: count }, () => ({ from: AT, to: NOW, reason: 'pending' }));
+        return page === null ? null : { ...page, device: { ...page.device, fresh: true, gaps, ...more } };
+      };
+      await using served = await servePage({ facts: { ...facts, device } });
+      const page = await textOf(`${served.url}device?id=${row.device_id}`);
+      expect(page).toContain(`<section id="standing" class="standing ${tone}"`);
+      expect(/<p class="summary" role="status">(.*?)<\/p>/.exec(page)?.[1]?.replace(/<[^>]+>/g, '')).toBe(words);
+      const isInitial = state === 'catching-up' && lag_seconds === null;
+      expect(/<dt>Lag<\/dt><dd>(.*?)<\/dd>/.exec(page)?.[1] === 'initial sync').toBe(isInitial);
+      expect((await textOf(served.url)).includes('<td class="number">initial sync</td>')).toBe(isInitial);
+    },
+  );
+
   test('says that the quota is used up only where no lane may send', async () => {
     const with_ = (waiting_until: string | null, history_waiting_until: string | null) =>
       standingWith({ allowance: { ...REPORT.allowance, waiting_until, history_waiting_until } });

@@ -18,6 +18,7 @@ function look(deviceId: string, changes: Partial<DeviceSummary> = {}): DeviceSum
     parentId: null,
     state: 'live',
     lagSeconds: 0,
+    isCurrent: true,
     share: 1,
     newestNs: 1n,
     ...changes,

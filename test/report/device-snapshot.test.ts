@@ -84,8 +84,8 @@ describe('the lag of a device that reports nothing new', () => {
 
 const text = (hour: number): string => formatExact(msToNs(NOW_MS + hour * HOUR_MS));
 
-test('the median lag is not known while most devices were not read yet', () => {
-  const medianOf = (...lags: (number | null)[]): number | null => {
+test('the lag is not known while most devices have none yet, but for one that is late', () => {
+  const lagOf = (...lags: (number | null)[]) => {
     const snapshots = lags.map((lag_seconds, at): DeviceSnapshot => {
       const status = {
         device_id: `d${at}`,
@@ -95,13 +95,22 @@ test('the median lag is not known while most devices were not read yet', () => {
         covered: [],
         gaps: [],
       };
-      return { status, isExcluded: false, isGone: false, isInitial: true, share: 0 } as DeviceSnapshot;
+      return {
+        status,
+        isExcluded: false,
+        isGone: false,
+        isInitial: true,
+        isCurrent: lag_seconds === null,
+        share: 0,
+      } as DeviceSnapshot;
     });
-    return sumUp(snapshots, 60).lag.median_seconds;
+    const { median_seconds, p95_seconds, max_seconds } = sumUp(snapshots, 60).lag;
+    return [median_seconds, p95_seconds, max_seconds];
   };
-  expect(medianOf(0, null, null)).toBeNull();
-  expect(medianOf(0, 5, null)).toBe(5);
-  expect(medianOf()).toBeNull();
+  expect(lagOf(0, null, null)).toEqual([null, null, null]);
+  expect(lagOf(61, null, null)).toEqual([null, null, 61]);
+  expect(lagOf(0, 5, null)).toEqual([5, 5, 5]);
+  expect(lagOf()).toEqual([null, null, null]);
 });
 
 describe('the covered ranges of a device', () => {

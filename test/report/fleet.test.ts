@@ -25,6 +25,8 @@ interface Spec {
   readonly id: string;
   /** How long ago what is held ends; `null`: nothing is. */
   readonly heldToAgoMs: number | null;
+  /** How long ago it begins; long before anything is wanted by default. */
+  readonly heldFromAgoMs?: number;
   readonly goneSinceMs?: number;
 }
 
@@ -44,8 +46,13 @@ function lookAt(specs: readonly Spec[], costMs = 0, exclude: readonly string[] =
   const covered = (id: string): CoverageNow => {
     time.ms += costMs;
     time.longest = Math.max(time.longest, time.ms - time.since);
-    const ago = specs.find((spec) => spec.id === id)?.heldToAgoMs ?? null;
-    const span = { from: 0n, to: BigInt(NOW_MS - (ago ?? 0)) * NS, first: null, last: null };
+    const { heldToAgoMs: ago = null, heldFromAgoMs = NOW_MS } = specs.find((spec) => spec.id === id) ?? {};
+    const span = {
+      from: BigInt(NOW_MS - heldFromAgoMs) * NS,
+      to: BigInt(NOW_MS - (ago ?? 0)) * NS,
+      first: null,
+      last: null,
+    };
     return { covered: ago === null ? [] : [span], late: NEVER_LATE, gaps: [], newestNs: null };
   };
   const look = createFleetScanner({
@@ -113,8 +120,29 @@ describe('what is found', () => {
     expect(found?.complete).toBe(3);
     const gaps = Object.fromEntries(found?.gapSeconds ?? []);
     expect(gaps['excluded']).toBe(48 * 3600 - 1);
-    expect(gaps['pending']).toBe(60 + 120 + (5 * 3600 - 1) + (48 * 3600 - 1));
+    // Of those that are up to date the newest minutes are no gap.
+    expect(gaps['pending']).toBe(5 * 3600 - 1 + (48 * 3600 - 1));
     expect(found?.coveredShare).toBeGreaterThan(0.7);
+  });
+
+  test('is no lag while most devices are in their initial sync, but for one that is late', () => {
+    const initial = (id: string, agoMs: number): Spec => ({ id, heldToAgoMs: agoMs, heldFromAgoMs: 6 * HOUR_MS });
+    const figuresOf = (...specs: Spec[]) => {
+      const { look } = lookAt(specs);
+      look.listFigures(9);
+      const { freshness, devices } = look.scan()?.figures ?? {};
+      return [...Object.values(freshness ?? {}), ...(devices ?? []).map(({ freshnessSeconds }) => freshnessSeconds)];
+    };
+    const complete = { id: 'c', heldToAgoMs: 61_000 };
+    expect(figuresOf(initial('a', 1000), initial('b', 61_000), complete)).toEqual([
+      ...[null, null, null, null],
+      ...[null, null, 60],
+    ]);
+    expect(figuresOf(initial('a', 1000), initial('b', 5 * HOUR_MS), initial('c', 1000))).toEqual([
+      ...[null, 5 * 3600 - 1, 5 * 3600 - 1, 5 * 3600 - 1],
+      ...[null, 5 * 3600 - 1, null],
+    ]);
+    expect(figuresOf(initial('a', 1000), complete)).toEqual([0, 60, 60, 60, null, 60]);
   });
 
   test('is told of so many devices one by one as was asked for', () => {

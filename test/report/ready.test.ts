@@ -64,6 +64,7 @@ function told(devices: readonly DeviceStatus[], ready = true): AppEvent[] {
   const report = {
     devices,
     totals: { archived_points: 99 },
+    freshness: { behind_after_seconds: 60 },
     destinations: [{ pending_points: 5 }, { pending_points: 2 }],
   } as unknown as StatusReport;
   const look = createFirstFill({
@@ -95,7 +96,7 @@ describe('the line that the first fill is through', () => {
   test('it is not reported before', () => {
     const filling = device({ lag_seconds: 70, gaps: [gap('pending'), gap('pending')] });
     expect(told([device(), filling])).toEqual([]);
-    expect(told([device({ gaps: [gap('pending')] })])).toEqual([]);
+    expect(told([device({ lag_seconds: 50, gaps: [gap('pending')] })])).toEqual([]);
     expect(told([device({ lag_seconds: null, covered: [] })])).toEqual([]);
     expect(told([])).toEqual([]);
     expect(told([device()], false)).toEqual([]);

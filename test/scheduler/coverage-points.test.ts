@@ -140,21 +140,28 @@ describe('the coverage points', () => {
     expect(minutesOf(pointsOf(state).get('a'))).toContain(0);
   });
 
-  test('have no watermark until the device was covered up to the present', async () => {
+  test('have no watermark until the device was covered up to the present, nor in its initial sync', async () => {
     using state = scratchStore();
     const parts = daemon(state);
-    list(state, parts, mute('a'), mute('filled'));
+    list(state, parts, mute('a'), mute('initial'), mute('filled'));
     await run(parts, 40, (minute) => {
+      const toMs = parts.clock.nowMs() - BEHIND_MS;
       // A backfill of long ago is nothing about the present.
       if (minute === 2) cover(state, 'filled', START_MS - 9 * HOUR_MS, START_MS - HOUR_MS);
-      if (minute === 20) cover(state, 'a', START_MS - HOUR_MS, parts.clock.nowMs() - BEHIND_MS);
+      if (minute === 20) cover(state, 'a', START_MS - DAY_MS - HOUR_MS, toMs);
+      if (minute === 20) cover(state, 'initial', START_MS - HOUR_MS, toMs);
     });
-    expect(pointsOf(state).get('a')).toEqual([
+    expect(pointsOf(state).get('a')?.slice(0, 3)).toEqual([
       { minute: 0, state: 'catching-up', watermark: null },
       { minute: 14, state: 'catching-up', watermark: null },
       // At once.
-      { minute: 20, state: 'catching-up', watermark: 20 },
-      { minute: 34, state: 'catching-up', watermark: 20 },
+      { minute: 20, state: 'live', watermark: 20 },
+    ]);
+    expect(pointsOf(state).get('initial')).toEqual([
+      { minute: 0, state: 'catching-up', watermark: null },
+      { minute: 14, state: 'catching-up', watermark: null },
+      // Its newest readings are late.
+      { minute: 28, state: 'catching-up', watermark: 20 },
     ]);
     expect(
       pointsOf(state)

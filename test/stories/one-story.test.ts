@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Sync } from '../../src/app/open-sync.ts';
+import { statusText } from '../../src/commands/status/text.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import { healthOf } from '../../src/core/heartbeats.ts';
 import type { ReadyReport } from '../../src/core/status.ts';
@@ -55,6 +56,11 @@ interface Look {
   readonly nowMs: number;
   /** The sentence of the status page. */
   readonly summary: string;
+  /** What `--status` prints. */
+  readonly status: string;
+  /** The lag of `/status.json` and of the page: of the archive and of each database, then of each device. */
+  readonly lags: readonly (number | null)[];
+  readonly deviceLags: readonly (number | null)[];
   /** Devices that the page lists as silent. */
   readonly silent: number;
   readonly ready: ReadyReport;
@@ -96,9 +102,22 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
       meanwhile: async (watch) => {
         await rig.clock.sleep(forMs - MINUTE_MS);
         const text = (await metrics?.text()) ?? '';
-        const { summary, devices } = watch.report();
+        const report = watch.report();
+        const { summary, devices, freshness, destinations } = report;
+        const { median_seconds, p95_seconds, max_seconds } = freshness;
+        const lags = [median_seconds, p95_seconds, max_seconds, ...destinations.map((each) => each.lag_seconds)];
+        const deviceLags = devices.map(({ lag_seconds }) => lag_seconds);
         const silent = devices.filter(({ state }) => state === 'silent').length;
-        seen.push({ nowMs: rig.clock.nowMs(), summary, silent, ready: watch.ready(), metrics: text });
+        const state = {
+          summary,
+          status: statusText(report),
+          lags,
+          deviceLags,
+          silent,
+          ready: watch.ready(),
+          metrics: text,
+        };
+        seen.push({ nowMs: rig.clock.nowMs(), ...state });
       },
     });
     expect(life.error).toBeNull();
@@ -116,6 +135,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
     expect(told.summary).toMatch(/^In sync: all 12 devices/);
     expect(told.ready.ready).toBe(true);
     expect(told.metrics).toMatch(/^tidemark_ready 1$/m);
+    expect(told.metrics).toMatch(/^tidemark_freshness_seconds\{percentile="90"\} \d/m);
     expect(alerts(told.metrics, { nowMs: told.nowMs })).toEqual([]);
     expect(told.events).not.toContain('delivery-blocked');
     expect(told.events).not.toContain('api-outage');
@@ -170,16 +190,22 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
   test('an initial sync: blue, neither green nor red, and nobody is called', async () => {
     const plan = { requestsPerMinute: 12, requestsPerDay: 20_000 };
     using told = await play({ forMs: 2 * MINUTE_MS, plan, historyMs: 30 * DAY_MS });
-    expect(told.summary).toMatch(/^(?:Initial sync|Catching up): 0 of 12 devices complete/);
+    expect(told.summary).toMatch(/^Initial sync: 0 of 12 devices complete/);
+    // Nobody is up to date: no lag of 0, wherever one is shown.
+    expect(told.lags).toEqual([null, null, null, null]);
+    expect(told.deviceLags).toEqual(Array.from({ length: 12 }, () => null));
+    expect(told.status).toMatch(/^Lag +initial sync; poll interval 60 s$/m);
+    expect(told.metrics).not.toMatch(/^tidemark_freshness_(?:worst_)?seconds/m);
     expect(told.ready.codes).toContain('last_day_missing');
     expect(told.metrics).toMatch(/^tidemark_ready 0$/m);
     expect(alerts(told.metrics, { nowMs: told.nowMs })).toEqual([]);
     const lag = await told.read.numbers('fleet', 'Lag');
-    expect(lag).toContainEqual(expect.stringMatching(/^devices catching up: \d+, blue$/));
-    expect(lag.join()).not.toMatch(/red/);
+    expect(lag).toEqual(['devices catching up: 12, blue']);
     expect(await told.read.numbers('fleet', 'Late')).toEqual(['Late: 0, green']);
     const rows = await told.read.table('fleet', 'Devices');
-    expect(rows.map(({ Lag }) => Lag)).toContain('initial sync, blue');
+    expect(rows.map(({ Lag }) => Lag)).toEqual(Array.from({ length: 12 }, () => 'initial sync, blue'));
+    const { fields } = await told.read.drawn('fleet', 'Lag over time');
+    expect(fields.filter(({ title }) => title !== 'Time')).toEqual([]);
     expect(rows.map(({ Sync }) => Sync).join()).not.toMatch(/red/);
   });
 });

@@ -2,7 +2,7 @@
  * `--status --device`: the status of one device as text: first why it lags, then its coverage and its last requests.
  */
 
-import { gapText } from '../../core/device-coverage.ts';
+import { gapText, upToDateText } from '../../core/device-coverage.ts';
 import { faultText } from '../../core/faults.ts';
 import type { DeviceAnswer, DeviceReport } from '../../core/page-facts.ts';
 import { laneText } from '../../core/quota.ts';
@@ -28,10 +28,11 @@ export function deviceText(report: DeviceReport): string {
 }
 
 function head(report: DeviceReport): string {
-  const { device_id, device_name, state, generated_at, fresh, reasons, lag_seconds, listed } = report;
+  const { device_id, device_name, state, generated_at, reasons, lag_seconds, covered, listed } = report;
   const name = device_name === device_id ? '' : ` (${nameText(device_name, 34)})`;
-  const behind =
-    lag_seconds === null ? 'nothing is stored yet' : lag_seconds === 0 ? '' : `lag ${duration(lag_seconds)}`;
+  const standing = upToDateText(report) ?? 'not up to date';
+  const lag = lag_seconds === null || lag_seconds === 0 ? '' : `lag ${duration(lag_seconds)}`;
+  const behind = covered.length === 0 ? 'nothing is stored yet' : lag;
   const life = [
     listed.online === null ? null : listed.online ? 'online' : 'offline',
     listed.presence,
@@ -42,7 +43,10 @@ function head(report: DeviceReport): string {
     .join(', ');
   return [
     wrap(`${nameText(device_id, 40)}${name}, as of ${moment(generated_at)}`, 0),
-    wrap(`${fresh ? 'Up to date' : 'Not up to date'}: ${[state, behind].filter((text) => text !== '').join(', ')}.`, 0),
+    wrap(
+      `${standing.charAt(0).toUpperCase()}${standing.slice(1)}: ${[state, behind].filter((text) => text !== '').join(', ')}.`,
+      0,
+    ),
     ...reasons.map((reason) => wrap(`  ${plainText(reason, 500)}`, 2)),
     '\n',
     row(

@@ -67,17 +67,19 @@ function coverage({ totals, devices }: StatusReport): string {
   return [row('Coverage', `${share}, ${plural(archived_readings, 'reading')}; ${whole}`), ...aside].join('');
 }
 
-function freshness({ freshness: fresh }: StatusReport): string {
+function freshness({ freshness: fresh, next: { initial_devices } }: StatusReport): string {
   const { target_seconds, expected_seconds, median_seconds, p95_seconds, max_seconds, behind_devices } = fresh;
   const slowed =
     expected_seconds <= target_seconds
       ? ''
       : `; the quota allows ${duration(expected_seconds)} (--plan shows what would change that)`;
   const target = `poll interval ${duration(target_seconds)}${slowed}`;
-  if (median_seconds === null || p95_seconds === null || max_seconds === null) return row('Lag', target);
-  const lag = `median ${duration(median_seconds)}, p95 ${duration(p95_seconds)}, max ${duration(max_seconds)}`;
+  const max = max_seconds === null ? '' : `, max ${duration(max_seconds)}`;
+  if (median_seconds === null || p95_seconds === null) {
+    return row('Lag', initial_devices === 0 ? target : `initial sync${max}; ${target}`);
+  }
   const behind = behind_devices === 0 ? '' : `; ${plural(behind_devices, 'device')} behind`;
-  return row('Lag', `${lag}; ${target}${behind}`);
+  return row('Lag', `median ${duration(median_seconds)}, p95 ${duration(p95_seconds)}${max}; ${target}${behind}`);
 }
 
 function gapLines({ gaps, devices: all }: StatusReport): string {
@@ -98,8 +100,8 @@ function more(left: number): string[] {
 function devices({ devices: all, freshness: { behind_after_seconds: behindAfter } }: StatusReport): string {
   const bad = all
     .filter(({ state }) => state !== 'excluded')
-    .map((device) => ({ device, seconds: priorityOf(device, behindAfter) }))
-    .filter(({ seconds }) => seconds > 0)
+    .map((device) => ({ device, seconds: priorityOf(device) }))
+    .filter(({ seconds }) => seconds >= 1)
     .sort((a, b) => b.seconds - a.seconds);
   if (bad.length === 0) return '';
   const rows = bad.slice(0, DEVICES_SHOWN).map(({ device }) => deviceLine(device, behindAfter));
@@ -108,23 +110,22 @@ function devices({ devices: all, freshness: { behind_after_seconds: behindAfter 
   return `Devices with the largest gaps or lag\n${rows.join('')}${rest}`;
 }
 
-/** The order of devices: by lag and gaps in seconds; a device without any coverage counts as infinite. */
-function priorityOf({ lag_seconds, gaps }: DeviceStatus, behindAfter: number): number {
-  if (lag_seconds === null) return Number.MAX_SAFE_INTEGER;
-  const live = lag_seconds <= behindAfter ? lag_seconds : 0;
-  const open = gaps.reduce((sum, { from, to }) => sum + (Date.parse(to) - Date.parse(from)) / 1000, 0) - live;
-  return open < 1 ? 0 : open;
+/** The order of devices: by their gaps in seconds; a device without any coverage counts as infinite. */
+function priorityOf({ covered, gaps }: DeviceStatus): number {
+  return covered.length === 0 ? Number.MAX_SAFE_INTEGER : secondsOf(gaps);
+}
+
+function secondsOf(gaps: DeviceStatus['gaps']): number {
+  return gaps.reduce((sum, { from, to }) => sum + (Date.parse(to) - Date.parse(from)) / 1000, 0);
 }
 
 /** One line per device, with any name. */
-function deviceLine({ device_id, device_name, lag_seconds, gaps }: DeviceStatus, behindAfter: number): string {
-  const isLive = lag_seconds !== null && lag_seconds > 0 && lag_seconds <= behindAfter;
-  const shown = isLive ? gaps.slice(0, -1) : gaps;
-  const seconds = shown.reduce((sum, { from, to }) => sum + (Date.parse(to) - Date.parse(from)) / 1000, 0);
-  const reasons = [...new Set(shown.map(({ reason }) => gapText(reason).why.split(':')[0] ?? ''))];
-  const behind = lag_seconds === null ? 'never read' : lag_seconds <= behindAfter ? '' : `lag ${duration(lag_seconds)}`;
+function deviceLine({ device_id, device_name, lag_seconds, covered, gaps }: DeviceStatus, behindAfter: number): string {
+  const reasons = [...new Set(gaps.map(({ reason }) => gapText(reason).why.split(':')[0] ?? ''))];
+  const isBehind = lag_seconds !== null && lag_seconds > behindAfter;
+  const behind = covered.length === 0 ? 'never read' : isBehind ? `lag ${duration(lag_seconds)}` : '';
   const gapCount =
-    shown.length === 0 ? '' : `${plural(shown.length, 'gap')}, ${duration(seconds)}: ${reasons.join(', ')}`;
+    gaps.length === 0 ? '' : `${plural(gaps.length, 'gap')}, ${duration(secondsOf(gaps))}: ${reasons.join(', ')}`;
   const name = device_name === device_id ? device_id : `${plainText(device_id, 20)} ${device_name}`;
   const text = [behind, gapCount].filter((text) => text !== '').join('; ');
   return `  ${cell(name, NAME_COLUMNS)} ${nameText(text, WIDTH - NAME_COLUMNS - 3)}\n`;

@@ -104,9 +104,10 @@ interface CoverageFacts {
   readonly deviceId: string;
   readonly deviceName: string;
   readonly state: DeviceState;
-  readonly lagSeconds: number;
+  /** `null` where it has no watermark. */
+  readonly lagSeconds: number | null;
   readonly gapSeconds: number;
-  /** Up to where the device is covered; `null` where it never was up to the present, or is not read. */
+  /** Up to where the device is covered; `null` in its initial sync, and where it is not read. */
   readonly watermarkNs: EpochNs | null;
   readonly atNs: EpochNs;
 }
@@ -123,7 +124,7 @@ export function coverageLine(facts: CoverageFacts, workspaceTag: string): string
       ],
       fields: [
         ['state', facts.state],
-        ['lag_seconds', facts.lagSeconds],
+        ...present('lag_seconds', facts.lagSeconds),
         ['gap_seconds', facts.gapSeconds],
         ...present('watermark_ms', facts.watermarkNs === null ? null : nsToMs(facts.watermarkNs)),
       ],

@@ -180,7 +180,7 @@ describe('ten thousand devices', () => {
     using state = scratchStore();
     list(state, [online('a'), online('b')]);
     const look = { deviceId: 'a', name: 'A', modelId: null, parentId: null, state: 'live' as const };
-    const listing = [{ ...look, lagSeconds: 1, share: 0.5, newestNs: 7n }];
+    const listing = [{ ...look, lagSeconds: 1, isCurrent: true, share: 0.5, newestNs: 7n }];
     const page = pageFactsOf(state, { nowMs: () => NOON_MS, fleet: { scan: () => ({ listing }) } });
     const { rows, devices } = page.devices();
     expect(devices).toBe(1);
@@ -198,6 +198,7 @@ describe('ten thousand devices', () => {
         parentId: null,
         state: 'live' as const,
         lagSeconds: 1,
+        isCurrent: true,
         share: 1,
         newestNs: 7n,
       },
