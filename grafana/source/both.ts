@@ -97,7 +97,7 @@ export function lagStat(asked: Asked & { readonly overrides: readonly Override[]
   const panel = stat({
     title: 'Lag',
     description:
-      'The age of the copy: the time since the newest instant up to which a device is covered without a gap, for the median device and the 95th percentile. Each device reports at least every 15 minutes, so a smaller lag reads "< 15 mins". A silent device, of which nothing newer exists, is up to date. Green within the target chosen above, yellow up to four times as large, red beyond or where Tidemark has stopped.',
+      'The age of the copy: the time since the newest instant up to which a device is covered without a gap, for the median device and the 95th percentile. Each device reports at least every 15 minutes, so a smaller lag reads "< 15 mins". A silent device, of which nothing newer exists, is up to date. A device in its initial sync has no lag, unless its newest readings are late. Green within the target chosen above, yellow up to four times as large, red beyond or where Tidemark has stopped.',
     ...{ w, h: 4, ...asked, noValue: STOPPED, unit: 's', decimals: 0 },
     thresholds: NEUTRAL,
   });

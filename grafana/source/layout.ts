@@ -25,6 +25,12 @@ const SOURCE_VARIABLES = {
   victoriametrics: 'victoria_datasource',
 } as const;
 
+/**
+ * Leaves out the data sources whose name speaks of another language: Grafana lists all of InfluxDB, and those of Flux and
+ * SQL cannot answer.
+ */
+const ASKS_INFLUXQL = '/^(?!.*\\b(?:flux|sql)\\b)/i';
+
 /** The JSON of a dashboard, as an object. */
 export function renderDashboard(spec: DashboardSpec) {
   const tag = TAGS[spec.source];
@@ -72,6 +78,7 @@ function sourceVariable(kind: DashboardSpec['source']): Variable {
     name: SOURCE_VARIABLES[kind],
     label: 'Data source',
     query: type,
+    ...(kind === 'influxdb' ? { regex: ASKS_INFLUXQL } : {}),
     current: { text: name, value: uid },
     hide: 0,
     multi: false,
@@ -192,8 +199,9 @@ function renderAnnotation(annotation: Annotation, source: SourceRef) {
   const { name, iconColor } = annotation;
   const common = { name, iconColor, enable: true, datasource: source };
   if ('expr' in annotation) {
-    const { expr, titleFormat } = annotation;
-    return { ...common, titleFormat, expr, step: '60s', target: { refId: 'Anno', expr, interval: '60s' } };
+    const { expr, titleFormat, isValueTime } = annotation;
+    const time = isValueTime === true ? { useValueForTime: true } : {};
+    return { ...common, ...time, titleFormat, expr, step: '60s', target: { refId: 'Anno', expr, interval: '60s' } };
   }
   const { query, textColumn, tagsColumn } = annotation;
   return {

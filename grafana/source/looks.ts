@@ -46,6 +46,19 @@ export const SILENT: Mapping = {
 /** A time that is missing: where it is 0, nothing is. */
 export const NOTHING_MISSING: Mapping = { type: 'value', options: { '0': { text: 'none', index: 6 } } };
 
+/** The same for a number, by the query that is answered 0 then. */
+export function initialSync(refId: string): Override[] {
+  return [
+    {
+      matcher: { id: 'byFrameRefID', options: refId },
+      properties: [
+        { id: 'mappings', value: [words({ '0': ['initial sync', 'blue'] })] },
+        { id: 'color', value: { mode: 'fixed', fixedColor: 'blue' } },
+      ],
+    },
+  ];
+}
+
 function below15Minutes(text: string): Mapping {
   return { type: 'range', options: { from: 0, to: 900, result: { text, index: 8 } } };
 }

@@ -121,12 +121,16 @@ export interface PanelOf<K extends Kind> {
 /** A panel of any type. */
 export type PanelSpec = { [K in Kind]: PanelOf<K> }[Kind];
 
-/** An annotation that is asked for in PromQL: an instant for each sample that is not 0. */
+/**
+ * An annotation that is asked for in PromQL: an instant for each sample that is not 0, at its time, or at the time that
+ * its value is.
+ */
 export interface PromAnnotation {
   readonly name: string;
   readonly iconColor: string;
   readonly expr: string;
   readonly titleFormat: string;
+  readonly isValueTime?: true;
 }
 
 /** An annotation that is asked for in InfluxQL. */

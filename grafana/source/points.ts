@@ -72,13 +72,12 @@ export function names(where: string, at = ''): string {
   return `(${NAMED} (${last}) or on (device_id) ${NAMED} (${earlier}))`;
 }
 
-/**
- * The devices whose name is another one than a minute before: 1 for each, once. Asked for at steps of a minute.
- */
+/** The devices whose name is another one than a step of the query before: 1 for each, once. */
 export function renamed(where: string): string {
   const named = (offset: string): string =>
     `count by (device_id, device_name) (last_over_time(${of('device_online', where)}[${HOURLY}]${offset}))`;
-  return `${named('')} unless ${named(' offset 1m')} and on (device_id) ${named(' offset 1m')}`;
+  const before = named(' offset $__interval');
+  return `${named('')} unless ${before} and on (device_id) ${before}`;
 }
 
 /**

@@ -10,7 +10,7 @@ import {
   TARGET,
 } from './both.ts';
 import { LAG_LOOKS } from './lag.ts';
-import { hidden, join, only, PLAIN, SILENT_S, toDevice, toPanel } from './looks.ts';
+import { hidden, initialSync, join, only, PLAIN, SILENT_S, toDevice, toPanel } from './looks.ts';
 import type { DashboardSpec, PanelSpec } from './model.ts';
 import { grid, NO_DEVICES, stat } from './panels.ts';
 import { held, newest, newestAlert, OF_WORKSPACE, of, WORKSPACE, withUnit, writtenAt } from './points.ts';
@@ -100,9 +100,10 @@ const NUMBERS: readonly PanelSpec[] = [
         [`${P95} > ${TARGET_S} <= 4 * ${TARGET_S}`, `p95${RANGE}`],
         [`${P95} > 4 * ${TARGET_S}`, `p95${RANGE}`],
         [`min(${lag(OF_WORKSPACE, '26h')}) unless on () (${REPORTED} > 0)`, `stopped${RANGE}`],
+        [`0 * ${REPORTED} unless on () ${P95}`, 'lag'],
       ),
       links: [TO_TABLE],
-      overrides: LAG_LOOKS,
+      overrides: [...LAG_LOOKS, ...initialSync('E')],
     },
     4,
   ),

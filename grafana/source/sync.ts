@@ -1,6 +1,6 @@
 /** The dashboard "Sync health": the daemon's own metrics, for whoever runs it. */
 import { LAG_COLORS } from './lag.ts';
-import { BAD_IF_ANY, join, NEUTRAL, STATE_COLORS, steps, words } from './looks.ts';
+import { BAD_IF_ANY, initialSync, join, NEUTRAL, STATE_COLORS, steps, words } from './looks.ts';
 import type { DashboardSpec, Mapping, Override, PanelSpec, PromAnnotation, PromTarget } from './model.ts';
 import { grid, lineChart, stat } from './panels.ts';
 import { CHOSEN, INSTANCE, of, perMinute, present, presentTable, quantile, rate, series } from './promql.ts';
@@ -74,25 +74,28 @@ function orDown(metric: string): string {
   return `min(${of(metric)} or on (instance) 0 * ${UP})`;
 }
 
+const LAG_TARGET = `max(${of('tidemark_freshness_target_seconds')})`;
+const LAG = `max(${of('tidemark_freshness_seconds', 'percentile="90"')})`;
+
 /** A lag by how it compares with the target of the daemon: within it, up to four times as large, larger. */
-function byTarget(lag: string): PromTarget[] {
-  const target = `max(${of('tidemark_freshness_target_seconds')})`;
+function byTarget(lag: string, ...more: readonly string[]): PromTarget[] {
   const name = `p95|\${__url_time_range}`;
   return present(
-    [`${lag} <= ${target}`, name],
-    [`${lag} > ${target} <= 4 * ${target}`, name],
-    [`${lag} > 4 * ${target}`, name],
+    [`${lag} <= ${LAG_TARGET}`, name],
+    [`${lag} > ${LAG_TARGET} <= 4 * ${LAG_TARGET}`, name],
+    [`${lag} > 4 * ${LAG_TARGET}`, name],
+    ...more.map((expr) => [expr, name] as const),
   );
 }
 
 /** A lag in the colours of its target; red where nothing is answered. */
-function lagNumber(title: string, description: string, lag: string): PanelSpec {
+function lagNumber(title: string, description: string, lag: string, ...more: readonly string[]): PanelSpec {
   const panel = number(title, description, lag, { unit: 's', decimals: 0, thresholds: NEUTRAL });
   const color = { mode: 'fixed', fixedColor: 'red' };
   return {
     ...panel,
-    targets: byTarget(lag),
-    overrides: [...(panel.overrides ?? []), ...LAG_COLORS],
+    targets: byTarget(lag, ...more),
+    overrides: [...(panel.overrides ?? []), ...LAG_COLORS, ...initialSync('D')],
     defaults: { ...panel.defaults, color, displayName: title },
   } as PanelSpec;
 }
@@ -129,8 +132,10 @@ const NOW: readonly PanelSpec[] = [
   ),
   lagNumber(
     'Lag',
-    'The lag that nine devices in ten stay below. Green up to the target of the daemon, yellow up to four times the target, red beyond or if no daemon answers.',
-    `max(${of('tidemark_freshness_seconds', 'percentile="90"')})`,
+    'The lag that nine devices in ten stay below. Green up to the target of the daemon, yellow up to four times the target, red beyond or if no daemon answers. "Initial sync" while most devices have not been read down to the beginning of sync.history.',
+    LAG,
+    // A daemon that answers without a lag.
+    `0 * ${LAG_TARGET} unless ${LAG}`,
   ),
   number(
     'Coverage',
@@ -469,8 +474,10 @@ const MACHINE: readonly PanelSpec[] = [
 const RESTARTS: PromAnnotation = {
   name: 'Restarts',
   iconColor: 'purple',
-  expr: `changes(${of('tidemark_process_start_time_seconds')}[2m]) > 0`,
-  titleFormat: 'Tidemark at {{instance}} was restarted',
+  // The time at which the process began, whatever the step of the query.
+  expr: `1000 * ${of('tidemark_process_start_time_seconds')}`,
+  isValueTime: true,
+  titleFormat: 'Tidemark at {{instance}} was started',
 };
 
 export const SYNC: DashboardSpec = {

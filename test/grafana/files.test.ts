@@ -286,6 +286,18 @@ test.each(boards.map((board) => [board.uid, board] as const))(
   },
 );
 
+test('the list of data sources has those of InfluxQL: the others that Grafana lists cannot answer', () => {
+  for (const { templating } of boards.filter(asksInflux)) {
+    const [source] = templating.list;
+    const { 1: pattern = '', 2: flags } = /^\/(.*)\/(\w*)$/.exec(source?.regex ?? '') ?? [];
+    const isListed = (name: string): boolean => new RegExp(pattern, flags).test(name);
+    expect(['Tidemark (InfluxDB)', 'InfluxDB', 'influx-home', 'InfluxQL'].filter((name) => !isListed(name))).toEqual(
+      [],
+    );
+    expect(['InfluxDB (Flux)', 'flux', 'InfluxDB Flux 2', 'InfluxDB 3 SQL'].filter(isListed)).toEqual([]);
+  }
+});
+
 test('what a link carries under a name can be chosen under that name wherever it leads', () => {
   const forms = new Map<string, string>();
   for (const { uid, templating } of boards) {

@@ -243,6 +243,9 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
     expect(column(facts, 'device_name')).toEqual(['Odd hub']);
     const [around] = await look(['device', 'Neighbours'], 24 * HOUR_MS, choose);
     expect(column(around, 'device_name')).toEqual(['Below']);
+    const picture = await pictureOf(panelOf('device', 'Neighbours'), [around as Frame]);
+    const titles = picture.fields.map(({ title }) => title);
+    expect(titles).toEqual(['Name', 'Online', 'Presence', 'Last seen (listed)', 'Model', 'Id']);
   });
 
   test('a device that was renamed has a mark where its new name was reported first', async () => {

@@ -89,6 +89,44 @@ describe.runIf(prometheusAvailable())('promtool', () => {
     }
   });
 
+  test('a lag is green, yellow or red by the target, none where nothing answers, and "initial sync" without one', () => {
+    const queries = new Map(QUERIES);
+    // After each minute: within the target, above it, far above it, no lag yet, no daemon.
+    const expected = ['A', 'B', 'C', 'D'].flatMap((refId, at) =>
+      [90, 200, 500, 0].map((value, minute) => ({
+        expr: asked(queries.get(`Lag ${refId}`) ?? ''),
+        eval_time: `${minute}m`,
+        exp_samples: at === minute ? [{ labels: '{}', value }] : [],
+      })),
+    );
+    const gone = ['A', 'B', 'C', 'D'].map((refId) => ({
+      expr: asked(queries.get(`Lag ${refId}`) ?? ''),
+      eval_time: '4m',
+      exp_samples: [],
+    }));
+    const told = {
+      rule_files: [],
+      tests: [
+        {
+          interval: '1m',
+          input_series: [
+            { series: 'tidemark_freshness_seconds{instance="a", percentile="90"}', values: '90 200 500 stale stale' },
+            { series: 'tidemark_freshness_target_seconds{instance="a"}', values: '100 100 100 100 stale' },
+          ],
+          promql_expr_test: [...expected, ...gone],
+        },
+      ],
+    };
+    const folder = mkdtempSync(join(tmpdir(), 'tidemark-promql-'));
+    try {
+      writeFileSync(join(folder, 'told.yml'), JSON.stringify(told));
+      const { code, said } = promtool(['test', 'rules', 'told.yml'], '', folder);
+      expect(code, said).toBe(0);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
   test('counts a renamed device once, by its newest points, as VictoriaMetrics stores them', () => {
     const device = (id: string, name: string): string =>
       `device_online{device_id="${id}",device_name="${name}",model_id="m",workspace_id="w"}`;

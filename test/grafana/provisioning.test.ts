@@ -2,7 +2,7 @@
  * The files around the dashboards: what Grafana reads. It is not at hand here, so each key is held against the ones that its
  * documentation names.
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { SOURCES } from '../../grafana/source/layout.ts';
@@ -87,6 +87,17 @@ test.each([
   ];
   for (const provider of providers) expect(strangers(provider, known)).toEqual([]);
   expect(providers[0]).toMatchObject({ type: 'file', options: { path: folder } });
+});
+
+test.each(['datasources', 'plugins', 'dashboards', 'alerting'])('Grafana finds its folder %s, with files', (folder) => {
+  // At each start it looks into these, and logs an error where one is missing.
+  const files = readdirSync(`grafana/provisioning/${folder}`);
+  expect(files).toEqual(['tidemark.yaml']);
+  expect(readYaml(`grafana/provisioning/${folder}/tidemark.yaml`)['apiVersion']).toBe(1);
+});
+
+test('no plugin is installed', () => {
+  expect(readYaml('grafana/provisioning/plugins/tidemark.yaml')).toEqual({ apiVersion: 1, apps: [] });
 });
 
 test('two providers have names and folders of their own, and Compose brings nothing of VictoriaMetrics', () => {

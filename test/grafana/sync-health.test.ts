@@ -11,7 +11,7 @@ import { prometheusAvailable, startPrometheus } from '../support/prometheus.ts';
 import { startVictoria, victoriaAvailable } from '../support/victoria.ts';
 import { asksInflux, readBoards, shownPanels } from './support/boards.ts';
 import { drawnOf, pictureOf, valuesOf } from './support/grafana.ts';
-import { lineFrames } from './support/promql-frames.ts';
+import { lineFrames, marksOf } from './support/promql-frames.ts';
 import { openPromBoard } from './support/promql-viewer.ts';
 import { inColor } from './support/story.ts';
 
@@ -34,10 +34,27 @@ async function shown(url: string, title: string): Promise<string[]> {
   );
 }
 
+/** The starts that are marked in a range of so many hours. */
+async function startsIn(url: string, hours: number) {
+  const toMs = Date.now();
+  const [restarts] = BOARD?.annotations.list ?? [];
+  const [panel] = PANELS.filter(({ type }) => type === 'timeseries');
+  const [target] = panel?.targets ?? [];
+  if (BOARD === undefined || restarts === undefined || panel === undefined || target === undefined) {
+    throw new Error('no annotation');
+  }
+  const range = { fromMs: toMs - hours * 3_600_000, toMs: toMs + hours * 60_000 };
+  const viewer = await openPromBoard(BOARD, { url, range });
+  const { expr = '' } = restarts.target;
+  // A mark has room for a pixel.
+  const asked = { ...panel, interval: '60s', maxDataPoints: 1900, targets: [{ ...target, expr }] };
+  return marksOf(restarts, await viewer.look(asked));
+}
+
 async function expectRunning(url: string): Promise<void> {
   expect(await shown(url, 'Daemons down')).toEqual(['0, green']);
   expect(await shown(url, 'Healthy')).toEqual(['yes, green']);
-  expect(await shown(url, 'Lag')).toEqual([expect.stringMatching(/^\d+ (?:s|mins?), (?:green|yellow)$/)]);
+  expect(await shown(url, 'Lag')).toEqual(['initial sync, blue']);
   // The watchdog alone: the rules are loaded.
   expect(await shown(url, 'Alert rules')).toEqual(['none fires, green']);
   expect(await shown(url, 'Polling stopped')).toEqual(['no, green']);
@@ -83,8 +100,16 @@ const QUIET = new Set([
     'Databases B',
     'Firing alerts A',
   ],
-  // By how a lag compares with its target it is in one of three queries.
-  ...['Lag B', 'Lag C', 'Lag of the databases B', 'Lag of the databases C'],
+  // A lag is in one of three queries, by how it compares with its target; in the initial sync there is none.
+  ...[
+    'Lag A',
+    'Lag B',
+    'Lag C',
+    'Lag over time A',
+    'Lag over time B',
+    'Lag of the databases B',
+    'Lag of the databases C',
+  ],
 ]);
 
 /** What may be told or not, by how far the demo has come. */
@@ -95,6 +120,7 @@ test.runIf(prometheusAvailable() && victoriaAvailable())(
   async () => {
     await using victoria = await startVictoria();
     const temporary = mkdtempSync(join(tmpdir(), 'tidemark-sync-health-'));
+    const startMs = Date.now();
     const run = start(['--demo'], {
       cwd: temporary,
       env: { TMPDIR: temporary, TIDEMARK_INFLUX_URL: victoria.url, TIDEMARK_INFLUX_KIND: 'victoriametrics' },
@@ -120,6 +146,14 @@ test.runIf(prometheusAvailable() && victoriaAvailable())(
       }
       expect(empty.filter((name) => !QUIET.has(name))).toEqual([]);
       await expectRunning(prometheus.url);
+      // At the moment when the process began, however wide the steps are.
+      for (const hours of [1, 7 * 24]) {
+        const marks = await startsIn(prometheus.url, hours);
+        expect(marks).toEqual([
+          { fromMs: expect.any(Number), toMs: marks[0]?.fromMs, title: `Tidemark at ${target} was started` },
+        ]);
+        expect(Math.abs((marks[0]?.fromMs ?? 0) - startMs), `${hours} hours`).toBeLessThan(10_000);
+      }
       run.child.kill('SIGKILL');
       await until('Prometheus has seen the end', async () => (await ask('up{job="tidemark"} == 0')).size > 0);
       await expectDown(prometheus.url);

@@ -71,6 +71,8 @@ export interface Board {
   readonly annotations: {
     readonly list: readonly {
       readonly name: string;
+      readonly titleFormat?: string;
+      readonly useValueForTime?: boolean;
       readonly datasource?: { readonly type: string; readonly uid: string };
       readonly target: Target & { readonly textColumn: string; readonly tagsColumn: string };
     }[];

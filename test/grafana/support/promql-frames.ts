@@ -2,7 +2,7 @@
  * What Grafana makes of an answer in PromQL: frames of fields, as its Prometheus data source does (`result_transformer.ts`,
  * `transformDFToTable`), and the texts of a variable's list (`metric_find_query.ts`).
  */
-import type { Target } from './boards.ts';
+import type { Board, Target } from './boards.ts';
 import type { Field, Frame } from './frames.ts';
 
 type Sample = readonly [seconds: number, value: string];
@@ -28,7 +28,7 @@ export function lineFrames(
   const step = stepMs === undefined ? {} : { intervalMs: stepMs };
   return series.map(({ metric, values, value }) => {
     const samples = values ?? (value === undefined ? [] : [value]);
-    const displayName = legendFormat.replace(/\{\{\s*(.+?)\s*\}\}/g, (_, label: string) => metric[label] ?? '');
+    const displayName = legendOf(legendFormat, metric);
     return {
       refId,
       name: displayName,
@@ -76,6 +76,41 @@ function timeOf([seconds]: Sample): number {
 
 function numberOf([, value]: Sample): number {
   return Number(value);
+}
+
+/** A mark of an annotation: where it begins and ends, and what it says. */
+export interface Mark {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly title: string;
+}
+
+/**
+ * The marks of an annotation, as the data source makes them (`annotations.ts`): one for samples above 0 that are no more
+ * than a minute apart, at their times or where their values say.
+ */
+export function marksOf(
+  { titleFormat = '', useValueForTime }: Board['annotations']['list'][number],
+  frames: readonly Frame[],
+): Mark[] {
+  return frames.flatMap(({ fields: [times, values] }) => {
+    const at = (values?.values ?? []).flatMap((value, index) => {
+      if (useValueForTime === true) return [Math.floor(Number(value))];
+      return Number(value) > 0 ? [Number(times?.values[index])] : [];
+    });
+    const title = legendOf(titleFormat, values?.labels ?? {});
+    const marks: Mark[] = [];
+    for (const ms of at) {
+      const last = marks.at(-1);
+      if (last === undefined || last.toMs + 60_000 < ms) marks.push({ fromMs: ms, toMs: ms, title });
+      else marks[marks.length - 1] = { ...last, toMs: ms };
+    }
+    return marks;
+  });
+}
+
+function legendOf(format: string, labels: Labels): string {
+  return format.replace(/\{\{\s*(.+?)\s*\}\}/g, (_, label: string) => labels[label] ?? '');
 }
 
 /** A line of `query_result`, as Grafana writes it for the pattern of a variable; nothing in it is escaped. */
