@@ -108,7 +108,7 @@ describe('the ledger', () => {
     ]);
   });
 
-  test('settles what is ahead of the local clock by both times, with the distances that it has', () => {
+  test('moves bookings that are ahead of the local clock back to it, with the distances between them', () => {
     using state = scratchStore();
     const booked: [atMs: number, localMs?: number][] = [[900, 900], [5000], [6000, 6000], [7000, 400], [8000, 8000]];
     for (const [atMs, localMs] of booked) state.ledger.book(atMs, LIVE, localMs);
