@@ -158,12 +158,14 @@ function judgeEnd(
   const visible = context.visibleFromNs;
   const shown = visible === null ? request.gap.from : maxNs(request.gap.from, minNs(oldestAt ?? visible, visible));
   const from = minNs(shown, request.gap.to);
+  // Bounds may be rounded; from a reading that it shows on the page has all of them.
+  const endsAt = request.after + 2n * SLACK_NS;
   return {
     covers: coveredRangeOf({ from, to: request.gap.to }, readings),
     readings,
     next: 'done',
     reason: from > request.gap.from ? 'beyond_plan' : null,
-    reachedTo: from > request.gap.from ? null : request.after + 2n * SLACK_NS,
+    reachedTo: from > request.gap.from ? null : minNs(endsAt, oldestAt ?? endsAt),
     overlapMissing: false,
     stopsShort: false,
     oldest: edgeOf(readings.at(-1)),

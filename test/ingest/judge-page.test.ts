@@ -296,6 +296,13 @@ describe('a page covers', () => {
   });
 });
 
+test('reaches back to its oldest reading, and without one as far as its bounds surely do', () => {
+  const request = ask(ABOVE_ALONE);
+  expect(judge(request, last(reading(190), FAR)).reachedTo).toBe(FAR.recordedAt);
+  expect(judge(request, last(reading(190)), waived).reachedTo).toBe(request.after + 2n * SLACK_NS);
+  expect(judge(request, last(reading(190)), { ...waived, ...shownFrom(150) }).reachedTo, 'not to its end').toBeNull();
+});
+
 type Nothing = readonly [
   reader: string,
   request: PageRequest,

@@ -1,8 +1,9 @@
 /**
- * A device list that is empty, with 200, though there are devices: the account counts them.
+ * A device list that is empty, with 200, though there are devices: the account counts them. And one that has no end.
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { lineOf } from '../../src/observe/event-table.ts';
 import type { Fault, FaultPlan } from '../../src/sim/faults.ts';
 import { DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { always, falselyEmpty, onPath } from '../support/faults.ts';
@@ -78,6 +79,41 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
       expect((await rig.verdict(startedMs, { fromNs: BigInt(NOW_MS - DAY_MS) * 1_000_000n })).missing).toEqual([]);
     },
   );
+
+  test('without an end ends with a warning that names the bound, and leaves the known devices to --once', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    const { transport } = rig.simulator;
+    let pages = 0;
+    /** Each page has two hundred devices and names a next one. */
+    const endless: typeof transport = async (request, signal) => {
+      const url = new URL(request.url);
+      if (!url.pathname.endsWith('/devices')) return await transport(request, signal);
+      pages += 1;
+      url.searchParams.delete('cursor');
+      const answer = await transport({ ...request, url: url.href }, signal);
+      const { data } = JSON.parse(new TextDecoder().decode(answer.body));
+      const devices = Array.from({ length: 200 }, (_, index) => ({
+        ...data[0],
+        device_id: `made up ${pages} ${index}`,
+      }));
+      return { ...answer, body: new TextEncoder().encode(JSON.stringify({ data: devices, next_cursor: `${pages}` })) };
+    };
+    await rig.clock.sleep(HOUR_MS);
+    const startedMs = rig.clock.nowMs();
+    const { summary, events } = await rig.once({ transport: endless });
+    expect(summary.exit_code).toBe(3);
+    const [warning] = told({ events }, 'stream-failed');
+    if (warning === undefined) throw new Error('nothing is told');
+    // Ten times the three devices that the account counts, and a thousand.
+    expect(lineOf(warning)).toMatchObject({
+      level: 'warn',
+      message: 'Stream devices failed: GET /devices: the list is too long: 1200 records, where the account counts 3',
+    });
+    expect(pages / told({ events }, 'stream-failed').length, 'pages of a listing').toBe(6);
+    expect(told({ events }, 'device-appeared')).toEqual([]);
+    expect((await rig.verdict(startedMs, { fromNs: BigInt(NOW_MS - DAY_MS) * 1_000_000n })).missing).toEqual([]);
+  });
 
   test.each([1, 2])('%i times before a true one is not what a first run goes by', async (times) => {
     using rig = await rigOf();

@@ -1,0 +1,130 @@
+/**
+ * Empty answers that were believed, and silences that end: what is asked for again, when, and with how many requests.
+ */
+import { describe, expect, test } from 'vitest';
+import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, msToNs, parseTimestamp } from '../../src/core/time.ts';
+import { CONFIRMED_FOR_GOOD } from '../../src/ingest/empty-ranges.ts';
+import { createEmptyChecks } from '../../src/ingest/reread.ts';
+import type { DeviceSpec } from '../../src/sim/spec.ts';
+import { liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
+import { onPath } from '../support/faults.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+
+const CALM: DeviceSpec = { deviceId: 'calm', intervalMs: 10 * MINUTE_MS };
+/** A device that is seen all the time and never has a reading. */
+const HUB: DeviceSpec = { deviceId: 'hub', readings: [] };
+
+const { signal } = new AbortController();
+
+/** The windows that were requested of a device since the nth request, in their order. */
+const windowsOf = (rig: Rig, deviceId: string, since = 0): { after: bigint | null; before: bigint | null }[] =>
+  rig.simulator.log.requests
+    .filter(({ number, path }) => number > since && path.endsWith(`/${deviceId}/telemetry`))
+    .map(({ query }) => new URLSearchParams(query))
+    .map((query) => ({
+      after: parseTimestamp(query.get('after') ?? ''),
+      before: parseTimestamp(query.get('before') ?? ''),
+    }));
+
+describe.runIf(influxdAvailable())('empty answers that were believed', () => {
+  const bench = sharedBench(openBench);
+
+  /** A workspace whose hub was seen a second ago, whenever the devices are listed. */
+  async function rigWithHub(): Promise<Rig> {
+    const rig = await openRig(bench, { world: worldOf([CALM, HUB], 20 * DAY_MS), historyMs: 15 * DAY_MS });
+    const seen = (record: string): string =>
+      record.includes('"hub"')
+        ? JSON.stringify({ ...JSON.parse(record), last_seen_at: formatMs(rig.clock.nowMs() - 1000) })
+        : record;
+    rig.simulator.faults = onPath(/\/devices$/, () => ({
+      kind: 'mangle',
+      change: (page) => ({ ...page, records: page.records.map(seen) }),
+    }));
+    return rig;
+  }
+
+  test('are asked for after an hour and after a day, all ranges of a device in one window, and then no more', async () => {
+    using rig = await rigWithHub();
+    expect((await rig.once()).summary).toMatchObject({ exit_code: 0, gaps: [] });
+    const ranges = windowsOf(rig, 'hub');
+    expect(new Set(ranges.map(({ after }) => after)).size, 'several ranges were found empty').toBeGreaterThan(1);
+    const believedMs = rig.clock.nowMs();
+    /** What is asked for so long after the answers were believed. */
+    const askedAfter = async (ms: number): Promise<ReturnType<typeof windowsOf>> => {
+      await rig.clock.sleep(believedMs + ms - rig.clock.nowMs());
+      const sync = rig.open();
+      const before = rig.simulator.log.total;
+      const checks = createEmptyChecks(sync.context);
+      checks.refresh();
+      while (checks.isDue()) await checks.next(signal);
+      sync.close();
+      return windowsOf(rig, 'hub', before);
+    };
+    expect(await askedAfter(59 * MINUTE_MS)).toEqual([]);
+    for (const dueMs of [HOUR_MS + MINUTE_MS, DAY_MS + 2 * MINUTE_MS]) {
+      const asked = await askedAfter(dueMs);
+      // One empty answer alone shows nothing, so the request is made twice.
+      expect(asked).toHaveLength(2);
+      for (const { after, before } of asked) {
+        expect(after).toBeLessThanOrEqual(msToNs(NOW_MS - 15 * DAY_MS + MINUTE_MS));
+        expect(before).toBeGreaterThanOrEqual(msToNs(NOW_MS - 3 * MINUTE_MS));
+      }
+      expect(await askedAfter(dueMs + 10 * HOUR_MS)).toEqual([]);
+    }
+    expect(await askedAfter(5 * DAY_MS)).toEqual([]);
+  });
+
+  test('three times leave the device to the idle poll, however often it is seen', async () => {
+    const pollsWith = async (confirmed: number): Promise<number> => {
+      using rig = await rigWithHub();
+      await rig.once();
+      const sync = rig.open();
+      const { store } = sync.context;
+      const known = store.emptyRange('hub');
+      if (known === null) throw new Error('no empty range is known');
+      store.saveEmptyRange('hub', { ...known, confirmed, dueMs: null });
+      sync.close();
+      await rig.clock.sleep(10 * MINUTE_MS);
+      const before = rig.simulator.log.total;
+      await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
+      // Yesterday is read again of every device; that has an end.
+      return windowsOf(rig, 'hub', before).filter((window) => window.before === null).length;
+    };
+    expect(await pollsWith(CONFIRMED_FOR_GOOD - 1)).toBeGreaterThan(0);
+    expect(await pollsWith(CONFIRMED_FOR_GOOD)).toBe(0);
+  });
+});
+
+describe.runIf(influxdAvailable())('a silence that ends', () => {
+  const bench = sharedBench(openBench);
+
+  /** How many requests about a device a run takes after a silence of 22.5 hours, and how many the run after it. */
+  async function requestsAfter(historyMaxDays: number): Promise<number[]> {
+    const silentMs = 22.5 * HOUR_MS;
+    const silences = [{ fromMs: NOW_MS - MINUTE_MS, toMs: NOW_MS + silentMs }];
+    const device: DeviceSpec = { deviceId: 'back', intervalMs: 10 * MINUTE_MS, silences };
+    using rig = await openRig(bench, { world: worldOf([device, CALM], 3 * DAY_MS), historyMs: 20 * HOUR_MS });
+    rig.simulator.settings.plan.historyMaxDays = historyMaxDays;
+    await rig.once();
+    await rig.clock.sleep(silentMs - HOUR_MS / 2);
+    await rig.once();
+    const found: number[] = [];
+    for (const _ of ['first', 'second']) {
+      await rig.clock.sleep(HOUR_MS);
+      const before = rig.simulator.log.total;
+      expect((await rig.once()).summary).toMatchObject({ exit_code: 0, gaps: [] });
+      found.push(windowsOf(rig, 'back', before).length);
+    }
+    return found;
+  }
+
+  test('is checked once, with one request, where the window of the page does not reach over it', async () => {
+    expect(await requestsAfter(1)).toEqual([2, 1]);
+  });
+
+  test('is not checked where the page has reached over it', async () => {
+    expect(await requestsAfter(30)).toEqual([1, 1]);
+  });
+});
