@@ -79,7 +79,7 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
   'store/device/telemetry.test.ts': ['core/state/telemetry.ts', 'store/device/gaps.ts'],
   'store/archive/compaction.test.ts': ['store/archive/clearing.ts'],
   'store/jobs.test.ts': ['store/open/lock.ts'],
-  'stories/late-readings.test.ts': ['ingest/reread.ts', 'ingest/wanted-range.ts'],
+  'stories/late-readings.test.ts': ['ingest/reread.ts'],
 };
 
 /** A unit that nothing tries, or an entry of the table above that is not true any more. */
