@@ -7,7 +7,7 @@
  * depends on whether a head ends where this file thinks that it does.
  *
  * Of too many connections those go first that wait for a slow client, then those that are idle. An address with few
- * connections keeps them while others have more.
+ * connections keeps them while others have more. Of clients that do not read large responses the slowest are dropped.
  */
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
@@ -22,6 +22,13 @@ export interface ClientConnection {
   readonly address: string;
   readonly phase: Phase;
   /** Since when it is in this phase: a number that only grows. */
+  readonly since: number;
+}
+
+/** A connection as far as the memory of its response goes. */
+export interface Reader {
+  /** The response that its client has not read yet; `null`: none. Several clients may have the same one. */
+  readonly unread: Buffer | null;
   readonly since: number;
 }
 
@@ -49,15 +56,35 @@ export function connectionsToDrop<T extends ClientConnection>(all: readonly T[],
   return dropped;
 }
 
+/**
+ * @param most how many bytes the responses that are not read yet may take together, beside the largest one
+ * @returns the connections to drop so that they take no more: those that read for longest
+ */
+export function readersToDrop<T extends Reader>(all: readonly T[], most: number): readonly T[] {
+  const limit = most + Math.max(0, ...all.map(({ unread }) => unread?.length ?? 0));
+  const kept = new Set<Buffer>();
+  let bytes = 0;
+  return all
+    .toSorted((a, b) => b.since - a.since)
+    .filter(({ unread }) => {
+      if (unread === null || kept.has(unread)) return false;
+      if (bytes + unread.length > limit) return true;
+      bytes += unread.length;
+      kept.add(unread);
+      return false;
+    });
+}
+
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 
 let steps = 0;
 
 /** A socket whose requests are passed on one at a time. Give it to an HTTP server in the place of the socket. */
-export class Connection extends Duplex implements ClientConnection {
+export class Connection extends Duplex implements ClientConnection, Reader {
   readonly address: string;
   phase: Phase = 'request';
   since: number = ++steps;
+  unread: Buffer | null = null;
   readonly #socket: Socket;
   /** Data that was read and is not passed on yet: less than a socket returns at once. */
   #pending: Buffer | null = null;
@@ -91,13 +118,15 @@ export class Connection extends Duplex implements ClientConnection {
   }
 
   /** The answer is made: from now on it is the client that is waited for. */
-  answered(): void {
+  answered(body: Buffer): void {
     this.#enter('reading');
+    this.unread = body;
   }
 
   /** The client has the answer. */
   sent(): void {
     this.#enter('idle');
+    this.unread = null;
   }
 
   /** The next request may come. */

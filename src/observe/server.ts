@@ -16,7 +16,7 @@ import { type Clock, type Served, servedJson } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import type { HealthReport, ReadyReport, StatusReport } from '../core/status.ts';
 import { type Answer, type AnswerMaker, createAnswerMaker, encoded } from './answers.ts';
-import { Connection, connectionsToDrop } from './connections.ts';
+import { Connection, connectionsToDrop, readersToDrop } from './connections.ts';
 
 /** The resources that a page may use: those of this server, and no script or style inside of the markup. */
 export const PAGE_POLICY =
@@ -62,6 +62,9 @@ const LIMITS = {
 const MAX_CONNECTIONS = 100;
 const MAX_SOCKETS = 500;
 const TRIM_AFTER_MS = 1000;
+
+/** How much of all responses together, beside the largest one, may wait for clients that read slowly. */
+const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
 
 /** How long a connection rests after an answer, for each connection that is open: 50 requests a second over all. */
 const REST_MS = 20;
@@ -225,7 +228,8 @@ async function serve(serving: Serving, request: IncomingMessage, response: Serve
     void options.clock.sleep(REST_MS * connections.size).then(() => connection.next());
   });
   const answer = await answerSafely(serving, request, () => connection.destroyed);
-  connection.answered();
+  connection.answered(answer.body);
+  for (const slow of readersToDrop([...connections], MAX_UNREAD_BYTES)) slow.destroy();
   if (!connection.destroyed) send(request, response, answer);
 }
 
@@ -236,7 +240,7 @@ async function answerSafely(serving: Serving, request: IncomingMessage, isGone: 
     const atOnce = refusalOf(request, options) ?? healthAt(url, options);
     if (atOnce !== null) return encoded(atOnce);
     const make = url === '/metrics' ? makeMetrics : makePage;
-    const asking = { key: SAME_FOR_ALL.has(url) ? url : null, isGone };
+    const asking = { key: sharedKey(url), isGone };
     return (await make(asking, async () => await answerTo(url, options))) ?? encoded(BUSY);
   } catch (error) {
     options.onError(error instanceof Error ? error.message : 'unknown error');
@@ -249,17 +253,23 @@ const NOTHING_HERE =
 
 const BUSY = servedJson(503, { error: 'Too many requests at the moment. Try again in a second.' });
 
-/** The paths whose responses are the same for all clients, made once a second. */
-const SAME_FOR_ALL: ReadonlySet<string> = new Set([
-  '/',
+/** The paths whose responses are the same for all clients, whatever is asked for after the path. */
+const WITHOUT_QUERY: ReadonlySet<string> = new Set([
   '/alerts',
-  '/events',
   '/metrics',
   '/status.json',
-  '/devices.json',
   '/alerts.json',
   '/events.json',
 ]);
+
+/** The paths whose responses are the same for all clients that ask for nothing after the path. */
+const WITHOUT_ONE_THE_SAME: ReadonlySet<string> = new Set(['/', '/events', '/devices.json']);
+
+/** What a response is shared by that is the same for all clients, and so made once a second; `null`: it is not. */
+function sharedKey(url: string): string | null {
+  const [path] = splitAt(url, '?');
+  return WITHOUT_QUERY.has(path) || WITHOUT_ONE_THE_SAME.has(url) ? path : null;
+}
 
 /** Asked for by any name, as by a Prometheus on this machine: figures, without a name unless `metrics.per_device`. */
 const BY_ANY_NAME: ReadonlySet<string> = new Set(['/healthz', '/metrics']);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type ClientConnection, connectionsToDrop } from '../../src/observe/connections.ts';
+import { type ClientConnection, connectionsToDrop, readersToDrop } from '../../src/observe/connections.ts';
 
 const many = (count: number, standing: Omit<ClientConnection, 'since'>, from = 0): ClientConnection[] =>
   Array.from({ length: count }, (_, index) => ({ ...standing, since: from + index }));
@@ -32,5 +32,25 @@ describe('of too many connections', () => {
       many(5, { address: `a${index}`, phase: 'request' }, index * 5),
     ).flat();
     expect(connectionsToDrop(all, 100)).toEqual(all.slice(0, 100));
+  });
+});
+
+describe('of responses that are not read', () => {
+  const bodies = Array.from({ length: 5 }, () => Buffer.alloc(10));
+  const readers = bodies.map((unread, since) => ({ unread, since }));
+
+  test('as many are kept as fit beside the largest one', () => {
+    expect(readersToDrop(readers.toReversed(), 40)).toEqual([]);
+    expect(readersToDrop(readers.toReversed(), 20)).toEqual([readers[1], readers[0]]);
+  });
+
+  test('the largest one is kept while others are added', () => {
+    expect(readersToDrop([...readers, { unread: Buffer.alloc(1000), since: -1 }], 50)).toEqual([]);
+  });
+
+  test('one that many clients have is counted once, and a client without one never', () => {
+    const same = Array.from({ length: 50 }, (_, since) => ({ unread: bodies[0] ?? null, since }));
+    const none = Array.from({ length: 50 }, (_, since) => ({ unread: null, since }));
+    expect(readersToDrop([...same, ...none], 10)).toEqual([]);
   });
 });

@@ -16,6 +16,8 @@ export const BORDER_SCENARIOS = {
   ninthPage: server.ninthPage,
   healthBeforePages: server.healthBeforePages,
   overviewForMany: server.overviewForMany,
+  queriesWithoutMeaning: server.queriesWithoutMeaning,
+  unreadPages: server.unreadPages,
   slowClients: server.slowClients,
   greedyAddress: server.greedyAddress,
   slowSockets: server.slowSockets,
@@ -114,6 +116,18 @@ export const BORDER_MUTANTS: readonly BorderMutant[] = [
         find: 'return known === undefined || clock.monoMs() >= known.untilMs ? null',
         replace: 'return known === undefined || clock.monoMs() <= known.untilMs ? null',
       },
+    ],
+  },
+  {
+    name: 'pages made for each query without a meaning',
+    caughtBy: ['queriesWithoutMeaning'],
+    edits: [{ file: 'observe/server.ts', find: 'WITHOUT_QUERY.has(path) ||', replace: 'WITHOUT_QUERY.has(url) ||' }],
+  },
+  {
+    name: 'any number of responses that are not read',
+    caughtBy: ['unreadPages'],
+    edits: [
+      { file: 'observe/connections.ts', find: 'bytes + unread.length > limit', replace: 'unread.length > limit' },
     ],
   },
   {

@@ -35,6 +35,8 @@ const STORIES: Record<BorderName, string> = {
   ninthPage: 'a ninth page is refused while eight are made, and health and metrics are answered',
   healthBeforePages: 'health is answered before any further page is begun',
   overviewForMany: 'the overview is made once a second for everybody',
+  queriesWithoutMeaning: 'a page that takes no query is made once a second whatever is asked for',
+  unreadPages: 'of large pages that clients do not read the oldest are dropped',
   slowClients: 'of too many connections those of slow clients are dropped first',
   greedyAddress: 'an address that opens very many connections takes none from another one',
   slowSockets: 'health is answered however many sockets send nothing whole',

@@ -92,9 +92,18 @@ function askEach(clients: readonly Client[], times = 1): void {
 
 const statusesOf = (clients: readonly Client[]): string[] => clients.flatMap(({ statuses }) => statuses());
 
-/** Waits until it is so; gives up after a second and more, as it never is so in some broken program. */
-async function until(isSo: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 500 && !isSo(); turn += 1) await realClock.sleep(2);
+/**
+ * Waits until it is so; gives up after a second and more without progress, as it never is so in some broken program.
+ *
+ * @param progress a number that grows on the way.
+ */
+async function until(isSo: () => boolean, progress: () => number = () => 0): Promise<void> {
+  let reached = progress();
+  for (let turn = 0; turn < 500 && !isSo(); turn += 1) {
+    await realClock.sleep(2);
+    if (progress() > reached) turn = 0;
+    reached = progress();
+  }
 }
 
 interface Got {
@@ -143,7 +152,10 @@ export const pipelinedBurst: BorderScenario = async (borders) => {
   const { socket, statuses } = await join(stage);
   const burst = Array.from({ length: 100 }, (_, index) => requestOf(`/device?id=${index}`)).join('');
   for (let at = 0; at < burst.length; at += 777) socket.write(burst.slice(at, at + 777));
-  await until(() => statuses().length === 100);
+  await until(
+    () => statuses().length === 100,
+    () => statuses().length,
+  );
   return [
     ...unless('at work at once', counts.most, 1),
     ...unless('answered', statuses().filter((status) => status === '200').length, 100),
@@ -267,6 +279,45 @@ export const overviewForMany: BorderScenario = async (borders) => {
   });
   const got = await Promise.all(Array.from({ length: 60 }, async () => (await ask(stage.target, '/')).status));
   return [...unless('answered', got.filter((status) => status === 200).length, 60), ...unless('made', made, 1)];
+};
+
+/** The same with something behind the path, which has no meaning there. */
+export const queriesWithoutMeaning: BorderScenario = async (borders) => {
+  let made = 0;
+  await using stage = await serve(borders, {
+    page: async () => {
+      made += 1;
+      return await Promise.resolve(PAGE);
+    },
+    clock: { monoMs: () => 0, sleep: realClock.sleep },
+  });
+  const got = await Promise.all(
+    Array.from({ length: 20 }, async (_, index) => (await ask(stage.target, `/alerts?a=${index}`)).status),
+  );
+  return [...unless('answered', got.filter((status) => status === 200).length, 20), ...unless('made', made, 1)];
+};
+
+/** Five clients ask for a page of 12 MiB of their own each, and read none of it for a while. */
+export const unreadPages: BorderScenario = async (borders) => {
+  const body = 'x'.repeat(12 * 1024 * 1024);
+  let made = 0;
+  await using stage = await serve(borders, {
+    clock: FAST,
+    page: async () => {
+      made += 1;
+      return await Promise.resolve({ ...PAGE, body });
+    },
+  });
+  const clients = await joinMany(stage, 5);
+  for (const [index, { socket }] of clients.entries()) {
+    socket.pause().write(requestOf(`/device?id=${index}`));
+    await until(() => made === index + 1);
+  }
+  await ask(stage.target, '/healthz');
+  for (const { socket } of clients) socket.resume();
+  const dropped = (): number => clients.filter(({ socket }) => socket.destroyed).length;
+  await until(() => dropped() >= 3);
+  return unless('dropped', dropped(), 3);
 };
 
 /** Sixty clients that have their answers, and then sixty that never finish a request: twenty too many. */
