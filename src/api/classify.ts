@@ -45,12 +45,13 @@ export function classifyAnswer(answer: HttpAnswer, context: RequestContext): Cla
       'the response is an HTML page, not the API. Check that api.url is right and that no proxy or login page answers';
     return fault('server-fault', answer, context, { message, error: null });
   }
-  const values = answer.status === 200 ? countValues(answer.body) : 0;
-  if (values > MAX_VALUES) {
+  const hasTooMany = countValues(answer.body) > MAX_VALUES;
+  if (hasTooMany && answer.status === 200) {
     const message = `the response has more than ${MAX_VALUES.toLocaleString('en-US')} values`;
     return { kind: 'fault', fault: malformed(context.request, message, { isTooLarge: true }) };
   }
-  const body = parseJson(answer.body);
+  // An error object has a few members: what is larger is none.
+  const body = hasTooMany ? undefined : parseJson(answer.body);
   if (answer.status === 200) {
     if (body !== undefined) return { kind: 'ok', body };
     return { kind: 'fault', fault: malformed(context.request, 'the response is not JSON') };

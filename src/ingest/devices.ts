@@ -34,10 +34,11 @@ const RETRY_MS = 1000;
 const MAX_CONTROLS = 3;
 
 /**
- * The limit of a listing: this many times the number that the account counts, and some more; without a count, far
- * beyond any workspace. The texts of all records may have this many characters.
+ * The limit of a listing: this many times the number that the account counts, and some more; without a count, and
+ * whatever the account counts, far beyond any workspace. The texts of all records may have this many characters, where each record
+ * counts as some even without a text.
  */
-const LISTED_MOST = { timesCounted: 10, more: 1000, uncounted: 100_000, characters: 32_000_000 };
+const LISTED_MOST = { timesCounted: 10, more: 1000, ever: 100_000, characters: 32_000_000, ofARecord: 200 };
 
 /**
  * Lists all devices and stores the listing in one transaction.
@@ -195,7 +196,8 @@ function noteRejected(
  */
 function createLengthCheck({ store }: SyncContext): (page: DevicePage) => void {
   const counted = store.account()?.devices ?? 0;
-  const most = counted === 0 ? LISTED_MOST.uncounted : LISTED_MOST.timesCounted * counted + LISTED_MOST.more;
+  const expected = counted === 0 ? LISTED_MOST.ever : LISTED_MOST.timesCounted * counted + LISTED_MOST.more;
+  const most = Math.min(expected, LISTED_MOST.ever);
   let listed = 0;
   let characters = 0;
   return ({ devices, rejected }) => {
@@ -211,10 +213,13 @@ function endless(message: string): ApiFault {
   return new ApiFault('malformed', `GET /devices: ${message}`, { request: 'GET /devices' });
 }
 
-/** The length of a record's texts, roughly. */
-function charactersOf({ name, tags, modelId, firmwareVersion }: DeviceRecord): number {
-  const texts = [name, modelId, firmwareVersion, ...tags];
-  return texts.reduce((sum, text) => sum + (text?.length ?? 0), 0);
+/** How much a record takes of the limit: its texts, and something for what it holds beside them. */
+function charactersOf(record: DeviceRecord): number {
+  const texts = Object.values(record).flat() as readonly unknown[];
+  return texts.reduce<number>(
+    (sum, value) => sum + (typeof value === 'string' ? value.length : 0),
+    LISTED_MOST.ofARecord,
+  );
 }
 
 /** Records that could not be read may hold a position anywhere in their text. */

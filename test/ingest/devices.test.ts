@@ -62,6 +62,16 @@ test('records of endless length are not kept', async () => {
   expect([requests, end]).toEqual([11, 'GET /devices: the records are too large']);
 });
 
+test('texts of any member count, and records without any', async () => {
+  const large = (nth: number): Partial<DeviceRecord>[] => [{ deviceId: `d-${nth}`, presence: 'x'.repeat(3_000_000) }];
+  expect(await listed({ counted: 5000, page: large })).toEqual({
+    requests: 11,
+    end: 'GET /devices: the records are too large',
+  });
+  const small = (nth: number): Partial<DeviceRecord>[] => ids(nth, 10_000);
+  expect((await listed({ counted: 1_000_000_000, page: small })).requests).toBe(11);
+});
+
 test('a list of more devices than the account counts, or with no count, is taken in', async () => {
   const page = (nth: number): Partial<DeviceRecord>[] => ids(nth, 200);
   expect(await listed({ counted: 100, page, pages: 10 })).toEqual({ requests: 10, end: 2000 });

@@ -205,7 +205,24 @@ export const BORDER_MUTANTS: readonly BorderMutant[] = [
   {
     name: 'answers of any number of values',
     caughtBy: ['countlessValues'],
-    edits: [{ file: 'api/classify.ts', find: 'if (values > MAX_VALUES) {', replace: 'if (values > MAX_VALUES + 1) {' }],
+    edits: [
+      {
+        file: 'api/classify.ts',
+        find: 'countValues(answer.body) > MAX_VALUES',
+        replace: 'countValues(answer.body) > MAX_VALUES + 1',
+      },
+    ],
+  },
+  {
+    name: 'errors of any number of values',
+    caughtBy: ['countlessValues'],
+    edits: [
+      {
+        file: 'api/classify.ts',
+        find: 'hasTooMany ? undefined : parseJson',
+        replace: 'hasTooMany === null ? undefined : parseJson',
+      },
+    ],
   },
   {
     name: 'pages parsed in one turn',

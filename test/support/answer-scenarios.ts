@@ -98,7 +98,13 @@ export const endlessAnswer: BorderScenario = async ({ createHttpTransport }) => 
 export const countlessValues: BorderScenario = async (borders) => {
   await using world = await connected(borders, served({ data: Array.from({ length: 120_000 }, () => []) }));
   const { facts = {} } = await endOf(world.api.account(PURPOSE, SIGNAL));
-  return unless('refused before it is parsed', 'isTooLarge' in facts, true);
+  const error = { code: 'unread', message: 'm', more: Array.from({ length: 120_000 }, () => []) };
+  await using failing = await connected(borders, answer(JSON.stringify({ error }), { status: 500 }));
+  const { facts: ofError = {} } = await endOf(failing.api.account(PURPOSE, SIGNAL));
+  return [
+    ...unless('refused before it is parsed', 'isTooLarge' in facts, true),
+    ...unless('the code of an error object that is not parsed', 'code' in ofError && ofError.code !== null, false),
+  ];
 };
 
 /** A page of 200 readings of 145 sensors: just as many values as an answer may have. */
