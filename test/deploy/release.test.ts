@@ -86,7 +86,9 @@ describe('actions and images', () => {
     const named = texts().flatMap(([, text]) => namedIn(text));
     // Every line that names one is understood, so that none escapes.
     const lines = texts().flatMap(([, text]) =>
-      text.split('\n').filter((line) => /^\s*-? ?uses: |^\s*(?:image|container): [^$]|^ARG \w+_IMAGE=/.test(line)),
+      text
+        .split('\n')
+        .filter((line) => /^\s*-? ?uses: (?!\.\/)|^\s*(?:image|container): [^$]|^ARG \w+_IMAGE=/.test(line)),
     );
     expect(named).toHaveLength(lines.length);
     expect(named.length).toBeGreaterThan(12);
@@ -141,6 +143,32 @@ describe('actions and images', () => {
     expect(file('.github/workflows/release.yml')).toContain(`uses: actions/checkout@${SHA} # v5\n`);
     expect(script('pins.mjs', ['check', '--resolved']).status).toBe(0);
   });
+});
+
+test('changed digests are proposed by a token that may change workflows, else the job says what to do', () => {
+  const [, job] = Object.entries(parse(readFileSync(join(ROOT, '.github/workflows/pins.yml'), 'utf8')).jobs)[0] ?? [];
+  const { steps } = job as { steps: readonly { name?: string; env?: Record<string, string>; run?: string }[] };
+  const propose = steps.find(({ name }) => name === 'Propose what has changed');
+  expect(propose?.env).toEqual({ GH_TOKEN: '\u0024{{ secrets.PINS_TOKEN }}' });
+  const place = mkdtempSync(join(tmpdir(), 'tidemark-pins-'));
+  try {
+    const env = { PATH: `${place}/bin:/usr/bin:/bin`, HOME: place, GIT_CONFIG_GLOBAL: join(place, 'gitconfig') };
+    const sh = (text: string, token = '') =>
+      spawnSync('bash', ['-e', '-c', text], { cwd: place, env: { ...env, GH_TOKEN: token }, encoding: 'utf8' });
+    const prepared = sh(`
+      mkdir bin && printf '#!/bin/sh\\necho "gh $*"\\n' >bin/gh && chmod +x bin/gh
+      git init -q --bare origin && git clone -q origin work 2>&1 && cd work
+      echo 1 >pins.json && git add . && git -c user.name=a -c user.email=a@b commit -qm One && git push -q origin HEAD`);
+    expect([prepared.status, prepared.stderr]).toEqual([0, '']);
+    const proposed = (token: string) => sh(`cd work\n${propose?.run}`, token);
+    expect(proposed('')).toMatchObject({ status: 0, stdout: '' });
+    sh('echo 2 >work/pins.json');
+    expect(proposed('')).toMatchObject({ status: 1, stdout: expect.stringContaining('npm run pins -- resolve') });
+    expect(proposed('t')).toMatchObject({ status: 0, stdout: expect.stringContaining('gh pr create --head pins') });
+    expect(sh('git -C origin show pins:pins.json').stdout).toBe('2\n');
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
 });
 
 test('a licence that may not be passed on, or without its words, is named', () => {
