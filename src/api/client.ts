@@ -376,19 +376,22 @@ interface PageSize {
  *
  * The plan publishes the largest page, but a key may not be allowed to read the plan, and the value may have shrunk
  * since. The document leaves open what happens to a larger `limit` ("refused or clamped"). So a first page that is
- * refused is requested again with the documented default. Because the limit may not have been the cause, larger pages
- * are tried again after a while. Within a chain of cursors the limit stays as it was on the first page ("the other
+ * refused is requested again with the documented default, and then with halves of it, as a plan may have smaller pages.
+ * If a page of one record is refused as well, the size is not the cause, and until an answer comes no more halves are
+ * tried. Larger pages are tried again after a while. Within a chain of cursors the limit stays as it was on the first page ("the other
  * parameters must be kept the same from page to page").
  *
  * @param planned returns the largest page that the plan allows; `null` while it is unknown
  */
 export function createPageSize(planned: () => number | null): PageSize {
+  let small = DEFAULT_SIZE;
   let smallFor = 0;
   let patience = ENLARGE_AFTER;
+  let isSizeTheCause = true;
   /** The limits of the pages that have named a cursor, the newest last. */
   const chains = new Map<Cursor, number>();
   const largest = (): number => Math.max(1, Math.min(MAX_PAGE_SIZE, Math.trunc(planned() ?? MAX_PAGE_SIZE) || 1));
-  const first = (): number => (smallFor > 0 ? Math.min(DEFAULT_SIZE, largest()) : largest());
+  const first = (): number => (smallFor > 0 ? Math.min(small, largest()) : largest());
   return {
     limitFor: (cursor) => (cursor === null ? first() : (chains.get(cursor) ?? first())),
     goesOn: (cursor, limit) => {
@@ -398,20 +401,24 @@ export function createPageSize(planned: () => number | null): PageSize {
       for (const oldest of chains.keys()) if (chains.size > CHAINS_AT_MOST) chains.delete(oldest);
     },
     answered: (limit) => {
-      if (limit > DEFAULT_SIZE) patience = ENLARGE_AFTER;
-      else if (smallFor > 0) smallFor -= 1;
+      isSizeTheCause = true;
+      if (limit <= small && smallFor > 0) smallFor -= 1;
+      else if (limit > small) [small, patience] = [DEFAULT_SIZE, ENLARGE_AFTER];
     },
     refused: ({ cursor }, limit) => {
       if (cursor !== null) return false;
-      if (limit <= DEFAULT_SIZE) {
-        // The default size is refused as well, so the size was not the cause.
-        smallFor = 0;
-        patience = ENLARGE_AFTER;
-        return false;
+      if (limit > small) {
+        smallFor = patience;
+        patience = Math.min(ENLARGE_AFTER_AT_MOST, patience * 2);
+        return true;
       }
-      smallFor = patience;
-      patience = Math.min(ENLARGE_AFTER_AT_MOST, patience * 2);
-      return true;
+      if (limit > 1 && isSizeTheCause) {
+        small = Math.trunc(limit / 2);
+        smallFor = Math.max(smallFor, 1);
+        return true;
+      }
+      [small, smallFor, patience, isSizeTheCause] = [DEFAULT_SIZE, 0, ENLARGE_AFTER, false];
+      return false;
     },
   };
 }

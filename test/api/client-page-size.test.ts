@@ -37,12 +37,33 @@ describe('the size of a page', () => {
     expect(Math.max(...runs)).toBe(2000);
   });
 
+  const refusedFrom = (size: ReturnType<typeof createPageSize>): number[] => {
+    const limits: number[] = [];
+    do limits.push(size.limitFor(null));
+    while (size.refused(FIRST, limits.at(-1) ?? 0));
+    return limits;
+  };
+
   test('is soon large again where the size was not at fault', () => {
     const size = createPageSize(() => 200);
-    expect(size.refused(FIRST, 200)).toBe(true);
-    expect(size.limitFor(null)).toBe(50);
-    expect(size.refused(FIRST, 50), 'the small one is refused as well').toBe(false);
-    expect(size.limitFor(null)).toBe(200);
+    expect(refusedFrom(size), 'one record is refused as well').toEqual([200, 50, 25, 12, 6, 3, 1]);
+    expect(refusedFrom(size), 'nothing was answered since').toEqual([200, 50]);
+    size.answered(200);
+    expect(refusedFrom(size)).toEqual([200, 50, 25, 12, 6, 3, 1]);
+  });
+
+  test('is found where pages are smaller than the default, and asked for again after larger ones were refused', () => {
+    const size = createPageSize(() => null);
+    const asked: number[] = [];
+    for (let request = 0; request < 40; request += 1) {
+      const limit = size.limitFor(null);
+      asked.push(limit);
+      if (limit > 10) expect(size.refused(FIRST, limit)).toBe(true);
+      else size.answered(limit);
+    }
+    expect(asked.slice(0, 5)).toEqual([200, 50, 25, 12, 6]);
+    expect(new Set(asked.slice(4))).toEqual(new Set([6, 200]));
+    expect(asked.slice(4).filter((limit) => limit === 200)).toHaveLength(2);
   });
 
   test('never asks for more than the plan has shrunk to', () => {

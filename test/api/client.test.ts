@@ -155,11 +155,13 @@ test.each([401, 403, 404, 405])('a %i is thrown at once', async (status) => {
   expect([world.requests.length, world.ledger.bookings[0]?.outcome?.status]).toEqual([1, status]);
 });
 
-test('a 400 is thrown after one more try with the documented page size, as the limit may be at fault', async () => {
+test('a 400 is thrown after tries with smaller pages, as the limit may be at fault; the next one after one try', async () => {
   const world = createClientWorld([{ status: 400, body: { error: { code: 'invalid_request' } } }]);
   await faultOf(telemetry(world));
-  expect(world.requests.map(({ url }) => new URL(url).searchParams.get('limit'))).toEqual(['200', '50']);
-  expect(world.ledger.bookings.map(({ outcome }) => outcome?.status)).toEqual([400, 400]);
+  await faultOf(telemetry(world));
+  const limits = world.requests.map(({ url }) => Number(new URL(url).searchParams.get('limit')));
+  expect(limits).toEqual([200, 50, 25, 12, 6, 3, 1, 200, 50]);
+  expect(world.ledger.bookings.map(({ outcome }) => outcome?.status)).toEqual(limits.map(() => 400));
 });
 
 test('an abort leaves no request under way: the booking is resolved and the place is free', async () => {

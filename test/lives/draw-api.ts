@@ -19,8 +19,10 @@ export function drawApi(dice: Dice, plan: DrawnPlan): SettingsOverrides {
   const isDateAbsent = dice.chance(0.1);
   const missingFields = dice.pick([0, 0, 0, 0.3]);
   const lacked = dice.chance(0.1) ? dice.pick(['alerts:read', 'account:read'] as const) : null;
-  // Where no account tells the page size, or it has none, 200 is asked for, which the document allows.
+  // Where no account tells the page size, 200 is asked for, which the document allows, and then less. An account that
+  // tells it only at times would have every second page refused.
   const isSizeUntold = missingFields > 0 || lacked === 'account:read';
+  const untold = missingFields > 0 ? 'clamped' : 'refused';
   const foreignPerMinute = dice.pick([0, 0, 0, 5, 20]);
   // What others spend in a day is a third of it at the most.
   const leastPerDay = foreignPerMinute * 3 * (DAY_MS / MINUTE_MS);
@@ -29,7 +31,7 @@ export function drawApi(dice: Dice, plan: DrawnPlan): SettingsOverrides {
     paging: {
       cursorParameters: dice.pick(['checked', 'ignored']),
       cursorAlphabet: dice.pick(['base64', 'base64url']),
-      limitOutside: isSizeUntold ? 'clamped' : dice.pick(['refused', 'clamped']),
+      limitOutside: isSizeUntold ? untold : dice.pick(['refused', 'clamped']),
       unknownParameters: dice.pick(['ignored', 'refused']),
       cursorLifeMs: dice.pick([null, null, 10 * MINUTE_MS]),
     },
