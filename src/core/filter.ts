@@ -6,6 +6,7 @@
  * one character, and every other character itself; case matters. A match takes at most pattern times text steps and
  * uses no regular expression, so no pattern can stall the sync.
  */
+import { obstacleWithin } from './lines/points.ts';
 import type { DeviceRecord, JsonValue, Reading } from './records.ts';
 
 /** The exclusions of the configuration; empty lists exclude nothing. */
@@ -125,16 +126,14 @@ export function filterRecord(
   return includesLocation ? record : { ...record, latitude: null, longitude: null, locationUpdatedAt: null };
 }
 
-/** Nesting beyond this becomes no point (`flattenReading`) and is not looked into. */
-const MAX_DEPTH = 8;
-
 /**
  * A reading without the excluded values. They become `null`, like those of a sensor without a value, so that the items
- * of lists keep their numbers.
+ * of lists keep their numbers. What becomes no point (`flattenReading`) is kept or excluded as a whole.
  */
 export function filterReading({ includesSensor }: Pick<DeviceFilter, 'includesSensor'>, reading: Reading): Reading {
   const prune = (sensor: string, value: JsonValue, depth: number): JsonValue => {
-    if (typeof value !== 'object' || value === null || depth >= MAX_DEPTH) return includesSensor(sensor) ? value : null;
+    if (typeof value !== 'object' || value === null || obstacleWithin(sensor, depth) !== null)
+      return includesSensor(sensor) ? value : null;
     const inner = Object.entries(value).map(
       ([key, item]) => [key, prune(`${sensor}.${key}`, item, depth + 1)] as const,
     );
@@ -147,7 +146,7 @@ export function filterReading({ includesSensor }: Pick<DeviceFilter, 'includesSe
 export function sensorNames(reading: Reading): readonly string[] {
   const names: string[] = [];
   const collect = (sensor: string, value: JsonValue, depth: number): void => {
-    if (typeof value !== 'object' || value === null || depth >= MAX_DEPTH) names.push(sensor);
+    if (typeof value !== 'object' || value === null || obstacleWithin(sensor, depth) !== null) names.push(sensor);
     else for (const [key, item] of Object.entries(value)) collect(`${sensor}.${key}`, item, depth + 1);
   };
   for (const [sensor, value] of reading.values) collect(sensor, value, 0);

@@ -16,7 +16,11 @@ export interface SensorValue {
 }
 
 /** Why a reported value became no point. `null` values are simply absent and not counted. */
-export type DropReason = 'not a finite number' | 'nested too deeply' | 'too many values in one reading';
+export type DropReason =
+  | 'not a finite number'
+  | 'nested too deeply'
+  | 'nested below a name that is too long'
+  | 'too many values in one reading';
 
 interface Flattened {
   readonly values: readonly SensorValue[];
@@ -26,6 +30,20 @@ interface Flattened {
 /** The limits of nesting and width of a reading; whatever exceeds them is reported and dropped. */
 const MAX_DEPTH = 8;
 const MAX_VALUES = 2048;
+
+/** How long the dotted name of a list or object may be: each of its items repeats it. */
+const MAX_HOLDER_NAME = 1024;
+
+/**
+ * Why the items of a list or object become no points and are not looked into; `null` where they do.
+ *
+ * @param sensor its dotted name
+ * @param depth how many lists and objects it is in
+ */
+export function obstacleWithin(sensor: string, depth: number): DropReason | null {
+  if (depth >= MAX_DEPTH) return 'nested too deeply';
+  return sensor.length > MAX_HOLDER_NAME ? 'nested below a name that is too long' : null;
+}
 
 /** Flattens the values of a reading; nested ones get dotted sensor names, list items their index. */
 export function flattenReading(reading: Reading): Flattened {
@@ -41,8 +59,9 @@ export function flattenReading(reading: Reading): Flattened {
   };
   const visit = (sensor: string, value: JsonValue, depth: number): void => {
     if (value === null) return;
+    const obstacle = typeof value === 'object' ? obstacleWithin(sensor, depth) : null;
     if (typeof value !== 'object') keep(sensor, value);
-    else if (depth >= MAX_DEPTH) drop('nested too deeply');
+    else if (obstacle !== null) drop(obstacle);
     else for (const [key, inner] of Object.entries(value)) visit(`${sensor}.${key}`, inner, depth + 1);
   };
   for (const [sensor, value] of reading.values) visit(sensor, value, 0);

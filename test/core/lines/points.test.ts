@@ -87,6 +87,17 @@ describe('flattening', () => {
     expect([...dropped]).toEqual([['too many values in one reading', 2]]);
   });
 
+  test('a long name is not repeated for each item below it', () => {
+    const long = 'k'.repeat(1025);
+    const { values, dropped } = flat([
+      [long, [1, 2, 3]],
+      [long.slice(1), [1]],
+      [`${long}s`, 4],
+    ]);
+    expect(values.map(({ sensor }) => sensor.length)).toEqual([1026, 1026]);
+    expect([...dropped]).toEqual([['nested below a name that is too long', 1]]);
+  });
+
   test('names that mean something to JavaScript are names like others', () => {
     const { values } = flat(parsed('{"__proto__": 1, "constructor": {"__proto__": 2}, "length": [3]}'));
     expect(values.map(({ sensor, value }) => [sensor, value])).toEqual([
