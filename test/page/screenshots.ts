@@ -100,6 +100,15 @@ try {
     colorScheme: 'light',
     size: { width: 390, height: 844 },
   });
+  await bench.influxd.kill();
+  await until(
+    'the trouble shows',
+    async () => ((await statusOf(url)).destinations[0]?.lag_seconds ?? 0) > 60,
+    FILLED_WITHIN_MS,
+  );
+  for (const scheme of ['light', 'dark'] as const) await desk('trouble', scheme);
+  await bench.influxd.restart();
+  await until('all is in sync again', async () => (await toneOf(url)) === 'OK', FILLED_WITHIN_MS);
   const backfill = stage.start(['--backfill', '--from', '25d', '--max-share', '0.3'], { withinMs: FILLED_WITHIN_MS });
   await until(
     'the backfill shows its ETA',
@@ -112,15 +121,6 @@ try {
   await desk('backfill');
   backfill.child.kill('SIGINT');
   await until('the backfill has ended', async () => (await statusOf(url)).jobs.length === 0, FILLED_WITHIN_MS);
-  await bench.influxd.kill();
-  await until(
-    'the trouble shows',
-    async () => ((await statusOf(url)).destinations[0]?.lag_seconds ?? 0) > 60,
-    FILLED_WITHIN_MS,
-  );
-  for (const scheme of ['light', 'dark'] as const) await desk('trouble', scheme);
-  await bench.influxd.restart();
-  await until('all is in sync again', async () => (await toneOf(url)) === 'OK', FILLED_WITHIN_MS);
   stage.simulator.settings.key.revoked = true;
   await until('the key is refused', async () => await says(url, /refuses the key/), FILLED_WITHIN_MS);
   await desk('key-revoked');

@@ -13,6 +13,8 @@ const { theme, prepare, values } = pipelineOf(grafana);
 const GAP = 8;
 const ROW = 30;
 const TABLE_ROW = 36;
+/** The line below a table. */
+const NOTE = 16;
 
 const box = (left, top, width, height, child) =>
   h('div', { key: `${left},${top}`, style: { position: 'absolute', left, top, width, height } }, child);
@@ -36,6 +38,8 @@ function stat(shown, width, height) {
 
 function bars(shown, width, height) {
   const each = Math.min(36, height / shown.length);
+  // All bars begin where the longest name ends.
+  const alignmentFactors = grafana.getDisplayValueAlignmentFactors(shown);
   return shown.map(({ display, field }, index) =>
     box(
       0,
@@ -43,7 +47,7 @@ function bars(shown, width, height) {
       width,
       each,
       h(BarGauge, {
-        ...{ value: display, field, width, height: each - 4, theme },
+        ...{ value: display, field, width, height: each - 4, theme, alignmentFactors },
         ...{ orientation: 'horizontal', displayMode: 'basic', showUnfilled: true, valueDisplayMode: 'color' },
       }),
     ),
@@ -68,6 +72,19 @@ function words(text) {
   return (width, height) => h('ul', { style: { width, height, margin: 0, paddingLeft: 20 } }, lines.map(item));
 }
 
+/** A table with whole rows, and how many there are where not all have room: in Grafana the others are scrolled to. */
+function table(data) {
+  const rowsIn = (height) => Math.floor(height / TABLE_ROW) - 1;
+  return (width, height) => {
+    const isWhole = data.length <= rowsIn(height);
+    const rows = isWhole ? rowsIn(height) : rowsIn(height - NOTE);
+    const shown = h(Table, { key: 'table', data, width, height: (rows + 1) * TABLE_ROW, columnMinWidth: 105 });
+    const note = `${rows} of ${data.length} rows; scroll for the others`;
+    const style = { position: 'absolute', right: 8, bottom: 0, fontSize: 12, opacity: 0.7 };
+    return isWhole ? shown : [shown, h('div', { key: 'note', style }, note)];
+  };
+}
+
 async function content(panel, frames, range) {
   const note = (text) => (width, height) =>
     h('div', { style: { width, height, display: 'grid', placeItems: 'center', opacity: 0.6 } }, text);
@@ -78,10 +95,7 @@ async function content(panel, frames, range) {
   if (panel.type === 'text') return words(panel.options.content);
   const data = await prepare(panel, frames);
   if (data.length === 0) return note(panel.fieldConfig.defaults.noValue);
-  // Whole rows: none is cut where the table ends.
-  const whole = (height) => Math.floor(height / TABLE_ROW) * TABLE_ROW;
-  if (panel.type === 'table')
-    return (width, height) => h(Table, { data: data[0], width, height: whole(height), columnMinWidth: 105 });
+  if (panel.type === 'table') return table(data[0]);
   if (panel.type === 'timeseries') return chart(panel, data, range);
   throw new Error(`${panel.type} is a part of Grafana's program`);
 }

@@ -43,6 +43,8 @@ const TOP = 52;
 const ROW = 38;
 const MOST_BYTES = 250_000;
 const SCRAPED_MS = 8 * MINUTE_MS;
+/** So long the daemon has run: no chart of the last day begins in the middle. */
+const FILLED_MS = 25.1 * HOUR_MS;
 
 /** What is chosen on the dashboards. */
 const CHOSEN: Readonly<Record<string, string | readonly string[]>> = {
@@ -189,7 +191,7 @@ const ofDay = (toMs: number) => ({ fromMs: toMs - DAY_MS, toMs });
 
 /** The dashboards in InfluxQL. */
 async function takeInflux(bench: Bench): Promise<void> {
-  using filled = await fill(bench, demo, { forMs: 6.1 * HOUR_MS });
+  using filled = await fill(bench, demo, { forMs: FILLED_MS, historyMs: 2 * DAY_MS });
   const range = ofDay(filled.nowMs);
   const place = { url: bench.influxd.url, database: filled.database };
   for (const board of INFLUX_BOARDS)
@@ -198,7 +200,7 @@ async function takeInflux(bench: Bench): Promise<void> {
 
 /** Those in PromQL, of the same workspace in a VictoriaMetrics. */
 async function takeVictoria(bench: Bench): Promise<void> {
-  await using shown = await fillVictoria(bench, demo, { forMs: 6.1 * HOUR_MS });
+  await using shown = await fillVictoria(bench, demo, { forMs: FILLED_MS, historyMs: 2 * DAY_MS });
   const range = ofDay(shown.filled.nowMs);
   const { url } = shown.victoria;
   for (const board of VICTORIA_BOARDS)
