@@ -50,6 +50,11 @@ export function text(value: string, maxLength: number): Html {
   return { html: escaped(plainText(value, maxLength)) };
 }
 
+/** A text in which no line ends between a number and its unit. */
+export function unbroken(value: string): string {
+  return value.replace(/(\d) (?=(?:s|min|h|days)\b)/g, '$1\u00a0');
+}
+
 /** Markup that is written in the program. */
 export function literal(markup: string): Html {
   return { html: markup };

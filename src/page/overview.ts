@@ -6,7 +6,7 @@
 import type { DestinationReport, HealthReport, ReadyReport, StatusOverview } from '../core/status.ts';
 import { counted, duration, grouped, percent } from '../core/text.ts';
 import { SECOND_MS } from '../core/time.ts';
-import { type Html, html, moment, NOTHING, name, text } from './html.ts';
+import { type Html, html, moment, NOTHING, name, text, unbroken } from './html.ts';
 
 /** How serious the state is: a person must act, it will pass without one, or all is well. */
 type Tone = 'ok' | 'busy' | 'bad';
@@ -279,7 +279,7 @@ export function coveredText({ totals: { covered_share } }: Pick<StatusOverview, 
 export function tileSection(parts: OverviewParts): Html {
   const items = tiles(parts).map(
     ({ title, value, text, tone }) =>
-      html`<div class="tile ${tone ?? ''}"><dt>${name(title)}</dt><dd><b>${value}</b><span>${text}</span></dd></div>`,
+      html`<div class="tile ${tone ?? ''}"><dt>${name(title)}</dt><dd><b>${value}</b><span>${typeof text === 'string' ? unbroken(text) : text}</span></dd></div>`,
   );
   return html`<dl class="tiles" id="tiles">${items}</dl>`;
 }

@@ -19,7 +19,20 @@ import type {
   SummaryProblem,
 } from '../core/status.ts';
 import { byteSize, counted, duration, grouped, percent } from '../core/text.ts';
-import { ago, figure, type Html, html, moment, NOTHING, name, sensorValue, table, target, text } from './html.ts';
+import {
+  ago,
+  figure,
+  type Html,
+  html,
+  moment,
+  NOTHING,
+  name,
+  sensorValue,
+  table,
+  target,
+  text,
+  unbroken,
+} from './html.ts';
 import { coveredText, type Unread } from './overview.ts';
 
 /** The requests that are left in a window; `null` while its budget is unknown. */
@@ -230,7 +243,7 @@ function jobFigures({
     ...(eta_seconds === null ? [] : [`ETA ${duration(eta_seconds)}${eta_basis === null ? '' : ` (${eta_basis})`}`]),
     ...(waits === null ? [] : [waits]),
   ];
-  return parts.length === 0 ? NOTHING : html`<p class="figures">${text(parts.join(', '), 400)}</p>`;
+  return parts.length === 0 ? NOTHING : html`<p class="figures">${text(unbroken(parts.join(', ')), 400)}</p>`;
 }
 
 /** @param share 0 to 1. */

@@ -20,6 +20,7 @@ h1 { font-size: 1.4rem; font-weight: 650; line-height: 1.25; overflow-wrap: anyw
 h2 { font-size: .95rem; font-weight: 650; margin-bottom: .6rem; }
 h2 small { font-weight: 400; color: var(--soft); font-size: .85rem; margin-left: .4rem; }
 h3 { font-size: .85rem; font-weight: 600; }
+.legend + h3 { margin-top: .7rem; }
 a { color: var(--accent); text-underline-offset: .15em; text-decoration-thickness: 1px; }
 a:hover { text-decoration-thickness: 2px; }
 :focus-visible { outline: 2px solid var(--focus); outline-offset: 2px; border-radius: 3px; }
@@ -91,7 +92,7 @@ const PARTS = `
 .s-never, .s-never::before { color: var(--warn); } .s-never::before { content: "◌"; }
 .s-excluded::before { content: "–"; color: var(--soft); }
 td .state + div { color: var(--soft); font-size: .92rem; }
-.bad:not(section):not(.note) { color: var(--bad); font-weight: 600; }
+.bad:not(section):not(.note):not(.tile) { color: var(--bad); font-weight: 600; }
 .note { border-radius: 6px; padding: .45rem .7rem; margin-top: .6rem; background: var(--warnbg); overflow-wrap: anywhere; }
 .note.bad { background: var(--badbg); color: var(--bad); }
 .notes { margin-top: .6rem; overflow-wrap: anywhere; }

@@ -116,6 +116,19 @@ describe.runIf(isHere)('looked at', () => {
   });
 });
 
+describe.runIf(isHere)('a tile of a problem', () => {
+  test('has its number alone in the colour and weight of alarm', async () => {
+    const destinations = REPORT.destinations.map((each) => ({ ...each, blocked_reason: 'HTTP 503' }));
+    await using served = await servePage({ standing: standingWith({ destinations }) });
+    await using watched = await watchedPage(browser, served.url);
+    await watched.page.goto(served.url);
+    const weights = await watched.page.evaluate<string[]>(
+      "['dt', 'dd b', 'dd span'].map((part) => getComputedStyle(document.querySelector('.tile.bad ' + part)).fontWeight)",
+    );
+    expect(weights).toEqual(['400', '650', '400']);
+  });
+});
+
 describe.runIf(isHere)('on a phone', () => {
   test('a device takes at most 120 px, whatever it is called', async () => {
     const long = 'a name that is far too long for a phone to show in one line, as names are';

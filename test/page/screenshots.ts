@@ -25,7 +25,7 @@ interface Picture {
 }
 
 const DESK = { width: 1200, height: 930 };
-const MOST_BYTES = 150_000;
+const MOST_BYTES = 170_000;
 
 async function take(browser: Browser, url: string, picture: Picture): Promise<void> {
   const { name, path, colorScheme, size, awaited } = picture;
