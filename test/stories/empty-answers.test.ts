@@ -7,7 +7,7 @@ import { CONFIRMED_FOR_GOOD } from '../../src/ingest/empty-ranges.ts';
 import { createEmptyChecks } from '../../src/ingest/reread.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
-import { onPath } from '../support/faults.ts';
+import { always, falselyEmpty, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
@@ -75,6 +75,40 @@ describe.runIf(influxdAvailable())('empty answers that were believed', () => {
     }
     expect(await askedAfter(5 * DAY_MS)).toEqual([]);
   });
+
+  /** What is remembered of the empty answers about the hub. */
+  const rememberedOf = (rig: Rig) => {
+    const sync = rig.open();
+    try {
+      return sync.context.store.emptyRange('hub');
+    } finally {
+      sync.close();
+    }
+  };
+
+  test.each(['a run', 'the check of an hour later'])(
+    'are forgotten with the first reading that %s finds',
+    async (by) => {
+      using rig = await openRig(bench, {
+        world: worldOf([CALM, { deviceId: 'hub', intervalMs: 10 * MINUTE_MS }]),
+        historyMs: DAY_MS,
+      });
+      rig.simulator.faults = onPath(/hub\/telemetry/, always(falselyEmpty));
+      expect((await rig.once()).summary).toMatchObject({ exit_code: 0, gaps: [] });
+      expect(rememberedOf(rig)).toMatchObject({ confirmed: 1 });
+      rig.simulator.faults = null;
+      await rig.clock.sleep(2 * HOUR_MS);
+      if (by === 'a run') await rig.once();
+      else {
+        const sync = rig.open();
+        const checks = createEmptyChecks(sync.context);
+        checks.refresh();
+        while (checks.isDue()) await checks.next(signal);
+        sync.close();
+      }
+      expect(rememberedOf(rig)).toBeNull();
+    },
+  );
 
   test('three times leave the device to the idle poll, however often it is seen', async () => {
     const pollsWith = async (confirmed: number): Promise<number> => {
