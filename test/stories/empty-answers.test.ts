@@ -6,10 +6,10 @@ import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, msToNs, parseTimestamp } from '..
 import { CONFIRMED_FOR_GOOD } from '../../src/ingest/empty-ranges.ts';
 import { createEmptyChecks } from '../../src/ingest/reread.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
-import { always, falselyEmpty, onPath } from '../support/faults.ts';
+import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { always, anyOf, falselyEmpty, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 
 const CALM: DeviceSpec = { deviceId: 'calm', intervalMs: 10 * MINUTE_MS };
@@ -32,8 +32,9 @@ describe.runIf(influxdAvailable())('empty answers that were believed', () => {
   const bench = sharedBench(openBench);
 
   /** A workspace whose hub was seen a second ago, whenever the devices are listed. */
-  async function rigWithHub(): Promise<Rig> {
-    const rig = await openRig(bench, { world: worldOf([CALM, HUB], 20 * DAY_MS), historyMs: 15 * DAY_MS });
+  async function rigWithHub(changes: Partial<RigOptions> = {}): Promise<Rig> {
+    const world = worldOf([CALM, HUB], 20 * DAY_MS);
+    const rig = await openRig(bench, { world, historyMs: 15 * DAY_MS, ...changes });
     const seen = (record: string): string =>
       record.includes('"hub"')
         ? JSON.stringify({ ...JSON.parse(record), last_seen_at: formatMs(rig.clock.nowMs() - 1000) })
@@ -76,6 +77,16 @@ describe.runIf(influxdAvailable())('empty answers that were believed', () => {
     expect(await askedAfter(5 * DAY_MS)).toEqual([]);
   });
 
+  test('are asked for at once when another device has readings, though these come later', async () => {
+    using rig = await rigWithHub({ historyMs: 2 * HOUR_MS });
+    const { faults } = rig.simulator;
+    rig.simulator.faults = anyOf(faults ?? (() => null), onPath(/calm/, always({ kind: 'slow', delayMs: 9000 })));
+    const { summary, events } = await rig.once();
+    expect(told({ events }, 'gap-recorded')).toMatchObject([{ deviceId: 'hub', reason: 'unverified' }]);
+    expect(summary).toMatchObject({ exit_code: 0, gaps: [] });
+    expect(rig.clock.nowMs() - NOW_MS).toBeLessThan(MINUTE_MS);
+  });
+
   /** What is remembered of the empty answers about the hub. */
   const rememberedOf = (rig: Rig) => {
     const sync = rig.open();
@@ -97,7 +108,7 @@ describe.runIf(influxdAvailable())('empty answers that were believed', () => {
       expect((await rig.once()).summary).toMatchObject({ exit_code: 0, gaps: [] });
       expect(rememberedOf(rig)).toMatchObject({ confirmed: 1 });
       rig.simulator.faults = null;
-      await rig.clock.sleep(2 * HOUR_MS);
+      await rig.clock.sleep(by === 'a run' ? HOUR_MS / 2 : 2 * HOUR_MS);
       if (by === 'a run') await rig.once();
       else {
         const sync = rig.open();
