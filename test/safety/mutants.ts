@@ -451,8 +451,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'store/ledger.ts',
-        find: '  const written = rows.since.all({ from, lanes: JSON.stringify(lanes), except }).map(Number);',
-        replace: '  void except;\n  const written: number[] = [];',
+        find: 'AND id NOT IN (SELECT value FROM json_each(:except)) ORDER BY at_ms`,\n    ),\n    clear:',
+        replace: 'AND id < 0 AND id NOT IN (SELECT value FROM json_each(:except)) ORDER BY at_ms`,\n    ),\n    clear:',
       },
     ],
   },
