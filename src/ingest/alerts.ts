@@ -27,8 +27,11 @@ const PURPOSE: Purpose = { lane: 'alerts', stream: 'alerts' };
 /** How often a listing is begun again before it counts as failed. */
 const MAX_STARTS = 3;
 
-/** Far beyond any workspace, so that a cursor that leads in a circle ends. */
+/** Far beyond any workspace. */
 const MAX_PAGES = 10_000;
+
+/** How many pages in a row may have no alert that the pages before have not had: cursors that lead in a circle end. */
+const MAX_IDLE_PAGES = 10;
 
 /** The count for which everything was last listed, and when: the same difference is not examined again at once. */
 const LISTED_FOR = 'alerts_listed_for';
@@ -106,12 +109,15 @@ async function listOnce(context: SyncContext, depth: ListDepth, signal: AbortSig
   const { api, store } = context;
   const seen = new Set<number>();
   let cursor: Cursor | null = null;
-  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
+  let idlePages = 0;
+  for (let pages = 0; pages < MAX_PAGES && idlePages <= MAX_IDLE_PAGES; pages += 1) {
     const reply: Reply<AlertPage> = await api.alerts(cursor, PURPOSE, signal);
     const { alerts, nextCursor } = reply.value;
     const isKnownGround = alerts.some(({ alertId }) => store.alerts.find(alertId)?.isListed === true);
     commitAlerts(context, reply);
+    const seenBefore = seen.size;
     for (const { alertId } of alerts) seen.add(alertId);
+    idlePages = seen.size > seenBefore ? 0 : idlePages + 1;
     const isFarEnough = depth.to === null || alerts.some(({ openedAt }) => openedAt <= (depth.to ?? openedAt));
     if (nextCursor === null || (!depth.isWhole && isKnownGround && isFarEnough)) {
       store.alerts.markListed([...seen]);

@@ -40,6 +40,9 @@ const MAX_EMPTY_PAGES = 10;
 /** How long to wait before a request is repeated after an odd answer: a replica that lags gets time to catch up. */
 const RETRY_MS = 1000;
 
+/** After how many pages that cover nothing a scan lets requests of other devices go before each of its own. */
+const PAGES_AT_ONCE = 10;
+
 /** The task of a page scan. */
 export interface ScanTask {
   readonly deviceId: string;
@@ -54,6 +57,8 @@ export interface ScanTask {
   readonly until: 'first coverage' | 'closed';
   /** Whether to stop where it is, so that something more urgent gets its turn: stopping anywhere is free. */
   readonly isPaused?: () => boolean;
+  /** Resolves when a request could be sent at once and nothing else waits to send one. */
+  readonly untilTurn?: (signal: AbortSignal) => Promise<void>;
 }
 
 /** The result of a page scan. */
@@ -160,7 +165,8 @@ export async function scanGap(
 ): Promise<'to its end' | 'gone'> {
   const scan = beginGap(whole, task, gap);
   let next: Next = requestBelow(scan, scan.gap.to, scan.near);
-  while (next !== null && next !== 'gone' && !isStopped(scan.whole)) {
+  for (let pages = 1; next !== null && next !== 'gone' && !isStopped(scan.whole); pages += 1) {
+    if (pages > PAGES_AT_ONCE && !whole.result.extendsCoverage) await task.untilTurn?.(signal);
     const answer = await fetchPage(scan, { request: next, lane: scan.task.lane }, signal);
     next =
       answer.kind === 'page' ? await handlePage(scan, next, answer.reply, signal) : handleRefusal(scan, next, answer);

@@ -12,9 +12,15 @@
 import type { CoveredRange, Edge } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
 import { readingDigest } from '../core/lines/points.ts';
-import type { Reading, TelemetryPage } from '../core/records.ts';
+import type { Cursor, Reading, TelemetryPage } from '../core/records.ts';
 import { ceilToSecond, type EpochNs, maxNs, minNs, SECOND_NS } from '../core/time.ts';
-import { type PageRequest, type Progress, SLACK_NS } from './page-request.ts';
+import { idlePagesWith, type PageRequest, type Progress, SLACK_NS } from './page-request.ts';
+
+/**
+ * How many pages of a chain of cursors in a row may have no reading that the chain has not shown before, and name a next
+ * one. A device may have pages of readings that are alike; a chain without an end has nothing else.
+ */
+const MAX_IDLE_PAGES = 20;
 
 /** The range that a page covers, and how the scan continues. */
 export interface Judgement extends Progress {
@@ -92,8 +98,8 @@ function disorderIn(request: PageRequest, { readings, nextCursor }: TelemetryPag
   const low = request.after - SLACK_NS;
   const high = request.before === null ? null : request.before + SLACK_NS;
   const below = request.cursor === null ? null : (request.below ?? null);
-  if (nextCursor !== null && nextCursor === request.cursor && (readings.at(-1)?.recordedAt ?? below) === below)
-    return 'its next_cursor leads to the same page';
+  if (nextCursor !== null && leadsBack(request, readings, nextCursor))
+    return 'its next_cursor leads to pages that were served before';
   let previous: EpochNs | null = below;
   for (const { recordedAt } of readings) {
     if (previous !== null && recordedAt > previous) return 'its readings are not newest first';
@@ -101,6 +107,12 @@ function disorderIn(request: PageRequest, { readings, nextCursor }: TelemetryPag
     previous = recordedAt;
   }
   return null;
+}
+
+/** Whether a chain of cursors goes on without anything new: by the same cursor, or for many pages. */
+function leadsBack(request: PageRequest, readings: readonly Reading[], nextCursor: Cursor): boolean {
+  const isSamePlace = nextCursor === request.cursor && (readings.at(-1)?.recordedAt ?? request.below) === request.below;
+  return isSamePlace || idlePagesWith(request, readings) > MAX_IDLE_PAGES;
 }
 
 /**

@@ -7,7 +7,8 @@
  */
 import type { Edge } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
-import type { Cursor, TelemetryPage } from '../core/records.ts';
+import { readingDigest } from '../core/lines/points.ts';
+import type { Cursor, Reading, TelemetryPage } from '../core/records.ts';
 import { ceilToSecond, DAY_NS, type EpochNs, floorToSecond, HOUR_NS, maxNs, minNs, SECOND_NS } from '../core/time.ts';
 
 /**
@@ -33,7 +34,20 @@ export interface PageRequest {
   readonly nearSeen: boolean;
   /** With a cursor: the oldest time of the page before, above which nothing may come any more. */
   readonly below?: EpochNs | null;
+  /** With a cursor: the pages of the chain so far. */
+  readonly chain?: Chain;
 }
+
+/** What the pages of a chain of cursors have shown of the instant that they have reached (`below`). */
+interface Chain {
+  /** The readings of that instant, by their digests. Shared along the chain. */
+  readonly shown: Set<string>;
+  /** The last pages in a row that had only such readings. */
+  readonly idlePages: number;
+}
+
+/** How many readings of one instant are remembered, so that a hostile service cannot fill the memory. */
+const SHOWN_MOST = 100_000;
 
 /** The progress of a scan: where the next request continues. */
 export interface Progress {
@@ -109,7 +123,24 @@ export function requestFor(open: OpenGap, limits: WindowLimits): PageRequest {
 
 /** @returns the same request from its first page: a chain of cursors starts again. */
 export function fromFirstPage(request: PageRequest): PageRequest {
-  return { ...request, cursor: null, nearSeen: request.near === null };
+  const { chain, ...rest } = request;
+  return { ...rest, cursor: null, nearSeen: request.near === null };
+}
+
+/** The last pages of a chain in a row, with a further one, that had only readings that the chain has shown before. */
+export function idlePagesWith({ cursor, below, chain }: PageRequest, readings: readonly Reading[]): number {
+  if (cursor === null || chain === undefined) return 0;
+  const isIdle = readings.every((reading) => reading.recordedAt === below && chain.shown.has(readingDigest(reading)));
+  return isIdle ? chain.idlePages + 1 : 0;
+}
+
+/** The chain after a further page, whose oldest readings are of the time `below`. */
+function chainWith(request: PageRequest, readings: readonly Reading[], below: EpochNs | null): Chain {
+  const idlePages = idlePagesWith(request, readings);
+  const before = request.below === below ? request.chain?.shown : undefined;
+  const shown = before === undefined || before.size > SHOWN_MOST ? new Set<string>() : before;
+  for (const reading of readings) if (reading.recordedAt === below) shown.add(readingDigest(reading));
+  return { shown, idlePages };
 }
 
 /**
@@ -161,7 +192,8 @@ export function nextRequest(
 ): PageRequest | null {
   if (judged.next === 'cursor') {
     const below = judged.oldest?.at ?? request.below ?? null;
-    return { ...request, cursor: scan.page.nextCursor, nearSeen: judged.nearSeen, below };
+    const chain = chainWith(request, scan.page.readings, below);
+    return { ...request, cursor: scan.page.nextCursor, nearSeen: judged.nearSeen, below, chain };
   }
   if (judged.next !== 'time' || judged.oldest === null) return null;
   const to = minNs(request.gap.to, judged.oldest.at + 1n);

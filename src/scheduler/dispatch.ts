@@ -255,9 +255,9 @@ function nameUnreachable({ context, planning }: DispatchParts, { deviceId, range
 }
 
 async function runLiveTask(parts: DispatchParts, decision: PollDecision, signal: AbortSignal): Promise<void> {
-  const { planning, scanner } = parts;
+  const { planning, scanner, untilTurn } = parts;
   const task = taskFor(planning, decision);
-  const result = task === null ? NOTHING_SCANNED : await scanner.scan(task, signal);
+  const result = task === null ? NOTHING_SCANNED : await scanner.scan({ ...task, untilTurn }, signal);
   const { planner } = planning;
   // Nothing could be asked, or nothing was understood: it has a name now, and rests.
   if (!result.isUnderstood) planner.failed(decision, { isOwn: true }, plannedMs(planning));
@@ -281,14 +281,14 @@ async function requestHistory(parts: DispatchParts, decision: HistoryDecision, s
 
 /** @returns whether a page was understood. */
 async function readGap(
-  { planning, scanner }: DispatchParts,
+  { planning, scanner, untilTurn }: DispatchParts,
   decision: HistoryDecision,
   signal: AbortSignal,
 ): Promise<boolean> {
   const gap = nextGoalGap(planning, decision);
   if (gap?.readAgain !== undefined) return await gap.readAgain(signal);
   const task = gap && taskOf(planning, decision, gap);
-  return task !== null && (await scanner.scan(task, signal)).pages > 0;
+  return task !== null && (await scanner.scan({ ...task, untilTurn }, signal)).pages > 0;
 }
 
 /** `--once` alone closes the whole range; a backfill keeps its pace between two requests. */

@@ -173,7 +173,8 @@ function createBorder(ties: Call['settings']['paging']['cursorDuplicates'], belo
     },
     position: (): number => {
       if (last === null) return belowPosition;
-      if (ties === 'repeats' && aboveDuplicate !== null) return aboveDuplicate;
+      if ((ties === 'repeats' || ties === 'loops') && aboveDuplicate !== null) return aboveDuplicate;
+      if (ties === 'loops') return belowPosition;
       return last.position;
     },
   };

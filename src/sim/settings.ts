@@ -37,9 +37,9 @@ export interface SimSettings {
     cursorParameters: 'checked' | 'ignored';
     /**
      * What a cursor does with readings of one instant on both sides of a page's end: nothing, or it leaves out, or
-     * repeats.
+     * repeats. `loops`: it repeats them also where they fill the page, so that such a chain has no end.
      */
-    cursorDuplicates: 'exact' | 'skips' | 'repeats';
+    cursorDuplicates: 'exact' | 'skips' | 'repeats' | 'loops';
     /** How long a cursor is good; `null`: forever. */
     cursorLifeMs: number | null;
     /** `base64` has `+`, `/` and `=`, which only survive a query that is encoded. */

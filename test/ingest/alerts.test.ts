@@ -49,6 +49,20 @@ const requestsFor = (rig: Rig, path: RegExp): number =>
   rig.simulator.log.requests.filter((one) => path.test(one.path)).length;
 
 describe.runIf(influxdAvailable())('alerts', () => {
+  test('a listing whose cursors lead in a circle is given up after a few pages', async () => {
+    using rig = await rigOf(history(450));
+    const stop = new AbortController();
+    rig.simulator.faults = onPath(/alerts$/, (number, { query }) => {
+      if (number > 500) stop.abort();
+      if (query.get('cursor')?.startsWith('again') === true) query.delete('cursor');
+      const inACircle = (page: SimPage): SimPage => ({ ...page, nextCursor: page.nextCursor ?? `again-${number}` });
+      return { kind: 'mangle', change: inACircle };
+    });
+    expect((await rig.once({}, stop.signal)).summary.outcome).toBe('stalled');
+    rig.simulator.faults = null;
+    expect((await rig.once()).summary.outcome).toBe('complete');
+  });
+
   test('the first run takes in all that exist, each fact once, at the time at which it was opened', async () => {
     using rig = await rigOf(history(450));
     expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', exit_code: 0 });

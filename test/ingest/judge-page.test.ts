@@ -374,7 +374,14 @@ const DISORDERED: readonly Nothing[] = [
     ask({}, CHAINED),
     pageOf(readings(180), 'this'),
     {},
-    /next_cursor leads to the same page/,
+    /next_cursor leads to pages that were served before/,
+  ],
+  [
+    'names one more page after many that had only what the chain has shown before',
+    ask({}, { ...CHAINED, chain: { shown: new Set([edgeOf(reading(180)).digest]), idlePages: 20 } }),
+    pageOf(readings(180), 'another'),
+    {},
+    /next_cursor leads to pages that were served before/,
   ],
   [
     'is empty for the first time, where no stored reading could support it',

@@ -3,6 +3,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { readingDigest } from '../../src/core/lines/points.ts';
 import type { Reading } from '../../src/core/records.ts';
 import { DAY_NS, type EpochNs, formatSeconds, HOUR_NS, SECOND_NS } from '../../src/core/time.ts';
 import { type JudgeContext, judgePage } from '../../src/ingest/judge-page.ts';
@@ -200,7 +201,8 @@ describe('going on', () => {
   test('is by cursor where one instant fills the page', () => {
     const asked = ask(WITHOUT_OVERLAP);
     const page = full([1, 2, 3].map((a) => reading(150, { a })));
-    expect(go(asked, page)).toEqual({ ...asked, cursor: 'more', nearSeen: true, below: at(150) });
+    const chain = { shown: new Set(page.readings.map(readingDigest)), idlePages: 0 };
+    expect(go(asked, page)).toEqual({ ...asked, cursor: 'more', nearSeen: true, below: at(150), chain });
   });
 
   test('is by cursor where asking by time would bring back most of the page', () => {
@@ -212,7 +214,8 @@ describe('going on', () => {
   test('is by cursor until the overlap reading was seen, within the same range', () => {
     const asked = ask({ near: edgeOf(reading(200, { a: 9 })) });
     const crowd = full([1, 2, 3].map((a) => reading(200, { a })));
-    expect(go(asked, crowd)).toEqual({ ...asked, cursor: 'more', nearSeen: false, below: at(200) });
+    const chain = { shown: new Set(crowd.readings.map(readingDigest)), idlePages: 0 };
+    expect(go(asked, crowd)).toEqual({ ...asked, cursor: 'more', nearSeen: false, below: at(200), chain });
   });
 
   test('is not, once the window was read to its end, or the answer proved nothing', () => {

@@ -162,7 +162,12 @@ const SINGLE: readonly AppEvent[] = [
   { type: 'quota-wait', untilMs: 8e9, reason: 'day' },
   { type: 'records-rejected', stream: 'alerts', count: 1, reason: 'no id' },
   { type: 'values-dropped', deviceId: 'd', count: 1, reason: 'not a finite number' },
-  { type: 'page-rejected', deviceId: 'd', reason: 'its next_cursor leads to the same page', attempt: 2 },
+  {
+    type: 'page-rejected',
+    deviceId: 'd',
+    reason: 'its next_cursor leads to pages that were served before',
+    attempt: 2,
+  },
   { type: 'restatement', deviceId: 'd', at: 'T' },
   { type: 'readings-late', deviceId: 'd', count: 1, worstMs: 1, gracePeriodMs: 1 },
   { type: 'gap-recorded', deviceId: 'd', reason: 'unreachable', from: 'F', to: 'T' },

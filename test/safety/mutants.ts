@@ -396,6 +396,17 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'chains of cursors without an end followed',
+    caughtBy: ['cursorsInACircle'],
+    edits: [
+      {
+        file: 'ingest/judge-page.ts',
+        find: 'return isSamePlace || idlePagesWith(request, readings) > MAX_IDLE_PAGES;',
+        replace: 'return isSamePlace;',
+      },
+    ],
+  },
+  {
     name: 'names taken from today',
     caughtBy: ['renamed'],
     edits: [

@@ -31,6 +31,7 @@ const STORIES: Record<ScenarioName, string> = {
   farFuture: 'a reading from the far future is not archived and hides no other',
   clockFallsForSeconds: 'a clock that falls back withdraws the coverage of every device',
   cursorsThatSkip: 'a scan uses no cursor where time can move on',
+  cursorsInACircle: 'a chain of cursors without an end is given up',
   emptyForHours: 'empty answers do not prove that stored readings are gone',
   emptyFromTheFirst: 'ranges found empty before the first reading are read again',
   silentAtFirstContact: 'an empty answer about a time with a sign of life covers nothing',

@@ -10,6 +10,7 @@ import type { Fault, FaultPlan } from '../../src/sim/faults.ts';
 import type { SettingsOverrides, SimSettings } from '../../src/sim/settings.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
+import { liveAsDaemon } from '../support/daemon-rig.ts';
 import { falselyEmpty, lagging, onPath, outsideWindow, twoExchanged, upsideDown } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { liveFor } from '../support/live.ts';
@@ -160,6 +161,28 @@ describe.runIf(influxdAvailable())('cursors', () => {
     sync.close();
     await rig.once();
     expect((await rig.verdict(NOW_MS, seen)).missing).toEqual([]);
+  });
+
+  const crowdOf = (size: number, valueAt: (index: number) => string): DeviceSpec => ({
+    deviceId: 'crowd',
+    readings: Array.from({ length: size }, (_, index) => ({
+      recordedAtNs: msToNs(NOW_MS - HOUR_MS),
+      values: [['level', valueAt(index)] as const],
+    })),
+  });
+
+  test('that lead over pages of readings that are alike are followed to the end', async () => {
+    using rig = await rigOf({ devices: [crowdOf(300, () => '5')], settings: { plan: { maxDevicesPerPage: 20 } } });
+    expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+  });
+
+  test('that lead over many pages of one instant leave the other devices their turns', async () => {
+    const plan = { maxDevicesPerPage: 10, requestsPerMinute: 60, requestsPerDay: 50_000 };
+    using rig = await rigOf({ devices: [crowdOf(2500, String), TIED], settings: { plan } });
+    await liveAsDaemon(rig, { forMs: 10 * MINUTE_MS });
+    const atMs = rig.simulator.log.requests.flatMap((sent) => (sent.path.includes('tied') ? [sent.atMs] : []));
+    const longestMs = Math.max(...atMs.map((ms, index) => ms - (atMs[index - 1] ?? NOW_MS)));
+    expect(longestMs).toBeLessThan(1.5 * MINUTE_MS);
   });
 
   test('that begin and end to misbehave in mid-run do not matter either', async () => {

@@ -170,6 +170,31 @@ export const cursorsThatSkip: Scenario = async (bench, program) => {
   return await finish(rig, NOW_MS);
 };
 
+/** Cursors that repeat the readings of an instant that fills pages, each with a text of its own: no chain has an end. */
+export const cursorsInACircle: Scenario = async (bench, program) => {
+  const crowd = Array.from({ length: 250 }, (_, index) => ({
+    recordedAtNs: BigInt(NOW_MS - HOUR_MS) * 1_000_000n,
+    values: [['level', String(index)] as const],
+  }));
+  using rig = await rigFor(bench, program, {
+    devices: [OFTEN, { deviceId: 'crowd', readings: crowd }],
+    settings: { paging: { cursorDuplicates: 'loops' } },
+  });
+  const stop = new AbortController();
+  rig.simulator.faults = (number) => {
+    if (number > 500) stop.abort();
+    return null;
+  };
+  const { summary } = await rig.once({}, stop.signal);
+  const found = summary.outcome === 'stalled' ? [] : [`${summary.outcome} after 500 requests`];
+  rig.simulator.faults = null;
+  rig.simulator.settings.paging.cursorDuplicates = 'exact';
+  await rig.clock.sleep(HOUR_MS);
+  const startedMs = rig.clock.nowMs();
+  await rig.once();
+  return [...found, ...(await finish(rig, startedMs))];
+};
+
 /** Gaps that were named while the clock was two hours ahead: the right clock tries them at once. */
 export const namedByAClockAhead: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program);

@@ -34,6 +34,7 @@ import {
 import {
   behindTheTime,
   clockFallsForSeconds,
+  cursorsInACircle,
   cursorsThatSkip,
   dateFallsBack,
   dateJumps,
@@ -330,6 +331,7 @@ export const SCENARIOS = {
   lockDeleted,
   namedByAClockAhead,
   clockFallsForSeconds,
+  cursorsInACircle,
   cursorsThatSkip,
   emptyForHours,
   emptyFromTheFirst,
