@@ -162,6 +162,7 @@ function storeAlerts(context: SyncContext, alerts: readonly AlertRecord[], atNs:
     changed.map(({ known }) => known),
     lines,
   );
+  if (lines.length > 0) context.archived();
   context.observe({ type: 'list-page-committed', stream: 'alerts', records: alerts.length, newPoints: lines.length });
 }
 

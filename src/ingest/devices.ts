@@ -62,6 +62,7 @@ async function syncDeviceList(context: SyncContext, signal: AbortSignal): Promis
   const missing = unreadable > 0 ? [] : [...known.keys()].filter((deviceId) => !records.has(deviceId));
   store.saveInventory({ listed, missing, atMs: answeredAtMs });
   const newPoints = listed.filter(({ line }) => line !== null).length;
+  if (newPoints > 0) context.archived();
   observe({ type: 'list-page-committed', stream: 'devices', records: listed.length, newPoints });
   context.filterNotes.devicesListed(listed.map(({ record }) => record));
   reportAppeared(

@@ -90,7 +90,9 @@ export function noteCoverage(context: SyncContext, wantedRange: WantedRange, loo
     const facts = { deviceId, deviceName: device.name, state, lagSeconds, gapSeconds, watermarkNs, atNs };
     points.push({ deviceId, state, watermarkNs, atNs, line: coverageLine(facts, tag) });
   }
-  if (points.length > 0) store.saveCoveragePoints(points);
+  if (points.length === 0) return;
+  store.saveCoveragePoints(points);
+  context.archived();
 }
 
 interface CoverageMoment {

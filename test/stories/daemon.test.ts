@@ -45,6 +45,25 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     expect(ofDevice('seldom')).toBeLessThanOrEqual(12);
   });
 
+  test('delivers points of devices, alerts and coverage at once, also while no reading comes', async () => {
+    using rig = await rigOf({ world: worldOf([{ deviceId: 'seldom', intervalMs: 5 * HOUR_MS }]) });
+    let points = 0;
+    let oldestMs = 0;
+    await liveAsDaemon(rig, {
+      forMs: 3 * HOUR_MS,
+      meanwhile: async ({ report }) => {
+        for (let look = 0; look < 700; look += 1) {
+          await rig.clock.sleep(15 * SECOND_MS);
+          const [{ oldest_pending_at: oldest = null, delivered_points: delivered = 0 } = {}] = report().destinations;
+          if (oldest !== null) oldestMs = Math.max(oldestMs, rig.clock.nowMs() - Date.parse(oldest));
+          points = delivered ?? points;
+        }
+      },
+    });
+    expect(points).toBeGreaterThan(10);
+    expect(oldestMs).toBeLessThan(5 * SECOND_MS);
+  });
+
   test('catches a missed tick up once, however many were missed', async () => {
     using rig = await rigOf({ transportTimeoutMs: 200 * SECOND_MS });
     await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
