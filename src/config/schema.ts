@@ -148,7 +148,7 @@ export const CONFIG_KEYS = {
   'sync.grace_period': defaulted(
     gracePeriod,
     '2m',
-    'How late a reading may appear in the API. The most recent time, of this length, does not count as covered yet.',
+    'How late a reading may appear in the API. Readings of this newest time may be missing, so it does not count as covered yet.',
   ),
   'sync.devices': defaulted(
     values.cron,

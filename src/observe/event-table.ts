@@ -204,7 +204,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'destination-new': {
     level: { any: ['info', 'warn'], of: ({ before }) => (before === null ? 'info' : 'warn') },
     message: ({ known, points }) =>
-      `${known ? 'Destination is configured again' : 'New destination'}: ${points > 0 ? 'the archive is sent to it' : 'it gets all data read from now on, history included'}`,
+      `${known ? 'Destination is configured again' : 'New destination'}: ${points > 0 ? 'the archive is sent to it' : 'it gets all data that is read, recent and old'}`,
     fields: ({ destination, points, before }) => ({ destination, points, before }),
     pattern: '…',
     note: '`New destination: …` or `Destination is configured again: …`; warn if another database had this name before',

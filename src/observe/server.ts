@@ -190,7 +190,7 @@ function listenProblem({ code }: NodeJS.ErrnoException, host: string, port: numb
   switch (code) {
     case 'EADDRINUSE':
       return {
-        what: `${address} is in use by another program`,
+        what: `${address} is in use by another program or another Tidemark`,
         remedy: `Stop that program, or ${REMEDY} port; with port 0 Tidemark takes a free port.`,
       };
     case 'EACCES':

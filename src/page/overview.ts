@@ -174,12 +174,12 @@ function unreadTiles(report: StatusOverview, unread: Unread): Tile[] {
   const lags = destinations.map(({ lag_seconds }) => lag_seconds).filter((lag) => lag !== null);
   const least = unreadSeconds(report, unread);
   const known = [least, freshness.median_seconds, ...lags].filter((seconds) => seconds !== null);
-  const since = sinceAt === null ? 'yet' : html`since ${moment(sinceAt, now)}`;
+  const since = sinceAt === null ? '' : html` since ${moment(sinceAt, now)}`;
   return [
     {
       title: 'Lag',
       value: known.length === 0 ? 'not known' : duration(Math.max(...known)),
-      text: html`polling has stopped ${since}: newer readings are missing, and the lag grows`,
+      text: html`polling has stopped${since}: newer readings are missing, and the lag grows`,
       tone: 'bad',
     },
   ];

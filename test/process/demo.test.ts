@@ -160,7 +160,7 @@ describe('the demo', () => {
       const env = { TMPDIR: temporary, TIDEMARK_LISTEN: `127.0.0.1:${port}` };
       const { code, stdout, stderr } = await start(['--demo'], { cwd: temporary, env }).ended;
       expect([code, stdout]).toEqual([1, '']);
-      expect(stderr).toMatch(/^tidemark: listen: 127\.0\.0\.1:\d+ is in use by another program/m);
+      expect(stderr).toMatch(/^tidemark: listen: 127\.0\.0\.1:\d+ is in use by another program or another Tidemark/m);
       expect(readdirSync(temporary)).toEqual([]);
       const wrong = await start(['--demo'], { cwd: temporary, env: { ...env, TIDEMARK_LISTEN: 'nowhere' } }).ended;
       expect([wrong.code, wrong.stdout]).toEqual([78, '']);

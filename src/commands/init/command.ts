@@ -16,7 +16,7 @@ import type { InitCommand } from '../../cli/command.ts';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
 import { DEFAULT_FILE } from '../../config/sources.ts';
-import { apiUrl, history, type ParseAt, secretText, Unfit } from '../../config/values.ts';
+import { apiUrl, baseUrl, history, type ParseAt, secretText, Unfit } from '../../config/values.ts';
 import { ApiFault, refusalText, UserError } from '../../core/faults.ts';
 import { DESTINATION_NAMES } from '../../core/lines/dialect.ts';
 import { createScrub, Secret } from '../../core/secret.ts';
@@ -70,7 +70,7 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   const file = command.configFile ?? DEFAULT_FILE;
   const folder = resolve(dirname(file), 'secrets');
   const [keyPath, tokenPath] = [join(folder, KEY_FILE), join(folder, TOKEN_FILE)];
-  await requireNew(init, [file, keyPath, tokenPath]);
+  await requireNew(init, [file]);
   const api = await promptApi(init);
   const database = await promptDatabase(init, api);
   const wanted = await promptHistory(init);
@@ -91,6 +91,8 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
       }),
     },
   ];
+  const secretPaths = written.map(({ path }) => path).filter((path) => path !== file);
+  await requireNew(init, secretPaths);
   writeFiles(written);
   const option = command.configFile === null ? '' : ` --config ${quoted(file)}`;
   ports.print(
@@ -179,9 +181,13 @@ async function textFor<T>(
   text ??= fallback ?? null;
   if (text === null) throw new UserError(`${flag} is required without a terminal.`, 2);
   const value = parse(text, realClock.nowMs());
-  if (value instanceof Unfit)
-    throw new UserError(given === null ? `${sentence(value.reason)}.` : `${flag}: ${value.reason}.`, 2);
+  if (value instanceof Unfit) throw new UserError(inputFault(given, flag, value), 2);
   return text;
+}
+
+/** What is wrong with an answer: by its flag, where it was given by one. */
+function inputFault(given: string | null, flag: string, { reason }: Unfit): string {
+  return given === null ? `${sentence(reason)}.` : `${flag}: ${reason}.`;
 }
 
 function sentence(text: string): string {
@@ -367,6 +373,7 @@ async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): P
       'Address of InfluxDB or VictoriaMetrics (empty: no database, only the archive): ',
     );
     if (url === '') return null;
+    requireBaseUrl(init, url, isFirst);
     const isVictoria = prompter.isTerminal && (await isVictoriaMetrics(init, api, url));
     if (isVictoria) init.print('VictoriaMetrics answers: it needs neither a bucket nor an organization.');
     const bucket = isVictoria
@@ -390,6 +397,13 @@ async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): P
     });
     return database;
   });
+}
+
+/** @throws UserError (exit 2) if the address of the database is none */
+function requireBaseUrl({ command }: Init, url: string, isFirst: boolean): void {
+  const fitting = baseUrl(url);
+  if (!(fitting instanceof Unfit)) return;
+  throw new UserError(inputFault(isFirst ? command.influxUrl : null, '--influx-url', fitting), 2);
 }
 
 /** Asks a database for its kind, by a write without points and without a token. */

@@ -41,7 +41,7 @@ export function statusText(report: StatusReport): string {
 function head({ workspace_id, generated_at, summary, process: work, version }: StatusReport): string {
   const since = (at: string | null): string => (at === null ? 'never' : `${elapsed(generated_at, at)} ago`);
   const works = work.running
-    ? `Tidemark is running: last request ${since(work.last_request_at)}, last stored reading ${since(work.last_archived_at)}.`
+    ? `Tidemark is running: last request ${since(work.last_request_at)}, last stored point ${since(work.last_archived_at)}.`
     : `No daemon is running (last request ${since(work.last_request_at)}). Start it, or run --once.`;
   return [
     wrap(`Tidemark ${version}: ${nameText(workspace_id ?? 'no workspace yet')}, as of ${moment(generated_at)}`, 0),

@@ -25,7 +25,7 @@ test('an address that is free, and one that another program uses', async () => {
   const [port, used] = await serving('x', async (taken) => [taken, await pageLines(config('127.0.0.1', taken), false)]);
   expect(used[0]).toMatchObject({
     status: 'fail',
-    message: expect.stringMatching(/is in use by another program$/),
+    message: expect.stringMatching(/is in use by another program or another Tidemark$/),
     remedy: expect.stringMatching(/^Stop that program, or set listen \(TIDEMARK_LISTEN\) to another port; with port 0/),
   });
   expect((await pageLines(config('127.0.0.1', port), false))[0], 'that program is stopped').toMatchObject({

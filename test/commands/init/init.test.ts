@@ -245,6 +245,20 @@ describe('by flags', () => {
     expect((await init(directory, ['--api-url', api.url, '--overwrite'], { env })).code).toBe(0);
     expect([readFileSync(config, 'utf8').includes('mine'), modeOf(config)]).toEqual([false, 0o600]);
   });
+
+  test('a secret that is there is no obstacle where the key comes from another file', async () => {
+    const directory = place();
+    mkdirSync(join(directory, 'conf', 'secrets'), { recursive: true });
+    writeFileSync(join(directory, 'conf', 'secrets', 'tidemark_api_key'), 'mine');
+    writeFileSync(join(directory, 'key'), KEY);
+    const given = ['--api-url', api.url, '--api-key-file', join(directory, 'key')];
+    expect((await init(directory, given)).code).toBe(0);
+    const refused = await init(directory, ['--api-url', api.url, '--overwrite', '--influx-url', '127.0.0.1:8428'], {
+      env: { TIDEMARK_API_KEY: KEY },
+    });
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringMatching(/--influx-url: expected .*https?:/)]);
+    expect(readFileSync(join(directory, 'conf', 'secrets', 'tidemark_api_key'), 'utf8')).toBe('mine');
+  });
 });
 
 describe('on a terminal', () => {
