@@ -16,16 +16,26 @@ import type { InitCommand } from '../../cli/command.ts';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
 import { DEFAULT_FILE } from '../../config/sources.ts';
-import { apiUrl, baseUrl, history, type ParseAt, secretText, Unfit } from '../../config/values.ts';
+import { apiUrl, baseUrl, history, Unfit } from '../../config/values.ts';
 import { ApiFault, refusalText, UserError } from '../../core/faults.ts';
 import { DESTINATION_NAMES } from '../../core/lines/dialect.ts';
-import { createScrub, Secret } from '../../core/secret.ts';
+import { createScrub, type Secret } from '../../core/secret.ts';
 import { counted, plainText } from '../../core/text.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import { createUnknownServer, probeDestination } from '../../influx/probe.ts';
 import { STATE_FILE } from '../../store/open/database.ts';
 import { fetchAccount } from '../shared/command.ts';
-import { createPrompter, type Prompter } from './prompt.ts';
+import {
+  createPrompter,
+  type FoundSecret,
+  type Init,
+  inOwnNames,
+  inputFault,
+  retryUntilValid,
+  secretOf,
+  sentence,
+  textFor,
+} from './prompt.ts';
 import {
   configText,
   existingFiles,
@@ -38,22 +48,6 @@ import {
   workspaceFiles,
   writeFiles,
 } from './write.ts';
-
-/** The parts of one run. */
-interface Init {
-  readonly command: InitCommand;
-  readonly ports: ProcessPorts;
-  readonly prompter: Prompter;
-  /** Shows a line to the person, without secrets. */
-  readonly print: (text: string) => void;
-  readonly secrets: Secret[];
-}
-
-/** A secret, and the file that it is in; `null` if that has to be written. */
-interface FoundSecret {
-  readonly text: string;
-  readonly file: string | null;
-}
 
 /**
  * Asks for the settings, tries them and writes the configuration.
@@ -146,97 +140,6 @@ async function requireNew({ command, prompter }: Init, paths: readonly string[])
   }
   const answer = await prompter.ask(`Already there: ${names}. Replace? [y/N] `);
   if (!/^y(?:es)?$/i.test(answer)) throw new UserError('Nothing was written.', 1);
-}
-
-/** Asks until an answer works. Without a terminal the first failure ends it. */
-async function retryUntilValid<T>({ prompter, print }: Init, attempt: (isFirst: boolean) => Promise<T>): Promise<T> {
-  for (let isFirst = true; ; isFirst = false) {
-    try {
-      return await attempt(isFirst);
-    } catch (error) {
-      if (!(error instanceof UserError) || error.exitCode === 3 || !prompter.isTerminal) throw error;
-      print(error.message);
-    }
-  }
-}
-
-/**
- * A value from its flag at the first try, else from the person.
- *
- * @throws UserError (exit 2) if it does not fit
- */
-async function textFor<T>(
-  { prompter }: Init,
-  asked: {
-    readonly flag: string;
-    readonly given: string | null;
-    readonly question: string;
-    readonly fallback?: string;
-    readonly parse: ParseAt<T>;
-  },
-): Promise<string> {
-  const { flag, given, question, fallback, parse } = asked;
-  let text = given;
-  if (text === null && prompter.isTerminal) text = (await prompter.ask(question)) || (fallback ?? '');
-  text ??= fallback ?? null;
-  if (text === null) throw new UserError(`${flag} is required without a terminal.`, 2);
-  const value = parse(text, realClock.nowMs());
-  if (value instanceof Unfit) throw new UserError(inputFault(given, flag, value), 2);
-  return text;
-}
-
-/** What is wrong with an answer: by its flag, where it was given by one. */
-function inputFault(given: string | null, flag: string, { reason }: Unfit): string {
-  return given === null ? `${sentence(reason)}.` : `${flag}: ${reason}.`;
-}
-
-function sentence(text: string): string {
-  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
-}
-
-/** What a configuration calls by its keys, by the names that a person uses here: no key exists yet. */
-const NAMES: readonly (readonly [RegExp, flag: string, typed: string])[] = [
-  [/\bapi\.url\b/g, '--api-url', 'the address'],
-  [/\binflux\.url\b/g, '--influx-url', 'the address'],
-  [/\binflux\.org\b/g, '--influx-org', 'the organization'],
-  [/\binflux\.bucket\b/g, '--influx-bucket', 'the bucket'],
-  [/\binflux\.token(?:_file)?\b/g, '--influx-token-file', 'the token'],
-];
-
-function inOwnNames({ prompter }: Init, text: string): string {
-  return NAMES.reduce((left, [key, flag, typed]) => left.replaceAll(key, prompter.isTerminal ? typed : flag), text);
-}
-
-interface SecretSource {
-  readonly flag: string;
-  readonly file: string | null;
-  readonly variable: string;
-  readonly question: string;
-}
-
-/** A secret: from its file or a line of standard input, from the environment, or typed. An empty text for none. */
-async function secretOf(init: Init, { flag, file, variable, question }: SecretSource): Promise<FoundSecret> {
-  const { ports, prompter, secrets } = init;
-  const own = ports.environment[variable];
-  const path = file ?? ports.environment[`${variable}_FILE`] ?? null;
-  let found: FoundSecret = { text: '', file: null };
-  if (file === '-') found = { text: await prompter.line(flag), file: null };
-  else if (path) found = { text: readSecretFile(ports, flag, path), file: resolve(path) };
-  else if (own) found = { text: own, file: null };
-  else if (prompter.isTerminal) found = { text: await prompter.ask(question, { isSecret: true }), file: null };
-  if (found.text === '') return found;
-  const checked = secretText(found.text);
-  if (checked instanceof Unfit) throw new UserError(`${flag}: the secret ${checked.reason}.`, 2);
-  secrets.push(new Secret(checked));
-  return { ...found, text: checked };
-}
-
-function readSecretFile({ readFile }: ProcessPorts, flag: string, path: string): string {
-  try {
-    return readFile(path);
-  } catch {
-    throw new UserError(`${flag}: the file cannot be read. Give the path of a file that holds the secret alone.`, 2);
-  }
 }
 
 /** The API as it was answered and tried. */
