@@ -54,7 +54,10 @@ function bars(shown, width, height) {
   );
 }
 
-function chart(panel, frames, range) {
+function chart(panel, data, range) {
+  // Grafana's panel does this with each frame before it hands them to the chart: steps without a value have none.
+  const bounds = { refFieldPseudoMin: range.fromMs, refFieldPseudoMax: range.toMs };
+  const frames = data.map((frame) => grafana.applyNullInsertThreshold({ frame, ...bounds }));
   const time = (ms) => grafana.dateTimeForTimeZone('utc', ms);
   const timeRange = { from: time(range.fromMs), to: time(range.toMs), raw: { from: 'now-24h', to: 'now' } };
   return (width, height) =>
