@@ -20,6 +20,8 @@ export default defineConfig({
     // Files share nothing but modules that hold no state from one test to the next; a process for each would have to load
     // and warm up the whole program again.
     isolate: false,
+    // The program and its tests are what Node runs as it stands. Vite would put a lookup in place of every imported name.
+    experimental: { viteModuleRunner: false, nodeLoader: false },
     projects: [
       // `npm test`: store, pure functions and virtual time.
       {
