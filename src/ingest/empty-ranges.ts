@@ -116,13 +116,13 @@ export interface ServedReadings {
   before: { readonly deviceId: string; readonly atMs: EpochMs } | null;
   /** The last sign of life of a device that its answers have left unexplained. */
   readonly signs: Map<string, EpochNs>;
-  /** When this process had the first of the empty answers about a device, by the monotonic clock. */
-  readonly emptySince: Map<string, number>;
+  /** When this process had the first of the answers about a device that something speaks against, monotonic. */
+  readonly absentSince: Map<string, number>;
 }
 
 /** Nothing was served yet. */
 export function nothingServed(): ServedReadings {
-  return { last: null, before: null, signs: new Map(), emptySince: new Map() };
+  return { last: null, before: null, signs: new Map(), absentSince: new Map() };
 }
 
 /**

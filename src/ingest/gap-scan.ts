@@ -11,23 +11,24 @@ import { type Edge, overlapsOf } from '../core/coverage.ts';
 import { hullOf, type Interval } from '../core/intervals.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
-import type { GapReason } from '../core/state/telemetry.ts';
+import type { GapReason, MissedOverlap } from '../core/state/telemetry.ts';
 import { type EpochNs, formatExact } from '../core/time.ts';
 import { commitInTurns, isAnyStored, nameGap } from './commit.ts';
 import type { SyncContext } from './context.ts';
 import { controlFor, judgeEmpty, noteServedReadings, type ServedReadings, signToExplain } from './empty-ranges.ts';
 import { type Asking, fetchPage, noteOpenEnd, noteServed, windowRules } from './fetch-page.ts';
 import { type Judgement, judgePage } from './judge-page.ts';
-import { fromFirstPage, missingAt, nextRequest, type PageRequest, requestFor } from './page-request.ts';
+import { fromFirstPage, nextRequest, type PageRequest, requestFor } from './page-request.ts';
 import {
   type Attempts,
+  acceptedMissing,
   areEmptyAnswersIgnored,
   decideStep,
-  isOverlapOptional,
   missedAfter,
   missedSince,
   NO_ATTEMPTS,
   reappearedOverlaps,
+  type Step,
   TRIES,
   unlessGone,
 } from './unproven.ts';
@@ -196,7 +197,7 @@ async function handlePage(
   const judged = judgePage(request, page, {
     visibleFromNs,
     emptyBefore: ignoresEmptyAnswers(context, deviceId) ? 0 : emptyBefore(scan, request),
-    overlapOptional: isOverlapOptional(scan.attempts, page.readings),
+    accepts: acceptedMissing(scan.attempts, page.readings),
     seenAt: signToExplain(scan.served, context.store.device(deviceId), {
       to: request.gap.to,
       isTimeBySigns: request.gap.to === task.limit && !context.serverClock.isKnown(),
@@ -256,11 +257,12 @@ function noteReadings({ context, served }: GapScan, deviceId: string, isAccepted
 }
 
 /** Records an empty answer that covers a range by itself. Returns whether it is believed: no evidence is against it. */
-function recordEmptyAnswer({ context, task, served }: GapScan, range: Interval): boolean {
+function recordEmptyAnswer(scan: GapScan, range: Interval): boolean {
+  const { context, task, served } = scan;
   const { store, serverClock, clock } = context;
   const { deviceId } = task;
   const known = store.emptyRange(deviceId);
-  if (known === null) served.emptySince.set(deviceId, clock.monoMs());
+  if (known === null) served.absentSince.set(deviceId, clock.monoMs());
   const { isBelieved, next } = judgeEmpty({
     range,
     seenAt: store.device(deviceId)?.record.lastSeenAt ?? null,
@@ -269,7 +271,7 @@ function recordEmptyAnswer({ context, task, served }: GapScan, range: Interval):
     known,
     controlMs: controlFor(served, deviceId),
     nowMs: serverClock.nowMs(),
-    waitedMs: clock.monoMs() - (served.emptySince.get(deviceId) ?? Number.NEGATIVE_INFINITY),
+    waitedMs: waitedFor(scan),
   });
   if (next !== known) store.saveEmptyRange(deviceId, next);
   return isBelieved;
@@ -284,29 +286,45 @@ async function handleUnproven(
   const { context, task } = scan;
   const { deviceId } = task;
   const { overlapMissing } = judged;
-  const at = missingAt(request);
   const isEmpty = page.readings.length === 0 && (page.deviceId === null || page.deviceId === deviceId);
   const known = context.store.missedOverlaps(deviceId);
   const nowMs = context.serverClock.nowMs();
-  const missed = missedSince(known, { at, isEmpty, overlapMissing }, nowMs);
+  const waitedMs = waitedFor(scan);
+  const missed = missedSince(known, { isEmpty, overlapMissing }, { nowMs, waitedMs });
   const { step, attempts } = decideStep(scan.attempts, { isEmpty, overlapMissing, missed });
   scan.attempts = attempts;
   if (step === 'same at once') return request;
   if (step === 'same later' && isEmpty && request.cursor !== null) return chainAgain(scan, request);
   const reason = judged.reason ?? '';
   context.observe({ type: 'page-rejected', deviceId, reason, attempt: attempts.rejected });
-  const remembered = missedAfter(known, { at, step }, nowMs);
-  if (remembered !== null) context.store.saveMissedOverlap(deviceId, remembered);
+  if (overlapMissing !== null) rememberMissed(scan, known, { at: overlapMissing.at, step });
   if (step === 'remember, give up' || step === 'give up') return giveUp(scan, request.gap, 'page_rejected');
-  if ((step === 'overlap is gone' || step === 'believe the answers') && attempts.withoutOverlap === TRIES) {
-    context.observe({ type: 'restatement', deviceId, at: formatExact(at) });
-  }
   await context.clock.sleep(RETRY_MS, signal);
   if (judged.stopsShort && request.before === null) {
     noteOpenEnd(scan.windows);
     return requestBelow(scan, request.gap.to, request.near);
   }
   return step === 'same later' ? request : fromFirstPage(request);
+}
+
+/** Records what follows from a missing overlap reading. */
+function rememberMissed(
+  { context, task, served, attempts }: GapScan,
+  known: readonly MissedOverlap[],
+  { at, step }: { readonly at: EpochNs; readonly step: Step },
+): void {
+  const { deviceId } = task;
+  const missed = missedAfter(known, { at, step }, context.serverClock.nowMs());
+  if (missed !== null) context.store.saveMissedOverlap(deviceId, missed);
+  if (step === 'remember, give up') served.absentSince.set(deviceId, context.clock.monoMs());
+  if ((step === 'overlap is gone' || step === 'believe the answers') && attempts.withoutOverlap === TRIES) {
+    context.observe({ type: 'restatement', deviceId, at: formatExact(at) });
+  }
+}
+
+/** For how long this process has had answers about the device that something speaks against, in ms. */
+function waitedFor({ context, task, served }: GapScan): number {
+  return context.clock.monoMs() - (served.absentSince.get(task.deviceId) ?? Number.NEGATIVE_INFINITY);
 }
 
 /** How many empty answers there were to this request that count: behind a cursor none, unless its chain ended so before. */

@@ -15,6 +15,7 @@ import { readingDigest } from '../core/lines/points.ts';
 import type { Cursor, Reading, TelemetryPage } from '../core/records.ts';
 import { ceilToSecond, type EpochNs, maxNs, minNs, SECOND_NS } from '../core/time.ts';
 import { idlePagesWith, type PageRequest, type Progress, SLACK_NS } from './page-request.ts';
+import type { AcceptedMissing, MissingOverlap } from './unproven.ts';
 
 /**
  * How many pages of a chain of cursors in a row may have no reading that the chain has not shown before, and name a next
@@ -32,8 +33,8 @@ export interface Judgement extends Progress {
   readonly reason: string | null;
   /** For the last page of a gap that it covers to its end: the page has every reading from here on; else `null`. */
   readonly reachedTo: EpochNs | null;
-  /** For `again`: whether only the overlap readings are missing, so that the answer may be a restatement. */
-  readonly overlapMissing: boolean;
+  /** For `again`: how an overlap reading is missing, if that is all; else `null`. */
+  readonly overlapMissing: MissingOverlap | null;
   /** For `again`: whether it ends before a sign of life in the gap, or before the newest stored reading. */
   readonly stopsShort: boolean;
 }
@@ -47,8 +48,8 @@ export interface JudgeContext {
   readonly visibleFromNs: EpochNs | null;
   /** Empty answers to this request so far, without an overlap reading. One alone covers nothing. */
   readonly emptyBefore: number;
-  /** Whether a missing overlap reading is accepted: it was missing several times (a restatement). */
-  readonly overlapOptional: boolean;
+  /** The missing overlap readings that are accepted: they were missing several times, or for long. */
+  readonly accepts: AcceptedMissing;
   /**
    * A sign of life of the device (`last_seen_at`) that the newest page must explain, by a reading of that time or later
    * or by one above the gap; `null` where there is none, or answers have shown that it was of no reading.
@@ -71,13 +72,15 @@ export function judgePage(request: PageRequest, page: TelemetryPage, context: Ju
     return { ...distrust(request, readings, reason), stopsShort: (context.seenAt ?? 0n) < request.gap.to };
   }
   const far = hasToBeShown(request.far, context) ? request.far : null;
-  const missing = context.overlapOptional ? null : missingOverlap({ request, far, page, nearSeen });
-  if (missing !== null) {
+  const missing = missingOverlap({ request, far, page, nearSeen });
+  if (missing !== null && context.accepts !== 'any' && context.accepts !== missing.how) {
     const stopsShort = far !== null && (readings[0]?.recordedAt ?? 0n) < far.at;
-    return { ...distrust(request, readings, missing), overlapMissing: true, stopsShort };
+    const end = missing.at === far?.at ? 'older' : 'newer';
+    const reason = `it does not contain the overlap reading at its ${end} end`;
+    return { ...distrust(request, readings, reason), overlapMissing: missing, stopsShort };
   }
   if (ended) return judgeEnd(request, readings, { context, nearSeen });
-  return judgeFullPage(request, readings, nearSeen || context.overlapOptional);
+  return judgeFullPage(request, readings, nearSeen || context.accepts !== 'none');
 }
 
 function distrust(request: PageRequest, readings: readonly Reading[], reason: string): Judgement {
@@ -87,7 +90,7 @@ function distrust(request: PageRequest, readings: readonly Reading[], reason: st
     next: 'again',
     reason,
     reachedTo: null,
-    overlapMissing: false,
+    overlapMissing: null,
     stopsShort: false,
     oldest: null,
     nearSeen: request.nearSeen,
@@ -137,17 +140,22 @@ interface OverlapsSought {
   readonly nearSeen: boolean;
 }
 
-function missingOverlap(seen: OverlapsSought): string | null {
-  const { request, far, page, nearSeen } = seen;
+/** The overlap reading that is missing from a page; one that it does not reach before one that it has replaced. */
+function missingOverlap({ request, far, page, nearSeen }: OverlapsSought): MissingOverlap | null {
   const oldest = page.readings.at(-1)?.recordedAt ?? null;
-  const ended = page.nextCursor === null;
-  const past = (edge: Edge): boolean => ended || (oldest !== null && oldest < edge.at);
-  if (request.near !== null && !nearSeen && past(request.near))
-    return 'it does not contain the overlap reading at its newer end';
-  if (far !== null && past(far) && !shows(page.readings, far)) {
-    return 'it does not contain the overlap reading at its older end';
-  }
-  return null;
+  const past = (edge: Edge): boolean => page.nextCursor === null || (oldest !== null && oldest < edge.at);
+  const isNearMissing = request.near !== null && !nearSeen && past(request.near);
+  const isFarMissing = far !== null && past(far) && !shows(page.readings, far);
+  const edges = [isNearMissing ? request.near : null, isFarMissing ? far : null].filter((edge) => edge !== null);
+  const missing = edges.map(({ at }): MissingOverlap => ({ at, how: howMissing(request, page, at) }));
+  return missing.find(({ how }) => how === 'not reached') ?? missing[0] ?? null;
+}
+
+/** Behind a cursor, the oldest reading of the pages before counts as well. */
+function howMissing({ below = null }: PageRequest, { readings }: TelemetryPage, at: EpochNs): MissingOverlap['how'] {
+  const times = [...(below === null ? [] : [below]), ...readings.map(({ recordedAt }) => recordedAt)];
+  const isPassed = times.some((time) => time > at) && times.some((time) => time < at);
+  return isPassed || times.includes(at) ? 'replaced' : 'not reached';
 }
 
 function shows(readings: readonly Reading[], edge: Edge): boolean {
@@ -178,7 +186,7 @@ function judgeEnd(
     next: 'done',
     reason: from > request.gap.from ? 'beyond_plan' : null,
     reachedTo: from > request.gap.from ? null : minNs(endsAt, oldestAt ?? endsAt),
-    overlapMissing: false,
+    overlapMissing: null,
     stopsShort: false,
     oldest: edgeOf(readings.at(-1)),
     nearSeen,
@@ -199,7 +207,7 @@ function judgeFullPage(request: PageRequest, readings: readonly Reading[], nearS
     next: closed ? 'done' : nearSeen && timeMovesOn(request, readings, oldest.recordedAt) ? 'time' : 'cursor',
     reason: null,
     reachedTo: closed ? oldest.recordedAt : null,
-    overlapMissing: false,
+    overlapMissing: null,
     stopsShort: false,
     oldest: edgeOf(oldest),
     nearSeen,

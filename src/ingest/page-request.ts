@@ -143,14 +143,6 @@ function chainWith(request: PageRequest, readings: readonly Reading[], below: Ep
   return { shown, idlePages };
 }
 
-/**
- * The time of the overlap reading that is missing from an answer: the near one, unless an earlier page has contained
- * it.
- */
-export function missingAt({ near, nearSeen, far, gap }: PageRequest): EpochNs {
-  return ((nearSeen ? null : near) ?? far ?? near)?.at ?? gap.to;
-}
-
 function withinWindow(
   { gap, far }: OpenGap,
   reach: (from: EpochNs) => EpochNs,

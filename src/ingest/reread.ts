@@ -288,7 +288,7 @@ async function step(scan: WindowScan, request: PageRequest, signal: AbortSignal)
   const judged = judgePage(request, page, {
     visibleFromNs: null,
     emptyBefore: scan.empties,
-    overlapOptional: true,
+    accepts: 'any',
     seenAt: null,
   });
   const { readings } = judged;

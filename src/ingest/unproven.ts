@@ -1,21 +1,22 @@
 /**
- * What to do about an answer that covers nothing, and how long empty answers are not trusted. Pure.
+ * What to do about an answer that covers nothing, and how long answers that lack a stored reading are not trusted. Pure.
  *
- * A service that lags, restarts or has lost its storage gives odd answers for a while; a retry may get a good one. If
- * pages *with* readings lack the overlap reading several times, that reading is gone. An *empty* page shows only that
- * nothing came: a service whose storage fails answers so, maybe for hours and for every device. So a reading that only
- * empty answers lack counts as gone only a day after it was first missed, if no answer has shown it in the meantime.
- * Until then, empty answers about the device cover nothing.
+ * A service that lags, restarts or has lost a part of its storage gives odd answers for a while; a retry may get a good
+ * one. A page that has a reading at the very instant of the overlap reading, or readings on both sides of it, shows a
+ * restatement: if several lack the overlap reading, it is gone. A page that has nothing at or beyond it, as an empty
+ * one, shows only that nothing came from there: a service whose storage fails answers so, maybe for hours and for every
+ * device. A reading that only such answers lack counts as gone only half an hour after it was first missed, a day where
+ * they are empty, if no answer has shown it in the meantime. Until then, empty answers about the device cover nothing.
  *
  * | the answer                                                    | 1st            | 2nd            | 3rd and later       |
  * | ------------------------------------------------------------- | -------------- | -------------- | ------------------- |
  * | is the first empty one, and lacks no overlap reading          | same at once   | (cannot be)    | (cannot be)         |
  * | is empty, while empty answers about the device are in doubt   | give up        | give up        | give up             |
- * | is disordered, of another device, or empty again          | same later     | same later     | give up             |
- * | has readings, but not the overlap reading                     | restart later  | restart later  | overlap is gone     |
- * | is empty, and the overlap reading was never missed before     | restart later  | restart later  | remember, give up   |
- * | is empty, and it was first missed less than a day ago         | give up        | give up        | give up             |
- * | is empty, and it was first missed a day ago or earlier        | restart later  | restart later  | believe the answers |
+ * | is disordered, of another device, or empty again              | same later     | same later     | give up             |
+ * | has another reading in place of the overlap reading           | restart later  | restart later  | overlap is gone     |
+ * | ends before the overlap reading, which was never missed       | restart later  | restart later  | remember, give up   |
+ * | ends before it, and it was first missed a short while ago     | give up        | give up        | give up             |
+ * | ends before it, and it was first missed long ago              | restart later  | restart later  | believe the answers |
  *
  * "Same" repeats the request. "Restart" repeats its chain of cursors from the first page. "Later" means after a second.
  * "Give up" leaves a named gap, which is tried again after some minutes.
@@ -23,7 +24,7 @@
 import type { Edge } from '../core/coverage.ts';
 import type { Reading } from '../core/records.ts';
 import type { MissedOverlap } from '../core/state/telemetry.ts';
-import { DAY_MS, type EpochMs, type EpochNs } from '../core/time.ts';
+import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS } from '../core/time.ts';
 
 /** How often a request is made whose answers cover nothing, before its gap is named. */
 export const TRIES = 3;
@@ -33,15 +34,31 @@ export const TRIES = 3;
  */
 const EMPTY_PATIENCE_MS = DAY_MS;
 
+/** The same for pages with readings that end before it. */
+const SHORT_PATIENCE_MS = 30 * MINUTE_MS;
+
+/** An overlap reading that is missing from a page. */
+export interface MissingOverlap {
+  readonly at: EpochNs;
+  /**
+   * `replaced`: the page has another reading of that instant, or readings on both sides of it. `not reached`: it has
+   * nothing at or beyond it.
+   */
+  readonly how: 'replaced' | 'not reached';
+}
+
+/** The missing overlap readings that a page is accepted without. */
+export type AcceptedMissing = 'none' | 'replaced' | 'any';
+
 /** Kinds of answers that cover nothing: the rows of the table. */
 type Finding =
   | 'first empty'
   | 'empty in doubt'
   | 'odd'
-  | 'without overlap'
-  | 'empty without overlap'
-  | 'empty, overlap awaited'
-  | 'empty, overlap overdue';
+  | 'overlap replaced'
+  | 'overlap not reached'
+  | 'overlap awaited'
+  | 'overlap overdue';
 
 /** The steps: the cells of the table. */
 export type Step =
@@ -57,10 +74,10 @@ const STEPS: Readonly<Record<Finding, readonly [first: Step, second: Step, later
   'first empty': ['same at once', 'same at once', 'same at once'],
   'empty in doubt': ['give up', 'give up', 'give up'],
   odd: ['same later', 'same later', 'give up'],
-  'without overlap': ['restart later', 'restart later', 'overlap is gone'],
-  'empty without overlap': ['restart later', 'restart later', 'remember, give up'],
-  'empty, overlap awaited': ['give up', 'give up', 'give up'],
-  'empty, overlap overdue': ['restart later', 'restart later', 'believe the answers'],
+  'overlap replaced': ['restart later', 'restart later', 'overlap is gone'],
+  'overlap not reached': ['restart later', 'restart later', 'remember, give up'],
+  'overlap awaited': ['give up', 'give up', 'give up'],
+  'overlap overdue': ['restart later', 'restart later', 'believe the answers'],
 };
 
 /** The unproven answers of a gap scan since the last answer that covered something. */
@@ -70,35 +87,43 @@ export interface Attempts {
   readonly empties: number;
   /** Answers without the overlap reading. */
   readonly withoutOverlap: number;
-  /** Whether empty answers are believed without the overlap reading, because it counts as gone. */
+  /** Whether pages with readings are believed that end before the overlap reading, because it counts as gone. */
+  readonly shortBelieved: boolean;
+  /** The same of empty answers. */
   readonly emptyBelieved: boolean;
 }
 
-export const NO_ATTEMPTS: Attempts = { rejected: 0, empties: 0, withoutOverlap: 0, emptyBelieved: false };
+export const NO_ATTEMPTS: Attempts = {
+  rejected: 0,
+  empties: 0,
+  withoutOverlap: 0,
+  shortBelieved: false,
+  emptyBelieved: false,
+};
 
-/** For how long a reading has been missing from empty answers: never, for less than a day, for longer. */
+/** For how long a reading has been missing from such answers: never, for a short while, for long enough. */
 type Missed = 'never' | 'awaited' | 'overdue';
 
 /** An answer that covers nothing. */
 export interface Unproven {
   /** Whether it has no reading, and is not of another device. */
   readonly isEmpty: boolean;
-  readonly overlapMissing: boolean;
+  readonly overlapMissing: MissingOverlap | null;
   /**
-   * For how long the overlap reading, or if that is not missing any other of the device, has been missing from empty
-   * answers.
+   * For how long the overlap reading, or if that is not missing any other of the device, has been missing from answers
+   * that do not reach it.
    */
   readonly missed: Missed;
 }
 
-const EMPTY_WITHOUT_OVERLAP: Readonly<Record<Missed, Finding>> = {
-  never: 'empty without overlap',
-  awaited: 'empty, overlap awaited',
-  overdue: 'empty, overlap overdue',
+const NOT_REACHED: Readonly<Record<Missed, Finding>> = {
+  never: 'overlap not reached',
+  awaited: 'overlap awaited',
+  overdue: 'overlap overdue',
 };
 
 function findingOf({ isEmpty, overlapMissing, missed }: Unproven, { empties }: Attempts): Finding {
-  if (overlapMissing) return isEmpty ? EMPTY_WITHOUT_OVERLAP[missed] : 'without overlap';
+  if (overlapMissing !== null) return overlapMissing.how === 'replaced' ? 'overlap replaced' : NOT_REACHED[missed];
   if (!isEmpty) return 'odd';
   if (missed === 'awaited') return 'empty in doubt';
   return empties === 0 ? 'first empty' : 'odd';
@@ -107,26 +132,32 @@ function findingOf({ isEmpty, overlapMissing, missed }: Unproven, { empties }: A
 /** Decides the step after an answer that covers nothing, and counts the answer. Pure. */
 export function decideStep(before: Attempts, answer: Unproven): { readonly step: Step; readonly attempts: Attempts } {
   const finding = findingOf(answer, before);
-  const countsMiss = answer.overlapMissing && finding !== 'empty, overlap awaited';
+  const countsMiss = answer.overlapMissing !== null && finding !== 'overlap awaited';
   const rejected = before.rejected + (finding === 'first empty' ? 0 : 1);
   const withoutOverlap = before.withoutOverlap + (countsMiss ? 1 : 0);
   const [first, second, later] = STEPS[finding];
   const nth = countsMiss ? withoutOverlap : rejected;
   const step = nth >= TRIES ? later : nth === 2 ? second : first;
+  const isBelieved = step === 'believe the answers';
   return {
     step,
     attempts: {
       rejected,
       empties: before.empties + (answer.isEmpty ? 1 : 0),
       withoutOverlap,
-      emptyBelieved: before.emptyBelieved || step === 'believe the answers',
+      shortBelieved: before.shortBelieved || isBelieved,
+      emptyBelieved: before.emptyBelieved || (isBelieved && answer.isEmpty),
     },
   };
 }
 
-/** Whether a page is accepted without the overlap reading. An empty answer needs more than that to be believed. */
-export function isOverlapOptional({ withoutOverlap, emptyBelieved }: Attempts, readings: readonly Reading[]): boolean {
-  return withoutOverlap >= TRIES && (readings.length > 0 || emptyBelieved);
+/** @returns the missing overlap readings that a page is accepted without. An empty one needs more to be believed. */
+export function acceptedMissing(
+  { withoutOverlap, shortBelieved, emptyBelieved }: Attempts,
+  readings: readonly Reading[],
+): AcceptedMissing {
+  if (readings.length === 0 ? emptyBelieved : shortBelieved) return 'any';
+  return withoutOverlap >= TRIES ? 'replaced' : 'none';
 }
 
 /** @returns an overlap reading that answers still have to show; `null` where it is taken as gone. */
@@ -147,17 +178,21 @@ export function reappearedOverlaps(missed: readonly MissedOverlap[], readings: r
   return missed.map(({ at }) => at).filter((at) => readings.some(({ recordedAt }) => recordedAt === at));
 }
 
-/** @returns for how long the overlap reading, or if that was returned any other of the device, has been missing. */
+/**
+ * @param waitedMs for how long a reading of the device has been missing by the monotonic clock: without `Date` the
+ * server's time jumps with the local clock. Infinite where an earlier process missed it first.
+ * @returns for how long the overlap reading, or if that was returned any other of the device, has been missing.
+ */
 export function missedSince(
   missed: readonly MissedOverlap[],
-  { at, isEmpty, overlapMissing }: Omit<Unproven, 'missed'> & { readonly at: EpochNs },
-  nowMs: EpochMs,
+  { isEmpty, overlapMissing }: Omit<Unproven, 'missed'>,
+  { nowMs, waitedMs }: { readonly nowMs: EpochMs; readonly waitedMs: number },
 ): Missed {
-  if (!isEmpty) return 'never';
-  if (!overlapMissing) return areEmptyAnswersIgnored(missed, nowMs) ? 'awaited' : 'never';
-  const known = missed.find((each) => each.at === at);
+  if (overlapMissing === null) return isEmpty && areEmptyAnswersIgnored(missed, nowMs) ? 'awaited' : 'never';
+  const known = missed.find(({ at }) => at === overlapMissing.at);
   if (known === undefined) return 'never';
-  return nowMs - known.sinceMs < EMPTY_PATIENCE_MS ? 'awaited' : 'overdue';
+  const patienceMs = isEmpty ? EMPTY_PATIENCE_MS : SHORT_PATIENCE_MS;
+  return Math.min(nowMs - known.sinceMs, waitedMs) < patienceMs ? 'awaited' : 'overdue';
 }
 
 /** @returns the record to store about the overlap reading of that time after a step; `null` if nothing changes. */
@@ -169,11 +204,7 @@ export function missedAfter(
   const known = missed.find((each) => each.at === at);
   // Missed first in the future: by a clock that was ahead.
   if (known?.isGone === false && known.sinceMs > nowMs) return { ...known, sinceMs: nowMs };
-  if (step === 'remember, give up' || step === 'believe the answers') {
-    const sinceMs = known?.sinceMs ?? nowMs;
-    const isGone = nowMs - sinceMs >= EMPTY_PATIENCE_MS;
-    return known?.isGone === isGone ? null : { at, sinceMs, isGone };
-  }
-  // Answers with readings do not contain it either: it counts as gone.
-  return step === 'overlap is gone' && known?.isGone === false ? { ...known, isGone: true } : null;
+  if (known === undefined) return step === 'remember, give up' ? { at, sinceMs: nowMs, isGone: false } : null;
+  const isGone = step === 'believe the answers' || step === 'overlap is gone';
+  return isGone && !known.isGone ? { ...known, isGone } : null;
 }

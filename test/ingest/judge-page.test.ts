@@ -35,14 +35,15 @@ const last = (...list: readonly Reading[]): TelemetryPage => pageOf(list);
 
 /** What is known beside the page. */
 const seenEmpty = { emptyBefore: 1 };
-const waived = { overlapOptional: true };
+const waived = { accepts: 'any' } as const;
+const restated = { accepts: 'replaced' } as const;
 const shownFrom = (seconds: number): Partial<JudgeContext> => ({ visibleFromNs: at(seconds), emptyBefore: 1 });
 
 function judge(request: PageRequest, page: TelemetryPage, known: Partial<JudgeContext> = {}): Judgement {
   return judgePage(request, page, {
     visibleFromNs: null,
     emptyBefore: 0,
-    overlapOptional: false,
+    accepts: 'none',
     seenAt: null,
     ...known,
   });
@@ -114,8 +115,8 @@ describe('a page covers', () => {
     [
       'the same without its overlap reading once that was missing several times: the service has restated its history',
       ask(),
-      more(...readings(199, 170, 150)),
-      waived,
+      more(...readings(201, 170, 150)),
+      restated,
       { covers: down(at(150) + 1n), next: 'time' },
     ],
     [
@@ -291,7 +292,7 @@ describe('a page covers', () => {
     ],
   ])('%s', (_, request, page, known, { covers, next, reason = null }) => {
     const judged = judge(request, page, known);
-    expect({ ...judged, covers: bounds(judged.covers) }).toMatchObject({ covers, next, reason, overlapMissing: false });
+    expect({ ...judged, covers: bounds(judged.covers) }).toMatchObject({ covers, next, reason, overlapMissing: null });
     expect(judged.readings).toBe(page.readings);
   });
 });
@@ -429,8 +430,28 @@ const WITHOUT_OVERLAP: readonly Nothing[] = [
     {},
     /newer end/,
   ],
+  [
+    'ends the range with another reading in place of the one at its far end',
+    ask(),
+    last(NEAR, reading(98, { t: 'altered' })),
+    {},
+    /older end/,
+  ],
+];
+
+const SHORT_OF_OVERLAP: readonly Nothing[] = [
   ['ends the range without the reading that it continues from', ask(), last(reading(150), FAR), {}, /newer end/],
+  ['begins below the reading that it continues from', ask(), more(...readings(199, 150)), {}, /newer end/],
   ['ends the range without the reading at its far end', ask(), last(NEAR, reading(150)), {}, /older end/],
+  [
+    'ends above the reading at its far end, the other altered',
+    ask(),
+    last(reading(202), reading(199)),
+    {},
+    /older end/,
+  ],
+  ['does so behind a cursor', ask({}, { ...CHAINED, nearSeen: true }), last(reading(150)), {}, /older end/],
+  ['ends below the newest stored reading', ask(ABOVE_ALONE), last(reading(97.5)), {}, /older end/],
   ['is empty where both were to be shown', ask(), last(), {}, /newer end/],
   ['is empty once more where one was to be shown', ask(ABOVE_ALONE), last(), { emptyBefore: 5 }, /older end/],
   ['lacks a far reading that the plan surely shows', ask(ABOVE_ALONE), last(), shownFrom(90), /older end/],
@@ -440,23 +461,33 @@ const WITHOUT_OVERLAP: readonly Nothing[] = [
 describe('a page covers nothing, but its readings are kept, where it', () => {
   test.each(DISORDERED)('%s', (_, request, page, known, reason) => {
     const judged = judge(request, page, known);
-    expect(judged).toMatchObject({ covers: null, next: 'again', overlapMissing: false, oldest: null });
+    expect(judged).toMatchObject({ covers: null, next: 'again', overlapMissing: null, oldest: null });
     expect(judged.reason).toMatch(reason);
     expect(judged.readings).toBe(page.readings);
   });
 
   test.each(WITHOUT_OVERLAP)('%s, which may be a restatement', (_, request, page, known, reason) => {
     const judged = judge(request, page, known);
-    expect(judged).toMatchObject({ covers: null, next: 'again', overlapMissing: true, nearSeen: request.nearSeen });
+    const overlapMissing = { how: 'replaced' };
+    expect(judged).toMatchObject({ covers: null, next: 'again', overlapMissing, nearSeen: request.nearSeen });
     expect(judged.reason).toMatch(reason);
     expect(judged.readings).toBe(page.readings);
+  });
+
+  test.each(SHORT_OF_OVERLAP)('%s, also where restatements are accepted', (_, request, page, known, reason) => {
+    for (const accepts of ['none', 'replaced'] as const) {
+      const judged = judge(request, page, { ...known, accepts });
+      expect(judged).toMatchObject({ covers: null, next: 'again', overlapMissing: { how: 'not reached' } });
+      expect(judged.reason).toMatch(reason);
+      expect(judged.readings).toBe(page.readings);
+    }
   });
 });
 
 describe('a page', () => {
   test('of another device covers nothing, and its readings are dropped', () => {
     const judged = judge(ask(), { ...last(NEAR, reading(150), FAR), deviceId: 'd2' });
-    expect(judged).toMatchObject({ covers: null, next: 'again', readings: [], overlapMissing: false });
+    expect(judged).toMatchObject({ covers: null, next: 'again', readings: [], overlapMissing: null });
     expect(judged.reason).toMatch(/another device/);
   });
 

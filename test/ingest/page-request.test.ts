@@ -19,7 +19,7 @@ import {
 import { at, edgeOf, pageOf, reading, readingAt } from '../core/support/readings.ts';
 
 const NO_LIMITS: WindowLimits = { widthNs: null, nowNs: at(10_000), bothBounds: false };
-const FRESH: JudgeContext = { visibleFromNs: null, emptyBefore: 0, overlapOptional: false, seenAt: null };
+const FRESH: JudgeContext = { visibleFromNs: null, emptyBefore: 0, accepts: 'none', seenAt: null };
 
 /** The gap from second 100 to second 200, with the readings held around it. */
 const GAP = { from: at(100), to: at(200) };

@@ -2,12 +2,12 @@
  * What to do about an answer that proves nothing: every row of the table, try by try.
  */
 import { describe, expect, test } from 'vitest';
-import { DAY_MS } from '../../src/core/time.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import {
   type Attempts,
+  acceptedMissing,
   areEmptyAnswersIgnored,
   decideStep,
-  isOverlapOptional,
   missedAfter,
   missedSince,
   NO_ATTEMPTS,
@@ -18,10 +18,11 @@ import {
 } from '../../src/ingest/unproven.ts';
 import { reading } from '../core/support/readings.ts';
 
-const EMPTY: Unproven = { isEmpty: true, overlapMissing: false, missed: 'never' };
-const ODD: Unproven = { isEmpty: false, overlapMissing: false, missed: 'never' };
-const WITHOUT: Unproven = { isEmpty: false, overlapMissing: true, missed: 'never' };
-const EMPTY_WITHOUT: Unproven = { isEmpty: true, overlapMissing: true, missed: 'never' };
+const EMPTY: Unproven = { isEmpty: true, overlapMissing: null, missed: 'never' };
+const ODD: Unproven = { isEmpty: false, overlapMissing: null, missed: 'never' };
+const REPLACED: Unproven = { isEmpty: false, overlapMissing: { at: 5n, how: 'replaced' }, missed: 'never' };
+const SHORT: Unproven = { isEmpty: false, overlapMissing: { at: 5n, how: 'not reached' }, missed: 'never' };
+const EMPTY_WITHOUT: Unproven = { ...SHORT, isEmpty: true };
 
 /** The steps that answers lead to, one after the other, and what was met in the end. */
 function weighAll(...answers: readonly Unproven[]): { steps: Step[]; attempts: Attempts } {
@@ -45,65 +46,91 @@ describe('an answer that proves nothing', () => {
     ['that is odd is asked for three times', [ODD, ODD, ODD], ['same later', 'same later', 'give up']],
     ['that is empty where such answers are in doubt is given up', [{ ...EMPTY, missed: 'awaited' }], ['give up']],
     [
-      'that has readings without the overlap reading shows after three tries that it is gone',
-      [WITHOUT, WITHOUT, WITHOUT, WITHOUT],
+      'that has another reading in place of the overlap reading shows after three tries that it is gone',
+      [REPLACED, REPLACED, REPLACED, REPLACED],
       ['restart later', 'restart later', 'overlap is gone', 'overlap is gone'],
     ],
-    [
-      'that is empty and lacks the overlap reading is remembered after three tries',
-      [EMPTY_WITHOUT, EMPTY_WITHOUT, EMPTY_WITHOUT],
-      ['restart later', 'restart later', 'remember, give up'],
-    ],
-    [
-      'that is empty while the overlap reading is waited for is given up',
-      [{ ...EMPTY_WITHOUT, missed: 'awaited' }],
-      ['give up'],
-    ],
-    [
-      'that is empty when the overlap reading is missing for a day is believed after three tries',
-      Array<Unproven>(3).fill({ ...EMPTY_WITHOUT, missed: 'overdue' }),
-      ['restart later', 'restart later', 'believe the answers'],
-    ],
+    ...[SHORT, EMPTY_WITHOUT].flatMap((answer): [string, Unproven[], Step[]][] => {
+      const what = answer.isEmpty ? 'is empty' : 'has readings';
+      return [
+        [
+          `that ${what} and ends before the overlap reading is remembered after three tries`,
+          [answer, answer, answer],
+          ['restart later', 'restart later', 'remember, give up'],
+        ],
+        [
+          `that ${what} and ends before an overlap reading that is waited for is given up`,
+          [{ ...answer, missed: 'awaited' }],
+          ['give up'],
+        ],
+        [
+          `that ${what} and ends before an overlap reading that has been missing for long is believed after three tries`,
+          Array<Unproven>(3).fill({ ...answer, missed: 'overdue' }),
+          ['restart later', 'restart later', 'believe the answers'],
+        ],
+      ];
+    }),
   ])('%s', (_, answers, steps) => {
     expect(weighAll(...answers).steps).toEqual(steps);
   });
 
   test('counts against its gap, the first empty one aside', () => {
     expect(weighAll(EMPTY).attempts).toEqual({ ...NO_ATTEMPTS, empties: 1 });
-    expect(weighAll(EMPTY, ODD, WITHOUT).attempts).toEqual({
+    expect(weighAll(EMPTY, ODD, REPLACED).attempts).toEqual({
+      ...NO_ATTEMPTS,
       rejected: 2,
       empties: 1,
       withoutOverlap: 1,
-      emptyBelieved: false,
     });
   });
 
-  test('makes a page believed without the overlap reading, an empty one only where empty ones were awaited', () => {
-    const gone = weighAll(WITHOUT, WITHOUT, WITHOUT).attempts;
-    expect([isOverlapOptional(gone, [reading(1)]), isOverlapOptional(gone, [])]).toEqual([true, false]);
-    const overdue = weighAll(...Array<Unproven>(3).fill({ ...EMPTY_WITHOUT, missed: 'overdue' })).attempts;
-    expect(isOverlapOptional(overdue, [])).toBe(true);
-    expect(isOverlapOptional(weighAll(WITHOUT, WITHOUT).attempts, [reading(1)])).toBe(false);
+  test.each([
+    ['three that have others in its place', [REPLACED, REPLACED, REPLACED], 'replaced', 'replaced'],
+    ['two of them', [REPLACED, REPLACED], 'none', 'none'],
+    [
+      'three that end before it, after long',
+      Array<Unproven>(3).fill({ ...SHORT, missed: 'overdue' }),
+      'any',
+      'replaced',
+    ],
+    ['three empty ones, after long', Array<Unproven>(3).fill({ ...EMPTY_WITHOUT, missed: 'overdue' }), 'any', 'any'],
+  ])('makes pages believed without the overlap reading: %s', (_, answers, withReadings, ofEmpty) => {
+    const { attempts } = weighAll(...answers);
+    expect(acceptedMissing(attempts, [reading(1)])).toBe(withReadings);
+    // From an empty page none is ever missing by others in its place.
+    expect(acceptedMissing(attempts, [])).toBe(ofEmpty);
   });
 });
 
-describe('an overlap reading that is missing from empty answers', () => {
+describe('an overlap reading that is missing from answers that end before it', () => {
   const missed = [{ at: 5n, sinceMs: 1000, isGone: false }];
-  const empty = { at: 5n, isEmpty: true, overlapMissing: true };
+  const waitedMs = Number.POSITIVE_INFINITY;
+  const since = (known: typeof missed, answer: Unproven, nowMs: number, waited = waitedMs) =>
+    missedSince(known, answer, { nowMs, waitedMs: waited });
 
-  test('is awaited for a day, in which no empty answer about the device proves anything', () => {
-    expect(missedSince([], empty, 1000)).toBe('never');
-    expect(missedSince(missed, empty, 1000 + DAY_MS - 1)).toBe('awaited');
-    expect(missedSince(missed, empty, 1000 + DAY_MS)).toBe('overdue');
-    expect(missedSince(missed, { ...empty, overlapMissing: false }, 2000)).toBe('awaited');
-    expect(missedSince(missed, { ...empty, isEmpty: false }, 2000)).toBe('never');
+  test('is awaited for a day from empty ones, and none of these about the device proves anything meanwhile', () => {
+    expect(since([], EMPTY_WITHOUT, 1000)).toBe('never');
+    expect(since(missed, EMPTY_WITHOUT, 1000 + DAY_MS - 1)).toBe('awaited');
+    expect(since(missed, EMPTY_WITHOUT, 1000 + DAY_MS)).toBe('overdue');
+    expect(since(missed, EMPTY, 2000)).toBe('awaited');
+    expect(since(missed, ODD, 2000)).toBe('never');
     expect([areEmptyAnswersIgnored(missed, 2000), areEmptyAnswersIgnored(missed, 1000 + DAY_MS)]).toEqual([
       true,
       false,
     ]);
   });
 
-  test('is remembered from the first time, and is gone after a day or when answers with readings do not have it', () => {
+  test('is awaited for half an hour from pages with readings, by both clocks', () => {
+    const later = 1000 + 30 * MINUTE_MS;
+    expect([since([], SHORT, 1000), since(missed, SHORT, later - 1), since(missed, SHORT, later)]).toEqual([
+      'never',
+      'awaited',
+      'overdue',
+    ]);
+    expect(since(missed, SHORT, later, 29 * MINUTE_MS)).toBe('awaited');
+  });
+
+  test('is remembered from the first time, and is gone when answers are believed or have others in its place', () => {
     const [first] = missed;
     expect(missedAfter([], { at: 5n, step: 'remember, give up' }, 1000)).toEqual(first);
     expect(missedAfter(missed, { at: 5n, step: 'remember, give up' }, 2000)).toBeNull();

@@ -106,14 +106,14 @@ function walkGap(scene: Scene, { gap, run, service }: { gap: Interval; run: Run;
     const judged = judgePage(request, page, {
       visibleFromNs: null,
       emptyBefore: empties,
-      overlapOptional: false,
+      accepts: 'none',
       seenAt: null,
     });
     run.take(request, judged);
     if (judged.next !== 'again') {
       empties = 0;
       request = nextRequest(request, judged, { page, gap, far, limits: scene.limits });
-    } else if (judged.overlapMissing) request = { ...request, cursor: null, nearSeen: request.near === null };
+    } else if (judged.overlapMissing !== null) request = { ...request, cursor: null, nearSeen: request.near === null };
     else if (judged.readings.length === 0) empties += 1;
   }
 }

@@ -116,6 +116,17 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'stored readings that pages do not reach gone after three of them',
+    caughtBy: ['endsAboveStored', 'beginsBelowStored'],
+    edits: [
+      {
+        file: 'ingest/judge-page.ts',
+        find: "return isPassed || times.includes(at) ? 'replaced' : 'not reached';",
+        replace: "return isPassed || times.includes(at) || readings.length > 0 ? 'replaced' : 'not reached';",
+      },
+    ],
+  },
+  {
     name: 'pages that end their range believed in any order',
     caughtBy: ['oldestFirst'],
     edits: [

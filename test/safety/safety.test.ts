@@ -14,6 +14,8 @@ const STORIES: Record<ScenarioName, string> = {
   committedInParts: 'a page of many values is committed in parts, with turns for other work',
   falseEmpties: 'an empty answer covers nothing where readings were seen before',
   laggingReplica: 'a page without its overlap reading covers nothing',
+  endsAboveStored: 'a page that ends above the newest stored reading covers nothing',
+  beginsBelowStored: 'a page that begins below the oldest stored reading covers nothing',
   oldestFirst: 'a page out of order covers nothing, even at the end of its range',
   behindTheList: 'a page that ends before the last sign of life covers nothing',
   behindTheTime: 'so does one that ends before the sign of life that tells the time',

@@ -196,8 +196,12 @@ describe.runIf(influxdAvailable())('--once, where a reading is gone at the edge 
     await rig.once({ settings: { ...rig.settings, history: { kind: 'age', ageMs: 2 * DAY_MS } } });
     rig.simulator.hides = (_, { recordedAtNs }) => isGone(recordedAtNs);
     await rig.clock.sleep(30_000);
-    // Empty, without the reading twice, and empty again; live requests have no `before`.
-    const plan = firstOnes([1, 4]);
+    const { summary, events } = await rig.once();
+    expect([summary.exit_code, told({ events }, 'restatement')]).toEqual([3, []]);
+    expect(summary.gaps).toMatchObject([{ device_id: 'often', reason: 'page_rejected' }]);
+    await rig.clock.sleep(30 * MINUTE_MS);
+    // Empty, without the reading three times, and empty again; live requests have no `before`.
+    const plan = firstOnes([1, 5]);
     rig.simulator.faults = often((number, request) => (request.query.has('before') ? plan(number, request) : null));
     expect(told(await rig.once(), 'restatement').length).toBeGreaterThan(0);
     const startedMs = rig.clock.nowMs();

@@ -7,6 +7,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { FaultPlan } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
+import { beginsBelowStored, endsAboveStored } from './absence-scenarios.ts';
 import type { Bench } from './bench.ts';
 import { complaints } from './complaints.ts';
 import {
@@ -315,6 +316,8 @@ export const SCENARIOS = {
   committedInParts,
   falseEmpties,
   laggingReplica,
+  endsAboveStored,
+  beginsBelowStored,
   oldestFirst,
   behindTheList,
   behindTheTime,

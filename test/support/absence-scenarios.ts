@@ -1,0 +1,67 @@
+/**
+ * Safety scenarios about readings that are missing from answers for a while although something known speaks for them: a
+ * stored reading, a sign of life, or readings that are newer. Part of `scenarios.ts`.
+ */
+
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import type { FaultPlan, SimPage } from '../../src/sim/faults.ts';
+import { createWorld } from '../../src/sim/world.ts';
+import type { Bench } from './bench.ts';
+import { complaints } from './complaints.ts';
+import { onPath } from './faults.ts';
+import { NOW_MS, openRig, type Program, type Rig } from './rig.ts';
+import type { Scenario } from './scenarios.ts';
+
+/** How long the first lies of a kind are followed by others. */
+const LIES_MS = 60 * SECOND_MS;
+
+const timeOf = (record: string): number => Date.parse(/"recorded_at":"([^"]*)"/.exec(record)?.[1] ?? '');
+
+/** Changes the pages for a minute, from the first one on that is changed by it. */
+function changedForAMinute(rig: Rig, change: (page: SimPage) => SimPage): FaultPlan {
+  let sinceMs: number | null = null;
+  return onPath(/telemetry/, () => ({
+    kind: 'mangle',
+    change: (page) => {
+      const changed = change(page);
+      if (changed.records.length === page.records.length) return page;
+      sinceMs ??= rig.clock.nowMs();
+      return rig.clock.nowMs() - sinceMs > LIES_MS ? page : changed;
+    },
+  }));
+}
+
+/** A week that was not read, in which pages end above the reading that is stored below it, or begin below the one above. */
+async function gapCutShort(
+  bench: Bench,
+  program: Program,
+  change: (page: SimPage) => SimPage,
+): Promise<readonly string[]> {
+  const devices = [{ deviceId: 'ten', intervalMs: 10 * MINUTE_MS }];
+  const world = (originMs: number) => createWorld({ seed: 5, originMs, historyMs: 2 * DAY_MS, devices, alerts: [] });
+  using rig = await openRig(bench, { world, historyMs: 6 * HOUR_MS, program });
+  await rig.once();
+  await rig.clock.sleep(12 * HOUR_MS);
+  const settings = { ...rig.settings, history: { kind: 'age', ageMs: 2 * DAY_MS } } as const;
+  rig.simulator.faults = changedForAMinute(rig, change);
+  await rig.once({ settings });
+  rig.simulator.faults = null;
+  await rig.clock.sleep(DAY_MS);
+  const startedMs = rig.clock.nowMs();
+  await rig.once({ settings });
+  return complaints(await rig.verdict(startedMs, { fromNs: BigInt(NOW_MS - 12 * HOUR_MS) * 1_000_000n }), 100);
+}
+
+/** A partition of the service does not answer for a minute: pages end above the newest stored reading. */
+export const endsAboveStored: Scenario = async (bench, program) =>
+  await gapCutShort(bench, program, (page) => {
+    const records = page.records.filter((record) => timeOf(record) >= NOW_MS + 4 * HOUR_MS);
+    return { ...page, records, nextCursor: null };
+  });
+
+/** The same of the partition before: pages of the past begin below the oldest stored reading. */
+export const beginsBelowStored: Scenario = async (bench, program) =>
+  await gapCutShort(bench, program, (page) => {
+    const isPast = timeOf(page.records.at(0) ?? '') < NOW_MS - 5 * HOUR_MS;
+    return isPast ? { ...page, records: page.records.filter((record) => timeOf(record) < NOW_MS - 8 * HOUR_MS) } : page;
+  });
