@@ -15,7 +15,7 @@
  * 3. `highestPassedMs` never falls back. It stands still until the server's clock has caught up. Once the last two
  *    answers say that the clock has fallen back (`presentAtMostMs`), `nowMs` falls back too, and ingest takes back the
  *    coverage of every device beyond the time to which the clock fell (`fellToMs`) and reads that range again.
- * 4. If no answer has a `Date`, the times that the API has served, of readings and signs of life, are the evidence: the
+ * 4. If no answer has a `Date` that counts, the times that the API has served, of readings and signs of life, are the evidence: the
  *    server's clock had passed each of them when it came, and has moved on since. Each counts up to the local clock.
  * 5. The first `Date` of a process is one of several clocks:
  *
@@ -28,7 +28,8 @@
  *    |                                                               | a minute later, agrees with it            |
  *
  *    To agree means: within the grace period, by which coverage stays behind. While a `Date` does not count, the
- *    server's time is unknown and nothing is covered.
+ *    server's time is unknown and nothing is covered. After three answers without `Date`, or with one that agrees with
+ *    none before it, rule 4 applies until a `Date` counts.
  */
 import type { Clock } from './ports.ts';
 import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, maxNs, msToNs, nsToMs, SECOND_MS } from './time.ts';
@@ -46,7 +47,7 @@ const AGREES_TIMES = 3;
 const FALLEN_BACK_TIMES = 2;
 /** How far two clocks may drift apart: 0.5 ms a second, the highest rate at which clocks are slewed. */
 const DRIFT = 1 / 2000;
-/** After this many answers without `Date`, the server is taken to send none. */
+/** After this many answers without `Date`, or with one that agrees with none before it, the server is taken to send none. */
 const ABSENT_AFTER = 3;
 
 /** A `Date` that agrees with no other clock counts after this time, when a second answer agrees with it. */
@@ -158,20 +159,22 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
   let highestBeforeMs: EpochMs | null = null;
   const storedMs = latestStored(others);
   const passedMs = (): EpochMs | null => {
-    if (unconfirmed !== null) return null;
+    if (isAwaited(unconfirmed)) return null;
     return memory.samples.length === 0 ? movedOn(served.passed, clock) : lowestMs(memory.samples, clock.monoMs());
   };
   const nowMs = (): EpochMs =>
     Math.min(estimateMs(memory.samples, clock), presentAtMostMs() ?? Number.POSITIVE_INFINITY);
-  const known = (): readonly Sample[] => (unconfirmed === null ? memory.samples : [unconfirmed.first]);
+  const known = (): readonly Sample[] => (isAwaited(unconfirmed) ? [unconfirmed.first] : memory.samples);
   const presentAtMostMs = (): EpochMs | null => presentAtMost(last, clock.monoMs());
 
   return {
     dateReceived(answer) {
       // Between two answers `passedMs` only grows, so its value before each answer is all that has to be remembered.
       highestBeforeMs = latestOf(highestBeforeMs, passedMs());
-      if (answer.dateMs === null) answersWithout += 1;
-      else {
+      if (answer.dateMs === null) {
+        answersWithout += 1;
+        if (unconfirmed !== null) unconfirmed = { ...unconfirmed, doubts: unconfirmed.doubts + 1 };
+      } else {
         const sample = toSample(answer.dateMs, answer, clock);
         const sent = { ...sample, sentMonoMs: answer.sentMonoMs };
         if (memory.samples.length === 0 && others !== null)
@@ -191,7 +194,7 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
       memory = { ...memory, samples: [first] };
     },
     isKnown: () => memory.samples.length > 0,
-    unconfirmed: () => (unconfirmed === null ? null : describeUnconfirmed(unconfirmed, clock)),
+    unconfirmed: () => (isAwaited(unconfirmed) ? describeUnconfirmed(unconfirmed, clock) : null),
     nowMs,
     latestPresentMs: () =>
       memory.samples.length > 0 ? nowMs() : Math.max(nowMs(), movedOn(served.newest, clock) ?? 0),
@@ -288,6 +291,13 @@ interface Memory {
 /** The first of the answers whose `Date` agrees with no other clock, but with each other: rule 5. */
 interface DateToConfirm {
   readonly first: Sample;
+  /** The answers without `Date`, or with one that agrees with none before it, since the first `Date`. */
+  readonly doubts: number;
+}
+
+/** Whether a second `Date` is still awaited: not after several answers without one, or with others. */
+function isAwaited(unconfirmed: DateToConfirm | null): unconfirmed is DateToConfirm {
+  return unconfirmed !== null && unconfirmed.doubts < ABSENT_AFTER;
 }
 
 interface Comparison {
@@ -309,7 +319,8 @@ function unconfirmedAfter(
   const localMs = clock.nowMs();
   if (Math.abs(estimateMs([next], clock) - localMs) <= toleranceOf(others)) return null;
   if (others.storedMs().some((storedMs) => agreesWithServed(next, storedMs, { clock, others }))) return null;
-  if (unconfirmed === null || !areAlike(unconfirmed.first, next)) return { first: next };
+  if (unconfirmed === null) return { first: next, doubts: 0 };
+  if (!areAlike(unconfirmed.first, next)) return { first: next, doubts: unconfirmed.doubts + 1 };
   // A slow answer may have been dated when it was requested.
   return next.sentMonoMs - unconfirmed.first.monoMs >= CONFIRMED_AFTER_MS ? null : unconfirmed;
 }

@@ -168,7 +168,7 @@ export function storedTimes(store: Pick<Store, 'fact' | 'devices' | 'newestNs'>)
 
 /**
  * Waits while the server's `Date` is unconfirmed. The newest reading may agree with it; if not, a second answer is
- * requested once it can confirm it, and so on until a `Date` counts.
+ * requested once it can confirm it, and so on once a minute until a `Date` counts or none is awaited any more.
  *
  * @throws ApiFault
  */
@@ -177,14 +177,16 @@ async function confirmTime(context: SyncContext, scanner: Peeking, signal: Abort
   if (serverClock.unconfirmed() === null) return;
   const [freshest] = freshestFirst(includedDevices(context));
   if (freshest !== undefined) await peekIfAllowed(scanner, freshest.record.deviceId, signal);
+  let leastMs = 0;
   for (
     let unconfirmedDate = serverClock.unconfirmed();
     unconfirmedDate !== null;
     unconfirmedDate = serverClock.unconfirmed()
   ) {
     observe({ type: 'clock-unconfirmed', date: formatMs(unconfirmedDate.dateMs), local: formatMs(clock.nowMs()) });
-    await clock.sleep(unconfirmedDate.confirmedInMs + SECOND_MS, signal);
+    await clock.sleep(Math.max(unconfirmedDate.confirmedInMs, leastMs) + SECOND_MS, signal);
     await syncAccount(context, signal);
+    leastMs = MINUTE_MS;
   }
 }
 

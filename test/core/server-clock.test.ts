@@ -544,6 +544,22 @@ describe('the first Date', () => {
     expect(w.serverClock.passedMs()).not.toBeNull();
   });
 
+  test('is not awaited any more after three answers without a Date, or with others', () => {
+    for (const doubtOf of [() => ({ date: false }), (nth: number) => ({ lieMs: 2 * HOUR_MS + nth * MINUTE_MS })]) {
+      const w = world({ skewMs: HOUR_MS, others: kept() });
+      w.ask({ lieMs: 2 * HOUR_MS });
+      for (let nth = 1; nth <= 3; nth += 1) {
+        expect(w.serverClock.unconfirmed()).not.toBeNull();
+        w.pass(10 * SECOND_MS);
+        w.ask(doubtOf(nth));
+      }
+      expect(w.serverClock.unconfirmed()).toBeNull();
+      expect([w.serverClock.isKnown(), w.serverClock.passedMs()]).toEqual([false, null]);
+      w.serverClock.timesReceived([msToNs(T0)]);
+      expect(w.serverClock.passedMs()).toBe(T0);
+    }
+  });
+
   test('is dropped for the right one', () => {
     const w = world({ others: kept() });
     w.ask({ lieMs: 48 * HOUR_MS });

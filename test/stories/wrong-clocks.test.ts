@@ -140,6 +140,24 @@ test.runIf(influxdAvailable())('a wrong local clock costs no time where devices 
 });
 
 describe.runIf(influxdAvailable())('a service that sends no Date', () => {
+  test('but in its first answer, where the local clock is wrong, is read all the same', async () => {
+    const silences = [{ fromMs: NOW_MS - HOUR_MS, toMs: NOW_MS + DAY_MS }];
+    using rig = await openRig(bench, {
+      world: worldOf([{ deviceId: 'a', intervalMs: MINUTE_MS, silences }]),
+      historyMs: DAY_MS,
+    });
+    const { time } = rig.simulator.settings;
+    const stop = new AbortController();
+    rig.simulator.faults = (number) => {
+      if (number > 200) stop.abort();
+      time.date = number === 1 ? 'sent' : 'absent';
+      return null;
+    };
+    const clock = withWallOffset(rig.clock, () => HOUR_MS);
+    const { summary } = await rig.once({ clock }, stop.signal);
+    expect(summary).toMatchObject({ outcome: 'complete', gaps: [] });
+  });
+
   test('is current without a request a minute for the time, also while no device reports', async () => {
     const silences = [{ fromMs: NOW_MS + HOUR_MS, toMs: NOW_MS + DAY_MS }];
     const devices = [{ deviceId: 'seldom', intervalMs: 10 * MINUTE_MS, silences }];
