@@ -8,7 +8,7 @@ import { ApiFault } from '../core/faults.ts';
 import type { Purpose, Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
 import { ForgottenError } from '../core/state/telemetry.ts';
-import { ceilToSecond, maxNs, msToNs } from '../core/time.ts';
+import { ceilToSecond, DAY_MS, type EpochMs, maxNs, msToNs } from '../core/time.ts';
 import { commitInTurns } from './commit.ts';
 import type { SyncContext } from './context.ts';
 import { type PageRequest, SLACK_NS } from './page-request.ts';
@@ -28,7 +28,7 @@ import {
 const BOTH_BOUNDS = 'windows_need_both_bounds';
 /** The fact with the plan's days under which older readings were served. */
 const SERVED_BEYOND = 'served_beyond_days';
-/** The fact with the plan's days and the days that a refusal has named, as a JSON list. */
+/** The fact with the plan's days, the days that a refusal has named and the time of the refusal in ms, as a JSON list. */
 const REFUSED_BEYOND = 'refused_beyond_days';
 
 /** What answers have shown about the service's windows, and the state that stores part of it. */
@@ -60,7 +60,7 @@ export function windowRules({ store, serverClock, learntWidth, leadNs, bothBound
     leadNs,
     bothBounds,
     servedBeyondDays: served === null ? null : Number(served),
-    refusedBeyond: refusedBeyond(store.fact(REFUSED_BEYOND)),
+    refusedBeyond: refusedBeyond(store.fact(REFUSED_BEYOND), serverClock.nowMs()),
     planDays: store.account()?.plan.historyMaxDays ?? null,
     nowNs: msToNs(serverClock.nowMs()),
     latestNs: msToNs(serverClock.latestPresentMs()),
@@ -68,10 +68,14 @@ export function windowRules({ store, serverClock, learntWidth, leadNs, bothBound
   };
 }
 
-function refusedBeyond(fact: string | null): WindowKnowledge['refusedBeyond'] {
+/** How long a refused age counts: then one request finds out anew, as the service may have been at fault. */
+const REFUSAL_COUNTS_MS = DAY_MS;
+
+function refusedBeyond(fact: string | null, nowMs: EpochMs): WindowKnowledge['refusedBeyond'] {
   if (fact === null) return null;
-  const [planDays, days]: [number | null, number] = JSON.parse(fact);
-  return { planDays, days };
+  // A state of an older version has no time.
+  const [planDays, days, atMs = 0]: [number | null, number, number?] = JSON.parse(fact);
+  return Math.abs(nowMs - atMs) < REFUSAL_COUNTS_MS ? { planDays, days } : null;
 }
 
 /** Stores what a refusal has shown about windows. */
@@ -83,7 +87,7 @@ function saveLimits(learnt: LearntWindows, limits: Partial<WindowKnowledge>): vo
   }
   if (limits.refusedBeyond != null) {
     const { planDays, days } = limits.refusedBeyond;
-    store.saveFact(REFUSED_BEYOND, JSON.stringify([planDays, days]));
+    store.saveFact(REFUSED_BEYOND, JSON.stringify([planDays, days, learnt.serverClock.nowMs()]));
   }
   learnt.leadNs = limits.leadNs ?? learnt.leadNs;
   if (limits.learntWidth == null) return;

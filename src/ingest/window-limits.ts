@@ -7,7 +7,7 @@
  */
 import type { ApiFault } from '../core/faults.ts';
 import type { Reading } from '../core/records.ts';
-import { DAY_NS, type EpochMs, type EpochNs, HOUR_NS, MINUTE_MS, maxNs, SECOND_NS } from '../core/time.ts';
+import { DAY_NS, type EpochMs, type EpochNs, HOUR_NS, MINUTE_MS, maxNs, minNs, SECOND_NS } from '../core/time.ts';
 import { maxWidthNs, type PageRequest, type WindowLimits } from './page-request.ts';
 
 /** The narrowest window that is requested. */
@@ -24,6 +24,9 @@ const AGE_MARGIN_NS = HOUR_NS;
  * short.
  */
 export const FIRST_LEAD_NS = 10n * SECOND_NS;
+
+/** A request that is refused in spite of such a lead is not refused for its age. */
+const LONGEST_LEAD_NS = HOUR_NS;
 
 /** What answers have shown about windows. Each member applies only under the plan that it names. */
 export interface WindowKnowledge {
@@ -155,9 +158,11 @@ function narrow(rules: WindowRules, { after, before }: Bounds, maxDays: number |
   return changed({ learntWidth: { planDays, widthNs: named !== null && named < refusedNs ? named : halved } });
 }
 
-function tooOld({ planDays, refusedBeyond, leadNs }: WindowRules, days: number): LearntLimits {
+/** @returns `null` where the age cannot be the reason. */
+function tooOld({ planDays, refusedBeyond, leadNs }: WindowRules, days: number): LearntLimits | null {
   const isKnown = refusedBeyond?.planDays === planDays && refusedBeyond.days === days;
-  const learnt = isKnown ? { leadNs: leadNs * 2n } : { refusedBeyond: { planDays, days } };
+  if (isKnown && leadNs >= LONGEST_LEAD_NS) return null;
+  const learnt = isKnown ? { leadNs: minNs(leadNs * 2n, LONGEST_LEAD_NS) } : { refusedBeyond: { planDays, days } };
   return { refusal: { kind: 'too-old' }, learnt };
 }
 

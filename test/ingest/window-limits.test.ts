@@ -150,6 +150,12 @@ describe('a range that is refused although it is as narrow as can be', () => {
     });
   });
 
+  test('is odd where it is younger than the refused age by more than an hour', () => {
+    const learnt = { refusedBeyond: { planDays: null, days: 2 }, leadNs: HOUR_NS };
+    const { refusal: why } = refusal({ ...unknown, ...learnt }, 2n * DAY_NS + HOUR_NS / 2n);
+    expect(why.kind).toBe('odd');
+  });
+
   test('is odd where it is of the last day, or the plan allows it', () => {
     expect(refusal(unknown, DAY_NS - 1n).refusal.kind).toBe('odd');
     expect(refusal({ ...unknown, planDays: 30 }, 3n * DAY_NS).refusal.kind).toBe('odd');

@@ -39,6 +39,17 @@ describe.runIf(influxdAvailable())('a state that is full', () => {
 });
 
 describe.runIf(influxdAvailable())('a gap that has a name', () => {
+  test('because its age was refused is requested again a day later', async () => {
+    const world = worldOf([{ deviceId: 'a', intervalMs: 10 * MINUTE_MS }], 10 * DAY_MS);
+    const settings = { plan: { historyMaxDays: 3 }, bounds: { age: 'refused' } } as const;
+    using rig = await openRig(bench, { world, historyMs: 9 * DAY_MS, settings });
+    const { summary: refused } = await rig.once();
+    expect(refused.gaps.map(({ reason }) => reason)).toEqual(['beyond_plan']);
+    rig.simulator.settings.bounds.age = 'unlimited';
+    await rig.clock.sleep(DAY_MS + HOUR_MS);
+    expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', gaps: [] });
+  });
+
   test('is requested again when its reason is due, and not at the next idle poll of its device', async () => {
     const silences = [{ fromMs: NOW_MS + 15 * HOUR_MS, toMs: NOW_MS + 3 * DAY_MS }];
     const devices = [
