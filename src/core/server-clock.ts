@@ -31,22 +31,16 @@
  *    server's time is unknown and nothing is covered. After three answers without `Date`, or with one that agrees with
  *    none before it, rule 4 applies until a `Date` counts.
  */
+import { DRIFT, estimateMs, highestMs, isAhead, JUMP_MS, lowestMs, remember, type Sample } from './clock-samples.ts';
 import type { Clock } from './ports.ts';
 import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, maxNs, msToNs, nsToMs, SECOND_MS } from './time.ts';
 
-const REMEMBERED_MS = 10 * MINUTE_MS;
-const REMEMBERED_AT_LEAST = 3;
-/** Answers within this time are remembered as one, so that the memory stays small at any rate of requests. */
-const MERGED_MS = 5 * SECOND_MS;
-const JUMP_MS = 5 * SECOND_MS;
 /** A jump ahead that the local clock has not made counts after this many answers that agree with it, for this long. */
 const AGREES_MS = 2 * MINUTE_MS;
 const AGREES_FOR_MS = 10 * MINUTE_MS;
 const AGREES_TIMES = 3;
 /** This many of the last answers must show that the server's clock has fallen back: a single one may be a stray. */
 const FALLEN_BACK_TIMES = 2;
-/** How far two clocks may drift apart: 0.5 ms a second, the highest rate at which clocks are slewed. */
-const DRIFT = 1 / 2000;
 /** After this many answers without `Date`, or with one that agrees with none before it, the server is taken to send none. */
 const ABSENT_AFTER = 3;
 
@@ -134,16 +128,6 @@ export interface ServerClock {
   latestNs(): EpochNs;
 }
 
-/** Bounds of the offset, server's minus monotonic time, by one or several answers. */
-interface Sample {
-  readonly lowestMs: number;
-  readonly bestMs: number;
-  readonly highestMs: number;
-  readonly monoMs: number;
-  /** Wall minus monotonic clock when the answer came. */
-  readonly wallOffsetMs: number;
-}
-
 /**
  * Creates a clock without any answer yet.
  *
@@ -173,12 +157,11 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
       highestBeforeMs = latestOf(highestBeforeMs, passedMs());
       if (answer.dateMs === null) {
         answersWithout += 1;
-        if (unconfirmed !== null) unconfirmed = { ...unconfirmed, doubts: unconfirmed.doubts + 1 };
+        unconfirmed &&= { ...unconfirmed, doubts: unconfirmed.doubts + 1 };
       } else {
         const sample = toSample(answer.dateMs, answer, clock);
-        const sent = { ...sample, sentMonoMs: answer.sentMonoMs };
         if (memory.samples.length === 0 && others !== null)
-          unconfirmed = unconfirmedAfter(unconfirmed, sent, { clock, others });
+          unconfirmed = unconfirmedAfter(unconfirmed, { ...sample, sentMonoMs: answer.sentMonoMs }, { clock, others });
         if (unconfirmed !== null) return;
         const before = memory.samples;
         memory = addSample(memory, sample, clock.nowMs());
@@ -400,60 +383,10 @@ function fallenFromMs(samples: readonly Sample[], next: Sample, beforeMs: number
   return Math.max(bestMs, beforeMs ?? bestMs);
 }
 
-/** Whether an answer is further ahead than the remembered answers allow. */
-function isAhead(samples: readonly Sample[], next: Sample): boolean {
-  return samples.length > 0 && next.lowestMs - highestMs(samples, next.monoMs) > JUMP_MS;
-}
-
 /** Whether the local wall clock has jumped as far ahead as the answer is. */
 function wallMadeItToo(samples: readonly Sample[], next: Sample): boolean {
   const aheadMs = next.lowestMs - highestMs(samples, next.monoMs);
   const aheadAtMostMs = next.highestMs - Math.min(...samples.map((sample) => sample.lowestMs));
   const wallMs = next.wallOffsetMs - (samples.at(-1)?.wallOffsetMs ?? next.wallOffsetMs);
   return wallMs >= aheadMs - JUMP_MS && wallMs <= aheadAtMostMs + JUMP_MS;
-}
-
-/** The samples after one more answer that fits them: rule 1. */
-function remember(samples: readonly Sample[], next: Sample): readonly Sample[] {
-  const last = samples.at(-1);
-  if (last === undefined) return [next];
-  const kept = samples.filter(
-    ({ monoMs }, index) => next.monoMs - monoMs <= REMEMBERED_MS || samples.length - index < REMEMBERED_AT_LEAST,
-  );
-  const before = kept.at(-2);
-  // Merge only while the last three answers stay remembered as three.
-  if (before === undefined || kept.length <= REMEMBERED_AT_LEAST || next.monoMs - before.monoMs > MERGED_MS) {
-    return [...kept, next];
-  }
-  return [...kept.slice(0, -1), merge(last, next)];
-}
-
-function merge(a: Sample, b: Sample): Sample {
-  return {
-    lowestMs: Math.min(a.lowestMs, b.lowestMs),
-    bestMs: Math.max(a.bestMs, b.bestMs),
-    highestMs: Math.max(a.highestMs, b.highestMs),
-    monoMs: b.monoMs,
-    wallOffsetMs: b.wallOffsetMs,
-  };
-}
-
-/** The highest offset that the remembered answers allow now. */
-function highestMs(samples: readonly Sample[], monoMs: number): number {
-  return Math.max(...samples.map((sample) => sample.highestMs + DRIFT * (monoMs - sample.monoMs)));
-}
-
-/** The server's time by the lowest offset that the remembered answers allow now. */
-function lowestMs(samples: readonly Sample[], monoMs: number): EpochMs {
-  const offsets = samples.map((sample) => sample.lowestMs - DRIFT * (monoMs - sample.monoMs));
-  return Math.floor(monoMs + Math.min(...offsets));
-}
-
-/**
- * The server's time by the highest lower bound. It is the closest one: `Date` is truncated to the second, and time has
- * passed since it was written.
- */
-function estimateMs(samples: readonly Sample[], clock: Clock): EpochMs {
-  if (samples.length === 0) return clock.nowMs();
-  return Math.floor(clock.monoMs() + Math.max(...samples.map(({ bestMs }) => bestMs)));
 }

@@ -36,6 +36,7 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
   'commands/status/truth.test.ts': ['report/device-report.ts'],
   'commands/verify/influx.test.ts': ['commands/verify/query.ts', 'commands/verify/compare.ts', 'influx/reader.ts'],
   'config/load.test.ts': ['config/schema.ts', 'config/sources.ts', 'config/values.ts'],
+  'core/server-clock.test.ts': ['core/clock-samples.ts'],
   'delivery/destination.test.ts': ['core/state/state.ts'],
   'delivery/replay.test.ts': ['commands/replay/job.ts', 'store/delivery/replay.ts'],
   'docs.test.ts': ['cli/help.ts'],
