@@ -1,5 +1,6 @@
 /**
- * When an empty answer is believed although there is evidence of readings.
+ * When an empty answer is believed although there is evidence of readings. A page that stops short of the last sign of
+ * life of its device is an empty answer about what lies above its newest reading.
  *
  * An empty answer shows that nothing came, not that nothing is there: a service whose storage fails, or a replica that
  * is behind, answers with empty pages as well. Where the device was seen at or after the beginning of the range, or a
@@ -13,10 +14,11 @@
  * | confirmed three times               | believed, and not asked for again                           |
  * | any, with an archived reading in it | believed after half an hour; else a gap                     |
  *
- * A control is an accepted page with readings of another device within the same minutes. It does not count against an
- * archived reading, which shows that the answer is false. Half an hour means at least three answers spread over that
- * time. A believed range is requested again after an hour and after a day, in one request. A reading of the device ends
- * all this: what is covered, no reading is then asked for again.
+ * A control is an accepted page with readings of another device within the same minutes; beside a page that stops short
+ * of a sign of life, one that is as new as that sign. It does not count against an archived reading, which shows that the
+ * answer is false. Half an hour means at least three answers spread over that
+ * time. A believed range is requested again after an hour and after a day, in one request. A reading of the range or
+ * above it ends all this.
  *
  * The rules are pure; `EmptyRange` is what the state remembers of a device.
  */
@@ -108,21 +110,26 @@ export function confirmEmpty(known: EmptyRange, nowMs: EpochMs): EmptyRange {
   return { ...known, answers: known.answers + 1, confirmed, dueMs };
 }
 
-/** When readings were served last, and of which devices. */
+/** A page with readings. */
+interface ServedPage {
+  readonly deviceId: string;
+  /** When it was served, in the server's time. */
+  readonly atMs: EpochMs;
+  readonly newestNs: EpochNs;
+}
+
+/** The pages with readings that were served last. */
 export interface ServedReadings {
-  /** The device whose readings were served last, and when, in the server's time. */
-  last: { readonly deviceId: string; readonly atMs: EpochMs } | null;
-  /** The last answer about another device. */
-  before: { readonly deviceId: string; readonly atMs: EpochMs } | null;
-  /** The last sign of life of a device that its answers have left unexplained. */
-  readonly signs: Map<string, EpochNs>;
+  last: ServedPage | null;
+  /** The last page of another device than that of `last`. */
+  before: ServedPage | null;
   /** When this process had the first of the answers about a device that something speaks against, monotonic. */
   readonly absentSince: Map<string, number>;
 }
 
 /** Nothing was served yet. */
 export function nothingServed(): ServedReadings {
-  return { last: null, before: null, signs: new Map(), absentSince: new Map() };
+  return { last: null, before: null, absentSince: new Map() };
 }
 
 /**
@@ -130,50 +137,46 @@ export function nothingServed(): ServedReadings {
  *
  * @returns whether this is a control for another device that had none until now.
  */
-export function noteServedReadings(served: ServedReadings, deviceId: string, atMs: EpochMs): boolean {
+export function noteServedReadings(served: ServedReadings, page: ServedPage): boolean {
   const { last } = served;
+  const { deviceId, atMs } = page;
   const isFirst =
     last === null || atMs - last.atMs > CONTROL_MS || (served.before === null && last.deviceId !== deviceId);
   if (last !== null && last.deviceId !== deviceId) served.before = last;
-  served.last = { deviceId, atMs };
+  served.last = page;
   return isFirst;
 }
 
-/** When readings of another device were served last; `null`: never. */
-export function controlFor({ last, before }: ServedReadings, deviceId: string): EpochMs | null {
-  return (last?.deviceId === deviceId ? before : last)?.atMs ?? null;
-}
-
-/** A page that may have to explain a sign of life. */
-interface ExplainingPage {
-  /** Where its gap ends. */
-  readonly to: EpochNs;
-  /**
-   * Whether it is the newest page of a device while signs of life are all that is known of the time (no `Date`). Then the
-   * newest sign always lies above the gap, however long ago it was.
-   */
-  readonly isTimeBySigns: boolean;
-  /** Whether all other attempts at this request were rejected. */
-  readonly isLastTry: boolean;
+/**
+ * When readings of another device were served last; `null`: never, or they are older than `since`. A replica that is
+ * behind serves old readings of every device.
+ */
+export function controlFor({ last, before }: ServedReadings, deviceId: string, since: EpochNs = 0n): EpochMs | null {
+  const other = last?.deviceId === deviceId ? before : last;
+  return other === null || other.newestNs < since ? null : other.atMs;
 }
 
 /**
- * The sign of life that the newest page of a device has to explain by a reading. A sign of the gap that all answers of
- * a scan leave unexplained was of no reading, and no later page has to explain it. That of a newer sign may only be late.
+ * The sign of life that the newest page of a device has to explain by a reading: the last one in the gap. While signs of
+ * life are all that is known of the time (no `Date`), the newest sign always lies above the gap, however long ago it was:
+ * then it is that one, until the last try.
  *
  * @returns its time; `null` without one.
  */
 export function signToExplain(
-  { signs }: ServedReadings,
   device: Pick<KnownDevice, 'record'> | null,
-  { to, isTimeBySigns, isLastTry }: ExplainingPage,
+  {
+    to,
+    isTimeBySigns,
+    isLastTry,
+  }: { readonly to: EpochNs; readonly isTimeBySigns: boolean; readonly isLastTry: boolean },
 ): EpochNs | null {
-  if (device === null) return null;
-  const { deviceId, lastSeenAt } = device.record;
-  if (lastSeenAt === null) return null;
-  if (lastSeenAt >= to) return isTimeBySigns && !isLastTry ? lastSeenAt : null;
-  if (signs.get(deviceId) === lastSeenAt) return null;
-  if (!isLastTry) return lastSeenAt;
-  signs.set(deviceId, lastSeenAt);
-  return null;
+  const lastSeenAt = device?.record.lastSeenAt ?? null;
+  if (lastSeenAt === null || lastSeenAt < to) return lastSeenAt;
+  return isTimeBySigns && !isLastTry ? lastSeenAt : null;
+}
+
+/** Whether a page with readings ends what is remembered of empty answers: a reading in the range or above it, or the first one. */
+export function endsEmpty({ from }: EmptyRange, newestServed: EpochNs, newestNs: EpochNs | null): boolean {
+  return newestNs === null || newestServed >= from;
 }

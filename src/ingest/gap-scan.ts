@@ -7,17 +7,24 @@
  *
  * Two records hold its state: a `RangeScan` lasts for one task, a `GapScan` for the requests of one gap.
  */
-import { type Edge, overlapsOf } from '../core/coverage.ts';
+import { type CoveredRange, type Edge, overlapsOf } from '../core/coverage.ts';
 import { hullOf, type Interval } from '../core/intervals.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
 import type { GapReason, MissedOverlap } from '../core/state/telemetry.ts';
-import { type EpochNs, formatExact } from '../core/time.ts';
+import { type EpochNs, formatExact, maxNs } from '../core/time.ts';
 import { commitInTurns, isAnyStored, nameGap } from './commit.ts';
 import type { SyncContext } from './context.ts';
-import { controlFor, judgeEmpty, noteServedReadings, type ServedReadings, signToExplain } from './empty-ranges.ts';
+import {
+  controlFor,
+  endsEmpty,
+  judgeEmpty,
+  noteServedReadings,
+  type ServedReadings,
+  signToExplain,
+} from './empty-ranges.ts';
 import { type Asking, fetchPage, noteOpenEnd, noteServed, windowRules } from './fetch-page.ts';
-import { type Judgement, judgePage } from './judge-page.ts';
+import { emptyPart, type Judgement, judgePage } from './judge-page.ts';
 import { fromFirstPage, nextRequest, type PageRequest, requestFor } from './page-request.ts';
 import {
   type Attempts,
@@ -194,23 +201,19 @@ async function handlePage(
   const page = reply.value;
   noteServed(windows, page.readings);
   const visibleFromNs = visibleFrom(windowRules(windows));
+  const { sign, isDoubted } = signFor(scan, request);
   const judged = judgePage(request, page, {
     visibleFromNs,
     emptyBefore: ignoresEmptyAnswers(context, deviceId) ? 0 : emptyBefore(scan, request),
     accepts: acceptedMissing(scan.attempts, page.readings),
-    seenAt: signToExplain(scan.served, context.store.device(deviceId), {
-      to: request.gap.to,
-      isTimeBySigns: request.gap.to === task.limit && !context.serverClock.isKnown(),
-      isLastTry: scan.attempts.rejected + 1 >= TRIES,
-    }),
+    seenAt: isDoubted ? null : sign,
   });
-  const { readings, covers, reachedTo } = judged;
+  const { readings, reachedTo } = judged;
   noteShown(context, deviceId, readings);
-  if (readings.length > 0) noteReadings(scan, deviceId, judged.next !== 'again');
-  else if (judged.next === 'done' && covers !== null && !recordEmptyAnswer(scan, covers)) {
-    scan.whole.result = addScans(scan.whole.result, { ...NOTHING_SCANNED, pages: 1 });
-    return giveUp(scan, request.gap, 'unverified');
-  }
+  if (readings.length > 0) noteReadings(scan, readings, judged.next !== 'again');
+  const empty = emptyPart(request, judged, sign);
+  const isBelieved = empty === null || recordEmptyAnswer(scan, empty, readings);
+  const covers = isBelieved ? judged.covers : withoutTop(judged.covers, empty.from);
   const known = { deviceId, lane, reply, readings, covers, reachedTo, visibleFromNs };
   const { newReadings, reopened } = await commitInTurns(context, known);
   context.checkRoom();
@@ -221,12 +224,13 @@ async function handlePage(
     lastReadings: readings,
     newReadings,
     extendsCoverage: covers !== null && covers.from < covers.to,
-    isUnderstood: judged.next !== 'again' || newReadings > 0,
+    isUnderstood: (isBelieved && judged.next !== 'again') || newReadings > 0,
   });
   if (judged.next === 'again') return await handleUnproven(scan, { request, judged, page }, signal);
-  if (judged.reason === 'beyond_plan' && covers !== null) {
-    nameGap(context, { deviceId, from: request.gap.from, to: covers.from, reason: 'beyond_plan' });
+  if (judged.reason === 'beyond_plan' && judged.covers !== null) {
+    nameGap(context, { deviceId, from: request.gap.from, to: judged.covers.from, reason: 'beyond_plan' });
   }
+  if (!isBelieved) return giveUp(scan, readings.length === 0 ? request.gap : empty, 'unverified');
   return requestAfter(scan, request, judged, page);
 }
 
@@ -244,32 +248,64 @@ function requestAfter(scan: GapScan, request: PageRequest, judged: Judgement, pa
   return nextRequest(request, judged, { page, gap, far, limits: windowLimits(windowRules(windows)) });
 }
 
-/** Records that a device has readings: it has no empty range any more. An accepted page is a control for the others. */
-function noteReadings({ context, served }: GapScan, deviceId: string, isAccepted: boolean): void {
+/**
+ * The sign of life that the answer to a request has to explain, and whether it may leave that unexplained: earlier
+ * answers did so.
+ */
+function signFor(
+  { context, task, attempts }: GapScan,
+  { gap }: PageRequest,
+): { sign: EpochNs | null; isDoubted: boolean } {
   const { store, serverClock } = context;
-  if (store.emptyRange(deviceId) !== null) store.saveEmptyRange(deviceId, null);
+  const isLastTry = attempts.rejected + 1 >= TRIES;
+  const isTimeBySigns = gap.to === task.limit && !serverClock.isKnown();
+  const sign = signToExplain(store.device(task.deviceId), { to: gap.to, isTimeBySigns, isLastTry });
+  const known = store.emptyRange(task.deviceId);
+  const isKnown = sign !== null && known !== null && known.from <= sign && sign < known.to;
+  return { sign, isDoubted: isLastTry || isKnown };
+}
+
+/** What a page covers below an instant; `null` where that is nothing. */
+function withoutTop(covers: CoveredRange | null, to: EpochNs): CoveredRange | null {
+  return covers !== null && covers.from < to ? { ...covers, to } : null;
+}
+
+/** Records that a device has readings. An accepted page is a control for the others. */
+function noteReadings({ context, task, served }: GapScan, readings: readonly Reading[], isAccepted: boolean): void {
+  const { store, serverClock } = context;
+  const { deviceId } = task;
+  const newestNs = readings.map(({ recordedAt }) => recordedAt).reduce(maxNs, 0n);
+  const known = store.emptyRange(deviceId);
+  if (known !== null && endsEmpty(known, newestNs, store.newestNs(deviceId))) store.saveEmptyRange(deviceId, null);
   const nowMs = serverClock.nowMs();
-  if (!isAccepted || !noteServedReadings(served, deviceId, nowMs)) return;
+  if (!isAccepted || !noteServedReadings(served, { deviceId, atMs: nowMs, newestNs })) return;
   for (const gap of store.gaps()) {
     const isWaiting = gap.reason === 'unverified' && gap.deviceId !== deviceId && gap.retryAtMs > nowMs;
     if (isWaiting) store.nameGap({ ...gap, retryAtMs: nowMs });
   }
 }
 
-/** Records an empty answer that covers a range by itself. Returns whether it is believed: no evidence is against it. */
-function recordEmptyAnswer(scan: GapScan, range: Interval): boolean {
+/**
+ * Records an answer that is empty in a range.
+ *
+ * @param readings those that it has below the range.
+ * @returns whether it is believed: no evidence is against it.
+ */
+function recordEmptyAnswer(scan: GapScan, range: Interval, [newest]: readonly Reading[]): boolean {
   const { context, task, served } = scan;
   const { store, serverClock, clock } = context;
   const { deviceId } = task;
   const known = store.emptyRange(deviceId);
   if (known === null) served.absentSince.set(deviceId, clock.monoMs());
+  const seenAt = store.device(deviceId)?.record.lastSeenAt ?? null;
+  const storedNs = store.newestNs(deviceId);
   const { isBelieved, next } = judgeEmpty({
     range,
-    seenAt: store.device(deviceId)?.record.lastSeenAt ?? null,
-    newestNs: store.newestNs(deviceId),
+    seenAt,
+    newestNs: newest === undefined ? storedNs : maxNs(storedNs ?? 0n, newest.recordedAt),
     isStored: isAnyStored(store, deviceId, range),
     known,
-    controlMs: controlFor(served, deviceId),
+    controlMs: controlFor(served, deviceId, newest === undefined ? 0n : (seenAt ?? 0n)),
     nowMs: serverClock.nowMs(),
     waitedMs: waitedFor(scan),
   });

@@ -52,7 +52,7 @@ export interface JudgeContext {
   readonly accepts: AcceptedMissing;
   /**
    * A sign of life of the device (`last_seen_at`) that the newest page must explain, by a reading of that time or later
-   * or by one above the gap; `null` where there is none, or answers have shown that it was of no reading.
+   * or by one above the gap; `null` where there is none, or several answers have left it unexplained (`emptyPart`).
    */
   readonly seenAt: EpochNs | null;
 }
@@ -67,7 +67,7 @@ export function judgePage(request: PageRequest, page: TelemetryPage, context: Ju
   const ended = page.nextCursor === null;
   const disorder = disorderIn(request, page);
   if (disorder !== null) return distrust(request, readings, disorder);
-  if (endsBeforeSign(request, readings, context)) {
+  if (endsBeforeSign(request, readings, context.seenAt)) {
     const reason = 'it has no reading at the time when the device was last seen';
     return { ...distrust(request, readings, reason), stopsShort: (context.seenAt ?? 0n) < request.gap.to };
   }
@@ -118,14 +118,27 @@ function leadsBack(request: PageRequest, readings: readonly Reading[], nextCurso
   return isSamePlace || idlePagesWith(request, readings) > MAX_IDLE_PAGES;
 }
 
-/**
- * Whether the newest page of a gap stops short of a sign of life, and of the end of the gap: a replica that is behind
- * serves such pages. A page without any reading has rules of its own (`empty-ranges.ts`).
- */
-function endsBeforeSign(request: PageRequest, [newest]: readonly Reading[], { seenAt }: JudgeContext): boolean {
+/** Whether the newest page of a gap stops short of a sign of life, and of the end of the gap: a replica that is behind serves such. */
+function endsBeforeSign(request: PageRequest, [newest]: readonly Reading[], seenAt: EpochNs | null): boolean {
   if (newest === undefined || seenAt === null || request.near !== null || request.cursor !== null) return false;
   const { from, to } = request.gap;
   return from <= seenAt && newest.recordedAt < to && newest.recordedAt + SECOND_NS < seenAt;
+}
+
+/**
+ * The part of what a page covers that is an empty answer: all of it where the page has no reading; where it stops short
+ * of a sign of life in the gap, what lies above its newest reading. `empty-ranges.ts` decides whether it is believed.
+ */
+export function emptyPart(
+  request: PageRequest,
+  { covers, readings, next }: Judgement,
+  seenAt: EpochNs | null,
+): Interval | null {
+  const [newest] = readings;
+  if (covers === null || next === 'again') return null;
+  if (newest === undefined) return covers;
+  if (seenAt === null || seenAt >= request.gap.to || !endsBeforeSign(request, readings, seenAt)) return null;
+  return { from: maxNs(newest.recordedAt + 1n, covers.from), to: covers.to };
 }
 
 /** Whether a missing overlap reading counts: not if the plan may hide it by now. */

@@ -5,6 +5,7 @@ import {
   confirmEmpty,
   controlFor,
   type EmptyAnswer,
+  endsEmpty,
   judgeEmpty,
   noteServedReadings,
   nothingServed,
@@ -114,38 +115,53 @@ describe('judgeEmpty', () => {
 });
 
 describe('the sign of life to explain', () => {
-  const device = { record: { deviceId: 'd', lastSeenAt: RANGE.to } } as Parameters<typeof signToExplain>[1];
+  const device = { record: { deviceId: 'd', lastSeenAt: RANGE.to } } as Parameters<typeof signToExplain>[0];
   const page = { to: RANGE.to + 1n, isTimeBySigns: false, isLastTry: false };
 
-  test('is the last one in the gap, until all answers have left it unexplained', () => {
-    const served = nothingServed();
-    expect(signToExplain(served, null, page)).toBeNull();
-    expect(signToExplain(served, device, page)).toBe(RANGE.to);
-    expect(signToExplain(served, device, { ...page, isLastTry: true })).toBeNull();
-    expect(signToExplain(served, device, page)).toBeNull();
+  test('is the last one in the gap', () => {
+    expect(signToExplain(null, page)).toBeNull();
+    expect(signToExplain(device, page)).toBe(RANGE.to);
+    expect(signToExplain(device, { ...page, isLastTry: true })).toBe(RANGE.to);
   });
 
-  test('is none above the gap, but where signs of life tell the time; there it stays one', () => {
-    const served = nothingServed();
+  test('is none above the gap, but where signs of life tell the time, until the last try', () => {
     const above = { ...page, to: RANGE.to };
-    expect(signToExplain(served, device, above)).toBeNull();
-    expect(signToExplain(served, device, { ...above, isTimeBySigns: true })).toBe(RANGE.to);
-    expect(signToExplain(served, device, { ...above, isTimeBySigns: true, isLastTry: true })).toBeNull();
-    expect(signToExplain(served, device, page), 'its reading may only have been late').toBe(RANGE.to);
+    expect(signToExplain(device, above)).toBeNull();
+    expect(signToExplain(device, { ...above, isTimeBySigns: true })).toBe(RANGE.to);
+    expect(signToExplain(device, { ...above, isTimeBySigns: true, isLastTry: true })).toBeNull();
+  });
+});
+
+describe('what is remembered of empty answers', () => {
+  const known = { ...RANGE, sinceMs: NOW_MS, answers: 1, confirmed: 0, dueMs: null };
+
+  test('ends with the first reading, and with one of the range or above it', () => {
+    expect(endsEmpty(known, RANGE.from - 1n, null)).toBe(true);
+    expect(endsEmpty(known, RANGE.from - 1n, RANGE.from - 1n)).toBe(false);
+    expect(endsEmpty(known, RANGE.from, RANGE.from - 1n)).toBe(true);
+    expect(endsEmpty(known, RANGE.to + 1n, RANGE.from - 1n)).toBe(true);
   });
 });
 
 describe('the control', () => {
+  const pageOf = (deviceId: string, atMs: number, newestNs = msToNs(atMs)) => ({ deviceId, atMs, newestNs });
+
   test('is of another device, and new where there was none within the same minutes', () => {
     const served = nothingServed();
     expect(controlFor(served, 'a')).toBeNull();
-    expect(noteServedReadings(served, 'a', 1000)).toBe(true);
+    expect(noteServedReadings(served, pageOf('a', 1000))).toBe(true);
     expect(controlFor(served, 'a')).toBeNull();
     expect(controlFor(served, 'b')).toBe(1000);
-    expect(noteServedReadings(served, 'a', 2000)).toBe(false);
-    expect(noteServedReadings(served, 'b', 3000), 'the first that speaks for a').toBe(true);
+    expect(noteServedReadings(served, pageOf('a', 2000))).toBe(false);
+    expect(noteServedReadings(served, pageOf('b', 3000)), 'the first that speaks for a').toBe(true);
     expect(controlFor(served, 'a')).toBe(3000);
     expect(controlFor(served, 'b')).toBe(2000);
-    expect(noteServedReadings(served, 'a', 3000 + 2 * MINUTE_MS + 1)).toBe(true);
+    expect(noteServedReadings(served, pageOf('a', 3000 + 2 * MINUTE_MS + 1))).toBe(true);
+  });
+
+  test('has readings as new as the sign of life that a page stops short of', () => {
+    const served = nothingServed();
+    noteServedReadings(served, pageOf('b', 3000, 50n));
+    expect([controlFor(served, 'a', 50n), controlFor(served, 'a', 51n)]).toEqual([3000, null]);
   });
 });

@@ -149,6 +149,17 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'pages that stop short of a sign of life believed after three of them',
+    caughtBy: ['behindItsSign'],
+    edits: [
+      {
+        file: 'ingest/judge-page.ts',
+        find: '  if (newest === undefined) return covers;\n',
+        replace: '  if (newest === undefined) return covers;\n  if (newest.recordedAt >= 0n) return null;\n',
+      },
+    ],
+  },
+  {
     name: 'pages that stop short of the sign of life that tells the time believed',
     caughtBy: ['behindTheTime'],
     edits: [

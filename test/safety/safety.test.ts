@@ -18,6 +18,7 @@ const STORIES: Record<ScenarioName, string> = {
   beginsBelowStored: 'a page that begins below the oldest stored reading covers nothing',
   oldestFirst: 'a page out of order covers nothing, even at the end of its range',
   behindTheList: 'a page that ends before the last sign of life covers nothing',
+  behindItsSign: 'so do several pages that end before it, unless others speak for them',
   behindTheTime: 'so does one that ends before the sign of life that tells the time',
   lateReading: 'a reading that appears in a covered range is delivered',
   renamed: 'an old reading keeps the name that its device had',

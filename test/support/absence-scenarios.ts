@@ -65,3 +65,36 @@ export const beginsBelowStored: Scenario = async (bench, program) =>
     const isPast = timeOf(page.records.at(0) ?? '') < NOW_MS - 5 * HOUR_MS;
     return isPast ? { ...page, records: page.records.filter((record) => timeOf(record) < NOW_MS - 8 * HOUR_MS) } : page;
   });
+
+/**
+ * A replica is behind for half an hour: it has the newest stored reading, or not even that, and nothing newer, although
+ * the device list has seen the device since. A run that is answered by it must not end with 0.
+ */
+export const behindItsSign: Scenario = async (bench, program) => {
+  const readings = Array.from({ length: 200 }, (_, index) => ({
+    recordedAtNs: BigInt(NOW_MS + 40 * MINUTE_MS - index * MINUTE_MS) * 1_000_000n,
+    values: [['level', String(index)] as const],
+  }));
+  const devices = [
+    { deviceId: 'stopped', readings },
+    { deviceId: 'seldom', intervalMs: 3 * HOUR_MS },
+  ];
+  const world = (originMs: number) => createWorld({ seed: 5, originMs, historyMs: DAY_MS, devices, alerts: [] });
+  const found: string[] = [];
+  for (const behindMs of [0, 30 * MINUTE_MS]) {
+    using rig = await openRig(bench, { world, historyMs: 2 * HOUR_MS, program });
+    await rig.once();
+    await rig.clock.sleep(HOUR_MS);
+    rig.simulator.faults = onPath(/telemetry/, () => ({
+      kind: 'mangle',
+      change: (page) => ({ ...page, records: page.records.filter((record) => timeOf(record) <= NOW_MS - behindMs) }),
+    }));
+    const { summary } = await rig.once();
+    if (summary.exit_code !== 3) found.push(`a run that is ${behindMs} ms behind ends with ${summary.exit_code}`);
+    rig.simulator.faults = null;
+    const startedMs = rig.clock.nowMs();
+    await rig.once();
+    found.push(...complaints(await rig.verdict(startedMs, { fromNs: BigInt(NOW_MS - HOUR_MS) * 1_000_000n }), 50));
+  }
+  return found;
+};
