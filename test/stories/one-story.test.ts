@@ -167,7 +167,8 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
     expect(told.metrics).toMatch(/^tidemark_destination_up\{destination="influx"\} 0$/m);
     expect(alerts(told.metrics, { nowMs: told.nowMs })).toEqual(['TidemarkDestinationDown']);
     expect(told.events).toContain('delivery-blocked');
-    expect((await told.read.numbers('fleet', 'Lag')).join()).toMatch(/newest data: 4\d mins, red$/);
+    // The last points before minute 45 are delivered at once.
+    expect((await told.read.numbers('fleet', 'Lag')).join()).toMatch(/newest data: 3[5-9] mins, red$/);
     expect((await told.read.numbers('start', 'Devices by state')).join()).toMatch(/, red$/);
   });
 
