@@ -1,22 +1,29 @@
 /**
- * `node test/grafana/watch-stop.ts`: one story in real time. A daemon syncs the demo's workspace into a real InfluxDB, beside a
- * real Prometheus with the alert rules as they are; then the daemon is killed, and each view that turns red is printed with the
- * time since. It takes some 25 minutes and exits 1 where a view is not red after 20.
+ * `node test/grafana/watch-stop.ts`: one story in real time, with the parts of compose.yaml as they are configured there. A
+ * daemon syncs the demo's workspace from the simulator into a real InfluxDB, beside a real Prometheus with all rules and an
+ * Alertmanager; then the daemon is killed, and each view that shows it is printed with the time since. It takes some 25
+ * minutes, needs `influxd`, `prometheus` and `prometheus-alertmanager`, and exits 1 where a view is not red after 20 minutes.
  */
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { parse } from 'yaml';
 import { realClock } from '../../src/app/real-clock.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createDemoWorld } from '../../src/sim/demo-world.ts';
-import { openBench, openStage, until } from '../process/support.ts';
-import { startPrometheus } from '../support/prometheus.ts';
+import { openBench, openStage, ROOT, until } from '../process/support.ts';
+import { startAlertmanager, startPrometheus } from '../support/prometheus.ts';
 import { reader } from './support/story.ts';
 
 // Grafana's library warns of a column that is only there once the daemon has stopped.
 console.warn = () => {};
 
 const WITHIN_MS = 20 * MINUTE_MS;
-const RULES = 'config/prometheus/tidemark-alerts.yml';
+const CONFIG = join(ROOT, 'config', 'prometheus');
+const { global: every, rule_files } = parse(readFileSync(join(CONFIG, 'prometheus.yml'), 'utf8')) as {
+  readonly global: { readonly scrape_interval: string; readonly evaluation_interval: string };
+  readonly rule_files: readonly string[];
+};
 
 await using bench = await openBench();
 await using stage = await openStage({
@@ -29,15 +36,23 @@ const run = stage.start([], { env: { TIDEMARK_LISTEN: '127.0.0.1:0' }, withinMs:
 const address = (): string => /"status_page":"http:\/\/([^/"]+)/.exec(run.stderr())?.[1] ?? '';
 await until('the page is served', () => address() !== '');
 const target = address();
-await using prometheus = await startPrometheus({ target, rules: { 'alerts.yml': readFileSync(RULES, 'utf8') } });
+await using alertmanager = await startAlertmanager(join(CONFIG, 'alertmanager.yml'));
+await using prometheus = await startPrometheus({
+  target,
+  every: { scrape_interval: every.scrape_interval, evaluation_interval: every.evaluation_interval },
+  rules: Object.fromEntries(rule_files.map((name) => [name, readFileSync(join(CONFIG, name), 'utf8')])),
+  notifies: new URL(alertmanager.url).host,
+});
 
 const place = { url: bench.influxd.url, database: stage.database };
 const isRed = async (uid: string, title: string): Promise<boolean> => {
   const shown = await reader({ place, toMs: Date.now() }).numbers(uid, title);
   return shown.length > 0 && shown.every((text) => text.endsWith(', red'));
 };
-const fires = async (name: string): Promise<boolean> =>
-  (await prometheus.alerts()).some(({ state, labels }) => state === 'firing' && labels['alertname'] === name);
+const isIn = async (state: 'pending' | 'firing', name: string): Promise<boolean> =>
+  (await prometheus.alerts()).some((each) => each.state === state && each.labels['alertname'] === name);
+const isNotified = async (name: string): Promise<boolean> =>
+  (await alertmanager.alerts()).some(({ status, labels }) => status.state === 'active' && labels['alertname'] === name);
 const isGone = async (path: string): Promise<boolean> => {
   const answer = await fetch(`http://${target}${path}`).catch(() => null);
   return answer?.status !== 200;
@@ -46,8 +61,11 @@ const isGone = async (path: string): Promise<boolean> => {
 const VIEWS: readonly (readonly [name: string, isBad: () => Promise<boolean>])[] = [
   ['page: does not answer', async () => await isGone('/')],
   ['/readyz: does not answer', async () => await isGone('/readyz')],
+  ['/metrics: does not answer', async () => await isGone('/metrics')],
   ['Prometheus: up is 0', async () => (await prometheus.query('up{job="tidemark"} == 0')).size > 0],
-  ['rule TidemarkDown fires', async () => await fires('TidemarkDown')],
+  ['rule TidemarkDown is pending', async () => await isIn('pending', 'TidemarkDown')],
+  ['rule TidemarkDown fires', async () => await isIn('firing', 'TidemarkDown')],
+  ['Alertmanager: TidemarkDown notifies', async () => await isNotified('TidemarkDown')],
   ...(['start', 'fleet'] as const).flatMap((uid) =>
     ['Devices by state', 'Late', 'Lag'].map(
       (title) => [`dashboard ${uid}: ${title} is red`, async () => await isRed(uid, title)] as const,

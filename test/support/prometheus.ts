@@ -55,8 +55,38 @@ function runTool(path: string, args: readonly string[], input: string, cwd: stri
   return { code: status, said: `${stdout}${stderr}` };
 }
 
+/** What an Alertmanager has of an alert. */
+interface HeldAlert {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly status: { readonly state: 'unprocessed' | 'active' | 'suppressed' };
+}
+
+interface Alertmanager extends AsyncDisposable {
+  readonly url: string;
+  alerts(): Promise<readonly HeldAlert[]>;
+}
+
+/** Starts a real Alertmanager with a configuration, and waits until it answers. */
+export async function startAlertmanager(config: string): Promise<Alertmanager> {
+  const dir = mkdtempSync(join(tmpdir(), 'tidemark-alertmanager-'));
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const stop = await startServer(dir, url, [
+    ALERTMANAGER,
+    `--config.file=${config}`,
+    `--storage.path=${dir}`,
+    `--web.listen-address=127.0.0.1:${port}`,
+    '--cluster.listen-address=',
+  ]);
+  return {
+    url,
+    alerts: async () => (await (await fetch(`${url}/api/v2/alerts`)).json()) as HeldAlert[],
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
 /**
- * Starts a real Alertmanager with a configuration, tells it of alerts, and asks which of them it holds back.
+ * Tells a real Alertmanager of alerts, and asks which of them it holds back.
  *
  * @param alerts labels, the name among them
  * @returns the names of those that notify somebody, and of those that are held back
@@ -65,41 +95,41 @@ export async function inhibitedAlerts(
   config: string,
   alerts: readonly Readonly<Record<string, string>>[],
 ): Promise<{ readonly active: readonly string[]; readonly heldBack: readonly string[] }> {
-  const dir = mkdtempSync(join(tmpdir(), 'tidemark-alertmanager-'));
-  const port = await freePort();
-  const url = `http://127.0.0.1:${port}`;
-  const command = [
-    ALERTMANAGER,
-    `--config.file=${config}`,
-    `--storage.path=${dir}`,
-    `--web.listen-address=127.0.0.1:${port}`,
-    '--cluster.listen-address=',
-  ];
+  await using alertmanager = await startAlertmanager(config);
+  const body = JSON.stringify(alerts.map((labels) => ({ labels })));
+  const headers = { 'Content-Type': 'application/json' };
+  await fetch(`${alertmanager.url}/api/v2/alerts`, { method: 'POST', headers, body });
+  for (;;) {
+    const seen = await alertmanager.alerts();
+    const named = (state: string): string[] =>
+      seen.filter(({ status }) => status.state === state).map(({ labels }) => labels['alertname'] ?? '');
+    if (seen.length === alerts.length && named('unprocessed').length === 0)
+      return { active: named('active').sort(), heldBack: named('suppressed').sort() };
+    await sleep(50);
+  }
+}
+
+/**
+ * Starts a server, and waits until it answers.
+ *
+ * @returns a function that kills it and removes its directory.
+ */
+async function startServer(dir: string, url: string, command: readonly string[]): Promise<() => Promise<void>> {
   const child = spawn('/bin/sh', ['-c', KEEPER, 'sh', ...command], {
     stdio: ['pipe', 'ignore', 'ignore'],
     env: { ...process.env, DIR: dir },
   });
   const ended = new Promise((resolve) => child.once('exit', resolve));
-  try {
-    await answering(`${url}/-/ready`, child);
-    const body = JSON.stringify(alerts.map((labels) => ({ labels })));
-    await fetch(`${url}/api/v2/alerts`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body });
-    for (;;) {
-      const seen = (await (await fetch(`${url}/api/v2/alerts`)).json()) as {
-        labels: { alertname: string };
-        status: { state: string };
-      }[];
-      const named = (state: string): string[] =>
-        seen.filter(({ status }) => status.state === state).map(({ labels }) => labels.alertname);
-      if (seen.length === alerts.length && named('unprocessed').length === 0)
-        return { active: named('active').sort(), heldBack: named('suppressed').sort() };
-      await sleep(50);
-    }
-  } finally {
+  const stop = async (): Promise<void> => {
     child.stdin?.end('end\n');
     await ended;
     rmSync(dir, { recursive: true, force: true });
-  }
+  };
+  await answering(`${url}/-/ready`, child).catch(async (error: unknown) => {
+    await stop();
+    throw error;
+  });
+  return stop;
 }
 
 /** Waits until a server answers. */
@@ -127,26 +157,33 @@ export interface Prometheus extends AsyncDisposable {
 }
 
 export interface PrometheusOptions {
-  /** What is scraped every second, as `host:port`. */
+  /** What is scraped, as `host:port`. */
   readonly target: string;
   /** Rule files, by their names. */
   readonly rules: Readonly<Record<string, string>>;
+  /** How often it scrapes and judges: every second by default. */
+  readonly every?: { readonly scrape_interval: string; readonly evaluation_interval: string };
+  /** The Alertmanager that it notifies, as `host:port`. */
+  readonly notifies?: string;
 }
 
-/** Starts one that scrapes and judges every second, and waits until it answers. */
-export async function startPrometheus({ target, rules }: PrometheusOptions): Promise<Prometheus> {
+/** Starts one, and waits until it answers. */
+export async function startPrometheus({ target, rules, every, notifies }: PrometheusOptions): Promise<Prometheus> {
   const dir = mkdtempSync(join(tmpdir(), 'tidemark-prometheus-'));
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   for (const [name, text] of Object.entries(rules)) writeFileSync(join(dir, name), text);
   writeFileSync(
     join(dir, 'prometheus.yml'),
-    `global: {scrape_interval: 1s, evaluation_interval: 1s}
-rule_files: ${JSON.stringify(Object.keys(rules))}
-scrape_configs:
-  - job_name: tidemark
-    static_configs: [{targets: ['${target}']}]
-`,
+    // JSON is YAML.
+    JSON.stringify({
+      global: every ?? { scrape_interval: '1s', evaluation_interval: '1s' },
+      rule_files: Object.keys(rules),
+      ...(notifies === undefined
+        ? {}
+        : { alerting: { alertmanagers: [{ static_configs: [{ targets: [notifies] }] }] } }),
+      scrape_configs: [{ job_name: 'tidemark', static_configs: [{ targets: [target] }] }],
+    }),
   );
   const command = [
     PROMETHEUS,
@@ -155,16 +192,11 @@ scrape_configs:
     `--web.listen-address=127.0.0.1:${port}`,
     '--log.level=error',
   ];
-  const child = spawn('/bin/sh', ['-c', KEEPER, 'sh', ...command], {
-    stdio: ['pipe', 'ignore', 'ignore'],
-    env: { ...process.env, DIR: dir },
-  });
-  const ended = new Promise((resolve) => child.once('exit', resolve));
+  const stop = await startServer(dir, url, command);
   const ask = async <T>(path: string): Promise<T> => {
     const { data } = (await (await fetch(`${url}/api/v1/${path}`)).json()) as { data: T };
     return data;
   };
-  await answering(`${url}/-/ready`, child);
   return {
     url,
     query: async (promql) => {
@@ -174,10 +206,6 @@ scrape_configs:
       return new Map(result.map(({ metric, value }) => [JSON.stringify(metric), Number(value[1])]));
     },
     alerts: async () => (await ask<{ alerts: SeenAlert[] }>('alerts')).alerts,
-    [Symbol.asyncDispose]: async () => {
-      child.stdin?.end('end\n');
-      await ended;
-      rmSync(dir, { recursive: true, force: true });
-    },
+    [Symbol.asyncDispose]: stop,
   };
 }
