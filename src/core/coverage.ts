@@ -6,7 +6,7 @@
  * minus the set, so gaps can be closed piece by piece and in any order.
  */
 import { type Interval, type Intervals, normalize, subtract } from './intervals.ts';
-import type { EpochNs } from './time.ts';
+import { DAY_NS, type EpochNs } from './time.ts';
 
 /** A stored reading, identified by its instant and its content. */
 export interface Edge {
@@ -26,6 +26,19 @@ export interface Edge {
 export interface CoveredRange extends Interval {
   readonly first: Edge | null;
   readonly last: Edge | null;
+}
+
+/** Longer than a weekend: a device that made no reading for so long was not there yet. */
+const NOT_THERE_NS = 3n * DAY_NS;
+
+/**
+ * The first reading of a device, where a covered range begins long before it.
+ *
+ * @param lowest the lowest range that is known of the device.
+ */
+export function firstReadingOf(lowest: { readonly from: EpochNs; readonly firstNs: EpochNs | null }): EpochNs | null {
+  const { from, firstNs } = lowest;
+  return firstNs !== null && firstNs - from >= NOT_THERE_NS ? firstNs : null;
 }
 
 /** The bare intervals of the ranges, in normal form. */

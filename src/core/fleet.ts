@@ -11,7 +11,7 @@ import { nameOf } from './lines/names.ts';
 import type { Schedules } from './ports.ts';
 import type { DeviceRecord } from './records.ts';
 import { nearest } from './text.ts';
-import { DAY_MS, DAY_NS, type EpochMs, HOUR_MS, MINUTE_MS, MS_NS, nsToMs } from './time.ts';
+import { DAY_MS, DAY_NS, type EpochMs, type EpochNs, HOUR_MS, MINUTE_MS, MS_NS, nsToMs } from './time.ts';
 
 /** A device without a sign of life for so long counts as quiet. */
 const QUIET_AFTER_MS = DAY_MS;
@@ -42,12 +42,14 @@ export interface DeviceFacts extends NamedDevice {
   readonly covered: Intervals;
   /** The newest archived reading. */
   readonly newestMs: EpochMs | null;
+  /** Its first reading, where it is known or likely that it has no older one. */
+  readonly beginsNs: EpochNs | null;
   /** The last `MEASURED_DAYS`, as far as there are readings. */
   readonly days: readonly DayReadings[];
 }
 
 /** The stored coverage of the devices. */
-type CoverageOfDevices = ReadonlyMap<string, Pick<DeviceFacts, 'covered' | 'newestMs' | 'days'>>;
+type CoverageOfDevices = ReadonlyMap<string, Pick<DeviceFacts, 'covered' | 'newestMs' | 'beginsNs' | 'days'>>;
 
 /** Combines the facts about the devices. */
 export function deviceFacts(
@@ -65,7 +67,7 @@ export function deviceFacts(
   }));
 }
 
-const NOTHING_COVERED = { covered: [], newestMs: null, days: [] };
+const NOTHING_COVERED = { covered: [], newestMs: null, beginsNs: null, days: [] };
 
 export interface DeviceRate {
   readonly deviceId: string;
@@ -76,6 +78,7 @@ export interface DeviceRate {
   /** Its last sign of life; `null` for none. */
   readonly lastSignMs: EpochMs | null;
   readonly covered: Intervals;
+  readonly beginsNs: EpochNs | null;
 }
 
 export interface FleetRates {
@@ -104,6 +107,7 @@ export function fleetRates(all: readonly DeviceFacts[], nowMs: EpochMs): FleetRa
       isQuiet: isSilent || own === Number.POSITIVE_INFINITY || RESTING.has(device.lifecycle ?? ''),
       lastSignMs,
       covered: device.covered,
+      beginsNs: device.beginsNs,
     };
   });
   return { devices, leftOut: all.length - included.length, assumedMs };

@@ -100,6 +100,8 @@ export interface NextStatus {
   readonly initial_devices: number;
   /** How long until all gaps are closed; `null` where there is none, or the time is not known. */
   readonly eta_seconds: number | null;
+  /** Whether it assumes that every device has readings down to the beginning of the range: nothing else is known yet. */
+  readonly eta_assumes_full_history: boolean;
 }
 
 export interface StreamStatus {

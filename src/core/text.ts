@@ -95,6 +95,19 @@ export function percent(share: number, digits: 0 | 1 = 1): string {
   return `${(share < 1 ? Math.min(done, steps - 1) : done) / (steps / 100)} %`;
 }
 
+/** Added to an ETA that assumes the full history of each device. */
+export const LESS_IF_YOUNGER = 'less if devices are younger than the range';
+
+/** The ETA as a part of a sentence; empty where there is none. */
+export function etaText(eta: {
+  readonly eta_seconds: number | null;
+  readonly eta_assumes_full_history: boolean;
+}): string {
+  if (eta.eta_seconds === null) return '';
+  const less = eta.eta_assumes_full_history ? ` (${LESS_IF_YOUNGER})` : '';
+  return `, ETA ${duration(eta.eta_seconds, 'up')}${less}`;
+}
+
 /**
  * A duration in its largest unit that is precise enough: `0.4 s`, `45 s`, `12 min`, `3.5 h`, `30 days`.
  *

@@ -18,7 +18,7 @@ import type {
   StreamStatus,
   SummaryProblem,
 } from '../core/status.ts';
-import { byteSize, counted, duration, grouped, percent } from '../core/text.ts';
+import { byteSize, counted, duration, etaText, grouped, percent } from '../core/text.ts';
 import {
   ago,
   figure,
@@ -274,17 +274,12 @@ type WorkParts = Pick<StatusReport, 'totals' | 'process' | 'next' | 'jobs' | 'ga
 
 /** That the history is being filled, where it is. */
 function syncText(
-  {
-    totals: { devices, devices_complete },
-    next: { initial_devices, eta_seconds },
-    process: work,
-  }: Pick<WorkParts, 'totals' | 'next' | 'process'>,
+  { totals: { devices, devices_complete }, next, process: work }: Pick<WorkParts, 'totals' | 'next' | 'process'>,
   unread: Unread | null,
 ): string {
   if (!work.running || unread !== null || devices_complete === devices) return '';
-  const what = initial_devices > 0 ? 'Initial sync is running' : 'Gaps are being closed';
-  const eta = eta_seconds === null ? '' : `, ETA ${duration(eta_seconds, 'up')}`;
-  return `${what}: ${grouped(devices_complete)} of ${counted(devices, 'device')} complete${eta}. `;
+  const what = next.initial_devices > 0 ? 'Initial sync is running' : 'Gaps are being closed';
+  return `${what}: ${grouped(devices_complete)} of ${counted(devices, 'device')} complete${etaText(next)}. `;
 }
 
 /** How much of the sync range is covered; while telemetry is not read: up to when. */

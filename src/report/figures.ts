@@ -12,6 +12,7 @@ import type { StateFacts } from '../core/state/facts.ts';
 import { type Job, type JobQueue, readProgress } from '../core/state/jobs.ts';
 import type { Store } from '../core/state/state.ts';
 import type { DestinationFigures, Figures, JobFigures, ProgressReport } from '../core/status.ts';
+import { LESS_IF_YOUNGER } from '../core/text.ts';
 import { type EpochMs, formatExact, msToNs, SECOND_MS } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import type { SyncContext } from '../ingest/context.ts';
@@ -19,6 +20,7 @@ import { openSeconds } from '../ingest/wanted-range.ts';
 import type { StreamReport } from '../scheduler/api-state.ts';
 import type { Planning } from '../scheduler/planning.ts';
 import type { FleetScanner } from './fleet.ts';
+import type { HistoryEta } from './history-eta.ts';
 
 interface FiguresParts {
   readonly context: Pick<SyncContext, 'store' | 'clock' | 'serverClock' | 'settings'>;
@@ -31,8 +33,8 @@ interface FiguresParts {
   readonly fleet: Pick<FleetScanner, 'scan' | 'ageMs'>;
   readonly jobs: Pick<JobQueue, 'open'>;
   readonly facts: Pick<StateFacts, 'oldestPendingMs'>;
-  /** How long until all gaps are closed, in seconds; `null` if unknown: the ETA of the page. */
-  readonly historyEta: () => number | null;
+  /** How long until all gaps are closed; `null` if unknown: the ETA of the page. */
+  readonly historyEta: () => HistoryEta | null;
 }
 
 /** The figures, and the few of them that the progress line of the daemon needs. */
@@ -72,7 +74,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
   const progress = (): ProgressReport => {
     const seen = fleet.scan()?.figures;
     const { historyWaitsUntilMs: waitsUntilMs } = parts.quota();
-    const etaSeconds = parts.historyEta();
+    const eta = parts.historyEta();
     return {
       totals: {
         devices: seen?.polled ?? 0,
@@ -85,7 +87,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
         delivered_points: deliverers[index]?.deliveredLines() ?? 0,
       })),
       allowance: { waiting_until: waitsUntilMs === null ? null : formatExact(msToNs(waitsUntilMs)) },
-      eta: etaSeconds === null ? null : { seconds: etaSeconds, basis: '' },
+      eta: eta === null ? null : { seconds: eta.seconds, basis: eta.assumesFullHistory ? LESS_IF_YOUNGER : '' },
       backfill: backfillProgress(jobs.open()),
     };
   };

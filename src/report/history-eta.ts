@@ -39,6 +39,13 @@ interface HistoryEtaParts {
   readonly quota: () => Pick<QuotaStatus, 'share' | 'minute' | 'day'>;
 }
 
+/** How long until all gaps are closed. */
+export interface HistoryEta {
+  readonly seconds: number;
+  /** Whether nothing is known yet of where the devices begin: it is less where they are younger than the range. */
+  readonly assumesFullHistory: boolean;
+}
+
 /** An estimate is kept for so long: it looks at every device, and at every request of the last day. */
 const GOOD_FOR_MS = 10 * SECOND_MS;
 /** So long it stays unknown: in the first seconds the next look may tell. */
@@ -47,26 +54,26 @@ const UNKNOWN_FOR_MS = 2 * SECOND_MS;
 /**
  * Prepares the estimate.
  *
- * @returns the time left in seconds; `null` where it is not known.
+ * @returns the time left; `null` where it is not known.
  */
-export function createHistoryEta(parts: HistoryEtaParts): () => number | null {
-  let last: { readonly atMs: EpochMs; readonly seconds: number | null } | null = null;
+export function createHistoryEta(parts: HistoryEtaParts): () => HistoryEta | null {
+  let last: { readonly atMs: EpochMs; readonly eta: HistoryEta | null } | null = null;
   return () => {
     const nowMs = parts.context.serverClock.nowMs();
-    const goodForMs = last?.seconds == null ? UNKNOWN_FOR_MS : GOOD_FOR_MS;
+    const goodForMs = last?.eta == null ? UNKNOWN_FOR_MS : GOOD_FOR_MS;
     if (last === null || nowMs < last.atMs || nowMs - last.atMs >= goodForMs) {
-      last = { atMs: nowMs, seconds: secondsLeft(parts, nowMs) };
+      last = { atMs: nowMs, eta: etaNow(parts, nowMs) };
     }
-    return last.seconds;
+    return last.eta;
   };
 }
 
-function secondsLeft(parts: HistoryEtaParts, nowMs: EpochMs): number | null {
+function etaNow(parts: HistoryEtaParts, nowMs: EpochMs): HistoryEta | null {
   const wanted = wantedNow(parts.context);
   const supply = supplyOf(parts, nowMs);
   if (wanted === null || supply === null) return null;
   const plan = parts.context.store.account()?.plan;
-  const { requests } = backfillNeed({
+  const { requests, assumesFullHistory } = backfillNeed({
     devices: ratesNow(parts, nowMs, wanted.wantedFrom),
     range: { from: wanted.wantedFrom, to: wanted.limit },
     now: msToNs(nowMs),
@@ -79,7 +86,8 @@ function secondsLeft(parts: HistoryEtaParts, nowMs: EpochMs): number | null {
   const leastMs = besideFinishMs(requests, { ...supply, othersPerMs: 0 });
   if (ms === null || leastMs === null) return null;
   // Where the other lanes decide, their load has to be known well.
-  return supply.measuredMs < LOAD_OVER_MS && ms > 1.5 * leastMs ? null : Math.ceil(ms / SECOND_MS);
+  const isKnown = supply.measuredMs >= LOAD_OVER_MS || ms <= 1.5 * leastMs;
+  return isKnown ? { seconds: Math.ceil(ms / SECOND_MS), assumesFullHistory } : null;
 }
 
 /** The rates of the devices that are read. Ranges that no request closes soon count as covered. */
@@ -108,7 +116,6 @@ function ratesNow(
   return fleetRates(deviceFacts(records, coverageOf, settings.filter), nowMs).devices.map((device) => ({
     ...device,
     covered: coverageOf.get(device.deviceId)?.closed ?? [],
-    beginsNs: coverageOf.get(device.deviceId)?.beginsNs ?? null,
   }));
 }
 

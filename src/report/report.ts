@@ -22,7 +22,7 @@ import type {
   StatusOverview,
   StatusReport,
 } from '../core/status.ts';
-import { counted, duration, grouped, percent } from '../core/text.ts';
+import { counted, duration, etaText, grouped, percent } from '../core/text.ts';
 import { type EpochMs, formatExact, msToNs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { includedDevices } from '../ingest/filter.ts';
@@ -31,6 +31,7 @@ import type { StreamReport } from '../scheduler/api-state.ts';
 import { meanPeriodMs } from '../scheduler/estimate.ts';
 import { phaseOf } from '../scheduler/planning.ts';
 import { type DeviceSums, type DeviceView, snapshotDevice, sumUp } from './device-snapshot.ts';
+import type { HistoryEta } from './history-eta.ts';
 
 /** A destination, from its deliverer or from the state. */
 export interface ReportedDestination {
@@ -58,7 +59,7 @@ export interface ReportParts {
   /** The lag of readings in normal operation if the quota is too small, in ms. */
   readonly staleMs: () => number;
   /** How long until all gaps are closed, in seconds; `null`: not known. Looks at every device now and then. */
-  readonly historyEta: () => number | null;
+  readonly historyEta: () => HistoryEta | null;
   readonly streams: Pick<
     StreamReport,
     'list' | 'problem' | 'isRefused' | 'failingLong' | 'isListed' | 'nextAttemptInMs'
@@ -242,6 +243,8 @@ function nextStatus(
   const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
   const attemptMs = streams.nextAttemptInMs();
   const attempt_at = attemptMs === null ? null : timeText(Math.round(nowMs + attemptMs));
+  // Nothing is closed while no process runs.
+  const eta = open.devices === 0 || !isRunning() ? null : historyEta();
   return {
     attempt_at,
     streams: streams.list().map(({ name, state, last_read_at }) => {
@@ -254,8 +257,8 @@ function nextStatus(
     devices_with_gaps: open.devices,
     gap_seconds: open.seconds,
     initial_devices: initial,
-    // Nothing is closed while no process runs.
-    eta_seconds: open.devices === 0 || !isRunning() ? null : historyEta(),
+    eta_seconds: eta?.seconds ?? null,
+    eta_assumes_full_history: eta?.assumesFullHistory ?? false,
   };
 }
 
@@ -301,8 +304,7 @@ function syncText(parts: ReportParts, { devices, excluded, sums, destinations, j
     return `In sync: ${one}${leftOut}${deliveredText(destinations)}.${more}`;
   }
   const work = isAtWork ? (next.initial_devices > 0 ? 'Initial sync: ' : 'Catching up: ') : '';
-  const eta = next.eta_seconds === null ? '' : `, ETA ${duration(next.eta_seconds, 'up')}`;
-  return `${work}${sums.complete} of ${devices} devices complete${leftOut}${eta}.${more}`;
+  return `${work}${sums.complete} of ${devices} devices complete${leftOut}${etaText(next)}.${more}`;
 }
 
 /** The backfills under way, each a sentence: they read beyond the range that is to be in sync. */

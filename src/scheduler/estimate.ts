@@ -9,7 +9,7 @@
  * The API does not return since when a device has readings: of some devices it is known once their range is covered, and
  * the others are expected to begin as these did.
  */
-import type { CoveredRange } from '../core/coverage.ts';
+import { type CoveredRange, firstReadingOf } from '../core/coverage.ts';
 import type { DeviceRate } from '../core/fleet.ts';
 import { type Interval, type Intervals, lengthNs, subtract } from '../core/intervals.ts';
 import type { Schedule } from '../core/ports.ts';
@@ -39,7 +39,7 @@ const AGES_NS: readonly bigint[] = [DAY_NS, 7n * DAY_NS];
 
 /** A device of an estimate. */
 interface EstimatedDevice extends Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'lastSignMs' | 'covered'> {
-  /** Its oldest reading, where it is known that the range has no older one (`beginningOf`). */
+  /** Its first reading, where the range has no older one (`beginningOf`). */
   readonly beginsNs?: EpochNs | null;
 }
 
@@ -60,6 +60,8 @@ interface BackfillNeed {
   readonly openShare: number;
   readonly readings: number;
   readonly requests: number;
+  /** Whether nothing is known of where the devices begin: it is less where they are younger than the range. */
+  readonly assumesFullHistory: boolean;
 }
 
 /** Estimates the requests that close a range of history. */
@@ -73,7 +75,10 @@ export function backfillNeed(input: BackfillInput): BackfillNeed {
     if (missing.length === 0) continue;
     open += 1;
     openNs += lengthNs(missing);
-    const filled = subtract(missing, [{ from: range.from, to: beginning(device, missing) }]);
+    const begins = beginning(device, missing);
+    const filled = subtract(missing, [{ from: range.from, to: begins }]);
+    // Of one that begins above what is missing, only empty answers are left.
+    if (filled.length === 0) requests += emptyRequests(begins - range.from, input);
     for (const piece of pieces) {
       for (const liveGap of within(filled, piece)) {
         const expected = readingsIn(liveGap, device);
@@ -83,13 +88,21 @@ export function backfillNeed(input: BackfillInput): BackfillNeed {
     }
   }
   const whole = Number(range.to - range.from) * devices.length;
-  return { devices: open, openShare: whole === 0 ? 0 : Number(openNs) / whole, readings, requests };
+  const known = devices.filter(({ beginsNs }) => beginsNs != null).length;
+  // One device alone shows nothing of the others.
+  const assumesFullHistory = open > 0 && known < Math.min(2, devices.length);
+  return { devices: open, openShare: whole === 0 ? 0 : Number(openNs) / whole, readings, requests, assumesFullHistory };
 }
 
-/** The oldest stored reading of a device that is covered from a time on; `null` where it is not, or has none. */
+/**
+ * The first reading of a device from a time on: its oldest stored one, where it is covered from there, or for long before
+ * that reading. `null`: not known, or it has none.
+ */
 export function beginningOf(covered: readonly CoveredRange[], from: EpochNs): EpochNs | null {
-  const isCovered = covered.some((range) => range.from <= from && from < range.to);
-  return isCovered ? (covered.find(({ first }) => first !== null)?.first?.at ?? null) : null;
+  const lowest = covered.find(({ to }) => from < to);
+  if (lowest === undefined) return null;
+  if (lowest.from <= from) return covered.find(({ first }) => first !== null)?.first?.at ?? null;
+  return firstReadingOf({ from: lowest.from, firstNs: lowest.first?.at ?? null });
 }
 
 /** A device begins within the range if its first reading is so many intervals above its lower end. */
@@ -175,6 +188,7 @@ export function scaleNeed(need: BackfillNeed, scale: number, anew: () => Backfil
     openShare: (need.openShare * own + added.openShare * more) / (own + more),
     readings: Math.round(need.readings * own + added.readings * more),
     requests: Math.ceil(need.requests * own + added.requests * more),
+    assumesFullHistory: need.assumesFullHistory,
   };
 }
 
@@ -282,11 +296,16 @@ interface Part {
   readonly device: Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'lastSignMs'>;
 }
 
+/** The requests that cover an empty range of so many ns. */
+function emptyRequests(ns: bigint, { windowNs }: Pick<BackfillInput, 'windowNs'>): number {
+  return EMPTY_REQUESTS * (windowNs === null ? 1 : Math.max(1, Math.ceil(Number(ns) / Number(windowNs))));
+}
+
 /** Full pages, where windows are wide enough for them; a window with less is one, and an empty one takes two. */
 function requestsFor({ readings, liveGap, device }: Part, { pageSize, windowNs }: BackfillInput): number {
   const windows = (from: EpochNs, to: EpochNs): number =>
     windowNs === null || to <= from ? 1 : Math.max(1, Math.ceil(Number(to - from) / Number(windowNs)));
-  if (readings === 0) return EMPTY_REQUESTS * windows(liveGap.from, liveGap.to);
+  if (readings === 0) return emptyRequests(liveGap.to - liveGap.from, { windowNs });
   const { intervalMs, isQuiet, lastSignMs } = device;
   const overlap = 1 + Math.floor(Number(SLACK_NS / MS_NS) / intervalMs);
   // Where the slack is most of a page, a cursor is used in its place.

@@ -50,6 +50,7 @@ describe('the rate of a device', () => {
     isLeftOut: false,
     covered: [],
     newestMs: null,
+    beginsNs: null,
     days: [],
   };
   const quiet = (device: Partial<DeviceFacts>) => fleetRates([{ ...DEVICE, ...device }], NOW).devices[0]?.isQuiet;

@@ -50,7 +50,15 @@ const REPORT: StatusReport = {
   },
   gaps: [],
   jobs: [],
-  next: { attempt_at: null, streams: [], devices_with_gaps: 0, gap_seconds: 0, initial_devices: 0, eta_seconds: null },
+  next: {
+    attempt_at: null,
+    streams: [],
+    devices_with_gaps: 0,
+    gap_seconds: 0,
+    initial_devices: 0,
+    eta_seconds: null,
+    eta_assumes_full_history: false,
+  },
   streams: [
     { name: 'telemetry', state: 'on', reason: null, last_read_at: '2026-11-21T00:00:00Z' },
     { name: 'alerts', state: 'off', reason: 'not read by this version yet', last_read_at: null },

@@ -75,6 +75,7 @@ export const REPORT: StatusReport = {
     gap_seconds: 1800,
     initial_devices: 0,
     eta_seconds: null,
+    eta_assumes_full_history: false,
   },
   streams: [
     { name: 'account', state: 'on', reason: null, last_read_at: '2026-11-21T06:00:00Z' },

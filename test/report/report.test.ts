@@ -45,6 +45,7 @@ interface Case {
   readonly jobs?: readonly OpenJob[];
   readonly isRunning?: boolean;
   readonly etaSeconds?: number | null;
+  readonly assumesFullHistory?: boolean;
   readonly problem?: string;
   readonly isRefused?: boolean;
   /** How long until an API that refuses the key is tried again. */
@@ -53,7 +54,14 @@ interface Case {
 }
 
 /** The report of a workspace in sync, but for what a case changes. */
-function overviewOf({ sums = {}, jobs = [], isRunning = true, etaSeconds = null, ...streams }: Case): StatusOverview {
+function overviewOf({
+  sums = {},
+  jobs = [],
+  isRunning = true,
+  etaSeconds = null,
+  assumesFullHistory = false,
+  ...streams
+}: Case): StatusOverview {
   const { problem = null, isRefused = false, attemptInMs = null, failing = [] } = streams;
   const every = { text: '* * * * *', next: (afterMs: number) => afterMs + MINUTE_MS };
   const settings: ReportParts['context']['settings'] = {
@@ -77,7 +85,7 @@ function overviewOf({ sums = {}, jobs = [], isRunning = true, etaSeconds = null,
     deliverers: [],
     quota: () => ({ share: 1, minute: window, day: window, waiting_until: null, history_waiting_until: null }),
     staleMs: () => MINUTE_MS,
-    historyEta: () => etaSeconds,
+    historyEta: () => (etaSeconds === null ? null : { seconds: etaSeconds, assumesFullHistory }),
     streams: {
       list: () => [
         { name: 'telemetry', state: 'on', reason: null, last_read_at: null },
@@ -146,6 +154,14 @@ describe('the sentence', () => {
         etaSeconds: 5400,
       },
       'Initial sync: 2 of 5 devices complete, ETA 90 min.',
+    ],
+    [
+      'an initial sync of which it is not known how far back the readings go',
+      {
+        sums: { complete: 0, initial: 5, open: { devices: 5, seconds: 90_000 } },
+        ...{ etaSeconds: 5400, assumesFullHistory: true },
+      },
+      'Initial sync: 0 of 5 devices complete, ETA 90 min (less if devices are younger than the range).',
     ],
     [
       'what an outage has left',

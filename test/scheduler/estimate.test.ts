@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, DAY_NS, HOUR_MS, HOUR_NS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
 import { maxWidthNs } from '../../src/ingest/page-request.ts';
-import { type BackfillInput, backfillNeed, meanPeriodMs, scaleNeed } from '../../src/scheduler/estimate.ts';
+import {
+  type BackfillInput,
+  backfillNeed,
+  beginningOf,
+  meanPeriodMs,
+  scaleNeed,
+} from '../../src/scheduler/estimate.ts';
 import { cron } from '../support/rig.ts';
 
 const NOW = Date.UTC(2026, 5, 15, 12);
@@ -50,7 +56,8 @@ describe('the cost of a range', () => {
 
   test('counts pages of 199 new readings for the day, the week and the rest', () => {
     const pages = [1, 6, 23].reduce((sum, days) => sum + Math.ceil((days * 1440) / 199), 0);
-    expect(need()).toEqual({ devices: 1, openShare: 1, readings: 43_200, requests: pages });
+    const expected = { devices: 1, openShare: 1, readings: 43_200, requests: pages };
+    expect(need()).toEqual({ ...expected, assumesFullHistory: true });
   });
 
   test('a device is expected to begin where those did that were read as far back', () => {
@@ -71,6 +78,29 @@ describe('the cost of a range', () => {
     expect(left({ ...begun(10), covered: [] }), 'read again from its beginning').toBeCloseTo(10, 1);
   });
 
+  test('a device that made nothing for days before its first reading begins there, and shows it of others', () => {
+    const days = (count: number): bigint => NOW_NS - BigInt(count) * DAY_NS;
+    const read = (at: number, first: number | null) => {
+      const edge = first === null ? null : { at: days(first), digest: '' };
+      const covered = [{ from: days(at), to: NOW_NS, first: edge, last: edge }];
+      return { ...device, covered, beginsNs: beginningOf(covered, days(30)) };
+    };
+    // As far back as it was read; three days without a reading; covered down to the beginning.
+    expect(read(7, 5).beginsNs).toBeNull();
+    expect(read(7, null).beginsNs).toBeNull();
+    expect(read(7, 4).beginsNs).toBe(days(4));
+    expect(read(30, 29).beginsNs).toBe(days(29));
+    expect(beginningOf([], days(30))).toBeNull();
+    const others = [{ ...device, covered: [{ from: days(1), to: NOW_NS }] }];
+    expect(need({ devices: [read(7, 4), read(7, 4), ...others] })).toMatchObject({
+      readings: expect.closeTo(3 * 1440, -1),
+      assumesFullHistory: false,
+    });
+    // Of these two, only an empty answer and its confirmation are left.
+    expect(need({ devices: [read(7, 4), read(7, 4)] })).toMatchObject({ devices: 2, readings: 0, requests: 4 });
+    expect(need({ devices: [read(7, 5), ...others] }).assumesFullHistory).toBe(true);
+  });
+
   test('counts the windows of the plan, and small pages', () => {
     const rare = { ...device, intervalMs: 12 * HOUR_MS };
     expect(need({ devices: [rare] }).requests).toBe(3);
@@ -84,10 +114,11 @@ describe('the cost of a range', () => {
     const own = { ...device, covered: [{ from: NOW_NS - 10n * DAY_NS, to: NOW_NS - HOUR_NS / 2n }] };
     expect(need({ devices: [own] })).toMatchObject({ devices: 1, readings: 20 * 1440 });
     const all = { ...device, covered: [{ from: NOW_NS - 40n * DAY_NS, to: NOW_NS - HOUR_NS / 2n }] };
-    expect(need({ devices: [all] })).toEqual({ devices: 0, openShare: 0, readings: 0, requests: 0 });
+    const none = { devices: 0, openShare: 0, readings: 0, requests: 0, assumesFullHistory: false };
+    expect(need({ devices: [all] })).toEqual(none);
     const short = { from: NOW_NS - HOUR_NS / 2n, to: NOW_NS };
     expect(need({ range: short })).toMatchObject({ openShare: 1, readings: 30, requests: 1 });
-    expect(need({ devices: [] })).toEqual({ devices: 0, openShare: 0, readings: 0, requests: 0 });
+    expect(need({ devices: [] })).toEqual(none);
   });
 
   test('a quiet device has no readings since; one that never reported takes two empty answers', () => {
@@ -105,10 +136,10 @@ describe('the cost of a range', () => {
 
   test('additional devices have no coverage; fewer devices have their share of it', () => {
     const [own, anew] = [
-      { devices: 2, openShare: 0, readings: 0, requests: 0 },
-      { devices: 2, openShare: 1, readings: 1000, requests: 10 },
+      { devices: 2, openShare: 0, readings: 0, requests: 0, assumesFullHistory: false },
+      { devices: 2, openShare: 1, readings: 1000, requests: 10, assumesFullHistory: false },
     ];
-    expect(scaleNeed(own, 3, () => anew)).toEqual({ devices: 6, openShare: 2 / 3, readings: 2000, requests: 20 });
-    expect(scaleNeed(anew, 0.5, () => anew)).toEqual({ devices: 1, openShare: 1, readings: 500, requests: 5 });
+    expect(scaleNeed(own, 3, () => anew)).toMatchObject({ devices: 6, openShare: 2 / 3, readings: 2000, requests: 20 });
+    expect(scaleNeed(anew, 0.5, () => anew)).toMatchObject({ devices: 1, openShare: 1, readings: 500, requests: 5 });
   });
 });

@@ -9,7 +9,7 @@ import type { FleetRates } from '../../core/fleet.ts';
 import { type Intervals, lengthNs, subtract } from '../../core/intervals.ts';
 import { MAX_PAGE_SIZE } from '../../core/records.ts';
 import type { ProgressReport, StatusGap } from '../../core/status.ts';
-import { counted, grouped } from '../../core/text.ts';
+import { counted, grouped, LESS_IF_YOUNGER } from '../../core/text.ts';
 import { type EpochMs, type EpochNs, MINUTE_MS, msToNs, nsToMs, parseTimestamp, SECOND_MS } from '../../core/time.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { maxWidthNs } from '../../ingest/page-request.ts';
@@ -99,6 +99,13 @@ export function waitsFor({ devices }: BackfillView): string | null {
   return `waiting for ${counted(open.length, 'unreachable device')}`;
 }
 
+/** The requests that a backfill still has to send, as estimated. */
+interface EstimatedLeft {
+  readonly requests: number;
+  /** Whether it assumes that every device has readings down to the beginning of the range. */
+  readonly assumesFullHistory: boolean;
+}
+
 /** The input of the ETA. */
 export interface EtaParts {
   readonly context: Pick<SyncContext, 'serverClock'>;
@@ -120,24 +127,26 @@ const LOAD_OVER_MS = 10 * MINUTE_MS;
  * How long the requests that are left will take, by the budget that the planner will give them while load and quota
  * stay as they are.
  *
- * @param left as estimated; `null`: not known.
+ * @param estimated `null`: not known.
  * @returns `null` where there is nothing left to send, or no budget is
  * known.
  */
 export function etaOf(
   parts: EtaParts,
   backfill: Backfill,
-  left: number | null,
+  estimated: EstimatedLeft | null,
 ): NonNullable<ProgressReport['eta']> | null {
   // All estimated requests were sent: only delivery is left, or more requests than estimated.
-  if (left === null || left <= 0) return null;
+  const left = estimated?.requests ?? 0;
+  if (estimated === null || left <= 0) return null;
   const nowMs = parts.context.serverClock.nowMs();
   const suppliedMs = parts.planning.alone === null ? besideMs(parts, backfill, left) : aloneMs(parts, backfill, left);
   if (suppliedMs === null) return null;
   const ms = Math.max(suppliedMs, backfill.rate.lastsMs(left, nowMs));
   const perMinute = ms <= 0 ? left : (left * MINUTE_MS) / ms;
   const rate = perMinute < 10 ? perMinute.toFixed(1) : String(Math.round(perMinute));
-  return { seconds: Math.round(ms / SECOND_MS), basis: `about ${grouped(left)} requests at ${rate} a minute` };
+  const less = estimated.assumesFullHistory ? `, ${LESS_IF_YOUNGER}` : '';
+  return { seconds: Math.round(ms / SECOND_MS), basis: `about ${grouped(left)} requests at ${rate} a minute${less}` };
 }
 
 function besideMs(parts: EtaParts, { startedMs, tally }: Backfill, left: number): number | null {
@@ -182,11 +191,11 @@ export interface EstimateParts {
  * @returns a function to call at each progress report. It computes the estimate again every few seconds, and returns
  * `null` while the end is unknown.
  */
-export function createEstimator({ context, rates }: EstimateParts, backfill: Backfill): () => number | null {
+export function createEstimator({ context, rates }: EstimateParts, backfill: Backfill): () => EstimatedLeft | null {
   const { store, clock, serverClock } = context;
   let fleet: { readonly rates: FleetRates; readonly atMs: number } | null = null;
   let last: {
-    readonly left: number;
+    readonly left: EstimatedLeft;
     readonly estimated: number;
     readonly requests: number;
     readonly atMs: number;
@@ -195,7 +204,7 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
   const soFar = { made: 0, expected: 0 };
   /** Devices of which it is known where their readings begin. */
   let begun = 0;
-  const compute = (nowMs: number): number => {
+  const compute = (nowMs: number): EstimatedLeft => {
     if (fleet === null || nowMs - fleet.atMs >= RATES_EVERY_MS)
       fleet = { rates: rates(serverClock.nowMs()), atMs: nowMs };
     const plan = store.account()?.plan;
@@ -215,7 +224,7 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
       now: msToNs(backfill.startedMs),
       pageSize: Math.max(1, Math.min(MAX_PAGE_SIZE, plan?.maxDevicesPerPage ?? MAX_PAGE_SIZE)),
       windowNs: maxWidthNs(plan?.historyMaxDays ?? null),
-    }).requests;
+    });
   };
   return () => {
     if (backfill.args.from === 'all') return null;
@@ -224,7 +233,7 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
     // While no request is sent, nothing changes: the wait for a day's quota would compute the same for hours.
     if (last !== null && (requests === last.requests || nowMs - last.atMs < ESTIMATE_EVERY_MS)) return last.left;
     const [rated, begunBefore] = [fleet, begun];
-    const estimated = compute(nowMs);
+    const { requests: estimated, assumesFullHistory } = compute(nowMs);
     // With other report rates, or where other devices are found to begin later, it is another estimate: the difference of
     // the two does not show what was sent between them.
     if (last !== null && fleet === rated && begun === begunBefore) {
@@ -235,7 +244,8 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
     // typical.
     const usual = (estimated + soFar.expected) / 2;
     const factor = Math.min(3, Math.max(0.5, (soFar.made + usual) / Math.max(1, soFar.expected + usual)));
-    last = { left: Math.ceil(estimated * factor), estimated, requests, atMs: nowMs };
+    const left = { requests: Math.ceil(estimated * factor), assumesFullHistory };
+    last = { left, estimated, requests, atMs: nowMs };
     return last.left;
   };
 }

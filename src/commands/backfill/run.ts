@@ -131,7 +131,7 @@ async function untilClosed(
     if (watch.idleMs({ left: view.leftMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
     const left = estimate();
     seen.eta = etaOf(parts, backfill, left);
-    if (backfill.args.finishByMs !== null) backfill.rate.setLeft(left ?? 0);
+    if (backfill.args.finishByMs !== null) backfill.rate.setLeft(left?.requests ?? 0);
     reopen(view);
     return null;
   };

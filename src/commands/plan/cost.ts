@@ -346,16 +346,17 @@ function backfillOf({
     },
     alone: { ...timeLeft(aloneMs, nowMs), requests_per_day: Math.round(demand.budget) },
     rate: rateOf(rate, { requests, demand, nowMs, aloneMs, besideMs, budgets: budgetsOf(limits, input.share, 0) }),
-    note: noteOf(range.isAll === true, isOld ? maxDays : null),
+    note: noteOf(need.assumesFullHistory, range.isAll === true, isOld ? maxDays : null),
   };
 }
 
-function noteOf(isAll: boolean, hiddenDays: number | null): string | null {
+function noteOf(assumesFullHistory: boolean, isAll: boolean, hiddenDays: number | null): string | null {
   const all =
     'The age of the oldest reading is not known yet: these figures assume 365 days of history. The backfill of a device ends after 400 days in a row without a reading.';
   const old = `The plan has ${hiddenDays} days of history: the API may or may not serve older readings.`;
-  if (isAll) return hiddenDays === null ? all : `${all} ${old}`;
-  return hiddenDays === null ? null : old;
+  const full = 'These figures assume that every device has readings down to the beginning of the range.';
+  const notes = [isAll && all, hiddenDays !== null && old, assumesFullHistory && !isAll && full];
+  return notes.filter((note) => note !== false).join(' ') || null;
 }
 
 /** The share of the limits, and what of the day's is spent. */

@@ -7,13 +7,14 @@
  */
 import { join } from 'node:path';
 import type Database from 'better-sqlite3';
+import { firstReadingOf } from '../../core/coverage.ts';
 import type { NamedDevice } from '../../core/find-device.ts';
 import type { DayReadings, DeviceFacts } from '../../core/fleet.ts';
 import { type Interval, normalize } from '../../core/intervals.ts';
 import type { Ledger } from '../../core/ports.ts';
 import type { Account, DeviceRecord } from '../../core/records.ts';
 import type { KnownDestination } from '../../core/state/quarantine.ts';
-import { type EpochMs, nsToMs } from '../../core/time.ts';
+import { type EpochMs, type EpochNs, nsToMs } from '../../core/time.ts';
 import { createQuarantineReader, type QuarantineReader } from '../delivery/quarantine.ts';
 import { readRecord } from '../device/inventory.ts';
 import { LOCK_FILE } from '../open/database.ts';
@@ -75,7 +76,7 @@ function readStateOf(db: Database.Database, directory: string, path: string): Re
 const FIRST_STEP = 1;
 
 /** The coverage and readings of a device. */
-type CoveredTelemetry = Pick<DeviceFacts, 'covered' | 'newestMs' | 'days'>;
+type CoveredTelemetry = Pick<DeviceFacts, 'covered' | 'newestMs' | 'beginsNs' | 'days'>;
 
 export interface StateView {
   /** As last read; `null` where it never was. */
@@ -153,18 +154,34 @@ export function readDeviceNames(directory: string, alsoIds: readonly string[]): 
   });
 }
 
+interface Seen {
+  covered: Interval[];
+  newestMs: EpochMs | null;
+  beginsNs: EpochNs | null;
+  days: DayReadings[];
+}
+
+interface CoverageRow {
+  readonly device_id: string;
+  readonly from_ns: bigint;
+  readonly to_ns: bigint;
+  readonly first_ns: bigint | null;
+  readonly last_ns: bigint | null;
+}
+
 function telemetryOf(db: Database.Database, sinceDay: number): Map<string, CoveredTelemetry> {
-  const all = new Map<string, { covered: Interval[]; newestMs: EpochMs | null; days: DayReadings[] }>();
+  const all = new Map<string, Seen>();
   const of = (deviceId: string) => {
-    const known = all.get(deviceId) ?? { covered: [], newestMs: null, days: [] };
+    const known: Seen = all.get(deviceId) ?? { covered: [], newestMs: null, beginsNs: null, days: [] };
     all.set(deviceId, known);
     return known;
   };
-  const coverage = db.prepare<[], { device_id: string; from_ns: bigint; to_ns: bigint; last_ns: bigint | null }>(
-    'SELECT device_id, from_ns, to_ns, last_ns FROM coverage ORDER BY device_id, from_ns',
+  const coverage = db.prepare<[], CoverageRow>(
+    'SELECT device_id, from_ns, to_ns, first_ns, last_ns FROM coverage ORDER BY device_id, from_ns',
   );
-  for (const { device_id, from_ns: from, to_ns: to, last_ns } of coverage.iterate()) {
+  for (const { device_id, from_ns: from, to_ns: to, first_ns: firstNs, last_ns } of coverage.iterate()) {
     const device = of(device_id);
+    if (device.covered.length === 0) device.beginsNs = firstReadingOf({ from, firstNs });
     device.covered.push({ from, to });
     if (last_ns !== null) device.newestMs = nsToMs(last_ns);
   }
@@ -175,10 +192,7 @@ function telemetryOf(db: Database.Database, sinceDay: number): Map<string, Cover
     of(device_id).days.push({ day: Number(day), readings: Number(readings) });
   }
   return new Map(
-    [...all].map(([deviceId, { covered, newestMs, days: own }]) => [
-      deviceId,
-      { covered: normalize(covered), newestMs, days: own },
-    ]),
+    [...all].map(([deviceId, { covered, ...rest }]) => [deviceId, { ...rest, covered: normalize(covered) }]),
   );
 }
 

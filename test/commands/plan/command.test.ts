@@ -237,7 +237,7 @@ describe('what it says', () => {
         beside_daemon: { requests_per_day: expect.any(Number), seconds: expect.any(Number), until: expect.any(String) },
         alone: { requests_per_day: 16_000, seconds: expect.any(Number), until: expect.any(String) },
         rate: null,
-        note: null,
+        note: 'These figures assume that every device has readings down to the beginning of the range.',
       },
     });
     const { live, total } = plan.requests_per_day.needed;
@@ -321,6 +321,19 @@ describe('what it says', () => {
     const { allowance } = await rig.plan();
     expect(allowance.day.used_by_others).toBeGreaterThan(1990);
     expect(allowance.budget_per_day).toBe(5000 - (allowance.day.used_by_others ?? 0));
+  });
+
+  test('devices that are younger than what is covered are not expected to have older readings', async () => {
+    const days = (count: number): number => NOW_MS - count * DAY_MS;
+    const born = (appearsAtMs: number) => fleet(2, 10 * MINUTE_MS).map((each) => ({ ...each, appearsAtMs }));
+    const planned = async (appearsAtMs: number) => {
+      using rig = openPlanRig({ devices: born(appearsAtMs), historyMs: 7 * DAY_MS });
+      await rig.once();
+      const { backfill } = await rig.plan({ from: '14d' });
+      return { readings: backfill.readings, assumes: /These figures assume/.test(backfill.note ?? '') };
+    };
+    expect(await planned(days(3))).toEqual({ readings: 0, assumes: false });
+    expect(await planned(days(6))).toEqual({ readings: expect.closeTo(2 * 7 * 144, -2), assumes: true });
   });
 
   test('old history: that it may not be served', async () => {

@@ -249,6 +249,7 @@ test('a state of the first version is read as it is, and not changed', () => {
   expect(look?.telemetry.get('a')).toEqual({
     covered: [{ from: 10n, to: 9_000_000n }],
     newestMs: 8,
+    beginsNs: null,
     days: [{ day: 100, readings: 7 }],
   });
   const after = new Database(place.file, { readonly: true });
