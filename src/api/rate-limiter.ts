@@ -205,7 +205,7 @@ function book(state: LimiterState, purpose: Purpose): number {
   const atMs = accounting.nowMs();
   if (state.isWaitKept) ledger.block(atMs, 0);
   state.isWaitKept = false;
-  const requestId = ledger.book(atMs, purpose, clock.nowMs());
+  const requestId = ledger.book(atMs, purpose, accounting.localMs().latest);
   accounting.booked(atMs);
   underWay.set(requestId, clock.monoMs());
   noteSent(quota, clock.monoMs());
@@ -231,7 +231,7 @@ function complete(state: LimiterState, queue: RequestQueue, answer: Answered): v
     ledger.recordOutcome(answer.requestId, { status: answer.status, fault: answer.fault });
     if (accounting.isStale()) {
       loadLedger(state);
-      ledger.dateBack(accounting.nowMs(), clock.nowMs());
+      ledger.dateBack(accounting.nowMs(), accounting.localMs().earliest);
     }
   } finally {
     // Even if the ledger fails, the place that has become free is given to the next request.
@@ -320,6 +320,11 @@ interface Accounting {
   isStale(): boolean;
   /** The time to book with. */
   nowMs(): EpochMs;
+  /**
+   * The local clock's time, by its time at the start as well: it may jump meanwhile. A booking has the later one, and its age is
+   * counted up to the earlier one, so that no jump makes it older.
+   */
+  localMs(): { readonly earliest: EpochMs; readonly latest: EpochMs };
   /** Records that a request was booked just now. */
   booked(atMs: EpochMs): void;
 }
@@ -344,6 +349,7 @@ interface AccountingOptions {
 function createAccounting({ ledger, clock, serverClock }: AccountingOptions): Accounting {
   let isRead = false;
   let origin = { epochMs: 0, monoMs: clock.monoMs() };
+  const localOffsetMs = clock.nowMs() - clock.monoMs();
   /** Bookings of this process from before the server's time was known. */
   let early: { readonly atMs: EpochMs; readonly monoMs: number }[] = [];
 
@@ -355,19 +361,26 @@ function createAccounting({ ledger, clock, serverClock }: AccountingOptions): Ac
     return serverClock.isDateAbsent() ? Math.max(carriedMs, clock.nowMs()) : carriedMs;
   };
 
+  const localMs = (): { earliest: EpochMs; latest: EpochMs } => {
+    const [wallMs, carriedMs] = [clock.nowMs(), clock.monoMs() + localOffsetMs];
+    return { earliest: Math.min(wallMs, carriedMs), latest: Math.max(wallMs, carriedMs) };
+  };
+
   return {
     nowMs,
+    localMs,
     isStale: () => isKnown() && !isRead,
     read() {
       const monoMs = clock.monoMs();
       const earlyAt = new Set(early.map(({ atMs }) => atMs));
       isRead = isKnown();
-      const [timeMs, localMs] = [serverClock.nowMs(), clock.nowMs()];
-      if (!isRead) ledger.settleAhead(localMs);
+      const timeMs = serverClock.nowMs();
+      const { earliest } = localMs();
+      if (!isRead) ledger.settleAhead(earliest);
       const booked = ledger.bookedSince(timeMs - DAY_MS - RESOLUTION_MS).filter(({ atMs }) => !earlyAt.has(atMs));
       if (!isRead) origin = { epochMs: Math.max(timeMs, (booked.at(-1)?.atMs ?? 0) + 1), monoMs };
       const ageMs = (times: BookingTimes): number =>
-        times.atMs <= timeMs ? timeMs - times.atMs : localMs - (times.localMs ?? localMs);
+        times.atMs <= timeMs ? timeMs - times.atMs : earliest - (times.localMs ?? earliest);
       const sentMs = booked.map((times) => monoMs - Math.max(0, ageMs(times) - RESOLUTION_MS));
       const now = nowMs();
       const blockedMs = Math.min(LONGEST_BLOCK_MS, Math.max(0, ledger.blockedUntilMs(now) + RESOLUTION_MS - now));

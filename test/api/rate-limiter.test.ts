@@ -327,6 +327,22 @@ describe('bookings from the future', () => {
     expect(world.start().limiter.figures().waitingFor).toBeNull();
   });
 
+  test.each([20 * HOUR_MS, -20 * HOUR_MS])(
+    'are no older for a jump of the local clock by %i ms meanwhile',
+    async (ms) => {
+      const world = createPacedWorld({ plan: { perMinute: 600, perDay: 10 }, random: seededRandom(3) });
+      // A Date has no fractions of a second: the booking is a little later than the time that the first one tells.
+      await world.truth.sleep(700);
+      const run = world.start();
+      const jump = world.truth.sleep(1).then(() => world.moveWall(ms));
+      await Promise.all([world.ask(run), jump]);
+      world.moveWall(-ms);
+      await world.truth.sleep(5 * HOUR_MS);
+      expect(world.start().limiter.figures().day.spent).toBe(1);
+      expect(world.ledger.bookings[0]?.atMs).toBeGreaterThan(START_MS - MINUTE_MS);
+    },
+  );
+
   test('do not make those look older that were booked before them', () => {
     const world = spentWorld(0, 0);
     world.ledger.book(START_MS + 3 * DAY_MS, LIVE, START_MS + 3 * DAY_MS);
