@@ -33,7 +33,7 @@ const RATIOS = {
     await measureLiveDay(isQuick ? { hours: 3, part: 0.2 } : { hours: 24 }, say),
   backlog: async ({ isQuick, say }: RatioPlan) =>
     await measureBacklog({ devices: isQuick ? 60 : 300, outages: isQuick ? 1 : 3 }, say),
-  influx: async (plan: RatioPlan) => await measureRealInflux({ ...plan, size: sizeOf(50, plan.isQuick ? 1 : 6, plan) }),
+  influx: async (plan: RatioPlan) => await measureRealInflux({ ...plan, size: sizeOf(50, plan.isQuick ? 1 : 3, plan) }),
   growth: async (plan: RatioPlan) =>
     await measureGrowth({
       ...plan,
@@ -44,7 +44,7 @@ const RATIOS = {
   disk: async (plan: RatioPlan) =>
     await measureDisk({
       ...plan,
-      size: sizeOf(20, plan.isQuick ? 2 : 30, plan),
+      size: sizeOf(20, plan.isQuick ? 2 : 10, plan),
       live: { devices: plan.isQuick ? 1 : 5, days: plan.isQuick ? 1 : 3 },
     }),
 };

@@ -76,7 +76,7 @@ export function runCell(cell: Cell, { hours, seed }: { hours: number; seed: numb
   };
 }
 
-const WANTED = { toBound: 1.2, toCron: 3, carried: 0.97, even: 0.97, used: 0.95, empty: 2, decisionUs: 1000, none: 0 };
+const WANTED = { toBound: 1.1, toCron: 3, carried: 0.97, even: 0.97, used: 0.95, empty: 2, decisionUs: 1000, none: 0 };
 
 /** The figures that apply to a cell. */
 export function figuresOf({ cell, run, bound, cron, fits, used, isWanting }: CellResult): Measured[] {
