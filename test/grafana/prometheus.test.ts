@@ -9,7 +9,7 @@ import { describe, expect, test } from 'vitest';
 import { METRICS, PER_DEVICE } from '../../src/observe/metrics-table.ts';
 import { prometheusAvailable, promtool } from '../support/prometheus.ts';
 import { asksInflux, readBoards, shownPanels } from './support/boards.ts';
-import { VICTORIA_QUERIES } from './support/promql-asked.ts';
+import { VICTORIA_QUERIES, vmBoard } from './support/promql-asked.ts';
 import { replacePromql } from './support/promql-text.ts';
 import type { Chosen } from './support/replacement.ts';
 
@@ -48,12 +48,12 @@ test.each(QUERIES)('%s names what the daemon has', (_, expr) => {
 });
 
 /** As Grafana sends it: its own variables put in. */
-function asked(expr: string): string {
+function asked(expr: string, stepMs = 60_000): string {
   const any = { value: '$__all', options: [], allValue: '.*' };
   const choices = new Map<string, Chosen>(['instance', 'workspace', 'device', 'sensor'].map((name) => [name, any]));
   choices.set('target', { value: '900000', options: [] });
   const range = { fromMs: 0, toMs: 86_400_000 };
-  return replacePromql(expr, { choices, range, stepMs: 60_000, plain: new Set() });
+  return replacePromql(expr, { choices, range, stepMs, plain: new Set() });
 }
 
 test.each(VICTORIA_QUERIES)('%s asks within bounds, and puts a choice in where Grafana escapes it', (_, expr) => {
@@ -67,6 +67,18 @@ test.each(VICTORIA_QUERIES)('%s asks within bounds, and puts a choice in where G
     .replaceAll('$' + '{target:date:seconds}', '');
   expect(rest).not.toMatch(/\$\{|\$[a-z]|`|"/);
 });
+
+/** Expects of promtool that queries are answered so over these samples, which are a minute apart. */
+function expectTold(test: object): void {
+  const folder = mkdtempSync(join(tmpdir(), 'tidemark-promql-'));
+  try {
+    writeFileSync(join(folder, 'told.yml'), JSON.stringify({ rule_files: [], tests: [{ interval: '1m', ...test }] }));
+    const { code, said } = promtool(['test', 'rules', 'told.yml'], '', folder);
+    expect(code, said).toBe(0);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
 
 describe.runIf(prometheusAvailable())('promtool', () => {
   test('understands every query', () => {
@@ -104,27 +116,48 @@ describe.runIf(prometheusAvailable())('promtool', () => {
       eval_time: '4m',
       exp_samples: [],
     }));
-    const told = {
-      rule_files: [],
-      tests: [
-        {
-          interval: '1m',
-          input_series: [
-            { series: 'tidemark_freshness_seconds{instance="a", percentile="90"}', values: '90 200 500 stale stale' },
-            { series: 'tidemark_freshness_target_seconds{instance="a"}', values: '100 100 100 100 stale' },
-          ],
-          promql_expr_test: [...expected, ...gone],
-        },
+    expectTold({
+      input_series: [
+        { series: 'tidemark_freshness_seconds{instance="a", percentile="90"}', values: '90 200 500 stale stale' },
+        { series: 'tidemark_freshness_target_seconds{instance="a"}', values: '100 100 100 100 stale' },
       ],
-    };
-    const folder = mkdtempSync(join(tmpdir(), 'tidemark-promql-'));
-    try {
-      writeFileSync(join(folder, 'told.yml'), JSON.stringify(told));
-      const { code, said } = promtool(['test', 'rules', 'told.yml'], '', folder);
-      expect(code, said).toBe(0);
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
+      promql_expr_test: [...expected, ...gone],
+    });
+  });
+
+  test('VictoriaMetrics: "initial sync" while devices are reported and none has a watermark', () => {
+    const [, expr = ''] = VICTORIA_QUERIES.find(([where]) => where === 'tidemark-vm-fleet: Lag E') ?? [];
+    const device = (metric: string): string => `${metric}{device_id="a",device_name="A",workspace_id="w"}`;
+    const shown = (minute: number, values: readonly number[]): object => ({
+      expr: asked(expr),
+      eval_time: `${minute}m`,
+      exp_samples: values.map((value) => ({ labels: '{}', value })),
+    });
+    // Reported from the beginning, covered from the tenth minute on, and nothing more after the twentieth.
+    expectTold({
+      input_series: [
+        { series: device('coverage_gap_seconds'), values: '9x20' },
+        { series: device('coverage_watermark_ms'), values: '_x10 0x10' },
+      ],
+      promql_expr_test: [shown(5, [0]), shown(15, []), shown(50, [])],
+    });
+  });
+
+  test('VictoriaMetrics: a device that was renamed has one mark, however wide the steps are', () => {
+    const [{ target } = { target: { expr: '' } }] = vmBoard('device').annotations.list;
+    const device = (name: string): string => `device_online{device_id="a",device_name="${name}",workspace_id="w"}`;
+    const marks = (minute: number, values: readonly number[]): object => ({
+      expr: `(${asked(target.expr ?? '', 300_000)}) * 1`,
+      eval_time: `${minute}m`,
+      exp_samples: values.map((value) => ({ labels: '{device_id="a", device_name="New"}', value })),
+    });
+    expectTold({
+      input_series: [
+        { series: device('Old'), values: '1x11' },
+        { series: device('New'), values: '_x12 1x60' },
+      ],
+      promql_expr_test: [marks(10, []), marks(15, [1]), marks(20, []), marks(25, [])],
+    });
   });
 
   test('counts a renamed device once, by its newest points, as VictoriaMetrics stores them', () => {
@@ -136,34 +169,20 @@ describe.runIf(prometheusAvailable())('promtool', () => {
       eval_time: `${minute}m`,
       exp_samples: values.map((value) => ({ labels: '{}', value })),
     });
-    const told = {
-      rule_files: [],
-      tests: [
-        {
-          interval: '1m',
-          input_series: [
-            { series: device('a', 'Old'), values: '1' },
-            { series: device('a', 'New'), values: '_x12 0' },
-            { series: device('b', 'Other'), values: '1 _x59 1' },
-            // Tidemark runs.
-            { series: 'coverage_gap_seconds{device_id="a",device_name="New",workspace_id="w"}', values: '0x180' },
-          ],
-          promql_expr_test: [
-            expected('Online', 5, [2]),
-            // Just after it was written, at a moment when no step of five minutes has seen it, and long after.
-            ...[13, 90, 170].map((minute) => expected('Online', minute, [1])),
-            ...[13, 90, 170].map((minute) => expected('Not online', minute, [1])),
-          ],
-        },
+    expectTold({
+      input_series: [
+        { series: device('a', 'Old'), values: '1' },
+        { series: device('a', 'New'), values: '_x12 0' },
+        { series: device('b', 'Other'), values: '1 _x59 1' },
+        // Tidemark runs.
+        { series: 'coverage_gap_seconds{device_id="a",device_name="New",workspace_id="w"}', values: '0x180' },
       ],
-    };
-    const folder = mkdtempSync(join(tmpdir(), 'tidemark-promql-'));
-    try {
-      writeFileSync(join(folder, 'told.yml'), JSON.stringify(told));
-      const { code, said } = promtool(['test', 'rules', 'told.yml'], '', folder);
-      expect(code, said).toBe(0);
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
+      promql_expr_test: [
+        expected('Online', 5, [2]),
+        // Just after it was written, at a moment when no step of five minutes has seen it, and long after.
+        ...[13, 90, 170].map((minute) => expected('Online', minute, [1])),
+        ...[13, 90, 170].map((minute) => expected('Not online', minute, [1])),
+      ],
+    });
   });
 });
