@@ -148,10 +148,16 @@ async function recheckEmpty(context: SyncContext, deviceId: string, signal: Abor
 }
 
 export interface Rereading {
-  /** Determines again which devices are due, by the state of each. */
-  refresh(): void;
+  /**
+   * Determines again which devices are due, by the state of each.
+   *
+   * @param withDays whether also of which yesterday is: that looks at every device.
+   */
+  refresh(withDays: boolean): void;
   /** Whether any device is due, by the last refresh. */
   isDue(): boolean;
+  /** Whether a range is due that only empty answers cover: that has to be read again even where the quota is short. */
+  isOwed(): boolean;
   /**
    * Reads the range that is due of the next device.
    *
@@ -167,14 +173,19 @@ export function createRereading(context: SyncContext): Rereading {
   const empties = createEmptyChecks(context);
   let due: string[] = [];
   return {
-    refresh: () => {
+    refresh: (withDays) => {
+      empties.refresh(withDays);
+      if (!withDays) return;
       const isExcluded = exclusionNow(context);
       due = rereadDue(store, serverClock.nowMs()).filter((deviceId) => !isExcluded(deviceId));
-      empties.refresh();
     },
     isDue: () => empties.isDue() || due.length > 0,
+    isOwed: empties.isOwed,
     next: async (signal) => {
-      if (await empties.next(signal)) return true;
+      if (empties.isDue()) {
+        await empties.next(signal);
+        return empties.isDue() || due.length > 0;
+      }
       const deviceId = due.shift();
       const day = rereadableDay(serverClock.nowMs());
       if (deviceId !== undefined && day !== null) await rereadDay(context, { deviceId, day }, signal);
@@ -193,6 +204,7 @@ export function createEmptyChecks(context: SyncContext): Rereading {
       due = store.dueEmptyRanges(serverClock.nowMs()).filter((deviceId) => !isExcluded(deviceId));
     },
     isDue: () => due.length > 0,
+    isOwed: () => due.length > 0,
     next: async (signal) => {
       const deviceId = due.shift();
       if (deviceId !== undefined) await recheckEmpty(context, deviceId, signal);

@@ -67,7 +67,7 @@ export interface PlannerState {
   readonly credit: Credit;
   readonly commitment: Commitment;
   readonly changes: ChangeRate;
-  readonly reread: { isDue: boolean; isUnderWay: boolean };
+  readonly reread: { isDue: boolean; isOwed: boolean; isUnderWay: boolean };
   telemetryOffMs: number;
   backfillRestMs: number;
   /**
@@ -96,7 +96,7 @@ export function createPlannerState(settings: PlannerSettings): PlannerState {
     credit: createCredit(),
     commitment,
     changes: createChangeRate(),
-    reread: { isDue: false, isUnderWay: false },
+    reread: { isDue: false, isOwed: false, isUnderWay: false },
     telemetryOffMs: Number.NEGATIVE_INFINITY,
     backfillRestMs: Number.NEGATIVE_INFINITY,
     postpone: null,
@@ -219,7 +219,7 @@ export function requestIn(state: PlannerState, lane: ReservedLane, nowMs: number
     case 'devices':
       return state.postpone !== 'devices' && listingDueMs(state) <= nowMs ? taskOf(lane) : null;
     case 'idle-poll':
-      return idlePoll(state, nowMs);
+      return (state.reread.isOwed ? rereadRequest(state, nowMs) : null) ?? idlePoll(state, nowMs);
     case 'first-history':
       return historyRequest(state, lane, nowMs);
     case 'backfill':

@@ -157,7 +157,8 @@ async function carryOut(parts: Running, decision: Decision, signal: AbortSignal)
   try {
     if (decision.kind === 'poll') await runLiveTask(parts, decision, signal);
     else if (decision.kind === 'history') await requestHistory(parts, decision, signal);
-    else if (decision.kind === 'reread') planner.setReread(await parts.rereading.next(signal));
+    else if (decision.kind === 'reread')
+      planner.setReread(await parts.rereading.next(signal), parts.rereading.isOwed());
     else await readWhole(parts, decision, signal);
     outage.done();
     noteWorked(apiState, decision.lane);

@@ -120,8 +120,11 @@ export interface Planner {
   listed(devices: readonly ListedLiveRange[], page: { isLast: boolean }, nowMs: number): void;
   /** Records that the alerts or the account were read to their end. */
   done(kind: 'alerts' | 'account', nowMs: number): void;
-  /** Sets whether a range is to be read again, also after each reread. Rereads have the lowest priority. */
-  setReread(isDue: boolean): void;
+  /**
+   * Sets whether a range is to be read again, also after each reread. Rereads have the lowest priority; one that is owed
+   * has the reserve of idle polls.
+   */
+  setReread(isDue: boolean, isOwed: boolean): void;
   /** Records that a decision failed. `isOwn`: by a fault of this device or stream, which then rests for a while. */
   failed(decision: Decision, fault: { isOwn: boolean }, nowMs: number): void;
   /** Ends the rest of a device: its failures were not its own. */

@@ -230,7 +230,7 @@ export function createPlanner(settings: PlannerSettings, state = createPlannerSt
     done: (kind, nowMs) => {
       streams[kind] = streamEvents.done(nowMs);
     },
-    setReread: (isWanted) => void Object.assign(state.reread, { isDue: isWanted, isUnderWay: false }),
+    setReread: (isWanted, isOwed) => void Object.assign(state.reread, { isDue: isWanted, isOwed, isUnderWay: false }),
     failed: (decision, { isOwn }, nowMs) => failed(state, decision, isOwn, nowMs),
     lift: (deviceId) => {
       endDeviceRest(devices, deviceId);

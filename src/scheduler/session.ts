@@ -95,8 +95,8 @@ export async function runLoneWork(
   beginLoneWork(planning, alone);
   const rereading = createEmptyChecks(context);
   if (alone.lane === 'first-history') {
-    rereading.refresh();
-    planning.planner.setReread(rereading.isDue());
+    rereading.refresh(false);
+    planning.planner.setReread(rereading.isDue(), rereading.isOwed());
   }
   return await followPlan({ ...parts, rereading, readStream: readStream(parts) }, signal);
 }
@@ -166,12 +166,10 @@ async function runRereads(
   signal: AbortSignal,
 ): Promise<never> {
   const step = (): number => {
-    // Where the quota is short it is never its turn, and a check of every device would be for nothing.
-    if (planning.rest?.reason === 'idle') {
-      rereading.refresh();
-      planning.planner.setReread(rereading.isDue());
-      planning.wakeUp.notify();
-    }
+    // Where the quota is short it is never a day's turn, and a check of every device would be for nothing.
+    rereading.refresh(planning.rest?.reason === 'idle');
+    planning.planner.setReread(rereading.isDue(), rereading.isOwed());
+    planning.wakeUp.notify();
     return REREAD_REST_MS;
   };
   await context.clock.sleep(REREAD_REST_MS, signal);

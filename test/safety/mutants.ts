@@ -231,6 +231,17 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'empty ranges asked for again only where quota is to spare',
+    caughtBy: ['emptyUnderSmallQuota'],
+    edits: [
+      {
+        file: 'scheduler/decide.ts',
+        find: 'return (state.reread.isOwed ? rereadRequest(state, nowMs) : null) ?? idlePoll(state, nowMs);',
+        replace: 'return idlePoll(state, nowMs);',
+      },
+    ],
+  },
+  {
     name: 'late readings that are not followed down',
     caughtBy: ['returnsWithItsBuffer'],
     edits: [

@@ -40,6 +40,7 @@ const STORIES: Record<ScenarioName, string> = {
   silentAtFirstContact: 'an empty answer about a time with a sign of life covers nothing',
   silentWhileCovered: 'a covered silence is read again when it ends',
   emptyBesideOthers: 'an empty answer that a control supports is requested once more',
+  emptyUnderSmallQuota: 'so is it where the quota is short',
   emptyAboveHistory: 'a range believed to be empty is read again once the device has a reading',
   returnsWithItsBuffer: 'a scan follows late readings down to the next stored one',
   emptyFurtherDown: 'an empty answer covers nothing while other answers were seen to be false',

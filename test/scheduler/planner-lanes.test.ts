@@ -89,15 +89,26 @@ describe('spare quota', () => {
     const world = createWorld([evenDevice('a', { intervalMs: MINUTE_MS })]);
     world.hold('a', 0);
     world.open('backfill', 'a', { day: 0, week: 0, rest: 3 * DAY_MS });
-    world.planner.setReread(true);
+    world.planner.setReread(true, false);
     const made = world.run({ fromMs: 0, untilMs: MINUTE_MS });
     const kinds = made.map(({ decision }) => decision.kind);
     expect(kinds.filter((kind) => kind === 'reread')).toHaveLength(1);
     expect(kinds.indexOf('reread')).toBeGreaterThan(kinds.lastIndexOf('history'));
-    world.planner.setReread(true);
+    world.planner.setReread(true, false);
     const decision = world.planner.next(MINUTE_MS - 1);
     if (decision.kind === 'rest') throw new Error('there is something to read again');
     world.planner.began(decision, MINUTE_MS - 1);
     expect(world.planner.next(MINUTE_MS - 1).kind, 'it is under way').toBe('rest');
+  });
+
+  test('a reread that is owed has the reserve of idle polls where the quota is short', () => {
+    const made = (isOwed: boolean): number => {
+      const world = busyWorld(300, 10 * SECOND_MS);
+      world.planner.setDay({ limit: 1000, budget: 800, spent: 0, others: null }, 0);
+      world.planner.setReread(true, isOwed);
+      const run = world.run({ fromMs: 0, untilMs: DAY_MS, everyMs: 30 * SECOND_MS });
+      return run.filter(({ decision }) => decision.kind === 'reread').length;
+    };
+    expect([made(false), made(true)]).toEqual([0, 1]);
   });
 });

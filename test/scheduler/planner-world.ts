@@ -108,7 +108,7 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
       listFrom = listFrom + PAGE >= devices.length ? 0 : listFrom + PAGE;
       const listed = page.map(({ deviceId, seenAt }) => ({ deviceId, seenMs: seenAt(nowMs), isActive: true }));
       planner.listed(listed, { isLast: listFrom === 0 }, nowMs);
-    } else if (decision.kind === 'reread') planner.setReread(false);
+    } else if (decision.kind === 'reread') planner.setReread(false, false);
     else planner.done(decision.kind, nowMs);
     return 0;
   };

@@ -58,7 +58,7 @@ describe.runIf(influxdAvailable())('empty answers that were believed', () => {
       const sync = rig.open();
       const before = rig.simulator.log.total;
       const checks = createEmptyChecks(sync.context);
-      checks.refresh();
+      checks.refresh(false);
       while (checks.isDue()) await checks.next(signal);
       sync.close();
       return windowsOf(rig, 'hub', before);
@@ -113,7 +113,7 @@ describe.runIf(influxdAvailable())('empty answers that were believed', () => {
       else {
         const sync = rig.open();
         const checks = createEmptyChecks(sync.context);
-        checks.refresh();
+        checks.refresh(false);
         while (checks.isDue()) await checks.next(signal);
         sync.close();
       }

@@ -8,7 +8,8 @@ import type { FaultPlan, SimPage } from '../../src/sim/faults.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { complaints } from './complaints.ts';
-import { onPath } from './faults.ts';
+import { liveAsDaemon } from './daemon-rig.ts';
+import { falselyEmpty, onPath } from './faults.ts';
 import { NOW_MS, openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 
@@ -97,4 +98,24 @@ export const behindItsSign: Scenario = async (bench, program) => {
     found.push(...complaints(await rig.verdict(startedMs, { fromNs: BigInt(NOW_MS - HOUR_MS) * 1_000_000n }), 50));
   }
   return found;
+};
+
+/** A daemon whose plan is small against its fleet, and empty answers that others spoke for: they are asked for again. */
+export const emptyUnderSmallQuota: Scenario = async (bench, program) => {
+  const silences = [{ fromMs: NOW_MS - HOUR_MS, toMs: Number.POSITIVE_INFINITY }];
+  const devices = [
+    { deviceId: 'silent', intervalMs: MINUTE_MS, silences },
+    ...['a', 'b', 'c', 'd'].map((deviceId) => ({ deviceId, intervalMs: MINUTE_MS })),
+  ];
+  const world = (originMs: number) => createWorld({ seed: 37, originMs, historyMs: DAY_MS, devices, alerts: [] });
+  using rig = await openRig(bench, { world, historyMs: 6 * HOUR_MS, program });
+  rig.simulator.settings.plan.requestsPerDay = 600;
+  rig.simulator.faults = onPath(/silent\/telemetry/, () =>
+    rig.clock.nowMs() - NOW_MS < 10 * MINUTE_MS ? falselyEmpty : null,
+  );
+  await liveAsDaemon(rig, { forMs: 12 * HOUR_MS, program });
+  const fromNs = BigInt(NOW_MS - 5 * HOUR_MS) * 1_000_000n;
+  const verdict = await rig.verdict(NOW_MS, { fromNs });
+  // The plan does not carry the history of the others.
+  return complaints({ ...verdict, missing: verdict.missing.filter((text) => text.startsWith('silent')) }, 500);
 };

@@ -12,7 +12,7 @@ import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../../src/scheduler/sessions.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
-import { NOW_MS, type Rig } from './rig.ts';
+import { NOW_MS, type Program, type Rig } from './rig.ts';
 import { unhurried } from './virtual-clock.ts';
 
 export interface DaemonOptions {
@@ -23,6 +23,8 @@ export interface DaemonOptions {
   readonly key?: KeySource;
   /** Further loops of the daemon. */
   readonly beside?: (sync: Sync) => DaemonParts['beside'];
+  /** The program under test: the real one by default. */
+  readonly program?: Pick<Program, 'runDaemon'>;
   /** What else happens meanwhile; given the parts. */
   readonly meanwhile?: (watch: DaemonWatch) => Promise<void>;
 }
@@ -65,7 +67,7 @@ export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<Da
   const watch: DaemonWatch = { events, report: sync.report, progress: sync.progress, ready: sync.ready };
   let error: unknown = null;
   try {
-    const running = runDaemon(parts, stop.signal).catch((cause: unknown) => {
+    const running = (options.program ?? { runDaemon }).runDaemon(parts, stop.signal).catch((cause: unknown) => {
       error = cause;
       stop.abort();
     });
