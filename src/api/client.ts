@@ -11,7 +11,8 @@ import { ApiFault, type ApiFaultKind, TransportError } from '../core/faults.ts';
 import type { Api, HttpAnswer, Purpose, Reply, Transport } from '../core/ports.ts';
 import { type Cursor, type DevicePage, MAX_PAGE_SIZE, type TelemetryPage } from '../core/records.ts';
 import { type BackoffPolicy, backoffMs, verdictOf } from '../core/retry.ts';
-import { type EpochNs, SECOND_MS } from '../core/time.ts';
+import type { ServerClock } from '../core/server-clock.ts';
+import { SECOND_MS } from '../core/time.ts';
 import { type Classified, classifyAnswer, readDate, readRateLimit } from './classify.ts';
 import { parseAccount, parseAlert, parseAlertPage, parseDevicePage, type TimeLimit, telemetrySteps } from './parse.ts';
 import type { RateLimiter, RateLimiterOptions } from './rate-limiter.ts';
@@ -64,12 +65,14 @@ interface ParseHelp extends TimeLimit {
   readonly turn: () => Promise<void>;
 }
 
+type TimesServed = Parameters<ServerClock['timesReceived']>;
+
 interface RequestSpec<T> {
   readonly target: Target;
   readonly parse: Parse<T>;
   readonly purpose: Purpose;
   /** The times in it that the server's clock has passed. */
-  readonly timesOf?: (value: T) => readonly EpochNs[];
+  readonly timesOf?: (value: T) => TimesServed;
 }
 
 /** The parts of a client. */
@@ -103,7 +106,10 @@ export function createApiClient(options: ApiClientOptions): Api {
         target: devicesTarget(limit, cursor),
         parse: parseDevicePage,
         purpose,
-        timesOf: ({ devices }: DevicePage) => devices.flatMap(({ lastSeenAt }) => lastSeenAt ?? []),
+        timesOf: ({ devices, hasFuture }: DevicePage): TimesServed => [
+          devices.flatMap(({ lastSeenAt }) => lastSeenAt ?? []),
+          hasFuture,
+        ],
       });
       return await sendPage(client, { list: 'devices', cursor }, buildSpec, signal);
     },
@@ -119,7 +125,10 @@ export function createApiClient(options: ApiClientOptions): Api {
         target: telemetryTarget(limit, query),
         parse: parseTelemetryInTurns,
         purpose,
-        timesOf: ({ readings }: TelemetryPage) => readings.map(({ recordedAt }) => recordedAt),
+        timesOf: ({ readings, hasFuture }: TelemetryPage): TimesServed => [
+          readings.map(({ recordedAt }) => recordedAt),
+          hasFuture,
+        ],
       });
       return await sendPage(client, { list: `telemetry ${deviceId} ${purpose.lane}`, cursor }, buildSpec, signal);
     },
@@ -280,7 +289,7 @@ function createAttempt(options: ApiClientOptions): Attempt {
       const turn = async (): Promise<void> => await clock.sleep(0, signal);
       const value = await parse(meaning.body, request, { turn, latestNs: serverClock.latestNs() });
       // The times in the answer may show that its `Date` is right.
-      if (timesOf !== undefined) serverClock.timesReceived(timesOf(value));
+      if (timesOf !== undefined) serverClock.timesReceived(...timesOf(value));
       const answeredAtMs = Math.floor(serverClock.nowMs() - (clock.monoMs() - receivedMonoMs));
       return { value, answeredAtMs, requestId };
     } catch (error) {

@@ -91,12 +91,18 @@ export function parseDevicePage(body: unknown, request: string, limit = ANY_TIME
   const { data, nextCursor } = openEnvelope(body, request);
   const devices: DeviceRecord[] = [];
   const rejected: RejectedRecord[] = [];
+  let hasFuture = false;
   for (const item of data) {
-    const device = readDevice(item, limit);
-    if (typeof device === 'string') rejected.push(rejectRecord(device, item));
-    else devices.push(device);
+    const device = readDevice(item);
+    if (typeof device === 'string') {
+      rejected.push(rejectRecord(device, item));
+      continue;
+    }
+    const isFuture = device.lastSeenAt !== null && device.lastSeenAt > limit.latestNs;
+    hasFuture ||= isFuture;
+    devices.push(isFuture ? { ...device, lastSeenAt: null } : device);
   }
-  return { devices, rejected, nextCursor };
+  return { devices, rejected, nextCursor, ...(hasFuture && { hasFuture }) };
 }
 
 /**
@@ -104,12 +110,11 @@ export function parseDevicePage(body: unknown, request: string, limit = ANY_TIME
  *
  * @returns the device, or the reason why the record is rejected
  */
-function readDevice(item: unknown, { latestNs }: TimeLimit): DeviceRecord | string {
+function readDevice(item: unknown): DeviceRecord | string {
   if (!isRecord(item)) return 'the device record is not a JSON object';
   const problem = deviceIdProblem(member(item, 'device_id'));
   const deviceId = textIn(item, 'device_id');
   if (problem !== null || deviceId === null) return problem ?? 'the device record cannot be parsed';
-  const seenAt = timeIn(item, 'last_seen_at');
   return {
     deviceId,
     name: textIn(item, 'name'),
@@ -120,7 +125,7 @@ function readDevice(item: unknown, { latestNs }: TimeLimit): DeviceRecord | stri
     lifecycleStatus: textIn(item, 'lifecycle_status'),
     online: flagIn(item, 'online'),
     presence: textIn(item, 'presence'),
-    lastSeenAt: seenAt !== null && seenAt > latestNs ? null : seenAt,
+    lastSeenAt: timeIn(item, 'last_seen_at'),
     latitude: numberIn(item, 'latitude'),
     longitude: numberIn(item, 'longitude'),
     locationUpdatedAt: timeIn(item, 'location_updated_at'),

@@ -76,6 +76,7 @@ import {
 } from './api-access.ts';
 import { createWorkspaceConfirmation, openDeliveries } from './deliveries.ts';
 import { type DeferredParts, type Hooks, hooksTo } from './hooks.ts';
+import { storableClock } from './real-clock.ts';
 
 export interface SyncOptions {
   /** Sends requests: over HTTP, or in-process in simulations. */
@@ -145,7 +146,8 @@ export interface Sync
  *
  * @throws UserError if the state cannot be used
  */
-export function openSync(options: SyncOptions): Sync {
+export function openSync(given: SyncOptions): Sync {
+  const options = { ...given, clock: storableClock(given.clock) };
   const { clock, archive } = options;
   const opened = openStore(options.dataDir, { maxBytes: archive?.maxBytes ?? null, nowMs: clock.nowMs });
   try {

@@ -3,6 +3,7 @@
  */
 import { setTimeout as sleepFor, setImmediate as turn } from 'node:timers/promises';
 import type { Clock, Random } from '../core/ports.ts';
+import { DAY_MS, MAX_MS } from '../core/time.ts';
 
 /** Node's timers are limited to 2^31 - 1 ms and fire at once beyond that, so a longer sleep is split. */
 const LONGEST_TIMER_MS = 2_000_000_000;
@@ -25,3 +26,11 @@ export const realClock: Clock = {
 };
 
 export const realRandom: Random = () => Math.random();
+
+/** The latest time of a local clock: a year before the last that can be stored, as later times follow from it. */
+const LATEST_MS = MAX_MS - 365 * DAY_MS;
+
+/** The clock with times that can be stored, whatever the machine's clock shows. */
+export function storableClock(clock: Clock): Clock {
+  return { ...clock, nowMs: () => Math.min(clock.nowMs(), LATEST_MS) };
+}

@@ -63,6 +63,8 @@ export interface DevicePage {
   readonly devices: readonly DeviceRecord[];
   readonly rejected: readonly RejectedRecord[];
   readonly nextCursor: Cursor | null;
+  /** Whether a device was seen at a time that no clock has reached: that time is left out. */
+  readonly hasFuture?: boolean;
 }
 
 /** The limits of the plan; `null` for a limit that the account does not contain. */

@@ -78,8 +78,15 @@ export interface ServerClock {
   /**
    * Records times that the API has served, of readings or of signs of life. The server's clock has passed them, and any
    * of them may agree with a `Date`.
+   *
+   * @param hasFuture whether later ones were refused: see `latestNs`.
    */
-  timesReceived(times: readonly EpochNs[]): void;
+  timesReceived(times: readonly EpochNs[], hasFuture?: boolean | undefined): void;
+  /**
+   * Whether the local clock must be behind: no `Date` counts, and all times that the API has served are more than a day
+   * ahead. Then nothing is known of the server's time.
+   */
+  isLocalBehind(): boolean;
   /** Whether the server's time is known from a `Date` that counts. */
   isKnown(): boolean;
   /** The first `Date` while it does not count; `null` otherwise. */
@@ -138,7 +145,7 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
   let last: LastAnswers = { samples: [], uprightMonoMs: null };
   let unconfirmed: DateToConfirm | null = null;
   let answersWithout = 0;
-  let served: ServedTimes = { newest: null, passed: null };
+  let served: ServedTimes = { newest: null, passed: null, areFuture: false };
   /** The highest time that the evidence has shown before its last change. */
   let highestBeforeMs: EpochMs | null = null;
   const storedMs = latestStored(others);
@@ -146,8 +153,7 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
     if (isAwaited(unconfirmed)) return null;
     return memory.samples.length === 0 ? movedOn(served.passed, clock) : lowestMs(memory.samples, clock.monoMs());
   };
-  const nowMs = (): EpochMs =>
-    Math.min(estimateMs(memory.samples, clock), presentAtMostMs() ?? Number.POSITIVE_INFINITY);
+  const nowMs = (): EpochMs => Math.min(estimateMs(memory.samples, clock), presentAtMostMs() ?? Infinity);
   const known = (): readonly Sample[] => (isAwaited(unconfirmed) ? [unconfirmed.first] : memory.samples);
   const presentAtMostMs = (): EpochMs | null => presentAtMost(last, clock.monoMs());
 
@@ -168,8 +174,8 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
         last = noteLast(last, { before, after: memory.samples, next: sample, sentMonoMs: answer.sentMonoMs });
       }
     },
-    timesReceived(times) {
-      served = noteServed(served, times, clock);
+    timesReceived(times, hasFuture = false) {
+      served = noteServed({ ...served, areFuture: served.areFuture || hasFuture }, times, clock);
       if (unconfirmed === null || others === null) return;
       const { first } = unconfirmed;
       if (!times.some((at) => agreesWithServed(first, nsToMs(at), { clock, others }))) return;
@@ -177,6 +183,7 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
       memory = { ...memory, samples: [first] };
     },
     isKnown: () => memory.samples.length > 0,
+    isLocalBehind: () => memory.samples.length === 0 && served.newest === null && served.areFuture,
     unconfirmed: () => (isAwaited(unconfirmed) ? describeUnconfirmed(unconfirmed, clock) : null),
     nowMs,
     latestPresentMs: () =>
@@ -205,6 +212,8 @@ interface PassedTime {
 interface ServedTimes {
   readonly newest: PassedTime | null;
   readonly passed: PassedTime | null;
+  /** Whether times were refused for being later. */
+  readonly areFuture: boolean;
 }
 
 function noteServed(served: ServedTimes, times: readonly EpochNs[], clock: Clock): ServedTimes {
@@ -215,7 +224,7 @@ function noteServed(served: ServedTimes, times: readonly EpochNs[], clock: Clock
     next.atMs > (movedOn(known, clock) ?? Number.NEGATIVE_INFINITY) ? next : (known ?? next);
   // A time from the future does not show that it has passed: a device's or a server's clock may be wrong.
   const passed = later(served.passed, { atMs: Math.min(atMs, clock.nowMs()), monoMs });
-  return { newest: later(served.newest, { atMs, monoMs }), passed };
+  return { ...served, newest: later(served.newest, { atMs, monoMs }), passed };
 }
 
 /** What the server's clock has passed by now, as it has moved on. */

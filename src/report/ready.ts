@@ -21,7 +21,7 @@ interface ReadyParts {
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'blockedReason'>[];
   readonly streams: Pick<StreamReport, 'list' | 'problem' | 'isRefused' | 'failingLong' | 'isListed'>;
   readonly room: Pick<Room, 'status'>;
-  readonly serverClock: Pick<ServerClock, 'unconfirmed' | 'fallenToMs'>;
+  readonly serverClock: Pick<ServerClock, 'unconfirmed' | 'fallenToMs' | 'isLocalBehind'>;
   readonly store: Pick<Store, 'devices'>;
   /** The figures of the last scan of every device; `null` before the first one. */
   readonly fleet: () => FleetFigures | null;
@@ -67,6 +67,9 @@ function clockReasons({ serverClock }: ReadyParts): Reason[] {
   if (fallenToMs !== null) {
     const text = `the API's clock went back to ${formatMs(fallenToMs)}: later ranges do not count as covered`;
     return [['clock_unconfirmed', text]];
+  }
+  if (serverClock.isLocalBehind()) {
+    return [['clock_unconfirmed', "this machine's clock is behind the times that the API serves"]];
   }
   const unconfirmedDate = serverClock.unconfirmed();
   if (unconfirmedDate === null) return [];

@@ -15,6 +15,7 @@ function codes(
   hasDevices = false,
   unconfirmed: ReturnType<ServerClock['unconfirmed']> = null,
   fallenToMs: number | null = null,
+  isLocalBehind = false,
 ): readonly string[] {
   const streams = {
     list: () => [],
@@ -26,7 +27,12 @@ function codes(
   const store = { devices: () => [{ goneSinceMs: hasDevices ? null : 1 } as KnownDevice] };
   const room = { usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null };
   const parts = { deliverers: [], streams, room: { status: () => room }, store, fleet: () => fleet };
-  return readyNow({ ...parts, serverClock: { unconfirmed: () => unconfirmed, fallenToMs: () => fallenToMs } }).codes;
+  const serverClock = {
+    unconfirmed: () => unconfirmed,
+    fallenToMs: () => fallenToMs,
+    isLocalBehind: () => isLocalBehind,
+  };
+  return readyNow({ ...parts, serverClock }).codes;
 }
 
 test('a clock of the API that agrees with no other is not relied on', () => {
@@ -34,6 +40,7 @@ test('a clock of the API that agrees with no other is not relied on', () => {
   expect(codes(filled, true)).toEqual([]);
   expect(codes(filled, true, false, { dateMs: 0, confirmedInMs: 1 })).toEqual(['clock_unconfirmed']);
   expect(codes(filled, true, false, null, 0), 'it has fallen back').toEqual(['clock_unconfirmed']);
+  expect(codes(filled, true, false, null, null, true), 'the local one is behind').toEqual(['clock_unconfirmed']);
 });
 
 describe('the device list', () => {

@@ -140,6 +140,22 @@ test.runIf(influxdAvailable())('a wrong local clock costs no time where devices 
 });
 
 describe.runIf(influxdAvailable())('a service that sends no Date', () => {
+  test.each([
+    ['1970', -NOW_MS, 'stalled', true],
+    ['2276', 250 * YEAR_MS, 'complete', false],
+  ])(
+    'is not called complete while the local clock is in %s, nor does the process end',
+    async (_, byMs, outcome, isUnknown) => {
+      using rig = await rigOf({ time: { date: 'absent' } });
+      const clock = withWallOffset(rig.clock, () => byMs);
+      expect((await rig.once({ clock })).summary.outcome).toBe(outcome);
+      const life = await liveAsDaemon(rig, { forMs: 10 * MINUTE_MS, changes: { clock } });
+      expect([life.error, life.lastReady.codes.includes('clock_unconfirmed')]).toEqual([null, isUnknown]);
+      expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', gaps: [] });
+      await expectExact(rig);
+    },
+  );
+
   test('but in its first answer, where the local clock is wrong, is read all the same', async () => {
     const silences = [{ fromMs: NOW_MS - HOUR_MS, toMs: NOW_MS + DAY_MS }];
     using rig = await openRig(bench, {

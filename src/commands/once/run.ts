@@ -253,6 +253,8 @@ function unread({ apiState }: WatchParts, { beganMs }: OnceRun): readonly (typeo
 function outcomeOf(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]): OnceOutcome | null {
   if (!run.hasStarted || unread(parts, run).length > 0) return null;
   const { readAtMs, missingScope } = parts.apiState.streams.telemetry;
+  // Nothing is wanted while the time is unknown.
+  if (parts.context.serverClock.isLocalBehind()) return 'stalled';
   if (gaps.length === 0 || (missingScope !== null && readAtMs >= run.beganMs)) return 'complete';
   // Nothing but time shows whether these answers are true.
   if (gaps.every(({ reason, device_id }) => reason === 'unverified' && isClosed(run, device_id))) return 'stalled';
