@@ -208,18 +208,16 @@ function isToldOf(lie: Lie, query: URLSearchParams, atMs: EpochMs): boolean {
   return lie !== 'a page of the past without its newest' || isOfThePast(query, atMs);
 }
 
-/** Never lies twice in a row about one device. */
+/** May lie several times in a row about one device. */
 function createLiar(
   { what }: Misfortune,
   { dice, knownSign, isDated, graceMs }: Chances,
 ): (request: Request) => ((page: SimPage) => SimPage) | null {
   if (what.kind !== 'lies') return () => null;
   const { lie, rate } = what;
-  const lied = new Set<string>();
   return ({ path, query, atMs }) => {
     if (!path.endsWith('/telemetry') || !isToldOf(lie, query, atMs)) return null;
-    if (lied.delete(path) || !dice.chance(rate)) return null;
-    lied.add(path);
+    if (!dice.chance(rate)) return null;
     if (lie !== 'without the newest') return LIES[lie];
     const seenAt = knownSign(decodeURIComponent(path.split('/')[2] ?? ''));
     if (query.has('before') || seenAt === null) return null;
