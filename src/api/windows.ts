@@ -116,10 +116,16 @@ function windowsOf(limit: number, plan: PlanFigures | null): { minute: boolean; 
   return { minute: plan.perDay !== null && limit > plan.perDay, day: true };
 }
 
+/** How many odd limits are remembered, the last ones: a hostile service may send any number of them. */
+const MOST_ODD = 100;
+
 /** Records a limit as the last one, and as an odd one if the plan does not have it. */
 function noteLimit(known: Windows, limit: number, { plan, planReadings }: HeaderContext): Windows {
   const isOdd = plan?.perMinute != null && limit !== plan.perMinute && limit !== plan.perDay;
-  const odd = isOdd && !known.odd.has(limit) ? new Map([...known.odd, [limit, planReadings]]) : known.odd;
+  const odd =
+    isOdd && !known.odd.has(limit)
+      ? new Map([...known.odd, [limit, planReadings] as const].slice(-MOST_ODD))
+      : known.odd;
   return { ...known, limits: { ...known.limits, seen: limit }, odd, lastOdd: isOdd ? limit : null };
 }
 

@@ -11,7 +11,7 @@ import {
   quotaFigures,
   setPlan,
 } from '../../src/api/quota.ts';
-import type { AnswerFacts } from '../../src/api/windows.ts';
+import { type AnswerFacts, NO_HEADERS, readHeaders } from '../../src/api/windows.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 
 const PLAN = { perMinute: 60, perDay: 5000 };
@@ -281,4 +281,13 @@ describe('a refusal for the day', () => {
     noteAnswer(quota, refusal(1000, 30_000));
     expect(quotaFigures(quota, 1000).day.others).toBeNull();
   });
+});
+
+test('limits that the plan does not have are remembered by the hundred, however many a service sends', () => {
+  const context = { plan: PLAN, share: 0.8, planReadings: 1, spent: () => 0 };
+  let windows = NO_HEADERS;
+  for (let limit = 6000; limit < 7000; limit += 1) {
+    windows = readHeaders(windows, answer(limit, { limit, remaining: 1 }), context).windows;
+  }
+  expect([windows.odd.size, windows.odd.has(6999)]).toEqual([100, true]);
 });
