@@ -62,8 +62,12 @@ interface Logged {
   readonly atMs: number;
 }
 
+/** Words with digits, such as the id of a request. A status and other short numbers are not meant. */
+const IDS = /[\w.-]*\d[\w.-]*/g;
+
+/** The same for wordings that differ in ids alone. */
 function keyOf({ level, message }: Wording): string {
-  return `${level} ${message}`;
+  return `${level} ${message.replace(IDS, (word) => (word.length > 3 ? '#' : word))}`;
 }
 
 /** The memory about an outage. */

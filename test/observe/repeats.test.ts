@@ -132,6 +132,19 @@ describe('an outage', () => {
     expect(told()).toHaveLength(3);
   });
 
+  test('whose wordings differ in ids alone has room for a new reason', () => {
+    const { clock, observe, told } = openLog();
+    for (let id = 0; id < 10; id += 1) {
+      clock.ms += MINUTE_MS;
+      observe(held({ message: `HTTP 503: request 0bc6-${1000 + id} failed` }));
+    }
+    expect(told()).toEqual(['delivery-blocked warn 0']);
+    for (const message of ['HTTP 500: disk full', 'HTTP 502: bad gateway', 'HTTP 429: slow down', 'HTTP 504']) {
+      observe(held({ message }));
+    }
+    expect(told()).toHaveLength(4);
+  });
+
   test('of one destination says nothing of another', () => {
     const { observe, told } = openLog();
     observe(held());
