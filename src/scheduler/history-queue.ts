@@ -3,8 +3,8 @@
  * Within each part the devices take turns, one page each. So a dashboard is useful within minutes for a fleet of any
  * size.
  *
- * Two devices, the sample, are read ahead of the others after the last day: they show early how far back the histories go,
- * which the API does not return, and which the ETA of the others needs.
+ * Two devices, the sample, have sixteen turns for one of the others after the last day: they show early how far back the
+ * histories go, which the API does not return, and which the ETA of the others needs.
  */
 import { createHeap, dropSlot, type Heap, hasSlot, headKey, headSlot, putSlot } from './heap.ts';
 
@@ -16,8 +16,10 @@ export type Recency = (typeof RECENCIES)[number];
 /** How much of each range is wanted and not covered, in ms, each without the one before. */
 export type OpenHistory = Readonly<Record<Recency, number>>;
 
-/** How many devices are read ahead of the others: one alone shows nothing of them. */
+/** How many devices have more turns than the others: one alone shows nothing of them. */
 const SAMPLE_SIZE = 2;
+/** Their turns for one of the others. */
+const SAMPLE_TURNS = 16;
 
 /** Nothing is missing. */
 export const NOTHING_OPEN: OpenHistory = { day: 0, week: 0, rest: 0 };
@@ -156,7 +158,7 @@ function enqueue({ heaps, resting, sample }: HistoryQueue, entry: Entry): void {
   entry.recency = at;
   if (at === null) return;
   if (sample.size < SAMPLE_SIZE) sample.add(entry.deviceId);
-  const key = at !== 'day' && sample.has(entry.deviceId) ? -1 : entry.turns;
+  const key = at !== 'day' && sample.has(entry.deviceId) ? entry.turns / SAMPLE_TURNS : entry.turns;
   if (!entry.isPaused && !hasSlot(resting, entry.slot)) putSlot(heaps[at], entry.slot, key);
 }
 
