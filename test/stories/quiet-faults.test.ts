@@ -10,11 +10,13 @@ import type { Fault, FaultPlan } from '../../src/sim/faults.ts';
 import type { SettingsOverrides, SimSettings } from '../../src/sim/settings.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
+import { MUTANTS } from '../safety/mutants.ts';
+import { breed } from '../safety/variants.ts';
 import { liveAsDaemon } from '../support/daemon-rig.ts';
 import { falselyEmpty, lagging, onPath, outsideWindow, twoExchanged, upsideDown } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { liveFor } from '../support/live.ts';
-import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Program, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 
 const bench = sharedBench(openBench);
@@ -27,6 +29,7 @@ interface Story {
   readonly historyMs?: number;
   readonly settings?: SettingsOverrides;
   readonly share?: number;
+  readonly program?: Program;
 }
 
 const HISTORY_MS = 4 * HOUR_MS;
@@ -169,6 +172,23 @@ describe.runIf(influxdAvailable())('cursors', () => {
       recordedAtNs: msToNs(NOW_MS - HOUR_MS),
       values: [['level', valueAt(index)] as const],
     })),
+  });
+
+  test('that were followed without an end would end a one-off after ten minutes all the same', async () => {
+    const broken = MUTANTS.find(({ name }) => name === 'chains of cursors without an end followed');
+    if (broken === undefined) throw new Error('there is no such variant');
+    const latencyMs = { min: 4 * SECOND_MS, max: 4 * SECOND_MS };
+    using rig = await rigOf({
+      devices: [crowdOf(250, String)],
+      settings: { paging: { cursorDuplicates: 'loops' }, time: { latencyMs } },
+      program: await breed(broken),
+    });
+    const stop = new AbortController();
+    rig.simulator.faults = (number) => {
+      if (number > 400) stop.abort();
+      return null;
+    };
+    expect((await rig.once({}, stop.signal)).summary.outcome).toBe('stalled');
   });
 
   test('that lead over pages of readings that are alike are followed to the end', async () => {

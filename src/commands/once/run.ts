@@ -12,6 +12,7 @@ import { firstOf, pollUntil } from '../../core/async.ts';
 import { PENDING } from '../../core/device-coverage.ts';
 import { ApiFault, UserError } from '../../core/faults.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
+import { LOG_LANES } from '../../core/state/log.ts';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext, WantedRange } from '../../ingest/context.ts';
@@ -190,6 +191,7 @@ export function createOutcomeCheck(parts: WatchParts, run: OnceRun): () => OnceO
   const { clock } = context;
   const beganMs = clock.monoMs();
   const watch = createProgressWatch(clock);
+  const isFruitless = createFruitCheck(context);
   const state: WatchState = { watch, reopenedMs: beganMs, relistedMs: beganMs, outMs: Number.NEGATIVE_INFINITY };
   return () => {
     const nowMs = clock.monoMs();
@@ -199,10 +201,30 @@ export function createOutcomeCheck(parts: WatchParts, run: OnceRun): () => OnceO
     if (outcome !== null) return outcome;
     const open = gaps.reduce((sum, gap) => sum + lengthOf(gap), BigInt(unread(parts, run).length));
     const left = run.hasStarted ? open : Number.POSITIVE_INFINITY;
-    const idleMs = watch.idleMs({ left, waits: waits(parts, run, gaps) });
+    const areFruitless = isFruitless(gaps);
+    const idleMs = watch.idleMs({ left, waits: waits(parts, run, areFruitless ? [] : gaps) });
     if (hasStalled({ apiState, outMs: state.outMs }, idleMs, nowMs)) return 'stalled';
     if (nowMs - state.reopenedMs >= REOPEN_EVERY_MS) resume({ planning: parts.planning, state, run }, gaps, nowMs);
     return null;
+  };
+}
+
+/**
+ * A check whether requests were answered since the last check that brought nothing: nothing was archived, and no gap was
+ * closed or named. Such requests are no progress, and no waiting either.
+ */
+function createFruitCheck({ store, answeredAtMs }: SyncContext): (gaps: readonly DeviceGap[]) => boolean {
+  let last = { answeredMs: answeredAtMs(), archived: -1, pending: -1n };
+  return (gaps) => {
+    const unnamed = gaps.filter(({ reason }) => reason === PENDING);
+    const now = {
+      answeredMs: answeredAtMs(),
+      archived: LOG_LANES.reduce((sum, lane) => sum + store.endOf(lane).block, 0),
+      pending: unnamed.reduce((sum, gap) => sum + lengthOf(gap), 0n),
+    };
+    const before = last;
+    last = now;
+    return now.answeredMs > before.answeredMs && now.archived === before.archived && now.pending === before.pending;
   };
 }
 
