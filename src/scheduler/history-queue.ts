@@ -2,9 +2,6 @@
  * The queue of missing history, breadth first: the last day of all devices, then their last week, then the rest.
  * Within each part the devices take turns, one page each. So a dashboard is useful within minutes for a fleet of any
  * size.
- *
- * Two devices, the sample, have sixteen turns for one of the others after the last day: they show early how far back the
- * histories go, which the API does not return, and which the ETA of the others needs.
  */
 import { createHeap, dropSlot, type Heap, hasSlot, headKey, headSlot, putSlot } from './heap.ts';
 
@@ -15,11 +12,6 @@ export type Recency = (typeof RECENCIES)[number];
 
 /** How much of each range is wanted and not covered, in ms, each without the one before. */
 export type OpenHistory = Readonly<Record<Recency, number>>;
-
-/** How many devices have more turns than the others: one alone shows nothing of them. */
-const SAMPLE_SIZE = 2;
-/** Their turns for one of the others. */
-const SAMPLE_TURNS = 16;
 
 /** Nothing is missing. */
 export const NOTHING_OPEN: OpenHistory = { day: 0, week: 0, rest: 0 };
@@ -43,8 +35,6 @@ export interface HistoryQueue {
   readonly entries: Map<string, Entry>;
   readonly bySlot: (Entry | undefined)[];
   readonly freeSlots: number[];
-  /** The first devices whose history was missing, until the queue is empty. */
-  readonly sample: Set<string>;
   /** Devices that may be requested, by the number of their turns. */
   readonly heaps: Readonly<Record<Recency, Heap>>;
   /** Resting devices, by the end of their rest. */
@@ -59,7 +49,6 @@ export function createHistoryQueue(): HistoryQueue {
     entries: new Map(),
     bySlot: [],
     freeSlots: [],
-    sample: new Set(),
     heaps: { day: createHeap(), week: createHeap(), rest: createHeap() },
     resting: createHeap(),
     openMs: { day: 0, week: 0, rest: 0 },
@@ -151,15 +140,12 @@ function isDone({ open }: Entry): boolean {
   return RECENCIES.every((recency) => open[recency] <= 0);
 }
 
-function enqueue({ heaps, resting, sample }: HistoryQueue, entry: Entry): void {
+function enqueue({ heaps, resting }: HistoryQueue, entry: Entry): void {
   for (const recency of RECENCIES) dropSlot(heaps[recency], entry.slot);
   const at = RECENCIES.find((recency) => entry.open[recency] > 0) ?? null;
   if (at !== entry.recency) entry.turns = 0;
   entry.recency = at;
-  if (at === null) return;
-  if (sample.size < SAMPLE_SIZE) sample.add(entry.deviceId);
-  const key = at !== 'day' && sample.has(entry.deviceId) ? entry.turns / SAMPLE_TURNS : entry.turns;
-  if (!entry.isPaused && !hasSlot(resting, entry.slot)) putSlot(heaps[at], entry.slot, key);
+  if (at !== null && !entry.isPaused && !hasSlot(resting, entry.slot)) putSlot(heaps[at], entry.slot, entry.turns);
 }
 
 function count({ openMs }: HistoryQueue, before: OpenHistory, after: OpenHistory): void {
@@ -173,5 +159,4 @@ function remove(queue: HistoryQueue, entry: Entry): void {
   queue.entries.delete(entry.deviceId);
   queue.bySlot[entry.slot] = undefined;
   queue.freeSlots.push(entry.slot);
-  if (queue.entries.size === 0) queue.sample.clear();
 }

@@ -268,9 +268,7 @@ export const BORDER_MUTANTS: readonly BorderMutant[] = [
   {
     name: 'devices seen at any time',
     caughtBy: ['timesToCome'],
-    edits: [
-      { file: 'api/parse.ts', find: 'seenAt !== null && seenAt > latestNs ? null', replace: 'latestNs < 0n ? null' },
-    ],
+    edits: [{ file: 'api/parse.ts', find: 'device.lastSeenAt > limit.latestNs', replace: 'limit.latestNs < 0n' }],
   },
   {
     name: 'alerts of any time',

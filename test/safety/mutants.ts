@@ -105,8 +105,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'ingest/judge-page.ts',
-        find: '  const { request, far, page, nearSeen } = seen;\n',
-        replace: '  const { request, far, page, nearSeen } = seen;\n  if (request.after >= 0n) return null;\n',
+        find: "return missing.find(({ how }) => how === 'not reached') ?? missing[0] ?? null;",
+        replace: 'return request.after >= 0n ? null : (missing[0] ?? null);',
       },
       {
         file: 'ingest/judge-page.ts',

@@ -49,11 +49,8 @@ describe('history', () => {
       'each in turn',
     ).toEqual(ids.toSorted());
     expect(history.filter(({ recency }) => recency === 'week')).toHaveLength(6 * 50);
-    const week = history.filter(({ recency }) => recency === 'week').map(({ deviceId }) => deviceId);
-    expect(new Set(week.slice(0, 14)), 'the sample is read ahead').toEqual(new Set(ids.slice(0, 4)));
-    expect(week.slice(0, 14).filter((id) => id === 'd0' || id === 'd1')).toHaveLength(12);
-    const others = week.filter((id) => id !== 'd0' && id !== 'd1');
-    expect(new Set(others.slice(0, 48)).size, 'the others in turn').toBe(48);
+    const firstWeek = history.filter(({ recency }) => recency === 'week').slice(0, 50);
+    expect(new Set(firstWeek.map(({ deviceId }) => deviceId)).size).toBe(50);
     expect(world.planner.figures().openHistoryMs).toEqual(NOTHING_OPEN);
   });
 
