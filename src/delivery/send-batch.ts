@@ -265,18 +265,15 @@ export interface Width {
 /** With so many batches of 512 KiB, a database that answers after a second takes 50,000 points a second. */
 const MOST_BATCHES = 24;
 
-/** While batches are accepted, the next one is read and packed during the write of the one before it. */
-const MOVING_BATCHES = 2;
-
-/** A database that answers sooner gains nothing by more batches than these. */
+/** A database that answers sooner loses nothing by one batch at a time. */
 const SLOW_MS = 250;
 
 /** An answer that takes so long shows a database that has enough to do. */
 const TOO_SLOW_MS = 5 * SECOND_MS;
 
 /**
- * Begins with one batch, and goes on with two once one was accepted. Some databases answer only when their log is on disk
- * (InfluxDB 3 after about a second), however little is written: each slow answer lets one more be sent beside it.
+ * Begins with one batch. Some databases answer only when their log is on disk (InfluxDB 3 after about a second), however
+ * little is written: each slow answer lets one more be sent beside it.
  */
 export function createWidth(): Width {
   let batches = 1;
@@ -285,7 +282,6 @@ export function createWidth(): Width {
     accepted: (tookMs) => {
       if (tookMs >= TOO_SLOW_MS) batches = Math.ceil(batches / 2);
       else if (tookMs >= SLOW_MS) batches = Math.min(MOST_BATCHES, batches + 1);
-      else batches = Math.max(MOVING_BATCHES, batches);
     },
     reset: () => {
       batches = 1;

@@ -42,30 +42,26 @@ export async function measureRealInflux({ program, size, runs, say }: InfluxPlan
     await fill(prepared);
     // Not counted: it keeps what it sends.
     const { most } = await deliver(prepared, bodies);
+    say(`influx: at most ${most} writes at once`);
     return [await compareInTurn(prepared, most, { runs, say })];
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
 }
 
-/** @param connections of the first delivery; from then on as many as the one before has used. */
 async function compareInTurn(
   prepared: Prepared,
   connections: number,
   { runs, say }: Pick<InfluxPlan, 'runs' | 'say'>,
 ): Promise<Measured> {
   const lines = prepared.size.devices * prepared.size.readings * SENSORS.length;
-  let atOnce = connections;
   const perS: Record<'delivery' | 'ready-made', number[]> = { delivery: [], 'ready-made': [] };
   for (let run = 1; run <= runs; run += 1) {
     const kinds = ['delivery', 'ready-made'] as const;
     for (const kind of run % 2 === 1 ? kinds : kinds.toReversed()) {
-      const { tookMs, most } = await (kind === 'delivery' ? deliver(prepared) : sendReady(prepared, atOnce));
-      atOnce = most;
+      const { tookMs } = kind === 'delivery' ? await deliver(prepared) : await sendReady(prepared, connections);
       perS[kind].push((lines / tookMs) * 1000);
-      say(
-        `influx ${run}/${runs} ${kind}: ${lines} lines, ${Math.round((lines / tookMs) * 1000)} a second, ${most} writes at once`,
-      );
+      say(`influx ${run}/${runs} ${kind}: ${lines} lines, ${Math.round((lines / tookMs) * 1000)} a second`);
     }
   }
   const values = perS.delivery.map((own, run) => own / (perS['ready-made'][run] ?? Number.NaN));
