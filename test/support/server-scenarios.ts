@@ -303,9 +303,9 @@ export const unreadPages: BorderScenario = async (borders) => {
   let made = 0;
   await using stage = await serve(borders, {
     clock: FAST,
-    page: async () => {
+    page: async (_, params) => {
       made += 1;
-      return await Promise.resolve({ ...PAGE, body });
+      return await Promise.resolve(params.get('id') === 'last' ? PAGE : { ...PAGE, body });
     },
   });
   const clients = await joinMany(stage, 5);
@@ -313,7 +313,8 @@ export const unreadPages: BorderScenario = async (borders) => {
     socket.pause().write(requestOf(`/device?id=${index}`));
     await until(() => made === index + 1);
   }
-  await ask(stage.target, '/healthz');
+  // Made after the others, and so answered after them.
+  await ask(stage.target, '/device?id=last');
   for (const { socket } of clients) socket.resume();
   const dropped = (): number => clients.filter(({ socket }) => socket.destroyed).length;
   await until(() => dropped() >= 3);
