@@ -30,6 +30,11 @@ export function shortened(text: string, maxLength = 200): string {
   return points.length > maxLength ? `${points.slice(0, maxLength - 1).join('')}…` : points.join('');
 }
 
+/** The text with a capital at its beginning. */
+export function capitalized(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+}
+
 /**
  * Finds the word that was probably meant by a misspelt one.
  *

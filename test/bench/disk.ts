@@ -10,11 +10,11 @@ import { constants, createZstdCompress } from 'node:zlib';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { unpackText } from '../../src/store/archive/block-codec.ts';
 import { openStore } from '../../src/store/store.ts';
-import { runProgram, startOrigin } from './parts.ts';
+import { runProgram, sourceEnv, startOrigin, wholeHistory } from './parts.ts';
 import { readState } from './read-state.ts';
 import type { Measured } from './table.ts';
 import { withVirtualDaemon } from './virtual-daemon.ts';
-import { oldestMs, type WorkspaceSize } from './workspace.ts';
+import type { WorkspaceSize } from './workspace.ts';
 
 export interface DiskPlan {
   readonly program: string;
@@ -40,12 +40,7 @@ export async function measureDisk(plan: DiskPlan): Promise<Measured[]> {
 async function backfilled({ program, size, say }: DiskPlan): Promise<number> {
   const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
   using origin = await startOrigin(size);
-  const env = {
-    TIDEMARK_API_URL: origin.url,
-    TIDEMARK_API_KEY: 'bench_key',
-    TIDEMARK_DATA_DIR: dataDir,
-    TIDEMARK_SYNC_HISTORY: new Date(oldestMs(size) - size.intervalMs).toISOString(),
-  };
+  const env = { ...sourceEnv(origin.url, dataDir), ...wholeHistory(size) };
   try {
     const { code, stderr } = await runProgram(['--once'], { program, env });
     if (code !== 0) throw new Error(stderr.slice(-2000));

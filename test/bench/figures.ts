@@ -8,8 +8,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MINUTE_MS } from '../../src/core/time.ts';
 import type { OriginCounts, WindowCount } from './origin.ts';
-import { type Ended, PROGRAM, runProgram, startNullInflux, startOrigin } from './parts.ts';
-import { expectedLines, type LineSum, oldestMs, SENSORS, type WorkspaceSize } from './workspace.ts';
+import {
+  databaseEnv,
+  type Ended,
+  PROGRAM,
+  runProgram,
+  sourceEnv,
+  startNullInflux,
+  startOrigin,
+  wholeHistory,
+} from './parts.ts';
+import { expectedLines, type LineSum, SENSORS, type WorkspaceSize } from './workspace.ts';
 
 /** One backfill, as it was measured. */
 export interface Backfill {
@@ -48,11 +57,9 @@ export async function backfill(options: BackfillOptions): Promise<Backfill> {
   const sink = delivers ? await startNullInflux() : null;
   try {
     const env = {
-      TIDEMARK_API_URL: origin.url,
-      TIDEMARK_API_KEY: 'bench_key',
-      TIDEMARK_DATA_DIR: dataDir,
-      TIDEMARK_SYNC_HISTORY: new Date(oldestMs(size) - MINUTE_MS).toISOString(),
-      ...(sink === null ? {} : destination(sink.url)),
+      ...sourceEnv(origin.url, dataDir),
+      ...wholeHistory(size),
+      ...(sink === null ? {} : databaseEnv(sink.url)),
     };
     const { program = PROGRAM, nodeArgs } = options;
     const ended = await runProgram(['--once', '--json'], { env, program, ...(nodeArgs ? { nodeArgs } : {}) });
@@ -65,15 +72,6 @@ export async function backfill(options: BackfillOptions): Promise<Backfill> {
     sink?.[Symbol.dispose]();
     rmSync(dataDir, { recursive: true, force: true });
   }
-}
-
-function destination(url: string): Readonly<Record<string, string>> {
-  return {
-    TIDEMARK_INFLUX_URL: url,
-    TIDEMARK_INFLUX_TOKEN: 'bench_token',
-    TIDEMARK_INFLUX_ORG: 'bench',
-    TIDEMARK_INFLUX_BUCKET: 'bench',
-  };
 }
 
 function checkEnd({ code, stdout, stderr }: Ended, size: WorkspaceSize): void {
@@ -141,11 +139,7 @@ export async function firstRequestMs(program: string, dataDir: string): Promise<
   await listening.promise;
   try {
     const { port } = server.address() as AddressInfo;
-    const env = {
-      TIDEMARK_API_URL: `http://127.0.0.1:${port}/external/v1`,
-      TIDEMARK_API_KEY: 'bench_key',
-      TIDEMARK_DATA_DIR: dataDir,
-    };
+    const env = sourceEnv(`http://127.0.0.1:${port}/external/v1`, dataDir);
     const startedMs = performance.now();
     const ended = runProgram(['--once'], { env, program });
     const first = await Promise.race([arrived.promise, ended.then(({ stderr }) => Promise.reject(new Error(stderr)))]);

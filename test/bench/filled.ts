@@ -8,8 +8,8 @@ import { get, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startNullInflux, startOrigin } from './parts.ts';
-import { oldestMs, type WorkspaceSize } from './workspace.ts';
+import { databaseEnv, sourceEnv, startNullInflux, startOrigin, wholeHistory } from './parts.ts';
+import type { WorkspaceSize } from './workspace.ts';
 
 const FILLED_WITHIN_MS = 600_000;
 
@@ -60,16 +60,11 @@ async function withState<T>(
   using origin = await startOrigin(size);
   using sink = await startNullInflux();
   const env = {
-    TIDEMARK_API_URL: origin.url,
-    TIDEMARK_API_KEY: 'bench_key',
-    TIDEMARK_DATA_DIR: dataDir,
+    ...sourceEnv(origin.url, dataDir),
+    ...databaseEnv(sink.url),
+    ...wholeHistory(size),
     TIDEMARK_LISTEN: '127.0.0.1:0',
     TIDEMARK_LOG_FORMAT: 'json',
-    TIDEMARK_SYNC_HISTORY: new Date(oldestMs(size) - 60_000).toISOString(),
-    TIDEMARK_INFLUX_URL: sink.url,
-    TIDEMARK_INFLUX_TOKEN: 'bench_token',
-    TIDEMARK_INFLUX_ORG: 'bench',
-    TIDEMARK_INFLUX_BUCKET: 'bench',
   };
   try {
     return await work(env);

@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Ended, runProgram, startNullInflux } from './parts.ts';
+import { databaseEnv, type Ended, runProgram, startNullInflux } from './parts.ts';
 import { fillState } from './scale/state.ts';
 import type { Measured } from './table.ts';
 
@@ -96,12 +96,9 @@ async function replayed(plan: HeldPlan): Promise<Ended & { readonly points: numb
   using sink = await startNullInflux();
   using held = fill(plan, sink.url);
   const env = {
+    ...databaseEnv(sink.url),
     TIDEMARK_DATA_DIR: held.dataDir,
-    TIDEMARK_INFLUX_URL: sink.url,
     TIDEMARK_INFLUX_KIND: 'influxdb',
-    TIDEMARK_INFLUX_ORG: 'bench',
-    TIDEMARK_INFLUX_BUCKET: 'bench',
-    TIDEMARK_INFLUX_TOKEN: 'bench_token',
   };
   const ended = await runProgram(['--replay', '--json'], { env, program: plan.program });
   const { telemetry } = await sink.counts();

@@ -9,7 +9,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { AS_SHIPPED, mappedBytes, privateBytesOf, startLiveApi, startNullInflux } from './parts.ts';
+import {
+  AS_SHIPPED,
+  databaseEnv,
+  mappedBytes,
+  privateBytesOf,
+  sourceEnv,
+  startLiveApi,
+  startNullInflux,
+} from './parts.ts';
 import type { Measured } from './table.ts';
 
 export interface Idle {
@@ -53,15 +61,10 @@ export async function idle(options: IdleOptions): Promise<Idle> {
   using sink = await startNullInflux();
   const env = {
     ...AS_SHIPPED,
-    TIDEMARK_API_URL: api.url,
-    TIDEMARK_API_KEY: 'bench_key',
-    TIDEMARK_DATA_DIR: dataDir,
+    ...sourceEnv(api.url, dataDir),
+    ...databaseEnv(sink.url),
     TIDEMARK_LISTEN: '127.0.0.1:0',
     TIDEMARK_SYNC_HISTORY: `${historyMs / MINUTE_MS}m`,
-    TIDEMARK_INFLUX_URL: sink.url,
-    TIDEMARK_INFLUX_TOKEN: 'bench_token',
-    TIDEMARK_INFLUX_ORG: 'bench',
-    TIDEMARK_INFLUX_BUCKET: 'bench',
   };
   const child = spawn(process.execPath, [...nodeArgs, program], { env, stdio: ['ignore', 'ignore', 'pipe'] });
   let log = '';

@@ -10,10 +10,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fewestRequests } from './figures.ts';
 import type { OriginCounts } from './origin.ts';
-import { type Part, runProgram, startOrigin } from './parts.ts';
+import { type Part, runProgram, sourceEnv, startOrigin, wholeHistory } from './parts.ts';
 import { readState } from './read-state.ts';
 import type { Measured } from './table.ts';
-import { oldestMs, type WorkspaceSize } from './workspace.ts';
+import type { WorkspaceSize } from './workspace.ts';
 
 export interface KillPlan {
   readonly program: string;
@@ -34,12 +34,7 @@ const LOOK_MS = 5;
 export async function measureKilled({ program, size, kills, say }: KillPlan): Promise<Measured[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
   using origin = await startOrigin(size);
-  const env = {
-    TIDEMARK_API_URL: origin.url,
-    TIDEMARK_API_KEY: 'bench_key',
-    TIDEMARK_DATA_DIR: dataDir,
-    TIDEMARK_SYNC_HISTORY: new Date(oldestMs(size) - size.intervalMs).toISOString(),
-  };
+  const env = { ...sourceEnv(origin.url, dataDir), ...wholeHistory(size) };
   const fewest = fewestRequests(size);
   try {
     for (let kill = 1; kill <= kills; kill += 1) {

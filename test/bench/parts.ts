@@ -10,7 +10,7 @@ import type { FrontCounts } from './influx-front.ts';
 import type { LiveCounts } from './live-api.ts';
 import type { SinkCounts } from './null-influx.ts';
 import type { OriginCounts } from './origin.ts';
-import type { WorkspaceSize } from './workspace.ts';
+import { oldestMs, type WorkspaceSize } from './workspace.ts';
 
 /** A process that counts. */
 export interface Part<Counts> extends Disposable {
@@ -94,6 +94,26 @@ export const AS_SHIPPED = {
   MALLOC_MMAP_THRESHOLD_: '131072',
   MALLOC_TRIM_THRESHOLD_: '131072',
 };
+
+/** What the program is told of its API and of its state. */
+export function sourceEnv(api: string, dataDir: string): Readonly<Record<string, string>> {
+  return { TIDEMARK_API_URL: api, TIDEMARK_API_KEY: 'bench_key', TIDEMARK_DATA_DIR: dataDir };
+}
+
+/** So much history that the whole workspace is read. */
+export function wholeHistory(size: WorkspaceSize): Readonly<Record<string, string>> {
+  return { TIDEMARK_SYNC_HISTORY: new Date(oldestMs(size) - size.intervalMs).toISOString() };
+}
+
+/** What the program is told of its database. */
+export function databaseEnv(url: string): Readonly<Record<string, string>> {
+  return {
+    TIDEMARK_INFLUX_URL: url,
+    TIDEMARK_INFLUX_TOKEN: 'bench_token',
+    TIDEMARK_INFLUX_ORG: 'bench',
+    TIDEMARK_INFLUX_BUCKET: 'bench',
+  };
+}
 
 /** Runs the program to its end, with nothing of this process's environment. */
 export async function runProgram(

@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Influxd, startInfluxd } from '../support/influxd.ts';
 import type { FrontCounts } from './influx-front.ts';
-import { runProgram, startInfluxFront, startOrigin } from './parts.ts';
+import { databaseEnv, runProgram, sourceEnv, startInfluxFront, startOrigin, wholeHistory } from './parts.ts';
 import type { Measured } from './table.ts';
-import { oldestMs, SENSORS, type WorkspaceSize } from './workspace.ts';
+import { SENSORS, type WorkspaceSize } from './workspace.ts';
 
 export interface InfluxPlan {
   readonly program: string;
@@ -74,12 +74,7 @@ async function fill({ program, size, api, archive }: Prepared): Promise<void> {
 }
 
 function envOf({ size, api }: Pick<Prepared, 'size' | 'api'>, dataDir: string): Readonly<Record<string, string>> {
-  return {
-    TIDEMARK_API_URL: api,
-    TIDEMARK_API_KEY: 'bench_key',
-    TIDEMARK_DATA_DIR: dataDir,
-    TIDEMARK_SYNC_HISTORY: new Date(oldestMs(size) - size.intervalMs).toISOString(),
-  };
+  return { ...sourceEnv(api, dataDir), ...wholeHistory(size) };
 }
 
 async function once(program: string, env: Readonly<Record<string, string>>): Promise<void> {
@@ -94,10 +89,8 @@ async function deliver(prepared: Prepared, bodies?: string): Promise<FrontCounts
   try {
     return await intoDatabase(prepared, bodies, async (url) => {
       const destination = {
-        TIDEMARK_INFLUX_URL: url,
+        ...databaseEnv(url),
         TIDEMARK_INFLUX_KIND: 'influxdb',
-        TIDEMARK_INFLUX_TOKEN: 'bench_token',
-        TIDEMARK_INFLUX_ORG: 'bench',
         TIDEMARK_INFLUX_BUCKET: BUCKET,
       };
       await once(prepared.program, { ...envOf(prepared, dataDir), ...destination });

@@ -11,6 +11,7 @@ import { type DescribedConfig, describeConfig } from '../../config/describe.ts';
 import { loadConfig, loadStateConfig } from '../../config/load.ts';
 import { DEFAULT_FILE, type Mistake } from '../../config/sources.ts';
 import { isLoopback } from '../../config/values.ts';
+import { capitalized } from '../../core/text.ts';
 import { modeOf } from '../../store/views/data-dir.ts';
 import { keyOf } from './destination.ts';
 import { type CheckLine, type CheckNotes, createNotes } from './report.ts';
@@ -95,7 +96,7 @@ export function configLines(
 /** Turns a configuration mistake into a line of the check: the message with the key, and the remedy. */
 function inSentences({ at, what, remedy }: Mistake): { readonly message: string; readonly remedy: string } {
   const text = remedy ?? 'correct it; docs/configuration.md describes every key';
-  const sentence = `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+  const sentence = capitalized(text);
   return {
     message: at === null ? what : `${what} (${at})`,
     remedy: sentence.endsWith('?') ? sentence : `${sentence}.`,

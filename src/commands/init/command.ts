@@ -20,7 +20,7 @@ import { apiUrl, baseUrl, history, Unfit } from '../../config/values.ts';
 import { ApiFault, refusalText, UserError } from '../../core/faults.ts';
 import { DESTINATION_NAMES } from '../../core/lines/dialect.ts';
 import { createScrub, type Secret } from '../../core/secret.ts';
-import { counted, plainText } from '../../core/text.ts';
+import { capitalized, counted, plainText } from '../../core/text.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import { createUnknownServer, probeDestination } from '../../influx/probe.ts';
 import { STATE_FILE } from '../../store/open/database.ts';
@@ -33,7 +33,6 @@ import {
   inputFault,
   retryUntilValid,
   secretOf,
-  sentence,
   textFor,
 } from './prompt.ts';
 import {
@@ -254,7 +253,7 @@ function untriedKey(init: Init, fault: ApiFault): UserError {
     return new UserError(`The request for the account failed: ${inOwnNames(init, fault.message)}.`, 1);
   }
   const useKey = init.prompter.isTerminal ? 'enter it here' : 'give its file by --api-key-file';
-  return new UserError(`${sentence(refusalText(fault, useKey))}.`, 77);
+  return new UserError(`${capitalized(refusalText(fault, useKey))}.`, 77);
 }
 
 /** The database as it was answered. */
@@ -332,7 +331,7 @@ async function tryDatabase(init: Init, api: TriedApi, database: TriedDatabase): 
   // InfluxDB 3 and some proxies do not answer an empty write.
   const isUnclear = write.kind === 'later' && (write.status === 400 || write.status === 422);
   if (write.kind !== 'accepted' && !isUnclear) {
-    const hint = write.kind === 'blocked' ? ` ${sentence(inOwnNames(init, write.hint))}.` : '';
+    const hint = write.kind === 'blocked' ? ` ${capitalized(inOwnNames(init, write.hint))}.` : '';
     const message = inOwnNames(init, plainText(write.message, 300));
     throw new UserError(`The database does not accept points: ${message}.${hint}`, 1);
   }

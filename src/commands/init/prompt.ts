@@ -10,6 +10,7 @@ import type { InitCommand } from '../../cli/command.ts';
 import { type ParseAt, secretText, Unfit } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';
 import { Secret } from '../../core/secret.ts';
+import { capitalized } from '../../core/text.ts';
 
 export interface Prompter extends Disposable {
   /** Whether a person can be asked. */
@@ -189,11 +190,7 @@ export async function textFor<T>(
 
 /** What is wrong with an answer: by its flag, where it was given by one. */
 export function inputFault(given: string | null, flag: string, { reason }: Unfit): string {
-  return given === null ? `${sentence(reason)}.` : `${flag}: ${reason}.`;
-}
-
-export function sentence(text: string): string {
-  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+  return given === null ? `${capitalized(reason)}.` : `${flag}: ${reason}.`;
 }
 
 /** What a configuration calls by its keys, by the names that a person uses here: no key exists yet. */

@@ -8,7 +8,7 @@
 import { type DeviceFacts, type FleetRates, fleetRates, resizeFleet, type WhatIf } from '../../core/fleet.ts';
 import type { PollSettings, Schedules, Stream } from '../../core/ports.ts';
 import { type Account, MAX_PAGE_SIZE } from '../../core/records.ts';
-import { counted } from '../../core/text.ts';
+import { capitalized, counted } from '../../core/text.ts';
 import { DAY_MS, type EpochMs, type EpochNs, formatSeconds, MINUTE_MS, MS_NS, msToNs } from '../../core/time.ts';
 import { maxWidthNs } from '../../ingest/page-request.ts';
 import {
@@ -220,11 +220,7 @@ const NO_RATE: PlanRate = { maxShare: null, finishByMs: null };
 
 function warningOf(input: DemandInput): string | null {
   const shortfall = shortfallOf(input);
-  return shortfall === null ? null : sentence(shortfallText(shortfall));
-}
-
-function sentence(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return shortfall === null ? null : capitalized(shortfallText(shortfall));
 }
 
 function whatIfText({ share, schedules = {}, devices, perMinute, perDay }: WhatIf): Record<string, string | number> {

@@ -8,6 +8,7 @@ import { ApiFault, refusalText, scopeText, UserError } from '../../core/faults.t
 import { findDeviceIds, type NamedDevice } from '../../core/find-device.ts';
 import type { Account } from '../../core/records.ts';
 import type { Secret } from '../../core/secret.ts';
+import { capitalized } from '../../core/text.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { readDeviceNames } from '../../store/views/read-state.ts';
 
@@ -67,7 +68,7 @@ function idsByName(known: readonly NamedDevice[], text: string): readonly string
 export function refusalOf(fault: ApiFault): UserError {
   const text = refusalText(fault, 'write it into the file of api.key_file (or set api.key)');
   const isOfThePlan = fault.kind === 'no-api-access';
-  return new UserError(isOfThePlan ? `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.` : `api.key: ${text}.`, 77);
+  return new UserError(isOfThePlan ? `${capitalized(text)}.` : `api.key: ${text}.`, 77);
 }
 
 /** The error text for a missing scope that every sync needs. */

@@ -7,7 +7,7 @@ import { faultText } from '../../core/faults.ts';
 import type { DeviceAnswer, DeviceReport } from '../../core/page-facts.ts';
 import { laneText } from '../../core/quota.ts';
 import type { StatusGap } from '../../core/status.ts';
-import { duration, percent, plainText } from '../../core/text.ts';
+import { capitalized, duration, percent, plainText } from '../../core/text.ts';
 import { count, minute, moment, nameText, plural, row, wrap } from '../shared/layout.ts';
 
 const GAPS_SHOWN = 5;
@@ -43,10 +43,7 @@ function head(report: DeviceReport): string {
     .join(', ');
   return [
     wrap(`${nameText(device_id, 40)}${name}, as of ${moment(generated_at)}`, 0),
-    wrap(
-      `${standing.charAt(0).toUpperCase()}${standing.slice(1)}: ${[state, behind].filter((text) => text !== '').join(', ')}.`,
-      0,
-    ),
+    wrap(`${capitalized(standing)}: ${[state, behind].filter((text) => text !== '').join(', ')}.`, 0),
     ...reasons.map((reason) => wrap(`  ${plainText(reason, 500)}`, 2)),
     '\n',
     row(

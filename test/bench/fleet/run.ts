@@ -15,7 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { StatusReport } from '../../../src/core/status.ts';
 import { MINUTE_MS } from '../../../src/core/time.ts';
-import { AS_SHIPPED, PROGRAM, startNullInflux } from '../parts.ts';
+import { AS_SHIPPED, databaseEnv, PROGRAM, startNullInflux } from '../parts.ts';
 
 /** What the fleet is. */
 export interface FleetPlan {
@@ -55,10 +55,7 @@ const child = spawn(process.execPath, [PROGRAM], {
     TIDEMARK_LISTEN: '127.0.0.1:0',
     TIDEMARK_LOG_FORMAT: 'json',
     TIDEMARK_SYNC_HISTORY: '1d',
-    TIDEMARK_INFLUX_URL: sink.url,
-    TIDEMARK_INFLUX_TOKEN: 'bench_token',
-    TIDEMARK_INFLUX_ORG: 'bench',
-    TIDEMARK_INFLUX_BUCKET: 'bench',
+    ...databaseEnv(sink.url),
   },
   stdio: ['ignore', 'ignore', 'pipe'],
 });
