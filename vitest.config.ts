@@ -14,15 +14,17 @@ export default defineConfig({
     // More than there are cores: half of the time is real processes that wait.
     maxWorkers: availableParallelism() + 4,
     sequence: { sequencer: MixedSequence },
-    // For the databases that tests start, all of them written in Go: a fifth of what they compute is collecting garbage.
+    // For the databases that tests start, all of them written in Go: a fifth of what they compute is collecting
+    // garbage.
     env: { GOGC: '400' },
     // Grafana's library remarks on columns that a query was not answered.
     onConsoleLog: (text) => !text.startsWith('[FilterByValue]'),
     reporters: ['default', './test/support/summary-reporter.ts'],
-    // Files share nothing but modules that hold no state from one test to the next; a process for each would have to load
-    // and warm up the whole program again.
+    // Files share nothing but modules that hold no state from one test to the next; a process for each would have to
+    // load and warm up the whole program again.
     isolate: false,
-    // The program and its tests are what Node runs as it stands. Vite would put a lookup in place of every imported name.
+    // The program and its tests are what Node runs as it stands. Vite would put a lookup in place of every imported
+    // name.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     projects: [
       // `npm test`: store, pure functions and virtual time.

@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * SQLite is native, what browsers load is read as a file, and two are loaded where somebody asks for them. The client of
- * InfluxDB calls what Node warns of, and Node warns of nothing below `node_modules`.
+ * SQLite is native, what browsers load is read as a file, and two are loaded where somebody asks for them. The client
+ * of InfluxDB calls what Node warns of, and Node warns of nothing below `node_modules`.
  */
 export const OUTSIDE = ['@influxdata/influxdb-client', 'better-sqlite3', 'uplot', 'yaml'];
 

@@ -1,6 +1,6 @@
 /**
- * The texts of the program: all of them in one list, for a reader who has not seen the project, and every remedy with the
- * test that follows it.
+ * The texts of the program: all of them in one list, for a reader who has not seen the project, and every remedy with
+ * the test that follows it.
  */
 import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';

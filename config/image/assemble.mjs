@@ -1,6 +1,6 @@
 /**
- * Puts together what the image holds: the built program, the libraries that are not in it, the licences of all of them and the bill
- * of materials. Run by the Dockerfile, after `npm ci --omit=dev`.
+ * Puts together what the image holds: the built program, the libraries that are not in it, the licences of all of them
+ * and the bill of materials. Run by the Dockerfile, after `npm ci --omit=dev`.
  *
  *   node assemble.mjs OUT ARCHITECTURE SBOM      ARCHITECTURE as Docker names it: amd64 or arm64
  */

@@ -1,10 +1,11 @@
 /**
- * What a release is made of, step by step. The release workflow runs these steps; `npm run rehearse` runs them all on this machine
- * and publishes nothing.
+ * What a release is made of, step by step. The release workflow runs these steps; `npm run rehearse` runs them all on
+ * this machine and publishes nothing.
  *
  *   node config/release/release.mjs STEP...      version, licences, program, chart, notes; or `rehearse`: all of them, and `pins`
  *
- * What is made lies in `release/` afterwards. Where the tag of a release is known (GITHUB_REF_NAME), it has to be of this version.
+ * What is made lies in `release/` afterwards. Where the tag of a release is known (GITHUB_REF_NAME), it has to be of
+ * this version.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

@@ -110,8 +110,8 @@ const MAP: PanelOf<'geomap'> = {
 const OVER_TIME: readonly PanelSpec[] = [
   onlineOverTime(
     // States are written hourly, so each step of two hours has all devices: a whole one, so they are counted from the
-    // end; the first one, which may not be whole, lies before what is shown. Grafana adds them up (A), because InfluxDB 3
-    // refuses a sum over the last states of steps; B has the steps without any, where the line breaks.
+    // end; the first one, which may not be whole, lies before what is shown. Grafana adds them up (A), because InfluxDB
+    // 3 refuses a sum over the last states of steps; B has the steps without any, where the line breaks.
     tables(
       `SELECT last(online) AS online FROM device WHERE ${STEPS} AND ${OF_FLEET} GROUP BY ${STEP}, device_id fill(none)`,
       `SELECT count(online) AS states FROM device WHERE ${STEPS} AND ${OF_FLEET} GROUP BY ${STEP} fill(null)`,
@@ -138,8 +138,8 @@ const OVER_TIME: readonly PanelSpec[] = [
 ];
 
 /**
- * The hubs of the workspace: name, state, firmware and place (to a hundredth of a degree, about a kilometre), by the id that
- * devices give as their parent.
+ * The hubs of the workspace: name, state, firmware and place (to a hundredth of a degree, about a kilometre), by the id
+ * that devices give as their parent.
  */
 const HUBS = `SELECT hub, parent_device_id, hub_online, firmware, round(100 * latitude) / 100 AS lat, round(100 * longitude) / 100 AS lon FROM (SELECT last(is_addon) AS is_addon, device_name AS hub, device_id AS parent_device_id, online AS hub_online, firmware_version AS firmware, latitude, longitude FROM device WHERE ${HOURLY} AND ${OF_WORKSPACE} AND is_addon = 0 GROUP BY device_id)`;
 

@@ -1,9 +1,9 @@
 /**
- * InfluxQL as the dashboards ask it: only what InfluxDB 1.8, 2 and 3 all understand, always bounded in time, and grouped
- * so finely as the panel can show.
+ * InfluxQL as the dashboards ask it: only what InfluxDB 1.8, 2 and 3 all understand, always bounded in time, and
+ * grouped so finely as the panel can show.
  *
- * Values that a viewer chooses go into regular expressions with `:regex`: there Grafana escapes whatever a name contains,
- * which it does nowhere else.
+ * Values that a viewer chooses go into regular expressions with `:regex`: there Grafana escapes whatever a name
+ * contains, which it does nowhere else.
  */
 import type { InfluxTarget } from './model.ts';
 

@@ -22,7 +22,8 @@ function reported(where: string): string {
 
 /**
  * The state, the missing time and the lag of each device, in a table. A device that was not reported has no state; the
- * second source has it in the table all the same, with its lag below 0. A silent device has `SILENT_S` added to its lag.
+ * second source has it in the table all the same, with its lag below 0. A silent device has `SILENT_S` added to its
+ * lag.
  */
 export function syncOf(where: string): string {
   const now = `SELECT last(state) AS state, last(gap_seconds) AS gap, 1 + 0 * last(gap_seconds) AS r FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;
@@ -40,7 +41,8 @@ export function syncOf(where: string): string {
 export function lagNow(where: string): InfluxTarget[] {
   const figures = `SELECT percentile(lag, 50) AS median, percentile(lag, 95) AS p95 FROM (${reported(where)}) WHERE ${IS_READ}`;
   const such = (condition: string): string => `SELECT median, p95 FROM (${figures}) WHERE ${condition}`;
-  // 1 where something was reported, and 0 beside the newest watermark of the range: only `last` does not read all of it.
+  // 1 where something was reported, and 0 beside the newest watermark of the range: only `last` does not read all of
+  // it.
   const reports = `SELECT 0 * count(gap_seconds) + 1 AS r FROM coverage WHERE ${REPORTED} AND ${where}`;
   const newest = `SELECT 0 * last(watermark_ms) AS r, last(watermark_ms) AS w FROM coverage WHERE ${HOURLY} AND ${where}`;
   const named = `$col|\${__url_time_range}`;
@@ -86,8 +88,8 @@ export const LAG_LOOKS: readonly Override[] = [
 ];
 
 /**
- * The lag of the devices over time: median, 95th percentile, largest. A query each, as several figures of one query wait
- * for each other; `max` would keep a step of its own for each device.
+ * The lag of the devices over time: median, 95th percentile, largest. A query each, as several figures of one query
+ * wait for each other; `max` would keep a step of its own for each device.
  */
 export function lagLines(where: string): InfluxTarget[] {
   const percentile = (part: number): string =>
@@ -103,8 +105,8 @@ export function lateNow(where: string): InfluxTarget[] {
 }
 
 /**
- * How many devices are in each state of sync, and how many these are together: the states add up to all. Nothing where the
- * daemon has stopped. Only `coverage` gives the state: `online` leaves out what is paused or not known.
+ * How many devices are in each state of sync, and how many these are together: the states add up to all. Nothing where
+ * the daemon has stopped. Only `coverage` gives the state: `online` leaves out what is paused or not known.
  */
 export function byState(where: string): InfluxTarget[] {
   const now = `SELECT last(gap_seconds) AS gap, last(state) AS state FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;

@@ -26,8 +26,8 @@ const SOURCE_VARIABLES = {
 } as const;
 
 /**
- * Leaves out the data sources whose name speaks of another language: Grafana lists all of InfluxDB, and those of Flux and
- * SQL cannot answer.
+ * Leaves out the data sources whose name speaks of another language: Grafana lists all of InfluxDB, and those of Flux
+ * and SQL cannot answer.
  */
 const ASKS_INFLUXQL = '/^(?!.*\\b(?:flux|sql)\\b)/i';
 

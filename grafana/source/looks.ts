@@ -64,8 +64,8 @@ function below15Minutes(text: string): Mapping {
 }
 
 /**
- * Lag below the smallest target: a coverage point may be 15 minutes old, so smaller values mean nothing. Written as Grafana
- * writes the other values: "20 mins" in numbers and charts, "20 minutes" in tables.
+ * Lag below the smallest target: a coverage point may be 15 minutes old, so smaller values mean nothing. Written as
+ * Grafana writes the other values: "20 mins" in numbers and charts, "20 minutes" in tables.
  */
 export const UP_TO_DATE = below15Minutes('< 15 mins');
 export const UP_TO_DATE_CELL = below15Minutes('< 15 minutes');

@@ -66,8 +66,8 @@ function linked(links: readonly DataLink[] | undefined): Override[] {
 }
 
 /**
- * Lines over time. A line breaks where there is nothing for `breakMs`, with 0 at each step without a value: queries fill with null, so that steps longer than
- * that, of long ranges, do not break every line.
+ * Lines over time. A line breaks where there is nothing for `breakMs`, with 0 at each step without a value: queries
+ * fill with null, so that steps longer than that, of long ranges, do not break every line.
  */
 export function lineChart(
   panel: Basics<'timeseries'> &

@@ -1,8 +1,9 @@
 /**
- * PromQL over the points that Tidemark writes to a VictoriaMetrics: plain PromQL, that a Prometheus understands as well.
+ * PromQL over the points that Tidemark writes to a VictoriaMetrics: plain PromQL, that a Prometheus understands as
+ * well.
  *
- * Values that a viewer chooses stand between backticks, as regular expressions that Grafana escapes with `:regex`: between
- * these marks nothing is escaped a second time, so that quotes and backslashes of a name arrive as they are.
+ * Values that a viewer chooses stand between backticks, as regular expressions that Grafana escapes with `:regex`:
+ * between these marks nothing is escaped a second time, so that quotes and backslashes of a name arrive as they are.
  */
 import type { Variable } from './model.ts';
 import { choice } from './variables.ts';
@@ -81,8 +82,8 @@ export function renamed(where: string): string {
 }
 
 /**
- * The mean of the readings of each interval, by device and sensor, at its beginning: Grafana's last step is before the end
- * of the range, and the newest reading may be after it.
+ * The mean of the readings of each interval, by device and sensor, at its beginning: Grafana's last step is before the
+ * end of the range, and the newest reading may be after it.
  */
 export function ofInterval(where: string): string {
   const readings = `${of('telemetry_value', where)}[$__interval] offset -$__interval`;

@@ -1,9 +1,9 @@
 /**
- * Alert rules for the owner, as Grafana provisions them. Whom they tell is the owner's: no contact point is given, so they
- * go where the notification policy of that Grafana sends everything.
+ * Alert rules for the owner, as Grafana provisions them. Whom they tell is the owner's: no contact point is given, so
+ * they go where the notification policy of that Grafana sends everything.
  *
- * Only `$timeFilter` stands in their queries: rules have no variables. In annotations and labels a dollar is a variable of
- * Grafana's environment: only the address of the documentation is one.
+ * Only `$timeFilter` stands in their queries: rules have no variables. In annotations and labels a dollar is a variable
+ * of Grafana's environment: only the address of the documentation is one.
  */
 import { stringify } from 'yaml';
 import { IS_READ } from './influxql.ts';
@@ -59,7 +59,8 @@ export const RULES: readonly Rule[] = [
     panel: 'Lag',
   },
   {
-    // Of several workspaces in one database, the line of one that stands still only vanishes: to Grafana that is an end.
+    // Of several workspaces in one database, the line of one that stands still only vanishes: to Grafana that is an
+    // end.
     uid: 'tidemark-nothing-written',
     title: 'Nothing written',
     severity: 'critical',
@@ -80,8 +81,8 @@ export const RULES: readonly Rule[] = [
     uid: 'tidemark-sync-stale',
     title: 'Sync stale',
     severity: 'warning',
-    // Each device once, by its last state: of one that is gone or left out nothing is read, and one in its initial sync has
-    // no watermark, and is not late yet.
+    // Each device once, by its last state: of one that is gone or left out nothing is read, and one in its initial sync
+    // has no watermark, and is not late yet.
     query: `SELECT percentile(lag, 90) FROM (SELECT last(lag_seconds) AS lag, last(watermark_ms) AS watermark, last(state) AS state FROM coverage WHERE $timeFilter GROUP BY device_id, workspace_id) WHERE $timeFilter AND watermark > 0 AND ${IS_READ} GROUP BY workspace_id`,
     lookBackS: 30 * MINUTE_S,
     fires: { when: 'gt', than: 2 * HOUR_S },

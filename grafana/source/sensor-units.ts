@@ -1,6 +1,6 @@
 /**
- * Units and decimals of sensors for Grafana, by the rule of the program (`src/core/sensor-units.ts`): what the name of a
- * sensor does not give away is shown as it is.
+ * Units and decimals of sensors for Grafana, by the rule of the program (`src/core/sensor-units.ts`): what the name of
+ * a sensor does not give away is shown as it is.
  */
 import { namePattern, QUANTITIES, type Quantity } from '../../src/core/sensor-units.ts';
 import type { Column } from './looks.ts';
@@ -47,8 +47,8 @@ const SIGNS: readonly Mapping[] = [
 export const UNIT_COLUMN: Column = { title: 'Unit', mappings: SIGNS, width: 65 };
 
 /**
- * Rules for fields that are named after their sensor. Grafana applies all that fit, later ones over earlier: so the list
- * is turned round.
+ * Rules for fields that are named after their sensor. Grafana applies all that fit, later ones over earlier: so the
+ * list is turned round.
  */
 export const SENSOR_UNITS: readonly Override[] = QUANTITIES.toReversed().map(({ quantity, names }) => ({
   matcher: { id: 'byRegexp', options: grafanaPattern(names) },

@@ -23,11 +23,12 @@ function steps(figure: string): string {
 const OF_SAMPLE = `telemetry WHERE ${IN_RANGE} AND ${OF_WORKSPACE} AND ${OF_ONE_SENSOR} AND ${chosen('device_id', 'sample')}`;
 
 /**
- * A percentile of the devices over time, each by its mean: of single readings, the device that reports most often would be
- * the usual one.
+ * A percentile of the devices over time, each by its mean: of single readings, the device that reports most often would
+ * be the usual one.
  */
 function ofDevices(percent: number): string {
-  // A low percentile is the high one of the negative means: of few devices, InfluxDB takes the lowest one for the tenth.
+  // A low percentile is the high one of the negative means: of few devices, InfluxDB takes the lowest one for the
+  // tenth.
   const sign = percent < 50 ? '-1 * ' : '';
   const means = `SELECT ${sign}mean(value) AS mean FROM ${OF_SAMPLE} GROUP BY time($__interval), device_id, sensor fill(none)`;
   return `SELECT ${sign}percentile(mean, ${Math.max(percent, 100 - percent)}) FROM (${means}) WHERE ${IN_RANGE} GROUP BY time($__interval), sensor fill(null)`;
@@ -140,8 +141,9 @@ const OVER_TIME: readonly PanelSpec[] = [
 ];
 
 /**
- * The ends of the ranking: each device once, also where it was renamed or has the name of another one. Values and names are
- * lines of one answer, so that the values are named after their sensor and have its unit; the second query is for the order.
+ * The ends of the ranking: each device once, also where it was renamed or has the name of another one. Values and names
+ * are lines of one answer, so that the values are named after their sensor and have its unit; the second query is for
+ * the order.
  */
 function extremes(pick: 'top' | 'bottom', title: string, description: string): PanelSpec {
   return bars({

@@ -88,9 +88,9 @@ export const MODEL = choice({
 });
 
 /**
- * The devices of the hubs and models that are chosen. Links carry choices to variables of the same name, and Grafana takes
- * what an address says as it is: "All", of a variable that has no such thing, would be everything at once. So what is
- * chosen in another way has another name: `device` without "All", `devices` with it.
+ * The devices of the hubs and models that are chosen. Links carry choices to variables of the same name, and Grafana
+ * takes what an address says as it is: "All", of a variable that has no such thing, would be everything at once. So
+ * what is chosen in another way has another name: `device` without "All", `devices` with it.
  */
 export function deviceVariable(name: 'device' | 'devices', all: 'any' | 'listed' | 'none'): Variable {
   return choice({ name, label: 'Device', query: labels(OF_FLEET), regex: NAME_AND_ID, all });

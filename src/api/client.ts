@@ -387,8 +387,8 @@ interface PageSize {
  * since. The document leaves open what happens to a larger `limit` ("refused or clamped"). So a first page that is
  * refused is requested again with the documented default, and then with halves of it, as a plan may have smaller pages.
  * If a page of one record is refused as well, the size is not the cause, and until an answer comes no more halves are
- * tried. Larger pages are tried again after a while. Within a chain of cursors the limit stays as it was on the first page ("the other
- * parameters must be kept the same from page to page").
+ * tried. Larger pages are tried again after a while. Within a chain of cursors the limit stays as it was on the first
+ * page ("the other parameters must be kept the same from page to page").
  *
  * @param planned returns the largest page that the plan allows; `null` while it is unknown
  */

@@ -5,8 +5,8 @@
  * null, absent or of an unexpected type becomes `null`. A record without its identity is rejected with a reason, and
  * the rest of its page counts. Any JSON leads to a record or an `ApiFault`.
  *
- * A time that no clock has reached yet counts as none (`TimeLimit`): a reading or an alert of such a time is rejected, so
- * that no point of it is ever made; `last_seen_at` becomes `null`.
+ * A time that no clock has reached yet counts as none (`TimeLimit`): a reading or an alert of such a time is rejected,
+ * so that no point of it is ever made; `last_seen_at` becomes `null`.
  *
  * No schema library is used: no member except the identity can make a record invalid, so a schema would consist of
  * exceptions, and loading a library takes a fifth of the time to the first request.

@@ -321,8 +321,8 @@ interface Accounting {
   /** The time to book with. */
   nowMs(): EpochMs;
   /**
-   * The local clock's time, by its time at the start as well: it may jump meanwhile. A booking has the later one, and its age is
-   * counted up to the earlier one, so that no jump makes it older.
+   * The local clock's time, by its time at the start as well: it may jump meanwhile. A booking has the later one, and
+   * its age is counted up to the earlier one, so that no jump makes it older.
    */
   localMs(): { readonly earliest: EpochMs; readonly latest: EpochMs };
   /** Records that a request was booked just now. */
@@ -342,9 +342,9 @@ interface AccountingOptions {
  * So the current time is never taken to be earlier than the newest booking, and the ledger is read again as soon as the
  * server's time is known.
  *
- * A booking from the future was made by a clock that was ahead, or the clock of now is behind. It is as old as the local
- * clock says, which was read beside it. If that is in the future too, the booking counts as made now; the ledger records
- * that, so that it is over a window later, however often the program starts meanwhile.
+ * A booking from the future was made by a clock that was ahead, or the clock of now is behind. It is as old as the
+ * local clock says, which was read beside it. If that is in the future too, the booking counts as made now; the ledger
+ * records that, so that it is over a window later, however often the program starts meanwhile.
  */
 function createAccounting({ ledger, clock, serverClock }: AccountingOptions): Accounting {
   let isRead = false;

@@ -25,8 +25,8 @@ interface RequestQueueOptions {
   /** When the next request may go, by the monotonic clock. */
   readonly turn: () => Turn;
   /**
-   * The longest time to sleep at once, after a wait of this length: the turn may change meanwhile, and timers end at 24.8
-   * days.
+   * The longest time to sleep at once, after a wait of this length: the turn may change meanwhile, and timers end at
+   * 24.8 days.
    */
   readonly longestSleepMs: (waitedMs: number) => number;
   /** Called before each sleep with its length, and with `null` when the loop ends. */

@@ -27,8 +27,8 @@ const FIELDS: readonly (readonly [name: string, values: number])[] = [
 ];
 
 /**
- * Finds a step that is as large as its field, such as 70 minutes. node-cron accepts it and then names
- * only the first value of the field.
+ * Finds a step that is as large as its field, such as 70 minutes. node-cron accepts it and then names only the first
+ * value of the field.
  *
  * @returns what is wrong with it; `null` if every step fits
  */

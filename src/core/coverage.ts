@@ -18,10 +18,10 @@ export interface Edge {
 /**
  * A covered range, half-open, with the readings at its ends.
  *
- * `first` is the oldest stored reading at or above `from`. A scan further back starts from it. It may lie one nanosecond
- * below `from` if a page ended in the middle of an instant. `last` is the newest stored reading below `to`. Both are
- * `null` if the range contains no reading. If the newest instant of a scan fills whole pages, the edges may be the
- * readings beside that instant.
+ * `first` is the oldest stored reading at or above `from`. A scan further back starts from it. It may lie one
+ * nanosecond below `from` if a page ended in the middle of an instant. `last` is the newest stored reading below `to`.
+ * Both are `null` if the range contains no reading. If the newest instant of a scan fills whole pages, the edges may be
+ * the readings beside that instant.
  */
 export interface CoveredRange extends Interval {
   readonly first: Edge | null;

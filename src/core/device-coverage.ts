@@ -190,7 +190,8 @@ export function emptyByListing(
   const isDisproved = newestNs !== null && newestNs > seenAt + SECOND_NS && newestNs <= listedNs - LISTING_LAG_NS;
   if (isDisproved) return [];
   const knownTo = newestNs === null ? newest.to : maxNs(newest.to, newestNs + SECOND_NS);
-  // Further above the covered range than a grace period lasts, the newest reading comes from a page that covered nothing.
+  // Further above the covered range than a grace period lasts, the newest reading comes from a page that covered
+  // nothing.
   const isApart = newestNs !== null && newestNs - newest.to > msToNs(gracePeriodMs) + ANSWERED_NS;
   return seenAt > knownTo ? [] : normalize([{ from: isApart ? newestNs : newest.to, to: listedNs }]);
 }

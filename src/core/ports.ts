@@ -133,8 +133,8 @@ export interface Ledger {
   /** Keeps a wait that the server asked for, durably: from `nowMs` on, for `waitMs`; 0 ends one. */
   block(nowMs: EpochMs, waitMs: number): void;
   /**
-   * Dates bookings and a wait of the future back: a clock that was ahead has made them. The local clock tells how long ago
-   * they were made; where it does not, they were made at `nowMs`.
+   * Dates bookings and a wait of the future back: a clock that was ahead has made them. The local clock tells how long
+   * ago they were made; where it does not, they were made at `nowMs`.
    */
   dateBack(nowMs: EpochMs, localMs: EpochMs): void;
   /**
@@ -153,8 +153,8 @@ export type WriteAnswer =
   /**
    * The server rejects the data: at least one line is at fault. Others may or may not be stored. `retention`: it names
    * lines that are older than its retention; `dropped`: how many lines it has dropped for this reason, if it reports
-   * that; `conflict`: the reason can only be the type of a field, never the server; `isUnexplained`: the message names no
-   * reason.
+   * that; `conflict`: the reason can only be the type of a field, never the server; `isUnexplained`: the message names
+   * no reason.
    */
   | {
       readonly kind: 'refused';

@@ -12,8 +12,8 @@ export interface PlanFigures {
 }
 
 /**
- * The reasons for which a request has to wait: even spacing, the limit or the other clients of a window, or a wait that the server asked
- * for.
+ * The reasons for which a request has to wait: even spacing, the limit or the other clients of a window, or a wait that
+ * the server asked for.
  */
 export const WAIT_REASONS = ['rate', 'minute', 'day', 'retry_after'] as const;
 export type WaitReason = (typeof WAIT_REASONS)[number];

@@ -2,8 +2,8 @@
  * A key or a token that cannot be shown by accident: printing, joining, logging or serialising it yields `[secret]`.
  * Only the code that sends it calls `reveal`.
  *
- * The last safeguard: a search of all output for every secret, in each form that it may have in a text (as it is, inside
- * JSON, in a URL, in base64). Pure.
+ * The last safeguard: a search of all output for every secret, in each form that it may have in a text (as it is,
+ * inside JSON, in a URL, in base64). Pure.
  */
 
 /** The replacement for a secret. */

@@ -1,6 +1,6 @@
 /**
- * What sensors measure and in which unit, by the words of their names. The API gives no units: a sensor whose name has no
- * such word has none here, and its values are shown without.
+ * What sensors measure and in which unit, by the words of their names. The API gives no units: a sensor whose name has
+ * no such word has none here, and its values are shown without.
  */
 
 /** A kind of sensor. */
@@ -36,8 +36,8 @@ export const QUANTITIES = [
 export type Quantity = (typeof QUANTITIES)[number]['quantity'];
 
 /**
- * The regular expression of names with such a word, without flags (letters count in any case). Whole words are matched, so
- * that `occupancy` is no `co2` and `attempt` no `temp`.
+ * The regular expression of names with such a word, without flags (letters count in any case). Whole words are matched,
+ * so that `occupancy` is no `co2` and `attempt` no `temp`.
  */
 export function namePattern(names: string, { before = '', after = '' } = {}): string {
   return `${before}(^|[._ -])(${names})([._ -]?[0-9]*)($|[._ -])${after}`;

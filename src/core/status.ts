@@ -27,8 +27,8 @@ export interface DeviceStatus {
   readonly device_name: string;
   readonly state: DeviceState;
   /**
-   * The time from the newest covered instant to the coverage limit; `null` before the first page, and in the initial sync
-   * unless it is above `behind_after_seconds`.
+   * The time from the newest covered instant to the coverage limit; `null` before the first page, and in the initial
+   * sync unless it is above `behind_after_seconds`.
    */
   readonly lag_seconds: number | null;
   readonly covered: readonly StatusSpan[];
@@ -278,8 +278,8 @@ export interface HealthReport {
 type HealthCode = 'loop_stalled';
 
 /**
- * `/readyz`: whether the data is complete and current. `reasons`, `codes` and `names` describe the problems, in the same
- * order; a name is that of the stream or destination, `null` where the problem concerns all of them.
+ * `/readyz`: whether the data is complete and current. `reasons`, `codes` and `names` describe the problems, in the
+ * same order; a name is that of the stream or destination, `null` where the problem concerns all of them.
  */
 export interface ReadyReport {
   readonly ready: boolean;

@@ -197,8 +197,8 @@ async function deliverOrBlock(delivery: Delivery, signal: AbortSignal): Promise<
 }
 
 /**
- * Sends what is next, so many batches at once as the database is worth, and records the result of the first of them: live
- * lines before history, and acknowledged in the order of the log.
+ * Sends what is next, so many batches at once as the database is worth, and records the result of the first of them:
+ * live lines before history, and acknowledged in the order of the log.
  */
 async function deliverNext(delivery: Delivery, signal: AbortSignal): Promise<Outcome> {
   const { destination, underWay, width } = delivery;
@@ -240,8 +240,8 @@ function sendNext(delivery: Delivery, served: Served, signal: AbortSignal): bool
 }
 
 /**
- * Records the result of a batch. If not all of it is resolved, what was sent after it counts as not sent: those lines are
- * sent again, as they are.
+ * Records the result of a batch. If not all of it is resolved, what was sent after it counts as not sent: those lines
+ * are sent again, as they are.
  *
  * @returns why the rest of the batch is blocked; `null` if the position has moved
  */

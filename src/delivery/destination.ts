@@ -5,8 +5,8 @@
  * Promise: nothing is sent before the kind is known, because the lines depend on it. The state stores the kind as part
  * of the destination's identity.
  *
- * It also decides what each answer to a write means for the lines of the request; no other part of delivery looks at the
- * kind of an answer (`judge`):
+ * It also decides what each answer to a write means for the lines of the request; no other part of delivery looks at
+ * the kind of an answer (`judge`):
  *
  * | answer    | the lines of the request                                 | as the answer to a control line        |
  * | --------- | -------------------------------------------------------- | -------------------------------------- |

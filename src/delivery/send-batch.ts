@@ -272,8 +272,8 @@ const SLOW_MS = 250;
 const TOO_SLOW_MS = 5 * SECOND_MS;
 
 /**
- * Begins with one batch. Some databases answer only when their log is on disk (InfluxDB 3 after about a second), however
- * little is written: each slow answer lets one more be sent beside it.
+ * Begins with one batch. Some databases answer only when their log is on disk (InfluxDB 3 after about a second),
+ * however little is written: each slow answer lets one more be sent beside it.
  */
 export function createWidth(): Width {
   let batches = 1;

@@ -16,8 +16,8 @@ import { gzip } from 'node:zlib';
 import { UserError } from '../core/faults.ts';
 import type { ServerAnswer } from './answers.ts';
 
-// `require` instead of an import, of what imports `node:http` too: an import reads every member of the module, and one of
-// them loads a second HTTP client that is not used here. That takes a tenth of the time of a start.
+// `require` instead of an import, of what imports `node:http` too: an import reads every member of the module, and one
+// of them loads a second HTTP client that is not used here. That takes a tenth of the time of a start.
 const require = createRequire(import.meta.url);
 
 export const http: typeof import('node:http') = require('node:http');

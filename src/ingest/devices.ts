@@ -35,8 +35,8 @@ const MAX_CONTROLS = 3;
 
 /**
  * The limit of a listing: this many times the number that the account counts, and some more; without a count, and
- * whatever the account counts, far beyond any workspace. The texts of all records may have this many characters, where each record
- * counts as some even without a text.
+ * whatever the account counts, far beyond any workspace. The texts of all records may have this many characters, where
+ * each record counts as some even without a text.
  */
 const LISTED_MOST = { timesCounted: 10, more: 1000, ever: 100_000, characters: 32_000_000, ofARecord: 200 };
 

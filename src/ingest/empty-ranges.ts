@@ -15,10 +15,9 @@
  * | any, with an archived reading in it | believed after half an hour; else a gap                     |
  *
  * A control is an accepted page with readings of another device within the same minutes; beside a page that stops short
- * of a sign of life, one that is as new as that sign. It does not count against an archived reading, which shows that the
- * answer is false. Half an hour means at least three answers spread over that
- * time. A believed range is requested again after an hour and after a day, in one request. A reading of the range or
- * above it ends all this.
+ * of a sign of life, one that is as new as that sign. It does not count against an archived reading, which shows that
+ * the answer is false. Half an hour means at least three answers spread over that time. A believed range is requested
+ * again after an hour and after a day, in one request. A reading of the range or above it ends all this.
  *
  * The rules are pure; `EmptyRange` is what the state remembers of a device.
  */
@@ -54,8 +53,8 @@ export interface EmptyAnswer {
   /** The server's time. */
   readonly nowMs: EpochMs;
   /**
-   * For how long there have been such answers by the monotonic clock, in ms: without `Date` the server's time jumps with
-   * the local clock. Infinite where an earlier process had the first one.
+   * For how long there have been such answers by the monotonic clock, in ms: without `Date` the server's time jumps
+   * with the local clock. Infinite where an earlier process had the first one.
    */
   readonly waitedMs: number;
 }
@@ -157,9 +156,9 @@ export function controlFor({ last, before }: ServedReadings, deviceId: string, s
 }
 
 /**
- * The sign of life that the newest page of a device has to explain by a reading: the last one in the gap. While signs of
- * life are all that is known of the time (no `Date`), the newest sign always lies above the gap, however long ago it was:
- * then it is that one, until the last try.
+ * The sign of life that the newest page of a device has to explain by a reading: the last one in the gap. While signs
+ * of life are all that is known of the time (no `Date`), the newest sign always lies above the gap, however long ago it
+ * was: then it is that one, until the last try.
  *
  * @returns its time; `null` without one.
  */

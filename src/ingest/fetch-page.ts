@@ -116,8 +116,8 @@ export function noteOpenEnd(learnt: LearntWindows): void {
 }
 
 /**
- * Forgets the width that was learnt under another plan, for good. So too the width of a time at which the server's clock
- * was not known, once it is: the age by that clock may have been the reason of the refusals.
+ * Forgets the width that was learnt under another plan, for good. So too the width of a time at which the server's
+ * clock was not known, once it is: the age by that clock may have been the reason of the refusals.
  */
 function forgetDoubtfulWidth(learnt: LearntWindows): void {
   const { learntWidth, isWidthSure, serverClock } = learnt;

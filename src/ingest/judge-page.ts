@@ -18,8 +18,8 @@ import { idlePagesWith, type PageRequest, type Progress, SLACK_NS } from './page
 import type { AcceptedMissing, MissingOverlap } from './unproven.ts';
 
 /**
- * How many pages of a chain of cursors in a row may have no reading that the chain has not shown before, and name a next
- * one. A device may have pages of readings that are alike; a chain without an end has nothing else.
+ * How many pages of a chain of cursors in a row may have no reading that the chain has not shown before, and name a
+ * next one. A device may have pages of readings that are alike; a chain without an end has nothing else.
  */
 const MAX_IDLE_PAGES = 20;
 

@@ -21,8 +21,8 @@ const RETRY_MS: Readonly<Record<GapReason, number>> = {
 const CLOCK_SLACK_MS = MINUTE_MS;
 
 /**
- * Whether the time of the next try is yet to come. A gap whose next try is further away than its reason allows was named
- * by a clock that was ahead: it is tried now.
+ * Whether the time of the next try is yet to come. A gap whose next try is further away than its reason allows was
+ * named by a clock that was ahead: it is tried now.
  */
 export function isAwaitingRetry({ retryAtMs, reason }: Pick<Gap, 'retryAtMs' | 'reason'>, nowMs: EpochMs): boolean {
   return retryAtMs > nowMs && retryAtMs - nowMs <= RETRY_MS[reason] + CLOCK_SLACK_MS;

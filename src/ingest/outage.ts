@@ -23,8 +23,8 @@ export interface OutageWatch {
   /** Records that a try has failed. */
   note(fault: ApiFault): void;
   /**
-   * Records that a request failed and is sent again. As long as nothing was ever answered, the address may be wrong: that
-   * is reported at the first failure, before all retries have failed.
+   * Records that a request failed and is sent again. As long as nothing was ever answered, the address may be wrong:
+   * that is reported at the first failure, before all retries have failed.
    */
   retried(fault: ApiFault, waitMs: number): void;
   /** Records that an attempt has ended. An attempt without a request leaves its turn to the next. */

@@ -1,5 +1,6 @@
 /**
- * What to do about an answer that covers nothing, and how long answers that lack a stored reading are not trusted. Pure.
+ * What to do about an answer that covers nothing, and how long answers that lack a stored reading are not trusted.
+ * Pure.
  *
  * A service that lags, restarts or has lost a part of its storage gives odd answers for a while; a retry may get a good
  * one. A page that has a reading at the very instant of the overlap reading, or readings on both sides of it, shows a

@@ -2,9 +2,9 @@
  * Schedules the responses of the HTTP server, because pages and JSON take time of the processor that the sync uses.
  *
  * At most eight responses are made at once; a request that waits for more than a second is refused. A response that is
- * the same for all clients is made at most once a second, and takes a tenth of the time at most. Between the beginnings of two responses there is a pause of
- * three times the time that the last one took. So a health check, which needs no slot, is answered before the next page
- * is begun. Nothing is made for a client that has disconnected.
+ * the same for all clients is made at most once a second, and takes a tenth of the time at most. Between the beginnings
+ * of two responses there is a pause of three times the time that the last one took. So a health check, which needs no
+ * slot, is answered before the next page is begun. Nothing is made for a client that has disconnected.
  */
 import type { Clock, Served } from '../core/ports.ts';
 import { SECOND_MS } from '../core/time.ts';

@@ -4,7 +4,8 @@
  * all use it.
  *
  * A new event touches two files: its type in `core/events.ts` and its row here, or in `program-events.ts` if it is no
- * event of the sync. An event without a row does not compile. A new field is declared in `event-row.ts`, a new metric in `metrics-table.ts`. Pure; the log makes text safe.
+ * event of the sync. An event without a row does not compile. A new field is declared in `event-row.ts`, a new metric
+ * in `metrics-table.ts`. Pure; the log makes text safe.
  */
 import type { AppEvent, ProgramEvent } from '../core/events.ts';
 import { DESTINATION_NAMES } from '../core/lines/dialect.ts';

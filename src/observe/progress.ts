@@ -133,8 +133,8 @@ function showLines(target: TerminalLine | ((message: string) => void), [work, be
 }
 
 /**
- * The text about one work, when it is due: on a terminal at once and often, in a log after each minute in which the work
- * was never done. A daemon in sync has points to deliver now and then: that is no progress to log.
+ * The text about one work, when it is due: on a terminal at once and often, in a log after each minute in which the
+ * work was never done. A daemon in sync has points to deliver now and then: that is no progress to log.
  *
  * @returns a function to call often; `null` while nothing is due.
  */

@@ -185,8 +185,8 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSumBuilder {
 }
 
 /**
- * The figures of the lags. While most devices have no lag yet, that of the others does not tell how it stands; one that is
- * late does show.
+ * The figures of the lags. While most devices have no lag yet, that of the others does not tell how it stands; one that
+ * is late does show.
  */
 function lagFigures(lags: readonly number[], unknown: number, behindAfterSeconds: number) {
   const sorted = lags.toSorted((a, b) => a - b);

@@ -1,7 +1,7 @@
 /**
- * How long it takes until all gaps are closed, for the initial sync and after an outage: the requests that the gaps cost
- * by the report rates of the devices, sent by the budget that the planner will give them while load and quota stay as they
- * are. It is computed from the state, so a daemon and `--status` beside it give the same figure.
+ * How long it takes until all gaps are closed, for the initial sync and after an outage: the requests that the gaps
+ * cost by the report rates of the devices, sent by the budget that the planner will give them while load and quota stay
+ * as they are. It is computed from the state, so a daemon and `--status` beside it give the same figure.
  */
 import { coveredIntervals } from '../core/coverage.ts';
 import { emptyByListing } from '../core/device-coverage.ts';

@@ -9,8 +9,8 @@
  * Other work has a turn between any two steps, and pages take their steps in rotation, so that a small one does not
  * wait for a large one. A page that is already being made is made once for all who ask for it.
  *
- * Before the first answer of the API the server's time is unknown: the state is shown by the local clock, and nothing is
- * covered by it.
+ * Before the first answer of the API the server's time is unknown: the state is shown by the local clock, and nothing
+ * is covered by it.
  */
 
 import { createTurns, NEVER_ABORTED } from '../core/async.ts';

@@ -51,8 +51,8 @@ export interface LiveGap {
 /** The facts about a device in the device list, and how reliable they are. Times are `NEVER_MS` if there is none. */
 interface Hint {
   /**
-   * `confirmed`: the listing was seen to follow the device's signs of life; `dropped`: it missed readings, or repeatedly
-   * announced readings that were not there, and is ignored.
+   * `confirmed`: the listing was seen to follow the device's signs of life; `dropped`: it missed readings, or
+   * repeatedly announced readings that were not there, and is ignored.
    */
   trust: 'untested' | 'confirmed' | 'dropped';
   /** `last_seen_at`, as of the listing at `listedMs`. */

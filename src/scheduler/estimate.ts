@@ -6,8 +6,8 @@
  * windows of the plan's width. Pages overlap by one reading and the slack. A window without readings takes two empty
  * answers.
  *
- * The API does not return since when a device has readings: of some devices it is known once their range is covered, and
- * the others are expected to begin as these did.
+ * The API does not return since when a device has readings: of some devices it is known once their range is covered,
+ * and the others are expected to begin as these did.
  */
 import { type CoveredRange, firstReadingOf } from '../core/coverage.ts';
 import type { DeviceRate } from '../core/fleet.ts';
@@ -95,8 +95,8 @@ export function backfillNeed(input: BackfillInput): BackfillNeed {
 }
 
 /**
- * The first reading of a device from a time on: its oldest stored one, where it is covered from there, or for long before
- * that reading. `null`: not known, or it has none.
+ * The first reading of a device from a time on: its oldest stored one, where it is covered from there, or for long
+ * before that reading. `null`: not known, or it has none.
  */
 export function beginningOf(covered: readonly CoveredRange[], from: EpochNs): EpochNs | null {
   const lowest = covered.find(({ to }) => from < to);

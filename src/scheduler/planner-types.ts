@@ -121,8 +121,8 @@ export interface Planner {
   /** Records that the alerts or the account were read to their end. */
   done(kind: 'alerts' | 'account', nowMs: number): void;
   /**
-   * Sets whether a range is to be read again, also after each reread. Rereads have the lowest priority; one that is owed
-   * has the reserve of idle polls.
+   * Sets whether a range is to be read again, also after each reread. Rereads have the lowest priority; one that is
+   * owed has the reserve of idle polls.
    */
   setReread(isDue: boolean, isOwed: boolean): void;
   /** Records that a decision failed. `isOwn`: by a fault of this device or stream, which then rests for a while. */

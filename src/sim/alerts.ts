@@ -1,7 +1,7 @@
 /**
- * Generates the alerts of a simulated world: about one per `everyMs`, of a device that measures a value beyond the threshold
- * of a rule then. While it is open, an alert fires again and again; it may be acknowledged, is resolved after minutes or
- * days, and is sometimes reopened.
+ * Generates the alerts of a simulated world: about one per `everyMs`, of a device that measures a value beyond the
+ * threshold of a rule then. While it is open, an alert fires again and again; it may be acknowledged, is resolved after
+ * minutes or days, and is sometimes reopened.
  */
 
 import { type EpochMs, HOUR_MS, MINUTE_MS } from '../core/time.ts';

@@ -1,6 +1,6 @@
 /**
- * The ledger of the quota: every request, booked before it is sent, in the server's time, and in the local clock's beside
- * it for the case that the server's was wrong.
+ * The ledger of the quota: every request, booked before it is sent, in the server's time, and in the local clock's
+ * beside it for the case that the server's was wrong.
  *
  * A booking is on disk before `book` returns, so neither a crash nor a restart forgets a request that was sent.
  */

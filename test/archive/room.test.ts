@@ -1,5 +1,6 @@
 /**
- * A sync that runs out of room and gets some again: it asks for nothing meanwhile, delivers, and has everything at the end.
+ * A sync that runs out of room and gets some again: it asks for nothing meanwhile, delivers, and has everything at the
+ * end.
  */
 import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
@@ -82,7 +83,8 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
       const sync = rig.open();
       const { store } = sync.context;
       const { commitPage } = store;
-      // The disk is the real one; what it says when it is full stands in for it here (see test/store/open/full.test.ts).
+      // The disk is the real one; what it says when it is full stands in for it here (see
+      // test/store/open/full.test.ts).
       Object.assign(store, {
         commitPage: (commit: Parameters<typeof commitPage>[0]) => {
           if (refusals > 0 && commit.lines.length > 100) {

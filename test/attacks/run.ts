@@ -1,6 +1,6 @@
 /**
- * Attacks a daemon by hand: `node test/attacks/run.ts NAME http://127.0.0.1:9464/ [SECONDS]`, NAME being `pipelined`, `slow`
- * or `keep-alive`. Prints how many answers the attacker got, and how soon /healthz answered meanwhile.
+ * Attacks a daemon by hand: `node test/attacks/run.ts NAME http://127.0.0.1:9464/ [SECONDS]`, NAME being `pipelined`,
+ * `slow` or `keep-alive`. Prints how many answers the attacker got, and how soon /healthz answered meanwhile.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ATTACKS, type AttackName, answerMs } from './attackers.ts';

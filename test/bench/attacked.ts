@@ -1,6 +1,6 @@
 /**
- * What clients that want too much of the HTTP server (`test/attacks`) do to the sync and to `/healthz`, each beside the same
- * attack on a bare `http` server.
+ * What clients that want too much of the HTTP server (`test/attacks`) do to the sync and to `/healthz`, each beside the
+ * same attack on a bare `http` server.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';

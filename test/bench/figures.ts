@@ -1,5 +1,6 @@
 /**
- * The figures of speed and memory, each one run of the real program, checked for being right before it is taken for fast.
+ * The figures of speed and memory, each one run of the real program, checked for being right before it is taken for
+ * fast.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';

@@ -1,6 +1,7 @@
 /**
- * What an InfluxDB 1.6 lacks of version 2, as a process of its own: passes `/api/v2/write` on as it came, and counts the
- * connections and the time from the first write to the last answer. Keeps the bodies in a directory where one is given.
+ * What an InfluxDB 1.6 lacks of version 2, as a process of its own: passes `/api/v2/write` on as it came, and counts
+ * the connections and the time from the first write to the last answer. Keeps the bodies in a directory where one is
+ * given.
  *
  * Started by `parts.ts` with the address of the database; tells its port, and what it has counted when asked.
  */

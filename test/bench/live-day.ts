@@ -1,6 +1,6 @@
 /**
- * The requests of a busy live day, in virtual time: how many of them bring nothing, and whether lists, alerts and account
- * are read as they are scheduled.
+ * The requests of a busy live day, in virtual time: how many of them bring nothing, and whether lists, alerts and
+ * account are read as they are scheduled.
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';

@@ -86,8 +86,8 @@ export interface ProgramOptions {
 }
 
 /**
- * What the program is run with wherever we start it (`npm start`, the image, the unit file): glibc otherwise keeps a pool of
- * freed memory for each thread that compresses, and the larger what is freed is, the more of it.
+ * What the program is run with wherever we start it (`npm start`, the image, the unit file): glibc otherwise keeps a
+ * pool of freed memory for each thread that compresses, and the larger what is freed is, the more of it.
  */
 export const AS_SHIPPED = {
   MALLOC_ARENA_MAX: '1',

@@ -1,18 +1,21 @@
 /**
- * `npm run bench`: the compiled program beside a plain client, the floor and an earlier version, all measured in turn in
- * the same run, as one table of ratios (`compared/compare.ts`). `docs/performance.md` keeps its history.
+ * `npm run bench`: the compiled program beside a plain client, the floor and an earlier version, all measured in turn
+ * in the same run, as one table of ratios (`compared/compare.ts`). `docs/performance.md` keeps its history.
  *
- * Exits 1 where a figure is above the most that it may be. `--quick` takes fewer days and one run of each; `--only NAME`
- * (again and again) takes other figures instead, against fixed ones that they are to reach: archive, delivery, memory, idle (processor time and memory beside 30, 500 and 2,000 devices), start, requests, planner, metrics, page, attacks (on the HTTP server), pause (answers of the API that are as large as they may be), export, replay, verify (a million points
- * in a real InfluxDB, and five times as many; `--days 70`: ten million, and fifty), status (on a state of
- * 10,000 devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it), grafana (14 million
- * points, in minutes; `--quick`: two million); `--runs N`, `--devices N`, `--days N`,
- * `--minutes N` (of an idle daemon), `--program FILE` do what they say.
+ * Exits 1 where a figure is above the most that it may be. `--quick` takes fewer days and one run of each; `--only
+ * NAME` (again and again) takes other figures instead, against fixed ones that they are to reach: archive, delivery,
+ * memory, idle (processor time and memory beside 30, 500 and 2,000 devices), start, requests, planner, metrics, page,
+ * attacks (on the HTTP server), pause (answers of the API that are as large as they may be), export, replay, verify (a
+ * million points in a real InfluxDB, and five times as many; `--days 70`: ten million, and fifty), status (on a state
+ * of 10,000 devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it), grafana
+ * (14 million points, in minutes; `--quick`: two million); `--runs N`, `--devices N`, `--days N`, `--minutes N` (of an
+ * idle daemon), `--program FILE` do what they say.
  *
- * Some figures are ratios to something beside them, in sizes of their own, each in a few minutes: kills (pages that are fetched again after
- * a kill), day (the requests of a live day, in virtual time), backlog (after an outage of an hour, in virtual time), influx
- * (delivery into a real InfluxDB 1.6 beside lines that are ready), growth (ten times the devices, and the history), disk (the
- * state beside zstd), commits (the floor with one, four and eight pages in a commit).
+ * Some figures are ratios to something beside them, in sizes of their own, each in a few minutes: kills (pages that are
+ * fetched again after a kill), day (the requests of a live day, in virtual time), backlog (after an outage of an hour,
+ * in virtual time), influx (delivery into a real InfluxDB 1.6 beside lines that are ready), growth (ten times the
+ * devices, and the history), disk (the state beside zstd), commits (the floor with one, four and eight pages in a
+ * commit).
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { cpus, tmpdir, totalmem } from 'node:os';

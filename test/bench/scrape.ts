@@ -1,5 +1,6 @@
 /**
- * What a scrape of `/metrics` takes beside a daemon with very many devices at work, and what the check of its health takes.
+ * What a scrape of `/metrics` takes beside a daemon with very many devices at work, and what the check of its health
+ * takes.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ask, withFleet } from './filled.ts';

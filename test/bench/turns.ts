@@ -1,6 +1,7 @@
 /**
- * Loaded into a program before its own modules (`node --import`): notes the turns of its event loop that take long, in the file
- * that `BENCH_TURNS` names. Processor time of the main thread, so that other processes of the machine make no turn longer.
+ * Loaded into a program before its own modules (`node --import`): notes the turns of its event loop that take long, in
+ * the file that `BENCH_TURNS` names. Processor time of the main thread, so that other processes of the machine make no
+ * turn longer.
  */
 import { writeFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';

@@ -1,6 +1,6 @@
 /**
- * The image for each platform holds SQLite's binding of that platform, and no program of another: looked at without a machine
- * of that kind, by what `assemble.mjs` puts together and what the files say of themselves.
+ * The image for each platform holds SQLite's binding of that platform, and no program of another: looked at without a
+ * machine of that kind, by what `assemble.mjs` puts together and what the files say of themselves.
  */
 import { spawnSync } from 'node:child_process';
 import {

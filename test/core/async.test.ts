@@ -1,5 +1,6 @@
 /**
- * Polling until something is found, work side by side, and turns: who may work at the same time, who waits, who makes way.
+ * Polling until something is found, work side by side, and turns: who may work at the same time, who waits, who makes
+ * way.
  */
 import { describe, expect, test } from 'vitest';
 import {

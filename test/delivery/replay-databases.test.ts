@@ -1,5 +1,6 @@
 /**
- * Replays into real databases: what was lost there is there again, whatever the replay was cut off by, and nothing twice.
+ * Replays into real databases: what was lost there is there again, whatever the replay was cut off by, and nothing
+ * twice.
  */
 import { describe, expect, test } from 'vitest';
 import type { SyncOptions } from '../../src/app/open-sync.ts';

@@ -1,6 +1,6 @@
 /**
- * The main promise with a real VictoriaMetrics: what was simulated is what it exports, numbers, to the millisecond, also
- * after everything was sent to it twice.
+ * The main promise with a real VictoriaMetrics: what was simulated is what it exports, numbers, to the millisecond,
+ * also after everything was sent to it twice.
  */
 import { join } from 'node:path';
 import Database from 'better-sqlite3';

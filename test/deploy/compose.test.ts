@@ -1,6 +1,6 @@
 /**
- * compose.yaml and compose.demo.yaml, read by Compose's own loader (compose-load): which services a command starts, with what
- * rights, and that what they name is there.
+ * compose.yaml and compose.demo.yaml, read by Compose's own loader (compose-load): which services a command starts,
+ * with what rights, and that what they name is there.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * The manifests and the chart, rendered by the real kustomize and helm through the very commands of docs/container.md, and held
- * against the schemas of the oldest and the newest Kubernetes that they are for.
+ * The manifests and the chart, rendered by the real kustomize and helm through the very commands of docs/container.md,
+ * and held against the schemas of the oldest and the newest Kubernetes that they are for.
  */
 import { spawnSync } from 'node:child_process';
 import {

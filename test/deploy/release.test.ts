@@ -1,6 +1,6 @@
 /**
- * The release: its steps run here as the workflow runs them, actions and images stand in one file, and what would be wrong with
- * them is noticed.
+ * The release: its steps run here as the workflow runs them, actions and images stand in one file, and what would be
+ * wrong with them is noticed.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * config/systemd: the script installs into a root that has nothing but the C library, as a plain Debian without Node; systemd's own
- * reader finds the unit right there, and what the unit starts runs as its user, with its environment.
+ * config/systemd: the script installs into a root that has nothing but the C library, as a plain Debian without Node;
+ * systemd's own reader finds the unit right there, and what the unit starts runs as its user, with its environment.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {

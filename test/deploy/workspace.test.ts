@@ -1,6 +1,7 @@
 /**
- * `tidemark init --workspace NAME`: what it writes for Compose and Kubernetes is read there by Compose's own loader and by
- * kustomize, beside the workspace that is there already; for systemd it is an environment file as install.sh keeps it.
+ * `tidemark init --workspace NAME`: what it writes for Compose and Kubernetes is read there by Compose's own loader and
+ * by kustomize, beside the workspace that is there already; for systemd it is an environment file as install.sh keeps
+ * it.
  */
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,7 +1,7 @@
 /**
- * The rules of Grafana's own dashboard-linter (github.com/grafana/dashboard-linter, docs/rules) that fit, held here over our
- * JSON: that program is not to be had everywhere. Those that do not fit: `job` and `instance` in every query (points of devices
- * have neither, and one Tidemark is one instance), Loki.
+ * The rules of Grafana's own dashboard-linter (github.com/grafana/dashboard-linter, docs/rules) that fit, held here
+ * over our JSON: that program is not to be had everywhere. Those that do not fit: `job` and `instance` in every query
+ * (points of devices have neither, and one Tidemark is one instance), Loki.
  */
 import { describe, expect, test } from 'vitest';
 import { SOURCES } from '../../grafana/source/layout.ts';
@@ -142,8 +142,9 @@ test.each([
 });
 
 /**
- * Shapes of InfluxQL that InfluxDB 3 Core 3.6.0 refused once its data was in Parquet files (seen by hand): the newest point of each
- * group by a tag of which the query wants one value, and an aggregate by time over the last values that a subquery picks by time.
+ * Shapes of InfluxQL that InfluxDB 3 Core 3.6.0 refused once its data was in Parquet files (seen by hand): the newest
+ * point of each group by a tag of which the query wants one value, and an aggregate by time over the last values that a
+ * subquery picks by time.
  */
 function isRefusedBy3(query: string): boolean {
   const [, filters = '', group = ''] = /\bWHERE (.*?) GROUP BY (\w+) ORDER BY time DESC LIMIT 1\b/.exec(query) ?? [];

@@ -1,6 +1,6 @@
 /**
- * What would mislead an owner, against a real InfluxDB: devices that are gone, left out, paused, renamed or of one name,
- * ids that tags alter, ranges that are shorter than a step or no whole number of them.
+ * What would mislead an owner, against a real InfluxDB: devices that are gone, left out, paused, renamed or of one
+ * name, ids that tags alter, ranges that are shorter than a step or no whole number of them.
  */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * The dashboard of the daemon's own metrics: every query is understood by a real Prometheus, and names metrics and labels
- * that the daemon has.
+ * The dashboard of the daemon's own metrics: every query is understood by a real Prometheus, and names metrics and
+ * labels that the daemon has.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * The files around the dashboards: what Grafana reads. It is not at hand here, so each key is held against the ones that its
- * documentation names.
+ * The files around the dashboards: what Grafana reads. It is not at hand here, so each key is held against the ones
+ * that its documentation names.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * The dashboards in PromQL of workspaces that are odd: with hostile names, with one device, without anything; and that they
- * name what is written.
+ * The dashboards in PromQL of workspaces that are odd: with hostile names, with one device, without anything; and that
+ * they name what is written.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { translate } from '../../src/core/lines/dialect.ts';

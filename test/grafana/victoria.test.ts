@@ -1,7 +1,7 @@
 /**
- * Every query of the dashboards in PromQL, as Grafana would send it, against a real VictoriaMetrics that the real daemon has
- * filled from the workspace of the demo: each is answered, in the shape that its panel needs, and says what was in the
- * workspace.
+ * Every query of the dashboards in PromQL, as Grafana would send it, against a real VictoriaMetrics that the real
+ * daemon has filled from the workspace of the demo: each is answered, in the shape that its panel needs, and says what
+ * was in the workspace.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SILENT_S } from '../../grafana/source/looks.ts';

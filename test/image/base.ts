@@ -1,7 +1,7 @@
 /**
  * Stand-ins for the two images that the Dockerfile begins with, where no registry of images can be reached: a small
- * Debian made by debootstrap, and the same with Node, npm and the user of Node's own image. They show that the steps of the
- * Dockerfile work, and not that the real images do.
+ * Debian made by debootstrap, and the same with Node, npm and the user of Node's own image. They show that the steps of
+ * the Dockerfile work, and not that the real images do.
  */
 import { cpSync, existsSync, mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,8 +1,8 @@
 /**
  * Containers without an engine: Debian's buildah and podman with a store of their own, in a directory of its own.
  *
- * Debian's runc is used, because its crun refuses the mixed control groups of many build machines; limits of open files and
- * processes are given, because podman's own are above what such a machine may set. Neither changes what is tested.
+ * Debian's runc is used, because its crun refuses the mixed control groups of many build machines; limits of open files
+ * and processes are given, because podman's own are above what such a machine may set. Neither changes what is tested.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,12 +1,12 @@
 /**
- * `npm run test:roots`: two machines from nothing, by the commands of the documentation. The first has a container engine (podman,
- * asked by Docker Compose through podman's Docker API) and runs `compose.demo-victoriametrics.yaml` as docs/databases.md says; the
- * second is a bare Debian, made by debootstrap, in which docs/container.md ("Without a container") is followed. On both the
- * simulated workspace has to be in sync, a query of VictoriaMetrics has to return its data, and `--verify` has to find the same
- * there as in the archive.
+ * `npm run test:roots`: two machines from nothing, by the commands of the documentation. The first has a container
+ * engine (podman, asked by Docker Compose through podman's Docker API) and runs `compose.demo-victoriametrics.yaml` as
+ * docs/databases.md says; the second is a bare Debian, made by debootstrap, in which docs/container.md ("Without a
+ * container") is followed. On both the simulated workspace has to be in sync, a query of VictoriaMetrics has to return
+ * its data, and `--verify` has to find the same there as in the archive.
  *
- * Only images are exchanged: those of the list that is printed first. It needs root, Go, and the packages that it names; it takes
- * about a quarter of an hour, most of it the first sync of the two demos.
+ * Only images are exchanged: those of the list that is printed first. It needs root, Go, and the packages that it
+ * names; it takes about a quarter of an hour, most of it the first sync of the two demos.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';

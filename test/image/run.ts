@@ -1,6 +1,6 @@
 /**
- * `npm run test:image`: builds the image by the Dockerfile and runs it, without a Docker engine (buildah, podman, runc and
- * debootstrap from Debian; root). The base images are stand-ins, unless the real ones are in the store already.
+ * `npm run test:image`: builds the image by the Dockerfile and runs it, without a Docker engine (buildah, podman, runc
+ * and debootstrap from Debian; root). The base images are stand-ins, unless the real ones are in the store already.
  *
  * The store is kept in `TIDEMARK_IMAGE_STORE`, or in a temporary directory: about 2 GB.
  */

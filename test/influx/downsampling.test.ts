@@ -1,6 +1,6 @@
 /**
- * The queries of docs/scaling.md do in a real InfluxDB what the page says: hours are summed up by the continuous query, and
- * a span that was filled later by the query that is to be run by hand.
+ * The queries of docs/scaling.md do in a real InfluxDB what the page says: hours are summed up by the continuous query,
+ * and a span that was filled later by the query that is to be run by hand.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

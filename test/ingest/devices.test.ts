@@ -1,6 +1,6 @@
 /**
- * A device list that does not end is given up, after as many records as the account's count of devices allows; and which
- * new devices of a list are reported.
+ * A device list that does not end is given up, after as many records as the account's count of devices allows; and
+ * which new devices of a list are reported.
  */
 import { expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';

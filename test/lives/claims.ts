@@ -96,8 +96,8 @@ function undisturbedSinceMs(stage: Stage, sinceMs: number): number {
 }
 
 /**
- * Whether a plan of few requests a day is believed still: until the account is read again, which may itself have to wait
- * until the day's requests are free.
+ * Whether a plan of few requests a day is believed still: until the account is read again, which may itself have to
+ * wait until the day's requests are free.
  */
 function isBelieved({ fate, planReadMs }: Stage, { name, what, toMs }: Misfortune): boolean {
   const isOfDay = what.kind === 'settings' && what.change.plan?.requestsPerDay !== undefined;
@@ -151,8 +151,8 @@ function aheadNow(stage: Stage): (Misfortune & { readonly byMs: number })[] {
 }
 
 /**
- * What a plan hides that nobody could know it to hide: without a `Date`, while the local clock is behind, the newest time
- * that was served is all that is known of the present.
+ * What a plan hides that nobody could know it to hide: without a `Date`, while the local clock is behind, the newest
+ * time that was served is all that is known of the present.
  */
 function hiddenUnknown(stage: Stage): Interval[] {
   const { story, simulator } = stage;
@@ -180,8 +180,8 @@ function newestNs({ story, simulator: { world } }: Stage, atMs: number): EpochNs
 const SHOW_A_FALL = 2;
 
 /**
- * When the service gave what it received the time of a clock that had fallen back, unless answers have shown that: whoever
- * has seen one of them at the most cannot know that readings come below what is covered.
+ * When the service gave what it received the time of a clock that had fallen back, unless answers have shown that:
+ * whoever has seen one of them at the most cannot know that readings come below what is covered.
  */
 function fallsUnseen({ story, datedMs, simulator }: Stage): (MsRange & { readonly byMs: number })[] {
   const { offsetMs } = simulator.settings.time;

@@ -105,7 +105,8 @@ const LIES: readonly Lie[] = [
 function lies(dice: Dice): Drawn {
   const lie = dice.pick(LIES);
   const rate = dice.pick([0.3, 0.6, 1]);
-  // Those about the newest readings are noticed by what is known beside them: told now and then they are mended at once.
+  // Those about the newest readings are noticed by what is known beside them: told now and then they are mended at
+  // once.
   return {
     what: { kind: 'lies', lie, rate: lie.endsWith('newest') ? Math.max(rate, 0.9) : rate, seed: dice.whole(0, 1e9) },
   };
@@ -144,7 +145,8 @@ function database(dice: Dice): Drawn {
     throttled(7),
     throttled(600),
   ]);
-  // A disk that is full now and then speaks against lines that are well, as nobody can tell: only one that stays full is seen through.
+  // A disk that is full now and then speaks against lines that are well, as nobody can tell: only one that stays full
+  // is seen through.
   const rate = fault === FAULTS.diskFull ? 1 : dice.pick([0.3, 0.6, 1]);
   return { what: { kind: 'database', fault, rate, seed: dice.whole(0, 1e9) } };
 }

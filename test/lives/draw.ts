@@ -1,5 +1,6 @@
 /**
- * Draws a story from a seed: an API, a fleet with lives, a configuration, runs with kills, and what goes wrong meanwhile.
+ * Draws a story from a seed: an API, a fleet with lives, a configuration, runs with kills, and what goes wrong
+ * meanwhile.
  *
  * What is drawn stays within what the program promises to stand.
  */
@@ -75,8 +76,8 @@ export function drawStory(seed: number): Story {
 }
 
 /**
- * Where the account may not be read, nobody can tell of which window a header speaks: beside other clients a small share
- * of it is one request in a quarter of an hour, and a run does not come to its end within a day.
+ * Where the account may not be read, nobody can tell of which window a header speaks: beside other clients a small
+ * share of it is one request in a quarter of an hour, and a run does not come to its end within a day.
  */
 function withoutOthers(api: SettingsOverrides): SettingsOverrides {
   if (api.key?.scopes?.includes('account:read') !== false) return api;

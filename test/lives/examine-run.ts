@@ -134,8 +134,8 @@ function examineReadings(
 }
 
 /**
- * Whether a run could have the readings of an instant: they are shown by now, and those that were late at its start. One
- * that was broken off need not have looked.
+ * Whether a run could have the readings of an instant: they are shown by now, and those that were late at its start.
+ * One that was broken off need not have looked.
  */
 function showsBy(
   { simulator, story }: Stage,

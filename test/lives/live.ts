@@ -275,8 +275,8 @@ const WAYS: Readonly<Record<Life['kind'], Way>> = {
 };
 
 /**
- * The latest time that a life knows for sure to have passed. Without `Date` that is no later than the local clock and the
- * newest readings: a backfill from a later time on is refused.
+ * The latest time that a life knows for sure to have passed. Without `Date` that is no later than the local clock and
+ * the newest readings: a backfill from a later time on is refused.
  */
 function knownMs(stage: Stage, { atMs, forMs }: Life): number {
   const nowMs = stage.simulator.worldNowMs();

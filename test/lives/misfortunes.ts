@@ -200,8 +200,8 @@ function stoppingShortOf(seenAt: EpochNs, page: SimPage): SimPage {
 }
 
 /**
- * Whether a lie is told about such a page. None takes the newest from a page behind a cursor: it goes on from no reading
- * that it would have to show, so that nobody could know what is missing above it.
+ * Whether a lie is told about such a page. None takes the newest from a page behind a cursor: it goes on from no
+ * reading that it would have to show, so that nobody could know what is missing above it.
  */
 function isToldOf(lie: Lie, query: URLSearchParams, atMs: EpochMs): boolean {
   if (lie.endsWith('newest') && query.has('cursor')) return false;

@@ -1,8 +1,9 @@
 /**
- * `npm run lives -- --seed N` or `--seeds A-B`: lives the stories of seeds and tells what is wrong and what they came to.
+ * `npm run lives -- --seed N` or `--seeds A-B`: lives the stories of seeds and tells what is wrong and what they came
+ * to.
  *
- * `--without A,B` leaves parts of the story out, `--tell` prints the story,
- * `--trace` the events of its lives. Many seeds are lived in as many threads as there are cores.
+ * `--without A,B` leaves parts of the story out, `--tell` prints the story, `--trace` the events of its lives. Many
+ * seeds are lived in as many threads as there are cores.
  */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';

@@ -1,6 +1,6 @@
 /**
- * The pages in a real browser: what somebody sees and hears, with and without scripts, and what happens while they look.
- * The facts are fixed; the same over a real daemon: `daemon.test.ts`.
+ * The pages in a real browser: what somebody sees and hears, with and without scripts, and what happens while they
+ * look. The facts are fixed; the same over a real daemon: `daemon.test.ts`.
  */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

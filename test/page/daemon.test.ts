@@ -1,6 +1,6 @@
 /**
- * The pages of a real daemon in a real browser: the demo as a newcomer sees it, and what somebody sees of a database and of
- * an API that go away and come back.
+ * The pages of a real daemon in a real browser: the demo as a newcomer sees it, and what somebody sees of a database
+ * and of an API that go away and come back.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * A workspace as the page's tests see it: fixed facts that answer searches, sorts and pages like the real ones, with names
- * that mean no good where a test asks for them.
+ * A workspace as the page's tests see it: fixed facts that answer searches, sorts and pages like the real ones, with
+ * names that mean no good where a test asks for them.
  */
 import type { DeviceReport } from '../../src/core/page-facts.ts';
 import {

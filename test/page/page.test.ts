@@ -1,6 +1,6 @@
 /**
- * The pages as a server sends them, without a browser: what stands in them, what an address may ask, what they weigh, and
- * that hostile text of any origin stays text.
+ * The pages as a server sends them, without a browser: what stands in them, what an address may ask, what they weigh,
+ * and that hostile text of any origin stays text.
  */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';

@@ -1,6 +1,7 @@
 /**
- * `npm run screenshots`: the pictures of docs/status-page.md, of the demo's workspace in a real daemon with a real InfluxDB
- * behind it, in five states: initial sync, in sync, during a backfill, with the key revoked, with the database down.
+ * `npm run screenshots`: the pictures of docs/status-page.md, of the demo's workspace in a real daemon with a real
+ * InfluxDB behind it, in five states: initial sync, in sync, during a backfill, with the key revoked, with the database
+ * down.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,7 @@
 /**
- * The commands of README and `docs/` as they stand there: those of this program in the checkout, against a simulated API;
- * those that change files in a directory of their own. What cannot run here is listed with the tool that checks it.
+ * The commands of README and `docs/` as they stand there: those of this program in the checkout, against a simulated
+ * API; those that change files in a directory of their own. What cannot run here is listed with the tool that checks
+ * it.
  */
 import { spawn } from 'node:child_process';
 import {

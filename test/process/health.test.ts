@@ -1,5 +1,6 @@
 /**
- * `--health` as a real process: what the health check of a container runs, against real daemons and against what is none.
+ * `--health` as a real process: what the health check of a container runs, against real daemons and against what is
+ * none.
  */
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';

@@ -1,6 +1,6 @@
 /**
- * The log of the real program through faults: every line is as the table says, and none holds a secret, a URL with a query
- * or a body.
+ * The log of the real program through faults: every line is as the table says, and none holds a secret, a URL with a
+ * query or a body.
  */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

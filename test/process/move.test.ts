@@ -1,6 +1,6 @@
 /**
- * From one host to another, as docs/upkeep.md tells it: a backup beside the running daemon, an empty `data_dir` of another user,
- * and a daemon there that goes on without asking again for what is held.
+ * From one host to another, as docs/upkeep.md tells it: a backup beside the running daemon, an empty `data_dir` of
+ * another user, and a daemon there that goes on without asking again for what is held.
  */
 import { chmodSync, chownSync, copyFileSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';

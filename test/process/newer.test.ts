@@ -1,5 +1,6 @@
 /**
- * A state that a newer Tidemark wrote: every mode of this one says so with what to do, ends with 1, and changes nothing.
+ * A state that a newer Tidemark wrote: every mode of this one says so with what to do, ends with 1, and changes
+ * nothing.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';

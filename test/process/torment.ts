@@ -40,8 +40,8 @@ const API_FAULTS: FaultPlan = anyOf(
 );
 
 /**
- * A page without its newest three, unless these are of one instant with the next: from the midst of an instant that fills
- * pages they could not be told to be missing by anybody.
+ * A page without its newest three, unless these are of one instant with the next: from the midst of an instant that
+ * fills pages they could not be told to be missing by anybody.
  */
 function withoutNewest(records: readonly string[]): readonly string[] {
   const instantOf = (record: string | undefined): string => /"recorded_at":"([^"]*)"/.exec(record ?? '')?.[1] ?? '';

@@ -1,5 +1,6 @@
 /**
- * `--quarantine`, `--backup` and `--forget` as real processes: alone and beside a running daemon, against a real InfluxDB.
+ * `--quarantine`, `--backup` and `--forget` as real processes: alone and beside a running daemon, against a real
+ * InfluxDB.
  */
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';

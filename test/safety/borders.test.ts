@@ -1,6 +1,6 @@
 /**
- * What strangers can do to the program: clients of its HTTP server, answers of the API, times that cannot be, files of the
- * state. Each rule is a scenario that the real program passes and that finds each variant of `border-mutants.ts`.
+ * What strangers can do to the program: clients of its HTTP server, answers of the API, times that cannot be, files of
+ * the state. Each rule is a scenario that the real program passes and that finds each variant of `border-mutants.ts`.
  */
 import { describe, expect, test } from 'vitest';
 import { createApiClient } from '../../src/api/client.ts';

@@ -1,7 +1,7 @@
 /**
  * The program with lines of its source exchanged, loaded beside the real one: a hook of the module loader hands out the
- * changed text of the files that are edited, and to all that import them instances of their own. What no edit can reach is
- * loaded once for all variants.
+ * changed text of the files that are edited, and to all that import them instances of their own. What no edit can reach
+ * is loaded once for all variants.
  */
 import { readFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';

@@ -1,6 +1,6 @@
 /**
- * Devices that come, leave and are gone, over real loops on a virtual clock: they are noticed in time, asked no more once they
- * are gone or excluded, and polled every `sync.gone_poll` all the same.
+ * Devices that come, leave and are gone, over real loops on a virtual clock: they are noticed in time, asked no more
+ * once they are gone or excluded, and polled every `sync.gone_poll` all the same.
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';

@@ -1,6 +1,6 @@
 /**
- * The daemon left alone after a fault: half an hour later every gap is closed and nothing is in quarantine, and each gap
- * that was named meanwhile is of the device that the fault was of.
+ * The daemon left alone after a fault: half an hour later every gap is closed and nothing is in quarantine, and each
+ * gap that was named meanwhile is of the device that the fault was of.
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';

@@ -1,6 +1,7 @@
 /**
- * Five stories in virtual time, each seen in every way: the dashboards through Grafana's library, the sentence of the status
- * page, readiness, `/metrics`, the alert rules in promtool, and the events of the log. All of them tell the same.
+ * Five stories in virtual time, each seen in every way: the dashboards through Grafana's library, the sentence of the
+ * status page, readiness, `/metrics`, the alert rules in promtool, and the events of the log. All of them tell the
+ * same.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -253,7 +253,8 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
 
   test('that was an hour ahead from the start and falls back: the range beyond it is read again', async () => {
     using rig = await rigOf();
-    // By some seconds more: a device whose reading came just within the hour would be waited for that long from then on.
+    // By some seconds more: a device whose reading came just within the hour would be waited for that long from then
+    // on.
     jump(rig, HOUR_MS + 5 * SECOND_MS);
     await rig.once();
     let mended = 0;

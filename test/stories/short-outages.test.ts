@@ -1,6 +1,6 @@
 /**
- * Short troubles of the service: seconds without an answer, a page size that shrinks in the midst, alerts alone that are
- * refused. They cost the time that they last, and leave nothing against a device.
+ * Short troubles of the service: seconds without an answer, a page size that shrinks in the midst, alerts alone that
+ * are refused. They cost the time that they last, and leave nothing against a device.
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';

@@ -1,6 +1,6 @@
 /**
- * The daemon and `--once` under clocks that are wrong at a start: the API's, by days or years, and the local one. Nothing
- * beyond the present is ever called covered, and nothing is missing in the end.
+ * The daemon and `--once` under clocks that are wrong at a start: the API's, by days or years, and the local one.
+ * Nothing beyond the present is ever called covered, and nothing is missing in the end.
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, parseTimestamp, SECOND_MS } from '../../src/core/time.ts';

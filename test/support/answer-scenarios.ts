@@ -1,6 +1,6 @@
 /**
- * Scenarios of what the API serves, and of what is handed on to a database: answers that are too large, lists without an end,
- * times that cannot be. Answers come from a server on loopback; turns, values and records are counted.
+ * Scenarios of what the API serves, and of what is handed on to a database: answers that are too large, lists without
+ * an end, times that cannot be. Answers come from a server on loopback; turns, values and records are counted.
  */
 import { gzipSync } from 'node:zlib';
 import type { DeviceRecord } from '../../src/core/records.ts';

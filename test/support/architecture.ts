@@ -1,6 +1,6 @@
 /**
- * The shape of `src` as rules: who may import whom, who may touch the process, the clock and chance.
- * The checker is a function of path and text, so that it can be tried on files that do not exist.
+ * The shape of `src` as rules: who may import whom, who may touch the process, the clock and chance. The checker is a
+ * function of path and text, so that it can be tried on files that do not exist.
  */
 import { posix } from 'node:path';
 import { parseAst } from 'rolldown/parseAst';
@@ -77,8 +77,8 @@ function mayImportCommand(path: string, target: string): boolean {
 }
 
 /**
- * Files that may read a clock, set timers or draw at random; in the browser there is nobody to give them. Everything else
- * takes these as arguments.
+ * Files that may read a clock, set timers or draw at random; in the browser there is nobody to give them. Everything
+ * else takes these as arguments.
  */
 const WORLDLY = /^(?:main\.ts|app\/real-clock\.ts|page\/client\/[\w-]+\.js|api\/transport\.ts|sim\/server\.ts)$/;
 

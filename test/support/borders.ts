@@ -1,6 +1,6 @@
 /**
- * What the scenarios of the borders share: the parts of the program that strangers reach, and how a scenario says what is
- * wrong with them. No database, no process: HTTP on loopback, and parts on their own.
+ * What the scenarios of the borders share: the parts of the program that strangers reach, and how a scenario says what
+ * is wrong with them. No database, no process: HTTP on loopback, and parts on their own.
  */
 import type * as client from '../../src/api/client.ts';
 import type * as transport from '../../src/api/transport.ts';

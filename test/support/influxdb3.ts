@@ -1,8 +1,9 @@
 /**
  * A pretend InfluxDB 3 for tests: it gives the answers that were recorded from a real InfluxDB 3 Core 3.6.0
- * (`test/influx/influxdb3-answers.json`, shortened where a word was cut), makes a database with any write, has `value` as a
- * number in every table, reads the first member of gzip alone, plans no query over too many files, and closes the connection at
- * `SHOW RETENTION POLICIES`, as that one did. The list of its databases has the form of its documentation.
+ * (`test/influx/influxdb3-answers.json`, shortened where a word was cut), makes a database with any write, has `value`
+ * as a number in every table, reads the first member of gzip alone, plans no query over too many files, and closes the
+ * connection at `SHOW RETENTION POLICIES`, as that one did. The list of its databases has the form of its
+ * documentation.
  */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';

@@ -1,6 +1,6 @@
 /**
- * The judge: what the seed says against what a query of the database returns. It knows nothing of the program's archive,
- * coverage or status; of the program's rules it uses only the names of series, which have tests of their own.
+ * The judge: what the seed says against what a query of the database returns. It knows nothing of the program's
+ * archive, coverage or status; of the program's rules it uses only the names of series, which have tests of their own.
  *
  * Its findings: *missing* (a reading of the span that has no point), *invented* (a point that no reading explains,
  * duplicates included), *misnamed* (a point under a name that its device did not have then).

@@ -1,6 +1,6 @@
 /**
- * `docs/logs.md`, made from the table of the log: what is written there cannot differ from what is logged. The lines that
- * it shows are made by the log itself.
+ * `docs/logs.md`, made from the table of the log: what is written there cannot differ from what is logged. The lines
+ * that it shows are made by the log itself.
  */
 import type { AppEvent } from '../../src/core/events.ts';
 import { FIELDS } from '../../src/observe/event-row.ts';

@@ -1,6 +1,6 @@
 /**
- * `docs/metrics.md`, made from the table of metrics and the alert rules: what is written there cannot differ from what is
- * served.
+ * `docs/metrics.md`, made from the table of metrics and the alert rules: what is written there cannot differ from what
+ * is served.
  */
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';

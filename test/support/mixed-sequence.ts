@@ -1,6 +1,6 @@
 /**
- * The order in which the files of tests are run: what waits for real processes beside what computes, the long ones first,
- * so that no core is idle and nothing long is left for the end.
+ * The order in which the files of tests are run: what waits for real processes beside what computes, the long ones
+ * first, so that no core is idle and nothing long is left for the end.
  */
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
@@ -86,8 +86,8 @@ export const SECONDS: Readonly<Record<string, number>> = {
 };
 
 /**
- * One of each in turn, the longest first, then all that is short; last what needs no world, which is short throughout. A
- * process is used again for the next file of its project alone, so those of one project stay together.
+ * One of each in turn, the longest first, then all that is short; last what needs no world, which is short throughout.
+ * A process is used again for the next file of its project alone, so those of one project stay together.
  */
 export class MixedSequence extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -1,6 +1,6 @@
 /**
- * How long is too long on this machine at this moment. What a test says of time is for a machine that has nothing else to
- * do; on one that others use as well everything takes longer, and that is nobody's mistake.
+ * How long is too long on this machine at this moment. What a test says of time is for a machine that has nothing else
+ * to do; on one that others use as well everything takes longer, and that is nobody's mistake.
  */
 import { availableParallelism, loadavg } from 'node:os';
 

@@ -1,6 +1,6 @@
 /**
- * The texts of the program that people may see: the string and template literals of `src` that read like words, by file.
- * What a program, not a person, reads (statements of SQL, style sheets, names of columns) is left out, as are the
+ * The texts of the program that people may see: the string and template literals of `src` that read like words, by
+ * file. What a program, not a person, reads (statements of SQL, style sheets, names of columns) is left out, as are the
  * texts of the simulator. Holes of templates are shown as `…`, except for `influx`.
  */
 import { globSync, readFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Safety scenarios about the own allowance: it holds across restarts, from the first request on, whatever the headers say.
- * Part of `scenarios.ts`.
+ * Safety scenarios about the own allowance: it holds across restarts, from the first request on, whatever the headers
+ * say. Part of `scenarios.ts`.
  */
 import type { SyncOptions } from '../../src/app/open-sync.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';

@@ -1,7 +1,6 @@
 /**
- * Safety scenarios about refusals: of a database whose disk is full, of an API whose allowance is spent, and
- * by the program itself of a state whose disk is not mounted. Part of
- * `scenarios.ts`.
+ * Safety scenarios about refusals: of a database whose disk is full, of an API whose allowance is spent, and by the
+ * program itself of a state whose disk is not mounted. Part of `scenarios.ts`.
  */
 
 import { existsSync, rmSync, symlinkSync } from 'node:fs';

@@ -137,8 +137,8 @@ const WRITES = 9;
 const AMIDST = 20;
 
 /**
- * The first effects one by one, those of a few pages in the midst of it, then evenly over the life, and some of the writes: an
- * even step alone may miss what is dangerous.
+ * The first effects one by one, those of a few pages in the midst of it, then evenly over the life, and some of the
+ * writes: an even step alone may miss what is dangerous.
  */
 function deathsOf(total: number, writes: readonly number[]): readonly number[] {
   const step = Math.max(1, Math.floor(total / KILLS));

@@ -1,6 +1,6 @@
 /**
- * Scenarios of the HTTP server, on loopback: clients that want too much, that are not meant to ask, or that have gone. Turns
- * and answers are counted, not milliseconds.
+ * Scenarios of the HTTP server, on loopback: clients that want too much, that are not meant to ask, or that have gone.
+ * Turns and answers are counted, not milliseconds.
  */
 import { request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';

@@ -1,6 +1,6 @@
 /**
- * Scenarios of what somebody else does to the files of a state: removes them, cuts them, puts garbage in their place, kills a
- * backup. Nothing is lost without a word.
+ * Scenarios of what somebody else does to the files of a state: removes them, cuts them, puts garbage in their place,
+ * kills a backup. Nothing is lost without a word.
  */
 import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * Which tests need the world: a database, a browser, a process of their own, a port. It follows from what a file of tests
- * uses, itself or by the helpers that it imports, so that a new file is in its place without a list.
+ * Which tests need the world: a database, a browser, a process of their own, a port. It follows from what a file of
+ * tests uses, itself or by the helpers that it imports, so that a new file is in its place without a list.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';

@@ -234,8 +234,8 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
     if (last !== null && (requests === last.requests || nowMs - last.atMs < ESTIMATE_EVERY_MS)) return last.left;
     const [rated, begunBefore] = [fleet, begun];
     const { requests: estimated, assumesFullHistory } = compute(nowMs);
-    // With other report rates, or where other devices are found to begin later, it is another estimate: the difference of
-    // the two does not show what was sent between them.
+    // With other report rates, or where other devices are found to begin later, it is another estimate: the difference
+    // of the two does not show what was sent between them.
     if (last !== null && fleet === rated && begun === begunBefore) {
       soFar.made += requests - last.requests;
       soFar.expected += last.estimated - estimated;

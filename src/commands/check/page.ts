@@ -1,6 +1,6 @@
 /**
- * `--check`, the status page: who can read it, and whether its address is free or answered by the process that holds the
- * state.
+ * `--check`, the status page: who can read it, and whether its address is free or answered by the process that holds
+ * the state.
  */
 import type { Config, StateConfig } from '../../config/config.ts';
 import { isLoopback } from '../../config/values.ts';

@@ -34,7 +34,8 @@ export async function runDaemonCommand(
   { config, secrets, terminal }: { config: Config; secrets: Secret[]; terminal: TerminalOutput },
   ports: ProcessPorts,
 ): Promise<number> {
-  // Nothing is created for a daemon that cannot serve. Where there is a state, another process with it is the better news.
+  // Nothing is created for a daemon that cannot serve. Where there is a state, another process with it is the better
+  // news.
   if (!existsSync(join(config.dataDir, STATE_FILE))) await requireFree(config.listen);
   const key = createKeySource(config.api, { readFile: ports.readFile, secrets });
   return await withSync({ config, terminal, secrets, key: key.inUse }, ports, async (sync) => {

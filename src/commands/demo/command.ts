@@ -1,6 +1,6 @@
 /**
- * The command `--demo`: serves a simulated workspace over real HTTP and runs the daemon with it, or serves the workspace
- * alone, for a configuration of one's own.
+ * The command `--demo`: serves a simulated workspace over real HTTP and runs the daemon with it, or serves the
+ * workspace alone, for a configuration of one's own.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

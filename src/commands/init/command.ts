@@ -225,7 +225,8 @@ function configOf({ command, ports }: Init, { url, key }: TriedApi, database: Tr
  */
 async function tryKey(init: Init, api: TriedApi): Promise<string> {
   const whole = configOf(init, api, null);
-  // Nothing is written before every answer works: without a state of this workspace, a temporary one counts the requests.
+  // Nothing is written before every answer works: without a state of this workspace, a temporary one counts the
+  // requests.
   const hasState = init.command.workspace === null && existsSync(join(whole.dataDir, STATE_FILE));
   const temporary = hasState ? null : mkdtempSync(join(tmpdir(), 'tidemark-init-'));
   const config = { ...whole, dataDir: temporary ?? whole.dataDir };

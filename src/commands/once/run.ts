@@ -210,8 +210,8 @@ export function createOutcomeCheck(parts: WatchParts, run: OnceRun): () => OnceO
 }
 
 /**
- * A check whether requests were answered since the last check that brought nothing: nothing was archived, and no gap was
- * closed or named. Such requests are no progress, and no waiting either.
+ * A check whether requests were answered since the last check that brought nothing: nothing was archived, and no gap
+ * was closed or named. Such requests are no progress, and no waiting either.
  */
 function createFruitCheck({ store, answeredAtMs }: SyncContext): (gaps: readonly DeviceGap[]) => boolean {
   let last = { answeredMs: answeredAtMs(), archived: -1, pending: -1n };

@@ -2,9 +2,9 @@
  * Finds a retention that a database does not report. InfluxDB 3 accepts points that are older than the retention of the
  * database with 204 and shows none of them (seen with InfluxDB 3 Core 3.6.0).
  *
- * It is concluded from acknowledged points only: all of them before one instant are missing and all later ones are there,
- * and that is so although they were just sent again and accepted, or in two comparisons that lie an hour apart and that one
- * retention explains. What was concluded is recorded, and holds from then on.
+ * It is concluded from acknowledged points only: all of them before one instant are missing and all later ones are
+ * there, and that is so although they were just sent again and accepted, or in two comparisons that lie an hour apart
+ * and that one retention explains. What was concluded is recorded, and holds from then on.
  */
 import type { Interval } from '../../core/intervals.ts';
 import type { PointsText } from '../../core/state/job-args.ts';

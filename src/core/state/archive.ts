@@ -16,8 +16,8 @@ export interface StateSize {
 /** Which destinations the log is kept for. */
 export interface LogReaders {
   /**
-   * All configured destinations: only blocks that these have acknowledged are compacted. Other
-   * known destinations do not count.
+   * All configured destinations: only blocks that these have acknowledged are compacted. Other known destinations do
+   * not count.
    */
   readonly configured: readonly number[];
   /** Those of them that are not skipped: only blocks that these have acknowledged are cleared. */

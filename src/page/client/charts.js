@@ -1,6 +1,6 @@
 /**
- * The charts of a device's page: of each sensor the mean as a line in a band from the least to the most. Drawn anew where
- * the sensors, the width or the colours change, else given the newer values.
+ * The charts of a device's page: of each sensor the mean as a line in a band from the least to the most. Drawn anew
+ * where the sensors, the width or the colours change, else given the newer values.
  */
 import { isUtc, partsOf } from './zone.js';
 

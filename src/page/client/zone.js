@@ -1,6 +1,6 @@
 /**
- * Times in the reader's zone, or in UTC where the reader has chosen that. The server sends UTC; the choice stays in this
- * browser.
+ * Times in the reader's zone, or in UTC where the reader has chosen that. The server sends UTC; the choice stays in
+ * this browser.
  */
 const KEY = 'tidemark-zone';
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];

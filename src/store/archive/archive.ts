@@ -67,8 +67,8 @@ interface OffsetRow {
 const PART = 1024;
 
 /**
- * The blocks around a range. `= +?` here and elsewhere: where it orders rows, SQLite otherwise plans the statement anew at
- * each run, for the value that a column is to equal, which takes several times as long as the search.
+ * The blocks around a range. `= +?` here and elsewhere: where it orders rows, SQLite otherwise plans the statement anew
+ * at each run, for the value that a column is to equal, which takes several times as long as the search.
  */
 const AROUND = `SELECT data, bytes FROM block
   WHERE device_id = +? AND first_ns <= ? AND last_ns >= ? AND first_ns IS NOT NULL ORDER BY seq`;
@@ -200,7 +200,8 @@ function toOffset(row: OffsetRow): TimestampOffset {
 }
 
 /**
- * A batch with so many bytes ends with a whole block where the next one does not fit: one that is cut is unpacked twice.
+ * A batch with so many bytes ends with a whole block where the next one does not fit: one that is cut is unpacked
+ * twice.
  */
 const LARGE_BYTES = 256 * 1024;
 

@@ -92,8 +92,8 @@ export function takeName(option: string, part: string, given: string): void {
 }
 
 /**
- * Refuses a path that leads through a link to nowhere, such as a disk that is not mounted. SQLite would make the file at
- * the far end of the link, outside the data directory.
+ * Refuses a path that leads through a link to nowhere, such as a disk that is not mounted. SQLite would make the file
+ * at the far end of the link, outside the data directory.
  *
  * @throws UserError (exit 1)
  */

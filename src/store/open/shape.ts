@@ -1,6 +1,6 @@
 /**
- * The newest shape of the state file, for a state that is new: the steps of `migrations.ts` lead to the same in ten times
- * as long. `test/store/open/shape.test.ts` writes this file.
+ * The newest shape of the state file, for a state that is new: the steps of `migrations.ts` lead to the same in ten
+ * times as long. `test/store/open/shape.test.ts` writes this file.
  */
 export const SHAPE = `
   CREATE TABLE fact (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

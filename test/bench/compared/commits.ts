@@ -1,6 +1,6 @@
 /**
- * The floor with one, four and eight pages in a commit, in turn: what fewer commits would save of a backfill, on the disk
- * of the temporary directory (`TMPDIR`).
+ * The floor with one, four and eight pages in a commit, in turn: what fewer commits would save of a backfill, on the
+ * disk of the temporary directory (`TMPDIR`).
  */
 import { tmpdir } from 'node:os';
 import { type ComparePlan, inTurn, type Row, rowOf, runFloor } from './compare.ts';

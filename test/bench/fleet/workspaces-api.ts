@@ -1,8 +1,8 @@
 /**
  * The APIs of many workspaces in one process, each under its own address with a world, a plan and a key of its own.
  *
- * Started by `workspaces.ts` with their number; tells the addresses and the keys, and takes orders to break or mend one: a broken
- * API answers every request with 500.
+ * Started by `workspaces.ts` with their number; tells the addresses and the keys, and takes orders to break or mend
+ * one: a broken API answers every request with 500.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,13 +1,14 @@
 /**
- * Many workspaces on one machine: a process of the compiled program for each, as the image runs it, one VictoriaMetrics that
- * takes everything, and one Prometheus with all rules that scrapes every one. One workspace has a broken API from the start; when
- * all others are in sync, another one's breaks. The figures of docs/scaling.md.
+ * Many workspaces on one machine: a process of the compiled program for each, as the image runs it, one VictoriaMetrics
+ * that takes everything, and one Prometheus with all rules that scrapes every one. One workspace has a broken API from
+ * the start; when all others are in sync, another one's breaks. The figures of docs/scaling.md.
  *
  *   npm run build && npx node test/bench/fleet/workspaces.ts --workspaces 300 [--devices 20] [--report 5] [--minutes 10]
  *
- * Prints the time until all are in sync, and what the steady state takes for so many minutes: memory (private, and in all),
- * processor, requests, series and points, the time of each panel of "Sync health" and of "Fleet", and what the broken ones cost. It stops
- * starting processes where less than 1.5 GB of memory is left, and says so. Needs victoria-metrics and prometheus of Debian.
+ * Prints the time until all are in sync, and what the steady state takes for so many minutes: memory (private, and in
+ * all), processor, requests, series and points, the time of each panel of "Sync health" and of "Fleet", and what the
+ * broken ones cost. It stops starting processes where less than 1.5 GB of memory is left, and says so. Needs
+ * victoria-metrics and prometheus of Debian.
  */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';

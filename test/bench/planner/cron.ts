@@ -1,5 +1,6 @@
 /**
- * The first baseline: a good plain cron loop, every device at every tick with full pages, that honours the wait of a 429.
+ * The first baseline: a good plain cron loop, every device at every tick with full pages, that honours the wait of a
+ * 429.
  */
 import { PAGE, type RunOptions } from './clients.ts';
 import { countAnew, hold, takePage } from './holdings.ts';

@@ -1,8 +1,8 @@
 /**
  * The planner's bench: fleets and plans in virtual time, against a cron loop and a bound.
  *
- * `node test/bench/planner/run.ts` prints a table of the runs and one of the figures, and exits 1 on a miss. `--fleet N`
- * (again and again) takes some fleets, `--plan tight|wide` one plan, `--hours N` and `--seed N` do what they say;
+ * `node test/bench/planner/run.ts` prints a table of the runs and one of the figures, and exits 1 on a miss. `--fleet
+ * N` (again and again) takes some fleets, `--plan tight|wide` one plan, `--hours N` and `--seed N` do what they say;
  * `--quick` takes 24 hours, one other client less and no fleet above 1,000.
  */
 import { pathToFileURL } from 'node:url';

@@ -1,5 +1,6 @@
 /**
- * The service as the bench needs it: an allowance of the simulator's kinds, another client, and answers that tell of it.
+ * The service as the bench needs it: an allowance of the simulator's kinds, another client, and answers that tell of
+ * it.
  */
 import { createSimQuota, shareSimQuota, type WindowState } from '../../../src/sim/quota.ts';
 import { createSettings, type SimSettings } from '../../../src/sim/settings.ts';

@@ -5,14 +5,14 @@
  *   node test/bench/scale/fill.ts DIR [--devices 10000] [--readings 100000000] [--days 30] [--sensors 1]
  *                                     [--influx URL] [--seed 1] [--newest-ms MS]
  *
- * DIR becomes a `data_dir` (it must not hold a state yet). With the defaults 10,000 devices of 100 million
- * readings of one value over 30 days, a block and a day sum for each device and day: two minutes, 670 MB
- * of disk and of memory. 1,000,000 readings of 200 devices take two seconds and 11 MB.
+ * DIR becomes a `data_dir` (it must not hold a state yet). With the defaults 10,000 devices of 100 million readings of
+ * one value over 30 days, a block and a day sum for each device and day: two minutes, 670 MB of disk and of memory.
+ * 1,000,000 readings of 200 devices take two seconds and 11 MB.
  *
  * The rows have the shapes of the program's tables (made by the program's own migrations), the blocks are packed by the
  * program's own `pack`, lines, digests and day sums are made by its own rules: `--verify` finds the same sums in the
- * lines. Of every hundred devices some are odd (`oddities` in `devices.ts`). A destination `influx` (kind influxdb, org `bench`, bucket
- * `bench`) has settled all but the last day.
+ * lines. Of every hundred devices some are odd (`oddities` in `devices.ts`). A destination `influx` (kind influxdb, org
+ * `bench`, bucket `bench`) has settled all but the last day.
  */
 import { parseArgs } from 'node:util';
 import { fillState } from './state.ts';

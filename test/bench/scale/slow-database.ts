@@ -1,6 +1,6 @@
 /**
- * How many points a second reach a database that acknowledges each write only after a second, as InfluxDB 3 Core does: the program's
- * own state, delivery and connection, with everything in the log when it begins.
+ * How many points a second reach a database that acknowledges each write only after a second, as InfluxDB 3 Core does:
+ * the program's own state, delivery and connection, with everything in the log when it begins.
  *
  *   node test/bench/scale/slow-database.ts [--points 1000000] [--answer-ms 1000]
  */

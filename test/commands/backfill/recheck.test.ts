@@ -1,6 +1,6 @@
 /**
- * `--backfill --recheck` on the virtual clock: readings that the API has left out of covered ranges are brought, exactly
- * once, and nothing else changes.
+ * `--backfill --recheck` on the virtual clock: readings that the API has left out of covered ranges are brought,
+ * exactly once, and nothing else changes.
  */
 import { describe, expect, test } from 'vitest';
 import { backfillEndText } from '../../../src/commands/backfill/result.ts';

@@ -1,5 +1,6 @@
 /**
- * `--check --bundle FILE`: that it holds what a question needs and nothing that is nobody's business, whatever is broken.
+ * `--check --bundle FILE`: that it holds what a question needs and nothing that is nobody's business, whatever is
+ * broken.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';

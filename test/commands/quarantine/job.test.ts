@@ -1,6 +1,6 @@
 /**
- * What is done about the quarantine, against a real InfluxDB: a retry lets go only what is accepted, a drop is a declared
- * loss, and neither does anything by halves.
+ * What is done about the quarantine, against a real InfluxDB: a retry lets go only what is accepted, a drop is a
+ * declared loss, and neither does anything by halves.
  */
 import { afterEach, describe, expect, test } from 'vitest';
 import { realClock } from '../../../src/app/real-clock.ts';

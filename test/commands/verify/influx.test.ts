@@ -1,6 +1,6 @@
 /**
- * `--verify` against a real InfluxDB: what is deleted, changed and added behind the program's back is found by device and
- * day, and repaired from the archive without a request to the API.
+ * `--verify` against a real InfluxDB: what is deleted, changed and added behind the program's back is found by device
+ * and day, and repaired from the archive without a request to the API.
  */
 import { join } from 'node:path';
 import Database from 'better-sqlite3';

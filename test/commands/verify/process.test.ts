@@ -1,6 +1,6 @@
 /**
- * `--verify` as a process, with a real InfluxDB: what it prints where, how it ends, alone and beside a daemon, and what it
- * takes to fetch again what no archive keeps.
+ * `--verify` as a process, with a real InfluxDB: what it prints where, how it ends, alone and beside a daemon, and what
+ * it takes to fetch again what no archive keeps.
  */
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import Database from 'better-sqlite3';

@@ -1,6 +1,6 @@
 /**
- * What the tests of `--verify` share: a rig whose destination is known by a true identity, the comparison over its state
- * as the program makes it, and a hand in the archive.
+ * What the tests of `--verify` share: a rig whose destination is known by a true identity, the comparison over its
+ * state as the program makes it, and a hand in the archive.
  */
 import { join } from 'node:path';
 import Database from 'better-sqlite3';

@@ -72,8 +72,8 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a filled VictoriaMetr
   });
 
   /**
-   * As a database that shows its newest points late: those of the first hours show from the fourth query on (the sums, and
-   * two days one by one, come first), and what is delivered after the third one does not show at all.
+   * As a database that shows its newest points late: those of the first hours show from the fourth query on (the sums,
+   * and two days one by one, come first), and what is delivered after the third one does not show at all.
    */
   const showingLate = ({ clock }: Rig, deliver: () => Promise<unknown>) => {
     const filledMs = clock.nowMs();

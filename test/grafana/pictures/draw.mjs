@@ -1,7 +1,7 @@
 /**
- * Draws a dashboard in a browser with Grafana's own components (`@grafana/ui`). Bundled by `take.ts`; `window.draw` is given
- * the panels with the answers of their queries. Timelines, maps and lists of alerts are parts of Grafana's program, which is no
- * package: `take.ts` leaves them out.
+ * Draws a dashboard in a browser with Grafana's own components (`@grafana/ui`). Bundled by `take.ts`; `window.draw` is
+ * given the panels with the answers of their queries. Timelines, maps and lists of alerts are parts of Grafana's
+ * program, which is no package: `take.ts` leaves them out.
  */
 import * as grafana from '@grafana/data';
 import { BarGauge, BigValue, GlobalStyles, PanelChrome, Table, ThemeContext, TimeSeries } from '@grafana/ui';

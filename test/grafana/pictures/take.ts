@@ -1,9 +1,10 @@
 /**
- * `npm run dashboard-pictures [influx | victoria | sync]...`: the pictures of grafana/README.md, all of them unless some are
- * named. The demo's workspace, synced by the real daemon into a real
- * InfluxDB, drawn with Grafana's own components in a real Chromium.
+ * `npm run dashboard-pictures [influx | victoria | sync]...`: the pictures of grafana/README.md, all of them unless
+ * some are named. The demo's workspace, synced by the real daemon into a real InfluxDB, drawn with Grafana's own
+ * components in a real Chromium.
  *
- * The components are no dependency of this project, for their size: they are installed below `.test-output` for this alone.
+ * The components are no dependency of this project, for their size: they are installed below `.test-output` for this
+ * alone.
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Grafana's own library on the answers of a panel's queries: transformations, field overrides, formats of values, what is
- * shown where there is none. What a person would read, in words and colours.
+ * Grafana's own library on the answers of a panel's queries: transformations, field overrides, formats of values, what
+ * is shown where there is none. What a person would read, in words and colours.
  */
 import { createRequire } from 'node:module';
 import type * as library from '@grafana/data';

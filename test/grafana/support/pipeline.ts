@@ -1,9 +1,9 @@
 /**
- * What Grafana does with the answers of a panel's queries before it draws them, by its own library, which is given: in tests
- * that of Node, for pictures that of a browser.
+ * What Grafana does with the answers of a panel's queries before it draws them, by its own library, which is given: in
+ * tests that of Node, for pictures that of a browser.
  *
- * The library comes without the list of the field options, which Grafana's program registers: they are registered here by
- * the names and paths that they have there, each with the library's own function.
+ * The library comes without the list of the field options, which Grafana's program registers: they are registered here
+ * by the names and paths that they have there, each with the library's own function.
  */
 import type * as library from '@grafana/data';
 import type { Panel } from './boards.ts';

@@ -1,6 +1,6 @@
 /**
- * What Grafana makes of an answer in PromQL: frames of fields, as its Prometheus data source does (`result_transformer.ts`,
- * `transformDFToTable`), and the texts of a variable's list (`metric_find_query.ts`).
+ * What Grafana makes of an answer in PromQL: frames of fields, as its Prometheus data source does
+ * (`result_transformer.ts`, `transformDFToTable`), and the texts of a variable's list (`metric_find_query.ts`).
  */
 import type { Board, Target } from './boards.ts';
 import type { Field, Frame } from './frames.ts';
@@ -86,8 +86,8 @@ export interface Mark {
 }
 
 /**
- * The marks of an annotation, as the data source makes them (`annotations.ts`): one for samples above 0 that are no more
- * than a minute apart, at their times or where their values say.
+ * The marks of an annotation, as the data source makes them (`annotations.ts`): one for samples above 0 that are no
+ * more than a minute apart, at their times or where their values say.
  */
 export function marksOf(
   { titleFormat = '', useValueForTime }: Board['annotations']['list'][number],

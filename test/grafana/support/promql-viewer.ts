@@ -1,5 +1,6 @@
 /**
- * Somebody who looks at a dashboard in PromQL: the lists of its variables, what is chosen, and what each panel is answered.
+ * Somebody who looks at a dashboard in PromQL: the lists of its variables, what is chosen, and what each panel is
+ * answered.
  */
 import { type Board, type Panel, queryOf, type Target, type Variable } from './boards.ts';
 import { type Frame, type Option, optionsFrom } from './frames.ts';

@@ -1,8 +1,8 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 /**
  * What Grafana makes of a query before a database sees it: its variables and macros, told again from Grafana's own code
- * (`templateSrv`, `formatRegistry`, `rangeUtil.calculateInterval`; `pkg/tsdb/influxdb/models/query.go`). First the browser
- * puts variables in, each in its format, then the server its macros.
+ * (`templateSrv`, `formatRegistry`, `rangeUtil.calculateInterval`; `pkg/tsdb/influxdb/models/query.go`). First the
+ * browser puts variables in, each in its format, then the server its macros.
  */
 
 /** What is chosen of a variable. `options`: the values of its list, which "All" stands for without a value of its own. */

@@ -1,6 +1,6 @@
 /**
- * Values against the types of Grafana's foundation SDK: each is written as a literal of its type into a module that only
- * the compiler reads, so that a member too many, one too few, a wrong word and a wrong type are found.
+ * Values against the types of Grafana's foundation SDK: each is written as a literal of its type into a module that
+ * only the compiler reads, so that a member too many, one too few, a wrong word and a wrong type are found.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

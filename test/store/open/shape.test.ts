@@ -8,8 +8,8 @@ import { MIGRATIONS } from '../../../src/store/open/migrations.ts';
 import { SHAPE } from '../../../src/store/open/shape.ts';
 
 const HEADER = `/**
- * The newest shape of the state file, for a state that is new: the steps of \`migrations.ts\` lead to the same in ten times
- * as long. \`test/store/open/shape.test.ts\` writes this file.
+ * The newest shape of the state file, for a state that is new: the steps of \`migrations.ts\` lead to the same in ten
+ * times as long. \`test/store/open/shape.test.ts\` writes this file.
  */
 export const SHAPE = \``;
 
