@@ -6,7 +6,8 @@ import { describe, expect, test } from 'vitest';
 import { realClock } from '../../src/app/real-clock.ts';
 import { runExport } from '../../src/commands/export/command.ts';
 import { createFormatter } from '../../src/commands/export/format.ts';
-import { type Resender, resendOthers } from '../../src/commands/verify/repair.ts';
+import type { Resender } from '../../src/commands/verify/compare.ts';
+import { resendOthers } from '../../src/commands/verify/repair.ts';
 import type { ArchiveReader } from '../../src/core/state/archive.ts';
 import type { PointsText } from '../../src/core/state/job-args.ts';
 import { patient } from '../support/patience.ts';
@@ -68,7 +69,7 @@ describe('points other than readings, sent again before missing points are remov
     let lines = 0;
     return {
       sent,
-      refused: () => ({ lines, message: lines === 0 ? null : 'too old' }),
+      refused: () => ({ lines, tooOld: 0, message: lines === 0 ? null : 'too old' }),
       send: (all) => {
         sent.push(...all);
         const answers = all.map(take);

@@ -114,7 +114,7 @@ async function verify(
   const resender = run.command.repair
     ? createResender({ destination: { kind, sink }, state, clock: realClock, batchLines })
     : null;
-  const comparison = { state, source, destination, clock: realClock, resend: resender?.send ?? null };
+  const comparison = { state, source, destination, clock: realClock, resender };
   const onDevice = (done: number, of: number): void =>
     run.terminal.showWork(() => ({ share: done / of, text: `${done}/${of} devices of ${name}` }));
   const compared = await compareDestination(comparison, { range, onDevice }, ports.signal);

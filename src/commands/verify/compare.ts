@@ -44,12 +44,20 @@ export interface Comparison {
   readonly source: PointSource;
   readonly destination: VerifiedDestination;
   readonly clock: Clock;
+  /** `null`: nothing is repaired. */
+  readonly resender: Resender | null;
+}
+
+/** Sends points to a destination again. */
+export interface Resender {
   /**
-   * Sends lines of the log again. `null`: nothing is repaired.
+   * Sends lines of the log.
    *
    * @returns the problem; `null` for none.
    */
-  readonly resend: ((lines: readonly string[], signal: AbortSignal) => Promise<ReadProblem | null>) | null;
+  send(lines: readonly string[], signal: AbortSignal): Promise<ReadProblem | null>;
+  /** What the destination has rejected so far, how much of it for its age alone, and its last message. */
+  refused(): { readonly lines: number; readonly tooOld: number; readonly message: string | null };
 }
 
 /** The days and devices to compare: whole days, UTC. */
@@ -96,13 +104,14 @@ function ageFacts(
   { comparison, tally }: Work,
   of: { readonly beganMs: EpochMs; readonly isWhole: boolean; readonly isDone: boolean },
 ): AgeFacts {
-  const { source, clock, state, destination, resend } = comparison;
+  const { source, clock, state, destination, resender } = comparison;
+  const refused = resender?.refused() ?? null;
   return {
     // VictoriaMetrics reports its retention.
     isAsked: of.isDone && source.kind === 'influxdb',
     beganMs: of.beganMs,
     endedMs: clock.nowMs(),
-    isResent: resend !== null,
+    isResent: refused !== null && refused.lines === refused.tooOld,
     isWhole: of.isWhole,
     earlier: state.retentionEstimate(destination.id),
     missing: (deviceId, range) => state.missing(destination.id, deviceId, range),
@@ -351,14 +360,14 @@ async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Pr
 }
 
 async function examineRanges(parts: Comparison, work: DayWork, signal: AbortSignal): Promise<ReadProblem | null> {
-  const resend = work.of.isLast ? null : parts.resend;
+  const resender = work.of.isLast ? null : parts.resender;
   const { examination } = work;
   for (const range of rangesOf(work.of)) {
     const problem = await compareRange(parts, { ...work, range }, signal);
     if (problem !== null) return problem;
     const lines = examination.resend.splice(0);
-    if (resend === null || lines.length === 0) continue;
-    const refusal = await resend(lines, signal);
+    if (resender === null || lines.length === 0) continue;
+    const refusal = await resender.send(lines, signal);
     if (refusal !== null) return refusal;
     work.sent += lines.length;
   }
@@ -366,8 +375,8 @@ async function examineRanges(parts: Comparison, work: DayWork, signal: AbortSign
 }
 
 /** Whether missing points stay missing: a repair brings back those of a skipped destination and cleared ones. */
-function staysMissing({ reason }: MissingPoints, { resend }: Comparison): boolean {
-  return resend === null || (reason !== 'cleared' && reason !== 'skipped_destination');
+function staysMissing({ reason }: MissingPoints, { resender }: Comparison): boolean {
+  return resender === null || (reason !== 'cleared' && reason !== 'skipped_destination');
 }
 
 function pointsIn(knownMissing: readonly KnownMissing[], cleared: Intervals): number {

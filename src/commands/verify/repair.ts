@@ -22,8 +22,14 @@ import { createBatchSize, createControlLines, sendBatch } from '../../delivery/s
 import { maxWidthNs } from '../../ingest/page-request.ts';
 import { backfillNeed } from '../../scheduler/estimate.ts';
 import { openArchiveView } from '../../store/archive/reader.ts';
-import type { Comparison } from './compare.ts';
-import { compareDestination, type OnDevice, STOPPED, type VerifyRange } from './compare.ts';
+import {
+  type Comparison,
+  compareDestination,
+  type OnDevice,
+  type Resender,
+  STOPPED,
+  type VerifyRange,
+} from './compare.ts';
 import { NoApiError, recordMissing, refetch, type VerifyRun } from './job.ts';
 import {
   type ClearedRange,
@@ -237,17 +243,6 @@ interface FoundParts {
   readonly clearedOthers: VerifyState['clearedOthers'];
 }
 
-export interface Resender {
-  /**
-   * Sends lines of the log.
-   *
-   * @returns the problem; `null` for none.
-   */
-  send(lines: readonly string[], signal: AbortSignal): Promise<ReadProblem | null>;
-  /** What the destination has rejected so far, and its last message. */
-  refused(): { readonly lines: number; readonly message: string | null };
-}
-
 interface ResendParts {
   readonly destination: Served;
   readonly state: Pick<VerifyState, 'movedTo'>;
@@ -260,7 +255,7 @@ export function createResender({ destination, state, clock, batchLines }: Resend
   const store = { movedTo: state.movedTo, devices: () => [], newestLines: () => [] };
   const controls = createControlLines();
   const batchSize = createBatchSize(batchLines);
-  const refused = { lines: 0, message: null as string | null };
+  const refused = { lines: 0, tooOld: 0, message: null as string | null };
   return {
     refused: () => ({ ...refused }),
     send: async (lines, signal) => {
@@ -272,6 +267,7 @@ export function createResender({ destination, state, clock, batchLines }: Resend
         batchSize.sent({ lines: batch.length, tooLarge, isWhole: resolved === batch.length });
         done += resolved;
         refused.lines += rejected.length;
+        refused.tooOld += rejected.filter(({ retention }) => retention).length;
         refused.message = rejected.at(-1)?.message ?? refused.message;
         if (blocked !== null) return { kind: 'down', message: blocked.message, hint: blocked.hint };
       }

@@ -4,7 +4,8 @@
  *
  * It is concluded from acknowledged points only: all of them before one instant are missing and all later ones are
  * there, and that is so although they were just sent again and accepted, or in two comparisons that lie an hour apart
- * and that one retention explains. What was concluded is recorded, and holds from then on.
+ * and that one retention explains. Where not one point is there, only sending them again shows it. What was concluded
+ * is recorded, and holds from then on.
  */
 import type { Interval } from '../../core/intervals.ts';
 import type { PointsText } from '../../core/state/job-args.ts';
@@ -46,21 +47,23 @@ const SHORTEST_MS = HOUR_MS;
 /** Where missing and found points part, and the retentions that explain it. */
 interface Parting {
   readonly before: EpochNs;
-  readonly estimate: RetentionEstimate;
+  /** `null` where no point was found. */
+  readonly estimate: RetentionEstimate | null;
 }
 
 /** Where missing and found points part; `null` where they do not part at one instant. */
 function partingOf(
   { days, oldestFound, oldestEqualDay }: AgeSearch,
-  { beganMs, endedMs }: Pick<AgeFacts, 'beganMs' | 'endedMs'>,
+  { beganMs, endedMs, isResent }: Pick<AgeFacts, 'beganMs' | 'endedMs' | 'isResent'>,
 ): Parting | null {
   const missing = days.flatMap(({ newestMissing }) => newestMissing ?? []);
   // Of a day whose sums are equal, the first point may be anywhere.
   const found = [oldestFound ?? [], oldestEqualDay === null ? [] : dayStart(oldestEqualDay + 1)].flat();
-  // Where nothing is there, the database may have lost everything.
-  if (missing.length === 0 || found.length === 0) return null;
+  if (missing.length === 0) return null;
   const newest = missing.reduce(maxNs);
   if (newest > msToNs(endedMs - SHORTEST_MS)) return null;
+  // Where nothing is there, the database may have lost everything, unless it has just accepted it again.
+  if (found.length === 0) return isResent ? { before: newest + 1n, estimate: null } : null;
   if (oldestFound !== null && oldestFound <= newest) return null;
   if (oldestEqualDay !== null && oldestEqualDay < Number(newest / DAY_NS)) return null;
   const ageMs = (at: EpochNs, nowMs: EpochMs): number => nowMs - Number(at / 1_000_000n);
@@ -109,7 +112,7 @@ export interface AgeFacts {
   readonly isWhole: boolean;
   /** What an earlier comparison of all devices has shown; `null` for nothing. */
   readonly earlier: RetentionEstimate | null;
-  /** Whether the missing points were sent again and accepted. */
+  /** Whether the missing points were sent again and none was rejected for anything but its age. */
   readonly isResent: boolean;
   /** The points of a device that are recorded as missing. */
   readonly missing: (deviceId: string, range: Interval) => readonly MissingPoints[];
@@ -120,8 +123,9 @@ export interface AgeFacts {
 export function countSearched(search: AgeSearch, facts: AgeFacts): Hidden {
   const parting = facts.isAsked ? partingOf(search, facts) : null;
   const before = parting?.before ?? null;
-  const earlier = parting === null ? null : agreeing(facts, parting.estimate);
-  const isSeenTwice = parting !== null && earlier !== null && isConfirmed(earlier, parting.estimate);
+  const estimate = parting?.estimate ?? null;
+  const earlier = estimate === null ? null : agreeing(facts, estimate);
+  const isSeenTwice = estimate !== null && earlier !== null && isConfirmed(earlier, estimate);
   const isCertain = before !== null && (facts.isResent || isSeenTwice || isRecorded(search, facts, before));
   const days: PointsText[] = [];
   for (const day of search.days) {
@@ -129,8 +133,8 @@ export function countSearched(search: AgeSearch, facts: AgeFacts): Hidden {
     facts.count(found);
     if (points > 0) days.push([day.deviceId, `${dayStart(day.day)}`, `${to}`, points]);
   }
-  const isKept = parting !== null && facts.isWhole && !isCertain && earlier === null;
-  return { days, before, estimate: isKept ? parting.estimate : null };
+  const isKept = facts.isWhole && !isCertain && earlier === null;
+  return { days, before, estimate: isKept ? estimate : null };
 }
 
 /** The earlier comparison, if one retention explains it and this one. A clock that was set back shows none. */
@@ -145,13 +149,20 @@ function isRecorded({ days }: AgeSearch, { missing }: AgeFacts, before: EpochNs)
   );
 }
 
+/** The numbers of a comparison that show what is hidden, by their `--json` names. */
+interface HiddenVerdict
+  extends Readonly<Record<'missing' | 'known_missing' | 'pending' | 'quarantined' | 'points_compared', number>> {
+  readonly hidden_before: string | null;
+}
+
 /** The sentences for a person about hidden points. */
-export function adviceOnHidden(
-  verdict: { readonly hidden_before: string | null; readonly missing: number; readonly known_missing: number },
-  repair: boolean,
-): string[] {
+export function adviceOnHidden(verdict: HiddenVerdict, repair: boolean): string[] {
   const { hidden_before: before, missing, known_missing: known } = verdict;
   if (before === null) return [];
+  if (missing === 0 && known + verdict.pending + verdict.quarantined >= verdict.points_compared)
+    return [
+      'The database accepts the points and shows none of them: all are older than its retention. If its retention is longer, check that a query reaches the same database or bucket as a write.',
+    ];
   const seen = `Every point before ${before} is missing and every later one is there: the database shows nothing that is older than its retention`;
   if (missing === 0 && known > 0) return [`${seen}, although it accepts it.`];
   const confirm = 'Run --verify again in an hour to confirm that, or --verify --repair now to send them again';

@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { verifyText } from '../../../src/commands/verify/result.ts';
+import type { Sink } from '../../../src/core/ports.ts';
+import { Secret } from '../../../src/core/secret.ts';
 import { missingChangeOf } from '../../../src/core/state/job-args.ts';
 import type { PointSource } from '../../../src/core/state/verify.ts';
 import { HOUR_MS } from '../../../src/core/time.ts';
@@ -13,6 +15,7 @@ import type { DeviceSpec } from '../../../src/sim/spec.ts';
 import { createWorld, type World } from '../../../src/sim/world.ts';
 import { openStore } from '../../../src/store/store.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
+import { startInfluxdb3 } from '../../support/influxdb3.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
 import {
@@ -175,6 +178,41 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
         hidden_before: hours === 24 ? null : expect.any(String),
       });
     }
+  });
+
+  test('where all points are older than the retention of an InfluxDB 3, a repair records them as missing and ends', async () => {
+    await using server = await startInfluxdb3({ databases: ['home'] });
+    const { url, token } = server;
+    const options = { name: 'influx', url, token: new Secret(token), org: '', bucket: 'home', timeoutMs: 10_000 };
+    const place: Place = { kind: 'influxdb', options };
+    using rig = await openRig(bench, { world: worldOf(), historyMs: HISTORY_MS });
+    await rig.once({ destinations: [destinationAt(rig, place)] });
+    // It has accepted them all and shows none; right after the sync that proves nothing.
+    const young = await verifyAt(rig, place, { repair: true });
+    expect(young).toMatchObject({ hidden: [], verdict: { outcome: 'different', known_missing: 0 } });
+    await rig.clock.sleep(2 * HOUR_MS, new AbortController().signal);
+    const looked = await verifyAt(rig, place);
+    expect(looked).toMatchObject({ hidden: [], estimate: null, verdict: { outcome: 'different', known_missing: 0 } });
+
+    // A point that is rejected for another reason than its age shows nothing about the others.
+    const bad = server.stored.find((line) => line.startsWith('telemetry,')) ?? '';
+    const refused = { kind: 'refused', message: 'HTTP 400: bad', retention: false } as const;
+    const refusing = (sink: Sink): Sink => ({
+      name: sink.name,
+      write: async (lines, signal) => (lines.includes(bad) ? refused : await sink.write(lines, signal)),
+    });
+    const rejected = await verifyAt(rig, place, { repair: true, sink: refusing });
+    expect(rejected).toMatchObject({ hidden: [], verdict: { rejected_again: 1, known_missing: 0 } });
+
+    const { verdict, hidden, estimate } = await verifyAt(rig, place, { repair: true });
+    expect(verdict).toMatchObject({ ...EQUAL, repaired: 0, known_missing: looked.verdict.missing });
+    const report = { from: null, to: null, repair: true, destinations: [verdict], sample: null };
+    expect(verifyText(report).replaceAll(/\s+/g, ' ')).toContain(
+      'The database accepts the points and shows none of them',
+    );
+    const [sum] = record(rig, { hidden, estimate });
+    expect(sum).toMatchObject({ reason: 'beyond_retention', points: looked.verdict.missing, devices: 3 });
+    expect((await verifyAt(rig, place)).verdict).toMatchObject({ ...EQUAL, known_missing: looked.verdict.missing });
   });
 
   test('a changed value is reported as different, though the counts agree, and corrected', async () => {

@@ -95,7 +95,7 @@ describe('sending again', () => {
     const resender = resenderTo();
     expect(await resender.send(lines(8, 1), never)).toBeNull();
     expect(await resender.send(lines(8, -1), never)).toBeNull();
-    expect(resender.refused()).toEqual({ lines: 8, message: 'HTTP 400: bad' });
+    expect(resender.refused()).toEqual({ lines: 8, tooOld: 0, message: 'HTTP 400: bad' });
   });
 
   test('where nothing was ever accepted, the destination is blocked, and nothing counts as rejected', async () => {

@@ -93,7 +93,6 @@ test.each([
     [found(9, { missing: 9, newestMissing: dayStart(9) + 9n, oldestFound: dayStart(9) }), EQUAL],
   ],
   ['an older day of another device is there', [OLD, found(7, { deviceId: 'b' }), EQUAL]],
-  ['nothing at all is there', [OLD]],
   [
     'what is missing is younger than any retention',
     [found(29, { missing: 1, newestMissing: NOW - HOUR_NS + 1n, oldestFound: NOW })],
@@ -103,6 +102,22 @@ test.each([
   const { before, sums } = search(days);
   expect([before, sums.known]).toEqual([null, 0]);
   expect(sums.missing).toBeGreaterThan(0);
+});
+
+describe('where nothing at all is there', () => {
+  test('the database may have lost it, unless it has just accepted it again', () => {
+    expect(search([OLD], { isResent: false })).toMatchObject({ before: null, estimate: null, sums: { missing: 50 } });
+    const { before, sums, days, estimate } = search([CLEARED, OLD]);
+    expect([before, estimate]).toEqual([dayStart(9), null]);
+    // Of the younger day the archive has no line, so none of it was sent.
+    expect(sums).toEqual({ missing: 50, not_in_archive: 50, known: 50 });
+    expect(days).toEqual([['a', `${dayStart(8)}`, `${dayStart(9)}`, 50]]);
+  });
+
+  test('what is younger than any retention shows none', () => {
+    const young = found(29, { missing: 1, newestMissing: NOW - HOUR_NS + 1n });
+    expect(search([OLD, young])).toMatchObject({ before: null, sums: { missing: 51, known: 0 } });
+  });
 });
 
 describe('two comparisons that send nothing', () => {
@@ -158,8 +173,11 @@ test('where something was not compared, nothing is concluded', () => {
 });
 
 test('the words say what to do, or what it means', () => {
-  const verdict = { hidden_before: '2026-01-01T00:00:00Z', missing: 9, known_missing: 0 };
+  const counts = { pending: 0, quarantined: 0, points_compared: 20 };
+  const verdict = { hidden_before: '2026-01-01T00:00:00Z', missing: 9, known_missing: 0, ...counts };
   expect(adviceOnHidden(verdict, false).join()).toContain('Run --verify again in an hour');
   expect(adviceOnHidden({ ...verdict, missing: 0, known_missing: 9 }, true).join()).toContain('although it accepts it');
+  const none = adviceOnHidden({ ...verdict, missing: 0, known_missing: 19, pending: 1 }, true).join();
+  expect(none).toContain('shows none of them: all are older than its retention');
   expect(adviceOnHidden({ ...verdict, hidden_before: null }, false)).toEqual([]);
 });
