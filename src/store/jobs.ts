@@ -6,7 +6,6 @@
  * moment never undo each other: a job that has ended stays ended.
  */
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import {
   type Job,
@@ -19,7 +18,7 @@ import {
 } from '../core/state/jobs.ts';
 import type { EpochMs } from '../core/time.ts';
 import { explained, explainedCalls } from './explain.ts';
-import { LOCK_FILE, STATE_FILE } from './open/database.ts';
+import { lockPath, statePath } from './open/database.ts';
 import { isLocked } from './open/lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from './open/migrations.ts';
 
@@ -155,8 +154,8 @@ interface OpenJobBoard {
  * @throws UserError (exit 1) where this user may not.
  */
 export function openJobBoard(directory: string): OpenJobBoard | null {
-  const path = join(directory, STATE_FILE);
-  const lock = join(directory, LOCK_FILE);
+  const path = statePath(directory);
+  const lock = lockPath(directory);
   return explained(path, () => {
     if (!existsSync(path)) return null;
     const db = new Database(path, { fileMustExist: true });

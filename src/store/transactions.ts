@@ -14,12 +14,23 @@ export type Writer = <A extends unknown[], R>(work: Call<A, R>) => Call<A, R>;
 const guards = new WeakMap<Database.Database, () => void>();
 
 /**
- * Has every writing transaction that is made from now on call this first, with the right to write already taken.
+ * Has every write over a connection call this first, with the right to write already taken: each transaction that is
+ * made from now on, and each statement that is prepared from now on and run outside of one.
  *
  * @param guard throws where nothing may be written.
  */
 export function guardCommits(db: Database.Database, guard: () => void): void {
   guards.set(db, guard);
+  const prepare = db.prepare.bind(db);
+  db.prepare = ((sql: string) => {
+    const statement = prepare(sql);
+    if (statement.readonly) return statement;
+    const run = statement.run.bind(statement);
+    const alone = writer(db)(run);
+    return Object.assign(statement, {
+      run: (...values: unknown[]) => (db.inTransaction ? run(...values) : alone(...values)),
+    });
+  }) as typeof db.prepare;
 }
 
 /** Makes transactions of an open database. */

@@ -344,12 +344,45 @@ export const BORDER_MUTANTS: readonly BorderMutant[] = [
     ],
   },
   {
+    name: 'small writes without a look at the lock',
+    caughtBy: ['writesWithoutTheLock'],
+    edits: [
+      {
+        file: 'store/transactions.ts',
+        find: '(db.inTransaction ? run(...values) : alone(...values))',
+        replace: '(db.open ? run(...values) : alone(...values))',
+      },
+    ],
+  },
+  {
+    name: 'a lock beside each link to a state',
+    caughtBy: ['linkedState'],
+    edits: [
+      {
+        file: 'store/open/database.ts',
+        find: 'lstatSync(path).isSymbolicLink() ? realpathSync(path) : path',
+        replace: 'lstatSync(path).isFIFO() ? realpathSync(path) : path',
+      },
+    ],
+  },
+  {
+    name: 'the part of a running backup to the same file removed',
+    caughtBy: ['secondBackup'],
+    edits: [
+      {
+        file: 'store/open/new-file.ts',
+        find: ' && !isInUse(part)',
+        replace: '',
+      },
+    ],
+  },
+  {
     name: 'parts of killed backups kept',
     caughtBy: ['killedBackups'],
     edits: [
       {
         file: 'store/views/backup.ts',
-        find: '  await atTarget(file, () => removeOldParts(file, options.nowMs));\n',
+        find: '  await atTarget(file, () => removeOldParts(file, options.nowMs, isBeingWritten));\n',
         replace: '',
       },
     ],

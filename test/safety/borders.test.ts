@@ -53,6 +53,9 @@ const STORIES: Record<BorderName, string> = {
   pointsOfOtherTimes: 'a kept point of such a time goes to quarantine, and the others are sent',
   stateThatIsGone: 'a state whose file is gone is reported as lost, not made again',
   garbageBesideAState: 'garbage in place of a lock or a journal is named as what it is',
+  writesWithoutTheLock: 'no write of any kind is made once the lock file is gone',
+  linkedState: 'a state has one writer, whatever links lead to it',
+  secondBackup: 'a second backup to a file leaves the first one alone',
   killedBackups: 'what killed backups have left is removed, and nothing else',
 };
 

@@ -1,6 +1,8 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { remember, ridingWriter, whileUnchanged, writer, writing } from '../../src/store/transactions.ts';
+import { guardCommits, remember, ridingWriter, whileUnchanged, writer, writing } from '../../src/store/transactions.ts';
 import { scratch } from './support.ts';
 
 function table() {
@@ -49,6 +51,64 @@ describe('a call as a transaction', () => {
     const isInside = (): boolean => db.inTransaction;
     const calls = writing(writer(db), { read: isInside, write: isInside }, ['write']);
     expect([calls.read(), calls.write()]).toEqual([false, true]);
+  });
+});
+
+/** What could write past the guard once a state is open, and does not. */
+const KNOWN_WAYS: readonly string[] = [
+  // In a call of a writer.
+  'archive/maintenance.ts: incremental_vacuum',
+  'device/forget.ts: incremental_vacuum',
+  'transactions.ts: db.transaction(',
+  // Several reads as of one moment.
+  'archive/reader.ts: db.transaction(',
+  'report-facts.ts: db.transaction(',
+  'views/verify.ts: db.transaction(',
+  'views/verify.ts: db.transaction(',
+  // Connections of their own that only read.
+  'views/backup.ts: db.exec(',
+  'views/bundle.ts: db.exec(',
+  'views/inspect.ts: db.transaction(',
+  'views/read-state.ts: db.exec(',
+];
+
+describe('a guard', () => {
+  test('is asked before each write, with the right to write taken, whether or not the write is a call of a writer', () => {
+    const { db, add, all } = table();
+    let asked = 0;
+    let isAllowed = true;
+    guardCommits(db, () => {
+      asked += 1;
+      expect(db.inTransaction).toBe(true);
+      if (!isAllowed) throw new Error('not ours');
+    });
+    const insert = db.prepare('INSERT INTO word VALUES (?)');
+    const write = writer(db)((text: string) => {
+      insert.run(text);
+      insert.run(text);
+    });
+    expect(insert.run('a').changes).toBe(1);
+    write('b');
+    expect([asked, all()]).toEqual([2, ['a', 'b', 'b']]);
+    isAllowed = false;
+    expect(() => insert.run('c')).toThrow('not ours');
+    expect(() => write('c')).toThrow('not ours');
+    expect(db.prepare('SELECT count(*) FROM word').pluck().get()).toBe(3);
+    expect([asked, db.inTransaction]).toEqual([4, false]);
+    // A statement from before the guard is none of a state that is open.
+    add('d');
+  });
+
+  test('has no way around it', () => {
+    const folder = join(import.meta.dirname, '..', '..', 'src', 'store');
+    const found = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts') && !name.startsWith('open'))
+      .flatMap((name) => {
+        const code = readFileSync(join(folder, name), 'utf8');
+        const ways = code.match(/\bdb\.exec\(|\bdb\.transaction\(|\bRETURNING\b|incremental_vacuum/g) ?? [];
+        return ways.map((way) => `${name}: ${way}`);
+      });
+    expect(found.toSorted()).toEqual(KNOWN_WAYS.toSorted());
   });
 });
 

@@ -51,11 +51,12 @@ export function createVacuum(db: Database.Database, path: string): Pick<ArchiveM
     const free = freeBytes();
     return { usedBytes: Number(pages.get()) * pageBytes - free, freeBytes: free };
   });
+  const vacuum = writer(db)((most: number) => db.pragma(`incremental_vacuum(${most})`));
   return {
     // The write-ahead log shrinks without a change of the state.
     size: () => ({ ...inPages(), walBytes: sizeOf(`${path}-wal`) }),
     vacuum: (most) => {
-      db.pragma(`incremental_vacuum(${most})`);
+      vacuum(most);
       inPages.forget();
       return freeBytes();
     },

@@ -90,7 +90,7 @@ export function createForgetting(db: Database.Database, parts: ForgettingParts):
     listed: (deviceId) => {
       if (forgotten.has(deviceId) && markers.get.get(deviceId) === undefined) forgotten.delete(deviceId);
     },
-    startOver: () => void db.exec('UPDATE forgetting SET block = 0, item = 0'),
+    startOver: () => void markers.startOver.run(),
     hasTraces: (deviceId) => facts.hasTraces(deviceId) || markers.get.get(deviceId) !== undefined,
     pending: createPending(db, parts.positions),
     begin: (deviceId, keepsAlerts) => {
@@ -112,6 +112,7 @@ function prepareMarkers(db: Database.Database) {
     mark: db.prepare<[string, string]>('INSERT OR IGNORE INTO forgetting (device_id, tag) VALUES (?, ?)'),
     moveBlock: db.prepare<[number, string]>('UPDATE forgetting SET block = ? WHERE device_id = ?'),
     moveItem: db.prepare<[number, string]>('UPDATE forgetting SET item = ? WHERE device_id = ?'),
+    startOver: db.prepare('UPDATE forgetting SET block = 0, item = 0'),
     remove: db.prepare<[string]>('DELETE FROM forgetting WHERE device_id = ?'),
     all: db.prepare<[], string>('SELECT device_id FROM forgetting ORDER BY device_id').pluck(),
   };

@@ -11,17 +11,19 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
+  lstatSync,
   mkdirSync,
   openSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
 } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, extname, join, parse, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { codeOf, UserError } from '../../core/faults.ts';
 import { DamageError, explained } from '../explain.ts';
-import { guardCommits } from '../transactions.ts';
+import { guardCommits, writer } from '../transactions.ts';
 import { type Lock, takeLock } from './lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
 import { createPrivate, requireTarget } from './new-file.ts';
@@ -33,6 +35,23 @@ const OLDEST_SQLITE: readonly number[] = [3, 51, 3];
 /** Both below the data directory. */
 export const STATE_FILE = 'tidemark.db';
 export const LOCK_FILE = 'tidemark.lock';
+
+/** Where the state of a directory is: elsewhere if the file there is a link. */
+export function statePath(directory: string): string {
+  const path = join(directory, STATE_FILE);
+  try {
+    return lstatSync(path).isSymbolicLink() ? realpathSync(path) : path;
+  } catch {
+    // There is none, or the open call reports what this user may not see.
+    return path;
+  }
+}
+
+/** Where its lock is: beside the state itself, so that all links to a state lead to one lock. */
+export function lockPath(directory: string): string {
+  const path = statePath(directory);
+  return join(dirname(path), `${parse(path).name}${extname(LOCK_FILE)}`);
+}
 
 interface OpenDatabase {
   readonly db: Database.Database;
@@ -47,11 +66,11 @@ interface OpenDatabase {
  * @throws UserError (exit 1) where the directory or the file cannot be used, with what to do.
  */
 export function openDatabase(directory: string, maxBytes: number | null = null): OpenDatabase {
-  const path = join(directory, STATE_FILE);
+  const path = statePath(directory);
   return explained(path, () => {
     for (const name of [LOCK_FILE, STATE_FILE]) requireTarget(resolve(directory, name));
     makeDirectory(directory);
-    const lock = takeLock(join(directory, LOCK_FILE));
+    const lock = takeLock(lockPath(directory));
     try {
       return { ...openLocked(path, { lock, maxBytes }), path };
     } catch (error) {
@@ -95,11 +114,12 @@ function openLocked(
     requireOurs(db, path);
     chmodSync(path, 0o600);
     requireDurable(db);
+    copyBeforeMigration(db, path);
+    guardCommits(db, lock.requireOwn);
     migrate(db, path);
     limit(db, maxBytes);
     db.defaultSafeIntegers(true);
     lock.mark();
-    guardCommits(db, lock.requireOwn);
   } catch (error) {
     db.close();
     throw error;
@@ -170,7 +190,7 @@ function requireSqlite(db: Database.Database): void {
 
 function requireOurs(db: Database.Database, path: string): void {
   const id = db.pragma('application_id', { simple: true });
-  const version = Number(db.pragma('user_version', { simple: true }));
+  const version = versionOf(db);
   const empty = Number(db.prepare('SELECT count(*) FROM sqlite_master').pluck().get()) === 0;
   if (id !== APPLICATION_ID && !(empty && id === 0)) {
     throw foreignDatabase(path);
@@ -250,12 +270,19 @@ function olderCopies(path: string, version: number): string[] {
   return copies.filter((copy) => existsSync(copy));
 }
 
+/** The state version of the file; 0 if there is nothing in it yet. */
+function versionOf(db: Database.Database): number {
+  return Number(db.pragma('user_version', { simple: true }));
+}
+
 /**
- * Copies the state of the older version, complete and synced to disk, before the migration.
+ * Copies a state of an older version, complete and synced to disk, before the migration.
  *
  * @throws UserError (exit 1) if that fails; nothing is changed then.
  */
-function copyBeforeMigration(db: Database.Database, path: string, version: number): void {
+function copyBeforeMigration(db: Database.Database, path: string): void {
+  const version = versionOf(db);
+  if (version === 0 || version >= MIGRATIONS.length) return;
   const copy = copyBefore(path, version);
   const part = `${copy}.0.tidemark-part`;
   try {
@@ -283,12 +310,11 @@ function copyBeforeMigration(db: Database.Database, path: string, version: numbe
 
 /** Brings a state to the newest shape: a new one at once, one of an older version step by step. */
 function migrate(db: Database.Database, path: string): void {
-  const done = Number(db.pragma('user_version', { simple: true }));
-  if (done > 0 && done < MIGRATIONS.length) copyBeforeMigration(db, path, done);
+  const done = versionOf(db);
   const steps = MIGRATIONS.map((sql, index) => ({ sql, version: index + 1 })).slice(done);
   for (const { sql, version } of done === 0 ? [{ sql: SHAPE, version: MIGRATIONS.length }] : steps) {
     try {
-      db.transaction(() => {
+      writer(db)(() => {
         db.exec(sql);
         db.pragma(`user_version = ${version}`);
       })();

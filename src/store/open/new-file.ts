@@ -53,7 +53,7 @@ export function partOf(file: string, random: Random): string {
 const PART = '.tidemark-part';
 
 /** The name of such a file, and of SQLite's files beside it. */
-const PART_NAME = /^(.+)\.[\da-f]{1,8}\.(?:tidemark-)?part(?:-journal|-wal|-shm)?$/;
+const PART_NAME = /^((.+)\.[\da-f]{1,8}\.(?:tidemark-)?part)(?:-journal|-wal|-shm)?$/;
 
 /** A file that is still being written has changed within this time. */
 const STILL_WRITTEN_MS = MINUTE_MS;
@@ -61,17 +61,24 @@ const STILL_WRITTEN_MS = MINUTE_MS;
 /**
  * Removes the parts that a killed process left: those for the same file, and those for others in the same directory
  * that have not changed for a minute.
+ *
+ * @param isInUse whether a process is writing a part.
  */
-export function removeOldParts(file: string, nowMs: EpochMs): void {
+export function removeOldParts(file: string, nowMs: EpochMs, isInUse: (part: string) => boolean): void {
   const directory = dirname(file);
   for (const name of readdirSync(directory)) {
-    const target = PART_NAME.exec(name)?.[1];
-    if (target === undefined) continue;
-    const path = join(directory, name);
-    const changedMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? nowMs;
-    const isOwn = target === basename(file);
-    if (isOwn || (name.includes(PART) && nowMs - changedMs > STILL_WRITTEN_MS)) rmSync(path, { force: true });
+    const [, base, target] = PART_NAME.exec(name) ?? [];
+    if (base === undefined) continue;
+    const changedMs = statSync(join(directory, name), { throwIfNoEntry: false })?.mtimeMs ?? nowMs;
+    const isOld = target === basename(file) || (name.includes(PART) && nowMs - changedMs > STILL_WRITTEN_MS);
+    const part = join(directory, base);
+    if (isOld && !isInUse(part)) removePart(part);
   }
+}
+
+/** Removes a part, and SQLite's files beside it. */
+export function removePart(part: string): void {
+  for (const end of ['', '-journal', '-wal', '-shm']) rmSync(`${part}${end}`, { force: true });
 }
 
 /**

@@ -3,12 +3,12 @@
  * the shape and whether this user may read the file, and explains failures.
  */
 import { statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { UserError } from '../../core/faults.ts';
 import { plainText } from '../../core/text.ts';
 import { explained } from '../explain.ts';
-import { STATE_FILE } from './database.ts';
+import { STATE_FILE, statePath } from './database.ts';
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
 import { requireTarget } from './new-file.ts';
 
@@ -21,7 +21,7 @@ import { requireTarget } from './new-file.ts';
  * @throws UserError (exit 1) if it cannot be read.
  */
 export function openReading<T>(directory: string, use: (db: Database.Database, path: string) => T | null): T | null {
-  const path = join(directory, STATE_FILE);
+  const path = statePath(directory);
   if (!isThere(path)) return null;
   return explainedReading(path, () => {
     const db = new Database(path, { readonly: true, fileMustExist: true });
@@ -48,7 +48,7 @@ export function readOnce<T>(directory: string, read: (db: Database.Database, pat
 
 /** @throws UserError (exit 1) where there is no state in a directory. */
 export function requireState(directory: string): void {
-  if (!isThere(join(directory, STATE_FILE))) throw noState(directory);
+  if (!isThere(statePath(directory))) throw noState(directory);
 }
 
 /** The error text if there is no state yet. */

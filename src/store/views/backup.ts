@@ -8,16 +8,17 @@
  * another connection has written in between, and beside a busy daemon it would never end. The write-ahead log grows in
  * the meantime, and is reused afterwards.
  */
-import { chmodSync, closeSync, fsyncSync, openSync, rmSync, statSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { chmodSync, closeSync, fsyncSync, openSync, statSync } from 'node:fs';
+import { basename, dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { codeOf, UserError } from '../../core/faults.ts';
 import type { Random } from '../../core/ports.ts';
 import { byteSize, plainText } from '../../core/text.ts';
 import type { EpochMs } from '../../core/time.ts';
-import { STATE_FILE } from '../open/database.ts';
+import { statePath } from '../open/database.ts';
+import { isLocked } from '../open/lock.ts';
 import { APPLICATION_ID } from '../open/migrations.ts';
-import { createPrivate, partOf, removeOldParts, requireNewFile, takeName } from '../open/new-file.ts';
+import { createPrivate, partOf, removeOldParts, removePart, requireNewFile, takeName } from '../open/new-file.ts';
 import { explainedReading, requireState } from '../open/read-only.ts';
 import { createDisk } from './data-dir.ts';
 
@@ -50,11 +51,11 @@ const SPARE_BYTES = 16 * 1024 * 1024;
  * signal's reason where that aborts. Nothing is left behind then.
  */
 export async function backUpState(options: BackupOptions, signal: AbortSignal): Promise<Backup> {
-  const source = join(options.directory, STATE_FILE);
+  const source = statePath(options.directory);
   const file = resolve(options.file);
   requireState(options.directory);
   requireNewFile('--backup', options.file);
-  await atTarget(file, () => removeOldParts(file, options.nowMs));
+  await atTarget(file, () => removeOldParts(file, options.nowMs, isBeingWritten));
   const part = partOf(file, options.random);
   const db = explainedReading(source, () => new Database(source, { readonly: true, fileMustExist: true }));
   try {
@@ -73,7 +74,17 @@ export async function backUpState(options: BackupOptions, signal: AbortSignal): 
     return { bytes: statSync(file).size, stateVersion };
   } finally {
     db.close();
-    for (const each of [part, `${part}-journal`, `${part}-wal`, `${part}-shm`]) rmSync(each, { force: true });
+    removePart(part);
+  }
+}
+
+/** Whether another backup is writing this part: it has it locked from the first page to the last check. */
+function isBeingWritten(part: string): boolean {
+  try {
+    return isLocked(part);
+  } catch {
+    // Not even a database.
+    return false;
   }
 }
 
@@ -122,6 +133,7 @@ function finalizeFile(part: string): number {
   const copy = new Database(part);
   try {
     copy.pragma('journal_mode = DELETE');
+    copy.exec('BEGIN EXCLUSIVE');
     const id = copy.pragma('application_id', { simple: true });
     const verdict = String(copy.pragma('quick_check(1)', { simple: true }));
     if (verdict !== 'ok' || id !== APPLICATION_ID) throw unsound(verdict);

@@ -12,7 +12,7 @@ import { isRecord } from '../../core/json.ts';
 import { plainText } from '../../core/text.ts';
 import { DAY_MS } from '../../core/time.ts';
 import { ACCOUNT, API_WORKSPACE, WORKSPACE_TAG } from '../facts.ts';
-import { STATE_FILE } from '../open/database.ts';
+import { statePath } from '../open/database.ts';
 
 type Cell = string | number | null;
 type Row = Readonly<Record<string, Cell>>;
@@ -67,7 +67,7 @@ const QUESTIONS = {
  * @returns `null` where there is none. Never throws.
  */
 export function readForBundle(directory: string): BundleState | null {
-  const path = join(directory, STATE_FILE);
+  const path = statePath(directory);
   if (!isThere(path)) return null;
   const db = attempt(() => open(path));
   if ('unavailable' in db) {

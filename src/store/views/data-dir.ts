@@ -1,10 +1,10 @@
 /** Reads the permissions and the free disk space of the data directory. It opens no file that SQLite may have open. */
 import { accessSync, constants, lstatSync, type Stats, statfsSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { codeOf } from '../../core/faults.ts';
 import type { Disk } from '../../core/ports.ts';
-import { LOCK_FILE, STATE_FILE } from '../open/database.ts';
+import { lockPath, statePath } from '../open/database.ts';
 
 /** Something that is there. */
 export interface OwnedPath {
@@ -33,8 +33,6 @@ export interface DataDirFacts {
   readonly uid: number;
 }
 
-const FILES = [STATE_FILE, `${STATE_FILE}-wal`, `${STATE_FILE}-shm`, LOCK_FILE];
-
 /** Checks the place of a state. Never throws. */
 export function inspectDataDir(dataDir: string): DataDirFacts {
   const directory = resolve(dataDir);
@@ -43,7 +41,8 @@ export function inspectDataDir(dataDir: string): DataDirFacts {
   const nearest = placed(path);
   if (code === 'ENOTDIR' || !isDirectory) return { directory, kind: 'other', nearest, files: [], uid };
   if (path !== directory) return { directory, kind: 'missing', nearest, files: [], uid };
-  const files = FILES.flatMap((name) => placed(join(directory, name)) ?? []);
+  const state = statePath(directory);
+  const files = [state, `${state}-wal`, `${state}-shm`, lockPath(directory)].flatMap((path) => placed(path) ?? []);
   return { directory, kind: 'there', nearest, files, uid };
 }
 

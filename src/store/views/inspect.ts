@@ -5,7 +5,7 @@
  * block: ranges do not overlap, no position lies beyond the log, the sums are right, the newest block can be unpacked.
  */
 import { existsSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { UserError } from '../../core/faults.ts';
 import type { StateSize } from '../../core/state/archive.ts';
@@ -13,7 +13,7 @@ import { plainText } from '../../core/text.ts';
 import { unpack } from '../archive/block-codec.ts';
 import { createVacuum } from '../archive/maintenance.ts';
 import { API_WORKSPACE, WORKSPACE_TAG } from '../facts.ts';
-import { foreignDatabase, LOCK_FILE, STATE_FILE } from '../open/database.ts';
+import { foreignDatabase, lockPath, statePath } from '../open/database.ts';
 import { isLocked } from '../open/lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../open/migrations.ts';
 import { requireTarget } from '../open/new-file.ts';
@@ -37,7 +37,7 @@ const WHOLE_UP_TO_BYTES = 4 * 1024 ** 3;
 /** The size of the state file; 0 where there is none, or this user may not see it. */
 export function stateBytes(directory: string): number {
   try {
-    return statSync(join(directory, STATE_FILE), { throwIfNoEntry: false })?.size ?? 0;
+    return statSync(statePath(directory), { throwIfNoEntry: false })?.size ?? 0;
   } catch {
     return 0;
   }
@@ -49,7 +49,7 @@ export function stateBytes(directory: string): number {
  * @throws UserError if that is unknown.
  */
 export function isStateLocked(directory: string): boolean {
-  const lock = join(directory, LOCK_FILE);
+  const lock = lockPath(directory);
   return explainedReading(lock, () => {
     requireTarget(resolve(lock));
     // A lock that this user may not see is none that is missing.
@@ -65,7 +65,7 @@ export function isStateLocked(directory: string): boolean {
  * @throws UserError (exit 1) where it cannot be used.
  */
 export function inspectState(directory: string): StateFindings | null {
-  const path = join(directory, STATE_FILE);
+  const path = statePath(directory);
   if (!isThere(path)) return null;
   return explainedReading(path, () => {
     // Read-only if a dead process left a log: only a writing connection would remove the log that the check needs.

@@ -5,7 +5,6 @@
  * The whole store is the usual one over a read-only connection, so the same rules apply. A state of another version has
  * other tables and is reported as such. The facts for `--plan` exist since the first version, so older states work too.
  */
-import { join } from 'node:path';
 import type Database from 'better-sqlite3';
 import { firstReadingOf } from '../../core/coverage.ts';
 import type { NamedDevice } from '../../core/find-device.ts';
@@ -17,7 +16,7 @@ import type { KnownDestination } from '../../core/state/quarantine.ts';
 import { type EpochMs, type EpochNs, nsToMs } from '../../core/time.ts';
 import { createQuarantineReader, type QuarantineReader } from '../delivery/quarantine.ts';
 import { readRecord } from '../device/inventory.ts';
-import { LOCK_FILE } from '../open/database.ts';
+import { lockPath } from '../open/database.ts';
 import { isLocked } from '../open/lock.ts';
 import { hasShape, noState, openReading, readOnce } from '../open/read-only.ts';
 import { assemble, type OpenStore } from '../store.ts';
@@ -66,7 +65,7 @@ function readStateOf(db: Database.Database, directory: string, path: string): Re
     ledger,
     destinations: store.quarantine.destinations().toSorted((a, b) => a.id - b.id),
     newestMs: Number(newest.get() ?? 0n),
-    isLocked: isLocked(join(directory, LOCK_FILE)),
+    isLocked: isLocked(lockPath(directory)),
     path,
     [Symbol.dispose]: () => db.close(),
   };

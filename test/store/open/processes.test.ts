@@ -3,7 +3,17 @@
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import Database from 'better-sqlite3';
@@ -13,6 +23,7 @@ import { createArchive } from '../../../src/store/archive/archive.ts';
 import { explained } from '../../../src/store/explain.ts';
 import { openDatabase } from '../../../src/store/open/database.ts';
 import { openStore } from '../../../src/store/store.ts';
+import { isStateLocked } from '../../../src/store/views/inspect.ts';
 import { smallDisk } from '../../support/small-disk.ts';
 import { readAll, type Scratch, scratch } from '../support.ts';
 
@@ -153,6 +164,46 @@ describe('a state that another process works with', () => {
     expect(attempt()).toMatch(/^UserError 1 .*another process/);
     close();
     expect(attempt()).toBe('open\n');
+  });
+});
+
+describe('a state that several paths lead to', () => {
+  const ways = {
+    'a link to the directory': (place: Scratch) => {
+      symlinkSync(join(place.path, 'real'), join(place.path, 'other'));
+      return 'real';
+    },
+    'a link to the file': (place: Scratch) => {
+      mkdirSync(join(place.path, 'other'));
+      symlinkSync(join(place.path, 'real', 'tidemark.db'), join(place.path, 'other', 'tidemark.db'));
+      return 'real';
+    },
+    'links to a file of another name': (place: Scratch) => {
+      renameSync(join(place.path, 'real', 'tidemark.db'), join(place.path, 'real', 'kept.db'));
+      for (const name of ['other', 'third']) {
+        mkdirSync(join(place.path, name));
+        symlinkSync(join(place.path, 'real', 'kept.db'), join(place.path, name, 'tidemark.db'));
+      }
+      return 'third';
+    },
+  };
+  test.each(Object.entries(ways))('has one writer: %s', async (_name, make) => {
+    using place = scratch();
+    openStore(join(place.path, 'real')).close();
+    const [one, other] = [join(place.path, make(place)), join(place.path, 'other')];
+    for (const [first, second] of [
+      [one, other],
+      [other, one],
+    ] as const) {
+      const child = await holder(first);
+      try {
+        expect(isStateLocked(second)).toBe(true);
+        expect(() => openStore(second)).toThrow(/another process uses this state/);
+      } finally {
+        await end(child, 'SIGKILL');
+      }
+      openStore(second).close();
+    }
   });
 });
 
