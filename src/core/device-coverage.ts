@@ -7,7 +7,7 @@ import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract
 import type { KnownDevice } from './state/inventory.ts';
 import type { MissingReason, MissingSum } from './state/log.ts';
 import type { Gap, GapReason } from './state/telemetry.ts';
-import type { DeviceState, MissingStatus, StatusGap } from './status.ts';
+import type { DeviceState, DeviceStatus, MissingStatus, StatusGap } from './status.ts';
 import { counted, plainText } from './text.ts';
 import { DAY_NS, type EpochNs, formatExact, MINUTE_NS, maxNs, msToNs, SECOND_NS } from './time.ts';
 
@@ -65,16 +65,22 @@ export function gapText(reason: string): GapText {
     : { why: plainText(reason, 60), remedy: '' };
 }
 
-/** How up to date a device is, in words; `null` where its newest readings are missing, or it is not read. */
-export function upToDateText(device: {
+/** How the device stands, in words for `--status` and the page; `null` for an excluded one. */
+export function standingText({
+  state,
+  fresh,
+  polled,
+  lag_seconds,
+  gaps,
+}: Pick<DeviceStatus, 'state' | 'lag_seconds' | 'gaps'> & {
   readonly fresh: boolean;
-  readonly lag_seconds: number | null;
-  readonly gaps: readonly StatusGap[];
+  readonly polled: boolean;
 }): string | null {
-  const { fresh, lag_seconds, gaps } = device;
-  if (!fresh) return null;
+  if (state === 'excluded') return null;
+  const some = counted(gaps.length, 'gap');
+  if (!polled || !fresh) return `${polled ? 'behind' : 'polling has stopped'}${gaps.length === 0 ? '' : `, ${some}`}`;
   if (lag_seconds === null) return 'initial sync';
-  return gaps.length === 0 ? 'up to date' : `up to date except for ${counted(gaps.length, 'gap')}`;
+  return gaps.length === 0 ? 'up to date' : `up to date except for ${some}`;
 }
 
 /** Reasons of gaps that no work closes: such gaps are named, not waited for. */

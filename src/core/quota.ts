@@ -2,7 +2,7 @@
  * The types of the quota: the plan's limits, when a request may go, how many were sent, and what answers have shown
  * about points that the API's document leaves open.
  */
-import { plainText } from './text.ts';
+import { counted, grouped, plainText } from './text.ts';
 import type { EpochMs } from './time.ts';
 
 /** The plan's limits; `null` if the account does not contain one. */
@@ -171,4 +171,44 @@ const LANES: ReadonlyMap<string, string> = new Map([
  */
 export function laneText(lane: string): string {
   return LANES.get(lane) ?? plainText(lane, 20);
+}
+
+/** One window of the quota as the status report has it. */
+type ShownWindow = Omit<WindowFigures, 'others'> & Partial<Pick<WindowFigures, 'others'>>;
+
+/** The requests that are left in a window; `null` while its budget is unknown. */
+function leftOf({ limit, budget, spent, others }: ShownWindow): number | null {
+  if (budget === null) return null;
+  const ofPlan = limit === null ? Infinity : limit - spent - (others ?? 0);
+  return Math.max(0, Math.min(budget - spent, ofPlan));
+}
+
+/** A window in words: `312 of 720 (plan 900, other clients about 40), 568 left`. */
+export function windowText(window: ShownWindow): string {
+  const { limit, budget, spent, others } = window;
+  const left = leftOf(window);
+  if (budget === null || left === null) return `${counted(spent, 'request')}; the limit is not known yet`;
+  const beside = [
+    ...(limit === null ? [] : [`plan ${grouped(limit)}`]),
+    // Each answer of the API reports one of the windows; absent: no process has seen an answer.
+    ...(others === undefined || others === 0
+      ? []
+      : [others === null ? 'other clients not reported' : `other clients about ${grouped(others)}`]),
+  ];
+  const aside = beside.length === 0 ? '' : ` (${beside.join(', ')})`;
+  return `${grouped(spent)} of ${grouped(budget)}${aside}, ${grouped(left)} left`;
+}
+
+/** What waits for quota, as a sentence without the time at its end; `null` while nothing waits. */
+export function quotaWaitText({
+  waiting_until,
+  history_waiting_until,
+}: {
+  readonly waiting_until: string | null;
+  readonly history_waiting_until: string | null;
+}): { readonly text: string; readonly at: string } | null {
+  if (waiting_until !== null) return { text: 'Quota used up: requests resume at', at: waiting_until };
+  if (history_waiting_until === null) return null;
+  const text = 'First history and backfill spread the budget over the day: they resume at';
+  return { text, at: history_waiting_until };
 }

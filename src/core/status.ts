@@ -1,6 +1,6 @@
 /**
  * The status report that `/status.json` and `--status --json` serve, the answers of the health and readiness checks,
- * and the figures of the metrics. Types only. The member names of the report are those of the served JSON.
+ * and the figures of the metrics. Types, and the words for states. The member names of the report are those of the served JSON.
  *
  * Times are RFC 3339 UTC with as many digits as they have, and ranges are half-open.
  */
@@ -14,6 +14,11 @@ export type StatusSpan = readonly [from: string, to: string];
 
 /** The state of a device (`coverage.state`). */
 export type DeviceState = 'live' | 'catching-up' | 'silent' | 'unreachable' | 'excluded';
+
+/** The state of a device in words. */
+export function deviceStateText(state: DeviceState): string {
+  return state === 'catching-up' ? 'catching up' : state;
+}
 
 /** A gap: a range that is wanted and not covered, and why. */
 export interface StatusGap {
@@ -106,11 +111,16 @@ export interface NextStatus {
 
 export interface StreamStatus {
   readonly name: 'account' | 'devices' | 'telemetry' | 'alerts';
-  /** `off`: the key lacks its scope; `failing`: the last attempts failed, with the last `reason`. */
+  /** `off`: the key lacks its scope; `failing`: it cannot be read, with the `reason`. */
   readonly state: 'on' | 'waiting' | 'failing' | 'off';
   readonly reason: string | null;
   /** When the stream was last read with success; `null` where it has not been yet. */
   readonly last_read_at: string | null;
+}
+
+/** The state of a stream in words. */
+export function streamStateText(state: StreamStatus['state']): string {
+  return state === 'waiting' ? 'not read yet' : state;
 }
 
 /** Archived points that a destination is missing permanently, for one reason. */

@@ -3,7 +3,8 @@
  * none), its alerts, its coverage with the reasons of its gaps, and the last answers of the API about it.
  */
 
-import { gapText, upToDateText } from '../core/device-coverage.ts';
+import { gapText, standingText } from '../core/device-coverage.ts';
+import { faultText } from '../core/faults.ts';
 import type { DeviceAnswer, DevicePage, DeviceReport, SensorSeries } from '../core/page-facts.ts';
 import { laneText } from '../core/quota.ts';
 import { unitOf } from '../core/sensor-units.ts';
@@ -73,7 +74,7 @@ function mainFacts(device: DeviceReport, now: string): Fact[] {
     ['Lag', lag_seconds === null ? unknownLag : `${duration(lag_seconds)}${silence}`],
     ['Sync range covered', percent(covered_share)],
     ['Newest reading', at(newest_reading_at, now) ?? noReading(covered_share)],
-    ['Last poll', at(last_polled_at, now) ?? 'not yet'],
+    ['Last poll', at(last_polled_at, now) ?? 'never'],
     ['Next poll', nextPoll(device, now)],
   ];
 }
@@ -131,7 +132,7 @@ function coverageSection(device: DeviceReport, now: string): Html {
 }
 
 function answerRow({ at: time, lane, status, fault, new_readings }: DeviceAnswer, now: string): Html {
-  return html`<tr><td>${moment(time, now)}</td><td>${laneText(lane)}</td><td>${status === null ? 'no response' : String(status)}</td><td>${fault ?? ''}</td><td class="number">${new_readings === null ? '' : grouped(new_readings)}</td></tr>`;
+  return html`<tr><td>${moment(time, now)}</td><td>${laneText(lane)}</td><td>${status === null ? 'no response' : String(status)}</td><td>${fault === null ? '' : faultText(fault)}</td><td class="number">${new_readings === null ? '' : grouped(new_readings)}</td></tr>`;
 }
 
 function answersSection({ last_answers }: DeviceReport, now: string): Html {
@@ -148,12 +149,10 @@ ${list}</section>`;
 
 function standing(device: DeviceReport): Html {
   const reasons = device.reasons.map((reason) => html`<li>${text(reason, 500)}</li>`);
-  const { state, gaps } = device;
-  const isExcluded = state === 'excluded';
-  const tone = isExcluded || (device.fresh && gaps.length === 0) ? 'ok' : 'busy';
-  const behind = gaps.length === 0 ? 'behind' : `behind, ${counted(gaps.length, 'gap')}`;
-  const words = isExcluded ? NOTHING : html`, ${upToDateText(device) ?? behind}`;
-  return html`<section id="standing" class="standing ${tone}" aria-label="State"><h1>${name(device.device_name, 120)} <small class="soft">${name(device.device_id, 256)}</small></h1><p class="summary" role="status">${stateMark(state)}${words}</p>
+  const { state, gaps, polled, fresh } = device;
+  const words = standingText(device);
+  const tone = words === null || (polled && fresh && gaps.length === 0) ? 'ok' : 'busy';
+  return html`<section id="standing" class="standing ${tone}" aria-label="State"><h1>${name(device.device_name, 120)} <small class="soft">${name(device.device_id, 256)}</small></h1><p class="summary" role="status">${stateMark(state)}${words !== null && html`, ${words}`}</p>
 ${reasons.length === 0 ? NOTHING : html`<ul class="reasons">${reasons}</ul>`}</section>`;
 }
 

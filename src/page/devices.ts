@@ -10,6 +10,7 @@ import {
   type DevicesPage,
   type DevicesQuery,
 } from '../core/page-facts.ts';
+import { deviceStateText } from '../core/status.ts';
 import { duration, grouped, percent } from '../core/text.ts';
 import { coverageBar, legend } from './coverage.ts';
 import {
@@ -23,7 +24,6 @@ import {
   sensorValue,
   silentText,
   stateMark,
-  stateText,
   target,
   wide,
 } from './html.ts';
@@ -150,7 +150,7 @@ function stateLinks({ query, states }: DevicesPage): Html {
     return html`<li><a href="${devicesTarget({ ...query, state, page: 1 })}" data-nav data-key="state-${state ?? 'all'}"${current}><span class="${mark}">${text}</span> <b>${grouped(count)}</b></a></li>`;
   };
   const links = STATE_ORDER.filter((state) => states[state] > 0 || query.state === state).map((state) =>
-    link(state, stateText(state), states[state]),
+    link(state, deviceStateText(state), states[state]),
   );
   return html`<ul class="filters" aria-label="Devices by state">${link(null, 'all', all)}${links}</ul>`;
 }

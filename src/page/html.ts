@@ -7,7 +7,7 @@
  */
 
 import { unitOf } from '../core/sensor-units.ts';
-import type { DeviceState } from '../core/status.ts';
+import { type DeviceState, deviceStateText } from '../core/status.ts';
 import { duration, plainText } from '../core/text.ts';
 
 /** A piece of safe HTML. */
@@ -168,21 +168,8 @@ export function ago(at: string, now: string): string | null {
   return seconds < 0 ? `in ${duration(-seconds)}` : `${duration(seconds)} ago`;
 }
 
-const STATES: Readonly<Record<DeviceState, string>> = {
-  live: 'live',
-  'catching-up': 'catching up',
-  silent: 'silent',
-  unreachable: 'unreachable',
-  excluded: 'excluded',
-};
-
 /** The states in the order in which they are shown: the most urgent first. */
 export const STATE_ORDER: readonly DeviceState[] = ['unreachable', 'catching-up', 'silent', 'live', 'excluded'];
-
-/** The state as it is shown. */
-export function stateText(state: DeviceState): string {
-  return STATES[state];
-}
 
 /**
  * Shown instead of the time of the newest reading if there is none.
@@ -204,5 +191,5 @@ export function silentText(newestReadingAt: string | null, now: string): string 
 
 /** A device's state: a mark that differs in shape and colour, and the word. */
 export function stateMark(state: DeviceState): Html {
-  return html`<span class="state s-${state}">${STATES[state]}</span>`;
+  return html`<span class="state s-${state}">${deviceStateText(state)}</span>`;
 }

@@ -5,18 +5,19 @@
 
 import { gapText, missingText } from '../core/device-coverage.ts';
 import type { AlertRow, AlertsView, RecentEvent } from '../core/page-facts.ts';
-import { laneText } from '../core/quota.ts';
-import type {
-  ArchiveStatus,
-  DestinationReport,
-  GapSum,
-  JobStatus,
-  NextStatus,
-  QuotaStatus,
-  QuotaWindow,
-  StatusReport,
-  StreamStatus,
-  SummaryProblem,
+import { laneText, quotaWaitText, windowText } from '../core/quota.ts';
+import {
+  type ArchiveStatus,
+  type DestinationReport,
+  type GapSum,
+  type JobStatus,
+  type NextStatus,
+  type QuotaStatus,
+  type QuotaWindow,
+  type StatusReport,
+  type StreamStatus,
+  type SummaryProblem,
+  streamStateText,
 } from '../core/status.ts';
 import { byteSize, counted, duration, etaText, grouped, percent } from '../core/text.ts';
 import {
@@ -35,29 +36,6 @@ import {
 } from './html.ts';
 import { coveredText, type Unread } from './overview.ts';
 
-/** The requests that are left in a window; `null` while its budget is unknown. */
-function leftOf({ limit, budget, spent, others }: QuotaWindow): number | null {
-  if (budget === null) return null;
-  const ofPlan = limit === null ? Infinity : limit - spent - (others ?? 0);
-  return Math.max(0, Math.min(budget - spent, ofPlan));
-}
-
-/** A window in words: `312 of 720 (plan 900, others about 40), 568 left`. */
-export function windowText(window: QuotaWindow): string {
-  const { limit, budget, spent, others } = window;
-  const left = leftOf(window);
-  if (budget === null || left === null) return `${counted(spent, 'request')}; the limit is not known yet`;
-  const beside = [
-    ...(limit === null ? [] : [`plan ${grouped(limit)}`]),
-    // Each answer of the API reports one of the windows; absent: no process has seen an answer.
-    ...(others === undefined || others === 0
-      ? []
-      : [others === null ? 'other clients not reported' : `other clients about ${grouped(others)}`]),
-  ];
-  const aside = beside.length === 0 ? '' : ` (${beside.join(', ')})`;
-  return `${grouped(spent)} of ${grouped(budget)}${aside}, ${grouped(left)} left`;
-}
-
 function gauge(label: string, window: QuotaWindow, waiting: string | null): Html {
   const { limit, budget, spent, others } = window;
   const whole = Math.max(limit ?? budget ?? 0, 1);
@@ -73,16 +51,12 @@ function gauge(label: string, window: QuotaWindow, waiting: string | null): Html
 <p class="figures">${text}</p></div>`;
 }
 
-/** Names the lanes that wait for quota, if any does. */
-function waitNote(
-  { waiting_until, history_waiting_until }: Pick<QuotaStatus, 'waiting_until' | 'history_waiting_until'>,
-  now: string,
-): Html {
-  if (waiting_until !== null) {
-    return html`<p class="note warn">Quota used up: requests resume at ${moment(waiting_until, now)}.</p>`;
-  }
-  if (history_waiting_until === null) return NOTHING;
-  return html`<p class="soft">History and backfill wait until ${moment(history_waiting_until, now)}, because the budget is spread over the day. Live polls continue.</p>`;
+/** What waits for quota, if anything does. */
+function waitNote(quota: Pick<QuotaStatus, 'waiting_until' | 'history_waiting_until'>, now: string): Html {
+  const wait = quotaWaitText(quota);
+  if (wait === null) return NOTHING;
+  const tone = quota.waiting_until === null ? 'soft' : 'note warn';
+  return html`<p class="${tone}">${wait.text} ${moment(wait.at, now)}.</p>`;
 }
 
 /**
@@ -186,7 +160,7 @@ const STREAM_MARKS: Readonly<Record<StreamStatus['state'], string>> = {
 
 function streamRow({ name, state, reason, last_read_at }: StreamStatus, next: NextStatus, now: string): Html {
   const due = next.streams.find((each) => each.name === name)?.due_at ?? null;
-  return html`<tr><th scope="row">${name}</th><td><span class="state ${STREAM_MARKS[state]}">${state}</span>${reason === null ? NOTHING : html`<div>${text(reason, 400)}</div>`}</td><td>${last_read_at === null ? 'not yet' : moment(last_read_at, now)}</td><td>${moment(due, now)}</td></tr>`;
+  return html`<tr><th scope="row">${name}</th><td><span class="state ${STREAM_MARKS[state]}">${streamStateText(state)}</span>${reason === null ? NOTHING : html`<div>${text(reason, 400)}</div>`}</td><td>${last_read_at === null ? 'never' : moment(last_read_at, now)}</td><td>${moment(due, now)}</td></tr>`;
 }
 
 /** The streams of the API, and when each is read next. */

@@ -31,7 +31,7 @@ import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import { idlePollDueMs } from '../scheduler/device-outlook.ts';
 import { coverageBar } from './bars.ts';
 import { type DeviceSnapshot, snapshotDevice } from './device-snapshot.ts';
-import { dueAfter, type ReportParts, timeText } from './report.ts';
+import { apiProblemText, dueAfter, type ReportParts, timeText } from './report.ts';
 
 /** The parts that the report on a device needs. */
 export interface DeviceReportParts extends ReportParts {
@@ -86,6 +86,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
     generated_at: timeOf(known.nowMs),
     workspace_id: store.workspaceTag(),
     running: parts.isRunning(),
+    polled: !known.snapshot.isExcluded && stops(parts).length === 0,
     fresh: isFresh(known),
     behind_after_seconds: known.behindAfter,
     reasons: reasonsOf(parts, known, due),
@@ -214,16 +215,25 @@ function reasonsOf(parts: DeviceReportParts, known: DeviceFactsNow, due: Due): s
   ];
 }
 
-/** The problems that concern every device. */
-function obstacles({ isRunning, streams, quota, room }: DeviceReportParts, nowMs: EpochMs): string[] {
+/** Why no device is polled at all. */
+function stops({ isRunning, streams, room }: DeviceReportParts): string[] {
   const telemetry = streams.list().find(({ name }) => name === 'telemetry');
-  const { waiting_until, day } = quota();
+  const problem = streams.problem();
   const { full } = room.status();
-  const spent = day.budget !== null && day.spent >= day.budget ? ` (${day.spent} of ${day.budget} of the day)` : '';
   return [
     ...(isRunning() ? [] : ['No daemon is running, and no --once.']),
+    ...(problem === null ? [] : [`${apiProblemText(isRunning())}: ${problem}.`]),
     ...(telemetry?.state === 'off' ? [`Telemetry is not polled: ${telemetry.reason ?? ''}.`] : []),
     ...(full === null ? [] : [`Polling stopped: ${full}`]),
+  ];
+}
+
+/** The problems that concern every device. */
+function obstacles(parts: DeviceReportParts, nowMs: EpochMs): string[] {
+  const { waiting_until, day } = parts.quota();
+  const spent = day.budget !== null && day.spent >= day.budget ? ` (${day.spent} of ${day.budget} of the day)` : '';
+  return [
+    ...stops(parts),
     ...(waiting_until === null || Date.parse(waiting_until) <= nowMs
       ? []
       : [`Quota used up${spent}: requests resume at ${waiting_until}.`]),

@@ -22,8 +22,8 @@ import type {
   StatusOverview,
   StatusReport,
 } from '../core/status.ts';
-import { counted, duration, etaText, grouped, percent } from '../core/text.ts';
-import { type EpochMs, formatExact, msToNs, SECOND_MS } from '../core/time.ts';
+import { capitalized, counted, duration, etaText, grouped, percent } from '../core/text.ts';
+import { type EpochMs, formatExact, formatMs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { includedDevices } from '../ingest/filter.ts';
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
@@ -285,9 +285,17 @@ interface SummaryFacts {
   readonly next: NextStatus;
 }
 
-/** The state in a sentence: the most serious problem, or how far the sync is. */
+/** The state in a sentence: the most serious problem, or how far the sync is. Without a process that comes first. */
 function summaryOf(parts: ReportParts, facts: SummaryFacts): Pick<StatusReport, 'summary' | 'summary_problem'> {
-  return problemOf(parts) ?? { summary: syncText(parts, facts), summary_problem: null };
+  const found = problemOf(parts) ?? { summary: syncText(parts, facts), summary_problem: null };
+  return parts.isRunning() ? found : { ...found, summary: `${stoppedText(parts)} ${found.summary}` };
+}
+
+/** That no process works with the state, since when, and what to do. */
+function stoppedText({ facts }: ReportParts): string {
+  const lastMs = facts.lastRequestMs();
+  const last = lastMs === null ? '' : `; the last request was at ${formatMs(lastMs).replace(/\.\d+/, '')}`;
+  return `No daemon is running${last}. Start it, or run --once.`;
 }
 
 /** How far the sync is, in one or more sentences. */
@@ -301,7 +309,9 @@ function syncText(parts: ReportParts, { devices, excluded, sums, destinations, j
   const more = `${isAtWork ? backfillText(jobs) : ''}${silentText(sums.silent)}${waiting}`;
   if (sums.complete === devices) {
     const one = devices === 1 ? 'the device is complete' : `all ${devices} devices are complete`;
-    return `In sync: ${one}${leftOut}${deliveredText(destinations)}.${more}`;
+    // Nothing is in sync that nobody reads.
+    const head = isAtWork ? `In sync: ${one}` : capitalized(one);
+    return `${head}${leftOut}${deliveredText(destinations)}.${more}`;
   }
   const work = isAtWork ? (next.initial_devices > 0 ? 'Initial sync: ' : 'Catching up: ') : '';
   return `${work}${sums.complete} of ${devices} devices complete${leftOut}${etaText(next)}.${more}`;
@@ -347,11 +357,7 @@ function problemOf({
   const problem = streams.problem();
   if (problem !== null) {
     const code = streams.isRefused() ? 'key_refused' : 'api_unreachable';
-    return about(
-      code,
-      null,
-      `${isRunning() ? 'The API cannot be read' : 'Polling failed at the last attempt'}: ${problem}`,
-    );
+    return about(code, null, `${apiProblemText(isRunning())}: ${problem}`);
   }
   const { full } = room.status();
   if (full !== null) return about('state_full', null, `Polling stopped: ${full}`);
@@ -362,6 +368,11 @@ function problemOf({
     if (reason !== null) return about('destination_blocked', name, `Delivery to ${name} is blocked: ${reason}`);
   }
   return null;
+}
+
+/** The beginning of the sentence about what keeps the API from being read. */
+export function apiProblemText(isRunning: boolean): string {
+  return isRunning ? 'The API cannot be read' : 'Polling failed at the last attempt';
 }
 
 function noListText(devices: number, isAtWork: boolean): string {

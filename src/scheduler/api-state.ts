@@ -227,7 +227,7 @@ export function storedProblem(
 ): Pick<StreamReport, 'list' | 'problem' | 'isRefused' | 'nextAttemptInMs'> {
   const problem = noted === '' ? null : (JSON.parse(noted) as ApiProblem);
   const isRefused = problem?.code === 'key_refused';
-  const list = streams.map((status) => refusedBy(isRefused, status));
+  const list = streams.map((status) => unreadBy(problem, status));
   return {
     list: () => list,
     problem: () => problem?.text ?? null,
@@ -246,7 +246,10 @@ const FAILING_LONG_MS = 10 * MINUTE_MS;
  */
 export function createStreamReport(state: ApiState, outage: () => string | null): StreamReport {
   return {
-    list: () => STREAMS.map((name) => refusedBy(state.refusal !== null, statusOf(name, state.streams[name]))),
+    list: () => {
+      const problem = problemOf(state, outage());
+      return STREAMS.map((name) => unreadBy(problem, statusOf(name, state.streams[name])));
+    },
     problem: () => problemOf(state, outage())?.text ?? null,
     isRefused: () => state.refusal !== null,
     nextAttemptInMs: () => (state.refusal === null ? null : Math.max(0, state.retryAtMs - state.parts.monoMs())),
@@ -266,11 +269,11 @@ function failingLong({ streams, parts }: ApiState): { name: Stream; reason: stri
     .map(({ name, reason }) => ({ name, reason }));
 }
 
-/** No stream is read while the API refuses the key, whatever its last answer was. */
-function refusedBy(isRefused: boolean, status: StreamStatus): StreamStatus {
-  return !isRefused || status.state === 'off'
-    ? status
-    : { ...status, state: 'failing', reason: 'the API refuses the key' };
+/** No stream is read while the API cannot be read, whatever its last answer was. */
+function unreadBy(problem: ApiProblem | null, status: StreamStatus): StreamStatus {
+  if (problem === null || status.state === 'off') return status;
+  if (problem.code === 'key_refused') return { ...status, state: 'failing', reason: 'the API refuses the key' };
+  return { ...status, state: 'failing', reason: status.reason ?? 'the API cannot be read' };
 }
 
 function statusOf(name: Stream, { answeredAtMs, missingScope, failure }: StreamState): StreamStatus {

@@ -312,6 +312,7 @@ function reportOf(
     generated_at: NOW,
     workspace_id: 'ws-1',
     running: true,
+    polled: true,
     fresh: state === 'live',
     behind_after_seconds: 420,
     reasons:

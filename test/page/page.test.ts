@@ -6,11 +6,11 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { DevicesPage } from '../../src/core/page-facts.ts';
+import { windowText } from '../../src/core/quota.ts';
 import { barText } from '../../src/page/coverage.ts';
 import { readPeriod } from '../../src/page/device.ts';
 import { devicesTarget, readDevicesQuery } from '../../src/page/devices.ts';
 import { ago, figure, momentText } from '../../src/page/html.ts';
-import { windowText } from '../../src/page/panels.ts';
 import { patient } from '../support/patience.ts';
 import { factsOf, HOSTILE, NOW, REPORT, rowOf } from './facts.ts';
 import { servePage, standingWith } from './support.ts';
@@ -363,7 +363,9 @@ describe('the overview', () => {
     await using served = await servePage({ standing: with_(null, at) });
     const page = await textOf(served.url);
     expect(page).not.toContain('Quota used up');
-    expect(page).toMatch(/History and backfill wait until <time[^>]*>22:40:14<\/time>.*Live polls continue\./);
+    expect(page).toMatch(
+      /First history and backfill spread the budget over the day: they resume at <time[^>]*>22:40:14<\/time>\./,
+    );
     served.shown.standing = with_(at, at);
     expect(await textOf(served.url)).toMatch(/Quota used up: requests resume at <time[^>]*>22:40:14<\/time>\./);
     served.shown.standing = with_(null, null);

@@ -56,7 +56,7 @@ describe('--status', () => {
     const after = await statusOf(stage, '--device', 'walk');
     expect(after.code).toBe(0);
     expect(after.stdout).toMatch(/^walk, as of /);
-    expect((await statusOf(stage)).stdout).toContain('No daemon is running (last request');
+    expect((await statusOf(stage)).stdout).toMatch(/^No daemon is running; the last request was at /m);
     expect(told.stdout + text.stdout + after.stdout).not.toContain(KEY);
     // On a copy, wherever it is.
     const copy = join(stage.directory, 'copy');

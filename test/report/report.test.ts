@@ -44,6 +44,7 @@ interface Case {
   readonly sums?: Partial<DeviceSums>;
   readonly jobs?: readonly OpenJob[];
   readonly isRunning?: boolean;
+  readonly lastRequestMs?: number | null;
   readonly etaSeconds?: number | null;
   readonly assumesFullHistory?: boolean;
   readonly problem?: string;
@@ -60,6 +61,7 @@ function overviewOf({
   isRunning = true,
   etaSeconds = null,
   assumesFullHistory = false,
+  lastRequestMs = NOW_MS - MINUTE_MS + 7,
   ...streams
 }: Case): StatusOverview {
   const { problem = null, isRefused = false, attemptInMs = null, failing = [] } = streams;
@@ -100,7 +102,7 @@ function overviewOf({
     room: { status: () => ({ usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null }) },
     facts: {
       spending: () => [],
-      lastRequestMs: () => null,
+      lastRequestMs: () => lastRequestMs,
       lastArchivedMs: () => null,
       jobs: () => jobs,
     } as unknown as ReportParts['facts'],
@@ -171,9 +173,18 @@ describe('the sentence', () => {
     [
       'gaps while no process runs',
       { sums: { complete: 2, open: { devices: 3, seconds: 9000 } }, etaSeconds: 100, isRunning: false },
-      '2 of 5 devices complete.',
+      'No daemon is running; the last request was at 2026-06-15T11:59:00Z. Start it, or run --once. 2 of 5 devices complete.',
     ],
-    ['a backfill that nobody works on', { jobs: [BACKFILL], isRunning: false }, 'In sync: all 5 devices are complete.'],
+    [
+      'a backfill that nobody works on',
+      { jobs: [BACKFILL], isRunning: false },
+      'No daemon is running; the last request was at 2026-06-15T11:59:00Z. Start it, or run --once. All 5 devices are complete.',
+    ],
+    [
+      'no process since the state was made',
+      { isRunning: false, lastRequestMs: null },
+      'No daemon is running. Start it, or run --once. All 5 devices are complete.',
+    ],
     ['one that is not begun', { jobs: [{ ...BACKFILL, state: 'waiting' }] }, 'In sync: all 5 devices are complete.'],
   ])('%s', (_what, given, words) => {
     expect(overviewOf(given)).toMatchObject({ summary: words, summary_problem: null });
@@ -184,7 +195,7 @@ describe('the sentence', () => {
     [{ problem: 'no connection' }, 'The API cannot be read: no connection', { code: 'api_unreachable', name: null }],
     [
       { problem: 'no connection', isRunning: false },
-      'Polling failed at the last attempt: no connection',
+      'No daemon is running; the last request was at 2026-06-15T11:59:00Z. Start it, or run --once. Polling failed at the last attempt: no connection',
       { code: 'api_unreachable', name: null },
     ],
     [

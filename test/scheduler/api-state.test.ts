@@ -57,7 +57,20 @@ describe('what keeps the API from being read', () => {
     const { state, report, outage, told } = life();
     outage.message = 'down';
     expect(report.problem()).toBe('down');
+    noteAnswered(state, 'telemetry');
+    noteStreamFailed(state, 'alerts', 'HTTP 500');
+    noteOff(state, 'account', 'account:read');
+    expect(report.list().map(({ state: each, reason }) => `${each}: ${reason}`)).toEqual([
+      'off: the key lacks the scope account:read',
+      'failing: the API cannot be read',
+      'failing: the API cannot be read',
+      'failing: HTTP 500',
+    ]);
+    noteAnswered(state, 'account');
+    noteAnswered(state, 'alerts');
+    noteRead(state, 'alerts');
     outage.message = null;
+    expect(report.list().find(({ name }) => name === 'telemetry')?.state).toBe('on');
     noteRefused(state, REFUSED, 'no', 1000);
     noteAnswered(state, 'account');
     expect([report.isRefused(), report.problem()]).toEqual([true, expect.stringContaining('the API refuses the key')]);
@@ -99,7 +112,7 @@ describe('what keeps the API from being read', () => {
     const stored = () => read(store.fact(API_PROBLEM) ?? '');
     expect(stored()).toEqual([null, false, 'on']);
     outage.note(new ApiFault('unreachable', 'GET /account: no answer', { request: 'GET /account' }));
-    expect(stored()).toEqual(['GET /account: no answer', false, 'on']);
+    expect(stored()).toEqual(['GET /account: no answer', false, 'failing']);
     outage.answered(null);
     expect(stored()).toEqual([null, false, 'on']);
     outage.note(new ApiFault('unreachable', 'no answer', { request: 'GET /account' }));
@@ -110,7 +123,7 @@ describe('what keeps the API from being read', () => {
     expect(stored()).toEqual([null, false, 'on']);
     // The next process ends it, although it did not see it begin.
     noteStreamFailed(state, 'account', 'GET /account: check api.url');
-    expect(stored()).toEqual(['GET /account: check api.url', false, 'on']);
+    expect(stored()).toEqual(['GET /account: check api.url', false, 'failing']);
     noteAnswered(start().state, 'account');
     expect(stored()).toEqual([null, false, 'on']);
   });

@@ -2,11 +2,11 @@
  * `--status --device`: the status of one device as text: first why it lags, then its coverage and its last requests.
  */
 
-import { gapText, upToDateText } from '../../core/device-coverage.ts';
+import { gapText, standingText } from '../../core/device-coverage.ts';
 import { faultText } from '../../core/faults.ts';
 import type { DeviceAnswer, DeviceReport } from '../../core/page-facts.ts';
 import { laneText } from '../../core/quota.ts';
-import type { StatusGap } from '../../core/status.ts';
+import { deviceStateText, type StatusGap } from '../../core/status.ts';
 import { capitalized, duration, percent, plainText } from '../../core/text.ts';
 import { count, minute, moment, nameText, plural, row, wrap } from '../shared/layout.ts';
 
@@ -30,9 +30,10 @@ export function deviceText(report: DeviceReport): string {
 function head(report: DeviceReport): string {
   const { device_id, device_name, state, generated_at, reasons, lag_seconds, covered, listed } = report;
   const name = device_name === device_id ? '' : ` (${nameText(device_name, 34)})`;
-  const standing = upToDateText(report) ?? 'not up to date';
+  const standing = standingText(report);
   const lag = lag_seconds === null || lag_seconds === 0 ? '' : `lag ${duration(lag_seconds)}`;
   const behind = covered.length === 0 ? 'nothing is stored yet' : lag;
+  const details = [deviceStateText(state), behind].filter((text) => text !== '').join(', ');
   const life = [
     listed.online === null ? null : listed.online ? 'online' : 'offline',
     listed.presence,
@@ -43,7 +44,7 @@ function head(report: DeviceReport): string {
     .join(', ');
   return [
     wrap(`${nameText(device_id, 40)}${name}, as of ${moment(generated_at)}`, 0),
-    wrap(`${capitalized(standing)}: ${[state, behind].filter((text) => text !== '').join(', ')}.`, 0),
+    wrap(`${capitalized([standing, details].filter((text) => text !== null).join(': '))}.`, 0),
     ...reasons.map((reason) => wrap(`  ${plainText(reason, 500)}`, 2)),
     '\n',
     row(
@@ -64,7 +65,7 @@ function pollLine(report: DeviceReport): string {
   const once = running ? '' : ', once the daemon is running';
   const due =
     next_due_at === null
-      ? 'never'
+      ? 'none scheduled'
       : next_kind === 'idle_poll'
         ? `when the device list reports new data${once}; at the latest ${moment(next_due_at)} (idle poll)`
         : `${moment(next_due_at)}${once}`;
@@ -73,10 +74,10 @@ function pollLine(report: DeviceReport): string {
 
 function answers({ last_answers, failed_requests }: DeviceReport): string {
   const failed = failed_requests === 0 ? '' : `; ${plural(failed_requests, 'request')} failed in the last two days`;
-  if (last_answers.length === 0) return row('Answers', `none in the last two days${failed}`);
+  if (last_answers.length === 0) return row('Responses', `none in the last two days${failed}`);
   return last_answers
     .slice(0, ANSWERS_SHOWN)
-    .map((answer, index) => row(index === 0 ? 'Answers' : '', `${answerText(answer)}${index === 0 ? failed : ''}`))
+    .map((answer, index) => row(index === 0 ? 'Responses' : '', `${answerText(answer)}${index === 0 ? failed : ''}`))
     .join('');
 }
 
@@ -85,7 +86,7 @@ function answerText({ at, lane, status, fault, new_readings }: DeviceAnswer): st
     fault !== null
       ? faultText(fault)
       : status === null
-        ? 'no answer yet'
+        ? 'no response'
         : `HTTP ${status}, ${plural(new_readings ?? 0, 'new reading')}`;
   return `${moment(at)} (${laneText(lane)}): ${yieldText}`;
 }

@@ -4,14 +4,16 @@
  */
 
 import { gapText } from '../../core/device-coverage.ts';
-import { laneText } from '../../core/quota.ts';
-import type {
-  DestinationReport,
-  DeviceStatus,
-  JobStatus,
-  MissingStatus,
-  StatusReport,
-  StreamStatus,
+import { laneText, quotaWaitText, windowText } from '../../core/quota.ts';
+import {
+  type DestinationReport,
+  type DeviceStatus,
+  deviceStateText,
+  type JobStatus,
+  type MissingStatus,
+  type StatusReport,
+  type StreamStatus,
+  streamStateText,
 } from '../../core/status.ts';
 import { byteSize, duration, percent, plainText } from '../../core/text.ts';
 import { cell, count, minute, moment, nameText, plural, row, WIDTH, wrap } from '../shared/layout.ts';
@@ -39,14 +41,12 @@ export function statusText(report: StatusReport): string {
 }
 
 function head({ workspace_id, generated_at, summary, process: work, version }: StatusReport): string {
-  const since = (at: string | null): string => (at === null ? 'never' : `${elapsed(generated_at, at)} ago`);
-  const works = work.running
-    ? `Tidemark is running: last request ${since(work.last_request_at)}, last stored point ${since(work.last_archived_at)}.`
-    : `No daemon is running (last request ${since(work.last_request_at)}). Start it, or run --once.`;
+  // The summary reports it if no process runs.
+  const works = `Tidemark is running: last request ${sinceText(generated_at, work.last_request_at)}, last stored point ${sinceText(generated_at, work.last_archived_at)}.`;
   return [
     wrap(`Tidemark ${version}: ${nameText(workspace_id ?? 'no workspace yet')}, as of ${moment(generated_at)}`, 0),
     wrap(plainText(summary, 400), 0),
-    wrap(works, 0),
+    work.running ? wrap(works, 0) : '',
     '\n',
   ].join('');
 }
@@ -56,7 +56,7 @@ function coverage({ totals, devices }: StatusReport): string {
   const share = covered_share === null ? 'no device is known yet' : `${percent(covered_share)} covered`;
   const states = (['live', 'catching-up', 'silent', 'unreachable', 'excluded'] as const).flatMap((state) => {
     const number = devices.filter((device) => device.state === state).length;
-    return number === 0 ? [] : [`${count(number)} ${state}`];
+    return number === 0 ? [] : [`${count(number)} ${deviceStateText(state)}`];
   });
   const stateText = states.length === 0 ? '' : `: ${states.join(', ')}`;
   const aside =
@@ -133,12 +133,20 @@ function deviceLine({ device_id, device_name, lag_seconds, covered, gaps }: Devi
 
 const NAME_COLUMNS = 24;
 
-function streams({ streams: all }: StatusReport): string {
-  const textOf = ({ name, state, reason }: StreamStatus): string => {
-    if (state === 'on') return `${name} on`;
-    if (state === 'waiting') return `${name} not read yet`;
-    return `${name} ${state}${reason === null ? '' : ` (${plainText(reason, 120)})`}`;
+function streams({ streams: all, process: work, generated_at }: StatusReport): string {
+  const textOf = ({
+    name,
+    state,
+    reason,
+    last_read_at,
+  }: Omit<StreamStatus, 'name'> & { readonly name: string }): string => {
+    if (!work.running && state === 'on') return `${name} last read ${sinceText(generated_at, last_read_at)}`;
+    return `${name} ${streamStateText(state)}${reason === null ? '' : ` (${plainText(reason, 120)})`}`;
   };
+  // The streams of an API that cannot be read have one state, for one reason.
+  const same = new Set(all.map(({ state, reason }) => JSON.stringify([state, reason]))).size === 1;
+  const [first] = all;
+  if (first !== undefined && same && first.state !== 'on') return row('Streams', textOf({ ...first, name: 'all' }));
   return row('Streams', all.map(textOf).join(', '));
 }
 
@@ -202,17 +210,16 @@ function missingLine({ reason, points, devices, from, to }: MissingStatus, flag:
   return `${missing} ${why} ${range}; to send them again: ${fetch}`;
 }
 
-function quotaLines({ allowance: { share, minute: ofMinute, day, lanes, waiting_until } }: StatusReport): string {
-  const part = ({ budget, spent }: typeof day, name: string): string =>
-    budget === null
-      ? `${name} ${count(spent)} used`
-      : `${name} ${count(spent)} of ${count(budget)} used, ${count(Math.max(0, budget - spent))} left`;
-  const spent = lanes.filter((lane) => lane.day > 0);
-  const byLane = spent.map((lane) => `${laneText(lane.lane)} ${count(lane.minute)}/${count(lane.day)}`);
+function quotaLines({ allowance }: StatusReport): string {
+  const { minute: ofMinute, day, lanes } = allowance;
+  const byLane = lanes
+    .filter((lane) => lane.day > 0)
+    .map((lane) => `${laneText(lane.lane)} ${count(lane.minute)}/${count(lane.day)}`);
+  const wait = quotaWaitText(allowance);
   return [
-    row('Quota', `${part(ofMinute, 'minute')}; ${part(day, 'day')}; budget ${percent(share)} of the quota`),
-    ...(byLane.length === 0 ? [] : [row('', `by lane, minute/day: ${byLane.join(', ')}`)]),
-    ...(waiting_until === null ? [] : [row('', `quota used up: requests resume at ${moment(waiting_until)}`)]),
+    row('Quota', `last minute ${windowText(ofMinute)}; last 24 hours ${windowText(day)}`),
+    ...(byLane.length === 0 ? [] : [row('', `by purpose, minute/day: ${byLane.join(', ')}`)]),
+    ...(wait === null ? [] : [row('', `${wait.text} ${moment(wait.at)}`)]),
   ].join('');
 }
 
@@ -271,6 +278,10 @@ function next({
       : [Date.parse(due_at) < Date.parse(generated_at) ? `${name} now` : `${name} ${due_at.slice(11, 19)}`],
   );
   return row('Next', `${times.join(', ')} UTC; ${open}`);
+}
+
+function sinceText(now: string, at: string | null): string {
+  return at === null ? 'never' : `${elapsed(now, at)} ago`;
 }
 
 /** The time from an instant to the report; 0 if the instant is later. */

@@ -351,7 +351,7 @@ describe('what is odd', () => {
     open.ledger.recordOutcome(requestId, { status: 200, fault: null });
     expect(report().streams.map(({ state }) => state)).toEqual(Array.from({ length: 4 }, () => 'waiting'));
     expect(unwrapped(text())).toMatch(
-      /Gaps no device is known yet .*devices not read yet, .*; no device is known yet $/,
+      /Gaps no device is known yet .*Streams all not read yet .*; no device is known yet $/,
     );
     const database = { name: 'influx', kind: 'auto', url: 'http://x:8086', org: '', bucket: 'b' };
     const delivering = { ...seen.config, destinations: [database] } as unknown as typeof config;
@@ -360,7 +360,7 @@ describe('what is odd', () => {
     expect(() => text('hub')).toThrow(/no device is listed yet/);
     open.close();
     expect(text()).toContain(
-      'The device list has not been read yet.\nNo daemon is running (last request 0 s ago). Start',
+      'No daemon is running; the last request was at 2026-06-15T12:00:00Z. Start it, or\nrun --once. The device list has not been read yet.',
     );
   });
 
@@ -390,7 +390,7 @@ describe('what is odd', () => {
     const text = textOf(config, clock);
     // Some hundred milliseconds; what is quadratic takes minutes.
     expect(performance.now() - beganMs).toBeLessThan(patient(20_000));
-    expect(text.trimEnd().split('\n').length).toBeLessThanOrEqual(36);
+    expect(text.trimEnd().split('\n').length).toBeLessThanOrEqual(37);
     const report = reportOf(config, clock);
     expect(report.devices).toHaveLength(10_000);
     expect(report.totals.archived_readings).toBe(readings);

@@ -8,6 +8,7 @@ import type { Interval } from '../../../src/core/intervals.ts';
 import type { Schedule, Sink } from '../../../src/core/ports.ts';
 import type { StatusReport } from '../../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, parseTimestamp } from '../../../src/core/time.ts';
+import { API_PROBLEM } from '../../../src/scheduler/api-state.ts';
 import type { FaultPlan } from '../../../src/sim/faults.ts';
 import { DEVICES, liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
@@ -63,7 +64,7 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(report.totals).toMatchObject({ devices: 3, devices_complete: 3 });
     expect(report.totals.covered_share).toBe(1);
     const [one] = report.devices;
-    expect(textOf(config, rig.clock, one?.device_id)).toMatch(/^Answers .*: HTTP 200, \d+ new readings?$/m);
+    expect(textOf(config, rig.clock, one?.device_id)).toMatch(/^Responses .*: HTTP 200, \d+ new readings?$/m);
     expect(unwrapped(textOf(config, rig.clock))).toMatch(/Archive [\d,]+ points of all measurements, /);
     expect(report.gaps).toEqual([]);
     expect(report.destinations).toMatchObject([
@@ -86,10 +87,40 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(lanes.reduce((sum, lane) => sum + lane.day, 0)).toBe(rig.simulator.log.total);
     expect(day).toMatchObject({ spent: rig.simulator.log.total });
     const text = textOf(config, rig.clock);
-    expect(text).toContain('In sync: all 3 devices are complete; influx has every point.');
+    expect(unwrapped(text)).toMatch(
+      /No daemon is running; the last request was at \S+Z\. Start it, or run --once\. All 3 devices are complete; influx has every point\. Delivery/,
+    );
+    expect(unwrapped(text)).toMatch(/Streams account last read .* ago, devices last read .* ago, /);
     expect(text).toContain('Gaps        none');
     expect(text).toContain('influx: every point delivered');
     expect(text.split('\n').length).toBeLessThanOrEqual(24);
+  });
+
+  test.each([
+    ['key_refused', 'the API refuses the key. Create a new one'],
+    ['api_unreachable', 'no connection'],
+  ])('%s: no stream is on and no device up to date, although nothing is missing yet', async (code, problem) => {
+    using rig = await rigOf();
+    await rig.once();
+    const config = configOf(rig);
+    const daemon = rig.open();
+    expect(textOf(config, rig.clock, 'often')).toMatch(/\nUp to date: live/);
+    daemon.context.store.saveFact(API_PROBLEM, JSON.stringify({ code, text: problem }));
+    const report = reportOf(config, rig.clock);
+    expect(report.summary).toBe(`The API cannot be read: ${problem}`);
+    expect(report.streams.map(({ state }) => state)).toEqual(['failing', 'failing', 'failing', 'failing']);
+    expect(unwrapped(textOf(config, rig.clock))).toMatch(
+      /Streams all failing \(the API (?:refuses the key|cannot be read)\) /,
+    );
+    const device = deviceOf(config, rig.clock, 'often');
+    expect(device).toMatchObject({ fresh: true, polled: false, reasons: [`The API cannot be read: ${problem}.`] });
+    expect(unwrapped(textOf(config, rig.clock, 'often'))).toContain(
+      `Polling has stopped: live. The API cannot be read: ${problem}. `,
+    );
+    daemon.close();
+    expect(unwrapped(textOf(config, rig.clock))).toContain(
+      `Start it, or run --once. Polling failed at the last attempt: ${problem} `,
+    );
   });
 
   test('what could not be had is told by its reason, and nothing else is missing', async () => {
@@ -190,7 +221,7 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(seen).toHaveLength(1);
     // Once nobody delivers, it says so.
     const after = unwrapped(textOf(config, rig.clock));
-    expect(after).toContain('No daemon is running (last request');
+    expect(after).toContain('No daemon is running; the last request was at ');
     expect(after).toContain(`blocked at the last attempt: ${message}`);
   });
 
