@@ -22,7 +22,7 @@ export const MEASURED_DAYS = 8;
 /** A rate is measured only from more covered time than this. */
 const LEAST_COVERED_MS = HOUR_MS;
 /** The words of `lifecycle_status` for devices that do not report (API document, "Device"). */
-const RESTING: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
+export const RESTING: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
 
 /** The archived readings of a day. */
 export interface DayReadings {

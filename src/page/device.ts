@@ -13,6 +13,7 @@ import { DAY_MS, HOUR_MS, SECOND_MS } from '../core/time.ts';
 import { coverageBar, legend } from './coverage.ts';
 import {
   ago,
+  decimalsOf,
   type Html,
   html,
   moment,
@@ -25,6 +26,7 @@ import {
   table,
   target,
   text,
+  timeRange,
 } from './html.ts';
 import { deviceAlerts } from './panels.ts';
 
@@ -116,10 +118,10 @@ function gapTable({ gaps }: DeviceReport, now: string): Html {
   const list = table({
     label: 'Table of gaps',
     caption: 'Gaps',
-    heads: ['From', 'To', 'Reason'],
+    heads: ['Between', 'Reason'],
     rows: shown.map(
       ({ from, to, reason }) =>
-        html`<tr><td>${moment(from, now)}</td><td>${moment(to, now)}</td><td>${text(gapText(reason).why, 200)}</td></tr>`,
+        html`<tr><td>${timeRange(from, to, { now })}</td><td>${text(gapText(reason).why, 200)}</td></tr>`,
     ),
   });
   return html`${list}${more}`;
@@ -127,7 +129,7 @@ function gapTable({ gaps }: DeviceReport, now: string): Html {
 
 function coverageSection(device: DeviceReport, now: string): Html {
   const { from, to, cells, cell_seconds } = device.bar;
-  return html`<section id="coverage" class="panel"><h2>Coverage <small>from ${moment(from, now)} to ${moment(to, now)}</small></h2>
+  return html`<section id="coverage" class="panel"><h2>Coverage <small>from ${timeRange(from, to, { now, between: ' to ' })}</small></h2>
 <div class="long">${coverageBar({ cells, one: `range of ${duration(cell_seconds)}`, many: `ranges of ${duration(cell_seconds)}`, label: 'Coverage' })}</div>${legend()}${gapTable(device, now)}</section>`;
 }
 
@@ -174,15 +176,18 @@ ${coverageSection(device, now)}
 ${answersSection(device, now)}`;
 }
 
-/** The least, the most and the mean of the cells. */
+/** The least, the mean and the most of the cells, the mean with as many decimals as the values have. */
 function extremes({ min, mean, max }: SensorSeries): readonly [number, number, number] | null {
   const numbers = (values: readonly (number | null)[]): number[] => values.filter((value) => value !== null);
   const means = numbers(mean);
   if (means.length === 0) return null;
+  const [lows, highs] = [numbers(min), numbers(max)];
+  const decimals = Math.max(0, ...[...lows, ...highs].map(decimalsOf));
+  const whole = means.reduce((all, value) => all + value, 0) / means.length;
   return [
-    numbers(min).reduce((least, value) => Math.min(least, value), Infinity),
-    means.reduce((all, value) => all + value, 0) / means.length,
-    numbers(max).reduce((most, value) => Math.max(most, value), -Infinity),
+    lows.reduce((least, value) => Math.min(least, value), Infinity),
+    Number(whole.toFixed(decimals)),
+    highs.reduce((most, value) => Math.max(most, value), -Infinity),
   ];
 }
 

@@ -113,6 +113,11 @@ export function figure(value: number): string {
   return size >= 10_000 ? String(Math.round(value)) : String(Number(value.toPrecision(5)));
 }
 
+/** How many decimals a number is shown with. */
+export function decimalsOf(value: number): number {
+  return /\.(\d+)$/.exec(figure(value))?.[1]?.length ?? 0;
+}
+
 const NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i;
 
 /**
@@ -151,12 +156,31 @@ export function moment(at: string | null, now: string): Html {
   return html`<time datetime="${at}" title="${at}" data-moment>${momentText(at, now)}</time>`;
 }
 
-/** A time as text. */
-export function momentText(at: string, now: string): string {
+/**
+ * A range of times. Its ends have the same form: a time of today has its date where the other end has one.
+ *
+ * @param between what stands between its ends.
+ */
+export function timeRange(from: string, to: string, { now, between = ' – ' }: { now: string; between?: string }): Html {
+  return html`<span data-range>${dated(from, to, now)}${between}${dated(to, from, now)}</span>`;
+}
+
+/** A time beside another one of the same range. */
+function dated(at: string, other: string, now: string): Html {
+  const isDated = other.slice(0, 10) !== now.slice(0, 10);
+  return html`<time datetime="${at}" title="${at}" data-moment>${momentText(at, now, isDated)}</time>`;
+}
+
+/**
+ * A time as text.
+ *
+ * @param isDated whether a time of the page's own day has its date too.
+ */
+export function momentText(at: string, now: string, isDated = false): string {
   const match = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}:\d{2})(:\d{2})/.exec(at);
   if (match === null) return at;
   const [, year, month, day, minutes, seconds] = match;
-  if (at.slice(0, 10) === now.slice(0, 10)) return `${minutes}${seconds}`;
+  if (at.slice(0, 10) === now.slice(0, 10) && !isDated) return `${minutes}${seconds}`;
   const date = `${Number(day)} ${MONTHS[Number(month) - 1] ?? ''}`;
   return year === now.slice(0, 4) ? `${date} ${minutes}` : `${date} ${year}`;
 }

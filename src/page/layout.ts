@@ -82,7 +82,7 @@ ${live}
 <header class="top"><a class="brand" href="/">${{ html: MARK }}<span>Tidemark</span></a>
 ${workspaceName(workspace)}
 ${navigation({ here, links })}
-<span class="asof" id="asof">as of ${moment(generatedAt, generatedAt)}</span>${isLive && html`<button type="button" id="zone" hidden>UTC</button><button type="button" id="pause" aria-pressed="false" hidden>Pause updates</button>`}</header>
+<span class="asof" id="asof">as of ${moment(generatedAt, generatedAt)} <span id="zone-name" data-keep>UTC</span></span>${isLive && html`<button type="button" id="zone" hidden>UTC</button><button type="button" id="pause" aria-pressed="false" hidden>Pause updates</button>`}</header>
 <p id="connection" role="alert" hidden></p>
 <main id="main" tabindex="-1">
 ${main}

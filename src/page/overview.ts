@@ -186,18 +186,29 @@ function unreadTiles(report: StatusOverview, unread: Unread): Tile[] {
 }
 
 function lagTile(report: StatusOverview, destination: DestinationReport, hasSpread: boolean): Tile {
-  const { lag_seconds, blocked_reason, pending_points } = destination;
+  const { lag_seconds, blocked_reason } = destination;
   const { behind_after_seconds, behind_devices } = report.freshness;
   const isLate = lag_seconds !== null && lag_seconds > behind_after_seconds;
-  const pending =
-    pending_points === 0 ? 'every archived point is delivered' : `${counted(pending_points, 'point')} waiting`;
   const stopped = blocked_reason === null ? '' : 'delivery is blocked; ';
   return {
     title: `Lag in ${destination.name}`,
     value: lagText(lag_seconds),
-    text: `${stopped}${pending}${hasSpread ? `; ${spreadText(report)}` : ''}`,
+    text: `${stopped}${pendingText(report, destination)}${hasSpread ? `; ${spreadText(report)}` : ''}`,
     ...(blocked_reason !== null || isLate ? { tone: 'bad' } : behind_devices > 0 ? { tone: 'busy' } : {}),
   };
+}
+
+/** What waits for a database and for how long. Points of the history come last, so they may be older than the lag. */
+function pendingText(
+  { generated_at: now }: StatusOverview,
+  { pending_points, oldest_pending_at, lag_seconds, blocked_reason }: DestinationReport,
+): string {
+  if (pending_points === 0) return 'every archived point is delivered';
+  const points = `${counted(pending_points, 'point')} waiting`;
+  if (oldest_pending_at === null) return points;
+  const seconds = Math.max(0, (Date.parse(now) - Date.parse(oldest_pending_at)) / SECOND_MS);
+  const isHistory = blocked_reason === null && lag_seconds !== null && seconds > lag_seconds + 1;
+  return `${points}, the oldest for ${duration(seconds)}${isHistory ? ' (history, delivered after new readings)' : ''}`;
 }
 
 function lagText(seconds: number | null): string {

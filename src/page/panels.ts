@@ -32,6 +32,7 @@ import {
   table,
   target,
   text,
+  timeRange,
   unbroken,
 } from './html.ts';
 import { coveredText, type Unread } from './overview.ts';
@@ -97,7 +98,7 @@ function destinationRow(
     blocked_reason === null
       ? html`<span class="state s-live">delivering</span>`
       : html`<span class="state s-unreachable">blocked</span>`;
-  return html`<tr><th scope="row">${name(title)}</th><td>${state}</td><td class="number">${lag_seconds === null ? '' : duration(lag_seconds)}</td><td class="number">${delivered_points === null ? '' : grouped(delivered_points)}</td><td class="number">${grouped(pending_points)}${waits}</td><td class="number${quarantined > 0 ? ' bad' : ''}">${grouped(quarantined)}</td></tr>`;
+  return html`<tr><th scope="row">${name(title)}</th><td>${state}</td><td class="number">${lag_seconds === null ? 'initial sync' : duration(lag_seconds)}</td><td class="number">${delivered_points === null ? '' : grouped(delivered_points)}</td><td class="number">${grouped(pending_points)}${waits}</td><td class="number${quarantined > 0 ? ' bad' : ''}">${grouped(quarantined)}</td></tr>`;
 }
 
 function missingNotes(destinations: readonly DestinationReport[]): Html {
@@ -189,6 +190,7 @@ function jobLine(job: JobStatus, now: string): Html {
 }
 
 function rangeText({ from, to }: NonNullable<JobStatus['range']>, now: string): Html {
+  if (from !== null && to !== null) return html`from ${timeRange(from, to, { now, between: ' to ' })}`;
   const start = from === null ? 'the first reading' : moment(from, now);
   return html`from ${start} to ${to === null ? 'its start' : moment(to, now)}`;
 }
@@ -227,7 +229,7 @@ function progressBar(label: string, share: number): Html {
 }
 
 function gapRow({ reason, devices, seconds, from, to }: GapSum, now: string): Html {
-  return html`<tr><th scope="row">${text(gapText(reason).why, 120)}</th><td class="number">${grouped(devices)}</td><td class="number">${duration(seconds)}</td><td>${moment(from, now)} – ${moment(to, now)}</td></tr>`;
+  return html`<tr><th scope="row">${text(gapText(reason).why, 120)}</th><td class="number">${grouped(devices)}</td><td class="number">${duration(seconds)}</td><td>${timeRange(from, to, { now })}</td></tr>`;
 }
 
 const MAX_GAPS = 8;

@@ -5,6 +5,7 @@
 
 import { coverageOf, coveredShare, emptyByListing, hasLag, wantedOf } from '../core/device-coverage.ts';
 import type { DeviceFilter } from '../core/filter.ts';
+import { RESTING } from '../core/fleet.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { CoverageNow } from '../core/state/telemetry.ts';
@@ -28,6 +29,8 @@ export interface DeviceSnapshot {
   readonly status: DeviceStatus;
   readonly isExcluded: boolean;
   readonly isGone: boolean;
+  /** Its lifecycle status where no readings are expected in it, such as `paused`; otherwise `null`. */
+  readonly resting: string | null;
   /** Whether the beginning of the wanted range is still to be read. */
   readonly isInitial: boolean;
   /** Whether it is covered up to the present, but for a newest range that is open only until the next poll. */
@@ -48,9 +51,11 @@ export function snapshotDevice(
   const listedEmpty = emptyByListing(device, now, gracePeriodOf(wantedRange.gracePeriodMs, now.late));
   const coverage = coverageOf({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds }, wanted);
   const { isInitial, isCurrent } = coverage;
+  const { lifecycleStatus } = device.record;
   return {
     isExcluded,
     isGone: device.goneSinceMs !== null,
+    resting: lifecycleStatus !== null && RESTING.has(lifecycleStatus) ? lifecycleStatus : null,
     isInitial,
     isCurrent,
     // The newest range is open all the time: while it is no longer than usual, it is lag and no part that is missing.
@@ -93,14 +98,25 @@ export function toSummary(
   };
 }
 
+/** Devices in the list that are complete and report nothing. */
+export interface SilentSums {
+  readonly devices: number;
+  /** The names of the first ones that should report: one more than are ever named. */
+  readonly names: readonly string[];
+  /** Those that no readings are expected of, by their lifecycle status. */
+  readonly resting: Readonly<Record<string, number>>;
+}
+
+/** How many silent devices are named. */
+export const MOST_NAMED = 3;
+
 /** The sums over all devices. */
 export interface DeviceSums {
   /** Devices that are not excluded. */
   readonly devices: number;
   readonly excluded: number;
   readonly complete: number;
-  /** Devices in the list that are complete and report nothing. */
-  readonly silent: number;
+  readonly silent: SilentSums;
   readonly coveredShare: number | null;
   readonly gaps: readonly GapSum[];
   /** Devices with a gap that can be requested, and the length of these gaps. */
@@ -147,9 +163,18 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSumBuilder {
   };
   const lags: number[] = [];
   const sums = new Map<string, GrowingSum>();
+  const silentNames: string[] = [];
+  const resting: Record<string, number> = {};
 
-  const addThere = ({ status: { lag_seconds, state, gaps }, isInitial, isCurrent }: DeviceSnapshot): void => {
-    if (state === 'silent') counts.silent += 1;
+  const addSilent = ({ resting: status, status: { device_name } }: DeviceSnapshot): void => {
+    counts.silent += 1;
+    if (status !== null) resting[status] = (resting[status] ?? 0) + 1;
+    else if (silentNames.length <= MOST_NAMED) silentNames.push(device_name);
+  };
+  const addThere = (snapshot: DeviceSnapshot): void => {
+    const { status, isInitial, isCurrent } = snapshot;
+    const { lag_seconds, state, gaps } = status;
+    if (state === 'silent') addSilent(snapshot);
     if (isInitial) counts.initial += 1;
     if (lag_seconds === null) counts.unknown += 1;
     else lags.push(lag_seconds);
@@ -173,7 +198,7 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSumBuilder {
         devices: counts.polled,
         excluded: counts.all - counts.polled,
         complete: counts.complete,
-        silent: counts.silent,
+        silent: { devices: counts.silent, names: silentNames, resting },
         coveredShare: counts.polled === 0 ? null : counts.share / counts.polled,
         gaps: inOrder(sums),
         open: { devices: counts.openDevices, seconds: Math.round(counts.openSeconds) },

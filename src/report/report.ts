@@ -22,7 +22,7 @@ import type {
   StatusOverview,
   StatusReport,
 } from '../core/status.ts';
-import { capitalized, counted, duration, etaText, grouped, percent } from '../core/text.ts';
+import { capitalized, counted, duration, etaText, grouped, percent, plainText } from '../core/text.ts';
 import { type EpochMs, formatExact, formatMs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { includedDevices } from '../ingest/filter.ts';
@@ -30,7 +30,14 @@ import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import type { StreamReport } from '../scheduler/api-state.ts';
 import { meanPeriodMs } from '../scheduler/estimate.ts';
 import { phaseOf } from '../scheduler/planning.ts';
-import { type DeviceSums, type DeviceView, snapshotDevice, sumUp } from './device-snapshot.ts';
+import {
+  type DeviceSums,
+  type DeviceView,
+  MOST_NAMED,
+  type SilentSums,
+  snapshotDevice,
+  sumUp,
+} from './device-snapshot.ts';
 import type { HistoryEta } from './history-eta.ts';
 
 /** A destination, from its deliverer or from the state. */
@@ -322,15 +329,24 @@ function backfillText(jobs: readonly JobStatus[]): string {
   return jobs
     .filter(({ kind, state }) => kind === 'backfill' && state === 'running')
     .map(({ share, eta_seconds, waits }) => {
-      const done = share === null ? '' : `: ${percent(share, 0)} of its range covered`;
+      const done = share === null ? '' : `: ${percent(share)} of its range covered`;
       const eta = eta_seconds === null ? '' : `, ETA ${duration(eta_seconds)}`;
       return ` Backfill running${done}${waits === null ? eta : `, ${waits}`}.`;
     })
     .join('');
 }
 
-function silentText(silent: number): string {
-  return silent === 0 ? '' : ` ${counted(silent, 'device')} ${silent === 1 ? 'is' : 'are'} silent.`;
+/** How many devices are silent: those that should report, by name where they are few, and those that need not. */
+function silentText({ devices, names, resting }: SilentSums): string {
+  if (devices === 0) return '';
+  const counts = Object.values(resting).reduce((sum, count) => sum + count, 0);
+  const statuses = Object.keys(resting).toSorted().join(' or ');
+  const active = devices - counts;
+  const named = names.length > MOST_NAMED ? '' : names.map((each) => plainText(each, 40)).join(', ');
+  const head = ` ${counted(devices, 'device')} ${devices === 1 ? 'is' : 'are'} silent`;
+  if (counts === 0) return `${head}${named === '' ? '' : `: ${named}`}.`;
+  if (active === 0) return `${head}: ${statuses}.`;
+  return `${head}: ${grouped(active)} active${named === '' ? '' : ` (${named})`}, ${grouped(counts)} ${statuses}.`;
 }
 
 /** What the databases have of it. */

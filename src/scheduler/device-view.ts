@@ -3,6 +3,7 @@
  * the missing history; from the device list its last sign of life. Pure.
  */
 import { type CoveredRange, gapsIn } from '../core/coverage.ts';
+import { RESTING } from '../core/fleet.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract } from '../core/intervals.ts';
 import type { PollSettings } from '../core/ports.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
@@ -98,9 +99,6 @@ export function recencyRange({ state, view, wanted }: Viewed, recency: Recency):
   return { from: minNs(from, to), to };
 }
 
-/** Life cycles in which no readings are expected. */
-const INACTIVE_STATUSES: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
-
 /**
  * Turns a device of an earlier listing into a listed one. A device that had reported within one idle poll before that
  * listing is taken to report still, so that it is polled once; then its rate is known.
@@ -120,6 +118,6 @@ export function toListed({ record }: KnownDevice): ListedLiveRange {
   return {
     deviceId,
     seenMs: lastSeenAt === null ? null : nsToMs(lastSeenAt),
-    isActive: lifecycleStatus === null || !INACTIVE_STATUSES.has(lifecycleStatus),
+    isActive: lifecycleStatus === null || !RESTING.has(lifecycleStatus),
   };
 }

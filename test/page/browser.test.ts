@@ -173,14 +173,31 @@ describe.runIf(isHere)('times', () => {
     expect(await moments(page)).toEqual(['03:45:03', '03:15:34']);
     expect(await page.locator('#zone-note').textContent()).toMatch(/^Times are Asia\/(Kolkata|Calcutta)\.$/);
     expect(await page.locator('#asof time').getAttribute('title')).toBe(REPORT.generated_at);
+    expect(await page.locator('#asof').innerText(), 'the zone stands beside the time').toMatch(/ GMT\+5:30$/);
     await page.getByRole('button', { name: 'Show UTC' }).click();
     expect(await moments(page)).toEqual(['22:15:03', '21:45:34']);
+    expect(await page.locator('#asof').innerText()).toBe('as of 22:15:03 UTC');
     served.shown.standing = standingWith({ generated_at: '2026-11-21T22:15:09Z' });
     await expect.poll(async () => (await moments(page))[0], { timeout: 15_000 }).toBe('22:15:09');
     await page.reload();
     expect((await moments(page))[0]).toBe('22:15:09');
     await page.getByRole('button', { name: 'Show local time' }).click();
     expect((await moments(page))[0]).toBe('03:45:09');
+  });
+
+  test('of a range have their date at both ends, whichever day it is in the reader’s zone', async () => {
+    const [gap] = REPORT.gaps;
+    if (gap === undefined) throw new Error('no gap');
+    const between = async (from: string, to: string): Promise<string> => {
+      await using served = await servePage({ standing: standingWith({ gaps: [{ ...gap, from, to }] }) });
+      await using watched = await watchedPage(browser, served.url, { timezoneId: 'Asia/Kolkata' });
+      await watched.page.goto(served.url);
+      return await watched.page.locator('#work table [data-range]').innerText();
+    };
+    // The page is of 03:45 on the 22nd there.
+    expect(await between('2026-11-18T09:30:00Z', '2026-11-21T20:02:18Z')).toBe('18 Nov 15:00 – 22 Nov 01:32');
+    expect(await between('2026-11-21T18:20:00Z', '2026-11-21T20:02:18Z')).toBe('21 Nov 23:50 – 22 Nov 01:32');
+    expect(await between('2026-11-21T18:40:00Z', '2026-11-21T20:02:18Z')).toBe('00:10:00 – 01:32:18');
   });
 
   test('of a chart follow the zone', async () => {

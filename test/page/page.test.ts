@@ -127,9 +127,31 @@ describe('the overview', () => {
       standingWith({ destinations: REPORT.destinations.map((each) => ({ ...each, ...changes })) });
     await using served = await servePage({ standing: changed({ blocked_reason: 'no connection', lag_seconds: 400 }) });
     const first = async (): Promise<string> => /<div class="tile .*?<\/div>/.exec(await textOf(served.url))?.[0] ?? '';
-    expect(await first()).toMatch(/class="tile bad".*<b>7 min<\/b><span>delivery is blocked; 12 points waiting/);
+    expect(await first()).toMatch(
+      /class="tile bad".*<b>7 min<\/b><span>delivery is blocked; 12 points waiting, the oldest for 14\u00a0s/,
+    );
     served.shown.standing = changed({ lag_seconds: null });
     expect(await first()).toContain('<b>initial sync</b>');
+    expect(await textOf(served.url)).toMatch(/<section id="delivery".*?<td class="number">initial sync<\/td>/s);
+  });
+
+  test('what waits longer than the lag is history, which is delivered after new readings', async () => {
+    const tileOf = async (changes: object): Promise<string> => {
+      const destinations = REPORT.destinations.map((each) => ({ ...each, ...changes }));
+      await using served = await servePage({ standing: standingWith({ destinations }) });
+      return (/<div class="tile .*?<\/div>/.exec(await textOf(served.url))?.[0] ?? '').replaceAll('\u00a0', ' ');
+    };
+    expect(await tileOf({ lag_seconds: 13 })).toContain('12 points waiting, the oldest for 14 s; ');
+    const history = '12 points waiting, the oldest for 14 s (history, delivered after new readings); ';
+    expect(await tileOf({ lag_seconds: 0 })).toContain(history);
+  });
+
+  test('a range has its date at both ends', async () => {
+    await using served = await servePage();
+    const page = await textOf(served.url);
+    expect(page.replaceAll(/<time[^>]*>|<\/time>/g, '')).toContain(
+      'from <span data-range>1 Oct 00:00 to 21 Nov 21:00<',
+    );
   });
 
   test('while telemetry is not read the lag grows from the last reading on, and nothing below is calm', async () => {
@@ -376,7 +398,7 @@ describe('the overview', () => {
     await using served = await servePage();
     const page = await textOf(served.url);
     expect(page).toMatch(/aria-label="Progress of backfill no\. 4"[^>]*aria-valuenow="42"/);
-    expect(page).toMatch(/from <time[^>]*>1 Oct 00:00<\/time> to <time[^>]*>21:00:02<\/time>/);
+    expect(page).toMatch(/from <span data-range><time[^>]*>1 Oct 00:00<\/time> to <time[^>]*>21 Nov 21:00<\/time>/);
     expect(page).toContain(
       '42 % of this range covered (including what was covered before), 1,234 requests, 21 a minute, 98,700 new readings, ETA 26\u00a0min (about 560 requests at 21 a minute)',
     );
@@ -425,6 +447,19 @@ describe('the overview', () => {
     const device = await textOf(`${served.url}device?id=dev-00003`);
     expect(device).toContain('<figcaption><span><bdi>temperature</bdi></span> <b>21.52&nbsp;°C</b>');
     expect(device).toMatch(/<th scope="row"><bdi>temperature<\/bdi><\/th><td class="number"><b>21.52&nbsp;°C<\/b>/);
+  });
+
+  test('a mean has no more decimals than the values', async () => {
+    const facts = factsOf([rowOf(3)]);
+    const seen = await facts.device(rowOf(3).device_id, 3600);
+    if (seen === null) throw new Error('no device');
+    const series = { values: 2, times: [1, 2], mean: [54.61, 54.728], min: [44.8, 50], max: [50, 64.8] };
+    const sensors = [{ ...series, sensor: 'humidity', last: { sensor: 'humidity', value: '54.9', at: NOW } }];
+    const device = async () => await Promise.resolve({ ...seen, sensors });
+    await using served = await servePage({ facts: { ...facts, device } });
+    const row = /<tr data-key="humidity">.*?<\/tr>/.exec(await textOf(`${served.url}device?id=dev-00003`))?.[0] ?? '';
+    const cells = [...row.matchAll(/<td class="number">(.*?)<\/td>/g)].map(([, cell]) => cell);
+    expect(cells.slice(1, 4)).toEqual(['44.8&nbsp;%', '54.7&nbsp;%', '64.8&nbsp;%']);
   });
 
   test('events are narrowed to a level and above, and lead to their device', async () => {

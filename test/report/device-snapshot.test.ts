@@ -99,6 +99,7 @@ test('the lag is not known while most devices have none yet, but for one that is
         status,
         isExcluded: false,
         isGone: false,
+        resting: null,
         isInitial: true,
         isCurrent: lag_seconds === null,
         share: 0,
@@ -111,6 +112,18 @@ test('the lag is not known while most devices have none yet, but for one that is
   expect(lagOf(61, null, null)).toEqual([null, null, 61]);
   expect(lagOf(0, 5, null)).toEqual([5, 5, 5]);
   expect(lagOf()).toEqual([null, null, null]);
+});
+
+test('of silent devices those that were taken out of service are counted apart, the others are named', () => {
+  const silent = (device_name: string, resting: string | null): DeviceSnapshot =>
+    ({
+      status: { device_id: device_name, device_name, state: 'silent', lag_seconds: 0, covered: [], gaps: [] },
+      ...{ isExcluded: false, isGone: false, resting, isInitial: false, isCurrent: true, share: 1 },
+    }) satisfies DeviceSnapshot;
+  const found = [silent('a', null), silent('b', 'retired'), silent('c', 'paused'), silent('d', 'retired')];
+  expect(sumUp(found, 60).silent).toEqual({ devices: 4, names: ['a'], resting: { retired: 2, paused: 1 } });
+  const many = Array.from({ length: 2000 }, (_, index) => silent(`d${index}`, null));
+  expect(sumUp(many, 60).silent.names).toHaveLength(4);
 });
 
 describe('the covered ranges of a device', () => {

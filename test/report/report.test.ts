@@ -14,7 +14,7 @@ const SUMS: DeviceSums = {
   devices: 5,
   excluded: 0,
   complete: 5,
-  silent: 0,
+  silent: { devices: 0, names: [], resting: {} },
   coveredShare: 1,
   gaps: [],
   open: { devices: 0, seconds: 0 },
@@ -127,19 +127,37 @@ test('no stream is read before an API that refuses the key is tried again', () =
 describe('the sentence', () => {
   test.each<[string, Case, string]>([
     ['in sync', {}, 'In sync: all 5 devices are complete.'],
-    ['silent devices', { sums: { silent: 3 } }, 'In sync: all 5 devices are complete. 3 devices are silent.'],
-    ['one of them', { sums: { silent: 1 } }, 'In sync: all 5 devices are complete. 1 device is silent.'],
+    [
+      'silent devices',
+      { sums: { silent: { devices: 9, names: ['a', 'b', 'c', 'd'], resting: {} } } },
+      'In sync: all 5 devices are complete. 9 devices are silent.',
+    ],
+    [
+      'one of them',
+      { sums: { silent: { devices: 1, names: ['Wine cellar'], resting: {} } } },
+      'In sync: all 5 devices are complete. 1 device is silent: Wine cellar.',
+    ],
+    [
+      'silent devices of which some were taken out of service',
+      { sums: { silent: { devices: 4, names: ['Wine cellar'], resting: { retired: 1, paused: 2 } } } },
+      'In sync: all 5 devices are complete. 4 devices are silent: 1 active (Wine cellar), 3 paused or retired.',
+    ],
+    [
+      'silent devices that were all taken out of service',
+      { sums: { silent: { devices: 2, names: [], resting: { retired: 2 } } } },
+      'In sync: all 5 devices are complete. 2 devices are silent: retired.',
+    ],
     [
       'a backfill',
       { jobs: [BACKFILL] },
-      'In sync: all 5 devices are complete. Backfill running: 30 % of its range covered, ETA 8 min.',
+      'In sync: all 5 devices are complete. Backfill running: 30.4 % of its range covered, ETA 8 min.',
     ],
     [
       'a backfill that waits',
       {
         jobs: [{ ...BACKFILL, progress: { ...PROGRESS, eta: null, waits: 'waiting for 1 unreachable device' } }],
       },
-      'In sync: all 5 devices are complete. Backfill running: 30 % of its range covered, waiting for 1 unreachable device.',
+      'In sync: all 5 devices are complete. Backfill running: 30.4 % of its range covered, waiting for 1 unreachable device.',
     ],
     [
       'a backfill during the initial sync, before it has reported',

@@ -188,7 +188,7 @@ async function passWrite(upstream: string, { query, body, isPacked }: Packed): P
     const { status, text } = await send(target, { method: 'POST', headers, body });
     return { status, message: text === '' ? '' : String((JSON.parse(text) as { error?: unknown }).error) };
   } catch {
-    return { status: 503, message: 'the database behind the proxy does not answer' };
+    return { status: 503, message: 'the database does not answer' };
   }
 }
 
@@ -219,7 +219,7 @@ async function passQuery(
   const method = request.method ?? 'GET';
   const headers = { 'content-type': request.headers['content-type'] ?? 'application/x-www-form-urlencoded' };
   const asked = await send(`${upstream}${request.url ?? ''}`, { method, headers, body }).catch(() => null);
-  if (asked === null) reply(response, 503, error('unavailable', 'the database behind the proxy does not answer'));
+  if (asked === null) reply(response, 503, error('unavailable', 'the database does not answer'));
   else reply(response, asked.status, asked.text);
 }
 

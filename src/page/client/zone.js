@@ -31,15 +31,29 @@ export function partsOf(at) {
   return { year, day: `${day} ${MONTHS[month]}`, minutes: `${two(hour)}:${two(minute)}`, seconds: two(second) };
 }
 
+/** The zone as it is named beside a time: `UTC`, `CET`, `GMT+5:30`. @param {Date} at */
+function zoneLabel(at) {
+  if (isUtc()) return 'UTC';
+  const parts = new Intl.DateTimeFormat('en-GB', { hour: 'numeric', timeZoneName: 'short' }).formatToParts(at);
+  return parts.find(({ type }) => type === 'timeZoneName')?.value ?? 'local time';
+}
+
 /**
  * As short as it can be understood beside the page's own time, like the server writes it.
  *
- * @param {Date} at @param {Date} now
+ * @param {Date} at @param {Date} now @param {Date} other the other end of its range
  */
-function shortTime(at, now) {
-  const [then, today] = [partsOf(at), partsOf(now)];
+function shortTime(at, now, other) {
+  const [then, today, end] = [partsOf(at), partsOf(now), partsOf(other)];
   if (then.year !== today.year) return `${then.day} ${then.year}`;
-  return then.day === today.day ? `${then.minutes}:${then.seconds}` : `${then.day} ${then.minutes}`;
+  const isToday = then.day === today.day && end.day === today.day && end.year === today.year;
+  return isToday ? `${then.minutes}:${then.seconds}` : `${then.day} ${then.minutes}`;
+}
+
+/** The other end of the range that a time is an end of; itself where it is none. @param {Element} element */
+function otherEnd(element) {
+  const ends = [...(element.closest('[data-range]')?.querySelectorAll('time') ?? [])];
+  return ends.find((end) => end !== element) ?? element;
 }
 
 /**
@@ -50,8 +64,9 @@ function shortTime(at, now) {
 export function showTimes(page) {
   const now = new Date(page.querySelector('#asof time')?.getAttribute('datetime') ?? '');
   for (const element of page.querySelectorAll('time[data-moment]')) {
-    const at = new Date(element.getAttribute('datetime') ?? '');
-    if (!Number.isNaN(at.getTime()) && !Number.isNaN(now.getTime())) element.textContent = shortTime(at, now);
+    const [at, other] = [element, otherEnd(element)].map((each) => new Date(each.getAttribute('datetime') ?? ''));
+    if (at === undefined || other === undefined) continue;
+    if (![at, other, now].some((time) => Number.isNaN(time.getTime()))) element.textContent = shortTime(at, now, other);
   }
 }
 
@@ -60,6 +75,9 @@ function nameZone() {
   const note = document.querySelector('#zone-note');
   if (button !== null) button.textContent = isUtc() ? 'Show local time' : 'Show UTC';
   if (note !== null) note.textContent = `Times are ${zoneName()}.`;
+  const label = document.querySelector('#zone-name');
+  const at = new Date(document.querySelector('#asof time')?.getAttribute('datetime') ?? '');
+  if (label !== null && !Number.isNaN(at.getTime())) label.textContent = zoneLabel(at);
 }
 
 /**
