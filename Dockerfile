@@ -23,9 +23,8 @@ RUN npm run build
 # What runs, and nothing else: no development dependency, no Node of its own (the image brings it), no other platform's SQLite.
 # Without a default, which BuildKit would take for every platform; builders that do not set it build for amd64.
 ARG TARGETARCH
-RUN npm sbom --omit dev --omit optional --sbom-format cyclonedx > /tmp/sbom.cdx.json \
- && npm ci --omit=dev --omit=optional \
- && node config/image/assemble.mjs /out "${TARGETARCH:-amd64}" /tmp/sbom.cdx.json
+RUN npm ci --omit=dev --omit=optional \
+ && node config/image/assemble.mjs /out "${TARGETARCH:-amd64}"
 
 FROM ${NODE_IMAGE} AS node
 

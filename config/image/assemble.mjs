@@ -2,7 +2,7 @@
  * Puts together what the image holds: the built program, the libraries that are not in it, the licences of all of them
  * and the bill of materials. Run by the Dockerfile, after `npm ci --omit=dev`.
  *
- *   node assemble.mjs OUT ARCHITECTURE SBOM      ARCHITECTURE as Docker names it: amd64 or arm64
+ *   node assemble.mjs OUT ARCHITECTURE      ARCHITECTURE as Docker names it: amd64 or arm64
  */
 import {
   chmodSync,
@@ -18,12 +18,11 @@ import {
 } from 'node:fs';
 import { join, relative } from 'node:path';
 import { outsideLibraries } from '../outside.mjs';
+import { writeBill } from './sbom.mjs';
 
-const [out, architecture, sbom] = process.argv.slice(2);
+const [out, architecture] = process.argv.slice(2);
 const native = { amd64: 'linux-x64.node', arm64: 'linux-arm64.node' }[architecture];
-if (out === undefined || sbom === undefined || native === undefined) {
-  throw new Error('usage: assemble.mjs OUT amd64|arm64 SBOM');
-}
+if (out === undefined || native === undefined) throw new Error('usage: assemble.mjs OUT amd64|arm64');
 const app = join(out, 'app');
 mkdirSync(join(app, 'bin'), { recursive: true });
 // A directory in a directory: what is copied keeps its mode, what is copied into does not.
@@ -66,10 +65,7 @@ for (const path of readdirSync(join(app, 'node_modules'), { recursive: true })) 
 rmSync(join(app, 'node_modules', '.package-lock.json'), { force: true });
 rmSync(join(app, 'node_modules', '.bin'), { recursive: true, force: true });
 
-// Without what is drawn or read off a clock at each build: two builds of one commit are the same.
-const { serialNumber: _, ...bill } = JSON.parse(readFileSync(sbom, 'utf8'));
-delete bill.metadata?.timestamp;
-writeFileSync(join(app, 'sbom.cdx.json'), `${JSON.stringify(bill, null, 2)}\n`);
+writeBill(join(app, 'sbom.cdx.json'));
 writeFileSync(join(app, 'LICENCES.txt'), licences(join(app, 'node_modules')));
 
 // The program holds the other libraries itself.

@@ -35,11 +35,10 @@ beforeAll(() => {
   place = mkdtempSync(join(tmpdir(), 'tidemark-platforms-'));
   mkdirSync(join(place, 'dist'));
   writeFileSync(join(place, 'dist', 'main.js'), '');
-  writeFileSync(join(place, 'sbom.json'), '{}');
   const libraries = [...outsideLibraries(join(ROOT, 'node_modules')), 'undici'].map((name) =>
     join('node_modules', name),
   );
-  for (const name of ['package.json', 'README.md', 'CHANGELOG.md', ...libraries]) {
+  for (const name of ['package.json', 'package-lock.json', 'README.md', 'CHANGELOG.md', ...libraries]) {
     cpSync(join(ROOT, name), join(place, name), { recursive: true });
   }
 });
@@ -54,7 +53,7 @@ function assemble(architecture: string): string[] {
   const script = join(ROOT, 'config', 'image', 'assemble.mjs');
   const out = join(place, architecture);
   rmSync(out, { recursive: true, force: true });
-  const { status, stderr } = spawnSync(process.execPath, [script, out, architecture, 'sbom.json'], { cwd: place });
+  const { status, stderr } = spawnSync(process.execPath, [script, out, architecture], { cwd: place });
   expect(status, stderr.toString()).toBe(0);
   const entries = readdirSync(join(out, 'app'), { recursive: true, withFileTypes: true });
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
