@@ -1,17 +1,29 @@
 /**
- * What a release is made of, step by step. The release workflow runs these steps; `npm run rehearse` runs them all on
- * this machine and publishes nothing.
+ * What a release is made of, step by step. The release workflow runs these steps; `npm run rehearse` runs on this machine
+ * what can be run here, publishes to a registry of its own on this machine, and lists the rest with the reasons.
  *
- *   node config/release/release.mjs STEP...      version, licences, program, chart, notes; or `rehearse`: all of them, and `pins`
+ *   node config/release/release.mjs STEP...      or `rehearse`
  *
- * What is made lies in `release/` afterwards. Where the tag of a release is known (GITHUB_REF_NAME), it has to be of
- * this version.
+ * What is made lies in `release/` afterwards. Where the tag of a release is known (GITHUB_REF_NAME), it has to be of this
+ * version.
  */
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { shippedOf, writeBill } from '../image/sbom.mjs';
+import { openRegistry } from './registry.mjs';
 
 const OUT = 'release';
 
@@ -21,6 +33,8 @@ const ALLOWED = new Set(['MIT', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', 'Apache-2
 const read = (path) => readFileSync(path, 'utf8');
 const json = (path) => JSON.parse(read(path));
 const run = (program, args, options = {}) => execFileSync(program, args, { encoding: 'utf8', ...options });
+/** The same beside the registry of the rehearsal, which answers meanwhile. */
+const runBeside = promisify(execFile);
 const version = () => json('package.json').version;
 
 /** The part of the changelog about a version, without its heading; null where there is none. */
@@ -31,13 +45,10 @@ export function notesOf(changelog, wanted) {
 
 /** What of the packages that are shipped has no licence that may be passed on, or lacks its words. */
 export function licenceFaults(packages, hasText) {
-  return Object.entries(packages)
-    .filter(([path, { dev, optional }]) => path !== '' && dev !== true && optional !== true)
-    .flatMap(([path, { license }]) => {
-      if (!ALLOWED.has(license))
-        return [`${path}: ${license ?? 'no licence'} is not among those that may be passed on`];
-      return hasText(path) ? [] : [`${path}: has no file with the words of its licence (${license})`];
-    });
+  return shippedOf({ packages }).flatMap(([path, { license }]) => {
+    if (!ALLOWED.has(license)) return [`${path}: ${license ?? 'no licence'} is not among those that may be passed on`];
+    return hasText(path) ? [] : [`${path}: has no file with the words of its licence (${license})`];
+  });
 }
 
 /** Where the version stands beside package.json. */
@@ -93,13 +104,128 @@ function buildTwice() {
   }
 }
 
-/** The chart as one file. Helm follows the links to dashboards and rules and says so, once for each. */
-function packChart(helm = process.env.HELM ?? 'helm') {
-  run(helm, ['package', 'config/helm/tidemark', '--destination', OUT], { stdio: ['ignore', 'ignore', 'pipe'] });
-  const file = join(OUT, `tidemark-${version()}.tgz`);
-  if (!existsSync(file)) throw new Error(`helm made no ${file}`);
-  return file;
+/** Helm: `HELM`, what test/deploy/tools.sh has built, or that of the path. */
+function helm() {
+  const [, at] = /^helm (\S+)/m.exec(existsSync(TOOLS) ? read(TOOLS) : '') ?? [];
+  const built = join(homedir(), '.cache', 'tidemark-deploy-tools', `helm-${at}`);
+  return process.env.HELM ?? (existsSync(built) ? built : 'helm');
 }
+
+const TOOLS = 'test/deploy/tools.txt';
+const chartFile = () => join(OUT, `tidemark-${version()}.tgz`);
+
+/** The chart as one file. Helm follows the links to dashboards and rules and says so, once for each. */
+function packChart() {
+  run(helm(), ['package', 'config/helm/tidemark', '--destination', OUT], { stdio: ['ignore', 'ignore', 'pipe'] });
+  if (!existsSync(chartFile())) throw new Error(`helm made no ${chartFile()}`);
+  return chartFile();
+}
+
+/** @param place a registry and a folder in it */
+async function pushChart(place, flags = []) {
+  await runBeside(helm(), ['push', chartFile(), `oci://${place}/charts`, ...flags]);
+  return `oci://${place}/charts/tidemark:${version()}`;
+}
+
+/** What the image is called and what it says of its origin. */
+export function namesOf({ version, repository, commit: { time, seconds } }) {
+  const image = `ghcr.io/${repository.toLowerCase()}`;
+  // What is not a release yet is nobody's latest.
+  const tags = [version, ...(version.includes('-') ? [] : ['latest'])].map((tag) => `${image}:${tag}`);
+  return { VERSION: version, IMAGE: image, CREATED: time, SOURCE_DATE_EPOCH: seconds, TAGS: tags.join('\n') };
+}
+
+function names() {
+  const [time = '', seconds = ''] = run('git', ['log', '-1', '--format=%cI %ct']).trim().split(' ');
+  const repository = process.env.GITHUB_REPOSITORY ?? 'rehearsal/tidemark';
+  return namesOf({ version: version(), repository, commit: { time, seconds } });
+}
+
+/** Something that this machine cannot do: no failure of a rehearsal. */
+class NotHere extends Error {}
+
+/** The name of the image in the store of this machine. */
+const LOCAL = 'localhost/tidemark-rehearsal';
+
+/** Builds the image of this machine's architecture by the Dockerfile, as an OCI layout. */
+async function buildImage() {
+  rmSync(join(OUT, 'image'), { recursive: true, force: true });
+  const { VERSION, CREATED, SOURCE_DATE_EPOCH } = names();
+  const revision = run('git', ['rev-parse', 'HEAD']).trim();
+  const args = [`VERSION=${VERSION}`, `REVISION=${revision}`, `CREATED=${CREATED}`].flatMap((arg) => [
+    '--build-arg',
+    arg,
+  ]);
+  const how = ['--isolation=chroot', '--network=host', '--format=docker', `--timestamp=${SOURCE_DATE_EPOCH}`];
+  try {
+    await runBeside('buildah', ['bud', ...how, ...args, '-t', LOCAL, '.'], { maxBuffer: 2 ** 26 });
+  } catch (error) {
+    if (error.code === 'ENOENT') throw new NotHere('buildah is not installed');
+    const missing = /initializing source docker:\/\/(\S+?):? /.exec(error.stderr)?.[1];
+    if (missing === undefined) throw error;
+    throw new NotHere(`its base image ${missing} is not here and cannot be pulled`);
+  }
+  await runBeside('buildah', ['push', LOCAL, `oci:${join(OUT, 'image')}:${VERSION}`]);
+  return join(OUT, 'image');
+}
+
+async function pushImageHere(name) {
+  const idOf = async (image) => (await runBeside('buildah', ['images', '-q', '--no-trunc', image])).stdout.trim();
+  await runBeside('buildah', ['push', '--tls-verify=false', LOCAL, `docker://${name}`]);
+  await runBeside('buildah', ['pull', '--policy=always', '--tls-verify=false', `docker://${name}`]);
+  if ((await idOf(name)) !== (await idOf(LOCAL)))
+    throw new Error('the image that was pulled is not the one that was pushed');
+  await runBeside('buildah', ['rmi', name, LOCAL]);
+  return name;
+}
+
+/** Pushes to a registry on this machine what the workflow pushes, and pulls it again. */
+async function publishHere() {
+  const registry = await openRegistry();
+  const place = mkdtempSync(join(tmpdir(), 'tidemark-release-'));
+  try {
+    const pushed = [await pushChart(`${registry.host}/rehearsal`, ['--plain-http'])];
+    const from = `oci://${registry.host}/rehearsal/charts/tidemark`;
+    await runBeside(helm(), ['pull', from, '--version', version(), '--plain-http', '--destination', place]);
+    if (!readFileSync(join(place, `tidemark-${version()}.tgz`)).equals(readFileSync(chartFile())))
+      throw new Error('the chart that was pulled is not the one that was pushed');
+    if (existsSync(join(OUT, 'image')))
+      pushed.push(await pushImageHere(`${registry.host}/rehearsal/tidemark:${version()}`));
+    return pushed.join(', ');
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+    registry.close();
+  }
+}
+
+/** What a rehearsal leaves out: `in` the release workflow, a part of the step. */
+export const NOT_REHEARSED = [
+  {
+    what: 'the image for both architectures in one index, with its own bill of materials',
+    in: ['docker/setup-buildx-action', 'docker/build-push-action'],
+    because: 'it needs BuildKit; `npm run test:image` tests the image for amd64',
+  },
+  {
+    what: 'the logins at ghcr.io',
+    in: ['docker/login-action', 'helm registry login'],
+    because: 'GitHub gives their token to the workflow alone',
+  },
+  {
+    what: 'the signature of the image',
+    in: ['sigstore/cosign-installer', 'cosign sign'],
+    because: 'cosign signs with the identity that GitHub gives to the workflow',
+  },
+  {
+    what: 'the provenance of the image',
+    in: ['actions/attest-build-provenance'],
+    because: 'GitHub attests what its own machine has built',
+  },
+  {
+    what: 'the release with its notes, chart and bill of materials',
+    in: ['gh release create'],
+    because: 'it is made on GitHub, with the token of the workflow',
+  },
+];
 
 function orThrow(found) {
   if (found.length > 0) throw new Error(found.join('\n'));
@@ -124,6 +250,20 @@ const STEPS = {
     writeFileSync(file, notesOf(read('CHANGELOG.md'), version()) ?? '');
     return file;
   },
+  sbom: () => {
+    const file = join(OUT, 'sbom.cdx.json');
+    writeBill(file);
+    return file;
+  },
+  // For the steps of the workflow that follow.
+  names: () => {
+    const found = names();
+    const { GITHUB_ENV: file } = process.env;
+    const lines = Object.entries(found).map(([name, value]) => `${name}<<END\n${value}\nEND\n`);
+    if (file !== undefined) appendFileSync(file, lines.join(''));
+    return found.TAGS.split('\n').join(', ');
+  },
+  push: () => pushChart(names().IMAGE.replace(/\/[^/]+$/, '')),
   // A rehearsal needs no digests; the workflow runs `pins.mjs check --resolved` itself.
   pins: () => {
     run(process.execPath, ['config/release/pins.mjs', 'check']);
@@ -133,22 +273,34 @@ const STEPS = {
     );
     return open.length === 0 ? 'all resolved' : `${open.length} not resolved: a release would fail (pins.mjs resolve)`;
   },
+  image: buildImage,
+  publish: publishHere,
 };
+
+/** In their order; the last two are only of a rehearsal. */
+const REHEARSED = ['version', 'licences', 'program', 'chart', 'notes', 'sbom', 'names', 'pins', 'image', 'publish'];
 
 if (import.meta.main) {
   const asked = process.argv.slice(2);
-  const steps = asked[0] === 'rehearse' ? Object.keys(STEPS) : asked;
+  const isRehearsal = asked[0] === 'rehearse';
+  const steps = isRehearsal ? REHEARSED : asked;
   if (steps.length === 0 || steps.some((name) => !(name in STEPS))) {
     process.stderr.write(`usage: release.mjs rehearse | ${Object.keys(STEPS).join(' | ')}\n`);
     process.exit(2);
   }
   mkdirSync(OUT, { recursive: true });
+  const left = [];
   for (const name of steps) {
     try {
-      process.stdout.write(`ok ${name}: ${STEPS[name]()}\n`);
+      process.stdout.write(`ok ${name}: ${await STEPS[name]()}\n`);
     } catch (error) {
-      process.stdout.write(`NOT ${name}: ${error.message}\n`);
-      process.exitCode = 1;
+      if (error instanceof NotHere) left.push({ what: `the step ${name}`, because: error.message });
+      else {
+        process.stdout.write(`NOT ${name}: ${error.message}\n`);
+        process.exitCode = 1;
+      }
     }
   }
+  for (const { what, because } of isRehearsal ? [...left, ...NOT_REHEARSED] : left)
+    process.stdout.write(`not rehearsed: ${what}, because ${because}\n`);
 }

@@ -3,13 +3,16 @@
  * wrong with them is noticed.
  */
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { billOf } from '../../config/image/sbom.mjs';
 import { faults, namedIn, namingFiles, withPins } from '../../config/release/pins.mjs';
-import { licenceFaults, notesOf } from '../../config/release/release.mjs';
+import { openRegistry } from '../../config/release/registry.mjs';
+import { licenceFaults, NOT_REHEARSED, namesOf, notesOf } from '../../config/release/release.mjs';
 import { toolPath, toolsAvailable } from './tools.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -48,22 +51,71 @@ const script = (name: string, args: readonly string[], env: Readonly<Record<stri
 const file = (name: string): string => readFileSync(join(copy, name), 'utf8');
 
 describe.runIf(toolsAvailable())('`npm run rehearse`', () => {
-  test('runs every step that the workflow runs, and makes chart and notes', () => {
-    const { status, stdout } = script('release.mjs', ['rehearse'], { HELM: toolPath('helm') });
-    expect([status, stdout]).toEqual([
-      0,
-      expect.stringMatching(/ok version.*ok licences.*ok program.*ok chart.*ok notes.*ok pins/s),
-    ]);
+  /** What it finds beside helm: Git, and what a test puts there. */
+  let path: string;
+  beforeAll(() => {
+    path = join(copy, 'path');
+    mkdirSync(path);
+    symlinkSync('/usr/bin/git', join(path, 'git'));
+    const who = ['-c', 'user.name=a', '-c', 'user.email=a@b'];
+    for (const args of [
+      ['init', '-q'],
+      [...who, 'commit', '-q', '--allow-empty', '-m', 'One'],
+    ])
+      expect(spawnSync('git', args, { cwd: copy }).status).toBe(0);
+  });
+  const rehearse = () => script('release.mjs', ['rehearse'], { HELM: toolPath('helm'), PATH: path });
+
+  test('makes chart, notes and bill of materials, publishes on this machine, and lists what it leaves out', () => {
+    const { status, stdout } = rehearse();
+    const steps = ['version', 'licences', 'program', 'chart', 'notes', 'sbom', 'names', 'pins', 'publish'];
+    expect([status, stdout.match(/^ok \w+/gm)]).toEqual([0, steps.map((name) => `ok ${name}`)]);
     const { version } = JSON.parse(file('package.json'));
     expect(file('release/notes.md').length).toBeGreaterThan(100);
     expect(readFileSync(join(copy, 'release', `tidemark-${version}.tgz`)).length).toBeGreaterThan(10_000);
-    const workflow = parse(file('.github/workflows/release.yml'));
-    const commands = workflow.jobs.publish.steps.map(({ run = '' }: { run?: string }) => run);
-    expect(commands).toContain('npm run release -- version licences program chart notes');
-    expect(commands).toContain('npm run pins -- check --resolved');
-    expect(commands.indexOf('npm run pins -- check --resolved')).toBeLessThan(
-      commands.findIndex((each: string) => each.includes('cosign')),
-    );
+    expect(JSON.parse(file('release/sbom.cdx.json'))).toMatchObject({ bomFormat: 'CycloneDX' });
+    expect(stdout).toMatch(/^ok publish: oci:\/\/127\.0\.0\.1:\d+\//m);
+    expect(stdout).toContain('not rehearsed: the step image, because buildah is not installed\n');
+    for (const { what, because } of NOT_REHEARSED)
+      expect(stdout).toContain(`not rehearsed: ${what}, because ${because}\n`);
+  });
+
+  test('leaves out the image where its base cannot be had, and fails where the build fails', () => {
+    const buildah = (words: string): void =>
+      writeFileSync(join(path, 'buildah'), `#!/bin/sh\necho '${words}' >&2\nexit 125\n`, { mode: 0o755 });
+    buildah('Error: initializing source docker://node:24: pinging container registry registry-1.docker.io');
+    expect(rehearse()).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining('because its base image node:24 is not here and cannot be pulled'),
+    });
+    buildah('Error: building at STEP "RUN npm ci": exit status 1');
+    expect(rehearse()).toMatchObject({ status: 1, stdout: expect.stringContaining('NOT image: ') });
+  });
+
+  test('has every step of the workflow that publishes, or names it as left out', () => {
+    const { steps } = parse(file('.github/workflows/release.yml')).jobs.publish as {
+      steps: readonly { readonly uses?: string; readonly run?: string }[];
+    };
+    const leftOut = NOT_REHEARSED.flatMap((each) => each.in);
+    const has = (text: string) => leftOut.some((part) => text.includes(part));
+    const open = steps.flatMap(({ uses, run = '' }) => {
+      if (uses !== undefined) return uses.startsWith('actions/checkout') || has(uses) ? [] : [uses];
+      // Its commands; what prepares or ends one of them needs no rehearsal.
+      const commands = run.split('\n').filter((line) => /^\s*(?:npm|cosign|gh|helm|docker)\b|\|/.test(line));
+      return commands.filter((line) => !/npm (?:ci|run release -- |run pins -- check)/.test(line) && !has(line));
+    });
+    expect(open).toEqual([]);
+    const text = file('.github/workflows/release.yml');
+    expect(leftOut.filter((part) => !text.includes(part))).toEqual([]);
+    expect(text).toContain('npm run release -- version licences program chart notes sbom names\n');
+  });
+
+  test('nothing is built, signed or published before everything is known by its digest', () => {
+    const { steps } = parse(file('.github/workflows/release.yml')).jobs.publish;
+    expect(file('.github/workflows/release.yml')).not.toContain('continue-on-error');
+    const texts = steps.map(({ uses = '', run = '' }: { uses?: string; run?: string }) => uses + run);
+    expect(texts.findIndex((text: string) => text.includes('pins -- check --resolved'))).toBe(2);
+    expect(texts.slice(0, 2)).toEqual([expect.stringContaining('actions/checkout@'), 'npm ci']);
   });
 
   test('a tag of another version, and a file that speaks of one, are named', () => {
@@ -169,6 +221,107 @@ test('changed digests are proposed by a token that may change workflows, else th
   } finally {
     rmSync(place, { recursive: true, force: true });
   }
+});
+
+test('the names of the image: a candidate is not the latest', () => {
+  const of = (version: string) =>
+    namesOf({
+      version,
+      repository: 'Some/Tidemark',
+      commit: { time: '2026-01-01T00:00:00+00:00', seconds: '1767225600' },
+    });
+  expect(of('1.2.0')).toMatchObject({
+    IMAGE: 'ghcr.io/some/tidemark',
+    TAGS: 'ghcr.io/some/tidemark:1.2.0\nghcr.io/some/tidemark:latest',
+  });
+  expect(of('1.2.0-rc.1').TAGS).toBe('ghcr.io/some/tidemark:1.2.0-rc.1');
+});
+
+test('the registry of a rehearsal takes only what has the digest that it is named by', async () => {
+  const registry = await openRegistry();
+  try {
+    const { headers } = await fetch(`http://${registry.host}/v2/a/b/blobs/uploads/`, { method: 'POST' });
+    const put = async (body: string, digest: string) =>
+      (await fetch(`http://${registry.host}${headers.get('location')}?digest=${digest}`, { method: 'PUT', body }))
+        .status;
+    expect(await put('x', DIGEST)).toBe(400);
+    const right = `sha256:${createHash('sha256').update('x').digest('hex')}`;
+    expect(await put('x', right)).toBe(201);
+    const blob = await fetch(`http://${registry.host}/v2/a/b/blobs/${right}`);
+    expect([blob.status, await blob.text()]).toEqual([200, 'x']);
+  } finally {
+    registry.close();
+  }
+});
+
+describe('the bill of materials', () => {
+  interface Entry {
+    readonly version: string;
+    readonly license: string;
+    readonly integrity: string;
+    readonly dependencies?: Readonly<Record<string, string>>;
+  }
+  const lock: { packages: Record<string, Entry> } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'));
+  const bill = billOf(lock);
+
+  test('names the program with its version', () => {
+    const { name, version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    expect(bill.metadata.component).toMatchObject({ name, version, purl: `pkg:npm/${name}@${version}` });
+    expect([bill.bomFormat, bill.specVersion]).toEqual(['CycloneDX', '1.5']);
+  });
+
+  test('has every production dependency, those of dependencies too, with version, licence and hash, and no other', () => {
+    // By what needs what, not by the marks of the lockfile.
+    const wanted = new Map<string, Entry>();
+    const take = (dependencies: Entry['dependencies'] = {}): void => {
+      for (const name of Object.keys(dependencies)) {
+        const entry = lock.packages[`node_modules/${name}`];
+        if (entry === undefined) throw new Error(`${name} is not at the top`);
+        if (wanted.has(name)) continue;
+        wanted.set(name, entry);
+        take(entry.dependencies);
+      }
+    };
+    take(lock.packages['']?.dependencies);
+    const found = bill.components.map(({ name, version, licenses, hashes }) => ({ name, version, licenses, hashes }));
+    const expected = [...wanted].map(([name, { version, license, integrity }]) => ({
+      name,
+      version,
+      licenses: [{ license: { id: license } }],
+      hashes: [{ alg: 'SHA-512', content: Buffer.from(integrity.slice('sha512-'.length), 'base64').toString('hex') }],
+    }));
+    const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
+    expect(found.sort(byName)).toEqual(expected.sort(byName));
+    expect(found.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['yaml', 'uplot', 'undici', 'better-sqlite3']),
+    );
+  });
+
+  test('names what needs what: each package is needed by one that is named', () => {
+    const needed = new Set(bill.dependencies.flatMap(({ dependsOn }) => dependsOn));
+    expect([...needed].sort()).toEqual(bill.components.map((each) => each['bom-ref']).sort());
+  });
+
+  test('finds a package inside the one that needs it, and leaves out what is of development or optional', () => {
+    const entry = { version: '1.0.0', license: '(MIT OR ISC)', integrity: 'sha512-AAAA' };
+    const nested = billOf({
+      name: 'p',
+      version: '1.0.0',
+      packages: {
+        '': { license: 'MIT', dependencies: { a: '1' } },
+        'node_modules/a': { ...entry, dependencies: { '@s/b': '2' } },
+        'node_modules/@s/b': { ...entry, dev: true },
+        'node_modules/a/node_modules/@s/b': { ...entry, version: '2.0.0' },
+        'node_modules/c': { ...entry, devOptional: true },
+      },
+    });
+    expect(nested.dependencies).toEqual([
+      { ref: 'pkg:npm/p@1.0.0', dependsOn: ['pkg:npm/a@1.0.0'] },
+      { ref: 'pkg:npm/a@1.0.0', dependsOn: ['pkg:npm/%40s/b@2.0.0'] },
+      { ref: 'pkg:npm/%40s/b@2.0.0', dependsOn: [] },
+    ]);
+    expect(nested.components[0]?.licenses).toEqual([{ expression: '(MIT OR ISC)' }]);
+  });
 });
 
 test('a licence that may not be passed on, or without its words, is named', () => {
