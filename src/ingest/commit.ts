@@ -38,6 +38,8 @@ interface JudgedPage {
   readonly isRefetched?: boolean;
   /** Whether new readings in covered ranges are no sign that readings come late. */
   readonly isRecheck?: boolean;
+  /** Whether empty answers have hidden its readings: those in covered ranges are not counted as late. */
+  readonly wasHidden?: boolean;
   /** Given for the last page of a gap: how far back it has every reading, and from when on any are surely shown. */
   readonly reachedTo?: EpochNs | null;
   readonly visibleFromNs?: EpochNs | null;
@@ -186,6 +188,7 @@ function composeFrom({ store, settings, filterNotes }: SyncContext, page: Judged
     readings,
     fresh,
     isRecheck: page.isRecheck === true,
+    wasHidden: page.wasHidden === true,
     rejected: reply.value.rejected,
     stored: storedAround(store, deviceId, fresh),
     covers,

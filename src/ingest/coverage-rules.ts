@@ -110,6 +110,8 @@ export interface CoverageInput {
    * its beginning, or the end of cleared lines.
    */
   readonly lateGapFrom?: (range: Interval) => EpochNs;
+  /** Whether empty answers have hidden the readings: those in covered ranges are not counted as late. */
+  readonly wasHidden?: boolean;
   /** What the last page of a gap shows of the device's silence before it; nothing for any other page. */
   readonly silence?: Silence | null;
 }
@@ -136,7 +138,7 @@ export function coverageAfter(
   late: readonly Reading[],
 ): Pick<PageCommit, 'covered' | 'late' | 'reopened'> {
   const { state, covers, answeredAtMs, readings } = input;
-  const found = late.length === 0 ? null : noteLate(state.late, late, answeredAtMs);
+  const found = late.length === 0 || input.wasHidden === true ? null : noteLate(state.late, late, answeredAtMs);
   const gracePeriodMs = gracePeriodOf(input.gracePeriodMs, found?.record ?? state.late);
   const silent = silentRanges(input);
   const before = silent.reduce((left, range) => withoutRange(left, range, null), state.covered);

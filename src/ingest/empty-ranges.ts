@@ -19,11 +19,16 @@
  * the answer is false. Half an hour means at least three answers spread over that time. A believed range is requested
  * again after an hour and after a day, in one request. A reading of the range or above it ends all this.
  *
- * The rules are pure; `EmptyRange` is what the state remembers of a device.
+ * An empty answer about history below the newest stored reading is believed at once, unless a reading of its range is
+ * archived. Where the stored readings above and below are more than a window away, it had none to show, so nothing speaks
+ * for it either: each such window is requested once more after a day, those at doubling distances from the first one also
+ * after an hour. Where that finds a reading, the windows next to it are requested at once.
+ *
+ * The rules are pure; `EmptyRange` and `EmptyWindow` are what the state remembers of a device.
  */
 import type { Interval } from '../core/intervals.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
-import type { EmptyRange } from '../core/state/telemetry.ts';
+import type { EmptyRange, EmptyWindow } from '../core/state/telemetry.ts';
 import { DAY_MS, type EpochMs, type EpochNs, HOUR_MS, MINUTE_MS, maxNs, minNs, SECOND_NS } from '../core/time.ts';
 
 /** How long before or after an empty answer a page of another device is a control. */
@@ -107,6 +112,38 @@ export function confirmEmpty(known: EmptyRange, nowMs: EpochMs): EmptyRange {
   const confirmed = known.confirmed + 1;
   const dueMs = confirmed >= CONFIRMED_FOR_GOOD ? null : nowMs + DAY_MS - HOUR_MS;
   return { ...known, answers: known.answers + 1, confirmed, dueMs };
+}
+
+/** After what time a window is requested for the last time: less than the day beyond which nothing is due. */
+const LAST_CHECK_MS = DAY_MS - HOUR_MS;
+
+/**
+ * The window to request again after a believed answer without a reading.
+ *
+ * @param before how many windows of the device wait for that already.
+ * @returns `null` where no newer reading is stored, so that the next one has the silence before it checked, or where
+ * stored readings speak against the answer.
+ */
+export function windowToCheck(
+  { range, newestNs, isStored, nowMs }: Pick<EmptyAnswer, 'range' | 'newestNs' | 'isStored' | 'nowMs'>,
+  before: number,
+): EmptyWindow | null {
+  if (isStored || newestNs === null || newestNs < range.to || range.from >= range.to) return null;
+  // The first, the second, the fourth, the eighth.
+  const isProbe = (before & (before + 1)) === 0;
+  return { ...range, sinceMs: nowMs, dueMs: nowMs + (isProbe ? HOUR_MS : LAST_CHECK_MS) };
+}
+
+/** The window after it was requested again and was empty again; `null` once a day has passed. */
+export function confirmWindow(window: EmptyWindow, nowMs: EpochMs): EmptyWindow | null {
+  const sinceMs = Math.min(window.sinceMs, nowMs);
+  const dueMs = sinceMs + LAST_CHECK_MS;
+  return nowMs >= dueMs ? null : { ...window, sinceMs, dueMs };
+}
+
+/** Whether what is due then is to be requested now. What is due more than a day later was recorded by a clock that was ahead. */
+export function isCheckDue(dueMs: EpochMs | null, nowMs: EpochMs): boolean {
+  return dueMs !== null && (dueMs <= nowMs || dueMs > nowMs + DAY_MS);
 }
 
 /** A page with readings. */

@@ -17,11 +17,13 @@ import { commitInTurns, isAnyStored, nameGap } from './commit.ts';
 import type { SyncContext } from './context.ts';
 import {
   controlFor,
+  type EmptyAnswer,
   endsEmpty,
   judgeEmpty,
   noteServedReadings,
   type ServedReadings,
   signToExplain,
+  windowToCheck,
 } from './empty-ranges.ts';
 import { type Asking, fetchPage, noteOpenEnd, noteServed, windowRules } from './fetch-page.ts';
 import { emptyPart, type Judgement, judgePage } from './judge-page.ts';
@@ -299,7 +301,7 @@ function recordEmptyAnswer(scan: GapScan, range: Interval, [newest]: readonly Re
   if (known === null) served.absentSince.set(deviceId, clock.monoMs());
   const seenAt = store.device(deviceId)?.record.lastSeenAt ?? null;
   const storedNs = store.newestNs(deviceId);
-  const { isBelieved, next } = judgeEmpty({
+  const answer: EmptyAnswer = {
     range,
     seenAt,
     newestNs: newest === undefined ? storedNs : maxNs(storedNs ?? 0n, newest.recordedAt),
@@ -308,8 +310,11 @@ function recordEmptyAnswer(scan: GapScan, range: Interval, [newest]: readonly Re
     controlMs: controlFor(served, deviceId, newest === undefined ? 0n : (seenAt ?? 0n)),
     nowMs: serverClock.nowMs(),
     waitedMs: waitedFor(scan),
-  });
+  };
+  const { isBelieved, next } = judgeEmpty(answer);
   if (next !== known) store.saveEmptyRange(deviceId, next);
+  const window = isBelieved && newest === undefined ? windowToCheck(answer, store.emptyWindows(deviceId).length) : null;
+  if (window !== null) store.saveEmptyWindow(deviceId, window);
   return isBelieved;
 }
 

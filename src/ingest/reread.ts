@@ -1,6 +1,6 @@
 /**
  * Reads covered time again: a window for the commands that compare and repair; yesterday of each device, for
- * readings that came so late that no live request has shown them; and ranges that only empty answers cover.
+ * readings that came so late that no live request has shown them; and ranges and windows that only empty answers cover.
  * `recheck.ts` reads whatever a person asks for.
  *
  * Each day one hour that is two days old is read as well. New readings there show that a device hands in readings more
@@ -15,11 +15,11 @@ import { type Interval, intersect } from '../core/intervals.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
 import type { Store } from '../core/state/state.ts';
-import { ForgottenError, type LateRecord, NEVER_LATE } from '../core/state/telemetry.ts';
+import { type EmptyWindow, ForgottenError, type LateRecord, NEVER_LATE } from '../core/state/telemetry.ts';
 import { DAY_MS, DAY_NS, type EpochMs, HOUR_MS, HOUR_NS, maxNs, msToNs } from '../core/time.ts';
 import { commitPage } from './commit.ts';
 import type { SyncContext } from './context.ts';
-import { confirmEmpty } from './empty-ranges.ts';
+import { confirmEmpty, confirmWindow, isCheckDue } from './empty-ranges.ts';
 import { type Asking, createLearntWindows, fetchPage, windowRules } from './fetch-page.ts';
 import { exclusionNow } from './filter.ts';
 import { judgePage } from './judge-page.ts';
@@ -114,6 +114,12 @@ export async function rereadDay(
   return true;
 }
 
+/** A window to read again, and what is known of it. */
+interface Reread extends Pick<WindowScan, 'deviceId' | 'window'> {
+  /** Whether it was called empty, so that its readings are not late, and one more empty answer will do. */
+  readonly wasEmpty?: boolean;
+}
+
 /**
  * Reads a window and commits its new readings.
  *
@@ -121,30 +127,70 @@ export async function rereadDay(
  */
 async function commitWindow(
   context: SyncContext,
-  { deviceId, window }: Pick<WindowScan, 'deviceId' | 'window'>,
+  { deviceId, window, wasEmpty = false }: Reread,
   signal: AbortSignal,
 ): Promise<{ readonly isWhole: boolean; readonly served: number }> {
   let served = 0;
   const take = (page: WindowPage): void => {
     served += page.readings.length;
-    commitPage(context, { deviceId, lane: REREAD_LANE, covers: null, ...page });
+    commitPage(context, { deviceId, lane: REREAD_LANE, covers: null, wasHidden: wasEmpty, ...page });
   };
-  const isWhole = await readWindow(context, { deviceId, window, take }, signal);
+  const isWhole = await readWindow(context, { deviceId, window, take, empties: wasEmpty ? 1 : 0 }, signal);
   return { isWhole, served };
 }
 
 /**
- * Requests again the range of a device that only empty answers cover.
+ * Requests again what only empty answers cover of a device: the range that a sign of life speaks against, else the newest
+ * window that is due.
  *
+ * @returns whether there is more that is due, and answers can be used.
  * @throws ApiFault
  */
-async function recheckEmpty(context: SyncContext, deviceId: string, signal: AbortSignal): Promise<void> {
+async function recheckEmpty(context: SyncContext, deviceId: string, signal: AbortSignal): Promise<boolean> {
   const { store, serverClock } = context;
+  const nextWindow = (): EmptyWindow | undefined =>
+    store.emptyWindows(deviceId).find(({ dueMs }) => isCheckDue(dueMs, serverClock.nowMs()));
   const known = store.emptyRange(deviceId);
-  if (known === null) return;
+  if (known === null || !isCheckDue(known.dueMs, serverClock.nowMs())) {
+    const window = nextWindow();
+    return (
+      window !== undefined && (await recheckWindow(context, { deviceId, window }, signal)) && nextWindow() !== undefined
+    );
+  }
   const { isWhole, served } = await commitWindow(context, { deviceId, window: known }, signal);
   if (served > 0) store.saveEmptyRange(deviceId, null);
   else if (isWhole) store.saveEmptyRange(deviceId, confirmEmpty(known, serverClock.nowMs()));
+  return isWhole && nextWindow() !== undefined;
+}
+
+/**
+ * Requests an empty window again. What its readings show to be missing below them is a gap again; the windows next to
+ * it, which were called empty at the same time, are due at once.
+ *
+ * @returns whether its answers could be used.
+ * @throws ApiFault
+ */
+async function recheckWindow(
+  context: SyncContext,
+  { deviceId, window }: { readonly deviceId: string; readonly window: EmptyWindow },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { store, serverClock } = context;
+  const drop = (): void => store.dropEmptyWindow(deviceId, window.from);
+  if (coveredIn(store, deviceId, window) === null) {
+    drop();
+    return true;
+  }
+  const { isWhole, served } = await commitWindow(context, { deviceId, window, wasEmpty: true }, signal);
+  if (!isWhole) return false;
+  const next = served > 0 ? null : confirmWindow(window, serverClock.nowMs());
+  if (next === null) drop();
+  else store.saveEmptyWindow(deviceId, next);
+  if (served === 0) return true;
+  for (const each of store.emptyWindows(deviceId)) {
+    if (each.to === window.from || each.from === window.to) store.saveEmptyWindow(deviceId, { ...each, dueMs: 0 });
+  }
+  return true;
 }
 
 export interface Rereading {
@@ -194,7 +240,7 @@ export function createRereading(context: SyncContext): Rereading {
   };
 }
 
-/** The part of the rereading that a one-off does too: the ranges that only empty answers cover. */
+/** The part of the rereading that a one-off does too: the ranges and windows that only empty answers cover. */
 export function createEmptyChecks(context: SyncContext): Rereading {
   const { store, serverClock } = context;
   let due: string[] = [];
@@ -207,7 +253,7 @@ export function createEmptyChecks(context: SyncContext): Rereading {
     isOwed: () => due.length > 0,
     next: async (signal) => {
       const deviceId = due.shift();
-      if (deviceId !== undefined) await recheckEmpty(context, deviceId, signal);
+      if (deviceId !== undefined && (await recheckEmpty(context, deviceId, signal))) due.push(deviceId);
       return due.length > 0;
     },
   };
@@ -242,7 +288,7 @@ export interface WindowScan extends Asking {
  */
 export async function readWindow(
   context: SyncContext,
-  window: Pick<WindowScan, 'deviceId' | 'window' | 'take'>,
+  window: Pick<WindowScan, 'deviceId' | 'window' | 'take'> & Partial<Pick<WindowScan, 'empties'>>,
   signal: AbortSignal,
 ): Promise<boolean> {
   const scan = beginWindow(context, { ...window, lane: REREAD_LANE });
@@ -252,9 +298,9 @@ export async function readWindow(
 /** Begins to read a window. */
 export function beginWindow(
   context: SyncContext,
-  window: Pick<WindowScan, 'deviceId' | 'window' | 'take' | 'lane'>,
+  window: Pick<WindowScan, 'deviceId' | 'window' | 'take' | 'lane'> & Partial<Pick<WindowScan, 'empties'>>,
 ): WindowScan {
-  return { context, windows: createLearntWindows(context), ...window, odd: 0, empties: 0 };
+  return { context, windows: createLearntWindows(context), odd: 0, empties: 0, ...window };
 }
 
 /**

@@ -25,7 +25,13 @@ import { createPositionTable } from './delivery/positions.ts';
 import { createQuarantine, createQuarantineTable } from './delivery/quarantine.ts';
 import { createReplays } from './delivery/replay.ts';
 import { createForgetting, type Forgetting } from './device/forget.ts';
-import { createEmptyRanges, createGaps, createMissedOverlaps, createRereads } from './device/gaps.ts';
+import {
+  createEmptyRanges,
+  createEmptyWindows,
+  createGaps,
+  createMissedOverlaps,
+  createRereads,
+} from './device/gaps.ts';
 import { createAlerts, createInventory } from './device/inventory.ts';
 import {
   commitPage,
@@ -150,6 +156,7 @@ interface Parts {
   readonly gaps: ReturnType<typeof createGaps>;
   readonly overlaps: ReturnType<typeof createMissedOverlaps>;
   readonly empties: ReturnType<typeof createEmptyRanges>;
+  readonly windows: ReturnType<typeof createEmptyWindows>;
   readonly rereads: ReturnType<typeof createRereads>;
   readonly coverageOfAll: TelemetryStore['coverageOfAll'];
   readonly workspace: ReturnType<typeof createWorkspace>;
@@ -200,6 +207,7 @@ function prepareParts(db: Database.Database, path: string, nowMs: StoreOptions['
     gaps,
     overlaps,
     empties,
+    windows: createEmptyWindows(db),
     rereads: createRereads(db),
     coverageOfAll: createCoverageOfAll(db, () => gaps.gaps()),
     workspace: createWorkspace(facts, { archive, path }),
@@ -224,7 +232,7 @@ function inventoryPort({ inventory, forgetting }: Parts, write: Writer): Invento
 
 /** The telemetry of all devices. Nothing is written about a removed device until it is listed again. */
 function telemetryPort(parts: Parts, write: Writer): TelemetryStore {
-  const { archive, telemetry, gaps, overlaps, empties, rereads, quarantine, forgetting } = parts;
+  const { archive, telemetry, gaps, overlaps, empties, windows, rereads, quarantine, forgetting } = parts;
   const isKept = (deviceId: string): boolean => !forgetting.isForgotten(deviceId);
   const commit = write((page: PageCommit) => {
     commitPage(telemetry, page);
@@ -261,6 +269,11 @@ function telemetryPort(parts: Parts, write: Writer): TelemetryStore {
     saveEmptyRange: write((deviceId, range) => {
       if (isKept(deviceId)) empties.saveEmptyRange(deviceId, range);
     }),
+    emptyWindows: windows.emptyWindows,
+    saveEmptyWindow: write((deviceId, window) => {
+      if (isKept(deviceId)) windows.saveEmptyWindow(deviceId, window);
+    }),
+    dropEmptyWindow: write(windows.dropEmptyWindow),
     rereadDays: rereads.rereadDays,
     saveReread: write((deviceId, day) => {
       if (isKept(deviceId)) rereads.saveReread(deviceId, day);

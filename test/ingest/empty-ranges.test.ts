@@ -3,13 +3,16 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
 import {
   CONFIRMED_FOR_GOOD,
   confirmEmpty,
+  confirmWindow,
   controlFor,
   type EmptyAnswer,
   endsEmpty,
+  isCheckDue,
   judgeEmpty,
   noteServedReadings,
   nothingServed,
   signToExplain,
+  windowToCheck,
 } from '../../src/ingest/empty-ranges.ts';
 
 const NOW_MS = Date.UTC(2026, 5, 15, 12);
@@ -111,6 +114,41 @@ describe('judgeEmpty', () => {
       isBelieved: true,
       next: third,
     });
+  });
+});
+
+describe('a window of history without a reading', () => {
+  const answer = { ...SEEN, newestNs: RANGE.to };
+  const WINDOW = { ...RANGE, sinceMs: NOW_MS, dueMs: NOW_MS + HOUR_MS };
+
+  test('is requested again after an hour where it is the first, the second, the fourth, the eighth, else after a day', () => {
+    const isProbe = (before: number) => windowToCheck(answer, before)?.dueMs === NOW_MS + HOUR_MS;
+    expect(windowToCheck(answer, 0)).toEqual(WINDOW);
+    expect([0, 1, 2, 3, 4, 5, 6, 7, 8].filter(isProbe)).toEqual([0, 1, 3, 7]);
+    expect(windowToCheck(answer, 2)).toEqual({ ...WINDOW, dueMs: NOW_MS + 23 * HOUR_MS });
+  });
+
+  test.each<[string, Partial<EmptyAnswer>]>([
+    ['no reading is stored', { newestNs: null }],
+    ['no newer reading is stored', { newestNs: RANGE.to - 1n }],
+    ['a reading of it is archived', { isStored: true }],
+    ['the plan hides all of it', { range: { from: RANGE.to, to: RANGE.to } }],
+  ])('is not where %s', (_, change) => {
+    expect(windowToCheck({ ...answer, ...change }, 0)).toBeNull();
+  });
+
+  test('is requested a last time a day after the first answers, also where a clock was ahead then', () => {
+    const second = confirmWindow(WINDOW, NOW_MS + HOUR_MS);
+    expect(second).toEqual({ ...WINDOW, dueMs: NOW_MS + 23 * HOUR_MS });
+    expect(second && confirmWindow(second, NOW_MS + DAY_MS)).toBeNull();
+    const ahead = { ...WINDOW, sinceMs: NOW_MS + 9 * DAY_MS, dueMs: NOW_MS + 9 * DAY_MS };
+    expect(confirmWindow(ahead, NOW_MS)).toEqual({ ...WINDOW, dueMs: NOW_MS + 23 * HOUR_MS });
+  });
+
+  test('is due at its time, and where that is more than a day away', () => {
+    expect(isCheckDue(null, NOW_MS)).toBe(false);
+    const isDueAt = (dueMs: number) => isCheckDue(dueMs, NOW_MS);
+    expect([NOW_MS, NOW_MS + 1, NOW_MS + DAY_MS, NOW_MS + DAY_MS + 1].map(isDueAt)).toEqual([true, false, false, true]);
   });
 });
 

@@ -242,6 +242,17 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'empty windows that no stored reading supports not asked for again',
+    caughtBy: ['emptyBelowSilence'],
+    edits: [
+      {
+        file: 'ingest/gap-scan.ts',
+        find: 'if (window !== null) store.saveEmptyWindow(deviceId, window);',
+        replace: 'if (window !== null) void window;',
+      },
+    ],
+  },
+  {
     name: 'late readings that are not followed down',
     caughtBy: ['returnsWithItsBuffer'],
     edits: [
@@ -277,11 +288,16 @@ export const MUTANTS: readonly Mutant[] = [
         find: 'missed.some(({ isGone, sinceMs }) => !isGone &&',
         replace: 'missed.some(({ isGone, sinceMs }) => isGone &&',
       },
-      // Without the check of a silence that ends, which would find what the empty answers hid.
+      // Without the checks that would find what the empty answers hid: of a silence that ends, and of windows.
       {
         file: 'ingest/coverage-rules.ts',
         find: 'return isChecked ? found : [];',
         replace: 'return isChecked ? [] : [];',
+      },
+      {
+        file: 'ingest/gap-scan.ts',
+        find: 'if (window !== null) store.saveEmptyWindow(deviceId, window);',
+        replace: 'if (window !== null) void window;',
       },
     ],
   },

@@ -6,6 +6,7 @@ import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, msToNs, parseTimestamp } from '..
 import { CONFIRMED_FOR_GOOD } from '../../src/ingest/empty-ranges.ts';
 import { createEmptyChecks } from '../../src/ingest/reread.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
+import { complaints } from '../support/complaints.ts';
 import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { always, anyOf, falselyEmpty, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
@@ -17,6 +18,21 @@ const CALM: DeviceSpec = { deviceId: 'calm', intervalMs: 10 * MINUTE_MS };
 const HUB: DeviceSpec = { deviceId: 'hub', readings: [] };
 
 const { signal } = new AbortController();
+
+/** What the checks of empty answers ask of a device so long after now. */
+function checksOf(rig: Rig, deviceId: string): (ms: number) => Promise<ReturnType<typeof windowsOf>> {
+  const believedMs = rig.clock.nowMs();
+  return async (ms) => {
+    await rig.clock.sleep(believedMs + ms - rig.clock.nowMs());
+    const sync = rig.open();
+    const before = rig.simulator.log.total;
+    const checks = createEmptyChecks(sync.context);
+    checks.refresh(false);
+    while (checks.isDue()) await checks.next(signal);
+    sync.close();
+    return windowsOf(rig, deviceId, before);
+  };
+}
 
 /** The windows that were requested of a device since the nth request, in their order. */
 const windowsOf = (rig: Rig, deviceId: string, since = 0): { after: bigint | null; before: bigint | null }[] =>
@@ -51,18 +67,7 @@ describe.runIf(influxdAvailable())('empty answers that were believed', () => {
     expect((await rig.once()).summary).toMatchObject({ exit_code: 0, gaps: [] });
     const ranges = windowsOf(rig, 'hub');
     expect(new Set(ranges.map(({ after }) => after)).size, 'several ranges were found empty').toBeGreaterThan(1);
-    const believedMs = rig.clock.nowMs();
-    /** What is asked for so long after the answers were believed. */
-    const askedAfter = async (ms: number): Promise<ReturnType<typeof windowsOf>> => {
-      await rig.clock.sleep(believedMs + ms - rig.clock.nowMs());
-      const sync = rig.open();
-      const before = rig.simulator.log.total;
-      const checks = createEmptyChecks(sync.context);
-      checks.refresh(false);
-      while (checks.isDue()) await checks.next(signal);
-      sync.close();
-      return windowsOf(rig, 'hub', before);
-    };
+    const askedAfter = checksOf(rig, 'hub');
     expect(await askedAfter(59 * MINUTE_MS)).toEqual([]);
     for (const dueMs of [HOUR_MS + MINUTE_MS, DAY_MS + 2 * MINUTE_MS]) {
       const asked = await askedAfter(dueMs);
@@ -75,6 +80,52 @@ describe.runIf(influxdAvailable())('empty answers that were believed', () => {
       expect(await askedAfter(dueMs + 10 * HOUR_MS)).toEqual([]);
     }
     expect(await askedAfter(5 * DAY_MS)).toEqual([]);
+  });
+
+  /** A device that has reported for four days, under a plan of three, after its first run. */
+  async function rigWithNewDevice(historyMs: number): Promise<Rig> {
+    const silences = [{ fromMs: 0, toMs: NOW_MS - 4 * DAY_MS }];
+    const world = worldOf([{ ...CALM, silences }], historyMs + DAY_MS);
+    const rig = await openRig(bench, { world, historyMs });
+    rig.simulator.settings.plan.historyMaxDays = 3;
+    expect((await rig.once()).summary).toMatchObject({ exit_code: 0, gaps: [] });
+    return rig;
+  }
+
+  test('of history below a long silence are asked for after an hour at doubling distances, and all after a day', async () => {
+    using rig = await rigWithNewDevice(30 * DAY_MS);
+    const windows = windowsOf(rig, 'calm');
+    const empty = windows.filter(({ after }, index) => after === windows[index - 1]?.after);
+    expect(empty).toHaveLength(9);
+    const askedAfter = checksOf(rig, 'calm');
+    expect(await askedAfter(59 * MINUTE_MS)).toEqual([]);
+    expect(await askedAfter(HOUR_MS + MINUTE_MS)).toEqual([0, 1, 3, 7].map((index) => empty[index]));
+    expect(await askedAfter(22 * HOUR_MS)).toEqual([]);
+    expect(await askedAfter(DAY_MS + 2 * MINUTE_MS)).toEqual(empty);
+    expect(await askedAfter(5 * DAY_MS)).toEqual([]);
+  });
+
+  test('of history that hid readings have the windows next to them asked for, and these come', async () => {
+    using rig = await openRig(bench, {
+      world: worldOf(
+        [{ ...CALM, silences: [{ fromMs: NOW_MS - 9 * DAY_MS, toMs: NOW_MS - 4 * DAY_MS }] }],
+        30 * DAY_MS,
+      ),
+      historyMs: 28 * DAY_MS,
+    });
+    rig.simulator.settings.plan.historyMaxDays = 3;
+    rig.simulator.faults = onPath(/telemetry/, (_, { query }) =>
+      Date.parse(query.get('before') ?? '') < NOW_MS - 6 * DAY_MS ? falselyEmpty : null,
+    );
+    await rig.once();
+    rig.simulator.faults = null;
+    await rig.clock.sleep(HOUR_MS + MINUTE_MS);
+    const before = rig.simulator.log.total;
+    const { summary, events } = await rig.once();
+    expect(summary).toMatchObject({ exit_code: 0, gaps: [] });
+    expect(told({ events }, 'readings-late'), 'they are no late readings').toEqual([]);
+    expect(complaints(await rig.verdict(NOW_MS, { fromNs: msToNs(NOW_MS - 27 * DAY_MS) }), 6000)).toEqual([]);
+    expect(windowsOf(rig, 'calm', before).length).toBeLessThan(40);
   });
 
   test('are asked for at once when another device has readings, though these come later', async () => {

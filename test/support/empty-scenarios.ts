@@ -177,6 +177,26 @@ export const emptyAboveHistory: Scenario = async (bench, program) => {
   return complaints(await rig.verdict(startedMs), 700);
 };
 
+/**
+ * A device that was silent for a week, under a plan of three days: no answer about what is older has to show a stored
+ * reading. In the first minute all such answers are empty, and the device has readings only in the last window of them.
+ */
+export const emptyBelowSilence: Scenario = async (bench, program) => {
+  const silences = [{ fromMs: NOW_MS - 12 * DAY_MS, toMs: NOW_MS - 4 * DAY_MS }];
+  const devices = [{ deviceId: 'ten', intervalMs: 10 * MINUTE_MS, silences }];
+  const world = (originMs: number) => createWorld({ seed: 47, originMs, historyMs: 16 * DAY_MS, devices, alerts: [] });
+  using rig = await openRig(bench, { world, historyMs: 15 * DAY_MS, program });
+  rig.simulator.settings.plan.historyMaxDays = 3;
+  rig.simulator.faults = onPath(/telemetry/, (_, { query, atMs }) => {
+    const isOld = Date.parse(query.get('before') ?? '') < NOW_MS - 5 * DAY_MS;
+    return isOld && atMs < NOW_MS + MINUTE_MS ? falselyEmpty : null;
+  });
+  const { summary } = await rig.once();
+  await rig.clock.sleep(DAY_MS);
+  const found = await finish(rig, { fromMs: NOW_MS - 13.5 * DAY_MS, least: 850 });
+  return summary.exit_code === 0 ? found : [`the first run ends with ${summary.exit_code}`, ...found];
+};
+
 /** A device that is silent for days, returns, and hands in what it has recorded meanwhile. */
 export const returnsWithItsBuffer: Scenario = async (bench, program) => {
   const returnMs = NOW_MS + 5 * DAY_MS;

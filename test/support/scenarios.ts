@@ -13,6 +13,7 @@ import { complaints } from './complaints.ts';
 import {
   emptyAboveHistory,
   emptyBehindCursor,
+  emptyBelowSilence,
   emptyBesideOthers,
   emptyForHours,
   emptyFromTheFirst,
@@ -347,6 +348,7 @@ export const SCENARIOS = {
   returnsWithItsBuffer,
   emptyBehindCursor,
   emptyFurtherDown,
+  emptyBelowSilence,
   emptyOnceMore,
   recheckAfterKills,
   fullDisk,

@@ -163,6 +163,17 @@ export interface EmptyRange extends Interval {
   readonly dueMs: EpochMs | null;
 }
 
+/**
+ * A window of history that only empty answers cover, below stored readings that were too far away for the answers to
+ * show them. Nothing speaks against such answers and nothing for them, so it is requested again some time after that.
+ */
+export interface EmptyWindow extends Interval {
+  /** When it was called empty, in the server's time. */
+  readonly sinceMs: EpochMs;
+  /** When it is requested again, in the server's time. */
+  readonly dueMs: EpochMs;
+}
+
 /** How far the recheck of a device is: `--backfill --recheck` reads covered ranges again. */
 export interface RecheckProgress {
   /** The range that was asked for. */
@@ -218,10 +229,18 @@ export interface TelemetryStore {
   dropMissedOverlaps(deviceId: string, ats: readonly EpochNs[]): void;
   /** The range of a device that only empty answers cover; `null` for none. */
   emptyRange(deviceId: string): EmptyRange | null;
-  /** The devices whose empty range is due to be requested again, the longest due first, without those that are gone. */
+  /**
+   * The devices whose empty range, or an empty window, is due to be requested again, the longest due first, without those
+   * that are gone.
+   */
   dueEmptyRanges(nowMs: EpochMs): readonly string[];
   /** Keeps the empty range of a device; `null` removes it. */
   saveEmptyRange(deviceId: string, range: EmptyRange | null): void;
+  /** The empty windows of a device that are to be requested again, newest first. */
+  emptyWindows(deviceId: string): readonly EmptyWindow[];
+  saveEmptyWindow(deviceId: string, window: EmptyWindow): void;
+  /** Removes the empty window that begins then. */
+  dropEmptyWindow(deviceId: string, from: EpochNs): void;
   /** The last day (since 1970) that was read again, of each device that has one. */
   rereadDays(): ReadonlyMap<string, number>;
   saveReread(deviceId: string, day: number): void;

@@ -228,6 +228,7 @@ const TABLES = [
   'gap',
   'missed_overlap',
   'empty_range',
+  'empty_window',
   'time_offset',
   'day_sum',
   'day_text',

@@ -1,11 +1,12 @@
 /**
  * The gaps of a device and related records: gaps with a reason, stored readings that answers no longer contain, the
- * unverified empty range, the day that was last read again, and how far a recheck is.
+ * unverified empty range, the empty windows of history, the day that was last read again, and how far a recheck is.
  */
 import type Database from 'better-sqlite3';
 import { normalize } from '../../core/intervals.ts';
 import type {
   EmptyRange,
+  EmptyWindow,
   Gap,
   GapReason,
   MissedOverlap,
@@ -130,10 +131,14 @@ interface EmptyRangeTable extends Pick<TelemetryStore, 'emptyRange' | 'dueEmptyR
 export function createEmptyRanges(db: Database.Database): EmptyRangeTable {
   const columns = 'SELECT device_id, from_ns, to_ns, since_ms, answers, confirmed, due_ms FROM empty_range';
   const ofDevice = db.prepare<[string], EmptyRangeRow>(`${columns} WHERE device_id = ?`);
-  const due = db.prepare<[number, number], EmptyRangeRow>(
-    `${columns} WHERE (due_ms <= ? OR due_ms > ?)
-      AND device_id NOT IN (SELECT device_id FROM device WHERE gone_since_ms IS NOT NULL) ORDER BY due_ms`,
-  );
+  const due = db
+    .prepare<[number, number], string>(
+      `SELECT device_id FROM (SELECT device_id, due_ms FROM empty_range UNION ALL SELECT device_id, due_ms FROM empty_window)
+        WHERE (due_ms <= ? OR due_ms > ?)
+        AND device_id NOT IN (SELECT device_id FROM device WHERE gone_since_ms IS NOT NULL)
+        GROUP BY device_id ORDER BY min(due_ms)`,
+    )
+    .pluck();
   const keep = db.prepare(
     `INSERT OR REPLACE INTO empty_range (device_id, from_ns, to_ns, since_ms, answers, confirmed, due_ms)
       VALUES (?, ?, ?, ?, ?, ?, ?)`,
@@ -150,7 +155,7 @@ export function createEmptyRanges(db: Database.Database): EmptyRangeTable {
   return {
     emptyRange: known.get,
     // A range that is due more than a day later was recorded by a clock that was ahead.
-    dueEmptyRanges: (nowMs) => due.all(Math.floor(nowMs), Math.floor(nowMs + DAY_MS)).map(({ device_id }) => device_id),
+    dueEmptyRanges: (nowMs) => due.all(Math.floor(nowMs), Math.floor(nowMs + DAY_MS)),
     saveEmptyRange: (deviceId, range) => {
       known.drop(deviceId);
       if (range === null) drop.run(deviceId);
@@ -172,6 +177,33 @@ function toEmptyRange(row: EmptyRangeRow): EmptyRange {
     confirmed: Number(row.confirmed),
     dueMs: row.due_ms === null ? null : Number(row.due_ms),
   };
+}
+
+interface EmptyWindowRow extends Pick<EmptyRangeRow, 'from_ns' | 'to_ns' | 'since_ms'> {
+  readonly due_ms: bigint;
+}
+
+/** Prepares the windows of history that only empty answers cover. The writing calls are for the inside of a transaction. */
+export function createEmptyWindows(
+  db: Database.Database,
+): Pick<TelemetryStore, 'emptyWindows' | 'saveEmptyWindow' | 'dropEmptyWindow'> {
+  const ofDevice = db.prepare<[string], EmptyWindowRow>(
+    'SELECT from_ns, to_ns, since_ms, due_ms FROM empty_window WHERE device_id = +? ORDER BY from_ns DESC',
+  );
+  const keep = db.prepare(
+    'INSERT OR REPLACE INTO empty_window (device_id, from_ns, to_ns, since_ms, due_ms) VALUES (?, ?, ?, ?, ?)',
+  );
+  const drop = db.prepare('DELETE FROM empty_window WHERE device_id = ? AND from_ns = ?');
+  return {
+    emptyWindows: (deviceId) => ofDevice.all(deviceId).map(toEmptyWindow),
+    saveEmptyWindow: (deviceId, { from, to, sinceMs, dueMs }) =>
+      void keep.run(deviceId, from, to, Math.floor(sinceMs), Math.ceil(dueMs)),
+    dropEmptyWindow: (deviceId, from) => void drop.run(deviceId, from),
+  };
+}
+
+function toEmptyWindow({ from_ns, to_ns, since_ms, due_ms }: EmptyWindowRow): EmptyWindow {
+  return { from: from_ns, to: to_ns, sinceMs: Number(since_ms), dueMs: Number(due_ms) };
 }
 
 interface RecheckRow {

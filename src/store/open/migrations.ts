@@ -96,6 +96,19 @@ const STEP_10 = `
   ALTER TABLE request ADD COLUMN local_ms INTEGER;
 `;
 
+const STEP_11 = `
+  -- Windows of history that only empty answers cover, below stored readings that were too far away to support these:
+  -- when they were called empty, and when they are requested once more.
+  CREATE TABLE empty_window (
+    device_id TEXT NOT NULL,
+    from_ns INTEGER NOT NULL,
+    to_ns INTEGER NOT NULL,
+    since_ms INTEGER NOT NULL,
+    due_ms INTEGER NOT NULL,
+    PRIMARY KEY (device_id, from_ns)
+  ) WITHOUT ROWID;
+`;
+
 /** Each step is one transaction. */
 export const MIGRATIONS: readonly string[] = [
   STEP_1,
@@ -108,4 +121,5 @@ export const MIGRATIONS: readonly string[] = [
   STEP_8,
   STEP_9,
   STEP_10,
+  STEP_11,
 ];

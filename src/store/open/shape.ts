@@ -270,5 +270,13 @@ export const SHAPE = `
     unread TEXT NOT NULL,
     at_ms INTEGER NOT NULL
   ) WITHOUT ROWID;
+  CREATE TABLE empty_window (
+    device_id TEXT NOT NULL,
+    from_ns INTEGER NOT NULL,
+    to_ns INTEGER NOT NULL,
+    since_ms INTEGER NOT NULL,
+    due_ms INTEGER NOT NULL,
+    PRIMARY KEY (device_id, from_ns)
+  ) WITHOUT ROWID;
   INSERT INTO day_total VALUES (1, 0, 0);
 `;

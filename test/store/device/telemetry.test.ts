@@ -286,4 +286,11 @@ test('empty ranges are due by their time, those of a device that is gone once it
   expect(store.dueEmptyRanges(70)).toEqual(['a']);
   store.markBack('b');
   expect(store.dueEmptyRanges(70)).toEqual(['b', 'a']);
+  store.saveEmptyWindow('a', { from: 1n, to: 2n, sinceMs: 0, dueMs: 59 });
+  store.saveEmptyWindow('a', { from: 2n, to: 3n, sinceMs: 0, dueMs: 80 });
+  expect(store.dueEmptyRanges(59), 'each device once, by what is due first').toEqual(['a']);
+  expect(store.dueEmptyRanges(80)).toEqual(['a', 'b']);
+  expect(store.emptyWindows('a').map(({ from }) => from)).toEqual([2n, 1n]);
+  store.dropEmptyWindow('a', 1n);
+  expect(store.dueEmptyRanges(59)).toEqual([]);
 });
