@@ -12,7 +12,7 @@ import type { ClientRequest, Agent as HttpAgent, IncomingMessage, RequestOptions
 import { createRequire } from 'node:module';
 import { Writable } from 'node:stream';
 import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
+import { gunzipSync, gzip } from 'node:zlib';
 import { UserError } from '../core/faults.ts';
 import type { ServerAnswer } from './answers.ts';
 
@@ -22,11 +22,7 @@ const require = createRequire(import.meta.url);
 
 export const http: typeof import('node:http') = require('node:http');
 export const https: typeof import('node:https') = require('node:https');
-const {
-  HttpError,
-  InfluxDB,
-  setLogger,
-}: typeof import('@influxdata/influxdb-client') = require('@influxdata/influxdb-client');
+const { InfluxDB, setLogger }: typeof import('@influxdata/influxdb-client') = require('@influxdata/influxdb-client');
 
 /** Enough for all words that are shown, and for the errors of a hundred lines. */
 const MAX_BODY_BYTES = 64 * 1024;
@@ -75,7 +71,7 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
   const agent = openAgent(base, { ca, proxies });
   const authorization = basic && token.includes(':') ? { authorization: `Basic ${btoa(token)}` } : {};
   return async ({ method, path, body }, signal) => {
-    const seen: Seen = { answer: null, chunks: [], bytes: 0 };
+    const seen: Seen = { answer: null, isPacked: false, chunks: [], bytes: 0 };
     const packed = body.length < GZIP_FROM_LENGTH ? null : await compress(body);
     const { transport } = new InfluxDB({
       url: base,
@@ -135,6 +131,7 @@ type HttpSend = (options: RequestOptions, onAnswer: (answer: IncomingMessage) =>
 /** The answer to one request, recorded beside the client, which drops a part of it and keeps the rest too long. */
 interface Seen {
   answer: IncomingMessage | null;
+  isPacked: boolean;
   readonly chunks: Buffer[];
   bytes: number;
 }
@@ -156,6 +153,9 @@ function watch(seen: Seen, send: HttpSend) {
     try {
       return send(options, (answer) => {
         seen.answer = answer;
+        // The client would unpack a body of any size.
+        seen.isPacked = answer.headers['content-encoding'] === 'gzip';
+        delete answer.headers['content-encoding'];
         onAnswer(answer);
         answer.on('data', (chunk: Buffer) => {
           if (seen.bytes < MAX_BODY_BYTES) seen.chunks.push(chunk.subarray(0, MAX_BODY_BYTES - seen.bytes));
@@ -178,8 +178,15 @@ function watch(seen: Seen, send: HttpSend) {
 function answerDespite(seen: Seen, error: unknown): ServerAnswer {
   if (seen.answer?.statusCode === undefined) throw error ?? new Error('the client returned without an answer');
   const { statusCode: status, headers } = seen.answer;
-  const isCut = seen.bytes > MAX_BODY_BYTES;
-  // The client decompresses errors. A body that it has read as a whole is better than the recorded bytes.
-  const whole = !isCut && error instanceof HttpError ? error.body : undefined;
-  return { status, headers, body: whole ?? Buffer.concat(seen.chunks).toString('utf8') };
+  const body = Buffer.concat(seen.chunks);
+  return { status, headers, body: seen.isPacked ? unpack(body) : body.toString('utf8') };
+}
+
+/** Unpacks a body that nobody asked to be packed; one that is damaged or too large counts as empty. */
+function unpack(body: Buffer): string {
+  try {
+    return gunzipSync(body, { maxOutputLength: MAX_BODY_BYTES }).toString('utf8');
+  } catch {
+    return '';
+  }
 }

@@ -203,6 +203,17 @@ export const BORDER_MUTANTS: readonly BorderMutant[] = [
     ],
   },
   {
+    name: 'packed refusals of a database of any size',
+    caughtBy: ['packedRefusal'],
+    edits: [
+      {
+        file: 'influx/connection.ts',
+        find: '{ maxOutputLength: MAX_BODY_BYTES }',
+        replace: '{ maxOutputLength: MAX_BODY_BYTES * 1024 }',
+      },
+    ],
+  },
+  {
     name: 'answers of any number of values',
     caughtBy: ['countlessValues'],
     edits: [

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { createApiClient } from '../../src/api/client.ts';
 import { createHttpTransport } from '../../src/api/transport.ts';
 import { createControlLines, sendKept } from '../../src/delivery/send-batch.ts';
+import { createInfluxSink } from '../../src/influx/sink.ts';
 import { syncAccount } from '../../src/ingest/account.ts';
 import { listDevices } from '../../src/ingest/devices.ts';
 import { serveStatus } from '../../src/observe/server.ts';
@@ -23,6 +24,7 @@ const REAL: Borders = {
   listDevices,
   sendKept,
   createControlLines,
+  createInfluxSink,
   openStore,
   backUpState,
 };
@@ -44,6 +46,7 @@ const STORIES: Record<BorderName, string> = {
   passwords: 'a password guards all but the health',
   ordinaryAnswers: 'pages as every service has them are read',
   endlessAnswer: 'an answer without an end is cut off, packed or not',
+  packedRefusal: 'a packed refusal of a database is unpacked up to a bound',
   countlessValues: 'an answer of very many values is refused before it is parsed',
   fullPage: 'a large page is parsed with turns for others',
   endlessDeviceList: 'a device list without an end is given up',

@@ -18,6 +18,7 @@ const BORDERS = [
   'api/client.ts',
   'api/transport.ts',
   'delivery/send-batch.ts',
+  'influx/sink.ts',
   'ingest/account.ts',
   'ingest/devices.ts',
   'observe/server.ts',

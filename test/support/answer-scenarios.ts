@@ -94,6 +94,16 @@ export const endlessAnswer: BorderScenario = async ({ createHttpTransport }) => 
   return unless('what they end with', ends, ['too-large', 'too-large']);
 };
 
+/** A refusal of a database in a few kilobytes that would unpack to 24 MiB. */
+export const packedRefusal: BorderScenario = async ({ createInfluxSink }) => {
+  const error = `partial write: unable to parse '${' '.repeat(24 * MIB)}'`;
+  const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+  await using server = await startOddServer(answer(gzipSync(JSON.stringify({ error })), { status: 400, headers }));
+  const at = { name: 'influx', url: server.url, token: null, org: 'o', bucket: 'b', timeoutMs: 10_000 };
+  const said = await createInfluxSink(at).write(['m v=1 1'], SIGNAL);
+  return unless('the answer', 'message' in said ? [said.kind, said.message] : said, ['later', 'HTTP 400']);
+};
+
 /** An answer of 480 kB with 120,000 empty lists in it. */
 export const countlessValues: BorderScenario = async (borders) => {
   await using world = await connected(borders, served({ data: Array.from({ length: 120_000 }, () => []) }));

@@ -5,6 +5,7 @@
 import type * as client from '../../src/api/client.ts';
 import type * as transport from '../../src/api/transport.ts';
 import type * as sending from '../../src/delivery/send-batch.ts';
+import type * as sink from '../../src/influx/sink.ts';
 import type * as account from '../../src/ingest/account.ts';
 import type * as devices from '../../src/ingest/devices.ts';
 import type * as server from '../../src/observe/server.ts';
@@ -19,6 +20,7 @@ export interface Borders {
   readonly syncAccount: typeof account.syncAccount;
   readonly listDevices: typeof devices.listDevices;
   readonly sendKept: typeof sending.sendKept;
+  readonly createInfluxSink: typeof sink.createInfluxSink;
   readonly createControlLines: typeof sending.createControlLines;
   readonly openStore: typeof store.openStore;
   readonly backUpState: typeof backup.backUpState;
