@@ -239,7 +239,7 @@ async function answerSafely(serving: Serving, request: IncomingMessage, isGone: 
     const url = request.url ?? '';
     const atOnce = refusalOf(request, options) ?? healthAt(url, options);
     if (atOnce !== null) return encoded(atOnce);
-    const make = url === '/metrics' ? makeMetrics : makePage;
+    const make = splitAt(url, '?')[0] === '/metrics' ? makeMetrics : makePage;
     const asking = { key: sharedKey(url), isGone };
     return (await make(asking, async () => await answerTo(url, options))) ?? encoded(BUSY);
   } catch (error) {
@@ -253,22 +253,28 @@ const NOTHING_HERE =
 
 const BUSY = servedJson(503, { error: 'Too many requests at the moment. Try again in a second.' });
 
-/** The paths whose responses are the same for all clients, whatever is asked for after the path. */
-const WITHOUT_QUERY: ReadonlySet<string> = new Set([
-  '/alerts',
-  '/metrics',
-  '/status.json',
-  '/alerts.json',
-  '/events.json',
-]);
+const OF_DEVICES = ['search', 'state', 'sort', 'reversed', 'page'];
+const OF_DEVICE = ['id', 'span'];
 
-/** The paths whose responses are the same for all clients that ask for nothing after the path. */
-const WITHOUT_ONE_THE_SAME: ReadonlySet<string> = new Set(['/', '/events', '/devices.json']);
+/** The parameters that a response depends on, by path. Any others are ignored. */
+export const PARAMETERS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['/', OF_DEVICES],
+  ['/devices.json', OF_DEVICES],
+  ['/device', OF_DEVICE],
+  ['/device.json', OF_DEVICE],
+  ['/events', ['level']],
+  ['/alerts', []],
+  ['/alerts.json', []],
+  ['/events.json', []],
+  ['/status.json', []],
+  ['/metrics', []],
+]);
 
 /** What a response is shared by that is the same for all clients, and so made once a second; `null`: it is not. */
 function sharedKey(url: string): string | null {
-  const [path] = splitAt(url, '?');
-  return WITHOUT_QUERY.has(path) || WITHOUT_ONE_THE_SAME.has(url) ? path : null;
+  const [path, query] = splitAt(url, '?');
+  const given = new URLSearchParams(query);
+  return PARAMETERS.get(path)?.some((name) => given.has(name)) === false ? path : null;
 }
 
 /** Asked for by any name, as by a Prometheus on this machine: figures, without a name unless `metrics.per_device`. */

@@ -3,10 +3,12 @@
  * and that hostile text of any origin stays text.
  */
 import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { DevicesPage } from '../../src/core/page-facts.ts';
 import { windowText } from '../../src/core/quota.ts';
+import { PARAMETERS } from '../../src/observe/server.ts';
 import { barText } from '../../src/page/coverage.ts';
 import { readPeriod } from '../../src/page/device.ts';
 import { devicesTarget, readDevicesQuery } from '../../src/page/devices.ts';
@@ -20,6 +22,17 @@ async function textOf(url: string): Promise<string> {
 }
 
 const AT = '2026-10-22T00:00:00Z';
+
+describe('the parameters of the pages', () => {
+  test('are those for which the server makes a page of its own', () => {
+    const folder = join(import.meta.dirname, '..', '..', 'src', 'page');
+    const code = readdirSync(folder).flatMap((name) =>
+      name.endsWith('.ts') ? [readFileSync(join(folder, name), 'utf8')] : [],
+    );
+    const read = code.flatMap((text) => [...text.matchAll(/params\.get\('(\w+)'\)/g)].map(([, name]) => name));
+    expect([...new Set(read)].toSorted()).toEqual([...new Set([...PARAMETERS.values()].flat())].toSorted());
+  });
+});
 
 describe('the overview', () => {
   test('tells without any script what the page is for', async () => {

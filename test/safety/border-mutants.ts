@@ -76,8 +76,8 @@ export const BORDER_MUTANTS: readonly BorderMutant[] = [
     edits: [
       {
         file: 'observe/server.ts',
-        find: "url === '/metrics' ? makeMetrics : makePage",
-        replace: "url === '/metrics' ? makePage : makePage",
+        find: "=== '/metrics' ? makeMetrics : makePage",
+        replace: "=== '/metrics' ? makePage : makePage",
       },
       {
         file: 'observe/server.ts',
@@ -121,7 +121,13 @@ export const BORDER_MUTANTS: readonly BorderMutant[] = [
   {
     name: 'pages made for each query without a meaning',
     caughtBy: ['queriesWithoutMeaning'],
-    edits: [{ file: 'observe/server.ts', find: 'WITHOUT_QUERY.has(path) ||', replace: 'WITHOUT_QUERY.has(url) ||' }],
+    edits: [
+      {
+        file: 'observe/server.ts',
+        find: 'given.has(name)) === false',
+        replace: "given.has(name)) === false && query === ''",
+      },
+    ],
   },
   {
     name: 'any number of responses that are not read',

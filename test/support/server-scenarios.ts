@@ -283,18 +283,33 @@ export const overviewForMany: BorderScenario = async (borders) => {
 
 /** The same with something behind the path, which has no meaning there. */
 export const queriesWithoutMeaning: BorderScenario = async (borders) => {
-  let made = 0;
+  const made: Record<string, number> = {};
+  const note = (path: string): void => {
+    made[path] = (made[path] ?? 0) + 1;
+  };
   await using stage = await serve(borders, {
-    page: async () => {
-      made += 1;
+    page: async (path) => {
+      note(path);
       return await Promise.resolve(PAGE);
+    },
+    metrics: {
+      contentType: 'text/plain',
+      text: async () => {
+        note('/metrics');
+        return await Promise.resolve('up 1');
+      },
     },
     clock: { monoMs: () => 0, sleep: realClock.sleep },
   });
-  const got = await Promise.all(
-    Array.from({ length: 20 }, async (_, index) => (await ask(stage.target, `/alerts?a=${index}`)).status),
-  );
-  return [...unless('answered', got.filter((status) => status === 200).length, 20), ...unless('made', made, 1)];
+  const paths = ['/', '/alerts', '/device', '/devices.json', '/events', '/metrics'];
+  const got: unknown[] = [];
+  for (const path of paths)
+    for (const query of ['', '?', '?a=1', '?a=2', '?x', '?Search=a&page[]=2'])
+      got.push((await ask(stage.target, `${path}${query}`)).status);
+  return [
+    ...unless('answered', new Set(got).size === 1 && got[0] === 200, true),
+    ...unless('made', made, Object.fromEntries(paths.map((path) => [path, 1]))),
+  ];
 };
 
 /** Five clients ask for a page of 12 MiB of their own each, and read none of it for a while. */
