@@ -230,6 +230,7 @@ const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
     mode: 'check',
     ...common(given),
     writeProbe: given.has('write-probe'),
+    startup: given.has('startup'),
     verbose: given.has('verbose'),
     bundle: single(given, 'bundle'),
   }),

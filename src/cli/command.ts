@@ -51,6 +51,8 @@ export type StatusCommand = { readonly mode: 'status'; readonly device: string |
 export type CheckCommand = {
   readonly mode: 'check';
   readonly writeProbe: boolean;
+  /** Whether only what ends a daemon at its start decides the exit code. */
+  readonly startup: boolean;
   /** Whether the text has the lines for developers too. */
   readonly verbose: boolean;
   /** The file of a support bundle. */

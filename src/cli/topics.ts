@@ -170,8 +170,8 @@ Examples:
   TIDEMARK_LISTEN=127.0.0.1:9464 tidemark --demo
 `,
 
-  check: `tidemark --check [--write-probe] [--verbose] [--bundle FILE] [--config FILE]
-                 [--json] [--log-level LEVEL]
+  check: `tidemark --check [--write-probe] [--startup] [--verbose] [--bundle FILE]
+                 [--config FILE] [--json] [--log-level LEVEL]
 
 Checks the whole setup and prints one line for each check (ok, warn or FAIL; -
 for a check that was not run), with what to do:
@@ -190,8 +190,9 @@ data_dir, the daemon sends them with its own key. It syncs and delivers nothing.
 
   --write-probe   write a point into each database (measurement
                   tidemark_probe); default: an empty write request
-  --verbose       print lines unshortened, and details for developers (headers,
-                  page sizes)
+  --startup       fail only where a daemon would exit at its start, not where it
+                  would wait for the API, another key or a database
+  --verbose       print lines unshortened, and details for developers
   --bundle FILE   also write a support bundle to attach to a question: one JSON
                   file that only you can read (0600); an existing file is never
                   overwritten. It contains versions, the configuration, these
@@ -209,7 +210,6 @@ warnings. Also 2 the command line is wrong, 3 it was interrupted.
 Examples:
   tidemark --check
   tidemark --check --config /etc/tidemark.yaml --json
-  tidemark --check --write-probe
   tidemark --check --bundle tidemark-bundle.json
 `,
 

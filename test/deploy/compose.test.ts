@@ -2,7 +2,7 @@
  * compose.yaml and compose.demo.yaml, read by Compose's own loader (compose-load): which services a command starts,
  * with what rights, and that what they name is there.
  */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -98,21 +98,11 @@ describe.runIf(AVAILABLE)('the compose files', () => {
       tokens: { condition: 'service_completed_successfully', required: true },
       check: { condition: 'service_completed_successfully', required: true },
     });
-    expect(service(all, 'check')).toMatchObject({ restart: 'no', healthcheck: { disable: true } });
+    // What it ends with: test/commands/check/startup.test.ts.
+    const command = ['--check', '--startup'];
+    expect(service(all, 'check')).toMatchObject({ restart: 'no', healthcheck: { disable: true }, command });
+    expect(service(all, 'check')['entrypoint']).toBeNull();
     expect(service(all, 'check').ports).toBeUndefined();
-  });
-
-  test.each([
-    [78, false],
-    [0, true],
-    [1, true],
-    [3, true],
-    [77, true],
-  ])('where the check ends with %d, the daemon is started: %s', (code, started) => {
-    const [command = ''] = service(services(['compose.yaml']), 'check').command ?? [];
-    writeFileSync(join(copy, 'tidemark'), `#!/bin/sh\n[ "$*" = --check ] && exit ${code}\n`, { mode: 0o755 });
-    const { status } = spawnSync('/bin/sh', ['-c', command], { env: { PATH: `${copy}:/usr/bin:/bin` } });
-    expect(status === 0).toBe(started);
   });
 
   test('compose.demo.yaml starts the demo, needs no setting, and shares no volume with the workspace', () => {

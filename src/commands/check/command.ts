@@ -39,7 +39,7 @@ export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): P
   if (command.bundle !== null) requireNewFile('--bundle', command.bundle);
   try {
     const { requests, checks } = await bundledWhereItFails(parts, ports);
-    const report = checkReport(VERSION, requests, checks);
+    const report = checkReport(VERSION, requests, checks, command.startup);
     // Before the report: on a terminal its first line would otherwise follow the hint.
     terminal.endProgress();
     printAnswer(parts, ports, { object: report, text: () => checkText(report, command.verbose, ports.stdout.isTTY) });

@@ -105,10 +105,32 @@ export function createNotes(area: CheckArea, destination: string | null = null):
 /** The worst first: nothing starts with a wrong configuration, and nothing is read without a key. */
 const WORST_FIRST = [78, 77, 1] as const;
 
-/** Makes the report of these lines. */
-export function checkReport(version: string, requests: number, checks: readonly CheckLine[]): CheckReport {
-  const exitCode = WORST_FIRST.find((code) => checks.some((line) => line.exit_code === code)) ?? 0;
-  return { version, ok: exitCode === 0, exit_code: exitCode, requests, checks: inOrder(checks) };
+/** Beside a wrong configuration: the checks that fail where a daemon exits at its start. */
+const NEEDED_TO_START: Partial<Readonly<Record<CheckArea, readonly string[]>>> = {
+  state: ['directory', 'file', 'holder'],
+  api: ['workspace'],
+  page: ['listen'],
+};
+
+function endsStart({ area, name, exit_code: exitCode }: CheckLine): boolean {
+  return exitCode === 78 || NEEDED_TO_START[area]?.includes(name) === true;
+}
+
+/**
+ * Makes the report of these lines.
+ *
+ * @param isForStart whether only the lines decide the exit code that fail where a daemon exits at its start
+ */
+export function checkReport(
+  version: string,
+  requests: number,
+  checks: readonly CheckLine[],
+  isForStart = false,
+): CheckReport {
+  const deciding = isForStart ? checks.filter(endsStart) : checks;
+  const exitCode = WORST_FIRST.find((code) => deciding.some((line) => line.exit_code === code)) ?? 0;
+  const ok = checks.every((line) => line.exit_code === 0);
+  return { version, ok, exit_code: exitCode, requests, checks: inOrder(checks) };
 }
 
 /** By area and destination, in each as they came. */
