@@ -289,7 +289,10 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   }),
   'job-ended': {
     level: { any: ['info', 'warn'], of: ({ state }) => (state === 'failed' ? 'warn' : 'info') },
-    message: ({ kind, state, message }) => `Job "${kind}" ${JOB_ENDS[state]}${message === null ? '' : `: ${message}`}`,
+    message: ({ kind, state, message, exitCode }) => {
+      const code = state === 'done' && exitCode !== 0 ? ` with exit code ${exitCode}` : '';
+      return `Job "${kind}" ${JOB_ENDS[state]}${code}${message === null ? '' : `: ${message}`}`;
+    },
     fields: ({ job, kind, state, exitCode, durationMs }) => {
       return { job, kind, state, exit_code: exitCode, duration_ms: Math.round(durationMs) };
     },

@@ -86,6 +86,8 @@ test('beside a daemon whose key is refused: 77', async () => {
   const check = await stage.run(['--check', '--json']);
   expect(check.code, check.stderr).toBe(77);
   expect(bad(JSON.parse(check.stdout) as CheckReport, 'api')[0]).toBe('fail key');
+  expect(daemon.stderr()).toMatch(/"event":"job-ended".*"kind":"check","state":"done","exit_code":77,/);
+  expect(daemon.stderr()).toContain('Job \\"check\\" finished with exit code 77');
   daemon.child.kill('SIGTERM');
   expect((await daemon.ended).code).toBe(0);
 });

@@ -31,7 +31,7 @@ import {
   SCOPES,
   type Scope,
 } from './findings.ts';
-import { type ApiFindings, CHECK_REQUESTS, type CheckLine, type CheckNotes, createNotes } from './report.ts';
+import { type ApiFindings, CHECK_REQUESTS, type CheckLine, type CheckNotes, createNotes, exitOf } from './report.ts';
 
 interface CheckApiParts extends Pick<Sync, 'limitedApi' | 'learnt' | 'waits'> {
   readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'quota' | 'settings'> & { readonly clock: Clock };
@@ -51,7 +51,7 @@ export function createCheckWorker(parts: CheckApiParts): (args: unknown, signal:
       asking = scope;
     };
     const end = checkApi(parts, onRequest, signal).then(
-      (summary) => endWith(summary, 0),
+      (summary) => endWith(summary, exitOf(summary.checks)),
       (error: unknown): JobEnd => {
         if (signal.aborted) return CANCELLED;
         throw error;

@@ -116,6 +116,11 @@ function endsStart({ area, name, exit_code: exitCode }: CheckLine): boolean {
   return exitCode === 78 || NEEDED_TO_START[area]?.includes(name) === true;
 }
 
+/** The exit code for these lines. */
+export function exitOf(checks: readonly CheckLine[]): CheckExit | 0 {
+  return WORST_FIRST.find((code) => checks.some((line) => line.exit_code === code)) ?? 0;
+}
+
 /**
  * Makes the report of these lines.
  *
@@ -128,7 +133,7 @@ export function checkReport(
   isForStart = false,
 ): CheckReport {
   const deciding = isForStart ? checks.filter(endsStart) : checks;
-  const exitCode = WORST_FIRST.find((code) => deciding.some((line) => line.exit_code === code)) ?? 0;
+  const exitCode = exitOf(deciding);
   const ok = checks.every((line) => line.exit_code === 0);
   return { version, ok, exit_code: exitCode, requests, checks: inOrder(checks) };
 }

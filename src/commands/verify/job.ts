@@ -38,7 +38,7 @@ import { openVerifyState } from '../../store/views/verify.ts';
 import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
 import { type CommandRun, fetchAccount, refusalOf } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
-import type { SampleVerdict } from './result.ts';
+import { exitOf, outcomeOf, type SampleVerdict } from './result.ts';
 import { readSampleVerdict, sample } from './sample.ts';
 
 /** One run of `--verify`. The configuration includes an API key if one is set and may be needed. */
@@ -207,7 +207,7 @@ export function createSampleWorker({ context }: Pick<RepairParts, 'context'>, da
       const state = openState(dataDir);
       try {
         const summary = await sample({ context, state }, args, done, signal);
-        return endWith(summary, summary.reason === null ? 0 : 3, signal.aborted);
+        return endWith(summary, exitOf([outcomeOf(summary)]), signal.aborted);
       } finally {
         state.close();
       }

@@ -1,12 +1,17 @@
 /**
  * The restatement audit where the plan hides what is old: what is not shown is not said to be restated.
  */
+import { join } from 'node:path';
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
+import { createSampleWorker } from '../../../src/commands/verify/job.ts';
 import type { SampleVerdict } from '../../../src/commands/verify/result.ts';
 import { sample } from '../../../src/commands/verify/sample.ts';
 import { DAY_MS } from '../../../src/core/time.ts';
 import { createWorld } from '../../../src/sim/world.ts';
 import { openVerifyState } from '../../../src/store/views/verify.ts';
+import { DEVICES, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
@@ -29,6 +34,26 @@ describe.runIf(influxdAvailable())('a sample', () => {
       close();
     }
   };
+
+  test('ends its job with the exit code of what it found', async () => {
+    using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: DAY_MS });
+    await rig.once();
+    const { context, close } = rig.open({ destinations: [] });
+    const args = { windows: 5, from: null, to: null, devices: ['often'], repair: false };
+    const end = async () => await createSampleWorker({ context }, rig.dataDir)(args, NEVER, () => {}).end;
+    expect(await end()).toMatchObject({ state: 'done', exitCode: 0, summary: { missing: 0 } });
+    const db = new Database(join(rig.dataDir, 'tidemark.db'));
+    const rows = db.prepare("SELECT seq, data FROM block WHERE device_id = 'often' AND first_ns IS NOT NULL").all();
+    for (const { seq, data } of rows as { seq: number; data: Buffer }[]) {
+      const lines = zstdDecompressSync(data).toString().split('\n');
+      const archived = lines.filter((line, index) => !line.startsWith('telemetry') || index % 10 !== 3);
+      const values = [zstdCompressSync(archived.join('\n')), archived.length, seq];
+      db.prepare('UPDATE block SET data = ?, lines = ? WHERE seq = ?').run(values);
+    }
+    db.close();
+    expect(await end()).toMatchObject({ state: 'done', exitCode: 1, summary: { reason: null } });
+    close();
+  });
 
   for (const age of ['empty', 'refused'] as const) {
     test(`where old windows are ${age}, tells nothing of what the plan hides, and all of what it shows`, async () => {
