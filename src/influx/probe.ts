@@ -7,9 +7,11 @@
  * be InfluxDB 1.8.0 without a build, which no real InfluxDB does (seen with InfluxDB 1.6.7 and VictoriaMetrics 1.79.5).
  * The database may refuse further facts (version, retention, deduplication): then they are unknown, which is no fault.
  */
+import type { Advice } from '../core/faults.ts';
 import { isRecord, type JsonRecord } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { DestinationFacts, KindAnswer, UnknownServer, WriteAnswer } from '../core/ports.ts';
+import { duration } from '../core/text.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import type { ServerAnswer } from './answers.ts';
 import {
@@ -307,4 +309,39 @@ function parse(text: string | null): unknown {
   } catch {
     return null;
   }
+}
+
+/** The flag that VictoriaMetrics has to be started with. */
+export const DEDUP_FLAG = '-dedup.minScrapeInterval=1ms';
+
+/** What is wrong with the deduplication of a VictoriaMetrics; `null` for nothing. `dedupMs` as in `DestinationFacts`. */
+export function dedupAdvice(dedupMs: number | null): Advice | null {
+  if (dedupMs === 1) return null;
+  if (dedupMs === null) {
+    return {
+      what: 'the database does not report its deduplication: without deduplication, points that are sent again are stored twice',
+      remedy: `Check that VictoriaMetrics was started with ${DEDUP_FLAG} (in a cluster: vmselect and vmstorage).`,
+    };
+  }
+  const what =
+    dedupMs < 1
+      ? 'deduplication is off: points that are sent again, for instance after a crash, are stored twice'
+      : `deduplication is ${dedupMs < 1000 ? `${dedupMs} ms` : duration(dedupMs / 1000)}: of readings that are closer together only one is kept`;
+  return { what, remedy: `Start VictoriaMetrics with ${DEDUP_FLAG}.` };
+}
+
+/** That a database keeps points for less time than the history goes back; `null` if it does not, or is not known to. */
+export function retentionAdvice(
+  { kind, retentionMs }: Pick<DestinationFacts, 'kind' | 'retentionMs'>,
+  historyMs: number,
+): Advice | null {
+  if (retentionMs === null || retentionMs >= historyMs) return null;
+  const longer =
+    kind === 'victoriametrics'
+      ? 'Start VictoriaMetrics with a longer -retentionPeriod'
+      : 'Set a longer retention in the database';
+  return {
+    what: `the database keeps points for only ${duration(retentionMs / 1000)}, but sync.history goes back ${duration(historyMs / 1000)}: older points will not be in the database`,
+    remedy: `${longer}, or shorten sync.history.`,
+  };
 }

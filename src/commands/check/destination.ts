@@ -10,7 +10,7 @@ import type { DestinationFacts, WriteAnswer } from '../../core/ports.ts';
 import type { DestinationCandidate, VerifyState } from '../../core/state/verify.ts';
 import { counted, duration, plainText } from '../../core/text.ts';
 import { type EpochNs, formatExact, maxNs, msToNs, nsToMs } from '../../core/time.ts';
-import { probeDestination } from '../../influx/probe.ts';
+import { DEDUP_FLAG, dedupAdvice, probeDestination, retentionAdvice } from '../../influx/probe.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { openVerifyState } from '../../store/views/verify.ts';
 import { type CheckLine, type CheckNotes, createNotes, errorText } from './report.ts';
@@ -127,7 +127,7 @@ function destinationLines(to: CheckedDestination, facts: DestinationFacts): Chec
   if (facts.kind === 'victoriametrics') noteDedup(notes, facts.dedupMs);
   if (facts.kind === 'influxdb') noteBucketId(notes, to);
   if (facts.write.kind === 'accepted' && !facts.isMissing) {
-    noteRetention(notes, to, facts.retentionMs);
+    noteRetention(notes, to, facts);
     noteQueries(notes, to, facts);
   }
   return notes.lines;
@@ -241,29 +241,23 @@ function noteBucketId(notes: CheckNotes, { name, bucket }: CheckedDestination): 
   });
 }
 
-/** The flag that VictoriaMetrics has to be started with. */
-const DEDUP_FLAG = '-dedup.minScrapeInterval=1ms';
-
 function noteDedup(notes: CheckNotes, dedupMs: number | null): void {
   const facts = { dedup_ms: dedupMs };
-  if (dedupMs === null) {
-    notes.warn('deduplication', {
-      message:
-        'the database does not report its deduplication: without deduplication, points that are sent again are stored twice',
-      remedy: `Check that VictoriaMetrics was started with ${DEDUP_FLAG} (in a cluster: vmselect and vmstorage).`,
-      facts,
-    });
-  } else if (dedupMs === 1) notes.ok('deduplication', `${DEDUP_FLAG} is set`, facts);
-  else {
-    const message =
-      dedupMs < 1
-        ? 'deduplication is off: points that are sent again, for instance after a crash, are stored twice'
-        : `deduplication is ${dedupMs < 1000 ? `${dedupMs} ms` : duration(dedupMs / 1000)}: of readings that are closer together only one is kept`;
-    notes.fail('deduplication', { message, remedy: `Start VictoriaMetrics with ${DEDUP_FLAG}.`, facts });
+  const advice = dedupAdvice(dedupMs);
+  if (advice === null) {
+    notes.ok('deduplication', `${DEDUP_FLAG} is set`, facts);
+    return;
   }
+  const finding = { message: advice.what, remedy: advice.remedy, facts };
+  if (dedupMs === null) notes.warn('deduplication', finding);
+  else notes.fail('deduplication', finding);
 }
 
-function noteRetention(notes: CheckNotes, { historyMs, hidden }: CheckedDestination, retentionMs: number | null): void {
+function noteRetention(
+  notes: CheckNotes,
+  { historyMs, hidden }: CheckedDestination,
+  { kind, retentionMs }: DestinationFacts,
+): void {
   if (retentionMs === null && hidden !== null) {
     const until = formatExact(hidden.toNs).slice(0, 16);
     notes.warn('retention', {
@@ -279,19 +273,14 @@ function noteRetention(notes: CheckNotes, { historyMs, hidden }: CheckedDestinat
   }
   const isForEver = retentionMs === Number.POSITIVE_INFINITY;
   const facts = { retention_seconds: isForEver ? null : Math.round(retentionMs / 1000), unlimited: isForEver };
-  if (retentionMs >= historyMs) {
+  const advice = retentionAdvice({ kind, retentionMs }, historyMs);
+  if (advice !== null) notes.warn('retention', { message: advice.what, remedy: advice.remedy, facts });
+  else
     notes.ok(
       'retention',
       `the database keeps points ${isForEver ? 'forever' : `for ${duration(retentionMs / 1000)}`}`,
       facts,
     );
-    return;
-  }
-  notes.warn('retention', {
-    message: `the database keeps points for only ${duration(retentionMs / 1000)}, but sync.history goes back ${duration(historyMs / 1000)}: older points will not be in the database`,
-    remedy: 'Set a longer retention in the database, or shorten sync.history.',
-    facts,
-  });
 }
 
 /** Whether the dashboards and `--verify` get answers. */

@@ -17,12 +17,14 @@ import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
 import { DEFAULT_FILE } from '../../config/sources.ts';
 import { apiUrl, baseUrl, history, Unfit } from '../../config/values.ts';
-import { ApiFault, refusalText, UserError } from '../../core/faults.ts';
+import { type Advice, ApiFault, refusalText, UserError } from '../../core/faults.ts';
 import { DESTINATION_NAMES } from '../../core/lines/dialect.ts';
+import type { DestinationFacts } from '../../core/ports.ts';
 import { createScrub, type Secret } from '../../core/secret.ts';
-import { capitalized, counted, plainText } from '../../core/text.ts';
-import { SECOND_MS } from '../../core/time.ts';
-import { createUnknownServer, probeDestination } from '../../influx/probe.ts';
+import { capitalized, counted, duration, plainText } from '../../core/text.ts';
+import { nsToMs, SECOND_MS } from '../../core/time.ts';
+import { createUnknownServer, dedupAdvice, probeDestination, retentionAdvice } from '../../influx/probe.ts';
+import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { STATE_FILE } from '../../store/open/database.ts';
 import { fetchAccount } from '../shared/command.ts';
 import {
@@ -66,7 +68,7 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   await requireNew(init, [file]);
   const api = await promptApi(init);
   const database = await promptDatabase(init, api);
-  const wanted = await promptHistory(init);
+  const wanted = await promptHistory(init, database);
   const keyFile = api.key.file ?? keyPath;
   const token = database?.token ?? null;
   const tokenFile = token === null ? null : (token.file ?? tokenPath);
@@ -116,7 +118,7 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
     key: api.key.text,
     database,
     token: database?.token?.text ?? null,
-    history: await promptHistory(init),
+    history: await promptHistory(init, database),
   });
   writeFiles([...own, ...shared]);
   const written = own.map(({ path }) => `Wrote ${path}\n`);
@@ -191,7 +193,11 @@ async function requireReached(init: Init, url: string): Promise<void> {
  *
  * @throws UserError (exit 78) with every mistake
  */
-function configOf({ command, ports }: Init, { url, key }: TriedApi, database: TriedDatabase | null): Config {
+function configOf(
+  { command, ports }: Init,
+  { url, key }: TriedApi,
+  database: Omit<TriedDatabase, 'facts'> | null,
+): Config {
   const others = Object.entries(ports.environment).filter(
     ([name]) => !name.startsWith('TIDEMARK_') || name.endsWith('_CA_FILE'),
   );
@@ -260,6 +266,8 @@ function untriedKey(init: Init, fault: ApiFault): UserError {
 /** The database as it was answered. */
 interface TriedDatabase extends Omit<InitDatabase, 'tokenFile'> {
   readonly token: FoundSecret | null;
+  /** What it has shown of itself; `null` where it could not be reached. */
+  readonly facts: DestinationFacts | null;
 }
 
 /**
@@ -292,13 +300,14 @@ async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): P
       question: 'Token, or user:password (not shown; empty: none): ',
     });
     const database = { url, bucket, org, token: found.text === '' ? null : found };
-    await tryDatabase(init, api, database).catch((error: unknown) => {
+    const facts = await tryDatabase(init, api, database).catch((error: unknown) => {
       if (!isElsewhere || !(error instanceof UserError) || error.exitCode !== 1) throw error;
       init.print(
         `${error.message} This machine cannot reach the database; the daemon may reach it from where it runs.`,
       );
+      return null;
     });
-    return database;
+    return { ...database, facts };
   });
 }
 
@@ -324,11 +333,16 @@ async function isVictoriaMetrics(init: Init, api: TriedApi, url: string): Promis
  *
  * @throws UserError if the database would not accept points
  */
-async function tryDatabase(init: Init, api: TriedApi, database: TriedDatabase): Promise<void> {
+async function tryDatabase(
+  init: Init,
+  api: TriedApi,
+  database: Omit<TriedDatabase, 'facts'>,
+): Promise<DestinationFacts | null> {
   const { influx, proxies } = configOf(init, api, database);
-  if (influx === null) return;
+  if (influx === null) return null;
   const options = { ...influx, name: 'influx', ca: influx.ca ?? undefined, proxies, point: null };
-  const { kind, version, write } = await probeDestination(options, init.ports.signal);
+  const facts = await probeDestination(options, init.ports.signal);
+  const { kind, version, write } = facts;
   // InfluxDB 3 and some proxies do not answer an empty write.
   const isUnclear = write.kind === 'later' && (write.status === 400 || write.status === 422);
   if (write.kind !== 'accepted' && !isUnclear) {
@@ -341,10 +355,24 @@ async function tryDatabase(init: Init, api: TriedApi, database: TriedDatabase): 
   init.print(
     isUnclear ? `${name} answers; the first write will show whether it accepts points.` : `${name} accepts points.`,
   );
+  if (kind === 'victoriametrics') showVictoria(init, facts);
+  return facts;
 }
 
-async function promptHistory(init: Init): Promise<string> {
-  return await retryUntilValid(init, async (isFirst) => {
+/** Shows what a VictoriaMetrics does with points unless it is started with other flags. */
+function showVictoria(init: Init, { dedupMs, retentionMs }: DestinationFacts): void {
+  warn(init, dedupAdvice(dedupMs));
+  if (retentionMs !== null && Number.isFinite(retentionMs)) {
+    init.print(`It keeps points for ${duration(retentionMs / SECOND_MS)} (-retentionPeriod).`);
+  }
+}
+
+function warn({ print }: Init, advice: Advice | null): void {
+  if (advice !== null) print(`Warning: ${advice.what}. ${advice.remedy}`);
+}
+
+async function promptHistory(init: Init, database: TriedDatabase | null): Promise<string> {
+  const text = await retryUntilValid(init, async (isFirst) => {
     return await textFor(init, {
       flag: '--history',
       given: isFirst ? init.command.history : null,
@@ -353,4 +381,10 @@ async function promptHistory(init: Init): Promise<string> {
       parse: history,
     });
   });
+  const nowMs = realClock.nowMs();
+  const wanted = history(text, nowMs);
+  if (!(wanted instanceof Unfit) && database?.facts != null) {
+    warn(init, retentionAdvice(database.facts, nowMs - nsToMs(wantedFrom({ history: wanted }, nowMs))));
+  }
+  return text;
 }

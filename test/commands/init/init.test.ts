@@ -309,6 +309,25 @@ describe('on a terminal', () => {
     expect(readFileSync(join(directory, 'conf', 't.yaml'), 'utf8')).toContain('kind: "victoriametrics"');
   });
 
+  test('is told what a VictoriaMetrics lacks: deduplication, and a retention that is as long as the history', async () => {
+    const flags = '-storageDataPath="data"\n-retentionPeriod="1"\n';
+    const victoria = createServer(({ url }, response) => {
+      if (url === '/flags') response.end(flags);
+      else response.writeHead(204, { 'x-server-hostname': 'vm' }).end();
+    });
+    await new Promise<void>((resolve) => void victoria.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void victoria.close());
+    const database = `http://127.0.0.1:${(victoria.address() as AddressInfo).port}`;
+    const { code, stderr } = await init(place(), [], { answers: [api.url, KEY, database, '', '90d'] });
+    expect(code, stderr).toBe(0);
+    expect(stderr).toContain(
+      'VictoriaMetrics accepts points.\nWarning: deduplication is off: points that are sent again, for instance after a crash, are stored twice. Start VictoriaMetrics with -dedup.minScrapeInterval=1ms.\nIt keeps points for 31 days (-retentionPeriod).\n',
+    );
+    expect(stderr).toMatch(
+      /Warning: the database keeps points for only 31 days, but sync\.history goes back 90 days: .*\. Start VictoriaMetrics with a longer -retentionPeriod, or shorten sync\.history\.\n$/,
+    );
+  });
+
   test('a person who breaks off, and one who keeps what is there', async () => {
     const directory = place();
     expect(await init(directory, [], { answers: [api.url, '\u0003'] })).toMatchObject({ code: 3 });
