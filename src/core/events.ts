@@ -99,7 +99,8 @@ type SyncEvent =
       /** New readings; of a listing all its records. */
       readonly records: number;
       readonly newPoints: number;
-      readonly durationMs: number;
+      /** The time that it counts: since the one before, or since the first request after that. */
+      readonly periodMs: number;
     }
   /** Reported once, until the stream is on again. */
   | { readonly type: 'stream-off'; readonly stream: Stream; readonly scope: string }

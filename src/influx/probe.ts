@@ -336,12 +336,8 @@ export function retentionAdvice(
   historyMs: number,
 ): Advice | null {
   if (retentionMs === null || retentionMs >= historyMs) return null;
-  const longer =
-    kind === 'victoriametrics'
-      ? 'Start VictoriaMetrics with a longer -retentionPeriod'
-      : 'Set a longer retention in the database';
-  return {
-    what: `the database keeps points for only ${duration(retentionMs / 1000)}, but sync.history goes back ${duration(historyMs / 1000)}: older points will not be in the database`,
-    remedy: `${longer}, or shorten sync.history.`,
-  };
+  const what = `the database keeps points for only ${duration(retentionMs / 1000)}, but sync.history goes back ${duration(historyMs / 1000)}: older points will not be in the database`;
+  return kind === 'victoriametrics'
+    ? { what, remedy: 'Start VictoriaMetrics with a longer -retentionPeriod, or shorten sync.history.' }
+    : { what, remedy: 'Set a longer retention in the database, or shorten sync.history.' };
 }

@@ -181,7 +181,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       'new_readings',
       'records',
       'new_points',
-      'duration_ms',
+      'period_ms',
     ],
     note: 'a summary of the polls of a stream: `telemetry: 3 new readings of 2 devices, 12 new points`, `devices: 31 listed, 0 new points`, `alerts: …`, `account: read`; at most one line per stream and minute',
     isRoutine: true,
@@ -376,8 +376,8 @@ function listedText({ runs, requests, failed, records }: EventOf<'poll-summary'>
 }
 
 function summaryFields(event: EventOf<'poll-summary'>): FieldValues {
-  const { stream, runs, requests, failed, devices, records, newPoints, durationMs } = event;
-  const counts = { stream, runs, requests, failed_requests: failed, duration_ms: Math.round(durationMs) };
+  const { stream, runs, requests, failed, devices, records, newPoints, periodMs } = event;
+  const counts = { stream, runs, requests, failed_requests: failed, period_ms: Math.round(periodMs) };
   if (stream === 'account') return counts;
   if (stream !== 'telemetry') return { ...counts, records, new_points: newPoints };
   return { ...counts, devices, new_readings: records, new_points: newPoints };

@@ -147,7 +147,7 @@ export function createLogger({ level, format, stream, secrets, clock, noColour =
 
 /**
  * An `Observe` that logs. Suppressed events (`repeats.ts`) are written on the level `debug` only, and the next line of
- * their kind has their number. Each line has the name of its event, for programs that read the log.
+ * their kind or the line about the end of the problem has their number. Each line has the name of its event, for programs that read the log.
  */
 export function logEvents(log: LineTaker, clock: Pick<Clock, 'monoMs'>): Observe {
   const admit = createAdmission(clock);
@@ -159,12 +159,19 @@ export function logEvents(log: LineTaker, clock: Pick<Clock, 'monoMs'>): Observe
     if (!log.takes(shownAs)) return;
     const { message, fields } = lineOf(event);
     const named = { event: event.type, ...fields };
-    log.line(shownAs, message, suppressed === null || suppressed === 0 ? named : { ...named, suppressed });
+    const counted = { [countNameOf(event)]: suppressed };
+    log.line(shownAs, message, suppressed === null || suppressed === 0 ? named : { ...named, ...counted });
   };
   return (event) => {
     write(event);
     for (const report of rounds(event)) write(report);
   };
+}
+
+/** The field with the number of suppressed lines: those before the end of a problem are not about its end. */
+function countNameOf({ type }: AppEvent): 'suppressed' | 'problem_lines_suppressed' {
+  const { repeats } = rowOf(type);
+  return repeats !== undefined && 'ends' in repeats ? 'problem_lines_suppressed' : 'suppressed';
 }
 
 /** The level of an event's line, without the line itself: most events have the level `debug` and none is made. */

@@ -270,7 +270,7 @@ function restText(facts: ProgressFacts, remainingMs: number | null): string[] {
   const { waitsFor = null, waitMs, eta, requestsPerMinute = null } = facts;
   const rate = requestsPerMinute === null ? [] : [`${rateText(requestsPerMinute)} requests a minute`];
   if (waitsFor !== null) return [waitsFor, ...rate];
-  if (waitMs !== null) return [`waiting ${duration(waitMs / SECOND_MS, 'up')} for quota`, ...rate];
+  if (waitMs !== null) return [`quota used up, requests resume in ${duration(waitMs / SECOND_MS, 'up')}`, ...rate];
   if (facts.coveredShare === 1) return rate;
   const leftMs = eta?.ms ?? remainingMs;
   if (leftMs === null) return rate;

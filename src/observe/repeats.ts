@@ -288,5 +288,5 @@ function countEvent(event: AppEvent, countsOf: (stream: Stream) => StreamCounts)
 function summaryOf(stream: Stream, counted: StreamCounts, nowMs: number): PollSummary {
   const { sinceMs, runs, requests, failed, records, points, devices } = counted;
   const counts = { runs, requests, failed, records, newPoints: points, devices: devices.size };
-  return { type: 'poll-summary', stream, ...counts, durationMs: nowMs - sinceMs };
+  return { type: 'poll-summary', stream, ...counts, periodMs: nowMs - sinceMs };
 }

@@ -52,9 +52,9 @@ describe('the table', () => {
   test('knows the unit of every field, and has no field that no line has', () => {
     const used = Object.values(ROWS).flatMap(({ fields }) => fields);
     expect(used.filter((name) => !Object.hasOwn(FIELDS, name))).toEqual([]);
-    expect(Object.keys(FIELDS).filter((name) => name !== 'suppressed' && !used.some((each) => each === name))).toEqual(
-      [],
-    );
+    expect(
+      Object.keys(FIELDS).filter((name) => !name.endsWith('suppressed') && !used.some((each) => each === name)),
+    ).toEqual([]);
     expect(Object.keys(FIELDS).filter((name) => !/^[a-z]+(_[a-z]+)*$/.test(name))).toEqual([]);
     expect(Object.keys(FIELDS)).toEqual(Object.keys(FIELDS).toSorted());
   });

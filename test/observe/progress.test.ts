@@ -46,7 +46,7 @@ describe('the words', () => {
 
   test('tell what is pending, and a wait in place of an estimate', () => {
     expect(progressText({ ...FACTS, pointsPending: 5, waitMs: 61_000 }, 90_000)).toBe(
-      '43 % covered, waiting 61 s for quota, 1,234,567 new readings, 1,200,000 points delivered, 5 waiting, 12/40 devices complete, 321 requests',
+      '43 % covered, quota used up, requests resume in 61 s, 1,234,567 new readings, 1,200,000 points delivered, 5 waiting, 12/40 devices complete, 321 requests',
     );
   });
 

@@ -20,8 +20,8 @@ function openLog() {
     /** What was written since the last look: event, level, how many were suppressed before it. */
     told: () =>
       written.splice(0).map((text) => {
-        const { event, level, suppressed } = JSON.parse(text);
-        return [event, level, suppressed ?? 0].join(' ');
+        const { event, level, suppressed, problem_lines_suppressed } = JSON.parse(text);
+        return [event, level, suppressed ?? problem_lines_suppressed ?? 0].join(' ');
       }),
     lines: () => written.splice(0).map((text) => JSON.parse(text)),
   };
@@ -202,6 +202,16 @@ describe.each(SINGLE.map((event) => [event.type, event] as const))('what comes a
   });
 });
 
+test('the end of a problem counts the lines about the problem, under a name of their own', () => {
+  const { clock, observe, lines } = openLog();
+  for (; clock.ms < 5 * MINUTE_MS; clock.ms += MINUTE_MS)
+    observe({ type: 'key-refused', message: 'the key is revoked', waitMs: 60_000 });
+  observe({ type: 'key-changed' });
+  const last = lines().at(-1);
+  expect(last).toMatchObject({ event: 'key-changed', problem_lines_suppressed: 4 });
+  expect(last).not.toHaveProperty('suppressed');
+});
+
 test('requests that are tried again are told anew once it was calm', () => {
   const { clock, observe, told } = openLog();
   const retried = (waitMs: number): AppEvent => ({
@@ -257,7 +267,7 @@ describe('a round', () => {
         devices: 7,
         new_readings: 120,
         new_points: 240,
-        duration_ms: 60_000,
+        period_ms: 60_000,
       },
       { requests: 60 },
     ]);
@@ -287,7 +297,7 @@ describe('a round', () => {
         msg: 'devices: listed 5 times (155 records in all), 10 new points',
         requests: 10,
         runs: 5,
-        duration_ms: 50_000,
+        period_ms: 50_000,
       },
     ]);
     clock.ms += MINUTE_MS;

@@ -6,7 +6,7 @@ import type { AppEvent } from '../../src/core/events.ts';
 
 type Samples = { readonly [T in AppEvent['type']]?: readonly Extract<AppEvent, { type: T }>[] };
 
-const round = { runs: 1, requests: 2, failed: 0, devices: 2, records: 3, newPoints: 12, durationMs: 60_000 };
+const round = { runs: 1, requests: 2, failed: 0, devices: 2, records: 3, newPoints: 12, periodMs: 60_000 };
 const retried = { request: 'GET /account', fault: 'unreachable', attempt: 1, message: 'm' } as const;
 const held = { destination: 'influx', lines: 5, message: 'w', waitMs: 60_000 };
 const job = { job: 1, kind: 'once', exitCode: 0, message: null, durationMs: 1 } as const;

@@ -63,7 +63,7 @@ export function mistakesOfLine(text: string): string[] {
 
 function mistakesOfFields(row: LineRow, fields: Readonly<Record<string, unknown>>): string[] {
   return Object.entries(fields).flatMap(([name, value]) => {
-    const isKnown = name === 'suppressed' || row.fields.some((each) => each === name);
+    const isKnown = name.endsWith('suppressed') || row.fields.some((each) => each === name);
     if (!isKnown || !Object.hasOwn(FIELDS, name)) return [`the field ${name}`];
     return value !== null && typeof value === 'object' ? [`${name} is no plain value`] : [];
   });

@@ -16,7 +16,7 @@ const SHOWN: AppEvent = {
   devices: 31,
   records: 62,
   newPoints: 248,
-  durationMs: 60_012,
+  periodMs: 60_012,
 };
 
 function shown(format: 'json' | 'pretty'): string {
@@ -60,7 +60,7 @@ last line of a start that fails JSON as well.
 \`log.level\` (\`TIDEMARK_LOG_LEVEL\`) sets the lowest level that is logged; \`--log-level debug\` sets it for one run.
 
 - **Repeated problems**: a problem is logged when it starts, then once an hour with \`suppressed\` (the number of lines that were
-  left out since the last one), and when it ends. If it starts and ends often, at most two starts and two ends are logged in ten
+  left out since the last one), and when it ends, with \`problem_lines_suppressed\`. If it starts and ends often, at most two starts and two ends are logged in ten
   minutes. Of every other event, at most ten lines a minute are logged per level.
 - **No secrets**: the log contains no key, token, password, URL query or response body. If the API or a database rejects
   something, its message is logged, shortened. Device names are logged.

@@ -138,13 +138,13 @@ function checkLines({ status, name, message, remedy }: CheckLine, isWhole: boole
 const MOST = 1200;
 
 function verdictOf({ checks, requests, exit_code }: CheckReport, isVerbose: boolean): string {
-  const count = (status: CheckStatus): number => checks.filter((check) => check.status === status).length;
+  const shown = checks.filter((line) => isVerbose || isShown(line));
+  const count = (status: CheckStatus): number => shown.filter((check) => check.status === status).length;
   const [failed, warned, skipped] = [count('fail'), count('warn'), count('skip')];
-  const areHidden = !isVerbose && checks.some((check) => check.status === 'skip' && !isShown(check));
   const parts = [
     failed === 0 ? 'All required checks passed' : `${counted(failed, 'check')} failed`,
     ...(warned === 0 ? [] : [`${counted(warned, 'warning')}`]),
-    ...(skipped === 0 ? [] : [`${grouped(skipped)} not checked${areHidden ? ' (--verbose lists them)' : ''}`]),
+    ...(skipped === 0 ? [] : [`${grouped(skipped)} not checked (marked -)`]),
   ];
   const end = exit_code === 0 ? '' : ` Exit code ${exit_code}.`;
   return `${parts.join(', ')}. ${requests === 0 ? 'No request was sent to the API' : `${counted(requests, 'request')} sent to the API`}.${end}`;

@@ -164,7 +164,7 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
     expect(written.flatMap(mistakesOfLine)).toEqual([]);
     const lines = written.map((text) => JSON.parse(text)).filter(({ event }) => event.startsWith('api-'));
     expect(lines.map(({ event }) => event)).toEqual(['api-outage', 'api-recovered']);
-    expect(lines[1].suppressed).toBeGreaterThan(1);
+    expect(lines[1].problem_lines_suppressed).toBeGreaterThan(1);
   });
 
   test.each([0, 2 * SECOND_MS])(
