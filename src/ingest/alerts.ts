@@ -27,8 +27,12 @@ const PURPOSE: Purpose = { lane: 'alerts', stream: 'alerts' };
 /** How often a listing is begun again before it counts as failed. */
 const MAX_STARTS = 3;
 
-/** Far beyond any workspace. */
+/**
+ * The limits of a listing, far beyond any workspace: each id is held until the listing ends, so that many take some
+ * 40 MB. A longer one counts as failed; what it had is stored.
+ */
 const MAX_PAGES = 10_000;
+const MAX_LISTED = 200_000;
 
 /** How many pages in a row may have no alert that the pages before have not had: cursors that lead in a circle end. */
 const MAX_IDLE_PAGES = 10;
@@ -54,14 +58,14 @@ export async function syncAlerts(context: SyncContext, signal: AbortSignal): Pro
 
 async function syncAlertList(context: SyncContext, signal: AbortSignal): Promise<boolean> {
   try {
-    const openBefore = context.store.alerts.open();
+    const openBefore = context.store.alerts.open(MAX_LISTED);
     const included = newlyIncluded(context);
-    const depth = included.length > 0 ? { to: null, isWhole: true } : depthFor(context, openBefore);
+    const depth = included.length > 0 ? { to: null, isWhole: true } : depthFor(context, openBefore.length);
     const seen = await list(context, depth, signal);
     readAnew(context, included);
     await followById(
       context,
-      openBefore.filter(({ alertId }) => !seen.has(alertId)),
+      openBefore.filter((alertId) => !seen.has(alertId)),
       signal,
     );
     if (countDiffers(context)) await list(context, { to: null, isWhole: true }, signal);
@@ -82,12 +86,12 @@ interface ListDepth {
 }
 
 /** Lists down to the oldest open alert where that takes fewer requests than asking for each by its id. */
-function depthFor({ store }: SyncContext, open: readonly KnownAlert[]): ListDepth {
-  const oldest = open.at(-1);
-  if (oldest === undefined) return { to: null, isWhole: false };
+function depthFor({ store }: SyncContext, open: number): ListDepth {
+  const oldest = store.alerts.oldestOpen();
+  if (oldest === null) return { to: null, isWhole: false };
   const pageSize = store.account()?.plan.maxDevicesPerPage ?? MAX_PAGE_SIZE;
   const morePages = Math.ceil(store.alerts.countFrom(oldest) / pageSize) - 1;
-  return { to: morePages < open.length ? oldest.openedAt : null, isWhole: false };
+  return { to: morePages < open ? oldest : null, isWhole: false };
 }
 
 /**
@@ -110,7 +114,8 @@ async function listOnce(context: SyncContext, depth: ListDepth, signal: AbortSig
   const seen = new Set<number>();
   let cursor: Cursor | null = null;
   let idlePages = 0;
-  for (let pages = 0; pages < MAX_PAGES && idlePages <= MAX_IDLE_PAGES; pages += 1) {
+  for (let pages = 0; idlePages <= MAX_IDLE_PAGES; pages += 1) {
+    if (pages >= MAX_PAGES || seen.size > MAX_LISTED) throw endless(`the list is too long: ${seen.size} alerts`);
     const reply: Reply<AlertPage> = await api.alerts(cursor, PURPOSE, signal);
     const { alerts, nextCursor } = reply.value;
     const isKnownGround = alerts.some(({ alertId }) => store.alerts.find(alertId)?.isListed === true);
@@ -126,7 +131,11 @@ async function listOnce(context: SyncContext, depth: ListDepth, signal: AbortSig
     if (nextCursor === cursor) break;
     cursor = nextCursor;
   }
-  throw new ApiFault('malformed', 'GET /alerts: the pages repeat', { request: 'GET /alerts' });
+  throw endless('the pages repeat');
+}
+
+function endless(message: string): ApiFault {
+  return new ApiFault('malformed', `GET /alerts: ${message}`, { request: 'GET /alerts' });
 }
 
 function commitAlerts(context: SyncContext, { value, answeredAtMs }: Reply<AlertPage>): void {
@@ -166,8 +175,8 @@ function storeAlerts(context: SyncContext, alerts: readonly AlertRecord[], atNs:
   context.observe({ type: 'list-page-committed', stream: 'alerts', records: alerts.length, newPoints: lines.length });
 }
 
-async function followById(context: SyncContext, open: readonly KnownAlert[], signal: AbortSignal): Promise<void> {
-  for (const { alertId } of open) {
+async function followById(context: SyncContext, open: readonly number[], signal: AbortSignal): Promise<void> {
+  for (const alertId of open) {
     try {
       const reply = await context.api.alert(alertId, PURPOSE, signal);
       storeAlerts(context, [reply.value], msToNs(reply.answeredAtMs));
@@ -184,7 +193,7 @@ function countDiffers({ store, serverClock }: SyncContext): boolean {
   const reading = accountReadAt(store);
   if (counted === null || reading === null || reading === store.fact(COUNTED_BY)) return false;
   store.saveFact(COUNTED_BY, reading);
-  const known = store.alerts.open().length;
+  const known = store.alerts.open(MAX_LISTED).length;
   if (counted === known) return false;
   const [about, at] = (store.fact(LISTED_FOR) ?? '').split(' at ');
   const difference = `${counted} of ${known}`;
@@ -195,13 +204,15 @@ function countDiffers({ store, serverClock }: SyncContext): boolean {
 
 type FilterParts = Pick<SyncContext, 'store' | 'settings'>;
 
-/** The fact that holds the ids of the devices whose alerts were left out, as a JSON list. */
+/** The fact that holds the ids of the devices whose alerts were left out, as a JSON list; no more than any workspace has. */
 const LEFT_OUT = 'alerts_left_out';
+const MAX_LEFT_OUT = 4_000_000;
 
 /**
  * Records devices of which an alert is about to be left out, before the alert is kept: one too many does no harm.
  */
 function recordLeftOut(parts: FilterParts, deviceIds: readonly string[]): void {
+  if (deviceIds.length === 0) return;
   const before = leftOut(parts);
   if (deviceIds.every((deviceId) => before.has(deviceId))) return;
   saveLeftOut(parts, new Set([...before, ...deviceIds]));
@@ -229,7 +240,8 @@ function leftOut({ store }: FilterParts): Set<string> {
 }
 
 function saveLeftOut({ store }: FilterParts, deviceIds: ReadonlySet<string>): void {
-  store.saveFact(LEFT_OUT, JSON.stringify([...deviceIds]));
+  const text = JSON.stringify([...deviceIds]);
+  if (text.length <= MAX_LEFT_OUT) store.saveFact(LEFT_OUT, text);
 }
 
 /** The state digest of an alert of which no point was made. */

@@ -249,6 +249,18 @@ export const BORDER_MUTANTS: readonly BorderMutant[] = [
     ],
   },
   {
+    name: 'lists of alerts without an end',
+    caughtBy: ['endlessAlertList'],
+    edits: [{ file: 'ingest/alerts.ts', find: ' || seen.size > MAX_LISTED', replace: '' }],
+  },
+  {
+    name: 'devices of alerts left out remembered without a bound',
+    caughtBy: ['endlessAlertList'],
+    edits: [
+      { file: 'ingest/alerts.ts', find: 'text.length <= MAX_LEFT_OUT', replace: 'text.length <= MAX_LEFT_OUT * 9' },
+    ],
+  },
+  {
     name: 'device lists without an end',
     caughtBy: ['endlessDeviceList'],
     edits: [

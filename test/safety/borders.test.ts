@@ -8,6 +8,7 @@ import { createHttpTransport } from '../../src/api/transport.ts';
 import { createControlLines, sendKept } from '../../src/delivery/send-batch.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import { syncAccount } from '../../src/ingest/account.ts';
+import { syncAlerts } from '../../src/ingest/alerts.ts';
 import { listDevices } from '../../src/ingest/devices.ts';
 import { serveStatus } from '../../src/observe/server.ts';
 import { openStore } from '../../src/store/store.ts';
@@ -21,6 +22,7 @@ const REAL: Borders = {
   createHttpTransport,
   createApiClient,
   syncAccount,
+  syncAlerts,
   listDevices,
   sendKept,
   createControlLines,
@@ -49,6 +51,7 @@ const STORIES: Record<BorderName, string> = {
   packedRefusal: 'a packed refusal of a database is unpacked up to a bound',
   countlessValues: 'an answer of very many values is refused before it is parsed',
   fullPage: 'a large page is parsed with turns for others',
+  endlessAlertList: 'a list of alerts without an end is given up',
   endlessDeviceList: 'a device list without an end is given up',
   dateOfYear9999: 'a Date that cannot be stored counts as missing',
   timesToCome: 'a record of a time that no clock has reached is set aside',

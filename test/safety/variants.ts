@@ -20,6 +20,7 @@ const BORDERS = [
   'delivery/send-batch.ts',
   'influx/sink.ts',
   'ingest/account.ts',
+  'ingest/alerts.ts',
   'ingest/devices.ts',
   'observe/server.ts',
   'store/store.ts',

@@ -175,6 +175,48 @@ export const endlessDeviceList: BorderScenario = async (borders) => {
   );
 };
 
+/** A list of alerts that goes on with a thousand new ones a page, and devices that are left out with names of megabytes. */
+export const endlessAlertList: BorderScenario = async ({ syncAlerts }) => {
+  let requests = 0;
+  const facts = new Map<string, string>();
+  const page = (nth: number) =>
+    Array.from({ length: 1000 }, (_, index) => ({
+      ...{ ruleName: null, kind: null, sensor: null, condition: null, status: 'open' },
+      ...{ threshold: null, value: null, fireCount: null, openedAt: 1n },
+      alertId: nth * 1000 + index,
+      deviceId: nth > 5 ? null : `${nth}-${index}`.padEnd(2000, 'x'),
+    }));
+  const context = {
+    archived: () => undefined,
+    alone: async <T>(_: string, work: () => Promise<T>) => await work(),
+    api: {
+      alerts: async () => {
+        requests += 1;
+        if (requests > ENOUGH_PAGES) throw new Error('it goes on and on');
+        const value = { alerts: page(requests), rejected: [], nextCursor: `page-${requests}` };
+        return await Promise.resolve({ value, answeredAtMs: START_MS });
+      },
+    },
+    store: {
+      account: () => null,
+      workspaceTag: () => 'w',
+      devices: () => [],
+      fact: (key: string) => facts.get(key) ?? null,
+      saveFact: (key: string, value: string) => void facts.set(key, value),
+      telemetry: () => ({ names: [] }),
+      alerts: { open: () => [], oldestOpen: () => null, find: () => null, keep: () => undefined },
+    },
+    settings: { filter: { spec: { include: ['none'], exclude: [] }, excludes: () => true } },
+    observe: () => undefined,
+  } as unknown as SyncContext;
+  const end = await syncAlerts(context, SIGNAL).catch((error: Error) => error.message);
+  const kept = Math.max(...[...facts.values()].map(({ length }) => length));
+  return [
+    ...unless('end', [requests, end], [201, 'GET /alerts: the list is too long: 201000 alerts']),
+    ...unless('characters of devices that are kept', kept <= 4 * MIB, true),
+  ];
+};
+
 /** An answer of the year 9999. */
 export const dateOfYear9999: BorderScenario = async (borders) => {
   await using world = await connected(borders, served({ data: [] }, Date.UTC(9999, 11, 31)));

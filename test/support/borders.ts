@@ -7,6 +7,7 @@ import type * as transport from '../../src/api/transport.ts';
 import type * as sending from '../../src/delivery/send-batch.ts';
 import type * as sink from '../../src/influx/sink.ts';
 import type * as account from '../../src/ingest/account.ts';
+import type * as alerts from '../../src/ingest/alerts.ts';
 import type * as devices from '../../src/ingest/devices.ts';
 import type * as server from '../../src/observe/server.ts';
 import type * as store from '../../src/store/store.ts';
@@ -18,6 +19,7 @@ export interface Borders {
   readonly createHttpTransport: typeof transport.createHttpTransport;
   readonly createApiClient: typeof client.createApiClient;
   readonly syncAccount: typeof account.syncAccount;
+  readonly syncAlerts: typeof alerts.syncAlerts;
   readonly listDevices: typeof devices.listDevices;
   readonly sendKept: typeof sending.sendKept;
   readonly createInfluxSink: typeof sink.createInfluxSink;

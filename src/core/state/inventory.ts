@@ -58,10 +58,12 @@ export interface NewCoveragePoint extends CoveragePoint {
 /** The alerts that were seen. */
 export interface AlertStore {
   find(alertId: number): KnownAlert | null;
-  /** The unresolved alerts, newest first. */
-  open(): readonly KnownAlert[];
-  /** How many known alerts were opened when this one was, or later. */
-  countFrom(alert: KnownAlert): number;
+  /** The ids of the unresolved alerts, newest first, up to a number. */
+  open(most: number): readonly number[];
+  /** When the oldest unresolved alert was opened; `null` without any. */
+  oldestOpen(): EpochNs | null;
+  /** How many known alerts were opened at this time or later. */
+  countFrom(openedAt: EpochNs): number;
   /** Stores observed alerts and their points. */
   keep(alerts: readonly KnownAlert[], lines: readonly string[]): void;
   /** Records that a listing is complete and contained these devices. */

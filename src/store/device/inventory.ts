@@ -162,7 +162,12 @@ export interface AlertRow {
  */
 export function createAlerts(db: Database.Database, archive: Archive): AlertStore {
   const find = db.prepare<[number], AlertRow>('SELECT * FROM alert WHERE alert_id = ?');
-  const open = db.prepare<[], AlertRow>('SELECT * FROM alert WHERE is_open = 1 ORDER BY opened_ns DESC, alert_id DESC');
+  const open = db
+    .prepare<[number], bigint>(
+      'SELECT alert_id FROM alert WHERE is_open = 1 ORDER BY opened_ns DESC, alert_id DESC LIMIT ?',
+    )
+    .pluck();
+  const oldestOpen = db.prepare<[], bigint | null>('SELECT min(opened_ns) FROM alert WHERE is_open = 1').pluck();
   const countFrom = db.prepare<[bigint], bigint>('SELECT count(*) FROM alert WHERE opened_ns >= ?').pluck();
   const keep = db.prepare(
     `INSERT INTO alert (alert_id, device_id, device_name, kind, sensor, opened_ns, state_digest, state_ns, is_open, is_listed, facts)
@@ -177,8 +182,9 @@ export function createAlerts(db: Database.Database, archive: Archive): AlertStor
       const row = find.get(alertId);
       return row === undefined ? null : toKnownAlert(row);
     },
-    open: () => open.all().map(toKnownAlert),
-    countFrom: ({ openedAt }) => Number(countFrom.get(openedAt) ?? 0n),
+    open: (most) => open.all(most).map(Number),
+    oldestOpen: () => oldestOpen.get() ?? null,
+    countFrom: (openedAt) => Number(countFrom.get(openedAt) ?? 0n),
     keep: (alerts, lines) => {
       for (const { alertId, deviceId, deviceName, kind, sensor, ...rest } of alerts) {
         const { openedAt, stateDigest, stateNs } = rest;
