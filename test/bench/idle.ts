@@ -9,10 +9,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import type { LiveCounts } from './live-api.ts';
 import {
   AS_SHIPPED,
   databaseEnv,
   mappedBytes,
+  type Part,
   privateBytesOf,
   sourceEnv,
   startLiveApi,
@@ -66,43 +68,91 @@ export async function idle(options: IdleOptions): Promise<Idle> {
     TIDEMARK_LISTEN: '127.0.0.1:0',
     TIDEMARK_SYNC_HISTORY: `${historyMs / MINUTE_MS}m`,
   };
-  const child = spawn(process.execPath, [...nodeArgs, program], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  const daemon = start([...nodeArgs, program], env);
+  try {
+    return await watch(daemon, api, { warmMs, measuredMs });
+  } finally {
+    await daemon.end();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Runs the least that keeps the same fleet (`compared/idle-floor.ts`), without a first sync.
+ *
+ * @throws Error where it ends before it is told to.
+ */
+async function idleFloor({ devices, warmMs, measuredMs }: Omit<IdleOptions, 'program'>): Promise<Idle> {
+  const directory = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
+  using api = await startLiveApi(devices, DAY_MS);
+  using sink = await startNullInflux();
+  const program = join(import.meta.dirname, 'compared', 'idle-floor.ts');
+  const floor = start([program, api.url, join(directory, 'kept.db'), sink.url], AS_SHIPPED);
+  try {
+    return await watch(floor, api, { warmMs, measuredMs });
+  } finally {
+    await floor.end();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** A process that runs until it is ended. */
+interface Running {
+  readonly pid: number | undefined;
+  /** @throws Error where the process has ended by itself. */
+  check(): void;
+  end(): Promise<void>;
+}
+
+function start(args: readonly string[], env: Readonly<Record<string, string>>): Running {
+  const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'ignore', 'pipe'] });
   let log = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     log = (log + text).slice(-2000);
   });
   const ended = once(child, 'close');
+  return {
+    pid: child.pid,
+    check: () => {
+      if (child.exitCode !== null) throw new Error(`the process ended: ${log}`);
+    },
+    end: async () => {
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
+
+async function watch(
+  { pid, check }: Running,
+  api: Part<LiveCounts>,
+  { warmMs, measuredMs }: Pick<IdleOptions, 'warmMs' | 'measuredMs'>,
+): Promise<Idle> {
   /** The most private memory within so long a time. */
   const most = async (lastsMs: number): Promise<number> => {
     let bytes = 0;
     for (let leftMs = lastsMs; leftMs > 0; leftMs -= LOOK_MS) {
       await sleep(Math.min(LOOK_MS, leftMs));
-      if (child.exitCode !== null) throw new Error(`the daemon ended: ${log}`);
-      bytes = Math.max(bytes, privateBytesOf(child.pid));
+      check();
+      bytes = Math.max(bytes, privateBytesOf(pid));
     }
     return bytes;
   };
-  try {
-    const firstPrivateBytes = await most(warmMs);
-    const before = { ...(await api.counts()), cpuMs: cpuMsOf(child.pid) };
-    const privateBytes = await most(measuredMs);
-    const after = await api.counts();
-    const polls = after.polls - before.polls;
-    const cpuMs = cpuMsOf(child.pid) - before.cpuMs;
-    return {
-      cpuSPerHour: ((cpuMs / 1000) * HOUR_MS) / measuredMs,
-      cpuMsPerPoll: cpuMs / polls,
-      bytesPerPoll: (after.pollBytes - before.pollBytes) / polls,
-      pollsPerHour: (polls * HOUR_MS) / measuredMs,
-      privateBytes,
-      firstPrivateBytes,
-      rssBytes: mappedBytes(child.pid, 'Rss'),
-    };
-  } finally {
-    child.kill('SIGTERM');
-    await ended;
-    rmSync(dataDir, { recursive: true, force: true });
-  }
+  const firstPrivateBytes = await most(warmMs);
+  const before = { ...(await api.counts()), cpuMs: cpuMsOf(pid) };
+  const privateBytes = await most(measuredMs);
+  const after = await api.counts();
+  const polls = after.polls - before.polls;
+  const cpuMs = cpuMsOf(pid) - before.cpuMs;
+  return {
+    cpuSPerHour: ((cpuMs / 1000) * HOUR_MS) / measuredMs,
+    cpuMsPerPoll: cpuMs / polls,
+    bytesPerPoll: (after.pollBytes - before.pollBytes) / polls,
+    pollsPerHour: (polls * HOUR_MS) / measuredMs,
+    privateBytes,
+    firstPrivateBytes,
+    rssBytes: mappedBytes(pid, 'Rss'),
+  };
 }
 
 /** The unit of `/proc/PID/stat` is 10 ms on every Linux that Node runs on. */
@@ -119,7 +169,10 @@ export const IDLE_FLEETS = [
   { devices: 2000, cpuS: 500, privateMb: 70 },
 ] as const;
 
-/** The processor time and the private memory of a daemon beside each fleet, one fleet after the other. */
+/**
+ * The processor time and the private memory of a daemon beside each fleet, one fleet after the other; and in the same
+ * minutes what the least takes for it.
+ */
 export async function measureIdle(
   program: string,
   measuredMs: number,
@@ -127,10 +180,12 @@ export async function measureIdle(
 ): Promise<Measured[]> {
   const measured: Measured[] = [];
   for (const { devices, cpuS, privateMb } of IDLE_FLEETS) {
-    const one = await idle({ program, devices, warmMs: Math.min(measuredMs, 2 * MINUTE_MS), measuredMs });
+    const of = { devices, warmMs: Math.min(measuredMs, 2 * MINUTE_MS), measuredMs };
+    const [one, least] = await Promise.all([idle({ ...of, program }), idleFloor(of)]);
     const mb = one.privateBytes / 1e6;
+    const times = one.cpuSPerHour / least.cpuSPerHour;
     say(
-      `idle, ${devices} devices: ${one.cpuSPerHour.toFixed(1)} s of processor time an hour, ${mb.toFixed(1)} MB private`,
+      `idle, ${devices} devices: ${one.cpuSPerHour.toFixed(1)} s of processor time an hour, ${times.toFixed(2)} times the floor's ${least.cpuSPerHour.toFixed(1)} s; ${mb.toFixed(1)} MB private, the floor ${(least.privateBytes / 1e6).toFixed(1)} MB`,
     );
     const figure = { better: 'less' } as const;
     const name = `idle, ${devices} devices`;
