@@ -25,7 +25,7 @@ import { MOST_DEVICES } from '../observe/metrics-table.ts';
 import { type StatusServer, type StatusServerOptions, serveStatus } from '../observe/server.ts';
 import type { StatusPageParts } from '../page/page.ts';
 import { createFirstFill } from '../report/ready.ts';
-import { type DaemonParts, type KeySource, runDaemon } from '../scheduler/sessions.ts';
+import { type DaemonParts, type KeySource, runDaemon } from '../scheduler/session.ts';
 import type { Sync } from './open-sync.ts';
 import { realClock } from './real-clock.ts';
 import { keepSchedules } from './settings.ts';

@@ -1,16 +1,18 @@
 /**
- * A session: all reading with one key. It ends when a person has to act: the API refuses the key, the key belongs to
- * another workspace, or the state cannot be written.
+ * The sessions of a daemon, one after the other, until it is stopped. A session is all reading with one key. It ends
+ * when a person has to act: the API refuses the key or the plan, the key belongs to another workspace, or the state
+ * cannot be written.
  *
  * Promises: the account is read first, so that another workspace is noticed before anything is written. Then the
  * dispatch loop follows the planner (`dispatch.ts`), even if the devices could not be listed but are known from
  * before. Two loops run beside it: one does what needs no request once a minute, the other has yesterday read again
- * while there is quota to spare.
+ * while there is quota to spare. The key is exchanged only between two sessions. While it is refused, the daemon is not
+ * ready: it delivers what is archived, checks whether the key was exchanged, and tries the API again now and then.
  *
  * A one-off runs the same session with one goal and without these two loops.
  */
-import { firstOf, repeat } from '../core/async.ts';
-import { ApiFault } from '../core/faults.ts';
+import { firstOf, pollUntil, repeat } from '../core/async.ts';
+import { ApiFault, refusalText } from '../core/faults.ts';
 import type { Stream } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
@@ -19,7 +21,8 @@ import { syncAlerts } from '../ingest/alerts.ts';
 import { pollGoneDevices, syncDevices } from '../ingest/devices.ts';
 import { createEmptyChecks, createRereading, type Rereading } from '../ingest/reread.ts';
 import { learnTime, wantedNow } from '../ingest/wanted-range.ts';
-import { noteFailed, noteRead, noteStreamFailed, noteWorked } from './api-state.ts';
+import { noteAccepted, noteFailed, noteRead, noteRefused, noteStreamFailed, noteWorked } from './api-state.ts';
+import { writeCoveragePoints } from './coverage-points.ts';
 import { type DispatchParts, followPlan, passingFault, untilRoom } from './dispatch.ts';
 import type { StreamDecision } from './planner-types.ts';
 import { beginLoneWork, beginPlanning, LONE_REST_MS, type LoneWork } from './planning.ts';
@@ -32,7 +35,108 @@ const REREAD_REST_MS = 10 * MINUTE_MS;
 /** How long a stream rests after a failure. */
 const BACKOFF = { baseMs: 5 * SECOND_MS, maxMs: 2 * MINUTE_MS };
 
+/** The key of the API, which may be exchanged while the program runs. */
+export interface KeySource {
+  /** Whether there can never be another key: then nobody looks for one. */
+  readonly isFixed?: boolean;
+  /** Whether there is another key than the one in use. */
+  hasChanged(): boolean;
+  /** Goes on with the key that there is now. */
+  adopt(): void;
+}
+
+export interface DaemonParts extends SessionParts {
+  readonly key: KeySource;
+  /** Loops that run beside the sessions until the signal aborts: the deliveries, the maintenance, the jobs. */
+  readonly beside: readonly ((signal: AbortSignal) => Promise<unknown>)[];
+}
+
+/** How often to check whether the key was exchanged. */
+const KEY_CHECK_MS = 10 * SECOND_MS;
+
+/** How long it rests between two tries with a key that is refused. */
+const KEY_RETRY = { baseMs: MINUTE_MS, maxMs: 15 * MINUTE_MS };
+
 type Work = (signal: AbortSignal) => Promise<boolean>;
+
+/**
+ * The daemon's main loop: reads by its schedules until the signal aborts.
+ *
+ * @returns when `signal` aborts.
+ * @throws UserError where a person has to act and a restart would not help before.
+ */
+export async function runDaemon(parts: DaemonParts, signal: AbortSignal): Promise<void> {
+  const { observe } = parts.context;
+  const onAbort = (): void => {
+    const { reason } = signal;
+    observe({ type: 'stopping', reason: reason instanceof Error ? reason.message : 'Stop requested' });
+  };
+  signal.addEventListener('abort', onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  const sessions = async (stop: AbortSignal): Promise<never> => await runSessions(parts, stop);
+  const coverage = async (stop: AbortSignal): Promise<never> => await writeCoveragePoints(parts.context, stop);
+  try {
+    await firstOf<unknown>([sessions, coverage, ...parts.beside], { signal, reason: 'the daemon has ended' });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+async function runSessions(parts: DaemonParts, signal: AbortSignal): Promise<never> {
+  const { key, apiState, context } = parts;
+  const { observe, workspaceUnknown, clock, random } = context;
+  for (let refusals = 1; ; refusals += 1) {
+    const { end, wasAnswered } = await oneSession(parts, signal);
+    if (wasAnswered) refusals = 1;
+    if (end !== 'key exchanged') {
+      const waitMs = backoffMs({ failures: refusals, policy: KEY_RETRY, random, leastMs: end.facts.waitMs ?? 0 });
+      workspaceUnknown();
+      noteRefused(apiState, end, refusalText(end), waitMs);
+      const waits = [
+        async (stop: AbortSignal): Promise<unknown> => await clock.sleep(waitMs, stop),
+        async (stop: AbortSignal): Promise<unknown> => await watchKey(parts, stop),
+      ];
+      await firstOf(waits, { signal, reason: 'the API is tried again' });
+    }
+    if (!key.hasChanged()) continue;
+    key.adopt();
+    observe({ type: 'key-changed' });
+  }
+}
+
+interface SessionEnd {
+  readonly end: ApiFault | 'key exchanged';
+  /** Whether the key was accepted at all. */
+  readonly wasAnswered: boolean;
+}
+
+/** One session, from reading the account to the error that ends it. */
+async function oneSession(parts: DaemonParts, signal: AbortSignal): Promise<SessionEnd> {
+  const { apiState } = parts;
+  let wasAnswered = false;
+  const onStarted = (): void => {
+    wasAnswered = true;
+    noteAccepted(apiState);
+  };
+  const session = async (stop: AbortSignal): Promise<never> => await runSession(parts, onStarted, stop);
+  const watch = async (stop: AbortSignal): Promise<'key exchanged'> => await watchKey(parts, stop);
+  try {
+    const end = await firstOf([session, watch], { signal, reason: 'the session has ended' });
+    return { end, wasAnswered };
+  } catch (error) {
+    if (error instanceof ApiFault) return { end: error, wasAnswered };
+    throw error;
+  }
+}
+
+/** Resolves when there is another key. */
+async function watchKey({ key, context }: DaemonParts, signal: AbortSignal): Promise<'key exchanged'> {
+  const check = (): 'key exchanged' | null => (key.hasChanged() ? 'key exchanged' : null);
+  const everyMs = key.isFixed === true ? Number.POSITIVE_INFINITY : KEY_CHECK_MS;
+  return await pollUntil(context.clock, check, { everyMs }, signal);
+}
 
 /**
  * The daemon's session: runs until an error ends it.
@@ -44,16 +148,16 @@ type Work = (signal: AbortSignal) => Promise<boolean>;
 export async function runSession(parts: SessionParts, onStarted: () => void, signal: AbortSignal): Promise<never> {
   const { context, planning } = parts;
   const areListed = await readFirst(parts, true, signal);
-  const maintenance = createStartWork(parts);
+  const everyMinute = createMinuteWork(parts);
   // The planner uses the server's time, so that must be known first.
-  await persist(parts, { stream: 'telemetry', work: maintenance }, signal);
+  await persist(parts, { stream: 'telemetry', work: everyMinute }, signal);
   beginPlanning(planning, { areListed });
   onStarted();
   const rereading = createRereading(context);
   return await firstOf(
     [
       async (stop) => await followPlan({ ...parts, rereading, readStream: readStream(parts) }, stop),
-      async (stop) => await maintain(parts, maintenance, stop),
+      async (stop) => await runEveryMinute(parts, everyMinute, stop),
       async (stop) => await runRereads(parts, rereading, stop),
     ],
     { signal, reason: 'the session has ended' },
@@ -142,7 +246,7 @@ function readStream(parts: SessionParts): (kind: StreamDecision['kind'], signal:
 }
 
 /** Work that is due once a minute beside the requests: learning the server's time, and notes about the filter. */
-function createStartWork({ context, scanner, planning }: SessionParts): Work {
+function createMinuteWork({ context, scanner, planning }: SessionParts): Work {
   return async (signal) => {
     await learnTime(context, scanner, signal);
     if (wantedNow(context) !== null && planning.rest !== null) context.filterNotes.telemetryRead();
@@ -150,11 +254,11 @@ function createStartWork({ context, scanner, planning }: SessionParts): Work {
   };
 }
 
-async function maintain(parts: SessionParts, maintenance: Work, signal: AbortSignal): Promise<never> {
+async function runEveryMinute(parts: SessionParts, everyMinute: Work, signal: AbortSignal): Promise<never> {
   const { clock } = parts.context;
   await clock.sleep(MINUTE_MS, signal);
   const step = async (): Promise<number> => {
-    await persist(parts, { stream: 'telemetry', work: maintenance }, signal);
+    await persist(parts, { stream: 'telemetry', work: everyMinute }, signal);
     return MINUTE_MS;
   };
   return await repeat(clock, step, signal);

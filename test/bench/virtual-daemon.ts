@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { openSync, type Sync } from '../../src/app/open-sync.ts';
 import { runMaintenance } from '../../src/archive/maintenance.ts';
 import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { runDaemon } from '../../src/scheduler/sessions.ts';
+import { runDaemon } from '../../src/scheduler/session.ts';
 import type { SimSettings } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';

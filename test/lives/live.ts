@@ -12,7 +12,7 @@ import { ratesOfState } from '../../src/commands/shared/state-report.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import { END_OF_TIME } from '../../src/core/state/archive.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
-import type { KeySource } from '../../src/scheduler/sessions.ts';
+import type { KeySource } from '../../src/scheduler/session.ts';
 import { dieAtEffect, Killed, liveOn, mortalCommits } from '../support/mortality.ts';
 import { type Program, REAL_PROGRAM } from '../support/rig.ts';
 import { examineState, examineStatus, localBehindMs } from './claims.ts';

@@ -13,7 +13,7 @@ import type { Mutant } from './mutants.ts';
 
 const SRC = pathToFileURL(`${join(import.meta.dirname, '..', '..', 'src')}/`).href;
 /** What the scenarios drive: the whole program, and its parts that strangers reach. */
-const PROGRAM = ['app/open-sync.ts', 'commands/once/run.ts', 'commands/backfill/run.ts', 'scheduler/sessions.ts'];
+const PROGRAM = ['app/open-sync.ts', 'commands/once/run.ts', 'commands/backfill/run.ts', 'scheduler/session.ts'];
 const BORDERS = [
   'api/client.ts',
   'api/transport.ts',

@@ -9,7 +9,7 @@ import type { AppEvent } from '../../src/core/events.ts';
 import type { Schedules } from '../../src/core/ports.ts';
 import type { ProgressReport, ReadyReport, StatusReport } from '../../src/core/status.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { type DaemonParts, type KeySource, runDaemon } from '../../src/scheduler/sessions.ts';
+import { type DaemonParts, type KeySource, runDaemon } from '../../src/scheduler/session.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { NOW_MS, type Program, type Rig } from './rig.ts';

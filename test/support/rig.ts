@@ -18,7 +18,7 @@ import { Secret } from '../../src/core/secret.ts';
 import type { EpochNs } from '../../src/core/time.ts';
 import { aroundWrites } from '../../src/delivery/destination.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
-import * as daemon from '../../src/scheduler/sessions.ts';
+import * as daemon from '../../src/scheduler/session.ts';
 import type { FaultPlan } from '../../src/sim/faults.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';

@@ -14,7 +14,7 @@ import { beatingClock } from '../../core/heartbeats.ts';
 import { Secret } from '../../core/secret.ts';
 import { requireFree } from '../../observe/server.ts';
 import { type JobParts, runJobs } from '../../scheduler/jobs.ts';
-import type { KeySource } from '../../scheduler/sessions.ts';
+import type { KeySource } from '../../scheduler/session.ts';
 import { STATE_FILE } from '../../store/open/database.ts';
 import { createAllHistory, createBackfillWorker } from '../backfill/job.ts';
 import { createCheckWorker } from '../check/job.ts';
