@@ -19,6 +19,7 @@ import { type PlanFigures, REPORTED_FROM_MS, type WaitReason, type WindowFigures
 import type { ServerClock } from '../core/server-clock.ts';
 import { DAY_MS, type EpochMs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import {
+  type AnswerFacts,
   blockUntil,
   createQuota,
   hasLimitMismatch,
@@ -31,7 +32,6 @@ import {
   setPlan,
 } from './quota.ts';
 import { createRequestQueue, LEAST_WAIT_MS, passQueue, type RequestQueue, runQueue } from './request-queue.ts';
-import type { AnswerFacts } from './windows.ts';
 
 export interface RateLimiterOptions {
   readonly ledger: Ledger;

@@ -1,17 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
+  type AnswerFacts,
   blockUntil,
   createQuota,
   hasLimitMismatch,
+  NO_HEADERS,
   nextTurn,
   noteAnswer,
   noteSent,
   type Quota,
   quotaFigures,
+  readHeaders,
   setPlan,
 } from '../../src/api/quota.ts';
-import { type AnswerFacts, NO_HEADERS, readHeaders } from '../../src/api/windows.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 
 const PLAN = { perMinute: 60, perDay: 5000 };

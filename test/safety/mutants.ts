@@ -533,12 +533,12 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['generousHeaders'],
     edits: [
       {
-        file: 'api/windows.ts',
+        file: 'api/quota.ts',
         find: 'limits: { ...known.limits, seen: limit }',
         replace: 'limits: { ...known.limits, minute: limit, seen: limit }',
       },
       {
-        file: 'api/windows.ts',
+        file: 'api/quota.ts',
         find: '    if (minute) windows = readMinute(windows, sample, { ...context, events });',
         replace: '    void readMinute;',
       },

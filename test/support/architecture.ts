@@ -97,7 +97,7 @@ export const PURE: readonly RegExp[] = [
   /^ingest\/(?:commit-rules|coverage-rules|empty-ranges|judge-page|named-gaps|page-request|unproven|window-limits)\.ts$/,
   /^scheduler\/(?:day-budget|decide|demand|device-outlook|device-queue|device-view|estimate|heap|history-queue)\.ts$/,
   /^scheduler\/(?:planner|planner-types|api-state|report-rate|reserves|streams)\.ts$/,
-  /^api\/(?:classify|parse|quota|throttle|urls|windows)\.ts$/,
+  /^api\/(?:classify|parse|quota|throttle|urls)\.ts$/,
   /^influx\/answers\.ts$/,
   /^report\/(?:bars|device-list|device-snapshot|series)\.ts$/,
   /^observe\/(?:event-row|event-table|metrics-table|program-events|progress|repeats)\.ts$/,

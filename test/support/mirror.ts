@@ -7,7 +7,6 @@
 /** Units without a test of their own name, by the test that tries them. */
 const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
   'api/client.test.ts': ['api/urls.ts'],
-  'api/quota.test.ts': ['api/windows.ts'],
   'app/settings.test.ts': ['config/config.ts'],
   'archive/maintenance.test.ts': ['store/archive/maintenance.ts'],
   'commands/backfill/alone.test.ts': [
