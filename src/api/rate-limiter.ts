@@ -14,7 +14,7 @@
 import type { Observe } from '../core/events.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import { RequestsSpentError } from '../core/faults.ts';
-import type { BookingTimes, Clock, Ledger, Purpose, Random, RequestLane } from '../core/ports.ts';
+import { type BookingTimes, type Clock, type Ledger, type Purpose, type Random, REQUEST_LANES } from '../core/ports.ts';
 import { type PlanFigures, REPORTED_FROM_MS, type WaitReason, type WindowFigures } from '../core/quota.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import { DAY_MS, type EpochMs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
@@ -93,23 +93,14 @@ export interface RateLimiter {
   figures(): RateLimiterFigures;
 }
 
-/** A higher number goes first; the order is that of `RequestLane`. */
-const PRIORITIES: Readonly<Record<RequestLane, number>> = {
-  live: 5,
-  alerts: 4,
-  inventory: 3,
-  'first-history': 2,
-  backfill: 1,
-  'idle-poll': 0,
-};
-
 /** The account is one request an hour, and all other requests depend on it. */
-const ACCOUNT_PRIORITY = 6;
+const ACCOUNT_PRIORITY = REQUEST_LANES.length;
 /** The priority of `untilTurn`: all requests that are known already go first. */
 const LAST_PRIORITY = -1;
 
+/** A higher number goes first. */
 function priorityOf({ lane, stream }: Purpose): number {
-  return stream === 'account' ? ACCOUNT_PRIORITY : PRIORITIES[lane];
+  return stream === 'account' ? ACCOUNT_PRIORITY : REQUEST_LANES.length - 1 - REQUEST_LANES.indexOf(lane);
 }
 
 const DEFAULT_CONCURRENCY = 4;
@@ -330,7 +321,7 @@ interface Accounting {
 }
 
 interface AccountingOptions {
-  readonly ledger: Pick<Ledger, 'bookedSince' | 'settleAhead' | 'blockedUntilMs'>;
+  readonly ledger: Pick<Ledger, 'bookedSince' | 'dateAheadAsNow' | 'blockedUntilMs'>;
   readonly clock: Clock;
   readonly serverClock: ServerClock;
 }
@@ -376,7 +367,7 @@ function createAccounting({ ledger, clock, serverClock }: AccountingOptions): Ac
       isRead = isKnown();
       const timeMs = serverClock.nowMs();
       const { earliest } = localMs();
-      if (!isRead) ledger.settleAhead(earliest);
+      if (!isRead) ledger.dateAheadAsNow(earliest);
       const booked = ledger.bookedSince(timeMs - DAY_MS - RESOLUTION_MS).filter(({ atMs }) => !earlyAt.has(atMs));
       if (!isRead) origin = { epochMs: Math.max(timeMs, (booked.at(-1)?.atMs ?? 0) + 1), monoMs };
       const ageMs = (times: BookingTimes): number =>

@@ -310,7 +310,7 @@ function createContext({ settings, clock, random }: SyncOptions, parts: ContextP
     quota: () => quotaUse(connection.limiter),
     settings: { ...settings, filter: filterNotes.filter },
     filterNotes,
-    alone: createTurns(),
+    takeTurn: createTurns(),
     room: room.answer,
     checkRoom: room.check,
     stateFull: room.refused,

@@ -141,7 +141,7 @@ export interface Ledger {
    * While the server's time is unknown: records that bookings that lie in the future by both clocks were made by now,
    * the newest of them just now.
    */
-  settleAhead(localMs: EpochMs): void;
+  dateAheadAsNow(localMs: EpochMs): void;
 }
 
 /** The answer of a database to one write request (`docs` name the sources). */

@@ -18,6 +18,14 @@ export interface PlanFigures {
 export const WAIT_REASONS = ['rate', 'minute', 'day', 'retry_after'] as const;
 export type WaitReason = (typeof WAIT_REASONS)[number];
 
+/** The reasons in words, as they follow "Waiting:". */
+export const WAIT_TEXTS: Readonly<Record<WaitReason, string>> = {
+  rate: 'to spread the requests evenly',
+  minute: "this minute's budget is used up",
+  day: "this day's budget is used up",
+  retry_after: 'the API asked to wait (Retry-After)',
+};
+
 /** Called when requests begin to wait for longer than even spacing explains. */
 export interface LongWaits {
   /** `untilMs` is in server time; `null`: nothing is called. */

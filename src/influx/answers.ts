@@ -10,6 +10,7 @@ import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { WriteAnswer } from '../core/ports.ts';
 import { createScrub, Secret } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
+import { HOUR_MS } from '../core/time.ts';
 
 /** An HTTP answer as far as it was read: the body may be cut. */
 export interface ServerAnswer {
@@ -26,7 +27,7 @@ export interface ServerAnswer {
 export type Conceal = (text: string) => string;
 
 /** The longest wait that is accepted from a server: it may be ready sooner than it expects. */
-const MAX_WAIT_MS = 3_600_000;
+const MAX_WAIT_MS = HOUR_MS;
 
 /**
  * Words with which an InfluxDB reports that lines are at fault (1.8: `services/httpd`, 2: `http/points`, 3:
@@ -215,8 +216,7 @@ function readError(json: unknown): ServerMessage | null {
 /** InfluxDB 3 lists the reasons beside the error: `data: [{error_message, line_number, original_line}]`. */
 function firstReason(data: unknown): string {
   const first: unknown = Array.isArray(data) ? data[0] : data;
-  if (typeof first !== 'object' || first === null || !('error_message' in first)) return '';
-  return typeof first.error_message === 'string' ? `: ${first.error_message}` : '';
+  return isRecord(first) && typeof first.error_message === 'string' ? `: ${first.error_message}` : '';
 }
 
 /** The title of a page, or its text, which shows a person which server answered. */

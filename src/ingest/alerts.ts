@@ -53,7 +53,7 @@ const RELIST_MS = HOUR_MS;
  * @throws ApiFault of any other kind; alerts that were read before it stay.
  */
 export async function syncAlerts(context: SyncContext, signal: AbortSignal): Promise<boolean> {
-  return await context.alone('alerts', async () => await syncAlertList(context, signal), signal);
+  return await context.takeTurn('alerts', async () => await syncAlertList(context, signal), signal);
 }
 
 async function syncAlertList(context: SyncContext, signal: AbortSignal): Promise<boolean> {

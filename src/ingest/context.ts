@@ -65,7 +65,7 @@ export interface SyncContext {
   /** Called when the account shows another plan: requests that were refused under the old one may succeed now. */
   readonly planChanged: () => void;
   /** Keeps work of one kind from overlapping: the daemon's own and a job's. */
-  readonly alone: Turns;
+  readonly takeTurn: Turns;
   /** Records the devices and sensors that the filter was applied to, and reports its patterns that match nothing. */
   readonly filterNotes: Omit<FilterNotes, 'filter'>;
 }
@@ -89,7 +89,7 @@ export interface Peeking {
 
 /** The wanted range and the coverage limit: fixed for a whole scan. */
 export interface WantedRange {
-  /** Server's time, as well as it is known, when the pass began. */
+  /** Server's time, as well as it is known, when the scan began. */
   readonly nowMs: EpochMs;
   readonly wantedFrom: EpochNs;
   /**

@@ -46,7 +46,7 @@ const LISTED_MOST = { timesCounted: 10, more: 1000, ever: 100_000, characters: 3
  * @throws ApiFault if the listing could not be completed; nothing is changed then.
  */
 export async function syncDevices(context: SyncContext, signal: AbortSignal): Promise<void> {
-  await context.alone('devices', async () => await syncDeviceList(context, signal), signal);
+  await context.takeTurn('devices', async () => await syncDeviceList(context, signal), signal);
 }
 
 async function syncDeviceList(context: SyncContext, signal: AbortSignal): Promise<void> {
@@ -278,7 +278,7 @@ const POLLED_AT = 'gone_looked_at_ms';
 const NO_ANSWER: ReadonlySet<ApiFaultKind> = new Set(['not-found', 'scope-missing']);
 
 /** Faults that one device may have forever: they must not keep the list of the others from being accepted. */
-const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['server-fault', 'unreachable', 'malformed']);
+const DEVICE_FAULTS: ReadonlySet<ApiFaultKind> = new Set(['server-fault', 'unreachable', 'malformed']);
 
 /** How soon a device is polled again after such a fault. */
 const REPOLL_MS = HOUR_MS;
@@ -325,7 +325,7 @@ async function answerOf(scanner: Peeking, deviceId: string, signal: AbortSignal)
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
     if (NO_ANSWER.has(error.kind)) return 'gone';
-    if (SILENCE.has(error.kind)) return 'silence';
+    if (DEVICE_FAULTS.has(error.kind)) return 'silence';
     throw error;
   }
 }

@@ -9,6 +9,7 @@
  */
 import type { AppEvent, ProgramEvent } from '../core/events.ts';
 import { DESTINATION_NAMES } from '../core/lines/dialect.ts';
+import { WAIT_TEXTS } from '../core/quota.ts';
 import { SECOND_MS } from '../core/time.ts';
 import {
   debug,
@@ -26,13 +27,6 @@ import {
 } from './event-row.ts';
 import type { Instruments } from './metrics-table.ts';
 import { PROGRAM_EVENTS } from './program-events.ts';
-
-const WAITS = {
-  rate: 'to spread the requests evenly',
-  minute: "this minute's budget is used up",
-  day: "this day's budget is used up",
-  retry_after: 'the API asked to wait (Retry-After)',
-} as const;
 
 const JOB_ENDS = { done: 'finished', failed: 'failed', cancelled: 'cancelled' } as const;
 
@@ -60,7 +54,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     repeats: { alike: ({ fault }) => fault, isBrief: true },
     counts: (_, to) => to.count('tidemark_api_retries_total', {}),
   },
-  'quota-wait': info(({ reason }) => `Waiting: ${WAITS[reason]}`, {
+  'quota-wait': info(({ reason }) => `Waiting: ${WAIT_TEXTS[reason]}`, {
     fields: ({ untilMs }) => ({ until: instant(untilMs) }),
     pattern: 'Waiting: …',
     repeats: { alike: ({ reason }) => reason },

@@ -151,7 +151,7 @@ export function createLogger({ level, format, stream, secrets, clock, noColour =
  */
 export function logEvents(log: LineTaker, clock: Pick<Clock, 'monoMs'>): Observe {
   const admit = createAdmission(clock);
-  const rounds = createPollSummaries(clock);
+  const summaries = createPollSummaries(clock);
   const write = (event: AppEvent): void => {
     const level = levelOf(event);
     const suppressed = level === 'debug' ? null : admit(event, level);
@@ -164,7 +164,7 @@ export function logEvents(log: LineTaker, clock: Pick<Clock, 'monoMs'>): Observe
   };
   return (event) => {
     write(event);
-    for (const report of rounds(event)) write(report);
+    for (const report of summaries(event)) write(report);
   };
 }
 
@@ -204,7 +204,7 @@ interface RecentParts {
  * The last lines of the log, for the status page: stored ones of an earlier process, and those from now on.
  *
  * They have the messages and levels of the log, without repetitions and secrets. Lines of the level `debug` and of
- * routine events (the rounds of the sync) are left out, whatever level the log has.
+ * routine events (the summaries of the polls) are left out, whatever level the log has.
  */
 export function createRecentEvents({ clock, scrub, before = null }: RecentParts): RecentEvents {
   let recent = readRecent(before);

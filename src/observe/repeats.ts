@@ -4,11 +4,11 @@
  * An outage (an API that is down, a database that accepts nothing) is logged when it begins, when its message changes,
  * once an hour while it lasts, and when it ends. Any other repeated event (a device that sends values no point can
  * hold) is logged once an hour. Each of these lines has the number of events that were left out before it. There are at
- * most a few lines a minute of each kind. Rounds sum up what each stream of the API has brought.
+ * most a few lines a minute of each kind. Summaries say what each stream of the API has brought.
  *
  * An outage that begins again after its end was logged is logged at once. One that comes and goes all the time is
  * logged a few times in ten minutes, beginning and end, and then neither, unless its reason is new or its level worse.
- * Memory is bounded, and each stream has at most one round a minute.
+ * Memory is bounded, and each stream has at most one summary a minute.
  */
 import type { AppEvent } from '../core/events.ts';
 import type { Clock, Stream } from '../core/ports.ts';

@@ -54,7 +54,7 @@ export interface ReportedDestination {
   blockedForMs(): number | null;
 }
 
-/** What the report is made from. */
+/** The facts that the report is made from. */
 export interface ReportParts {
   readonly context: {
     readonly store: SyncContext['store'];

@@ -159,17 +159,17 @@ function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLa
   };
 }
 
-/** The least age at which all fits. */
+/** The least lag at which all fits. */
 function leastLagMs(input: DemandInput, budget: number): number {
   return leastOf({ from: 1, to: LONGEST_MS }, (lagMs) => totalOf(demandAt(input, lagMs, budget)) <= budget);
 }
 
 function freshnessAt({ intervalsMs, freshnessMs, pageSize }: DemandInput, lagMs: number): Freshness {
   // A page that fills earlier is requested earlier.
-  const ages = intervalsMs.map((intervalMs) =>
+  const lags = intervalsMs.map((intervalMs) =>
     Math.min(Math.max(freshnessMs, lagMs), pageSize * FULL_PAGE * intervalMs),
   );
-  return quantilesOf(ages);
+  return quantilesOf(lags);
 }
 
 /** Where pages are taken in turn: a device waits until its page is full, and then until its turn has come. */

@@ -146,9 +146,9 @@ export function createDeviceQueue(rules: OutlookRules): DeviceQueue {
   };
 }
 
-/** How long one rests after a failure whose history alone was requested. */
+/** How long a device rests after a failure if only its history was requested. */
 const UNTRACKED_REST_MS = MINUTE_MS;
-/** This many devices are moved on in one pass at most: after a start all are due at once, and no decision takes long. */
+/** This many devices are moved on at once at most: after a start all are due at once, and no decision takes long. */
 const MOVES = 200;
 
 /** The stored facts about a device at a start. */
@@ -207,7 +207,7 @@ export function noteDeviceListed(
   return hasNewReadings;
 }
 
-/** Nothing of it is known any more. */
+/** Removes a device from the queue. */
 export function dropDevice(queue: DeviceQueue, deviceId: string): void {
   const device = queue.devices.get(deviceId);
   if (device !== undefined) move(queue, device, 'left');

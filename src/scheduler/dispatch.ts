@@ -238,8 +238,8 @@ function recordFault(parts: Running, { decision, error }: Failed<ApiFault>, fail
 /**
  * Whether `--once` runs alone: all its devices wait for their turn from its beginning on, and nothing is more urgent.
  */
-function isOnce({ alone }: Planning): boolean {
-  return alone?.lane === 'first-history';
+function isOnce({ loneWork }: Planning): boolean {
+  return loneWork?.lane === 'first-history';
 }
 
 /** Records the gaps of a device that did not answer while others did, if the state may grow. */
@@ -344,7 +344,7 @@ async function readWhole(parts: DispatchParts, { kind }: StreamDecision, signal:
   const { planning } = parts;
   const mayRead = await parts.readStream(kind, signal);
   enterStream(planning, kind, mayRead ? null : plannedMs(planning) + OFF_REST_MS);
-  if (mayRead && kind !== 'alerts' && planning.alone === null) checkDemand(planning);
+  if (mayRead && kind !== 'alerts' && planning.loneWork === null) checkDemand(planning);
 }
 
 /** Returns whether a person has to act on a fault: the key, its plan, or the scope for the device list. */

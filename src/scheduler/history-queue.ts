@@ -79,7 +79,7 @@ export function pauseHistory(queue: HistoryQueue, deviceId: string): void {
 }
 
 /**
- * Lets it in again.
+ * Makes a device that was paused eligible again.
  *
  * @param isAnswered whether it has had its turn;
  * @param restMs not before that time.
@@ -102,7 +102,7 @@ export function endHistoryRest(queue: HistoryQueue, deviceId: string): void {
   enqueue(queue, entry);
 }
 
-/** Lets those in whose rest is over. */
+/** Makes the devices eligible whose rest is over. */
 export function admitRested(queue: HistoryQueue, nowMs: number): void {
   const { resting, bySlot } = queue;
   while (headKey(resting) <= nowMs) {

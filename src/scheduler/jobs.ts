@@ -37,7 +37,7 @@ export interface JobWork {
 /**
  * Begins the work of a job.
  *
- * @param keep stores resolved arguments with the job, so that a restarted daemon continues with the same ones.
+ * @param save stores resolved arguments with the job, so that a restarted daemon continues with the same ones.
  */
 export type JobWorker = (args: unknown, signal: AbortSignal, save: (args: unknown) => void) => JobWork;
 

@@ -105,7 +105,6 @@ export interface PlannerFigures {
   /** The missing history of all devices together, in ms. */
   readonly openHistoryMs: OpenHistory;
   readonly devices: number;
-  readonly readingsPerDay: number;
 }
 
 /** The planner. All times are of one clock, in ms: the server's. */
@@ -116,8 +115,8 @@ export interface Planner {
   began(decision: Decision, nowMs: number): void;
   pollCommitted(decision: PollDecision, answer: PollAnswer, nowMs: number): void;
   historyCommitted(decision: HistoryDecision, open: OpenHistory): void;
-  /** Records a page of the device list. */
-  listed(devices: readonly ListedLiveRange[], page: { isLast: boolean }, nowMs: number): void;
+  /** Records the device list. */
+  listed(devices: readonly ListedLiveRange[], nowMs: number): void;
   /** Records that the alerts or the account were read to their end. */
   done(kind: 'alerts' | 'account', nowMs: number): void;
   /**

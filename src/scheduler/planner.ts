@@ -7,7 +7,7 @@
  */
 
 import type { Purpose } from '../core/ports.ts';
-import { DAY_MS, MINUTE_MS } from '../core/time.ts';
+import { MINUTE_MS } from '../core/time.ts';
 import {
   admitHistories,
   bestListEveryMs,
@@ -56,7 +56,7 @@ import {
 import { bookRequest, NARROW_RESERVES, renewCommitment, rulesOf, USUAL_RESERVES } from './reserves.ts';
 import { learnChanges, type Stream as StreamState, streamEvents, WHOLE_STREAMS, type WholeStream } from './streams.ts';
 
-/** The age at which devices are polled moves by this part with each. */
+/** The lag at which devices are polled moves by this part with each poll. */
 const LEARN_LAG = 0.02;
 /** How long a backfill does not request a device after an unusable answer. */
 const BACKFILL_REST_MS = MINUTE_MS;
@@ -106,10 +106,8 @@ function historyCommitted(state: PlannerState, { deviceId, lane }: HistoryDecisi
   releaseHistories(state, deviceId, true);
 }
 
-function listed(state: PlannerState, devices: readonly ListedLiveRange[], isLast: boolean, nowMs: number): void {
-  changeStream(state, 'devices', streamEvents.goesOn);
+function listed(state: PlannerState, devices: readonly ListedLiveRange[], nowMs: number): void {
   for (const device of devices) if (noteDeviceListed(state.devices, device, nowMs)) state.changes.count += 1;
-  if (!isLast) return;
   state.listFailingFromMs = null;
   setUnlisted(state.devices, false);
   state.streams.devices = streamEvents.done(nowMs);
@@ -172,7 +170,7 @@ function booked(state: PlannerState, purpose: Pick<Purpose, 'lane' | 'stream'>, 
   bookRequest(state.credit, purpose, (lane) => requestIn(state, lane, nowMs) !== null, reserves);
 }
 
-/** Looks again whether the readings fit, and puts the devices in order for it. */
+/** Judges whether the readings fit, and puts the devices in order for it. */
 function renew(state: PlannerState, nowMs: number): void {
   const { devices, pageSize, commitment, budget } = state;
   const load = {
@@ -210,7 +208,6 @@ function figuresOf(state: PlannerState): PlannerFigures {
     liveEmpty,
     openHistoryMs: { ...histories['first-history'].openMs },
     devices: devices.devices.size,
-    readingsPerDay: readingsPerMs(devices) * DAY_MS,
   };
 }
 
@@ -226,7 +223,7 @@ export function createPlanner(settings: PlannerSettings, state = createPlannerSt
     began: (decision, nowMs) => began(state, decision, nowMs),
     pollCommitted: (decision, answer, nowMs) => pollCommitted(state, decision, answer, nowMs),
     historyCommitted: (decision, open) => historyCommitted(state, decision, open),
-    listed: (page, { isLast }, nowMs) => listed(state, page, isLast, nowMs),
+    listed: (devices, nowMs) => listed(state, devices, nowMs),
     done: (kind, nowMs) => {
       streams[kind] = streamEvents.done(nowMs);
     },

@@ -73,7 +73,7 @@ export interface Planning {
   /** The devices that are polled. */
   polled: Set<string>;
   /** Set where nothing but a goal is worked off. */
-  alone: LoneWork | null;
+  loneWork: LoneWork | null;
   /** The latest time that was planned for; −∞ before the start. */
   lastMs: EpochMs;
   /** Whether coverage was withdrawn since the planner was last updated. */
@@ -112,7 +112,7 @@ export function createPlanning(parts: PlanningParts): Planning {
     goals: { 'first-history': null, backfill: null },
     planner: createPlanner(settings),
     polled: new Set(),
-    alone: null,
+    loneWork: null,
     lastMs: Number.NEGATIVE_INFINITY,
     isWithdrawn: false,
     rest: null,
@@ -121,7 +121,7 @@ export function createPlanning(parts: PlanningParts): Planning {
   };
 }
 
-/** Begins from the state, when the account and the devices have just been read, or the account alone. */
+/** Begins from the state, when the account and the devices have just been read, or only the account. */
 export function beginPlanning(planning: Planning, { areListed }: { readonly areListed: boolean }): void {
   const { parts } = planning;
   const nowMs = restartPlanner(planning, null);
@@ -132,22 +132,22 @@ export function beginPlanning(planning: Planning, { areListed }: { readonly areL
 }
 
 /** Begins with one goal, the streams that it names, and the account, which has just been read. */
-export function beginLoneWork(planning: Planning, alone: LoneWork): void {
-  const nowMs = restartPlanner(planning, alone);
-  planning.goals[alone.lane] = alone.goal;
+export function beginLoneWork(planning: Planning, loneWork: LoneWork): void {
+  const nowMs = restartPlanner(planning, loneWork);
+  planning.goals[loneWork.lane] = loneWork.goal;
   planning.planner.done('account', nowMs);
   for (const kind of ['alerts', 'devices'] as const) {
-    if (!alone.streams.includes(kind)) planning.planner.off(kind, Number.POSITIVE_INFINITY);
+    if (!loneWork.streams.includes(kind)) planning.planner.off(kind, Number.POSITIVE_INFINITY);
   }
   enterGoal(planning);
 }
 
-function restartPlanner(planning: Planning, alone: LoneWork | null): EpochMs {
+function restartPlanner(planning: Planning, loneWork: LoneWork | null): EpochMs {
   const { parts } = planning;
   const settings = settingsOf(parts);
-  planning.planner = createPlanner(alone === null ? settings : { ...settings, longestRestMs: LONE_REST_MS });
+  planning.planner = createPlanner(loneWork === null ? settings : { ...settings, longestRestMs: LONE_REST_MS });
   planning.polled = new Set();
-  planning.alone = alone;
+  planning.loneWork = loneWork;
   planning.isWithdrawn = false;
   planning.lastMs = parts.context.serverClock.nowMs();
   return planning.lastMs;
@@ -168,19 +168,19 @@ export function plannedMs({ parts, lastMs }: Planning): EpochMs {
  * back, it starts again.
  */
 export function advancePlanning(planning: Planning): EpochMs {
-  const { parts, lastMs, alone } = planning;
+  const { parts, lastMs, loneWork } = planning;
   const { serverClock, store } = parts.context;
   if (planning.isWithdrawn || serverClock.nowMs() < lastMs - FELL_BACK_MS) {
     const hastened = planning.planner.hastened();
-    if (alone === null) beginPlanning(planning, { areListed: true });
-    else beginLoneWork(planning, alone);
+    if (loneWork === null) beginPlanning(planning, { areListed: true });
+    else beginLoneWork(planning, loneWork);
     // A job may be waiting for these streams.
-    for (const kind of hastened) hastenStream(planning, kind, alone !== null);
+    for (const kind of hastened) hastenStream(planning, kind, loneWork !== null);
   }
   planning.lastMs = plannedMs(planning);
   const { planner, goals } = planning;
   planner.setPageSize(store.account()?.plan.maxDevicesPerPage ?? MAX_PAGE_SIZE);
-  if (planning.alone === null) planner.setDay(parts.day(), planning.lastMs);
+  if (planning.loneWork === null) planner.setDay(parts.day(), planning.lastMs);
   if (goals.backfill !== null) planner.restBackfill(goals.backfill.freeAtMs(planning.lastMs));
   return planning.lastMs;
 }
@@ -203,14 +203,14 @@ export function setRest(planning: Planning, rest: Rest | null): void {
  * @param offMs until when it is off then.
  */
 export function enterStream(planning: Planning, kind: WholeStream, offMs: EpochMs | null): void {
-  const { planner, alone } = planning;
+  const { planner, loneWork } = planning;
   if (offMs !== null) planner.off(kind, offMs);
-  else if (kind === 'devices' && alone === null) enterDevices(planning);
+  else if (kind === 'devices' && loneWork === null) enterDevices(planning);
   else if (kind !== 'devices') planner.done(kind, plannedMs(planning));
-  if (alone === null || kind === 'account') return;
+  if (loneWork === null || kind === 'account') return;
   // A stream that is read once is finished, even if it could not be read.
   planner.off(kind, Number.POSITIVE_INFINITY);
-  planning.alone = { ...alone, streams: alone.streams.filter((each) => each !== kind) };
+  planning.loneWork = { ...loneWork, streams: loneWork.streams.filter((each) => each !== kind) };
   if (kind === 'devices') enterGoal(planning);
 }
 
@@ -228,7 +228,7 @@ export function hastenStream(planning: Planning, kind: WholeStream | 'telemetry'
 
 /** Requests a new device list, which shows whether devices that do not answer are gone. */
 export function relistDevices(planning: Planning): void {
-  hastenStream(planning, 'devices', planning.alone !== null);
+  hastenStream(planning, 'devices', planning.loneWork !== null);
 }
 
 /** The devices that are there and not left out. */
@@ -253,15 +253,15 @@ function enterDevices(planning: Planning, isFresh = true): void {
   for (const deviceId of [...named].filter((each) => ids.has(each))) reopenDevice(planning, deviceId);
   const now = { nowMs: serverClock.nowMs(), polls: parts.context.settings.polls };
   const listed = there.map((device) => (isFresh ? toListed(device) : fromBefore(device, now)));
-  planner.listed(listed, { isLast: true }, now.nowMs);
+  planner.listed(listed, now.nowMs);
   planning.wakeUp.notify();
 }
 
 /** Records the devices of the goal that are there, those with the newest signs of life first. */
 function enterGoal(planning: Planning): void {
-  const { alone, polled } = planning;
+  const { loneWork, polled } = planning;
   for (const { record } of freshestFirst(devicesThere(planning))) {
-    if (alone?.goal?.covers(record.deviceId) !== true || polled.has(record.deviceId)) continue;
+    if (loneWork?.goal?.covers(record.deviceId) !== true || polled.has(record.deviceId)) continue;
     polled.add(record.deviceId);
     reopenDevice(planning, record.deviceId);
   }
@@ -316,7 +316,7 @@ export function viewDevice({ parts, polled }: Planning, deviceId: string): Viewe
 /** Returns the missing history of a device in a lane: its own, and that of the lane's goal. */
 export function openHistory(planning: Planning, lane: GoalLane, deviceId: string): OpenHistory {
   if (!planning.polled.has(deviceId)) return NOTHING_OPEN;
-  const now = planning.alone === null ? viewDevice(planning, deviceId) : null;
+  const now = planning.loneWork === null ? viewDevice(planning, deviceId) : null;
   const own = lane === 'first-history' && now !== null ? now.view.open : NOTHING_OPEN;
   const wanted = planning.goals[lane]?.open(deviceId, ownRanges(now)) ?? NOTHING_OPEN;
   return { day: own.day + wanted.day, week: own.week + wanted.week, rest: own.rest + wanted.rest };
@@ -329,7 +329,7 @@ export function nextGoalGap(
 ): GoalGap | null {
   const now = viewDevice(planning, deviceId);
   if (now === null) return null;
-  const own = planning.alone === null ? now : null;
+  const own = planning.loneWork === null ? now : null;
   const piece = planning.goals[lane]?.next(deviceId, recency, ownRanges(own)) ?? null;
   if (piece !== null || lane === 'backfill' || own === null) return piece;
   return { range: recencyRange(own, recency), limit: own.wanted.to, lane };
@@ -337,9 +337,9 @@ export function nextGoalGap(
 
 /** Updates the planner with the missing history of a device. */
 export function reopenDevice(planning: Planning, deviceId: string): void {
-  const { planner, polled, alone, goals } = planning;
+  const { planner, polled, loneWork, goals } = planning;
   if (!polled.has(deviceId)) return;
-  const isOwn = alone === null && viewDevice(planning, deviceId) !== null;
+  const isOwn = loneWork === null && viewDevice(planning, deviceId) !== null;
   for (const lane of ['first-history', 'backfill'] as const) {
     if (goals[lane] === null && !(isOwn && lane === 'first-history')) continue;
     planner.open(lane, deviceId, openHistory(planning, lane, deviceId));

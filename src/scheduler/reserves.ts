@@ -192,7 +192,7 @@ export interface Load {
 }
 
 /**
- * Looks again.
+ * Judges whether the readings still fit what is carried.
  *
  * @returns whether the rules are others now.
  */

@@ -54,8 +54,6 @@ export function periodsBehind(stream: Stream, everyMs: number, nowMs: number): n
 /** The events of a stream, each with the state after it. */
 export const streamEvents = {
   began: (stream: Stream): Stream => ({ ...stream, isUnderWay: true }),
-  /** A page has come, and there are more: the next one is due at once. */
-  goesOn: (stream: Stream): Stream => ({ ...stream, isUnderWay: false, isUrgent: true, failures: 0 }),
   done: (nowMs: number): Stream => ({ ...UNREAD_STREAM, readMs: nowMs }),
   /**
    * It failed and starts again.
@@ -94,11 +92,11 @@ export function listPages(devices: number, pageSize: number): number {
  *
  * A listing costs a request for every page of devices. What it brings is that quiet devices which report again are
  * noticed, in the mean after half the time between two listings. With `s` such devices in a time and a listing every
- * `L`, that comes to `s * L² / 6` of age; a request spent on live work instead would save `T² / 2`, where `T` is the
- * age that devices are polled at. The sum of both is least at `L³ = 1.5 * pages * T² / s`. While there is quota to
+ * `L`, that comes to `s * L² / 6` of lag; a request spent on live work instead would save `T² / 2`, where `T` is the
+ * lag that devices are polled at. The sum of both is least at `L³ = 1.5 * pages * T² / s`. While there is quota to
  * spare, a request costs nothing, and the list is read as often as devices are checked.
  *
- * @param input `lagMs`: the age at which devices are polled; `changesPerMs`: of all devices together; `leastMs`: what
+ * @param input `lagMs`: the lag at which devices are polled; `changesPerMs`: of all devices together; `leastMs`: what
  * the schedules ask for.
  */
 export function listEveryMs(input: {

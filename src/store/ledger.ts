@@ -110,9 +110,9 @@ export function createLedger(db: Database.Database): OwnedLedger {
       const waitMs = blockedUntilMs(rows, nowMs) - nowMs;
       if (waitMs > 0) block(rows, nowMs, waitMs);
     },
-    settleAhead: (localMs) => {
+    dateAheadAsNow: (localMs) => {
       flush(state);
-      rows.settleAhead.run({ local: Math.floor(localMs) });
+      rows.dateAheadAsNow.run({ local: Math.floor(localMs) });
     },
     flush: () => flush(state),
     unwritten: () => unwritten(state),
@@ -132,7 +132,7 @@ function prepareRows(db: Database.Database) {
     dateBack: db.prepare(
       'UPDATE request SET at_ms = :now - max(0, :local - ifnull(local_ms, :local)) WHERE at_ms > :now',
     ),
-    settleAhead: db.prepare(
+    dateAheadAsNow: db.prepare(
       `UPDATE request SET local_ms = :local - ((SELECT max(at_ms) FROM request) - at_ms)
         WHERE at_ms > :local AND (local_ms IS NULL OR local_ms > :local)`,
     ),

@@ -80,7 +80,7 @@ async function live({
     goals: { 'first-history': null, backfill: null },
     planner,
     asked: new Set(),
-    alone: null,
+    loneWork: null,
     lastMs: 0,
     isWithdrawn: false,
     rest: null,

@@ -53,7 +53,7 @@ describe('after a failure', () => {
     const nowMs = 10 * HOUR_MS;
     const hold = (deviceId: string, newestMs: number): void => {
       world.planner.stored(deviceId, { newestMs, polledMs: nowMs, rate });
-      world.planner.listed([{ deviceId, seenMs: newestMs, isActive: true }], { isLast: true }, nowMs);
+      world.planner.listed([{ deviceId, seenMs: newestMs, isActive: true }], nowMs);
     };
     for (let index = 0; index < 300; index += 1) hold(`old${index}`, HOUR_MS);
     hold('paused', nowMs - HOUR_MS);
@@ -102,10 +102,10 @@ describe('devices come and go', () => {
   test('a paused device is polled only after a hint or at its idle poll', () => {
     const world = createWorld([]);
     world.planner.stored('paused', { newestMs: 0, polledMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } });
-    world.planner.listed([{ deviceId: 'paused', seenMs: 0, isActive: false }], { isLast: true }, 1);
+    world.planner.listed([{ deviceId: 'paused', seenMs: 0, isActive: false }], 1);
     const quiet = world.run({ fromMs: 2, untilMs: 5 * HOUR_MS });
     expect(tailsOf(quiet)).toEqual([]);
-    world.planner.listed([{ deviceId: 'paused', seenMs: HOUR_MS, isActive: false }], { isLast: true }, 5 * HOUR_MS);
+    world.planner.listed([{ deviceId: 'paused', seenMs: HOUR_MS, isActive: false }], 5 * HOUR_MS);
     world.planner.done('alerts', 5 * HOUR_MS);
     world.planner.done('account', 5 * HOUR_MS);
     expect(world.planner.next(5 * HOUR_MS)).toMatchObject({ kind: 'poll', lane: 'live', deviceId: 'paused' });

@@ -79,7 +79,8 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
   const holdings = new Map<string, Held>();
   const histories = { 'first-history': new Map<string, OpenHistory>(), backfill: new Map<string, OpenHistory>() };
   const byId = new Map(devices.map((device) => [device.deviceId, device]));
-  let listFrom = 0;
+  /** A listing that is under way, and how many devices it has so far. */
+  let listing = null as { readonly decision: Decision; readonly listed: number } | null;
 
   const heldOf = (deviceId: string): Held => {
     const device = byId.get(deviceId);
@@ -87,6 +88,13 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
     const known = holdings.get(deviceId) ?? hold({ ...device, seenAt: () => 0 }, 0, device.newestAt(0) - 1);
     holdings.set(deviceId, known);
     return known;
+  };
+  const listPage = (decision: Decision, nowMs: number): void => {
+    const listed = (listing?.listed ?? 0) + PAGE;
+    listing = listed < devices.length ? { decision, listed } : null;
+    if (listing !== null) return;
+    const all = devices.map(({ deviceId, seenAt }) => ({ deviceId, seenMs: seenAt(nowMs), isActive: true }));
+    planner.listed(all, nowMs);
   };
   const answer = (decision: Decision, nowMs: number): number => {
     if (decision.kind === 'poll') {
@@ -104,17 +112,15 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
       queue.set(decision.deviceId, open);
       planner.historyCommitted(decision, open);
     } else if (decision.kind === 'devices') {
-      const page = devices.slice(listFrom, listFrom + PAGE);
-      listFrom = listFrom + PAGE >= devices.length ? 0 : listFrom + PAGE;
-      const listed = page.map(({ deviceId, seenAt }) => ({ deviceId, seenMs: seenAt(nowMs), isActive: true }));
-      planner.listed(listed, { isLast: listFrom === 0 }, nowMs);
+      listPage(decision, nowMs);
     } else if (decision.kind === 'reread') planner.setReread(false, false);
     else planner.done(decision.kind, nowMs);
     return 0;
   };
   const make = (decision: Decision, fate: Fate, atMs: number): Made => {
-    planner.began(decision, atMs);
+    if (listing === null) planner.began(decision, atMs);
     planner.booked(purposeOf(decision), atMs);
+    if (fate !== 'answered') listing = null;
     if (fate === 'answered') return { atMs, decision, fate, newReadings: answer(decision, atMs) };
     planner.failed(decision, { isOwn: fate === 'failed' }, atMs);
     return { atMs, decision, fate, newReadings: 0 };
@@ -140,7 +146,7 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
       const made: Made[] = [];
       let nowMs = fromMs;
       while (nowMs < untilMs) {
-        const decision = planner.next(nowMs);
+        const decision = listing?.decision ?? planner.next(nowMs);
         if (decision.kind === 'rest') {
           nowMs = Math.max(nowMs + 1, decision.untilMs);
           continue;

@@ -213,9 +213,9 @@ describe('a stream', () => {
     const { planning } = createWorld(state);
     beginLoneWork(planning, { lane: 'first-history', goal: null, streams: ['alerts', 'devices'] });
     enterStream(planning, 'alerts', null);
-    expect(planning.alone?.streams).toEqual(['devices']);
+    expect(planning.loneWork?.streams).toEqual(['devices']);
     enterStream(planning, 'devices', START_MS + HOUR_MS);
-    expect(planning.alone?.streams).toEqual([]);
+    expect(planning.loneWork?.streams).toEqual([]);
     expect(planning.planner.next(advancePlanning(planning) + 10 * MINUTE_MS).kind).toBe('rest');
   });
 

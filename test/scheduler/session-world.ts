@@ -107,7 +107,7 @@ export function createSessionWorld({ store }: ScratchStore, script: Script = {})
     streamOff: nothing,
     deviceLeft: nothing,
     planChanged: nothing,
-    alone: createTurns(),
+    takeTurn: createTurns(),
     filterNotes: { touchesSensors: false, devicesListed: nothing, sensorsRead: nothing, telemetryRead: nothing },
   } as unknown as SyncContext;
   const day = { limit: null, budget: null, spent: 0, others: null } as unknown as ReturnType<

@@ -85,7 +85,7 @@ describe('the session of a one-off', () => {
       return { lane: 'first-history', goal: null, streams };
     };
     const end = await runLoneWork(parts, { begin, mayGoUnlisted }, stop.signal).catch((error: Error) => error.message);
-    return { end, log, left: planning.alone?.streams };
+    return { end, log, left: planning.loneWork?.streams };
   }
 
   test('reads each of its streams once, and then rests', async () => {

@@ -73,7 +73,6 @@ describe('when a stream is due', () => {
     expect(dueMs(UNREAD_STREAM, MINUTE_MS)).toBe(Number.NEGATIVE_INFINITY);
     expect(dueMs(read, 2 * MINUTE_MS)).toBe(12 * MINUTE_MS);
     expect(dueMs(streamEvents.began(read), 2 * MINUTE_MS)).toBe(Number.POSITIVE_INFINITY);
-    expect(dueMs(streamEvents.goesOn(streamEvents.began(read)), 2 * MINUTE_MS), 'more pages').toBe(-Infinity);
     expect(dueMs(streamEvents.hastened(read), 2 * MINUTE_MS)).toBe(Number.NEGATIVE_INFINITY);
     expect(dueMs(streamEvents.off(streamEvents.hastened(read), DAY_MS), MINUTE_MS)).toBe(DAY_MS);
   });

@@ -112,7 +112,7 @@ describe('the ledger', () => {
     using state = scratchStore();
     const booked: [atMs: number, localMs?: number][] = [[900, 900], [5000], [6000, 6000], [7000, 400], [8000, 8000]];
     for (const [atMs, localMs] of booked) state.ledger.book(atMs, LIVE, localMs);
-    state.ledger.settleAhead(1000);
+    state.ledger.dateAheadAsNow(1000);
     state.reopen();
     expect(state.ledger.bookedSince(0).map(({ localMs }) => localMs)).toEqual([900, -2000, -1000, 400, 1000]);
   });

@@ -77,7 +77,7 @@ export const writesWithoutTheLock: BorderScenario = async ({ openStore }) => {
     book: () => ledger.book(1, { stream: 'account', lane: 'inventory' }),
     block: () => ledger.block(1, 1000),
     dateBack: () => ledger.dateBack(1, 1),
-    settleAhead: () => ledger.settleAhead(1),
+    dateAheadAsNow: () => ledger.dateAheadAsNow(1),
     submit: () => jobs.submit(job),
     beat: () => jobs.beat(),
     take: () => jobs.take(1, 1),

@@ -109,7 +109,7 @@ interface EstimatedLeft {
 /** The input of the ETA. */
 export interface EtaParts {
   readonly context: Pick<SyncContext, 'serverClock'>;
-  readonly planning: Pick<Planning, 'planner' | 'alone'>;
+  readonly planning: Pick<Planning, 'planner' | 'loneWork'>;
   readonly backfill: {
     /** The budgets of the minute and the day, in requests; `null`: not known. */
     budgets(): { readonly perMinute: number | null; readonly perDay: number | null };
@@ -140,7 +140,8 @@ export function etaOf(
   const left = estimated?.requests ?? 0;
   if (estimated === null || left <= 0) return null;
   const nowMs = parts.context.serverClock.nowMs();
-  const suppliedMs = parts.planning.alone === null ? besideMs(parts, backfill, left) : aloneMs(parts, backfill, left);
+  const suppliedMs =
+    parts.planning.loneWork === null ? besideMs(parts, backfill, left) : aloneMs(parts, backfill, left);
   if (suppliedMs === null) return null;
   const ms = Math.max(suppliedMs, backfill.rate.lastsMs(left, nowMs));
   const perMinute = ms <= 0 ? left : (left * MINUTE_MS) / ms;

@@ -13,7 +13,7 @@ import type { Sync } from '../../app/open-sync.ts';
 import { linkAbort } from '../../core/async.ts';
 import { ApiFault, type ApiFaultKind, RequestsSpentError } from '../../core/faults.ts';
 import type { Api, Clock, Purpose, Reply } from '../../core/ports.ts';
-import type { LongWaits, WaitReason } from '../../core/quota.ts';
+import { type LongWaits, WAIT_TEXTS, type WaitReason } from '../../core/quota.ts';
 import type { Account, DevicePage, DeviceRecord, TelemetryPage } from '../../core/records.ts';
 import { endWith, type JobEnd } from '../../core/state/jobs.ts';
 import { counted } from '../../core/text.ts';
@@ -204,14 +204,6 @@ const PATIENCE_MS = 1.5 * MINUTE_MS;
 /** The longest wait after a 429 that the check sits out. */
 const SHORT_WAIT_MS = 15 * SECOND_MS;
 
-/** Why the rate limiter delays requests, by reason. */
-const WAITS: Readonly<Record<WaitReason, string>> = {
-  day: "this day's budget is used up",
-  minute: "this minute's budget is used up",
-  rate: "this minute's budget is used up",
-  retry_after: 'the API asked to wait (Retry-After)',
-};
-
 interface ProberParts {
   readonly context: { readonly clock: Clock; readonly serverClock: { nowMs(): number } };
   readonly timeoutMs: number;
@@ -334,7 +326,7 @@ async function withPatience<T>(
   let gaveUp: ApiFault | null = null;
   const giveUp = (waitMs: number, reason: WaitReason): void => {
     const facts = { request: 'the next request', ...(waitMs > 0 ? { waitMs } : {}) };
-    gaveUp = new ApiFault('throttled', WAITS[reason], facts);
+    gaveUp = new ApiFault('throttled', WAIT_TEXTS[reason === 'rate' ? 'minute' : reason], facts);
     link.abort(gaveUp);
   };
   waits.onWait = (untilMs, reason) => {

@@ -8,6 +8,7 @@
 
 import { parseAlertPage, parseDevicePage, parseTelemetryPage } from '../../api/parse.ts';
 import type { ExitCode } from '../../core/faults.ts';
+import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import { createMatcher, missingOf, type QuarantineFilter } from '../../core/quarantine.ts';
 import type { JsonValue } from '../../core/records.ts';
@@ -313,8 +314,7 @@ function jsonOf(text: string): JsonValue | undefined {
 
 /** Readings with rejected values are stored with these values as pairs. */
 function pairsOf(value: JsonValue): [string, JsonValue][] | null {
-  if (typeof value !== 'object' || value === null || !('values' in value)) return null;
-  const { values } = value;
+  const values = isRecord(value) ? value.values : null;
   return Array.isArray(values) && values.every(isPair) ? values : null;
 }
 

@@ -32,7 +32,7 @@ export interface Findings extends Record<(typeof DIFFERENCES)[number], number> {
   missing: number;
   /** There with another value. */
   different: number;
-  /** There, and of nothing that is kept. */
+  /** There, and not in the archive. */
   extra: number;
   /** Unverifiable: extra points, or readings that arrived after their range was cleared. */
   unverifiable: number;

@@ -237,7 +237,7 @@ async function repairState(
   let reason: string | null = null;
   try {
     reason = await readAgain(context, { args, done, counts }, signal);
-    const delivered = args.windows.length === 0 || (await untilDelivered(parts, signal, STALLED_AFTER_MS));
+    const delivered = args.windows.length === 0 || (await untilDelivered(parts, signal, REPAIR_STALLED_AFTER_MS));
     const destination = deliverers.find(({ name }) => name === args.destination);
     if (destination !== undefined) context.store.amendMissing(destination.destinationId, missingChangeOf(args));
     return { ...counts, delivered, reason };
@@ -285,4 +285,4 @@ async function readAgain(
 }
 
 /** How long nothing may move before delivery is not waited for any more. */
-const STALLED_AFTER_MS = 2 * MINUTE_MS;
+const REPAIR_STALLED_AFTER_MS = 2 * MINUTE_MS;

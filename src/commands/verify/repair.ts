@@ -102,7 +102,7 @@ function badPoints({ findings: { missing, different } }: ReturnType<typeof total
   return missing + different;
 }
 
-/** Updates the record of missing points that were found in the destination. */
+/** The recorded missing points that were found in the destination. */
 function foundNow({ comparison: { state, destination }, range }: Repair, { byDevice }: Tally): readonly PointsText[] {
   const bounds = { from: dayStart(range.fromDay), to: dayStart(range.toDay) };
   return range.deviceIds.flatMap((deviceId) => {

@@ -43,7 +43,7 @@ export function createMemoryLedger(): MemoryLedger {
       }
       blocked = { ...blocked, untilMs: Math.min(blocked.untilMs, nowMs + blocked.waitMs) };
     },
-    settleAhead(localMs) {
+    dateAheadAsNow(localMs) {
       const newestMs = Math.max(...bookings.map(({ atMs }) => atMs));
       for (const booking of bookings) {
         const isAhead = booking.atMs > localMs && (booking.localMs ?? Number.POSITIVE_INFINITY) > localMs;

@@ -80,9 +80,17 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
   let byLane: Record<string, number> = {};
   let before = planner.figures();
   let isCounting = false;
-  let listFrom = 0;
+  /** A listing that is under way, and how many devices it has so far. */
+  let listing = null as { readonly decision: Decision; readonly listed: number } | null;
   let idleMs = 0;
 
+  const listPage = (decision: Decision, nowMs: number): void => {
+    const listed = (listing?.listed ?? 0) + PAGE;
+    listing = listed < fleet.length ? { decision, listed } : null;
+    if (listing !== null) return;
+    const all = fleet.map(({ deviceId, seenAt }) => ({ deviceId, seenMs: seenAt(nowMs), isActive: true }));
+    telling.time(() => planner.listed(all, nowMs));
+  };
   const answer = (decision: Decision, nowMs: number): void => {
     if (decision.kind === 'poll') {
       const held = holdings.get(decision.deviceId);
@@ -91,14 +99,11 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
       const page = takePage(held, nowMs, { pageSize: PAGE, givesUp: decision.newestOnly, untilMs: decision.untilMs });
       telling.time(() => planner.pollCommitted(decision, page, nowMs));
     } else if (decision.kind === 'devices') {
-      const page = fleet.slice(listFrom, listFrom + PAGE);
-      listFrom = listFrom + PAGE >= fleet.length ? 0 : listFrom + PAGE;
-      const listed = page.map(({ deviceId, seenAt }) => ({ deviceId, seenMs: seenAt(nowMs), isActive: true }));
-      telling.time(() => planner.listed(listed, { isLast: listFrom === 0 }, nowMs));
+      listPage(decision, nowMs);
     } else if (decision.kind !== 'history' && decision.kind !== 'reread') planner.done(decision.kind, nowMs);
   };
   const send = (decision: Decision, nowMs: number): void => {
-    telling.time(() => planner.began(decision, nowMs));
+    if (listing === null) telling.time(() => planner.began(decision, nowMs));
     telling.time(() => planner.booked(purposeOf(decision), nowMs));
     const { status } = rate.send(nowMs);
     instants.push(nowMs);
@@ -108,6 +113,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
     if (status === 200) answer(decision, nowMs);
     else {
       counts.refused += 1;
+      listing = null;
       planner.failed(decision, { isOwn: false }, nowMs);
     }
     telling.next();
@@ -135,7 +141,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
     nowMs = rate.freeAtMs(nowMs);
     if (nowMs >= untilMs) break;
     startCounting(nowMs);
-    const decision = deciding.time(() => planner.next(nowMs));
+    const decision = listing?.decision ?? deciding.time(() => planner.next(nowMs));
     deciding.next();
     if (decision.kind === 'rest') nowMs = rest(decision, nowMs);
     else send(decision, nowMs);

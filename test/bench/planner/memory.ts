@@ -26,7 +26,7 @@ export function plannerBytes(devices: number, seed: number): number {
     planner.open('first-history', device.deviceId, { day: DAY_MS, week: 6 * DAY_MS, rest: 23 * DAY_MS });
   }
   const listed = fleet.map(({ deviceId, seenAt }) => ({ deviceId, seenMs: seenAt(DAY_MS), isActive: true }));
-  planner.listed(listed, { isLast: true }, DAY_MS);
+  planner.listed(listed, DAY_MS);
   for (let atMs = DAY_MS; atMs < DAY_MS + 10_000; atMs += 1) {
     const decision = planner.next(atMs);
     if (decision.kind !== 'rest') planner.began(decision, atMs);
