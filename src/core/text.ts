@@ -72,6 +72,11 @@ export function grouped(value: number): string {
   return String(Number(value.toFixed(3))).replace(/\B(?<!\.\d*)(?=(?:\d{3})+(?!\d))/g, ',');
 }
 
+/** A database in a sentence: the only one has no name but that of its section, whatever kind of database it is. */
+export function databaseText(name: string, count: number): string {
+  return count === 1 && name === 'influx' ? 'the database' : name;
+}
+
 /** A number and what there are this many of. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : many}`;

@@ -4,7 +4,7 @@
  */
 
 import type { DestinationReport, HealthReport, ReadyReport, StatusOverview } from '../core/status.ts';
-import { counted, duration, grouped, percent } from '../core/text.ts';
+import { counted, databaseText, duration, grouped, percent } from '../core/text.ts';
 import { SECOND_MS } from '../core/time.ts';
 import { type Html, html, moment, NOTHING, name, text, unbroken } from './html.ts';
 
@@ -191,7 +191,7 @@ function lagTile(report: StatusOverview, destination: DestinationReport, hasSpre
   const isLate = lag_seconds !== null && lag_seconds > behind_after_seconds;
   const stopped = blocked_reason === null ? '' : 'delivery is blocked; ';
   return {
-    title: `Lag in ${destination.name}`,
+    title: `Lag in ${databaseText(destination.name, report.destinations.length)}`,
     value: lagText(lag_seconds),
     text: `${stopped}${pendingText(report, destination)}${hasSpread ? `; ${spreadText(report)}` : ''}`,
     ...(blocked_reason !== null || isLate ? { tone: 'bad' } : behind_devices > 0 ? { tone: 'busy' } : {}),

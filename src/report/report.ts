@@ -22,7 +22,7 @@ import type {
   StatusOverview,
   StatusReport,
 } from '../core/status.ts';
-import { capitalized, counted, duration, etaText, grouped, percent, plainText } from '../core/text.ts';
+import { capitalized, counted, databaseText, duration, etaText, grouped, percent, plainText } from '../core/text.ts';
 import { type EpochMs, formatExact, formatMs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { includedDevices } from '../ingest/filter.ts';
@@ -352,11 +352,12 @@ function silentText({ devices, names, resting }: SilentSums): string {
 /** What the databases have of it. */
 function deliveredText(destinations: readonly DestinationReport[]): string {
   if (destinations.length === 0) return '';
+  const textOf = ({ name }: DestinationReport): string => databaseText(name, destinations.length);
   const behind = destinations.filter(({ pending_points }) => pending_points > 0);
   if (behind.length === 0) {
-    return `; ${destinations.map(({ name }) => name).join(' and ')} ${destinations.length === 1 ? 'has' : 'have'} every point`;
+    return `; ${destinations.map(textOf).join(' and ')} ${destinations.length === 1 ? 'has' : 'have'} every point`;
   }
-  return `; ${behind.map(({ name, pending_points }) => `${counted(pending_points, 'point')} not delivered to ${name} yet`).join(', ')}`;
+  return `; ${behind.map((each) => `${counted(each.pending_points, 'point')} not delivered to ${textOf(each)} yet`).join(', ')}`;
 }
 
 /** The most serious problem; `null` if there is none. */
@@ -381,7 +382,12 @@ function problemOf({
   if (unread !== null) return about(unread.code, unread.name, `${unread.name} cannot be read: ${unread.reason}`);
   for (const { name, blockedReason } of deliverers) {
     const reason = blockedReason();
-    if (reason !== null) return about('destination_blocked', name, `Delivery to ${name} is blocked: ${reason}`);
+    if (reason !== null)
+      return about(
+        'destination_blocked',
+        name,
+        `Delivery to ${databaseText(name, deliverers.length)} is blocked: ${reason}`,
+      );
   }
   return null;
 }

@@ -3,7 +3,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { byteSize, duration, grouped, nearest, percent, plainText } from '../../src/core/text.ts';
+import { byteSize, databaseText, duration, grouped, nearest, percent, plainText } from '../../src/core/text.ts';
 
 test('numbers are grouped as Node groups them', () => {
   for (const value of [0, 7, 999, 1000, 12_345, 1_234_567.891, 1000.5, 0.125, 0.1234, 99_999.999_6, -1234, 1e15]) {
@@ -123,4 +123,12 @@ describe('figures for people', () => {
   ])('a wait of %d seconds is %s', (seconds, words) => {
     expect(duration(seconds, 'up')).toBe(words);
   });
+});
+
+test('a database without a name of its own is called the database', () => {
+  expect([databaseText('influx', 1), databaseText('influx', 2), databaseText('barn', 1)]).toEqual([
+    'the database',
+    'influx',
+    'barn',
+  ]);
 });

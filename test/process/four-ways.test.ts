@@ -85,7 +85,7 @@ const PROBLEMS: readonly Trouble[] = [
     code: 'destination_blocked',
     metric: /^tidemark_destination_up\{destination="influx"\} 0$/m,
     alert: 'TidemarkDestinationDown',
-    says: /Delivery to influx is blocked: /,
+    says: /Delivery to the database is blocked: /,
     withinMs: [2 * MINUTE_MS, 2 * MINUTE_MS],
   },
   {

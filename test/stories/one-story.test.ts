@@ -163,7 +163,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
 
   test('a database that accepts nothing: delivery is blocked, and what it shows is red', async () => {
     using told = await play({ forMs: 80 * MINUTE_MS, blockedFromMs: NOW_MS + 45 * MINUTE_MS });
-    expect(told.summary).toMatch(/Delivery to influx is (?:held|blocked): connection refused/);
+    expect(told.summary).toMatch(/Delivery to the database is (?:held|blocked): connection refused/);
     expect(told.ready.codes.join()).toMatch(/^destination_(?:held|blocked)$/);
     expect(told.metrics).toMatch(/^tidemark_destination_up\{destination="influx"\} 0$/m);
     expect(alerts(told.metrics, { nowMs: told.nowMs })).toEqual(['TidemarkDestinationDown']);

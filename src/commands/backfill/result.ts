@@ -7,7 +7,7 @@ import { gapText, missingStatuses, missingText, PENDING } from '../../core/devic
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
-import { counted, duration, grouped, plainText } from '../../core/text.ts';
+import { capitalized, counted, databaseText, duration, grouped, plainText } from '../../core/text.ts';
 import { type EpochNs, formatExact, parseTimestamp } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
@@ -298,11 +298,12 @@ function missingOf({ missing }: BackfillSummary): string[] {
 
 function deliveryOf({ destinations }: BackfillSummary): string[] {
   if (destinations.length === 0) return ['No database is configured: the points are in the archive.'];
+  const textOf = (name: string): string => databaseText(plainText(name, 40), destinations.length);
   return destinations.flatMap(
     ({ name, pending_points: pending, delivered_points: delivered, quarantined, missing, blocked_reason }) => [
       pending === 0
-        ? `${plainText(name, 40)} has every point (${counted(delivered, 'point')} of all measurements delivered during this run).`
-        : `${plainText(name, 40)}: ${counted(pending, 'point')} in the archive not delivered: ${plainText(blocked_reason ?? 'the command ended before that')}. Run the command again.`,
+        ? `${capitalized(textOf(name))} has every point (${counted(delivered, 'point')} of all measurements delivered during this run).`
+        : `${capitalized(textOf(name))}: ${counted(pending, 'point')} in the archive not delivered: ${plainText(blocked_reason ?? 'the command ended before that')}. Run the command again.`,
       ...(quarantined > 0
         ? [`  ${counted(quarantined, 'point')} rejected by it, in quarantine (tidemark --quarantine).`]
         : []),

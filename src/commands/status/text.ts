@@ -192,7 +192,7 @@ function destination(
       : `${plural(pending_points, 'point')} wait${waits}`;
   const refused = quarantined === 0 ? '' : `; ${count(quarantined)} in quarantine (tidemark --quarantine${flag})`;
   return [
-    row(label, `${name}: ${pending}${refused}`),
+    row(label, `${many ? `${name}: ` : ''}${pending}${refused}`),
     ...(blocked_reason === null
       ? []
       : [row('', `${running ? 'blocked' : 'blocked at the last attempt'}: ${plainText(blocked_reason, 300)}`)]),

@@ -276,7 +276,7 @@ describe('delivery', () => {
       { pending_points: 2, quarantined: 1, oldest_pending_at: '2026-06-15T09:00:00Z', blocked_reason: null },
     ]);
     const words = unwrapped(text());
-    expect(words).toContain('influx: 2 points wait, the oldest for 3 h; 1 in quarantine');
+    expect(words).toContain('Delivery 2 points wait, the oldest for 3 h; 1 in quarantine');
     expect(words).toContain('(tidemark --quarantine)');
     expect(words).toContain('missing: 500 points of 1 device that the archive no longer has');
     expect(words).toContain('to send them again: tidemark --verify --repair --from 2026-06-06');
@@ -355,7 +355,7 @@ describe('what is odd', () => {
     );
     const database = { name: 'influx', kind: 'auto', url: 'http://x:8086', org: '', bucket: 'b' };
     const delivering = { ...seen.config, destinations: [database] } as unknown as typeof config;
-    expect(textOf(delivering, clock)).toMatch(/^Delivery +influx: no point to deliver yet$/m);
+    expect(textOf(delivering, clock)).toMatch(/^Delivery +no point to deliver yet$/m);
     expect(text().split('\n').length).toBeLessThanOrEqual(24);
     expect(() => text('hub')).toThrow(/no device is listed yet/);
     open.close();

@@ -88,11 +88,11 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(day).toMatchObject({ spent: rig.simulator.log.total });
     const text = textOf(config, rig.clock);
     expect(unwrapped(text)).toMatch(
-      /No daemon is running; the last request was at \S+Z\. Start it, or run --once\. All 3 devices are complete; influx has every point\. Delivery/,
+      /No daemon is running; the last request was at \S+Z\. Start it, or run --once\. All 3 devices are complete; the database has every point\. Delivery/,
     );
     expect(unwrapped(text)).toMatch(/Streams account last read .* ago, devices last read .* ago, /);
     expect(text).toContain('Gaps        none');
-    expect(text).toContain('influx: every point delivered');
+    expect(text).toContain('Delivery    every point delivered');
     expect(text.split('\n').length).toBeLessThanOrEqual(24);
   });
 
@@ -213,7 +213,7 @@ describe.runIf(influxdAvailable())('status', () => {
       expect([blockedMs > 2.9 * HOUR_MS, blockedMs <= 3 * HOUR_MS]).toEqual([true, true]);
       expect(report.destinations).toEqual([{ ...own.destinations[0], ...ownOnly }]);
       expect(report.destinations[0]?.blocked_reason).toBe(message);
-      expect(unwrapped(text)).toMatch(/influx: [\d,]+ points wait, the oldest for (?:2\.9|3(?:\.0)?) h/);
+      expect(unwrapped(text)).toMatch(/Delivery [\d,]+ points wait, the oldest for (?:2\.9|3(?:\.0)?) h/);
       expect(text).toContain(`blocked: ${message}`);
       expect(text).toContain('Tidemark is running: last request');
       expect(deviceText).toMatch(/^steady, as of .*\nUp to date: /);
