@@ -31,7 +31,7 @@ async function codesOf(
     TIDEMARK_LISTEN: '127.0.0.1:0',
     ...env,
   };
-  const daemon = await runHere([], { env: given, signal: AbortSignal.timeout(withinMs) });
+  const daemon = await runHere([], { env: given, signal: AbortSignal.timeout(Math.ceil(withinMs)) });
   return [code, daemon.code];
 }
 
