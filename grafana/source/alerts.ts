@@ -1,4 +1,5 @@
 /** The dashboard "Alerts": what is open, what was, and what keeps coming back. */
+import { EXACT } from './both.ts';
 import { chosen, DAILY, FACTS, IN_RANGE, lines, newest, OF_DEVICES, OF_WORKSPACE, tables } from './influxql.ts';
 import { ALERT_STATUS, BAD_IF_ANY, type Column, join, only, PLAIN, TO_DEVICE, toPanel, words } from './looks.ts';
 import type { DashboardSpec, PanelSpec, Variable } from './model.ts';
@@ -76,11 +77,11 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   kind: { title: 'Kind', width: 95 },
   sensor: { title: 'Sensor', width: 130 },
   unit: UNIT_COLUMN,
-  value: { title: 'Alert value', decimals: 2 },
-  threshold: { title: 'Threshold', decimals: 2 },
+  value: { title: 'Alert value', ...EXACT },
+  threshold: { title: 'Threshold', ...EXACT },
   condition: { title: 'Condition', width: 230 },
   fire_count: { title: 'Times fired', width: 110 },
-  alert_id: { title: 'Alert', width: 80 },
+  alert_id: { title: 'Alert id', width: 80 },
   device_id: { title: 'Device id', width: 110 },
   open: { title: 'Is open', hidden: true },
 };
@@ -211,9 +212,9 @@ const HISTORY: readonly PanelSpec[] = [
     noValue: NONE,
     transformations: [join('alert_id'), only('rule_name', 'isNotNull')],
     columns: {
-      'Time alert': { title: 'Opened', unit: 'dateTimeAsLocal' },
+      'Time alert': { title: 'Opened', unit: 'dateTimeAsIso' },
       ...COLUMNS,
-      'Time alert_state': { title: 'Last change', unit: 'dateTimeAsLocal' },
+      'Time alert_state': { title: 'Last change', unit: 'dateTimeAsIso' },
     },
     sortBy: [{ displayName: 'Opened', desc: true }],
   }),
@@ -238,7 +239,7 @@ export const ALERTS: DashboardSpec = {
   variables: [WORKSPACE, HUB, MODEL, deviceVariable('devices', 'any'), KIND, NEWEST],
   sections: [
     { title: 'Now', panels: [...NUMBERS, ...TABLES] },
-    { title: 'What is it about', panels: COUNTS },
+    { title: 'By rule, device and kind', panels: COUNTS },
     { title: 'History', panels: HISTORY },
   ],
 };

@@ -28,9 +28,10 @@ const HOUR_MS = 3_600_000;
 /** Columns of tables of devices. */
 export const DEVICE_COLUMNS = {
   online: { title: 'Online', mappings: [ONLINE], colored: true, width: 95 },
-  newest: { title: 'Newest reading', unit: 'dateTimeFromNow', width: 145 },
-  // Of the list of devices, which is written hourly.
-  lastSeen: { title: 'Last seen (listed)', unit: 'dateTimeFromNow', width: 150 },
+  // By the newest reading or by the list of devices, which is written hourly: the later of both.
+  lastSeen: { title: 'Last seen', unit: 'dateTimeFromNow', width: 145 },
+  // By the list alone.
+  listedSeen: { title: 'Last seen (listed)', unit: 'dateTimeFromNow', width: 150 },
   presence: { title: 'Presence', mappings: CODE_WORDS, width: 100 },
   sync: { title: 'Sync', mappings: [COVERAGE_STATE_CELL, NOT_REPORTED], colored: true, width: 170 },
   // Below 0 where nothing is reported any more: Grafana writes "20 hours ago" then.
@@ -57,6 +58,17 @@ export const VALUE_COLUMNS = {
   greatest: { title: 'Max', decimals: 2 },
   count: { title: 'Values', decimals: 0 },
 } as const satisfies Record<string, Column>;
+
+/** Of alerts, as the API returns them: a value that is rounded could stand on the wrong side of its threshold. */
+export const EXACT = { unit: 'string' } as const;
+
+/** How lines of thresholds look in the chart of a sensor, whose values are rounded to fewer decimals. */
+export const THRESHOLD_LINE: Override['properties'] = [
+  { id: 'color', value: { mode: 'fixed', fixedColor: 'red' } },
+  { id: 'decimals', value: 3 },
+  { id: 'custom.lineStyle', value: { fill: 'dash', dash: [8, 8] } },
+  { id: 'custom.showPoints', value: 'never' },
+];
 
 export const VALUES_SHOWN = 'For each sensor the newest value, minimum, mean and maximum, and the number of values.';
 
@@ -137,7 +149,7 @@ export function lagOverTime(targets: readonly Target[]): PanelSpec {
   return lineChart({
     title: 'Lag over time',
     description:
-      'The lag of the devices at each report, beyond the grace period (sync.grace_period): median, 95th percentile, largest.',
+      'The largest lag of each step, beyond the grace period (sync.grace_period): median, 95th percentile and maximum of the devices.',
     ...{ w: 12, h: 7, interval: '15m', targets, noValue: NO_DEVICES, unit: 's', min: 0 },
     breakMs: HOUR_MS,
   });

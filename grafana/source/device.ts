@@ -1,5 +1,14 @@
 /** The dashboard "Device": everything about one device, or several side by side. */
-import { coverageBand, DEVICE_COLUMNS, sensorChart, VALUE_COLUMNS, VALUES_SHOWN } from './both.ts';
+import {
+  coverageBand,
+  DEVICE_COLUMNS,
+  EXACT,
+  sensorChart,
+  THRESHOLD_LINE,
+  VALUE_COLUMNS,
+  VALUES_SHOWN,
+} from './both.ts';
+import { HUB_FACTS, HUBS, LAST_SEEN, SEEN, SEEN_FACTS, WITH_HUB } from './fleet.ts';
 import {
   chosen,
   DAILY,
@@ -28,7 +37,7 @@ const HOUR_MS = 3_600_000;
 const FACTS_NOW: PanelSpec = grid({
   title: 'The device',
   description:
-    'The chosen devices as the device list last showed them, and up to when they are covered. "Sync" is red where Tidemark has not reported for 17 minutes.',
+    'The chosen devices as the device list last showed them, and up to when they are covered. "Last seen": the newest reading or the time in the device list. "Sync" is red where Tidemark has not reported for 17 minutes.',
   w: 24,
   h: 5,
   targets: tables(
@@ -43,25 +52,29 @@ const FACTS_NOW: PanelSpec = grid({
     ),
     syncOf(OF_DEVICE),
     `SELECT last(value) AS reading FROM telemetry WHERE ${IN_RANGE} AND ${OF_DEVICE} GROUP BY device_id`,
+    HUBS,
   ),
   noValue: NO_DEVICES,
-  transformations: [join('device_id')],
+  transformations: [
+    { ...join('device_id'), filter: { id: 'byRefId', options: '/^(?:A|B|C)$/' } },
+    ...WITH_HUB,
+    ...LAST_SEEN,
+  ],
   columns: {
     device_name: { title: 'Name', width: 150 },
     online: DEVICE_COLUMNS.online,
     state: DEVICE_COLUMNS.sync,
     lag: DEVICE_COLUMNS.lag,
-    last_seen_ms: DEVICE_COLUMNS.lastSeen,
-    'Time telemetry': DEVICE_COLUMNS.newest,
+    [SEEN]: DEVICE_COLUMNS.lastSeen,
     presence: DEVICE_COLUMNS.presence,
     gap_seconds: DEVICE_COLUMNS.gap,
     lifecycle_status: DEVICE_COLUMNS.lifecycle,
-    parent_device_id: { title: 'Hub', width: 105 },
+    hub: { title: 'Hub', width: 160 },
     model_id: DEVICE_COLUMNS.model,
     firmware_version: { title: 'Firmware', width: 90 },
     device_id: { ...DEVICE_COLUMNS.id, width: 110 },
     tags: { title: 'Tags' },
-    ...hidden('Time device', 'Time coverage', 'known', 'reading', 'label'),
+    ...hidden('Time device', 'Time coverage', 'known', 'label', 'parent_device_id', ...HUB_FACTS, ...SEEN_FACTS),
   },
 });
 
@@ -82,15 +95,15 @@ function alertsOfDevice(
     ),
     transformations: [join('alert_id'), only('rule_name', 'isNotNull'), ...which],
     columns: {
-      'Time alert': { title: 'Opened', unit: 'dateTimeAsLocal', width: 170 },
+      'Time alert': { title: 'Opened', unit: 'dateTimeAsIso', width: 170 },
       rule_name: { title: 'Rule' },
       status: { title: 'Status', mappings: [ALERT_STATUS], colored: true },
       device_name: { title: 'Device' },
       sensor: { title: 'Sensor' },
-      value: { title: 'Alert value', decimals: 2 },
+      value: { title: 'Alert value', ...EXACT },
       unit: UNIT_COLUMN,
       condition: { title: 'Condition', width: 200 },
-      threshold: { title: 'Threshold', decimals: 2 },
+      threshold: { title: 'Threshold', ...EXACT },
       fire_count: { title: 'Times fired', width: 110 },
       kind: { title: 'Kind' },
       ...hidden('Time alert_state', 'alert_id', 'open'),
@@ -126,12 +139,7 @@ const THRESHOLDS = [
 
 const THRESHOLD_LOOKS: readonly Override[] = THRESHOLDS.map(({ side }, at) => ({
   matcher: { id: 'byFrameRefID', options: String.fromCharCode('B'.charCodeAt(0) + at) },
-  properties: [
-    { id: 'displayName', value: `${side}: \${__field.labels.device_name}` },
-    { id: 'color', value: { mode: 'fixed', fixedColor: 'red' } },
-    { id: 'custom.lineStyle', value: { fill: 'dash', dash: [8, 8] } },
-    { id: 'custom.showPoints', value: 'never' },
-  ],
+  properties: [{ id: 'displayName', value: `${side}: \${__field.labels.device_name}` }, ...THRESHOLD_LINE],
 }));
 
 /** Draws the thresholds of alerts into the chart of a sensor. */
@@ -267,7 +275,7 @@ const AROUND: readonly PanelSpec[] = [
       device_name: { title: 'Name', links: [TO_DEVICE] },
       online: { title: 'Online', mappings: [ONLINE], colored: true },
       presence: DEVICE_COLUMNS.presence,
-      last_seen_ms: DEVICE_COLUMNS.lastSeen,
+      last_seen_ms: DEVICE_COLUMNS.listedSeen,
       model_id: { title: 'Model' },
       device_id: { title: 'Id' },
       Time: { title: 'Listed', hidden: true },

@@ -4,15 +4,18 @@ import { AT_END, DAILY, HOURLY, IN_RANGE, lines, newest, OF_FLEET, OF_WORKSPACE,
 import { byState, LAG_LOOKS, lagLines, lagNow, lateNow, REPORTED, STATE_LOOKS, syncOf } from './lag.ts';
 import {
   any,
+  BAD_IF_ANY,
   BAD_OR_UNKNOWN,
   type Column,
   type Condition,
   grouped,
   hidden,
   join,
+  later,
   ONLINE,
   only,
   PLAIN,
+  RESTING,
   steps,
   TO_ALERTS,
   TO_DEVICE,
@@ -20,7 +23,7 @@ import {
   toPanel,
 } from './looks.ts';
 import type { DashboardSpec, DataLink, PanelOf, PanelSpec, Transformation } from './model.ts';
-import { bars, grid, NO_DEVICES, share, stat } from './panels.ts';
+import { bars, binary, grid, NO_DEVICES, stat } from './panels.ts';
 import { HUB, MODEL, WORKSPACE } from './variables.ts';
 
 /** Whole steps, also where the range is shorter than one. */
@@ -38,7 +41,7 @@ export function fleetNumbers(toTable: DataLink): readonly PanelSpec[] {
     stat({
       title: 'Devices by state',
       description:
-        'All devices of the workspace, whichever hub or model is chosen, by the state of their sync; the states add up to "all". live: covered up to the present. catching up: some data is still missing. silent: covered, but the device sends nothing, because it is offline, paused or retired. The table "Devices" lists each of them.',
+        'All devices of the workspace, whichever hub or model is chosen, by the state of their sync; the states add up to "all". live: covered up to the present. catching up: some data is still missing. silent: covered, but the device sends nothing. out of service: silent, because it was paused, shelved or retired. The table "Devices" lists each of them.',
       ...{ w: 8, h: 4, noValue: STOPPED, unit: 'none', decimals: 0, thresholds: BAD_OR_UNKNOWN },
       targets: byState(OF_WORKSPACE),
       overrides: [{ matcher: { id: 'byFrameRefID', options: 'A' }, properties: [NEUTRAL_COLOR] }, ...STATE_LOOKS],
@@ -141,10 +144,19 @@ const OVER_TIME: readonly PanelSpec[] = [
  * The hubs of the workspace: name, state, firmware and place (to a hundredth of a degree, about a kilometre), by the id
  * that devices give as their parent.
  */
-const HUBS = `SELECT hub, parent_device_id, hub_online, firmware, round(100 * latitude) / 100 AS lat, round(100 * longitude) / 100 AS lon FROM (SELECT last(is_addon) AS is_addon, device_name AS hub, device_id AS parent_device_id, online AS hub_online, firmware_version AS firmware, latitude, longitude FROM device WHERE ${HOURLY} AND ${OF_WORKSPACE} AND is_addon = 0 GROUP BY device_id)`;
+export const HUBS = `SELECT hub, parent_device_id, hub_online, firmware, round(100 * latitude) / 100 AS lat, round(100 * longitude) / 100 AS lon FROM (SELECT last(is_addon) AS is_addon, device_name AS hub, device_id AS parent_device_id, online AS hub_online, firmware_version AS firmware, latitude, longitude FROM device WHERE ${HOURLY} AND ${OF_WORKSPACE} AND is_addon = 0 GROUP BY device_id)`;
+
+/** What else `HUBS` is answered. */
+export const HUB_FACTS = ['hub_online', 'firmware', 'lat', 'lon'] as const;
+
+/** When a device was seen last: by the newest reading or by the list of devices. */
+export const SEEN = 'seen_ms';
+export const LAST_SEEN = later('Time telemetry', 'last_seen_ms', SEEN);
+/** What it is made from. */
+export const SEEN_FACTS = ['Time telemetry', 'reading', 'last_seen_ms'] as const;
 
 /** Puts the facts of devices together with the name of their hub. */
-const WITH_HUB: readonly Transformation[] = [
+export const WITH_HUB: readonly Transformation[] = [
   join('parent_device_id', 'outerTabular'),
   only('device_name', 'isNotNull'),
 ];
@@ -152,7 +164,7 @@ const WITH_HUB: readonly Transformation[] = [
 const DEVICES: PanelSpec = grid({
   title: 'Devices',
   description:
-    'Every device of the range, as the device list last showed it. Order: active devices first, among these the devices that are not online, then by lag. A silent device has no lag, because nothing newer exists: "Last seen" shows for how long it has been silent. "Sync" is red where Tidemark has not reported for 17 minutes; a device that has left the workspace is "unreachable". Click a name to open it.',
+    'Every device of the range, as the device list last showed it. Order: active devices first, among these the devices that are not online, then by lag. A silent device has no lag, because nothing newer exists: "Last seen", the newest reading or the time in the device list, shows for how long it has been silent. "Sync" is red where Tidemark has not reported for 17 minutes; a device that has left the workspace is "unreachable". Click a name to open it.',
   w: 24,
   h: 14,
   targets: tables(
@@ -173,14 +185,14 @@ const DEVICES: PanelSpec = grid({
     { ...join('device_id'), filter: { id: 'byRefId', options: '/^(?:A|B|C)$/' } },
     // Of devices that the choice of hubs and models leaves out, coverage alone would remain.
     ...WITH_HUB,
+    ...LAST_SEEN,
   ],
   columns: {
     device_name: { title: 'Name', links: [TO_DEVICE], width: 180 },
     online: DEVICE_COLUMNS.online,
     state: DEVICE_COLUMNS.sync,
     lag: DEVICE_COLUMNS.lag,
-    last_seen_ms: DEVICE_COLUMNS.lastSeen,
-    'Time telemetry': DEVICE_COLUMNS.newest,
+    [SEEN]: DEVICE_COLUMNS.lastSeen,
     lifecycle_status: DEVICE_COLUMNS.lifecycle,
     gap_seconds: DEVICE_COLUMNS.gap,
     hub: { title: 'Hub', width: 160 },
@@ -188,17 +200,7 @@ const DEVICES: PanelSpec = grid({
     firmware_version: { title: 'Firmware', width: 90 },
     device_id: { ...DEVICE_COLUMNS.id, width: 110 },
     tags: { title: 'Tags' },
-    ...hidden(
-      'Time device',
-      'Time coverage',
-      'known',
-      'reading',
-      'hub_online',
-      'firmware',
-      'lat',
-      'lon',
-      'parent_device_id',
-    ),
+    ...hidden('Time device', 'Time coverage', 'known', 'parent_device_id', ...HUB_FACTS, ...SEEN_FACTS),
   },
   // "active" comes first by its name.
   sortBy: [{ displayName: 'Lifecycle' }, { displayName: 'Online' }, { displayName: 'Lag', desc: true }],
@@ -242,7 +244,7 @@ export function devicesToLookAt(
       { id: 'limit', options: { limitField: limit } },
     ],
     columns: {
-      device_name: { title: 'Name', links: [TO_DEVICE], width: 180 },
+      device_name: { title: 'Name', links: [TO_DEVICE] },
       ...columns,
       ...hidden('known', 'Time device', 'Time coverage'),
     },
@@ -260,7 +262,7 @@ const SILENT_LONGEST: PanelSpec = devicesToLookAt(
     sortBy: 'last_seen_ms',
     limit: 50,
     columns: {
-      last_seen_ms: { title: 'Silent since', unit: 'dateTimeFromNow' },
+      last_seen_ms: { title: 'Silent since', unit: 'dateTimeFromNow', width: 140 },
       lifecycle_status: DEVICE_COLUMNS.lifecycle,
       presence: DEVICE_COLUMNS.presence,
       device_id: DEVICE_COLUMNS.id,
@@ -275,17 +277,22 @@ const REPORTING = `SELECT 1 + 0 * gap AS reporting FROM (SELECT last(gap_seconds
 const HUB_TABLE: PanelSpec = grid({
   title: 'Hubs',
   description:
-    'Each hub with the number of its add-ons and how many of them report (their sync is live or catching up): a hub that is not online silences all below it.',
+    'Each hub with its active add-ons: how many there are, how many report (their sync is live or catching up) and how many do not. A hub that is not online silences all below it.',
   w: 12,
   h: 9,
   targets: tables(
-    newest(['parent_device_id', 'is_addon'], `device WHERE ${HOURLY} AND ${OF_FLEET} AND is_addon = 1`, 'device_id'),
+    newest(
+      ['parent_device_id', 'is_addon', 'lifecycle_status'],
+      `device WHERE ${HOURLY} AND ${OF_FLEET} AND is_addon = 1`,
+      'device_id',
+    ),
     REPORTING,
     HUBS,
   ),
   noValue: NO_DEVICES,
   transformations: [
     { ...join('device_id'), filter: { id: 'byRefId', options: '/^(?:A|B)$/' } },
+    any('exclude', ...RESTING.map((status) => ['lifecycle_status', 'equal', status] as const)),
     join('parent_device_id', 'outerTabular'),
     only('hub', 'isNotNull'),
     {
@@ -298,16 +305,18 @@ const HUB_TABLE: PanelSpec = grid({
         },
       },
     },
+    binary('is_addon (sum)', '-', 'reporting (sum)', 'missing'),
   ],
   columns: {
-    hub: { title: 'Hub', links: [toDevice('tidemark-device', 'datasource', 'parent_device_id')], width: 200 },
+    hub: { title: 'Hub', links: [toDevice('tidemark-device', 'datasource', 'parent_device_id')] },
     hub_online: { ...DEVICE_COLUMNS.online, title: 'Hub online' },
     'is_addon (sum)': { title: 'Add-ons', width: 90 },
     'reporting (sum)': { title: 'Add-ons reporting', width: 150 },
+    missing: { title: 'Not reporting', thresholds: BAD_IF_ANY, colored: true, width: 120 },
     firmware: { title: 'Firmware', width: 100 },
     parent_device_id: DEVICE_COLUMNS.id,
   },
-  sortBy: [{ displayName: 'Hub online' }, { displayName: 'Add-ons reporting' }],
+  sortBy: [{ displayName: 'Hub online' }, { displayName: 'Not reporting', desc: true }],
 });
 
 /** Hours of the range that are over for an hour at least: the running one is covered a little after it ends. */
@@ -319,7 +328,7 @@ const NO_HOUR = 'No hour of this range is covered yet.';
 const COMPLETE: readonly Transformation[] = [
   { ...join('device_id'), filter: { id: 'byRefId', options: '/^(?:A|B|C|D)$/' } },
   ...WITH_HUB,
-  share('heard', 'covered', 'available'),
+  binary('heard', '/', 'covered', 'available'),
 ];
 
 const COMPLETENESS: PanelSpec = grid({
@@ -347,7 +356,7 @@ const COMPLETENESS: PanelSpec = grid({
     heard: { title: 'Hours with readings' },
     device_id: DEVICE_COLUMNS.id,
     tags: { title: 'Tags' },
-    ...hidden('Time coverage_hour', 'Time device', 'parent_device_id', 'hub_online', 'firmware', 'lat', 'lon'),
+    ...hidden('Time coverage_hour', 'Time device', 'parent_device_id', ...HUB_FACTS),
   },
   sortBy: [{ displayName: 'Completeness' }, { displayName: 'Availability' }],
 });
@@ -455,7 +464,7 @@ export const FLEET: DashboardSpec = {
       ],
     },
     {
-      title: 'What there is',
+      title: 'Models, firmware, lifecycle',
       panels: [
         distribution('Models', 'model_id', 'Devices by model, the most frequent first.'),
         distribution('Firmware', 'firmware_version', 'Devices by firmware version, the most frequent first.'),

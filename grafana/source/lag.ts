@@ -105,21 +105,36 @@ export function lateNow(where: string): InfluxTarget[] {
 }
 
 /**
- * How many devices are in each state of sync, and how many these are together: the states add up to all. Nothing where
- * the daemon has stopped. Only `coverage` gives the state: `online` leaves out what is paused or not known.
+ * How many devices are in each state of sync, and how many these are together: the states add up to all, with the
+ * silent ones that were taken out of service apart. Nothing where the daemon has stopped. Only `coverage` gives the state: `online` leaves out what is paused or not known.
  */
 export function byState(where: string): InfluxTarget[] {
   const now = `SELECT last(gap_seconds) AS gap, last(state) AS state FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;
   const count = (condition: string): string => `SELECT count(gap) FROM (${now}) WHERE ${condition}`;
+  // 2 for a silent device, 1 for one that was taken out of service, 3 for both.
+  const silent = `SELECT 2 + 0 * gap AS n FROM (${now}) WHERE state = 'silent' GROUP BY device_id`;
+  const active = `SELECT last(active) AS active FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;
+  const resting = `SELECT 1 + active AS n FROM (${active}) WHERE active = 0 GROUP BY device_id`;
+  const both = `SELECT sum(n) AS n FROM (${silent}), (${resting}) GROUP BY device_id`;
+  const asked: Readonly<Record<string, string>> = {
+    silent: `SELECT count(n) FROM (${both}) WHERE n = 2`,
+    [OUT_OF_SERVICE]: `SELECT count(n) FROM (${both}) WHERE n = 3`,
+  };
   return lines(
     [count('gap >= 0'), 'all'],
-    ...STATES.map((state) => [count(`state = '${state}'`), state.replace('-', ' ')] as const),
+    ...STATES.map(([state]) => [asked[state] ?? count(`state = '${state}'`), state.replace('-', ' ')] as const),
   );
 }
 
-/** The states in the order of the queries B, C, … of `byState`, in the colours that tables have. */
-const STATES = Object.keys(STATE_COLORS);
+/** Silent devices that were paused, shelved or retired. */
+const OUT_OF_SERVICE = 'out of service';
 
-export const STATE_LOOKS: readonly Override[] = Object.values(STATE_COLORS).map(([, color], at) =>
+/** The states in the order of the queries B, C, … of `byState`, in the colours that tables have. */
+const STATES: readonly (readonly [state: string, color: string])[] = [
+  ...Object.entries(STATE_COLORS).map(([state, [, color]]) => [state, color] as const),
+  [OUT_OF_SERVICE, 'text'],
+];
+
+export const STATE_LOOKS: readonly Override[] = STATES.map(([, color], at) =>
   colored(String.fromCharCode('B'.charCodeAt(0) + at), color),
 );

@@ -83,6 +83,9 @@ export const LIFECYCLE = words({
   retired: ['retired', 'text'],
 });
 
+/** The lifecycle states in which no readings are expected. */
+export const RESTING = ['paused', 'shelved', 'retired'] as const;
+
 export const ALERT_STATUS = words({
   open: ['open', 'red'],
   acknowledged: ['acknowledged', 'orange'],
@@ -205,6 +208,15 @@ function propertiesOf({ unit, decimals, width, mappings, thresholds, links, colo
 /** Puts tables together that have a column in common. */
 export function join(byField: string, mode: 'outer' | 'inner' | 'outerTabular' = 'outer'): Transformation {
   return { id: 'joinByField', options: { byField, mode } };
+}
+
+/** A column with the later of a time and a number of milliseconds. */
+export function later(time: string, ms: string, alias: string): Transformation[] {
+  const conversions = [{ targetField: time, destinationType: 'number' }];
+  return [
+    { id: 'convertFieldType', options: { fields: {}, conversions } },
+    { id: 'calculateField', options: { mode: 'reduceRow', reduce: { reducer: 'max', include: [time, ms] }, alias } },
+  ];
 }
 
 /** What a value of a field is compared with. */

@@ -162,12 +162,12 @@ export function grid(
   };
 }
 
-/** A column that is one divided by another. */
-export function share(part: string, whole: string, alias: string): Transformation {
+/** A column that is computed from two others. */
+export function binary(left: string, operator: '-' | '/', right: string, alias: string): Transformation {
   const column = (options: string) => ({ matcher: { id: 'byName', options } });
   return {
     id: 'calculateField',
-    options: { mode: 'binary', binary: { left: column(part), operator: '/', right: column(whole) }, alias },
+    options: { mode: 'binary', binary: { left: column(left), operator, right: column(right) }, alias },
   };
 }
 

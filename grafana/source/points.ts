@@ -51,6 +51,17 @@ export function newestAlert(metric: string, where: string): string {
   return newestBy('alert_id', DAILY, of(metric, where));
 }
 
+/** The thresholds of the alerts of a year: each is written once, when the alert opens. */
+export function thresholds(where: string): string {
+  return `last_over_time(${of('alert_threshold', where)}[366d])`;
+}
+
+/** The thresholds of the alerts that are open at each step. */
+export function openThresholds(where: string): string {
+  const open = `last_over_time(${of('alert_state_open', where)}[${DAILY}]) == 1`;
+  return `max by (sensor, alert_id, device_id, device_name) (${thresholds(where)} and on (alert_id) (${open}))`;
+}
+
 function newestBy(id: string, window: string, series: string): string {
   return `(last_over_time(${series}[${window}]) and topk by (${id}) (1, ${writtenAt(series, window)}))`;
 }

@@ -1,5 +1,5 @@
 /** The dashboard "Device (PromQL)": one device, or several side by side. For those who have a VictoriaMetrics. */
-import { coverageBand, sensorChart, VALUE_COLUMNS, VALUES_SHOWN } from './both.ts';
+import { coverageBand, sensorChart, THRESHOLD_LINE, VALUE_COLUMNS, VALUES_SHOWN } from './both.ts';
 import { ONLINE, toDevice, words } from './looks.ts';
 import type { DashboardSpec, PanelSpec, PromAnnotation } from './model.ts';
 import { grid, lineChart, NO_DEVICES, NO_READINGS, timeline } from './panels.ts';
@@ -14,18 +14,35 @@ import {
   of,
   ofInterval,
   ofRange,
+  openThresholds,
   renamed,
   SENSORS,
   WORKSPACE,
   withUnit,
 } from './points.ts';
 import { presentTable, series } from './promql.ts';
-import { deviceTable } from './promql-fleet.ts';
+import { deviceTable, openAlertTable } from './promql-fleet.ts';
 import { SENSOR_UNITS, UNIT_COLUMN } from './sensor-units.ts';
 
 const OF_CHOSEN = `${OF_DEVICE}, ${OF_SENSOR}`;
 const OF_ALL = `${OF_WORKSPACE}, ${OF_SENSOR}`;
 const MERGE = { id: 'merge', options: {} } as const;
+
+/** Draws the thresholds of open alerts into the chart of a sensor. */
+function withThresholds(panel: PanelSpec): PanelSpec {
+  const displayName = {
+    id: 'displayName',
+    value: `threshold of alert \${__field.labels.alert_id}: \${__field.labels.device_name}`,
+  };
+  return {
+    ...panel,
+    description: `${panel.description} Dashed: the thresholds of alerts, while they are open.`,
+    overrides: [
+      ...(panel.overrides ?? []),
+      { matcher: { id: 'byFrameRefID', options: 'B' }, properties: [displayName, ...THRESHOLD_LINE] },
+    ],
+  };
+}
 
 const VALUES: readonly PanelSpec[] = [
   grid({
@@ -56,7 +73,12 @@ const VALUES: readonly PanelSpec[] = [
     },
     sortBy: [{ displayName: 'Sensor' }],
   }),
-  sensorChart(series([ofInterval(OF_CHOSEN), '{{sensor}}']), '1m'),
+  withThresholds(
+    sensorChart(
+      series([ofInterval(OF_CHOSEN), '{{sensor}}'], [openThresholds(OF_CHOSEN), '{{sensor}} threshold']),
+      '1m',
+    ),
+  ),
 ];
 
 /** A quantile of the means of all devices of the workspace. */
@@ -143,7 +165,7 @@ export const PROMQL_DEVICE: DashboardSpec = {
   uid: 'tidemark-vm-device',
   title: 'Tidemark / Device (PromQL)',
   description:
-    'One device, or several side by side: values, states, coverage, and its sensors elsewhere. For data in VictoriaMetrics.',
+    'One device, or several side by side: open alerts, values, states, coverage, and its sensors elsewhere. For data in VictoriaMetrics.',
   source: 'victoriametrics',
   from: 'now-24h',
   refresh: '1m',
@@ -155,7 +177,14 @@ export const PROMQL_DEVICE: DashboardSpec = {
       panels: [
         deviceTable(OF_DEVICE, {
           title: 'The device',
-          description: 'The chosen devices as the device list last showed them, and up to when they are covered.',
+          description:
+            'The chosen devices as the device list last showed them, and up to when they are covered. "Last seen": the newest reading or the time in the device list.',
+          h: 5,
+        }),
+        openAlertTable(OF_DEVICE, {
+          title: 'Open alerts',
+          description:
+            'The alerts of the chosen devices that are not resolved. "Alert value": what the API last returned with the alert, measured when it fired; the charts show the readings.',
           h: 5,
         }),
       ],

@@ -2,6 +2,7 @@
 import {
   badCount,
   DEVICE_COLUMNS,
+  EXACT,
   lagOverTime,
   lagStat,
   onlineNow,
@@ -10,15 +11,17 @@ import {
   TARGET,
 } from './both.ts';
 import { LAG_LOOKS } from './lag.ts';
-import { hidden, initialSync, join, only, PLAIN, SILENT_S, toDevice, toPanel } from './looks.ts';
+import { hidden, initialSync, join, ONLINE, only, PLAIN, SILENT_S, toDevice, toPanel, words } from './looks.ts';
 import type { DashboardSpec, PanelSpec } from './model.ts';
 import { grid, NO_DEVICES, stat } from './panels.ts';
-import { held, newest, newestAlert, OF_WORKSPACE, of, WORKSPACE, withUnit, writtenAt } from './points.ts';
+import { held, newest, newestAlert, OF_WORKSPACE, of, thresholds, WORKSPACE, withUnit, writtenAt } from './points.ts';
 import { present, presentTable, series } from './promql.ts';
 import { UNIT_COLUMN } from './sensor-units.ts';
 
 /** The alerts that are open: 1 for each. */
-const OPEN = `(${newestAlert('alert_state_open', OF_WORKSPACE)} == 1)`;
+function openAlertsOf(where: string): string {
+  return `(${newestAlert('alert_state_open', where)} == 1)`;
+}
 
 /** Coverage points come every 15 minutes at least: without one for 17 minutes the daemon has stopped. */
 const REPORTED = `count(last_over_time(${of('coverage_gap_seconds', OF_WORKSPACE)}[17m]))`;
@@ -56,6 +59,20 @@ function byDevice(metric: string): string {
   return `max by (device_id) (${held(metric, OF_WORKSPACE)})`;
 }
 
+/** The largest value of each device in each step, so that no step passes over a peak; the state that held where it has none. */
+function peakByDevice(metric: string): string {
+  const ofStep = `max_over_time(${of(metric, OF_WORKSPACE)}[$__interval] offset -$__interval)`;
+  return `max by (device_id) (${ofStep} or ${held(metric, OF_WORKSPACE)})`;
+}
+
+/** Devices that were paused, shelved or retired: 0 for each. */
+function resting(where: string): string {
+  return `(max by (device_id) (${newest('coverage_active', where)}) == 0)`;
+}
+
+/** Devices that are not online: 0 for each. */
+const OFFLINE = `max by (device_id) (${newest('device_online', OF_WORKSPACE)}) == 0`;
+
 const reporting = ['telemetry_value', 'telemetry_flag'].map(
   (metric) => `count by (device_id) (count_over_time(${of(metric, OF_WORKSPACE)}[1h]))`,
 );
@@ -67,11 +84,11 @@ const NUMBERS: readonly PanelSpec[] = [
   }),
   badCount(
     'Not online',
-    'Devices that are not online, including those that were taken out of service. The table below lists them first.',
+    'Active devices that are not online. The table below lists them first, and those that were paused, shelved or retired last.',
     {
       targets: present([
         whileReporting(
-          `count(${newest('device_online', OF_WORKSPACE)} == 0) or 0 * count(${newest('device_online', OF_WORKSPACE)})`,
+          `count(${OFFLINE} unless on (device_id) ${resting(OF_WORKSPACE)}) or 0 * count(${newest('device_online', OF_WORKSPACE)})`,
         ),
         'Not online',
       ]),
@@ -79,7 +96,7 @@ const NUMBERS: readonly PanelSpec[] = [
     },
   ),
   stat({
-    title: 'Reporting',
+    title: 'Reported in the last hour',
     description: 'Devices with a reading of the last hour in this database.',
     ...{ w: 4, h: 4, noValue: '0', unit: 'none', thresholds: PLAIN },
     targets: present([`count(${reporting.join(' or ')})`, 'Reporting']),
@@ -90,7 +107,7 @@ const NUMBERS: readonly PanelSpec[] = [
     links: [TO_TABLE],
   }),
   openAlerts('Alerts that are not resolved. The table below lists them.', {
-    targets: present([`count(${OPEN})`, 'Open']),
+    targets: present([`count(${openAlertsOf(OF_WORKSPACE)})`, 'Open']),
     links: [toPanel('tidemark-vm-fleet', 'Alerts that are open', 'List the alerts', 'victoria_datasource')],
   }),
   lagStat(
@@ -123,40 +140,51 @@ const OVER_TIME: readonly PanelSpec[] = [
   ),
   lagOverTime(
     series(
-      [`quantile(0.5, ${byDevice('coverage_lag_seconds')})`, 'median'],
-      [`quantile(0.95, ${byDevice('coverage_lag_seconds')})`, 'p95'],
-      [`max(${byDevice('coverage_lag_seconds')})`, 'largest'],
+      [`quantile(0.5, ${peakByDevice('coverage_lag_seconds')})`, 'median'],
+      [`quantile(0.95, ${peakByDevice('coverage_lag_seconds')})`, 'p95'],
+      [`max(${peakByDevice('coverage_lag_seconds')})`, 'largest'],
     ),
   ),
 ];
 
+/** Not online, of a device that was taken out of service: no alarm. */
+const OFF_DUTY = words({ '2': ['Not online', 'text'] });
+/** This database has no texts: which of the three it is, it does not say. */
+const ACTIVE = words({ '0': ['paused, shelved or retired', 'text'], '1': ['active', 'green'] });
+
 /** Every device once, with what numbers tell of it. @param where which devices. */
 export function deviceTable(where: string, look: { title: string; description: string; h: number }): PanelSpec {
   const figure = (metric: string): string => `max by (device_id) (${newest(metric, where)})`;
+  const readAt = `1000 * max by (device_id) (${writtenAt(of('telemetry_value', where), '3h')})`;
+  const seen = [figure('device_last_seen_ms'), readAt].map(
+    (at, index) => `label_replace(${at}, "by", "${index}", "", "")`,
+  );
+  const online = `max by (device_id, device_name, model_id) (${newest('device_online', where)})`;
   return grid({
     ...look,
     w: 24,
     targets: presentTable(
-      `max by (device_id, device_name, model_id) (${newest('device_online', where)})`,
-      figure('device_last_seen_ms'),
+      `${online} + 2 * (${online} < bool 1) * on (device_id) group_left () (${resting(where)} + 1) or ${online}`,
+      `max by (device_id) (${seen.join(' or ')})`,
       signedLag(where),
       figure('coverage_gap_seconds'),
-      `1000 * max by (device_id) (${writtenAt(of('telemetry_value', where), '3h')})`,
+      // A device of which the API does not say it counts as active.
+      `${figure('coverage_active')} or max by (device_id) (1 + 0 * ${newest('device_online', where)})`,
     ),
     noValue: NO_DEVICES,
     transformations: [join('device_id'), only('device_name', 'isNotNull')],
     columns: {
-      device_name: { title: 'Name', links: [TO_DEVICE], width: 260 },
-      'Value #A': DEVICE_COLUMNS.online,
+      device_name: { title: 'Name', links: [TO_DEVICE] },
+      'Value #A': { ...DEVICE_COLUMNS.online, mappings: [ONLINE, OFF_DUTY] },
       'Value #C': DEVICE_COLUMNS.lag,
       'Value #B': DEVICE_COLUMNS.lastSeen,
-      'Value #E': DEVICE_COLUMNS.newest,
+      'Value #E': { ...DEVICE_COLUMNS.lifecycle, mappings: [ACTIVE], width: 190 },
       'Value #D': DEVICE_COLUMNS.gap,
-      model_id: { title: 'Model' },
-      device_id: { title: 'Id' },
+      model_id: { title: 'Model', width: 160 },
+      device_id: { title: 'Id', width: 180 },
       ...hidden('Time 1', 'Time 2', 'Time 3', 'Time 4', 'Time 5'),
     },
-    sortBy: [{ displayName: 'Online' }, { displayName: 'Lag', desc: true }],
+    sortBy: [{ displayName: 'Lifecycle', desc: true }, { displayName: 'Online' }, { displayName: 'Lag', desc: true }],
   });
 }
 
@@ -166,20 +194,29 @@ const TABLES: readonly PanelSpec[] = [
   deviceTable(OF_WORKSPACE, {
     title: 'Devices',
     description:
-      'Every device once, as the device list last showed it, and up to when it is covered. Click a name to open the device.',
+      'Every device once, as the device list last showed it, and up to when it is covered. "Last seen": the newest reading or the time in the device list. Active devices first. Click a name to open the device.',
     h: 14,
   }),
-  grid({
+  openAlertTable(OF_WORKSPACE, {
     title: 'Alerts that are open',
     description:
-      'The alerts that are not resolved, how often each has fired, and its last value. Click a name to open the device.',
-    w: 24,
+      'The alerts that are not resolved, how often each has fired, its last value and its threshold. Click a name to open the device.',
     h: 8,
+  }),
+];
+
+/** The alerts that are not resolved. @param where of which devices. */
+export function openAlertTable(where: string, look: { title: string; description: string; h: number }): PanelSpec {
+  const open = openAlertsOf(where);
+  return grid({
+    ...look,
+    w: 24,
     targets: presentTable(
-      withUnit(`max by (alert_id, device_id, device_name, kind, sensor) (${OPEN})`),
+      withUnit(`max by (alert_id, device_id, device_name, kind, sensor) (${open})`),
       ...['alert_state_fire_count', 'alert_state_value'].map(
-        (metric) => `max by (alert_id) (${newestAlert(metric, OF_WORKSPACE)} and on (alert_id) ${OPEN})`,
+        (metric) => `max by (alert_id) (${newestAlert(metric, where)} and on (alert_id) ${open})`,
       ),
+      `max by (alert_id) (${thresholds(where)} and on (alert_id) ${open})`,
     ),
     noValue: 'No alert is open.',
     transformations: [join('alert_id')],
@@ -188,16 +225,17 @@ const TABLES: readonly PanelSpec[] = [
       sensor: { title: 'Sensor' },
       unit: UNIT_COLUMN,
       kind: { title: 'Kind' },
-      'Value #B': { title: 'Fired', decimals: 0 },
-      'Value #C': { title: 'Alert value', decimals: 2 },
-      alert_id: { title: 'Alert' },
+      'Value #C': { title: 'Alert value', ...EXACT },
+      'Value #D': { title: 'Threshold', ...EXACT },
+      'Value #B': { title: 'Times fired', decimals: 0 },
+      alert_id: { title: 'Alert id' },
       device_id: DEVICE_COLUMNS.id,
       'Value #A': { title: 'Open', hidden: true },
-      ...hidden('Time 1', 'Time 2', 'Time 3'),
+      ...hidden('Time 1', 'Time 2', 'Time 3', 'Time 4'),
     },
     sortBy: [{ displayName: 'Device' }],
-  }),
-];
+  });
+}
 
 export const PROMQL_FLEET: DashboardSpec = {
   uid: 'tidemark-vm-fleet',

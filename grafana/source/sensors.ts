@@ -60,7 +60,7 @@ const NUMBERS: readonly PanelSpec[] = [
     links: LIST,
   }),
   stat({
-    title: 'All readings',
+    title: 'All readings of $one_sensor',
     description: 'Minimum, mean and maximum of all readings in this range.',
     w: 10,
     h: 4,
@@ -76,7 +76,7 @@ const NUMBERS: readonly PanelSpec[] = [
     overrides: inUnits('minimum', 'mean', 'maximum'),
   }),
   stat({
-    title: 'Newest values',
+    title: 'Newest values of $one_sensor',
     description:
       'The lowest, the median and the highest of the newest values of the devices that sent one in the last hour.',
     w: 10,
@@ -120,11 +120,11 @@ const OVER_TIME: readonly PanelSpec[] = [
     overrides: inUnits('median', 'p10', 'p90', 'lowest', 'highest'),
   }),
   lineChart({
-    title: '$one_sensor by device: the extremes',
+    title: '$one_sensor by device: highest and lowest',
     description:
       'The mean of each interval, a line for each of the twenty devices with the highest and the twenty with the lowest newest value. Choose a hub, a model or devices above to see others.',
     w: 24,
-    h: 10,
+    h: 12,
     interval: '1m',
     maxDataPoints: 100,
     targets: lines([
@@ -136,7 +136,7 @@ const OVER_TIME: readonly PanelSpec[] = [
     noValue: NO_READINGS,
     unit: 'none',
     breakMs: HOUR_MS,
-    legend: 'none',
+    legend: 'list',
   }),
 ];
 
@@ -297,6 +297,6 @@ export const SENSORS_BOARD: DashboardSpec = {
     { title: 'Now', panels: NUMBERS },
     { title: 'Over time', panels: OVER_TIME },
     { title: 'Ranking', panels: RANKING },
-    { title: 'What to look after', panels: UPKEEP },
+    { title: 'Batteries and signal', panels: UPKEEP },
   ],
 };

@@ -2,7 +2,7 @@
 import { DEVICE_COLUMNS, TARGET } from './both.ts';
 import { devicesToLookAt, FLEET, fleetNumbers } from './fleet.ts';
 import { panelId } from './layout.ts';
-import { hidden } from './looks.ts';
+import { hidden, RESTING } from './looks.ts';
 import type { DashboardSpec, DataLink, PanelOf, PanelSpec } from './model.ts';
 import { HUB, MODEL, WORKSPACE } from './variables.ts';
 
@@ -27,14 +27,14 @@ const ATTENTION: PanelSpec = devicesToLookAt(
       ['lag', 'lower', 0],
     ],
     // Somebody took these out of service.
-    without: ['paused', 'shelved', 'retired'].map((status) => ['lifecycle_status', 'equal', status] as const),
+    without: RESTING.map((status) => ['lifecycle_status', 'equal', status] as const),
     sortBy: 'online',
     limit: 20,
     columns: {
       online: DEVICE_COLUMNS.online,
       state: DEVICE_COLUMNS.sync,
       lag: DEVICE_COLUMNS.lag,
-      last_seen_ms: DEVICE_COLUMNS.lastSeen,
+      last_seen_ms: DEVICE_COLUMNS.listedSeen,
       lifecycle_status: DEVICE_COLUMNS.lifecycle,
       presence: DEVICE_COLUMNS.presence,
       device_id: DEVICE_COLUMNS.id,

@@ -25,6 +25,21 @@ const STATE_LINES: readonly Override[] = [
   lineColor('complete', 'purple'),
 ];
 
+/** The target is a limit and no alarm. */
+const TARGET_LINE: Override = {
+  matcher: { id: 'byName', options: 'target' },
+  properties: [
+    { id: 'color', value: { mode: 'fixed', fixedColor: 'text' } },
+    { id: 'custom.lineStyle', value: { fill: 'dash', dash: [8, 8] } },
+    { id: 'custom.showPoints', value: 'never' },
+  ],
+};
+
+/** The largest value of each step, so that no step passes over a peak; nothing where no daemon answers. */
+function peak(metric: string): string {
+  return `(max_over_time(${of(metric)}[$__interval]) or ${of(metric)})`;
+}
+
 interface Number {
   readonly unit: string;
   readonly thresholds: ReturnType<typeof steps>;
@@ -332,19 +347,22 @@ const READINGS: readonly PanelSpec[] = [
 const COVERAGE: readonly PanelSpec[] = [
   chart(
     'Lag over time',
-    'The lag of the devices by percentile, the largest lag, and the target, which the lag stays below in normal operation.',
+    'The largest lag of each step: by percentile of the devices, of all devices, and the target, which the lag stays below in normal operation.',
     series(
-      [`max by (percentile) (${of('tidemark_freshness_seconds')})`, 'p{{percentile}}'],
-      [`max(${of('tidemark_freshness_worst_seconds')})`, 'largest'],
+      [`max by (percentile) (${peak('tidemark_freshness_seconds')})`, 'p{{percentile}}'],
+      [`max(${peak('tidemark_freshness_worst_seconds')})`, 'largest'],
       [`max(${of('tidemark_freshness_target_seconds')})`, 'target'],
     ),
-    { unit: 's' },
+    { unit: 's', overrides: [TARGET_LINE] },
   ),
   chart(
     'Devices',
-    'Devices by state, and those that are complete.',
+    'Devices by state, as far as any was in it in this range, and those that are complete.',
     series(
-      [`sum by (state) (${of('tidemark_devices')})`, '{{state}}'],
+      [
+        `sum by (state) (${of('tidemark_devices')}) and on (state) max by (state) (max_over_time(${of('tidemark_devices')}[$__range])) > 0`,
+        '{{state}}',
+      ],
       [`sum(${of('tidemark_devices_complete')})`, 'complete'],
     ),
     { unit: 'none', overrides: STATE_LINES },

@@ -1,7 +1,7 @@
-/** The dashboard "Workspace and quota": what the plan gives, what of it is used, and what it buys. */
+/** The dashboard "Workspace and quota": what the plan gives, what of it is used, and the lag that results. */
 import { lagOverTime, lagStat, TARGET } from './both.ts';
 import { HOURLY, IN_RANGE, lines, newestBy, OF_WORKSPACE, tables } from './influxql.ts';
-import { byState, LAG_LOOKS, lagLines, lagNow } from './lag.ts';
+import { byState, LAG_LOOKS, lagLines, lagNow, STATE_LOOKS } from './lag.ts';
 import { PLAIN, SPENT, steps, toPanel } from './looks.ts';
 import type { DashboardSpec, PanelSpec } from './model.ts';
 import { bars, grid, lineChart, stat } from './panels.ts';
@@ -17,7 +17,7 @@ const TO_TABLE = {
   url: `/d/tidemark-fleet?\${datasource:queryparam}&\${__url_time_range}`,
 };
 
-const TO_USE = toPanel('tidemark-workspace', 'Requests in a day', 'Show the use over time');
+const TO_USE = toPanel('tidemark-workspace', 'Requests in 24 hours', 'Show the use over time');
 
 const NUMBERS: readonly PanelSpec[] = [
   stat({
@@ -36,8 +36,9 @@ const NUMBERS: readonly PanelSpec[] = [
     links: [TO_USE],
   }),
   stat({
-    title: 'Left today',
-    description: 'Requests left in the daily quota, for all clients of the workspace, when the account was last read.',
+    title: 'Left of the daily quota',
+    description:
+      'Requests left in the daily quota, for all clients of the workspace, when the account was last read. The API does not say when the quota is renewed.',
     w: 5,
     h: 4,
     targets: lines([`SELECT last(requests_left_day) FROM ${ACCOUNT} GROUP BY workspace_id`, '$tag_workspace_id']),
@@ -79,7 +80,6 @@ const PLAN: PanelSpec = grid({
         'max_devices_per_page',
         'max_api_keys',
         'devices',
-        'open_alerts',
       ],
       ACCOUNT,
       'workspace_id',
@@ -93,9 +93,8 @@ const PLAN: PanelSpec = grid({
     external_requests_per_day: { title: 'Requests a day', unit: 'locale', width: 130 },
     history_max_days: { title: 'History (days)', decimals: 0, width: 120 },
     max_devices_per_page: { title: 'Largest page', width: 110 },
-    max_api_keys: { title: 'Keys' },
+    max_api_keys: { title: 'API keys' },
     devices: { title: 'Devices' },
-    open_alerts: { title: 'Open alerts' },
     plan_id: { title: 'Plan id' },
     workspace_id: { title: 'Workspace id', width: 220 },
     Time: { title: 'Read', unit: 'dateTimeFromNow', width: 130 },
@@ -115,7 +114,7 @@ function figures(
     interval: '10m',
     targets: lines([
       `SELECT ${selected} FROM ${ACCOUNT} GROUP BY time($__interval), workspace_id fill(null)`,
-      '$tag_workspace_id: $col',
+      '$col ($tag_workspace_id)',
     ]),
     noValue: NO_ACCOUNT,
     unit: 'locale',
@@ -128,7 +127,7 @@ function figures(
 const USE: readonly PanelSpec[] = [
   figures(
     {
-      title: 'Requests in a day',
+      title: 'Requests in 24 hours',
       description:
         'Requests of Tidemark in the last 24 hours, requests left in the daily quota for all clients, and the daily quota of the plan.',
     },
@@ -157,7 +156,7 @@ const BOUGHT: readonly PanelSpec[] = [
   bars({
     title: 'Devices by state of sync',
     description:
-      'live: covered up to the present. catching up: some data is still missing. silent: covered, but the device sends nothing. unreachable: no longer in the workspace. excluded: left out by the configuration. Empty where Tidemark has reported nothing for 17 minutes.',
+      'live: covered up to the present. catching up: some data is still missing. silent: covered, but the device sends nothing. out of service: silent, because it was paused, shelved or retired. unreachable: no longer in the workspace. excluded: left out by the configuration. Empty where Tidemark has reported nothing for 17 minutes.',
     w: 12,
     h: 7,
     targets: byState(OF_WORKSPACE),
@@ -166,6 +165,7 @@ const BOUGHT: readonly PanelSpec[] = [
     decimals: 0,
     min: 0,
     thresholds: steps('red', [0, 'blue']),
+    overrides: STATE_LOOKS,
   }),
   lineChart({
     title: 'Readings covered',
@@ -198,6 +198,6 @@ export const WORKSPACE_BOARD: DashboardSpec = {
   sections: [
     { title: 'Now', panels: [...NUMBERS, PLAN] },
     { title: 'Use', panels: [...USE.slice(0, 2)] },
-    { title: 'What it buys', panels: [...BOUGHT.slice(0, 2), ...BOUGHT.slice(2), ...USE.slice(2)] },
+    { title: 'Lag and coverage', panels: [...BOUGHT.slice(0, 2), ...BOUGHT.slice(2), ...USE.slice(2)] },
   ],
 };

@@ -9,7 +9,7 @@ import type { NamedDevice } from './find-device.ts';
 import { type Intervals, intersect, lengthNs } from './intervals.ts';
 import { nameOf } from './lines/names.ts';
 import type { Schedules } from './ports.ts';
-import type { DeviceRecord } from './records.ts';
+import { type DeviceRecord, RESTING } from './records.ts';
 import { nearest } from './text.ts';
 import { DAY_MS, DAY_NS, type EpochMs, type EpochNs, HOUR_MS, MINUTE_MS, MS_NS, nsToMs } from './time.ts';
 
@@ -21,8 +21,6 @@ export const ASSUMED_INTERVAL_MS = MINUTE_MS;
 export const MEASURED_DAYS = 8;
 /** A rate is measured only from more covered time than this. */
 const LEAST_COVERED_MS = HOUR_MS;
-/** The words of `lifecycle_status` for devices that do not report (API document, "Device"). */
-export const RESTING: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
 
 /** The archived readings of a day. */
 export interface DayReadings {

@@ -22,6 +22,9 @@ export interface Reading {
   readonly values: readonly (readonly [string, JsonValue])[];
 }
 
+/** The words of `lifecycle_status` for devices that do not report (API document, "Device"). */
+export const RESTING: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
+
 /** A record without its identity, kept unchanged for the quarantine. */
 export interface RejectedRecord {
   readonly reason: string;

@@ -5,8 +5,8 @@
 
 import { coverageOf, coveredShare, emptyByListing, hasLag, wantedOf } from '../core/device-coverage.ts';
 import type { DeviceFilter } from '../core/filter.ts';
-import { RESTING } from '../core/fleet.ts';
 import type { Interval } from '../core/intervals.ts';
+import { RESTING } from '../core/records.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { CoverageNow } from '../core/state/telemetry.ts';
 import type { DeviceStatus, FreshnessStatus, GapSum, StatusGap } from '../core/status.ts';

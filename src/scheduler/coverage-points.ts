@@ -87,7 +87,17 @@ export function noteCoverage(context: SyncContext, wantedRange: WantedRange, loo
       atNs,
     });
     if (!isDue(last.get(deviceId), { state, watermarkNs, atNs }, BigInt(parts) * MINUTE_NS)) continue;
-    const facts = { deviceId, deviceName: device.name, state, lagSeconds, gapSeconds, watermarkNs, atNs };
+    const { lifecycleStatus } = device.record;
+    const facts = {
+      deviceId,
+      deviceName: device.name,
+      lifecycleStatus,
+      state,
+      lagSeconds,
+      gapSeconds,
+      watermarkNs,
+      atNs,
+    };
     points.push({ deviceId, state, watermarkNs, atNs, line: coverageLine(facts, tag) });
   }
   if (points.length === 0) return;

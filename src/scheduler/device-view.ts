@@ -3,9 +3,9 @@
  * the missing history; from the device list its last sign of life. Pure.
  */
 import { type CoveredRange, gapsIn } from '../core/coverage.ts';
-import { RESTING } from '../core/fleet.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract } from '../core/intervals.ts';
 import type { PollSettings } from '../core/ports.ts';
+import { RESTING } from '../core/records.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochMs, type EpochNs, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';

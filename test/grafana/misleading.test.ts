@@ -53,10 +53,24 @@ function states(of: DeviceRecord, fromHours: number, toHours = 0, minute = 10): 
  *
  * @param lagMs how old its watermark is now; `null` where it has none.
  */
-function coverage(deviceId: string, state: DeviceState, lagMs: number | null): string {
+function coverage(
+  deviceId: string,
+  state: DeviceState,
+  lagMs: number | null,
+  lifecycleStatus: string | null = null,
+): string {
   const atNs = msToNs(NOW_MS - 5 * MINUTE_MS);
   const watermarkNs = lagMs === null ? null : msToNs(NOW_MS - lagMs);
-  const facts = { deviceId, deviceName: deviceId, state, lagSeconds: 0, gapSeconds: 0, watermarkNs, atNs };
+  const facts = {
+    deviceId,
+    deviceName: deviceId,
+    state,
+    lagSeconds: 0,
+    gapSeconds: 0,
+    lifecycleStatus,
+    watermarkNs,
+    atNs,
+  };
   return coverageLine(facts, 'w');
 }
 
@@ -74,6 +88,7 @@ const COVERED = {
   state: 'live',
   lagSeconds: 0,
   gapSeconds: 0,
+  lifecycleStatus: null,
   watermarkNs: null,
 } as const;
 
@@ -99,7 +114,7 @@ const LINES = [
   coverage('gone', 'unreachable', null),
   coverage('silent', 'silent', 6 * MINUTE_MS),
   coverage('below', 'live', 6 * MINUTE_MS),
-  coverage('paused', 'silent', 6 * MINUTE_MS),
+  coverage('paused', 'silent', 6 * MINUTE_MS, 'paused'),
   coverage('left-out', 'excluded', null),
   coverage('left', 'unreachable', 20 * 24 * HOUR_MS),
   ...['d', 'e', 'often'].flatMap((id) => states(record(id, id, { online: null, lastSeenAt: msToNs(NOW_MS) }), 24)),
@@ -142,10 +157,14 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
       'all: 15, text',
       'live: 9, green',
       'catching up: 1, blue',
-      'silent: 2, orange',
+      'silent: 1, orange',
       'unreachable: 2, red',
       'excluded: 1, text',
+      'out of service: 1, text',
     ]);
+    // The numbers add up, and bars have the same colours.
+    const bars = await read.numbers('workspace', 'Devices by state of sync');
+    expect(bars.map((bar) => bar.replace('all: 15, blue', 'all: 15, text'))).toEqual(states);
     // Each that is silent has a row, also the paused one.
     const silent = await read.table('fleet', 'Silent longest');
     expect(silent.map(({ Name, Lifecycle }) => `${Name}: ${Lifecycle}`)).toEqual([

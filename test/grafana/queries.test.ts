@@ -85,11 +85,14 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
         .sort(byId),
     );
     const live = devices.filter(({ online }) => online).length;
+    const silent = devices.filter(({ online, lifecycleStatus }) => !online && lifecycleStatus === 'active').length;
+    expect(silent).toBeLessThan(devices.length - live);
     for (const uid of ['start', 'fleet']) {
       expect(await reader({ place: place(), toMs: nowMs }).numbers(uid, 'Devices by state')).toEqual([
         `all: ${devices.length}, text`,
         `live: ${live}, green`,
-        `silent: ${devices.length - live}, orange`,
+        `silent: ${silent}, orange`,
+        `out of service: ${devices.length - live - silent}, text`,
       ]);
     }
     const [addons, , hubs] = await viewer.look(panelOf('fleet', 'Hubs'));
@@ -224,8 +227,17 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       expect(rows.find(({ Name }) => Name === 'Cold room 2 (dairy)')).toMatchObject({
         Hub: 'Hamburg warehouse',
         Lag: '< 15 minutes, text',
-        'Newest reading': expect.stringMatching(/^(?:a minute|[2-9] minutes) ago$/),
+        'Last seen': expect.stringMatching(/^(?:a minute|[2-9] minutes) ago$/),
       });
+      // What sends nothing has no newer reading than the list says, and no dash.
+      expect(rows[0]?.['Last seen']).toMatch(/^1[12] days ago$/);
+      for (const { Name, ...row } of rows) expect(row['Last seen'], Name).toMatch(/ago$/);
+      const [device] = await at(0, { choose: ONE }).table('device', 'The device');
+      expect(device).toMatchObject({ Hub: 'Hamburg warehouse', 'Last seen': expect.stringMatching(/minutes? ago$/) });
+      const hubs = await now.table('fleet', 'Hubs');
+      // Of Berlin's add-ons one is retired and one silent.
+      expect(hubs[0]).toMatchObject({ Hub: 'Berlin kitchen', 'Not reporting': '1, orange' });
+      expect(hubs.slice(1).map((hub) => hub['Not reporting'])).toEqual(['0, green', '0, green', '0, green']);
     });
 
     test.each([20, 20 * 60])(
@@ -312,7 +324,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       expect(lines.map(({ title, cells }) => `${title} ${/%$/.test(last(cells))}`)).toEqual(
         ['median', 'p10', 'p90', 'lowest', 'highest'].map((title) => `${title} true`),
       );
-      expect(await at(0, { choose }).numbers('sensors', 'Newest values')).toEqual(
+      expect(await at(0, { choose }).numbers('sensors', 'Newest values of $one_sensor')).toEqual(
         ['lowest', 'median', 'highest'].map((title) => expect.stringMatching(new RegExp(`^${title}: [\\d.]+%, blue$`))),
       );
     });
@@ -359,15 +371,34 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       }
     });
 
+    test('a threshold in a chart is not rounded like a reading, and lines of devices have a legend', async () => {
+      const alerts = filled.simulator.world.alerts(filled.nowMs);
+      const alert = alerts.findLast(
+        ({ sensor, threshold }) => sensor === 'temperature' && (threshold ?? 0) !== Number(threshold?.toFixed(1)),
+      );
+      if (alert?.threshold == null) throw new Error('no alert');
+      const choose = (variable: string) => (variable === 'device' ? [alert.deviceId] : undefined);
+      const { fields } = await at(0, { choose }).drawn('device', '$sensor', 'temperature');
+      const shown = fields.filter(({ title }) => /^alert /.test(title)).map(({ cells }) => last(cells));
+      expect(shown).toContain(`${alert.threshold.toFixed(3)} °C`);
+      const legend = panelOf('sensors', '$one_sensor by device: highest and lowest').options?.['legend'];
+      expect(legend).toMatchObject({ showLegend: true });
+    });
+
     test('an open alert has its time, the newest first, and its last value', async () => {
       const rows = await at(0).table('alerts', 'Open now');
       expect(rows.length).toBeGreaterThan(5);
       for (const row of rows) expect(row['Opened']).toMatch(/ago$/);
       const alerts = filled.simulator.world.alerts(filled.nowMs).filter(({ status }) => status !== 'resolved');
       const newest = alerts.toSorted((a, b) => b.openedAtMs - a.openedAtMs).map(({ alertId }) => String(alertId));
-      expect(rows.map((row) => row['Alert'])).toEqual(newest);
+      expect(rows.map((row) => row['Alert id'])).toEqual(newest);
+      // As the API returned it: rounded, a value could stand on the wrong side of its threshold.
+      const exact = new Map(alerts.map(({ alertId, threshold }) => [String(alertId), String(threshold)]));
+      for (const row of rows) expect(row['Threshold']).toBe(exact.get(row['Alert id'] ?? ''));
       expect(rows[0]).toHaveProperty('Alert value');
-      expect(await at(0).numbers('workspace', 'Left today')).toEqual([expect.stringMatching(/: \d{3},\d{3}, blue$/)]);
+      expect(await at(0).numbers('workspace', 'Left of the daily quota')).toEqual([
+        expect.stringMatching(/: \d{3},\d{3}, blue$/),
+      ]);
       expect(await at(0).table('workspace', 'Plan')).toEqual([expect.objectContaining({ 'History (days)': '31' })]);
       const history = await at(0).table('alerts', 'History');
       expect(history[0]).toHaveProperty('Opened');

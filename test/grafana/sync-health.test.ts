@@ -130,7 +130,11 @@ test.runIf(prometheusAvailable() && victoriaAvailable())(
       const target = /^Status page: http:\/\/(\S+)\/\n/.exec(run.stdout())?.[1] ?? '';
       await using prometheus = await startPrometheus({ target, rules: { 'alerts.yml': ALERTS } });
       const put = (expr: string): string =>
-        expr.replaceAll('$__rate_interval', '10s').replaceAll('$__range', '10m').replaceAll('$instance', '.*');
+        expr
+          .replaceAll('$__rate_interval', '10s')
+          .replaceAll('$__interval', '10s')
+          .replaceAll('$__range', '10m')
+          .replaceAll('$instance', '.*');
       const ask = async (expr: string): Promise<ReadonlyMap<string, number>> => await prometheus.query(put(expr));
       await until('points are delivered', async () => {
         const delivered = await ask(
@@ -145,6 +149,11 @@ test.runIf(prometheusAvailable() && victoriaAvailable())(
         }
       }
       expect(empty.filter((name) => !QUIET.has(name))).toEqual([]);
+      // No line of a state that no device was in: red at 0 would look like an alarm.
+      const [states] = PANELS.find(({ title }) => title === 'Devices')?.targets ?? [];
+      const drawn = [...(await ask(states?.expr ?? '')).keys()].join();
+      expect(drawn).toContain('catching-up');
+      expect(drawn).not.toContain('unreachable');
       await expectRunning(prometheus.url);
       // At the moment when the process began, however wide the steps are.
       for (const hours of [1, 7 * 24]) {

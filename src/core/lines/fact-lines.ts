@@ -6,7 +6,7 @@
  * observation. The device name, kind and sensor of an alert stay as they were first seen.
  */
 import { hashHex } from '../hash.ts';
-import type { Account, AlertRecord, DeviceRecord } from '../records.ts';
+import { type Account, type AlertRecord, type DeviceRecord, RESTING } from '../records.ts';
 import type { DeviceState } from '../status.ts';
 import { DAY_NS, type EpochMs, type EpochNs, formatExact, msToNs, nsToMs } from '../time.ts';
 import type { FieldKey } from './line-protocol.ts';
@@ -107,6 +107,8 @@ interface CoverageFacts {
   /** `null` where it has no watermark. */
   readonly lagSeconds: number | null;
   readonly gapSeconds: number;
+  /** Its lifecycle status in the device list; `null` where that has none. */
+  readonly lifecycleStatus: string | null;
   /** Up to where the device is covered; `null` in its initial sync, and where it is not read. */
   readonly watermarkNs: EpochNs | null;
   readonly atNs: EpochNs;
@@ -126,6 +128,7 @@ export function coverageLine(facts: CoverageFacts, workspaceTag: string): string
         ['state', facts.state],
         ...present('lag_seconds', facts.lagSeconds),
         ['gap_seconds', facts.gapSeconds],
+        ...present('active', facts.lifecycleStatus === null ? null : Number(!RESTING.has(facts.lifecycleStatus))),
         ...present('watermark_ms', facts.watermarkNs === null ? null : nsToMs(facts.watermarkNs)),
       ],
       at: facts.atNs,

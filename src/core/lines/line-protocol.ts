@@ -135,6 +135,7 @@ export const FIELD_KEYS = [
   'state',
   'lag_seconds',
   'gap_seconds',
+  'active',
   'watermark_ms',
   'readings',
 ] as const;

@@ -216,6 +216,7 @@ describe('a coverage point', () => {
       state: 'catching-up',
       lagSeconds: 1.5,
       gapSeconds: 0,
+      lifecycleStatus: 'active',
       watermarkNs: AT_NS,
     } as const;
     expect(parts(coverageLine({ ...facts, atNs: AT_NS + 1n }, 'w1'))).toEqual({
@@ -229,14 +230,33 @@ describe('a coverage point', () => {
         ['state', 'catching-up'],
         ['lag_seconds', 1.5],
         ['gap_seconds', 0],
+        ['active', 1],
         ['watermark_ms', nsToMs(AT_NS)],
       ],
       at: AT_NS + 1n,
     });
   });
 
+  test.each([
+    ['paused', 0],
+    ['shelved', 0],
+    ['retired', 0],
+    ['something new', 1],
+  ])('shows whether a device that is %s should report: %d', (lifecycleStatus, active) => {
+    const facts = { deviceId: 'd', deviceName: 'n', state: 'silent', lagSeconds: 0, gapSeconds: 0 } as const;
+    const line = coverageLine({ ...facts, lifecycleStatus, watermarkNs: AT_NS, atNs: AT_NS }, 'w1');
+    expect(parts(line).fields).toContainEqual(['active', active]);
+  });
+
   test('has no watermark where there is none', () => {
-    const facts = { deviceId: 'd', deviceName: 'n', state: 'catching-up', lagSeconds: 9, gapSeconds: 9 } as const;
+    const facts = {
+      deviceId: 'd',
+      deviceName: 'n',
+      state: 'catching-up',
+      lagSeconds: 9,
+      gapSeconds: 9,
+      lifecycleStatus: null,
+    } as const;
     const { fields } = parseReferenceLine(coverageLine({ ...facts, watermarkNs: null, atNs: AT_NS }, 'w1'));
     expect([...fields.keys()]).toEqual(['state', 'lag_seconds', 'gap_seconds']);
   });
@@ -279,6 +299,7 @@ test('no name is a tag in one point and a field in another', () => {
     state: 'live',
     lagSeconds: 0,
     gapSeconds: 0,
+    lifecycleStatus: null,
     watermarkNs: null,
     atNs: 1n,
   } as const;

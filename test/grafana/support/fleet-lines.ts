@@ -121,7 +121,14 @@ function factLines({ intervalMs }: FleetSize, all: readonly number[], hourMs: nu
     ...alertLines(hour - 4, 'resolved', hour * HOUR_MS),
     ...all.flatMap((device) => {
       const deviceName = nameOf(device);
-      const facts = { deviceId: idOf(device), deviceName, lagSeconds: device % 900, gapSeconds: 0, watermarkNs: null };
+      const facts = {
+        deviceId: idOf(device),
+        deviceName,
+        lagSeconds: device % 900,
+        gapSeconds: 0,
+        lifecycleStatus: 'active',
+        watermarkNs: null,
+      };
       const state = device % 50 === 49 ? 'silent' : 'live';
       const tags = `device_id=${idOf(device)},device_name=${deviceName.replaceAll(' ', '\\ ')},workspace_id=${WORKSPACE}`;
       return [
