@@ -215,7 +215,8 @@ async function handlePage(
   if (readings.length > 0) noteReadings(scan, readings, judged.next !== 'again');
   const empty = emptyPart(request, judged, sign);
   const isBelieved = empty === null || recordEmptyAnswer(scan, empty, readings);
-  const covers = isBelieved ? judged.covers : withoutTop(judged.covers, empty.from);
+  const believed = isBelieved ? judged.covers : withoutTop(judged.covers, empty.from);
+  const covers = leaveTopToGapAbove(scan, request, { covers: believed, readings });
   const known = { deviceId, lane, reply, readings, covers, reachedTo, visibleFromNs };
   const { newReadings, reopened } = await commitInTurns(context, known);
   context.checkRoom();
@@ -265,6 +266,24 @@ function signFor(
   const known = store.emptyRange(task.deviceId);
   const isKnown = sign !== null && known !== null && known.from <= sign && sign < known.to;
   return { sign, isDoubted: isLastTry || isKnown };
+}
+
+/**
+ * Below a gap that was given up there is no stored reading that a page had to show: it covers nothing above its own
+ * newest reading. That part is added to the gap above, whose pages have to show the reading.
+ */
+function leaveTopToGapAbove(
+  { context, task }: GapScan,
+  { near, cursor, gap }: PageRequest,
+  { covers, readings: [newest] }: Pick<Judgement, 'covers' | 'readings'>,
+): CoveredRange | null {
+  const { store } = context;
+  if (covers === null || newest === undefined || near !== null || cursor !== null) return covers;
+  const above = store.gaps(task.deviceId).find(({ fromNs }) => fromNs === gap.to);
+  const fromNs = maxNs(newest.recordedAt + 1n, covers.from);
+  if (above === undefined || fromNs >= gap.to) return covers;
+  store.nameGap({ ...above, fromNs });
+  return withoutTop(covers, fromNs);
 }
 
 /** What a page covers below an instant; `null` where that is nothing. */

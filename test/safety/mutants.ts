@@ -242,6 +242,17 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'pages believed up to a gap above them that was given up',
+    caughtBy: ['belowGivenUp'],
+    edits: [
+      {
+        file: 'ingest/gap-scan.ts',
+        find: 'if (above === undefined || fromNs >= gap.to) return covers;',
+        replace: 'if (above === undefined || fromNs >= 0n) return covers;',
+      },
+    ],
+  },
+  {
     name: 'empty windows that no stored reading supports not asked for again',
     caughtBy: ['emptyBelowSilence'],
     edits: [

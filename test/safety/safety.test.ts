@@ -16,6 +16,7 @@ const STORIES: Record<ScenarioName, string> = {
   laggingReplica: 'a page without its overlap reading covers nothing',
   endsAboveStored: 'a page that ends above the newest stored reading covers nothing',
   beginsBelowStored: 'a page that begins below the oldest stored reading covers nothing',
+  belowGivenUp: 'a page below a gap that was given up covers nothing above its newest reading',
   oldestFirst: 'a page out of order covers nothing, even at the end of its range',
   behindTheList: 'a page that ends before the last sign of life covers nothing',
   behindItsSign: 'so do several pages that end before it, unless others speak for them',

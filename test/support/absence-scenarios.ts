@@ -68,6 +68,38 @@ export const beginsBelowStored: Scenario = async (bench, program) =>
   });
 
 /**
+ * Pages of the past lack their newest three readings. The last week is given up, as they lack the stored reading above it;
+ * what lies further back has no such reading to show, and must not be called covered up to the gap above.
+ */
+export const belowGivenUp: Scenario = async (bench, program) => {
+  const devices = [{ deviceId: 'ten', intervalMs: 30 * MINUTE_MS }];
+  const world = (originMs: number) => createWorld({ seed: 5, originMs, historyMs: 14 * DAY_MS, devices, alerts: [] });
+  using rig = await openRig(bench, { world, historyMs: 12 * DAY_MS, program });
+  rig.simulator.faults = onPath(/telemetry/, (_, { query }) => ({
+    kind: 'mangle',
+    change: (page) => {
+      const isPast = Date.parse(query.get('before') ?? '') < NOW_MS - 2 * HOUR_MS;
+      return isPast ? { ...page, records: page.records.slice(3) } : page;
+    },
+  }));
+  const { summary } = await rig.once();
+  const { missingAt } = await rig.verdict(NOW_MS);
+  const sync = rig.open();
+  const { covered } = sync.context.store.telemetry('ten');
+  sync.close();
+  const claimed = missingAt.filter(({ at }) => covered.some(({ from, to }) => from <= at && at < to));
+  rig.simulator.faults = null;
+  await rig.clock.sleep(HOUR_MS);
+  const startedMs = rig.clock.nowMs();
+  await rig.once();
+  return [
+    ...(summary.exit_code === 3 ? [] : [`the first run ends with ${summary.exit_code}`]),
+    ...(claimed.length === 0 ? [] : [`${claimed.length} values are called covered and are not there`]),
+    ...complaints(await rig.verdict(startedMs), 1000),
+  ];
+};
+
+/**
  * A replica is behind for half an hour: it has the newest stored reading, or not even that, and nothing newer, although
  * the device list has seen the device since. A run that is answered by it must not end with 0.
  */

@@ -7,7 +7,13 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { FaultPlan } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
-import { beginsBelowStored, behindItsSign, emptyUnderSmallQuota, endsAboveStored } from './absence-scenarios.ts';
+import {
+  beginsBelowStored,
+  behindItsSign,
+  belowGivenUp,
+  emptyUnderSmallQuota,
+  endsAboveStored,
+} from './absence-scenarios.ts';
 import type { Bench } from './bench.ts';
 import { complaints } from './complaints.ts';
 import {
@@ -319,6 +325,7 @@ export const SCENARIOS = {
   laggingReplica,
   endsAboveStored,
   beginsBelowStored,
+  belowGivenUp,
   oldestFirst,
   behindTheList,
   behindItsSign,
