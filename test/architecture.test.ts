@@ -13,6 +13,7 @@ import {
   importsOf,
   impureImports,
   MAX_FUNCTION_LINES,
+  MAX_FILES,
   MAX_LINES,
   PURE,
   partOf,
@@ -57,6 +58,10 @@ describe('the tree', () => {
   test('every file keeps the import table, the limits and its hands off the world', () => {
     const broken = files.flatMap((file) => violations(file).map((violation) => `${file.path} ${violation}`));
     expect(broken).toEqual([]);
+  });
+
+  test('there are so many files that a person can know them', () => {
+    expect(files.filter(({ path }) => path.endsWith('.ts')).length).toBeLessThanOrEqual(MAX_FILES);
   });
 
   test('Node takes the types out of every file as it is: `npm start` runs the sources', () => {
