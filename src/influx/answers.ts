@@ -216,7 +216,8 @@ function readError(json: unknown): ServerMessage | null {
 /** InfluxDB 3 lists the reasons beside the error: `data: [{error_message, line_number, original_line}]`. */
 function firstReason(data: unknown): string {
   const first: unknown = Array.isArray(data) ? data[0] : data;
-  return isRecord(first) && typeof first.error_message === 'string' ? `: ${first.error_message}` : '';
+  const message = isRecord(first) ? first['error_message'] : null;
+  return typeof message === 'string' ? `: ${message}` : '';
 }
 
 /** The title of a page, or its text, which shows a person which server answered. */

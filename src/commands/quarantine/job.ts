@@ -314,7 +314,7 @@ function jsonOf(text: string): JsonValue | undefined {
 
 /** Readings with rejected values are stored with these values as pairs. */
 function pairsOf(value: JsonValue): [string, JsonValue][] | null {
-  const values = isRecord(value) ? value.values : null;
+  const values = isRecord(value) ? value['values'] : null;
   return Array.isArray(values) && values.every(isPair) ? values : null;
 }
 
