@@ -251,7 +251,8 @@ function withdrawCoverage({ store, serverClock, settings, observe }: SyncContext
   const gracePeriodMs = gracePeriodOf(settings.gracePeriodMs, state.late);
   const seenTo = newest.last === null ? newest.from : coverageLimit(nsToMs(newest.last.at), gracePeriodMs);
   const from = minNs(seenTo, coverageLimit(fellToMs, gracePeriodMs));
-  store.commitPage(composeWithdrawal(state, from, serverClock.nowMs()));
+  const withdrawn = { end: from, newestNs: store.newestNs(deviceId) };
+  store.commitPage(composeWithdrawal(state, withdrawn, serverClock.nowMs()));
   observe({ type: 'coverage-withdrawn', deviceId, from: formatExact(from), to: formatExact(to) });
   return true;
 }

@@ -229,9 +229,17 @@ function lastBelow({ first, last }: CoveredRange, end: EpochNs): Edge | null {
   return [last, first].find((edge) => edge !== null && edge.at < end) ?? null;
 }
 
-/** A commit without readings that withdraws the coverage at or beyond `end`. */
-export function composeWithdrawal(state: TelemetryState, end: EpochNs, atMs: EpochMs): PageCommit {
+/**
+ * A commit without readings that withdraws the coverage at or beyond `end`. The hours above the newest stored reading are
+ * written again once they are over: no database has their points if the clock was more than a day ahead.
+ */
+export function composeWithdrawal(
+  state: TelemetryState,
+  { end, newestNs }: { readonly end: EpochNs; readonly newestNs: EpochNs | null },
+  atMs: EpochMs,
+): PageCommit {
   const { deviceId, revision, hourReadings, hoursWritten } = state;
+  const unwritten = { from: BigInt(hourOf(maxNs(end, newestNs ?? 0n))) + 1n, to: BigInt(Number.MAX_SAFE_INTEGER) };
   return {
     deviceId,
     revision,
@@ -246,7 +254,7 @@ export function composeWithdrawal(state: TelemetryState, end: EpochNs, atMs: Epo
     daySums: [],
     covered: withdrawBeyond(state.covered, end, []),
     hourReadings,
-    hoursWritten,
+    hoursWritten: subtract(hoursWritten, [unwritten]),
     rejected: [],
     atMs,
   };

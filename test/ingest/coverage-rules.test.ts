@@ -84,13 +84,25 @@ describe('coverage that came too early', () => {
     expect(withdrawBeyond([old, span], at(0), [])).toEqual([old]);
   });
 
-  test('is a commit without readings that leaves names, hours and sums alone', () => {
+  test('is a commit without readings that leaves names and sums alone', () => {
     const memory = createMemory();
     memory.land({ readings: [c, b, a], covers: span });
     const state = memory.state();
-    const landing = composeWithdrawal(state, at(60), NOW_MS);
+    const landing = composeWithdrawal(state, { end: at(60), newestNs: c.recordedAt }, NOW_MS);
     expect(landing).toMatchObject({ revision: state.revision, lines: [], sideLines: [], daySums: [], newReadings: 0 });
     expect(landing.covered).toEqual([{ ...span, to: at(60), last: edgeOf(a) }]);
+  });
+
+  test('has the hours above the newest reading written again, which a clock that was ahead had called over', () => {
+    const memory = createMemory();
+    memory.land({ readings: [a], covers: { ...span, to: at(50 * 3600) } });
+    const [written] = memory.state().hoursWritten;
+    const withdrawn = (newestNs: bigint): unknown =>
+      composeWithdrawal(memory.state(), { end: at(7200), newestNs }, NOW_MS).hoursWritten;
+    const first = written?.from ?? 0n;
+    expect(written?.to).toBe(BigInt(hourOf(at(50 * 3600))));
+    expect(withdrawn(a.recordedAt)).toEqual([{ from: first, to: BigInt(hourOf(at(7200))) + 1n }]);
+    expect(withdrawn(at(10_800))).toEqual([{ from: first, to: BigInt(hourOf(at(10_800))) + 1n }]);
   });
 });
 
