@@ -3,7 +3,7 @@
  * transaction, coverage that is taken back, and the names of gaps.
  */
 import { StateFullError } from '../core/archive-room.ts';
-import type { CoveredRange } from '../core/coverage.ts';
+import { type CoveredRange, overlapsOf } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
 import { MAX_OFFSET_NS } from '../core/lines/offsets.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
@@ -22,7 +22,10 @@ import {
   type Silence,
   withoutUnverified,
 } from './coverage-rules.ts';
+import { windowOf } from './empty-ranges.ts';
 import { namedGap } from './named-gaps.ts';
+import type { PageRequest } from './page-request.ts';
+import { emptiedRange } from './unproven.ts';
 
 /** How often a commit is computed again because the state has moved meanwhile. */
 const ATTEMPTS = 5;
@@ -220,6 +223,17 @@ function afterStoredBelow(store: Pick<Store, 'stored' | 'cleared'>, deviceId: st
 /** Whether a reading of a range is stored, or was until its lines were cleared away. */
 export function isAnyStored(store: Pick<Store, 'stored' | 'cleared'>, deviceId: string, range: Interval): boolean {
   return afterStoredBelow(store, deviceId, range) > range.from;
+}
+
+/** Keeps what a page leaves empty next to a stored reading that is taken as gone, so that it is requested again. */
+export function keepEmptied(
+  { store, serverClock }: Pick<SyncContext, 'store' | 'serverClock'>,
+  { deviceId, gap }: Pick<PageRequest, 'deviceId' | 'gap'>,
+  page: Parameters<typeof emptiedRange>[0],
+): void {
+  const { near, far } = overlapsOf(gap, store.telemetry(deviceId).covered);
+  const range = emptiedRange(page, [near, far], store.missedOverlaps(deviceId));
+  if (range !== null) store.saveEmptyWindow(deviceId, windowOf(range, serverClock.nowMs()));
 }
 
 /** The stored lines of a device around the readings of a page. */

@@ -134,7 +134,12 @@ export function windowToCheck(
   return { ...range, sinceMs: nowMs, dueMs: nowMs + (isProbe ? HOUR_MS : LAST_CHECK_MS) };
 }
 
-/** The window after it was requested again and was empty again; `null` once a day has passed. */
+/** A range to request again after an hour and after a day. */
+export function windowOf(range: Interval, nowMs: EpochMs): EmptyWindow {
+  return { ...range, sinceMs: nowMs, dueMs: nowMs + HOUR_MS };
+}
+
+/** The window after it was requested again; `null` once a day has passed. */
 export function confirmWindow(window: EmptyWindow, nowMs: EpochMs): EmptyWindow | null {
   const sinceMs = Math.min(window.sinceMs, nowMs);
   const dueMs = sinceMs + LAST_CHECK_MS;

@@ -13,7 +13,7 @@ import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
 import type { GapReason, MissedOverlap } from '../core/state/telemetry.ts';
 import { type EpochNs, formatExact, maxNs } from '../core/time.ts';
-import { commitInTurns, isAnyStored, nameGap } from './commit.ts';
+import { commitInTurns, isAnyStored, keepEmptied, nameGap } from './commit.ts';
 import type { SyncContext } from './context.ts';
 import {
   controlFor,
@@ -217,6 +217,7 @@ async function handlePage(
   const isBelieved = empty === null || recordEmptyAnswer(scan, empty, readings);
   const believed = isBelieved ? judged.covers : withoutTop(judged.covers, empty.from);
   const covers = leaveTopToGapAbove(scan, request, { covers: believed, readings });
+  keepEmptied(context, request, { covers, newest: readings[0] });
   const known = { deviceId, lane, reply, readings, covers, reachedTo, visibleFromNs };
   const { newReadings, reopened } = await commitInTurns(context, known);
   context.checkRoom();

@@ -123,7 +123,7 @@ interface Reread extends Pick<WindowScan, 'deviceId' | 'window'> {
 /**
  * Reads a window and commits its new readings.
  *
- * @returns whether it was read to its end, and the number of readings.
+ * @returns whether it was read to its end, and the number of readings in it.
  */
 async function commitWindow(
   context: SyncContext,
@@ -132,7 +132,7 @@ async function commitWindow(
 ): Promise<{ readonly isWhole: boolean; readonly served: number }> {
   let served = 0;
   const take = (page: WindowPage): void => {
-    served += page.readings.length;
+    served += page.readings.filter(({ recordedAt }) => window.from <= recordedAt && recordedAt < window.to).length;
     commitPage(context, { deviceId, lane: REREAD_LANE, covers: null, wasHidden: wasEmpty, ...page });
   };
   const isWhole = await readWindow(context, { deviceId, window, take, empties: wasEmpty ? 1 : 0 }, signal);
@@ -183,7 +183,7 @@ async function recheckWindow(
   }
   const { isWhole, served } = await commitWindow(context, { deviceId, window, wasEmpty: true }, signal);
   if (!isWhole) return false;
-  const next = served > 0 ? null : confirmWindow(window, serverClock.nowMs());
+  const next = confirmWindow(window, serverClock.nowMs());
   if (next === null) drop();
   else store.saveEmptyWindow(deviceId, next);
   if (served === 0) return true;

@@ -8,6 +8,7 @@
  * one, shows only that nothing came from there: a service whose storage fails answers so, maybe for hours and for every
  * device. A reading that only such answers lack counts as gone only half an hour after it was first missed, a day where
  * they are empty, if no answer has shown it in the meantime. Until then, empty answers about the device cover nothing.
+ * What the answers have left empty next to such a reading is requested again after an hour and after a day.
  *
  * | the answer                                                    | 1st            | 2nd            | 3rd and later       |
  * | ------------------------------------------------------------- | -------------- | -------------- | ------------------- |
@@ -23,9 +24,10 @@
  * "Give up" leaves a named gap, which is tried again after some minutes.
  */
 import type { Edge } from '../core/coverage.ts';
+import type { Interval } from '../core/intervals.ts';
 import type { Reading } from '../core/records.ts';
 import type { MissedOverlap } from '../core/state/telemetry.ts';
-import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS } from '../core/time.ts';
+import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, maxNs } from '../core/time.ts';
 
 /** How often a request is made whose answers cover nothing, before its gap is named. */
 export const TRIES = 3;
@@ -164,6 +166,24 @@ export function acceptedMissing(
 /** @returns an overlap reading that answers still have to show; `null` where it is taken as gone. */
 export function unlessGone(edge: Edge | null, missed: readonly MissedOverlap[]): Edge | null {
   return missed.some(({ at, isGone }) => isGone && at === edge?.at) ? null : edge;
+}
+
+/**
+ * The range that a page leaves empty up to where a stored reading lies that it does not reach, because that is taken as
+ * gone. Other readings may be hidden there by what hides that one, so the range is requested again.
+ *
+ * @returns `null` where it reaches all stored readings next to what it covers.
+ */
+export function emptiedRange(
+  { covers, newest }: { readonly covers: Interval | null; readonly newest: Reading | undefined },
+  edges: readonly (Edge | null)[],
+  missed: readonly MissedOverlap[],
+): Interval | null {
+  if (covers === null) return null;
+  const end = (newest?.recordedAt ?? -1n) + 1n;
+  const isNotReached = edges.some((edge) => edge !== null && edge.at >= end && unlessGone(edge, missed) === null);
+  const range = { from: maxNs(covers.from, end), to: covers.to };
+  return isNotReached && range.from < range.to ? range : null;
 }
 
 /**

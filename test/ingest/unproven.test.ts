@@ -8,6 +8,7 @@ import {
   acceptedMissing,
   areEmptyAnswersIgnored,
   decideStep,
+  emptiedRange,
   missedAfter,
   missedSince,
   NO_ATTEMPTS,
@@ -157,5 +158,17 @@ describe('an overlap reading that is missing from answers that end before it', (
     const edge = { at, digest: '' };
     expect(unlessGone(edge, [{ at, sinceMs: 0, isGone: false }])).toBe(edge);
     expect(unlessGone(edge, [{ at, sinceMs: 0, isGone: true }])).toBeNull();
+  });
+
+  test('has what was left empty up to it requested again', () => {
+    const [near, far] = [reading(10), reading(-10)].map(({ recordedAt: at }) => ({ at, digest: '' }));
+    const newest = reading(5);
+    const covers = { from: reading(0).recordedAt, to: near?.at ?? 0n };
+    const gone = (edge: typeof near) => [{ at: edge?.at ?? 0n, sinceMs: 0, isGone: true }];
+    const edges = [near ?? null, far ?? null];
+    expect(emptiedRange({ covers, newest }, edges, gone(near))).toEqual({ ...covers, from: newest.recordedAt + 1n });
+    expect(emptiedRange({ covers, newest }, edges, gone(far)), 'the page lies above it').toBeNull();
+    expect(emptiedRange({ covers, newest: undefined }, edges, gone(far))).toEqual(covers);
+    expect(emptiedRange({ covers, newest }, edges, missed), 'none is gone').toBeNull();
   });
 });

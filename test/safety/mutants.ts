@@ -127,6 +127,17 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'ranges next to stored readings that are taken as gone not asked for again',
+    caughtBy: ['beginsBelowForAnHour'],
+    edits: [
+      {
+        file: 'ingest/commit.ts',
+        find: 'if (range !== null) store.saveEmptyWindow(deviceId, windowOf(range, serverClock.nowMs()));',
+        replace: 'if (range !== null) void windowOf(range, serverClock.nowMs());',
+      },
+    ],
+  },
+  {
     name: 'pages that end their range believed in any order',
     caughtBy: ['oldestFirst'],
     edits: [

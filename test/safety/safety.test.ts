@@ -17,6 +17,7 @@ const STORIES: Record<ScenarioName, string> = {
   endsAboveStored: 'a page that ends above the newest stored reading covers nothing',
   beginsBelowStored: 'a page that begins below the oldest stored reading covers nothing',
   belowGivenUp: 'a page below a gap that was given up covers nothing above its newest reading',
+  beginsBelowForAnHour: 'what such pages hid for an hour is requested again',
   oldestFirst: 'a page out of order covers nothing, even at the end of its range',
   behindTheList: 'a page that ends before the last sign of life covers nothing',
   behindItsSign: 'so do several pages that end before it, unless others speak for them',

@@ -67,6 +67,25 @@ export const beginsBelowStored: Scenario = async (bench, program) =>
     return isPast ? { ...page, records: page.records.filter((record) => timeOf(record) < NOW_MS - 8 * HOUR_MS) } : page;
   });
 
+/** The same for an hour: what such pages hid is read again, although they were believed after half an hour. */
+export const beginsBelowForAnHour: Scenario = async (bench, program) => {
+  const devices = [{ deviceId: 'one', intervalMs: MINUTE_MS }];
+  const world = (originMs: number) => createWorld({ seed: 5, originMs, historyMs: DAY_MS, devices, alerts: [] });
+  using rig = await openRig(bench, { world, historyMs: 6 * HOUR_MS, program });
+  await rig.once();
+  const settings = { ...rig.settings, history: { kind: 'age', ageMs: 14 * HOUR_MS } } as const;
+  rig.simulator.faults = onPath(/telemetry/, (_, { query }) => {
+    const isPast = Date.parse(query.get('before') ?? '') < NOW_MS - 5 * HOUR_MS;
+    const change = (page: SimPage): SimPage => ({
+      ...page,
+      records: page.records.filter((record) => timeOf(record) < NOW_MS - 8 * HOUR_MS),
+    });
+    return isPast && rig.clock.nowMs() < NOW_MS + HOUR_MS ? { kind: 'mangle', change } : null;
+  });
+  await liveAsDaemon(rig, { forMs: 4 * HOUR_MS, changes: { settings }, program });
+  return complaints(await rig.verdict(NOW_MS, { fromNs: BigInt(NOW_MS - 12 * HOUR_MS) * 1_000_000n }), 900);
+};
+
 /**
  * Pages of the past lack their newest three readings. The last week is given up, as they lack the stored reading above it;
  * what lies further back has no such reading to show, and must not be called covered up to the gap above.

@@ -8,6 +8,7 @@ import type { FaultPlan } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import {
+  beginsBelowForAnHour,
   beginsBelowStored,
   behindItsSign,
   belowGivenUp,
@@ -326,6 +327,7 @@ export const SCENARIOS = {
   endsAboveStored,
   beginsBelowStored,
   belowGivenUp,
+  beginsBelowForAnHour,
   oldestFirst,
   behindTheList,
   behindItsSign,
