@@ -20,7 +20,8 @@ import { counted, grouped } from '../../core/text.ts';
 import { type EpochNs, formatExact, minNs, msToNs } from '../../core/time.ts';
 import type { Logger } from '../../observe/log.ts';
 import { type ArchiveView, type ClearedPoints, openArchiveView } from '../../store/archive/reader.ts';
-import { type CommandRun, chosenDevices, noState } from '../shared/command.ts';
+import { noState } from '../../store/open/read-only.ts';
+import { type CommandRun, chosenDevices } from '../shared/command.ts';
 import { readRange } from '../shared/options.ts';
 import { createFormatter, type ExportFormatter } from './format.ts';
 

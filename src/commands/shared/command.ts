@@ -33,14 +33,6 @@ export function printAnswer(
   print(terminal.scrub(json ? `${JSON.stringify(object)}\n` : text()));
 }
 
-/** The error of a command on the archive if there is no state. */
-export function noState(dataDir: string): UserError {
-  return new UserError(
-    `There is no state in ${dataDir} yet. Start the daemon or run --once first, or set data_dir to the directory that the daemon uses.`,
-    1,
-  );
-}
-
 /**
  * Finds the devices of the command line by id or name.
  *

@@ -11,6 +11,7 @@ import { findDeviceIds } from '../../core/find-device.ts';
 import type { Clock } from '../../core/ports.ts';
 import { deviceReport } from '../../report/device-report.ts';
 import { reportNow } from '../../report/report.ts';
+import { noState } from '../../store/open/read-only.ts';
 import { openToRead } from '../../store/views/read-state.ts';
 import { partsOfState, type StatusConfig } from '../shared/state-report.ts';
 import { deviceText } from './device.ts';
@@ -76,11 +77,4 @@ export function statusOf(
   const report = chosen === undefined ? null : deviceReport(parts, chosen);
   if (report === null) throw noState(config.dataDir);
   return json ? `${JSON.stringify(report)}\n` : deviceText(report);
-}
-
-function noState(dataDir: string): UserError {
-  return new UserError(
-    `There is no state in ${dataDir} yet. Start the daemon or run --once first, or set data_dir to the directory that the daemon uses.`,
-    1,
-  );
 }

@@ -13,6 +13,7 @@ import type { VerifyState } from '../../core/state/verify.ts';
 import { dayStart, formatExact } from '../../core/time.ts';
 import { createPointSource } from '../../influx/point-source.ts';
 import { createInfluxSink } from '../../influx/sink.ts';
+import { noState } from '../../store/open/read-only.ts';
 import { openVerifyState } from '../../store/views/verify.ts';
 import { chosenDevices, printAnswer } from '../shared/command.ts';
 import { type RequestedRange, readRange } from '../shared/options.ts';
@@ -153,12 +154,5 @@ function nothingToCompare(): UserError {
   return new UserError(
     'No database is configured, so there is nothing to compare: set influx.url, and influx.bucket or influx.kind: victoriametrics (docs/configuration.md).',
     78,
-  );
-}
-
-function noState(dataDir: string): UserError {
-  return new UserError(
-    `There is no state in ${dataDir} yet. Start the daemon or run --once first, or set data_dir to the directory that the daemon uses.`,
-    1,
   );
 }
