@@ -3,7 +3,7 @@
  * text lists what was stored, which ranges were empty, what is missing, and what to do about that.
  */
 
-import { gapText, missingStatuses, missingText, PENDING } from '../../core/device-coverage.ts';
+import { gapText, missingText, PENDING } from '../../core/device-coverage.ts';
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
@@ -12,10 +12,9 @@ import { type EpochNs, formatExact, parseTimestamp } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { Backfill } from '../../scheduler/backfill.ts';
+import { destinationStatuses, EXIT_CODES, isOutcome, type Outcome } from '../shared/alone.ts';
 import { wrap } from '../shared/layout.ts';
 import { type BackfilledDevice, type BackfillView, backfillView, gapMs } from './progress.ts';
-
-export type BackfillOutcome = 'complete' | 'incomplete for good' | 'stalled' | 'interrupted';
 
 /** A range that could not be filled. */
 interface MissingRange extends StatusGap {
@@ -25,7 +24,7 @@ interface MissingRange extends StatusGap {
 
 /** The JSON of `--backfill --json`. Times are RFC 3339 UTC, durations seconds. */
 export interface BackfillSummary {
-  readonly outcome: BackfillOutcome;
+  readonly outcome: Outcome;
   readonly exit_code: ExitCode;
   readonly workspace_id: string | null;
   /** `null`: all there is. */
@@ -64,13 +63,6 @@ interface RecheckSummary {
   readonly unread: readonly MissingRange[];
 }
 
-const EXIT_CODES: Readonly<Record<BackfillOutcome, ExitCode>> = {
-  complete: 0,
-  stalled: 3,
-  interrupted: 3,
-  'incomplete for good': 1,
-};
-
 interface BackfillCourse {
   readonly context: SyncContext;
   readonly deliverers: readonly Deliverer[];
@@ -80,8 +72,8 @@ interface BackfillCourse {
 }
 
 /** Returns the summary of the backfill as of now. */
-export function summarizeBackfill(course: BackfillCourse, outcome: BackfillOutcome): BackfillSummary {
-  const { context, backfill } = course;
+export function summarizeBackfill(course: BackfillCourse, outcome: Outcome): BackfillSummary {
+  const { context, backfill, deliverers, deliveredBefore } = course;
   const view = backfillView(context, backfill);
   const { args, to } = backfill;
   const oldest = oldestOf(view);
@@ -100,7 +92,7 @@ export function summarizeBackfill(course: BackfillCourse, outcome: BackfillOutco
     late: backfill.rate.isLate(context.serverClock.nowMs()),
     missing_seconds: Math.round(view.openMs / 1000),
     missing: missingRanges(view),
-    destinations: destinationsOf(course),
+    destinations: destinationStatuses(context.store, deliverers, deliveredBefore),
   };
 }
 
@@ -137,20 +129,6 @@ function oldestOf({ devices }: BackfillView): EpochNs | null {
   );
 }
 
-function destinationsOf({ context: { store }, deliverers, deliveredBefore }: BackfillCourse): DestinationStatus[] {
-  return deliverers.map((deliverer, index) => {
-    const { pendingLines, quarantined } = store.backlog(deliverer.destinationId);
-    return {
-      name: deliverer.name,
-      delivered_points: deliverer.deliveredLines() - (deliveredBefore[index] ?? 0),
-      pending_points: pendingLines,
-      quarantined,
-      missing: missingStatuses(store.missingSums(deliverer.destinationId)),
-      blocked_reason: deliverer.blockedReason(),
-    };
-  });
-}
-
 const COUNTS = ['devices', 'devices_complete', 'devices_empty', 'requests', 'readings', 'points', 'missing_seconds'];
 
 /**
@@ -162,8 +140,7 @@ export function readBackfillSummary(value: unknown): BackfillSummary | null {
   if (!isRecord(value)) return null;
   const { outcome, exit_code, from, to, oldest_reading, late, missing, destinations, recheck = null } = value;
   const fits =
-    typeof outcome === 'string' &&
-    Object.hasOwn(EXIT_CODES, outcome) &&
+    isOutcome(outcome) &&
     isExitCode(exit_code) &&
     [from, oldest_reading].every((text) => text === null || typeof text === 'string') &&
     typeof to === 'string' &&

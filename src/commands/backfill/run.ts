@@ -24,8 +24,9 @@ import {
   besideDeliveries,
   createProgressWatch,
   isWaiting,
+  type Outcome,
+  outcomeAfterDelivery,
   REOPEN_EVERY_MS,
-  untilDelivered,
   type WaitingParts,
 } from '../shared/alone.ts';
 import { missingScopeText, refusalOf } from '../shared/command.ts';
@@ -38,7 +39,7 @@ import {
   etaOf,
   waitsFor,
 } from './progress.ts';
-import { type BackfillOutcome, type BackfillSummary, summarizeBackfill } from './result.ts';
+import { type BackfillSummary, summarizeBackfill } from './result.ts';
 
 /** The parts that a backfill needs, alone or beside a daemon. */
 export interface BackfillWorkParts extends EstimateParts, WaitingParts {
@@ -55,7 +56,7 @@ export interface BackfillRun {
   /** @returns the summary; throws what `signal` was aborted with. */
   toItsEnd(signal: AbortSignal): Promise<BackfillSummary>;
   progress(): ProgressReport;
-  summary(outcome: BackfillOutcome): BackfillSummary;
+  summary(outcome: Outcome): BackfillSummary;
 }
 
 /** The result of the last progress check, which `progress` shows without checking again. */
@@ -73,14 +74,13 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
   const { context, deliverers } = parts;
   const deliveredBefore = deliverers.map((deliverer) => deliverer.deliveredLines());
   const seen: Seen = { view: backfillView(context, backfill), eta: null };
-  const summary = (outcome: BackfillOutcome): BackfillSummary =>
+  const summary = (outcome: Outcome): BackfillSummary =>
     summarizeBackfill({ context, deliverers, backfill, deliveredBefore }, outcome);
   return {
     summary,
     toItsEnd: async (signal) => {
       const outcome = await untilClosed(parts, { backfill, seen }, signal);
-      const isDelivered = await untilDelivered(parts, signal);
-      const end = outcome === 'complete' && !isDelivered ? 'stalled' : outcome;
+      const end = await outcomeAfterDelivery(parts, outcome, signal);
       if (end === 'complete' || end === 'incomplete for good') backfill.recheck?.end();
       return summary(end);
     },
@@ -115,13 +115,13 @@ async function untilClosed(
   parts: BackfillWorkParts,
   { backfill, seen }: { readonly backfill: Backfill; readonly seen: Seen },
   signal: AbortSignal,
-): Promise<BackfillOutcome> {
+): Promise<Outcome> {
   const { context, apiState } = parts;
   const { clock } = context;
   const watch = createProgressWatch(clock);
   const estimate = createEstimator(parts, backfill);
   const reopen = createReopening(parts);
-  const step = (): BackfillOutcome | null => {
+  const step = (): Outcome | null => {
     const view = backfillView(context, backfill);
     seen.view = view;
     const outcome = outcomeOf(view, backfill);
@@ -152,7 +152,7 @@ function createReopening({ context: { clock }, planning }: BackfillWorkParts): (
 }
 
 /** The outcome. A backfill of `all` does not count ranges that the plan hides. */
-function outcomeOf({ openFor }: BackfillView, { args }: Backfill): BackfillOutcome | null {
+function outcomeOf({ openFor }: BackfillView, { args }: Backfill): Outcome | null {
   const left = [...openFor];
   if (left.length === 0) return 'complete';
   if (left.some((reason) => reason !== 'beyond_plan')) return null;

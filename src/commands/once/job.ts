@@ -15,9 +15,9 @@ import { countsFromNow } from '../../report/figures.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
 import { JOB_CHECK_MS, type JobWork } from '../../scheduler/jobs.ts';
 import { hasStarted, hastenStream, setGoal } from '../../scheduler/planning.ts';
-import { untilDelivered } from '../shared/alone.ts';
+import { type Outcome, outcomeAfterDelivery } from '../shared/alone.ts';
 import { refusalOf } from '../shared/command.ts';
-import { type OnceOutcome, type OnceSummary, summarize } from './result.ts';
+import { type OnceSummary, summarize } from './result.ts';
 import { beginOnceRun, createOnceRun, createOutcomeCheck, endingOf, type OnceRun, type WatchParts } from './run.ts';
 
 interface OnceJobParts extends WatchParts {
@@ -57,8 +57,7 @@ async function work(parts: OnceJobParts, signal: AbortSignal): Promise<OnceSumma
   const run = createOnceRun(parts.context);
   try {
     const outcome = await watch(parts, run, signal);
-    const isDelivered = await untilDelivered(parts, signal);
-    return summarize(parts, endingOf(parts, run, outcome === 'complete' && !isDelivered ? 'stalled' : outcome));
+    return summarize(parts, endingOf(parts, run, await outcomeAfterDelivery(parts, outcome, signal)));
   } catch (error) {
     if (!signal.aborted || (error instanceof UserError && error === signal.reason)) throw error;
     return summarize(parts, endingOf(parts, run, 'interrupted'));
@@ -72,11 +71,11 @@ async function work(parts: OnceJobParts, signal: AbortSignal): Promise<OnceSumma
  *
  * @throws UserError where the key is refused.
  */
-async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Promise<OnceOutcome> {
+async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Promise<Outcome> {
   const { context, planning, apiState } = parts;
   const outcome = createOutcomeCheck(parts, run);
   let hasRequested = false;
-  const step = (): OnceOutcome | null => {
+  const step = (): Outcome | null => {
     if (apiState.refusal !== null) throw refusalOf(apiState.refusal);
     if (!hasRequested && hasStarted(planning)) {
       hasRequested = true;

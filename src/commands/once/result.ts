@@ -3,14 +3,7 @@
  * lines.
  */
 
-import {
-  CLOSED_BY_NONE,
-  coverageOf,
-  gapText,
-  missingStatuses,
-  missingText,
-  wantedOf,
-} from '../../core/device-coverage.ts';
+import { CLOSED_BY_NONE, coverageOf, gapText, missingText, wantedOf } from '../../core/device-coverage.ts';
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
@@ -20,10 +13,11 @@ import type { SyncContext, WantedRange } from '../../ingest/context.ts';
 import { limitFor } from '../../ingest/coverage-rules.ts';
 import { coverableNow, stillWantedFrom, wantedNow } from '../../ingest/wanted-range.ts';
 import type { Logger } from '../../observe/log.ts';
+import { destinationStatuses, EXIT_CODES, isOutcome, type Outcome } from '../shared/alone.ts';
 
 /** The JSON of `--once --json`. */
 export interface OnceSummary {
-  readonly outcome: OnceOutcome;
+  readonly outcome: Outcome;
   readonly exit_code: ExitCode;
   readonly workspace_id: string | null;
   readonly devices: number;
@@ -34,18 +28,9 @@ export interface OnceSummary {
   readonly destinations: readonly DestinationStatus[];
 }
 
-const EXIT_CODES: Readonly<Record<OnceOutcome, ExitCode>> = {
-  complete: 0,
-  stalled: 3,
-  interrupted: 3,
-  'incomplete for good': 1,
-};
-
-export type OnceOutcome = 'complete' | 'stalled' | 'interrupted' | 'incomplete for good';
-
 /** The ending of a run. */
 export interface OnceEnding {
-  readonly outcome: OnceOutcome;
+  readonly outcome: Outcome;
   /** Streams whose scope the key lacks. */
   readonly off: readonly string[];
   /** The wanted range; `null` if it was never known. */
@@ -70,17 +55,7 @@ export function summarize(
     gaps,
     streams_off: off,
     rejected_records: totals.rejectedRecords,
-    destinations: deliverers.map((deliverer) => {
-      const { pendingLines, quarantined } = store.backlog(deliverer.destinationId);
-      return {
-        name: deliverer.name,
-        delivered_points: deliverer.deliveredLines(),
-        pending_points: pendingLines,
-        quarantined,
-        missing: missingStatuses(store.missingSums(deliverer.destinationId)),
-        blocked_reason: deliverer.blockedReason(),
-      };
-    }),
+    destinations: destinationStatuses(store, deliverers, []),
   };
 }
 
@@ -93,8 +68,7 @@ export function readOnceSummary(value: unknown): OnceSummary | null {
   if (!isRecord(value)) return null;
   const { outcome, exit_code, workspace_id, gaps, streams_off, destinations } = value;
   const fits =
-    typeof outcome === 'string' &&
-    Object.hasOwn(EXIT_CODES, outcome) &&
+    isOutcome(outcome) &&
     isExitCode(exit_code) &&
     (workspace_id === null || typeof workspace_id === 'string') &&
     ['devices', 'points_archived', 'rejected_records'].every((name) => typeof value[name] === 'number') &&

@@ -27,21 +27,14 @@ import {
   besideDeliveries,
   createProgressWatch,
   isWaiting,
+  type Outcome,
+  outcomeAfterDelivery,
   type ProgressWatch,
   REOPEN_EVERY_MS,
-  untilDelivered,
   type WaitingParts,
 } from '../shared/alone.ts';
 import { refusalOf } from '../shared/command.ts';
-import {
-  type DeviceGap,
-  lengthOf,
-  type OnceEnding,
-  type OnceOutcome,
-  type OnceSummary,
-  openGaps,
-  summarize,
-} from './result.ts';
+import { type DeviceGap, lengthOf, type OnceEnding, type OnceSummary, openGaps, summarize } from './result.ts';
 
 interface OnceParts extends SessionParts, WaitingParts {
   readonly context: SyncContext;
@@ -100,18 +93,14 @@ export async function runOnce(parts: OnceParts, signal: AbortSignal): Promise<On
 }
 
 /** Returns how a run has ended. */
-export function endingOf(
-  { apiState }: { readonly apiState: ApiState },
-  run: OnceRun,
-  outcome: OnceOutcome,
-): OnceEnding {
+export function endingOf({ apiState }: { readonly apiState: ApiState }, run: OnceRun, outcome: Outcome): OnceEnding {
   const off = (['account', 'alerts', 'telemetry'] as const).filter(
     (stream) => apiState.streams[stream].missingScope !== null,
   );
   return { outcome, off, wantedRange: run.wantedRange };
 }
 
-async function workOff(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise<OnceOutcome> {
+async function workOff(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise<Outcome> {
   const { context } = parts;
   const works = [
     async (stop: AbortSignal) => await ask(parts, run, stop),
@@ -119,8 +108,7 @@ async function workOff(parts: OnceParts, run: OnceRun, signal: AbortSignal): Pro
   ];
   const outcome = await firstOf(works, { signal, reason: 'finished' });
   saveCoverageNotes(context, run);
-  const isDelivered = await untilDelivered(parts, signal);
-  return outcome === 'complete' && !isDelivered ? 'stalled' : outcome;
+  return await outcomeAfterDelivery(parts, outcome, signal);
 }
 
 /**
@@ -159,11 +147,11 @@ export interface WatchParts extends WaitingParts {
 }
 
 /** Waits until no gap is left, no gap can be closed, or there is no progress. */
-async function untilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal): Promise<OnceOutcome> {
+async function untilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal): Promise<Outcome> {
   const rate = { everyMs: RUN_CHECK_MS, wakeUp: parts.planning.rested };
   const checkOutcome = createOutcomeCheck(parts, run);
   const areRechecked = createRecheckWait(parts.context, () => run.wantedRange?.nowMs ?? 0);
-  const step = (): OnceOutcome | null => {
+  const step = (): Outcome | null => {
     const outcome = checkOutcome();
     return outcome === 'complete' && !areRechecked() ? null : outcome;
   };
@@ -186,7 +174,7 @@ interface WatchState {
  *
  * @returns the outcome; `null` while the run continues.
  */
-export function createOutcomeCheck(parts: WatchParts, run: OnceRun): () => OnceOutcome | null {
+export function createOutcomeCheck(parts: WatchParts, run: OnceRun): () => Outcome | null {
   const { context, apiState } = parts;
   const { clock } = context;
   const beganMs = clock.monoMs();
@@ -272,7 +260,7 @@ function unread({ apiState }: WatchParts, { beganMs }: OnceRun): readonly (typeo
   return WHOLE.filter((stream) => apiState.streams[stream].readAtMs < beganMs);
 }
 
-function outcomeOf(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]): OnceOutcome | null {
+function outcomeOf(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]): Outcome | null {
   if (!run.hasStarted || unread(parts, run).length > 0) return null;
   const { readAtMs, missingScope } = parts.apiState.streams.telemetry;
   // Nothing is wanted while the time is unknown.

@@ -2,14 +2,17 @@
  * Runs the deliveries and the maintenance beside a command that archives without a daemon (`--once`, `--backfill`,
  * `--verify --repair`), and waits at its end until every destination has what was archived.
  *
- * Such a command ends after a while without progress. Progress means that less is left to do; a request that returns
+ * Such a command ends with an outcome and its exit code, at the latest after a while without progress. Progress means that less is left to do; a request that returns
  * nothing is no progress. Time spent waiting for a turn or for quota does not count.
  */
 import { type MaintenanceParts, maintainOnce, runMaintenance } from '../../archive/maintenance.ts';
 import { firstOf, pollUntil } from '../../core/async.ts';
+import { missingStatuses } from '../../core/device-coverage.ts';
+import type { ExitCode } from '../../core/faults.ts';
 import type { Clock, RequestLane } from '../../core/ports.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import { LOG_LANES } from '../../core/state/log.ts';
+import type { DestinationStatus } from '../../core/status.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
@@ -85,6 +88,55 @@ export async function untilDelivered(
     return watch.idleMs({ left, waits: false }) >= stalledAfterMs ? false : null;
   };
   return await pollUntil(clock, step, { everyMs: DELIVERY_CHECK_MS }, signal);
+}
+
+/** How work that archives has ended. */
+export type Outcome = 'complete' | 'stalled' | 'interrupted' | 'incomplete for good';
+
+/** The exit code of each outcome. */
+export const EXIT_CODES: Readonly<Record<Outcome, ExitCode>> = {
+  complete: 0,
+  stalled: 3,
+  interrupted: 3,
+  'incomplete for good': 1,
+};
+
+/** Whether a value, maybe of another version, is an outcome. */
+export function isOutcome(value: unknown): value is Outcome {
+  return typeof value === 'string' && Object.hasOwn(EXIT_CODES, value);
+}
+
+/** Waits for the delivery of what was archived. Without it, complete work has stalled. */
+export async function outcomeAfterDelivery(
+  parts: Parameters<typeof untilDelivered>[0],
+  outcome: Outcome,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const isDelivered = await untilDelivered(parts, signal);
+  return outcome === 'complete' && !isDelivered ? 'stalled' : outcome;
+}
+
+/**
+ * The state of each destination at the end of such work.
+ *
+ * @param deliveredBefore how many points each destination had acknowledged before the work began
+ */
+export function destinationStatuses(
+  store: SyncContext['store'],
+  deliverers: readonly Deliverer[],
+  deliveredBefore: readonly number[],
+): DestinationStatus[] {
+  return deliverers.map((deliverer, index) => {
+    const { pendingLines, quarantined } = store.backlog(deliverer.destinationId);
+    return {
+      name: deliverer.name,
+      delivered_points: deliverer.deliveredLines() - (deliveredBefore[index] ?? 0),
+      pending_points: pendingLines,
+      quarantined,
+      missing: missingStatuses(store.missingSums(deliverer.destinationId)),
+      blocked_reason: deliverer.blockedReason(),
+    };
+  });
 }
 
 /** How often the gaps of such work are queued again: a gap that was resting may be due. */
