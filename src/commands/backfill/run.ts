@@ -9,7 +9,7 @@
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
 import { firstOf, pollUntil } from '../../core/async.ts';
 import { PENDING } from '../../core/device-coverage.ts';
-import { ApiFault, refusalText, UserError } from '../../core/faults.ts';
+import { refusalText, UserError } from '../../core/faults.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
 import type { ProgressReport } from '../../core/status.ts';
@@ -19,7 +19,7 @@ import { wantedNow } from '../../ingest/wanted-range.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
 import { type Backfill, beginBackfill } from '../../scheduler/backfill.ts';
 import { type LoneWork, type Planning, reopenDevice } from '../../scheduler/planning.ts';
-import { runLoneWork, type SessionParts } from '../../scheduler/session.ts';
+import type { SessionParts } from '../../scheduler/session.ts';
 import {
   besideDeliveries,
   createProgressWatch,
@@ -27,9 +27,10 @@ import {
   type Outcome,
   outcomeAfterDelivery,
   REOPEN_EVERY_MS,
+  runLoneSession,
   type WaitingParts,
 } from '../shared/alone.ts';
-import { missingScopeText, refusalOf } from '../shared/command.ts';
+import { missingScopeText } from '../shared/command.ts';
 import {
   type BackfillView,
   backfillView,
@@ -206,11 +207,7 @@ interface Started {
   run: BackfillRun | null;
 }
 
-/**
- * Runs the session that sends the planner's requests.
- *
- * @throws UserError where the key is refused.
- */
+/** Sends the planner's requests. */
 async function ask(
   parts: BackfillParts,
   { args, begun }: { args: BackfillArgs; begun: Started },
@@ -230,12 +227,8 @@ async function ask(
     parts.onStarted?.(begun.run);
     return { lane: 'backfill', goal: backfill, streams: [] };
   };
-  try {
-    // The devices of a backfill are fixed at its start, so it waits for the list.
-    return await runLoneWork(parts, { begin, mayGoUnlisted: false }, signal);
-  } catch (error) {
-    throw error instanceof ApiFault ? refusalOf(error) : error;
-  }
+  // The devices of a backfill are fixed at its start, so it waits for the list.
+  return await runLoneSession(parts, { begin, mayGoUnlisted: false }, signal);
 }
 
 /**

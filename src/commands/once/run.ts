@@ -10,7 +10,7 @@ import type { MaintenanceParts } from '../../archive/maintenance.ts';
 import { StateFullError } from '../../core/archive-room.ts';
 import { firstOf, pollUntil } from '../../core/async.ts';
 import { PENDING } from '../../core/device-coverage.ts';
-import { ApiFault, UserError } from '../../core/faults.ts';
+import { UserError } from '../../core/faults.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import { LOG_LANES } from '../../core/state/log.ts';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
@@ -22,7 +22,7 @@ import { noteCoverage } from '../../scheduler/coverage-points.ts';
 import { createRecheckWait, createWantedGoal, type Goal } from '../../scheduler/goal.ts';
 import { NOTHING_OPEN, RECENCIES } from '../../scheduler/history-queue.ts';
 import { endRests, type LoneWork, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
-import { runLoneWork, type SessionParts } from '../../scheduler/session.ts';
+import type { SessionParts } from '../../scheduler/session.ts';
 import {
   besideDeliveries,
   createProgressWatch,
@@ -31,9 +31,9 @@ import {
   outcomeAfterDelivery,
   type ProgressWatch,
   REOPEN_EVERY_MS,
+  runLoneSession,
   type WaitingParts,
 } from '../shared/alone.ts';
-import { refusalOf } from '../shared/command.ts';
 import { type DeviceGap, lengthOf, type OnceEnding, type OnceSummary, openGaps, summarize } from './result.ts';
 
 interface OnceParts extends SessionParts, WaitingParts {
@@ -111,22 +111,14 @@ async function workOff(parts: OnceParts, run: OnceRun, signal: AbortSignal): Pro
   return await outcomeAfterDelivery(parts, outcome, signal);
 }
 
-/**
- * Runs the session that sends the planner's requests.
- *
- * @throws UserError where the key is refused.
- */
+/** Sends the planner's requests. */
 async function ask(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise<never> {
   const begin = (areListed: boolean): LoneWork => {
     beginOnceRun(parts.context, run);
     return { lane: 'first-history', goal: run.goal, streams: areListed ? ['alerts'] : ['alerts', 'devices'] };
   };
-  try {
-    // The list is read again beside the telemetry of the devices that are known.
-    return await runLoneWork(parts, { begin, mayGoUnlisted: true }, signal);
-  } catch (error) {
-    throw error instanceof ApiFault ? refusalOf(error) : error;
-  }
+  // The list is read again beside the telemetry of the devices that are known.
+  return await runLoneSession(parts, { begin, mayGoUnlisted: true }, signal);
 }
 
 /** Writes the notes about the filter and the coverage. */

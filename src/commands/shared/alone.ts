@@ -8,7 +8,7 @@
 import { type MaintenanceParts, maintainOnce, runMaintenance } from '../../archive/maintenance.ts';
 import { firstOf, pollUntil } from '../../core/async.ts';
 import { missingStatuses } from '../../core/device-coverage.ts';
-import type { ExitCode } from '../../core/faults.ts';
+import { ApiFault, type ExitCode } from '../../core/faults.ts';
 import type { Clock, RequestLane } from '../../core/ports.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import { LOG_LANES } from '../../core/state/log.ts';
@@ -17,6 +17,8 @@ import { SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
+import { runLoneWork } from '../../scheduler/session.ts';
+import { refusalOf } from './command.ts';
 
 /** How often the deliveries are checked. */
 const DELIVERY_CHECK_MS = SECOND_MS / 5;
@@ -57,6 +59,19 @@ export async function besideDeliveries<T>(
   const worked = await firstOf(works, { signal, reason: 'finished' });
   await maintainOnce(maintenance, signal);
   return worked;
+}
+
+/**
+ * Runs the session of a one-off, which sends the planner's requests.
+ *
+ * @throws UserError where the key is refused.
+ */
+export async function runLoneSession(...[parts, start, signal]: Parameters<typeof runLoneWork>): Promise<never> {
+  try {
+    return await runLoneWork(parts, start, signal);
+  } catch (error) {
+    throw error instanceof ApiFault ? refusalOf(error) : error;
+  }
 }
 
 /**
