@@ -56,8 +56,12 @@ export interface FailingDevices {
    * @returns the devices that need not rest any longer.
    */
   answered(deviceId: string | null): readonly string[];
-  /** Returns the devices to try again although no request was answered; an empty list for none, or not yet. */
-  retry(): readonly string[];
+  /**
+   * Takes the devices to try again although no request was answered. If there are any, this counts as a try of all.
+   *
+   * @returns an empty list for none, or not yet.
+   */
+  takeRetries(): readonly string[];
 }
 
 /**
@@ -87,7 +91,7 @@ export function createFailingDevices({ monoMs }: Pick<Clock, 'monoMs'>): Failing
       tries = 0;
       return lifted;
     },
-    retry: () => {
+    takeRetries: () => {
       if (tries >= FAILING_TRIES || monoMs() - failedAtMs < FAILING_REST_MS * 2 ** tries) return [];
       const tried = [...failing].filter((each) => !excused.has(each));
       if (tried.length > 0) tries += 1;

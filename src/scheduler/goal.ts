@@ -86,24 +86,19 @@ export function createWantedGoal(context: SyncContext, wantedRange: WantedRange)
 const LONGEST_RECHECK_MS = 2 * MINUTE_MS;
 
 /**
- * Watches the empty ranges that were due to be requested again when a goal was set.
+ * Whether the empty ranges that were due to be requested again when a goal was set are waited for no longer: none of
+ * them is due any more, or all else has been complete for two minutes.
  *
- * @param dueBeforeMs when it was set, in server time.
- * @returns whether none of them is due any more, or two minutes have passed since the first call that found some.
+ * @param since when the goal was set, in server time, and since when all else is complete, by the monotonic clock.
  */
-export function createRecheckWait(
+export function areRechecked(
   {
     store,
     clock,
   }: { readonly store: Pick<SyncContext['store'], 'dueEmptyRanges'>; readonly clock: Pick<Clock, 'monoMs'> },
-  dueBeforeMs: () => EpochMs,
-): () => boolean {
-  let sinceMs: number | null = null;
-  return () => {
-    if (store.dueEmptyRanges(dueBeforeMs()).length === 0) return true;
-    sinceMs ??= clock.monoMs();
-    return clock.monoMs() - sinceMs >= LONGEST_RECHECK_MS;
-  };
+  { dueBeforeMs, sinceMs }: { readonly dueBeforeMs: EpochMs; readonly sinceMs: number },
+): boolean {
+  return store.dueEmptyRanges(dueBeforeMs).length === 0 || clock.monoMs() - sinceMs >= LONGEST_RECHECK_MS;
 }
 
 interface WantedGaps extends Pick<ViewInput, 'covered' | 'wanted' | 'resting'> {

@@ -105,11 +105,11 @@ describe('devices that failed while nobody was answered', () => {
   test('are tried twice before that, at growing distances, unless they were excused already', () => {
     const { clock, suspects } = suspectsAt(['a']);
     const tries: number[] = [];
-    for (; clock.ms < 2 * MINUTE_MS; clock.ms += SECOND_MS) if (suspects.retry().length > 0) tries.push(clock.ms);
+    for (; clock.ms < 2 * MINUTE_MS; clock.ms += SECOND_MS) if (suspects.takeRetries().length > 0) tries.push(clock.ms);
     expect(tries).toEqual([5 * SECOND_MS, 10 * SECOND_MS]);
     suspects.answered(null);
     suspects.add('a');
     clock.ms += MINUTE_MS;
-    expect(suspects.retry()).toEqual([]);
+    expect(suspects.takeRetries()).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 /** Which range of a goal is requested next, and how long rechecks are waited for. */
 import { expect, test } from 'vitest';
 import { DAY_NS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { createRecheckWait, gapsToRequest, newestGap } from '../../src/scheduler/goal.ts';
+import { areRechecked, gapsToRequest, newestGap } from '../../src/scheduler/goal.ts';
 
 test('the gaps are wanted, not covered, not resting and not requested by other work', () => {
   const covered = [{ from: 20n, to: 30n, first: null, last: null }];
@@ -37,15 +37,16 @@ test('empty ranges that were due are waited for until they were requested again,
     ['later', 200],
   ]);
   const store = { dueEmptyRanges: (atMs: number) => [...due].flatMap(([id, dueMs]) => (dueMs <= atMs ? [id] : [])) };
-  const create = () => createRecheckWait({ store, clock: { monoMs: () => now.ms } }, () => 100);
-  const first = create();
-  expect(first()).toBe(false);
+  const rechecked = (sinceMs: number) =>
+    areRechecked({ store, clock: { monoMs: () => now.ms } }, { dueBeforeMs: 100, sinceMs });
+  const firstMs = now.ms;
+  expect(rechecked(firstMs)).toBe(false);
   now.ms += 2 * MINUTE_MS - SECOND_MS;
-  expect(first(), 'still in its time').toBe(false);
-  const second = create();
-  expect(second()).toBe(false);
+  expect(rechecked(firstMs), 'still in its time').toBe(false);
+  const secondMs = now.ms;
+  expect(rechecked(secondMs)).toBe(false);
   now.ms += SECOND_MS;
-  expect([first(), second()], 'each has its own time').toEqual([true, false]);
+  expect([rechecked(firstMs), rechecked(secondMs)], 'each has its own time').toEqual([true, false]);
   due.delete('a');
-  expect(second(), 'what became due later is not waited for').toBe(true);
+  expect(rechecked(secondMs), 'what became due later is not waited for').toBe(true);
 });

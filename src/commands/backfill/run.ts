@@ -129,7 +129,7 @@ async function untilClosed(
     if (outcome !== null) return outcome;
     endWhereRefused(apiState);
     const waits = isWaiting(parts, { isQueued: view.openFor.has(PENDING), lanes: ['backfill'] });
-    if (watch.idleMs({ left: view.leftMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
+    if (watch.record({ left: view.leftMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
     const left = estimate();
     seen.eta = etaOf(parts, backfill, left);
     if (backfill.args.finishByMs !== null) backfill.rate.setLeft(left?.requests ?? 0);
@@ -242,7 +242,7 @@ async function untilStarted(parts: BackfillParts, begun: Started, signal: AbortS
   const step = (): BackfillRun | null => {
     if (begun.run !== null) return begun.run;
     const waits = isWaiting(parts, { isQueued: true, lanes: ['inventory'] });
-    if (watch.idleMs({ left: Number.POSITIVE_INFINITY, waits }) >= STALLED_AFTER_MS) {
+    if (watch.record({ left: Number.POSITIVE_INFINITY, waits }) >= STALLED_AFTER_MS) {
       const text = parts.apiState.fault ?? 'the archive is full';
       throw new UserError(
         `Nothing could be read for ten minutes: ${text}. Run the command again when the API answers.`,

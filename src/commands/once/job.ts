@@ -18,7 +18,15 @@ import { hasStarted, hastenStream, setGoal } from '../../scheduler/planning.ts';
 import { type Outcome, outcomeAfterDelivery } from '../shared/alone.ts';
 import { refusalOf } from '../shared/command.ts';
 import { type OnceSummary, summarize } from './result.ts';
-import { beginOnceRun, createOnceRun, createOutcomeCheck, endingOf, type OnceRun, type WatchParts } from './run.ts';
+import {
+  advanceRun,
+  beginOnceRun,
+  createOnceRun,
+  createRunState,
+  endingOf,
+  type OnceRun,
+  type WatchParts,
+} from './run.ts';
 
 interface OnceJobParts extends WatchParts {
   readonly deliverers: readonly Deliverer[];
@@ -73,7 +81,7 @@ async function work(parts: OnceJobParts, signal: AbortSignal): Promise<OnceSumma
  */
 async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Promise<Outcome> {
   const { context, planning, apiState } = parts;
-  const outcome = createOutcomeCheck(parts, run);
+  const state = createRunState(context);
   let hasRequested = false;
   const step = (): Outcome | null => {
     if (apiState.refusal !== null) throw refusalOf(apiState.refusal);
@@ -83,7 +91,7 @@ async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Pr
     }
     const isAccountRead = apiState.streams.account.readAtMs >= run.beganMs;
     if (!run.hasStarted && hasStarted(planning) && isAccountRead) begin(parts, run);
-    return outcome();
+    return advanceRun(parts, run, state);
   };
   return await pollUntil(context.clock, step, { everyMs: JOB_CHECK_MS }, signal);
 }

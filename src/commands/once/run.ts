@@ -19,7 +19,7 @@ import type { SyncContext, WantedRange } from '../../ingest/context.ts';
 import { wantedNow } from '../../ingest/wanted-range.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
 import { noteCoverage } from '../../scheduler/coverage-points.ts';
-import { createRecheckWait, createWantedGoal, type Goal } from '../../scheduler/goal.ts';
+import { areRechecked, createWantedGoal, type Goal } from '../../scheduler/goal.ts';
 import { NOTHING_OPEN, RECENCIES } from '../../scheduler/history-queue.ts';
 import { endRests, type LoneWork, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
 import type { SessionParts } from '../../scheduler/session.ts';
@@ -140,19 +140,25 @@ export interface WatchParts extends WaitingParts {
 
 /** Waits until no gap is left, no gap can be closed, or there is no progress. */
 async function untilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal): Promise<Outcome> {
+  const { context } = parts;
   const rate = { everyMs: RUN_CHECK_MS, wakeUp: parts.planning.rested };
-  const checkOutcome = createOutcomeCheck(parts, run);
-  const areRechecked = createRecheckWait(parts.context, () => run.wantedRange?.nowMs ?? 0);
+  const state = createRunState(context);
+  let completeAtMs: number | null = null;
   const step = (): Outcome | null => {
-    const outcome = checkOutcome();
-    return outcome === 'complete' && !areRechecked() ? null : outcome;
+    const outcome = advanceRun(parts, run, state);
+    if (outcome !== 'complete') return outcome;
+    completeAtMs ??= context.clock.monoMs();
+    const dueBeforeMs = run.wantedRange?.nowMs ?? 0;
+    return areRechecked(context, { dueBeforeMs, sinceMs: completeAtMs }) ? outcome : null;
   };
-  return await pollUntil(parts.context.clock, step, rate, signal);
+  return await pollUntil(context.clock, step, rate, signal);
 }
 
-/** The state between two checks. All times are of the monotonic clock. */
-interface WatchState {
+/** The state between two steps. All times are of the monotonic clock. */
+interface RunState {
   readonly watch: ProgressWatch;
+  /** What the answered requests had brought. */
+  yields: Yields;
   /** When what rested was taken up again last. */
   reopenedMs: number;
   /** When the devices were listed again last. */
@@ -161,51 +167,62 @@ interface WatchState {
   outMs: number;
 }
 
-/**
- * A check of how far a run is.
- *
- * @returns the outcome; `null` while the run continues.
- */
-export function createOutcomeCheck(parts: WatchParts, run: OnceRun): () => Outcome | null {
-  const { context, apiState } = parts;
-  const { clock } = context;
+/** The state of a run that begins now. */
+export function createRunState({ clock, answeredAtMs }: SyncContext): RunState {
   const beganMs = clock.monoMs();
-  const watch = createProgressWatch(clock);
-  const isFruitless = createFruitCheck(context);
-  const state: WatchState = { watch, reopenedMs: beganMs, relistedMs: beganMs, outMs: Number.NEGATIVE_INFINITY };
-  return () => {
-    const nowMs = clock.monoMs();
-    if (apiState.fault !== null) state.outMs = nowMs;
-    const gaps = openGaps(context, run.wantedRange);
-    const outcome = outcomeOf(parts, run, gaps);
-    if (outcome !== null) return outcome;
-    const open = gaps.reduce((sum, gap) => sum + lengthOf(gap), BigInt(unread(parts, run).length));
-    const left = run.hasStarted ? open : Number.POSITIVE_INFINITY;
-    const areFruitless = isFruitless(gaps);
-    const idleMs = watch.idleMs({ left, waits: waits(parts, run, areFruitless ? [] : gaps) });
-    if (hasStalled({ apiState, outMs: state.outMs }, idleMs, nowMs)) return 'stalled';
-    if (nowMs - state.reopenedMs >= REOPEN_EVERY_MS) resume({ planning: parts.planning, state, run }, gaps, nowMs);
-    return null;
+  return {
+    watch: createProgressWatch(clock),
+    yields: { answeredMs: answeredAtMs(), archived: -1, pending: -1n },
+    reopenedMs: beganMs,
+    relistedMs: beganMs,
+    outMs: Number.NEGATIVE_INFINITY,
   };
 }
 
 /**
- * A check whether requests were answered since the last check that brought nothing: nothing was archived, and no gap
- * was closed or named. Such requests are no progress, and no waiting either.
+ * Does one step of a run: records how far it is, and queues again what rests.
+ *
+ * @returns the outcome; `null` while the run continues.
  */
-function createFruitCheck({ store, answeredAtMs }: SyncContext): (gaps: readonly DeviceGap[]) => boolean {
-  let last = { answeredMs: answeredAtMs(), archived: -1, pending: -1n };
-  return (gaps) => {
-    const unnamed = gaps.filter(({ reason }) => reason === PENDING);
-    const now = {
-      answeredMs: answeredAtMs(),
-      archived: LOG_LANES.reduce((sum, lane) => sum + store.endOf(lane).block, 0),
-      pending: unnamed.reduce((sum, gap) => sum + lengthOf(gap), 0n),
-    };
-    const before = last;
-    last = now;
-    return now.answeredMs > before.answeredMs && now.archived === before.archived && now.pending === before.pending;
+export function advanceRun(parts: WatchParts, run: OnceRun, state: RunState): Outcome | null {
+  const { context, apiState } = parts;
+  const nowMs = context.clock.monoMs();
+  if (apiState.fault !== null) state.outMs = nowMs;
+  const gaps = openGaps(context, run.wantedRange);
+  const outcome = outcomeOf(parts, run, gaps);
+  if (outcome !== null) return outcome;
+  const open = gaps.reduce((sum, gap) => sum + lengthOf(gap), BigInt(unread(parts, run).length));
+  const left = run.hasStarted ? open : Number.POSITIVE_INFINITY;
+  const before = state.yields;
+  state.yields = yieldsOf(context, gaps);
+  const idleMs = state.watch.record({ left, waits: waits(parts, run, isFruitless(before, state.yields) ? [] : gaps) });
+  if (hasStalled({ apiState, outMs: state.outMs }, idleMs, nowMs)) return 'stalled';
+  if (nowMs - state.reopenedMs >= REOPEN_EVERY_MS) resume({ planning: parts.planning, state, run }, gaps, nowMs);
+  return null;
+}
+
+/** When a request was answered last, the blocks archived until then, and the gaps without a name. */
+interface Yields {
+  readonly answeredMs: number;
+  readonly archived: number;
+  readonly pending: bigint;
+}
+
+function yieldsOf({ store, answeredAtMs }: SyncContext, gaps: readonly DeviceGap[]): Yields {
+  const unnamed = gaps.filter(({ reason }) => reason === PENDING);
+  return {
+    answeredMs: answeredAtMs(),
+    archived: LOG_LANES.reduce((sum, lane) => sum + store.endOf(lane).block, 0),
+    pending: unnamed.reduce((sum, gap) => sum + lengthOf(gap), 0n),
   };
+}
+
+/**
+ * Whether requests were answered in between that brought nothing: nothing was archived, and no gap was closed or named.
+ * Such requests are no progress, and no waiting either.
+ */
+function isFruitless(before: Yields, now: Yields): boolean {
+  return now.answeredMs > before.answeredMs && now.archived === before.archived && now.pending === before.pending;
 }
 
 /** Returns whether the run has stalled. After an outage it waits for one more try, because the service may be back. */
@@ -225,7 +242,7 @@ function hasStalled(
  * fault, and then the devices are listed.
  */
 function resume(
-  { planning, state, run }: { readonly planning: Planning; readonly state: WatchState; readonly run: OnceRun },
+  { planning, state, run }: { readonly planning: Planning; readonly state: RunState; readonly run: OnceRun },
   gaps: readonly DeviceGap[],
   nowMs: number,
 ): void {
@@ -235,7 +252,7 @@ function resume(
   // Not while one of them is being polled: the answered list would make its failure look like its own.
   const isUnreachable = mute.length > 0 && mute.every(({ device_id }) => isClosed(run, device_id));
   if (isUnreachable && planning.rest !== null) {
-    const tried = planning.failingDevices.retry();
+    const tried = planning.failingDevices.takeRetries();
     if (tried.length > 0) endRests(planning, tried, 'unreachable');
     else if (nowMs - state.relistedMs >= RELIST_EVERY_MS) {
       state.relistedMs = nowMs;

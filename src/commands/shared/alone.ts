@@ -100,7 +100,7 @@ export async function untilDelivered(
   const step = (): boolean | null => {
     if (deliverers.every(hasAll)) return true;
     const left = -deliverers.reduce((sum, deliverer) => sum + positionOf(deliverer), 0);
-    return watch.idleMs({ left, waits: false }) >= stalledAfterMs ? false : null;
+    return watch.record({ left, waits: false }) >= stalledAfterMs ? false : null;
   };
   return await pollUntil(clock, step, { everyMs: DELIVERY_CHECK_MS }, signal);
 }
@@ -171,7 +171,7 @@ export interface ProgressWatch {
    *
    * @returns for how long the work has made no progress, in ms.
    */
-  idleMs(view: WorkView): number;
+  record(view: WorkView): number;
 }
 
 /** A watch over work that begins now. */
@@ -180,7 +180,7 @@ export function createProgressWatch(clock: Pick<Clock, 'monoMs'>): ProgressWatch
   let idleMs = 0;
   let atMs = clock.monoMs();
   return {
-    idleMs: ({ left, waits }) => {
+    record: ({ left, waits }) => {
       const nowMs = clock.monoMs();
       if (left < least) {
         least = left;

@@ -14,7 +14,7 @@ describe('work', () => {
     const watch = createProgressWatch({ monoMs: () => nowMs });
     const idleAfter = (ms: number, left: number | bigint, waits = false): number => {
       nowMs += ms;
-      return watch.idleMs({ left, waits });
+      return watch.record({ left, waits });
     };
     expect(idleAfter(10, Number.POSITIVE_INFINITY)).toBe(10);
     expect(idleAfter(10, 100n)).toBe(0);
