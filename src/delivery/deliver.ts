@@ -29,18 +29,8 @@ import {
   openDestination,
   type Served,
 } from './destination.ts';
-import {
-  type BatchSize,
-  type ControlLines,
-  createBatchSize,
-  createControlLines,
-  createPatience,
-  createWidth,
-  type Sent,
-  sendBatch,
-  sendKept,
-  type Width,
-} from './send-batch.ts';
+import { type BatchSize, createBatchSize, createPatience, createWidth, type Width } from './pace.ts';
+import { type ControlLines, createControlLines, type Sent, sendBatch, sendKept } from './send-batch.ts';
 
 export interface Deliverer {
   readonly name: string;

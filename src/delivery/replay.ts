@@ -15,7 +15,8 @@ import type { Store } from '../core/state/state.ts';
 import { type EpochNs, formatExact, SECOND_MS } from '../core/time.ts';
 import { BATCH_LENGTH, type Deliverer, type DelivererParts } from './deliver.ts';
 import type { Blocked } from './destination.ts';
-import { type BatchSize, createBatchSize, createPatience, type Patience, type Sent } from './send-batch.ts';
+import { type BatchSize, createBatchSize, createPatience, type Patience } from './pace.ts';
+import type { Sent } from './send-batch.ts';
 
 export interface ReplayParts extends DelivererParts {
   /** The most lines in one request. */

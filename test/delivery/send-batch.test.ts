@@ -3,7 +3,7 @@
  */
 import { expect, test, vi } from 'vitest';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
-import { createBatchSize, createControlLines, sendBatch, sendKept } from '../../src/delivery/send-batch.ts';
+import { createControlLines, sendBatch, sendKept } from '../../src/delivery/send-batch.ts';
 import { scratchStore } from '../store/support.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
@@ -41,23 +41,6 @@ test('the control lines are those that were accepted last, of each kind', () => 
   controls.remember([line('device', 4)]);
   controls.remember([line('alert', 5)]);
   expect(controls.latestUnlike(line('telemetry', 9)), 'a kind that comes again is the latest').toBe(line('alert', 5));
-});
-
-test('a batch is halved after one that was too large, and grows again after many that passed', () => {
-  const size = createBatchSize(1000);
-  size.sent({ lines: 1000, tooLarge: true, isWhole: false });
-  size.sent({ lines: 500, tooLarge: true, isWhole: false });
-  expect(size.lines()).toBe(250);
-  const pass = (times: number, lines: number): void => {
-    for (let nth = 0; nth < times; nth += 1) size.sent({ lines, tooLarge: false, isWhole: true });
-  };
-  pass(1000, 200);
-  expect(size.lines(), 'smaller batches show nothing').toBe(250);
-  pass(64, 250);
-  expect(size.lines()).toBe(500);
-  pass(64, 500);
-  pass(1000, 1000);
-  expect(size.lines(), 'never more than configured').toBe(1000);
 });
 
 test('a line of a time that no clock has reached goes to quarantine once the clock of the API is known', async () => {

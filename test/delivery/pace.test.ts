@@ -3,7 +3,7 @@ import type { AppEvent } from '../../src/core/events.ts';
 import type { WriteAnswer } from '../../src/core/ports.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
 import { type Blocked, IF_IT_LASTS, judge, RETRY_HINT } from '../../src/delivery/destination.ts';
-import { createPatience } from '../../src/delivery/send-batch.ts';
+import { createBatchSize, createPatience } from '../../src/delivery/pace.ts';
 
 /** The block that follows from an answer. */
 function judgedBlocked(answer: WriteAnswer): Blocked {
@@ -11,6 +11,23 @@ function judgedBlocked(answer: WriteAnswer): Blocked {
   if (verdict.does !== 'keep') throw new Error(`not blocked: ${verdict.does}`);
   return verdict.blocked;
 }
+
+test('a batch is halved after one that was too large, and grows again after many that passed', () => {
+  const size = createBatchSize(1000);
+  size.sent({ lines: 1000, tooLarge: true, isWhole: false });
+  size.sent({ lines: 500, tooLarge: true, isWhole: false });
+  expect(size.lines()).toBe(250);
+  const pass = (times: number, lines: number): void => {
+    for (let nth = 0; nth < times; nth += 1) size.sent({ lines, tooLarge: false, isWhole: true });
+  };
+  pass(1000, 200);
+  expect(size.lines(), 'smaller batches show nothing').toBe(250);
+  pass(64, 250);
+  expect(size.lines()).toBe(500);
+  pass(64, 500);
+  pass(1000, 1000);
+  expect(size.lines(), 'never more than configured').toBe(1000);
+});
 
 test('the next attempt of a blocked delivery is known, and none of one that moves', () => {
   let nowMs = 5000;
