@@ -17,6 +17,7 @@ import { isOpen, type KnownAlert, type Observed, observeAlert } from '../core/li
 import { nameAt } from '../core/lines/names.ts';
 import type { Purpose, Reply } from '../core/ports.ts';
 import { type AlertPage, type AlertRecord, type Cursor, MAX_PAGE_SIZE } from '../core/records.ts';
+import { ALERTS_LEFT_OUT, listOf } from '../core/state/state.ts';
 import { type EpochNs, HOUR_MS, msToNs } from '../core/time.ts';
 import { accountReadAt } from './account.ts';
 import type { SyncContext } from './context.ts';
@@ -204,8 +205,7 @@ function countDiffers({ store, serverClock }: SyncContext): boolean {
 
 type FilterParts = Pick<SyncContext, 'store' | 'settings'>;
 
-/** The fact that holds the ids of the devices whose alerts were left out, as a JSON list; no more than any workspace has. */
-const LEFT_OUT = 'alerts_left_out';
+/** The longest list of the devices whose alerts were left out: no workspace has more. */
 const MAX_LEFT_OUT = 4_000_000;
 
 /**
@@ -235,13 +235,12 @@ function readAnew(parts: FilterParts, deviceIds: readonly string[]): void {
 }
 
 function leftOut({ store }: FilterParts): Set<string> {
-  const ids: readonly string[] = JSON.parse(store.fact(LEFT_OUT) ?? '[]');
-  return new Set(ids);
+  return new Set(listOf<string>(store.fact(ALERTS_LEFT_OUT)));
 }
 
 function saveLeftOut({ store }: FilterParts, deviceIds: ReadonlySet<string>): void {
   const text = JSON.stringify([...deviceIds]);
-  if (text.length <= MAX_LEFT_OUT) store.saveFact(LEFT_OUT, text);
+  if (text.length <= MAX_LEFT_OUT) store.saveFact(ALERTS_LEFT_OUT, text);
 }
 
 /** The state digest of an alert of which no point was made. */

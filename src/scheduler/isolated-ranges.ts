@@ -4,23 +4,9 @@
  */
 import type { CoveredRange } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
-import type { Store } from '../core/state/state.ts';
+import { BACKFILLED_APART, type IsolatedText, listOf, type Store } from '../core/state/state.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
 import { type EpochNs, minNs } from '../core/time.ts';
-
-/** A fact that outlives the process: a list of these, times as texts. */
-const ISOLATED = 'backfilled_apart';
-
-interface StoredRange {
-  readonly from: string;
-  readonly to: string;
-  /** `null`: all. */
-  readonly devices: readonly string[] | null;
-  /**
-   * Devices whose live coverage ended within the range: for these it is not isolated, and the time after it is wanted.
-   */
-  readonly except?: readonly string[];
-}
 
 /** A stored range, prepared for many devices. */
 interface IsolatedRange extends Interval {
@@ -40,9 +26,9 @@ interface RequestedRange extends Interval {
 export function noteIsolated(store: Facts, { from, to, devices, states }: RequestedRange): void {
   const except = states.filter((state) => isWantedAfter(store, state, { from, to })).map(({ deviceId }) => deviceId);
   const own = { from: String(from), to: String(to), devices: devices.length === 0 ? null : devices };
-  const next: StoredRange = except.length === 0 ? own : { ...own, except };
+  const next: IsolatedText = except.length === 0 ? own : { ...own, except };
   const others = rangesStored(store).filter((known) => !isWithin(known, next));
-  store.saveFact(ISOLATED, JSON.stringify([...others, next]));
+  store.saveFact(BACKFILLED_APART, JSON.stringify([...others, next]));
 }
 
 /** Returns whether the covered range of a device that the daemon keeps up to date ends within this range. */
@@ -52,21 +38,20 @@ function isWantedAfter(store: Facts, state: TelemetryState, { from, to }: Interv
     .some((range) => from < range.to && range.to <= to);
 }
 
-function isWithin(a: StoredRange, b: StoredRange): boolean {
+function isWithin(a: IsolatedText, b: IsolatedText): boolean {
   const hasDevices = b.devices === null || a.devices?.every((id) => b.devices?.includes(id)) === true;
   return hasDevices && BigInt(a.from) >= BigInt(b.from) && BigInt(a.to) <= BigInt(b.to);
 }
 
-function rangesStored(store: Pick<Facts, 'fact'>): readonly StoredRange[] {
-  const kept = store.fact(ISOLATED);
-  return kept === null ? [] : JSON.parse(kept);
+function rangesStored(store: Pick<Facts, 'fact'>): readonly IsolatedText[] {
+  return listOf(store.fact(BACKFILLED_APART));
 }
 
 /** The parsed ranges of each state, cached until the stored text changes. */
 const LAST = new WeakMap<object, { readonly text: string | null; readonly stored: readonly IsolatedRange[] }>();
 
 function storedIsolated(store: Pick<Facts, 'fact'>): readonly IsolatedRange[] {
-  const text = store.fact(ISOLATED);
+  const text = store.fact(BACKFILLED_APART);
   const last = LAST.get(store);
   if (last?.text === text) return last.stored;
   const stored = rangesStored(store).map(({ from, to, devices, except = [] }): IsolatedRange => {

@@ -35,6 +35,29 @@ export interface Store extends TelemetryStore, InventoryStore, LogStore {
   saveFact(key: string, value: string): void;
 }
 
+/** The fact that lists the devices whose alerts were left out: they are read again when one is included again. */
+export const ALERTS_LEFT_OUT = 'alerts_left_out';
+
+/** The fact that lists the ranges that were backfilled by themselves, as {@link IsolatedText}. */
+export const BACKFILLED_APART = 'backfilled_apart';
+
+/** A range that was backfilled by itself; its times are texts. */
+export interface IsolatedText {
+  readonly from: string;
+  readonly to: string;
+  /** `null`: all. */
+  readonly devices: readonly string[] | null;
+  /**
+   * Devices whose live coverage ended within the range: for these it is not isolated, and the time after it is wanted.
+   */
+  readonly except?: readonly string[];
+}
+
+/** The list that a fact holds; an empty one where there is none yet. */
+export function listOf<T>(text: string | null): readonly T[] {
+  return text === null ? [] : JSON.parse(text);
+}
+
 /**
  * Creates a function that keeps a fact up to date: it writes a text when that changes.
  *

@@ -11,7 +11,15 @@ import { identityTag } from '../../core/lines/line-protocol.ts';
 import { RECENT_EVENTS } from '../../core/page-facts.ts';
 import { aboutItem } from '../../core/quarantine.ts';
 import type { LogLane } from '../../core/state/log.ts';
-import type { ForgetStep, ForgetStore, ForgottenCounts } from '../../core/state/state.ts';
+import {
+  ALERTS_LEFT_OUT,
+  BACKFILLED_APART,
+  type ForgetStep,
+  type ForgetStore,
+  type ForgottenCounts,
+  type IsolatedText,
+  listOf,
+} from '../../core/state/state.ts';
 import { ForgottenError } from '../../core/state/telemetry.ts';
 import { unpack } from '../archive/block-codec.ts';
 import type { PositionTable } from '../delivery/positions.ts';
@@ -244,20 +252,6 @@ const TABLES = [
   'device',
 ] as const;
 
-/** Devices whose alerts were left out: to be read again when one of them is included again (`ingest/alerts.ts`). */
-const LEFT_OUT = 'alerts_left_out';
-
-/**
- * Ranges that were backfilled by themselves, with the devices that they were requested
- * (`scheduler/isolated-ranges.ts`).
- */
-const APART = 'backfilled_apart';
-
-interface Apart {
-  readonly devices: readonly string[] | null;
-  readonly except?: readonly string[];
-}
-
 /** The data about a device outside of the archive and the quarantine. */
 interface FactsRemoval {
   hasTraces(deviceId: string): boolean;
@@ -313,17 +307,17 @@ function forgetLeftOut(
   deviceId: string,
   { isExcluded, hadAlerts }: { readonly isExcluded: boolean; readonly hadAlerts: boolean },
 ): void {
-  const before: readonly string[] = JSON.parse(facts.read(LEFT_OUT) ?? '[]');
+  const before = listOf<string>(facts.read(ALERTS_LEFT_OUT));
   const others = before.filter((each) => each !== deviceId);
   const after = isExcluded && (hadAlerts || others.length < before.length) ? [...others, deviceId] : others;
-  if (after.length > 0 || before.length > 0) facts.write(LEFT_OUT, JSON.stringify(after));
+  if (after.length > 0 || before.length > 0) facts.write(ALERTS_LEFT_OUT, JSON.stringify(after));
 }
 
 /** Takes a device out of the ranges that were backfilled by themselves. */
 function forgetApart(facts: Facts, deviceId: string): void {
-  const before: readonly Apart[] = JSON.parse(facts.read(APART) ?? '[]');
+  const before = listOf<IsolatedText>(facts.read(BACKFILLED_APART));
   const isOther = (each: string): boolean => each !== deviceId;
-  const names = ({ devices, except }: Apart): boolean => ![...(devices ?? []), ...(except ?? [])].every(isOther);
+  const names = ({ devices, except }: IsolatedText): boolean => ![...(devices ?? []), ...(except ?? [])].every(isOther);
   if (!before.some(names)) return;
   const after = before
     .map((each) => ({
@@ -333,7 +327,7 @@ function forgetApart(facts: Facts, deviceId: string): void {
     }))
     // Without any device it would be one of all.
     .filter(({ devices }) => devices === null || devices.length > 0);
-  facts.write(APART, JSON.stringify(after));
+  facts.write(BACKFILLED_APART, JSON.stringify(after));
 }
 
 /**
