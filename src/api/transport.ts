@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { type Dispatcher, EnvHttpProxyAgent, request as send } from 'undici';
 import { linkAbort } from '../core/async.ts';
-import { codeOf, TransportError, type TransportFailure, UserError } from '../core/faults.ts';
+import { codeOf, proxyNotUrl, TransportError, type TransportFailure } from '../core/faults.ts';
 import type { HttpAnswer, HttpRequest, Transport } from '../core/ports.ts';
 import { byteSize, plainText } from '../core/text.ts';
 
@@ -83,11 +83,7 @@ function openDispatcher({ timeoutMs, ca, connections = 4, direct = false }: Http
       maxHeaderSize: MAX_HEADER_BYTES,
     });
   } catch {
-    // The error quotes the URL, and a proxy's URL may hold a password.
-    throw new UserError(
-      { what: 'HTTPS_PROXY or HTTP_PROXY: not a URL', remedy: 'Set it as http://host:port, or unset it.' },
-      78,
-    );
+    throw proxyNotUrl();
   }
 }
 

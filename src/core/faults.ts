@@ -118,6 +118,14 @@ export interface Advice {
   readonly remedy: string;
 }
 
+/** The error text for a proxy variable. It does not quote the URL, which may hold a password. */
+export function proxyNotUrl(): UserError {
+  return new UserError(
+    { what: 'HTTPS_PROXY or HTTP_PROXY: not a URL', remedy: 'Set it as http://host:port, or unset it.' },
+    78,
+  );
+}
+
 /** The exit codes of the program. */
 export type ExitCode = 0 | 1 | 2 | 3 | 77 | 78;
 

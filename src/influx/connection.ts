@@ -13,7 +13,7 @@ import { createRequire } from 'node:module';
 import { Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { gunzipSync, gzip } from 'node:zlib';
-import { UserError } from '../core/faults.ts';
+import { proxyNotUrl } from '../core/faults.ts';
 import type { ServerAnswer } from './answers.ts';
 
 // `require` instead of an import, of what imports `node:http` too: an import reads every member of the module, and one
@@ -109,11 +109,7 @@ export function openAgent(base: string, { ca, proxies }: Pick<ConnectionOptions,
     const options = { keepAlive: true, proxyEnv: proxies };
     return base.startsWith('https:') ? new https.Agent({ ...options, ca }) : new http.Agent(options);
   } catch {
-    // The error quotes the URL, and a proxy's URL may hold a password.
-    throw new UserError(
-      { what: 'HTTPS_PROXY or HTTP_PROXY: not a URL', remedy: 'Set it as http://host:port, or unset it.' },
-      78,
-    );
+    throw proxyNotUrl();
   }
 }
 

@@ -195,15 +195,7 @@ function requireOurs(db: Database.Database, path: string): void {
   if (id !== APPLICATION_ID && !(empty && id === 0)) {
     throw foreignDatabase(path);
   }
-  if (version > MIGRATIONS.length) {
-    throw new UserError(
-      {
-        what: `${path}: this state was written by a newer Tidemark (state version ${version}, this version supports ${MIGRATIONS.length})`,
-        remedy: 'Use the newer version, or restore a backup of an older state. Nothing was changed.',
-      },
-      1,
-    );
-  }
+  if (version > MIGRATIONS.length) throw newerState(path, version);
 }
 
 /** The error for a rollback journal. Our own files never have one after their creation. */
@@ -212,6 +204,17 @@ function strayJournal(path: string): UserError {
     {
       what: `${path}-journal: this journal does not belong to a state of Tidemark`,
       remedy: `If ${STATE_FILE} is your state, move the journal away and start again; if it is the database of another program, set data_dir to another directory. Nothing was changed.`,
+    },
+    1,
+  );
+}
+
+/** The error text for a state of a version that is newer than this one. */
+export function newerState(path: string, version: number): UserError {
+  return new UserError(
+    {
+      what: `${path}: this state was written by a newer Tidemark (state version ${version}, this version supports ${MIGRATIONS.length})`,
+      remedy: 'Use the newer version, or restore a backup of an older state. Nothing was changed.',
     },
     1,
   );

@@ -8,7 +8,7 @@ import Database from 'better-sqlite3';
 import { UserError } from '../../core/faults.ts';
 import { plainText } from '../../core/text.ts';
 import { explained } from '../explain.ts';
-import { STATE_FILE, statePath } from './database.ts';
+import { foreignDatabase, newerState, STATE_FILE, statePath } from './database.ts';
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
 import { requireTarget } from './new-file.ts';
 
@@ -74,18 +74,8 @@ export function hasShape(db: Database.Database, path: string, oldest: number = M
   const isOurs = Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
   // The process that creates it is not done yet.
   if (version === 0 && (isOurs || isEmpty(db))) return false;
-  if (!isOurs) {
-    throw new UserError(`${path}: this is a database of another program. Correct data_dir.`, 1);
-  }
-  if (version > MIGRATIONS.length) {
-    throw new UserError(
-      {
-        what: `${path}: this state was written by a newer Tidemark (state version ${version}, this version supports ${MIGRATIONS.length})`,
-        remedy: 'Use the newer version. Nothing was changed.',
-      },
-      1,
-    );
-  }
+  if (!isOurs) throw foreignDatabase(path);
+  if (version > MIGRATIONS.length) throw newerState(path, version);
   if (version < oldest) {
     throw new UserError(
       {

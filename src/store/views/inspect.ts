@@ -7,13 +7,12 @@
 import { existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
-import { UserError } from '../../core/faults.ts';
 import type { StateSize } from '../../core/state/archive.ts';
 import { plainText } from '../../core/text.ts';
 import { unpack } from '../archive/block-codec.ts';
 import { createVacuum } from '../archive/maintenance.ts';
 import { API_WORKSPACE, WORKSPACE_TAG } from '../facts.ts';
-import { foreignDatabase, lockPath, statePath } from '../open/database.ts';
+import { foreignDatabase, lockPath, newerState, statePath } from '../open/database.ts';
 import { isLocked } from '../open/lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../open/migrations.ts';
 import { requireTarget } from '../open/new-file.ts';
@@ -87,7 +86,7 @@ function inspect(db: Database.Database, path: string): StateFindings | null {
   // The process that creates it is not done yet.
   if (version === 0 && isEmpty) return null;
   if (!isOurs) throw foreignDatabase(path);
-  if (version > MIGRATIONS.length) throw newer(path, version);
+  if (version > MIGRATIONS.length) throw newerState(path, version);
   const size = createVacuum(db, path).size();
   const damage = damageOf(db, size.usedBytes);
   const fact = db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck();
@@ -100,16 +99,6 @@ function inspect(db: Database.Database, path: string): StateFindings | null {
     workspaceId: fact.get(API_WORKSPACE) ?? null,
     workspaceTag: fact.get(WORKSPACE_TAG) ?? null,
   };
-}
-
-function newer(path: string, version: number): UserError {
-  return new UserError(
-    {
-      what: `${path}: this state was written by a newer Tidemark (state version ${version}, this version supports ${MIGRATIONS.length})`,
-      remedy: 'Use the newer version, or restore a backup of an older state.',
-    },
-    1,
-  );
 }
 
 function damageOf(db: Database.Database, usedBytes: number): string[] {
