@@ -129,3 +129,43 @@ test('titles are found in every kind of call', () => {
   expect(titlesOf(source)).toEqual(['a walk', 'holes', 'it lacks b']);
   expect(titlesOf(source).every((title) => WITHDRAWN.test(title))).toBe(true);
 });
+
+/**
+ * The documented parameters that a declaration does not have. One that is taken apart where it is declared may have any
+ * name.
+ */
+function unknownParameters(source: string): string[] {
+  return [...source.matchAll(/\/\*\*(?:(?!\*\/)[\s\S])*\*\//g)].flatMap(({ index, 0: comment }) => {
+    const documented = [...comment.matchAll(/@param (\w+)/g)].map(([, name]) => name ?? '');
+    const declared = documented.length === 0 ? '' : headOf(source.slice(index + comment.length));
+    const isTakenApart = /[(,]\s*(?:\.\.\.)?[[{]/.test(declared);
+    return documented.filter((name) => !isTakenApart && !new RegExp(`\\b${name}\\b`).test(declared));
+  });
+}
+
+/** A declaration up to the end of its parameters. */
+function headOf(text: string): string {
+  let depth = 0;
+  for (let at = text.indexOf('('); at < text.length; at += 1) {
+    if (text[at] === '(') depth += 1;
+    if (text[at] === ')') depth -= 1;
+    if (depth === 0) return text.slice(0, at + 1);
+  }
+  return text;
+}
+
+test('every documented parameter is there', () => {
+  const sources = tracked.filter((path) => path.startsWith('src/') && path.endsWith('.ts'));
+  const wrong = sources.flatMap((path) =>
+    unknownParameters(readFileSync(join(ROOT, path), 'utf8')).map((name) => `${path}: ${name}`),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test.each([
+  ['/** @param keep stores it. */\nexport type Worker = (save: () => void) => void;', ['keep']],
+  ['/** @param save stores it. */\nexport type Worker = (save: () => void) => void;', []],
+  ['/** @param file what is read. */\nfunction read({ path }: File): void {}', []],
+])('of %s, the documented parameters that are not there are found', (source, names) => {
+  expect(unknownParameters(source)).toEqual(names);
+});

@@ -55,9 +55,9 @@ function destinationsOf(
   );
 }
 
-/** @param secrets the secrets to hide in all output. A secret that is read is added before anything can use it. */
 interface SecretParts {
   readonly readFile: (path: string) => string;
+  /** The secrets to hide in all output. A secret that is read is added before anything can use it. */
   readonly secrets: Secret[];
 }
 

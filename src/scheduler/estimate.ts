@@ -177,7 +177,7 @@ function filledBelow(begun: readonly number[], reached: readonly number[]): (hei
 /**
  * The same for `scale` times the devices.
  *
- * @param again the cost without any coverage: additional devices have none.
+ * @param anew the cost without any coverage: additional devices have none.
  * @returns whole readings and requests.
  */
 export function scaleNeed(need: BackfillNeed, scale: number, anew: () => BackfillNeed): BackfillNeed {

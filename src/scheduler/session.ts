@@ -179,7 +179,7 @@ interface LoneStart {
 /**
  * A one-off's session: works off one goal, and runs until the signal aborts or something ends it.
  *
- * @param begins how it begins, once the account, the devices and the time are known.
+ * @param begin how it begins, once the account, the devices and the time are known.
  * @throws what `runSession` throws, and what `begin` throws.
  */
 export async function runLoneWork(

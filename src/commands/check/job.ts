@@ -360,7 +360,7 @@ const BOUNDS = 'bounds';
  * times that can be requested exactly.
  *
  * @param page readings of a device; `null` where none came.
- * @param ask asks for a window of it; `null` where none came.
+ * @param probe asks for a window of it; `null` where none came.
  */
 async function noteBounds(
   notes: CheckNotes,
