@@ -18,13 +18,15 @@ type RunnableCommand = Exclude<Command, { mode: 'help' | 'version' | 'health' }>
 type FileCommand = Exclude<RunnableCommand, { mode: 'demo' | 'check' | 'init' }>;
 type FileMode = FileCommand['mode'];
 type CommandOf<M extends FileMode> = Extract<FileCommand, { mode: M }>;
+type StateMode = keyof typeof ON_STATE;
 
 /** Loads a command when it is needed, so that read-only commands start faster and use less memory. */
 type Load<M extends FileMode, C> = () => Promise<Run<CommandOf<M>, C>>;
 type Run<Given, C> = (run: CommandRun<Given, C>, ports: ProcessPorts) => number | Promise<number>;
+type Loads<M extends FileMode, C> = { readonly [Each in M]: Load<Each, C> };
 
 /** Commands that need the address and the key of the API. */
-const WITH_API: { readonly [M in 'daemon' | 'once' | 'plan' | 'backfill']: Load<M, Config> } = {
+const WITH_API: Loads<'daemon' | 'once' | 'plan' | 'backfill', Config> = {
   daemon: async () => (await import('./daemon/command.ts')).runDaemonCommand,
   once: async () => (await import('./once/command.ts')).runOnceCommand,
   plan: async () => (await import('./plan/command.ts')).runPlanCommand,
@@ -32,7 +34,7 @@ const WITH_API: { readonly [M in 'daemon' | 'once' | 'plan' | 'backfill']: Load<
 };
 
 /** Commands that check what is archived, change it, or send it. */
-const ON_STATE: { readonly [M in Exclude<FileMode, keyof typeof WITH_API>]: Load<M, StateConfig> } = {
+const ON_STATE: Loads<Exclude<FileMode, keyof typeof WITH_API>, StateConfig> = {
   status: async () => (await import('./status/command.ts')).runStatusCommand,
   verify: async () => (await import('./verify/command.ts')).runVerifyCommand,
   export: async () => (await import('./export/command.ts')).runExportCommand,
@@ -41,6 +43,9 @@ const ON_STATE: { readonly [M in Exclude<FileMode, keyof typeof WITH_API>]: Load
   backup: async () => (await import('./backup/command.ts')).runBackupCommand,
   forget: async () => (await import('./forget/command.ts')).runForgetCommand,
 };
+
+/** All of them, for a configuration that has the API. */
+const ALL: Loads<FileMode, Config> = { ...ON_STATE, ...WITH_API };
 
 /**
  * Runs a command.
@@ -96,30 +101,27 @@ async function runConfigured(command: RunnableCommand, ports: ProcessPorts): Pro
     const run = begin(loadConfig(input), command, ports);
     return await withFinalReport(run, ports, () => runDryRun(run, ports));
   }
-  return needsApi(command, input)
-    ? await runLoaded(loadConfig(input), { command, table: { ...ON_STATE, ...WITH_API } }, ports)
-    : await runLoaded(loadStateConfig(input), { command, table: ON_STATE }, ports);
+  return isOnState(command, input)
+    ? await runLoaded(loadStateConfig(input), { mode: command.mode, command, loads: ON_STATE }, ports)
+    : await runLoaded(loadConfig(input), { mode: command.mode, command, loads: ALL }, ports);
 }
 
 /** What reads again from the API needs its key; sending again does without, and does more with it. */
-function needsApi(command: FileCommand, input: ConfigInput): boolean {
-  if (command.mode !== 'verify') return Object.hasOwn(WITH_API, command.mode);
-  return command.sample !== null || (command.repair && isApiGiven(input));
+function isOnState(command: FileCommand, input: ConfigInput): command is CommandOf<StateMode> {
+  if (command.mode !== 'verify') return Object.hasOwn(ON_STATE, command.mode);
+  return command.sample === null && !(command.repair && isApiGiven(input));
 }
 
-/** @param table has a command of this mode. */
-async function runLoaded<C extends StateConfig>(
+async function runLoaded<M extends FileMode, C extends StateConfig>(
   loaded: Loaded<C>,
-  { command, table }: { command: FileCommand; table: object },
+  { mode, command, loads }: { readonly mode: M; readonly command: CommandOf<M>; readonly loads: Loads<M, C> },
   ports: ProcessPorts,
 ): Promise<number> {
-  const load = (table as { readonly [mode: string]: (() => Promise<Run<FileCommand, C>>) | undefined })[command.mode];
-  if (load === undefined) throw new Error(`there is no command for the mode ${command.mode}`);
   const begun = begin(loaded, command, ports);
-  const isSync = command.mode === 'daemon' || command.mode === 'once';
+  const isSync = mode === 'daemon' || mode === 'once';
   for (const warning of isSync ? loaded.warnings : [])
     begun.terminal.logger.write({ type: 'configuration-odd', message: mistakeText(warning) });
-  const run = await load();
+  const run = await loads[mode]();
   return await withFinalReport(begun, ports, () => run(begun, ports));
 }
 
