@@ -312,7 +312,7 @@ describe('on a terminal', () => {
     expect(readFileSync(join(directory, 'conf', 't.yaml'), 'utf8')).toContain('kind: "victoriametrics"');
   });
 
-  test('is told what a VictoriaMetrics lacks: deduplication, and a retention that is as long as the history', async () => {
+  test('is told what a VictoriaMetrics does not have: deduplication, and a retention that is as long as the history', async () => {
     const flags = '-storageDataPath="data"\n-retentionPeriod="1"\n';
     const victoria = createServer(({ url }, response) => {
       if (url === '/flags') response.end(flags);
