@@ -9,9 +9,10 @@
  *    counts only for a while.
  * 2. A `Date` more than five seconds ahead of all remembered answers is a jump ahead. It counts only if the local wall
  *    clock has made the same jump (the host slept, and the monotonic clock stood still): then earlier answers are
- *    dropped. Otherwise the answer is ignored, until such answers have agreed three times, over ten minutes and within
- *    two minutes, with the local wall clock or with the server's time from before it fell back: then the server's clock
- *    was corrected.
+ *    dropped. Otherwise the answer is ignored, until such answers have agreed three times, over ten minutes, with a time
+ *    that the API serves meanwhile, or within two minutes with the local wall clock or with the server's time from before
+ *    it fell back: then the server's clock was corrected. Not so while the newest time that the API serves goes on by
+ *    the clock from before: then the local clock is wrong too.
  * 3. `highestPassedMs` never falls back. It stands still until the server's clock has caught up. Once the last two
  *    answers say that the clock has fallen back (`presentAtMostMs`), `nowMs` falls back too, and ingest takes back the
  *    coverage of every device beyond the time to which the clock fell (`fellToMs`) and reads that range again.
@@ -170,12 +171,13 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
           unconfirmed = unconfirmedAfter(unconfirmed, { ...sample, sentMonoMs: answer.sentMonoMs }, { clock, others });
         if (unconfirmed !== null) return;
         const before = memory.samples;
-        memory = addSample(memory, sample, clock.nowMs());
+        memory = addSample(memory, sample, { wallMs: clock.nowMs(), toleranceMs: toleranceOf(others) });
         last = noteLast(last, { before, after: memory.samples, next: sample, sentMonoMs: answer.sentMonoMs });
       }
     },
     timesReceived(times, hasFuture = false) {
       served = noteServed({ ...served, areFuture: served.areFuture || hasFuture }, times, clock);
+      memory = { ...memory, ahead: servedSince(memory.ahead, times, clock.monoMs()) };
       if (unconfirmed === null || others === null) return;
       const { first } = unconfirmed;
       if (!times.some((at) => agreesWithServed(first, nsToMs(at), { clock, others }))) return;
@@ -195,10 +197,8 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
     fallenToMs: () => fallenTo(presentAtMostMs(), memory, clock),
     skewMs: () => (known().length === 0 ? null : clock.nowMs() - estimateMs(known(), clock)),
     isDateAbsent: () => known().length === 0 && answersWithout >= ABSENT_AFTER,
-    latestNs: () => {
-      const dates = known();
-      return msToNs(Math.max(clock.nowMs(), dates.length > 0 ? estimateMs(dates, clock) : storedMs()) + DAY_MS);
-    },
+    latestNs: () =>
+      msToNs(Math.max(clock.nowMs(), known().length > 0 ? estimateMs(known(), clock) : storedMs()) + DAY_MS),
   };
 }
 
@@ -272,10 +272,26 @@ function toSample(dateMs: EpochMs, { sentMonoMs, receivedMonoMs }: ReceivedDate,
   };
 }
 
+/** Consecutive answers that are ahead of the remembered ones and alike. */
+interface JumpAhead {
+  readonly samples: readonly Sample[];
+  /** How many of them in a row agreed with another clock, and since when. */
+  readonly times: number;
+  readonly sinceMonoMs: number;
+  /** The newest time that the API has served since the first of them. */
+  readonly served: PassedTime | null;
+}
+
+/** The jump after the API has served more times. */
+function servedSince(ahead: JumpAhead | null, times: readonly EpochNs[], monoMs: number): JumpAhead | null {
+  if (ahead === null || times.length === 0) return ahead;
+  const atMs = nsToMs(times.reduce(maxNs));
+  return atMs > (ahead.served?.atMs ?? Number.NEGATIVE_INFINITY) ? { ...ahead, served: { atMs, monoMs } } : ahead;
+}
+
 interface Memory {
   readonly samples: readonly Sample[];
-  /** Consecutive answers that are ahead of `samples` and agree with the local wall clock. */
-  readonly ahead: { readonly samples: readonly Sample[]; readonly sinceMonoMs: number; readonly times: number } | null;
+  readonly ahead: JumpAhead | null;
   /** The offset from before `Date` fell back; `null` if it never did, or has come back. */
   readonly beforeFallMs: number | null;
 }
@@ -319,12 +335,16 @@ function unconfirmedAfter(
 
 /** Whether a `Date` agrees with a time of the server that has passed: one that is older by the tolerance at most. */
 function agreesWithServed(sample: Sample, servedMs: EpochMs, { clock, others }: Comparison): boolean {
-  const olderMs = estimateMs([sample], clock) - servedMs;
-  return olderMs >= -JUMP_MS && olderMs <= toleranceOf(others);
+  return isOlder(estimateMs([sample], clock) - servedMs, toleranceOf(others));
 }
 
-function toleranceOf({ toleranceMs }: OtherClocks): number {
-  return Math.max(toleranceMs, JUMP_MS);
+/** Whether a served time is that much older than a clock that agrees with it. */
+function isOlder(olderMs: number, toleranceMs: number): boolean {
+  return olderMs >= -JUMP_MS && olderMs <= toleranceMs;
+}
+
+function toleranceOf(others: OtherClocks | null): number {
+  return Math.max(others?.toleranceMs ?? 0, JUMP_MS);
 }
 
 /** Whether two answers show the same clock. */
@@ -365,7 +385,11 @@ function noteLast(
 }
 
 /** The memory after one more answer: rule 2. */
-function addSample({ samples, ahead, beforeFallMs }: Memory, next: Sample, wallMs: EpochMs): Memory {
+function addSample(
+  { samples, ahead, beforeFallMs }: Memory,
+  next: Sample,
+  { wallMs, toleranceMs }: { readonly wallMs: EpochMs; readonly toleranceMs: number },
+): Memory {
   if (!isAhead(samples, next)) {
     return { samples: remember(samples, next), ahead: null, beforeFallMs: fallenFromMs(samples, next, beforeFallMs) };
   }
@@ -373,15 +397,29 @@ function addSample({ samples, ahead, beforeFallMs }: Memory, next: Sample, wallM
   const agreesWithWall = Math.abs(next.monoMs + next.bestMs - wallMs) <= AGREES_MS;
   // The server's clock returns to where it was before it fell back. The local clock need not be right for that.
   const isAsBefore = beforeFallMs !== null && Math.abs(next.bestMs - beforeFallMs) <= AGREES_MS;
-  if (!agreesWithWall && !isAsBefore) return { samples, ahead: null, beforeFallMs };
-  if (ahead === null || isAhead(ahead.samples, next)) {
-    return { samples, ahead: { samples: [next], sinceMonoMs: next.monoMs, times: 1 }, beforeFallMs };
-  }
-  const agreed = { ...ahead, samples: remember(ahead.samples, next), times: ahead.times + 1 };
-  const isLongEnough = agreed.times >= AGREES_TIMES && next.monoMs - agreed.sinceMonoMs >= AGREES_FOR_MS;
-  return isLongEnough
-    ? { samples: agreed.samples, ahead: null, beforeFallMs: null }
-    : { samples, ahead: agreed, beforeFallMs };
+  const known = ahead?.samples.every((sample) => areAlike(sample, next)) === true ? ahead : null;
+  const served = known?.served ?? null;
+  const agreesWithTimes = served !== null && isOlder(olderBy(served, [next]), toleranceMs);
+  const times = agreesWithWall || isAsBefore || agreesWithTimes ? (known?.times ?? 0) + 1 : 0;
+  const agreed: JumpAhead =
+    known === null || times <= 1
+      ? { samples: [next], times, sinceMonoMs: next.monoMs, served }
+      : { ...known, samples: remember(known.samples, next), times };
+  const isLongEnough = times >= AGREES_TIMES && next.monoMs - agreed.sinceMonoMs >= AGREES_FOR_MS;
+  if (!isLongEnough || goesOnAsBefore(agreed, samples, toleranceMs)) return { samples, ahead: agreed, beforeFallMs };
+  return { samples: agreed.samples, ahead: null, beforeFallMs: null };
+}
+
+/** Whether the newest time that was served since a jump is from after it, but by the clock from before. */
+function goesOnAsBefore({ samples, served, sinceMonoMs }: JumpAhead, before: readonly Sample[], toleranceMs: number) {
+  if (served === null || isOlder(olderBy(served, samples), toleranceMs)) return false;
+  const olderMs = olderBy(served, before);
+  return isOlder(olderMs, toleranceMs) && served.monoMs - olderMs > sinceMonoMs;
+}
+
+/** How much older a served time was, when it was received, than a clock. */
+function olderBy({ atMs, monoMs }: PassedTime, samples: readonly Sample[]): number {
+  return Math.max(...samples.map(({ bestMs }) => bestMs)) + monoMs - atMs;
 }
 
 /** The offset from before the answer, if it is further back than the clocks' errors explain; otherwise `beforeMs`. */

@@ -294,6 +294,61 @@ describe('a server that was put right', () => {
     expect(w.serverMs() - (w.serverClock.highestPassedMs() ?? 0)).toBeGreaterThan(HOUR_MS);
   });
 
+  describe('while the API serves times', () => {
+    /** A jump ahead by a length; from then on devices report by one of the two clocks. */
+    function jumped(aheadMs: number, skewMs: number) {
+      const w = world({ skewMs, others: { toleranceMs: 2 * MINUTE_MS, storedMs: () => [T0] } });
+      w.ask();
+      w.moveServer(aheadMs);
+      const minutes = (count: number, reportAtMs: () => number): void => {
+        for (let minute = 0; minute < count; minute += 1) {
+          w.ask();
+          w.serverClock.timesReceived([msToNs(reportAtMs() - HOUR_MS), msToNs(reportAtMs() - 40 * SECOND_MS)]);
+          w.pass(MINUTE_MS);
+        }
+      };
+      return { ...w, minutes, before: () => w.serverMs() - aheadMs };
+    }
+    const isBelieved = ({ serverClock, serverMs }: ReturnType<typeof jumped>): boolean =>
+      serverMs() - serverClock.nowMs() < 2 * SECOND_MS;
+
+    test('is believed where they agree with it, whatever the local clock says', () => {
+      const w = jumped(HOUR_MS, 3 * HOUR_MS);
+      w.minutes(10, w.serverMs);
+      expect(isBelieved(w)).toBe(false);
+      w.minutes(3, w.serverMs);
+      expect(isBelieved(w)).toBe(true);
+    });
+
+    test('is not believed while they go on by the clock from before, though the local clock agrees with it', () => {
+      const w = jumped(2 * DAY_MS, 2 * DAY_MS);
+      w.minutes(60, w.before);
+      expect(isBelieved(w)).toBe(false);
+      w.minutes(1, w.serverMs);
+      w.ask();
+      expect(isBelieved(w), 'until one agrees with it').toBe(true);
+    });
+
+    test('is believed where the local clock agrees with it and the newest time is from before the jump', () => {
+      const w = jumped(HOUR_MS, HOUR_MS);
+      const fromMs = w.before();
+      w.minutes(12, () => fromMs);
+      expect(isBelieved(w)).toBe(true);
+    });
+
+    test('is believed where it is so small that they agree with it as well', () => {
+      const w = jumped(30 * SECOND_MS, 30 * SECOND_MS);
+      w.minutes(13, w.serverMs);
+      expect(isBelieved(w)).toBe(true);
+    });
+
+    test('is not believed by times that lie after it', () => {
+      const w = jumped(HOUR_MS, 3 * HOUR_MS);
+      w.minutes(60, () => w.serverMs() + 2 * MINUTE_MS);
+      expect(isBelieved(w)).toBe(false);
+    });
+  });
+
   test('is believed where it says again what it said before it fell back, whatever the local clock says', () => {
     const w = world({ skewMs: 3 * MINUTE_MS });
     const askFor = (minutes: number): void => {

@@ -381,6 +381,17 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'a jump of Date to the local clock believed against the times that the API serves',
+    caughtBy: ['dateJumpsToLocalClock'],
+    edits: [
+      {
+        file: 'core/server-clock.ts',
+        find: 'return isOlder(olderMs, toleranceMs) && served.monoMs - olderMs > sinceMonoMs;',
+        replace: 'return isOlder(olderMs, toleranceMs) && served.monoMs < sinceMonoMs;',
+      },
+    ],
+  },
+  {
     name: 'coverage kept when Date falls back',
     caughtBy: ['dateFallsBack'],
     edits: [

@@ -29,6 +29,7 @@ const STORIES: Record<ScenarioName, string> = {
   brokenDeliveries: 'a lost answer of the database costs one repeated write',
   slowAnswers: 'an answer covers up to the time of its request',
   dateJumps: 'a Date that jumps ahead is ignored',
+  dateJumpsToLocalClock: 'a Date that jumps to a wrong local clock is ignored while devices report by the right one',
   dateFallsBack: 'ranges that a clock covered before it fell back are read again',
   firstDateWrong: 'a first Date that agrees with no other clock covers nothing',
   lockDeleted: 'a program whose lock file is deleted stops writing',

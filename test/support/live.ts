@@ -5,6 +5,7 @@
 
 import type { Sync } from '../../src/app/open-sync.ts';
 import type { AppEvent } from '../../src/core/events.ts';
+import type { Clock } from '../../src/core/ports.ts';
 import { DAY_NS, type EpochNs, MINUTE_MS, maxNs } from '../../src/core/time.ts';
 import type { SyncSettings } from '../../src/ingest/context.ts';
 import { limitFor } from '../../src/ingest/coverage-rules.ts';
@@ -31,14 +32,16 @@ export async function liveFor(
     each = () => {},
     use = () => {},
     settings = rig.settings,
+    clock = rig.clock,
   }: {
     readonly each?: (minute: number, life: LiveLife) => void | Promise<void>;
     readonly use?: (life: LiveLife) => void | Promise<void>;
     readonly settings?: SyncSettings;
+    readonly clock?: Clock;
   } = {},
 ): Promise<readonly AppEvent[]> {
   const events: AppEvent[] = [];
-  const sync = rig.open({ observe: (event) => void events.push(event), settings });
+  const sync = rig.open({ observe: (event) => void events.push(event), settings, clock });
   const { signal } = new AbortController();
   const { context } = sync;
   const life = { events, sync };

@@ -13,6 +13,7 @@ import { onPath } from './faults.ts';
 import { liveFor } from './live.ts';
 import { NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
+import { withWallOffset } from './virtual-clock.ts';
 
 const HISTORY_MS = 3 * HOUR_MS;
 
@@ -65,6 +66,26 @@ export const dateJumps: Scenario = async (bench, program) => {
   const startedMs = rig.clock.nowMs();
   await rig.once();
   return await finish(rig, startedMs);
+};
+
+/** In the middle of a life `Date` jumps two hours ahead, as far as the local clock is all the time. */
+export const dateJumpsToLocalClock: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program, { devices: [{ deviceId: 'steady', intervalMs: 20 * SECOND_MS }] });
+  const { time } = rig.simulator.settings;
+  const beyond: string[] = [];
+  await rig.once();
+  await liveFor(rig, 60, {
+    clock: withWallOffset(rig.clock, () => 2 * HOUR_MS),
+    each: (minute, { sync }) => {
+      time.jumpMs = minute >= 10 && minute < 50 ? 2 * HOUR_MS : 0;
+      const presentNs = BigInt(Math.ceil(rig.clock.nowMs())) * 1_000_000n;
+      const { covered } = sync.context.store.telemetry('steady');
+      if (covered.some(({ to }) => to > presentNs)) beyond.push(`minute ${minute}: covered beyond the present`);
+    },
+  });
+  const startedMs = rig.clock.nowMs();
+  await rig.once();
+  return [...beyond.slice(0, 1), ...(await finish(rig, startedMs))];
 };
 
 /** A server whose clock was an hour ahead, and has fallen back by the second of three lives. */
