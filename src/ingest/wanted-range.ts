@@ -114,7 +114,7 @@ export function lateFromOf(
 }
 
 /** The range since the last poll is a gap of every device at any time: by that alone no device is behind. */
-const LIVE_LAG_SECONDS = 5 * 60;
+export const LIVE_LAG_SECONDS = 5 * 60;
 
 /** How long the newest gap of a device may be: until its next turn comes, and the turn after that. */
 export function openSeconds({

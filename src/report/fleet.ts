@@ -12,7 +12,7 @@ import { createWakeUp, repeat, type WakeUp } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
 import { emptyByListing } from '../core/device-coverage.ts';
 import { beatingClock, type Pulse } from '../core/heartbeats.ts';
-import { type Intervals, lengthNs, subtract } from '../core/intervals.ts';
+import { type Intervals, intersect, lengthNs, normalize, subtract } from '../core/intervals.ts';
 import type { Clock } from '../core/ports.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import { type CoverageNow, NOTHING_COVERED } from '../core/state/telemetry.ts';
@@ -20,7 +20,7 @@ import type { DeviceFigures, FleetFigures, StatusGap } from '../core/status.ts';
 import { DAY_NS, maxNs, SECOND_MS, SECOND_NS } from '../core/time.ts';
 import type { SyncContext, SyncSettings, WantedRange } from '../ingest/context.ts';
 import { gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
-import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
+import { LIVE_LAG_SECONDS, openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import type { DeviceSummary } from './device-list.ts';
 import {
   createDeviceSums,
@@ -235,7 +235,7 @@ function createFleetTally({ settings, wantedRange, openSeconds, listed: most }: 
     const { device, snapshot } = seen;
     if (snapshot.isGone) return null;
     counts.present += 1;
-    if (lengthNs(lastDayOpen(seen, wantedRange)) > openNs) counts.lastDayMissing += 1;
+    if (isLastDayMissing(seen, wantedRange, openNs)) counts.lastDayMissing += 1;
     // Of a device that was never read the age counts from when it was listed first.
     const beganMs = snapshot.isCurrent ? wantedRange.nowMs : device.firstListedMs;
     const age = snapshot.status.lag_seconds ?? Math.max(0, (wantedRange.nowMs - beganMs) / 1000);
@@ -290,6 +290,17 @@ function createFleetTally({ settings, wantedRange, openSeconds, listed: most }: 
 function addGaps(gapSeconds: Map<string, number>, gaps: readonly StatusGap[]): number {
   for (const gap of gaps) gapSeconds.set(gap.reason, (gapSeconds.get(gap.reason) ?? 0) + secondsOf(gap));
   return gaps.reduce((sum, gap) => sum + secondsOf(gap), 0);
+}
+
+/**
+ * Whether a part of the last day is missing: more than may be open while all is well, or further back than that a gap
+ * that no reason explains. Where the quota is short, the newest gap may be hours long.
+ */
+function isLastDayMissing(seen: Seen, wantedRange: WantedRange, openNs: bigint): boolean {
+  const open = lastDayOpen(seen, wantedRange);
+  const named = normalize(seen.coverage.gaps.map(({ fromNs: from, toNs: to }) => ({ from, to })));
+  const older = intersect(subtract(open, named), [{ from: 0n, to: maxNs(wantedRange.limit - openNs, 0n) }]);
+  return lengthNs(open) > openNs || lengthNs(older) > BigInt(LIVE_LAG_SECONDS) * SECOND_NS;
 }
 
 /** The gaps of the last day, up to the coverage limit. */

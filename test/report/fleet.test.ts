@@ -31,7 +31,13 @@ interface Spec {
 }
 
 /** A look at devices that are held from the beginning to some time ago; each costs `costMs` of a clock of its own. */
-function lookAt(specs: readonly Spec[], costMs = 0, exclude: readonly string[] = [], longestMs = Infinity) {
+function lookAt(
+  specs: readonly Spec[],
+  costMs = 0,
+  exclude: readonly string[] = [],
+  longestMs = Infinity,
+  staleMs = 0,
+) {
   const time = { ms: 0, slept: 0, longest: 0, since: 0 };
   const devices = specs.map(
     ({ id, goneSinceMs }): KnownDevice => ({
@@ -78,7 +84,7 @@ function lookAt(specs: readonly Spec[], costMs = 0, exclude: readonly string[] =
         },
       },
     },
-    staleMs: () => 0,
+    staleMs: () => staleMs,
     pulse: { beat: () => {}, sign: () => {}, rest: () => {} },
   } as unknown as FleetScannerParts);
   return { look, time };
@@ -93,6 +99,15 @@ async function runUntil(look: FleetScanner, isOver: () => boolean): Promise<void
 }
 
 describe('what is found', () => {
+  test('is a last day that is missing where its beginning is, even if the newest hours may be open', () => {
+    const specs = [
+      { id: 'begun', heldToAgoMs: HOUR_MS, heldFromAgoMs: 21 * HOUR_MS },
+      { id: 'whole', heldToAgoMs: 3 * HOUR_MS },
+    ];
+    const { look } = lookAt(specs, 0, [], Infinity, 2 * HOUR_MS);
+    expect(look.scan()?.figures).toMatchObject({ present: 2, lastDayMissing: 1 });
+  });
+
   test('is the age of the oldest uncovered reading of each device, and the number of gaps', () => {
     const { look } = lookAt(
       [
