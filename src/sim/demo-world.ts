@@ -3,11 +3,17 @@
  * minutes devices appear, change and disappear.
  */
 import { DAY_MS, type EpochMs, formatMs, HOUR_MS, MINUTE_MS } from '../core/time.ts';
-import type { FleetContext } from './fleet.ts';
-import { mixText, seedOf, unit, whole } from './random.ts';
+import { mixText, type Seed, seedOf, unit, whole } from './random.ts';
 import { CATALOGUE, sensor } from './sensors.ts';
 import type { DeviceSpec, SensorSpec } from './spec.ts';
 import { createWorld, type World } from './world.ts';
+
+/** The seed, and when the history begins and ends. */
+interface Context {
+  readonly seed: Seed;
+  readonly startMs: EpochMs;
+  readonly originMs: EpochMs;
+}
 
 interface Site {
   readonly id: string;
@@ -132,7 +138,7 @@ function formatCompact(ms: EpochMs): string {
   return formatMs(ms).slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-');
 }
 
-function devicesOf(site: Site, context: FleetContext): DeviceSpec[] {
+function devicesOf(site: Site, context: Context): DeviceSpec[] {
   const hub: DeviceSpec = {
     deviceId: `hub-${site.id}-1`,
     name: site.name,
@@ -148,7 +154,7 @@ function devicesOf(site: Site, context: FleetContext): DeviceSpec[] {
   return [hub, ...site.rooms.map((_, at) => addonOf(site, at, context))];
 }
 
-function addonOf(site: Site, at: number, context: FleetContext): DeviceSpec {
+function addonOf(site: Site, at: number, context: Context): DeviceSpec {
   const [name, kind] = site.rooms[at] ?? ['Spare', 'room'];
   const deviceId = `add-${site.id}-${String(at + 1).padStart(2, '0')}`;
   const seed = mixText(context.seed, deviceId);
@@ -169,7 +175,7 @@ function addonOf(site: Site, at: number, context: FleetContext): DeviceSpec {
 }
 
 /** What happens to single devices, most of it while someone watches. */
-function storyOf(deviceId: string, name: string, { originMs }: FleetContext): Partial<DeviceSpec> {
+function storyOf(deviceId: string, name: string, { originMs }: Context): Partial<DeviceSpec> {
   switch (deviceId) {
     case 'add-ham-02':
       return { renames: [{ atMs: originMs + 2 * MINUTE_MS, value: `${name} (dairy)` }] };
@@ -184,7 +190,7 @@ function storyOf(deviceId: string, name: string, { originMs }: FleetContext): Pa
   }
 }
 
-function outages(seed: number, { startMs, originMs }: FleetContext): DeviceSpec['silences'] & object {
+function outages(seed: number, { startMs, originMs }: Context): DeviceSpec['silences'] & object {
   return Array.from({ length: whole(seed, 1, 4) }, (_, at) => {
     const own = mixText(seed, `outage ${at}`);
     const fromMs = Math.floor(startMs + unit(own) * (originMs - startMs));
@@ -193,7 +199,7 @@ function outages(seed: number, { startMs, originMs }: FleetContext): DeviceSpec[
 }
 
 /** A device on trial that reports fastest, and one that joins. */
-function arrivals({ originMs }: FleetContext): DeviceSpec[] {
+function arrivals({ originMs }: Context): DeviceSpec[] {
   const place = { latitude: 53.54127, longitude: 9.98391, updatedAtMs: originMs - 14 * DAY_MS };
   return [
     {
@@ -224,7 +230,7 @@ function arrivals({ originMs }: FleetContext): DeviceSpec[] {
 }
 
 /** One that has fallen silent for good, and one that will be heard again. */
-function silentOnes({ originMs }: FleetContext): DeviceSpec[] {
+function silentOnes({ originMs }: Context): DeviceSpec[] {
   return [
     {
       deviceId: 'add-ber-20',

@@ -7,7 +7,6 @@
 import { DAY_MS, type EpochMs, type EpochNs, HOUR_MS } from '../core/time.ts';
 import { type AlertDevice, type AlertPosition, listedAlerts, seededAlerts } from './alerts.ts';
 import { createDevice, type ReadingRange, type WorldDevice } from './devices.ts';
-import { type FleetOptions, seededFleet } from './fleet.ts';
 import type { Precision } from './instants.ts';
 import { mix, mixText, type Seed, seedOf, unit } from './random.ts';
 import type { AlertSpec, DeviceSpec, SimAlert, SimDevice, SimReading } from './spec.ts';
@@ -20,9 +19,7 @@ export interface WorldOptions {
   readonly historyMs?: number;
   readonly workspaceId?: string;
   readonly name?: string;
-  /** Devices by the seed, none by default. */
-  readonly fleet?: FleetOptions;
-  /** Devices by description, beside the fleet. */
+  /** Devices by description; none by default. */
   readonly devices?: readonly DeviceSpec[];
   /** Alerts by the seed, one about every so often (6 hours), or exactly these. */
   readonly alerts?: { readonly everyMs: number; readonly isRare?: boolean } | readonly AlertSpec[];
@@ -66,8 +63,7 @@ export function createWorld(options: WorldOptions): World {
   const seed = seedOf(options.seed);
   const originMs = Math.floor(options.originMs);
   const startMs = originMs - Math.floor(historyMs);
-  const fleet = seededFleet(options.fleet ?? {}, { seed: mixText(seed, 'fleet'), startMs, originMs });
-  const devices = indexDevices([...fleet, ...(options.devices ?? [])], (spec) =>
+  const devices = indexDevices(options.devices ?? [], (spec) =>
     createDevice(spec, { seed: mixText(seed, 'devices'), startMs, precision }),
   );
   const all = [...devices.values()];

@@ -10,7 +10,7 @@ import { gzipSync } from 'node:zlib';
 import { realClock } from '../../src/app/real-clock.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createSimulator, exchange } from '../../src/sim/simulator.ts';
-import { createWorld } from '../../src/sim/world.ts';
+import { createSeededWorld } from '../support/seeded-world.ts';
 
 /** What was asked of telemetry and what went over the wire for it; of all else only the requests. */
 export interface LiveCounts {
@@ -23,7 +23,7 @@ const [, , devices = '30', historyMs = String(DAY_MS)] = process.argv;
 const originMs = Date.now();
 const simulator = createSimulator({
   clock: realClock,
-  world: createWorld({
+  world: createSeededWorld({
     seed: 'live',
     originMs,
     historyMs: Number(historyMs),

@@ -3,11 +3,11 @@ import { expect, test } from 'vitest';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { HOSTILE_KEYS, LONG_KEY, ODD_VALUES } from '../../src/sim/sensors.ts';
 import type { SimReading } from '../../src/sim/spec.ts';
-import { createWorld } from '../../src/sim/world.ts';
+import { createSeededWorld } from '../support/seeded-world.ts';
 import { everything, ORIGIN_MS, worldOf } from './support.ts';
 
 test('values are sensible: finite decimals within the sensor, another each time', () => {
-  const world = createWorld({
+  const world = createSeededWorld({
     seed: 3,
     originMs: ORIGIN_MS,
     historyMs: DAY_MS,
@@ -62,7 +62,7 @@ test('the traits hostile, oddValues and empty give every name and every value as
 });
 
 test('alerts: newest first, with ids that never change, open at first and resolved in the end', () => {
-  const world = createWorld({ seed: 5, originMs: ORIGIN_MS, historyMs: 60 * DAY_MS, fleet: { devices: 5 } });
+  const world = createSeededWorld({ seed: 5, originMs: ORIGIN_MS, historyMs: 60 * DAY_MS, fleet: { devices: 5 } });
   const early = world.alerts(ORIGIN_MS - 10 * DAY_MS);
   const late = world.alerts(ORIGIN_MS);
   const ids = late.map(({ alertId }) => alertId);

@@ -6,13 +6,14 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, MS_NS, minNs, msToNs, parseTimestamp } from
 import type { Precision } from '../../src/sim/instants.ts';
 import type { SimReading, Trait } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
+import { createSeededWorld } from '../support/seeded-world.ts';
 import { everything, ORIGIN_MS, worldOf } from './support.ts';
 
 const DIGITS: Record<Precision, number> = { s: 0, ms: 3, us: 6, ns: 9 };
 
 test('the same seed gives the same bytes, another seed others', () => {
   const digest = (seed: string): string => {
-    const world = createWorld({
+    const world = createSeededWorld({
       seed,
       originMs: ORIGIN_MS,
       historyMs: 2 * DAY_MS,
@@ -105,7 +106,7 @@ test('the world goes on behind its origin, and the far future costs no more than
 });
 
 test('a thousand devices of a year are made and asked anywhere without being stored', () => {
-  const world = createWorld({
+  const world = createSeededWorld({
     seed: 1,
     originMs: ORIGIN_MS,
     historyMs: 365 * DAY_MS,

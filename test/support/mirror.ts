@@ -74,7 +74,7 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
   'scheduler/planner.test.ts': ['scheduler/planner-types.ts'],
   'sim/contract.test.ts': ['sim/alerts.ts', 'sim/answers.ts', 'sim/devices.ts', 'sim/simulator.ts', 'sim/spec.ts'],
   'sim/faults.test.ts': ['sim/server.ts', 'sim/settings.ts'],
-  'sim/world.test.ts': ['sim/fleet.ts', 'sim/instants.ts', 'sim/random.ts', 'sim/sensors.ts'],
+  'sim/world.test.ts': ['sim/instants.ts', 'sim/random.ts', 'sim/sensors.ts'],
   'store/store.test.ts': ['store/facts.ts'],
   'store/device/telemetry.test.ts': ['core/state/telemetry.ts', 'store/device/gaps.ts'],
   'store/archive/compaction.test.ts': ['store/archive/clearing.ts'],

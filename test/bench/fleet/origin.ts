@@ -9,13 +9,13 @@ import { realClock } from '../../../src/app/real-clock.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { serveSimulator } from '../../../src/sim/server.ts';
 import { createSimulator } from '../../../src/sim/simulator.ts';
-import { createWorld } from '../../../src/sim/world.ts';
+import { createSeededWorld } from '../../support/seeded-world.ts';
 import type { FleetPlan } from './run.ts';
 
 const { devices, reportMinutes, requestsPerMinute }: FleetPlan = JSON.parse(process.argv[2] ?? '{}');
 
 const simulator = createSimulator({
-  world: createWorld({
+  world: createSeededWorld({
     seed: 'fleet',
     originMs: realClock.nowMs(),
     historyMs: 2 * DAY_MS,

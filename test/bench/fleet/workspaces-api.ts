@@ -10,7 +10,7 @@ import { gzipSync } from 'node:zlib';
 import { realClock } from '../../../src/app/real-clock.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { BASE_PATH, createSimulator, exchange, type Simulator } from '../../../src/sim/simulator.ts';
-import { createWorld } from '../../../src/sim/world.ts';
+import { createSeededWorld } from '../../support/seeded-world.ts';
 
 /** What is told at the start. */
 export interface StartedApis {
@@ -29,7 +29,7 @@ const originMs = Date.now();
 const simulators: Simulator[] = Array.from({ length: Number(count) }, (_, nth) =>
   createSimulator({
     clock: realClock,
-    world: createWorld({
+    world: createSeededWorld({
       seed: `workspace-${nth}`,
       workspaceId: `ws_${String(nth).padStart(3, '0')}`,
       originMs,

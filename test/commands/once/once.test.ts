@@ -13,6 +13,7 @@ import { atRate, betweenTimes } from '../../support/faults.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { mistakesOfLine } from '../../support/log-lines.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
+import { createSeededWorld } from '../../support/seeded-world.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
 
 const bench = sharedBench(openBench);
@@ -62,7 +63,7 @@ const BOUNDS = (['inclusive', 'exclusive'] as const).flatMap((after) =>
 describe.runIf(influxdAvailable())('--once ends with exactly what the seed says', () => {
   test('in an ordinary workspace, each reading once', async () => {
     const world = (originMs: number): World =>
-      createWorld({
+      createSeededWorld({
         seed: 1,
         originMs,
         historyMs: 4 * DAY_MS,

@@ -1,14 +1,15 @@
 /**
- * Generates a fleet from a seed: hubs with add-ons, with different report behaviour, of any size. Tests and benchmarks
- * use it.
+ * A simulated workspace with a fleet that is generated from its seed: hubs with add-ons, with different report
+ * behaviour, of any size.
  */
-import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS } from '../core/time.ts';
-import { chance, mix, mixText, pick, type Seed, unit, whole } from './random.ts';
-import { sensorsOf } from './sensors.ts';
-import type { Change, DeviceSpec, Lifecycle, LocationSpec, MsRange } from './spec.ts';
+import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { chance, mix, mixText, pick, type Seed, seedOf, unit, whole } from '../../src/sim/random.ts';
+import { sensorsOf } from '../../src/sim/sensors.ts';
+import type { Change, DeviceSpec, Lifecycle, LocationSpec, MsRange } from '../../src/sim/spec.ts';
+import { createWorld, type World, type WorldOptions } from '../../src/sim/world.ts';
 
 /** What a fleet is like. Shares are parts of the devices, 0 to 1. */
-export interface FleetOptions {
+interface FleetOptions {
   /** Number of devices, hubs included; 0. */
   readonly devices?: number;
   /** Add-ons for each hub; 4. */
@@ -27,7 +28,7 @@ export interface FleetOptions {
   readonly comingShare?: number;
 }
 
-export interface FleetContext {
+interface FleetContext {
   readonly seed: Seed;
   readonly startMs: EpochMs;
   readonly originMs: EpochMs;
@@ -36,8 +37,19 @@ export interface FleetContext {
 const SITES = ['Cellar', 'North wing', 'South wing', 'Dock', 'Kitchen', 'Laboratory', 'Greenhouse', 'Plant room'];
 const THINGS = ['shelf', 'freezer', 'door', 'window', 'ceiling', 'rack', 'tank', 'vent'];
 
-/** Describes the devices of a fleet. */
-export function seededFleet(options: FleetOptions, context: FleetContext): DeviceSpec[] {
+/** Makes a world with a fleet by its seed, beside the devices by description. */
+export function createSeededWorld({
+  fleet,
+  ...options
+}: WorldOptions & { readonly fleet: FleetOptions; readonly historyMs: number }): World {
+  const originMs = Math.floor(options.originMs);
+  const startMs = originMs - Math.floor(options.historyMs);
+  const seed = mixText(seedOf(options.seed), 'fleet');
+  const devices = [...describeFleet(fleet, { seed, startMs, originMs }), ...(options.devices ?? [])];
+  return createWorld({ ...options, devices });
+}
+
+function describeFleet(options: FleetOptions, context: FleetContext): DeviceSpec[] {
   const { devices = 0, addonsPerHub = 4 } = options;
   const ids = Array.from({ length: devices }, (_, at) => idOf(context.seed, at));
   const isHub = (at: number): boolean => at % (addonsPerHub + 1) === 0;
