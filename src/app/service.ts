@@ -11,7 +11,7 @@ import { runMaintenance } from '../archive/maintenance.ts';
 import { VERSION } from '../cli/help.ts';
 import type { StatusPageConfig } from '../config/config.ts';
 import type { Listen } from '../config/listen.ts';
-import { StateFullError } from '../core/archive-room.ts';
+import { unlessFull } from '../core/archive-room.ts';
 import { closeAll, repeat } from '../core/async.ts';
 import { beatingClock, healthOf } from '../core/heartbeats.ts';
 import { type PageFacts, RECENT_EVENTS } from '../core/page-facts.ts';
@@ -240,12 +240,10 @@ export function createShownFacts(
     },
     saveEvents: () => {
       const text = recent.takeUnsaved();
-      try {
-        if (text !== null) store.saveFact(RECENT_EVENTS, text);
-      } catch (error) {
-        // They are in the log.
-        if (!(error instanceof StateFullError)) throw error;
-      }
+      if (text === null) return;
+      const save = (): void => store.saveFact(RECENT_EVENTS, text);
+      // They are in the log.
+      unlessFull(save, () => {});
     },
   };
 }

@@ -5,7 +5,7 @@
  * demands it, all of them. It skips destinations that block the log for too long, and returns free pages to the file
  * system. A step takes a few milliseconds, and the process may end after any of them.
  */
-import { clearingMarks, StateFullError } from '../core/archive-room.ts';
+import { clearingMarks, unlessFull } from '../core/archive-room.ts';
 import { firstOf, repeat } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock } from '../core/ports.ts';
@@ -130,18 +130,15 @@ function reportNoDestination({ destinations, limits, observe }: MaintenanceParts
 function step(parts: MaintenanceParts, state: MaintenanceState): boolean {
   const { clock, room } = parts;
   const beganMs = clock.monoMs();
-  try {
+  const hasMore = unlessFull(() => {
     room.check();
     if (beganMs - state.checkedAtMs >= CHECK_EVERY_MS) refreshState(parts, state);
     for (let piece = 0; piece < STEP.mostPieces && clock.monoMs() - beganMs < STEP.mostMs; piece += 1) {
       if (!doPiece(parts, state)) return false;
     }
     return true;
-  } catch (error) {
-    if (!(error instanceof StateFullError)) throw error;
-    room.refused(error);
-    return false;
-  }
+  }, room.refused);
+  return hasMore ?? false;
 }
 
 /**

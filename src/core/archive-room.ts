@@ -19,6 +19,22 @@ export const HARD_LIMIT_ABOVE_BYTES = 64 * MIB;
 /** The state could not be written because the disk is full or failed. Nothing of that write is stored. */
 export class StateFullError extends UserError {}
 
+/**
+ * Does work that waits for another time if the state is full.
+ *
+ * @param onFull is told that it is.
+ * @returns the result; `null` if it is full.
+ */
+export function unlessFull<T>(work: () => T, onFull: (error: StateFullError) => void): T | null {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof StateFullError)) throw error;
+    onFull(error);
+    return null;
+  }
+}
+
 export type RoomAnswer = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
 export interface RoomLimits {

@@ -2,7 +2,7 @@
  * Writes what a page scan has found: the commit of a judged page, which moves the archive and the coverage in one
  * transaction, coverage that is taken back, and the names of gaps.
  */
-import { StateFullError } from '../core/archive-room.ts';
+import { unlessFull } from '../core/archive-room.ts';
 import { type CoveredRange, overlapsOf } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
 import { MAX_OFFSET_NS } from '../core/lines/offsets.ts';
@@ -291,15 +291,12 @@ export function createFallWatch(context: SyncContext, onWithdrawn: () => void): 
     coveredToMs = Math.max(coveredToMs, last.passedMs + (monoMs - last.monoMs));
     last = { passedMs, monoMs };
     if (coveredToMs <= presentMs) return;
-    try {
+    // In a full state it is tried again with the next answer.
+    unlessFull(() => {
       const isWithdrawn = withdrawAll(context, store.devices());
       coveredToMs = passedMs;
       if (isWithdrawn) onWithdrawn();
-    } catch (error) {
-      // Tried again with the next answer.
-      if (!(error instanceof StateFullError)) throw error;
-      context.stateFull(error);
-    }
+    }, context.stateFull);
   };
 }
 
@@ -320,14 +317,11 @@ function withdrawAll(context: SyncContext, devices: readonly KnownDevice[]): boo
 export function liftGaps(context: SyncContext, deviceId: string, reason: GapReason): void {
   const { store, serverClock, stateFull } = context;
   const nowMs = serverClock.nowMs();
-  try {
+  unlessFull(() => {
     for (const gap of store.gaps(deviceId)) {
       if (gap.reason === reason && gap.retryAtMs > nowMs) store.nameGap({ ...gap, retryAtMs: nowMs });
     }
-  } catch (error) {
-    if (!(error instanceof StateFullError)) throw error;
-    stateFull(error);
-  }
+  }, stateFull);
 }
 
 /**

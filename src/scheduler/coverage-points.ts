@@ -6,7 +6,7 @@
  * every 15 minutes. The last point of each device is part of the state, so a restart repeats none.
  */
 
-import { StateFullError } from '../core/archive-room.ts';
+import { unlessFull } from '../core/archive-room.ts';
 import { repeat } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
 import { coverageOf, emptyByListing, hasLag, wantedOf } from '../core/device-coverage.ts';
@@ -46,12 +46,7 @@ export async function writeCoveragePoints(context: SyncContext, signal: AbortSig
     const wantedRange = wantedNow(context);
     if (wantedRange === null) return UNTIL_TIME_IS_KNOWN_MS;
     if (!context.checkRoom().ok) return COVERAGE_CHECK_MS;
-    try {
-      noteCoverage(context, wantedRange, looks);
-    } catch (error) {
-      if (!(error instanceof StateFullError)) throw error;
-      context.stateFull(error);
-    }
+    unlessFull(() => noteCoverage(context, wantedRange, looks), context.stateFull);
     looks += 1;
     return COVERAGE_CHECK_MS;
   };

@@ -11,7 +11,7 @@
  * A task about a device stops after the first page that extends the coverage, so that the next request is again the
  * most valuable one. `--once` alone has nothing more urgent: its tasks close a whole range of a device.
  */
-import { StateFullError } from '../core/archive-room.ts';
+import { StateFullError, unlessFull } from '../core/archive-room.ts';
 import { pollUntil, runWorkGroup, type WorkGroup } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
 import { ApiFault } from '../core/faults.ts';
@@ -246,13 +246,10 @@ function isOnce({ loneWork }: Planning): boolean {
 function nameUnreachable({ context, planning }: DispatchParts, { deviceId, range }: ScanTask): void {
   // A one-off ends after ten minutes without progress: it tries again several times before that.
   const longestMs = isOnce(planning) ? 2 * LONE_REST_MS : undefined;
-  try {
+  unlessFull(() => {
     const gaps = gapsIn(range, context.store.telemetry(deviceId).covered);
     for (const gap of gaps) nameGap(context, { deviceId, ...gap, reason: 'unreachable' }, longestMs);
-  } catch (error) {
-    if (!(error instanceof StateFullError)) throw error;
-    context.stateFull(error);
-  }
+  }, context.stateFull);
 }
 
 async function runLiveTask(parts: DispatchParts, decision: PollDecision, signal: AbortSignal): Promise<void> {

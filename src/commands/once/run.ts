@@ -7,7 +7,7 @@
  */
 
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
-import { StateFullError } from '../../core/archive-room.ts';
+import { unlessFull } from '../../core/archive-room.ts';
 import { firstOf, pollUntil } from '../../core/async.ts';
 import { PENDING } from '../../core/device-coverage.ts';
 import { UserError } from '../../core/faults.ts';
@@ -125,12 +125,7 @@ async function ask(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise
 function saveCoverageNotes(context: SyncContext, { wantedRange }: OnceRun): void {
   if (wantedRange === null) return;
   context.filterNotes.telemetryRead();
-  try {
-    noteCoverage(context, wantedRange);
-  } catch (error) {
-    if (!(error instanceof StateFullError)) throw error;
-    context.stateFull(error);
-  }
+  unlessFull(() => noteCoverage(context, wantedRange), context.stateFull);
 }
 
 export interface WatchParts extends WaitingParts {

@@ -5,7 +5,7 @@
  * Every writing call is one transaction. The points of a page and the coverage that they prove are stored together or
  * not at all, and only if the state that they were computed from has not changed (`StaleStateError`).
  */
-import { StateFullError } from '../archive-room.ts';
+import { unlessFull } from '../archive-room.ts';
 import type { Account } from '../records.ts';
 import type { AlertStore, InventoryStore } from './inventory.ts';
 import type { LogStore } from './log.ts';
@@ -71,12 +71,11 @@ export function createFactNote(
   let noted = fact(key()) ?? '';
   return (text) => {
     if ((text ?? '') === noted) return;
-    try {
+    const save = (): void => {
       saveFact(key(), text ?? '');
       noted = text ?? '';
-    } catch (error) {
-      if (!(error instanceof StateFullError)) throw error;
-    }
+    };
+    unlessFull(save, () => {});
   };
 }
 
