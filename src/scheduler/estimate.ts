@@ -12,7 +12,7 @@
 import { type CoveredRange, firstReadingOf } from '../core/coverage.ts';
 import type { DeviceRate } from '../core/fleet.ts';
 import { type Interval, type Intervals, lengthNs, subtract } from '../core/intervals.ts';
-import type { Schedule } from '../core/ports.ts';
+import type { Schedule, Schedules } from '../core/ports.ts';
 import {
   DAY_MS,
   DAY_NS,
@@ -28,6 +28,7 @@ import {
 } from '../core/time.ts';
 import { SLACK_NS } from '../ingest/page-request.ts';
 import { createDayBudget } from './day-budget.ts';
+import type { DemandInput } from './demand.ts';
 import type { DaySupply } from './planner-types.ts';
 
 /** The requests for an empty range: its first answer has no overlap reading. */
@@ -336,6 +337,21 @@ export function meanPeriodMs(schedule: Schedule, fromMs: EpochMs): number {
   const ms = countMeanPeriodMs(schedule, today);
   meanPeriods.set(schedule, { today, ms });
   return ms;
+}
+
+/** The mean intervals of all schedules, each at most `longestMs`. */
+export function periodsOf(
+  { telemetry, devices, alerts, account }: Schedules,
+  fromMs: EpochMs,
+  longestMs = Number.POSITIVE_INFINITY,
+): Pick<DemandInput, 'freshnessMs' | 'devicesMs' | 'alertsMs' | 'accountMs'> {
+  const periodMs = (schedule: Schedule): number => Math.min(meanPeriodMs(schedule, fromMs), longestMs);
+  return {
+    freshnessMs: periodMs(telemetry),
+    devicesMs: periodMs(devices),
+    alertsMs: periodMs(alerts),
+    accountMs: periodMs(account),
+  };
 }
 
 /** The last mean interval of each schedule: the same all day, and asked for with each listing. */

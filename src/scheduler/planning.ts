@@ -30,7 +30,7 @@ import type { DayFigures } from './day-budget.ts';
 import { createDemandWatch, type DemandWatch } from './demand-watch.ts';
 
 import { fromBefore, ownRanges, recencyRange, toListed, type Viewed, viewOf } from './device-view.ts';
-import { meanPeriodMs } from './estimate.ts';
+import { periodsOf } from './estimate.ts';
 import type { Goal, GoalGap } from './goal.ts';
 import { NOTHING_OPEN, type OpenHistory } from './history-queue.ts';
 import { goesOnFrom } from './isolated-ranges.ts';
@@ -418,15 +418,11 @@ export function checkDemand({ parts, planner, demand }: Planning): void {
 function settingsOf({ context, share }: PlanningParts): PlannerSettings {
   const { store, serverClock, settings } = context;
   const { schedules, polls } = settings;
-  const nowMs = serverClock.nowMs();
   const phaseMs = phaseOf(store.workspaceTag() ?? '');
   const turnAfter = (kind: WholeStream, lastMs: EpochMs): EpochMs =>
     (schedules[kind].next(lastMs - phaseMs) ?? Number.POSITIVE_INFINITY) + phaseMs;
   return {
-    freshnessMs: meanPeriodMs(schedules.telemetry, nowMs),
-    devicesMs: meanPeriodMs(schedules.devices, nowMs),
-    alertsMs: meanPeriodMs(schedules.alerts, nowMs),
-    accountMs: meanPeriodMs(schedules.account, nowMs),
+    ...periodsOf(schedules, serverClock.nowMs()),
     turnAfter,
     polls,
     pageSize: store.account()?.plan.maxDevicesPerPage ?? MAX_PAGE_SIZE,

@@ -15,7 +15,7 @@ import { DAY_MS, type EpochMs, nsToMs, SECOND_MS } from '../../core/time.ts';
 import type { SyncSettings } from '../../ingest/context.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { demandOf, totalOf } from '../../scheduler/demand.ts';
-import { meanPeriodMs } from '../../scheduler/estimate.ts';
+import { periodsOf } from '../../scheduler/estimate.ts';
 import type { CheckLine, CheckNotes } from './report.ts';
 
 /** The scopes that are used. Without the first two nothing can be synced. */
@@ -78,10 +78,7 @@ export function noteSchedules(
 ): void {
   const figureOf = (name: string): number | null => (typeof plan[name] === 'number' ? plan[name] : null);
   const demand = demandOf({
-    freshnessMs: meanPeriodMs(schedules.telemetry, nowMs),
-    devicesMs: meanPeriodMs(schedules.devices, nowMs),
-    alertsMs: meanPeriodMs(schedules.alerts, nowMs),
-    accountMs: meanPeriodMs(schedules.account, nowMs),
+    ...periodsOf(schedules, nowMs),
     polls,
     share,
     intervalsMs: [],

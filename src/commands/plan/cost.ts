@@ -6,7 +6,7 @@
  */
 
 import { type DeviceFacts, type FleetRates, fleetRates, resizeFleet, type WhatIf } from '../../core/fleet.ts';
-import type { PollSettings, Schedules, Stream } from '../../core/ports.ts';
+import type { PollSettings, Schedules } from '../../core/ports.ts';
 import { type Account, MAX_PAGE_SIZE } from '../../core/records.ts';
 import { capitalized, counted } from '../../core/text.ts';
 import { DAY_MS, type EpochMs, type EpochNs, formatSeconds, MINUTE_MS, MS_NS, msToNs } from '../../core/time.ts';
@@ -26,7 +26,7 @@ import {
   backfillNeed,
   besideFinishMs,
   daySupplyOf,
-  meanPeriodMs,
+  periodsOf,
   scaleNeed,
 } from '../../scheduler/estimate.ts';
 import { NARROW_RESERVES, USUAL_RESERVES } from '../../scheduler/reserves.ts';
@@ -120,7 +120,6 @@ function planInputOf({ facts, settings, whatIf, range }: PlanQuestion): PlanInpu
   const all = fleet.devices.length;
   const own = { intervalsMs: reporting.map(({ intervalMs }) => intervalMs), quiet: all - reporting.length };
   const mix = whatIf.devices === undefined ? own : resizeFleet(own, { devices: whatIf.devices, assumedMs });
-  const everyMs = (stream: Stream): number => Math.min(meanPeriodMs(schedules[stream], facts.nowMs), LONGEST_MS);
   return {
     schedules,
     limits,
@@ -128,10 +127,7 @@ function planInputOf({ facts, settings, whatIf, range }: PlanQuestion): PlanInpu
     input: {
       intervalsMs: mix.intervalsMs,
       quietDevices: mix.quiet,
-      freshnessMs: everyMs('telemetry'),
-      devicesMs: everyMs('devices'),
-      alertsMs: everyMs('alerts'),
-      accountMs: everyMs('account'),
+      ...periodsOf(schedules, facts.nowMs, LONGEST_MS),
       polls: settings.polls,
       pageSize: pageSizeOf(facts.account),
       ...limits,
