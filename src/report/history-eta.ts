@@ -23,7 +23,9 @@ import {
   backfillNeed,
   beginningOf,
   besideFinishMs,
+  besideSupply,
   daySupplyOf,
+  LOAD_OVER_MS,
 } from '../scheduler/estimate.ts';
 import { USUAL_RESERVES } from '../scheduler/reserves.ts';
 
@@ -119,8 +121,6 @@ function ratesNow(
   }));
 }
 
-/** The load of other lanes is measured over this time. */
-const LOAD_OVER_MS = 10 * MINUTE_MS;
 /** Nothing is measured over less than this. */
 const LEAST_MS = 5 * SECOND_MS;
 
@@ -137,7 +137,6 @@ function supplyOf(
   if (minute.budget === null) return null;
   const others = day.others ?? null;
   const sentMs = ledger.sentSince(nowMs - DAY_MS);
-  const supply = daySupplyOf({ ...day, others, share, sentMs }, nowMs);
   // The first minute of a daemon, in which everything is read once, is not like the others.
   const beganMs = sentMs[0] ?? nowMs;
   const fromMs = nowMs - beganMs < 2 * MINUTE_MS ? beganMs : beganMs + MINUTE_MS;
@@ -147,10 +146,11 @@ function supplyOf(
   const ofHistory = ledger.sentSince(sinceMs, 'first-history');
   const ofOthers = ledger.sentSince(sinceMs).length - ofHistory.length - ledger.sentSince(sinceMs, 'backfill').length;
   const othersPerMs = ofOthers / measuredMs;
-  // While the day has something to spare, the requests sent show how fast the API answers.
   const sendingMs = Math.max(LEAST_MS, nowMs - (ofHistory[0] ?? nowMs));
-  const isSeen = supply.spare > 1 && ofHistory.length > 0;
-  const seenPerMs = isSeen ? ofHistory.length / sendingMs + othersPerMs : Number.POSITIVE_INFINITY;
-  const minutePerMs = Math.min(minute.budget / MINUTE_MS, seenPerMs);
-  return { ...supply, backfillReserve: USUAL_RESERVES['first-history'], minutePerMs, othersPerMs, measuredMs };
+  const seenPerMs = ofHistory.length > 0 ? ofHistory.length / sendingMs : null;
+  const supply = {
+    ...daySupplyOf({ ...day, others, share, sentMs }, nowMs),
+    backfillReserve: USUAL_RESERVES['first-history'],
+  };
+  return { ...besideSupply(supply, { minute: minute.budget, seenPerMs, othersPerMs }), measuredMs };
 }

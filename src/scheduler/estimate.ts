@@ -201,6 +201,36 @@ export interface BesideSupply extends DaySupply {
   readonly othersPerMs: number;
 }
 
+/** The load of the other lanes is measured over this time. */
+export const LOAD_OVER_MS = 10 * MINUTE_MS;
+
+/**
+ * The load of the other lanes, in requests per ms.
+ *
+ * @param sentSince how many of their requests were sent after a time
+ * @returns `null` if none was sent before the time that it is measured over: it may not be known for long enough.
+ */
+export function loadPerMs(sentSince: (sinceMs: EpochMs) => number, nowMs: EpochMs): number | null {
+  const lately = sentSince(nowMs - LOAD_OVER_MS);
+  return sentSince(nowMs - 2 * LOAD_OVER_MS) > lately ? lately / LOAD_OVER_MS : null;
+}
+
+/**
+ * The budget of history beside the other lanes. While the day has requests to spare, those that were sent show how fast
+ * the API answers.
+ *
+ * @param minute the budget of a minute; `null` if it is unknown
+ * @param seenPerMs the requests of history that were sent, per ms; `null` for none
+ */
+export function besideSupply(
+  day: DaySupply,
+  { minute, seenPerMs, othersPerMs }: { minute: number | null; seenPerMs: number | null; othersPerMs: number },
+): BesideSupply {
+  const budgetPerMs = minute === null ? Number.POSITIVE_INFINITY : minute / MINUTE_MS;
+  const isSeen = seenPerMs !== null && day.spare > 1;
+  return { ...day, minutePerMs: isSeen ? Math.min(budgetPerMs, seenPerMs + othersPerMs) : budgetPerMs, othersPerMs };
+}
+
 /** The day's window and the requests in it. */
 interface SentDay {
   /** `api.share`. */

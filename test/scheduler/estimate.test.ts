@@ -5,6 +5,8 @@ import {
   type BackfillInput,
   backfillNeed,
   beginningOf,
+  besideSupply,
+  loadPerMs,
   meanPeriodMs,
   scaleNeed,
 } from '../../src/scheduler/estimate.ts';
@@ -142,4 +144,26 @@ describe('the cost of a range', () => {
     expect(scaleNeed(own, 3, () => anew)).toMatchObject({ devices: 6, openShare: 2 / 3, readings: 2000, requests: 20 });
     expect(scaleNeed(anew, 0.5, () => anew)).toMatchObject({ devices: 1, openShare: 1, readings: 500, requests: 5 });
   });
+});
+
+test('the load of other lanes is known where requests were sent before the ten minutes that it is measured over', () => {
+  const loadOf = (...agoMs: readonly number[]): number | null =>
+    loadPerMs((sinceMs) => agoMs.filter((each) => NOW - each > sinceMs).length, NOW);
+  expect(loadOf()).toBeNull();
+  expect(loadOf(MINUTE_MS, 9 * MINUTE_MS)).toBeNull();
+  expect(loadOf(MINUTE_MS, 9 * MINUTE_MS, 10 * MINUTE_MS)).toBe(2 / (10 * MINUTE_MS));
+  expect(loadOf(MINUTE_MS, 20 * MINUTE_MS)).toBeNull();
+  expect(loadOf(15 * MINUTE_MS)).toBe(0);
+});
+
+test('history gets the budget of a minute, or what is seen to be sent while the day has requests to spare', () => {
+  const day = { spare: 2, fillPerMs: 1, backfillReserve: 0.1 };
+  const figures = { minute: 60, seenPerMs: 1 / 4000, othersPerMs: 1 / 4000 };
+  const perMinute = (...[of, given]: Parameters<typeof besideSupply>): number =>
+    besideSupply(of, given).minutePerMs * MINUTE_MS;
+  expect(perMinute(day, figures)).toBeCloseTo(30, 9);
+  expect(perMinute({ ...day, spare: 1 }, figures)).toBe(60);
+  expect(perMinute(day, { ...figures, seenPerMs: null })).toBe(60);
+  expect(perMinute(day, { ...figures, minute: 20 })).toBe(20);
+  expect(perMinute(day, { ...figures, minute: null, seenPerMs: null })).toBe(Number.POSITIVE_INFINITY);
 });

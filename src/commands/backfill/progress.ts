@@ -14,7 +14,15 @@ import { type EpochMs, type EpochNs, MINUTE_MS, msToNs, nsToMs, parseTimestamp, 
 import type { SyncContext } from '../../ingest/context.ts';
 import { maxWidthNs } from '../../ingest/page-request.ts';
 import { type Backfill, hasReadings, oldestReading } from '../../scheduler/backfill.ts';
-import { aloneFinishMs, backfillNeed, beginningOf, besideFinishMs } from '../../scheduler/estimate.ts';
+import {
+  aloneFinishMs,
+  backfillNeed,
+  beginningOf,
+  besideFinishMs,
+  besideSupply,
+  LOAD_OVER_MS,
+  loadPerMs,
+} from '../../scheduler/estimate.ts';
 import type { Planning } from '../../scheduler/planning.ts';
 
 /** A device as far as the backfill is. */
@@ -120,9 +128,6 @@ export interface EtaParts {
   };
 }
 
-/** The load of other lanes is measured over this time. */
-const LOAD_OVER_MS = 10 * MINUTE_MS;
-
 /**
  * How long the requests that are left will take, by the budget that the planner will give them while load and quota
  * stay as they are.
@@ -152,23 +157,17 @@ export function etaOf(
 
 function besideMs(parts: EtaParts, { startedMs, tally }: Backfill, left: number): number | null {
   const nowMs = parts.context.serverClock.nowMs();
-  const othersPerMs = loadPerMs(parts, startedMs, nowMs);
-  const supply = parts.planning.planner.daySupply(nowMs);
-  const { perMinute } = parts.backfill.budgets();
-  const budgetPerMs = (perMinute ?? Number.POSITIVE_INFINITY) / MINUTE_MS;
-  // While the day's budget is not used up, the requests sent show how fast the API answers.
+  const { othersSince, budgets } = parts.backfill;
+  // Where the daemon has only just started, the load since the backfill began counts.
+  const sinceMs = Math.max(startedMs, nowMs - LOAD_OVER_MS);
+  const othersPerMs = loadPerMs(othersSince, nowMs) ?? othersSince(sinceMs) / Math.max(MINUTE_MS, nowMs - sinceMs);
   const seen = tally.perMinute();
-  const seenPerMs = seen === null || supply.spare <= 1 ? Number.POSITIVE_INFINITY : seen / MINUTE_MS + othersPerMs;
-  const minutePerMs = Math.min(budgetPerMs, seenPerMs);
-  return Number.isFinite(minutePerMs) ? besideFinishMs(left, { ...supply, minutePerMs, othersPerMs }) : null;
-}
-
-/** The load of the other lanes; where the daemon has only just started, since the backfill began. */
-function loadPerMs({ backfill: { othersSince } }: EtaParts, startedMs: EpochMs, nowMs: EpochMs): number {
-  const lately = othersSince(nowMs - LOAD_OVER_MS);
-  const wasThere = nowMs - startedMs >= LOAD_OVER_MS || othersSince(nowMs - 2 * LOAD_OVER_MS) > lately;
-  if (wasThere) return lately / LOAD_OVER_MS;
-  return othersSince(startedMs) / Math.max(MINUTE_MS, nowMs - startedMs);
+  const supply = besideSupply(parts.planning.planner.daySupply(nowMs), {
+    minute: budgets().perMinute,
+    seenPerMs: seen === null ? null : seen / MINUTE_MS,
+    othersPerMs,
+  });
+  return Number.isFinite(supply.minutePerMs) ? besideFinishMs(left, supply) : null;
 }
 
 /**

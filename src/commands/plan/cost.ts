@@ -25,7 +25,9 @@ import {
   type BesideSupply,
   backfillNeed,
   besideFinishMs,
+  besideSupply,
   daySupplyOf,
+  loadPerMs,
   periodsOf,
   scaleNeed,
 } from '../../scheduler/estimate.ts';
@@ -364,23 +366,12 @@ function supplyOf(
   { input: { share }, limits }: Pick<PlanInput, 'input' | 'limits'>,
 ): BesideSupply {
   const { perMinute, perDay } = budgetsOf(limits, share, 0);
-  const day = { share, limit: limits.perDay, budget: perDay, others: othersPerDay, sentMs };
-  return {
-    ...daySupplyOf(day, nowMs),
-    backfillReserve: (demand.readingsFit ? USUAL_RESERVES : NARROW_RESERVES).backfill,
-    minutePerMs: perMinute / MINUTE_MS,
-    othersPerMs: measuredLoad(liveSentMs, nowMs) ?? lanesOf(plannedOf(demand)).total / DAY_MS,
-  };
-}
-
-/** The load of live work is measured over this time. */
-const LOAD_OVER_MS = 10 * MINUTE_MS;
-
-/** The requests of live work recently, per ms; `null` if no daemon has run for long enough. */
-function measuredLoad(liveSentMs: readonly EpochMs[], nowMs: EpochMs): number | null {
-  const lately = liveSentMs.filter((atMs) => atMs > nowMs - LOAD_OVER_MS).length;
-  const wasThere = liveSentMs.some((atMs) => atMs <= nowMs - LOAD_OVER_MS && atMs > nowMs - 2 * LOAD_OVER_MS);
-  return wasThere && lately > 0 ? lately / LOAD_OVER_MS : null;
+  const day = daySupplyOf({ share, limit: limits.perDay, budget: perDay, others: othersPerDay, sentMs }, nowMs);
+  const backfillReserve = (demand.readingsFit ? USUAL_RESERVES : NARROW_RESERVES).backfill;
+  // Without a daemon that has run for long enough, live work takes what is planned.
+  const measured = loadPerMs((sinceMs) => liveSentMs.filter((atMs) => atMs > sinceMs).length, nowMs);
+  const othersPerMs = measured || lanesOf(plannedOf(demand)).total / DAY_MS;
+  return besideSupply({ ...day, backfillReserve }, { minute: perMinute, seenPerMs: null, othersPerMs });
 }
 
 interface RateInput {
