@@ -18,8 +18,8 @@ import { openVerifyState } from '../../store/views/verify.ts';
 import { chosenDevices, printAnswer } from '../shared/command.ts';
 import { type RequestedRange, readRange } from '../shared/options.ts';
 import { compareDestination, daysOf, type VerifyRange } from './compare.ts';
-import { recordMissing, runSample, type VerifyRun } from './job.ts';
 import { createResender, fetchCost, repairDestination } from './repair.ts';
+import { recordMissing, runSample, type VerifyRun } from './request.ts';
 import {
   type DestinationVerdict,
   exitOf,

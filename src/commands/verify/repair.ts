@@ -31,7 +31,7 @@ import {
   STOPPED,
   type VerifyRange,
 } from './compare.ts';
-import { NoApiError, recordMissing, refetch, type VerifyRun } from './job.ts';
+import { NoApiError, recordMissing, refetch, type VerifyRun } from './request.ts';
 import {
   type ClearedRange,
   type Compared,
