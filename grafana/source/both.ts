@@ -113,8 +113,9 @@ export function lagStat(asked: Asked & { readonly overrides: readonly Override[]
     ...{ w, h: 4, ...asked, noValue: STOPPED, unit: 's', decimals: 0 },
     thresholds: NEUTRAL,
   });
-  // Also where nothing is answered.
-  return { ...panel, defaults: { ...panel.defaults, color: { mode: 'fixed', fixedColor: 'red' } } } as PanelSpec;
+  // Red also where nothing is answered. A single number has its name too: it may be that of a stopped daemon.
+  const defaults = { ...panel.defaults, color: { mode: 'fixed', fixedColor: 'red' } };
+  return { ...panel, defaults, options: { ...panel.options, textMode: 'value_and_name' } } as PanelSpec;
 }
 
 /** What lag is good: of a device that runs, it is the grace period and up to a quarter of an hour. */

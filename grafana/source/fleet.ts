@@ -271,13 +271,18 @@ const SILENT_LONGEST: PanelSpec = devicesToLookAt(
   },
 );
 
-/** 1 for each device that is read, as it was reported last: `online` leaves out those of which the workspace does not say it. */
-const REPORTING = `SELECT 1 + 0 * gap AS reporting FROM (SELECT last(gap_seconds) AS gap, last(state) AS state FROM coverage WHERE ${REPORTED} AND ${OF_WORKSPACE} GROUP BY device_id) WHERE state = 'live' OR state = 'catching-up' GROUP BY device_id`;
+const REPORTED_NOW = `SELECT last(gap_seconds) AS gap, last(state) AS state FROM coverage WHERE ${REPORTED} AND ${OF_WORKSPACE} GROUP BY device_id`;
+
+/**
+ * 1 for each device that is read, as it was reported last (`online` leaves out those of which the workspace does not
+ * say it), and 0 for each other one: for all of them where the daemon has stopped.
+ */
+const REPORTING = `SELECT sum(r) AS reporting FROM (SELECT 1 + 0 * gap AS r FROM (${REPORTED_NOW}) WHERE state = 'live' OR state = 'catching-up' GROUP BY device_id), (SELECT 0 * last(gap_seconds) AS r FROM coverage WHERE ${HOURLY} AND ${OF_WORKSPACE} GROUP BY device_id) GROUP BY device_id`;
 
 const HUB_TABLE: PanelSpec = grid({
   title: 'Hubs',
   description:
-    'Each hub with its active add-ons: how many there are, how many report (their sync is live or catching up) and how many do not. A hub that is not online silences all below it.',
+    'Each hub with its active add-ons: how many there are, how many report (their sync is live or catching up) and how many do not: none does once Tidemark has stopped. A hub that is not online silences all below it.',
   w: 12,
   h: 9,
   targets: tables(
@@ -310,11 +315,11 @@ const HUB_TABLE: PanelSpec = grid({
   columns: {
     hub: { title: 'Hub', links: [toDevice('tidemark-device', 'datasource', 'parent_device_id')] },
     hub_online: { ...DEVICE_COLUMNS.online, title: 'Hub online' },
-    'is_addon (sum)': { title: 'Add-ons', width: 90 },
-    'reporting (sum)': { title: 'Add-ons reporting', width: 150 },
-    missing: { title: 'Not reporting', thresholds: BAD_IF_ANY, colored: true, width: 120 },
-    firmware: { title: 'Firmware', width: 100 },
-    parent_device_id: DEVICE_COLUMNS.id,
+    'is_addon (sum)': { title: 'Add-ons', width: 75 },
+    'reporting (sum)': { title: 'Add-ons reporting', width: 140 },
+    missing: { title: 'Not reporting', thresholds: BAD_IF_ANY, colored: true, width: 110 },
+    firmware: { title: 'Firmware', width: 85 },
+    parent_device_id: { ...DEVICE_COLUMNS.id, width: 100 },
   },
   sortBy: [{ displayName: 'Hub online' }, { displayName: 'Not reporting', desc: true }],
 });

@@ -66,9 +66,9 @@ provision them in your Grafana, see [docs/databases.md](../docs/databases.md#vic
 files of \`dashboards-victoriametrics/\` and choose the data source at the top of each dashboard. If a Prometheus scrapes Tidemark's
 metrics, import \`dashboards/tidemark-sync.json\` too.
 
-VictoriaMetrics stores no texts, so these dashboards lack presence, lifecycle, firmware, tags, text readings and names of alert
-rules. A device that was taken out of service counts as not online, one that is not online and covered up
-to the present as silent, and an excluded device (\`sync.exclude\`) as late. After a
+VictoriaMetrics stores no texts, so these dashboards lack presence, firmware, tags, text readings and names of alert
+rules, and do not tell paused, shelved and retired devices apart. A device that is not online and covered up to the
+present counts as silent, an excluded device (\`sync.exclude\`) as late. After a
 device is renamed, lines of states continue under the old name for three hours; tables, numbers and the coverage band use the new
 name at once. The queries are plain PromQL and also work on a Prometheus with the same points. A device or sensor whose id contains
 a backtick, and a device whose id contains \`",device_name="\`, is not found.
@@ -79,14 +79,25 @@ const PICTURES = [
   ...['start', 'fleet', 'device', 'sensors', 'alerts', 'workspace', 'sync', 'vm-fleet', 'vm-device'],
 ].map((name) => `tidemark-${name}`);
 
+/** States of which there is a picture too, by the dashboard that shows them. */
+const STATES: Readonly<Record<string, readonly (readonly [file: string, caption: string])[]>> = {
+  'tidemark-fleet': [
+    ['dashboard-fleet-stopped', '25 minutes after the daemon was stopped'],
+    ['dashboard-fleet-silent-hub', 'A hub is silent, and its add-ons with it'],
+  ],
+};
+
 function section({ uid, title, description, variables, sections }: DashboardSpec): string {
   const choices = variables.filter(isShown).map(({ label, name }) => label ?? name);
   const rows = sections.flatMap(({ title: heading, panels }) => panels.map((panel) => row(heading, panel)));
   const picture = PICTURES.includes(uid)
     ? `\n![${title}](../docs/images/${uid.replace('tidemark', 'dashboard')}.png)\n`
     : '';
+  const states = (STATES[uid] ?? []).map(
+    ([file, caption]) => `\n${caption}:\n\n![${title}: ${caption}](../docs/images/${file}.png)\n`,
+  );
   return `## ${title.replace('Tidemark / ', '')}
-${picture}
+${picture}${states.join('')}
 ${description} To choose: ${choices.join(', ').toLowerCase()}.
 
 | part | panel | what it shows |

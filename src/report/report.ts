@@ -112,7 +112,8 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
   const destinations = parts.deliverers.map((each) =>
     destinationReport(parts, each, { nowMs, medianSeconds: sums.lag.median_seconds }),
   );
-  const jobs = facts.jobs().map(jobStatus);
+  const isUnread = parts.streams.problem() !== null;
+  const jobs = facts.jobs().map((job) => (isUnread ? withoutApi(jobStatus(job)) : jobStatus(job)));
   const next = nextStatus(parts, sums, nowMs);
   return {
     version,
@@ -188,6 +189,13 @@ function jobStatus({ id, kind, state, requestedBy, requestedMs, startedMs, args,
     eta_basis: known?.eta?.basis ?? null,
     waits: known?.waits ?? null,
   };
+}
+
+/** A job while the API cannot be read: a backfill does not move, so the ETA and the rate of before are not true. */
+function withoutApi(job: JobStatus): JobStatus {
+  if (job.kind !== 'backfill') return job;
+  const waits = 'waiting until the API can be read';
+  return { ...job, requests_per_minute: null, eta_seconds: null, eta_basis: null, waits };
 }
 
 function rangeOf({ from, to, begunTo }: BackfillArgs): NonNullable<JobStatus['range']> {

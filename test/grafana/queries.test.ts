@@ -257,6 +257,10 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
         for (const { Lag } of rows) expect(Lag).toMatch(/^(?:2\d minutes|20 hours) ago, red$|^initial sync, blue$/);
         expect(rows.filter(({ Lag }) => Lag?.endsWith('red')).length).toBeGreaterThan(rows.length / 2);
         expect(await later.numbers('workspace', 'Lag')).toEqual([lag]);
+        // An add-on of which nothing is known does not report.
+        const hubs = await later.table('fleet', 'Hubs');
+        expect(hubs.length).toBe(4);
+        for (const hub of hubs) expect(hub['Not reporting']).toBe(`${hub['Add-ons']}, orange`);
         expect(await later.numbers('workspace', 'Devices by state of sync')).toEqual([
           expect.stringMatching(/No report|reported nothing.*red$/),
         ]);

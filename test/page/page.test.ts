@@ -145,7 +145,9 @@ describe('the overview', () => {
     );
     served.shown.standing = changed({ lag_seconds: null });
     expect(await first()).toContain('<b>initial sync</b>');
-    expect(await textOf(served.url)).toMatch(/<section id="delivery".*?<td class="number">initial sync<\/td>/s);
+    expect(await textOf(served.url)).toMatch(
+      /<section id="delivery".*?<td class="number">initial<div>sync<\/div><\/td>/s,
+    );
   });
 
   test('what waits longer than the lag is history, which is delivered after new readings', async () => {

@@ -1,10 +1,11 @@
 /**
  * `npm run screenshots`: the pictures of docs/status-page.md, of the demo's workspace in a real daemon with a real
- * InfluxDB behind it, in five states: initial sync, in sync, during a backfill, with the key revoked, with the database
- * down.
+ * InfluxDB behind it, in five states, in this order: initial sync, in sync, with the database down, with the key
+ * revoked, during a backfill.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import type { Browser } from 'playwright-core';
 import { realClock } from '../../src/app/real-clock.ts';
 import type { StatusReport } from '../../src/core/status.ts';
@@ -16,10 +17,12 @@ import { smallerPng } from './png.ts';
 const OUT = join(ROOT, 'docs', 'images');
 const FILLED_WITHIN_MS = 400_000;
 
+type Scheme = 'light' | 'dark';
+
 interface Picture {
-  readonly name: string;
+  /** A picture for each, of the same moment. */
+  readonly names: Partial<Record<Scheme, string>>;
   readonly path: string;
-  readonly colorScheme: 'light' | 'dark';
   readonly size: { readonly width: number; readonly height: number };
   /** What has to be there before it is taken. */
   readonly awaited?: string;
@@ -29,13 +32,19 @@ const DESK = { width: 1200, height: 930 };
 const MOST_BYTES = 170_000;
 
 async function take(browser: Browser, url: string, picture: Picture): Promise<void> {
-  const { name, path, colorScheme, size, awaited } = picture;
-  await using watched = await watchedPage(browser, url, { colorScheme, viewport: size });
-  await watched.page.goto(`${url}${path}`, { waitUntil: 'networkidle' });
-  if (awaited !== undefined) await watched.page.locator(awaited).first().waitFor();
-  const png = smallerPng(await watched.page.screenshot());
-  if (png.length > MOST_BYTES) throw new Error(`${name}.png has ${png.length} bytes`);
-  writeFileSync(join(OUT, `${name}.png`), png);
+  const { names, path, size, awaited } = picture;
+  await using watched = await watchedPage(browser, url, { colorScheme: 'light', viewport: size });
+  const { page } = watched;
+  await page.goto(`${url}${path}`, { waitUntil: 'networkidle' });
+  if (awaited !== undefined) await page.locator(awaited).first().waitFor();
+  // Between the first picture and the next one the page gets nothing newer: its requests hang.
+  await page.route('**/*', () => {});
+  for (const [colorScheme, name] of Object.entries(names) as [Scheme, string][]) {
+    await page.emulateMedia({ colorScheme });
+    const png = smallerPng(await page.screenshot());
+    if (png.length > MOST_BYTES) throw new Error(`${name}.png has ${png.length} bytes`);
+    writeFileSync(join(OUT, `${name}.png`), png);
+  }
 }
 
 /** Whether the overview says that, or that much of it. */
@@ -74,10 +83,13 @@ await until('it serves its page', () => {
 const browser = await startChromium();
 const desk = async (
   name: string,
-  colorScheme: 'light' | 'dark' = 'light',
+  schemes: readonly Scheme[] = ['light'],
   more: Partial<Picture> = {},
-): Promise<void> =>
-  await take(browser, url, { name: `${name}-${colorScheme}`, path: '', colorScheme, size: DESK, ...more });
+): Promise<void> => {
+  const names = Object.fromEntries(schemes.map((scheme) => [scheme, `${name}-${scheme}`]));
+  await take(browser, url, { names, path: '', size: DESK, ...more });
+};
+const BOTH: readonly Scheme[] = ['light', 'dark'];
 try {
   await until(
     'the initial sync is on its way',
@@ -91,26 +103,26 @@ try {
     async () => (await statusOf(url)).destinations[0]?.pending_points === 0,
     FILLED_WITHIN_MS,
   );
-  for (const scheme of ['light', 'dark'] as const) {
-    await desk('status-page', scheme);
-    await desk('device', scheme, { path: 'device?id=add-muc-04&span=24h', awaited: 'canvas' });
-  }
-  await take(browser, url, {
-    name: 'status-page-phone',
-    path: '',
-    colorScheme: 'light',
-    size: { width: 390, height: 844 },
-  });
+  await desk('status-page', BOTH);
+  await desk('device', BOTH, { path: 'device?id=add-muc-04&span=24h', awaited: 'canvas' });
+  await take(browser, url, { names: { light: 'status-page-phone' }, path: '', size: { width: 390, height: 844 } });
   await bench.influxd.kill();
   await until(
     'the trouble shows',
     async () => ((await statusOf(url)).destinations[0]?.lag_seconds ?? 0) > 60,
     FILLED_WITHIN_MS,
   );
-  for (const scheme of ['light', 'dark'] as const) await desk('trouble', scheme);
+  await desk('trouble', BOTH);
   await bench.influxd.restart();
   await until('all is in sync again', async () => (await toneOf(url)) === 'OK', FILLED_WITHIN_MS);
-  const backfill = stage.start(['--backfill', '--from', '25d', '--max-share', '0.3'], { withinMs: FILLED_WITHIN_MS });
+  stage.simulator.settings.key.revoked = true;
+  await until('the key is refused', async () => await says(url, /refuses the key/), FILLED_WITHIN_MS);
+  // The page has a lag to show then.
+  await setTimeout(15_000);
+  await desk('key-revoked');
+  stage.simulator.settings.key.revoked = false;
+  await until('the key is accepted again', async () => (await toneOf(url)) === 'OK', FILLED_WITHIN_MS);
+  stage.start(['--backfill', '--from', '25d', '--max-share', '0.3'], { withinMs: FILLED_WITHIN_MS });
   await until(
     'the backfill shows its ETA',
     async () => {
@@ -120,11 +132,6 @@ try {
     FILLED_WITHIN_MS,
   );
   await desk('backfill');
-  backfill.child.kill('SIGINT');
-  await until('the backfill has ended', async () => (await statusOf(url)).jobs.length === 0, FILLED_WITHIN_MS);
-  stage.simulator.settings.key.revoked = true;
-  await until('the key is refused', async () => await says(url, /refuses the key/), FILLED_WITHIN_MS);
-  await desk('key-revoked');
 } finally {
   await browser.close();
 }

@@ -242,6 +242,21 @@ describe('a job', () => {
     });
   });
 
+  test('has no ETA and no rate while the API cannot be read', () => {
+    const progress = { ...PROGRESS, requests_per_minute: 210 };
+    const [backfill, replay] = overviewOf({
+      problem: 'the API refuses the key',
+      isRefused: true,
+      jobs: [
+        { ...BACKFILL, progress },
+        { ...BACKFILL, kind: 'replay', progress },
+      ],
+    }).jobs;
+    const none = { requests_per_minute: null, eta_seconds: null, eta_basis: null };
+    expect(backfill).toMatchObject({ ...none, share: 0.304, waits: 'waiting until the API can be read' });
+    expect(replay).toMatchObject({ requests_per_minute: 210, eta_seconds: 480, waits: null });
+  });
+
   test('of another kind, or with arguments that are not understood, has no range', () => {
     expect(jobOf({ kind: 'replay' })?.range).toBeNull();
     expect(jobOf({ args: { from: 'yesterday' } })?.range).toBeNull();

@@ -19,8 +19,9 @@ const NOTE = 16;
 const box = (left, top, width, height, child) =>
   h('div', { key: `${left},${top}`, style: { position: 'absolute', left, top, width, height } }, child);
 
-function stat(shown, width, height) {
+function stat(shown, width, height, { options }) {
   const each = width / shown.length;
+  const isNamed = shown.length > 1 || options.textMode === 'value_and_name';
   return shown.map(({ display }, index) =>
     box(
       index * each,
@@ -28,9 +29,9 @@ function stat(shown, width, height) {
       each,
       height,
       h(BigValue, {
-        ...{ value: shown.length === 1 ? { ...display, title: '' } : display, width: each, height, theme },
+        ...{ value: isNamed ? display : { ...display, title: '' }, width: each, height, theme },
         ...{ colorMode: 'value', graphMode: 'none', justifyMode: 'auto', disableWideLayout: true },
-        textMode: shown.length === 1 ? 'value' : 'value_and_name',
+        textMode: isNamed ? 'value_and_name' : 'value',
       }),
     ),
   );
@@ -93,7 +94,7 @@ async function content(panel, frames, range) {
     h('div', { style: { width, height, display: 'grid', placeItems: 'center', opacity: 0.6 } }, text);
   if (panel.type === 'stat' || panel.type === 'bargauge') {
     const shown = await values(panel, frames);
-    return (width, height) => (panel.type === 'stat' ? stat : bars)(shown, width, height);
+    return (width, height) => (panel.type === 'stat' ? stat : bars)(shown, width, height, panel);
   }
   if (panel.type === 'text') return words(panel.options.content);
   const data = await prepare(panel, frames);

@@ -1,6 +1,6 @@
 /**
- * `npm run dashboard-pictures [influx | victoria | sync]...`: the pictures of grafana/README.md, all of them unless
- * some are named. The demo's workspace, synced by the real daemon into a real InfluxDB, drawn with Grafana's own
+ * `npm run dashboard-pictures [influx | states | victoria | sync]...`: the pictures of grafana/README.md, all of them
+ * unless some are named. The demo's workspace, synced by the real daemon into a real InfluxDB, drawn with Grafana's own
  * components in a real Chromium.
  *
  * The components are no dependency of this project, for their size: they are installed below `.test-output` for this
@@ -20,14 +20,14 @@ import { startChromium } from '../../support/chromium.ts';
 import { startPrometheus } from '../../support/prometheus.ts';
 import { openBench } from '../../support/rig.ts';
 import { startVictoria } from '../../support/victoria.ts';
-import { INFLUX_BOARDS } from '../support/asked.ts';
+import { board as boardOf, INFLUX_BOARDS } from '../support/asked.ts';
 import { asksInflux, type Board, type Panel, readBoards } from '../support/boards.ts';
 import type { Frame } from '../support/frames.ts';
 import { VICTORIA_BOARDS } from '../support/promql-asked.ts';
 import { openPromBoard, type PromViewer } from '../support/promql-viewer.ts';
 import { fillVictoria } from '../support/victoria-workspaces.ts';
 import { type Choose, openBoard } from '../support/viewer.ts';
-import { demo, fill } from '../support/workspaces.ts';
+import { demo, fill, silentHub } from '../support/workspaces.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const WORK = join(ROOT, '.test-output', 'grafana-ui');
@@ -162,7 +162,8 @@ async function answered({ board, viewer }: Asked): Promise<Drawn[]> {
 const program = await bundle();
 await using browser = await startChromium();
 
-async function take(asked: Asked): Promise<void> {
+/** @param state a word for the name of the file, where the dashboard has pictures of several states. */
+async function take(asked: Asked, state = ''): Promise<void> {
   const { board, range } = asked;
   const drawn = await answered(asked);
   const end = endOf(board, drawn);
@@ -183,7 +184,7 @@ async function take(asked: Asked): Promise<void> {
   await page.waitForTimeout(2000);
   const png = smallerPng(await page.screenshot());
   if (png.length > MOST_BYTES) throw new Error(`${board.uid}: ${png.length} bytes`);
-  writeFileSync(join(OUT, `${board.uid.replace('tidemark', 'dashboard')}.png`), png);
+  writeFileSync(join(OUT, `${board.uid.replace('tidemark', 'dashboard')}${state}.png`), png);
   await page.close();
 }
 
@@ -197,6 +198,20 @@ async function takeInflux(bench: Bench): Promise<void> {
   const place = { url: bench.influxd.url, database: filled.database };
   for (const board of INFLUX_BOARDS)
     await take({ board, range, viewer: await openBoard(board, { place, range, choose }) });
+}
+
+/** The fleet 25 minutes after the daemon was stopped, and while a hub is silent. */
+async function takeStates(bench: Bench): Promise<void> {
+  const board = boardOf('fleet');
+  for (const [state, world, afterMs] of [
+    ['-stopped', demo, 25 * MINUTE_MS],
+    ['-silent-hub', silentHub, 0],
+  ] as const) {
+    using filled = await fill(bench, world, { forMs: 4 * HOUR_MS, historyMs: 2 * DAY_MS });
+    const range = ofDay(filled.nowMs + afterMs);
+    const place = { url: bench.influxd.url, database: filled.database };
+    await take({ board, range, viewer: await openBoard(board, { place, range, choose }) }, state);
+  }
 }
 
 /** Those in PromQL, of the same workspace in a VictoriaMetrics. */
@@ -232,5 +247,5 @@ async function takeSyncHealth(): Promise<void> {
 
 await using bench = await openBench();
 const only = process.argv.slice(2);
-const parts = { influx: takeInflux, victoria: takeVictoria, sync: takeSyncHealth };
+const parts = { influx: takeInflux, states: takeStates, victoria: takeVictoria, sync: takeSyncHealth };
 for (const [name, part] of Object.entries(parts)) if (only.length === 0 || only.includes(name)) await part(bench);

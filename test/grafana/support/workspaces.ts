@@ -52,6 +52,32 @@ export async function fill(
 /** The workspace of the demo. */
 export const demo = (originMs: number): World => createDemoWorld(originMs);
 
+/**
+ * Two sites, of which one falls silent an hour after the beginning: its hub, and all below it.
+ */
+export const silentHub = (originMs: number): World => {
+  const sites = {
+    'Berlin kitchen': ['Walk-in fridge', 'Pastry fridge', 'Kitchen'],
+    'Hamburg warehouse': ['Cold room 1', 'Cold room 2', 'Freezer A', 'Packing hall'],
+  };
+  const devices = Object.entries(sites).flatMap(([hub, rooms], at) => {
+    const silences = at === 0 ? [] : [{ fromMs: originMs + HOUR_MS, toMs: Infinity }];
+    const id = (n: number): string => `${hub.slice(0, 3).toLowerCase()}-${n}`;
+    const common = { intervalMs: 5 * MINUTE_MS, silences, firmwareVersion: '4.3.0' };
+    return [
+      { ...common, deviceId: id(0), name: hub, modelId: 'gateway-lte-2', parentDeviceId: null },
+      ...rooms.map((name, n) => ({
+        ...common,
+        deviceId: id(n + 1),
+        name,
+        modelId: 'sense-cold',
+        parentDeviceId: id(0),
+      })),
+    ];
+  });
+  return createWorld({ seed: 9, originMs, historyMs: 40 * 24 * HOUR_MS, name: 'Nordlicht Foods', devices });
+};
+
 const NAMES = [
   `O'Brien's "cold" room`,
   'slash / back \\ slash',
