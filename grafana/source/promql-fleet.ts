@@ -83,7 +83,7 @@ const NUMBERS: readonly PanelSpec[] = [
     links: [TO_TABLE],
   }),
   badCount(
-    'Not online',
+    'Not online (active)',
     'Active devices that are not online. The table below lists them first, and those that were paused, shelved or retired last.',
     {
       targets: present([

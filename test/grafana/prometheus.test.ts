@@ -184,7 +184,7 @@ describe.runIf(prometheusAvailable())('promtool', () => {
         expected('Online', 5, [2]),
         // Just after it was written, at a moment when no step of five minutes has seen it, and long after.
         ...[13, 90, 170].map((minute) => expected('Online', minute, [1])),
-        ...[13, 90, 170].map((minute) => expected('Not online', minute, [1])),
+        ...[13, 90, 170].map((minute) => expected('Not online (active)', minute, [1])),
       ],
     });
   });

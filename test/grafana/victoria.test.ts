@@ -70,7 +70,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
     expect(await number('Online')).toBe(online);
     const isOff = ({ online, lifecycleStatus }: (typeof devices)[number]): boolean =>
       !online && lifecycleStatus === 'active';
-    expect(await number('Not online')).toBe(devices.filter(isOff).length);
+    expect(await number('Not online (active)')).toBe(devices.filter(isOff).length);
     expect(devices.filter(isOff).length).toBeLessThan(devices.length - online);
     expect(await number('Open alerts')).toBe(
       simulator.world.alerts(nowMs).filter(({ status }) => status !== 'resolved').length,
@@ -215,7 +215,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
       const viewer = await open('fleet', undefined, { toMs: shown.filled.nowMs + minutes * MINUTE_MS });
       const look = async (title: string) =>
         await valuesOf(vmPanel('fleet', title), await viewer.look(vmPanel('fleet', title)));
-      for (const title of ['Online', 'Not online', 'Late', 'Lag']) {
+      for (const title of ['Online', 'Not online (active)', 'Late', 'Lag']) {
         const [shownNow, ...others] = await look(title);
         expect(shownNow?.color, title).toBe('red');
         expect(others, title).toEqual([]);

@@ -40,7 +40,9 @@ function stat(shown, width, height, { options }) {
 function bars(shown, width, height) {
   const each = Math.min(36, height / shown.length);
   // All bars begin where the longest name ends.
-  const alignmentFactors = grafana.getDisplayValueAlignmentFactors(shown);
+  const factors = grafana.getDisplayValueAlignmentFactors(shown);
+  // Room for a name whose font is wider than the one that is measured.
+  const alignmentFactors = { ...factors, title: `${factors.title}00` };
   return shown.map(({ display, field }, index) =>
     box(
       0,
