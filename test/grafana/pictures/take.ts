@@ -47,6 +47,8 @@ const SCRAPED_MS = 8 * MINUTE_MS;
 /** So long the daemon has run: no chart of the last day begins in the middle. */
 const FILLED_MS = 25.1 * HOUR_MS;
 
+const FONT = '@font-face { font-family: Inter; src: local("Inter"), local("DejaVu Sans"), local("Liberation Sans"); }';
+
 /** What is chosen on the dashboards. */
 const CHOSEN: Readonly<Record<string, string | readonly string[]>> = {
   device: ['add-bre-05'],
@@ -177,6 +179,9 @@ async function take(asked: Asked, state = ''): Promise<void> {
   await page.clock.setFixedTime(range.toMs);
   await page.goto('http://grafana.invalid/');
   await page.addStyleTag({ path: join(WORK, 'node_modules', 'uplot', 'dist', 'uPlot.min.css') });
+  // The components measure in their own font and show the next best: both have to be the same.
+  await page.addStyleTag({ content: FONT });
+  await page.evaluate("Promise.all(['400 16px Inter', '500 16px Inter'].map((font) => document.fonts.load(font)))");
   await page.addScriptTag({ content: program });
   await page.evaluate((what) => (globalThis as unknown as { draw(of: unknown): Promise<void> }).draw(what), {
     ...{ title: board.title, panels, range, width: size.width },
