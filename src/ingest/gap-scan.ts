@@ -270,8 +270,9 @@ function signFor(
 }
 
 /**
- * Below a gap that was given up there is no stored reading that a page had to show: it covers nothing above its own
- * newest reading. That part is added to the gap above, whose pages have to show the reading.
+ * Below a gap that was given up there is no stored reading that a page had to show: it covers nothing from the instant
+ * of its newest reading on, which may have more. That part is added to the gap above, whose pages have to show the
+ * reading.
  */
 function leaveTopToGapAbove(
   { context, task }: GapScan,
@@ -281,7 +282,7 @@ function leaveTopToGapAbove(
   const { store } = context;
   if (covers === null || newest === undefined || near !== null || cursor !== null) return covers;
   const above = store.gaps(task.deviceId).find(({ fromNs }) => fromNs === gap.to);
-  const fromNs = maxNs(newest.recordedAt + 1n, covers.from);
+  const fromNs = maxNs(newest.recordedAt, covers.from);
   if (above === undefined || fromNs >= gap.to) return covers;
   store.nameGap({ ...above, fromNs });
   return withoutTop(covers, fromNs);

@@ -91,7 +91,14 @@ export const beginsBelowForAnHour: Scenario = async (bench, program) => {
  * what lies further back has no such reading to show, and must not be called covered up to the gap above.
  */
 export const belowGivenUp: Scenario = async (bench, program) => {
-  const devices = [{ deviceId: 'ten', intervalMs: 30 * MINUTE_MS }];
+  const readings = Array.from({ length: 1000 }, (_, index) => ({
+    recordedAtNs: BigInt(NOW_MS - Math.floor(index / 2) * 40 * MINUTE_MS) * 1_000_000n,
+    values: [['level', String(index)] as const],
+  }));
+  const devices = [
+    { deviceId: 'ten', intervalMs: 30 * MINUTE_MS },
+    { deviceId: 'pairs', readings },
+  ];
   const world = (originMs: number) => createWorld({ seed: 5, originMs, historyMs: 14 * DAY_MS, devices, alerts: [] });
   using rig = await openRig(bench, { world, historyMs: 12 * DAY_MS, program });
   rig.simulator.faults = onPath(/telemetry/, (_, { query }) => ({
@@ -104,9 +111,11 @@ export const belowGivenUp: Scenario = async (bench, program) => {
   const { summary } = await rig.once();
   const { missingAt } = await rig.verdict(NOW_MS);
   const sync = rig.open();
-  const { covered } = sync.context.store.telemetry('ten');
+  const covered = new Map(devices.map(({ deviceId }) => [deviceId, sync.context.store.telemetry(deviceId).covered]));
   sync.close();
-  const claimed = missingAt.filter(({ at }) => covered.some(({ from, to }) => from <= at && at < to));
+  const claimed = missingAt.filter(({ deviceId, at }) =>
+    covered.get(deviceId)?.some(({ from, to }) => from <= at && at < to),
+  );
   rig.simulator.faults = null;
   await rig.clock.sleep(HOUR_MS);
   const startedMs = rig.clock.nowMs();
