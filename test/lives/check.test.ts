@@ -185,7 +185,12 @@ describe('what is excused', () => {
   function stageAt(afterMs: number, story: Story, facts: Partial<Stage> = {}): Stage {
     const clock = createVirtualClock(at + afterMs);
     const simulator = createSimulator({ world: worldOf(story), clock, settings: story.api });
-    const quiet = { lifeStartedMs: at, datedMs: [], planReadMs: Number.NEGATIVE_INFINITY, fate: { hit: new Set() } };
+    const quiet = {
+      lifeStartedMs: at,
+      datedMs: [],
+      planReadMs: Number.NEGATIVE_INFINITY,
+      fate: { hit: new Set(), told: [] },
+    };
     return { story, clock, simulator, ...quiet, ...facts } as unknown as Stage;
   }
 
@@ -250,7 +255,7 @@ describe('what is excused', () => {
       what: { kind: 'settings', change: { plan: { requestsPerDay: 40 } } },
     };
     const story = quietStory({}, [empty, few]);
-    const fate = { hit: new Set(['few']) } as unknown as Stage['fate'];
+    const fate = { hit: new Set(['few']), told: [] } as unknown as Stage['fate'];
     const at60 = (facts: Partial<Stage>): number => excusedOf(stageAt(60 * HOUR_MS, story, facts)).length;
     expect(at60({}), 'it has not hit anything').toBe(0);
     expect(at60({ fate })).toBeGreaterThan(0);
@@ -267,6 +272,25 @@ describe('what is excused', () => {
     expect(excusedOf(stage)).toEqual([]);
     stage.simulator.log.add({ ...page, atMs: during.fromMs - MINUTE_MS });
     expect(excusedOf(stage).length).toBeGreaterThan(0);
+  });
+
+  test.each([
+    ['empty', 1, [0, 1], 31],
+    ['empty', 0.6, [0, 1], 1],
+    ['empty', 1, [0, 10], null],
+    ['without the newest', 1, [0, 1, 32], 32],
+    ['without the newest', 1, [0, 1, 2], null],
+    ['oldest first', 1, [0, 1, 32], null],
+  ] as const)('%s pages at a rate of %s, told after %s minutes, are believed after %s', (lie, rate, minutes, after) => {
+    const story = quietStory({}, [named('lies', { kind: 'lies', lie, rate, seed: 1 })]);
+    const atMs = (minute: number): number => during.fromMs + minute * MINUTE_MS;
+    const told = minutes.map((minute) => ({ name: 'lies', path: '/devices/d/telemetry', atMs: atMs(minute) }));
+    const excusedAt = (minute: number): number =>
+      excusedOf(stageAt(HOUR_MS + minute * MINUTE_MS, story, { fate: { hit: new Set(), told } as never })).length;
+    if (after === null) return expect(excusedAt(59)).toBe(0);
+    expect(excusedAt(after - 1)).toBe(0);
+    expect(excusedAt(after)).toBeGreaterThan(0);
+    expect(excusedAt(30 * 60), 'asked for again').toBe(0);
   });
 
   test('what was handed in when the plan reached back to it no more, at the first look at the device', () => {

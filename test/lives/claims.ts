@@ -21,6 +21,7 @@ import {
   SECOND_MS,
 } from '../../src/core/time.ts';
 import type { MsRange, SimReading } from '../../src/sim/spec.ts';
+import { BELIEVED_AFTER_MS, believedFromMs, isVouchedFor } from './believed-lies.ts';
 import { createLineStore, type LineStore } from './line-store.ts';
 import type { Stage } from './stage.ts';
 import type { Misfortune } from './story.ts';
@@ -104,11 +105,8 @@ function isBelieved({ fate, planReadMs }: Stage, { name, what, toMs }: Misfortun
   return isOfDay && fate.hit.has(name) && planReadMs < toMs;
 }
 
-/** For how long empty answers of all devices go on until they are believed, and how long until they are asked for again. */
-const BELIEVED_AFTER_MS = 30 * MINUTE_MS;
+/** How long it takes until false pages that were believed are asked for again. */
 const CHECKED_WITHIN_MS = 25 * HOUR_MS;
-/** For how long a page of one device vouches for empty answers about another. */
-const VOUCHES_MS = 2 * MINUTE_MS;
 /** How long it takes a run until it has done what was due at its beginning, once the service answers as it should. */
 const DUE_DONE_MS = HOUR_MS;
 /** How long it takes at the most until answers have shown that a clock has fallen back. */
@@ -118,17 +116,6 @@ const SEEN_TO_FALL_MS = 7 * HOUR_MS;
 function mayLast(stage: Stage, endedMs: number, forMs: number): boolean {
   const nowMs = stage.clock.nowMs();
   return nowMs < endedMs + forMs || nowMs < undisturbedSinceMs(stage, stage.lifeStartedMs) + DUE_DONE_MS;
-}
-
-/** Whether answers about devices were true so shortly before all of them became empty that one vouches for these. */
-function isVouchedFor({ simulator }: Stage, { what, fromMs }: Misfortune): boolean {
-  const beganMs = fromMs + simulator.settings.time.offsetMs;
-  const isPage = ({ path, status }: { readonly path: string; readonly status: number | null }): boolean =>
-    path.endsWith('/telemetry') && status === 200;
-  return (
-    what.kind === 'lies always' &&
-    simulator.log.requests.some((each) => isPage(each) && beganMs - VOUCHES_MS <= each.atMs && each.atMs < beganMs)
-  );
 }
 
 /** When a device could be asked again after a misfortune: one that is away answers nothing. */
@@ -234,13 +221,16 @@ function aheadByMs(stage: Stage): number {
  * - what the service has called empty, of every device and for more than half an hour, or shortly after it has shown
  *   readings of one, until that is asked for again after an hour and after a day, of a device that is away once it is back; a service that hides old readings calls
  *   all of them empty while its clock is far ahead;
+ * - what other false pages about the device hid that have to be believed, as long ({@link believedFromMs});
  * - what a clock that was ahead, and that nothing has spoken against for a minute, had shown as passed, until it was seen
  *   to fall back, of a device that is away once it is back, and where no answer could show the fall ({@link isFallUnseen});
  * - what the plan has just hidden while nothing tells the time ({@link hiddenUnknown});
  * - what a clock has stamped that had fallen back, where answers have not shown it ({@link fallsUnseen});
  * - what a device has handed in when the plan did not reach back to it any more ({@link isHandedInTooLate}).
+ *
+ * @param isDone whether a run has come to its end, which has asked again for all that was due.
  */
-export function excuseOf(stage: Stage): NonNullable<Moment['isExcused']> {
+export function excuseOf(stage: Stage, isDone = false): NonNullable<Moment['isExcused']> {
   const { story, clock, simulator } = stage;
   const nowMs = clock.nowMs();
   const { offsetMs } = simulator.settings.time;
@@ -265,6 +255,13 @@ export function excuseOf(stage: Stage): NonNullable<Moment['isExcused']> {
         visibleAtMs < toMs &&
         Math.abs(nsToMs(recordedAtNs) - (visibleAtMs + byMs)) <= SECOND_MS,
     );
+  const isSeen = (story.api.surprises?.missingFields ?? 0) === 0;
+  const isToBeAsked = (deviceId: string, each: Misfortune): boolean => {
+    const askedMs = backAfterMs(stage, deviceId, each);
+    // One that has left meanwhile, or that nobody knows to have been seen, could not be asked again.
+    const isAsked = isDone && isSeen && simulator.world.has(deviceId, simulator.worldNowMs());
+    return isAsked ? nowMs < askedMs + CHECKED_WITHIN_MS : mayLast(stage, askedMs, CHECKED_WITHIN_MS);
+  };
   return (deviceId, reading) =>
     isStamped(reading) ||
     isHandedInTooLate(stage, deviceId, reading) ||
@@ -277,8 +274,12 @@ export function excuseOf(stage: Stage): NonNullable<Moment['isExcused']> {
           isFallUnseen(stage, deviceId, { ...each, byMs })),
     ) ||
     believed.some(
+      (each) => isToBeAsked(deviceId, each) && simulator.isVisible(deviceId, reading, each.toMs + offsetMs),
+    ) ||
+    story.misfortunes.some(
       (each) =>
-        mayLast(stage, backAfterMs(stage, deviceId, each), CHECKED_WITHIN_MS) &&
+        nowMs >= believedFromMs(stage, each, deviceId) &&
+        isToBeAsked(deviceId, each) &&
         simulator.isVisible(deviceId, reading, each.toMs + offsetMs),
     );
 }

@@ -91,7 +91,7 @@ function examineReadings(
   const { world } = simulator;
   const ids = story.devices.map(({ spec }) => spec.deviceId);
   const isShown = showsBy(stage, lived);
-  const isExcused = excuseOf(stage);
+  const isExcused = excuseOf(stage, summary.exit_code !== 3);
   const stored = storedSeries(database());
   const verdict = judgeSeries({ stored, simulator }, { fromNs: 0n, toNs: 2n ** 63n }, ids);
   const { store } = sync.context;

@@ -16,6 +16,7 @@ import type { Fault, FaultPlan, SimPage } from '../../src/sim/faults.ts';
 import { createSettings, type SimSettings } from '../../src/sim/settings.ts';
 import type { Simulator } from '../../src/sim/simulator.ts';
 import type { Fault as DatabaseFault } from '../support/v2-proxy.ts';
+import type { ToldLie } from './believed-lies.ts';
 import { createDice, type Dice } from './dice.ts';
 import type { AnswerFault, Lie, Misfortune, Story } from './story.ts';
 
@@ -29,6 +30,8 @@ export interface Fate {
   readonly database: () => DatabaseFault | null;
   /** The names of the misfortunes that have hit something. */
   readonly hit: ReadonlySet<string>;
+  /** The false pages that were told, in their order. */
+  readonly told: readonly ToldLie[];
 }
 
 /** The latest sign of life of a device that the program has stored; `null` without one. */
@@ -45,6 +48,7 @@ export function createFate(
 ): Fate {
   const calm = createSettings(story.api);
   const hit = new Set<string>();
+  const told: ToldLie[] = [];
   const own = new Map(
     story.misfortunes.map((each) => {
       const dice = createDice('seed' in each.what ? each.what.seed : 0);
@@ -64,6 +68,7 @@ export function createFate(
   };
   return {
     hit,
+    told,
     localOffsetMs: () => {
       let sum = 0;
       for (const { name, what } of active()) {
@@ -91,7 +96,9 @@ export function createFate(
       const change = (page: SimPage): SimPage => {
         for (const each of now) {
           const lie = note(each, own.get(each)?.lie(request) ?? null);
-          if (lie !== null) return lie(page);
+          if (lie === null) continue;
+          told.push({ name: each.name, path: request.path, atMs: clock.nowMs() });
+          return lie(page);
         }
         return page;
       };

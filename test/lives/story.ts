@@ -78,7 +78,7 @@ export type AnswerFault =
 
 export type ApiMisfortune =
   | { readonly kind: 'answers'; readonly faults: readonly AnswerFault[]; readonly rate: number; readonly seed: number }
-  /** Never twice in a row for one device, unless it is told always. */
+  /** Maybe several times in a row for one device. */
   | { readonly kind: 'lies'; readonly lie: Lie; readonly rate: number; readonly seed: number }
   | { readonly kind: 'lies always'; readonly lie: Lie }
   /** The service has other settings for a while. */

@@ -1,0 +1,55 @@
+/**
+ * Which false pages have to be believed: several about one device in a row, as nobody could tell them from true ones.
+ * They are asked for again after an hour and after a day.
+ */
+import { type EpochMs, MINUTE_MS } from '../../src/core/time.ts';
+import type { Stage } from './stage.ts';
+import type { Misfortune } from './story.ts';
+
+/** A false page that was told. */
+export interface ToldLie {
+  /** The name of the misfortune. */
+  readonly name: string;
+  readonly path: string;
+  readonly atMs: EpochMs;
+}
+
+/** For how long false pages go on until they are believed although something known speaks against them. */
+export const BELIEVED_AFTER_MS = 30 * MINUTE_MS;
+/** For how long a page of one device vouches for empty answers about another. */
+const VOUCHES_MS = 2 * MINUTE_MS;
+/** Within what time a second empty answer confirms the first. */
+const CONFIRMED_WITHIN_MS = 5 * MINUTE_MS;
+
+/** Whether answers about devices were true so shortly before all of them became empty that one vouches for these. */
+export function isVouchedFor({ simulator }: Stage, { what, fromMs }: Misfortune): boolean {
+  const beganMs = fromMs + simulator.settings.time.offsetMs;
+  const isPage = ({ path, status }: { readonly path: string; readonly status: number | null }): boolean =>
+    path.endsWith('/telemetry') && status === 200;
+  return (
+    (what.kind === 'lies always' || what.kind === 'lies') &&
+    simulator.log.requests.some((each) => isPage(each) && beganMs - VOUCHES_MS <= each.atMs && each.atMs < beganMs)
+  );
+}
+
+/**
+ * Since when false pages about a device may be believed; infinite where they may not.
+ *
+ * - Two empty ones shortly after each other: at once beside true pages of others, or where the device list may lack the
+ *   time at which a device was seen; else after half an hour.
+ * - Pages without their newest readings: once they have lacked these for half an hour.
+ */
+export function believedFromMs(stage: Stage, each: Misfortune, deviceId: string): EpochMs {
+  const { what, name } = each;
+  if (what.kind !== 'lies') return Number.POSITIVE_INFINITY;
+  const path = `/devices/${encodeURIComponent(deviceId)}/telemetry`;
+  const told = stage.fate.told.filter((lie) => lie.name === name && lie.path === path).map(({ atMs }) => atMs);
+  const first = told[0] ?? Number.POSITIVE_INFINITY;
+  if (what.lie.endsWith('newest')) {
+    return told.find((atMs) => atMs - first >= BELIEVED_AFTER_MS) ?? Number.POSITIVE_INFINITY;
+  }
+  if (what.lie !== 'empty') return Number.POSITIVE_INFINITY;
+  const second = told.find((atMs, index) => atMs - (told[index - 1] ?? Number.NEGATIVE_INFINITY) < CONFIRMED_WITHIN_MS);
+  const isAtOnce = what.rate < 1 || isVouchedFor(stage, each) || (stage.story.api.surprises?.missingFields ?? 0) > 0;
+  return (second ?? Number.POSITIVE_INFINITY) + (isAtOnce ? 0 : BELIEVED_AFTER_MS);
+}
