@@ -1,6 +1,6 @@
 /**
- * How fast a delivery goes: the lines of a batch, the batches that are under way at once, and the wait for a destination
- * that accepts nothing.
+ * How fast a delivery goes: the lines of a batch, the batches that are under way at once, and the wait for a
+ * destination that accepts nothing.
  */
 import type { Observe } from '../core/events.ts';
 import type { Clock, Random, UnknownRefusal } from '../core/ports.ts';

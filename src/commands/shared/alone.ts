@@ -2,8 +2,9 @@
  * Runs the deliveries and the maintenance beside a command that archives without a daemon (`--once`, `--backfill`,
  * `--verify --repair`), and waits at its end until every destination has what was archived.
  *
- * Such a command ends with an outcome and its exit code, at the latest after a while without progress. Progress means that less is left to do; a request that returns
- * nothing is no progress. Time spent waiting for a turn or for quota does not count.
+ * Such a command ends with an outcome and its exit code, at the latest after a while without progress. Progress means
+ * that less is left to do; a request that returns nothing is no progress. Time spent waiting for a turn or for quota
+ * does not count.
  */
 import { type MaintenanceParts, maintainOnce, runMaintenance } from '../../archive/maintenance.ts';
 import { firstOf, pollUntil } from '../../core/async.ts';
