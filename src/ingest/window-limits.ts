@@ -38,7 +38,7 @@ export interface WindowKnowledge {
   readonly servedBeyondDays: number | null;
   /** See {@link FIRST_LEAD_NS}. */
   readonly leadNs: bigint;
-  /** Whether the service refuses a request with `after` alone. */
+  /** Whether the service refuses a request with `after` alone, or counts it as wider than it is. */
   readonly bothBounds: boolean;
 }
 
@@ -146,6 +146,8 @@ function narrow(rules: WindowRules, { after, before }: Bounds, maxDays: number |
   const days = maxDays ?? planDays;
   // The age is the reason where the plan allows the width, and the far end is older than that.
   if (days !== null && refusedNs <= daysNs(days) && after < ageEdge(rules, days) + leadNs) return tooOld(rules, days);
+  // A service whose clock is ahead counts a range without an end up to its own present.
+  if (days !== null && before === null && refusedNs <= daysNs(days)) return changed({ bothBounds: true });
   // Another device may have learnt it while this request was under way.
   if (learntWidth?.planDays === planDays && learntWidth.widthNs < refusedNs) return changed({});
   if (refusedNs <= NARROWEST_NS) {

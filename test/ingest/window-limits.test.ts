@@ -150,6 +150,16 @@ describe('a range that is refused although it is as narrow as can be', () => {
     });
   });
 
+  test('is asked for with an end where it had none, and the plan allows it: the clock of the service may be ahead', () => {
+    const refused = (ageNs: bigint, before: bigint | null) => {
+      const fault = new ApiFault('range-too-large', '', { request: '' });
+      return learnFromRefusal({ ...unknown, planDays: 7 }, fault, { after: nowNs - ageNs, before }).learnt;
+    };
+    expect(refused(2n * HOUR_NS, null)).toEqual({ bothBounds: true });
+    expect(refused(8n * DAY_NS, null)).toEqual({ learntWidth: { planDays: 7, widthNs: 4n * DAY_NS } });
+    expect(refused(2n * HOUR_NS, nowNs)).toEqual({ learntWidth: { planDays: 7, widthNs: HOUR_NS } });
+  });
+
   test('is odd where it is younger than the refused age by more than an hour', () => {
     const learnt = { refusedBeyond: { planDays: null, days: 2 }, leadNs: HOUR_NS };
     const { refusal: why } = refusal({ ...unknown, ...learnt }, 2n * DAY_NS + HOUR_NS / 2n);
