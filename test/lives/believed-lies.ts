@@ -38,6 +38,7 @@ export function isVouchedFor({ simulator }: Stage, { what, fromMs }: Misfortune)
  * - Two empty ones shortly after each other: at once beside true pages of others, or where the device list may lack the
  *   time at which a device was seen; else after half an hour.
  * - Pages without their newest readings: once they have lacked these for half an hour.
+ * - Old windows without a reading, more than a window away from every stored one: at once.
  */
 export function believedFromMs(stage: Stage, each: Misfortune, deviceId: string): EpochMs {
   const { what, name } = each;
@@ -48,6 +49,7 @@ export function believedFromMs(stage: Stage, each: Misfortune, deviceId: string)
   if (what.lie.endsWith('newest')) {
     return told.find((atMs) => atMs - first >= BELIEVED_AFTER_MS) ?? Number.POSITIVE_INFINITY;
   }
+  if (what.lie === 'an old window without a reading') return first;
   if (what.lie !== 'empty') return Number.POSITIVE_INFINITY;
   const second = told.find((atMs, index) => atMs - (told[index - 1] ?? Number.NEGATIVE_INFINITY) < CONFIRMED_WITHIN_MS);
   const isAtOnce = what.rate < 1 || isVouchedFor(stage, each) || (stage.story.api.surprises?.missingFields ?? 0) > 0;

@@ -126,15 +126,83 @@ describe('a liar about the newest readings', () => {
   });
 });
 
+describe('a liar about what is stored', () => {
+  const { startMs } = drawStory(1);
+  const records = Array.from({ length: 9 }, (_, index) => `{"recorded_at":"${formatMs(startMs - index * MINUTE_MS)}"}`);
+  const page: SimPage = { kind: 'telemetry', deviceId: 'd', records, nextCursor: null };
+
+  /** How many records of a page are left, where the readings of these minutes back are at the edges of what is stored. */
+  function keptOf(lie: Lie, edges: readonly number[], change: { nextCursor?: string; before?: number } = {}): number {
+    const what = { kind: 'lies' as const, lie, rate: 1, seed: 1 };
+    const liar: Misfortune = { name: 'liar', fromMs: startMs, toMs: startMs + DAY_MS, what };
+    const fate = createFate(
+      { ...quietStory({}, [liar]), api: { plan: { historyMaxDays: 3 } } },
+      { nowMs: () => startMs },
+      {
+        settings: createSettings({}),
+        knownSign: () => null,
+        knownEdges: () => edges.map((minutes) => msToNs(startMs - minutes * MINUTE_MS)),
+      },
+    );
+    const { nextCursor = null, before } = change;
+    const query = new URLSearchParams(before === undefined ? '' : { before: formatMs(startMs - before) });
+    const fault = fate.faults(1, { method: 'GET', path: '/devices/d/telemetry', query, atMs: startMs });
+    return fault?.kind === 'mangle' ? fault.change({ ...page, nextCursor }).records.length : page.records.length;
+  }
+
+  test('ends a page above the newest stored reading below its gap, where it has one', () => {
+    const lie = 'cut above a stored reading';
+    expect([keptOf(lie, [6]), keptOf(lie, [0, 8]), keptOf(lie, [4, 6])]).toEqual([3, 4, 2]);
+    expect([keptOf(lie, []), keptOf(lie, [0]), keptOf(lie, [60]), keptOf(lie, [6], { nextCursor: 'a' })]).toEqual([
+      9, 9, 9, 9,
+    ]);
+  });
+
+  test('has an old window empty: further back than a window is wide', () => {
+    const kept = [2, 4].map((days) => keptOf('an old window without a reading', [], { before: days * DAY_MS }));
+    expect([keptOf('an old window without a reading', []), ...kept]).toEqual([9, 9, 0]);
+  });
+});
+
+test('answers lose their Date at the rate of a misfortune, while it lasts', () => {
+  const { startMs } = drawStory(1);
+  const what = { kind: 'undated' as const, rate: 0.5, seed: 1 };
+  const story = quietStory({}, [{ name: 'undated', fromMs: startMs, toMs: startMs + HOUR_MS, what }]);
+  let nowMs = startMs;
+  const fate = createFate(story, { nowMs: () => nowMs }, { settings: createSettings({}), knownSign: () => null });
+  const datesOf = (): Set<string | undefined> =>
+    new Set(Array.from({ length: 40 }, () => fate.undate<Answer>({ headers: { date: 'then', a: 'b' } }).headers.date));
+  expect(datesOf()).toEqual(new Set(['then', undefined]));
+  nowMs += HOUR_MS;
+  expect(datesOf()).toEqual(new Set(['then']));
+});
+
+interface Answer {
+  readonly headers: Readonly<Record<string, string>>;
+}
+
 describe('what is drawn', () => {
   const stories = [...Array.from({ length: 60 }, (_, index) => index + 1), 1979].map(drawStory);
+
+  test('has everything that was added later', () => {
+    const further = stories.flatMap(({ misfortunes }) => misfortunes.filter(({ name }) => name.startsWith('further')));
+    const kinds = new Set(further.map(({ what }) => ('lie' in what ? what.lie : what.kind)));
+    expect([...kinds].toSorted()).toEqual(['cut above a stored reading', 'settings', 'undated']);
+    const withOld = stories.filter(({ misfortunes }) => misfortunes.some(({ name }) => name === 'old windows'));
+    expect(withOld.length).toBeGreaterThan(2);
+    for (const { api, program } of withOld) {
+      expect(program.historyMs).toBe(4 * DAY_MS * (api.plan?.historyMaxDays ?? 0));
+    }
+    const short = stories.filter(({ api }) => (api.plan?.requestsPerDay ?? Infinity) <= 1500);
+    expect(short.length).toBeGreaterThan(5);
+  });
 
   test('changes only settings that there are', () => {
     const changes = stories.flatMap(({ misfortunes }) =>
       misfortunes.flatMap(({ what }) => (what.kind === 'settings' ? [what.change] : [])),
     );
     const names = new Set(changes.flatMap((change) => Object.keys(change)));
-    expect([...names].toSorted()).toEqual(['key', 'plan', 'quota', 'surprises', 'time']);
+    expect([...names].toSorted()).toEqual(['bounds', 'key', 'paging', 'plan', 'quota', 'surprises', 'time']);
     expect(Object.keys(createSettings({}))).toEqual(expect.arrayContaining([...names]));
   });
 

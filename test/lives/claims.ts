@@ -4,7 +4,7 @@
  * have the last day of every device.
  */
 import type { Sync } from '../../src/app/open-sync.ts';
-import { type Interval, normalize, subtract } from '../../src/core/intervals.ts';
+import { type Interval, intersect, lengthNs, normalize, subtract } from '../../src/core/intervals.ts';
 import { LOG_LANES } from '../../src/core/state/log.ts';
 import type { QuarantinedItem } from '../../src/core/state/quarantine.ts';
 import type { ReadyReport, StatusReport } from '../../src/core/status.ts';
@@ -353,8 +353,12 @@ function examineReady(
   const range: Interval = { from, to: msToNs(Math.floor(nowMs - openMs)) };
   return report.devices.flatMap(({ device_id, state, gaps }) => {
     if (state === 'unreachable' || !simulator.world.has(device_id, nowMs)) return [];
-    // A gap with a reason of its own is named: nothing is claimed of it.
-    const named = gaps.filter(({ reason }) => reason !== 'pending');
+    // A gap with a reason of its own is named: nothing is claimed of it. So is as much as may be open while all is well,
+    // wherever in the day it is.
+    const pending = gaps.filter(({ reason }) => reason === 'pending').map(intervalOf);
+    const isMuch =
+      lengthNs(intersect(normalize(pending), [range])) > msToNs(report.freshness.behind_after_seconds * 1000);
+    const named = gaps.filter(({ reason }) => reason !== 'pending' || !isMuch);
     const ranges = subtract([range], normalize(named.map(intervalOf)));
     const lacking = truth.lacking(device_id, ranges, { nowMs, shownByMs: nowMs - openMs, ...moment });
     return lacking.length === 0

@@ -10,6 +10,7 @@ import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import type { DeviceSpec, Trait } from '../../src/sim/spec.ts';
 import { createDice, type Dice } from './dice.ts';
 import { drawApi } from './draw-api.ts';
+import { drawFurther } from './draw-further.ts';
 import { drawMisfortunes } from './draw-misfortunes.ts';
 import {
   type DeviceLife,
@@ -58,7 +59,7 @@ export function drawStory(seed: number): Story {
   const misfortunes = drawMisfortunes(diceOf, drawn).filter(isPossible);
   const lives = drawn.map((life, index) => (index < drawn.length - 1 ? life : afterAll(life, misfortunes)));
   const endMs = Math.max(...lives.map(({ atMs }) => atMs)) + (lives.at(-1)?.forMs ?? 0);
-  return {
+  const story: Story = {
     seed,
     startMs: size.startMs,
     endMs,
@@ -73,6 +74,7 @@ export function drawStory(seed: number): Story {
     misfortunes,
     lives,
   };
+  return drawFurther(story, diceOf(5));
 }
 
 /**

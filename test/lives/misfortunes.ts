@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../src/core/ports.ts';
 import {
+  DAY_MS,
   type EpochMs,
   type EpochNs,
   HOUR_MS,
@@ -26,6 +27,8 @@ export interface Fate {
   /** Has the service take the settings of this moment: to be called before each request. */
   readonly turn: () => void;
   readonly faults: FaultPlan;
+  /** Takes the `Date` of an answer, where that happens now. */
+  readonly undate: <T extends { readonly headers: Readonly<Record<string, string>> }>(answer: T) => T;
   /** What happens to a write now. */
   readonly database: () => DatabaseFault | null;
   /** The names of the misfortunes that have hit something. */
@@ -37,14 +40,20 @@ export interface Fate {
 /** The latest sign of life of a device that the program has stored; `null` without one. */
 export type KnownSign = (deviceId: string) => EpochNs | null;
 
-/**
- * @param simulator the service, with the settings of the story.
- * @param knownSign what the program knows, which nobody can lie about unnoticed.
- */
+/** The readings at the edges of what the program has covered of a device. */
+export type KnownEdges = (deviceId: string) => readonly EpochNs[];
+
+/** The service, with the settings of the story, and what the program knows, which nobody can lie about unnoticed. */
+interface Known extends Pick<Simulator, 'settings'> {
+  readonly knownSign: KnownSign;
+  readonly knownEdges?: KnownEdges;
+}
+
+/** Prepares the misfortunes of a story. */
 export function createFate(
   story: Story,
   clock: Pick<Clock, 'nowMs'>,
-  { settings, knownSign }: Pick<Simulator, 'settings'> & { readonly knownSign: KnownSign },
+  { settings, knownSign, knownEdges = () => [] }: Known,
 ): Fate {
   const calm = createSettings(story.api);
   const hit = new Set<string>();
@@ -53,7 +62,8 @@ export function createFate(
     story.misfortunes.map((each) => {
       const dice = createDice('seed' in each.what ? each.what.seed : 0);
       const isDated = settings.time.date !== 'absent';
-      const chances = { dice, knownSign, isDated, graceMs: story.program.gracePeriodMs };
+      const windowMs = (calm.plan.historyMaxDays ?? Number.POSITIVE_INFINITY) * DAY_MS;
+      const chances = { dice, knownSign, knownEdges, isDated, graceMs: story.program.gracePeriodMs, windowMs };
       return [each, { dice, fault: createFault(each, dice), lie: createLiar(each, chances) }] as const;
     }),
   );
@@ -104,6 +114,15 @@ export function createFate(
       };
       return now.some(({ what }) => what.kind === 'lies') ? { kind: 'mangle', change } : null;
     },
+    undate: (answer) => {
+      const taker = active().find(
+        (each) => each.what.kind === 'undated' && own.get(each)?.dice.chance(each.what.rate) === true,
+      );
+      if (taker === undefined) return answer;
+      hit.add(taker.name);
+      const { date, ...headers } = answer.headers;
+      return { ...answer, headers };
+    },
     database: () => {
       for (const each of active()) {
         if (each.what.kind !== 'database') continue;
@@ -152,6 +171,8 @@ const LIES: Readonly<Record<Lie, (page: SimPage) => SimPage>> = {
   'oldest first': (page) => ({ ...page, records: page.records.toReversed() }),
   'a page of the past without its newest': (page) => ({ ...page, records: withoutNewest(page.records) }),
   'without the newest': (page) => ({ ...page, records: withoutNewest(page.records) }),
+  'cut above a stored reading': (page) => page,
+  'an old window without a reading': (page) => ({ ...page, records: [], nextCursor: null }),
 };
 
 /**
@@ -167,8 +188,12 @@ function withoutNewest(records: readonly string[]): readonly string[] {
 const PAST_MS = 2 * HOUR_MS;
 
 function isOfThePast(query: URLSearchParams, nowMs: number): boolean {
+  return isBefore(query, nowMs - PAST_MS);
+}
+
+function isBefore(query: URLSearchParams, atMs: number): boolean {
   const before = query.get('before');
-  return before !== null && Date.parse(before) < nowMs - PAST_MS;
+  return before !== null && Date.parse(before) < atMs;
 }
 
 type Request = Parameters<FaultPlan>[1];
@@ -189,8 +214,10 @@ function createFault({ what }: Misfortune, dice: Dice): (request: Request) => Fa
 interface Chances {
   readonly dice: Dice;
   readonly knownSign: KnownSign;
+  readonly knownEdges: KnownEdges;
   readonly isDated: boolean;
   readonly graceMs: number;
+  readonly windowMs: number;
 }
 
 /** By how much a sign of life is older than the newest that can be covered, so that no rounding matters. */
@@ -207,6 +234,17 @@ function stoppingShortOf(seenAt: EpochNs, page: SimPage): SimPage {
 }
 
 /**
+ * A page that ends above the newest stored reading below what is asked for: half of what it has above that is left. A reading
+ * older than the plan may be hidden by it, so that nobody would miss it.
+ */
+function cutAbove(edges: readonly EpochNs[], page: SimPage): SimPage {
+  const times = page.records.map((record) => parseTimestamp(/"recorded_at":"([^"]*)"/.exec(record)?.[1] ?? ''));
+  const at = times.findIndex((time, index) => index > 0 && time !== null && edges.includes(time));
+  if (at < 0 || times[at] === times[0] || page.nextCursor !== null) return page;
+  return { ...page, records: page.records.slice(0, Math.ceil(at / 2)) };
+}
+
+/**
  * Whether a lie is told about such a page. None takes the newest from a page behind a cursor: it goes on from no
  * reading that it would have to show, so that nobody could know what is missing above it.
  */
@@ -216,20 +254,39 @@ function isToldOf(lie: Lie, query: URLSearchParams, atMs: EpochMs): boolean {
 }
 
 /** May lie several times in a row about one device. */
-function createLiar(
-  { what }: Misfortune,
-  { dice, knownSign, isDated, graceMs }: Chances,
-): (request: Request) => ((page: SimPage) => SimPage) | null {
+function createLiar({ what }: Misfortune, chances: Chances): (request: Request) => ((page: SimPage) => SimPage) | null {
   if (what.kind !== 'lies') return () => null;
   const { lie, rate } = what;
-  return ({ path, query, atMs }) => {
+  return (request) => {
+    const { path, query, atMs } = request;
     if (!path.endsWith('/telemetry') || !isToldOf(lie, query, atMs)) return null;
-    if (!dice.chance(rate)) return null;
-    if (lie !== 'without the newest') return LIES[lie];
-    const seenAt = knownSign(decodeURIComponent(path.split('/')[2] ?? ''));
-    if (query.has('before') || seenAt === null) return null;
-    // Without Date the sign itself tells the time.
-    const isKnowable = !isDated || seenAt < msToNs(Math.floor(atMs - graceMs - SIGN_MS));
-    return isKnowable ? (page) => stoppingShortOf(seenAt, page) : null;
+    return chances.dice.chance(rate) ? lieOf(lie, request, chances) : null;
   };
+}
+
+/** The lie about the answer to a request; `null` where nobody could know that it is one. */
+function lieOf(
+  lie: Lie,
+  { path, query, atMs }: Request,
+  { knownSign, knownEdges, isDated, graceMs, windowMs }: Chances,
+): ((page: SimPage) => SimPage) | null {
+  const deviceId = decodeURIComponent(path.split('/')[2] ?? '');
+  switch (lie) {
+    case 'an old window without a reading':
+      return isBefore(query, atMs - windowMs) ? LIES[lie] : null;
+    case 'cut above a stored reading': {
+      const shownFrom = msToNs(Math.max(0, Math.ceil(atMs - windowMs + HOUR_MS)));
+      const edges = knownEdges(deviceId).filter((edge) => edge > shownFrom);
+      return (page) => cutAbove(edges, page);
+    }
+    case 'without the newest': {
+      const seenAt = knownSign(deviceId);
+      if (query.has('before') || seenAt === null) return null;
+      // Without Date the sign itself tells the time.
+      const isKnowable = !isDated || seenAt < msToNs(Math.floor(atMs - graceMs - SIGN_MS));
+      return isKnowable ? (page) => stoppingShortOf(seenAt, page) : null;
+    }
+    default:
+      return LIES[lie];
+  }
 }

@@ -82,6 +82,10 @@ export function openStage(story: Story, program: Program): Stage {
   const fate = createFate(story, clock, {
     settings: simulator.settings,
     knownSign: (deviceId) => stage.living?.context.store.device(deviceId)?.record.lastSeenAt ?? null,
+    knownEdges: (deviceId) => {
+      const covered = stage.living?.context.store.telemetry(deviceId).covered ?? [];
+      return covered.flatMap(({ first, last }) => [first, last].flatMap((edge) => edge?.at ?? []));
+    },
   });
   simulator.faults = fate.faults;
   const stores = new Map<string, LineStore>();
@@ -189,7 +193,7 @@ function transportOf({ simulator, fate, counts, sentMs, datedMs, clock }: Stage)
     if (counts.requests > MOST_REQUESTS) throw new Error(`more than ${MOST_REQUESTS} requests`);
     sentMs.push(clock.monoMs());
     fate.turn();
-    const answer = await simulator.transport(request, signal);
+    const answer = fate.undate(await simulator.transport(request, signal));
     if (answer.headers.date !== undefined) datedMs.push(clock.nowMs());
     return answer;
   };

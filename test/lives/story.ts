@@ -59,7 +59,11 @@ export type Lie =
   | 'oldest first'
   /** A page of the past lacks its newest readings; or the newest page does. */
   | 'a page of the past without its newest'
-  | 'without the newest';
+  | 'without the newest'
+  /** A page ends above the newest stored reading below its gap. */
+  | 'cut above a stored reading'
+  /** A page of a window that ends further back than a window is wide. */
+  | 'an old window without a reading';
 
 /** What the wire or the service does to single answers. */
 export type AnswerFault =
@@ -81,6 +85,8 @@ export type ApiMisfortune =
   /** Maybe several times in a row for one device. */
   | { readonly kind: 'lies'; readonly lie: Lie; readonly rate: number; readonly seed: number }
   | { readonly kind: 'lies always'; readonly lie: Lie }
+  /** Some answers have no `Date`. */
+  | { readonly kind: 'undated'; readonly rate: number; readonly seed: number }
   /** The service has other settings for a while. */
   | { readonly kind: 'settings'; readonly change: SettingsOverrides };
 
