@@ -488,6 +488,8 @@ dashboards: { enabled: true, labels: { grafana_dashboard: null } }
     ['imgae: {}', /imgae/],
     ['config: {TIDEMRAK_API_SHARE: 1}', /TIDEMRAK/],
     ['networkPolicy: {egressPorts: [http]}', /egressPorts/],
+    // Without a port, a rule of a network policy opens every port.
+    ['networkPolicy: {egressPorts: []}', /egressPorts/],
   ])('refuses wrong values: %s', (wrong, words) => {
     const { code, stderr } = chart(['template', CHART, '--kube-version', '1.29.0', '-f', '-'], wrong);
     expect(code).toBe(1);
