@@ -18,6 +18,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
+import { CONFIG_KEYS } from '../../src/config/schema.ts';
 import { runTool, toolPath, toolsAvailable } from './tools.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -333,6 +334,9 @@ function common(text: string): Readonly<Record<string, unknown>> {
 
 describe.runIf(AVAILABLE)('the chart', () => {
   const CHART = join(ROOT, 'config', 'helm', 'tidemark');
+  const SECRETS = Object.entries(CONFIG_KEYS).flatMap(([path, { kind }]) =>
+    kind === 'secret' ? [`TIDEMARK_${path.toUpperCase().replaceAll('.', '_')}`] : [],
+  );
   const { values } = recipes();
   const chart = (args: readonly string[], input = values) => runTool('helm', args, { input });
   /** What the monitoring of the recipe consists of. */
@@ -490,6 +494,15 @@ dashboards: { enabled: true, labels: { grafana_dashboard: null } }
     ['networkPolicy: {egressPorts: [http]}', /egressPorts/],
     // Without a port, a rule of a network policy opens every port.
     ['networkPolicy: {egressPorts: []}', /egressPorts/],
+    ['workspaces: {home: {config: {TIDEMARK_API_URL: ""}}}', /TIDEMARK_API_URL/],
+    ['storage: {size: ""}', /storage.size/],
+    ['backup: {size: ""}', /backup.size/],
+    ['serviceMonitor: {enabled: true, interval: ""}', /serviceMonitor.interval/],
+    // A ConfigMap is readable by more people than a secret.
+    ...SECRETS.flatMap((name): [string, RegExp][] => [
+      [`config: {${name}: x}`, /config/],
+      [`workspaces: {home: {config: {TIDEMARK_API_URL: x, ${name}: x}}}`, /config/],
+    ]),
   ])('refuses wrong values: %s', (wrong, words) => {
     const { code, stderr } = chart(['template', CHART, '--kube-version', '1.29.0', '-f', '-'], wrong);
     expect(code).toBe(1);
