@@ -40,6 +40,7 @@ const AVAILABLE = toolsAvailable();
 const KUBECTL = `#!/bin/sh -e
 case "$*" in
   "apply -k "*) exec kustomize build "$3" ;;
+  "apply -f -") exec cat ;;
   "create namespace tidemark") ;;
   "-n tidemark create secret generic "*) printf '%s\\n' "$6" >> created ;;
   *) echo "kubectl $*: not expected here" >&2; exit 1 ;;
@@ -48,20 +49,26 @@ esac
 
 /** Runs in place of helm: renders what it would install, as Kubernetes 1.29 would be asked. */
 const HELM = `#!/bin/sh -e
-[ "$1 $2" = "upgrade --install" ] && shift 2 && exec real-helm template --kube-version 1.29.0 "$@"
+case "$1 $2" in
+  "upgrade --install") shift 2 ;;
+  "template tidemark") shift ;;
+  *) echo "helm $*: not expected here" >&2; exit 1 ;;
+esac
+exec real-helm template --kube-version 1.29.0 "$@"
 `;
 
-/** Commands of docs/container.md: what the section shows in its blocks without a language, one script a block. */
+/** Commands of docs/container.md, one script a block: all but the one that begins outside of the checkout. */
 function recipes(): { readonly scripts: readonly string[]; readonly values: string } {
   const page = readFileSync(join(ROOT, 'docs', 'container.md'), 'utf8');
   const section = (page.split('## Kubernetes')[1] ?? '').split('\n## ')[0] ?? '';
   const blocks = [...section.matchAll(/```(\w*)\n([\s\S]*?)```/g)];
   const [values] = blocks.filter(([, kind]) => kind === 'yaml').map(([, , text = '']) => text);
-  return { scripts: blocks.filter(([, kind]) => kind === '').map(([, , text = '']) => text), values: values ?? '' };
+  const scripts = blocks.filter(([, kind, text = '']) => kind !== 'yaml' && !text.startsWith('mkdir -p fleet'));
+  return { scripts: scripts.map(([, , text = '']) => text), values: values ?? '' };
 }
 
 let copy: string;
-/** What each of the recipes renders, in their order: kustomize with one workspace, with two, and helm. */
+/** What each of the recipes renders, in their order: kustomize with one workspace, with two, helm, and its monitoring alone. */
 let rendered: readonly string[];
 beforeAll(() => {
   if (!AVAILABLE) return;
@@ -115,7 +122,7 @@ function complaints(text: string, version: string): string {
 
 describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
   test.each(KUBERNETES)('are what Kubernetes %s takes: by the recipes, the base, the monitor', (version) => {
-    expect(rendered).toHaveLength(3);
+    expect(rendered).toHaveLength(4);
     for (const text of rendered) expect(complaints(text, version)).toBe('');
     for (const folder of ['base', 'podmonitor']) expect(complaints(render(folder), version)).toBe('');
   });
@@ -177,6 +184,15 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
     expect(pods.map((labels) => labels[monitors[0]?.['spec'].jobLabel])).toEqual(['tidemark', 'tidemark']);
     // Nobody else is told to scrape them, under another job.
     expect(rendered.join('')).not.toContain('prometheus.io/');
+  });
+
+  test('the monitoring of the chart alone is that of the whole chart', () => {
+    const kinds = ['ServiceMonitor', 'PrometheusRule', 'ConfigMap'];
+    const monitoring = (text = ''): Rendered[] =>
+      parsed(text).filter((each) => kinds.includes(each?.kind) && !each.metadata.name.endsWith('-tidemark'));
+    const alone = parsed(rendered[3] ?? '').filter((each) => each !== null);
+    expect(new Set(alone.map(({ kind }) => kind))).toEqual(new Set(kinds));
+    expect(alone).toEqual(monitoring(rendered[2]));
   });
 
   test('by the monitors, the instance is the workspace, wherever its pod runs', () => {
