@@ -296,7 +296,7 @@ async function bareDebian(): Promise<void> {
   execFileSync('mount', ['-t', 'proc', 'proc', join(root, 'proc')]);
   const running: ChildProcess[] = [];
   try {
-    follow(['apt-get update -qq', ...install.filter((line) => !line.includes('install.sh')), ...before], inside, env);
+    follow([...install.filter((line) => !line.includes('install.sh')), ...before], inside, env);
     for (const line of background) {
       say(`   $ ${line}`);
       const words = script([`exec ${line.replace(/ &$/, '').replace(/^sudo /, '')}`]);
