@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { METRICS, type MetricRow } from '../../src/observe/metrics-table.ts';
+import { anchorOf, headings } from '../support/metrics-page.ts';
 import { amtool, inhibitedAlerts, prometheusAvailable, promtool } from '../support/prometheus.ts';
 
 const DIR = 'config/prometheus';
@@ -56,14 +57,12 @@ describe('the rules', () => {
     }
   });
 
-  test('each alert has a severity, what is wrong, what to do, and a page that there is', () => {
-    const anchors = ['docs/troubleshooting.md', 'docs/status.md'].flatMap((page) =>
-      [...readFileSync(page, 'utf8').matchAll(/^#{2,3} (.+)$/gm)].map(
-        ([, title = '']) =>
-          `${page}#${title
-            .toLowerCase()
-            .replace(/[^\w -]/g, '')
-            .replaceAll(' ', '-')}`,
+  test('each alert has a severity, what is wrong, what to do, and a section that names it', () => {
+    const sections = new Map(
+      ['docs/troubleshooting.md', 'docs/status.md'].flatMap((page) =>
+        readFileSync(page, 'utf8')
+          .split(/^(?=#{2,3} )/m)
+          .map((section): [string, string] => [`${page}#${anchorOf(headings(section)[0] ?? '')}`, section]),
       ),
     );
     for (const { alert, labels, annotations } of alerts) {
@@ -71,7 +70,7 @@ describe('the rules', () => {
       expect(severities, alert).toContain(labels?.['severity']);
       const [, address, anchor] = /^(.*)\/(docs\/.*)$/.exec(annotations?.['runbook_url'] ?? '') ?? [];
       expect(address, alert).toBe('{{ $externalLabels.tidemark_docs }}');
-      expect(anchors, alert).toContain(anchor);
+      expect(sections.get(anchor ?? ''), alert).toContain(`\`${alert}\``);
       expect(annotations?.['summary']?.length, alert).toBeGreaterThan(20);
       expect(annotations?.['description']?.length, alert).toBeGreaterThan(40);
     }
@@ -158,8 +157,16 @@ describe.runIf(prometheusAvailable())('promtool', () => {
     const folder = mkdtempSync(join(tmpdir(), 'tidemark-jobs-'));
     mkdirSync(join(folder, 'tidemark'));
     writeFileSync(join(folder, 'tidemark', 'home.yaml'), "- targets: ['127.0.0.1:9464']\n");
+    // As it stands a job needs no file; with a password it has the line that is commented out.
+    expect(jobs.filter((job) => parse(job).scrape_configs[0].basic_auth !== undefined)).toEqual([]);
+    const withPassword = jobs
+      .map((job) => job.replace('# basic_auth:', 'basic_auth:'))
+      .filter((job) => !jobs.includes(job));
+    expect(withPassword.map((job) => Object.keys(parse(job).scrape_configs[0].basic_auth))).toEqual([
+      ['username', 'password_file'],
+    ]);
     writeFileSync(join(folder, 'tidemark_listen_password'), 'secret');
-    for (const job of jobs) {
+    for (const job of [...jobs, ...withPassword]) {
       expect(parse(job).scrape_configs[0].job_name).toBe('tidemark');
       // Debian's promtool is built without the discovery of Kubernetes; the rest of the job it judges.
       const known = job.replace('kubernetes_sd_configs: [{role: pod}]', "static_configs: [{targets: ['a:1']}]");

@@ -42,6 +42,7 @@ tidemark_ready * on (job, instance) group_left (workspace_id, workspace_name) ti
 | Compose | \`config/prometheus/workspaces\` has a file for each workspace; \`init --workspace\` adds one |
 | Kubernetes with the Prometheus operator | the PodMonitor of \`config/kubernetes/podmonitor\`, or the ServiceMonitor of the chart ([how](container.md#kubernetes)). They set \`job\`, \`workspace\`, and \`instance\` to NAMESPACE/WORKSPACE, so a pod that moves stays the same target |
 | Kubernetes without it | the first job below |
+| daemons that you start by hand | give each its own \`listen\` and \`data_dir\`, and a file \`NAME.yaml\` like those of \`config/prometheus/workspaces\`; the second job below |
 | systemd | \`install.sh\` writes \`/etc/prometheus/tidemark/NAME.yaml\`, a target of a Prometheus on the same machine: the second job below. For a Prometheus elsewhere set \`TIDEMARK_LISTEN=0.0.0.0:PORT\` in \`tidemark.env\` and a password (or a firewall), run \`install.sh NAME\` again, and copy the file there |
 
 \`\`\`yaml
@@ -63,11 +64,13 @@ scrape_configs:
 scrape_configs:
   - job_name: tidemark
     file_sd_configs: [{files: ['tidemark/*.yaml']}]
-    # With listen_password_file; the user may be any.
-    basic_auth: {username: prometheus, password_file: tidemark_listen_password}
+    # Only with listen_password_file: one password for all targets of this job; the user may be any.
+    # basic_auth: {username: prometheus, password_file: tidemark_listen_password}
 \`\`\`
 
-With a password, \`/metrics\` asks for it; \`/healthz\` does not, and \`/readyz\` answers 200 or 503 without reasons, for the
+With a password, \`/metrics\` asks for it, and a target without \`basic_auth\` is down with \`401 Unauthorized\`. Prometheus reads the
+file only at a scrape: if it is missing, \`promtool check config\` succeeds and every target is down. Relative paths begin at the
+directory of \`prometheus.yml\`. \`/healthz\` asks for no password, and \`/readyz\` answers 200 or 503 without reasons, for the
 probes of an orchestrator. \`/metrics\` and \`/healthz\` answer to every host name, whatever \`listen_names\` has.
 
 ## What is served
@@ -88,19 +91,19 @@ For at most ${MOST_DEVICES.toLocaleString('en-US')} devices (in order of their i
 const ALERTS = `
 ## Alerts
 
-From \`config/prometheus/tidemark-alerts.yml\`. The annotations of each alert say what to do. \`runbook_url\` links to the documentation;
+From \`config/prometheus/tidemark-alerts.yml\`. The annotations of each alert have the first step; the sections below *what to do* have a row with its name. \`runbook_url\` links to the documentation;
 set its address as the external label \`tidemark_docs\` of your Prometheus (\`global.external_labels\`; \`TIDEMARK_DOCS_URL\` in Compose,
 \`docsUrl\` in the chart), or the link has only the path. \`TidemarkNotFresh\` can fire in a first sync that takes longer than 20 minutes; a
 backfill of history does not cause it. Its limit, \`tidemark_freshness_target_seconds\`, is twice the poll interval that the quota allows, but
 at least five minutes, plus \`sync.grace_period\`: 420 s by default.
 
-**Many workspaces.** If one cause (such as a shared database) affects at least 5 workspaces and more than 20 % of all, one of the three
+**Many workspaces.** If one cause (such as a shared database) affects at least 5 workspaces and more than 20 % of all (of 40: at least 9), one of the three
 \`TidemarkMany…\` alerts fires, earlier than the alerts of the single workspaces. \`config/prometheus/alertmanager.yml\` then suppresses
 these. It also suppresses alerts that another alert of the same workspace explains, and sends one notification per alert for all
 workspaces. If you have your own Alertmanager, copy \`inhibit_rules\` and \`group_by\` into its configuration.
 
-| alert | severity | fires when |
-| --- | --- | --- |
+| alert | severity | meaning | what to do | fires when |
+| --- | --- | --- | --- | --- |
 `;
 
 interface Rule {
@@ -108,6 +111,7 @@ interface Rule {
   readonly expr: string;
   readonly for?: string;
   readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string; readonly runbook_url: string };
 }
 
 /** The page as it has to stand in `docs`. */
@@ -117,11 +121,50 @@ export function metricsPage(): string {
   };
   const alerts = groups
     .flatMap(({ rules }) => rules)
-    .map(({ alert, expr, for: holds, labels }) => {
+    .map(({ alert, expr, for: holds, labels, annotations }) => {
       const text = expr.replace(/\s+/g, ' ').trim().replaceAll('|', '\\|');
-      return `| \`${alert}\` | ${labels.severity} | \`${text}\`${holds === undefined ? '' : ` for ${holds}`} |`;
+      const when = `\`${text}\`${holds === undefined ? '' : ` for ${holds}`}`;
+      return `| \`${alert}\` | ${labels.severity} | ${meaningOf(annotations.summary)} | ${runbookOf(annotations.runbook_url)} | ${when} |`;
     });
   return `${HEAD}${rows(METRICS)}\n${DEVICES}${rows(PER_DEVICE)}\n${ALERTS}${alerts.join('\n')}\n`;
+}
+
+/** What a label stands for in the meaning of an alert. */
+const LABELS: Readonly<Record<string, string>> = {
+  destination: 'a database',
+  stream: 'a stream',
+  of: 'schedules or readings',
+  reason: 'with the reason',
+};
+
+/** A summary without the name of the workspace, with … for each value. */
+function meaningOf(summary: string): string {
+  const text = summary
+    .replace(/^\{\{ or [^}]+\}\}: /, '')
+    .replace(/\{\{ \$labels\.(\w+) \}\}/g, (_, label: string) => LABELS[label] ?? '…')
+    .replace(/\{\{[^}]+\}\}/g, '…')
+    .trim();
+  return text.replace(/^./, (first) => first.toUpperCase());
+}
+
+/** The link to a runbook, named like the section that it leads to. */
+function runbookOf(url: string): string {
+  const [, page = '', anchor = ''] = /\/docs\/(.+)#(.+)$/.exec(url) ?? [];
+  const heading = headings(readFileSync(`docs/${page}`, 'utf8')).find((each) => anchorOf(each) === anchor);
+  return `[${heading}](${page}#${anchor})`;
+}
+
+/** The headings of a page below its title. */
+export function headings(page: string): string[] {
+  return [...page.matchAll(/^#{2,3} (.+)$/gm)].map(([, heading = '']) => heading);
+}
+
+/** The anchor of a heading. */
+export function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\w -]/g, '')
+    .replaceAll(' ', '-');
 }
 
 function rows(table: Readonly<Record<string, MetricRow>>): string {
