@@ -18,7 +18,7 @@ export interface ToldLie {
 export const BELIEVED_AFTER_MS = 30 * MINUTE_MS;
 /** For how long a page of one device vouches for empty answers about another. */
 const VOUCHES_MS = 2 * MINUTE_MS;
-/** Within what time a second empty answer confirms the first. */
+/** Within what time a further false page confirms the first. */
 const CONFIRMED_WITHIN_MS = 5 * MINUTE_MS;
 
 /** Whether answers about devices were true so shortly before all of them became empty that one vouches for these. */
@@ -37,21 +37,25 @@ export function isVouchedFor({ simulator }: Stage, { what, fromMs }: Misfortune)
  *
  * - Two empty ones shortly after each other: at once beside true pages of others, or where the device list may lack the
  *   time at which a device was seen; else after half an hour.
- * - Pages without their newest readings: once they have lacked these for half an hour.
+ * - Pages without their newest readings: once they have lacked these for half an hour; three that stop short of the sign
+ *   of life at once where answers have no `Date`.
  * - Old windows without a reading, more than a window away from every stored one: at once.
  */
 export function believedFromMs(stage: Stage, each: Misfortune, deviceId: string): EpochMs {
   const { what, name } = each;
-  if (what.kind !== 'lies') return Number.POSITIVE_INFINITY;
+  if (what.kind !== 'lies') return Infinity;
   const path = `/devices/${encodeURIComponent(deviceId)}/telemetry`;
   const told = stage.fate.told.filter((lie) => lie.name === name && lie.path === path).map(({ atMs }) => atMs);
-  const first = told[0] ?? Number.POSITIVE_INFINITY;
-  if (what.lie.endsWith('newest')) {
-    return told.find((atMs) => atMs - first >= BELIEVED_AFTER_MS) ?? Number.POSITIVE_INFINITY;
+  const first = told[0] ?? Infinity;
+  if (what.lie === 'without the newest' && stage.story.api.time?.date === 'absent') {
+    return told.find((atMs, index) => atMs - (told[index - 2] ?? -Infinity) < CONFIRMED_WITHIN_MS) ?? Infinity;
   }
   if (what.lie === 'an old window without a reading') return first;
-  if (what.lie !== 'empty') return Number.POSITIVE_INFINITY;
-  const second = told.find((atMs, index) => atMs - (told[index - 1] ?? Number.NEGATIVE_INFINITY) < CONFIRMED_WITHIN_MS);
+  if (what.lie.endsWith('newest')) {
+    return told.find((atMs) => atMs - first >= BELIEVED_AFTER_MS) ?? Infinity;
+  }
+  if (what.lie !== 'empty') return Infinity;
+  const second = told.find((atMs, index) => atMs - (told[index - 1] ?? -Infinity) < CONFIRMED_WITHIN_MS);
   const isAtOnce = what.rate < 1 || isVouchedFor(stage, each) || (stage.story.api.surprises?.missingFields ?? 0) > 0;
-  return (second ?? Number.POSITIVE_INFINITY) + (isAtOnce ? 0 : BELIEVED_AFTER_MS);
+  return (second ?? Infinity) + (isAtOnce ? 0 : BELIEVED_AFTER_MS);
 }

@@ -361,6 +361,20 @@ describe('what is excused', () => {
     expect(excusedAt(30 * 60), 'asked for again').toBe(0);
   });
 
+  test('three pages without their newest readings at once, where answers have no Date', () => {
+    const lies = { kind: 'lies', lie: 'without the newest', rate: 1, seed: 1 } as const;
+    const story = { ...quietStory({}, [named('lies', lies)]), api: { time: { date: 'absent' as const } } };
+    const told = [0, 1, 2].map((minute) => ({
+      name: 'lies',
+      path: '/devices/d/telemetry',
+      atMs: during.fromMs + minute * MINUTE_MS,
+    }));
+    const excusedAt = (minute: number): number =>
+      excusedOf(stageAt(HOUR_MS + minute * MINUTE_MS, story, { fate: { hit: new Set(), told } as never })).length;
+    expect(excusedAt(1)).toBe(0);
+    expect(excusedAt(2)).toBeGreaterThan(0);
+  });
+
   test('what was handed in when the plan reached back to it no more, at the first look at the device', () => {
     const buffers = [{ fromMs: at, toMs: at + 2 * HOUR_MS }];
     const plan = { plan: { historyMaxDays: 3 } };
