@@ -22,7 +22,8 @@
  * An empty answer about history below the newest stored reading is believed at once, unless a reading of its range is
  * archived. Where the stored readings above and below are more than a window away, it had none to show, so nothing speaks
  * for it either: each such window is requested once more after a day, those at doubling distances from the first one also
- * after an hour. Where that finds a reading, the windows next to it are requested at once.
+ * after an hour. Where that finds a reading, the windows next to it are requested at once. So are the first ranges of a
+ * device that was never seen, as far as is known: other ranges of such a device wait for its first reading.
  *
  * The rules are pure; `EmptyRange` and `EmptyWindow` are what the state remembers of a device.
  */
@@ -120,17 +121,20 @@ const LAST_CHECK_MS = DAY_MS - HOUR_MS;
 /**
  * The window to request again after a believed answer without a reading.
  *
- * @param before how many windows of the device wait for that already.
+ * @param before the windows of the device that wait for that already, and what is covered.
  * @returns `null` where no newer reading is stored, so that the next one has the silence before it checked, or where
- * stored readings speak against the answer.
+ * stored readings speak against the answer. Of a device that nobody has seen the next reading may never come.
  */
 export function windowToCheck(
-  { range, newestNs, isStored, nowMs }: Pick<EmptyAnswer, 'range' | 'newestNs' | 'isStored' | 'nowMs'>,
-  before: number,
+  { range, seenAt, newestNs, isStored, nowMs }: Omit<EmptyAnswer, 'known' | 'controlMs' | 'waitedMs'>,
+  before: { readonly windows: readonly EmptyWindow[]; readonly covered: readonly Interval[] },
 ): EmptyWindow | null {
-  if (isStored || newestNs === null || newestNs < range.to || range.from >= range.to) return null;
+  const isFirst = !before.covered.some(({ to }) => to <= range.from);
+  const isUnsupported = newestNs === null ? seenAt === null && isFirst : newestNs >= range.to;
+  if (isStored || !isUnsupported || range.from >= range.to) return null;
   // The first, the second, the fourth, the eighth.
-  const isProbe = (before & (before + 1)) === 0;
+  const { length } = before.windows;
+  const isProbe = (length & (length + 1)) === 0;
   return { ...range, sinceMs: nowMs, dueMs: nowMs + (isProbe ? HOUR_MS : LAST_CHECK_MS) };
 }
 

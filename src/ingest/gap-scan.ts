@@ -334,7 +334,8 @@ function recordEmptyAnswer(scan: GapScan, range: Interval, [newest]: readonly Re
   };
   const { isBelieved, next } = judgeEmpty(answer);
   if (next !== known) store.saveEmptyRange(deviceId, next);
-  const window = isBelieved && newest === undefined ? windowToCheck(answer, store.emptyWindows(deviceId).length) : null;
+  const before = { windows: store.emptyWindows(deviceId), covered: store.telemetry(deviceId).covered };
+  const window = isBelieved && newest === undefined ? windowToCheck(answer, before) : null;
   if (window !== null) store.saveEmptyWindow(deviceId, window);
   return isBelieved;
 }

@@ -18,6 +18,9 @@ import {
 const NOW_MS = Date.UTC(2026, 5, 15, 12);
 const RANGE = { from: msToNs(NOW_MS - DAY_MS), to: msToNs(NOW_MS - 2 * MINUTE_MS) };
 
+/** No window waits, and nothing is covered. */
+const NONE = { windows: [], covered: [] };
+
 /** An empty answer about a device that was seen an hour ago and of which no reading is archived. */
 const SEEN: EmptyAnswer = {
   range: RANGE,
@@ -122,10 +125,15 @@ describe('a window of history without a reading', () => {
   const WINDOW = { ...RANGE, sinceMs: NOW_MS, dueMs: NOW_MS + HOUR_MS };
 
   test('is requested again after an hour where it is the first, the second, the fourth, the eighth, else after a day', () => {
-    const isProbe = (before: number) => windowToCheck(answer, before)?.dueMs === NOW_MS + HOUR_MS;
-    expect(windowToCheck(answer, 0)).toEqual(WINDOW);
+    const isProbe = (before: number) =>
+      windowToCheck(answer, { windows: Array.from({ length: before }, () => WINDOW), covered: [] })?.dueMs ===
+      NOW_MS + HOUR_MS;
+    expect(windowToCheck(answer, NONE)).toEqual(WINDOW);
     expect([0, 1, 2, 3, 4, 5, 6, 7, 8].filter(isProbe)).toEqual([0, 1, 3, 7]);
-    expect(windowToCheck(answer, 2)).toEqual({ ...WINDOW, dueMs: NOW_MS + 23 * HOUR_MS });
+    expect(windowToCheck(answer, { windows: [WINDOW, WINDOW], covered: [] })).toEqual({
+      ...WINDOW,
+      dueMs: NOW_MS + 23 * HOUR_MS,
+    });
   });
 
   test.each<[string, Partial<EmptyAnswer>]>([
@@ -134,7 +142,14 @@ describe('a window of history without a reading', () => {
     ['a reading of it is archived', { isStored: true }],
     ['the plan hides all of it', { range: { from: RANGE.to, to: RANGE.to } }],
   ])('is not where %s', (_, change) => {
-    expect(windowToCheck({ ...answer, ...change }, 0)).toBeNull();
+    expect(windowToCheck({ ...answer, ...change }, NONE)).toBeNull();
+  });
+
+  test('is one of a device that was never seen, unless something below it is covered', () => {
+    const unseen = { ...answer, newestNs: null, seenAt: null };
+    expect(windowToCheck(unseen, NONE)).toEqual(WINDOW);
+    const covered = [{ from: RANGE.from - 10n, to: RANGE.from }];
+    expect(windowToCheck(unseen, { ...NONE, covered })).toBeNull();
   });
 
   test('is requested a last time a day after the first answers, also where a clock was ahead then', () => {
