@@ -146,18 +146,18 @@ function readRefusal(
 const ORG_HINT: Hint = (influx) =>
   `${influx}.org: InfluxDB 2 needs the name of the organization that owns the bucket; set or correct ${influx}.org`;
 
+/** An InfluxDB 3 has as many databases as it allows. */
+export const FULL_HINT: Hint = (influx) =>
+  `${influx}.bucket: this InfluxDB has no database of this name and cannot create another one; correct ${influx}.bucket, or remove a database`;
+
+export const NAME_HINT: Hint = (influx) =>
+  `${influx}.bucket: this InfluxDB does not allow this name; correct ${influx}.bucket`;
+
 /** Refusals of the whole request that only the configuration can change. */
 const REQUEST_HINTS: readonly (readonly [RegExp, Hint])[] = [
   [/provide either orgid or org\b|organization (?:name|id)\b/i, ORG_HINT],
-  [
-    /exceed limit of \d+ databases/i,
-    (influx) =>
-      `${influx}.bucket: this InfluxDB has no database of this name and cannot create another one; correct ${influx}.bucket, or remove a database`,
-  ],
-  [
-    /namespace name|database name .*invalid/i,
-    (influx) => `${influx}.bucket: this InfluxDB does not allow this name; correct ${influx}.bucket`,
-  ],
+  [/exceed limit of \d+ databases/i, FULL_HINT],
+  [/namespace name|database name .*invalid/i, NAME_HINT],
 ];
 
 /** An InfluxDB that is too old: it has no path for these writes, and names its version. */

@@ -11,9 +11,9 @@ import type { Advice } from '../core/faults.ts';
 import { isRecord, type JsonRecord } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { DestinationFacts, KindAnswer, UnknownServer, WriteAnswer } from '../core/ports.ts';
-import { duration } from '../core/text.ts';
+import { duration, plainText } from '../core/text.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
-import type { ServerAnswer } from './answers.ts';
+import { FULL_HINT, NAME_HINT, type ServerAnswer, sectionOf } from './answers.ts';
 import {
   createDatabaseClient,
   createInfluxSink,
@@ -54,6 +54,12 @@ function readMarks({ headers }: ServerAnswer): KindAnswer | null {
   return isVictoria ? { kind: 'known', server: 'victoriametrics' } : null;
 }
 
+/** Whether a VictoriaMetrics answers. It is asked without a write: InfluxDB 3 creates a database for each name. */
+export async function isVictoriaMetrics(options: InfluxSinkOptions, signal: AbortSignal): Promise<boolean> {
+  const answer = await requestBuild(createDatabaseClient(options, 'influxdb'), signal);
+  return answer.kind === 'known' && answer.server === 'victoriametrics';
+}
+
 /**
  * Asks a server that accepts writes but names no kind, such as one behind a proxy that removes headers. VictoriaMetrics
  * answers like Prometheus, which no InfluxDB does; any other server counts as InfluxDB.
@@ -82,9 +88,9 @@ interface ProbeOptions extends InfluxSinkOptions {
  * @throws the signal's reason when that aborts, and TypeError as `createInfluxSink` does
  */
 export async function probeDestination(options: ProbeOptions, signal: AbortSignal): Promise<DestinationFacts> {
-  if (options.kind !== 'victoriametrics' && options.point === null && (await isMissing(options, signal))) {
-    return { ...NOTHING, kind: 'influxdb', write: { kind: 'accepted' }, isMissing: true };
-  }
+  const isAsked = options.kind !== 'victoriametrics' && options.point === null;
+  const write = isAsked ? await probeMissing(options, signal) : null;
+  if (write !== null) return { ...NOTHING, kind: 'influxdb', write, isMissing: true };
   return await probeByWrite(options, signal);
 }
 
@@ -116,13 +122,33 @@ async function probeByWrite(options: ProbeOptions, signal: AbortSignal): Promise
 }
 
 /**
- * Whether an InfluxDB 3 answers that has no such database. It is checked first: any write, also an empty one, makes
- * one.
+ * Looks for the database in the list of an InfluxDB 3. This comes first: any write, also an empty one, creates a
+ * database.
+ *
+ * @returns whether a write could create it; `null` if it is there, or if no InfluxDB 3 answers
  */
-async function isMissing(options: InfluxSinkOptions, signal: AbortSignal): Promise<boolean> {
+async function probeMissing(options: InfluxSinkOptions, signal: AbortSignal): Promise<WriteAnswer | null> {
+  const { name, bucket } = options;
   const client = createDatabaseClient(options, 'influxdb');
-  const names = readDatabases(await body(client, '/api/v3/configure/database?format=json', signal));
-  return names !== null && !names.includes(options.bucket);
+  const found = readDatabases(await body(client, '/api/v3/configure/database?format=json', signal));
+  if (found === null || found.includes(bucket)) return null;
+  const missing = `this InfluxDB 3 has no database "${plainText(bucket, 100)}"`;
+  if (!/^[a-z\d][\w/-]*$/i.test(bucket)) {
+    const message = `${missing} and cannot create one: a name has only letters, digits, "_", "-" and "/", and begins with a letter or a digit`;
+    return { kind: 'blocked', message, hint: NAME_HINT(sectionOf(name)) };
+  }
+  const others = found.filter((each) => each !== '_internal').length;
+  if (others < CORE_DATABASES || !(await isCore(client, signal))) return { kind: 'accepted' };
+  const message = `${missing} and cannot create one: it has ${others} databases, and Core allows ${CORE_DATABASES}`;
+  return { kind: 'blocked', message, hint: FULL_HINT(sectionOf(name)) };
+}
+
+/** How many databases InfluxDB 3 Core allows, without its own. Enterprise allows more. */
+const CORE_DATABASES = 5;
+
+async function isCore(client: DatabaseClient, signal: AbortSignal): Promise<boolean> {
+  const answer = await client.request({ method: 'GET', path: '/ping', body: '' }, signal);
+  return !('kind' in answer) && /^core$/i.test(String(answer.headers['x-influxdb-build']));
 }
 
 /**
@@ -328,6 +354,14 @@ export function dedupAdvice(dedupMs: number | null): Advice | null {
       ? 'deduplication is off: points that are sent again, for instance after a crash, are stored twice'
       : `deduplication is ${dedupMs < 1000 ? `${dedupMs} ms` : duration(dedupMs / 1000)}: of readings that are closer together only one is kept`;
   return { what, remedy: `Start VictoriaMetrics with ${DEDUP_FLAG}.` };
+}
+
+/** That an InfluxDB 3 has no such database. It creates the database of a misspelt name, and accepts the points. */
+export function missingAdvice(bucket: string, key: string): Advice {
+  return {
+    what: `this InfluxDB 3 has no database "${plainText(bucket, 100)}"; it creates one with the first point`,
+    remedy: `If you meant an existing database, correct ${key}.`,
+  };
 }
 
 /** That a database keeps points for less time than the history goes back; `null` if it does not, or is not known to. */

@@ -28,6 +28,8 @@ const probe = async (server: Influxdb3, bucket: string, { token = server.token, 
     never,
   );
 
+const FIVE = ['a', 'b', 'c', 'd', 'e'];
+
 test.each(ANSWERS.writes)('the recorded answer to a write: $case', ({ status, means, hint, ...recorded }) => {
   const body = bodyOf({ status, ...recorded });
   const answer = readAnswer({ status, headers: {}, body }, (text) => text);
@@ -53,8 +55,30 @@ describe('what a probe finds', () => {
     expect([...server.databases]).toEqual(['home']);
   });
 
+  test('one that it cannot create: the sixth of Core, or a name that it refuses', async () => {
+    await using server = await startInfluxdb3({ databases: FIVE });
+    const cannot = 'this InfluxDB 3 has no database "f" and cannot create one: it has 5 databases, and Core allows 5';
+    expect(await probe(server, 'f')).toMatchObject({
+      isMissing: true,
+      write: { kind: 'blocked', message: cannot, hint: expect.stringContaining('influx.bucket: ') },
+    });
+    expect(await probe(server, 'e')).toMatchObject({ isMissing: false, write: { kind: 'accepted' } });
+    await using other = await startInfluxdb3({ databases: FIVE, build: 'Enterprise' });
+    expect(await probe(other, 'f')).toMatchObject({ isMissing: true, write: { kind: 'accepted' } });
+    for (const name of ['a b/c?', '_own', '/a', 'é']) {
+      expect(await probe(other, name)).toMatchObject({
+        isMissing: true,
+        write: { kind: 'blocked', message: expect.stringContaining('a name has only letters') },
+      });
+    }
+    for (const name of ['Home_1-b', 'db/rp', '2026']) {
+      expect(await probe(other, name)).toMatchObject({ isMissing: true, write: { kind: 'accepted' } });
+    }
+    expect([...server.databases, ...other.databases]).toEqual([...FIVE, ...FIVE]);
+  });
+
   test('a sixth one, with a point: the bucket is the fault', async () => {
-    await using server = await startInfluxdb3({ databases: ['a', 'b', 'c', 'd', 'e'] });
+    await using server = await startInfluxdb3({ databases: FIVE });
     expect(await probe(server, 'f', { line: 'm v=1 1' })).toMatchObject({
       write: {
         kind: 'blocked',

@@ -13,6 +13,7 @@ import { inflateRawSync } from 'node:zlib';
 interface Recorded {
   readonly status: number;
   readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface RecordedWrite extends Recorded {
@@ -49,6 +50,7 @@ export interface Influxdb3 extends AsyncDisposable {
 }
 
 interface Contents {
+  readonly build: string;
   readonly databases: Set<string>;
   readonly stored: string[];
   /** The times of the points of its one series, in minutes since 1970; each ten minutes are a file. */
@@ -60,6 +62,7 @@ interface Contents {
 }
 
 function answerToWrite({ databases, stored }: Contents, bucket: string, lines: string): Recorded {
+  if (/[^\w/-]/.test(bucket)) return written('an invalid name of a database');
   if (!databases.has(bucket) && databases.size === 5) return written('a sixth database');
   databases.add(bucket);
   if (lines.includes('value="')) return written('a field of another type, and every other fault of a line');
@@ -100,6 +103,8 @@ function answerTo(contents: Contents, method: string, url: URL, body: string): R
   switch (`${method} ${url.pathname}`) {
     case 'GET /api/v3/configure/database':
       return { status: 200, body: ['_internal', ...contents.databases].map((name) => ({ 'iox::database': name })) };
+    case 'GET /ping':
+      return { status: 200, body: '{}', headers: { 'x-influxdb-build': contents.build } };
     case 'POST /api/v2/write':
       return answerToWrite(contents, asks('bucket'), body);
     case 'POST /api/v3/write_lp':
@@ -115,18 +120,22 @@ function answerTo(contents: Contents, method: string, url: URL, body: string): R
 /** What lies behind the first member of gzip was lost, with 204. The header that Node writes has no more than its ten bytes. */
 const firstMember = (packed: Buffer): Buffer => inflateRawSync(packed.subarray(10));
 
-/** Starts one that has these databases, and these points in each. */
+/** Starts one that has these databases, and these points in each. An empty token: it was started without authentication. */
 export async function startInfluxdb3({
   databases = [],
   minutes = [],
   mostFiles = 432,
+  build = 'Core',
+  token = 'apiv3-token',
 }: {
   databases?: readonly string[];
   minutes?: readonly number[];
   mostFiles?: number;
+  build?: string;
+  token?: string;
 }): Promise<Influxdb3> {
-  const token = 'apiv3-token';
   const contents: Contents = {
+    build,
     databases: new Set(databases),
     stored: [],
     minutes,
@@ -143,12 +152,12 @@ export async function startInfluxdb3({
       const { method = '', url = '/', headers } = request;
       const sent = Buffer.concat(chunks);
       const body = (headers['content-encoding'] === 'gzip' ? firstMember(sent) : sent).toString();
-      const isKnown = headers.authorization === `Token ${token}`;
+      const isKnown = token === '' || headers.authorization === `Token ${token}`;
       const given = isKnown
         ? answerTo(contents, method, new URL(url, 'http://x'), body)
         : written('no token, or a wrong one');
       if (given === null) response.destroy();
-      else response.writeHead(given.status).end(given.status === 204 ? undefined : bodyOf(given));
+      else response.writeHead(given.status, given.headers).end(given.status === 204 ? undefined : bodyOf(given));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

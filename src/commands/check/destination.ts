@@ -10,7 +10,7 @@ import type { DestinationFacts, WriteAnswer } from '../../core/ports.ts';
 import type { DestinationCandidate, VerifyState } from '../../core/state/verify.ts';
 import { counted, duration, plainText } from '../../core/text.ts';
 import { type EpochNs, formatExact, maxNs, msToNs, nsToMs } from '../../core/time.ts';
-import { DEDUP_FLAG, dedupAdvice, probeDestination, retentionAdvice } from '../../influx/probe.ts';
+import { DEDUP_FLAG, dedupAdvice, missingAdvice, probeDestination, retentionAdvice } from '../../influx/probe.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { openVerifyState } from '../../store/views/verify.ts';
 import { type CheckLine, type CheckNotes, createNotes, errorText } from './report.ts';
@@ -161,7 +161,7 @@ function noteWrite(
   { kind, version, write, isPoint, isMissing }: DestinationFacts,
 ): void {
   if (isMissing) {
-    noteMissing(notes, to);
+    noteMissing(notes, to, write);
     return;
   }
   const what = isPoint ? 'a point (measurement tidemark_probe)' : 'an empty write request';
@@ -196,13 +196,12 @@ function noteWrite(
   }
 }
 
-/** InfluxDB 3 makes the database of a misspelt name, and takes the points. */
-function noteMissing(notes: CheckNotes, { name, bucket }: CheckedDestination): void {
+/** A database that InfluxDB 3 would create, or cannot create. */
+function noteMissing(notes: CheckNotes, { name, bucket }: CheckedDestination, write: WriteAnswer): void {
   notes.ok('reachable', 'the database answers');
-  notes.warn('bucket', {
-    message: `this InfluxDB 3 has no database "${plainText(bucket, 100)}"; it creates one with the first point`,
-    remedy: `If you meant an existing database, correct ${keyOf(name, 'bucket')}.`,
-  });
+  const { what, remedy } = missingAdvice(bucket, keyOf(name, 'bucket'));
+  if (write.kind === 'blocked') notes.fail('bucket', { message: write.message, remedy: sentence(write.hint) });
+  else notes.warn('bucket', { message: what, remedy });
 }
 
 function noteLater(

@@ -23,7 +23,13 @@ import type { DestinationFacts } from '../../core/ports.ts';
 import { createScrub, type Secret } from '../../core/secret.ts';
 import { capitalized, counted, duration, plainText } from '../../core/text.ts';
 import { nsToMs, SECOND_MS } from '../../core/time.ts';
-import { createUnknownServer, dedupAdvice, probeDestination, retentionAdvice } from '../../influx/probe.ts';
+import {
+  dedupAdvice,
+  isVictoriaMetrics,
+  missingAdvice,
+  probeDestination,
+  retentionAdvice,
+} from '../../influx/probe.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { STATE_FILE } from '../../store/open/database.ts';
 import { fetchAccount } from '../shared/command.ts';
@@ -285,7 +291,7 @@ async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): P
     );
     if (url === '') return null;
     requireBaseUrl(init, url, isFirst);
-    const isVictoria = prompter.isTerminal && (await isVictoriaMetrics(init, api, url));
+    const isVictoria = prompter.isTerminal && (await answersAsVictoria(init, api, url));
     if (isVictoria) init.print('VictoriaMetrics answers: it needs neither a bucket nor an organization.');
     const bucket = isVictoria
       ? ''
@@ -318,14 +324,12 @@ function requireBaseUrl({ command }: Init, url: string, isFirst: boolean): void 
   throw new UserError(inputFault(isFirst ? command.influxUrl : null, '--influx-url', fitting), 2);
 }
 
-/** Asks a database for its kind, by a write without points and without a token. */
-async function isVictoriaMetrics(init: Init, api: TriedApi, url: string): Promise<boolean> {
+/** Asks a database for its kind, without a token. */
+async function answersAsVictoria(init: Init, api: TriedApi, url: string): Promise<boolean> {
   // The bucket is not known yet; the kind does not depend on it.
   const { influx, proxies } = configOf(init, api, { url, bucket: 'unknown', org: '', token: null });
   if (influx === null) return false;
-  const server = createUnknownServer({ ...influx, name: 'influx', ca: influx.ca ?? undefined, proxies });
-  const answer = await server.request(init.ports.signal);
-  return answer.kind === 'known' && answer.server === 'victoriametrics';
+  return await isVictoriaMetrics({ ...influx, name: 'influx', ca: influx.ca ?? undefined, proxies }, init.ports.signal);
 }
 
 /**
@@ -352,6 +356,11 @@ async function tryDatabase(
   }
   const shownVersion = kind === 'victoriametrics' || version === null ? '' : ` ${version}`;
   const name = `${DESTINATION_NAMES[kind ?? 'influxdb']}${shownVersion}`;
+  if (facts.isMissing) {
+    const { what, remedy } = missingAdvice(database.bucket, 'influx.bucket');
+    warn(init, { what, remedy: inOwnNames(init, remedy) });
+    return facts;
+  }
   init.print(
     isUnclear ? `${name} answers; the first write will show whether it accepts points.` : `${name} accepts points.`,
   );

@@ -300,6 +300,31 @@ describe.runIf(victoriaAvailable())('VictoriaMetrics', () => {
   });
 });
 
+test.each([
+  [
+    'five databases already',
+    ['a', 'b', 'c', 'd', 'e'],
+    'fresh',
+    /it has 5 databases, and Core allows 5/,
+    'fail bucket',
+  ],
+  ['a name that it refuses', ['a'], 'a b?c', /a name has only letters/, 'fail bucket'],
+  ['room for one more', ['a', 'b', 'c', 'd'], 'fresh', /it creates one with the first point/, 'warn bucket'],
+])('the database of an InfluxDB 3 with %s', async (_, databases, bucket, message, found) => {
+  await using server = await startInfluxdb3({ databases });
+  await using stage = await openStage();
+  const env = {
+    TIDEMARK_INFLUX_URL: server.url,
+    TIDEMARK_INFLUX_BUCKET: bucket,
+    TIDEMARK_INFLUX_TOKEN: server.token,
+  };
+  const report = await destination(stage, env);
+  expect(bad(report)).toEqual([found]);
+  expect(line(report, 'bucket').message).toMatch(message);
+  expect(line(report, 'bucket').remedy).toMatch(/influx\.bucket/);
+  expect([...server.databases]).toEqual(databases);
+});
+
 test('a retention that InfluxDB 3 does not report is known once --verify has recorded what it hides', async () => {
   await using server = await startInfluxdb3({ databases: ['home'] });
   await using stage = await openStage();

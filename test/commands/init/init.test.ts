@@ -23,6 +23,7 @@ import { UserError } from '../../../src/core/faults.ts';
 import { type SimServer, serveSimulator } from '../../../src/sim/server.ts';
 import { createSimulator } from '../../../src/sim/simulator.ts';
 import { createWorld } from '../../../src/sim/world.ts';
+import { startInfluxdb3 } from '../../support/influxdb3.ts';
 import { bad, runHere } from '../check/support.ts';
 
 const KEY = 'tmk_CANARYkey_4242';
@@ -264,6 +265,18 @@ describe('by flags', () => {
   });
 });
 
+test('a database that an InfluxDB 3 cannot create is an error of the bucket', async () => {
+  await using influx = await startInfluxdb3({ databases: ['a', 'b', 'c', 'd', 'e'], token: '' });
+  const api3 = ['--influx-url', influx.url, '--influx-bucket', 'f'];
+  const { code, stderr } = await init(place(), ['--api-url', api.url, ...api3], { env: { TIDEMARK_API_KEY: KEY } });
+  expect(code).toBe(1);
+  expect(stderr).toContain(
+    'The database does not accept points: this InfluxDB 3 has no database "f" and cannot create',
+  );
+  expect(stderr).toContain('correct --influx-bucket, or remove a database');
+  expect([...influx.databases]).toHaveLength(5);
+});
+
 describe('on a terminal', () => {
   test('asks for everything, hides the secrets, and asks again where an answer does not work', async () => {
     const directory = place();
@@ -310,6 +323,18 @@ describe('on a terminal', () => {
     expect(stderr).toContain('VictoriaMetrics accepts points.');
     expect(stderr).not.toMatch(/Bucket|Organization/);
     expect(readFileSync(join(directory, 'conf', 't.yaml'), 'utf8')).toContain('kind: "victoriametrics"');
+  });
+
+  test('of an InfluxDB 3 without authentication: nothing creates a database, and a missing one is said', async () => {
+    await using influx = await startInfluxdb3({ databases: ['home'], token: '' });
+    const answers = [api.url, KEY, influx.url, 'hmoe', '-', '', '7d'];
+    const { code, stderr } = await init(place(), [], { answers });
+    expect(code, stderr).toBe(0);
+    expect([...influx.databases]).toEqual(['home']);
+    expect(stderr).not.toContain('accepts points');
+    expect(stderr).toContain(
+      'Warning: this InfluxDB 3 has no database "hmoe"; it creates one with the first point. If you meant an existing database, correct the bucket.\n',
+    );
   });
 
   test('is told what a VictoriaMetrics does not have: deduplication, and a retention that is as long as the history', async () => {
