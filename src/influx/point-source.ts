@@ -56,10 +56,23 @@ function createInfluxSource({ name, bucket, workspace }: BucketTags, read: ReadL
   };
   const own = `"workspace_id" = ${quoted(workspace)}`;
   const inSteps = createSteps();
-  // Without a time, InfluxDB 3 checks the last 24 hours only; with one it may refuse to check this many files.
-  const tagValues = async (query: string, take: TakeSeries, signal: AbortSignal): Promise<ReadProblem | null> => {
-    const problem = await request(`${query} AND time >= '1970-01-01T00:00:00Z'`, take, signal);
-    return problem?.isTooWide === true ? await request(query, take, signal) : problem;
+  /** @returns the values, each once: of all points, or with `isAny` at least one if there is any */
+  const tagValues = async (
+    key: string,
+    signal: AbortSignal,
+    isAny = false,
+  ): Promise<readonly string[] | ReadProblem> => {
+    const found = new Set<string>();
+    const query = `SHOW TAG VALUES FROM "telemetry" WITH KEY = "${key}" WHERE ${own}`;
+    const take: TakeSeries = ({ columns, values }) => {
+      const at = columns.indexOf('value');
+      for (const row of values) found.add(String(row[at]));
+    };
+    const problem = await readBack(
+      async (range) => await request(`${query} AND ${range}`, take, signal),
+      () => isAny && found.size > 0,
+    );
+    return problem ?? [...found];
   };
   return {
     name,
@@ -71,26 +84,10 @@ function createInfluxSource({ name, bucket, workspace }: BucketTags, read: ReadL
         const query = `SELECT ${fields} FROM "telemetry" WHERE ${where} GROUP BY "sensor"`;
         return await request(query, pointTaker(take), signal);
       }),
-    devices: async (signal) => {
-      const found: string[] = [];
-      const query = `SHOW TAG VALUES FROM "telemetry" WITH KEY = "device_id" WHERE ${own}`;
-      const problem = await tagValues(
-        query,
-        ({ columns, values }) => {
-          const at = columns.indexOf('value');
-          for (const row of values) found.push(String(row[at]));
-        },
-        signal,
-      );
-      return problem ?? found;
-    },
+    devices: async (signal) => await tagValues('device_id', signal),
     hasAny: async (signal) => {
-      let rows = 0;
-      const query = `SHOW TAG VALUES FROM "telemetry" WITH KEY = "workspace_id" WHERE ${own}`;
-      const count: TakeSeries = ({ values }) => {
-        rows += values.length;
-      };
-      return (await tagValues(query, count, signal)) ?? rows > 0;
+      const found = await tagValues('workspace_id', signal, true);
+      return 'kind' in found ? found : found.length > 0;
     },
   };
 }
@@ -131,6 +128,40 @@ function shorterStep({ from, to }: Interval, { isTooWide }: ReadProblem): bigint
   const half = (to - from) / 2n;
   if (isTooWide !== true || 2n * half <= SHORTEST_NS) return null;
   return half > DAY_NS ? DAY_NS : half;
+}
+
+const DAY_MINUTES = 24 * 60;
+
+const SHORTEST_MINUTES = Number(SHORTEST_NS / MINUTE_NS);
+
+/** A century: further back than any point. */
+const LONGEST_MINUTES = 100 * 365 * DAY_MINUTES;
+
+/**
+ * Reads all times in one query, until a database refuses that for its files: then back from its present, in ranges that
+ * are halved when it refuses and doubled when it answers. Each range is named: without one, InfluxDB 3 reads the last 24
+ * hours only.
+ *
+ * @param isEnough whether the ranges further back need not be read
+ */
+async function readBack(
+  read: (range: string) => Promise<ReadProblem | null>,
+  isEnough: () => boolean,
+): Promise<ReadProblem | null> {
+  const problem = await read("time >= '1970-01-01T00:00:00Z'");
+  if (problem?.isTooWide !== true) return problem;
+  let [back, step] = [0, DAY_MINUTES];
+  while (back < LONGEST_MINUTES && !isEnough()) {
+    const until = back === 0 ? '' : ` AND time < now() - ${back}m`;
+    const refusal = await read(`time >= now() - ${back + step}m${until}`);
+    if (refusal === null) {
+      back += step;
+      step = Math.min(2 * step, LONGEST_MINUTES);
+    } else if (refusal.isTooWide === true && step > SHORTEST_MINUTES) {
+      step = Math.max(Math.floor(step / 2), SHORTEST_MINUTES);
+    } else return refusal;
+  }
+  return null;
 }
 
 /** Quotes a text for an InfluxQL statement. */

@@ -221,10 +221,29 @@ describe('the devices that a database has', () => {
     expect(await devicesOf([nowMinute - 3 * 24 * 60])).toEqual([['d'], true]);
   });
 
-  test('where that takes too many files, those of the last 24 hours', async () => {
-    const minutes = [0, 10, 20, 30, 40].map((back) => nowMinute - back);
-    const old = Array.from({ length: 500 }, (_, index) => nowMinute - 2 * 24 * 60 - 10 * index);
-    expect(await devicesOf([...minutes, ...old])).toEqual([['d'], true]);
-    expect(await devicesOf(old)).toEqual([[], false]);
+  const day = 24 * 60;
+  const old = (days: number) => Array.from({ length: days * 144 }, (_, index) => nowMinute - 2 * day - 10 * index);
+
+  test('where that takes too many files, in ranges back from now, also those of years ago', async () => {
+    expect(await devicesOf([nowMinute, ...old(30)])).toEqual([['d'], true]);
+    expect(await devicesOf(old(30))).toEqual([['d'], true]);
+    expect(await devicesOf(old(4), 40)).toEqual([['d'], true]);
+    await using server = await startInfluxdb3({ databases: ['home'], minutes: old(300) });
+    const source = createPointSource(optionsOf(server, 'home'), 'influxdb', 'ws');
+    expect(await source.hasAny(never)).toBe(true);
+    // The first range with a point is enough.
+    expect(server.asked.length).toBeLessThan(6);
+    server.asked.length = 0;
+    expect(await source.devices(never)).toEqual(['d']);
+    expect(server.asked.at(-1)?.minutes).toBeGreaterThan(50 * 365 * day);
+    expect(server.asked.length).toBeLessThan(600);
+  });
+
+  test('a server that refuses also the shortest range is a refusal, and ends', async () => {
+    const [devices, hasAny] = await devicesOf(old(1), 0);
+    expect([devices, hasAny]).toMatchObject([
+      { kind: 'refused', isTooWide: true },
+      { kind: 'refused', isTooWide: true },
+    ]);
   });
 });

@@ -72,10 +72,11 @@ function answerToWrite({ databases, stored }: Contents, bucket: string, lines: s
 }
 
 /** @returns null where the connection is cut */
-function answerToQuery({ databases, minutes, mostFiles, asked }: Contents, db: string, query: string): Recorded | null {
+function answerToQuery(contents: Contents, db: string, query: string): Recorded | null {
+  const { databases, minutes, mostFiles, asked } = contents;
   if (query.startsWith('SHOW RETENTION')) return null;
   if (!databases.has(db)) return ANSWERS.queries.noDatabase;
-  if (query.startsWith('SHOW TAG VALUES')) return answerToTagValues({ minutes, mostFiles }, query);
+  if (query.startsWith('SHOW TAG VALUES')) return answerToTagValues(contents, query);
   const [, ...range] = /time >= (\d+) AND time < (\d+)/.exec(query) ?? [];
   const [from = 0, to = 0] = range.map((ns) => Number(BigInt(ns) / 60_000_000_000n));
   const inside = minutes.filter((minute) => minute >= from && minute < to);
@@ -88,10 +89,14 @@ function answerToQuery({ databases, minutes, mostFiles, asked }: Contents, db: s
 }
 
 /** Without a time the last 24 hours, by the clock of this machine, are looked at. */
-function answerToTagValues({ minutes, mostFiles }: Pick<Contents, 'minutes' | 'mostFiles'>, query: string): Recorded {
-  const since = query.includes('time >= ') ? 0 : Date.now() / 60_000 - 24 * 60;
-  const inside = minutes.filter((minute) => minute >= since);
-  if (filesOf(inside) > mostFiles) return ANSWERS.queries.fileLimit;
+function answerToTagValues({ minutes, mostFiles, asked }: Contents, query: string): Recorded {
+  const now = Date.now() / 60_000;
+  const since = /time >= now\(\) - (\d+)m/.exec(query)?.[1] ?? (query.includes('time >= ') ? Infinity : 24 * 60);
+  const until = /time < now\(\) - (\d+)m/.exec(query)?.[1] ?? -Infinity;
+  const inside = minutes.filter((minute) => minute >= now - Number(since) && minute < now - Number(until));
+  const answered = filesOf(inside) <= mostFiles;
+  asked.push({ minutes: Number(since), answered });
+  if (!answered) return ANSWERS.queries.fileLimit;
   const series = { name: 'telemetry', columns: ['key', 'value'], values: [['device_id', 'd']] };
   return { status: 200, body: JSON.stringify({ results: [{ series: inside.length === 0 ? [] : [series] }] }) };
 }
