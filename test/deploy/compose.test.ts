@@ -175,6 +175,14 @@ describe.runIf(AVAILABLE)('the compose files', () => {
     expect(database.ports?.map(({ host_ip: ip }) => ip)).toEqual(['127.0.0.1']);
   });
 
+  test('test:roots runs the check and the daemon of compose.yaml as they are', () => {
+    const files = ['compose.yaml', 'test/image/workspace.yaml'];
+    const all = services(files);
+    expect(Object.keys(all).sort()).toEqual(['api', 'check', 'tidemark', 'tokens']);
+    for (const name of ['check', 'tidemark'])
+      expect(service(all, name)).toEqual(service(services(['compose.yaml']), name));
+  });
+
   test('the addition of docs/databases.md for VictoriaMetrics is what it says beside it', () => {
     const page = readFileSync(join(ROOT, 'docs', 'databases.md'), 'utf8');
     const [, text = ''] = /```yaml\n(services:\n[\s\S]*?)```/.exec(page) ?? [];

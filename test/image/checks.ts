@@ -117,16 +117,16 @@ async function killed(engine: Engine, stage: Stage): Promise<void> {
   using volume = directory();
   using secret = directory();
   chownSync(volume.path, 1000, 1000);
-  writeFileSync(join(secret.path, 'api_key'), KEY);
-  writeFileSync(join(secret.path, 'influx_token'), TOKEN);
+  writeFileSync(join(secret.path, 'tidemark_api_key'), KEY);
+  writeFileSync(join(secret.path, 'tidemark_influx_token'), TOKEN);
   chmodSync(secret.path, 0o755);
   const env = Object.entries(stage.env)
     .filter(([name]) => !/KEY|TOKEN|DATA_DIR|LISTEN/.test(name))
     .map(([name, value]) => `--env=${name}=${value}`);
   const flags = [
     ...env,
-    '--env=TIDEMARK_API_KEY_FILE=/run/secrets/api_key',
-    '--env=TIDEMARK_INFLUX_TOKEN_FILE=/run/secrets/influx_token',
+    '--env=TIDEMARK_API_KEY_FILE=/run/secrets/tidemark_api_key',
+    '--env=TIDEMARK_INFLUX_TOKEN_FILE=/run/secrets/tidemark_influx_token',
     '--env=TIDEMARK_LISTEN=127.0.0.1:19464',
     `--volume=${secret.path}:/run/secrets:ro`,
     `--volume=${volume.path}:/data`,

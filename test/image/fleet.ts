@@ -29,16 +29,16 @@ export async function fleet(engine: Engine): Promise<void> {
   try {
     const [{ url, key }] = await once(origin, 'message');
     using sink = await startNullInflux();
-    writeFileSync(join(secret.path, 'api_key'), key);
-    writeFileSync(join(secret.path, 'influx_token'), TOKEN);
+    writeFileSync(join(secret.path, 'tidemark_api_key'), key);
+    writeFileSync(join(secret.path, 'tidemark_influx_token'), TOKEN);
     chmodSync(secret.path, 0o755);
     const env = {
       TIDEMARK_API_URL: url,
-      TIDEMARK_API_KEY_FILE: '/run/secrets/api_key',
+      TIDEMARK_API_KEY_FILE: '/run/secrets/tidemark_api_key',
       TIDEMARK_INFLUX_URL: sink.url,
       TIDEMARK_INFLUX_ORG: 'fleet',
       TIDEMARK_INFLUX_BUCKET: 'fleet',
-      TIDEMARK_INFLUX_TOKEN_FILE: '/run/secrets/influx_token',
+      TIDEMARK_INFLUX_TOKEN_FILE: '/run/secrets/tidemark_influx_token',
       TIDEMARK_LISTEN: `127.0.0.1:${PORT}`,
       TIDEMARK_SYNC_HISTORY: '1d',
     };

@@ -1,9 +1,10 @@
 /**
  * `npm run test:roots`: two machines from nothing, by the commands of the documentation. The first has a container
  * engine (podman, asked by Docker Compose through podman's Docker API) and runs `compose.demo-victoriametrics.yaml` as
- * docs/databases.md says; the second is a bare Debian, made by debootstrap, in which docs/container.md ("Without a
- * container") is followed. On both the simulated workspace has to be in sync, a query of VictoriaMetrics has to return
- * its data, and `--verify` has to find the same there as in the archive.
+ * docs/databases.md says, and after that the services `check` and `tidemark` of `compose.yaml`; the second is a bare
+ * Debian, made by debootstrap, in which docs/container.md ("Without a container") is followed. On both the simulated
+ * workspace has to be in sync, a query of VictoriaMetrics has to return its data, and `--verify` has to find the same
+ * there as in the archive.
  *
  * Only images are exchanged: those of the list that is printed first. It needs root, Go, and the packages that it
  * names; it takes about a quarter of an hour, most of it the first sync of the two demos.
@@ -99,6 +100,7 @@ function follow(
   lines: readonly string[],
   shell: (line: string) => readonly [string, readonly string[]],
   env: NodeJS.ProcessEnv,
+  cwd = ROOT,
 ): string {
   let last = '';
   for (const line of lines) {
@@ -106,7 +108,7 @@ function follow(
     const [program, args] = shell(line);
     const { status, stdout, stderr } = spawnSync(program, args, {
       env,
-      cwd: ROOT,
+      cwd,
       encoding: 'utf8',
       maxBuffer: 2 ** 27,
     });
@@ -117,8 +119,8 @@ function follow(
   return last;
 }
 
-/** Waits until the demo is in sync. */
-async function synced(): Promise<void> {
+/** Waits until all devices are in sync, and the database has all points but some. */
+async function synced(mostPending = 1000): Promise<void> {
   const untilMs = performance.now() + SYNC_MS;
   for (;;) {
     const status = await statusNow();
@@ -127,7 +129,7 @@ async function synced(): Promise<void> {
       status !== null &&
       status.totals.devices > 0 &&
       status.totals.devices_complete === status.totals.devices &&
-      pending < 1000
+      pending <= mostPending
     ) {
       const { devices, archived_readings: readings, requests } = status.totals;
       say(`   in sync: ${devices} devices, ${readings} readings, ${requests} requests`);
@@ -212,8 +214,45 @@ async function containers(): Promise<void> {
     } finally {
       follow([down], shell, env);
     }
+    await workspace(shell, env);
   } finally {
     await ended(service);
+  }
+}
+
+/**
+ * `check` and `tidemark` of compose.yaml, by the commands for one's own workspace, in a checkout of its own. The API is
+ * the simulated one; workspace.yaml leaves out the services whose images are not at hand.
+ */
+async function workspace(
+  shell: (line: string) => readonly [string, readonly string[]],
+  engine: NodeJS.ProcessEnv,
+): Promise<void> {
+  say('Services that are left out: those around Tidemark in compose.yaml. The API is that of --demo --api-only.');
+  const checkout = join(place, 'checkout');
+  rmSync(checkout, { recursive: true, force: true });
+  execFileSync('git', ['clone', '--quiet', '--no-hardlinks', ROOT, checkout]);
+  const env = {
+    ...engine,
+    KEY: 'sim_0123456789abcdef0123456789abcdef',
+    COMPOSE_FILE: 'compose.yaml:test/image/workspace.yaml',
+    TIDEMARK_API_URL: 'http://api:9465/external/v1',
+    TIDEMARK_SYNC_HISTORY: '1d',
+  };
+  const inspect = (name: string, format: string): string =>
+    execFileSync('podman', ['inspect', '--format', format, `tidemark-${name}-1`], { env, encoding: 'utf8' }).trim();
+  try {
+    follow(commands('databases.md', 'mkdir -p -m 0700 secrets\n'), shell, env, checkout);
+    assert.equal(inspect('check', '{{.State.ExitCode}}'), '0');
+    for (const name of ['check', 'tidemark']) {
+      const limits = inspect(name, '{{.HostConfig.ReadonlyRootfs}} {{.HostConfig.Memory}} {{.Config.User}}');
+      assert.equal(limits, `true ${256 * 2 ** 20} 1000:1000`, name);
+      const mounts = inspect(name, '{{range .Mounts}}{{.Destination}} {{end}}').split(' ').sort();
+      assert.deepEqual(mounts, ['/data', '/run/secrets/tidemark_api_key', '/run/tidemark'], name);
+    }
+    await synced(Number.POSITIVE_INFINITY);
+  } finally {
+    follow(['docker compose down --volumes'], shell, env, checkout);
   }
 }
 

@@ -140,6 +140,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'ssh -L 9464:127.0.0.1:9464 you@that-machine': SSH,
   'sudo apt-get install --no-install-recommends git npm': SUDO,
   'sudo apt-get install victoria-metrics': SUDO,
+  'sudo apt-get update': SUDO,
   'sudo config/systemd/install.sh demo': SUDO,
   'sudo config/systemd/install.sh home': UNIT,
   'sudo mkdir -p /etc/tidemark/demo': SUDO,
