@@ -109,13 +109,19 @@ function isBelieved({ fate, planReadMs }: Stage, { name, what, toMs }: Misfortun
 const CHECKED_WITHIN_MS = 25 * HOUR_MS;
 /** How long it takes a run until it has done what was due at its beginning, once the service answers as it should. */
 const DUE_DONE_MS = HOUR_MS;
+/** A plan is small that has fewer requests a day for the program. */
+const SMALL_PLAN = 400;
 /** How long it takes at the most until answers have shown that a clock has fallen back. */
 const SEEN_TO_FALL_MS = 7 * HOUR_MS;
 
 /** Whether the effect of a misfortune that ended then may last still: until so long after it, or into this life. */
 function mayLast(stage: Stage, endedMs: number, forMs: number): boolean {
   const nowMs = stage.clock.nowMs();
-  return nowMs < endedMs + forMs || nowMs < undisturbedSinceMs(stage, stage.lifeStartedMs) + DUE_DONE_MS;
+  const { api, program } = stage.story;
+  // Failed requests may have spent what a small plan has for the day.
+  const isSmall = (api.plan?.requestsPerDay ?? Infinity) * program.share < SMALL_PLAN;
+  const doneMs = undisturbedSinceMs(stage, stage.lifeStartedMs) + (isSmall ? DAY_MS : DUE_DONE_MS);
+  return nowMs < endedMs + forMs || nowMs < doneMs;
 }
 
 /** When a device could be asked again after a misfortune: one that is away answers nothing. */
