@@ -51,6 +51,8 @@ export interface Backfill extends Goal {
   readonly deviceIds: readonly string[];
   /** The wanted range of a device, as far as it is known by now. */
   wanted(deviceId: string): Interval;
+  /** Whether it leaves the newest readings to the polls of the daemon for now. */
+  leavesNewest(): boolean;
   /** The covered ranges that it reads again; `null` if only gaps were requested. */
   readonly recheck: Recheck | null;
 }
@@ -101,6 +103,7 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
     deviceIds: [...devices.keys()],
     covers: (deviceId) => devices.has(deviceId),
     wanted: (deviceId) => wantedOf(state, deviceId),
+    leavesNewest: () => leavesNewest(state),
     recheck: state.recheck,
     open: (deviceId, others) => {
       const unread = state.recheck?.unread(deviceId) ?? [];
@@ -172,9 +175,13 @@ function coverageLimitOf({ context }: BackfillState, deviceId: string): EpochNs 
   return now && limitFor(now, context.store.telemetry(deviceId));
 }
 
+function leavesNewest({ context, settings, startedMs }: BackfillState): boolean {
+  return settings.isBeside && context.serverClock.nowMs() - startedMs < LEFT_TO_LIVE_MS;
+}
+
 /** Returns the gaps of a device that a backfill can request now. */
 function gapsOf(state: BackfillState, deviceId: string, others: Intervals): Intervals {
-  const { context, settings, startedMs, devices } = state;
+  const { context, devices } = state;
   if (!devices.has(deviceId)) return [];
   const nowMs = context.serverClock.nowMs();
   return backfillGaps({
@@ -182,7 +189,7 @@ function gapsOf(state: BackfillState, deviceId: string, others: Intervals): Inte
     named: context.store.gaps(deviceId),
     wanted: wantedOf(state, deviceId),
     limit: coverageLimitOf(state, deviceId),
-    isTopLeft: settings.isBeside && nowMs - startedMs < LEFT_TO_LIVE_MS,
+    isTopLeft: leavesNewest(state),
     others,
     nowMs,
   });

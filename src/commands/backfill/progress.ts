@@ -32,6 +32,8 @@ export interface BackfilledDevice {
   readonly wholeMs: number;
   readonly openMs: number;
   readonly gaps: readonly StatusGap[];
+  /** Whether all that is open lies above the newest covered instant. */
+  readonly isOpenAtTop: boolean;
   /** The ranges that are still to be read again, ascending; empty without `--recheck`. */
   readonly unread: Intervals;
   /** Why that is: `pending`, or the reason why its last request was no use. */
@@ -70,6 +72,8 @@ export function backfillView({ store, settings }: SyncContext, backfill: Backfil
         wholeMs: Math.max(0, nsToMs(wanted.to - wanted.from)),
         openMs: gaps.reduce((sum, gap) => sum + gapMs(gap), 0),
         gaps,
+        isOpenAtTop:
+          unread.length === 0 && gaps.every(({ from }) => (parseTimestamp(from) ?? 0n) >= (covered.at(-1)?.to ?? 0n)),
         unread,
         unreadReason: backfill.recheck?.failure(deviceId) ?? PENDING,
         hasReadings: hasReadings(covered, wanted),
@@ -99,9 +103,16 @@ export function gapMs({ from, to }: Pick<StatusGap, 'from' | 'to'>): number {
 const RATES_EVERY_MS = MINUTE_MS;
 const ESTIMATE_EVERY_MS = 5 * SECOND_MS;
 
-/** Returns what all open devices wait for, if no estimate is possible; `null` otherwise. */
-export function waitsFor({ devices }: BackfillView): string | null {
+/**
+ * Returns what all open devices wait for, if no estimate is possible; `null` otherwise.
+ *
+ * @param leavesNewest whether the newest readings are left to the polls of the daemon for now.
+ */
+export function waitsFor({ devices }: BackfillView, leavesNewest: boolean): string | null {
   const open = devices.filter(({ gaps }) => gaps.some(({ reason }) => !CLOSED_BY_NONE.has(reason)));
+  if (leavesNewest && open.length > 0 && open.every(({ isOpenAtTop }) => isOpenAtTop)) {
+    return `waiting for the next poll of ${counted(open.length, 'device')}, 2 minutes at most`;
+  }
   const isUnreachable = open.every(({ gaps }) => gaps.some(({ reason }) => reason === 'unreachable'));
   if (open.length === 0 || !isUnreachable) return null;
   return `waiting for ${counted(open.length, 'unreachable device')}`;

@@ -88,7 +88,7 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
     progress: () => {
       const { view, eta } = seen;
       const { tally } = backfill;
-      const waits = waitsFor(view);
+      const waits = waitsFor(view, backfill.leavesNewest());
       const isWhole = backfill.args.from !== 'all' && view.wholeMs > 0;
       return {
         totals: {

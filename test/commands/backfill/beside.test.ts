@@ -97,6 +97,22 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     expect(telemetryRequests(rig)).toBeLessThan(900);
   });
 
+  test('says that it waits for polls while only the newest readings are open', async () => {
+    using rig = await rigOf();
+    await live(rig, 40 * MINUTE_MS, {
+      meanwhile: async () => {
+        await rig.clock.sleep(20 * MINUTE_MS);
+        const followed = await followBackfill(rig, { fromMs: NOW_MS - HOUR_MS });
+        expect(summaryOf(followed)).toMatchObject({ outcome: 'complete', devices_complete: 4 });
+        const waits = followed.progress.map((each) => each.waits ?? null);
+        expect(waits).toContainEqual(
+          expect.stringMatching(/^waiting for the next poll of [1-4] devices?, 2 minutes at most$/),
+        );
+        expect(waits.every((text) => text === null || text.startsWith('waiting for the next poll'))).toBe(true);
+      },
+    });
+  });
+
   test('takes nothing from live work: readings are as fresh as without it', async () => {
     const plan = { requestsPerMinute: 20, requestsPerDay: 60_000, historyMaxDays: 31 };
     const fleet = Array.from({ length: 5 }, (_, n) => ({ deviceId: `d${n}`, intervalMs: MINUTE_MS, jitter: 0.3 }));
