@@ -102,6 +102,8 @@ async function runSessions(parts: DaemonParts, signal: AbortSignal): Promise<nev
     }
     if (!key.hasChanged()) continue;
     key.adopt();
+    // The waits of the key before are not those of this one.
+    refusals = 0;
     observe({ type: 'key-changed' });
   }
 }

@@ -159,6 +159,29 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     await expectExact(rig);
   });
 
+  test('a new key that is refused is tried again within a minute, whatever the key before', async () => {
+    using rig = await rigOf({ historyMs: HOUR_MS });
+    const { settings } = rig.simulator;
+    const file = keyFile(settings.key.secret);
+    const life = await liveAsDaemon(rig, {
+      forMs: 2 * HOUR_MS,
+      changes: { api: { url: 'http://simulator.test/external/v1', key: file.inUse, share: 0.8, concurrency: 4 } },
+      key: file,
+      meanwhile: async () => {
+        await rig.clock.sleep(HOUR_MS);
+        file.write('sim_a-mistake');
+        await rig.clock.sleep(HOUR_MS / 2);
+        file.write('sim_another-mistake');
+      },
+    });
+    const lines = life.events.filter(({ type }) => type === 'key-changed' || type === 'key-refused');
+    const firsts = lines.flatMap((line, index) =>
+      line.type === 'key-refused' && lines[index - 1]?.type === 'key-changed' ? [line.waitMs] : [],
+    );
+    expect(firsts).toHaveLength(2);
+    expect(Math.max(...firsts)).toBeLessThanOrEqual(MINUTE_MS);
+  });
+
   test('skips no turn of a schedule when the key is exchanged', async () => {
     using rig = await rigOf({ historyMs: HOUR_MS });
     const { settings, log } = rig.simulator;
