@@ -57,6 +57,12 @@ const SSH = { by: "ssh's own parser of options: ssh -G" };
 const JOURNAL = { by: 'what stands behind the pipe, over lines of a log: test/process/documented-commands.test.ts' };
 
 const RESTORE = { by: 'not run, as there is no cluster; the start from such a copy: test/process/upkeep.test.ts' };
+const RESTORE_COMPOSE = {
+  by: 'not run, as there is no Docker; the start from such a copy: test/process/upkeep.test.ts',
+};
+const RESTORE_UNIT = {
+  by: 'not run, as no systemd runs here; the start from such a copy: test/process/upkeep.test.ts',
+};
 const FLEET = { by: 'kustomize, over such a directory: test/deploy/kubernetes.test.ts' };
 
 // biome-ignore format: a table, a row a command
@@ -74,6 +80,8 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'docker compose -f compose.demo-victoriametrics.yaml up -d': COMPOSE_DEMO,
   'docker compose -f compose.demo.yaml up': COMPOSE,
   'docker compose exec grafana cat /run/tidemark/grafana-password': COMPOSE,
+  'docker compose run --rm --no-deps -T --entrypoint sh tidemark -c \'cd /data && mkdir before && mv tidemark.* before/ && cat > tidemark.db && chmod 0600 tidemark.db\' < backups/2026-11-22.db': RESTORE_COMPOSE,
+  'docker compose stop tidemark': COMPOSE,
   'docker compose up -d': COMPOSE,
   'docker exec tidemark-home tidemark --backfill --from 90d': PODMAN,
   'docker exec tidemark-home tidemark --status': PODMAN,
@@ -137,6 +145,10 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'printf %s "$TOKEN" > config/kubernetes/workspaces/home/tidemark_influx_token': 'shell',
   'printf %s "$TOKEN" > secrets/tidemark_influx_token': 'shell',
   'printf \'%s\\n\' TIDEMARK_INFLUX_URL=http://127.0.0.1:8428 TIDEMARK_INFLUX_KIND=victoriametrics | sudo tee /etc/tidemark/demo/tidemark.env': SUDO,
+  "sudo sh -c 'cd /var/lib/tidemark/home && mkdir before && mv tidemark.* before/'": RESTORE_UNIT,
+  'sudo install -o tidemark-home -g tidemark-home -m 0600 /var/backups/tidemark/home/2026-11-22T0315.db /var/lib/tidemark/home/tidemark.db': RESTORE_UNIT,
+  'sudo systemctl start tidemark@home': UNIT,
+  'sudo systemctl stop tidemark@home': UNIT,
   'ssh -L 9464:127.0.0.1:9464 you@that-machine': SSH,
   'sudo apt-get install --no-install-recommends git npm': SUDO,
   'sudo apt-get install victoria-metrics': SUDO,

@@ -75,7 +75,8 @@ jq -s 'map(select(.event == "poll-summary" and .stream == "telemetry").new_point
 jq -s 'group_by(.event) | map({event: .[0].event, lines: length})' tidemark.log
 \`\`\`
 
-If another program writes to the same stream, \`jq -R 'fromjson?'\` skips the lines that are not JSON.
+The last two read a file with the lines: \`docker logs tidemark-home 2> tidemark.log\`, or in a checkout \`npm start 2> tidemark.log\` (not
+\`2>&1\`: npm prints lines of its own to standard output). If another program writes to the same stream, \`jq -R 'fromjson?'\` skips the lines that are not JSON.
 
 `;
 }

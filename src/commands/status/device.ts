@@ -91,10 +91,10 @@ function answerText({ at, lane, status, fault, new_readings }: DeviceAnswer): st
   return `${moment(at)} (${laneText(lane)}): ${yieldText}`;
 }
 
-function coverage({ bar, wanted, covered_share }: DeviceReport): string {
-  const [from, to] = wanted;
+function coverage({ bar, wanted: [from], covered_share }: DeviceReport): string {
+  // Both ranges end where the bar does: the newest minutes of a device without lag do not count.
   return [
-    row('Coverage', `${percent(covered_share)} of ${minute(from)} to ${minute(to)} covered`),
+    row('Coverage', `${percent(covered_share)} of ${minute(from)} to ${minute(bar.to)} covered`),
     row('', `[${bar.cells}]`),
     row('', `${minute(bar.from)} to ${minute(bar.to)}, ${duration(bar.cell_seconds)} per character`),
     row('', '# covered   - covered, day without readings   . not fully covered'),

@@ -217,6 +217,11 @@ describe.runIf(influxdAvailable())('status', () => {
       expect(text).toContain(`blocked: ${message}`);
       expect(text).toContain('Tidemark is running: last request');
       expect(deviceText).toMatch(/^steady, as of .*\nUp to date: /);
+      // The coverage and its bar end at one time.
+      const [coveredTo, drawnTo] = [/ to (\S+ \S+) covered/, / to (\S+ \S+), [^,]+ per character/].map(
+        (pattern) => pattern.exec(unwrapped(deviceText))?.[1],
+      );
+      expect([coveredTo, drawnTo]).toEqual([drawnTo, expect.stringMatching(/^\d/)]);
     }
     expect(seen).toHaveLength(1);
     // Once nobody delivers, it says so.
