@@ -81,6 +81,9 @@ beforeAll(() => {
   symlinkSync(toolPath('kustomize'), join(place, 'bin', 'kustomize'));
   symlinkSync(toolPath('helm'), join(place, 'bin', 'real-helm'));
   copy = join(place, 'config', 'kubernetes');
+  // An address may have the name of a workspace in it.
+  const home = join(copy, 'workspaces', 'home', 'kustomization.yaml');
+  writeFileSync(home, readFileSync(home, 'utf8').replace('https://api.', 'https://home.'));
   const { scripts, values } = recipes();
   writeFileSync(join(place, 'tidemark-values.yaml'), values);
   const secrets = { KEY: 'the key of home', TOKEN: 'the token', OFFICE_KEY: 'the key of office', OFFICE_TOKEN: 'x' };
@@ -367,8 +370,8 @@ describe.runIf(AVAILABLE)('the chart', () => {
 
   test('renders what kustomize renders, where they overlap', () => {
     const values = `workspaces:
-  home: { config: { TIDEMARK_API_URL: https://api.example.com/external/v1 } }
-  office: { config: { TIDEMARK_API_URL: https://api.example.com/external/v1 } }
+  home: { config: { TIDEMARK_API_URL: https://home.example.com/external/v1 } }
+  office: { config: { TIDEMARK_API_URL: https://home.example.com/external/v1 } }
 `;
     const args = ['template', 'tidemark', CHART, '-n', 'tidemark', '--kube-version', '1.29.0', '-f', '-'];
     const { code, stdout } = chart(args, values);
