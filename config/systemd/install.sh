@@ -36,10 +36,12 @@ case "${1:-}" in
 esac
 [ $# = 1 ] || fail 'one argument is needed: the name of the workspace, such as "home"'
 name=$1
-case "$name" in
-  '' | *[!a-z0-9-]* | -*) fail "the name \"$name\" may have a-z, 0-9 and - only" ;;
-esac
+case "$name" in '' | *[!a-z0-9-]* | -*) fail "the name \"$name\" may have a-z, 0-9 and - only, and has to begin with a letter" ;; esac
 [ ${#name} -le 20 ] || fail "the name \"$name\" is longer than 20 characters"
+# As Kubernetes and `tidemark init` take it. A workspace that is installed keeps its name.
+if [ ! -L "$root/opt/tidemark/workspaces/$name" ]; then
+  case "$name" in [!a-z]*) fail "the name \"$name\" has to begin with a letter" ;; *-) fail "the name \"$name\" may not end with -" ;; esac
+fi
 [ "$(id -u)" = 0 ] || fail 'root is needed: sudo config/systemd/install.sh '"$name"
 
 # Which program the workspace runs, and the one before it.

@@ -282,6 +282,10 @@ describe.runIf(available())('the installation for systemd', () => {
   test.each([
     [[], /one argument is needed/],
     [['../x'], /may have a-z, 0-9 and - only/],
+    // As `tidemark init --workspace` has it.
+    [['1a'], /has to begin with a letter/],
+    [['-a'], /has to begin with a letter/],
+    [['a-'], /may not end with -/],
     [['a'.repeat(21)], /longer than 20/],
   ])('refuses %j', (args, words) => {
     const { status, stderr } = install('--root', root, ...args);
