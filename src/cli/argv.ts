@@ -293,6 +293,8 @@ function onlyDevice(given: Given, mode: Mode): string | null {
   return device ?? null;
 }
 
+const INFLUX_FLAGS = ['influx-url', 'influx-token-file', 'influx-org', 'influx-bucket'] as const;
+
 /** The workspace of `init`, and where it will run. */
 function workspace(given: Given): InitCommand['workspace'] {
   const name = single(given, 'workspace');
@@ -309,7 +311,13 @@ function workspace(given: Given): InitCommand['workspace'] {
   }
   if (given.has('data-dir'))
     throw mistake('--data-dir cannot be used with --workspace: each workspace has its own directory.');
-  return { name, target: oneOf('for', target ?? 'compose', INIT_TARGETS) };
+  const where = oneOf('for', target ?? 'compose', INIT_TARGETS);
+  const ignored = INFLUX_FLAGS.find((flag) => given.has(flag));
+  if (where === 'compose' && ignored !== undefined)
+    throw mistake(
+      `--${ignored} cannot be used with --workspace for Compose: it writes to the database of compose.yaml.`,
+    );
+  return { name, target: where };
 }
 
 function assumption(text: string): WhatIfText {

@@ -70,6 +70,17 @@ const read = (...path: readonly string[]): string => readFileSync(join(...path),
 const modeOf = (...path: readonly string[]): number => statSync(join(...path)).mode & 0o777;
 
 describe('for Compose', () => {
+  test.each(['"', "'"])('values of .env may be in quotes (%s)', async (quote) => {
+    const folder = checkout();
+    const list = `${quote}compose.yaml:compose.mine.yaml${quote}`;
+    writeFileSync(join(folder, '.env'), `TIDEMARK_PORT=${quote}9465${quote}\nCOMPOSE_FILE=${list}\n`);
+    expect(await init(folder, '--workspace', 'office')).toMatchObject({ code: 0 });
+    expect(read(folder, '.env').split('\n')[1]).toBe(
+      'COMPOSE_FILE=compose.yaml:compose.mine.yaml:compose.workspace-office.yaml',
+    );
+    expect(read(folder, 'compose.workspace-office.yaml')).toContain('"127.0.0.1:9466:9464"');
+  });
+
   test.runIf(TOOLS)('a second service gets its own key, port and volume, and the same database', async () => {
     const folder = checkout();
     writeFileSync(join(folder, '.env'), 'TIDEMARK_API_URL=https://first/external/v1');
@@ -281,6 +292,11 @@ test.each([
   [['--workspace', 'a', '--for', 'nomad'], /--for takes compose, systemd or kubernetes/],
   [['--for', 'compose'], /--for needs a workspace/],
   [['--workspace', 'a', '--data-dir', 'x'], /--data-dir cannot be used with --workspace/],
+  [
+    ['--workspace', 'a', '--influx-url', 'http://x:8086'],
+    /--influx-url cannot be used .*the database of compose\.yaml/,
+  ],
+  [['--workspace', 'a', '--for', 'compose', '--influx-bucket', 'x'], /--influx-bucket cannot be used/],
 ] as const)('refuses %j', (args, words) => {
   expect(() => parseArguments(['init', ...args])).toThrow(words);
 });

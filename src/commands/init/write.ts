@@ -161,7 +161,7 @@ function composeFiles({ name, folder, apiUrl, key, history }: NewWorkspace): Wor
   const own = `compose.workspace-${name}.yaml`;
   const kept = /127\.0\.0\.1:(\d+):9464/.exec(readIfThere(join(folder, own)))?.[1];
   let port = FIRST_PORT + 1;
-  const ofFirst = /^TIDEMARK_PORT=(\d+)/m.exec(readIfThere(join(folder, '.env')))?.[1];
+  const ofFirst = /^TIDEMARK_PORT=["']?(\d+)/m.exec(readIfThere(join(folder, '.env')))?.[1];
   while (taken.includes(`:${port}:9464`) || `${port}` === ofFirst) port += 1;
   const service = `# Workspace "${name}": runs next to the one in compose.yaml and writes to the same database. Written by tidemark init.
 services:
@@ -197,7 +197,7 @@ secrets:
 function withComposeFile(folder: string, file: string): NewFile {
   const path = join(folder, '.env');
   const before = readIfThere(path);
-  const [line, list] = /^COMPOSE_FILE=(.*)$/m.exec(before) ?? [];
+  const [line, , list] = /^COMPOSE_FILE=(["']?)(.*)\1$/m.exec(before) ?? [];
   const override = existsSync(join(folder, 'compose.override.yaml')) ? ':compose.override.yaml' : '';
   const files = (list ?? `compose.yaml${override}`).split(':');
   const now = `COMPOSE_FILE=${[...files.filter((each) => each !== file), file].join(':')}`;
