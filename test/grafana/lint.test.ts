@@ -147,16 +147,47 @@ test.each([
  * subquery picks by time.
  */
 function isRefusedBy3(query: string): boolean {
-  const [, filters = '', group = ''] = /\bWHERE (.*?) GROUP BY (\w+) ORDER BY time DESC LIMIT 1\b/.exec(query) ?? [];
+  const { select, where, by, tail, inner } = partsOf(query);
+  const isNewest = /\bORDER BY time DESC\b.*\bLIMIT 1$/.test(tail);
   // A condition among alternatives, in parentheses, does not count.
-  const isOneGroup =
-    group !== '' && filters.split(' AND ').some((each) => new RegExp(`^"?${group}"? (?:=~|=) `).test(each));
-  const [, keys = '', byKeys = ''] =
-    /\bFROM \(SELECT [^()]*\blast\(.*\bGROUP BY (time\(.*?) fill\(.*\).*\bGROUP BY (time\(.*?)(?: fill\(.*)?$/.exec(
-      query,
-    ) ?? [];
+  const isOneOf = (tag: string): boolean =>
+    where.split(/ AND /i).some((each) => /^(\w+) (?:=~|=) /.exec(each)?.[1] === tag);
+  if (inner === null) return isNewest && by.some(isOneOf);
+  const picked = partsOf(inner);
+  const hasTime = (keys: readonly string[]): boolean => keys.some((key) => key.startsWith('time('));
   // Over the same groups it was answered.
-  return isOneGroup || (keys !== '' && keys !== byKeys);
+  const isCoarser = hasTime(by) && hasTime(picked.by) && by.toSorted().join() !== picked.by.toSorted().join();
+  return (isCoarser && /\w\(/.test(select) && /\blast\(/.test(picked.select)) || isRefusedBy3(inner);
+}
+
+/** The clauses of a query with names unquoted, and the subquery that it reads; `null` for none. */
+function partsOf(query: string) {
+  const text = query.replaceAll(/"(\w+)"/g, '$1').trim();
+  const open = /\bFROM \(/i.exec(text);
+  const end = open === null ? 0 : closing(text, open.index + open[0].length - 1);
+  const inner = open === null ? null : text.slice(open.index + open[0].length, end);
+  const rest = open === null ? text : text.slice(end + 1);
+  const [, keys = '', tail = ''] =
+    /\bGROUP BY (.*?)((?: fill\(| ORDER BY | LIMIT | SLIMIT | tz\().*)?$/i.exec(rest) ?? [];
+  return {
+    select: /^SELECT (.*?) FROM\b/i.exec(text)?.[1] ?? '',
+    where: /\bWHERE (.*?)(?: GROUP BY | ORDER BY |$)/i.exec(rest)?.[1] ?? '',
+    // Not at the comma within time(2h, 5ms).
+    by: keys.split(/,(?![^(]*\))/).map((key) => key.trim().replaceAll(/\s*,\s*/g, ',')),
+    tail,
+    inner,
+  };
+}
+
+/** Where the parenthesis that opens at `from` closes. */
+function closing(text: string, from: number): number {
+  let depth = 0;
+  for (let at = from; at < text.length; at += 1) {
+    if (text[at] === '(') depth += 1;
+    if (text[at] === ')') depth -= 1;
+    if (depth === 0) return at;
+  }
+  return text.length;
 }
 
 describe('queries that InfluxDB 3 refuses', () => {
@@ -164,8 +195,24 @@ describe('queries that InfluxDB 3 refuses', () => {
     'SELECT online FROM device WHERE time > 1 AND device_id =~ /^(a)$/ GROUP BY device_id ORDER BY time DESC LIMIT 1',
     "SELECT online FROM device WHERE device_id = 'a' AND time > 1 GROUP BY device_id ORDER BY time DESC LIMIT 1",
     'SELECT sum(o) FROM (SELECT last(online) AS o FROM device WHERE time > 1 GROUP BY time(2h, 5ms), device_id fill(none)) WHERE time > 1 GROUP BY time(2h, 5ms) fill(null)',
+    'SELECT sum(o) FROM (SELECT last(online) AS o FROM device WHERE time > 1 GROUP BY time(2h), device_id) WHERE time > 1 GROUP BY time(2h)',
+    'SELECT sum(o) FROM (SELECT max(lag) AS lag, last(online) AS o FROM device WHERE time > 1 GROUP BY time(2h), device_id fill(none)) WHERE time > 1 GROUP BY time(2h) fill(null)',
+    'SELECT sum(o) FROM (SELECT last(online) AS o FROM device WHERE time > 1 GROUP BY device_id, time(2h) fill(none)) WHERE time > 1 GROUP BY time(2h) fill(null)',
+    'SELECT online FROM device WHERE time > 1 AND device_id =~ /^(a)$/ GROUP BY "device_id" ORDER BY time DESC LIMIT 1',
+    'SELECT online FROM device WHERE "device_id" = \'a\' GROUP BY device_name, "device_id" ORDER BY time DESC LIMIT 1',
   ])('%s', (query) => {
     expect(isRefusedBy3(query)).toBe(true);
+  });
+
+  test.each([
+    // Answered: the newest of all devices, the last of one, and an aggregate over the same groups.
+    'SELECT online FROM device WHERE time > 1 GROUP BY device_id ORDER BY time DESC LIMIT 1',
+    "SELECT online FROM device WHERE time > 1 AND (device_id = 'a' OR device_id = 'b') GROUP BY device_id ORDER BY time DESC LIMIT 1",
+    "SELECT last(online) FROM device WHERE time > 1 AND device_id = 'a' GROUP BY device_id",
+    'SELECT sum(o) FROM (SELECT last(online) AS o FROM device WHERE time > 1 GROUP BY time(2h, 5ms), device_id fill(none)) WHERE time > 1 GROUP BY device_id, time(2h, 5ms) fill(null)',
+    'SELECT sum(o) FROM (SELECT last(online) AS o FROM device WHERE time > 1 GROUP BY device_id)',
+  ])('not: %s', (query) => {
+    expect(isRefusedBy3(query)).toBe(false);
   });
 
   test('are in no panel, variable, annotation or alert rule', () => {
