@@ -67,7 +67,7 @@ function coverage({ totals, devices }: StatusReport): string {
   return [row('Coverage', `${share}, ${plural(archived_readings, 'reading')}; ${whole}`), ...aside].join('');
 }
 
-function freshness({ freshness: fresh, next: { initial_devices } }: StatusReport): string {
+function freshness({ freshness: fresh, next: { initial_devices }, destinations }: StatusReport): string {
   const { target_seconds, expected_seconds, median_seconds, p95_seconds, max_seconds, behind_devices } = fresh;
   const slowed =
     expected_seconds <= target_seconds
@@ -79,7 +79,13 @@ function freshness({ freshness: fresh, next: { initial_devices } }: StatusReport
     return row('Lag', initial_devices === 0 ? target : `initial sync${max}; ${target}`);
   }
   const behind = behind_devices === 0 ? '' : `; ${plural(behind_devices, 'device')} behind`;
-  return row('Lag', `median ${duration(median_seconds)}, p95 ${duration(p95_seconds)}${max}; ${target}${behind}`);
+  const figures = `median ${duration(median_seconds)}, p95 ${duration(p95_seconds)}${max}`;
+  // A database that accepts nothing is further behind than the archive.
+  const blocked = destinations.flatMap(({ name, blocked_reason, lag_seconds }) =>
+    blocked_reason === null || lag_seconds === null ? [] : [`, in ${nameText(name, 40)} ${duration(lag_seconds)}`],
+  );
+  const where = blocked.length === 0 ? figures : `in the archive: ${figures}${blocked.join('')}`;
+  return row('Lag', `${where}; ${target}${behind}`);
 }
 
 function gapLines({ gaps, devices: all }: StatusReport): string {
