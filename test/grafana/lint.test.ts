@@ -3,6 +3,8 @@
  * over our JSON: that program is not to be had everywhere. Those that do not fit: `job` and `instance` in every query
  * (points of devices have neither, and one Tidemark is one instance), Loki.
  */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { SOURCES } from '../../grafana/source/layout.ts';
 import { METRICS, PER_DEVICE } from '../../src/observe/metrics-table.ts';
@@ -220,4 +222,29 @@ describe('queries that InfluxDB 3 refuses', () => {
     expect(queries.length).toBeGreaterThan(80);
     expect(queries.filter(([, query]) => isRefusedBy3(query))).toEqual([]);
   });
+});
+
+/** The queries that an InfluxDB 3 Core 3.6.0 answered over data in Parquet files, by hand with an earlier build. */
+const RUN: readonly string[] = JSON.parse(readFileSync(join(import.meta.dirname, 'run-on-influxdb3.json'), 'utf8'));
+
+test('docs/databases.md says which queries were run on InfluxDB 3', () => {
+  const asked = new Set(QUERIES.map(([, query]) => query));
+  expect(RUN.filter((query) => !asked.has(query))).toEqual([]);
+  const docs = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'databases.md'), 'utf8').replaceAll(
+    /\s+/g,
+    ' ',
+  );
+  expect(docs).toContain(
+    `${RUN.length} of the ${asked.size} queries of the dashboards and alert rules were run on it as they are`,
+  );
+  const boards = BOARDS.filter(({ uid }) => QUERIES.some(([where]) => where.startsWith(`${uid}: `)));
+  const ran = boards.flatMap((board) => {
+    const titles = shownPanels(board)
+      .filter(({ targets = [] }) => targets.length > 0 && targets.every(({ query = '' }) => RUN.includes(query)))
+      .map(({ title }) => title);
+    return titles.length === 0
+      ? []
+      : [`${board.title.replace('Tidemark / ', '')}: ${titles.map((title) => `"${title}"`).join(', ')}.`];
+  });
+  for (const line of ran) expect(docs).toContain(line);
 });
