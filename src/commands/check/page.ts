@@ -40,7 +40,7 @@ async function noteAnswer(notes: CheckNotes, { listen }: Config | StateConfig, a
     if (isHealth(body)) {
       notes.ok(
         'listen',
-        `${address}: a Tidemark daemon answers (health: HTTP ${status}); its page shows of which workspace`,
+        `${address}: a Tidemark daemon answers (health: HTTP ${status}); see its page for the workspace`,
       );
       return;
     }

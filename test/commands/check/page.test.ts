@@ -46,7 +46,7 @@ test('beside a daemon: whether the daemon answers there', async () => {
   const own = await serving('{"healthy":true}', async (port) => await pageLines(config('127.0.0.1', port), true));
   expect(own[0]).toMatchObject({
     status: 'ok',
-    message: expect.stringContaining('a Tidemark daemon answers (health: HTTP 200); its page shows of which workspace'),
+    message: expect.stringContaining('a Tidemark daemon answers (health: HTTP 200); see its page for the workspace'),
   });
   const other = await serving('hello', async (port) => await pageLines(config('127.0.0.1', port), true));
   expect(other[0]).toMatchObject({
