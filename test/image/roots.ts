@@ -26,6 +26,7 @@ const PACKAGES = {
   runc: '/usr/sbin/runc',
   netavark: '/usr/lib/podman/netavark',
   'aardvark-dns': '/usr/lib/podman/aardvark-dns',
+  iptables: '/usr/sbin/iptables',
   debootstrap: '/usr/sbin/debootstrap',
   curl: '/usr/bin/curl',
 };
