@@ -194,7 +194,7 @@ test("its API alone serves a configuration of one's own, by the commands of the 
         stdio: ['ignore', 'pipe', 'pipe'],
       }),
     );
-    expect(outputs.at(-1)).toMatch(/^In sync: all 3\d devices are complete/m);
+    expect(outputs.at(-1)).toMatch(/All 3\d devices are complete\./);
     expect(readdirSync(cwd)).toEqual(['try']);
     api.child.kill('SIGINT');
     const { code, stderr } = await api.ended;

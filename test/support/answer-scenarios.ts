@@ -188,7 +188,7 @@ export const endlessAlertList: BorderScenario = async ({ syncAlerts }) => {
     }));
   const context = {
     archived: () => undefined,
-    alone: async <T>(_: string, work: () => Promise<T>) => await work(),
+    takeTurn: async <T>(_: string, work: () => Promise<T>) => await work(),
     api: {
       alerts: async () => {
         requests += 1;
