@@ -123,20 +123,22 @@ interface Reread extends Pick<WindowScan, 'deviceId' | 'window'> {
 /**
  * Reads a window and commits its new readings.
  *
- * @returns whether it was read to its end, and the number of readings in it.
+ * @returns whether it was read to its end, the number of readings in it, and how many readings were new.
  */
 async function commitWindow(
   context: SyncContext,
   { deviceId, window, wasEmpty = false }: Reread,
   signal: AbortSignal,
-): Promise<{ readonly isWhole: boolean; readonly served: number }> {
+): Promise<{ readonly isWhole: boolean; readonly served: number; readonly newReadings: number }> {
   let served = 0;
+  let newReadings = 0;
   const take = (page: WindowPage): void => {
     served += page.readings.filter(({ recordedAt }) => window.from <= recordedAt && recordedAt < window.to).length;
-    commitPage(context, { deviceId, lane: REREAD_LANE, covers: null, wasHidden: wasEmpty, ...page });
+    const known = { deviceId, lane: REREAD_LANE, covers: null, wasHidden: wasEmpty } as const;
+    newReadings += commitPage(context, { ...known, ...page }).newReadings;
   };
   const isWhole = await readWindow(context, { deviceId, window, take, empties: wasEmpty ? 1 : 0 }, signal);
-  return { isWhole, served };
+  return { isWhole, served, newReadings };
 }
 
 /**
@@ -163,9 +165,13 @@ async function recheckEmpty(context: SyncContext, deviceId: string, signal: Abor
   return isWhole && nextWindow() !== undefined;
 }
 
+/** When a window is due because one next to it has readings. */
+const DUE_AT_ONCE = 0;
+
 /**
  * Requests an empty window again. What its readings show to be missing below them is a gap again; the windows next to
- * it, which were called empty at the same time, are due at once.
+ * it, which were called empty at the same time, are due at once. One that was due so itself has to have new readings
+ * for that: otherwise two windows with readings would make each other due for ever.
  *
  * @returns whether its answers could be used.
  * @throws ApiFault
@@ -181,14 +187,15 @@ async function recheckWindow(
     drop();
     return true;
   }
-  const { isWhole, served } = await commitWindow(context, { deviceId, window, wasEmpty: true }, signal);
+  const { isWhole, served, newReadings } = await commitWindow(context, { deviceId, window, wasEmpty: true }, signal);
   if (!isWhole) return false;
   const next = confirmWindow(window, serverClock.nowMs());
   if (next === null) drop();
   else store.saveEmptyWindow(deviceId, next);
-  if (served === 0) return true;
+  if (served === 0 || (window.dueMs === DUE_AT_ONCE && newReadings === 0)) return true;
   for (const each of store.emptyWindows(deviceId)) {
-    if (each.to === window.from || each.from === window.to) store.saveEmptyWindow(deviceId, { ...each, dueMs: 0 });
+    const isNext = each.to === window.from || each.from === window.to;
+    if (isNext) store.saveEmptyWindow(deviceId, { ...each, dueMs: DUE_AT_ONCE });
   }
   return true;
 }

@@ -275,6 +275,17 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'empty windows that make each other due without an end',
+    caughtBy: ['emptyNextToEach'],
+    edits: [
+      {
+        file: 'ingest/reread.ts',
+        find: '(window.dueMs === DUE_AT_ONCE && newReadings === 0)',
+        replace: '(window.dueMs === DUE_AT_ONCE && newReadings < 0)',
+      },
+    ],
+  },
+  {
     name: 'late readings that are not followed down',
     caughtBy: ['returnsWithItsBuffer'],
     edits: [

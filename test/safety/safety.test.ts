@@ -48,6 +48,7 @@ const STORIES: Record<ScenarioName, string> = {
   returnsWithItsBuffer: 'a scan follows late readings down to the next stored one',
   emptyFurtherDown: 'an empty answer covers nothing while other answers were seen to be false',
   emptyBelowSilence: 'an empty window of history that no stored reading supports is requested again',
+  emptyNextToEach: 'empty windows next to each other do not make each other due for ever',
   emptyBehindCursor: 'an empty page behind a cursor covers nothing unless its chain ends so twice',
   emptyOnceMore: 'a reading that an answer has shown meanwhile is not gone',
   recheckAfterKills: 'a recheck stores the readings left out, however often it is killed',

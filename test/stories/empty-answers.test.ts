@@ -128,6 +128,24 @@ describe.runIf(influxdAvailable())('empty answers that were believed', () => {
     expect(windowsOf(rig, 'calm', before).length).toBeLessThan(40);
   });
 
+  test('next to each other, and with readings by now, are asked for once or twice', async () => {
+    using rig = await openRig(bench, { world: worldOf([CALM], 10 * DAY_MS), historyMs: 9 * DAY_MS });
+    rig.simulator.settings.plan.historyMaxDays = 3;
+    await rig.once();
+    const sync = rig.open();
+    for (const days of [8, 6]) {
+      const range = { from: msToNs(NOW_MS - days * DAY_MS), to: msToNs(NOW_MS - (days - 2) * DAY_MS) };
+      sync.context.store.saveEmptyWindow('calm', { ...range, sinceMs: NOW_MS, dueMs: NOW_MS });
+    }
+    const before = rig.simulator.log.total;
+    const checks = createEmptyChecks(sync.context);
+    checks.refresh(false);
+    for (let turn = 0; turn < 20 && checks.isDue(); turn += 1) await checks.next(signal);
+    sync.close();
+    expect(windowsOf(rig, 'calm', before).length).toBeLessThanOrEqual(6);
+    expect(checks.isDue()).toBe(false);
+  });
+
   test('of a device that the list never shows as seen are asked for again, and what they hid comes', async () => {
     const silences = [{ fromMs: NOW_MS - HOUR_MS, toMs: Number.POSITIVE_INFINITY }];
     using rig = await openRig(bench, { world: worldOf([{ ...CALM, silences }], DAY_MS), historyMs: 6 * HOUR_MS });

@@ -2,7 +2,7 @@
  * Safety scenarios about answers that are empty, with 200, for as long as a fault lasts. Part of `scenarios.ts`.
  */
 
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
 import type { FaultPlan } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
@@ -195,6 +195,28 @@ export const emptyBelowSilence: Scenario = async (bench, program) => {
   await rig.clock.sleep(DAY_MS);
   const found = await finish(rig, { fromMs: NOW_MS - 13.5 * DAY_MS, least: 850 });
   return summary.exit_code === 0 ? found : [`the first run ends with ${summary.exit_code}`, ...found];
+};
+
+/**
+ * Two windows next to each other that were called empty, while the readings of both are stored by now: they do not make
+ * each other due for ever.
+ */
+export const emptyNextToEach: Scenario = async (bench, program) => {
+  const devices = [{ deviceId: 'ten', intervalMs: 10 * MINUTE_MS }];
+  const world = (originMs: number) => createWorld({ seed: 53, originMs, historyMs: 10 * DAY_MS, devices, alerts: [] });
+  using rig = await openRig(bench, { world, historyMs: 9 * DAY_MS, program });
+  rig.simulator.settings.plan.historyMaxDays = 3;
+  await rig.once();
+  const sync = rig.open();
+  for (const days of [8, 6]) {
+    const [from, to] = [days, days - 2].map((each) => msToNs(NOW_MS - each * DAY_MS)) as [bigint, bigint];
+    sync.context.store.saveEmptyWindow('ten', { from, to, sinceMs: NOW_MS, dueMs: NOW_MS });
+  }
+  sync.close();
+  const before = rig.simulator.log.total;
+  await rig.once();
+  const requests = rig.simulator.log.total - before;
+  return requests < 20 ? [] : [`${requests} requests for two windows`];
 };
 
 /** A device that is silent for days, returns, and hands in what it has recorded meanwhile. */
