@@ -73,9 +73,21 @@ const REFUSAL_COUNTS_MS = DAY_MS;
 
 function refusedBeyond(fact: string | null, nowMs: EpochMs): WindowKnowledge['refusedBeyond'] {
   if (fact === null) return null;
-  // A state of an older version has no time.
+  // There is no time where the age is doubted, and in the state of an older version.
   const [planDays, days, atMs = 0]: [number | null, number, number?] = JSON.parse(fact);
   return Math.abs(nowMs - atMs) < REFUSAL_COUNTS_MS ? { planDays, days } : null;
+}
+
+/**
+ * Forgets a refused age that is younger than the plan's, as that was read: the plan may have been another one for a
+ * while. Called at the start of a process, so that one request finds out anew.
+ */
+export function forgetDoubtfulAge({ store }: Pick<SyncContext, 'store'>): void {
+  const fact = store.fact(REFUSED_BEYOND);
+  if (fact === null) return;
+  const [planDays, days, atMs = 0]: [number | null, number, number?] = JSON.parse(fact);
+  const isDoubtful = planDays !== null && days < planDays && atMs > 0;
+  if (isDoubtful) store.saveFact(REFUSED_BEYOND, JSON.stringify([planDays, days]));
 }
 
 /** Stores what a refusal has shown about windows. */

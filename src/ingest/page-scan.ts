@@ -18,7 +18,7 @@ import { nameGap } from './commit.ts';
 import type { Peeking, SyncContext } from './context.ts';
 import { gracePeriodOf } from './coverage-rules.ts';
 import { nothingServed } from './empty-ranges.ts';
-import { type Asking, createLearntWindows, peek, windowRules } from './fetch-page.ts';
+import { type Asking, createLearntWindows, forgetDoubtfulAge, peek, windowRules } from './fetch-page.ts';
 import {
   addScans,
   isStopped,
@@ -45,6 +45,7 @@ export interface PageScanner extends Peeking {
 
 /** A scanner over the ports of a sync. */
 export function createPageScanner(context: SyncContext): PageScanner {
+  forgetDoubtfulAge(context);
   const asking: Scanning = { context, windows: createLearntWindows(context), served: nothingServed() };
   return {
     scan: async (task, signal) => await scanRange(asking, task, signal),

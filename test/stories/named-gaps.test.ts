@@ -50,6 +50,24 @@ describe.runIf(influxdAvailable())('a gap that has a name', () => {
     expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', gaps: [] });
   });
 
+  test('because of an age that the plan allows is requested again by the next run', async () => {
+    const world = worldOf([{ deviceId: 'a', intervalMs: 10 * MINUTE_MS }], 10 * DAY_MS);
+    const settings = { plan: { historyMaxDays: 30 }, bounds: { age: 'refused' } } as const;
+    using rig = await openRig(bench, { world, historyMs: 9 * DAY_MS, settings });
+    const { plan } = rig.simulator.settings;
+    // The plan shrinks once the account was read, and the account cannot be read meanwhile.
+    rig.simulator.faults = (_, { path }) => {
+      if (path.endsWith('/telemetry')) plan.historyMaxDays = 3;
+      return path.endsWith('/account') && plan.historyMaxDays === 3 ? { kind: 'server-error' } : null;
+    };
+    const { summary: refused } = await rig.once();
+    expect(refused).toMatchObject({ exit_code: 1, gaps: [{ reason: 'beyond_plan' }] });
+    rig.simulator.faults = null;
+    plan.historyMaxDays = 30;
+    await rig.clock.sleep(HOUR_MS);
+    expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', gaps: [] });
+  });
+
   test('is requested again when its reason is due, and not at the next idle poll of its device', async () => {
     const silences = [{ fromMs: NOW_MS + 15 * HOUR_MS, toMs: NOW_MS + 3 * DAY_MS }];
     const devices = [
