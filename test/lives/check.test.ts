@@ -213,15 +213,16 @@ describe('what is drawn', () => {
     expect(Math.max(...foreignOf(stories))).toBeGreaterThan(0);
   });
 
-  test('has no backfill begin later than anybody can know, without Date and with a local clock that is behind', async () => {
-    const quiet = quietStory({}, [
-      {
-        name: 'behind',
-        fromMs: drawStory(1).startMs,
-        toMs: drawStory(1).startMs + MINUTE_MS,
-        what: { kind: 'local clock', byMs: -3 * HOUR_MS },
-      },
-    ]);
+  test.each([
+    ['without Date and with a local clock behind', 'absent', []],
+    ['the same while answers lose their Date', 'sent', [{ kind: 'undated', rate: 1, seed: 1 }]],
+  ] as const)('has no backfill begin later than anybody can know, %s', async (_, date, more) => {
+    const during = { fromMs: drawStory(1).startMs, toMs: drawStory(1).startMs + MINUTE_MS };
+    const whats = [{ kind: 'local clock', byMs: -3 * HOUR_MS } as const, ...more];
+    const quiet = quietStory(
+      {},
+      whats.map((what) => ({ name: what.kind, ...during, what })),
+    );
     const { startMs } = quiet;
     const backfill: Life = {
       name: 'backfill',
@@ -237,7 +238,7 @@ describe('what is drawn', () => {
     };
     const last: Life = { ...backfill, name: 'last', kind: 'once', atMs: startMs + HOUR_MS, forMs: DAY_MS };
     const world = { ...quiet.world, historyMs: 6 * HOUR_MS };
-    const api = { time: { date: 'absent' as const } };
+    const api = { time: { date } };
     const program = { ...quiet.program, historyMs: 4 * HOUR_MS, gracePeriodMs: 2 * MINUTE_MS };
     const { wrong } = await liveStory({ ...quiet, world, api, program, lives: [backfill, last] });
     expect(wrong).toEqual([]);

@@ -275,12 +275,15 @@ const WAYS: Readonly<Record<Life['kind'], Way>> = {
 };
 
 /**
- * The latest time that a life knows for sure to have passed. Without `Date` that is no later than the local clock and
- * the newest readings: a backfill from a later time on is refused.
+ * The latest time that a life knows for sure to have passed. While answers lack `Date` that is no later than the local
+ * clock and the newest readings: a backfill from a later time on is refused.
  */
 function knownMs(stage: Stage, { atMs, forMs }: Life): number {
   const nowMs = stage.simulator.worldNowMs();
-  if (stage.simulator.settings.time.date !== 'absent') return nowMs;
+  const isUndated = stage.story.misfortunes.some(
+    ({ what, fromMs, toMs }) => what.kind === 'undated' && fromMs <= atMs + forMs && atMs < toMs,
+  );
+  if (stage.simulator.settings.time.date !== 'absent' && !isUndated) return nowMs;
   const behindMs = localBehindMs(stage, { fromMs: atMs, toMs: atMs + forMs });
   return Math.min(nowMs - behindMs, oldestNewestMs(stage, Math.floor(nowMs)));
 }
