@@ -11,7 +11,7 @@ import type { Reading, RejectedRecord, TelemetryPage } from '../core/records.ts'
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Store } from '../core/state/state.ts';
 import { ForgottenError, type GapReason, type PageCommit, StaleStateError } from '../core/state/telemetry.ts';
-import { type EpochNs, formatExact, HOUR_NS, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
+import { type EpochMs, type EpochNs, formatExact, HOUR_NS, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
 import { type CommitInput, composeCommit, extentOf, instantsIn, withoutEdges } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
 import {
@@ -173,7 +173,8 @@ function commitCurrent(
   }
 }
 
-function composeFrom({ store, settings, filterNotes }: SyncContext, page: JudgedPage): PageCommit {
+function composeFrom(context: SyncContext, page: JudgedPage): PageCommit {
+  const { store, settings, filterNotes } = context;
   const { deviceId, reply, covers, readings } = page;
   const workspaceId = store.workspaceTag();
   if (workspaceId === null) throw new Error('telemetry was read before the workspace was known');
@@ -188,6 +189,7 @@ function composeFrom({ store, settings, filterNotes }: SyncContext, page: Judged
     lane: page.lane === 'live' ? 'live' : 'history',
     requestId: reply.requestId,
     answeredAtMs: reply.answeredAtMs,
+    seenAtMs: seenAt(context, reply),
     readings,
     fresh,
     isRecheck: page.isRecheck === true,
@@ -201,6 +203,18 @@ function composeFrom({ store, settings, filterNotes }: SyncContext, page: Judged
     lateGapFrom: (range) => afterStoredBelow(store, deviceId, range),
     silence: silenceUnder(page, settings.polls.idlePollMs),
   });
+}
+
+/**
+ * When an answer came, for the lateness of its readings. While no `Date` counts, the local clock gives that time, and
+ * may be behind: then the answer came no earlier than its newest reading.
+ */
+function seenAt(
+  { serverClock }: { readonly serverClock: Pick<SyncContext['serverClock'], 'isKnown'> },
+  { answeredAtMs, value: { readings } }: Reply<TelemetryPage>,
+): EpochMs {
+  const newest = serverClock.isKnown() ? null : extentOf(readings);
+  return newest === null ? answeredAtMs : Math.max(answeredAtMs, nsToMs(newest.to));
 }
 
 function silenceUnder({ reachedTo = null, visibleFromNs }: JudgedPage, leastMs: number): Silence | null {

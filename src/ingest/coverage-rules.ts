@@ -102,6 +102,8 @@ export interface CoverageInput {
   readonly covers: CoveredRange | null;
   /** The server's time of the answer. */
   readonly answeredAtMs: EpochMs;
+  /** The earliest time at which the answer can have come, by which readings are late; `answeredAtMs` if left out. */
+  readonly seenAtMs?: EpochMs;
   readonly readings: readonly Reading[];
   /** The configured grace period, in milliseconds. */
   readonly gracePeriodMs: number;
@@ -137,8 +139,8 @@ export function coverageAfter(
   input: CoverageInput,
   late: readonly Reading[],
 ): Pick<PageCommit, 'covered' | 'late' | 'reopened'> {
-  const { state, covers, answeredAtMs, readings } = input;
-  const found = late.length === 0 || input.wasHidden === true ? null : noteLate(state.late, late, answeredAtMs);
+  const { state, covers, answeredAtMs, seenAtMs = answeredAtMs, readings } = input;
+  const found = late.length === 0 || input.wasHidden === true ? null : noteLate(state.late, late, seenAtMs);
   const gracePeriodMs = gracePeriodOf(input.gracePeriodMs, found?.record ?? state.late);
   const silent = silentRanges(input);
   const before = silent.reduce((left, range) => withoutRange(left, range, null), state.covered);

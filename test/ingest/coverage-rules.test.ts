@@ -114,6 +114,12 @@ describe('coverage', () => {
     expect(coverageAfter({ ...input, state: { covered: [], late: NEVER_LATE } }, [])).toEqual({ covered: [covers] });
   });
 
+  test('counts a reading as late by when it was seen, where that is known better', () => {
+    const seen = { ...input, seenAtMs: NOW_MS + HOUR_MS, state: { covered: [], late: NEVER_LATE } };
+    const { late: found } = coverageAfter(seen, late(8 * MINUTE_MS));
+    expect(found?.record).toEqual({ readings: 1, worstMs: HOUR_MS + 8 * MINUTE_MS, gracePeriodMs: 0 });
+  });
+
   test('is withdrawn by a late reading to the limit of the longer grace period', () => {
     const { covered, late: found } = coverageAfter(
       { ...input, state: { covered: [], late: NEVER_LATE } },
