@@ -6,7 +6,7 @@ import type { Sync } from '../../src/app/open-sync.ts';
 import type { OnceSummary } from '../../src/commands/once/result.ts';
 import { DAY_MS, type EpochNs, HOUR_MS, HOUR_NS, MINUTE_MS, parseTimestamp } from '../../src/core/time.ts';
 import type { Simulator } from '../../src/sim/simulator.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
+import type { DeviceSpec, SimReading } from '../../src/sim/spec.ts';
 import type { Row } from '../support/influxd.ts';
 import { judgeSeries, type Span, type StoredSeries, textsOf } from '../support/judge.ts';
 import { excuseOf } from './claims.ts';
@@ -86,14 +86,12 @@ function examineReadings(
   sync: Sync,
   { lived, span, listedAtMs }: Judged & { readonly lived: Lived },
 ): string[] {
-  const { story, simulator, database } = stage;
+  const { simulator } = stage;
   const { summary } = lived;
   const { world } = simulator;
-  const ids = story.devices.map(({ spec }) => spec.deviceId);
   const isShown = showsBy(stage, lived);
   const isExcused = excuseOf(stage, summary.exit_code !== 3);
-  const stored = storedSeries(database());
-  const verdict = judgeSeries({ stored, simulator }, { fromNs: 0n, toNs: 2n ** 63n }, ids);
+  const verdict = judge(stage);
   const { store } = sync.context;
   const covered = new Map(
     store.devices().map(({ record }) => [record.deviceId, store.telemetry(record.deviceId).covered] as const),
@@ -131,6 +129,12 @@ function examineReadings(
     ...some('missing and not named', unnamed.map(textOf)),
     ...some('invented', verdict.invented),
   ];
+}
+
+/** The database against the truth, of all devices and times. */
+function judge({ story, simulator, database }: Stage): ReturnType<typeof judgeSeries> {
+  const ids = story.devices.map(({ spec }) => spec.deviceId);
+  return judgeSeries({ stored: storedSeries(database()), simulator }, { fromNs: 0n, toNs: 2n ** 63n }, ids);
 }
 
 /**
@@ -189,14 +193,21 @@ function examineHours(stage: Stage, lived: Lived, { span, listedAtMs }: Judged):
     const atMs = Number(hour / 1_000_000n);
     return ahead.some(({ fromMs, toMs }) => fromMs - HOUR_MS <= atMs && atMs < toMs + aheadMs);
   };
-  const hours = { simulator, span, listedAtMs, rows, isShown: showsBy(stage, lived), isSentOnce, isFromAhead };
+  const isShown = showsBy(stage, lived);
+  const isExcused = excuseOf(stage, true);
+  const lacking = new Set(judge(stage).missingAt.map(({ deviceId, at }) => `${deviceId} ${at}`));
+  const isCounted = (deviceId: string, reading: SimReading): boolean =>
+    isShown(deviceId, reading.recordedAtNs) &&
+    !(lacking.has(`${deviceId} ${reading.recordedAtNs}`) && isExcused(deviceId, reading));
+  const hours = { simulator, span, listedAtMs, rows, isCounted, isSentOnce, isFromAhead };
   return story.devices.flatMap(({ spec }) => examineHoursOf(hours, spec)).slice(0, 5);
 }
 
 interface Hours extends Judged {
   readonly simulator: Simulator;
   readonly rows: readonly Row[];
-  readonly isShown: (deviceId: string, at: EpochNs) => boolean;
+  /** Whether a reading is counted: one that is missing, and may be, is not. */
+  readonly isCounted: (deviceId: string, reading: SimReading) => boolean;
   /** Whether counts are held against the truth. */
   readonly isSentOnce: boolean;
   /** Whether an hour may have been written by a clock that was ahead, under the name that the device had then. */
@@ -204,7 +215,7 @@ interface Hours extends Judged {
 }
 
 function examineHoursOf(
-  { simulator, span, listedAtMs, rows, isShown, isSentOnce, isFromAhead }: Hours,
+  { simulator, span, listedAtMs, rows, isCounted, isSentOnce, isFromAhead }: Hours,
   device: DeviceSpec,
 ): string[] {
   const { deviceId } = device;
@@ -215,7 +226,7 @@ function examineHoursOf(
   const first = (span.fromNs + HOUR_NS - 1n) / HOUR_NS;
   for (let hour = first * HOUR_NS; hour + HOUR_NS <= span.toNs; hour += HOUR_NS) {
     const all = [...simulator.world.readings(deviceId, hour, hour + HOUR_NS)];
-    const seed = all.filter(({ recordedAtNs }) => isShown(deviceId, recordedAtNs)).length;
+    const seed = all.filter((reading) => isCounted(deviceId, reading)).length;
     const count = written.get(hour);
     if (count === undefined) wrong.push(`hour ${hour} of ${deviceId} has no point`);
     else if (isSentOnce && !twice.has(hour) && isCountable(simulator, device) && count !== seed) {
