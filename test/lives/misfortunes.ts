@@ -180,8 +180,21 @@ const LIES: Readonly<Record<Lie, (page: SimPage) => SimPage>> = {
  * fills pages they could not be told to be missing by anybody.
  */
 function withoutNewest(records: readonly string[]): readonly string[] {
-  const instantOf = (record: string | undefined): string => /"recorded_at":"([^"]*)"/.exec(record ?? '')?.[1] ?? '';
-  return instantOf(records[0]) === instantOf(records[3]) ? records : records.slice(3);
+  return timeOf(records[0]) === timeOf(records[3]) ? records : records.slice(3);
+}
+
+function timeOf(record = ''): EpochNs | null {
+  return parseTimestamp(/"recorded_at":"([^"]*)"/.exec(record)?.[1] ?? '');
+}
+
+/**
+ * A page of the past without its newest readings, where one of them is stored: the page has to show that one. Nobody
+ * could tell another page from a true one, as where a local clock that is behind ends the newest page in the past.
+ */
+function withoutStoredNewest(edges: readonly EpochNs[], page: SimPage): SimPage {
+  const records = withoutNewest(page.records);
+  const taken = page.records.slice(0, page.records.length - records.length);
+  return taken.some((record) => edges.includes(timeOf(record) ?? -1n)) ? { ...page, records } : page;
 }
 
 /** How long before the present a request has to end to be one of the past. */
@@ -229,7 +242,7 @@ const SIGN_MS = 30 * SECOND_MS;
  */
 function stoppingShortOf(seenAt: EpochNs, page: SimPage): SimPage {
   const records = withoutNewest(page.records);
-  const newest = parseTimestamp(/"recorded_at":"([^"]*)"/.exec(records[0] ?? '')?.[1] ?? '');
+  const newest = timeOf(records[0]);
   return newest !== null && newest + 2n * SECOND_NS < seenAt ? { ...page, records } : page;
 }
 
@@ -238,7 +251,7 @@ function stoppingShortOf(seenAt: EpochNs, page: SimPage): SimPage {
  * older than the plan may be hidden by it, so that nobody would miss it.
  */
 function cutAbove(edges: readonly EpochNs[], page: SimPage): SimPage {
-  const times = page.records.map((record) => parseTimestamp(/"recorded_at":"([^"]*)"/.exec(record)?.[1] ?? ''));
+  const times = page.records.map(timeOf);
   const at = times.findIndex((time, index) => index > 0 && time !== null && edges.includes(time));
   if (at < 0 || times[at] === times[0] || page.nextCursor !== null) return page;
   return { ...page, records: page.records.slice(0, Math.ceil(at / 2)) };
@@ -271,14 +284,15 @@ function lieOf(
   { knownSign, knownEdges, isDated, graceMs, windowMs }: Chances,
 ): ((page: SimPage) => SimPage) | null {
   const deviceId = decodeURIComponent(path.split('/')[2] ?? '');
+  const shownFrom = msToNs(Math.max(0, Math.ceil(atMs - windowMs + HOUR_MS)));
+  const edges = knownEdges(deviceId).filter((edge) => edge > shownFrom);
   switch (lie) {
     case 'an old window without a reading':
       return isBefore(query, atMs - windowMs) ? LIES[lie] : null;
-    case 'cut above a stored reading': {
-      const shownFrom = msToNs(Math.max(0, Math.ceil(atMs - windowMs + HOUR_MS)));
-      const edges = knownEdges(deviceId).filter((edge) => edge > shownFrom);
+    case 'a page of the past without its newest':
+      return (page) => withoutStoredNewest(edges, page);
+    case 'cut above a stored reading':
       return (page) => cutAbove(edges, page);
-    }
     case 'without the newest': {
       const seenAt = knownSign(deviceId);
       if (query.has('before') || seenAt === null) return null;
