@@ -436,6 +436,17 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'gaps left out that a local clock ahead calls past',
+    caughtBy: ['namedUnderALocalClockAhead'],
+    edits: [
+      {
+        file: 'commands/once/result.ts',
+        find: 'const isLeaving = stillWanted < coverable.limit;',
+        replace: 'const isLeaving = stillWanted > 0n;',
+      },
+    ],
+  },
+  {
     name: 'a lock that counts when its file is gone',
     caughtBy: ['lockDeleted'],
     edits: [

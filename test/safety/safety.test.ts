@@ -34,6 +34,7 @@ const STORIES: Record<ScenarioName, string> = {
   firstDateWrong: 'a first Date that agrees with no other clock covers nothing',
   lockDeleted: 'a program whose lock file is deleted stops writing',
   namedByAClockAhead: 'a gap that a clock ahead has named is retried at once',
+  namedUnderALocalClockAhead: 'a gap is named also where the local clock is ahead',
   farFuture: 'a reading from the far future is not archived and hides no other',
   clockFallsForSeconds: 'a clock that falls back withdraws the coverage of every device',
   cursorsThatSkip: 'a scan uses no cursor where time can move on',

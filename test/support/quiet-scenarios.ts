@@ -4,12 +4,12 @@
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { complaints } from './complaints.ts';
-import { onPath } from './faults.ts';
+import { falselyEmpty, onPath } from './faults.ts';
 import { liveFor } from './live.ts';
 import { NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
@@ -231,6 +231,20 @@ export const namedByAClockAhead: Scenario = async (bench, program) => {
   const fromMs = startedMs - HISTORY_MS + 10 * MINUTE_MS;
   const end = summary.exit_code === 0 ? [] : [`exit ${summary.exit_code}: ${JSON.stringify(summary.gaps)}`];
   return [...end, ...(await finish(rig, startedMs, Math.ceil(fromMs)))];
+};
+
+/**
+ * No answer has a `Date`, telemetry is empty, and by the local clock, which is as far ahead as the plan reaches back, the
+ * plan hides all that is wanted: what is missing has a name all the same.
+ */
+export const namedUnderALocalClockAhead: Scenario = async (bench, program) => {
+  const devices = [OFTEN, { deviceId: 'seldom', intervalMs: 7 * MINUTE_MS }];
+  const settings: RigOptions['settings'] = { plan: { historyMaxDays: 2 }, time: { date: 'absent' } };
+  using rig = await rigFor(bench, program, { devices, settings });
+  rig.simulator.faults = onPath(/telemetry/, () => falselyEmpty);
+  const { summary } = await rig.once({ clock: withWallOffset(rig.clock, () => 2 * DAY_MS) });
+  const named = new Set(summary.gaps.map(({ device_id }) => device_id));
+  return devices.filter(({ deviceId }) => !named.has(deviceId)).map(({ deviceId }) => `no gap of ${deviceId}`);
 };
 
 /** The lock of a running program is deleted: another one could open the state now, so that this one must not write. */

@@ -53,6 +53,7 @@ import {
   firstDateWrong,
   lockDeleted,
   namedByAClockAhead,
+  namedUnderALocalClockAhead,
   slowAnswers,
 } from './quiet-scenarios.ts';
 import { generousHeaders, restartedWithinAMinute } from './quota-scenarios.ts';
@@ -347,6 +348,7 @@ export const SCENARIOS = {
   firstDateWrong,
   lockDeleted,
   namedByAClockAhead,
+  namedUnderALocalClockAhead,
   clockFallsForSeconds,
   cursorsInACircle,
   cursorsThatSkip,

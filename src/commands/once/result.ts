@@ -139,10 +139,12 @@ function allGaps(context: SyncContext, wantedRange: WantedRange | null): readonl
   if (wantedRange === null) return [];
   const { store, settings } = context;
   const { wantedFrom: from, ...coverable } = coverableNow(context, wantedRange);
-  // A gap beyond the plan that is no longer in the wanted range does not count.
+  // A gap beyond the plan that is no longer in the wanted range does not count. A local clock by which nothing is wanted
+  // any more is ahead.
   const stillWanted = stillWantedFrom(context);
+  const isLeaving = stillWanted < coverable.limit;
   const isPast = ({ to, reason }: StatusGap): boolean =>
-    reason === 'beyond_plan' && (parseTimestamp(to) ?? stillWanted) <= stillWanted;
+    isLeaving && reason === 'beyond_plan' && (parseTimestamp(to) ?? stillWanted) <= stillWanted;
   return store.devices().flatMap((device) => {
     const { deviceId } = device.record;
     const state = store.telemetry(deviceId);
