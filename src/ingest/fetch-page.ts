@@ -30,6 +30,8 @@ const BOTH_BOUNDS = 'windows_need_both_bounds';
 const SERVED_BEYOND = 'served_beyond_days';
 /** The fact with the plan's days, the days that a refusal has named and the time of the refusal in ms, as a JSON list. */
 const REFUSED_BEYOND = 'refused_beyond_days';
+/** The fact with the days that the refusal of a range has named last, and the time of it in ms, as a JSON list. */
+const NAMED_DAYS = 'named_max_days';
 
 /** What answers have shown about the service's windows, and the state that stores part of it. */
 interface LearntWindows extends Pick<SyncContext, 'store' | 'serverClock'> {
@@ -61,11 +63,27 @@ export function windowRules({ store, serverClock, learntWidth, leadNs, bothBound
     bothBounds,
     servedBeyondDays: served === null ? null : Number(served),
     refusedBeyond: refusedBeyond(store.fact(REFUSED_BEYOND), serverClock.nowMs()),
-    planDays: store.account()?.plan.historyMaxDays ?? null,
+    planDays: planDaysOf(store, serverClock.nowMs()),
     nowNs: msToNs(serverClock.nowMs()),
     latestNs: msToNs(serverClock.latestPresentMs()),
     passedNs: passedMs === null ? null : msToNs(passedMs),
   };
+}
+
+/** The days of the plan: as the account has them, or where it was never read, as a refusal has named them lately. */
+function planDaysOf(store: Pick<SyncContext['store'], 'account' | 'fact'>, nowMs: EpochMs): number | null {
+  const account = store.account();
+  if (account !== null) return account.plan.historyMaxDays;
+  const fact = store.fact(NAMED_DAYS);
+  if (fact === null) return null;
+  const [days, atMs]: [number, number] = JSON.parse(fact);
+  return Math.abs(nowMs - atMs) < REFUSAL_COUNTS_MS ? days : null;
+}
+
+/** Keeps the days of the plan that a refusal names, where the account is not known. */
+function noteNamedDays({ store, serverClock }: LearntWindows, { kind, facts }: ApiFault): void {
+  if (kind !== 'range-too-large' || facts.maxDays === undefined || store.account() !== null) return;
+  store.saveFact(NAMED_DAYS, JSON.stringify([facts.maxDays, serverClock.nowMs()]));
 }
 
 /** How long a refused age counts: then one request finds out anew, as the service may have been at fault. */
@@ -168,6 +186,7 @@ export async function fetchPage(
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
     if (error.kind === 'not-found') return { kind: noteNotFound(windows, deviceId) };
+    noteNamedDays(windows, error);
     const { refusal, learnt } = learnFromRefusal(windowRules(windows), error, request);
     saveLimits(windows, learnt);
     return refusal;
@@ -216,6 +235,7 @@ async function fetchWidest(
       return await context.api.telemetry({ deviceId, after, before, cursor: null }, purpose, signal);
     } catch (error) {
       if (!(error instanceof ApiFault) || error.kind !== 'range-too-large') throw error;
+      noteNamedDays(windows, error);
       const { refusal, learnt } = learnFromRefusal(windowRules(windows), error, { after, before });
       if (refusal.kind !== 'changed') throw error;
       saveLimits(windows, learnt);
