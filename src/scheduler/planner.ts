@@ -3,11 +3,15 @@
  *
  * It receives events (listings, pages, refusals, devices that come and go) and returns the next request. It has no
  * clock and does no IO: the same events give the same requests. A planner that has forgotten something costs
- * requests, never readings, because the coverage is stored elsewhere. `decide.ts` holds the order of its decisions.
+ * requests, never readings, because the coverage is stored elsewhere.
+ *
+ * Its state is a record (`PlannerState`). `decide.ts` holds the order of its decisions; the functions here change the
+ * record, one for each event. `createPlanner` only binds them to a record.
  */
 
 import type { Purpose } from '../core/ports.ts';
 import { MINUTE_MS } from '../core/time.ts';
+import type { DayFigures } from './day-budget.ts';
 import {
   admitHistories,
   bestListEveryMs,
@@ -44,6 +48,7 @@ import {
   setOpenHistory,
 } from './history-queue.ts';
 import {
+  type DaySupply,
   type Decision,
   type HistoryDecision,
   type Planner,
@@ -53,7 +58,7 @@ import {
   purposeOf,
   type Rest,
 } from './planner-types.ts';
-import { bookRequest, NARROW_RESERVES, renewCommitment, rulesOf, USUAL_RESERVES } from './reserves.ts';
+import { bookRequest, NARROW_RESERVES, type Reserves, renewCommitment, rulesOf, USUAL_RESERVES } from './reserves.ts';
 import { learnChanges, type Stream as StreamState, streamEvents, WHOLE_STREAMS, type WholeStream } from './streams.ts';
 
 /** The lag at which devices are polled moves by this part with each poll. */
@@ -63,15 +68,16 @@ const BACKFILL_REST_MS = MINUTE_MS;
 /** After the device list has failed for so long, devices are polled without it: its last answer is out of date. */
 const UNLISTED_MS = 10 * MINUTE_MS;
 
-/** Decides; the stream that was put off gets its turn where no one else has anything to ask for. */
-function next(state: PlannerState, nowMs: number): Decision | Rest {
+/** Decides. The stream that was postponed gets its turn where nothing else has anything to request. */
+export function nextDecision(state: PlannerState, nowMs: number): Decision | Rest {
   const decision = decide(state, nowMs);
   if (decision.kind !== 'rest' || state.postpone === null) return decision;
   state.postpone = null;
   return decide(state, nowMs);
 }
 
-function began(state: PlannerState, decision: Decision, nowMs: number): void {
+/** Records that a decision is carried out. */
+export function noteBegan(state: PlannerState, decision: Decision, nowMs: number): void {
   state.postpone = null;
   if (decision.kind === 'reread') state.reread.isUnderWay = true;
   else if (!('deviceId' in decision)) changeStream(state, decision.kind, streamEvents.began);
@@ -90,7 +96,13 @@ function learnLiveLag(state: PlannerState, deviceId: string, nowMs: number): voi
   state.liveLagMs += (pick.lagMs - state.liveLagMs) * LEARN_LAG;
 }
 
-function pollCommitted(state: PlannerState, decision: PollDecision, answer: PollAnswer, nowMs: number): void {
+/** Records the answer to a poll. While the readings do not fit, live work does not close the gap below its page. */
+export function notePollCommitted(
+  state: PlannerState,
+  decision: PollDecision,
+  answer: PollAnswer,
+  nowMs: number,
+): void {
   const { deviceId, lane, untilMs } = decision;
   if (lane === 'live') state.livePolls += 1;
   if (lane === 'live' && answer.newReadings === 0) state.liveEmpty += 1;
@@ -100,25 +112,48 @@ function pollCommitted(state: PlannerState, decision: PollDecision, answer: Poll
   renew(state, nowMs);
 }
 
-function historyCommitted(state: PlannerState, { deviceId, lane }: HistoryDecision, open: OpenHistory): void {
+/** Records a committed page of history, and the history that is missing after it. */
+export function noteHistoryCommitted(
+  state: PlannerState,
+  { deviceId, lane }: HistoryDecision,
+  open: OpenHistory,
+): void {
   releaseDevice(state.devices, deviceId);
   setOpenHistory(state.histories[lane], deviceId, open);
   releaseHistories(state, deviceId, true);
 }
 
-function listed(state: PlannerState, devices: readonly ListedLiveRange[], nowMs: number): void {
+/** Records a complete listing: from now on devices are polled by it. */
+export function noteDevicesListed(state: PlannerState, devices: readonly ListedLiveRange[], nowMs: number): void {
   for (const device of devices) if (noteDeviceListed(state.devices, device, nowMs)) state.changes.count += 1;
   state.listFailingFromMs = null;
   setUnlisted(state.devices, false);
-  state.streams.devices = streamEvents.done(nowMs);
+  noteStreamRead(state, 'devices', nowMs);
   learnChanges(state.changes, nowMs, state.devices.devices.size);
   renew(state, nowMs);
 }
 
-function failed(state: PlannerState, decision: Decision, isOwn: boolean, nowMs: number): void {
+/** Records that a stream was read to its end. */
+export function noteStreamRead(state: PlannerState, kind: WholeStream, nowMs: number): void {
+  state.streams[kind] = streamEvents.done(nowMs);
+}
+
+/** Sets whether a range is to be read again, and ends the reread that was under way. */
+export function setReread({ reread }: PlannerState, isDue: boolean, isOwed: boolean): void {
+  reread.isDue = isDue;
+  reread.isOwed = isOwed;
+  reread.isUnderWay = false;
+}
+
+/**
+ * Records that a decision failed.
+ *
+ * @param isOwn whether by a fault of its device or stream, which then rests. Otherwise its stream is postponed.
+ */
+export function noteDecisionFailed(state: PlannerState, decision: Decision, isOwn: boolean, nowMs: number): void {
   if (!isOwn) state.postpone = purposeOf(decision).stream;
-  if (decision.kind === 'reread') Object.assign(state.reread, { isDue: !isOwn, isUnderWay: false });
-  else if ('deviceId' in decision) deviceFailed(state, decision, isOwn, nowMs);
+  if (decision.kind === 'reread') setReread(state, !isOwn, state.reread.isOwed);
+  else if ('deviceId' in decision) noteRequestFailed(state, decision, isOwn, nowMs);
   else {
     if (isOwn && decision.kind === 'devices') noteListingFailure(state, nowMs);
     changeStream(state, decision.kind, (stream) =>
@@ -132,7 +167,7 @@ function noteListingFailure(state: PlannerState, nowMs: number): void {
   if (nowMs - state.listFailingFromMs >= UNLISTED_MS) setUnlisted(state.devices, true);
 }
 
-function deviceFailed(
+function noteRequestFailed(
   state: PlannerState,
   { deviceId, lane }: PollDecision | HistoryDecision,
   isOwn: boolean,
@@ -155,19 +190,33 @@ function releaseHistories(state: PlannerState, deviceId: string, isAnswered: boo
   for (const queue of queuesOf(state)) releaseHistory(queue, deviceId, isAnswered, restMs);
 }
 
-function removeHistories(state: PlannerState, deviceId: string): void {
+/** Ends the rest of a device, for its newest readings and its history. */
+export function endRest(state: PlannerState, deviceId: string): void {
+  endDeviceRest(state.devices, deviceId);
+  for (const queue of queuesOf(state)) endHistoryRest(queue, deviceId);
+}
+
+/** Removes a device from all queues. */
+export function noteDeviceLeft(state: PlannerState, deviceId: string): void {
+  dropDevice(state.devices, deviceId);
   for (const queue of queuesOf(state)) removeHistory(queue, deviceId);
 }
 
-function changeStream({ streams }: PlannerState, kind: WholeStream, event: (stream: StreamState) => StreamState): void {
-  streams[kind] = event(streams[kind]);
-}
-
-function booked(state: PlannerState, purpose: Pick<Purpose, 'lane' | 'stream'>, nowMs: number): void {
+/** Counts a booked request against the day's budget and the reserve of its lane. */
+export function noteRequestBooked(state: PlannerState, purpose: Pick<Purpose, 'lane' | 'stream'>, nowMs: number): void {
   state.budget.sent(nowMs);
   admitHistories(state, nowMs);
-  const reserves = state.commitment.isOver ? NARROW_RESERVES : USUAL_RESERVES;
-  bookRequest(state.credit, purpose, (lane) => requestIn(state, lane, nowMs) !== null, reserves);
+  bookRequest(state.credit, purpose, (lane) => requestIn(state, lane, nowMs) !== null, reservesNow(state));
+}
+
+function reservesNow({ commitment }: PlannerState): Reserves {
+  return commitment.isOver ? NARROW_RESERVES : USUAL_RESERVES;
+}
+
+/** Sets the figures of the day's window, which decide whether the readings fit. */
+export function setDay(state: PlannerState, day: DayFigures, nowMs: number): void {
+  state.budget.setFigures(day, nowMs);
+  renew(state, nowMs);
 }
 
 /** Judges whether the readings fit, and puts the devices in order for it. */
@@ -186,18 +235,35 @@ function renewRules({ devices, commitment, settings, pageSize }: PlannerState): 
   setRules(devices, rulesOf(commitment, { ...settings, pageSize }));
 }
 
-function setPageSize(state: PlannerState, records: number): void {
+/** Sets how many records a page has. */
+export function setPageSize(state: PlannerState, records: number): void {
   if (records === state.pageSize) return;
   state.pageSize = records;
   renewRules(state);
 }
 
-function off(state: PlannerState, stream: WholeStream | 'telemetry', untilMs: number): void {
+/** Makes a stream due now. */
+export function hasten(state: PlannerState, kind: WholeStream): void {
+  changeStream(state, kind, streamEvents.hastened);
+}
+
+/** The streams that were hastened and not read since. */
+export function hastenedStreams({ streams }: PlannerState): readonly WholeStream[] {
+  return WHOLE_STREAMS.filter((kind) => streams[kind].isHastened);
+}
+
+/** Turns a stream off until a time. */
+export function turnOff(state: PlannerState, stream: WholeStream | 'telemetry', untilMs: number): void {
   if (stream === 'telemetry') state.telemetryOffMs = untilMs;
   else changeStream(state, stream, (each) => streamEvents.off(each, untilMs));
 }
 
-function figuresOf(state: PlannerState): PlannerFigures {
+function changeStream({ streams }: PlannerState, kind: WholeStream, event: (stream: StreamState) => StreamState): void {
+  streams[kind] = event(streams[kind]);
+}
+
+/** The figures of the planner. */
+export function figuresOf(state: PlannerState): PlannerFigures {
   const { devices, histories, liveLagMs, livePolls, liveEmpty } = state;
   return {
     isOvercommitted: state.commitment.isOver,
@@ -211,52 +277,46 @@ function figuresOf(state: PlannerState): PlannerFigures {
   };
 }
 
+/** The day's budget for history and backfill. */
+export function daySupplyOf(state: PlannerState, nowMs: number): DaySupply {
+  const { budget } = state;
+  return {
+    spare: budget.spare(nowMs),
+    fillPerMs: budget.fillPerMs(),
+    backfillReserve: reservesNow(state).backfill,
+  };
+}
+
 /**
- * Creates a planner without devices.
+ * Creates a planner without devices: binds the functions above to a state.
  *
  * @param state its state; tests pass one in order to inspect it.
  */
 export function createPlanner(settings: PlannerSettings, state = createPlannerState(settings)): Planner {
-  const { devices, histories, streams } = state;
   return {
-    next: (nowMs) => next(state, nowMs),
-    began: (decision, nowMs) => began(state, decision, nowMs),
-    pollCommitted: (decision, answer, nowMs) => pollCommitted(state, decision, answer, nowMs),
-    historyCommitted: (decision, open) => historyCommitted(state, decision, open),
-    listed: (devices, nowMs) => listed(state, devices, nowMs),
-    done: (kind, nowMs) => {
-      streams[kind] = streamEvents.done(nowMs);
-    },
-    setReread: (isWanted, isOwed) => void Object.assign(state.reread, { isDue: isWanted, isOwed, isUnderWay: false }),
-    failed: (decision, { isOwn }, nowMs) => failed(state, decision, isOwn, nowMs),
-    lift: (deviceId) => {
-      endDeviceRest(devices, deviceId);
-      for (const queue of queuesOf(state)) endHistoryRest(queue, deviceId);
-    },
-    booked: (purpose, nowMs) => booked(state, purpose, nowMs),
-    setDay: (day, nowMs) => {
-      state.budget.setFigures(day, nowMs);
-      renew(state, nowMs);
-    },
+    next: (nowMs) => nextDecision(state, nowMs),
+    began: (decision, nowMs) => noteBegan(state, decision, nowMs),
+    pollCommitted: (decision, answer, nowMs) => notePollCommitted(state, decision, answer, nowMs),
+    historyCommitted: (decision, open) => noteHistoryCommitted(state, decision, open),
+    listed: (devices, nowMs) => noteDevicesListed(state, devices, nowMs),
+    done: (kind, nowMs) => noteStreamRead(state, kind, nowMs),
+    setReread: (isDue, isOwed) => setReread(state, isDue, isOwed),
+    failed: (decision, { isOwn }, nowMs) => noteDecisionFailed(state, decision, isOwn, nowMs),
+    lift: (deviceId) => endRest(state, deviceId),
+    booked: (purpose, nowMs) => noteRequestBooked(state, purpose, nowMs),
+    setDay: (day, nowMs) => setDay(state, day, nowMs),
     setPageSize: (records) => setPageSize(state, records),
-    stored: (deviceId, stored) => noteDeviceStored(devices, deviceId, stored),
-    left: (deviceId) => {
-      dropDevice(devices, deviceId);
-      removeHistories(state, deviceId);
-    },
-    open: (lane, deviceId, open) => setOpenHistory(histories[lane], deviceId, open),
+    stored: (deviceId, stored) => noteDeviceStored(state.devices, deviceId, stored),
+    left: (deviceId) => noteDeviceLeft(state, deviceId),
+    open: (lane, deviceId, open) => setOpenHistory(state.histories[lane], deviceId, open),
     restBackfill: (untilMs) => {
       state.backfillRestMs = untilMs;
     },
-    hasten: (kind) => changeStream(state, kind, streamEvents.hastened),
-    hastened: () => WHOLE_STREAMS.filter((kind) => streams[kind].isHastened),
-    off: (stream, untilMs) => off(state, stream, untilMs),
+    hasten: (kind) => hasten(state, kind),
+    hastened: () => hastenedStreams(state),
+    off: (stream, untilMs) => turnOff(state, stream, untilMs),
     figures: () => figuresOf(state),
-    daySupply: (nowMs) => ({
-      spare: state.budget.spare(nowMs),
-      fillPerMs: state.budget.fillPerMs(),
-      backfillReserve: (state.commitment.isOver ? NARROW_RESERVES : USUAL_RESERVES).backfill,
-    }),
-    rates: () => ratesOf(devices),
+    daySupply: (nowMs) => daySupplyOf(state, nowMs),
+    rates: () => ratesOf(state.devices),
   };
 }

@@ -11,6 +11,7 @@ import {
   type DeviceQueue,
   type DeviceState,
   dropDevice,
+  endDeviceRest,
   nextIdleMs,
   nextReadyMs,
   noteDeviceAnswer,
@@ -21,6 +22,7 @@ import {
   pickLive,
   ratesOf,
   readingsPerMs,
+  readyCount,
   releaseDevice,
   setRules,
   setUnlisted,
@@ -194,12 +196,27 @@ describe('what the queue shows', () => {
     expect(pickLive(queue, NOW), 'nothing has been moved on').toBeNull();
     advance(queue, NOW);
     expect(pickLive(queue, NOW)).toMatchObject({ deviceId: 'full', lagMs: 5 * HOUR_MS - 10 * SECOND_MS });
+    expect(readyCount(queue)).toBe(2);
     beginDevice(queue, 'full');
+    expect(readyCount(queue)).toBe(1);
     expect(pickLive(queue, NOW)).toMatchObject({ deviceId: 'ready', untilMs: null });
     expect(pickIdle(queue, NOW)).toBeNull();
     expect(nextIdleMs(queue)).toBe(NOW + 6 * HOUR_MS);
     expect(pickIdle(queue, NOW + 6 * HOUR_MS)).toBe('idle');
     expect(nextReadyMs(queue)).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  test('a device that has failed rests, until its rest is ended or over', () => {
+    const queue = createDeviceQueue(RULES);
+    noteDeviceStored(queue, 'a', { newestMs: NOW - HOUR_MS, polledMs: NOW - HOUR_MS, rate: RATE });
+    expect([noteDeviceFailure(queue, 'a', NOW), noteDeviceFailure(queue, 'a', NOW)]).toEqual([
+      NOW + MINUTE_MS,
+      NOW + 2 * MINUTE_MS,
+    ]);
+    expect(nextReadyMs(queue)).toBe(NOW + 2 * MINUTE_MS);
+    endDeviceRest(queue, 'a');
+    expect(nextReadyMs(queue)).toBeLessThan(NOW);
+    expect(noteDeviceFailure(queue, 'a', NOW), 'its failures are forgotten').toBe(NOW + MINUTE_MS);
   });
 
   test('rates are of the devices that speak, and their sum is kept up to date', () => {

@@ -11,6 +11,8 @@ import {
   advancePlanning,
   beginLoneWork,
   beginPlanning,
+  checkDemand,
+  endRests,
   enterStream,
   hasStarted,
   hastenStream,
@@ -19,12 +21,15 @@ import {
   noteCommitted,
   noteDone,
   noteLimitMismatch,
+  notePlanChanged,
   noteWithdrawn,
   openHistory,
   type Planning,
   phaseOf,
   plannedMs,
+  relistDevices,
   removeDevice,
+  reopenDevice,
   setGoal,
   setRest,
   viewDevice,
@@ -273,4 +278,78 @@ test('the phase of a workspace is always the same, and spread over a minute', ()
   expect(phaseOf('workspace-7')).toBe(phases[7]);
   expect(phases.every((ms) => ms >= 0 && ms < MINUTE_MS)).toBe(true);
   expect(new Set(phases.map((ms) => Math.floor(ms / (10 * SECOND_MS)))).size).toBe(6);
+});
+
+describe('what else changes the plan of requests', () => {
+  const GAP = { deviceId: 'a', fromNs: msToNs(START_MS - HOUR_MS), toNs: msToNs(START_MS - 30 * MINUTE_MS) };
+  const retryAtMs = START_MS + 5 * MINUTE_MS;
+
+  /** Planning that has begun, with a record of the calls of its planner. */
+  function begun(state: ReturnType<typeof scratchStore>) {
+    const world = createWorld(state);
+    const { planning } = world;
+    beginPlanning(planning, { areListed: true });
+    const calls: string[] = [];
+    planning.planner = {
+      ...planning.planner,
+      lift: (deviceId) => void calls.push(`lift ${deviceId}`),
+      open: (lane, deviceId, open) => void calls.push(`open ${lane} ${deviceId} ${open.rest}`),
+      off: (stream, untilMs) => void calls.push(`off ${stream} ${untilMs}`),
+      hasten: (kind) => void calls.push(`hasten ${kind}`),
+    };
+    return { ...world, calls };
+  }
+
+  test('a goal without history of its own is opened for a device again, in its lane alone', () => {
+    using state = scratchStore();
+    const { planning, calls } = begun(state);
+    planning.goals.backfill = countingGoal('a').goal;
+    reopenDevice(planning, 'a');
+    reopenDevice(planning, 'gone');
+    expect(calls).toEqual(['open first-history a 0', 'open backfill a 1000']);
+  });
+
+  test('the end of a rest makes a device and its gaps of that reason due', () => {
+    using state = scratchStore();
+    const { planning, calls } = begun(state);
+    const later = { fromNs: GAP.toNs, toNs: GAP.toNs + DAY_NS / 24n };
+    state.store.nameGap({ ...GAP, reason: 'unreachable', retryAtMs });
+    state.store.nameGap({ ...GAP, ...later, reason: 'page_rejected', retryAtMs });
+    endRests(planning, ['a'], 'unreachable');
+    expect(state.store.gaps('a').map((gap) => [gap.reason, gap.retryAtMs > START_MS])).toEqual([
+      ['unreachable', false],
+      ['page_rejected', true],
+    ]);
+    expect(calls).toEqual(['lift a', 'open first-history a 0']);
+  });
+
+  test('another plan makes rejected ranges due, of each device', () => {
+    using state = scratchStore();
+    const { planning, calls } = begun(state);
+    for (const deviceId of ['a', 'b']) state.store.nameGap({ ...GAP, deviceId, reason: 'page_rejected', retryAtMs });
+    notePlanChanged(planning);
+    expect(state.store.gaps().some((gap) => gap.retryAtMs > START_MS)).toBe(false);
+    expect(calls.filter((call) => call.startsWith('lift'))).toEqual(['lift a', 'lift b']);
+  });
+
+  test('a new device list is requested from a one-off too, where the list is off', () => {
+    using state = scratchStore();
+    const { planning, calls } = begun(state);
+    relistDevices(planning);
+    expect(calls).toEqual(['hasten devices']);
+    planning.loneWork = { lane: 'backfill', goal: null, streams: [] };
+    relistDevices(planning);
+    expect(calls.slice(1)).toEqual([`off devices ${plannedMs(planning)}`, 'hasten devices']);
+  });
+
+  test('the demand is compared by the schedules, the rates and the use of others', () => {
+    using state = scratchStore();
+    const { planning } = begun(state);
+    const given: Parameters<Planning['demand']['check']>[0][] = [];
+    const demand = { ...planning.demand, check: (each: (typeof given)[number]) => void given.push(each) };
+    const parts = { ...planning.parts, day: () => ({ limit: 9, budget: 9, spent: 0, others: 7 }) };
+    checkDemand({ ...planning, parts, demand });
+    expect(given).toMatchObject([{ othersPerDay: 7, settings: { freshnessMs: MINUTE_MS, share: 0.8 } }]);
+    expect(given[0]?.rates()).toEqual(planning.planner.rates());
+  });
 });
