@@ -93,8 +93,6 @@ export interface DaySupply {
 
 /** The figures of the planner, for the status page and for warnings. */
 export interface PlannerFigures {
-  /** Whether the quota cannot carry all readings, so that each device gets its newest page only. */
-  readonly isOvercommitted: boolean;
   /** The mean lag at which devices were polled recently, in ms. */
   readonly liveLagMs: number;
   readonly listEveryMs: number;

@@ -266,7 +266,6 @@ function changeStream({ streams }: PlannerState, kind: WholeStream, event: (stre
 export function figuresOf(state: PlannerState): PlannerFigures {
   const { devices, histories, liveLagMs, livePolls, liveEmpty } = state;
   return {
-    isOvercommitted: state.commitment.isOver,
     liveLagMs,
     listEveryMs: bestListEveryMs(state),
     droppedHints: devices.droppedHints,

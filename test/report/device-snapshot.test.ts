@@ -20,7 +20,6 @@ function quietAfter(seconds: number): number | null {
     name: 'd',
     firstListedMs: 0,
     lastListedMs: NOW_MS,
-    missedListings: 0,
     goneSinceMs: null,
   };
   const view = {
@@ -43,7 +42,6 @@ function snapshotOf(hours: Hours, openSeconds: number): DeviceSnapshot {
     name: 'd',
     firstListedMs: 0,
     lastListedMs: NOW_MS,
-    missedListings: 0,
     goneSinceMs: null,
   };
   const wantedRange = wantedAt(settings, { nowMs: NOW_MS, passedMs: NOW_MS });

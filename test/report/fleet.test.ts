@@ -45,7 +45,6 @@ function lookAt(
       name: id,
       firstListedMs: NOW_MS - 600_000,
       lastListedMs: NOW_MS,
-      missedListings: 0,
       goneSinceMs: goneSinceMs ?? null,
     }),
   );

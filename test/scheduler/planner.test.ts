@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { DayFigures } from '../../src/scheduler/day-budget.ts';
 import { UNKNOWN_RATE } from '../../src/scheduler/report-rate.ts';
+import { NARROW_RESERVES, USUAL_RESERVES } from '../../src/scheduler/reserves.ts';
 import { countOf, createWorld, evenDevice, SILENT, tailsOf } from './planner-world.ts';
 
 function dayOf(budget: number): DayFigures {
@@ -190,7 +191,7 @@ describe('when the quota does not even carry the readings', () => {
   test('every device gets its newest page, in turn, and pages are full', () => {
     const world = crowded();
     world.run({ fromMs: 0, untilMs: 6 * HOUR_MS });
-    expect(world.planner.figures().isOvercommitted).toBe(true);
+    expect(world.planner.daySupply(6 * HOUR_MS).backfillReserve).toBe(NARROW_RESERVES.backfill);
     const asked = tailsOf(world.run({ fromMs: 6 * HOUR_MS, untilMs: 2 * DAY_MS }));
     const counts = fleet.map(({ deviceId }) => asked.filter((each) => each.deviceId === deviceId).length);
     expect(Math.min(...counts)).toBeGreaterThan(20);
@@ -231,7 +232,7 @@ describe('when the quota does not even carry the readings', () => {
     const world = crowded();
     world.run({ fromMs: 0, untilMs: DAY_MS });
     world.planner.setDay(dayOf(40_000), DAY_MS);
-    expect(world.planner.figures().isOvercommitted).toBe(false);
+    expect(world.planner.daySupply(DAY_MS).backfillReserve).toBe(USUAL_RESERVES.backfill);
     const asked = tailsOf(world.run({ fromMs: DAY_MS, untilMs: 1.5 * DAY_MS }));
     expect(asked.some(({ decision }) => decision.kind === 'poll' && decision.newestOnly)).toBe(false);
   });

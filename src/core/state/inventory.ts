@@ -11,8 +11,6 @@ export interface KnownDevice {
   readonly name: string;
   readonly firstListedMs: EpochMs;
   readonly lastListedMs: EpochMs;
-  /** Complete listings in a row that did not have it. */
-  readonly missedListings: number;
   /** Since when it is gone; `null` while it is there. */
   readonly goneSinceMs: EpochMs | null;
 }

@@ -55,9 +55,6 @@ export interface DroppedRecords {
   readonly source: string;
   readonly reason: string;
   readonly records: number;
-  /** When the first and the last of them were quarantined. */
-  readonly firstMs: EpochMs;
-  readonly lastMs: EpochMs;
 }
 
 /** Every writing call is one transaction. */

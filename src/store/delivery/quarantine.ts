@@ -34,8 +34,6 @@ interface DroppedRow {
   readonly source: string;
   readonly reason: string;
   readonly records: bigint;
-  readonly first_ms: bigint;
-  readonly last_ms: bigint;
 }
 
 /** The reading part, which also works over a read-only connection. */
@@ -50,8 +48,8 @@ export function createQuarantineReader(db: Database.Database): QuarantineReader 
     'SELECT id, name, identity, is_current FROM destination ORDER BY name, is_current DESC, id DESC',
   );
   const dropped = db.prepare<[], DroppedRow>(
-    `SELECT source, reason, count(*) AS records, min(at_ms) AS first_ms, max(at_ms) AS last_ms
-     FROM dropped_record GROUP BY source, reason ORDER BY source, reason`,
+    `SELECT source, reason, count(*) AS records FROM dropped_record
+     GROUP BY source, reason ORDER BY source, reason`,
   );
   return {
     page: (afterId) => page.all(afterId).map(toItem),
@@ -180,6 +178,6 @@ function toItem(row: Row): QuarantinedItem {
   };
 }
 
-function toDropped({ source, reason, records, first_ms, last_ms }: DroppedRow): DroppedRecords {
-  return { source, reason, records: Number(records), firstMs: Number(first_ms), lastMs: Number(last_ms) };
+function toDropped({ source, reason, records }: DroppedRow): DroppedRecords {
+  return { source, reason, records: Number(records) };
 }

@@ -23,7 +23,6 @@ interface DeviceRow {
   readonly record: string;
   readonly first_listed_ms: bigint;
   readonly last_listed_ms: bigint;
-  readonly missed_listings: bigint;
   readonly gone_since_ms: bigint | null;
 }
 
@@ -37,7 +36,7 @@ interface CoverageRow {
 
 /** Prepares the inventory of an open database. Writing calls need a transaction. */
 export function createInventory(db: Database.Database, archive: Archive, telemetry: TelemetryTables): InventoryStore {
-  const columns = 'device_id, name, record, first_listed_ms, last_listed_ms, missed_listings, gone_since_ms';
+  const columns = 'device_id, name, record, first_listed_ms, last_listed_ms, gone_since_ms';
   const all = db.prepare<[], DeviceRow>(`SELECT ${columns} FROM device ORDER BY device_id`);
   const find = db.prepare<[string], DeviceRow>(`SELECT ${columns} FROM device WHERE device_id = ?`);
   const point = db.prepare<[string], { point_digest: string | null; point_ns: bigint | null }>(
@@ -125,7 +124,6 @@ function toKnownDevice(row: DeviceRow): KnownDevice {
     name: row.name,
     firstListedMs: Number(row.first_listed_ms),
     lastListedMs: Number(row.last_listed_ms),
-    missedListings: Number(row.missed_listings),
     goneSinceMs: row.gone_since_ms === null ? null : Number(row.gone_since_ms),
   };
 }

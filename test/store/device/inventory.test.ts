@@ -32,22 +32,19 @@ describe('the inventory', () => {
     expect(state.store.devices().map(({ record }) => record)).toEqual(
       records.toSorted((a, b) => (a.deviceId < b.deviceId ? -1 : 1)),
     );
-    expect(state.store.devices()[0]).toMatchObject({ firstListedMs: 7, lastListedMs: 7, missedListings: 0 });
+    expect(state.store.devices()[0]).toMatchObject({ firstListedMs: 7, lastListedMs: 7, goneSinceMs: null });
   });
 
   test('counts a device as gone after two complete listings without it, and not after one', () => {
     using state = scratchStore();
-    const gone = () => state.store.devices().map(({ missedListings, goneSinceMs }) => [missedListings, goneSinceMs]);
+    const gone = () => state.store.devices().map(({ goneSinceMs }) => goneSinceMs);
     keep(state, 10, ['a', 'b']);
     keep(state, 20, ['b'], ['a']);
-    expect(gone()).toEqual([
-      [1, null],
-      [0, null],
-    ]);
+    expect(gone()).toEqual([null, null]);
     keep(state, 30, ['b'], ['a']);
-    expect(gone()[0]).toEqual([2, 30]);
+    expect(gone()).toEqual([30, null]);
     keep(state, 40, ['b'], ['a']);
-    expect(gone()[0], 'since when does not move').toEqual([3, 30]);
+    expect(gone(), 'since when does not move').toEqual([30, null]);
   });
 
   test('begins to count anew when a device was listed in between', () => {
@@ -56,7 +53,9 @@ describe('the inventory', () => {
     keep(state, 20, [], ['a']);
     keep(state, 30, ['a']);
     keep(state, 40, [], ['a']);
-    expect(state.store.devices()[0]).toMatchObject({ missedListings: 1, goneSinceMs: null, lastListedMs: 30 });
+    expect(state.store.devices()[0]).toMatchObject({ goneSinceMs: null, lastListedMs: 30 });
+    keep(state, 50, [], ['a']);
+    expect(state.store.devices()[0]).toMatchObject({ goneSinceMs: 50, lastListedMs: 30 });
   });
 
   test('a device is gone at once after its own 404, and back when it answers, not when it is listed', () => {
@@ -78,7 +77,9 @@ describe('the inventory', () => {
     keep(state, 30, [], ['a']);
     expect(state.store.devices()[0]?.goneSinceMs).toBe(30);
     keep(state, 40, ['a']);
-    expect(state.store.devices()[0]).toMatchObject({ goneSinceMs: null, missedListings: 0, lastListedMs: 40 });
+    expect(state.store.devices()[0]).toMatchObject({ goneSinceMs: null, lastListedMs: 40 });
+    keep(state, 50, [], ['a']);
+    expect(state.store.devices()[0]?.goneSinceMs, 'the count begins anew').toBeNull();
   });
 
   test('takes a device back that was gone by its own 404, and is listed again after a list without it', () => {
@@ -86,9 +87,11 @@ describe('the inventory', () => {
     keep(state, 10, ['a']);
     state.store.markGone('a', 15);
     keep(state, 20, [], ['a']);
-    expect(state.store.devices()[0]).toMatchObject({ goneSinceMs: 15, missedListings: 1 });
+    expect(state.store.devices()[0]).toMatchObject({ goneSinceMs: 15, lastListedMs: 10 });
     keep(state, 30, ['a']);
-    expect(state.store.devices()[0]).toMatchObject({ goneSinceMs: null, missedListings: 0, lastListedMs: 30 });
+    expect(state.store.devices()[0]).toMatchObject({ goneSinceMs: null, lastListedMs: 30 });
+    keep(state, 40, [], ['a']);
+    expect(state.store.devices()[0]?.goneSinceMs, 'the count begins anew').toBeNull();
   });
 
   test('keeps all that it holds of a device that is gone', () => {
