@@ -227,10 +227,9 @@ function recordFault(parts: Running, { decision, error }: Failed<ApiFault>, fail
     outage.note(error);
     return;
   }
-  const task = taskFor(planning, decision);
   if (!isOwn) planning.failingDevices.add(decision.deviceId);
   // Other requests were answered and this one was not: the gap gets this reason until the device answers.
-  if (task !== null && (isOwn || isOnce(planning))) nameUnreachable(parts, task);
+  if (isOwn || isOnce(planning)) nameUnreachable(parts, decision);
   failed.inARow += 1;
   if (failed.inARow >= FAILURES_IN_A_ROW) noteStreamFailed(apiState, 'telemetry', message);
 }
@@ -243,7 +242,10 @@ function isOnce({ loneWork }: Planning): boolean {
 }
 
 /** Records the gaps of a device that did not answer while others did, if the state may grow. */
-function nameUnreachable({ context, planning }: DispatchParts, { deviceId, range }: ScanTask): void {
+function nameUnreachable({ context, planning }: DispatchParts, decision: PollDecision | HistoryDecision): void {
+  const { deviceId } = decision;
+  const range = rangeOf(planning, decision);
+  if (range === null) return;
   // A one-off ends after ten minutes without progress: it tries again several times before that.
   const longestMs = isOnce(planning) ? 2 * LONE_REST_MS : undefined;
   unlessFull(() => {
@@ -254,7 +256,7 @@ function nameUnreachable({ context, planning }: DispatchParts, { deviceId, range
 
 async function runLiveTask(parts: DispatchParts, decision: PollDecision, signal: AbortSignal): Promise<void> {
   const { planning, scanner, untilTurn } = parts;
-  const task = taskFor(planning, decision);
+  const task = liveTaskOf(planning, decision);
   const result = task === null ? NOTHING_SCANNED : await scanner.scan({ ...task, untilTurn }, signal);
   const { planner } = planning;
   // Nothing could be asked, or nothing was understood: it has a name now, and rests.
@@ -294,15 +296,20 @@ function taskOf(planning: Planning, { deviceId }: HistoryDecision, { range, limi
   return { deviceId, range, limit, lane, until: isOnce(planning) ? 'closed' : 'first coverage' };
 }
 
-/** The page scan for a decision; `null` while nothing is known of the server's time, and of a device that has left. */
-function taskFor(planning: Planning, decision: PollDecision | HistoryDecision): ScanTask | null {
+/** The page scan for a poll; `null` while nothing is known of the server's time, and of a device that has left. */
+function liveTaskOf(planning: Planning, decision: PollDecision): ScanTask | null {
   const { deviceId, lane } = decision;
-  if (decision.kind === 'history') {
-    const gap = nextGoalGap(planning, decision);
-    return gap && taskOf(planning, decision, gap);
-  }
   const now = viewDevice(planning, deviceId);
   return now && { deviceId, lane, limit: now.wanted.to, range: pollRange(now, decision), until: 'first coverage' };
+}
+
+/**
+ * The range of a decision as it is now: a scan may have committed pages of it, and the device may have left (`null`).
+ */
+function rangeOf(planning: Planning, decision: PollDecision | HistoryDecision): Interval | null {
+  if (decision.kind === 'history') return nextGoalGap(planning, decision)?.range ?? null;
+  const now = viewDevice(planning, decision.deviceId);
+  return now && pollRange(now, decision);
 }
 
 /** The newest end of a device, or the gap that was left there. */
