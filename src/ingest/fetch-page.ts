@@ -28,10 +28,20 @@ import {
 const BOTH_BOUNDS = 'windows_need_both_bounds';
 /** The fact with the plan's days under which older readings were served. */
 const SERVED_BEYOND = 'served_beyond_days';
-/** The fact with the plan's days, the days that a refusal has named and the time of the refusal in ms, as a JSON list. */
+/**
+ * The fact with the plan's days, the days beyond which a request was refused for its age, and the time of the refusal
+ * in ms, as a JSON list.
+ */
 const REFUSED_BEYOND = 'refused_beyond_days';
-/** The fact with the days that the refusal of a range has named last, and the time of it in ms, as a JSON list. */
+/**
+ * The fact with the days that the refusal of a range has named last, and the time of it in ms, as a JSON list. It
+ * stands in for the plan where the account is not read, and does not show that an age is refused: the width may have
+ * been.
+ */
 const NAMED_DAYS = 'named_max_days';
+
+/** How long a refusal counts: then one request finds out anew, as the service may have been at fault. */
+const REFUSAL_COUNTS_MS = DAY_MS;
 
 /** What answers have shown about the service's windows, and the state that stores part of it. */
 interface LearntWindows extends Pick<SyncContext, 'store' | 'serverClock'> {
@@ -77,7 +87,7 @@ function planDaysOf(store: Pick<SyncContext['store'], 'account' | 'fact'>, nowMs
   const fact = store.fact(NAMED_DAYS);
   if (fact === null) return null;
   const [days, atMs]: [number, number] = JSON.parse(fact);
-  return Math.abs(nowMs - atMs) < REFUSAL_COUNTS_MS ? days : null;
+  return isRecent(atMs, nowMs) ? days : null;
 }
 
 /** Keeps the days of the plan that a refusal names, where the account is not known. */
@@ -86,14 +96,16 @@ function noteNamedDays({ store, serverClock }: LearntWindows, { kind, facts }: A
   store.saveFact(NAMED_DAYS, JSON.stringify([facts.maxDays, serverClock.nowMs()]));
 }
 
-/** How long a refused age counts: then one request finds out anew, as the service may have been at fault. */
-const REFUSAL_COUNTS_MS = DAY_MS;
-
 function refusedBeyond(fact: string | null, nowMs: EpochMs): WindowKnowledge['refusedBeyond'] {
   if (fact === null) return null;
   // There is no time where the age is doubted, and in the state of an older version.
   const [planDays, days, atMs = 0]: [number | null, number, number?] = JSON.parse(fact);
-  return Math.abs(nowMs - atMs) < REFUSAL_COUNTS_MS ? { planDays, days } : null;
+  return isRecent(atMs, nowMs) ? { planDays, days } : null;
+}
+
+/** Whether a refusal still counts. One from the future was recorded by a clock that was ahead. */
+function isRecent(refusedAtMs: EpochMs, nowMs: EpochMs): boolean {
+  return Math.abs(nowMs - refusedAtMs) < REFUSAL_COUNTS_MS;
 }
 
 /**
