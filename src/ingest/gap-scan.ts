@@ -334,8 +334,9 @@ function recordEmptyAnswer(scan: GapScan, range: Interval, [newest]: readonly Re
   };
   const { isBelieved, next } = judgeEmpty(answer);
   if (next !== known) store.saveEmptyRange(deviceId, next);
+  if (!isBelieved || newest !== undefined) return isBelieved;
   const before = { windows: store.emptyWindows(deviceId), covered: store.telemetry(deviceId).covered };
-  const window = isBelieved && newest === undefined ? windowToCheck(answer, before) : null;
+  const window = windowToCheck(answer, before);
   if (window !== null) store.saveEmptyWindow(deviceId, window);
   return isBelieved;
 }
