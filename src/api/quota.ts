@@ -84,7 +84,7 @@ export interface AnswerFacts {
 }
 
 /** The knowledge from the headers so far. */
-export interface Windows {
+interface Windows {
   /** The limits below the plan's, by window; `seen` is the last limit of any window. */
   readonly limits: { readonly minute: number | null; readonly day: number | null; readonly seen: number | null };
   /** The use by other clients, by the last answer that showed it. */
