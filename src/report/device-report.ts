@@ -8,8 +8,8 @@ import { faultText } from '../core/faults.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { DeviceReport } from '../core/page-facts.ts';
 import type { PollSettings } from '../core/ports.ts';
-import type { StateFacts } from '../core/state/facts.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
+import type { StateFacts } from '../core/state/state.ts';
 import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
 import { duration } from '../core/text.ts';
 import {

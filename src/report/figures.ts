@@ -8,9 +8,8 @@
 import type { Room } from '../archive/room.ts';
 import { isRecord } from '../core/json.ts';
 import type { Clock } from '../core/ports.ts';
-import type { StateFacts } from '../core/state/facts.ts';
 import { type Job, type JobQueue, readProgress } from '../core/state/jobs.ts';
-import type { Store } from '../core/state/state.ts';
+import type { StateFacts, Store } from '../core/state/state.ts';
 import type { DestinationFigures, Figures, JobFigures, ProgressReport } from '../core/status.ts';
 import { LESS_IF_YOUNGER } from '../core/text.ts';
 import { type EpochMs, formatExact, msToNs, SECOND_MS } from '../core/time.ts';

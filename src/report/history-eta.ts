@@ -9,7 +9,7 @@ import { deviceFacts, fleetRates, MEASURED_DAYS } from '../core/fleet.ts';
 import { normalize, union } from '../core/intervals.ts';
 import type { Ledger } from '../core/ports.ts';
 import { MAX_PAGE_SIZE } from '../core/records.ts';
-import type { StateFacts } from '../core/state/facts.ts';
+import type { StateFacts } from '../core/state/state.ts';
 import { NOTHING_COVERED } from '../core/state/telemetry.ts';
 import type { QuotaStatus } from '../core/status.ts';
 import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, msToNs, nsToMs, SECOND_MS } from '../core/time.ts';

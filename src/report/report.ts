@@ -6,10 +6,10 @@ import type { Room } from '../archive/room.ts';
 import { missingStatuses } from '../core/device-coverage.ts';
 import type { Schedules } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
-import type { OpenJob, StateFacts } from '../core/state/facts.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import { type BackfillArgs, isBackfillArgs } from '../core/state/job-args.ts';
 import { readProgress } from '../core/state/jobs.ts';
+import type { OpenJob, StateFacts } from '../core/state/state.ts';
 import { NOTHING_COVERED } from '../core/state/telemetry.ts';
 import type {
   ArchiveStatus,

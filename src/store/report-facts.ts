@@ -1,13 +1,13 @@
 /**
- * Reads the facts for reports and the status page (`core/state/facts.ts`) over any connection to the state.
+ * Reads the facts for reports and the status page (`core/state/state.ts`) over any connection to the state.
  */
 
 import type Database from 'better-sqlite3';
 import { isTelemetryLine } from '../core/lines/line-reader.ts';
 import { MAX_OFFSET_NS } from '../core/lines/offsets.ts';
 import { REQUEST_LANES, STREAMS } from '../core/ports.ts';
-import type { SentRequest, StateFacts, StreamFacts } from '../core/state/facts.ts';
 import { LOG_LANES } from '../core/state/log.ts';
+import type { SentRequest, StateFacts, StreamFacts } from '../core/state/state.ts';
 import type { LaneStatus } from '../core/status.ts';
 import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { type PackedBlock, release, unpack } from './archive/block-codec.ts';

@@ -1,7 +1,7 @@
 /** The sentence that sums the state up, and what is reported of a job. */
 import { describe, expect, test } from 'vitest';
 import { createFilter } from '../../src/core/filter.ts';
-import type { OpenJob } from '../../src/core/state/facts.ts';
+import type { OpenJob } from '../../src/core/state/state.ts';
 import type { StatusOverview } from '../../src/core/status.ts';
 import { HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
 import type { DeviceSums } from '../../src/report/device-snapshot.ts';
