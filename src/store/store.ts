@@ -144,12 +144,12 @@ export function assemble(
 }
 
 /** The sums without the requests that are booked in advance and not sent yet. */
-function sentTotals(totals: ArchiveTotals, { ids, bookings }: Unwritten): ArchiveTotals {
+export function sentTotals(totals: ArchiveTotals, { ids, bookings }: Unwritten): ArchiveTotals {
   return { ...totals, requests: totals.requests - (ids.length - bookings.length) };
 }
 
 /** The parts of the state over their prepared statements. Writing calls need a transaction. */
-interface Parts {
+export interface Parts {
   readonly archive: Archive;
   readonly telemetry: TelemetryTables;
   readonly gaps: ReturnType<typeof createGaps>;
@@ -168,7 +168,8 @@ interface Parts {
   readonly maintenance: ArchiveMaintenance;
 }
 
-function prepareParts(db: Database.Database, path: string, nowMs: StoreOptions['nowMs']): Parts {
+/** Prepares the parts over an open database. */
+export function prepareParts(db: Database.Database, path: string, nowMs?: StoreOptions['nowMs']): Parts {
   const archive = createArchive(db, nowMs);
   const telemetry = prepareTelemetry(db, archive);
   const gaps = createGaps(db);
@@ -220,7 +221,11 @@ function prepareParts(db: Database.Database, path: string, nowMs: StoreOptions['
   };
 }
 
-function inventoryPort({ inventory, forgetting }: Parts, write: Writer): InventoryStore {
+/** The inventory. A device that is listed is no longer a removed one. */
+export function inventoryPort(
+  { inventory, forgetting }: Pick<Parts, 'inventory' | 'forgetting'>,
+  write: Writer,
+): InventoryStore {
   const saveInventory: InventoryStore['saveInventory'] = (change) => {
     inventory.saveInventory(change);
     for (const { record } of change.listed) forgetting.listed(record.deviceId);
@@ -230,7 +235,7 @@ function inventoryPort({ inventory, forgetting }: Parts, write: Writer): Invento
 }
 
 /** The telemetry of all devices. Nothing is written about a removed device until it is listed again. */
-function telemetryPort(parts: Parts, write: Writer): TelemetryStore {
+export function telemetryPort(parts: Parts, write: Writer): TelemetryStore {
   const { archive, telemetry, gaps, overlaps, empties, windows, rereads, quarantine, forgetting } = parts;
   const isKept = (deviceId: string): boolean => !forgetting.isForgotten(deviceId);
   const commit = write((page: PageCommit) => {
@@ -284,7 +289,12 @@ function telemetryPort(parts: Parts, write: Writer): TelemetryStore {
   };
 }
 
-function forgettingPort({ forgetting }: Parts, write: Writer, ledger: OwnedLedger): Forgetting {
+/** The removal of devices, each call as one transaction. */
+export function forgettingPort(
+  { forgetting }: Pick<Parts, 'forgetting'>,
+  write: Writer,
+  ledger: Pick<OwnedLedger, 'flush'>,
+): Forgetting {
   const begin = write(forgetting.begin);
   return {
     ...writing(write, forgetting, ['step', 'startOver']),
@@ -297,7 +307,13 @@ function forgettingPort({ forgetting }: Parts, write: Writer, ledger: OwnedLedge
 }
 
 /** Completes the removal that a process left when it died, so that no device is ever half removed. */
-function finishForgetting({ store: { quarantine }, forgetting }: State): void {
+export function finishForgetting({
+  store: { quarantine },
+  forgetting,
+}: {
+  readonly store: { readonly quarantine: Pick<QuarantineStore, 'destinations'> };
+  readonly forgetting: Forgetting;
+}): void {
   const unfinished = forgetting.unfinished();
   if (unfinished.length === 0) return;
   forgetting.startOver();
