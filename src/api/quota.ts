@@ -11,12 +11,12 @@
  *
  * The headers of answers show something about the two windows of the quota, the minute and the day: limits below the
  * plan's, the use by other clients, and whether they leave too little. Each answer reports one window and does not name
- * it. A limit equal to the plan's value for a window names that window. Any other limit is read so that it slows requests
- * down: below the value per minute it counts for the minute, between the two values for the day, and above both it lowers
- * nothing. The plan may also have grown: a limit between the two values is doubted until the account was read again,
- * because otherwise a larger plan would stop all requests for a day. If only the day's value is known, a lower limit
- * names the minute. If the plan is unknown (the key may not read the account), the limit counts for the minute within
- * bounds, and a low remainder belongs to an unnamed window.
+ * it. A limit equal to the plan's value for a window names that window. Any other limit is read so that it slows
+ * requests down: below the value per minute it counts for the minute, between the two values for the day, and above
+ * both it lowers nothing. The plan may also have grown: a limit between the two values is doubted until the account was
+ * read again, because otherwise a larger plan would stop all requests for a day. If only the day's value is known, a
+ * lower limit names the minute. If the plan is unknown (the key may not read the account), the limit counts for the
+ * minute within bounds, and a low remainder belongs to an unnamed window.
  *
  * The state is a record; the functions below read or change it. All times are milliseconds of one monotonic clock that
  * the caller reads. This file does no input or output.

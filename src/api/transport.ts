@@ -15,7 +15,10 @@ import { codeOf, proxyNotUrl, TransportError, type TransportFailure } from '../c
 import type { HttpAnswer, HttpRequest, Transport } from '../core/ports.ts';
 import { byteSize, plainText } from '../core/text.ts';
 
-/** The largest answer that is read: a full page is about 100 KiB. It is parsed in one turn, and may take ten times as much memory. */
+/**
+ * The largest answer that is read: a full page is about 100 KiB. It is parsed in one turn, and may take ten times as
+ * much memory.
+ */
 export const MAX_ANSWER_BYTES = 2 * 1024 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
 const CONNECT_TIMEOUT_MS = 10_000;

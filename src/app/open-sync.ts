@@ -15,8 +15,9 @@
  * ```
  *
  * These loops run the parts: `scheduler/session` (account, devices, then `dispatch`) one after the other (the daemon,
- * `app/service`) or alone (`--once`, `--backfill`), `run` of each delivery, `archive/maintenance` and `report/fleet`. One part informs another by a call (`hooks.ts`, and the functions of `SyncContext`). Events are for
- * observers only: the log, the metrics and the status page.
+ * `app/service`) or alone (`--once`, `--backfill`), `run` of each delivery, `archive/maintenance` and `report/fleet`.
+ * One part informs another by a call (`hooks.ts`, and the functions of `SyncContext`). Events are for observers only:
+ * the log, the metrics and the status page.
  */
 
 import type { ArchiveLimits, MaintenanceParts } from '../archive/maintenance.ts';

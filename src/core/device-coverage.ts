@@ -174,7 +174,9 @@ function joined(gaps: readonly NamedGap[]): NamedGap[] {
   return result;
 }
 
-/** How far above the range that it covers a page may show a reading, beside the grace period: slow answers take so long. */
+/**
+ * How far above the range that it covers a page may show a reading, beside the grace period: slow answers take so long.
+ */
 const ANSWERED_NS = 2n * MINUTE_NS;
 
 /**

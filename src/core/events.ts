@@ -111,7 +111,9 @@ type SyncEvent =
   | { readonly type: 'stream-read'; readonly stream: Stream }
   /** A stream that had failed was read to its end. */
   | { readonly type: 'stream-recovered'; readonly stream: Stream }
-  /** A new device. Of a list with many, only the first have an event, the last of these with the number of the others. */
+  /**
+   * A new device. Of a list with many, only the first have an event, the last of these with the number of the others.
+   */
   | { readonly type: 'device-appeared'; readonly deviceId: string; readonly name: string; readonly more: number }
   | { readonly type: 'device-renamed'; readonly deviceId: string; readonly before: string; readonly after: string }
   | { readonly type: 'device-gone'; readonly deviceId: string }

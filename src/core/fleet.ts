@@ -1,6 +1,6 @@
 /**
- * The devices of a workspace for estimates: how often each reports (measured, or assumed), and what `--plan --what-if
- * KEY=VALUE` supposes instead. Coverage never depends on these figures.
+ * The devices of a workspace for estimates: how often each reports (measured, or assumed), and what
+ * `--plan --what-if KEY=VALUE` supposes instead. Coverage never depends on these figures.
  *
  * Keys of the configuration keep their names in `--what-if`; the shorter names mean the same keys.
  */

@@ -210,7 +210,9 @@ export interface DeviceReport extends DeviceStatus {
   readonly generated_at: string;
   readonly workspace_id: string | null;
   readonly running: boolean;
-  /** Whether it is polled: not without a daemon, nor while the API cannot be read, the state is full or it is excluded. */
+  /**
+   * Whether it is polled: not without a daemon, nor while the API cannot be read, the state is full or it is excluded.
+   */
   readonly polled: boolean;
   /** Whether it is not behind. */
   readonly fresh: boolean;

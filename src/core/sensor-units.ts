@@ -6,7 +6,10 @@
 /** A kind of sensor. */
 interface Known {
   readonly quantity: string;
-  /** Words of a sensor name, as alternatives of a regular expression; a name is words between dots, dashes, underscores and digits. */
+  /**
+   * Words of a sensor name, as alternatives of a regular expression; a name is words between dots, dashes, underscores
+   * and digits.
+   */
   readonly names: string;
   /** The sign of the unit as a person reads it; empty for numbers without a unit. */
   readonly sign: string;

@@ -9,15 +9,16 @@
  *    counts only for a while.
  * 2. A `Date` more than five seconds ahead of all remembered answers is a jump ahead. It counts only if the local wall
  *    clock has made the same jump (the host slept, and the monotonic clock stood still): then earlier answers are
- *    dropped. Otherwise the answer is ignored, until such answers have agreed three times, over ten minutes, with a time
- *    that the API serves meanwhile, or within two minutes with the local wall clock or with the server's time from before
- *    it fell back: then the server's clock was corrected. Not so while the newest time that the API serves goes on by
- *    the clock from before: then the local clock is wrong too.
+ *    dropped. Otherwise the answer is ignored, until such answers have agreed three times, over ten minutes, with a
+ *    time that the API serves meanwhile, or within two minutes with the local wall clock or with the server's time from
+ *    before it fell back: then the server's clock was corrected. Not so while the newest time that the API serves goes
+ *    on by the clock from before: then the local clock is wrong too.
  * 3. `highestPassedMs` never falls back. It stands still until the server's clock has caught up. Once the last two
  *    answers say that the clock has fallen back (`presentAtMostMs`), `nowMs` falls back too, and ingest takes back the
  *    coverage of every device beyond the time to which the clock fell (`fellToMs`) and reads that range again.
- * 4. If no answer has a `Date` that counts, the times that the API has served, of readings and signs of life, are the evidence: the
- *    server's clock had passed each of them when it came, and has moved on since. Each counts up to the local clock.
+ * 4. If no answer has a `Date` that counts, the times that the API has served, of readings and signs of life, are the
+ *    evidence: the server's clock had passed each of them when it came, and has moved on since. Each counts up to the
+ *    local clock.
  * 5. The first `Date` of a process is one of several clocks:
  *
  *    | the first `Date`                                              | counts                                    |
@@ -42,7 +43,10 @@ const AGREES_FOR_MS = 10 * MINUTE_MS;
 const AGREES_TIMES = 3;
 /** This many of the last answers must show that the server's clock has fallen back: a single one may be a stray. */
 const FALLEN_BACK_TIMES = 2;
-/** After this many answers without `Date`, or with one that agrees with none before it, the server is taken to send none. */
+/**
+ * After this many answers without `Date`, or with one that agrees with none before it, the server is taken to send
+ * none.
+ */
 const ABSENT_AFTER = 3;
 
 /** A `Date` that agrees with no other clock counts after this time, when a second answer agrees with it. */
@@ -208,7 +212,9 @@ interface PassedTime {
   readonly monoMs: number;
 }
 
-/** Of the times that the API has served, the one that shows the latest time, and the one of those that count as passed. */
+/**
+ * Of the times that the API has served, the one that shows the latest time, and the one of those that count as passed.
+ */
 interface ServedTimes {
   readonly newest: PassedTime | null;
   readonly passed: PassedTime | null;

@@ -1,6 +1,7 @@
 /**
  * The status report that `/status.json` and `--status --json` serve, the answers of the health and readiness checks,
- * and the figures of the metrics. Types, and the words for states. The member names of the report are those of the served JSON.
+ * and the figures of the metrics. Types, and the words for states. The member names of the report are those of the
+ * served JSON.
  *
  * Times are RFC 3339 UTC with as many digits as they have, and ranges are half-open.
  */
@@ -105,7 +106,9 @@ export interface NextStatus {
   readonly initial_devices: number;
   /** How long until all gaps are closed; `null` where there is none, or the time is not known. */
   readonly eta_seconds: number | null;
-  /** Whether it assumes that every device has readings down to the beginning of the range: nothing else is known yet. */
+  /**
+   * Whether it assumes that every device has readings down to the beginning of the range: nothing else is known yet.
+   */
   readonly eta_assumes_full_history: boolean;
 }
 
@@ -255,7 +258,9 @@ export interface StatusReport {
 /** The report without its devices, which may be very many. */
 export type StatusOverview = Omit<StatusReport, 'devices'>;
 
-/** The members of `StatusReport` from which the progress of long work is computed; its counts are of this work alone. */
+/**
+ * The members of `StatusReport` from which the progress of long work is computed; its counts are of this work alone.
+ */
 export interface ProgressReport {
   /** The readings and the requests are those since the work was started. */
   readonly totals: Pick<
@@ -328,7 +333,9 @@ export interface FleetFigures {
   /** Devices that are present and read, and those of them whose last day is not covered yet. */
   readonly present: number;
   readonly lastDayMissing: number;
-  /** The lag of the devices; `null` if no device is read, and a small one while most devices are in their initial sync. */
+  /**
+   * The lag of the devices; `null` if no device is read, and a small one while most devices are in their initial sync.
+   */
   readonly freshness: {
     readonly p50: number | null;
     readonly p90: number | null;

@@ -67,7 +67,10 @@ function editDistance(a: string, b: string): number {
   return row[b.length] ?? 0;
 }
 
-/** A number with separators between its thousands, and at most three decimals. Node's own takes 10 ms to load its tables. */
+/**
+ * A number with separators between its thousands, and at most three decimals. Node's own takes 10 ms to load its
+ * tables.
+ */
 export function grouped(value: number): string {
   return String(Number(value.toFixed(3))).replace(/\B(?<!\.\d*)(?=(?:\d{3})+(?!\d))/g, ',');
 }

@@ -139,8 +139,8 @@ const LONGEST_MINUTES = 100 * 365 * DAY_MINUTES;
 
 /**
  * Reads all times in one query, until a database refuses that for its files: then back from its present, in ranges that
- * are halved when it refuses and doubled when it answers. Each range is named: without one, InfluxDB 3 reads the last 24
- * hours only.
+ * are halved when it refuses and doubled when it answers. Each range is named: without one, InfluxDB 3 reads the last
+ * 24 hours only.
  *
  * @param isEnough whether the ranges further back need not be read
  */

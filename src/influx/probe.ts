@@ -340,7 +340,9 @@ function parse(text: string | null): unknown {
 /** The flag that VictoriaMetrics has to be started with. */
 export const DEDUP_FLAG = '-dedup.minScrapeInterval=1ms';
 
-/** What is wrong with the deduplication of a VictoriaMetrics; `null` for nothing. `dedupMs` as in `DestinationFacts`. */
+/**
+ * What is wrong with the deduplication of a VictoriaMetrics; `null` for nothing. `dedupMs` as in `DestinationFacts`.
+ */
 export function dedupAdvice(dedupMs: number | null): Advice | null {
   if (dedupMs === 1) return null;
   if (dedupMs === null) {

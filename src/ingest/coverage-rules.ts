@@ -232,8 +232,8 @@ function lastBelow({ first, last }: CoveredRange, end: EpochNs): Edge | null {
 }
 
 /**
- * A commit without readings that withdraws the coverage at or beyond `end`. The hours above the newest stored reading are
- * written again once they are over: no database has their points if the clock was more than a day ahead.
+ * A commit without readings that withdraws the coverage at or beyond `end`. The hours above the newest stored reading
+ * are written again once they are over: no database has their points if the clock was more than a day ahead.
  */
 export function composeWithdrawal(
   state: TelemetryState,

@@ -20,10 +20,10 @@
  * again after an hour and after a day, in one request. A reading of the range or above it ends all this.
  *
  * An empty answer about history below the newest stored reading is believed at once, unless a reading of its range is
- * archived. Where the stored readings above and below are more than a window away, it had none to show, so nothing speaks
- * for it either: each such window is requested once more after a day, those at doubling distances from the first one also
- * after an hour. Where that finds a reading, the windows next to it are requested at once. So are the first ranges of a
- * device that was never seen, as far as is known: other ranges of such a device wait for its first reading.
+ * archived. Where the stored readings above and below are more than a window away, it had none to show, so nothing
+ * speaks for it either: each such window is requested once more after a day, those at doubling distances from the first
+ * one also after an hour. Where that finds a reading, the windows next to it are requested at once. So are the first
+ * ranges of a device that was never seen, as far as is known: other ranges of such a device wait for its first reading.
  *
  * The rules are pure; `EmptyRange` and `EmptyWindow` are what the state remembers of a device.
  */
@@ -150,7 +150,10 @@ export function confirmWindow(window: EmptyWindow, nowMs: EpochMs): EmptyWindow 
   return nowMs >= dueMs ? null : { ...window, sinceMs, dueMs };
 }
 
-/** Whether what is due then is to be requested now. What is due more than a day later was recorded by a clock that was ahead. */
+/**
+ * Whether what is due then is to be requested now. What is due more than a day later was recorded by a clock that was
+ * ahead.
+ */
 export function isCheckDue(dueMs: EpochMs | null, nowMs: EpochMs): boolean {
   return dueMs !== null && (dueMs <= nowMs || dueMs > nowMs + DAY_MS);
 }
@@ -221,7 +224,10 @@ export function signToExplain(
   return isTimeBySigns && !isLastTry ? lastSeenAt : null;
 }
 
-/** Whether a page with readings ends what is remembered of empty answers: a reading in the range or above it, or the first one. */
+/**
+ * Whether a page with readings ends what is remembered of empty answers: a reading in the range or above it, or the
+ * first one.
+ */
 export function endsEmpty({ from }: EmptyRange, newestServed: EpochNs, newestNs: EpochNs | null): boolean {
   return newestNs === null || newestServed >= from;
 }

@@ -61,9 +61,7 @@ export interface ScanTask {
   /** The coverage limit: a gap that ends there is requested without `before`. */
   readonly limit: EpochNs;
   readonly lane: RequestLane;
-  /**
-   * Where the scan ends: with the first page that covers something, or once every gap of the range is closed or named.
-   */
+  /** The end of the scan: at the first page that covers something, or once its gaps are closed or named. */
   readonly until: 'first coverage' | 'closed';
   /** Whether to stop where it is, so that something more urgent gets its turn: stopping anywhere is free. */
   readonly isPaused?: () => boolean;
@@ -391,7 +389,7 @@ function waitedFor({ context, task, served }: GapScan): number {
   return context.clock.monoMs() - (served.absentSince.get(task.deviceId) ?? Number.NEGATIVE_INFINITY);
 }
 
-/** How many empty answers there were to this request that count: behind a cursor none, unless its chain ended so before. */
+/** How many empty answers to this request count: behind a cursor none, unless its chain has ended so before. */
 function emptyBefore({ attempts, emptyEnds }: GapScan, { cursor, below }: PageRequest): number {
   return cursor === null || emptyEnds.includes(below ?? 0n) ? attempts.empties : 0;
 }

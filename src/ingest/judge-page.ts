@@ -118,7 +118,10 @@ function leadsBack(request: PageRequest, readings: readonly Reading[], nextCurso
   return isSamePlace || idlePagesWith(request, readings) > MAX_IDLE_PAGES;
 }
 
-/** Whether the newest page of a gap stops short of a sign of life, and of the end of the gap: a replica that is behind serves such. */
+/**
+ * Whether the newest page of a gap stops short of a sign of life, and of the end of the gap: a replica that is behind
+ * serves such.
+ */
 function endsBeforeSign(request: PageRequest, [newest]: readonly Reading[], seenAt: EpochNs | null): boolean {
   if (newest === undefined || seenAt === null || request.near !== null || request.cursor !== null) return false;
   const { from, to } = request.gap;

@@ -96,7 +96,9 @@ function limitNow(context: SyncContext, { deviceId, limit }: ScanTask, gracePeri
   return maxNs(minNs(limit - msToNs(Math.max(0, grownMs)), limitAfterFall(context) ?? limit), 0n);
 }
 
-/** The task with a lower limit. One that moves on with a clock that has fallen back is not followed: that has no end. */
+/**
+ * The task with a lower limit. One that moves on with a clock that has fallen back is not followed: that has no end.
+ */
 function lower(task: ScanTask, limit: EpochNs): ScanTask {
   return limit >= task.limit ? task : { ...task, limit, range: { ...task.range, to: minNs(task.range.to, limit) } };
 }

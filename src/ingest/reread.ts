@@ -142,8 +142,8 @@ async function commitWindow(
 }
 
 /**
- * Requests again what only empty answers cover of a device: the range that a sign of life speaks against, else the newest
- * window that is due.
+ * Requests again what only empty answers cover of a device: the range that a sign of life speaks against, else the
+ * newest window that is due.
  *
  * @returns whether there is more that is due, and answers can be used.
  * @throws ApiFault

@@ -10,15 +10,15 @@
  * they are empty, if no answer has shown it in the meantime. Until then, empty answers about the device cover nothing.
  * What the answers have left empty next to such a reading is requested again after an hour and after a day.
  *
- * | the answer                                                    | 1st            | 2nd            | 3rd and later       |
- * | ------------------------------------------------------------- | -------------- | -------------- | ------------------- |
- * | is the first empty one, and lacks no overlap reading          | same at once   | (cannot be)    | (cannot be)         |
- * | is empty, while empty answers about the device are in doubt   | give up        | give up        | give up             |
- * | is disordered, of another device, or empty again              | same later     | same later     | give up             |
- * | has another reading in place of the overlap reading           | restart later  | restart later  | overlap is gone     |
- * | ends before the overlap reading, which was never missed       | restart later  | restart later  | remember, give up   |
- * | ends before it, and it was first missed a short while ago     | give up        | give up        | give up             |
- * | ends before it, and it was first missed long ago              | restart later  | restart later  | believe the answers |
+ * | the answer                                                  | 1st           | 2nd           | 3rd and later       |
+ * | ----------------------------------------------------------- | ------------- | ------------- | ------------------- |
+ * | is the first empty one, and lacks no overlap reading        | same at once  | (cannot be)   | (cannot be)         |
+ * | is empty, while empty answers about the device are in doubt | give up       | give up       | give up             |
+ * | is disordered, of another device, or empty again            | same later    | same later    | give up             |
+ * | has another reading in place of the overlap reading         | restart later | restart later | overlap is gone     |
+ * | ends before the overlap reading, which was never missed     | restart later | restart later | remember, give up   |
+ * | ends before it, and it was first missed a short while ago   | give up       | give up       | give up             |
+ * | ends before it, and it was first missed long ago            | restart later | restart later | believe the answers |
  *
  * "Same" repeats the request. "Restart" repeats its chain of cursors from the first page. "Later" means after a second.
  * "Give up" leaves a named gap, which is tried again after some minutes.

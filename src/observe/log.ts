@@ -147,7 +147,8 @@ export function createLogger({ level, format, stream, secrets, clock, noColour =
 
 /**
  * An `Observe` that logs. Suppressed events (`repeats.ts`) are written on the level `debug` only, and the next line of
- * their kind or the line about the end of the problem has their number. Each line has the name of its event, for programs that read the log.
+ * their kind or the line about the end of the problem has their number. Each line has the name of its event, for
+ * programs that read the log.
  */
 export function logEvents(log: LineTaker, clock: Pick<Clock, 'monoMs'>): Observe {
   const admit = createAdmission(clock);

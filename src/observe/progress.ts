@@ -123,7 +123,10 @@ export function createProgress(target: TerminalLine | ((message: string) => void
   };
 }
 
-/** Writes the lines that are due: all of them into a log; a terminal has one, the second one once the first work is done. */
+/**
+ * Writes the lines that are due: all of them into a log; a terminal has one, the second one once the first work is
+ * done.
+ */
 function showLines(target: TerminalLine | ((message: string) => void), [work, beside]: WorkLines): void {
   if (typeof target === 'function') {
     for (const line of [work, beside]) if (line?.text) target(`${line.name}: ${line.text}`);

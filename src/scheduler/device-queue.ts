@@ -2,14 +2,14 @@
  * The device queue: it orders the devices by how much a request for their newest readings is worth. Each device has a
  * state, and each state that waits for something has a heap. A change takes a few heap steps for any number of devices.
  *
- * | state   | what it means                                       | where it is, by what                                   |
- * | ------- | --------------------------------------------------- | ------------------------------------------------------ |
- * | absent  | not known                                           | -                                                      |
- * | idle    | no new reading is expected                          | `idle`, by when its idle poll is due                   |
- * | waiting | a new reading is expected later                     | `waiting`, by when it becomes ready or full            |
- * | ready   | a new reading is expected to be there               | `ready`, by its oldest reading, and `filling`, by when its page is full |
- * | full    | a full page is there; waiting longer costs another  | `full`, by when it runs over, or by turn               |
- * | polling | a request about it is under way                     | -                                                      |
+ * | state   | what it means                                   | its heaps, and their order                          |
+ * | ------- | ----------------------------------------------- | --------------------------------------------------- |
+ * | absent  | not known                                       | -                                                   |
+ * | idle    | no new reading is expected                      | `idle`: when its idle poll is due                   |
+ * | waiting | a new reading is expected later                 | `waiting`: when it becomes ready or full            |
+ * | ready   | a new reading is expected to be there           | `ready`: oldest reading; `filling`: when it is full |
+ * | full    | a full page is there; waiting costs another one | `full`: when it runs over, or its turn              |
+ * | polling | a request about it is under way                 | -                                                   |
  *
  * The next state for each state and event. `placed` is `idle` or `waiting`: the outlook of the device (`outlookOf`)
  * decides.

@@ -126,7 +126,9 @@ async function verify(
   return verdictOf(source, compared, { toFetch });
 }
 
-/** Records what the comparison shows of a retention. Where that fails, the result of the comparison stands all the same. */
+/**
+ * Records what the comparison shows of a retention. Where that fails, the result of the comparison stands all the same.
+ */
 async function recordHidden(
   run: VerifyRun,
   { name, destinationId, hidden }: { name: string; destinationId: number; hidden: Hidden },

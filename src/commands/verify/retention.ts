@@ -79,7 +79,10 @@ function agree(one: RetentionEstimate, other: RetentionEstimate): boolean {
   return one.shortestMs <= other.longestMs && other.shortestMs <= one.longestMs;
 }
 
-/** The newest missing point. It moves on with the time where a retention hides points; where they were deleted, it stays. */
+/**
+ * The newest missing point. It moves on with the time where a retention hides points; where they were deleted, it
+ * stays.
+ */
 function edgeMs({ endedMs, longestMs }: RetentionEstimate): EpochMs {
   return endedMs - longestMs;
 }

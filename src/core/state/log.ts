@@ -21,7 +21,10 @@ export interface LogBatch extends KeptLines {
   readonly segments: readonly LogSegment[];
 }
 
-/** Lines as the log keeps them. They become strings where somebody looks at one, which takes more time than to send them. */
+/**
+ * Lines as the log keeps them. They become strings where somebody looks at one, which takes more time than to send
+ * them.
+ */
 export interface KeptLines {
   /** The lines in UTF-8, each with a newline at its end. */
   readonly text: Uint8Array;

@@ -230,8 +230,8 @@ export interface TelemetryStore {
   /** The range of a device that only empty answers cover; `null` for none. */
   emptyRange(deviceId: string): EmptyRange | null;
   /**
-   * The devices whose empty range, or an empty window, is due to be requested again, the longest due first, without those
-   * that are gone.
+   * The devices whose empty range, or an empty window, is due to be requested again, the longest due first, without
+   * those that are gone.
    */
   dueEmptyRanges(nowMs: EpochMs): readonly string[];
   /** Keeps the empty range of a device; `null` removes it. */

@@ -6,7 +6,10 @@ import { isUtc, partsOf } from './zone.js';
 
 const HEIGHT = 170;
 
-/** @typedef {{ sensor: string, times: number[], min: (number | null)[], mean: (number | null)[], max: (number | null)[] }} Series */
+/**
+ * @typedef {{ sensor: string, times: number[], min: (number | null)[], mean: (number | null)[],
+ *   max: (number | null)[] }} Series
+ */
 
 /** @type {Map<Element, { sensor: string, plot: any }>} */
 const drawn = new Map();
@@ -46,7 +49,9 @@ function dataOf({ times, mean, min, max }) {
 const LONG = 4;
 
 /**
- * @param {[number[], ...(number | null | undefined)[][]]} data @param {number} at @param {(number | null | undefined)[]} values
+ * @param {[number[], ...(number | null | undefined)[][]]} data
+ * @param {number} at
+ * @param {(number | null | undefined)[]} values
  */
 function push([times, ...columns], at, values) {
   times.push(at);

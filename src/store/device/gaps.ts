@@ -183,7 +183,9 @@ interface EmptyWindowRow extends Pick<EmptyRangeRow, 'from_ns' | 'to_ns' | 'sinc
   readonly due_ms: bigint;
 }
 
-/** Prepares the windows of history that only empty answers cover. The writing calls are for the inside of a transaction. */
+/**
+ * Prepares the windows of history that only empty answers cover. The writing calls are for the inside of a transaction.
+ */
 export function createEmptyWindows(
   db: Database.Database,
 ): Pick<TelemetryStore, 'emptyWindows' | 'saveEmptyWindow' | 'dropEmptyWindow'> {
