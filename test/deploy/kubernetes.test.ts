@@ -57,6 +57,9 @@ esac
 exec real-helm template --kube-version 1.29.0 "$@"
 `;
 
+/** What InfluxDB answers, and what VictoriaMetrics is asked in its own language. */
+const DASHBOARDS = ['dashboards', 'dashboards-victoriametrics'] as const;
+
 /** Commands of docs/container.md, one script a block: all but the one that begins outside of the checkout. */
 function recipes(): { readonly scripts: readonly string[]; readonly values: string } {
   const page = readFileSync(join(ROOT, 'docs', 'container.md'), 'utf8');
@@ -74,7 +77,7 @@ beforeAll(() => {
   if (!AVAILABLE) return;
   const place = mkdtempSync(join(tmpdir(), 'tidemark-deploy-'));
   cpSync(join(ROOT, 'config'), join(place, 'config'), { recursive: true });
-  cpSync(join(ROOT, 'grafana', 'dashboards'), join(place, 'grafana', 'dashboards'), { recursive: true });
+  for (const name of DASHBOARDS) cpSync(join(ROOT, 'grafana', name), join(place, 'grafana', name), { recursive: true });
   mkdirSync(join(place, 'bin'));
   writeFileSync(join(place, 'bin', 'kubectl'), KUBECTL, { mode: 0o755 });
   writeFileSync(join(place, 'bin', 'helm'), HELM, { mode: 0o755 });
@@ -494,13 +497,30 @@ dashboards: { enabled: true, labels: { grafana_dashboard: null } }
     expect(periodSeconds * failureThreshold).toBeGreaterThan((2 * 2 ** 31) / 5e6);
   });
 
+  /** The text of each file in a folder of dashboards, by its name. */
+  const dashboardsIn = (folder: string): Record<string, string> =>
+    Object.fromEntries(
+      readdirSync(join(ROOT, 'grafana', folder)).map((name) => [
+        name,
+        readFileSync(join(ROOT, 'grafana', folder, name), 'utf8'),
+      ]),
+    );
+
   test('brings every dashboard as it is', () => {
-    const names = readdirSync(join(ROOT, 'grafana', 'dashboards'));
     const maps = ofKind('ConfigMap').filter(({ metadata }) => metadata.name.endsWith('-dashboard'));
+    expect(Object.assign({}, ...maps.map(({ data }) => data))).toEqual(dashboardsIn(DASHBOARDS[0]));
+  });
+
+  test('brings those for VictoriaMetrics where they are wanted', () => {
+    const own = `workspaces: { home: { config: { TIDEMARK_API_URL: x } } }
+dashboards: { enabled: true, victoriametrics: true }
+`;
+    const { code, stdout } = chart(['template', CHART, '--kube-version', '1.29.0', '-f', '-'], own);
+    expect(code).toBe(0);
+    expect(complaints(stdout, 'v1.29.0')).toBe('');
+    const maps = parsed(stdout).filter((each) => each?.kind === 'ConfigMap');
     const brought = Object.assign({}, ...maps.map(({ data }) => data));
-    expect(Object.keys(brought).sort()).toEqual(names.sort());
-    for (const name of names)
-      expect(brought[name]).toBe(readFileSync(join(ROOT, 'grafana', 'dashboards', name), 'utf8'));
+    expect(brought).toMatchObject({ ...dashboardsIn(DASHBOARDS[0]), ...dashboardsIn(DASHBOARDS[1]) });
   });
 
   test.each([

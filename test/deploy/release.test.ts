@@ -37,7 +37,8 @@ beforeAll(() => {
   ]) {
     cpSync(join(ROOT, name), join(copy, name), { recursive: true, verbatimSymlinks: true });
   }
-  cpSync(join(ROOT, 'grafana', 'dashboards'), join(copy, 'grafana', 'dashboards'), { recursive: true });
+  for (const name of ['dashboards', 'dashboards-victoriametrics'])
+    cpSync(join(ROOT, 'grafana', name), join(copy, 'grafana', name), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
 });
 afterAll(() => rmSync(copy, { recursive: true, force: true }));
