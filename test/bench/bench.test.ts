@@ -2,6 +2,10 @@
  * The parts of the bench count right: a tiny run of the real program from its sources, and the arithmetic beside it.
  * Nothing is timed here.
  */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
@@ -11,9 +15,10 @@ import { influxdAvailable } from '../support/influxd.ts';
 import { measureBacklog } from './backlog.ts';
 import { formatRows, isWithin, runFloor, runPlainClient } from './compared/compare.ts';
 import { backfill, checkLines, fewestRequests, newestMsOf, requestUse } from './figures.ts';
+import { memoryFigures } from './idle.ts';
 import { measureKilled } from './killed.ts';
 import { measureLiveDay } from './live-day.ts';
-import { startNullInflux, startOrigin } from './parts.ts';
+import { ownBytesOf, privateBytesOf, startNullInflux, startOrigin } from './parts.ts';
 import { measureRealInflux } from './real-influx.ts';
 import { formatTable, judgeFigure, median } from './table.ts';
 import {
@@ -179,6 +184,35 @@ describe('what the program is compared with', () => {
       ...['CPU', '30.0 µs', '20.0 to 40.0', '3.00', '0.50'],
       ...['idle', '30.0 µs * (29)', '20.0 to 40.0', '3.00 * (2.5)', '0.50', ''],
     ]);
+  });
+});
+
+describe('the memory of an idle daemon', () => {
+  test("is what it has for itself, without the pages of Node's file", async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
+    const file = join(directory, 'node');
+    cpSync(process.execPath, file);
+    const child = spawn(file, ['-e', 'setInterval(() => {}, 1000); console.log()'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    try {
+      await once(child.stdout, 'data');
+      const bytes = ownBytesOf(child.pid);
+      expect(bytes).toBeGreaterThan(5_000_000);
+      // Nobody else has this file in memory: its pages belong to this process.
+      expect(privateBytesOf(child.pid) - bytes).toBeGreaterThan(10_000_000);
+    } finally {
+      child.kill('SIGKILL');
+      await once(child, 'close');
+      rmSync(directory, { recursive: true });
+    }
+  });
+
+  test('is told by the largest of the looks, and by the middle one', () => {
+    const looks = { privateLooks: [41e6, 43e6, 40e6] };
+    const [most, middle] = memoryFigures('idle', looks, 42).map(judgeFigure);
+    expect(most).toMatchObject({ figure: 'idle: most private memory', measured: 43, isMet: false });
+    expect(middle).toMatchObject({ figure: 'idle: median private memory', measured: 41, isMet: true });
   });
 });
 

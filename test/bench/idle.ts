@@ -14,13 +14,23 @@ import {
   AS_SHIPPED,
   databaseEnv,
   mappedBytes,
+  ownBytesOf,
   type Part,
-  privateBytesOf,
   sourceEnv,
   startLiveApi,
   startNullInflux,
 } from './parts.ts';
-import type { Measured } from './table.ts';
+import { type Measured, median } from './table.ts';
+
+/** What is run. */
+export interface Command {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd?: string;
+  /** Finds the process that is measured, where another one starts it. */
+  readonly findPid?: () => Promise<number>;
+}
 
 export interface Idle {
   /** User and system time of the daemon's process, per hour. */
@@ -28,8 +38,10 @@ export interface Idle {
   readonly cpuMsPerPoll: number;
   readonly bytesPerPoll: number;
   readonly pollsPerHour: number;
-  /** What belongs to this process alone (smaps), in bytes: the largest of the looks, and RSS beside it. */
+  /** What belongs to this process alone (smaps) but for Node's file, in bytes: the largest of the looks; RSS beside it. */
   readonly privateBytes: number;
+  /** All of these looks, one after the other. */
+  readonly privateLooks: readonly number[];
   /** The same while it started and synced for the first time. */
   readonly firstPrivateBytes: number;
   readonly rssBytes: number;
@@ -44,12 +56,21 @@ export interface IdleOptions {
   readonly warmMs: number;
   readonly measuredMs: number;
   readonly nodeArgs?: readonly string[];
+  /** Whether the warming up begins when the first sync is done, however long that takes. */
+  readonly awaitsSync?: boolean;
+  /** Runs the same elsewhere: in a container. */
+  readonly contain?: (command: Command, dataDir: string) => Command;
 }
 
 const HISTORY_MS = 6 * HOUR_MS;
 
+/** What a daemon logs when all devices are complete for the first time. */
+const SYNCED = '"initial-sync-done"';
+
 /** How often the memory is looked at. */
 const LOOK_MS = 10_000;
+/** The same during a first sync, of which the end is waited for. */
+const SYNC_LOOK_MS = 1000;
 
 /**
  * Runs a daemon beside a live fleet.
@@ -57,7 +78,7 @@ const LOOK_MS = 10_000;
  * @throws Error where it ends before it is told to.
  */
 export async function idle(options: IdleOptions): Promise<Idle> {
-  const { program, devices, historyMs = HISTORY_MS, warmMs, measuredMs, nodeArgs = [] } = options;
+  const { program, devices, historyMs = HISTORY_MS, nodeArgs = [], contain = (command) => command } = options;
   const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
   using api = await startLiveApi(devices, Math.max(historyMs, DAY_MS));
   using sink = await startNullInflux();
@@ -66,11 +87,12 @@ export async function idle(options: IdleOptions): Promise<Idle> {
     ...sourceEnv(api.url, dataDir),
     ...databaseEnv(sink.url),
     TIDEMARK_LISTEN: '127.0.0.1:0',
+    TIDEMARK_LOG_FORMAT: 'json',
     TIDEMARK_SYNC_HISTORY: `${historyMs / MINUTE_MS}m`,
   };
-  const daemon = start([...nodeArgs, program], env);
+  const daemon = start(contain({ file: process.execPath, args: [...nodeArgs, program], env }, dataDir));
   try {
-    return await watch(daemon, api, { warmMs, measuredMs });
+    return await watch(daemon, api, options);
   } finally {
     await daemon.end();
     rmSync(dataDir, { recursive: true, force: true });
@@ -87,7 +109,8 @@ async function idleFloor({ devices, warmMs, measuredMs }: Omit<IdleOptions, 'pro
   using api = await startLiveApi(devices, DAY_MS);
   using sink = await startNullInflux();
   const program = join(import.meta.dirname, 'compared', 'idle-floor.ts');
-  const floor = start([program, api.url, join(directory, 'kept.db'), sink.url], AS_SHIPPED);
+  const args = [program, api.url, join(directory, 'kept.db'), sink.url];
+  const floor = start({ file: process.execPath, args, env: AS_SHIPPED });
   try {
     return await watch(floor, api, { warmMs, measuredMs });
   } finally {
@@ -98,24 +121,32 @@ async function idleFloor({ devices, warmMs, measuredMs }: Omit<IdleOptions, 'pro
 
 /** A process that runs until it is ended. */
 interface Running {
-  readonly pid: number | undefined;
+  /** The process that is measured. */
+  pid(): Promise<number | undefined>;
   /** @throws Error where the process has ended by itself. */
   check(): void;
+  /** Whether it has written this. */
+  hasLogged(text: string): boolean;
   end(): Promise<void>;
 }
 
-function start(args: readonly string[], env: Readonly<Record<string, string>>): Running {
-  const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'ignore', 'pipe'] });
+/** What of a log is kept to search in, which is more than is written between two searches. */
+const LOG_CHARACTERS = 100_000;
+
+function start({ file, args, findPid, ...options }: Command): Running {
+  const child = spawn(file, args, { ...options, stdio: ['ignore', 'ignore', 'pipe'] });
   let log = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    log = (log + text).slice(-2000);
+    log = (log + text).slice(-LOG_CHARACTERS);
   });
   const ended = once(child, 'close');
   return {
-    pid: child.pid,
+    pid: async () => (findPid === undefined ? child.pid : await findPid()),
     check: () => {
-      if (child.exitCode !== null) throw new Error(`the process ended: ${log}`);
+      const ending = child.exitCode ?? child.signalCode;
+      if (ending !== null) throw new Error(`the process ended with ${ending}: ${log.slice(-2000)}`);
     },
+    hasLogged: (text) => log.includes(text),
     end: async () => {
       child.kill('SIGTERM');
       await ended;
@@ -124,33 +155,41 @@ function start(args: readonly string[], env: Readonly<Record<string, string>>): 
 }
 
 async function watch(
-  { pid, check }: Running,
+  running: Running,
   api: Part<LiveCounts>,
-  { warmMs, measuredMs }: Pick<IdleOptions, 'warmMs' | 'measuredMs'>,
+  { warmMs, measuredMs, awaitsSync = false }: Pick<IdleOptions, 'warmMs' | 'measuredMs' | 'awaitsSync'>,
 ): Promise<Idle> {
-  /** The most private memory within so long a time. */
-  const most = async (lastsMs: number): Promise<number> => {
-    let bytes = 0;
-    for (let leftMs = lastsMs; leftMs > 0; leftMs -= LOOK_MS) {
-      await sleep(Math.min(LOOK_MS, leftMs));
-      check();
-      bytes = Math.max(bytes, privateBytesOf(pid));
+  const pid = await running.pid();
+  /** The private memory, looked at until a time. */
+  const look = async (isOver: () => boolean, everyMs: number): Promise<number[]> => {
+    const looks: number[] = [];
+    while (!isOver()) {
+      await sleep(everyMs);
+      running.check();
+      looks.push(ownBytesOf(pid));
     }
-    return bytes;
+    return looks;
   };
-  const firstPrivateBytes = await most(warmMs);
-  const before = { ...(await api.counts()), cpuMs: cpuMsOf(pid) };
-  const privateBytes = await most(measuredMs);
+  const lookFor = async (lastsMs: number): Promise<number[]> => {
+    const endMs = performance.now() + lastsMs;
+    return await look(() => performance.now() >= endMs, Math.min(LOOK_MS, lastsMs));
+  };
+  const first = awaitsSync ? await look(() => running.hasLogged(SYNCED), SYNC_LOOK_MS) : [];
+  first.push(...(await lookFor(warmMs)));
+  const before = { ...(await api.counts()), cpuMs: cpuMsOf(pid), ms: performance.now() };
+  const privateLooks = await lookFor(measuredMs);
   const after = await api.counts();
   const polls = after.polls - before.polls;
   const cpuMs = cpuMsOf(pid) - before.cpuMs;
+  const perHour = HOUR_MS / (performance.now() - before.ms);
   return {
-    cpuSPerHour: ((cpuMs / 1000) * HOUR_MS) / measuredMs,
+    cpuSPerHour: (cpuMs / 1000) * perHour,
     cpuMsPerPoll: cpuMs / polls,
     bytesPerPoll: (after.pollBytes - before.pollBytes) / polls,
-    pollsPerHour: (polls * HOUR_MS) / measuredMs,
-    privateBytes,
-    firstPrivateBytes,
+    pollsPerHour: polls * perHour,
+    privateBytes: Math.max(...privateLooks),
+    privateLooks,
+    firstPrivateBytes: Math.max(...first),
     rssBytes: mappedBytes(pid, 'Rss'),
   };
 }
@@ -182,17 +221,26 @@ export async function measureIdle(
   for (const { devices, cpuS, privateMb } of IDLE_FLEETS) {
     const of = { devices, warmMs: Math.min(measuredMs, 2 * MINUTE_MS), measuredMs };
     const [one, least] = await Promise.all([idle({ ...of, program }), idleFloor(of)]);
-    const mb = one.privateBytes / 1e6;
     const times = one.cpuSPerHour / least.cpuSPerHour;
     say(
-      `idle, ${devices} devices: ${one.cpuSPerHour.toFixed(1)} s of processor time an hour, ${times.toFixed(2)} times the floor's ${least.cpuSPerHour.toFixed(1)} s; ${mb.toFixed(1)} MB private, the floor ${(least.privateBytes / 1e6).toFixed(1)} MB`,
+      `idle, ${devices} devices: ${one.cpuSPerHour.toFixed(1)} s of processor time an hour, ${times.toFixed(2)} times the floor's ${least.cpuSPerHour.toFixed(1)} s; ${(one.privateBytes / 1e6).toFixed(1)} MB private, the floor ${(least.privateBytes / 1e6).toFixed(1)} MB`,
     );
-    const figure = { better: 'less' } as const;
     const name = `idle, ${devices} devices`;
-    measured.push(
-      { ...figure, figure: `${name}: CPU per hour`, unit: 's', wanted: cpuS, values: [one.cpuSPerHour] },
-      { ...figure, figure: `${name}: private memory`, unit: 'MB', wanted: privateMb, values: [mb] },
-    );
+    const cpu = { figure: `${name}: CPU per hour`, unit: 's', better: 'less', wanted: cpuS } as const;
+    measured.push({ ...cpu, values: [one.cpuSPerHour] }, ...memoryFigures(name, one, privateMb));
   }
   return measured;
+}
+
+/** The private memory of an idle daemon: the largest of the looks, and the middle one. */
+export function memoryFigures(
+  name: string,
+  { privateLooks }: Pick<Idle, 'privateLooks'>,
+  wantedMb: number,
+): Measured[] {
+  const figure = { unit: 'MB', wanted: wantedMb, better: 'less' } as const;
+  return [
+    { ...figure, figure: `${name}: most private memory`, values: [Math.max(...privateLooks) / 1e6] },
+    { ...figure, figure: `${name}: median private memory`, values: [median(privateLooks) / 1e6] },
+  ];
 }

@@ -4,12 +4,13 @@
  *
  * Exits 1 where a figure is above the most that it may be. `--quick` takes fewer days and one run of each; `--only
  * NAME` (again and again) takes other figures instead, against fixed ones that they are to reach: archive, delivery,
- * memory, idle (processor time and memory beside 30, 500 and 2,000 devices), start, requests, planner, metrics, page,
- * attacks (on the HTTP server), pause (answers of the API that are as large as they may be), export, replay, verify (a
- * million points in a real InfluxDB, and five times as many; `--days 70`: ten million, and fifty), status (on a state
- * of 10,000 devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it), grafana
- * (14 million points, in minutes; `--quick`: two million); `--runs N`, `--devices N`, `--days N`, `--minutes N` (of an
- * idle daemon), `--program FILE` do what they say.
+ * peak (the memory of a backfill), idle (processor time and memory beside 30, 500 and 2,000 devices), memory (of idle
+ * daemons beside 30 and 2,000 devices at once, in containers with 96 and 128 MiB), start, requests, planner, metrics,
+ * page, attacks (on the HTTP server), pause (answers of the API that are as large as they may be), export, replay,
+ * verify (a million points in a real InfluxDB, and five times as many; `--days 70`: ten million, and fifty), status (on
+ * a state of 10,000 devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it),
+ * grafana (14 million points, in minutes; `--quick`: two million); `--runs N`, `--devices N`, `--days N`, `--minutes N`
+ * (of an idle daemon), `--program FILE` do what they say.
  *
  * Some figures are ratios to something beside them, in sizes of their own, each in a few minutes: kills (pages that are
  * fetched again after a kill), day (the requests of a live day, in virtual time), backlog (after an outage of an hour,
@@ -29,6 +30,7 @@ import { dashboardBench, measureDashboards } from './dashboards.ts';
 import { type Backfill, backfill, fewestRequests, firstRequestMs, newestMsOf, requestUse } from './figures.ts';
 import { measureExport, measureReplay } from './held.ts';
 import { measureIdle } from './idle.ts';
+import { measureMemory } from './memory.ts';
 import { measurePage } from './page.ts';
 import { PROGRAM } from './parts.ts';
 import { measurePause } from './pause.ts';
@@ -45,8 +47,9 @@ const FIGURES = [
   'commits',
   'archive',
   'delivery',
-  'memory',
+  'peak',
   'idle',
+  'memory',
   'start',
   'requests',
   'planner',
@@ -150,16 +153,16 @@ async function measure(plan: Plan): Promise<Measured[]> {
   const size = sizeOf(plan, newestMs);
   const measured: Measured[] = [];
   if (plan.figures.has('start')) measured.push(...(await measureStart(plan.program)));
-  const wantsArchive = plan.figures.has('archive') || plan.figures.has('requests') || plan.figures.has('memory');
+  const wantsArchive = plan.figures.has('archive') || plan.figures.has('requests') || plan.figures.has('peak');
   const archived = wantsArchive ? await repeat(plan, { size, delivers: false }, 'archive') : [];
   if (plan.figures.has('archive')) measured.push(speed('archive alone', archived, WANTED.archivePerS));
   if (plan.figures.has('requests')) measured.push(...requestFigures(archived, size));
   const delivered =
-    plan.figures.has('delivery') || plan.figures.has('memory')
+    plan.figures.has('delivery') || plan.figures.has('peak')
       ? await repeat(plan, { size, delivers: true }, 'delivery')
       : [];
   if (plan.figures.has('delivery')) measured.push(speed('with delivery', delivered, WANTED.deliveryPerS));
-  if (plan.figures.has('memory')) {
+  if (plan.figures.has('peak')) {
     measured.push(peak('peak memory, archive alone', archived), peak('peak memory, with delivery', delivered));
     // Once, as it takes ten times as long.
     const long = await repeat({ ...plan, runs: 1 }, { size: sizeOf(plan, newestMs, 10), delivers: false }, 'ten times');
@@ -171,6 +174,7 @@ async function measure(plan: Plan): Promise<Measured[]> {
   if (plan.figures.has('grafana')) measured.push(...(await measureDashboards(dashboardBench(plan.isQuick), say)));
   measured.push(...(await measureAsked(plan, newestMs)));
   if (plan.figures.has('idle')) measured.push(...(await measureIdle(plan.program, plan.idleMs, say)));
+  if (plan.figures.has('memory')) measured.push(...(await measureMemory(plan.program, plan.idleMs, say)));
   measured.push(...(await measureRatios({ ...plan, newestMs, say })));
   return measured;
 }

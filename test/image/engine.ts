@@ -8,6 +8,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Command } from '../bench/idle.ts';
 
 export interface Done {
   readonly code: number | null;
@@ -25,6 +26,8 @@ export interface Engine {
   build(args: readonly string[]): Promise<string>;
   /** Runs podman, whatever it ends with. */
   podman(args: readonly string[]): Promise<Done>;
+  /** How podman is started with these arguments, for what runs beside it. */
+  command(args: readonly string[]): Command;
 }
 
 /** How a careful operator runs it: nothing to write but the volume, no rights, little memory. */
@@ -46,20 +49,32 @@ export function openEngine(directory: string): Engine {
   const roots = ['graphroot', 'runroot'].map((name) => `${name} = ${JSON.stringify(join(directory, name))}`);
   writeFileSync(conf, ['[storage]', 'driver = "vfs"', ...roots, ''].join('\n'));
   const env = { ...process.env, CONTAINERS_STORAGE_CONF: conf, STORAGE_DRIVER: 'vfs' };
+  const command = (args: readonly string[]): Command => ({
+    file: 'podman',
+    args: ['--runtime=runc', '--cgroup-manager=cgroupfs', ...args],
+    env,
+    // Where a container is killed for its memory, conmon writes a file into the directory that it was started in.
+    cwd: directory,
+  });
   return {
     directory,
+    command,
     build: async (args) => {
-      const done = await run('buildah', args, env);
+      const done = await run('buildah', args, { env });
       if (done.code !== 0) throw new Error(`buildah ${args.join(' ')}\n${done.stderr.slice(-2000)}`);
       return done.stdout.trim();
     },
-    podman: (args) => run('podman', ['--runtime=runc', '--cgroup-manager=cgroupfs', ...args], env),
+    podman: (args) => run('podman', command(args).args, { env, cwd: directory }),
   };
 }
 
 /** Runs a program to its end. */
-export async function run(program: string, args: readonly string[], env = process.env): Promise<Done> {
-  const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+export async function run(
+  program: string,
+  args: readonly string[],
+  options: { readonly env?: NodeJS.ProcessEnv; readonly cwd?: string } = {},
+): Promise<Done> {
+  const child = spawn(program, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
   const texts = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (text: string) => {

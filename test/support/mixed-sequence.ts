@@ -23,6 +23,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   'test/stories/healing.test.ts': 108,
   'test/commands/verify/influx.test.ts': 97,
   'test/commands/backfill/beside.test.ts': 95,
+  'test/process/memory.test.ts': 90,
   'test/stories/many-devices.test.ts': 88,
   'test/report/history-eta.test.ts': 82,
   'test/commands/backfill/eta.test.ts': 80,
