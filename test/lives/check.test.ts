@@ -344,6 +344,22 @@ describe('what is excused', () => {
     expect(excusedOf(stageAt(77 * HOUR_MS, story, { fate })), 'more than a day later').toEqual([]);
   });
 
+  test.each([
+    [700, 30, true],
+    [700, 51, false],
+    [800, 30, false],
+    [null, 30, false],
+  ])(
+    'empty answers in a life with half of %s requests a day: after %s hours, that is %s',
+    (requestsPerDay, hours, is) => {
+      const quiet = quietStory({}, [named('empty', { kind: 'lies always', lie: 'empty' })]);
+      const api = requestsPerDay === null ? {} : { plan: { requestsPerDay } };
+      const story = { ...quiet, api, program: { ...quiet.program, share: 0.5 } };
+      const stage = stageAt(hours * HOUR_MS, story, { lifeStartedMs: at + 26 * HOUR_MS });
+      expect(excusedOf(stage).length > 0).toBe(is);
+    },
+  );
+
   test('empty answers that follow shortly on a page, at once; others after half an hour', () => {
     const story = quietStory({}, [named('empty', { kind: 'lies always', lie: 'empty' })]);
     const stage = stageAt(1.2 * HOUR_MS, story);
