@@ -211,7 +211,10 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
 }
 
 /** The parts that all others need: time, events, heartbeats. */
-function createBase({ clock, random, observe: report, settings }: SyncOptions, store: OpenStore['store']) {
+export function createBase(
+  { clock, random, observe: report, settings }: Pick<SyncOptions, 'clock' | 'random' | 'observe' | 'settings'>,
+  store: OpenStore['store'],
+) {
   const others = { toleranceMs: settings.gracePeriodMs, storedMs: () => storedTimes(store) };
   const serverClock = createServerClock(clock, others);
   const listeners: Observe[] = [];
@@ -238,10 +241,10 @@ function createBase({ clock, random, observe: report, settings }: SyncOptions, s
 
 type Base = ReturnType<typeof createBase>;
 
-/** The way to the API. */
-function openApi(
-  { transport, api, clock, random }: SyncOptions,
-  { store, ledger }: OpenStore,
+/** The way to the API: each request and answer is passed on to the parts that count on it. */
+export function openApi(
+  { transport, api, clock, random }: Pick<SyncOptions, 'transport' | 'api' | 'clock' | 'random'>,
+  { store, ledger }: Pick<OpenStore, 'store' | 'ledger'>,
   parts: Base & { readonly pulse: Pulse; readonly hooks: Hooks },
 ): ApiConnection & Pick<Sync, 'requestsDone'> {
   const { serverClock, observe, outage, apiState, confirmation, heartbeats, pulse, hooks } = parts;
@@ -279,14 +282,19 @@ function openApi(
   return { ...connection, requestsDone: () => done };
 }
 
-function openRoom(options: SyncOptions, { maintenance }: OpenStore, observe: Observe): Room {
+/** Whether the archive may grow, by the limits of the configuration. */
+export function openRoom(
+  options: Pick<SyncOptions, 'dataDir' | 'destinations' | 'disk' | 'clock' | 'archive'>,
+  { maintenance }: Pick<OpenStore, 'maintenance'>,
+  observe: Observe,
+): Room {
   const { dataDir, destinations, disk = createDisk(dataDir), clock } = options;
   const { maxBytes } = limitsOf(options);
   const limits = { maxBytes, minFreeBytes: MIN_FREE_BYTES, hasDestinations: destinations.length > 0 };
   return createRoom({ maintenance, disk, clock, observe, limits });
 }
 
-function limitsOf({ archive }: SyncOptions): ArchiveLimits {
+function limitsOf({ archive }: Pick<SyncOptions, 'archive'>): ArchiveLimits {
   return archive ?? { retentionMs: Number.POSITIVE_INFINITY, maxBytes: null };
 }
 
@@ -297,7 +305,11 @@ interface ContextParts extends Base {
   readonly hooks: Hooks;
 }
 
-function createContext({ settings, clock, random }: SyncOptions, parts: ContextParts): SyncContext {
+/** What ingest and the scheduler work with. */
+export function createContext(
+  { settings, clock, random }: Pick<SyncOptions, 'settings' | 'clock' | 'random'>,
+  parts: ContextParts,
+): SyncContext {
   const { store, serverClock, observe, outage, apiState, confirmation, room, connection, hooks } = parts;
   const filterNotes = createFilterNotes(settings.filter, { store, observe });
   return {
@@ -328,7 +340,12 @@ function createContext({ settings, clock, random }: SyncOptions, parts: ContextP
   };
 }
 
-function openPlanning({ api }: SyncOptions, context: SyncContext, limiter: ApiConnection['limiter']): Planning {
+/** Planning by the figures of the rate limiter. */
+export function openPlanning(
+  { api }: Pick<SyncOptions, 'api'>,
+  context: SyncContext,
+  limiter: ApiConnection['limiter'],
+): Planning {
   const day = (): DayFigures => {
     const { day: window, minute } = limiter.figures();
     return { ...window, minuteBudget: minute.budget };
@@ -346,7 +363,11 @@ interface Parts {
   readonly limiter: ApiConnection['limiter'];
 }
 
-function maintenanceOf(options: SyncOptions, { base, opened, room, deliverers }: Parts): MaintenanceParts {
+/** The parts of the archive's maintenance, which begins when the workspace is confirmed. */
+export function maintenanceOf(
+  options: Pick<SyncOptions, 'clock' | 'archive'>,
+  { base, opened, room, deliverers }: Pick<Parts, 'base' | 'opened' | 'room' | 'deliverers'>,
+): MaintenanceParts {
   const { store, maintenance } = opened;
   const { observe, confirmation } = base;
   const parts = { store, maintenance, room, clock: options.clock, observe, limits: limitsOf(options) };
@@ -356,7 +377,10 @@ function maintenanceOf(options: SyncOptions, { base, opened, room, deliverers }:
 type Reports = FigureSource & Pick<Sync, 'fleet' | 'historyWaitsUntil' | 'report' | 'overview' | 'pageFacts' | 'ready'>;
 
 /** Creates the reports. */
-function createReports({ api, settings, clock }: SyncOptions, parts: Parts): Reports {
+export function createReports(
+  { api, settings, clock }: Pick<SyncOptions, 'api' | 'settings' | 'clock'>,
+  parts: Parts,
+): Reports {
   const { base, opened, room, context, deliverers, planning, limiter } = parts;
   const { store, jobs, facts, ledger } = opened;
   const { apiState, outage, serverClock, heartbeats } = base;

@@ -70,7 +70,7 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
   'process/replay.test.ts': ['commands/replay/command.ts'],
   'process/status.test.ts': ['commands/status/command.ts', 'store/open/read-only.ts'],
   'process/upkeep.test.ts': ['commands/backup/command.ts', 'commands/forget/command.ts'],
-  'safety/safety.test.ts': ['app/open-sync.ts', 'ingest/commit.ts'],
+  'safety/safety.test.ts': ['ingest/commit.ts'],
   'scheduler/planner.test.ts': ['scheduler/planner-types.ts'],
   'sim/contract.test.ts': ['sim/alerts.ts', 'sim/answers.ts', 'sim/devices.ts', 'sim/simulator.ts', 'sim/spec.ts'],
   'sim/faults.test.ts': ['sim/server.ts', 'sim/settings.ts'],
