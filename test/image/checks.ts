@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, chownSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { KEY, type Stage, TOKEN } from '../process/support.ts';
+import { freePort } from '../support/ports.ts';
 import { type Done, type Engine, HARDENED, run } from './engine.ts';
 import { fleet } from './fleet.ts';
 import { detached, directory, IMAGE } from './life.ts';
@@ -154,7 +155,7 @@ async function killed(engine: Engine, stage: Stage): Promise<void> {
 /** The check of the image itself, with its own words and its own time. */
 async function health(engine: Engine): Promise<void> {
   // The last flag holds: this one is looked after.
-  const flags = ['--no-healthcheck=false', '--env=TIDEMARK_LISTEN=127.0.0.1:19465'];
+  const flags = ['--no-healthcheck=false', `--env=TIDEMARK_LISTEN=127.0.0.1:${await freePort()}`];
   await using demo = await detached(engine, { flags, args: ['--demo'] });
   await demo.until(/Status page: http/);
   assert.equal(await demo.isHealthy(), true, 'it runs');
