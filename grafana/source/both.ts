@@ -14,7 +14,7 @@ import {
   NEUTRAL,
   NOT_REPORTED,
   NOTHING_MISSING,
-  ONLINE,
+  ONLINE_CELL,
   SILENT,
   steps,
   UP_TO_DATE_CELL,
@@ -27,7 +27,8 @@ const HOUR_MS = 3_600_000;
 
 /** Columns of tables of devices. */
 export const DEVICE_COLUMNS = {
-  online: { title: 'Online', mappings: [ONLINE], colored: true, width: 95 },
+  // As the device list last showed it; "unknown", in red, where nothing is reported any more.
+  online: { title: 'Online', mappings: [ONLINE_CELL], colored: true, width: 95 },
   // By the newest reading or by the list of devices, which is written hourly: the later of both.
   lastSeen: { title: 'Last seen', unit: 'dateTimeFromNow', width: 145 },
   // By the list alone.
@@ -72,7 +73,7 @@ export const THRESHOLD_LINE: Override['properties'] = [
 
 export const VALUES_SHOWN = 'For each sensor the newest value, minimum, mean and maximum, and the number of values.';
 
-export const STOPPED = 'No report for 17 minutes: is Tidemark running?';
+export const STOPPED = 'No report for more than 17 minutes: is Tidemark running?';
 
 /** What a number of the present needs: its queries, and how their answers are put together. */
 interface Asked {
@@ -122,7 +123,7 @@ export function lagStat(asked: Asked & { readonly overrides: readonly Override[]
 export const TARGET: Variable = {
   type: 'custom',
   name: 'target',
-  label: 'Target of the lag',
+  label: 'Target of the lag (15-min reports)',
   // In milliseconds: queries take it as a date, so that whatever stands in an address becomes a number.
   query: '15 mins : 900000,30 mins : 1800000,1 hour : 3600000,3 hours : 10800000,12 hours : 43200000',
   current: { text: '15 mins', value: '900000' },

@@ -8,7 +8,7 @@ import {
   VALUE_COLUMNS,
   VALUES_SHOWN,
 } from './both.ts';
-import { HUB_FACTS, HUBS, LAST_SEEN, SEEN, SEEN_FACTS, WITH_HUB } from './fleet.ts';
+import { HUB_FACTS, HUBS, LAST_SEEN, ONLINE_FACTS, SEEN, SEEN_FACTS, WITH_HUB } from './fleet.ts';
 import {
   chosen,
   DAILY,
@@ -21,11 +21,24 @@ import {
   newestBy,
   OF_DEVICE,
   OF_SENSOR,
+  OF_WORKSPACE,
   since,
   tables,
 } from './influxql.ts';
-import { syncOf } from './lag.ts';
-import { ALERT_STATUS, COVERAGE_STATE, hidden, join, ONLINE, only, TO_DEVICE, words } from './looks.ts';
+import { syncOf, unreportedOf } from './lag.ts';
+import {
+  ALERT_STATUS,
+  COVERAGE_STATE,
+  hidden,
+  join,
+  ONLINE,
+  ONLINE_CELL,
+  ONLINE_NOW,
+  onlineNow,
+  only,
+  TO_DEVICE,
+  words,
+} from './looks.ts';
 import type { Annotation, DashboardSpec, Override, PanelSpec, Transformation } from './model.ts';
 import { grid, NO_DEVICES, NO_READINGS, timeline } from './panels.ts';
 import { UNIT_COLUMN } from './sensor-units.ts';
@@ -59,10 +72,11 @@ const FACTS_NOW: PanelSpec = grid({
     { ...join('device_id'), filter: { id: 'byRefId', options: '/^(?:A|B|C)$/' } },
     ...WITH_HUB,
     ...LAST_SEEN,
+    onlineNow(),
   ],
   columns: {
     device_name: { title: 'Name', width: 150 },
-    online: DEVICE_COLUMNS.online,
+    [ONLINE_NOW]: DEVICE_COLUMNS.online,
     state: DEVICE_COLUMNS.sync,
     lag: DEVICE_COLUMNS.lag,
     [SEEN]: DEVICE_COLUMNS.lastSeen,
@@ -74,7 +88,16 @@ const FACTS_NOW: PanelSpec = grid({
     firmware_version: { title: 'Firmware', width: 90 },
     device_id: { ...DEVICE_COLUMNS.id, width: 110 },
     tags: { title: 'Tags' },
-    ...hidden('Time device', 'Time coverage', 'known', 'label', 'parent_device_id', ...HUB_FACTS, ...SEEN_FACTS),
+    ...hidden(
+      'Time device',
+      'Time coverage',
+      'known',
+      'label',
+      'parent_device_id',
+      ...ONLINE_FACTS,
+      ...HUB_FACTS,
+      ...SEEN_FACTS,
+    ),
   },
 });
 
@@ -269,16 +292,18 @@ const AROUND: readonly PanelSpec[] = [
         `device WHERE ${HOURLY} AND ${OF_HUB}`,
         'device_id',
       ),
+      unreportedOf(OF_WORKSPACE),
     ),
     noValue: 'The device has no neighbours.',
+    transformations: [join('device_id'), only('device_name', 'isNotNull'), onlineNow()],
     columns: {
       device_name: { title: 'Name', links: [TO_DEVICE] },
-      online: { title: 'Online', mappings: [ONLINE], colored: true },
+      [ONLINE_NOW]: { title: 'Online', mappings: [ONLINE_CELL], colored: true },
       presence: DEVICE_COLUMNS.presence,
       last_seen_ms: DEVICE_COLUMNS.listedSeen,
       model_id: { title: 'Model' },
       device_id: { title: 'Id' },
-      Time: { title: 'Listed', hidden: true },
+      ...hidden('Time device', 'Time coverage', ...ONLINE_FACTS),
     },
     sortBy: [{ displayName: 'Name' }],
   }),

@@ -1,7 +1,7 @@
 /** The dashboard "Fleet": which devices report, which do not, and how up to date is the copy? */
 import { badCount, DEVICE_COLUMNS, lagOverTime, lagStat, onlineOverTime, openAlerts, STOPPED, TARGET } from './both.ts';
 import { AT_END, DAILY, HOURLY, IN_RANGE, lines, newest, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
-import { byState, LAG_LOOKS, lagLines, lagNow, lateNow, REPORTED, STATE_LOOKS, syncOf } from './lag.ts';
+import { byState, LAG_LOOKS, lagLines, lagNow, lateNow, REPORTED, STATE_LOOKS, syncOf, unreportedOf } from './lag.ts';
 import {
   any,
   BAD_IF_ANY,
@@ -12,7 +12,9 @@ import {
   hidden,
   join,
   later,
-  ONLINE,
+  ONLINE_CELL,
+  ONLINE_NOW,
+  onlineNow,
   only,
   PLAIN,
   RESTING,
@@ -21,6 +23,7 @@ import {
   TO_DEVICE,
   toDevice,
   toPanel,
+  UNKNOWN,
 } from './looks.ts';
 import type { DashboardSpec, DataLink, PanelOf, PanelSpec, Transformation } from './model.ts';
 import { bars, binary, grid, NO_DEVICES, stat } from './panels.ts';
@@ -65,7 +68,8 @@ export function fleetNumbers(toTable: DataLink): readonly PanelSpec[] {
 const MAP: PanelOf<'geomap'> = {
   type: 'geomap',
   title: 'Map of the hubs',
-  description: 'Hubs with a position, green while they are online. Empty where sync.location is off.',
+  description:
+    'Hubs with a position, green while they are online, red also where Tidemark has stopped. Empty where sync.location is off.',
   w: 12,
   h: 14,
   targets: tables(
@@ -74,12 +78,27 @@ const MAP: PanelOf<'geomap'> = {
       `device WHERE ${HOURLY} AND ${OF_FLEET} AND is_addon = 0`,
       'device_id',
     ),
+    unreportedOf(OF_WORKSPACE),
   ),
+  transformations: [
+    join('device_id'),
+    only('device_name', 'isNotNull'),
+    onlineNow(),
+    {
+      id: 'organize',
+      options: {
+        excludeByName: { 'Time device': true, 'Time coverage': true, online: true, unreported: true },
+        indexByName: {},
+        renameByName: {},
+        includeByName: {},
+      },
+    },
+  ],
   defaults: {
     noValue: NO_DEVICES,
     unit: 'none',
-    mappings: [ONLINE],
-    thresholds: steps('red', [1, 'green']),
+    mappings: [ONLINE_CELL],
+    thresholds: steps('red', [1, 'green'], [UNKNOWN, 'red']),
     color: { mode: 'thresholds' },
   },
   overrides: [{ matcher: { id: 'byName', options: 'device_name' }, properties: [{ id: 'links', value: [TO_DEVICE] }] }],
@@ -96,7 +115,7 @@ const MAP: PanelOf<'geomap'> = {
         config: {
           showLegend: true,
           style: {
-            color: { field: 'online', fixed: 'gray' },
+            color: { field: ONLINE_NOW, fixed: 'gray' },
             opacity: 0.8,
             size: { fixed: 8, min: 4, max: 12 },
             symbol: { mode: 'fixed', fixed: 'img/icons/marker/circle.svg' },
@@ -155,6 +174,9 @@ export const LAST_SEEN = later('Time telemetry', 'last_seen_ms', SEEN);
 /** What it is made from. */
 export const SEEN_FACTS = ['Time telemetry', 'reading', 'last_seen_ms'] as const;
 
+/** What it is made from whether a device is online now. */
+export const ONLINE_FACTS = ['online', 'unreported'] as const;
+
 /** Puts the facts of devices together with the name of their hub. */
 export const WITH_HUB: readonly Transformation[] = [
   join('parent_device_id', 'outerTabular'),
@@ -186,10 +208,11 @@ const DEVICES: PanelSpec = grid({
     // Of devices that the choice of hubs and models leaves out, coverage alone would remain.
     ...WITH_HUB,
     ...LAST_SEEN,
+    onlineNow(),
   ],
   columns: {
     device_name: { title: 'Name', links: [TO_DEVICE], width: 180 },
-    online: DEVICE_COLUMNS.online,
+    [ONLINE_NOW]: DEVICE_COLUMNS.online,
     state: DEVICE_COLUMNS.sync,
     lag: DEVICE_COLUMNS.lag,
     [SEEN]: DEVICE_COLUMNS.lastSeen,
@@ -200,7 +223,15 @@ const DEVICES: PanelSpec = grid({
     firmware_version: { title: 'Firmware', width: 90 },
     device_id: { ...DEVICE_COLUMNS.id, width: 110 },
     tags: { title: 'Tags' },
-    ...hidden('Time device', 'Time coverage', 'known', 'parent_device_id', ...HUB_FACTS, ...SEEN_FACTS),
+    ...hidden(
+      'Time device',
+      'Time coverage',
+      'known',
+      'parent_device_id',
+      ...ONLINE_FACTS,
+      ...HUB_FACTS,
+      ...SEEN_FACTS,
+    ),
   },
   // "active" comes first by its name.
   sortBy: [{ displayName: 'Lifecycle' }, { displayName: 'Online' }, { displayName: 'Lag', desc: true }],
@@ -238,6 +269,7 @@ export function devicesToLookAt(
       only('device_name', 'isNotNull'),
       any('exclude', ['state', 'equal', 'unreachable'], ['state', 'equal', 'excluded'], ...without),
       any('include', ['online', 'equal', 0], ['state', 'equal', 'silent'], ...or),
+      onlineNow(),
       { id: 'sortBy', options: { sort: [{ field: sortBy }] } },
       // Grafana's sort is stable; "active" comes first.
       { id: 'sortBy', options: { sort: [{ field: 'lifecycle_status' }] } },
@@ -246,16 +278,16 @@ export function devicesToLookAt(
     columns: {
       device_name: { title: 'Name', links: [TO_DEVICE] },
       ...columns,
-      ...hidden('known', 'Time device', 'Time coverage'),
+      ...hidden('known', 'Time device', 'Time coverage', ...ONLINE_FACTS),
     },
   });
 }
 
 const SILENT_LONGEST: PanelSpec = devicesToLookAt(
   {
-    title: 'Silent longest',
+    title: 'Silent or out of service',
     description:
-      'The devices that are silent or not online: active devices first, then by the time since they were last seen. At most fifty.',
+      'The devices that are silent or not online, and those among them that were paused, shelved or retired: active devices first, then by the time since they were last seen. At most fifty.',
     ...{ w: 12, h: 9, noValue: 'No device is silent.' },
   },
   {
@@ -266,7 +298,7 @@ const SILENT_LONGEST: PanelSpec = devicesToLookAt(
       lifecycle_status: DEVICE_COLUMNS.lifecycle,
       presence: DEVICE_COLUMNS.presence,
       device_id: DEVICE_COLUMNS.id,
-      ...hidden('online', 'state', 'lag', 'gap_seconds'),
+      ...hidden(ONLINE_NOW, 'state', 'lag', 'gap_seconds'),
     },
   },
 );
@@ -282,7 +314,7 @@ const REPORTING = `SELECT sum(r) AS reporting FROM (SELECT 1 + 0 * gap AS r FROM
 const HUB_TABLE: PanelSpec = grid({
   title: 'Hubs',
   description:
-    'Each hub with its active add-ons: how many there are, how many report (their sync is live or catching up) and how many do not: none does once Tidemark has stopped. A hub that is not online silences all below it.',
+    'Each hub with its active add-ons: how many there are, how many report (their sync is live or catching up) and how many do not: none does once Tidemark has stopped, and whether the hub is online is unknown then. A hub that is not online silences all below it.',
   w: 12,
   h: 9,
   targets: tables(
@@ -293,18 +325,30 @@ const HUB_TABLE: PanelSpec = grid({
     ),
     REPORTING,
     HUBS,
+    unreportedOf(OF_WORKSPACE),
   ),
   noValue: NO_DEVICES,
   transformations: [
+    {
+      id: 'organize',
+      filter: { id: 'byRefId', options: 'D' },
+      options: {
+        excludeByName: {},
+        indexByName: {},
+        renameByName: { device_id: 'parent_device_id' },
+        includeByName: {},
+      },
+    },
     { ...join('device_id'), filter: { id: 'byRefId', options: '/^(?:A|B)$/' } },
     any('exclude', ...RESTING.map((status) => ['lifecycle_status', 'equal', status] as const)),
     join('parent_device_id', 'outerTabular'),
     only('hub', 'isNotNull'),
+    onlineNow('hub_online'),
     {
       id: 'groupBy',
       options: {
         fields: {
-          ...grouped('hub', 'hub_online', 'firmware', 'parent_device_id'),
+          ...grouped('hub', ONLINE_NOW, 'firmware', 'parent_device_id'),
           is_addon: { operation: 'aggregate', aggregations: ['sum'] },
           reporting: { operation: 'aggregate', aggregations: ['sum'] },
         },
@@ -314,7 +358,7 @@ const HUB_TABLE: PanelSpec = grid({
   ],
   columns: {
     hub: { title: 'Hub', links: [toDevice('tidemark-device', 'datasource', 'parent_device_id')] },
-    hub_online: { ...DEVICE_COLUMNS.online, title: 'Hub online' },
+    [ONLINE_NOW]: { ...DEVICE_COLUMNS.online, title: 'Hub online' },
     'is_addon (sum)': { title: 'Add-ons', width: 75 },
     'reporting (sum)': { title: 'Add-ons reporting', width: 140 },
     missing: { title: 'Not reporting', thresholds: BAD_IF_ANY, colored: true, width: 110 },

@@ -3,7 +3,7 @@
  * written any more. Coverage points come every 15 minutes at least: without one for 17 minutes the daemon has stopped.
  */
 import { HOURLY, IS_READ, lines } from './influxql.ts';
-import { SILENT_S, STATE_COLORS, UP_TO_DATE } from './looks.ts';
+import { SILENT_S, STATE_COLORS, UNKNOWN, UP_TO_DATE } from './looks.ts';
 import type { InfluxTarget, Override } from './model.ts';
 
 /** The last 17 minutes of the range: a device of a daemon that runs has a coverage point in them. */
@@ -20,6 +20,22 @@ function reported(where: string): string {
   return `SELECT ${LAG_S} AS lag, last(state) AS state FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;
 }
 
+/** 1 for each device that is reported, and 0 for each that was reported in the range. */
+function reports(where: string): readonly [now: string, once: string] {
+  const r = (figure: string, when: string): string =>
+    `SELECT ${figure} AS r FROM coverage WHERE ${when} AND ${where} GROUP BY device_id`;
+  return [r('1 + 0 * last(gap_seconds)', REPORTED), r('0 * last(gap_seconds)', HOURLY)];
+}
+
+/** What `ONLINE_NOW` puts before whether a device is online: `UNKNOWN` where it is not reported any more, else below 0. */
+const UNREPORTED = `${UNKNOWN} - ${UNKNOWN + 1} * sum(r) AS unreported`;
+
+/** The same alone: the device list is as old as the last report. */
+export function unreportedOf(where: string): string {
+  const [now, once] = reports(where);
+  return `SELECT ${UNREPORTED} FROM (${now}), (${once}) GROUP BY device_id`;
+}
+
 /**
  * The state, the missing time and the lag of each device, in a table. A device that was not reported has no state; the
  * second source has it in the table all the same, with its lag below 0. A silent device has `SILENT_S` added to its
@@ -30,7 +46,7 @@ export function syncOf(where: string): string {
   const known = `SELECT ${LAG_S} AS lag, last(gap_seconds) AS known, 0 * last(gap_seconds) AS r, 0 * last(gap_seconds) AS s FROM coverage WHERE ${HOURLY} AND ${where} GROUP BY device_id`;
   const states = `SELECT last(gap_seconds) AS gap, last(state) AS state FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;
   const silent = `SELECT ${SILENT_S} + 0 * gap AS s FROM (${states}) WHERE state = 'silent' GROUP BY device_id`;
-  return `SELECT last(state) AS state, last(gap) AS gap_seconds, last(lag) * (2 * sum(r) - 1) + sum(s) AS lag, last(known) AS known FROM (${now}), (${known}), (${silent}) GROUP BY device_id`;
+  return `SELECT last(state) AS state, last(gap) AS gap_seconds, last(lag) * (2 * sum(r) - 1) + sum(s) AS lag, last(known) AS known, ${UNREPORTED} FROM (${now}), (${known}), (${silent}) GROUP BY device_id`;
 }
 
 /**
@@ -70,21 +86,34 @@ function named(column: string, name: string): Override {
   return { matcher: { id: 'byRegexp', options: `/^${column}\\|/` }, properties: [{ id: 'displayName', value: name }] };
 }
 
-/** Colours and names of what `lagNow` is answered; no colour of alarm where the range ends in the past. */
-export const LAG_COLORS: readonly Override[] = [
+/** Colours of what `lagNow` is answered; no colour of alarm where the range ends in the past. By names that carry it. */
+const COLORS: readonly Override[] = [
   ...[colored('A', 'green'), colored('B', 'yellow'), colored('C', 'red'), colored('D', 'red'), colored('E', 'blue')],
   { matcher: { id: 'byFrameRefID', options: 'E' }, properties: [{ id: 'unit', value: 'none' }] },
   { matcher: { id: 'byRegexp', options: '/[|&?]to=(?!now(&|$))/' }, properties: [fixed('text')] },
-  ...[named('median', 'median'), named('p95', 'p95'), named('stopped', 'daemon stopped: newest data')],
-  named('syncing', 'devices catching up'),
+  // As in tables, which round down.
+  { matcher: { id: 'byRegexp', options: '/^stopped\\|/' }, properties: [{ id: 'unit', value: 'dtdurations' }] },
 ];
+
+/** What they are called. @param source where the lag is from, if the reader has to know. */
+function names(source = ''): Override[] {
+  return [
+    ...[named('median', `median${source}`), named('p95', `p95${source}`)],
+    named('stopped', 'daemon stopped: age of the newest data'),
+    named('syncing', 'devices catching up'),
+  ];
+}
+
+export const LAG_COLORS: readonly Override[] = [...COLORS, ...names()];
 
 /** The same for a lag by the newest coverage point, which may be 15 minutes old; metrics give the lag of the last scrape. */
 export const LAG_LOOKS: readonly Override[] = [
   ...['A', 'B', 'C'].map((refId): Override => {
     return { matcher: { id: 'byFrameRefID', options: refId }, properties: [{ id: 'mappings', value: [UP_TO_DATE] }] };
   }),
-  ...LAG_COLORS,
+  ...COLORS,
+  // Why it is no less than 15 minutes, where the daemon's own target may be less.
+  ...names(' (15-min reports)'),
 ];
 
 /**

@@ -15,6 +15,16 @@ export function words(meaning: Readonly<Record<string, readonly [text: string, c
 
 export const ONLINE = words({ '0': ['Not online', 'red'], '1': ['Online', 'green'] });
 
+/** Stands for whether a device is online where Tidemark no longer reports it. */
+export const UNKNOWN = 2;
+/** The same of now, in the cell of a table. Below 0: the workspace does not say it. */
+export const ONLINE_CELL = words({
+  '-1': ['–', 'text'],
+  '0': ['Not online', 'red'],
+  '1': ['Online', 'green'],
+  [UNKNOWN]: ['unknown', 'red'],
+});
+
 /** The states of `coverage`, in words and colours. */
 export const STATE_COLORS = {
   live: ['live', 'green'],
@@ -218,6 +228,16 @@ export function later(time: string, ms: string, alias: string): Transformation[]
     { id: 'calculateField', options: { mode: 'reduceRow', reduce: { reducer: 'max', include: [time, ms] }, alias } },
   ];
 }
+
+/** A column with whether a device is online now; it and `unreported` stay. @param online the column of the device list. */
+export function onlineNow(online = 'online'): Transformation {
+  const include = [online, 'unreported'];
+  return {
+    id: 'calculateField',
+    options: { mode: 'reduceRow', reduce: { reducer: 'max', include }, alias: ONLINE_NOW },
+  };
+}
+export const ONLINE_NOW = 'online_now';
 
 /** What a value of a field is compared with. */
 export type Condition = readonly [field: string, id: 'equal' | 'greater' | 'lower', value: number | string];

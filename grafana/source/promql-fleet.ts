@@ -31,15 +31,19 @@ function lag(where: string, window: string): string {
   return `(time() - max by (device_id) (last_over_time(${of('coverage_watermark_ms', where)}[${window}])) / 1000)`;
 }
 
+/** The devices that are reported. */
+function reportedOf(where: string): string {
+  return `max by (device_id) (last_over_time(${of('coverage_gap_seconds', where)}[17m]))`;
+}
+
 /**
  * The same, below 0 where nothing is reported any more. A device that is not online and covered up to the present is
  * silent: `SILENT_S` is added to its lag.
  */
 function signedLag(where: string): string {
-  const reported = `max by (device_id) (last_over_time(${of('coverage_gap_seconds', where)}[17m]))`;
   const offline = `max by (device_id) (${newest('device_online', where)}) == 0`;
   const silent = `((${lag(where, '17m')} <= 900) + ${SILENT_S} and on (device_id) (${offline}))`;
-  return `(${silent} or (${lag(where, '26h')} and on (device_id) ${reported}) or -1 * ${lag(where, '26h')})`;
+  return `(${silent} or (${lag(where, '26h')} and on (device_id) ${reportedOf(where)}) or -1 * ${lag(where, '26h')})`;
 }
 
 const LAG_NOW = lag(OF_WORKSPACE, '17m');
@@ -147,8 +151,8 @@ const OVER_TIME: readonly PanelSpec[] = [
   ),
 ];
 
-/** Not online, of a device that was taken out of service: no alarm. */
-const OFF_DUTY = words({ '2': ['Not online', 'text'] });
+/** Not online, of a device that was taken out of service: no alarm; and of one that is not reported any more. */
+const OTHERWISE = words({ '2': ['Not online', 'text'], '4': ['unknown', 'red'] });
 /** This database has no texts: which of the three it is, it does not say. */
 const ACTIVE = words({ '0': ['paused, shelved or retired', 'text'], '1': ['active', 'green'] });
 
@@ -164,7 +168,7 @@ export function deviceTable(where: string, look: { title: string; description: s
     ...look,
     w: 24,
     targets: presentTable(
-      `${online} + 2 * (${online} < bool 1) * on (device_id) group_left () (${resting(where)} + 1) or ${online}`,
+      `(4 + 0 * ${online} unless on (device_id) ${reportedOf(where)}) or ${online} + 2 * (${online} < bool 1) * on (device_id) group_left () (${resting(where)} + 1) or ${online}`,
       `max by (device_id) (${seen.join(' or ')})`,
       signedLag(where),
       figure('coverage_gap_seconds'),
@@ -175,7 +179,7 @@ export function deviceTable(where: string, look: { title: string; description: s
     transformations: [join('device_id'), only('device_name', 'isNotNull')],
     columns: {
       device_name: { title: 'Name', links: [TO_DEVICE] },
-      'Value #A': { ...DEVICE_COLUMNS.online, mappings: [ONLINE, OFF_DUTY] },
+      'Value #A': { ...DEVICE_COLUMNS.online, mappings: [ONLINE, OTHERWISE] },
       'Value #C': DEVICE_COLUMNS.lag,
       'Value #B': DEVICE_COLUMNS.lastSeen,
       'Value #E': { ...DEVICE_COLUMNS.lifecycle, mappings: [ACTIVE], width: 190 },

@@ -143,7 +143,7 @@ export const RULES: readonly Rule[] = [
       'The device list has shown this active device as not online for an hour, while all hubs are online. Check its power. If it was taken out of service, pause it in the workspace.',
     page: 'devices',
     dashboard: 'tidemark-fleet',
-    panel: 'Silent longest',
+    panel: 'Silent or out of service',
   },
   {
     uid: 'tidemark-alert-open-long',

@@ -2,7 +2,7 @@
 import { DEVICE_COLUMNS, TARGET } from './both.ts';
 import { devicesToLookAt, FLEET, fleetNumbers } from './fleet.ts';
 import { panelId } from './layout.ts';
-import { hidden, RESTING } from './looks.ts';
+import { hidden, ONLINE_NOW, RESTING } from './looks.ts';
 import type { DashboardSpec, DataLink, PanelOf, PanelSpec } from './model.ts';
 import { HUB, MODEL, WORKSPACE } from './variables.ts';
 
@@ -31,7 +31,7 @@ const ATTENTION: PanelSpec = devicesToLookAt(
     sortBy: 'online',
     limit: 20,
     columns: {
-      online: DEVICE_COLUMNS.online,
+      [ONLINE_NOW]: DEVICE_COLUMNS.online,
       state: DEVICE_COLUMNS.sync,
       lag: DEVICE_COLUMNS.lag,
       last_seen_ms: DEVICE_COLUMNS.listedSeen,

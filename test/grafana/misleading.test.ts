@@ -166,7 +166,7 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
     const bars = await read.numbers('workspace', 'Devices by state of sync');
     expect(bars.map((bar) => bar.replace('all: 15, blue', 'all: 15, text'))).toEqual(states);
     // Each that is silent has a row, also the paused one.
-    const silent = await read.table('fleet', 'Silent longest');
+    const silent = await read.table('fleet', 'Silent or out of service');
     expect(silent.map(({ Name, Lifecycle }) => `${Name}: ${Lifecycle}`)).toEqual([
       'Silent: active, green',
       'Paused: paused, blue',
@@ -212,7 +212,10 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
   test('a device in its initial sync is neither late nor up to date', async () => {
     const read = reader({ place: place(), toMs: NOW_MS });
     const rows = await read.table('fleet', 'Devices');
+    // Of this one the workspace does not say whether it is online.
+    expect(rows.find(({ Name }) => Name === 'Below')).toMatchObject({ Online: '–, text', Sync: 'live, green' });
     expect(rows.find(({ Name }) => Name === 'Here')).toMatchObject({
+      Online: 'Online, green',
       Sync: 'catching up, blue',
       Lag: 'initial sync, blue',
     });

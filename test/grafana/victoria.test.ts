@@ -150,7 +150,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
         await valuesOf(vmPanel('fleet', title), await viewer.look(vmPanel('fleet', title)));
       expect(await look('Late')).toMatchObject([{ text: String(late), color: late === 0 ? 'green' : 'orange' }]);
       const [lag] = await look('Lag');
-      expect(lag?.title).toBe('p95');
+      expect(lag?.title).toBe('p95 (15-min reports)');
       expect(lag?.color).toBe(late === 0 ? 'green' : 'yellow');
     }
   });
@@ -220,7 +220,12 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
         expect(shownNow?.color, title).toBe('red');
         expect(others, title).toEqual([]);
       }
-      expect((await look('Lag'))[0]?.text).toMatch(minutes === 20 ? /^2\d mins$/ : /^20 hours$/);
+      expect((await look('Lag'))[0]?.text).toMatch(minutes === 20 ? /^2\d minutes$/ : /^20 hours$/);
+      const { fields } = await pictureOf(vmPanel('fleet', 'Devices'), await viewer.look(vmPanel('fleet', 'Devices')));
+      const online = fields.find(({ title }) => title === 'Online')?.cells ?? [];
+      // After 20 hours no device is listed.
+      const unknown = minutes === 20 ? ['unknown, red'] : [];
+      expect([...new Set(online.map(({ text, color }) => `${text}, ${color}`))]).toEqual(unknown);
     },
   );
 

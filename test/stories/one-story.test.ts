@@ -145,7 +145,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
       expect(states).toMatch(/live: 12/);
       expect(states).not.toMatch(/silent|red/);
       expect(await told.read.numbers(uid, 'Late')).toEqual(['Late: 0, green']);
-      expect((await told.read.numbers(uid, 'Lag')).join()).toMatch(/^median: .*, green,p95: .*, green$/);
+      expect((await told.read.numbers(uid, 'Lag')).join()).toMatch(/^median \(.*, green,p95 \(.*, green$/);
     }
     expect(await told.read.table('start', 'What needs attention')).toEqual([]);
 
@@ -182,7 +182,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
     expect(told.metrics).toMatch(/^tidemark_devices\{state="silent"\} 8$/m);
     expect(alerts(told.metrics, { nowMs: told.nowMs })).toEqual(['TidemarkFleetSilent']);
     expect((await told.read.numbers('fleet', 'Devices by state')).join()).toMatch(/silent: 8, orange/);
-    expect((await told.read.numbers('fleet', 'Lag')).join()).toMatch(/^median: .*, green,p95: .*, green$/);
+    expect((await told.read.numbers('fleet', 'Lag')).join()).toMatch(/^median \(.*, green,p95 \(.*, green$/);
     const [hub] = await told.read.table('fleet', 'Hubs');
     expect(hub).toMatchObject({ Hub: 'Hub north', 'Hub online': 'Not online, red', 'Add-ons reporting': '0' });
     const attention = await told.read.table('start', 'What needs attention');

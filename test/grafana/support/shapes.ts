@@ -68,7 +68,7 @@ function expectDrawable(panel: Panel, [times, ...lines]: Picture['fields']): voi
 
 /** The columns that a table shows, in their order. */
 export function columnsOf(panel: Panel): string[] {
-  const { options = {} } = panel.transformations?.find(({ id }) => id === 'organize') ?? {};
+  const { options = {} } = panel.transformations?.findLast(({ id }) => id === 'organize') ?? {};
   const hidden = options['excludeByName'] as Record<string, boolean>;
   const renamed = Object.entries(options['renameByName'] as Record<string, string>);
   return renamed.filter(([name]) => hidden[name] !== true).map(([, title]) => title);
@@ -88,7 +88,7 @@ const SHAPES: Readonly<Record<string, (panel: Panel, frames: readonly Frame[], r
     for (const frame of frames) expect(frame.fields[1]?.displayName, panel.title).not.toMatch(/\$tag_(?!device_id)/);
   },
   geomap: (panel, frames) => {
-    for (const frame of frames) {
+    for (const frame of frames.filter(({ refId }) => refId === 'A')) {
       for (const name of ['latitude', 'longitude', 'online'])
         expect(fieldOf(frame, name).type, panel.title).toBe('number');
     }
