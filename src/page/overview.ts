@@ -145,7 +145,12 @@ function lagTiles(parts: OverviewParts): Tile[] {
   if (destinations.length === 0) {
     const behind: Pick<Tile, 'tone'> = freshness.behind_devices > 0 ? { tone: 'busy' } : {};
     return [
-      { title: 'Lag of the archive', value: lagText(freshness.median_seconds), text: spreadText(report), ...behind },
+      {
+        title: 'Lag of the archive',
+        value: lagText(freshness.median_seconds),
+        text: spreadText(report, freshness.median_seconds),
+        ...behind,
+      },
     ];
   }
   return destinations
@@ -193,7 +198,7 @@ function lagTile(report: StatusOverview, destination: DestinationReport, hasSpre
   return {
     title: `Lag in ${databaseText(destination.name, report.destinations.length)}`,
     value: lagText(lag_seconds),
-    text: `${stopped}${pendingText(report, destination)}${hasSpread ? `; ${spreadText(report)}` : ''}`,
+    text: `${stopped}${pendingText(report, destination)}${hasSpread ? `; ${spreadText(report, lag_seconds)}` : ''}`,
     ...(blocked_reason !== null || isLate ? { tone: 'bad' } : behind_devices > 0 ? { tone: 'busy' } : {}),
   };
 }
@@ -215,29 +220,35 @@ function lagText(seconds: number | null): string {
   return seconds === null ? 'initial sync' : duration(seconds);
 }
 
-/** The distribution of the lag of the devices in the archive, and its expected value. */
-function spreadText({
-  freshness: {
-    target_seconds,
-    expected_seconds,
-    behind_devices,
-    behind_after_seconds,
-    median_seconds,
-    p95_seconds,
-    max_seconds,
-  },
-}: StatusOverview): string {
+/**
+ * What the lag of a tile is among the devices, and the poll interval. The other figures are those of the archive: they
+ * hold for a database as well unless it lags behind the archive, as the same statistics are compared.
+ *
+ * @param lagSeconds the lag that the tile shows.
+ */
+function spreadText({ freshness }: StatusOverview, lagSeconds: number | null): string {
+  const { target_seconds, expected_seconds, behind_devices, behind_after_seconds, median_seconds } = freshness;
   const slowed = expected_seconds > target_seconds ? `, ${duration(expected_seconds)} with this quota` : '';
-  const known = [
-    ...(p95_seconds === null ? [] : [`p95 ${duration(p95_seconds)}`]),
-    ...(max_seconds === null ? [] : [`max ${duration(max_seconds)}`]),
-  ];
-  const spread = known.length === 0 ? '' : `in the archive: ${known.join(', ')}; `;
   const behind =
     behind_devices === 0 || median_seconds === null
       ? ''
       : `; ${counted(behind_devices, 'device')} with a lag of more than ${duration(behind_after_seconds)}`;
-  return `${spread}poll interval ${duration(target_seconds)}${slowed}${behind}`;
+  return `${figuresText(freshness, lagSeconds)}poll interval ${duration(target_seconds)}${slowed}${behind}`;
+}
+
+function figuresText(
+  { median_seconds, p95_seconds, max_seconds }: StatusOverview['freshness'],
+  lagSeconds: number | null,
+): string {
+  const known = [
+    ...(p95_seconds === null ? [] : [`p95 ${duration(p95_seconds)}`]),
+    ...(max_seconds === null ? [] : [`max ${duration(max_seconds)}`]),
+  ];
+  if (known.length === 0) return '';
+  if (median_seconds === null || lagSeconds === null) return `in the archive: ${known.join(', ')}; `;
+  return Math.abs(lagSeconds - median_seconds) < 1
+    ? `median of the devices (${known.join(', ')}); `
+    : `median of the devices; in the archive: median ${duration(median_seconds)}, ${known.join(', ')}; `;
 }
 
 function tiles(parts: OverviewParts): Tile[] {

@@ -394,10 +394,15 @@ function problemOf({
       return about(
         'destination_blocked',
         name,
-        `Delivery to ${databaseText(name, deliverers.length)} is blocked: ${reason}`,
+        `Delivery to ${databaseText(name, deliverers.length)} is blocked: ${answerText(reason)}`,
       );
   }
   return null;
+}
+
+/** The reason of a block in a sentence: who answers with the status that it begins with. */
+function answerText(reason: string): string {
+  return /^HTTP \d{3}\b/.test(reason) ? `the database, or a proxy in front of it, answers ${reason}` : reason;
 }
 
 /** The beginning of the sentence about what keeps the API from being read. */

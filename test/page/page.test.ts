@@ -161,6 +161,25 @@ describe('the overview', () => {
     expect(await tileOf({ lag_seconds: 0 })).toContain(history);
   });
 
+  test('the lag in a database is said to be the median, beside the same figure of the archive', async () => {
+    const tileOf = async (lagSeconds: number | null, freshness: object = {}): Promise<string> => {
+      const destinations = REPORT.destinations.map((each) => ({ ...each, lag_seconds: lagSeconds, pending_points: 0 }));
+      const standing = standingWith({ destinations, freshness: { ...REPORT.freshness, ...freshness } });
+      await using served = await servePage({ standing });
+      return (/<div class="tile .*?<\/div>/.exec(await textOf(served.url))?.[0] ?? '').replaceAll('\u00a0', ' ');
+    };
+    // A median of 0 s does not contradict a larger p95: that of the archive is the same, as nothing waits.
+    expect(await tileOf(0, { median_seconds: 0, p95_seconds: 49, max_seconds: 49 })).toContain(
+      '<b>0 s</b><span>every archived point is delivered; median of the devices (p95 49 s, max 49 s); poll',
+    );
+    expect(await tileOf(56)).toContain(
+      '; median of the devices; in the archive: median 42 s, p95 75 s, max 118 s; poll interval 60 s',
+    );
+    // In an initial sync there is no median.
+    const initial = { median_seconds: null, p95_seconds: null, max_seconds: 59 };
+    expect(await tileOf(null, initial)).toContain('delivered; in the archive: max 59 s; poll interval');
+  });
+
   test('a range has its date at both ends', async () => {
     await using served = await servePage();
     const page = await textOf(served.url);

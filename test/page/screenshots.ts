@@ -106,14 +106,14 @@ try {
   await desk('status-page', BOTH);
   await desk('device', BOTH, { path: 'device?id=add-muc-04&span=24h', awaited: 'canvas' });
   await take(browser, url, { names: { light: 'status-page-phone' }, path: '', size: { width: 390, height: 844 } });
-  await bench.influxd.kill();
+  await bench.proxy.pause();
   await until(
     'the trouble shows',
     async () => ((await statusOf(url)).destinations[0]?.lag_seconds ?? 0) > 60,
     FILLED_WITHIN_MS,
   );
   await desk('trouble', BOTH);
-  await bench.influxd.restart();
+  await bench.proxy.resume();
   await until('all is in sync again', async () => (await toneOf(url)) === 'OK', FILLED_WITHIN_MS);
   stage.simulator.settings.key.revoked = true;
   await until('the key is refused', async () => await says(url, /refuses the key/), FILLED_WITHIN_MS);

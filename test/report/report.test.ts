@@ -52,7 +52,19 @@ interface Case {
   /** How long until an API that refuses the key is tried again. */
   readonly attemptInMs?: number;
   readonly failing?: { readonly name: 'alerts'; readonly reason: string }[];
+  /** Why the delivery to a database is blocked. */
+  readonly blocked?: string;
 }
+
+/** A database that nothing was delivered to yet. */
+const UNKNOWN_DATABASE: ReportParts['deliverers'][number] = {
+  name: 'influx',
+  destinationId: null,
+  deliveredLines: () => 0,
+  blockedReason: () => null,
+  nextAttemptInMs: () => null,
+  blockedForMs: () => null,
+};
 
 /** The report of a workspace in sync, but for what a case changes. */
 function overviewOf({
@@ -62,6 +74,7 @@ function overviewOf({
   etaSeconds = null,
   assumesFullHistory = false,
   lastRequestMs = NOW_MS - MINUTE_MS + 7,
+  blocked,
   ...streams
 }: Case): StatusOverview {
   const { problem = null, isRefused = false, attemptInMs = null, failing = [] } = streams;
@@ -84,7 +97,7 @@ function overviewOf({
       settings,
       serverClock: { nowMs: () => NOW_MS, highestPassedMs: () => NOW_MS, passedMs: () => NOW_MS },
     },
-    deliverers: [],
+    deliverers: blocked === undefined ? [] : [{ ...UNKNOWN_DATABASE, blockedReason: () => blocked }],
     quota: () => ({ share: 1, minute: window, day: window, waiting_until: null, history_waiting_until: null }),
     staleMs: () => MINUTE_MS,
     historyEta: () => (etaSeconds === null ? null : { seconds: etaSeconds, assumesFullHistory }),
@@ -220,6 +233,17 @@ describe('the sentence', () => {
       { failing: [{ name: 'alerts', reason: 'HTTP 500' }] },
       'alerts cannot be read: HTTP 500',
       { code: 'stream_failing', name: 'alerts' },
+    ],
+    // A status alone does not say who answers it.
+    [
+      { blocked: 'HTTP 503: overloaded; if this lasts, check the log' },
+      'Delivery to the database is blocked: the database, or a proxy in front of it, answers HTTP 503: overloaded; if this lasts, check the log',
+      { code: 'destination_blocked', name: 'influx' },
+    ],
+    [
+      { blocked: 'the database refuses the connection' },
+      'Delivery to the database is blocked: the database refuses the connection',
+      { code: 'destination_blocked', name: 'influx' },
     ],
   ])('%j names the problem by its code', (given, summary, problem) => {
     expect(overviewOf(given)).toMatchObject({ summary, summary_problem: problem });

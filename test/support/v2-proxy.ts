@@ -84,6 +84,9 @@ export interface V2Proxy extends AsyncDisposable {
   readonly writes: readonly SeenWrite[];
   /** What goes wrong from now on; `null` for nothing. */
   setFaults(faults: ((write: SeenWrite) => Fault | null) | null): void;
+  /** Connections to it are refused until `resume`, as those to a database that does not run. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -99,7 +102,9 @@ export async function startV2Proxy(options: V2ProxyOptions): Promise<V2Proxy> {
     };
     answer(request, response, { ...options, found }).catch(() => response.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const listen = async (at: number): Promise<void> =>
+    await new Promise((resolve) => server.listen(at, '127.0.0.1', resolve));
+  await listen(0);
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   const close = async (): Promise<void> => {
@@ -112,6 +117,8 @@ export async function startV2Proxy(options: V2ProxyOptions): Promise<V2Proxy> {
     setFaults: (next) => {
       faults = next;
     },
+    pause: close,
+    resume: async () => await listen(port),
     close,
     [Symbol.asyncDispose]: close,
   };
