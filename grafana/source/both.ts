@@ -43,7 +43,7 @@ export const DEVICE_COLUMNS = {
     mappings: [INITIAL_SYNC, UP_TO_DATE_CELL, SILENT],
     thresholds: steps('red', [0, 'text']),
     colored: true,
-    width: 115,
+    width: 125,
   },
   gap: { title: 'Missing', unit: 's', decimals: 0, mappings: [NOTHING_MISSING], width: 85 },
   lifecycle: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true, width: 90 },
@@ -74,6 +74,8 @@ export const THRESHOLD_LINE: Override['properties'] = [
 export const VALUES_SHOWN = 'For each sensor the newest value, minimum, mean and maximum, and the number of values.';
 
 export const STOPPED = 'No report for more than 17 minutes: is Tidemark running?';
+/** The same in a small panel, in letters that can be read. */
+const NOT_KNOWN = 'unknown';
 
 /** What a number of the present needs: its queries, and how their answers are put together. */
 interface Asked {
@@ -88,14 +90,14 @@ export function onlineNow(asked: Asked): PanelSpec {
   return stat({
     title: 'Online',
     description: 'Devices that the workspace lists as online, at the end of the range. Red where Tidemark has stopped.',
-    ...{ w: 4, h: 4, ...asked, unit: 'none', noValue: STOPPED },
+    ...{ w: 4, h: 4, ...asked, unit: 'none', noValue: NOT_KNOWN },
     thresholds: steps('red', [1, 'green']),
   });
 }
 
 /** A number of devices that had better be none; not known where Tidemark has stopped. */
 export function badCount(title: string, description: string, asked: Asked): PanelSpec {
-  const look = { w: 4, h: 4, noValue: STOPPED, unit: 'none', thresholds: BAD_OR_UNKNOWN };
+  const look = { w: 4, h: 4, noValue: NOT_KNOWN, unit: 'none', thresholds: BAD_OR_UNKNOWN };
   return stat({ title, description, ...look, ...asked });
 }
 

@@ -169,7 +169,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
     expect(alerts(told.metrics, { nowMs: told.nowMs })).toEqual(['TidemarkDestinationDown']);
     expect(told.events).toContain('delivery-blocked');
     // The last points before minute 45 are delivered at once.
-    expect((await told.read.numbers('fleet', 'Lag')).join()).toMatch(/newest data: 3[5-9] mins, red$/);
+    expect((await told.read.numbers('fleet', 'Lag')).join()).toMatch(/newest data: 3[5-9] minutes, red$/);
     expect((await told.read.numbers('start', 'Devices by state')).join()).toMatch(/, red$/);
   });
 

@@ -47,7 +47,7 @@ const SCRAPED_MS = 8 * MINUTE_MS;
 /** So long the daemon has run: no chart of the last day begins in the middle. */
 const FILLED_MS = 25.1 * HOUR_MS;
 
-const FONT = '@font-face { font-family: Inter; src: local("Inter"), local("DejaVu Sans"), local("Liberation Sans"); }';
+const FONT = '@font-face { font-family: Inter; src: local("Inter"), local("Liberation Sans"), local("DejaVu Sans"); }';
 
 /** What is chosen on the dashboards. */
 const CHOSEN: Readonly<Record<string, string | readonly string[]>> = {
