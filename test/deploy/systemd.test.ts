@@ -158,7 +158,18 @@ describe.runIf(available())('the installation for systemd', () => {
     const bin = join(place, 'bin');
     mkdirSync(bin, { recursive: true });
     writeFileSync(join(bin, 'setpriv'), '#!/bin/sh\nprintf "%s\\n" "$@"\n', { mode: 0o755 });
-    appendFileSync(settings('office', 'tidemark.env'), 'TIDEMARK_SYNC_ALERTS=*/5 * * * *\n');
+    // What systemd makes of these for the daemon (systemd.exec, "EnvironmentFile="), they are for a command, too.
+    appendFileSync(
+      settings('office', 'tidemark.env'),
+      [
+        'TIDEMARK_SYNC_ALERTS=*/5 * * * *',
+        'HTTPS_PROXY=http://proxy.example:3128',
+        'TIDEMARK_INFLUX_ORG="My org" ',
+        "TIDEMARK_INFLUX_BUCKET= 'a=b'",
+        ';TIDEMARK_API_SHARE=0.1',
+        '',
+      ].join('\n'),
+    );
     mkdirSync(join(root, 'var', 'lib', 'tidemark', 'office'), { recursive: true });
     const run = (...args: readonly string[]) =>
       spawnSync(
@@ -173,7 +184,15 @@ describe.runIf(available())('the installation for systemd', () => {
     expect(status).toBe(0);
     const said = stdout.trim().split('\n');
     expect(said.slice(0, 5)).toEqual(['--reuid', 'tidemark-office', '--regid', 'tidemark-office', '--clear-groups']);
-    expect(said).toContain('TIDEMARK_SYNC_ALERTS=*/5 * * * *');
+    expect(said).toEqual(
+      expect.arrayContaining([
+        'TIDEMARK_SYNC_ALERTS=*/5 * * * *',
+        'HTTPS_PROXY=http://proxy.example:3128',
+        'TIDEMARK_INFLUX_ORG=My org',
+        'TIDEMARK_INFLUX_BUCKET=a=b',
+      ]),
+    );
+    expect(said.join()).not.toContain('API_SHARE=0.1');
     expect(said).toContain(`TIDEMARK_DATA_DIR=${root}/var/lib/tidemark/office`);
     expect(said.slice(-5)).toEqual([
       '/opt/tidemark/workspaces/office/bin/node',
@@ -193,7 +212,7 @@ describe.runIf(available())('the installation for systemd', () => {
     expect(target('office')).toEqual([{ targets: ['127.0.0.1:9465'], labels: { workspace: 'office', instance } }]);
     const file = settings('office', 'tidemark.env');
     const before = readFileSync(file, 'utf8');
-    writeFileSync(file, before.replace('127.0.0.1:9465', '0.0.0.0:9465'));
+    writeFileSync(file, before.replace('127.0.0.1:9465', '"0.0.0.0:9465"'));
     expect(install('--root', root, 'office').status).toBe(0);
     expect(target('office')[0].targets).toEqual([`${hostname()}:9465`]);
     writeFileSync(file, before);
