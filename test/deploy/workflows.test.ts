@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { runTool, toolsAvailable } from './tools.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -14,6 +15,24 @@ describe.runIf(AVAILABLE)('the workflows', () => {
   test('have nothing that actionlint dislikes', () => {
     const { code, stdout, stderr } = runTool('actionlint', files);
     expect([code, stdout + stderr]).toEqual([0, '']);
+  });
+
+  test('the release tests the image and the roots, with the packages that these ask for', () => {
+    const { steps } = parse(readFileSync(join(folder, 'release.yml'), 'utf8')).jobs.roots as {
+      steps: { run?: string }[];
+    };
+    const runs = steps.map(({ run = '' }) => run).join('\n');
+    expect([...runs.matchAll(/test:\w+/g)].flat()).toEqual(['test:image', 'test:roots']);
+    const [roots, image] = ['roots.ts', 'run.ts'].map((name) =>
+      readFileSync(join(ROOT, 'test', 'image', name), 'utf8'),
+    );
+    const asked = [...(/PACKAGES = \{\n(.*?)\}/s.exec(roots ?? '')?.[1] ?? '').matchAll(/^ {2}'?([\w-]+)/gm)].map(
+      ([, name]) => name,
+    );
+    asked.push(...(/\(apt-get install ([\w -]+)\)/.exec(image ?? '')?.[1] ?? '').split(' '));
+    expect(asked.length).toBeGreaterThan(9);
+    const installed = /apt-get install -y -qq (.*)/.exec(runs)?.[1]?.split(' ');
+    expect(asked.filter((name) => !installed?.includes(name ?? ''))).toEqual([]);
   });
 
   test('a mistake is noticed', () => {
