@@ -94,7 +94,11 @@ describe('the rules', () => {
     const [own, grafanas] = [services.prometheus, services.grafana].map(
       ({ environment }) => environment.TIDEMARK_DOCS_URL,
     );
-    expect(own).toMatch(/^\$\{TIDEMARK_DOCS_URL:-https:\/\/\S+[^/]\}$/);
+    // Nobody can own a name below "example": until the address is set, a link leads to no stranger.
+    expect(own).toMatch(/^\$\{TIDEMARK_DOCS_URL:-https:\/\/[\w-]+\.example\}$/);
+    expect(parse(readFileSync('config/helm/tidemark/values.yaml', 'utf8')).docsUrl).toMatch(
+      /^https:\/\/[\w-]+\.example$/,
+    );
     expect(own).toBe(grafanas);
     expect(files.toSorted()).toEqual(RULES);
   });
