@@ -173,9 +173,9 @@ for secret in tidemark_api_key tidemark_influx_token; do
 done
 
 mkdir -p "$root/etc/systemd/system" "$root/usr/local/bin"
-cp config/systemd/*.service config/systemd/*.timer "$root/etc/systemd/system/"
-cp config/systemd/tidemark-workspace "$root/usr/local/bin/"
-chmod 0755 "$root/usr/local/bin/tidemark-workspace"
+# With their rights, whatever the checkout lets others read.
+install -m 0644 config/systemd/*.service config/systemd/*.timer "$root/etc/systemd/system/"
+install -m 0755 config/systemd/tidemark-workspace "$root/usr/local/bin/"
 
 restart
 cat <<END

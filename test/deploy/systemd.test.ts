@@ -58,7 +58,7 @@ describe.runIf(available())('the installation for systemd', () => {
     cpSync(dirname(programFile()), join(place, 'dist'), { recursive: true });
     for (const name of ['package.json', 'README.md', 'CHANGELOG.md']) cpSync(join(ROOT, name), join(place, name));
     // A checkout of somebody who keeps everything to himself (umask 077).
-    execFileSync('chmod', ['-R', 'go=', join(place, 'dist'), join(place, 'package.json')]);
+    execFileSync('chmod', ['-R', 'go=', ...['dist', 'package.json', 'config'].map((name) => join(place, name))]);
     for (const name of outsideLibraries(join(ROOT, 'node_modules'))) {
       cpSync(join(ROOT, 'node_modules', name), join(place, 'node_modules', name), { recursive: true });
     }
@@ -226,6 +226,11 @@ describe.runIf(available())('the installation for systemd', () => {
       { encoding: 'utf8' },
     );
     expect([verified.status, verified.stderr.match(/tidemark-.*/g) ?? []]).toEqual([0, []]);
+    // `systemctl cat` shows them to everybody.
+    const units = readdirSync(folder).filter(
+      (name) => /\.(?:service|timer)$/.test(name) && name.startsWith('tidemark'),
+    );
+    expect(units.map((name) => statSync(join(folder, name)).mode & 0o777)).toEqual([0o644, 0o644, 0o644]);
     const service = readFileSync(join(folder, 'tidemark-backup@.service'), 'utf8').replaceAll('\\\n', '');
     const [, script = ''] = /^ExecStart=\/bin\/sh -euc '(.*)'$/m.exec(service) ?? [];
     const backups = join(place, 'my backups');
