@@ -27,7 +27,7 @@ function onSignal(name: NodeJS.Signals): void {
   }
 }
 
-/** What a second signal ends with: a one-off that was cut short has something left to do. */
+/** The exit code of a second signal: a one-off that was cut short has something left to do. */
 let stopExitCode = 0;
 
 // A reader that closes the pipe is no failure; anything else, such as a full disk behind it, is.
@@ -114,7 +114,7 @@ async function main(): Promise<number> {
  */
 async function writeOut(text: string): Promise<boolean> {
   return await new Promise((resolve) => {
-    // What else goes wrong there ends the process, above.
+    // Any other error there ends the process, above.
     process.stdout.write(text, (error) => resolve(error === undefined || error === null));
   });
 }

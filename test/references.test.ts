@@ -4,7 +4,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -103,6 +103,51 @@ test('every file that a text names is there', () => {
   expect(named.length).toBeGreaterThan(50);
   expect(named.filter(({ from, path }) => !isThere(path, from))).toEqual([]);
 });
+
+/** A file of the project's own code, as text names it without its folder. Two helpers name files of Grafana's. */
+const NAMED_FILE = /`([a-z][\w-]*\.(?:ts|mjs))`/g;
+const NAMES_GRAFANA = /^test\/grafana\/support\/promql-/;
+
+test('every file that a text names without its folder is there', () => {
+  const files = new Set(tracked.map((path) => basename(path)));
+  const named = tracked
+    .filter((path) => /\.(?:ts|mjs|js|md)$/.test(path) && path !== 'CHANGELOG.md' && !NAMES_GRAFANA.test(path))
+    .flatMap((from) =>
+      [...readFileSync(join(ROOT, from), 'utf8').matchAll(NAMED_FILE)].map(([, file = '']) => ({ from, file })),
+    );
+  expect(named.length).toBeGreaterThan(50);
+  expect(named.filter(({ file }) => !files.has(file))).toEqual([]);
+});
+
+/** A comment that begins with a clause in place of a noun: it does not name the thing that it is about. */
+const NAMELESS = /^\s*(?:\/\*\*|\*|\/\/) (?:What|Whatever|Whoever|That which) [^?]*$/;
+
+test('every comment of the sources names its subject', () => {
+  const lines = tracked
+    .filter((path) => /^src\/.*\.(?:ts|js)$/.test(path))
+    .flatMap((path) =>
+      readFileSync(join(ROOT, path), 'utf8')
+        .split('\n')
+        .map((line) => `${path}: ${line}`),
+    );
+  expect(lines.filter((line) => NAMELESS.test(line.slice(line.indexOf(' ') + 1)))).toEqual([]);
+});
+
+test.each([
+  '/** What was requested. */',
+  ' * Whoever asks waits.',
+  '  // What is read',
+  '// Whatever comes, it is kept.',
+])('no subject is found in: %s', (line) => {
+  expect(line).toMatch(NAMELESS);
+});
+
+test.each(['/** The request. */', '// Look at what was requested.', '// What is it? A page.'])(
+  'a subject is found in: %s',
+  (line) => {
+    expect(line).not.toMatch(NAMELESS);
+  },
+);
 
 /** A title of a test or of a group of tests, in quotation marks of any kind. */
 const TITLES = /\b(?:test|describe)(?:\.\w+)*(?:\([^'"`]*\))?\(\s*(['"`])(?<title>(?:\\.|(?!\1).)*)\1/g;

@@ -14,7 +14,7 @@ interface Learning {
 
 interface LearningOptions {
   readonly transport: Transport;
-  /** What was stored; `null` for nothing. */
+  /** The stored value; `null` for none. */
   readonly stored: string | null;
   /** Stores rare observations. It is called when they change; if it throws, the answer is kept anyway. */
   readonly save: (text: string) => void;

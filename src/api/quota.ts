@@ -69,7 +69,7 @@ interface QuotaOptions {
   readonly planReadings?: () => number;
 }
 
-/** What one answer shows about the quota. Times are of the monotonic clock, in ms. */
+/** The facts of one answer about the quota. Times are of the monotonic clock, in ms. */
 export interface AnswerFacts {
   /** When the request was sent and when its answer came. */
   readonly sentMs: number;

@@ -2,7 +2,7 @@
  * The throttle: a state machine that slows requests down after the server's answers. It never speeds them up: the
  * limits of `quota.ts` always hold.
  *
- * It has three independent states. `windows.ts` turns the headers of an answer into events, and the status of an answer
+ * It has three independent states. `quota.ts` turns the headers of an answer into events, and the status of an answer
  * is an event as well. The table shows the effect of each event (a dot: no change):
  *
  *   state              day-ample  day-scarce  day-silent  minute-scarce  ample   scarce    served  refused  new-plan

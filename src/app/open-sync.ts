@@ -305,7 +305,7 @@ interface ContextParts extends Base {
   readonly hooks: Hooks;
 }
 
-/** What ingest and the scheduler work with. */
+/** The parts that ingest and the scheduler work with. */
 export function createContext(
   { settings, clock, random }: Pick<SyncOptions, 'settings' | 'clock' | 'random'>,
   parts: ContextParts,

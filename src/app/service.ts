@@ -2,7 +2,7 @@
  * Runs what the daemon and the demo have in common: the scheduled sync, the status page and the progress. It closes
  * them in reverse order.
  *
- * What the page and its JSON show has every secret removed, even one in the name of a device. A whole report needs a
+ * The page and its JSON have every secret removed, even one in the name of a device. A whole report needs a
  * scan of all devices, so it is reused for a second and states when it was made. The page uses the last scan that was
  * made for other reasons, and shows its age.
  */

@@ -106,7 +106,7 @@ async function runConfigured(command: RunnableCommand, ports: ProcessPorts): Pro
     : await runLoaded(loadConfig(input), { mode: command.mode, command, loads: ALL }, ports);
 }
 
-/** What reads again from the API needs its key; sending again does without, and does more with it. */
+/** A command that reads from the API again needs its key; sending again works without it, and does more with it. */
 function isOnState(command: FileCommand, input: ConfigInput): command is CommandOf<StateMode> {
   if (command.mode !== 'verify') return Object.hasOwn(ON_STATE, command.mode);
   return command.sample === null && !(command.repair && isApiGiven(input));

@@ -65,7 +65,7 @@ export class TransportError extends Error {
 }
 
 export interface ApiFaultFacts {
-  /** What was requested, without secrets: `GET /devices/x/telemetry`. */
+  /** The request, without secrets: `GET /devices/x/telemetry`. */
   readonly request: string;
   readonly status?: number;
   readonly code?: string;

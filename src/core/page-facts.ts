@@ -1,7 +1,7 @@
 /**
- * What the status page shows in addition to the status report: pages of devices, one device with its readings, alerts,
- * and recent events. Types and limits only. The member names are those of the served JSON. Times are RFC 3339 UTC, and
- * ranges are half-open.
+ * The facts that the status page shows in addition to the status report: pages of devices, one device with its
+ * readings, alerts, and recent events. Types and limits only. The member names are those of the served JSON. Times are
+ * RFC 3339 UTC, and ranges are half-open.
  *
  * `/devices.json`, `/device.json?id=`, `/alerts.json` and `/events.json` serve these objects. `DeviceReport` is also
  * the object of `--status --device ID --json`. Names, sensors and texts are passed on as they came, shortened to

@@ -144,7 +144,7 @@ export interface Ledger {
   dateAheadAsNow(localMs: EpochMs): void;
 }
 
-/** The answer of a database to one write request (`docs` name the sources). */
+/** The answer of a database to one write request (its sources are in `docs/decisions.md`). */
 export type WriteAnswer =
   /** 204: every line is in. */
   | { readonly kind: 'accepted' }
@@ -177,7 +177,7 @@ export type WriteAnswer =
       readonly unknown?: UnknownRefusal;
     };
 
-/** What two refusals for the same unknown reason have in common. */
+/** The text that two refusals for the same unknown reason have in common. */
 export interface UnknownRefusal {
   readonly status: number;
   /** The server's message without ids and numbers, which differ each time. */

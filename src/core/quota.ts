@@ -207,7 +207,7 @@ export function windowText(window: ShownWindow): string {
   return `${grouped(spent)} of ${grouped(budget)}${aside}, ${grouped(left)} left`;
 }
 
-/** What waits for quota, as a sentence without the time at its end; `null` while nothing waits. */
+/** The requests that wait for quota, as a sentence without the time at its end; `null` while nothing waits. */
 export function quotaWaitText({
   waiting_until,
   history_waiting_until,

@@ -1,6 +1,6 @@
 /**
- * What sensors measure and in which unit, by the words of their names. The API gives no units: a sensor whose name has
- * no such word has none here, and its values are shown without.
+ * The quantity and the unit that sensors measure, by the words of their names. The API gives no units: a sensor whose
+ * name has no such word has none here, and its values are shown without.
  */
 
 /** A kind of sensor. */

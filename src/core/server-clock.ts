@@ -233,7 +233,7 @@ function noteServed(served: ServedTimes, times: readonly EpochNs[], clock: Clock
   return { ...served, newest: later(served.newest, { atMs, monoMs }), passed };
 }
 
-/** What the server's clock has passed by now, as it has moved on. */
+/** The time that the server's clock has passed by now, as it has moved on. */
 function movedOn(passed: PassedTime | null, clock: Clock): EpochMs | null {
   return passed === null ? null : Math.floor(passed.atMs + (1 - DRIFT) * (clock.monoMs() - passed.monoMs));
 }

@@ -89,7 +89,7 @@ export interface JobStatus {
   readonly eta_seconds: number | null;
   /** The basis of the ETA, in words. */
   readonly eta_basis: string | null;
-  /** What all remaining work waits for, in words. */
+  /** The cause for which all remaining work waits, in words. */
   readonly waits: string | null;
 }
 
@@ -276,7 +276,7 @@ export interface ProgressReport {
   readonly eta?: { readonly seconds: number; readonly basis: string } | null;
   /** Own requests a minute, recently; `null` while too few were sent. */
   readonly requests_per_minute?: number | null;
-  /** What all remaining work waits for, in words, if the time left is unknown; then `eta` is `null`. */
+  /** The cause for which all remaining work waits, in words, if the time left is unknown; then `eta` is `null`. */
   readonly waits?: string | null;
   /** The progress of a backfill that the daemon runs beside; `null`: none runs. */
   readonly backfill?: ProgressReport | null;

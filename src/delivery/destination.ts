@@ -67,7 +67,7 @@ export interface Blocked {
   readonly message: string;
   /** The next step for a person; empty if waiting is enough. */
   readonly hint: string;
-  /** What to check if it lasts, where neither the message nor the hint has a step for a person. */
+  /** The next step if it lasts, where neither the message nor the hint has a step for a person. */
   readonly remedy?: string;
   /** Whether only a person can end it; otherwise it ends when the database takes writes again. */
   readonly needsPerson: boolean;
@@ -110,7 +110,7 @@ export interface Refusal {
   readonly conflict: boolean;
 }
 
-/** What an answer means for the lines of its request: see the table in the header. */
+/** The meaning of an answer for the lines of its request: see the table in the header. */
 export type Verdict =
   | { readonly does: 'accept' }
   | { readonly does: 'bisect' | 'halve'; readonly refusal: Refusal }

@@ -129,7 +129,7 @@ export function createPatience(
       const hint = isLasting ? LASTING_HINT : why.hint;
       failures += 1;
       if (reason === null) blockedMs = clock.monoMs();
-      // What is true of every outage is said beside it where it is shown.
+      // The advice for every outage stands beside it where it is shown.
       const step = hint === RETRY_HINT ? (why.remedy ?? '') : hint;
       reason = step === '' ? message : `${message}; ${step}`;
       const waitMs = backoffMs({ failures, policy: BACKOFF, random, leastMs: leastMs ?? 0 });

@@ -9,7 +9,7 @@ import type { MissingPoints } from '../core/state/log.ts';
 import { type EpochNs, HOUR_MS, maxNs, minNs, msToNs } from '../core/time.ts';
 import type { Blocked, Refusal, Verdict } from './destination.ts';
 
-/** What shows whether points can be as old as a database reports. */
+/** The facts that show whether points can be as old as a database reports. */
 export interface Ages {
   /** The newest accepted line by time; `null` if there is none. */
   readonly newestAccepted: () => string | null;

@@ -38,7 +38,7 @@ export function createUnknownServer(options: InfluxSinkOptions): UnknownServer {
       const marked = readMarks(answer);
       if (marked !== null) return marked;
       const result = client.read(answer, signal);
-      // What blocks every write blocks this one as well.
+      // A cause that blocks every write blocks this one as well.
       if (result.kind === 'blocked' && answer.status !== 405) return result;
       if (result.kind === 'later' && answer.status !== 400 && answer.status !== 422) return result;
       return await requestBuild(client, signal);
@@ -341,7 +341,7 @@ function parse(text: string | null): unknown {
 export const DEDUP_FLAG = '-dedup.minScrapeInterval=1ms';
 
 /**
- * What is wrong with the deduplication of a VictoriaMetrics; `null` for nothing. `dedupMs` as in `DestinationFacts`.
+ * The fault of the deduplication of a VictoriaMetrics; `null` for none. `dedupMs` as in `DestinationFacts`.
  */
 export function dedupAdvice(dedupMs: number | null): Advice | null {
   if (dedupMs === 1) return null;

@@ -212,7 +212,7 @@ function dayOf({ days }: Writer, at: EpochNs): GrowingSum {
 }
 
 /**
- * What a reading of a page turns out to be:
+ * The kinds of a page's reading:
  * - `new`: nothing of it was stored;
  * - `late`: the same, and its time was covered;
  * - `completed`: some of its values were stored: it was served before, so that it is not late;
@@ -222,7 +222,7 @@ function dayOf({ days }: Writer, at: EpochNs): GrowingSum {
 type ReadingOutcome = 'new' | 'late' | 'completed' | 'addition' | 'stored';
 
 /**
- * What a value of a reading turns out to be:
+ * The kinds of a reading's value:
  * - `new`: it is written, and counted with its day;
  * - `stored`: it is stored already, or nothing that a line can contain: it is not written;
  * - `unverifiable`: it lies where lines were cleared away, so that it may be either: it is written again, as the

@@ -114,7 +114,7 @@ export interface CoverageInput {
   readonly lateGapFrom?: (range: Interval) => EpochNs;
   /** Whether empty answers have hidden the readings: those in covered ranges are not counted as late. */
   readonly wasHidden?: boolean;
-  /** What the last page of a gap shows of the device's silence before it; nothing for any other page. */
+  /** The device's silence before a gap, as its last page shows it; nothing for any other page. */
   readonly silence?: Silence | null;
 }
 

@@ -43,7 +43,7 @@ const NAMED_DAYS = 'named_max_days';
 /** How long a refusal counts: then one request finds out anew, as the service may have been at fault. */
 const REFUSAL_COUNTS_MS = DAY_MS;
 
-/** What answers have shown about the service's windows, and the state that stores part of it. */
+/** The facts that answers have shown about the service's windows, and the state that stores part of it. */
 interface LearntWindows extends Pick<SyncContext, 'store' | 'serverClock'> {
   learntWidth: WindowKnowledge['learntWidth'];
   /** Whether the server's time was known when the width was learnt. */

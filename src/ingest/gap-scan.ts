@@ -286,7 +286,7 @@ function leaveTopToGapAbove(
   return withoutTop(covers, fromNs);
 }
 
-/** What a page covers below an instant; `null` where that is nothing. */
+/** The range that a page covers below an instant; `null` for none. */
 function withoutTop(covers: CoveredRange | null, to: EpochNs): CoveredRange | null {
   return covers !== null && covers.from < to ? { ...covers, to } : null;
 }

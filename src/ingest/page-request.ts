@@ -38,7 +38,7 @@ export interface PageRequest {
   readonly chain?: Chain;
 }
 
-/** What the pages of a chain of cursors have shown of the instant that they have reached (`below`). */
+/** The readings that the pages of a chain of cursors have shown of the instant that they have reached (`below`). */
 interface Chain {
   /** The readings of that instant, by their digests. Shared along the chain. */
   readonly shown: Set<string>;

@@ -1,5 +1,5 @@
 /**
- * What to do about an answer that covers nothing, and how long answers that lack a stored reading are not trusted.
+ * How to treat an answer that covers nothing, and how long answers that lack a stored reading are not trusted.
  * Pure.
  *
  * A service that lags, restarts or has lost a part of its storage gives odd answers for a while; a retry may get a good
@@ -8,7 +8,7 @@
  * one, shows only that nothing came from there: a service whose storage fails answers so, maybe for hours and for every
  * device. A reading that only such answers lack counts as gone only half an hour after it was first missed, a day where
  * they are empty, if no answer has shown it in the meantime. Until then, empty answers about the device cover nothing.
- * What the answers have left empty next to such a reading is requested again after an hour and after a day.
+ * The ranges that the answers have left empty next to such a reading are requested again after an hour and after a day.
  *
  * | the answer                                                  | 1st           | 2nd           | 3rd and later       |
  * | ----------------------------------------------------------- | ------------- | ------------- | ------------------- |

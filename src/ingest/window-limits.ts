@@ -28,7 +28,7 @@ export const FIRST_LEAD_NS = 10n * SECOND_NS;
 /** A request that is refused in spite of such a lead is not refused for its age. */
 const LONGEST_LEAD_NS = HOUR_NS;
 
-/** What answers have shown about windows. Each member applies only under the plan that it names. */
+/** The facts that answers have shown about windows. Each member applies only under the plan that it names. */
 export interface WindowKnowledge {
   /** The width that a refusal has left; `null` before one. */
   readonly learntWidth: { readonly planDays: number | null; readonly widthNs: bigint } | null;

@@ -349,7 +349,7 @@ export function lineOf(event: AppEvent): EventLine {
   };
 }
 
-/** How loud it is that Retrying a request: a blip is nothing but that request's own matter. */
+/** The level of a retry: a short failure concerns only that request. */
 function retryLevel({ fault, waitMs }: EventOf<'request-retried'>): LineLevel {
   // A refusal for lack of quota is the API's way to say "later", not a failure.
   if (fault === 'throttled') return 'info';

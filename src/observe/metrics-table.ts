@@ -75,7 +75,7 @@ export const METRICS = {
   tidemark_quota_short: gauge('0 or 1', ['of'],
     'Is 1 if the quota is too small for all schedules (of="schedules"), or even for all readings (of="readings").'),
 
-  // What is read
+  // Readings
   tidemark_readings_received_total: counter('readings', ['lane'],
     'Readings in the responses of the API, including those already stored.'),
   tidemark_readings_new_total: counter('readings', ['lane'], 'New readings that were stored in the archive.'),

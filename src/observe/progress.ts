@@ -23,7 +23,7 @@ export interface ProgressFacts {
   readonly coveredShare: number | null;
   /** How long it will take and by what; `null` while that is not known. Absent: it is estimated from how it moves. */
   readonly eta?: { readonly ms: number; readonly basis: string } | null;
-  /** What all remaining work waits for, if the duration is unknown. */
+  /** The cause for which all remaining work waits, if the duration is unknown. */
   readonly waitsFor?: string | null;
   /** How long no request may be sent for lack of quota; `null` while requests may be sent. */
   readonly waitMs: number | null;
@@ -268,7 +268,7 @@ export function progressText(facts: ProgressFacts, remainingMs: number | null): 
   ].join(', ');
 }
 
-/** What the work waits for or when it ends, and its rate. */
+/** The cause of a wait or the expected end of the work, and its rate. */
 function restText(facts: ProgressFacts, remainingMs: number | null): string[] {
   const { waitsFor = null, waitMs, eta, requestsPerMinute = null } = facts;
   const rate = requestsPerMinute === null ? [] : [`${rateText(requestsPerMinute)} requests a minute`];

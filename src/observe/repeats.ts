@@ -205,7 +205,7 @@ type PollSummaries = (event: AppEvent) => readonly PollSummary[];
 /** The minimum interval between two lines of a stream. */
 const EVERY_MS = MINUTE_MS;
 
-/** What a stream has done since its last log line. */
+/** The work of a stream since its last log line. */
 interface StreamCounts {
   sinceMs: number;
   isRead: boolean;

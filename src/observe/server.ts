@@ -90,7 +90,7 @@ export async function serveStatus(options: StatusServerOptions): Promise<StatusS
   server.on('request', (request, response) => void serve(serving, request, response));
   server.maxConnections = MAX_SOCKETS;
   server.timeout = SILENT_MS;
-  // What takes long to make is no silence of the one who waits for it: it is counted again from the answer on.
+  // A client that waits for a slow answer is not silent: its time is counted again from the answer on.
   server.on('timeout', (socket) => {
     if (!(socket instanceof Connection && socket.phase === 'answer')) socket.destroy();
   });
@@ -270,7 +270,7 @@ export const PARAMETERS: ReadonlyMap<string, readonly string[]> = new Map([
   ['/metrics', []],
 ]);
 
-/** What a response is shared by that is the same for all clients, and so made once a second; `null`: it is not. */
+/** The key of a response that is the same for all clients, and so made once a second; `null` for others. */
 function sharedKey(url: string): string | null {
   const [path, query] = splitAt(url, '?');
   const given = new URLSearchParams(query);
@@ -350,7 +350,7 @@ function send(request: IncomingMessage, response: ServerResponse, { status, type
     'Referrer-Policy': 'no-referrer',
     ...(status === 401 ? { 'WWW-Authenticate': 'Basic realm="Tidemark", charset="UTF-8"' } : {}),
     ...(status === 405 ? { Allow: 'GET, HEAD' } : {}),
-    // What someone sends along is not read; the connection ends instead.
+    // The body of a request is not read; the connection ends instead.
     ...(hasBody ? { Connection: 'close' } : {}),
   });
   response.end(isKnown || request.method === 'HEAD' ? undefined : body);

@@ -205,7 +205,7 @@ export function noReading(coveredShare: number): Html {
 }
 
 /**
- * What stands beside the lag of a silent device, so that 0 s does not read as "just reported": for how long it has sent
+ * The text beside the lag of a silent device, so that 0 s does not read as "just reported": for how long it has sent
  * nothing.
  */
 export function silentText(newestReadingAt: string | null, now: string): string {

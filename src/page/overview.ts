@@ -91,7 +91,7 @@ function newStreamProblems({ report, ready }: OverviewParts): readonly string[] 
     .map(({ name, reason }) => `stream ${name}: ${reason ?? 'not read'}`);
 }
 
-/** What happens to readings while a part does not work, since when, and what happens next. */
+/** The effect of a part that does not work on the readings, since when, and what happens next. */
 function lossNotes(parts: OverviewParts): readonly Html[] {
   const { destinations, archive, next, generated_at: now } = parts.report;
   // With a full disk nothing is read: the summary reports that.
@@ -203,7 +203,10 @@ function lagTile(report: StatusOverview, destination: DestinationReport, hasSpre
   };
 }
 
-/** What waits for a database and for how long. Points of the history come last, so they may be older than the lag. */
+/**
+ * The points that wait for a database, and for how long. Points of the history come last, so they may be older than the
+ * lag.
+ */
 function pendingText(
   { generated_at: now }: StatusOverview,
   { pending_points, oldest_pending_at, lag_seconds, blocked_reason }: DestinationReport,
@@ -221,7 +224,7 @@ function lagText(seconds: number | null): string {
 }
 
 /**
- * What the lag of a tile is among the devices, and the poll interval. The other figures are those of the archive: they
+ * The rank of a tile's lag among the devices, and the poll interval. The other figures are those of the archive: they
  * hold for a database as well unless it lags behind the archive, as the same statistics are compared.
  *
  * @param lagSeconds the lag that the tile shows.

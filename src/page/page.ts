@@ -37,7 +37,7 @@ export interface StatusPageParts {
 /** Returns the response for a path; `null` if it is none of the page's. */
 type StatusPage = (path: string, params: URLSearchParams) => Promise<Served | null>;
 
-/** Creates the routes. No state is kept between requests. */
+/** Creates the routes. No state is kept between requests but a cache of files. */
 export function createStatusPage(parts: StatusPageParts): StatusPage {
   return async (path, params) => {
     if (path.startsWith('/assets/')) return assetAt(path);

@@ -52,7 +52,7 @@ function gauge(label: string, window: QuotaWindow, waiting: string | null): Html
 <p class="figures">${text}</p></div>`;
 }
 
-/** What waits for quota, if anything does. */
+/** The requests that wait for quota, if any do. */
 function waitNote(quota: Pick<QuotaStatus, 'waiting_until' | 'history_waiting_until'>, now: string): Html {
   const wait = quotaWaitText(quota);
   if (wait === null) return NOTHING;

@@ -31,7 +31,7 @@ import {
   toSummary,
 } from './device-snapshot.ts';
 
-/** What a scan needs. */
+/** The input of a scan. */
 export interface FleetScannerParts {
   readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'settings' | 'clock'>;
   readonly staleMs: () => number;

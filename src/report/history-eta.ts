@@ -29,7 +29,7 @@ import {
 } from '../scheduler/estimate.ts';
 import { USUAL_RESERVES } from '../scheduler/reserves.ts';
 
-/** What the estimate is made from. */
+/** The input of the estimate. */
 interface HistoryEtaParts {
   readonly context: {
     readonly store: SyncContext['store'];
@@ -82,7 +82,7 @@ function etaNow(parts: HistoryEtaParts, nowMs: EpochMs): HistoryEta | null {
     pageSize: Math.max(1, Math.min(MAX_PAGE_SIZE, plan?.maxDevicesPerPage ?? MAX_PAGE_SIZE)),
     windowNs: maxWidthNs(plan?.historyMaxDays ?? null),
   });
-  // What is open for less than an hour is live work.
+  // A gap of less than an hour is live work.
   if (requests === 0) return null;
   const ms = besideFinishMs(requests, supply);
   const leastMs = besideFinishMs(requests, { ...supply, othersPerMs: 0 });
@@ -125,7 +125,7 @@ function ratesNow(
 const LEAST_MS = 5 * SECOND_MS;
 
 /**
- * What the history of the devices is given. The reserve of an ordinary plan is assumed.
+ * The requests that the history of the devices gets. The reserve of an ordinary plan is assumed.
  *
  * @returns `null` while the quota is not known, or the load of the other lanes.
  */

@@ -1,5 +1,5 @@
 /**
- * What the status page is made of beside the status report (`core/page-facts.ts`), put together from the state: the
+ * The facts of the status page beside the status report (`core/page-facts.ts`), put together from the state: the
  * devices, a page at a time; one device with the values of its sensors over a range; the alerts.
  *
  * The list of devices is that of the last scan of the fleet (`fleet.ts`): states, lags and shares are as old as that, a
@@ -52,7 +52,7 @@ import { type DeviceView, snapshotDevice, toSummary } from './device-snapshot.ts
 import type { FleetSnapshot } from './fleet.ts';
 import { createSeriesCells, gridOf, lastValues, type SeriesCells } from './series.ts';
 
-/** What the facts of the page are made from. */
+/** The sources of the page's facts. */
 export interface PageParts extends DeviceReportParts {
   /** The scanner of all devices. */
   readonly fleet: { scan(): Pick<FleetSnapshot, 'listing'> | null };

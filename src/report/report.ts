@@ -289,7 +289,7 @@ export function dueAfter(
   };
 }
 
-/** What the sentence is made from. */
+/** The input of the sentence. */
 interface SummaryFacts {
   /** Devices that are not excluded. */
   readonly devices: number;
@@ -357,7 +357,7 @@ function silentText({ devices, names, resting }: SilentSums): string {
   return `${head}: ${grouped(active)} active${named === '' ? '' : ` (${named})`}, ${grouped(counts)} ${statuses}.`;
 }
 
-/** What the databases have of it. */
+/** The part of it that the databases have. */
 function deliveredText(destinations: readonly DestinationReport[]): string {
   if (destinations.length === 0) return '';
   const textOf = ({ name }: DestinationReport): string => databaseText(name, destinations.length);

@@ -97,7 +97,7 @@ export function createSeriesCells(grid: CellGrid): SeriesCells {
   };
 }
 
-/** What stands before a number in a line. */
+/** The text before a number in a line. */
 const NUMBER = 'value=';
 
 /** A sensor while its values come. */

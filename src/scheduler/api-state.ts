@@ -178,7 +178,7 @@ export interface StreamReport {
   list(): readonly StreamStatus[];
   /** Whether the devices were listed to their end since the start. */
   isListed(): boolean;
-  /** What keeps the API from being read; `null` while it is. */
+  /** The reason why the API cannot be read; `null` while it can. */
   problem(): string | null;
   /** Whether that is a key or a plan that is refused. */
   isRefused(): boolean;
@@ -188,7 +188,7 @@ export interface StreamReport {
   failingLong(): readonly { readonly name: Stream; readonly reason: string }[];
 }
 
-/** What keeps the API from being read. */
+/** The reason why the API cannot be read. */
 interface ApiProblem {
   readonly code: 'key_refused' | 'api_unreachable';
   /** A sentence for people. */

@@ -43,7 +43,7 @@ function dailyThreshold({ above }: Rule, { base, swing, decimals }: SensorSpec):
   return Math.round((base + (above ? swing : -swing) / 2) * scale) / scale;
 }
 
-/** What the daily curve of the device reaches on a few days, for an hour or two. */
+/** The value that the daily curve of the device reaches on a few days, for an hour or two. */
 function rareThreshold({ above }: Rule, { swing, noise, decimals }: SensorSpec, level: number): number {
   const scale = 10 ** decimals;
   return Math.round((level + (above ? 1 : -1) * (1.2 * swing + 0.3 * noise)) * scale) / scale;
@@ -112,7 +112,7 @@ function firingAt(model: AlertModel, seed: Seed, atMs: EpochMs): Watch | null {
   return null;
 }
 
-/** What the device measures beyond the threshold; `null` while it measures nothing, or a value within it. */
+/** The measured value beyond the threshold; `null` while it measures nothing, or a value within it. */
 function firedValue({ rule, device, threshold }: Watch, atMs: EpochMs): number | null {
   const value = device.valueAt(rule.sensor, atMs);
   if (value === null) return null;

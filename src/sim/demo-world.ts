@@ -174,7 +174,7 @@ function addonOf(site: Site, at: number, context: Context): DeviceSpec {
   };
 }
 
-/** What happens to single devices, most of it while someone watches. */
+/** Events of single devices, most of them while someone watches. */
 function storyOf(deviceId: string, name: string, { originMs }: Context): Partial<DeviceSpec> {
   switch (deviceId) {
     case 'add-ham-02':

@@ -200,7 +200,7 @@ export interface Call {
   readonly settings: SimSettings;
   /** The time that decides which records and readings exist. */
   readonly nowMs: EpochMs;
-  /** What the server's clock shows. */
+  /** The time of the server's clock. */
   readonly clockMs: EpochMs;
   readonly query: URLSearchParams;
   readonly isVisible: (deviceId: string, reading: SimReading) => boolean;

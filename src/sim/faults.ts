@@ -44,7 +44,7 @@ export type WireFault =
 
 export type Fault = AnswerFault | WireFault;
 
-/** What a plan can decide by. */
+/** The facts by which a plan can decide. */
 interface FaultRequest {
   readonly method: string;
   /** Below the base URL, without the query: `/devices/x/telemetry`. */

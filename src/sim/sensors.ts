@@ -46,7 +46,7 @@ export function levelOf({ key, base, swing }: SensorSpec, seed: Seed): number {
   return base + (unit(mix(mixText(seed, key), 1)) - 0.5) * swing;
 }
 
-/** What the sensors of one device report. */
+/** The values of the sensors of one device. */
 type Measure = (index: number, atMs: EpochMs) => SimValue[];
 
 /** Prepares the sensors of a device: each has a phase and a level of its own, by the seed. */
@@ -144,7 +144,7 @@ export const ODD_VALUES: readonly SimValue[] = [
   ['odd_many_digits', '0.1000000000000000055511151231257827'],
 ];
 
-/** What makes a device hard to read. */
+/** The properties that make a device hard to read. */
 interface TraitOptions {
   readonly traits: readonly Trait[];
   readonly seed: Seed;

@@ -36,7 +36,7 @@ export interface SimSettings {
     /** Whether parameters that differ from those of the first page make a cursor invalid (Pagination 4). */
     cursorParameters: 'checked' | 'ignored';
     /**
-     * What a cursor does with readings of one instant on both sides of a page's end: nothing, or it leaves out, or
+     * The treatment by a cursor of readings of one instant on both sides of a page's end: nothing, or it leaves out, or
      * repeats. `loops`: it repeats them also where they fill the page, so that such a chain has no end.
      */
     cursorDuplicates: 'exact' | 'skips' | 'repeats' | 'loops';
@@ -60,22 +60,22 @@ export interface SimSettings {
     /** `free`: refusals cost no quota; `counted`: all refusals except 401 and 429 cost quota. */
     refusals: 'free' | 'counted';
     /**
-     * What other clients of the workspace spend: so much a minute, at once every `everyMs`; small steps are a steady
-     * load.
+     * The requests of other clients of the workspace: so many a minute, at once every `everyMs`; small steps are a
+     * steady load.
      */
     foreign: { perMinute: number; everyMs: number };
   };
   /** Names of headers that the API document leaves open. */
   headerNames: { wait: string; challenge: string };
   time: {
-    /** What the server's clock is ahead of true time, with all that it does: readings are made by it. */
+    /** How far the server's clock is ahead of true time, with all that it does: readings are made by it. */
     offsetMs: number;
-    /** What it is ahead beyond that, while readings keep the time without: it has jumped, or falls back. */
+    /** How far it is ahead beyond that, while readings keep the time without: it has jumped, or falls back. */
     jumpMs: number;
-    /** What the `Date` header alone is ahead of the server's clock. */
+    /** How far the `Date` header alone is ahead of the server's clock. */
     dateSkewMs: number;
     date: 'sent' | 'absent';
-    /** What every answer takes, by chance between the two. */
+    /** The duration of every answer, by chance between the two. */
     latencyMs: { min: number; max: number };
   };
   /** Readings that become visible late: how many, how late at most, and of which devices. */

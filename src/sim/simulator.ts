@@ -77,7 +77,7 @@ export interface Simulator {
   quota(): SimQuotaState;
   /** Whether the API serves the reading, now or at a time of the server. */
   isVisible(deviceId: string, reading: SimReading, atMs?: EpochMs): boolean;
-  /** What the API would serve now of a device, oldest first: what a judge compares with. */
+  /** The readings of a device that the API would serve now, oldest first: what a judge compares with. */
   visibleReadings(deviceId: string, fromNs: EpochNs, toNs: EpochNs): SimReading[];
 }
 
@@ -315,7 +315,7 @@ interface LoggedRequest {
   readonly fault: Fault['kind'] | null;
 }
 
-/** What was asked of the simulator: the newest requests one by one, all of them as numbers. */
+/** The requests that the simulator received: the newest one by one, all of them as numbers. */
 interface RequestLog {
   /** All requests so far. */
   readonly total: number;

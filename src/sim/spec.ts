@@ -128,7 +128,7 @@ export interface SimReading {
 
 type AlertStatus = 'open' | 'acknowledged' | 'resolved';
 
-/** What of an alert changes. */
+/** The members of an alert that change. */
 export interface AlertState {
   readonly status: AlertStatus;
   readonly fireCount: number;
@@ -162,7 +162,7 @@ export interface SimAlert extends AlertState {
   readonly openedAt: string;
 }
 
-/** What something is at `atMs`: `first` until the earliest change. `changes` ascend. */
+/** The value of something at `atMs`: `first` until the earliest change. `changes` ascend. */
 export function valueAt<T>(first: T, changes: readonly Change<T>[], atMs: EpochMs): T {
   let value = first;
   for (const change of changes) {

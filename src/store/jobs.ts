@@ -37,7 +37,7 @@ interface JobRow {
   readonly exit_code: bigint | number | null;
 }
 
-/** What a job ends with whose daemon has died. */
+/** The result of a job whose daemon has died. */
 const DAEMON_GONE: JobEnd = {
   state: 'failed',
   exitCode: 3,
@@ -46,7 +46,7 @@ const DAEMON_GONE: JobEnd = {
 };
 
 export interface OwnedJobQueue extends JobQueue {
-  /** What the last holder of the lock has left running is ended, or waits again where it is of a kind that does. */
+  /** Jobs that the last holder of the lock has left running end, or wait again if their kind does. */
   recover(atMs: EpochMs): void;
 }
 
@@ -128,7 +128,7 @@ function toJob(row: JobRow): Job {
   };
 }
 
-/** What cannot be read is as good as nothing. */
+/** An unreadable value counts as none. */
 function fromJson(text: string | null): unknown {
   if (text === null) return null;
   try {
@@ -164,7 +164,7 @@ export function openJobBoard(directory: string): OpenJobBoard | null {
         db.close();
         return null;
       }
-      // What is lost of a job in a power failure is no loss, and carrying the log over is the holder's.
+      // A power failure may lose progress of a job without harm, and carrying the log over is the holder's.
       db.pragma('synchronous = NORMAL');
       db.pragma('wal_autocheckpoint = 0');
       const board = explainedCalls(path, createJobBoard(db));

@@ -47,7 +47,7 @@ export interface OwnedLedger extends Ledger {
   ride(): () => void;
   /** Writes what is not on disk yet, and returns the bookings made in advance. */
   flush(): void;
-  /** What the rows do not show: which of them are booked in advance, and for what those were used. */
+  /** Facts that the rows do not have: which of them are booked in advance, and for what those were used. */
   unwritten(): Unwritten;
 }
 

@@ -220,7 +220,7 @@ function createNewestLines(db: Database.Database): StateFacts['newestLines'] {
     if (at === null) return [];
     const from = at - MAX_OFFSET_NS;
     const blocks = around.all(deviceId, from);
-    // Whatever is added to the instant comes in a block of its own, and no number is given twice.
+    // A point that is added to the instant comes in a block of its own, and no number is given twice.
     const place = `${at} ${blocks.join(' ')}`;
     const last = known.get(deviceId);
     known.delete(deviceId);

@@ -10,7 +10,7 @@ type Call<A extends unknown[], R> = (...args: A) => R;
 /** Makes a call one transaction of its own. */
 export type Writer = <A extends unknown[], R>(work: Call<A, R>) => Call<A, R>;
 
-/** What must be true before a transaction of a database is committed. */
+/** A condition that must be true before a transaction of a database is committed. */
 const guards = new WeakMap<Database.Database, () => void>();
 
 /**

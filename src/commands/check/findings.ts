@@ -199,7 +199,7 @@ const WHERE = "in the vendor's web application (Settings, then API)";
 
 type ReportFault = (notes: CheckNotes, scope: Scope, fault: ApiFault) => void;
 
-/** What is not synced without a scope; `null`: nothing can be synced without it. */
+/** The data that is not synced without a scope; `null`: nothing can be synced without it. */
 const WITHOUT: Readonly<Record<Scope, string | null>> = {
   'devices:read': null,
   'telemetry:read': null,

@@ -52,13 +52,13 @@ export async function runDaemonCommand(
   });
 }
 
-/** What jobs go by beside the sync. */
+/** The settings of jobs beside the sync. */
 interface JobSettings {
   readonly timeoutMs: number;
   readonly dataDir: string;
 }
 
-/** What commands may ask of the daemon. */
+/** The functions that the daemon offers to commands. */
 function jobPartsOf(sync: Sync, { scrub }: TerminalOutput, place: JobSettings): JobParts {
   const { observe } = sync.context;
   const clock = beatingClock(sync.context.clock, sync.heartbeats.pulse('jobs'));

@@ -272,7 +272,7 @@ function untriedKey(init: Init, fault: ApiFault): UserError {
 /** The database as it was answered. */
 interface TriedDatabase extends Omit<InitDatabase, 'tokenFile'> {
   readonly token: FoundSecret | null;
-  /** What it has shown of itself; `null` where it could not be reached. */
+  /** The facts that it has shown of itself; `null` where it could not be reached. */
   readonly facts: DestinationFacts | null;
 }
 

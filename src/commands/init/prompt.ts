@@ -188,12 +188,12 @@ export async function textFor<T>(
   return text;
 }
 
-/** What is wrong with an answer: by its flag, where it was given by one. */
+/** The fault of an answer: by its flag, where it was given by one. */
 export function inputFault(given: string | null, flag: string, { reason }: Unfit): string {
   return given === null ? `${capitalized(reason)}.` : `${flag}: ${reason}.`;
 }
 
-/** What a configuration calls by its keys, by the names that a person uses here: no key exists yet. */
+/** The keys of a configuration, by the names that a person uses here: no key exists yet. */
 const NAMES: readonly (readonly [RegExp, flag: string, typed: string])[] = [
   [/\bapi\.url\b/g, '--api-url', 'the address'],
   [/\binflux\.url\b/g, '--influx-url', 'the address'],

@@ -121,7 +121,7 @@ export interface WorkspaceFiles {
   readonly own: readonly NewFile[];
   readonly shared: readonly NewFile[];
   readonly start: string;
-  /** What must be done before that; empty for nothing. */
+  /** The steps before that; empty for none. */
   readonly first: string;
 }
 
@@ -277,7 +277,7 @@ ${literals.join('')}secretGenerator:
   };
 }
 
-/** What to do about the other workspaces of the list that have no key: with them the list cannot be applied. */
+/** The step for the other workspaces of the list that have no key: with them the list cannot be applied. */
 function withoutKeyText(folder: string, list: string, name: string): string {
   const listed = [...list.matchAll(/^ {2}- "?([\w-]+)"?$/gm)].flatMap(([, each]) => each ?? []);
   const keyless = listed.filter((each) => each !== name && !existsSync(join(folder, each, KEY_FILE)));

@@ -152,7 +152,7 @@ async function untilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal)
 /** The state between two steps. All times are of the monotonic clock. */
 interface RunState {
   readonly watch: ProgressWatch;
-  /** What the answered requests had brought. */
+  /** The readings that the answered requests had brought. */
   yields: Yields;
   /** When what rested was taken up again last. */
   reopenedMs: number;

@@ -145,7 +145,7 @@ async function fetchedFacts({ config }: PlanParts, sync: Sync, signal: AbortSign
   };
 }
 
-/** What the process that works with the state has read: nothing is requested again. */
+/** The facts that the process with the state has read: nothing is requested again. */
 function factsOfState({ config, clock }: PlanParts): PlanFacts {
   const nowMs = clock.nowMs();
   const state = readSpent(config.dataDir, nowMs);
@@ -201,7 +201,7 @@ function planRangeOf({ command, config }: PlanParts, facts: PlanFacts): PlanRang
   return { from, to, isAll: options.isAll, isRecheck: command.recheck === true, deviceIds };
 }
 
-/** What was requested. */
+/** The requested facts. */
 interface FetchedForPlan {
   /** Where the key may not read it: as it was read before, `null` where it never was. */
   readonly account: Account | null;

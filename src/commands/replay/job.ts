@@ -77,7 +77,7 @@ export function requireDestination(names: readonly string[], destination: string
 }
 
 async function runAll(replays: readonly Replay[], signal: AbortSignal): Promise<ReplaySummary> {
-  // What goes wrong with the state goes wrong for all; the others come to their end first.
+  // A fault of the state concerns all destinations; the others come to their end first.
   const ended = await Promise.allSettled(replays.map((replay) => replay.run(signal)));
   for (const one of ended) if (one.status === 'rejected') throw one.reason;
   const destinations = replays.map((replay) => replay.report());

@@ -1,6 +1,6 @@
 /**
- * What every command receives, and what several commands do alike: print a result, refuse a missing state or a refused
- * key, find the devices that the command line names, ask for the account.
+ * The input of every command, and the steps that several commands share: print a result, refuse a missing state or a
+ * refused key, find the devices that the command line names, ask for the account.
  */
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { StateConfig } from '../../config/config.ts';

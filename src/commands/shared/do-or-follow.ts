@@ -197,7 +197,7 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
   }
 }
 
-/** What was observed so far, by the monotonic clock. */
+/** The observations so far, by the monotonic clock. */
 interface Seen {
   readonly requestedAtMs: number;
   beat: number;

@@ -56,7 +56,10 @@ export interface Resender {
    * @returns the problem; `null` for none.
    */
   send(lines: readonly string[], signal: AbortSignal): Promise<ReadProblem | null>;
-  /** What the destination has rejected so far, how much of it for its age alone, and its last message. */
+  /**
+   * The number of points that the destination has rejected so far, how much of it for its age alone, and its last
+   * message.
+   */
   refused(): { readonly lines: number; readonly tooOld: number; readonly message: string | null };
 }
 

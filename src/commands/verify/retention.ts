@@ -13,7 +13,7 @@ import type { MissingPoints, RetentionEstimate } from '../../core/state/log.ts';
 import { DAY_NS, dayStart, type EpochMs, type EpochNs, HOUR_MS, maxNs, minNs, msToNs } from '../../core/time.ts';
 import type { FoundDay } from './examine.ts';
 
-/** What a comparison has seen of a destination, day by day. */
+/** The points of a destination that a comparison has seen, day by day. */
 export interface AgeSearch {
   /** Days with missing points: not counted yet. */
   readonly days: FoundDay[];
@@ -98,7 +98,7 @@ export interface Hidden {
   readonly days: readonly PointsText[];
   /** Before it everything is missing and from it on everything is there; `null` where that is not so. */
   readonly before: EpochNs | null;
-  /** What is to be kept for the next comparison; `null` where nothing is. */
+  /** The facts to keep for the next comparison; `null` for none. */
   readonly estimate: RetentionEstimate | null;
 }
 
@@ -113,7 +113,7 @@ export interface AgeFacts {
   readonly endedMs: EpochMs;
   /** Whether all devices were compared. */
   readonly isWhole: boolean;
-  /** What an earlier comparison of all devices has shown; `null` for nothing. */
+  /** The result of an earlier comparison of all devices; `null` for none. */
   readonly earlier: RetentionEstimate | null;
   /** Whether the missing points were sent again and none was rejected for anything but its age. */
   readonly isResent: boolean;

@@ -91,7 +91,7 @@ function numbersOnly(line: string, moved: Recorded): string | null {
     measurement === 'telemetry' && moved.size > 0
       ? moved.get(valueKey(tag('device_id'), tag('sensor'), at))
       : undefined;
-  // What lies k nanoseconds beside its instant is written k milliseconds beside it.
+  // A point k nanoseconds beside its instant is written k milliseconds beside it.
   const ms = recordedNs === undefined ? floorToMs(at) : floorToMs(recordedNs) + (at - recordedNs);
   return `${seriesOf(line)} ${numbers.join(',')} ${ms}`;
 }

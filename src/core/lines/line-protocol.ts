@@ -157,7 +157,10 @@ const CONTROLS = new RegExp(CONTROL.source, 'gu');
 
 const UNFIT_FOR_TAG = new RegExp(`${CONTROL.source}|\\\\`, 'u');
 
-/** What {@link identityTag} appends. A name that happens to end like this is treated as altered, to stay unique. */
+/**
+ * The suffix that {@link identityTag} appends. A name that happens to end like this is treated as altered, to stay
+ * unique.
+ */
 const MARK = /~[0-9a-f]{8}$/;
 const MARK_LENGTH = 9;
 

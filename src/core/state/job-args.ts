@@ -72,7 +72,7 @@ export interface RepairArgs {
   readonly missed: readonly PointsText[];
   /** Points that the destination hides for their age. */
   readonly hidden?: readonly PointsText[];
-  /** What the comparison shows of a retention; kept for the next one. */
+  /** The retention that the comparison shows; kept for the next one. */
   readonly estimate?: RetentionEstimate | null;
 }
 

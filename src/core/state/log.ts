@@ -94,7 +94,7 @@ export interface MissingChange {
   /** Points beyond a retention stay missing anyway. */
   readonly found: readonly FoundPoints[];
   readonly missed: readonly MissingPoints[];
-  /** What the comparison shows of a retention that the destination does not report; absent where the last one stays. */
+  /** The retention that the comparison shows and the destination does not report; absent where the last one stays. */
   readonly estimate?: RetentionEstimate | undefined;
 }
 

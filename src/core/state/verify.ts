@@ -111,7 +111,7 @@ export interface VerifyState {
   clearedOthers(deviceId: string, range: Interval): number;
   positions(destinationId: number): LogPositions;
   missing(destinationId: number, deviceId: string, range: Interval): readonly MissingPoints[];
-  /** What an earlier comparison showed of a retention that the destination does not report; `null` for nothing. */
+  /** The retention that an earlier comparison showed and the destination does not report; `null` for none. */
   retentionEstimate(destinationId: number): RetentionEstimate | null;
   range(of: { readonly deviceId: string; readonly destinationId: number } & Interval, at: LogPositions): ArchivedRange;
   readonly movedTo: FindMoved;

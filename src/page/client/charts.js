@@ -27,7 +27,7 @@ function colour(name) {
 const FEW = 60;
 
 /**
- * What is drawn: the cells with values, and an empty one where there are none for much longer than the sensor usually
+ * The drawn cells: those with values, and an empty one where there are none for much longer than the sensor usually
  * takes from one to the next. A sensor with one value an hour gets a line too.
  *
  * @param {Series} series

@@ -42,7 +42,7 @@ function take(fresh) {
   const asOf = document.querySelector('#asof');
   const newer = fresh.querySelector('#asof');
   if (asOf !== null && newer !== null) morph(asOf, newer);
-  // What was moved has lost the focus on its way.
+  // An element that was moved has lost the focus.
   if (focused instanceof HTMLElement && focused.isConnected && focused !== document.activeElement)
     focused.focus({ preventScroll: true });
 }
@@ -152,6 +152,6 @@ pause?.addEventListener('click', () => {
 });
 
 beginZone(redrawCharts);
-// What depends on its width is drawn once the page stands.
+// Charts depend on their width, so they are drawn once the page is laid out.
 void drawCharts(AbortSignal.timeout(PATIENCE_MS)).catch(() => {});
 schedule();

@@ -22,10 +22,10 @@ export function morph(old, fresh) {
 
 /** @param {Element} old @param {Element} fresh */
 function morphAttributes(old, fresh) {
-  // What is typed into a field is the reader's.
+  // The reader's text in a field stays.
   if (old instanceof HTMLInputElement && old.type === 'search') return;
   for (const { name } of [...old.attributes]) {
-    // What is folded open is the reader's too.
+    // So do the sections that the reader has opened.
     if (name === 'open' && old.nodeName === 'DETAILS') continue;
     if (!fresh.hasAttribute(name)) old.removeAttribute(name);
   }

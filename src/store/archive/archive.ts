@@ -14,7 +14,7 @@ import type { TimestampOffset } from '../../core/state/telemetry.ts';
 import { type EpochMs, type EpochNs, maxNs, minNs } from '../../core/time.ts';
 import { type PackedBlock, pack, release, unpack, unpackText } from './block-codec.ts';
 
-/** What one block holds. `firstNs` and `lastNs` bound its telemetry lines; `null` where it has none. */
+/** The contents of one block. `firstNs` and `lastNs` bound its telemetry lines; `null` where it has none. */
 interface NewBlock {
   readonly lane: LogLane;
   readonly deviceId: string | null;

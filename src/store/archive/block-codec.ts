@@ -48,7 +48,7 @@ function compress(text: Buffer): { data: Buffer; bytes: number } {
   return { data: zstdCompressSync(text, { ...COMPRESSION, pledgedSrcSize: bytes }), bytes };
 }
 
-/** What holds most blocks, where it is not known how much a block holds. */
+/** The size that holds most blocks, where the size of a block is not known. */
 const PIECE_BYTES = 128 * 1024;
 
 /** A block as its row has it: `bytes` is what its lines take. */

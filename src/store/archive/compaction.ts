@@ -47,7 +47,7 @@ interface BlockRow {
 
 /** Prepares compaction in an open database. */
 export function createCompactor(db: Database.Database, positions: PositionTable): Compactor {
-  // What no run can come of is left out here: thousands of devices have a few small blocks each all day long.
+  // Blocks of which no run can come are left out here: thousands of devices have a few small blocks each all day long.
   const groups = db.prepare<[number], { lane: LogLane; device_id: string | null }>(
     `SELECT lane, device_id FROM block INDEXED BY block_hot WHERE level < 2 GROUP BY lane, device_id
      HAVING count(*) >= ${RUN_BLOCKS} OR sum(bytes) + count(*) > ${FULL_BLOCK_BYTES}

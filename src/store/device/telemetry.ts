@@ -64,7 +64,7 @@ export function telemetryState(tables: TelemetryTables, deviceId: string): Telem
   const known = stateAt(tables, deviceId, revision);
   if (known !== null) return known;
   const state = readState(tables, deviceId, revision);
-  // What a transaction has written may be taken back, and another change may come to the same revision.
+  // A transaction may be rolled back, and another change may come to the same revision.
   if (!tables.db.inTransaction) cacheState(tables, state);
   return state;
 }

@@ -2,7 +2,7 @@
  * The shape of the state file as its first two versions had it: the first two steps of `migrations.ts`.
  */
 
-/** What the first release needs. */
+/** The tables of the first release. */
 export const STEP_1 = `
   -- Single facts: the workspace that the state belongs to, the account as last read, what was learnt of the service.
   CREATE TABLE fact (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -355,5 +355,5 @@ const REMOVALS = `
   ALTER TABLE standing ADD COLUMN held TEXT;
 `;
 
-/** What the second version has made of it. */
+/** Its form in the second version. */
 export const STEP_2 = [ARCHIVE, TELEMETRY, DELIVERY, JOBS, REPLAYS, REMOVALS].join('\n');

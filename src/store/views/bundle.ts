@@ -1,6 +1,6 @@
 /**
- * What a support bundle contains of the state: shape and sizes, the last requests, rejections and jobs. It reads
- * without the lock beside any other process. Of a damaged state, or one of another version, it reads as much as
+ * The part of a support bundle that comes from the state: shape and sizes, the last requests, rejections and jobs. It
+ * reads without the lock beside any other process. Of a damaged state, or one of another version, it reads as much as
  * possible.
  *
  * Its result is not ready to be shown: device ids, reasons and messages are unchanged.
