@@ -184,8 +184,6 @@ function rowsOf(store: LineStore, measurement: string): Row[] {
 /** The points of `coverage_hour`: every whole hour that was promised has exactly one, with the readings of the truth. */
 function examineHours(stage: Stage, lived: Lived, { span, listedAtMs }: Judged): string[] {
   const { simulator, story, database } = stage;
-  // What is sent again from the archive may bring the count of before late readings.
-  const isSentOnce = story.lives.every(({ kind, movesHouse }) => kind !== 'replay' && !movesHouse);
   const rows = rowsOf(database(), 'coverage_hour');
   const ahead = story.misfortunes.filter(({ what }) => what.kind === 'server clock' && what.byMs > 0);
   const aheadMs = ahead.reduce((sum, { what }) => sum + ('byMs' in what ? what.byMs : 0), HOUR_MS);
@@ -199,7 +197,7 @@ function examineHours(stage: Stage, lived: Lived, { span, listedAtMs }: Judged):
   const isCounted = (deviceId: string, reading: SimReading): boolean =>
     isShown(deviceId, reading.recordedAtNs) &&
     !(lacking.has(`${deviceId} ${reading.recordedAtNs}`) && isExcused(deviceId, reading));
-  const hours = { simulator, span, listedAtMs, rows, isCounted, isSentOnce, isFromAhead };
+  const hours = { simulator, span, listedAtMs, rows, isCounted, isFromAhead };
   return story.devices.flatMap(({ spec }) => examineHoursOf(hours, spec)).slice(0, 5);
 }
 
@@ -208,14 +206,12 @@ interface Hours extends Judged {
   readonly rows: readonly Row[];
   /** Whether a reading is counted: one that is missing, and may be, is not. */
   readonly isCounted: (deviceId: string, reading: SimReading) => boolean;
-  /** Whether counts are held against the truth. */
-  readonly isSentOnce: boolean;
   /** Whether an hour may have been written by a clock that was ahead, under the name that the device had then. */
   readonly isFromAhead: (hour: EpochNs) => boolean;
 }
 
 function examineHoursOf(
-  { simulator, span, listedAtMs, rows, isCounted, isSentOnce, isFromAhead }: Hours,
+  { simulator, span, listedAtMs, rows, isCounted, isFromAhead }: Hours,
   device: DeviceSpec,
 ): string[] {
   const { deviceId } = device;
@@ -229,7 +225,7 @@ function examineHoursOf(
     const seed = all.filter((reading) => isCounted(deviceId, reading)).length;
     const count = written.get(hour);
     if (count === undefined) wrong.push(`hour ${hour} of ${deviceId} has no point`);
-    else if (isSentOnce && !twice.has(hour) && isCountable(simulator, device) && count !== seed) {
+    else if (!twice.has(hour) && isCountable(simulator, device) && count !== seed) {
       wrong.push(`hour ${hour} of ${deviceId}: ${count} for ${seed}`);
     }
   }

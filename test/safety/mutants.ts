@@ -100,6 +100,28 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'counts of hours delivered beside the readings that complete them',
+    caughtBy: ['lateInTheirHour'],
+    edits: [
+      {
+        file: 'store/device/telemetry.ts',
+        find: "const side = { deviceId, lane: 'history',",
+        replace: 'const side = { deviceId, lane,',
+      },
+    ],
+  },
+  {
+    name: 'former counts of hours replayed',
+    caughtBy: ['lateInTheirHour'],
+    edits: [
+      {
+        file: 'store/archive/reader.ts',
+        find: 'count < otherCount ? other : one;',
+        replace: 'count < otherCount ? one : other;',
+      },
+    ],
+  },
+  {
     name: 'pages accepted without the overlap reading',
     caughtBy: ['falseEmpties', 'laggingReplica'],
     edits: [

@@ -23,6 +23,7 @@ const STORIES: Record<ScenarioName, string> = {
   behindItsSign: 'so do several pages that end before it, unless others speak for them',
   behindTheTime: 'so does one that ends before the sign of life that tells the time',
   lateReading: 'a reading that appears in a covered range is delivered',
+  lateInTheirHour: 'the newest count of an hour stands in every database',
   renamed: 'an old reading keeps the name that its device had',
   firstAnswerEmpty: 'a single empty answer covers nothing',
   lateInsideGracePeriod: 'the coverage ends before the grace period',

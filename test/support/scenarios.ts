@@ -32,6 +32,7 @@ import {
   silentWhileCovered,
 } from './empty-scenarios.ts';
 import { onPath } from './faults.ts';
+import { lateInTheirHour } from './hour-scenarios.ts';
 import {
   countEffects,
   diesAtEffect,
@@ -336,6 +337,7 @@ export const SCENARIOS = {
   behindItsSign,
   behindTheTime,
   lateReading,
+  lateInTheirHour,
   renamed,
   firstAnswerEmpty,
   lateInsideGracePeriod,

@@ -246,7 +246,7 @@ const digitsOf = (line: string): string => line.slice(line.lastIndexOf(' ') + 1)
 
 const exact = (line: string): EpochNs => BigInt(digitsOf(line));
 
-/** Removes duplicates; they can only be within one instant. */
+/** Removes duplicates, and former counts of an hour; they can only be within one instant. */
 function onceEach(sorted: readonly Timed[]): string[] {
   const lines: string[] = [];
   let start = 0;
@@ -254,14 +254,34 @@ function onceEach(sorted: readonly Timed[]): string[] {
     const timed = sorted[index];
     if (timed === undefined) continue;
     if (timed.near !== sorted[index - 1]?.near) start = lines.length;
-    if (!isAmong(lines, start, timed.line)) lines.push(timed.line);
+    const same = indexOfSame(lines, start, timed.line);
+    if (same === null) lines.push(timed.line);
+    else lines[same] = laterOf(lines[same] ?? timed.line, timed.line);
   }
   return lines;
 }
 
-function isAmong(lines: readonly string[], from: number, line: string): boolean {
-  for (let index = from; index < lines.length; index += 1) if (lines[index] === line) return true;
-  return false;
+/** Where an equal line is, or another count of the same hour; `null` for nowhere. */
+function indexOfSame(lines: readonly string[], from: number, line: string): number | null {
+  const hour = hourOf(line);
+  for (let index = from; index < lines.length; index += 1) {
+    const other = lines[index] ?? '';
+    if (other === line || (hour !== null && hourOf(other) === hour)) return index;
+  }
+  return null;
+}
+
+const COUNT = / readings=(\S+) /;
+
+/** The part that all counts of an hour of a device share; `null` for another line. */
+function hourOf(line: string): string | null {
+  return line.startsWith('coverage_hour,') ? line.replace(COUNT, ' ') : null;
+}
+
+/** The later one of two counts of an hour, or of two equal lines: a late reading adds to it, and nothing takes away. */
+function laterOf(one: string, other: string): string {
+  const [count, otherCount] = [one, other].map((line) => Number(COUNT.exec(line)?.[1]));
+  return count !== undefined && otherCount !== undefined && count < otherCount ? other : one;
 }
 
 /** Points that were archived and are not any more. */

@@ -89,7 +89,7 @@ export function commitPage(tables: TelemetryTables, page: PageCommit): void {
   const { deviceId, revision } = page;
   tables.revisions.advance(deviceId, revision);
   const before = stateAt(tables, deviceId, revision) ?? readState(tables, deviceId, revision);
-  tables.archive.append({ ...page, lines: [...page.lines, ...page.sideLines] });
+  appendLines(tables.archive, page);
   tables.archive.addOffsets(deviceId, page.offsets);
   tables.coverage.replace(deviceId, before.covered, page.covered);
   tables.hours.replace(deviceId, before, page);
@@ -97,6 +97,20 @@ export function commitPage(tables: TelemetryTables, page: PageCommit): void {
   tables.sums.addTexts(deviceId, page.dayTexts ?? []);
   if (page.late !== undefined) tables.lateness.keep(deviceId, page.late.record);
   tables.requestYield.run(page.newReadings, page.requestId);
+}
+
+/**
+ * Archives the lines of a page. The counts of hours are always history, which is delivered after all live lines: so the
+ * newest count of an hour comes last, and never before the readings that it counts.
+ */
+function appendLines(archive: Archive, { deviceId, lane, firstNs, lastNs, lines, sideLines }: PageCommit): void {
+  const side = { deviceId, lane: 'history', firstNs: null, lastNs: null, lines: sideLines } as const;
+  if (lane === 'history') {
+    archive.append({ ...side, firstNs, lastNs, lines: [...lines, ...sideLines], sideLines });
+    return;
+  }
+  archive.append({ deviceId, lane, firstNs, lastNs, lines, sideLines: [] });
+  archive.append(side);
 }
 
 /** Remembers what a page commit that is on the disk has come to, so that it need not be read. */

@@ -16,7 +16,8 @@ const BASE = 1_700_000_000_000_000_000n;
 const timeOf = (line: string): bigint => BigInt(line.slice(line.lastIndexOf(' ') + 1));
 const reading = (device: string, at: bigint, value = 1, sensor = 's'): string =>
   `telemetry,device_id=${encodeTagValue(identityTag(device))},sensor=${sensor} value=${value} ${BASE + at}`;
-const hour = (device: string, at: bigint): string => `coverage_hour,device_id=${device} readings=3 ${BASE + at}`;
+const hour = (device: string, at: bigint, readings = 3): string =>
+  `coverage_hour,device_id=${device} readings=${readings} ${BASE + at}`;
 
 /** Lands lines as a page would. */
 function land(
@@ -141,6 +142,16 @@ describe('going through the archive', () => {
       reading('d', 2n, 7),
       reading('d', 3n),
     ]);
+  });
+
+  test('gives the largest count of an hour alone, in whatever block it is', () => {
+    using state = scratchStore();
+    land(state, 'd', [reading('d', 5n)], [hour('d', 0n, 9), hour('d', 60n, 7)]);
+    land(state, 'd', [reading('d', 7n)], [hour('d', 60n, 10)]);
+    // This block begins before the others, so that it is read first.
+    land(state, 'd', [reading('d', -70n)], [hour('d', -60n, 1), hour('d', 0n, 10)]);
+    const hours = walk(state, ALL).lines.filter((line) => !line.startsWith('telemetry'));
+    expect(hours).toEqual([hour('d', -60n, 1), hour('d', 0n, 10), hour('d', 60n, 10)]);
   });
 
   test('keeps a step small where every block spans everything', () => {
