@@ -374,6 +374,61 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'first empty ranges of a device that nobody has seen not asked for again',
+    caughtBy: ['emptyAndNeverSeen'],
+    edits: [
+      {
+        file: 'ingest/empty-ranges.ts',
+        find: 'newestNs === null ? seenAt === null && isFirst :',
+        replace: 'newestNs === null ? seenAt !== null && isFirst :',
+      },
+    ],
+  },
+  {
+    name: 'an age that a smaller plan refused still refused at the next start',
+    caughtBy: ['refusedForAWhile'],
+    edits: [
+      {
+        file: 'ingest/page-scan.ts',
+        find: '  forgetDoubtfulAge(context);\n',
+        replace: '  void forgetDoubtfulAge;\n',
+      },
+    ],
+  },
+  {
+    name: 'days that a refusal alone has named forgotten',
+    caughtBy: ['daysOfARefusal'],
+    edits: [
+      {
+        file: 'ingest/fetch-page.ts',
+        find: 'return isRecent(atMs, nowMs) ? days : null;',
+        replace: 'return isRecent(atMs, nowMs) ? null : days;',
+      },
+    ],
+  },
+  {
+    name: 'ranges without an end narrowed for a clock that is ahead',
+    caughtBy: ['endsCountedAhead'],
+    edits: [
+      {
+        file: 'ingest/window-limits.ts',
+        find: 'if (days !== null && before === null && refusedNs <= daysNs(days))',
+        replace: 'if (days === null && before === null && refusedNs <= daysNs(7))',
+      },
+    ],
+  },
+  {
+    name: 'lateness by a local clock that is behind',
+    caughtBy: ['lateUnderAClockBehind'],
+    edits: [
+      {
+        file: 'ingest/commit.ts',
+        find: 'return newest === null ? answeredAtMs :',
+        replace: 'return newest === null || newest.to > 0n ? answeredAtMs :',
+      },
+    ],
+  },
+  {
     name: 'what is shown again still missing',
     caughtBy: ['emptyOnceMore'],
     edits: [{ file: 'ingest/gap-scan.ts', find: '  noteShown(context, deviceId, readings);\n', replace: '' }],

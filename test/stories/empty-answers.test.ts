@@ -146,25 +146,6 @@ describe.runIf(influxdAvailable())('empty answers that were believed', () => {
     expect(checks.isDue()).toBe(false);
   });
 
-  test('of a device that the list never shows as seen are asked for again, and what they hid comes', async () => {
-    const silences = [{ fromMs: NOW_MS - HOUR_MS, toMs: Number.POSITIVE_INFINITY }];
-    using rig = await openRig(bench, { world: worldOf([{ ...CALM, silences }], DAY_MS), historyMs: 6 * HOUR_MS });
-    const unseen = (record: string): string => JSON.stringify({ ...JSON.parse(record), last_seen_at: undefined });
-    const list = onPath(/\/devices$/, () => ({
-      kind: 'mangle',
-      change: (page) => ({ ...page, records: page.records.map(unseen) }),
-    }));
-    rig.simulator.faults = anyOf(
-      list,
-      onPath(/telemetry/, () => falselyEmpty),
-    );
-    expect((await rig.once()).summary.exit_code).toBe(0);
-    rig.simulator.faults = list;
-    await rig.clock.sleep(HOUR_MS + MINUTE_MS);
-    await rig.once();
-    expect(complaints(await rig.verdict(NOW_MS, { fromNs: msToNs(NOW_MS - 5 * HOUR_MS) }), 40)).toEqual([]);
-  });
-
   test('are asked for at once when another device has readings, though these come later', async () => {
     using rig = await rigWithHub({ historyMs: 2 * HOUR_MS });
     const { faults } = rig.simulator;

@@ -17,7 +17,6 @@ import { influxdAvailable } from '../support/influxd.ts';
 import { liveFor } from '../support/live.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
-import { withWallOffset } from '../support/virtual-clock.ts';
 
 const bench = sharedBench(openBench);
 
@@ -106,17 +105,6 @@ describe.runIf(influxdAvailable())('readings that arrive after the grace period'
     const { sync } = { sync: rig.open() };
     expect(sync.context.store.telemetry('often').late).toMatchObject({ readings: 1, gracePeriodMs: 12 * MINUTE_MS });
     sync.close();
-  });
-
-  test('are as late as the newest reading beside them shows, where only a local clock that is behind gives the time', async () => {
-    using rig = await rigOf({ devices: [OFTEN], settings: { time: { date: 'absent' } } });
-    delay(rig, { fromMs: NOW_MS - 9 * MINUTE_MS, toMs: NOW_MS - 4 * MINUTE_MS }, HOUR_MS);
-    expect((await rig.once()).summary).toMatchObject({ outcome: 'complete' });
-    await rig.clock.sleep(100 * MINUTE_MS);
-    const clock = withWallOffset(rig.clock, () => -90 * MINUTE_MS);
-    const { events } = await rig.once({ clock });
-    expect(lateOf(events)).toMatchObject([{ deviceId: 'often', gracePeriodMs: 2 * MINUTE_MS }]);
-    await finish(rig);
   });
 
   test('much later come by the room that live pages have, and change nothing but the count', async () => {

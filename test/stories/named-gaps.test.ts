@@ -5,7 +5,6 @@
 import { describe, expect, test } from 'vitest';
 import { StateFullError } from '../../src/core/archive-room.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { always, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
@@ -48,38 +47,6 @@ describe.runIf(influxdAvailable())('a gap that has a name', () => {
     expect(refused.gaps.map(({ reason }) => reason)).toEqual(['beyond_plan']);
     rig.simulator.settings.bounds.age = 'unlimited';
     await rig.clock.sleep(DAY_MS + HOUR_MS);
-    expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', gaps: [] });
-  });
-
-  test('is none where pages lack what lies beyond the days that a refusal alone has named', async () => {
-    const world = worldOf([{ deviceId: 'a', intervalMs: 10 * MINUTE_MS }], 10 * DAY_MS);
-    const settings: SettingsOverrides = {
-      plan: { historyMaxDays: 3 },
-      bounds: { age: 'empty' },
-      key: { scopes: ['devices:read', 'telemetry:read', 'alerts:read'] },
-    };
-    using rig = await openRig(bench, { world, historyMs: 3 * DAY_MS, settings });
-    await rig.once();
-    await rig.clock.sleep(4 * DAY_MS);
-    const { summary } = await rig.once();
-    expect(summary).toMatchObject({ exit_code: 0, gaps: [] });
-  });
-
-  test('because of an age that the plan allows is requested again by the next run', async () => {
-    const world = worldOf([{ deviceId: 'a', intervalMs: 10 * MINUTE_MS }], 10 * DAY_MS);
-    const settings = { plan: { historyMaxDays: 30 }, bounds: { age: 'refused' } } as const;
-    using rig = await openRig(bench, { world, historyMs: 9 * DAY_MS, settings });
-    const { plan } = rig.simulator.settings;
-    // The plan shrinks once the account was read, and the account cannot be read meanwhile.
-    rig.simulator.faults = (_, { path }) => {
-      if (path.endsWith('/telemetry')) plan.historyMaxDays = 3;
-      return path.endsWith('/account') && plan.historyMaxDays === 3 ? { kind: 'server-error' } : null;
-    };
-    const { summary: refused } = await rig.once();
-    expect(refused).toMatchObject({ exit_code: 1, gaps: [{ reason: 'beyond_plan' }] });
-    rig.simulator.faults = null;
-    plan.historyMaxDays = 30;
-    await rig.clock.sleep(HOUR_MS);
     expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', gaps: [] });
   });
 

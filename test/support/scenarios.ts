@@ -34,6 +34,13 @@ import {
 import { onPath } from './faults.ts';
 import { lateInTheirHour } from './hour-scenarios.ts';
 import {
+  daysOfARefusal,
+  emptyAndNeverSeen,
+  endsCountedAhead,
+  lateUnderAClockBehind,
+  refusedForAWhile,
+} from './learnt-scenarios.ts';
+import {
   countEffects,
   diesAtEffect,
   liveOn,
@@ -367,6 +374,11 @@ export const SCENARIOS = {
   emptyBelowSilence,
   emptyNextToEach,
   emptyOnceMore,
+  emptyAndNeverSeen,
+  refusedForAWhile,
+  daysOfARefusal,
+  endsCountedAhead,
+  lateUnderAClockBehind,
   recheckAfterKills,
   fullDisk,
   quotaSpent,
