@@ -627,6 +627,28 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'all lines kept for a kind that is refused',
+    caughtBy: ['refusedAlerts'],
+    edits: [
+      {
+        file: 'delivery/resolve.ts',
+        find: 'if (refusal.conflict) {',
+        replace: 'if (refusal.conflict && kind === null) {',
+      },
+    ],
+  },
+  {
+    name: 'rests of an outage kept when it is over',
+    caughtBy: ['shortOutage'],
+    edits: [
+      {
+        file: 'scheduler/planning.ts',
+        find: '    liftGaps(parts.context, deviceId, reason);\n    planner.lift(deviceId);\n',
+        replace: '    void [liftGaps, parts, planner, reason];\n',
+      },
+    ],
+  },
+  {
     name: 'Retry-After in milliseconds',
     caughtBy: ['quotaSpent'],
     edits: [

@@ -60,6 +60,8 @@ const STORIES: Record<ScenarioName, string> = {
   lateUnderAClockBehind: 'readings are as late as the newest one beside them shows',
   recheckAfterKills: 'a recheck stores the readings left out, however often it is killed',
   fullDisk: 'a database that accepts nothing rejects no line',
+  refusedAlerts: 'a conflict in one measurement keeps no reading waiting',
+  shortOutage: 'a short outage is held against no device',
   quotaSpent: 'a wait that the API asks for is kept',
   linkedToNowhere: 'no state is created behind a link to an unmounted disk',
   restartedWithinAMinute: 'requests sent before a restart count after it',

@@ -5,9 +5,10 @@
 
 import { existsSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
+import { betweenTimes } from './faults.ts';
 import { NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 import { FAULTS } from './v2-proxy.ts';
@@ -46,6 +47,33 @@ export const fullDisk: Scenario = async (bench, program) => {
   } finally {
     bench.proxy.setFaults(null);
   }
+};
+
+/** Somebody has written a field of alerts as a text: every alert is refused, and nothing else waits for them. */
+export const refusedAlerts: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program);
+  await bench.influxd.write(rig.database, `alert,x=y threshold="many" ${BigInt(NOW_MS) * 1_000_000n}`);
+  const { summary } = await rig.once();
+  const { pending_points: pending = null, quarantined = null } = summary.destinations[0] ?? {};
+  const found = pending === 0 && quarantined !== 0 ? [] : [`${pending} points wait, ${quarantined} in quarantine`];
+  return [...found, ...(await finish(rig))];
+};
+
+/** A gateway alone answers for 20 s in the midst of a run: that is held against no device, and costs no list once more. */
+export const shortOutage: Scenario = async (bench, program) => {
+  const found: string[] = [];
+  for (const second of [5, 12, 20]) {
+    using rig = await rigFor(bench, program, { time: { latencyMs: { min: 200, max: 800 } } });
+    const downMs = NOW_MS + second * SECOND_MS;
+    rig.simulator.faults = betweenTimes(downMs, downMs + 20 * SECOND_MS, { kind: 'html', status: 502 });
+    const { summary } = await rig.once();
+    const tookMs = rig.clock.nowMs() - NOW_MS;
+    const lists = rig.simulator.log.requests.filter(({ path }) => path === '/devices').length;
+    if (summary.exit_code !== 0 || tookMs > MINUTE_MS || lists > 1)
+      found.push(`down from second ${second} on: exit ${summary.exit_code} after ${tookMs} ms, ${lists} lists`);
+    found.push(...(await finish(rig)));
+  }
+  return found;
 };
 
 /** Others spend what is left of the minute: the 429 tells how long to wait. */

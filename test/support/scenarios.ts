@@ -66,7 +66,7 @@ import {
 } from './quiet-scenarios.ts';
 import { generousHeaders, restartedWithinAMinute } from './quota-scenarios.ts';
 import { recheckAfterKills } from './recheck-scenarios.ts';
-import { fullDisk, linkedToNowhere, quotaSpent } from './refusal-scenarios.ts';
+import { fullDisk, linkedToNowhere, quotaSpent, refusedAlerts, shortOutage } from './refusal-scenarios.ts';
 import { destinationOf, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import { committedInParts, killedBetweenParts } from './wide-scenarios.ts';
 
@@ -381,6 +381,8 @@ export const SCENARIOS = {
   lateUnderAClockBehind,
   recheckAfterKills,
   fullDisk,
+  refusedAlerts,
+  shortOutage,
   quotaSpent,
   linkedToNowhere,
   restartedWithinAMinute,
