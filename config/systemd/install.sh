@@ -152,12 +152,12 @@ chgrp "$group" "$settings"
   sed -e "s|/run/secrets/|/etc/tidemark/$name/|" -e '/^# Copy this to/,/^#$/d' config/tidemark.env.example >"$settings/tidemark.env"
 if ! grep -q '^TIDEMARK_LISTEN=' "$settings/tidemark.env"; then
   port=9464
-  while grep -qsE ":$port[\"' ]*\$" "$root"/etc/tidemark/*/tidemark.env; do port=$((port + 1)); done
+  while grep -qsE ":$port[\"'[:space:]]*\$" "$root"/etc/tidemark/*/tidemark.env; do port=$((port + 1)); done
   printf '\n# Status page, metrics and health.\nTIDEMARK_LISTEN=127.0.0.1:%s\n' "$port" >>"$settings/tidemark.env"
 fi
 
 # A target for Prometheus. Where the page is not for this machine alone, by the name of the machine.
-listen=$(sed -n 's/^TIDEMARK_LISTEN=//p' "$settings/tidemark.env" | tail -n 1 | tr -d "\"' ")
+listen=$(sed -n 's/^TIDEMARK_LISTEN=//p' "$settings/tidemark.env" | tail -n 1 | tr -d "\"'[:space:]")
 case "$listen" in 0.0.0.0:* | '[::]:'*) target=$(uname -n):${listen##*:} ;; *) target=$listen ;; esac
 mkdir -p "$root/etc/prometheus/tidemark"
 cat >"$root/etc/prometheus/tidemark/$name.yaml" <<END

@@ -164,7 +164,7 @@ describe.runIf(available())('the installation for systemd', () => {
       [
         'TIDEMARK_SYNC_ALERTS=*/5 * * * *',
         'HTTPS_PROXY=http://proxy.example:3128',
-        'TIDEMARK_INFLUX_ORG="My org" ',
+        'TIDEMARK_INFLUX_ORG="My org" \r',
         "TIDEMARK_INFLUX_BUCKET= 'a=b'",
         ';TIDEMARK_API_SHARE=0.1',
         '',
@@ -212,7 +212,7 @@ describe.runIf(available())('the installation for systemd', () => {
     expect(target('office')).toEqual([{ targets: ['127.0.0.1:9465'], labels: { workspace: 'office', instance } }]);
     const file = settings('office', 'tidemark.env');
     const before = readFileSync(file, 'utf8');
-    writeFileSync(file, before.replace('127.0.0.1:9465', '"0.0.0.0:9465"'));
+    writeFileSync(file, before.replace('127.0.0.1:9465', '"0.0.0.0:9465"\r'));
     expect(install('--root', root, 'office').status).toBe(0);
     expect(target('office')[0].targets).toEqual([`${hostname()}:9465`]);
     writeFileSync(file, before);
