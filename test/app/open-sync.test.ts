@@ -22,7 +22,7 @@ import type { Deliverer } from '../../src/delivery/deliver.ts';
 import { API_PROBLEM } from '../../src/scheduler/api-state.ts';
 import { setRest } from '../../src/scheduler/planning.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
-import { device, landing, type ScratchStore, scratchStore } from '../store/support.ts';
+import { device, pageCommit, type ScratchStore, scratchStore } from '../store/support.ts';
 import { KEEP_ALL } from '../support/keep-all.ts';
 import { POLLS } from '../support/polls.ts';
 import { createSeededWorld } from '../support/seeded-world.ts';
@@ -151,7 +151,7 @@ describe('what all parts share', () => {
     list(NOW_MS - HOUR_MS);
     const newestNs = msToNs(NOW_MS - HOUR_MS);
     const lines = [`telemetry value=1 ${newestNs}`];
-    state.store.commitPage(landing({ deviceId: 'a', revision: 1, lines, firstNs: newestNs, lastNs: newestNs }));
+    state.store.commitPage(pageCommit({ deviceId: 'a', revision: 1, lines, firstNs: newestNs, lastNs: newestNs }));
     for (const [dateMs, isKnown] of [
       [NOW_MS - HOUR_MS + MINUTE_MS, true],
       [NOW_MS - HOUR_MS + 3 * MINUTE_MS, false],

@@ -46,7 +46,7 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
     });
     const told = events.map(({ type }) => type).filter((type) => type.startsWith('polling-'));
     expect(told).toEqual(['polling-stopped', 'polling-resumed']);
-    expect(asked.filter((ms) => ms < 3 * MINUTE_MS).length, 'the page under way is landed').toBeLessThanOrEqual(5);
+    expect(asked.filter((ms) => ms < 3 * MINUTE_MS).length, 'the page under way is committed').toBeLessThanOrEqual(5);
     expect(asked.some((ms) => ms >= 3 * MINUTE_MS)).toBe(true);
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
     expect(await rig.verdict(NOW_MS)).toMatchObject({ missing: [] });

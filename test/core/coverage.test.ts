@@ -14,7 +14,7 @@ const SPACE = 20;
 
 /** A world of held instants, of which some have a reading: the model knows both, the spans have to agree. */
 const anyReadings: fc.Arbitrary<ReadonlySet<number>> = fc.uniqueArray(fc.nat(SPACE - 1)).map((list) => new Set(list));
-const anyStretches = fc.array(
+const anyRanges = fc.array(
   fc
     .tuple(fc.nat(SPACE), fc.nat(SPACE))
     .filter(([from, to]) => from < to)
@@ -24,7 +24,7 @@ const anyStretches = fc.array(
 
 const edgeAt = (at: number): Edge => ({ at: BigInt(at), digest: `of ${at}` });
 
-/** The stretch as a judged page would prove it: with the oldest and the newest reading that lies in it. */
+/** The range as a judged page would prove it: with the oldest and the newest reading that lies in it. */
 function provenOf({ from, to }: { from: bigint; to: bigint }, readings: ReadonlySet<number>): CoveredRange {
   const inside = [...readings].filter((at) => from <= BigInt(at) && BigInt(at) < to).sort((a, b) => a - b);
   const [first, last] = [inside[0], inside.at(-1)];
@@ -42,9 +42,9 @@ const addAll = (covered: readonly CoveredRange[]): readonly CoveredRange[] =>
 describe('adding a covered range', () => {
   test('holds exactly the instants that were added, ascending and disjoint, none touching', () => {
     fc.assert(
-      fc.property(anyStretches, (stretches) => {
-        const covered = addAll(stretches.map(bare));
-        expect(instantsOf(covered)).toEqual(instantsOf(stretches));
+      fc.property(anyRanges, (ranges) => {
+        const covered = addAll(ranges.map(bare));
+        expect(instantsOf(covered)).toEqual(instantsOf(ranges));
         expect(coveredIntervals(covered)).toEqual(covered.map(({ from, to }) => ({ from, to })));
       }),
     );
@@ -52,8 +52,8 @@ describe('adding a covered range', () => {
 
   test('keeps at the edges of each span the oldest and the newest reading that lies in it', () => {
     fc.assert(
-      fc.property(anyStretches, anyReadings, (stretches, readings) => {
-        const covered = addAll(stretches.map((stretch) => provenOf(stretch, readings)));
+      fc.property(anyRanges, anyReadings, (ranges, readings) => {
+        const covered = addAll(ranges.map((range) => provenOf(range, readings)));
         expect(covered).toEqual(covered.map((span) => provenOf(span, readings)));
       }),
       { numRuns: 300 },
@@ -61,16 +61,16 @@ describe('adding a covered range', () => {
   });
 
   test('comes to the same in any order', () => {
-    const shuffled = anyStretches.chain((stretches) =>
+    const shuffled = anyRanges.chain((ranges) =>
       fc.tuple(
-        fc.constant(stretches),
-        fc.shuffledSubarray(stretches, { minLength: stretches.length, maxLength: stretches.length }),
+        fc.constant(ranges),
+        fc.shuffledSubarray(ranges, { minLength: ranges.length, maxLength: ranges.length }),
       ),
     );
     fc.assert(
-      fc.property(shuffled, anyReadings, ([stretches, otherwise], readings) => {
-        const covers = (list: typeof stretches): CoveredRange[] => list.map((stretch) => provenOf(stretch, readings));
-        expect(addAll(covers(otherwise))).toEqual(addAll(covers(stretches)));
+      fc.property(shuffled, anyReadings, ([ranges, otherwise], readings) => {
+        const covers = (list: typeof ranges): CoveredRange[] => list.map((range) => provenOf(range, readings));
+        expect(addAll(covers(otherwise))).toEqual(addAll(covers(ranges)));
       }),
     );
   });
@@ -101,9 +101,9 @@ describe('adding a covered range', () => {
 describe('the gaps', () => {
   test('are what is wanted and not covered, ascending', () => {
     fc.assert(
-      fc.property(anyStretches, (stretches) => {
-        const open = gapsIn(between(0, SPACE), addAll(stretches.map(bare)));
-        expect(instantsOf(open)).toEqual(without(instantsOf([between(0, SPACE)]), instantsOf(stretches)));
+      fc.property(anyRanges, (ranges) => {
+        const open = gapsIn(between(0, SPACE), addAll(ranges.map(bare)));
+        expect(instantsOf(open)).toEqual(without(instantsOf([between(0, SPACE)]), instantsOf(ranges)));
         expect([...open].sort((a, b) => (a.from < b.from ? -1 : 1))).toEqual(open);
       }),
     );
@@ -136,15 +136,15 @@ describe('the overlap readings of a gap', () => {
 
   test('every gap has the overlap readings of the ranges around it', () => {
     fc.assert(
-      fc.property(anyStretches, anyReadings, (stretches, readings) => {
-        const covered = addAll(stretches.map((stretch) => provenOf(stretch, readings)));
-        for (const hole of gapsIn(between(0, SPACE), covered)) {
+      fc.property(anyRanges, anyReadings, (ranges, readings) => {
+        const covered = addAll(ranges.map((range) => provenOf(range, readings)));
+        for (const gap of gapsIn(between(0, SPACE), covered)) {
           const held = [...readings].filter(
-            (at) => at < hole.from && covered.some(({ from, to }) => from <= at && at < to),
+            (at) => at < gap.from && covered.some(({ from, to }) => from <= at && at < to),
           );
-          const above = covered.find(({ from }) => from >= hole.to);
+          const above = covered.find(({ from }) => from >= gap.to);
           const far = held.length === 0 ? null : edgeAt(Math.max(...held));
-          expect(overlapsOf(hole, covered)).toEqual({ near: above?.first ?? null, far });
+          expect(overlapsOf(gap, covered)).toEqual({ near: above?.first ?? null, far });
         }
       }),
     );

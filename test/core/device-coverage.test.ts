@@ -38,7 +38,7 @@ const gap = (from: number, to: number, reason: GapReason): Gap => ({
   reason,
   retryAtMs: 0,
 });
-const hole = (from: number, to: number, reason: string) => ({
+const reported = (from: number, to: number, reason: string) => ({
   from: formatExact(at(from)),
   to: formatExact(at(to)),
   reason,
@@ -51,7 +51,7 @@ describe('the coverage of a device', () => {
       coveredTo: at(0),
       lagSeconds: 100,
       gapSeconds: 100,
-      gaps: [hole(0, 100, 'pending')],
+      gaps: [reported(0, 100, 'pending')],
       isCurrent: false,
       isInitial: true,
     });
@@ -82,9 +82,13 @@ describe('the coverage of a device', () => {
   test('the newest range is no gap while it is open no longer than until the next poll', () => {
     const covered = [span(0, 20), span(30, 98)];
     const gapsWithin = (openSeconds: number) => coverageOf(device(), { covered, gaps: [], openSeconds }, WANTED);
-    const older = hole(20, 30, 'pending');
+    const older = reported(20, 30, 'pending');
     expect(gapsWithin(2)).toMatchObject({ lagSeconds: 2, isCurrent: true, gaps: [older] });
-    expect(gapsWithin(1)).toMatchObject({ lagSeconds: 2, isCurrent: false, gaps: [older, hole(98, 100, 'pending')] });
+    expect(gapsWithin(1)).toMatchObject({
+      lagSeconds: 2,
+      isCurrent: false,
+      gaps: [older, reported(98, 100, 'pending')],
+    });
   });
 
   test('there is no lag in the initial sync, unless the newest range is open for too long', () => {
@@ -99,11 +103,11 @@ describe('the coverage of a device', () => {
     const gaps = [gap(5, 15, 'page_rejected'), gap(50, 60, 'beyond_plan')];
     const { gaps: open } = coverageOf(device(), { covered: [span(10, 40)], gaps }, WANTED);
     expect(open).toEqual([
-      hole(0, 5, 'pending'),
-      hole(5, 10, 'page_rejected'),
-      hole(40, 50, 'pending'),
-      hole(50, 60, 'beyond_plan'),
-      hole(60, 100, 'pending'),
+      reported(0, 5, 'pending'),
+      reported(5, 10, 'page_rejected'),
+      reported(40, 50, 'pending'),
+      reported(50, 60, 'beyond_plan'),
+      reported(60, 100, 'pending'),
     ]);
   });
 
@@ -114,7 +118,7 @@ describe('the coverage of a device', () => {
       WANTED,
     );
     expect(state).toBe('unreachable');
-    expect(open).toEqual([hole(0, 10, 'device_gone')]);
+    expect(open).toEqual([reported(0, 10, 'device_gone')]);
   });
 
   test('the gaps are exactly the uncovered time, each instant once, also where names overlap', () => {
@@ -167,8 +171,8 @@ describe('the state of a device', () => {
       coverageOf(device(true), { covered, gaps: [], openSeconds }, WANTED).state;
     expect(stateOf([span(0, 90)], 10)).toBe('live');
     expect(stateOf([span(0, 90)], 9)).toBe('catching-up');
-    expect(stateOf([span(1, 90)], 10), 'with a hole further back').toBe('catching-up');
-    expect(stateOf([span(0, 90), span(91, 100)], 10), 'a hole is no newest stretch').toBe('catching-up');
+    expect(stateOf([span(1, 90)], 10), 'with a gap further back').toBe('catching-up');
+    expect(stateOf([span(0, 90), span(91, 100)], 10), 'a gap is no newest range').toBe('catching-up');
     expect(stateOf([], 1000), 'nothing is held yet').toBe('catching-up');
   });
 });

@@ -177,9 +177,9 @@ describe('a reading', () => {
     const some = memory.compose({ readings: [whole], covers, filter: filterOf({ excludeSensors: ['rssi'] }) });
     const none = memory.compose({ readings: [whole], covers, filter: filterOf({ excludeSensors: ['*'] }) });
     expect([all, some, none].map(({ lines }) => lines.length)).toEqual([2, 1, 0]);
-    for (const landing of [some, none]) {
-      expect(landing.covered).toEqual(all.covered);
-      expect(landing.rejected).toEqual([]);
+    for (const pageCommit of [some, none]) {
+      expect(pageCommit.covered).toEqual(all.covered);
+      expect(pageCommit.rejected).toEqual([]);
     }
   });
 });
@@ -189,7 +189,7 @@ describe('a sensor that is written again', () => {
     const memory = createMemory();
     const span = { from: at(0), to: at(3600), first: null, last: null };
     const readings = [reading(20, { t: 3, rssi: -71 }), reading(10, { rssi: -70 })];
-    const out = memory.land({ readings, covers: span, filter: filterOf({ excludeSensors: ['rssi'] }) });
+    const out = memory.commit({ readings, covers: span, filter: filterOf({ excludeSensors: ['rssi'] }) });
     expect([out.lines.length, out.newReadings]).toEqual([1, 1]);
     const again = { ...filterOf({}), wasLeftOut: (name: string) => name === 'rssi' };
     const back = memory.compose({ readings, filter: again });

@@ -11,7 +11,7 @@ import { JOB_RULES } from '../../src/core/state/jobs.ts';
 import type { ReplaySummary } from '../../src/core/state/replay.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createDeliverer, type Deliverer } from '../../src/delivery/deliver.ts';
-import { landing, readAll, type ScratchStore, scratchStore } from '../store/support.ts';
+import { pageCommit, readAll, type ScratchStore, scratchStore } from '../store/support.ts';
 import { seededRandom } from '../support/rig.ts';
 import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts';
 
@@ -60,7 +60,9 @@ function filledState(devices = ['a', 'b', 'c'], count = 100): ScratchStore {
       const lines = Array.from({ length: 20 }, (_, nth) => reading(deviceId, page + nth));
       const { revision } = state.store.telemetry(deviceId);
       const [firstNs, lastNs] = [lines.length - 1, 0].map((nth) => BigInt((lines[nth] ?? '').split(' ').at(-1) ?? ''));
-      state.store.commitPage(landing({ deviceId, revision, lines, firstNs: firstNs ?? null, lastNs: lastNs ?? null }));
+      state.store.commitPage(
+        pageCommit({ deviceId, revision, lines, firstNs: firstNs ?? null, lastNs: lastNs ?? null }),
+      );
     }
   }
   state.store.append([`workspace,workspace_id=w devices=3 ${BASE}`], 'live');
@@ -237,7 +239,7 @@ describe('a line that a destination refuses', () => {
     oldestKept = 0n;
     await life.run(args({ devices: ['b'] }));
     expect(lacking().map(([id]) => id)).toEqual(['a', 'c']);
-    // Half of a stretch leaves the other half.
+    // Half of a range leaves the other half.
     const half = String(BASE - 75n * 60_000_000_000n);
     await life.run(args({ devices: ['c'], from: half }));
     expect(state.store.missing(destinationId)).toMatchObject([
@@ -317,7 +319,7 @@ describe('a line that a destination refuses', () => {
     expect(state.maintenance.clear({ ...claims, beforeMs: START_MS + 1 }).blocks).toBeGreaterThan(0);
     const { revision } = state.store.telemetry('a');
     const at = BASE - 50n * 60_000_000_000n;
-    state.store.commitPage(landing({ deviceId: 'a', revision, lines: [reading('a', 50)], firstNs: at, lastNs: at }));
+    state.store.commitPage(pageCommit({ deviceId: 'a', revision, lines: [reading('a', 50)], firstNs: at, lastNs: at }));
     const lack = { deviceId: 'a', fromNs: at - 5n, toNs: at + 5n, reason: 'beyond_retention', points: 1 } as const;
     const { store } = state;
     const from = store.position(destinationId, 'live');

@@ -9,7 +9,7 @@ const noControl: ResolveOptions = { controlFor: () => null };
 
 const REFUSED: WriteAnswer = { kind: 'refused', message: 'HTTP 422: field type conflict', retention: false };
 const LATER: WriteAnswer = { kind: 'later', message: 'HTTP 503', waitMs: 7000 };
-const HELD: WriteAnswer = { kind: 'blocked', message: 'HTTP 401', hint: 'influx.token' };
+const BLOCKED: WriteAnswer = { kind: 'blocked', message: 'HTTP 401', hint: 'influx.token' };
 
 function line(n: number, kind = 'telemetry value'): string {
   const [measurement = '', field = ''] = kind.split(' ');
@@ -22,7 +22,7 @@ const linesOf = (count: number): string[] => Array.from({ length: count }, (_, n
 interface Model {
   readonly isBad?: (line: string) => boolean;
   /** Overrides the answer to the nth request, from 0 on; `null` leaves it. */
-  readonly trouble?: (nth: number, lines: readonly string[]) => WriteAnswer | null;
+  readonly problem?: (nth: number, lines: readonly string[]) => WriteAnswer | null;
   /** Whether the good lines of a refused request are stored all the same, as in InfluxDB 1 and 2. */
   readonly storesParts?: boolean;
   readonly maxLines?: number;
@@ -32,8 +32,8 @@ function modelSink(model: Model): Sink & { readonly stored: Set<string>; readonl
   const stored = new Set<string>();
   const requests: (readonly string[])[] = [];
   const answer = (lines: readonly string[]): WriteAnswer => {
-    const trouble = model.trouble?.(requests.length - 1, lines) ?? null;
-    if (trouble !== null) return trouble;
+    const problem = model.problem?.(requests.length - 1, lines) ?? null;
+    if (problem !== null) return problem;
     if (lines.length > (model.maxLines ?? Number.POSITIVE_INFINITY)) return { kind: 'too-large', message: 'HTTP 413' };
     const good = lines.filter((text) => model.isBad?.(text) !== true);
     if (good.length === lines.length || model.storesParts === true) for (const text of good) stored.add(text);
@@ -151,7 +151,7 @@ describe('a rejected line', () => {
 
   test('is reported as refused for its age if it was', async () => {
     const sink = modelSink({
-      trouble: (_nth, sent) => (sent.includes(line(0)) ? { ...REFUSED, retention: true } : null),
+      problem: (_nth, sent) => (sent.includes(line(0)) ? { ...REFUSED, retention: true } : null),
     });
     expect((await resolveBatch(sink, linesOf(2), noControl, never)).rejected).toMatchObject([
       { index: 0, retention: true },
@@ -185,7 +185,7 @@ describe('a conflict of types', () => {
     return modelSink({
       storesParts: true,
       isBad,
-      trouble: (_nth, sent) => {
+      problem: (_nth, sent) => {
         const dropped = sent.filter(isBad).length;
         return dropped === 0 ? null : { ...REFUSED, dropped, conflict: true };
       },
@@ -263,7 +263,7 @@ describe('a conflict of types', () => {
     const isBad = (text: string): boolean => text === lines[20] || text === lines[21];
     const sink = modelSink({
       isBad,
-      trouble: (_nth, sent) => (sent.some(isBad) ? { ...REFUSED, dropped: 7, conflict: true } : null),
+      problem: (_nth, sent) => (sent.some(isBad) ? { ...REFUSED, dropped: 7, conflict: true } : null),
     });
     const resolution = await resolveBatch(sink, lines, noControl, never);
     expect(resolution.rejected.map(({ index }) => index)).toEqual([20, 21]);
@@ -287,7 +287,7 @@ describe('a destination at fault', () => {
     const lines = linesOf(500);
     const isBad = (text: string): boolean => text === lines[200] || text === lines[201] || text === lines[400];
     for (let from = 0; from < 45; from += 1) {
-      const sink = modelSink({ isBad, trouble: (nth) => (nth >= from ? REFUSED : null) });
+      const sink = modelSink({ isBad, problem: (nth) => (nth >= from ? REFUSED : null) });
       const resolution = await resolveBatch(sink, lines, { controlFor: () => line(-1) }, never);
       expect(resolution.rejected.filter(({ line: text }) => !isBad(text))).toEqual([]);
       checkAlways(resolution, lines, sink);
@@ -296,7 +296,7 @@ describe('a destination at fault', () => {
 
   test('that refuses a line which it took a moment ago is asked for no other', async () => {
     const lines = linesOf(8);
-    const sink = modelSink({ trouble: (nth) => (nth === 1 ? null : REFUSED) });
+    const sink = modelSink({ problem: (nth) => (nth === 1 ? null : REFUSED) });
     const resolution = await resolveBatch(sink, lines, { controlFor: () => line(9) }, never);
     expect(resolution).toMatchObject({
       resolved: 4,
@@ -309,14 +309,14 @@ describe('a destination at fault', () => {
     expect(sink.requests.flat()).not.toContain(line(9));
   });
 
-  test.each([LATER, HELD])('that is $kind at any request keeps the rest, in order', async (trouble) => {
+  test.each([LATER, BLOCKED])('that is $kind at any request keeps the rest, in order', async (problem) => {
     const lines = linesOf(64);
     const isBad = (text: string): boolean => text === lines[5] || text === lines[40];
     for (let from = 0; from < 20; from += 1) {
-      const sink = modelSink({ isBad, trouble: (nth) => (nth >= from ? trouble : null) });
+      const sink = modelSink({ isBad, problem: (nth) => (nth >= from ? problem : null) });
       const resolution = await resolveBatch(sink, lines, noControl, never);
       if (resolution.blocked !== null)
-        expect(resolution.blocked.message).toBe((trouble as { message: string }).message);
+        expect(resolution.blocked.message).toBe((problem as { message: string }).message);
       else expect(resolution.resolved).toBe(64);
       expect(resolution.requests).toBeLessThanOrEqual(from + 1);
       expect(resolution.rejected.filter(({ line: text }) => !isBad(text))).toEqual([]);
@@ -325,10 +325,10 @@ describe('a destination at fault', () => {
   });
 
   test('passes on the wait that the server asked for', async () => {
-    const waiting = await resolveBatch(modelSink({ trouble: () => LATER }), linesOf(3), noControl, never);
+    const waiting = await resolveBatch(modelSink({ problem: () => LATER }), linesOf(3), noControl, never);
     expect(waiting.blocked).toMatchObject({ message: 'HTTP 503', needsPerson: false, waitMs: 7000 });
     expect(waiting.blocked?.hint).toContain('by itself');
-    const held = await resolveBatch(modelSink({ trouble: () => HELD }), linesOf(3), noControl, never);
+    const held = await resolveBatch(modelSink({ problem: () => BLOCKED }), linesOf(3), noControl, never);
     expect(held.blocked).toEqual({ message: 'HTTP 401', hint: 'influx.token', needsPerson: true, waitMs: null });
   });
 
@@ -359,9 +359,9 @@ describe('requests that are too large', () => {
 
   test('a single line that is too large is rejected when any other passes', async () => {
     const lines = [line(0), line(1, 'telemetry text'), line(2)];
-    const trouble: Model['trouble'] = (_nth, sent) =>
+    const problem: Model['problem'] = (_nth, sent) =>
       sent.includes(line(1, 'telemetry text')) ? { kind: 'too-large', message: 'HTTP 413' } : null;
-    const resolution = await resolveBatch(modelSink({ trouble }), lines, noControl, never);
+    const resolution = await resolveBatch(modelSink({ problem }), lines, noControl, never);
     expect(resolution).toMatchObject({
       resolved: 3,
       acceptedLines: 2,
@@ -411,11 +411,11 @@ describe('long searches and aborts', () => {
     const lines = linesOf(64);
     for (let at = 0; at < 8; at += 1) {
       const controller = new AbortController();
-      const trouble = (nth: number): null => {
+      const problem = (nth: number): null => {
         if (nth === at) controller.abort(new Error('stopping'));
         return null;
       };
-      const sink = modelSink({ isBad: (text) => text === lines[33] || text === lines[63], trouble });
+      const sink = modelSink({ isBad: (text) => text === lines[33] || text === lines[63], problem });
       await expect(resolveBatch(sink, lines, noControl, controller.signal)).rejects.toThrow('stopping');
       expect(sink.requests.length).toBe(at + 1);
     }
@@ -450,12 +450,12 @@ describe('against a model', () => {
   });
 
   test('no good line is ever rejected and none is lost, whatever fails from any request on', async () => {
-    const trouble = fc.constantFrom(LATER, HELD, REFUSED, { kind: 'too-large', message: '413' } as const);
+    const problem = fc.constantFrom(LATER, BLOCKED, REFUSED, { kind: 'too-large', message: '413' } as const);
     await fc.assert(
-      fc.asyncProperty(anyBatch, trouble, fc.nat(60), async (batch, answer, from) => {
+      fc.asyncProperty(anyBatch, problem, fc.nat(60), async (batch, answer, from) => {
         const lines = batch.map(({ text }) => text);
         const bad = new Set(batch.filter((fact) => fact.bad).map(({ text }) => text));
-        const sink = modelSink({ isBad: (text) => bad.has(text), trouble: (nth) => (nth >= from ? answer : null) });
+        const sink = modelSink({ isBad: (text) => bad.has(text), problem: (nth) => (nth >= from ? answer : null) });
         const resolution = await resolveBatch(sink, lines, { controlFor: (text) => line(99, kindOf(text)) }, never);
         checkAlways(resolution, lines, sink);
         expect(resolution.rejected.filter(({ line: text }) => !bad.has(text))).toEqual([]);

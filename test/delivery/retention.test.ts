@@ -157,7 +157,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
   });
 
   test('gives up nothing when the second request is refused for another reason, or not answered', async () => {
-    for (const trouble of [
+    for (const problem of [
       { kind: 'cut' },
       { kind: 'answer', status: 503, body: '' },
       {
@@ -169,7 +169,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
       using state = scratchStore();
       state.store.append([line('a', 31 * DAY_MS), line('a', 1000)], 'history');
       const first = position.proxy.writes.length;
-      position.proxy.setFaults(({ nth }) => (nth === first ? null : trouble));
+      position.proxy.setFaults(({ nth }) => (nth === first ? null : problem));
       const { lacks, quarantined, pending } = await deliver(state);
       expect({ lacks, quarantined, pending }).toEqual({ lacks: [], quarantined: 0, pending: 2 });
     }

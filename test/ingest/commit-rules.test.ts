@@ -69,7 +69,7 @@ function countDays(lines: readonly string[]): Omit<DaySum, 'readings'>[] {
 
 function landAll(pages: readonly (readonly Reading[])[]): Memory {
   const memory = createMemory();
-  for (const readings of pages) memory.land({ readings });
+  for (const readings of pages) memory.commit({ readings });
   return memory;
 }
 
@@ -98,12 +98,12 @@ describe('the lines of a reading', () => {
   });
 
   test('come oldest first, with the first and last instant', () => {
-    const landing = createMemory().compose({
+    const pageCommit = createMemory().compose({
       readings: [reading(9, { t: 1 }), reading(5, { t: 2 }), reading(5, { t: 3 })],
     });
-    const times = landing.lines.map((line) => parseReferenceLine(line).at);
+    const times = pageCommit.lines.map((line) => parseReferenceLine(line).at);
     expect(times).toEqual([at(5), at(5) + 1n, at(9)]);
-    expect([landing.firstNs, landing.lastNs]).toEqual([at(5), at(9)]);
+    expect([pageCommit.firstNs, pageCommit.lastNs]).toEqual([at(5), at(9)]);
   });
 
   test('carry the name that the device had when the reading was made', () => {
@@ -183,7 +183,7 @@ describe('a commit', () => {
         (readings, first, then) => {
           const memory = landAll(pagesOf(readings, first));
           for (const page of pagesOf(readings, then)) {
-            expect(memory.land({ readings: page })).toMatchObject({
+            expect(memory.commit({ readings: page })).toMatchObject({
               lines: [],
               newReadings: 0,
               daySums: [],
@@ -199,7 +199,7 @@ describe('a commit', () => {
   test('of stored readings adds nothing after the device was renamed', () => {
     const memory = createMemory();
     const readings = [reading(9, { t: 1 }), reading(9, { t: 2 }), reading(5)];
-    memory.land({ readings });
+    memory.commit({ readings });
     memory.rename([
       { fromNs: 0n, name: 'Pump' },
       { fromNs: at(60), name: 'New' },
@@ -227,7 +227,7 @@ describe('a commit', () => {
 
   test('is computed from the revision that it names, and keeps what it was asked for', () => {
     const memory = createMemory();
-    memory.land({ readings: [reading(1)] });
+    memory.commit({ readings: [reading(1)] });
     expect(memory.compose({ readings: [reading(2)] })).toMatchObject({
       deviceId: 'd1',
       revision: 1,
@@ -239,16 +239,16 @@ describe('a commit', () => {
 
   test('extends the coverage by exactly the range that the page covers', () => {
     const memory = createMemory();
-    expect(memory.land({ readings: [reading(5)] }).covered).toEqual([]);
+    expect(memory.commit({ readings: [reading(5)] }).covered).toEqual([]);
     const covers = { from: at(0), to: at(10), first: edgeOf(reading(5)), last: edgeOf(reading(5)) };
-    expect(memory.land({ readings: [reading(5)], covers }).covered).toEqual([covers]);
-    expect(memory.land({ readings: [reading(20)] }).covered).toEqual([covers]);
+    expect(memory.commit({ readings: [reading(5)], covers }).covered).toEqual([covers]);
+    expect(memory.commit({ readings: [reading(20)] }).covered).toEqual([covers]);
   });
 
   test('counts a reading inside covered time as new when it was not seen before', () => {
     const memory = createMemory();
-    memory.land({ readings: [reading(5)], covers: bare({ from: at(0), to: at(10) }) });
-    expect(memory.land({ readings: [reading(7), reading(5)] })).toMatchObject({ newReadings: 1 });
+    memory.commit({ readings: [reading(5)], covers: bare({ from: at(0), to: at(10) }) });
+    expect(memory.commit({ readings: [reading(7), reading(5)] })).toMatchObject({ newReadings: 1 });
   });
 });
 
@@ -281,9 +281,9 @@ describe('the sums of days', () => {
     fc.assert(
       fc.property(anyReadings, fc.integer({ min: 1, max: 9 }), (readings, size) => {
         const memory = createMemory();
-        const landings = pagesOf(readings, size).map((page) => memory.land({ readings: page }));
+        const pageCommits = pagesOf(readings, size).map((page) => memory.commit({ readings: page }));
         const counted = memory.daySums().reduce((sum, day) => sum + day.readings, 0);
-        expect(counted).toBe(landings.reduce((sum, { newReadings }) => sum + newReadings, 0));
+        expect(counted).toBe(pageCommits.reduce((sum, { newReadings }) => sum + newReadings, 0));
       }),
     );
     const memory = landAll([[readingAt(DAY_START), readingAt(DAY_START - 1n)]]);
@@ -312,7 +312,7 @@ describe('complete hours', () => {
     const memory = createMemory();
     const inside = [reading(3599), reading(10), reading(0)];
     const covers = { ...bare({ from: HOUR_START, to: HOUR_START + 2n * HOUR_NS }) };
-    const { sideLines } = memory.land({ readings: inside, covers });
+    const { sideLines } = memory.commit({ readings: inside, covers });
     expect(sideLines.map(parseReferenceLine)).toEqual([
       {
         measurement: 'coverage_hour',
@@ -326,25 +326,25 @@ describe('complete hours', () => {
       },
       expect.objectContaining({ fields: new Map([['readings', 0]]), at: HOUR_START + HOUR_NS }),
     ]);
-    expect(memory.land({ readings: inside, covers }).sideLines).toEqual([]);
+    expect(memory.commit({ readings: inside, covers }).sideLines).toEqual([]);
   });
 
   test('count what came in earlier pages, and readings of the unproven end when their hour is full', () => {
     const memory = createMemory();
-    memory.land({ readings: [reading(3000)] });
-    memory.land({ readings: [reading(2000), reading(1000)], covers: bare({ from: at(900), to: at(2500) }) });
+    memory.commit({ readings: [reading(3000)] });
+    memory.commit({ readings: [reading(2000), reading(1000)], covers: bare({ from: at(900), to: at(2500) }) });
     expect(memory.sideLines()).toEqual([]);
     const rest = { readings: [reading(3000), reading(10)], covers: bare({ from: at(0), to: at(900) }) };
-    expect(memory.land(rest).sideLines).toEqual([]);
-    const { sideLines } = memory.land({ readings: [reading(3000)], covers: bare({ from: at(2500), to: at(3600) }) });
+    expect(memory.commit(rest).sideLines).toEqual([]);
+    const { sideLines } = memory.commit({ readings: [reading(3000)], covers: bare({ from: at(2500), to: at(3600) }) });
     expect(hourLines(sideLines)).toEqual([[HOUR_START, 4]]);
     expect(memory.state().hourReadings.size).toBe(0);
   });
 
   test('are written again with all their readings for a late one, which is not counted for another hour', () => {
     const memory = createMemory();
-    memory.land({ readings: [reading(10)], covers: bare({ from: at(0), to: at(3600) }) });
-    const late = memory.land({ readings: [reading(20)] });
+    memory.commit({ readings: [reading(10)], covers: bare({ from: at(0), to: at(3600) }) });
+    const late = memory.commit({ readings: [reading(20)] });
     expect(late.newReadings).toBe(1);
     expect(late.sideLines.map((line) => parseReferenceLine(line).fields.get('readings'))).toEqual([2]);
     expect(late.hourReadings.size).toBe(0);
@@ -355,7 +355,7 @@ describe('complete hours', () => {
       { fromNs: 0n, name: 'Old' },
       { fromNs: at(1), name: 'New' },
     ]);
-    const { sideLines } = memory.land({ readings: [], covers: bare({ from: at(0), to: at(7200) }) });
+    const { sideLines } = memory.commit({ readings: [], covers: bare({ from: at(0), to: at(7200) }) });
     expect(sideLines.map((line) => parseReferenceLine(line).tags.get('device_name'))).toEqual(['Old', 'New']);
   });
 
@@ -372,10 +372,10 @@ describe('complete hours', () => {
           let top = at(5 * 3600);
           for (const page of pagesOf(readings, size)) {
             const from = (page.at(-1)?.recordedAt ?? top) + 1n;
-            memory.land({ readings: page, covers: bare({ from, to: top }) });
+            memory.commit({ readings: page, covers: bare({ from, to: top }) });
             top = from;
           }
-          memory.land({ readings: [], covers: bare({ from: at(start), to: top }) });
+          memory.commit({ readings: [], covers: bare({ from: at(start), to: top }) });
           const first = Math.ceil(start / 3600);
           const expected = [0, 1, 2, 3, 4].slice(first).map((hour) => {
             const inHour = seconds.filter((second) => Math.floor(second / 3600) === hour);

@@ -86,16 +86,22 @@ describe('coverage that came too early', () => {
 
   test('is a commit without readings that leaves names and sums alone', () => {
     const memory = createMemory();
-    memory.land({ readings: [c, b, a], covers: span });
+    memory.commit({ readings: [c, b, a], covers: span });
     const state = memory.state();
-    const landing = composeWithdrawal(state, { end: at(60), newestNs: c.recordedAt }, NOW_MS);
-    expect(landing).toMatchObject({ revision: state.revision, lines: [], sideLines: [], daySums: [], newReadings: 0 });
-    expect(landing.covered).toEqual([{ ...span, to: at(60), last: edgeOf(a) }]);
+    const pageCommit = composeWithdrawal(state, { end: at(60), newestNs: c.recordedAt }, NOW_MS);
+    expect(pageCommit).toMatchObject({
+      revision: state.revision,
+      lines: [],
+      sideLines: [],
+      daySums: [],
+      newReadings: 0,
+    });
+    expect(pageCommit.covered).toEqual([{ ...span, to: at(60), last: edgeOf(a) }]);
   });
 
   test('has the hours above the newest reading written again, which a clock that was ahead had called over', () => {
     const memory = createMemory();
-    memory.land({ readings: [a], covers: { ...span, to: at(50 * 3600) } });
+    memory.commit({ readings: [a], covers: { ...span, to: at(50 * 3600) } });
     const [written] = memory.state().hoursWritten;
     const withdrawn = (newestNs: bigint): unknown =>
       composeWithdrawal(memory.state(), { end: at(7200), newestNs }, NOW_MS).hoursWritten;
@@ -166,15 +172,15 @@ describe('coverage', () => {
 describe('a commit', () => {
   const held = [reading(300), reading(200), reading(100)];
   const covers = { from: at(0), to: at(400), first: edgeOf(reading(100)), last: edgeOf(reading(300)) };
-  const landed = () => {
+  const committed = () => {
     const memory = createMemory();
-    memory.land({ readings: held, covers, answeredAtMs: nsToMs(at(521)) });
+    memory.commit({ readings: held, covers, answeredAtMs: nsToMs(at(521)) });
     return memory;
   };
 
   test('counts a new reading inside covered time as late, by the server’s time of the answer', () => {
-    const memory = landed();
-    const { late: found, newReadings } = memory.land({ readings: [reading(250)], answeredAtMs: nsToMs(at(580)) });
+    const memory = committed();
+    const { late: found, newReadings } = memory.commit({ readings: [reading(250)], answeredAtMs: nsToMs(at(580)) });
     expect(newReadings).toBe(1);
     expect(found).toEqual({
       count: 1,
@@ -187,7 +193,7 @@ describe('a commit', () => {
   });
 
   test('counts only new readings in ranges that were covered before the page', () => {
-    const memory = landed();
+    const memory = committed();
     expect(memory.compose({ readings: held }).late).toBeUndefined();
     expect(memory.compose({ readings: [reading(401), reading(-1)] }).late).toBeUndefined();
     const wider = { ...covers, to: at(600), last: edgeOf(reading(500)) };
@@ -195,14 +201,14 @@ describe('a commit', () => {
   });
 
   test('does not count a reading with additional values as late', () => {
-    const memory = landed();
+    const memory = committed();
     const more = { recordedAt: at(200), values: [...reading(200).values, ['extra', 1] as const] };
-    const landing = memory.compose({ readings: [more] });
-    expect([landing.newReadings, landing.late]).toEqual([1, undefined]);
+    const pageCommit = memory.compose({ readings: [more] });
+    expect([pageCommit.newReadings, pageCommit.late]).toEqual([1, undefined]);
   });
 });
 
-/** A stretch told in quarters of an hour, moved by some nanoseconds. */
+/** A range told in quarters of an hour, moved by some nanoseconds. */
 const quarters = (from: number, to: number, offset = 0n): CoveredRange =>
   bare({ from: (BigInt(from) * HOUR_NS) / 4n + offset, to: (BigInt(to) * HOUR_NS) / 4n + offset });
 
@@ -245,12 +251,12 @@ describe('the hours to write', () => {
       { maxLength: 10 },
     );
     fc.assert(
-      fc.property(anySpans, (stretches) => {
+      fc.property(anySpans, (ranges) => {
         let covered: readonly CoveredRange[] = [];
         let written: Intervals = [];
         const told: number[] = [];
-        for (const stretch of stretches) {
-          covered = addRange(covered, stretch);
+        for (const range of ranges) {
+          covered = addRange(covered, range);
           const outcome = hoursToWrite(covered, written);
           told.push(...outcome.hours);
           written = outcome.written;

@@ -63,7 +63,7 @@ const anyScene: fc.Arbitrary<Scene> = anyReadings.chain((readings) => {
       const edges = [wanted.from, ...cuts.toSorted((a, b) => (a < b ? -1 : 1)), end];
       const pieces: Interval[] = edges.slice(1).map((to, index) => ({ from: edges[index] ?? to, to }));
       const open = pieces.filter((_, index) => (index % 2 === 0) !== holdFirst && (index > 0 || !topHeld));
-      const held = subtract([wanted], normalize(open)).map((stretch) => holdAll(stretch, readings));
+      const held = subtract([wanted], normalize(open)).map((range) => holdAll(range, readings));
       return { readings, wanted, held, limits: { widthNs, nowNs: end + 90n * SECOND_NS, bothBounds } };
     });
 });

@@ -72,17 +72,17 @@ export interface Walked {
   readonly distrusted: readonly string[];
 }
 
-/** A stretch as it would be held by someone who has seen all its readings. */
-export function holdAll(stretch: Interval, readings: readonly Reading[]): CoveredRange {
-  const inside = readings.filter(({ recordedAt }) => stretch.from <= recordedAt && recordedAt < stretch.to);
+/** A range as it would be held by someone who has seen all its readings. */
+export function holdAll(range: Interval, readings: readonly Reading[]): CoveredRange {
+  const inside = readings.filter(({ recordedAt }) => range.from <= recordedAt && recordedAt < range.to);
   const [first, last] = [inside[0], inside.at(-1)];
-  return { ...stretch, first: first ? edgeOf(first) : null, last: last ? edgeOf(last) : null };
+  return { ...range, first: first ? edgeOf(first) : null, last: last ? edgeOf(last) : null };
 }
 
 /**
  * Closes all gaps of the wanted span, newest first.
  *
- * @throws Error where a stretch is claimed whose readings were not all served, or that was not asked for, and where the
+ * @throws Error where a range is claimed whose readings were not all served, or that was not asked for, and where the
  * walk takes more than `maxRequests`.
  */
 export function walkAll(scene: Scene, service: Service, maxRequests: number): Walked {

@@ -23,7 +23,7 @@ export interface Lived {
   /** When the first claim could be made at the earliest; `null` where the time was never known. */
   readonly passedAtMs: number | null;
   /** When the first page was committed: the wanted range had been fixed by then. */
-  readonly landedAtMs: number;
+  readonly committedAtMs: number;
   readonly endedAtMs: number;
   readonly requests: number;
 }
@@ -263,8 +263,8 @@ function spanOf(stage: Stage, lived: Lived & { readonly passedAtMs: number }): S
   const { time } = simulator.settings;
   const { historyMs, gracePeriodMs } = story.program;
   const toNs = (ms: number): bigint => BigInt(Math.floor(ms)) * 1_000_000n;
-  // Without `Date` the span is fixed after a look at the readings, of which the first may have landed.
-  const fixedAtMs = time.date === 'absent' ? lived.landedAtMs : lived.passedAtMs;
+  // Without `Date` the span is fixed after a look at the readings, of which the first may have committed.
+  const fixedAtMs = time.date === 'absent' ? lived.committedAtMs : lived.passedAtMs;
   // What the plan hides and what has left the wanted span by the end of the run is not missed.
   const beginMs = mayBeHidden(stage) ? Math.max(fixedAtMs, lived.endedAtMs + 12_000) : fixedAtMs;
   // Whoever has believed a clock that was ahead wants what lies before that time.

@@ -94,7 +94,7 @@ interface Living {
   readonly life: Life;
   readonly startedMs: number;
   readonly stop: AbortController;
-  readonly events: { passedAtMs: number | null; landedAtMs: number | null };
+  readonly events: { passedAtMs: number | null; committedAtMs: number | null };
   readonly wrong: string[];
   isDead: boolean;
 }
@@ -108,7 +108,7 @@ async function liveOne(stage: Stage, life: Life, watch: Watch | null): Promise<s
     life,
     startedMs: clock.nowMs(),
     stop: new AbortController(),
-    events: { passedAtMs: null, landedAtMs: null },
+    events: { passedAtMs: null, committedAtMs: null },
     wrong: [],
     isDead: false,
   };
@@ -119,7 +119,7 @@ async function liveOne(stage: Stage, life: Life, watch: Watch | null): Promise<s
       stage.accountReadMs ??= clock.monoMs();
       stage.planReadMs = clock.nowMs();
     }
-    if (event.type === 'page-committed') living.events.landedAtMs ??= clock.nowMs();
+    if (event.type === 'page-committed') living.events.committedAtMs ??= clock.nowMs();
   };
   const dataDir = stage.dataDir;
   const execution = scheduleKill(stage, living);
@@ -226,13 +226,13 @@ const WAYS: Readonly<Record<Life['kind'], Way>> = {
     const summary: OnceSummary = await within(stage, living, (signal) => stage.program.runOnce(sync, signal));
     if (stop.signal.aborted || living.isDead) return;
     const endedAtMs = stage.clock.nowMs();
-    const { passedAtMs, landedAtMs } = living.events;
+    const { passedAtMs, committedAtMs } = living.events;
     const lived: Lived = {
       life: living.life,
       startedMs: living.startedMs,
       summary,
       passedAtMs,
-      landedAtMs: landedAtMs ?? endedAtMs,
+      committedAtMs: committedAtMs ?? endedAtMs,
       endedAtMs,
       requests: stage.counts.requests - before,
     };

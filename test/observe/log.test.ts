@@ -206,7 +206,7 @@ describe('events', () => {
   test.each([
     ['a blip whispers', retried(1000), 'debug'],
     ['a longer wait is told', retried(10_000), 'info'],
-    ['a trouble warns', retried(60_000), 'warn'],
+    ['a problem warns', retried(60_000), 'warn'],
     ['and never more, as it heals by itself', retried(300_000), 'warn'],
     ['a refusal for lack of allowance never does', retried(300_000, 'throttled'), 'info'],
     ['a destination that a person has to mend shouts from the start', held(1000), 'error'],

@@ -38,7 +38,7 @@ const held = (more: Partial<Extract<AppEvent, { type: 'delivery-blocked' }>> = {
   ...more,
 });
 
-/** Each kind of trouble that has an end, and what ends it. */
+/** Each kind of problem that has an end, and what ends it. */
 const PROBLEMS: readonly (readonly [level: string, AppEvent, AppEvent])[] = [
   [
     'warn',
@@ -58,37 +58,37 @@ const PROBLEMS: readonly (readonly [level: string, AppEvent, AppEvent])[] = [
 ];
 
 describe.each(
-  PROBLEMS.map(([level, trouble, end]) => [`${trouble.type} until ${end.type}`, level, trouble, end] as const),
-)('a trouble that stays: %s', (_name, level, trouble, end) => {
+  PROBLEMS.map(([level, problem, end]) => [`${problem.type} until ${end.type}`, level, problem, end] as const),
+)('a problem that stays: %s', (_name, level, problem, end) => {
   test('is told at once, every hour with its count, and at its end; begun anew it is told at once', () => {
     const { clock, observe, told } = openLog();
-    observe(trouble);
-    expect(told()).toEqual([`${trouble.type} ${level} 0`]);
+    observe(problem);
+    expect(told()).toEqual([`${problem.type} ${level} 0`]);
     for (let minute = 1; minute < 60; minute += 1) {
       clock.ms = minute * MINUTE_MS;
-      observe(trouble);
+      observe(problem);
     }
     expect(told()).toEqual([]);
     clock.ms = HOUR_MS;
-    observe(trouble);
-    expect(told()).toEqual([`${trouble.type} ${level} 59`]);
+    observe(problem);
+    expect(told()).toEqual([`${problem.type} ${level} 59`]);
     clock.ms += MINUTE_MS;
-    observe(trouble);
+    observe(problem);
     observe(end);
     expect(told()).toEqual([`${end.type} info 1`]);
     clock.ms += MINUTE_MS;
-    observe(trouble);
-    expect(told()).toEqual([`${trouble.type} ${level} 0`]);
+    observe(problem);
+    expect(told()).toEqual([`${problem.type} ${level} 0`]);
   });
 
   test('that comes and goes is told both ways, a few times in ten minutes', () => {
     const { clock, observe, told } = openLog();
     for (; clock.ms < 20 * MINUTE_MS; clock.ms += MINUTE_MS) {
-      observe(trouble);
+      observe(problem);
       observe(end);
     }
     const lines = told().map((line) => line.split(' ')[0]);
-    expect(lines.filter((type) => type === trouble.type)).toHaveLength(4);
+    expect(lines.filter((type) => type === problem.type)).toHaveLength(4);
     // Another key is news whatever was told before.
     if (end.type !== 'key-changed') expect(lines.filter((type) => type === end.type)).toHaveLength(4);
   });
@@ -239,7 +239,7 @@ describe('a round', () => {
     durationMs: 1,
     fault,
   });
-  const landed = (deviceId: string, newPoints: number): AppEvent => ({
+  const committed = (deviceId: string, newPoints: number): AppEvent => ({
     type: 'page-committed',
     deviceId,
     lane: 'live',
@@ -253,7 +253,7 @@ describe('a round', () => {
     const { clock, observe, lines } = openLog();
     for (; clock.ms < 2.5 * MINUTE_MS; clock.ms += 1000) {
       observe(asked('telemetry'));
-      observe(landed(`d-${clock.ms % 7}`, 4));
+      observe(committed(`d-${clock.ms % 7}`, 4));
       observe({ type: 'stream-read', stream: 'telemetry' });
     }
     expect(lines()).toMatchObject([

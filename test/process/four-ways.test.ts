@@ -1,6 +1,6 @@
 /**
  * An operator looks at Tidemark in four ways: health and status, metrics, log, page; and Prometheus judges the metrics.
- * Each trouble, switched on and off beside a running daemon, shows in all of them within its time and clears by itself.
+ * Each problem, switched on and off beside a running daemon, shows in all of them within its time and clears by itself.
  */
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -34,8 +34,8 @@ interface Place {
   readonly keyFile: string;
 }
 
-/** A trouble: how it comes and goes, and how it shows. */
-interface Trouble {
+/** A problem: how it comes and goes, and how it shows. */
+interface Problem {
   readonly name: string;
   readonly on: (place: Place) => void | Promise<void>;
   readonly off: (place: Place) => void | Promise<void>;
@@ -52,7 +52,7 @@ interface Trouble {
   readonly withinMs: readonly [told: number, over: number];
 }
 
-const PROBLEMS: readonly Trouble[] = [
+const PROBLEMS: readonly Problem[] = [
   {
     name: 'an API that is down',
     on: ({ stage }) => {
@@ -159,13 +159,13 @@ describe.runIf(prometheusAvailable() && influxdAvailable())('seen from outside',
   });
 
   const tried = PROBLEMS.filter(({ code }) => code !== 'state_full' || canMount);
-  test.concurrent.each(tried.map((trouble) => [trouble.name, trouble] as const))(
+  test.concurrent.each(tried.map((problem) => [problem.name, problem] as const))(
     '%s shows in all four ways and clears by itself',
-    async (_, trouble) => {
-      const bench = benches[PROBLEMS.indexOf(trouble)];
+    async (_, problem) => {
+      const bench = benches[PROBLEMS.indexOf(problem)];
       if (bench === undefined) throw new Error('no bench');
       await using stage = await openStage({ bench });
-      using disk = trouble.code === 'state_full' ? diskOf(stage) : null;
+      using disk = problem.code === 'state_full' ? diskOf(stage) : null;
       const keyFile = join(stage.directory, 'key');
       writeFileSync(keyFile, KEY);
       const run = stage.start([], {
@@ -189,22 +189,22 @@ describe.runIf(prometheusAvailable() && influxdAvailable())('seen from outside',
       const codes = async (): Promise<readonly string[]> => JSON.parse(await get('/readyz')).codes;
       const fires = async (): Promise<boolean> =>
         (await prometheus.alerts()).some(
-          ({ state, labels }) => state === 'firing' && labels['alertname'] === trouble.alert,
+          ({ state, labels }) => state === 'firing' && labels['alertname'] === problem.alert,
         );
       const logged = (event: string, from: number): boolean => run.stderr().slice(from).includes(`"event":"${event}"`);
       // What is cheapest to ask comes first: as long as it has its answer, nobody waits for the others.
       const ways: readonly Way[] = [
-        ['metrics', async () => trouble.metric.test(await get('/metrics'))],
-        ['summary', async () => trouble.says.test(JSON.parse(await get('/status.json')).summary)],
+        ['metrics', async () => problem.metric.test(await get('/metrics'))],
+        ['summary', async () => problem.says.test(JSON.parse(await get('/status.json')).summary)],
         // The list of events goes on to have the message.
         [
           'headline',
-          async () => trouble.says.test(/<section id="standing".*?<\/section>/s.exec(await get('/'))?.[0] ?? ''),
+          async () => problem.says.test(/<section id="standing".*?<\/section>/s.exec(await get('/'))?.[0] ?? ''),
         ],
         ['alert', fires],
       ];
       const silent = async (): Promise<string | undefined> =>
-        trouble.code === null || (await codes()).includes(trouble.code) ? await firstWith(false, ways) : '/readyz';
+        problem.code === null || (await codes()).includes(problem.code) ? await firstWith(false, ways) : '/readyz';
       const loud = async (): Promise<string | undefined> =>
         (await codes()).length === 0 ? await firstWith(true, ways) : '/readyz';
       await nothing('still says that something is wrong before it is', loud, 4 * MINUTE_MS);
@@ -215,25 +215,25 @@ describe.runIf(prometheusAvailable() && influxdAvailable())('seen from outside',
         stage: disk === null ? stage : { ...stage, dataDir: disk.dataDir },
       };
       let from = run.stderr().length;
-      await trouble.on(place);
-      const [told, over] = trouble.withinMs;
-      await nothing(`does not show ${trouble.name}`, silent, patientEnough(told));
-      expect(logged(trouble.events[0], from), 'the log tells it').toBe(true);
+      await problem.on(place);
+      const [told, over] = problem.withinMs;
+      await nothing(`does not show ${problem.name}`, silent, patientEnough(told));
+      expect(logged(problem.events[0], from), 'the log tells it').toBe(true);
       expect(JSON.parse(await get('/healthz')), 'no restart mends it').toMatchObject({ healthy: true });
       expect(await sampleOf(prometheus, 'tidemark_healthy')).toBe(1);
 
       from = run.stderr().length;
-      await trouble.off(place);
-      await nothing(`still shows ${trouble.name}`, loud, patientEnough(over));
-      expect(logged(trouble.events[1], from), 'the log tells its end').toBe(true);
-      await expectTrueMetrics(prometheus, await get('/metrics'), trouble.code === 'destination_blocked', stage);
+      await problem.off(place);
+      await nothing(`still shows ${problem.name}`, loud, patientEnough(over));
+      expect(logged(problem.events[1], from), 'the log tells its end').toBe(true);
+      await expectTrueMetrics(prometheus, await get('/metrics'), problem.code === 'destination_blocked', stage);
       run.child.kill('SIGTERM');
       expect((await run.ended).code).toBe(0);
     },
   );
 });
 
-/** Where a trouble shows, and whether it does. */
+/** Where a problem shows, and whether it does. */
 type Way = readonly [name: string, shows: () => Promise<boolean>];
 
 /** Asks one after the other, until one has this answer. */

@@ -65,7 +65,7 @@ describe.runIf(influxdAvailable())('a state that moves', () => {
     const env = { ...ANY_PORT, TIDEMARK_DATA_DIR: elsewhere, TIDEMARK_SYNC_TELEMETRY: '*/2 * * * * *' };
     const moved = stage.start([], { env, ...(isRoot ? { uid: OTHER_USER } : {}) });
     const isBeyond = movedOn(copied);
-    await until('something new has landed', () => held(join(elsewhere, 'tidemark.db')).some(isBeyond));
+    await until('something new was committed', () => held(join(elsewhere, 'tidemark.db')).some(isBeyond));
     moved.child.kill('SIGTERM');
     expect((await moved.ended).code, moved.stderr()).toBe(0);
     for (const [path, queries] of asksSince(stage, asked)) {
@@ -92,7 +92,7 @@ function asksSince(stage: Stage, requests: number): Map<string, string[]> {
   return asks;
 }
 
-/** Whether what is held of a device begins where the copy did, in one stretch, and goes further. */
+/** Whether what is held of a device begins where the copy did, in one range, and goes further. */
 function movedOn(copied: readonly Held[]): (now: Held) => boolean {
   return ({ device_id, from_ns, to_ns }) =>
     copied.some((before) => before.device_id === device_id && before.from_ns === from_ns && to_ns > before.to_ns);

@@ -181,7 +181,7 @@ describe.runIf(influxdAvailable())('--backup', () => {
     await using stage = await openStage({ bench, settings: { time: { latencyMs: { min: 20, max: 40 } } } });
     const daemon = await startDaemon(stage);
     await until(
-      'some is landed',
+      'some is committed',
       () => rows(stateOf(stage), 'SELECT 1 FROM block WHERE first_ns IS NOT NULL').length > 2,
     );
     const file = join(stage.directory, 'copy.db');

@@ -6,7 +6,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs, nsToMs } from '../../src/core/time.
 import type { SyncSettings } from '../../src/ingest/context.ts';
 import { wantedNow } from '../../src/ingest/wanted-range.ts';
 import { noteCoverage, writeCoveragePoints } from '../../src/scheduler/coverage-points.ts';
-import { device, landing, readAll, type ScratchStore, scratchStore } from '../store/support.ts';
+import { device, pageCommit, readAll, type ScratchStore, scratchStore } from '../store/support.ts';
 import { KEEP_ALL } from '../support/keep-all.ts';
 import { parseReferenceLine } from '../support/reference-parser.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
@@ -63,7 +63,7 @@ function cover(state: ScratchStore, deviceId: string, fromMs: number, toMs: numb
   const { revision } = state.store.telemetry(deviceId);
   const last = { at: msToNs(toMs) - 1n, digest: 'x' };
   const span: CoveredRange = { from: msToNs(fromMs), to: msToNs(toMs), first: null, last };
-  state.store.commitPage(landing({ deviceId, revision, covered: [span] }));
+  state.store.commitPage(pageCommit({ deviceId, revision, covered: [span] }));
 }
 
 /** Runs the loop for so many minutes; `each` minute something happens before the look. */

@@ -11,7 +11,7 @@ import { wantedNow } from '../../src/ingest/wanted-range.ts';
 import { type DispatchParts, followPlan } from '../../src/scheduler/dispatch.ts';
 import { createWantedGoal } from '../../src/scheduler/goal.ts';
 import { beginLoneWork, beginPlanning, removeDevice } from '../../src/scheduler/planning.ts';
-import { landing, scratchStore } from '../store/support.ts';
+import { pageCommit, scratchStore } from '../store/support.ts';
 import { createSessionWorld, listBefore, mute, START_MS } from './session-world.ts';
 
 const FAULT = new ApiFault('server-fault', 'odd', { request: 'GET /x', retriedMs: 5 * SECOND_MS });
@@ -61,7 +61,7 @@ describe('a fault about a device while other requests are answered', () => {
     await run(() => {
       answered();
       state.store.commitPage(
-        landing({ deviceId: 'a', revision: state.store.telemetry('a').revision, covered: [half] }),
+        pageCommit({ deviceId: 'a', revision: state.store.telemetry('a').revision, covered: [half] }),
       );
     });
     const range = { from: LIMIT_NS - DAY_NS, to: LIMIT_NS };

@@ -43,7 +43,7 @@ describe('the mean interval of a schedule', () => {
   });
 });
 
-/** A stretch, in days from the beginning of today. */
+/** A range, in days from the beginning of today. */
 describe('the cost of a range', () => {
   const device = { intervalMs: MINUTE_MS, isQuiet: false, lastSignMs: NOW, covered: [] };
   const need = (changes: Partial<BackfillInput> = {}) =>

@@ -92,7 +92,7 @@ describe('history', () => {
           change(queue, kind, deviceId, next);
           model[kind](deviceId, next);
           const pick = pickAt(queue, atMs);
-          expect(pick?.recency, 'the newest stretch that any free one lacks').toBe(model.recency());
+          expect(pick?.recency, 'the newest range that any free one lacks').toBe(model.recency());
           if (pick !== null) expect(model.opens.get(pick.deviceId)?.[pick.recency]).toBeGreaterThan(0);
           expect(queue.openMs).toEqual(model.sum());
         });

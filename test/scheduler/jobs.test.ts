@@ -65,7 +65,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     };
     const alone = await telemetry(false);
     expect(alone).toBeGreaterThan(30);
-    // Where the stretches of the two begin and end apart, a page more for each device.
+    // Where the ranges of the two begin and end apart, a page more for each device.
     expect(await telemetry(true)).toBeLessThanOrEqual(alone + 2 * DEVICES.length);
   });
 

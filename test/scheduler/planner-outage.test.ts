@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { type Decision, purposeOf } from '../../src/scheduler/planner-types.ts';
-import { countOf, createWorld, evenDevice, SILENT, tailsOf } from './planner-world.ts';
+import { countOf, createWorld, evenDevice, newestOf, SILENT } from './planner-world.ts';
 
 describe('after a failure', () => {
   const pair = () => {
@@ -15,7 +15,7 @@ describe('after a failure', () => {
   test('of one device, that device rests at doubling intervals, and the others are polled as before', () => {
     const world = pair();
     const made = world.run({ fromMs: 0, untilMs: 6 * HOUR_MS, fate: fateOf('failed') });
-    const bad = tailsOf(made).filter(({ deviceId }) => deviceId === 'bad');
+    const bad = newestOf(made).filter(({ deviceId }) => deviceId === 'bad');
     expect(bad.map(({ atMs }) => Math.round((atMs - (bad[0]?.atMs ?? 0)) / MINUTE_MS)).slice(0, 8)).toEqual([
       0, 1, 3, 7, 15, 31, 51, 71,
     ]);
@@ -59,7 +59,7 @@ describe('after a failure', () => {
     hold('paused', nowMs - HOUR_MS);
     const fate = ({ kind }: Decision) => (kind === 'devices' ? 'failed' : 'answered');
     const made = world.run({ fromMs: nowMs, untilMs: nowMs + 2 * HOUR_MS, fate });
-    const asked = tailsOf(made, 'idle-poll');
+    const asked = newestOf(made, 'idle-poll');
     expect(asked.length, 'no burst of all').toBeLessThan(5);
     expect(asked[0]?.deviceId).toBe('paused');
     expect((asked[0]?.atMs ?? 0) - nowMs).toBeLessThan(25 * MINUTE_MS);
@@ -104,7 +104,7 @@ describe('devices come and go', () => {
     world.planner.stored('paused', { newestMs: 0, polledMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } });
     world.planner.listed([{ deviceId: 'paused', seenMs: 0, isActive: false }], 1);
     const quiet = world.run({ fromMs: 2, untilMs: 5 * HOUR_MS });
-    expect(tailsOf(quiet)).toEqual([]);
+    expect(newestOf(quiet)).toEqual([]);
     world.planner.listed([{ deviceId: 'paused', seenMs: HOUR_MS, isActive: false }], 5 * HOUR_MS);
     world.planner.done('alerts', 5 * HOUR_MS);
     world.planner.done('account', 5 * HOUR_MS);
@@ -136,7 +136,7 @@ describe('devices come and go', () => {
     // Ten hours are 18 pages of one; two are 3.6 of the other.
     world.hold('walked', 8 * HOUR_MS);
     world.hold('other', 8 * HOUR_MS);
-    const made = tailsOf(world.run({ fromMs: 10 * HOUR_MS, untilMs: 11 * HOUR_MS, everyMs: 20 * SECOND_MS }));
+    const made = newestOf(world.run({ fromMs: 10 * HOUR_MS, untilMs: 11 * HOUR_MS, everyMs: 20 * SECOND_MS }));
     const [first] = made;
     const walk = made.slice(0, 4);
     expect(new Set(walk.map(({ deviceId }) => deviceId)), 'one after the other').toEqual(new Set([first?.deviceId]));

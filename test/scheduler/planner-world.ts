@@ -164,7 +164,7 @@ function pageOf(open: OpenHistory, recency: keyof OpenHistory): OpenHistory {
 }
 
 /** The tails among them, of one lane. */
-export function tailsOf(
+export function newestOf(
   made: readonly Made[],
   lane: 'live' | 'idle-poll' = 'live',
 ): readonly (Made & { deviceId: string })[] {
@@ -175,7 +175,7 @@ export function tailsOf(
 
 /** How often a device was asked in the live lane. */
 export function countOf(made: readonly Made[], deviceId: string): number {
-  return tailsOf(made).filter((each) => each.deviceId === deviceId).length;
+  return newestOf(made).filter((each) => each.deviceId === deviceId).length;
 }
 
 /** Of a device that has ceased to report. */

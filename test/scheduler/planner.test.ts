@@ -3,7 +3,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { DayFigures } from '../../src/scheduler/day-budget.ts';
 import { UNKNOWN_RATE } from '../../src/scheduler/report-rate.ts';
 import { NARROW_RESERVES, USUAL_RESERVES } from '../../src/scheduler/reserves.ts';
-import { countOf, createWorld, evenDevice, SILENT, tailsOf } from './planner-world.ts';
+import { countOf, createWorld, evenDevice, newestOf, SILENT } from './planner-world.ts';
 
 function dayOf(budget: number): DayFigures {
   return { limit: budget / 0.8, budget, spent: 0, others: null };
@@ -21,10 +21,10 @@ describe('which device is polled', () => {
     for (const deviceId of ['silent', 'talks']) world.hold(deviceId, 0);
     const made = world.run({ fromMs: 0, untilMs: 2 * DAY_MS });
     expect(countOf(made, 'silent')).toBe(0);
-    const sweeps = tailsOf(made, 'idle-poll').filter(({ deviceId }) => deviceId === 'silent');
-    expect(sweeps.map(({ atMs }) => Math.round(atMs / HOUR_MS))).toEqual([6, 12, 18, 24, 30, 36, 42]);
+    const idlePolls = newestOf(made, 'idle-poll').filter(({ deviceId }) => deviceId === 'silent');
+    expect(idlePolls.map(({ atMs }) => Math.round(atMs / HOUR_MS))).toEqual([6, 12, 18, 24, 30, 36, 42]);
     expect(countOf(made, 'talks')).toBe(2 * 288 - 1);
-    expect(tailsOf(made).every(({ newReadings }) => newReadings === 1)).toBe(true);
+    expect(newestOf(made).every(({ newReadings }) => newReadings === 1)).toBe(true);
   });
 
   test('the device with the oldest unread reading goes first', () => {
@@ -35,7 +35,7 @@ describe('which device is polled', () => {
     const made = world.run({ fromMs: nowMs, untilMs: nowMs + 15 * SECOND_MS });
     // Nine hours of minutes are walked through from the newest end; four hours are a page and something, of which the
     // newest readings wait, so that the next page is as full.
-    expect(tailsOf(made).map(({ deviceId, newReadings }) => [deviceId, newReadings])).toEqual([
+    expect(newestOf(made).map(({ deviceId, newReadings }) => [deviceId, newReadings])).toEqual([
       ['b', 200],
       ['b', 200],
       ['b', 140],
@@ -61,7 +61,7 @@ describe('which device is polled', () => {
   test('a device that reports every ten seconds is polled when its target lag is due, not at every reading', () => {
     const world = createWorld([evenDevice('fast', { intervalMs: 10 * SECOND_MS })]);
     world.hold('fast', 0);
-    const asked = tailsOf(world.run({ fromMs: 0, untilMs: HOUR_MS }));
+    const asked = newestOf(world.run({ fromMs: 0, untilMs: HOUR_MS }));
     expect(asked.length).toBeGreaterThan(55);
     expect(asked.length).toBeLessThanOrEqual(60);
     expect(asked.every(({ newReadings }) => newReadings >= 5)).toBe(true);
@@ -74,7 +74,7 @@ describe('which device is polled', () => {
     world.hold('fast', 0);
     // A request every 20 s: one round over all takes 67 minutes, a page of the fast one 33.
     const made = world.run({ fromMs: 0, untilMs: 8 * HOUR_MS, everyMs: 20 * SECOND_MS });
-    const fast = tailsOf(made).filter(({ deviceId }) => deviceId === 'fast');
+    const fast = newestOf(made).filter(({ deviceId }) => deviceId === 'fast');
     const gaps = fast.slice(1).map(({ atMs }, index) => (atMs - (fast[index]?.atMs ?? 0)) / MINUTE_MS);
     expect(Math.min(...gaps)).toBeGreaterThan(31);
     expect(Math.max(...gaps)).toBeLessThan(33.5);
@@ -97,7 +97,7 @@ describe('a hint', () => {
     expect(countOf(before, 'lies'), 'the list says that it is silent').toBe(0);
     const after = world.run({ fromMs: 5 * HOUR_MS, untilMs: DAY_MS });
     expect(world.planner.figures().droppedHints).toBe(1);
-    expect(countOf(after, 'lies'), 'every five minutes from its sweep on').toBeGreaterThan(17 * 12);
+    expect(countOf(after, 'lies'), 'every five minutes from its idle poll on').toBeGreaterThan(17 * 12);
     expect(countOf(after, 'silent'), 'the hint of the other one stands').toBe(0);
   });
 
@@ -120,7 +120,7 @@ describe('a hint', () => {
     world.hold('beats', 0);
     const made = world.run({ fromMs: 0, untilMs: DAY_MS });
     expect(world.planner.figures().droppedHints).toBe(1);
-    // Then at doubling distances up to the sweep.
+    // Then at doubling distances up to the idle poll.
     expect(countOf(made, 'beats')).toBeLessThan(14);
   });
 
@@ -154,7 +154,9 @@ describe('a hint', () => {
     // It is taken for one of every minute that has fallen silent.
     world.hold('speaks', 0);
     world.planner.stored('speaks', { newestMs: 0, polledMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } });
-    const asked = tailsOf(world.run({ fromMs: 0, untilMs: 11 * HOUR_MS })).filter(({ newReadings }) => newReadings > 0);
+    const asked = newestOf(world.run({ fromMs: 0, untilMs: 11 * HOUR_MS })).filter(
+      ({ newReadings }) => newReadings > 0,
+    );
     expect(asked).toHaveLength(1);
     expect(asked[0]?.atMs ?? 0).toBeLessThan(10 * HOUR_MS + 5 * MINUTE_MS);
   });
@@ -171,7 +173,7 @@ test('what has run over a page stops where the page is full, unless the device h
   };
   const world = createWorld([{ ...device, seenAt: (atMs) => device.timeOf(device.newestAt(atMs)) }]);
   world.hold('a', HOUR_MS);
-  const made = tailsOf(world.run({ fromMs: 8 * HOUR_MS, untilMs: 8 * HOUR_MS + 10 * MINUTE_MS }));
+  const made = newestOf(world.run({ fromMs: 8 * HOUR_MS, untilMs: 8 * HOUR_MS + 10 * MINUTE_MS }));
   expect(made[0]?.newReadings, 'one page and something later nothing is found there').toBe(0);
   expect(made[1]?.newReadings, 'and then all').toBeGreaterThanOrEqual(60);
   expect(made.slice(1).every(({ newReadings }) => newReadings > 0)).toBe(true);
@@ -192,7 +194,7 @@ describe('when the quota does not even carry the readings', () => {
     const world = crowded();
     world.run({ fromMs: 0, untilMs: 6 * HOUR_MS });
     expect(world.planner.daySupply(6 * HOUR_MS).backfillReserve).toBe(NARROW_RESERVES.backfill);
-    const asked = tailsOf(world.run({ fromMs: 6 * HOUR_MS, untilMs: 2 * DAY_MS }));
+    const asked = newestOf(world.run({ fromMs: 6 * HOUR_MS, untilMs: 2 * DAY_MS }));
     const counts = fleet.map(({ deviceId }) => asked.filter((each) => each.deviceId === deviceId).length);
     expect(Math.min(...counts)).toBeGreaterThan(20);
     expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
@@ -210,7 +212,7 @@ describe('when the quota does not even carry the readings', () => {
     // A turn of six hours, where pages of the fast ones fill in half an hour and those of the slow ones in three.
     world.planner.setDay(dayOf(160), 0);
     world.run({ fromMs: 0, untilMs: DAY_MS });
-    const asked = tailsOf(world.run({ fromMs: DAY_MS, untilMs: 5 * DAY_MS }));
+    const asked = newestOf(world.run({ fromMs: DAY_MS, untilMs: 5 * DAY_MS }));
     const counts = mixed.map(({ deviceId }) => asked.filter((each) => each.deviceId === deviceId).length);
     expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
   });
@@ -218,7 +220,7 @@ describe('when the quota does not even carry the readings', () => {
   test('readings below a page are not scanned', () => {
     const world = crowded();
     const nowMs = 6 * HOUR_MS;
-    const last = tailsOf(world.run({ fromMs: 0, untilMs: nowMs })).at(-1);
+    const last = newestOf(world.run({ fromMs: 0, untilMs: nowMs })).at(-1);
     if (last?.decision.kind !== 'poll') throw new Error('nothing was asked');
     const { decision } = last;
     world.planner.began(decision, nowMs);
@@ -233,7 +235,7 @@ describe('when the quota does not even carry the readings', () => {
     world.run({ fromMs: 0, untilMs: DAY_MS });
     world.planner.setDay(dayOf(40_000), DAY_MS);
     expect(world.planner.daySupply(DAY_MS).backfillReserve).toBe(USUAL_RESERVES.backfill);
-    const asked = tailsOf(world.run({ fromMs: DAY_MS, untilMs: 1.5 * DAY_MS }));
+    const asked = newestOf(world.run({ fromMs: DAY_MS, untilMs: 1.5 * DAY_MS }));
     expect(asked.some(({ decision }) => decision.kind === 'poll' && decision.newestOnly)).toBe(false);
   });
 

@@ -34,7 +34,7 @@ import {
   setRest,
   viewDevice,
 } from '../../src/scheduler/planning.ts';
-import { device, landing, scratchStore } from '../store/support.ts';
+import { device, pageCommit, scratchStore } from '../store/support.ts';
 import { createSessionWorld, listBefore, mute, START_MS } from './session-world.ts';
 
 /** Planning over two devices that are known and of which nothing is stored; the server's time is known. */
@@ -169,7 +169,7 @@ test('confirmed empty answers of a device prevent a poll for its signs of life a
   ] as const) {
     const { revision } = state.store.telemetry(deviceId);
     const covered = [{ from: empty.from, to, first: null, last: null }];
-    state.store.commitPage(landing({ deviceId, revision, covered }));
+    state.store.commitPage(pageCommit({ deviceId, revision, covered }));
     state.store.saveEmptyRange(deviceId, { ...empty, confirmed });
   }
   beginPlanning(world.planning, { areListed: true });

@@ -17,7 +17,7 @@ import {
   telemetryPort,
 } from '../../src/store/store.ts';
 import { type Writer, writer } from '../../src/store/transactions.ts';
-import { device, landing, scratch } from './support.ts';
+import { device, pageCommit, scratch } from './support.ts';
 
 /** Calls that are written down, and a writer that writes down where a transaction begins and ends. */
 function recorder() {
@@ -136,7 +136,7 @@ describe('the telemetry', () => {
   test('commits a page with the records that it rejects, and remembers what the page has come to', () => {
     using open = openTelemetry();
     const { parts, port } = open;
-    const page = landing({ rejected: [{ reason: 'odd', record: '{}' }] });
+    const page = pageCommit({ rejected: [{ reason: 'odd', record: '{}' }] });
     port.telemetry('d');
     expect(port.commitPage(page)).toEqual(page.rejected);
     expect(parts.telemetry.states.get('d')?.revision).toBe(1);
@@ -147,10 +147,10 @@ describe('the telemetry', () => {
     using open = openTelemetry();
     const { parts, port } = open;
     const odd: Partial<PageCommit> = { rejected: [{ reason: 'odd', record: '{}' }] };
-    expect(() => port.commitPage(landing({ ...odd, revision: 5 }))).toThrow(StaleStateError);
+    expect(() => port.commitPage(pageCommit({ ...odd, revision: 5 }))).toThrow(StaleStateError);
     expect(parts.quarantine.page(0)).toEqual([]);
     parts.forgetting.begin('d', false);
-    expect(() => port.commitPage(landing(odd))).toThrow('d');
+    expect(() => port.commitPage(pageCommit(odd))).toThrow('d');
     expect([parts.quarantine.page(0), port.telemetry('d').revision]).toEqual([[], 0]);
   });
 });

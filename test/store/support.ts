@@ -82,8 +82,8 @@ export function scratchStore(options: StoreOptions = {}): ScratchStore {
   };
 }
 
-/** A landing on a device that has none yet, with what the test changes. */
-export function landing(changes: Partial<PageCommit> = {}): PageCommit {
+/** A commit of a page of a device that has none yet, with what the test changes. */
+export function pageCommit(changes: Partial<PageCommit> = {}): PageCommit {
   return {
     deviceId: 'd',
     revision: 0,

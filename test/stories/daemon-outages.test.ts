@@ -1,5 +1,5 @@
 /**
- * The daemon in trouble: a service that is down, devices that always fail, a plan that changes, 404 for everything.
+ * The daemon in problem: a service that is down, devices that always fail, a plan that changes, 404 for everything.
  */
 import { describe, expect, test } from 'vitest';
 import type { StatusReport } from '../../src/core/status.ts';
@@ -115,7 +115,7 @@ describe.runIf(influxdAvailable())('the daemon in outages', () => {
     const life = await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
     expect(life.error).toBeNull();
     const state = Object.fromEntries(life.lastReport.devices.map((device) => [device.device_id, device]));
-    // All of it, older than a week too, but for the stretch since the last look.
+    // All of it, older than a week too, but for the range since the last look.
     expect(state['sound']?.gaps.length).toBeLessThanOrEqual(1);
     expect(state['sound']?.lag_seconds).toBeLessThan(2 * 60);
     for (const id of broken) {

@@ -1,5 +1,5 @@
 /**
- * A day of hundreds of devices on a small plan, through the whole engine in virtual time: planner, pace, pull, landing,
+ * A day of hundreds of devices on a small plan, through the whole engine in virtual time: planner, pace, pull, pageCommit,
  * delivery to a real InfluxDB.
  */
 import { describe, expect, test } from 'vitest';
@@ -22,7 +22,7 @@ const FLEET: readonly DeviceSpec[] = Array.from({ length: DEVICES }, (_, index) 
 }));
 
 /**
- * The most requests in any stretch of that length.
+ * The most requests in any range of that length.
  *
  * @param atMs ascending.
  */

@@ -1,5 +1,5 @@
 /**
- * Short troubles of the service: seconds without an answer, a page size that shrinks in the midst, alerts alone that
+ * Short problems of the service: seconds without an answer, a page size that shrinks in the midst, alerts alone that
  * are refused. They cost the time that they last, and leave nothing against a device.
  */
 import { describe, expect, test } from 'vitest';

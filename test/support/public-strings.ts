@@ -71,10 +71,10 @@ function textOf(node: Syntax): string | null {
   if (node.type === 'Literal') return typeof node.value === 'string' ? node.value : null;
   if (node.type !== 'TemplateLiteral') return null;
   const quasis = node.quasis as readonly { readonly value: { readonly cooked: string | null } }[];
-  const holes = node.expressions as readonly { readonly name?: string }[];
+  const gaps = node.expressions as readonly { readonly name?: string }[];
   const parts = quasis.map(({ value }) => value.cooked ?? '');
   // Before a key it is the section of a destination, which is `influx` for most people.
-  const filled = holes.map(({ name }, nth) => (name === 'influx' && parts[nth + 1]?.startsWith('.') ? name : '…'));
+  const filled = gaps.map(({ name }, nth) => (name === 'influx' && parts[nth + 1]?.startsWith('.') ? name : '…'));
   return parts.map((part, nth) => part + (filled[nth] ?? '')).join('');
 }
 

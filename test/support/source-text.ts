@@ -104,7 +104,7 @@ function holeEnd(text: string, at: number): number {
   return text.length;
 }
 
-/** A template's texts are strings, but what stands in its holes is code. */
+/** A template's texts are strings, but what stands in its gaps is code. */
 function blankTemplate(piece: string, keepStrings: boolean): string {
   let out = '';
   let at = 0;

@@ -133,7 +133,7 @@ export function createPacedWorld(options: WorldOptions) {
   };
 }
 
-/** The most requests that left within any stretch of that length. */
+/** The most requests that left within any range of that length. */
 export function mostWithin(sent: readonly Sent[], windowMs: number): number {
   const times = sent.map(({ atMs }) => atMs).sort((a, b) => a - b);
   let most = 0;

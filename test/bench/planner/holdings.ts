@@ -9,7 +9,7 @@ export interface Held {
   readonly device: Device;
   /** All up to this one are held or given up. */
   low: number;
-  /** Above a hole: all after `holeTo` up to `high` are held; without one, both are `low`. */
+  /** Above a gap: all after `holeTo` up to `high` are held; without one, both are `low`. */
   holeTo: number;
   high: number;
   /** Readings fetched, and given up, since the beginning. */
@@ -48,7 +48,7 @@ export interface PageTaken {
 }
 
 /**
- * Takes the newest page of what is missing: of the hole, where there is one.
+ * Takes the newest page of what is missing: of the gap, where there is one.
  *
  * @param how `givesUp`: what lies below it; `untilMs`: it stops there.
  */

@@ -49,9 +49,9 @@ export interface FilledDevice extends Timed {
 const oddities = {
   /** Gone for two days. */
   gone: 3,
-  /** A hole of six hours a week ago, not understood. */
+  /** A gap of six hours a week ago, not understood. */
   misread: 17,
-  /** A hole of a day that was not reached yet. */
+  /** A gap of a day that was not reached yet. */
   behind: 42,
   /** The first five days are beyond what the plan serves. */
   beyond: 71,
@@ -82,14 +82,14 @@ function createDevice(index: number, fill: Fill): FilledDevice {
     left: liveGap === null ? [] : [liveGap],
   };
   const edge = (atMs: number): FilledEdge => ({ atMs, digest: digestAt(timed, atMs, { sensors, intervalMs }) });
-  const stretches =
+  const ranges =
     liveGap === null
       ? [{ fromMs: beginMs, toMs: endMs }]
       : [
           { fromMs: beginMs, toMs: liveGap.fromMs },
           { fromMs: liveGap.toMs, toMs: endMs },
         ];
-  const covered = stretches
+  const covered = ranges
     .filter(({ fromMs, toMs }) => fromMs < toMs)
     .map(({ fromMs, toMs }) => ({
       fromMs,

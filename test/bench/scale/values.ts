@@ -55,7 +55,7 @@ function textAt(place: number, sensor: number): string {
   return TEXTS[(place + sensor * 311) % TABLE] ?? '0';
 }
 
-/** The digest that the edge of a stretch carries. */
+/** The digest that the edge of a range carries. */
 export function digestAt(
   device: Pick<Timed, 'index' | 'phaseMs'>,
   atMs: number,

@@ -1,7 +1,7 @@
 /**
  * `--verify` as a real process against a real InfluxDB that holds what the state holds: how fast it compares, and
  * whether its memory stays the same however much that is. Checked for being right before it is taken for fast: once
- * where all is equal, once where every second device has lost a stretch.
+ * where all is equal, once where every second device has lost a range.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

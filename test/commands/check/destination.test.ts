@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CheckReport } from '../../../src/commands/check/report.ts';
 import { identityOf } from '../../../src/core/lines/dialect.ts';
 import { openStore } from '../../../src/store/store.ts';
-import { landing } from '../../store/support.ts';
+import { pageCommit } from '../../store/support.ts';
 import { type Influxd, influxdAvailable, startInfluxd } from '../../support/influxd.ts';
 import { startInfluxdb3 } from '../../support/influxdb3.ts';
 import { patient } from '../../support/patience.ts';
@@ -343,7 +343,7 @@ test('a retention that InfluxDB 3 does not report is known once --verify has rec
     identityOf({ kind: 'influxdb', url: server.url, org: '', bucket: 'home' }),
   );
   const toNs = BigInt(Date.UTC(2026, 4, 1)) * 1_000_000n;
-  store.commitPage(landing({ deviceId: 'hub-1' }));
+  store.commitPage(pageCommit({ deviceId: 'hub-1' }));
   const reason = 'beyond_retention';
   const missed = [{ deviceId: 'hub-1', fromNs: toNs - 9n, toNs, reason, points: 1200 }] as const;
   store.amendMissing(id, { found: [], missed });

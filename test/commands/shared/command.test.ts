@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { chosenDevices } from '../../../src/commands/shared/command.ts';
-import { device, landing, scratchStore } from '../../store/support.ts';
+import { device, pageCommit, scratchStore } from '../../store/support.ts';
 
 /** A state with two listed devices, and readings of a third that no list has. */
 function openState() {
@@ -15,7 +15,7 @@ function openState() {
   const directory = dirname(open.file);
   open.store.pinWorkspace({ apiId: null, tag: 'ws' });
   open.store.saveInventory({ listed, missing: [], atMs: 1 });
-  open.store.commitPage(landing({ deviceId: 'gone' }));
+  open.store.commitPage(pageCommit({ deviceId: 'gone' }));
   return { directory, [Symbol.dispose]: open[Symbol.dispose] };
 }
 

@@ -9,7 +9,7 @@ import { blockedFact } from '../../../src/core/state/log.ts';
 import type { GapReason } from '../../../src/core/state/telemetry.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
 import { fillState } from '../../bench/scale/state.ts';
-import { device, landing, type ScratchStore, scratch, scratchStore } from '../../store/support.ts';
+import { device, pageCommit, type ScratchStore, scratch, scratchStore } from '../../store/support.ts';
 import { patient } from '../../support/patience.ts';
 import { createVirtualClock } from '../../support/virtual-clock.ts';
 import { configOfDirectory, deviceOf, expectPlain, reportOf, textOf, unwrapped } from './support.ts';
@@ -17,8 +17,8 @@ import { configOfDirectory, deviceOf, expectPlain, reportOf, textOf, unwrapped }
 const NOW_MS = Date.UTC(2026, 5, 15, 12, 0);
 const ON_TIME_MS = NOW_MS - 3 * MINUTE_MS;
 
-/** Lists devices, and holds all of each for thirty days up to three minutes ago, but for `hole`. */
-function hold(open: ScratchStore, ids: readonly string[], hole?: { fromMs: number; toMs: number }): void {
+/** Lists devices, and holds all of each for thirty days up to three minutes ago, but for `gap`. */
+function hold(open: ScratchStore, ids: readonly string[], gap?: { fromMs: number; toMs: number }): void {
   const { store, ledger } = open;
   const lastSeenAt = msToNs(ON_TIME_MS);
   store.saveInventory({
@@ -38,10 +38,10 @@ function hold(open: ScratchStore, ids: readonly string[], hole?: { fromMs: numbe
       last: edge,
     });
     const covered =
-      hole === undefined
+      gap === undefined
         ? [span(NOW_MS - 31 * DAY_MS, ON_TIME_MS)]
-        : [span(NOW_MS - 31 * DAY_MS, hole.fromMs), span(hole.toMs, ON_TIME_MS)];
-    store.commitPage(landing({ deviceId, revision, requestId, covered, atMs: NOW_MS - MINUTE_MS }));
+        : [span(NOW_MS - 31 * DAY_MS, gap.fromMs), span(gap.toMs, ON_TIME_MS)];
+    store.commitPage(pageCommit({ deviceId, revision, requestId, covered, atMs: NOW_MS - MINUTE_MS }));
   }
 }
 
@@ -67,9 +67,9 @@ describe('gaps', () => {
 
   test.each(REASONS)('%s is explained, with what to do', (reason, words) => {
     using open = scratchStore();
-    const hole = { fromMs: NOW_MS - 7 * DAY_MS, toMs: NOW_MS - 7 * DAY_MS + 6 * HOUR_MS };
-    hold(open, ['hub'], hole);
-    const [fromNs, toNs] = [msToNs(hole.fromMs), msToNs(hole.toMs)];
+    const gap = { fromMs: NOW_MS - 7 * DAY_MS, toMs: NOW_MS - 7 * DAY_MS + 6 * HOUR_MS };
+    hold(open, ['hub'], gap);
+    const [fromNs, toNs] = [msToNs(gap.fromMs), msToNs(gap.toMs)];
     open.store.nameGap({ deviceId: 'hub', fromNs, toNs, reason, retryAtMs: NOW_MS + HOUR_MS });
     const { text, report, of } = lookAt(open);
     expect(report().gaps).toEqual([
@@ -83,7 +83,7 @@ describe('gaps', () => {
       named_gaps: [{ reason, retry_at: '2026-06-15T13:00:00Z' }],
     });
     expect(unwrapped(text('hub'))).toContain('next attempt at 2026-06-15 13:00:00 UTC');
-    // Twelve hours a sign: the hole is half of one.
+    // Twelve hours a sign: the gap is half of one.
     expect(of('hub').bar.cells.split('.')).toHaveLength(2);
   });
 

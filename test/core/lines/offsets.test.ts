@@ -36,7 +36,7 @@ interface Seen {
   readonly recorded: number;
 }
 
-/** How a value is asked a place for, as a landing does it. */
+/** How a value is asked a place for, as a commit does it. */
 function placedOf({ sensor, value, recorded }: Seen): RecordedValue {
   const line = lineOf(sensor, value, 0n);
   const field = line.slice(line.indexOf(`${fieldName(value)}=`), line.lastIndexOf(' '));
@@ -51,7 +51,7 @@ function createArchive() {
     ties,
     lines: (): readonly string[] => blocks.flatMap(({ lines }) => lines),
     /** @returns where each value was written, counted from {@link BASE}; `null` for what was held. */
-    land: (page: readonly Seen[]): (number | null)[] => {
+    commit: (page: readonly Seen[]): (number | null)[] => {
       const instants = page.map(({ recorded }) => BASE + BigInt(recorded));
       const from = instants.reduce((a, b) => (a < b ? a : b), BASE * 2n);
       const to = instants.reduce((a, b) => (a > b ? a : b), 0n);
@@ -77,19 +77,19 @@ const seen = (recorded: number, value: Value, sensor = 't'): Seen => ({ sensor, 
 describe('values of one instant', () => {
   test('equal ones are one point', () => {
     const archive = createArchive();
-    expect(archive.land([seen(5, 1), seen(5, 1)])).toEqual([5, null]);
-    expect(archive.land([seen(5, 1)])).toEqual([null]);
+    expect(archive.commit([seen(5, 1), seen(5, 1)])).toEqual([5, null]);
+    expect(archive.commit([seen(5, 1)])).toEqual([null]);
     expect(archive.ties).toEqual([]);
   });
 
   test('of sensors that differ all lie at their instant', () => {
-    expect(createArchive().land([seen(5, 1, 'a'), seen(5, 2, 'b'), seen(5, 1, 'c')])).toEqual([5, 5, 5]);
+    expect(createArchive().commit([seen(5, 1, 'a'), seen(5, 2, 'b'), seen(5, 1, 'c')])).toEqual([5, 5, 5]);
   });
 
   test('of one series that differ all survive, the second one nanosecond later and so on, by first sight', () => {
     const archive = createArchive();
-    expect(archive.land([seen(5, 3), seen(5, 1)])).toEqual([5, 6]);
-    expect(archive.land([seen(5, 2), seen(5, 1), seen(5, 3)])).toEqual([7, null, null]);
+    expect(archive.commit([seen(5, 3), seen(5, 1)])).toEqual([5, 6]);
+    expect(archive.commit([seen(5, 2), seen(5, 1), seen(5, 3)])).toEqual([7, null, null]);
     expect(archive.ties.map(({ field, recordedNs, writtenNs }) => [field, writtenNs - recordedNs])).toEqual([
       ['value=1', 1n],
       ['value=2', 2n],
@@ -97,29 +97,29 @@ describe('values of one instant', () => {
   });
 
   test('differ when a number, a flag and a text read the same', () => {
-    expect(createArchive().land([seen(5, 1), seen(5, true), seen(5, 'true'), seen(5, '1')])).toEqual([5, 6, 7, 8]);
+    expect(createArchive().commit([seen(5, 1), seen(5, true), seen(5, 'true'), seen(5, '1')])).toEqual([5, 6, 7, 8]);
   });
 });
 
 describe('a nanosecond that a moved value has taken', () => {
   test('makes a reading of that very nanosecond move on, and nothing is lost', () => {
     const archive = createArchive();
-    archive.land([seen(5, 1), seen(5, 2)]);
-    expect(archive.land([seen(6, 9)])).toEqual([7]);
-    expect(archive.land([seen(6, 9), seen(5, 2), seen(5, 1)])).toEqual([null, null, null]);
+    archive.commit([seen(5, 1), seen(5, 2)]);
+    expect(archive.commit([seen(6, 9)])).toEqual([7]);
+    expect(archive.commit([seen(6, 9), seen(5, 2), seen(5, 1)])).toEqual([null, null, null]);
   });
 
   test('does so even when the reading has the same value: it is another reading', () => {
     const archive = createArchive();
-    archive.land([seen(5, 1), seen(5, 2)]);
-    expect(archive.land([seen(6, 2)])).toEqual([7]);
-    expect(archive.land([seen(6, 2)])).toEqual([null]);
+    archive.commit([seen(5, 1), seen(5, 2)]);
+    expect(archive.commit([seen(6, 2)])).toEqual([7]);
+    expect(archive.commit([seen(6, 2)])).toEqual([null]);
   });
 
   test('is passed over by a value that moves, where a reading is there by nature', () => {
     const archive = createArchive();
-    archive.land([seen(5, 1), seen(6, 2)]);
-    expect(archive.land([seen(5, 2)])).toEqual([7]);
+    archive.commit([seen(5, 1), seen(6, 2)]);
+    expect(archive.commit([seen(5, 2)])).toEqual([7]);
   });
 });
 
@@ -134,8 +134,8 @@ describe('what is remembered', () => {
   test('texts and names that need escaping are known again', () => {
     const archive = createArchive();
     const odd = [seen(5, 'say "hi", a=b \\ c', 'room, 1=x'), seen(5, '', 'room, 1=x'), seen(5, 'x y', ' back\\slash')];
-    expect(archive.land(odd)).toEqual([5, 6, 5]);
-    expect(archive.land(odd.toReversed())).toEqual([null, null, null]);
+    expect(archive.commit(odd)).toEqual([5, 6, 5]);
+    expect(archive.commit(odd.toReversed())).toEqual([null, null, null]);
   });
 
   test('lines that are not telemetry take no place', () => {
@@ -173,7 +173,7 @@ describe('any readings, split into pages in any way', () => {
       fc.property(anyPages, (pages) => {
         const archive = createArchive();
         const model = createModel();
-        for (const page of pages) expect(archive.land(page)).toEqual(page.map(model));
+        for (const page of pages) expect(archive.commit(page)).toEqual(page.map(model));
       }),
       { numRuns: 500 },
     );
@@ -191,14 +191,14 @@ describe('any readings, split into pages in any way', () => {
     fc.assert(
       fc.property(anyRereading, ([pages, again, size]) => {
         const archive = createArchive();
-        for (const page of pages) archive.land(page);
+        for (const page of pages) archive.commit(page);
         const lines = archive.lines();
         expect(lines).toHaveLength(new Set(pages.flat().map((one) => JSON.stringify(Object.values(one)))).size);
         expect(
           new Set(lines.map((line) => `${line.split(',')[2]?.split(' ')[0]} ${line.split(' ').at(-1)}`)).size,
         ).toBe(lines.length);
         for (let from = 0; from < again.length; from += size) {
-          expect(archive.land(again.slice(from, from + size)).filter((at) => at !== null)).toEqual([]);
+          expect(archive.commit(again.slice(from, from + size)).filter((at) => at !== null)).toEqual([]);
         }
       }),
       { numRuns: 500 },

@@ -1,6 +1,6 @@
 /**
- * What landings are kept in, told in the simplest way: blocks of lines, ties and the state of one device. It gives back
- * what is held around a stretch as the store's port promises it, whole blocks and all.
+ * What pageCommits are kept in, told in the simplest way: blocks of lines, ties and the state of one device. It gives back
+ * what is held around a range as the store's port promises it, whole blocks and all.
  */
 
 import type { CoveredRange } from '../../../src/core/coverage.ts';
@@ -18,7 +18,7 @@ import {
 import type { EpochNs } from '../../../src/core/time.ts';
 import { composeCommit, extentOf } from '../../../src/ingest/commit-rules.ts';
 
-/** A page to land: its readings newest first, and what it proves. */
+/** A page to commit: its readings newest first, and what it proves. */
 export interface MemoryPage {
   readonly readings: readonly Reading[];
   readonly covers?: CoveredRange | null;
@@ -32,10 +32,10 @@ export interface Memory {
   /** Computes what a page changes, without keeping it. */
   compose(page: MemoryPage): PageCommit;
   /** Computes and keeps it. */
-  land(page: MemoryPage): PageCommit;
+  commit(page: MemoryPage): PageCommit;
   state(): TelemetryState;
   rename(names: readonly NameRecord[]): void;
-  /** All telemetry lines, in the order of landing. */
+  /** All telemetry lines, in the order of pageCommit. */
   lines(): readonly string[];
   /** All other lines. */
   sideLines(): readonly string[];
@@ -52,7 +52,7 @@ interface Block {
 
 export function createMemory(names: readonly NameRecord[] = [{ fromNs: 0n, name: 'Pump' }]): Memory {
   const blocks: Block[] = [];
-  const landings: PageCommit[] = [];
+  const pageCommits: PageCommit[] = [];
   let state: TelemetryState = {
     deviceId: 'd1',
     revision: 0,
@@ -62,7 +62,7 @@ export function createMemory(names: readonly NameRecord[] = [{ fromNs: 0n, name:
     hoursWritten: [],
     late: NEVER_LATE,
   };
-  const offsets = (): readonly TimestampOffset[] => landings.flatMap((landing) => landing.offsets);
+  const offsets = (): readonly TimestampOffset[] => pageCommits.flatMap((pageCommit) => pageCommit.offsets);
   const stored = (from: EpochNs, to: EpochNs): { lines: readonly string[]; offsets: readonly TimestampOffset[] } => {
     const within = (at: EpochNs): boolean => from <= at && at <= to;
     return {
@@ -94,9 +94,9 @@ export function createMemory(names: readonly NameRecord[] = [{ fromNs: 0n, name:
       storedAt: ({ from, to }) => stored(from, to),
     });
   };
-  const keep = (landing: PageCommit): void => {
-    landings.push(landing);
-    const { firstNs, lastNs, lines, sideLines, covered, hourReadings, hoursWritten } = landing;
+  const keep = (pageCommit: PageCommit): void => {
+    pageCommits.push(pageCommit);
+    const { firstNs, lastNs, lines, sideLines, covered, hourReadings, hoursWritten } = pageCommit;
     if (firstNs !== null && lastNs !== null) blocks.push({ firstNs, lastNs, lines: [...lines, ...sideLines] });
     state = {
       ...state,
@@ -104,24 +104,24 @@ export function createMemory(names: readonly NameRecord[] = [{ fromNs: 0n, name:
       covered,
       hourReadings,
       hoursWritten,
-      late: landing.late?.record ?? state.late,
+      late: pageCommit.late?.record ?? state.late,
     };
   };
   return {
     compose,
-    land: (page) => {
-      const landing = compose(page);
-      keep(landing);
-      return landing;
+    commit: (page) => {
+      const pageCommit = compose(page);
+      keep(pageCommit);
+      return pageCommit;
     },
     state: () => state,
     rename: (renamed) => {
       state = { ...state, names: renamed };
     },
-    lines: () => landings.flatMap(({ lines }) => lines),
-    sideLines: () => landings.flatMap(({ sideLines }) => sideLines),
+    lines: () => pageCommits.flatMap(({ lines }) => lines),
+    sideLines: () => pageCommits.flatMap(({ sideLines }) => sideLines),
     offsets,
-    daySums: () => sumDays(landings.flatMap(({ daySums }) => daySums)),
+    daySums: () => sumDays(pageCommits.flatMap(({ daySums }) => daySums)),
   };
 }
 

@@ -48,7 +48,7 @@ export function between(from: number, to: number): Interval {
   return { from: BigInt(from), to: BigInt(to) };
 }
 
-/** A covered stretch without readings at its edges. */
+/** A covered range without readings at its edges. */
 export function bare({ from, to }: Interval): CoveredRange {
   return { from, to, first: null, last: null };
 }

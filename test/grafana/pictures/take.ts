@@ -120,18 +120,18 @@ function drawable({ panels }: Board): Panel[] {
     });
 }
 
-/** Where a picture ends: below as many whole panels as fit, above the first hole and the first chart without lines. */
+/** Where a picture ends: below as many whole panels as fit, above the first gap and the first chart without lines. */
 function endOf({ panels: all }: Board, drawn: readonly Drawn[]): number {
   const panels = drawn.map(({ panel }) => panel);
   const isFilled = (y: number): boolean =>
     panels
       .filter(({ gridPos }) => gridPos.y <= y && y < gridPos.y + gridPos.h)
       .reduce((sum, one) => sum + one.gridPos.w, 0) >= 24;
-  const holes = all.map(({ gridPos }) => gridPos.y).filter((y) => !isFilled(y));
+  const gaps = all.map(({ gridPos }) => gridPos.y).filter((y) => !isFilled(y));
   const empty = drawn.filter(
     ({ panel, frames }) => panel.type === 'timeseries' && frames.every(({ length }) => length === 0),
   );
-  const most = Math.min((MOST_HEIGHT - TOP) / ROW, ...holes, ...empty.map(({ place }) => place.y));
+  const most = Math.min((MOST_HEIGHT - TOP) / ROW, ...gaps, ...empty.map(({ place }) => place.y));
   const edges = panels.map(({ gridPos: { y, h } }) => y + h).filter((edge) => edge <= most);
   const isWhole = (edge: number): boolean =>
     panels.every(({ gridPos: { y, h } }) => y >= edge || y + h <= edge) &&

@@ -8,7 +8,7 @@ import type { DeviceRow, DevicesPage, DevicesQuery, PageFacts } from '../../../s
 import type { DeviceRecord } from '../../../src/core/records.ts';
 import { DAY_MS, type EpochMs, msToNs } from '../../../src/core/time.ts';
 import { createPageFacts, type PageParts } from '../../../src/report/page-facts.ts';
-import { device, landing, type ScratchStore } from '../../store/support.ts';
+import { device, pageCommit, type ScratchStore } from '../../store/support.ts';
 import { KEEP_ALL } from '../../support/keep-all.ts';
 import { POLLS } from '../../support/polls.ts';
 import { SCHEDULES } from '../../support/rig.ts';
@@ -124,11 +124,11 @@ export interface Held {
   readonly days?: readonly number[];
 }
 
-/** Lands what is held of a device. */
+/** Commits the pages of a device. */
 export function hold(state: ScratchStore, deviceId: string, { covered, lines = [], days = [] }: Held): void {
   const times = lines.map((each) => BigInt(each.slice(each.lastIndexOf(' ') + 1))).sort((a, b) => (a < b ? -1 : 1));
   state.store.commitPage(
-    landing({
+    pageCommit({
       deviceId,
       revision: state.store.telemetry(deviceId).revision,
       lines,

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { UserError } from '../../../src/core/faults.ts';
 import { type LogPosition, positionAfter } from '../../../src/core/state/log.ts';
-import { landing, NO_LIMIT, readAll, scratchStore } from '../support.ts';
+import { NO_LIMIT, pageCommit, readAll, scratchStore } from '../support.ts';
 
 const START: LogPosition = { block: 0, line: 0 };
 
@@ -133,10 +133,10 @@ describe('looking around an instant', () => {
   const withBlocks = () => {
     const state = scratchStore();
     const { store } = state;
-    store.commitPage(landing({ lines: ['at 10..20'], firstNs: 10n, lastNs: 20n }));
-    store.commitPage(landing({ revision: 1, lines: ['at 30'], firstNs: 30n, lastNs: 30n }));
-    store.commitPage(landing({ revision: 2, sideLines: ['no telemetry'] }));
-    store.commitPage(landing({ deviceId: 'other', lines: ['of another'], firstNs: 10n, lastNs: 40n }));
+    store.commitPage(pageCommit({ lines: ['at 10..20'], firstNs: 10n, lastNs: 20n }));
+    store.commitPage(pageCommit({ revision: 1, lines: ['at 30'], firstNs: 30n, lastNs: 30n }));
+    store.commitPage(pageCommit({ revision: 2, sideLines: ['no telemetry'] }));
+    store.commitPage(pageCommit({ deviceId: 'other', lines: ['of another'], firstNs: 10n, lastNs: 40n }));
     return state;
   };
 
@@ -156,7 +156,7 @@ describe('looking around an instant', () => {
   test('finds offsets by the time that was recorded and by the time that is written', () => {
     using state = scratchStore();
     const tie = { sensor: 's', recordedNs: 100n, field: 'value=1', writtenNs: 105n };
-    state.store.commitPage(landing({ offsets: [tie] }));
+    state.store.commitPage(pageCommit({ offsets: [tie] }));
     state.reopen();
     const offsets = (from: bigint, to: bigint) => state.store.stored('d', from, to).offsets;
     expect(offsets(100n, 100n)).toEqual([tie]);
@@ -173,7 +173,7 @@ describe('the sums', () => {
     const { store } = state;
     const { id } = store.useDestination('influx', 'x');
     const daySums = [{ day: 1, readings: 2, points: 3, hashHigh: 0, hashLow: 0 }];
-    store.commitPage(landing({ lines: ['a', 'b', 'c'], daySums, firstNs: 1n, lastNs: 2n }));
+    store.commitPage(pageCommit({ lines: ['a', 'b', 'c'], daySums, firstNs: 1n, lastNs: 2n }));
     store.append(['d'], 'history');
     expect(store.backlog(id)).toEqual({ pendingLines: 4, quarantined: 0 });
     const from = store.position(id, 'live');

@@ -16,7 +16,7 @@ const START_NS = 1_780_000_000_000_000_000n;
 function commitPage({ store }: ScratchStore, readings: readonly Reading[]): PageCommit {
   const extent = extentOf(readings);
   if (extent === null) throw new Error('a page without readings');
-  const landing = composeCommit({
+  const pageCommit = composeCommit({
     state: store.telemetry('d'),
     workspaceId: 'w',
     lane: 'live',
@@ -29,8 +29,8 @@ function commitPage({ store }: ScratchStore, readings: readonly Reading[]): Page
     gracePeriodMs: 0,
     storedAt: ({ from, to }) => store.stored('d', from, to),
   });
-  store.commitPage(landing);
-  return landing;
+  store.commitPage(pageCommit);
+  return pageCommit;
 }
 
 /** A database: one value for each series and time, the last one written. */
@@ -97,14 +97,14 @@ function live(state: ScratchStore, { served, story }: { served: Instants; story:
   const points: Points = new Map();
   const newReadings = story.map(({ from, length, after }) => {
     const first = from % served.length;
-    const landed = commitPage(state, served.slice(first, first + length).flat());
+    const committed = commitPage(state, served.slice(first, first + length).flat());
     if (after !== 'nothing') deliver(state, id, points);
     if (tidies && after === 'seal') {
       for (const group of state.maintenance.compactionGroups(Number.MAX_SAFE_INTEGER))
         state.maintenance.compact(group, readers, Number.MAX_SAFE_INTEGER);
     }
     if (tidies && after === 'clear') state.maintenance.clear({ ...readers, beforeMs: null });
-    return landed.newReadings;
+    return committed.newReadings;
   });
   deliver(state, id, points);
   return {

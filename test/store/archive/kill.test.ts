@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../../src/core/time.ts';
 import { openStore } from '../../../src/store/store.ts';
 import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits } from '../../support/mortality.ts';
-import { landing, NO_LIMIT, type Scratch, scratch } from '../support.ts';
+import { NO_LIMIT, pageCommit, type Scratch, scratch } from '../support.ts';
 
 afterEach(() => {
   liveOn();
@@ -19,7 +19,7 @@ function filled(position: Scratch): { all: string[]; ids: readonly [number, numb
     const [deviceId, lane] = [n % 2n === 0n ? 'a' : 'b', n % 3n === 0n ? 'history' : 'live'] as const;
     const lines = [`telemetry,device_id=${deviceId},sensor=s value=${n} ${n}`];
     const { revision } = store.telemetry(deviceId);
-    store.commitPage(landing({ deviceId, revision, lane, lines, firstNs: n, lastNs: n }));
+    store.commitPage(pageCommit({ deviceId, revision, lane, lines, firstNs: n, lastNs: n }));
     all.push(...lines);
   }
   const ids = [store.useDestination('whole', 'x').id, store.useDestination('half', 'x').id] as const;

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { encodeTagValue, identityTag } from '../../../src/core/lines/line-protocol.ts';
 import { END_OF_TIME, type ReadPiece, type ReadRange } from '../../../src/core/state/archive.ts';
 import { DAY_MS } from '../../../src/core/time.ts';
-import { landing, type ScratchStore, scratchStore } from '../support.ts';
+import { pageCommit, type ScratchStore, scratchStore } from '../support.ts';
 
 const ALL: ReadRange = { from: 0n, to: END_OF_TIME, devices: [], kinds: 'all' };
 const TELEMETRY: ReadRange = { ...ALL, kinds: 'telemetry' };
@@ -29,7 +29,7 @@ function land(
   const times = lines.map(timeOf).toSorted((a, b) => (a < b ? -1 : 1));
   const { revision } = state.store.telemetry(deviceId);
   const [firstNs, lastNs] = [times[0] ?? null, times.at(-1) ?? null];
-  state.store.commitPage(landing({ deviceId, revision, lines, sideLines, firstNs, lastNs }));
+  state.store.commitPage(pageCommit({ deviceId, revision, lines, sideLines, firstNs, lastNs }));
 }
 
 interface Walked {
@@ -271,14 +271,14 @@ describe('while the daemon works', () => {
         const at = { ms: 1000 };
         using state = scratchStore({ nowMs: () => at.ms });
         const span = { ...ALL, from: BASE + BigInt(from), to: BASE + BigInt(from + length) };
-        const landed = pages.flatMap(({ device, times, hours, isLater }) => {
+        const committed = pages.flatMap(({ device, times, hours, isLater }) => {
           const lines = times.map((time, nth) => reading(device, BigInt(time), nth));
           const sides = hours.map((time) => hour(device, BigInt(time)));
           land(state, device, lines, sides);
           at.ms += isLater ? DAY_MS / 3 : 0;
           return [...lines, ...sides];
         });
-        const wanted = new Set(landed.filter((line) => span.from <= timeOf(line) && timeOf(line) < span.to));
+        const wanted = new Set(committed.filter((line) => span.from <= timeOf(line) && timeOf(line) < span.to));
         let steps = 0;
         const between = (): void => {
           steps += 1;

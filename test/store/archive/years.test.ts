@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import type { LogReaders } from '../../../src/core/state/archive.ts';
 import type { LogLane } from '../../../src/core/state/log.ts';
 import { DAY_MS } from '../../../src/core/time.ts';
-import { landing, NO_LIMIT, readAll, type ScratchStore, scratchStore } from '../support.ts';
+import { NO_LIMIT, pageCommit, readAll, type ScratchStore, scratchStore } from '../support.ts';
 
 const LANES = ['live', 'history'] as const;
 
@@ -24,7 +24,7 @@ function sealAll({ maintenance }: ScratchStore, readers: LogReaders, nowMs: numb
 }
 
 /** Lands readings of a device, one line each, at these times. */
-function land(
+function commit(
   { store }: ScratchStore,
   deviceId: string,
   { lane, at }: { lane: LogLane; at: readonly bigint[] },
@@ -33,7 +33,7 @@ function land(
   const { revision } = store.telemetry(deviceId);
   const sorted = [...at].sort((a, b) => (a < b ? -1 : 1));
   const [firstNs, lastNs] = [sorted[0] ?? null, sorted.at(-1) ?? null];
-  store.commitPage(landing({ deviceId, revision, lane, lines, firstNs, lastNs }));
+  store.commitPage(pageCommit({ deviceId, revision, lane, lines, firstNs, lastNs }));
   return lines;
 }
 
@@ -59,7 +59,10 @@ describe('sealing', () => {
     using it = world();
     const { state, time } = it;
     for (let n = 0n; n < 100n; n += 1n) {
-      land(state, n % 2n === 0n ? 'a' : 'b', { lane: n % 5n === 0n ? 'history' : 'live', at: [n * 10n, n * 10n + 1n] });
+      commit(state, n % 2n === 0n ? 'a' : 'b', {
+        lane: n % 5n === 0n ? 'history' : 'live',
+        at: [n * 10n, n * 10n + 1n],
+      });
       state.store.append([`workspace n=${n} ${n}`], 'live');
     }
     const before = LANES.map((lane) => readAll(state, lane).lines);
@@ -84,7 +87,7 @@ describe('sealing', () => {
   test('merges nothing that a configured destination has not acknowledged, and waits for the end of the day', () => {
     using it = world();
     const { state, time } = it;
-    for (let n = 0n; n < 10n; n += 1n) land(state, 'a', { lane: 'live', at: [n] });
+    for (let n = 0n; n < 10n; n += 1n) commit(state, 'a', { lane: 'live', at: [n] });
     const [one, other] = ['one', 'other'].map((name) => state.store.useDestination(name, name).id);
     if (one === undefined || other === undefined) throw new Error('no destination');
     while (deliver(state, one, 100).length > 0);
@@ -103,7 +106,7 @@ describe('sealing', () => {
 
 describe('a destination that is not configured any more', () => {
   const filled = (state: ScratchStore): { gone: number; readers: LogReaders } => {
-    for (let n = 0n; n < 10n; n += 1n) land(state, 'a', { lane: 'live', at: [n] });
+    for (let n = 0n; n < 10n; n += 1n) commit(state, 'a', { lane: 'live', at: [n] });
     const [gone, here] = ['gone', 'here'].map((name) => state.store.useDestination(name, name).id);
     if (gone === undefined || here === undefined) throw new Error('no destination');
     deliver(state, gone, 4);
@@ -126,7 +129,7 @@ describe('a destination that is not configured any more', () => {
     const lacking = it.state.store.missing(gone).map(({ fromNs, toNs, reason }) => [fromNs, toNs, reason]);
     expect(lacking).toEqual([[4n, 10n, 'cleared']]);
     expect(it.state.store.backlog(gone).pendingLines).toBe(0);
-    land(it.state, 'a', { lane: 'live', at: [50n] });
+    commit(it.state, 'a', { lane: 'live', at: [50n] });
     expect(deliver(it.state, gone, 100)).toHaveLength(1);
   });
 });
@@ -135,10 +138,10 @@ describe('clearing', () => {
   test('drops nothing without a destination, and nothing unacknowledged or too new', () => {
     using it = world();
     const { state, time } = it;
-    land(state, 'a', { lane: 'live', at: [10n, 20n] });
+    commit(state, 'a', { lane: 'live', at: [10n, 20n] });
     time.nowMs += DAY_MS;
-    land(state, 'a', { lane: 'live', at: [30n] });
-    land(state, 'a', { lane: 'history', at: [5n] });
+    commit(state, 'a', { lane: 'live', at: [30n] });
+    commit(state, 'a', { lane: 'history', at: [5n] });
     const none = { configured: [], active: [] };
     expect(state.maintenance.clear({ ...none, beforeMs: null }).blocks).toBe(0);
     const { id } = state.store.useDestination('x', 'x');
@@ -169,7 +172,7 @@ describe('clearing', () => {
   test('forgets neither where the newest reading was nor what a device was called at it', () => {
     using it = world();
     const { state } = it;
-    land(state, 'a', { lane: 'live', at: [10n, 20n] });
+    commit(state, 'a', { lane: 'live', at: [10n, 20n] });
     const { id } = state.store.useDestination('x', 'x');
     deliver(state, id, 9);
     state.maintenance.clear({ configured: [id], active: [id], beforeMs: null });
@@ -180,7 +183,7 @@ describe('clearing', () => {
 });
 
 type Op =
-  | { readonly op: 'land'; readonly device: 'a' | 'b' | null; readonly lane: LogLane; readonly lines: number }
+  | { readonly op: 'commit'; readonly device: 'a' | 'b' | null; readonly lane: LogLane; readonly lines: number }
   | { readonly op: 'deliver'; readonly to: number; readonly lines: number }
   | { readonly op: 'seal' | 'clear-all' | 'clear-old' | 'new' | 'next-day' }
   | { readonly op: 'aside' | 'toggle' | 'pass'; readonly to: number };
@@ -190,7 +193,7 @@ const anOp: fc.Arbitrary<Op> = fc.oneof(
   {
     weight: 6,
     arbitrary: fc.record({
-      op: fc.constant('land' as const),
+      op: fc.constant('commit' as const),
       device: fc.constantFrom('a' as const, 'b' as const, null),
       lane: fc.constantFrom(...LANES),
       lines: fc.integer({ min: 1, max: 4 }),
@@ -258,11 +261,11 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
       lacksAtFirst: json(state.store.missing(id)),
     });
   };
-  const landNext = ({ device, lane, lines: count }: Extract<Op, { op: 'land' }>): void => {
+  const commitNext = ({ device, lane, lines: count }: Extract<Op, { op: 'commit' }>): void => {
     const at = Array.from({ length: count }, (_, index) => nextNs + BigInt(index) * 10n);
     nextNs += 100n;
     if (device !== null) {
-      all.push(...land(state, device, { lane, at }));
+      all.push(...commit(state, device, { lane, at }));
       return;
     }
     const lines = at.map((ns) => `workspace n=1 ${ns}`);
@@ -299,7 +302,7 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
     if (op.op === 'pass' && target.isAside) state.maintenance.skipBacklog(target.id);
   };
   const run = (op: Op): void => {
-    if (op.op === 'land') landNext(op);
+    if (op.op === 'commit') commitNext(op);
     else if ('to' in op) {
       const target = known[op.to];
       if (target !== undefined) withOne(op, target);

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { StaleStateError } from '../../../src/core/state/telemetry.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../../src/store/open/migrations.ts';
 import { openStore } from '../../../src/store/store.ts';
-import { landing, NO_LIMIT, type ScratchStore, scratch, scratchStore } from '../support.ts';
+import { NO_LIMIT, pageCommit, type ScratchStore, scratch, scratchStore } from '../support.ts';
 
 function filled(): ScratchStore {
   const state = scratchStore();
@@ -110,8 +110,8 @@ describe('values with an offset', () => {
     using state = scratchStore();
     const at = 1_700_000_000_123_456_789n;
     const tie = (more: bigint) => ({ sensor: 's', recordedNs: at, field: `value=${more}`, writtenNs: at + more });
-    state.store.commitPage(landing({ deviceId: 'a', offsets: [tie(1n), tie(2n)] }));
-    state.store.commitPage(landing({ deviceId: 'b', offsets: [tie(2n)] }));
+    state.store.commitPage(pageCommit({ deviceId: 'a', offsets: [tie(1n), tie(2n)] }));
+    state.store.commitPage(pageCommit({ deviceId: 'b', offsets: [tie(2n)] }));
     expect(state.store.movedTo([at, at + 2n, at + 3n])).toEqual([
       { deviceId: 'a', sensor: 's', recordedNs: at, writtenNs: at + 2n },
       { deviceId: 'b', sensor: 's', recordedNs: at, writtenNs: at + 2n },

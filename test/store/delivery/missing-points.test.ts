@@ -102,14 +102,14 @@ describe('the missing points of a destination', () => {
 
 describe('what was found to be there', () => {
   const found = (fromNs: bigint, toNs: bigint, points: number) => ({ deviceId: 'd', fromNs, toNs, points });
-  const amend = ({ store }: ScratchStore, id: number, ...stretches: FoundPoints[]): void =>
-    store.amendMissing(id, { found: stretches, missed: [] });
+  const amend = ({ store }: ScratchStore, id: number, ...ranges: FoundPoints[]): void =>
+    store.amendMissing(id, { found: ranges, missed: [] });
 
   test('is missing no more, and what lies before and after it still is', () => {
     using state = scratchStore();
     const { id } = state.store.useDestination('influx', 'x');
     leave(state, id, [lack(10n, 100n, { points: 9 })]);
-    // Of the stretch that was looked at many more points are held than were lacking.
+    // Of the range that was looked at many more points are held than were lacking.
     amend(state, id, found(40n, 60n, 5000));
     expect(state.store.missing(id).map(({ fromNs, toNs }) => [fromNs, toNs])).toEqual([
       [10n, 40n],

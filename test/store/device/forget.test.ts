@@ -1,5 +1,5 @@
 /**
- * The forgetting of a device in the state: what goes, what stays of others, that nothing of it can land any more, and
+ * The forgetting of a device in the state: what goes, what stays of others, that nothing of it can be committed any more, and
  * that whatever is killed when, it is done whole.
  */
 import { existsSync, readFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { ForgottenError, type PageCommit, StaleStateError } from '../../../src/core/state/telemetry.ts';
 import { type OpenStore, openStore } from '../../../src/store/store.ts';
 import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits } from '../../support/mortality.ts';
-import { device, landing, readAll, type Scratch, scratch, scratchStore } from '../support.ts';
+import { device, pageCommit, readAll, type Scratch, scratch, scratchStore } from '../support.ts';
 
 afterEach(() => {
   liveOn();
@@ -32,7 +32,7 @@ const lineOf = (deviceId: string, n: number): string =>
 /** The tag of a device in a line. */
 const tagOf = (deviceId: string): string => `device_id=${deviceId.replace(' ', '\\ ')}`;
 
-/** The nth page of a device, with everything that a landing can carry. */
+/** The nth page of a device, with everything that a commit can carry. */
 function commitPage({ store }: Pick<OpenStore, 'store'>, deviceId: string, n: number): void {
   const at = BigInt(n);
   const changes: Partial<PageCommit> = {
@@ -51,7 +51,7 @@ function commitPage({ store }: Pick<OpenStore, 'store'>, deviceId: string, n: nu
     rejected: n === 4 ? [{ reason: 'odd', record: `{"odd":"${deviceId}"}` }] : [],
     ...(n === 6 ? { late: { count: 1, worstMs: 5, record: { readings: 1, worstMs: 5, gracePeriodMs: 9 } } } : {}),
   };
-  store.commitPage(landing(changes));
+  store.commitPage(pageCommit(changes));
 }
 
 /** Everything that the state can hold of two devices, one of which is to be forgotten. */
@@ -232,12 +232,12 @@ describe('what is forgotten', () => {
   test('what was asked for it alone is asked for nobody now, and for others as before', () => {
     using state = scratchStore();
     fill(state);
-    const stretch = { from: '1', to: '2' };
-    const apart = [[DOOMED], [DOOMED, 'stays'], ['stays'], null].map((devices) => ({ ...stretch, devices }));
+    const range = { from: '1', to: '2' };
+    const apart = [[DOOMED], [DOOMED, 'stays'], ['stays'], null].map((devices) => ({ ...range, devices }));
     state.store.saveFact('backfilled_apart', JSON.stringify(apart));
     forget(state, [deliver(state, 'influx')]);
     expect(JSON.parse(state.store.fact('backfilled_apart') ?? '')).toEqual(
-      [['stays'], ['stays'], null].map((devices) => ({ ...stretch, devices })),
+      [['stays'], ['stays'], null].map((devices) => ({ ...range, devices })),
     );
   });
 
@@ -259,42 +259,42 @@ describe('what is forgotten', () => {
 });
 
 describe('a page that was under way', () => {
-  test('does not land, whatever it was computed from, until the device is listed anew', () => {
+  test('is not committed, whatever it was computed from, until the device is listed anew', () => {
     using state = scratchStore();
     fill(state);
     const id = deliver(state, 'influx');
-    const before = landing({ deviceId: DOOMED, revision: state.store.telemetry(DOOMED).revision });
+    const before = pageCommit({ deviceId: DOOMED, revision: state.store.telemetry(DOOMED).revision });
     state.store.forgetting.begin(DOOMED, false);
-    const land = (revision: number) => () =>
+    const commitAt = (revision: number) => () =>
       state.store.commitPage({ ...before, revision, lines: [lineOf(DOOMED, 1)], firstNs: 1n, lastNs: 1n });
-    expect(land(before.revision)).toThrow(ForgottenError);
-    expect(land(state.store.telemetry(DOOMED).revision)).toThrow(ForgottenError);
+    expect(commitAt(before.revision)).toThrow(ForgottenError);
+    expect(commitAt(state.store.telemetry(DOOMED).revision)).toThrow(ForgottenError);
     state.store.nameGap({ deviceId: DOOMED, fromNs: 1n, toNs: 2n, reason: 'beyond_plan', retryAtMs: 1 });
     state.store.saveReread(DOOMED, 5);
     forget(state, [id]);
-    expect(land(0)).toThrow(ForgottenError);
+    expect(commitAt(0)).toThrow(ForgottenError);
     expect(traces(state)).toEqual(['fact']);
     const listed = [{ record: device(DOOMED), name: 'again', line: null, digest: 'x' }];
     state.store.saveInventory({ listed, missing: [], atMs: 5 });
     const { revision, covered, names } = state.store.telemetry(DOOMED);
     expect([covered, names]).toEqual([[], [{ fromNs: 0n, name: 'again' }]]);
-    expect(land(before.revision)).toThrow(StaleStateError);
-    land(revision)();
+    expect(commitAt(before.revision)).toThrow(StaleStateError);
+    commitAt(revision)();
     expect(linesOf(state).filter((line) => line.includes('CANARY'))).toHaveLength(1);
   });
 
-  test('what is listed while it is being forgotten lands only once that is through', () => {
+  test('what is listed while it is being forgotten is committed only once that is through', () => {
     using state = scratchStore();
     fill(state);
     const id = deliver(state, 'influx');
     state.store.forgetting.begin(DOOMED, false);
     const listed = [{ record: device(DOOMED), name: 'again', line: null, digest: 'x' }];
     state.store.saveInventory({ listed, missing: [], atMs: 5 });
-    const land = () =>
-      state.store.commitPage(landing({ deviceId: DOOMED, revision: state.store.telemetry(DOOMED).revision }));
-    expect(land).toThrow(ForgottenError);
+    const commitPage = () =>
+      state.store.commitPage(pageCommit({ deviceId: DOOMED, revision: state.store.telemetry(DOOMED).revision }));
+    expect(commitPage).toThrow(ForgottenError);
     while (state.store.forgetting.step(DOOMED, [id]).state === 'going-on');
-    expect(land).not.toThrow();
+    expect(commitPage).not.toThrow();
   });
 });
 

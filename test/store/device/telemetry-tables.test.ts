@@ -17,7 +17,7 @@ import {
   telemetryState,
 } from '../../../src/store/device/telemetry.ts';
 import { openDatabase } from '../../../src/store/open/database.ts';
-import { landing, type Scratch, scratch } from '../support.ts';
+import { pageCommit, type Scratch, scratch } from '../support.ts';
 
 let place: Scratch;
 let db: Database.Database;
@@ -39,7 +39,7 @@ afterEach(() => {
 });
 
 const COVERED = [{ from: 5n, to: 21n, first: null, last: null }];
-const PAGE = landing({ covered: COVERED, lines: ['m v=1 10', 'm v=2 20'], firstNs: 10n, lastNs: 20n });
+const PAGE = pageCommit({ covered: COVERED, lines: ['m v=1 10', 'm v=2 20'], firstNs: 10n, lastNs: 20n });
 
 describe('a page', () => {
   test('moves the revision on, and is refused where it is not computed from the newest one', () => {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { CoveredRange } from '../../../src/core/coverage.ts';
 import { type Gap, StaleStateError } from '../../../src/core/state/telemetry.ts';
-import { device, landing, readAll, type ScratchStore, scratchStore } from '../support.ts';
+import { device, pageCommit, readAll, type ScratchStore, scratchStore } from '../support.ts';
 
 const span = (from: bigint, to: bigint): CoveredRange => ({ from, to, first: null, last: null });
 
-/** Every table that a landing may touch, as another process reads it. */
+/** Every table that a commit may touch, as another process reads it. */
 function everything(state: ScratchStore): unknown {
   const tables = [
     'block',
@@ -21,7 +21,7 @@ function everything(state: ScratchStore): unknown {
   return tables.map((table) => [table, state.rows(`SELECT * FROM ${table}`)]);
 }
 
-const FULL = landing({
+const FULL = pageCommit({
   lines: ['m v=1 10', 'm v=2 20'],
   sideLines: ['coverage_hour readings=1 0'],
   firstNs: 10n,
@@ -41,7 +41,7 @@ const FULL = landing({
   rejected: [{ reason: 'no time', record: '{"x":1}' }],
 });
 
-describe('a landing', () => {
+describe('a commit', () => {
   test('comes back as it was, from a file that was closed in between', () => {
     using state = scratchStore();
     state.store.commitPage(FULL);
@@ -64,7 +64,7 @@ describe('a landing', () => {
 
   test('that was computed from a state that has moved is refused, and nothing of it remains', () => {
     using state = scratchStore();
-    state.store.commitPage(landing({ covered: [span(1n, 2n)] }));
+    state.store.commitPage(pageCommit({ covered: [span(1n, 2n)] }));
     const before = everything(state);
     expect(() => state.store.commitPage(FULL)).toThrow(StaleStateError);
     expect(everything(state)).toEqual(before);
@@ -83,10 +83,10 @@ describe('a landing', () => {
     using state = scratchStore();
     const rejected = [{ reason: 'not a finite number', record: '{"x":2}', droppedValues: 3 }];
     expect(state.store.commitPage(FULL)).toEqual(FULL.rejected);
-    expect(state.store.commitPage(landing({ revision: 1, rejected: [...FULL.rejected, ...rejected] }))).toEqual(
+    expect(state.store.commitPage(pageCommit({ revision: 1, rejected: [...FULL.rejected, ...rejected] }))).toEqual(
       rejected,
     );
-    expect(state.store.commitPage(landing({ revision: 2, rejected }))).toEqual([]);
+    expect(state.store.commitPage(pageCommit({ revision: 2, rejected }))).toEqual([]);
     expect(state.store.totals().rejectedRecords).toBe(2);
   });
 
@@ -102,7 +102,7 @@ describe('a landing', () => {
     state.store.commitPage(FULL);
     const { daySums } = FULL;
     state.store.commitPage(
-      landing({ revision: 1, covered: [span(1n, 40n)], daySums, hoursWritten: [{ from: 1n, to: 2n }] }),
+      pageCommit({ revision: 1, covered: [span(1n, 40n)], daySums, hoursWritten: [{ from: 1n, to: 2n }] }),
     );
     expect(state.store.telemetry('d')).toMatchObject({
       revision: 2,
@@ -120,7 +120,7 @@ describe('a landing', () => {
     using state = scratchStore();
     const at = 1_781_527_896_123_456_789n;
     const exact: CoveredRange = { from: at - 1n, to: at + 1n, first: { at, digest: 'x' }, last: { at, digest: 'x' } };
-    state.store.commitPage(landing({ lines: ['m v=1'], firstNs: at, lastNs: at, covered: [exact] }));
+    state.store.commitPage(pageCommit({ lines: ['m v=1'], firstNs: at, lastNs: at, covered: [exact] }));
     state.reopen();
     expect(state.store.telemetry('d').covered).toEqual([exact]);
     expect(state.store.stored('d', at, at).lines).toEqual(['m v=1']);
@@ -131,7 +131,7 @@ describe('a landing', () => {
     using state = scratchStore();
     const requestId = state.ledger.book(1000, { lane: 'live', stream: 'telemetry', deviceId: 'd' });
     state.store.commitPage({ ...FULL, requestId });
-    state.store.commitPage(landing({ revision: 1, requestId, newReadings: 3 }));
+    state.store.commitPage(pageCommit({ revision: 1, requestId, newReadings: 3 }));
     expect(state.rows('SELECT id, new_readings FROM request')).toEqual([{ id: requestId, new_readings: 5 }]);
   });
 });
@@ -149,7 +149,7 @@ describe('a name', () => {
     list(state, 'before', 2);
     expect(state.store.telemetry('d').revision, 'the same name again').toBe(revision);
     list(state, 'after', 3);
-    expect(() => state.store.commitPage(landing({ revision }))).toThrow(StaleStateError);
+    expect(() => state.store.commitPage(pageCommit({ revision }))).toThrow(StaleStateError);
     expect(state.store.telemetry('d').names).toEqual([
       { fromNs: 0n, name: 'before' },
       { fromNs: 3_000_000n, name: 'after' },
@@ -160,7 +160,7 @@ describe('a name', () => {
     using state = scratchStore();
     list(state, 'before', 1);
     const { revision } = state.store.telemetry('d');
-    state.store.commitPage(landing({ revision, lines: ['m v=1'], firstNs: 8_000_000n, lastNs: 9_000_000n }));
+    state.store.commitPage(pageCommit({ revision, lines: ['m v=1'], firstNs: 8_000_000n, lastNs: 9_000_000n }));
     list(state, 'after', 2);
     list(state, 'again', 2);
     state.reopen();
@@ -219,13 +219,13 @@ describe('gaps', () => {
 describe('late readings of a device', () => {
   const record = { readings: 3, worstMs: 400_000, gracePeriodMs: 420_000 };
 
-  test('are remembered with the landing that brought them, and not at all where it is refused', () => {
+  test('are remembered with the commit that brought them, and not at all where it is refused', () => {
     using state = scratchStore();
     const late = { count: 3, worstMs: 400_000, record };
-    expect(() => state.store.commitPage(landing({ revision: 5, late }))).toThrow(StaleStateError);
+    expect(() => state.store.commitPage(pageCommit({ revision: 5, late }))).toThrow(StaleStateError);
     expect(state.store.telemetry('d').late).toEqual({ readings: 0, worstMs: 0, gracePeriodMs: 0 });
-    state.store.commitPage(landing({ late }));
-    state.store.commitPage(landing({ revision: 1 }));
+    state.store.commitPage(pageCommit({ late }));
+    state.store.commitPage(pageCommit({ revision: 1 }));
     state.reopen();
     expect(state.store.telemetry('d').late).toEqual(record);
     expect(state.store.telemetry('other').late.readings).toBe(0);

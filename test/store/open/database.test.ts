@@ -20,7 +20,7 @@ import { openDatabase } from '../../../src/store/open/database.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../../src/store/open/migrations.ts';
 import { openStore } from '../../../src/store/store.ts';
 import { inspectState, isStateLocked } from '../../../src/store/views/inspect.ts';
-import { landing, type Scratch, scratch } from '../support.ts';
+import { pageCommit, type Scratch, scratch } from '../support.ts';
 
 const PAGE = 4096;
 
@@ -67,7 +67,7 @@ function rootPage(file: string, table: string): number {
 function fill(place: Scratch): void {
   const { store, close } = openStore(place.path);
   store.pinWorkspace({ apiId: 'ws', tag: 'ws' });
-  store.commitPage(landing({ lines: ['m v=1 1'], firstNs: 1n, lastNs: 1n }));
+  store.commitPage(pageCommit({ lines: ['m v=1 1'], firstNs: 1n, lastNs: 1n }));
   close();
 }
 

@@ -9,7 +9,7 @@ import { UserError } from '../../../src/core/faults.ts';
 import { MIGRATIONS } from '../../../src/store/open/migrations.ts';
 import { openStore } from '../../../src/store/store.ts';
 import { type Backup, backUpState } from '../../../src/store/views/backup.ts';
-import { landing, readAll, type Scratch, scratch } from '../support.ts';
+import { pageCommit, readAll, type Scratch, scratch } from '../support.ts';
 
 const NEVER = new AbortController().signal;
 
@@ -28,8 +28,8 @@ async function mistakeOf(work: Promise<Backup>): Promise<UserError> {
   return error as UserError;
 }
 
-/** Lands `count` pages of so many bytes that nothing compresses. */
-function land(open: Pick<ReturnType<typeof openStore>, 'store'>, count: number, bytes = 2000): void {
+/** Commits `count` pages of so many bytes that nothing compresses. */
+function commitPages(open: Pick<ReturnType<typeof openStore>, 'store'>, count: number, bytes = 2000): void {
   for (let n = 0; n < count; n += 1) {
     const { revision } = open.store.telemetry('d');
     const at = BigInt(revision);
@@ -38,7 +38,7 @@ function land(open: Pick<ReturnType<typeof openStore>, 'store'>, count: number, 
     const daySums = [{ day: 0, readings: 1, points: 1, hashHigh: 1, hashLow: 1 }];
     const covered = [{ from: 0n, to: at + 1n, first: null, last: null }];
     open.store.commitPage(
-      landing({ deviceId: 'd', revision, lines, firstNs: at, lastNs: at, newReadings: 1, daySums, covered }),
+      pageCommit({ deviceId: 'd', revision, lines, firstNs: at, lastNs: at, newReadings: 1, daySums, covered }),
     );
   }
 }
@@ -54,7 +54,7 @@ function held(file: string, place: Scratch): number {
     const { revision, covered } = open.store.telemetry('d');
     expect([readAll(open, 'live').lines.length, revision]).toEqual([readings, readings]);
     expect(covered).toMatchObject(readings === 0 ? [] : [{ from: 0n, to: BigInt(readings) }]);
-    land(open, 1);
+    commitPages(open, 1);
     expect(open.store.totals().readings).toBe(readings + 1);
     return readings;
   } finally {
@@ -69,7 +69,7 @@ describe('a copy', () => {
     const first = openStore(directory);
     const empty = join(place.path, 'empty.db');
     await backUp(directory, empty);
-    land(first, 20);
+    commitPages(first, 20);
     const file = join(place.path, 'copy.db');
     // The writer has it open, and nothing was carried over yet.
     await backUp(directory, file);
@@ -108,14 +108,14 @@ describe('a copy', () => {
     using place = scratch();
     const directory = join(place.path, 'state');
     const open = openStore(directory);
-    land(open, 900, 80_000);
+    commitPages(open, 900, 80_000);
     const before = open.store.totals().readings;
     let steps = 0;
     const file = join(place.path, 'copy.db');
     await backUp(directory, file, {
       onProgress: () => {
         steps += 1;
-        land(open, 20);
+        commitPages(open, 20);
       },
     });
     expect(steps).toBeGreaterThan(4);
@@ -199,7 +199,7 @@ describe('what is in the way', () => {
     using place = scratch();
     const directory = join(place.path, 'state');
     const open = openStore(directory);
-    land(open, 300, 80_000);
+    commitPages(open, 300, 80_000);
     open.close();
     const stop = new AbortController();
     const file = join(place.path, 'copy.db');

@@ -9,7 +9,7 @@ import { UserError } from '../../../src/core/faults.ts';
 import { hashHex } from '../../../src/core/hash.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../../src/store/open/migrations.ts';
 import { openToRead, readStateView } from '../../../src/store/views/read-state.ts';
-import { device, landing, type Scratch, scratch, scratchStore } from '../support.ts';
+import { device, pageCommit, type Scratch, scratch, scratchStore } from '../support.ts';
 
 const LINE = 'telemetry,device_id=d,sensor=s value=1 5000000';
 
@@ -26,7 +26,7 @@ function filled() {
   const edge = { at: 5_000_000n, digest: 'x' };
   const { revision } = open.store.telemetry('d');
   open.store.commitPage(
-    landing({
+    pageCommit({
       revision,
       requestId,
       lines: [LINE],

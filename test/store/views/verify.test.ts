@@ -5,13 +5,13 @@ import { dirname } from 'node:path';
 import { expect, test } from 'vitest';
 import { DAY_MS } from '../../../src/core/time.ts';
 import { openVerifyState } from '../../../src/store/views/verify.ts';
-import { landing, type ScratchStore, scratchStore } from '../support.ts';
+import { pageCommit, type ScratchStore, scratchStore } from '../support.ts';
 
 const line = (n: number): string => `telemetry,device_id=d,sensor=s value=${n} ${n}`;
 
-function land({ store }: ScratchStore, n: number): void {
+function commitPages({ store }: ScratchStore, n: number): void {
   const { revision } = store.telemetry('d');
-  store.commitPage(landing({ deviceId: 'd', revision, lines: [line(n)], firstNs: BigInt(n), lastNs: BigInt(n) }));
+  store.commitPage(pageCommit({ deviceId: 'd', revision, lines: [line(n)], firstNs: BigInt(n), lastNs: BigInt(n) }));
 }
 
 test('points delivered after the positions were read do not count as acknowledged', () => {
@@ -29,7 +29,7 @@ test('points delivered after the positions were read do not count as acknowledge
     for (const group of state.maintenance.compactionGroups(at.ms))
       while (state.maintenance.compact(group, claims, at.ms));
   };
-  for (let n = 0; n < 10; n += 1, at.ms += 10) land(state, n);
+  for (let n = 0; n < 10; n += 1, at.ms += 10) commitPages(state, n);
   deliver();
   const looked = openVerifyState(dirname(state.file));
   if (looked === null) throw new Error('no state');
@@ -39,7 +39,7 @@ test('points delivered after the positions were read do not count as acknowledge
       .lines.flatMap((each) => (each.isAcknowledged ? [each.line] : []));
   const before = looked.positions(id);
   const first = Array.from({ length: 10 }, (_, n) => line(n));
-  for (let n = 10; n < 20; n += 1, at.ms += 10) land(state, n);
+  for (let n = 10; n < 20; n += 1, at.ms += 10) commitPages(state, n);
   expect(settled(before)).toEqual(first);
   deliver();
   signature();
