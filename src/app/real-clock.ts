@@ -1,7 +1,6 @@
 /**
  * The real clock and the real random numbers. Only here the program reads the time, sets a timer or draws at random.
  */
-import { setTimeout as sleepFor, setImmediate as turn } from 'node:timers/promises';
 import type { Clock, Random } from '../core/ports.ts';
 import { DAY_MS, MAX_MS } from '../core/time.ts';
 
@@ -12,18 +11,36 @@ export const realClock: Clock = {
   nowMs: () => Date.now(),
   monoMs: () => performance.now(),
   sleep: async (ms, signal) => {
-    const options = signal === undefined ? {} : { signal };
-    try {
-      // A sleep of 0 ms still lets timers, signals and incoming data be handled.
-      if (ms <= 0) await turn(undefined, options);
-      for (let left = ms; left > 0; left -= LONGEST_TIMER_MS) {
-        await sleepFor(Math.min(left, LONGEST_TIMER_MS), undefined, options);
-      }
-    } catch (error) {
-      throw signal?.aborted === true ? signal.reason : error;
-    }
+    let left = ms;
+    do {
+      await rest(Math.min(left, LONGEST_TIMER_MS), signal);
+      left -= LONGEST_TIMER_MS;
+    } while (left > 0);
   },
 };
+
+/**
+ * Waits once. The sleep of `node:timers/promises` makes an error with a stack whenever it is aborted, as every wake-up
+ * does, and listens through several promises: the rests of an idle daemon would cost as much as its work.
+ */
+async function rest(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  signal?.throwIfAborted();
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  let timer: NodeJS.Timeout | undefined;
+  const onAbort = (): void => {
+    clearTimeout(timer);
+    reject(signal?.reason);
+  };
+  signal?.addEventListener('abort', onAbort, { once: true });
+  // A rest of 0 ms still lets timers, signals and incoming data be handled.
+  if (ms <= 0) setImmediate(resolve);
+  else timer = setTimeout(resolve, ms);
+  try {
+    await promise;
+  } finally {
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
 
 export const realRandom: Random = () => Math.random();
 
