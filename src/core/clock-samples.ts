@@ -54,15 +54,42 @@ function merge(a: Sample, b: Sample): Sample {
   };
 }
 
-/** The highest offset that the remembered answers allow now. */
-export function highestMs(samples: readonly Sample[], monoMs: number): number {
-  return Math.max(...samples.map((sample) => sample.highestMs + DRIFT * (monoMs - sample.monoMs)));
+/** The samples that bound the offset. Drift widens the bounds of all of them alike, so time changes nothing about it. */
+interface Bounding {
+  readonly lowest: Sample;
+  readonly best: Sample;
+  readonly highest: Sample;
 }
 
-/** The server's time by the lowest offset that the remembered answers allow now. */
+/** Kept for each list of samples: the time is asked for dozens of times between two answers. */
+const boundingOf = new WeakMap<readonly Sample[], Bounding>();
+
+function bounding(samples: readonly Sample[]): Bounding | null {
+  const known = boundingOf.get(samples);
+  const [first] = samples;
+  if (known !== undefined || first === undefined) return known ?? null;
+  const leastBy = (of: (sample: Sample) => number): Sample =>
+    samples.reduce((least, sample) => (of(sample) < of(least) ? sample : least), first);
+  const found = {
+    lowest: leastBy(({ lowestMs, monoMs }) => lowestMs + DRIFT * monoMs),
+    best: leastBy(({ bestMs }) => -bestMs),
+    highest: leastBy(({ highestMs, monoMs }) => DRIFT * monoMs - highestMs),
+  };
+  boundingOf.set(samples, found);
+  return found;
+}
+
+/** The highest offset that the remembered answers allow now; -∞ without any. */
+export function highestMs(samples: readonly Sample[], monoMs: number): number {
+  const highest = bounding(samples)?.highest;
+  return highest === undefined ? Number.NEGATIVE_INFINITY : highest.highestMs + DRIFT * (monoMs - highest.monoMs);
+}
+
+/** The server's time by the lowest offset that the remembered answers allow now; ∞ without any. */
 export function lowestMs(samples: readonly Sample[], monoMs: number): EpochMs {
-  const offsets = samples.map((sample) => sample.lowestMs - DRIFT * (monoMs - sample.monoMs));
-  return Math.floor(monoMs + Math.min(...offsets));
+  const lowest = bounding(samples)?.lowest;
+  if (lowest === undefined) return Number.POSITIVE_INFINITY;
+  return Math.floor(monoMs + (lowest.lowestMs - DRIFT * (monoMs - lowest.monoMs)));
 }
 
 /**
@@ -70,6 +97,6 @@ export function lowestMs(samples: readonly Sample[], monoMs: number): EpochMs {
  * passed since it was written.
  */
 export function estimateMs(samples: readonly Sample[], clock: Clock): EpochMs {
-  if (samples.length === 0) return clock.nowMs();
-  return Math.floor(clock.monoMs() + Math.max(...samples.map(({ bestMs }) => bestMs)));
+  const best = bounding(samples)?.best;
+  return best === undefined ? clock.nowMs() : Math.floor(clock.monoMs() + best.bestMs);
 }
