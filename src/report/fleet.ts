@@ -184,6 +184,11 @@ function scanAtOnce(state: ScannerState): void {
  * @returns how long to pause after it, in ms.
  */
 async function scanSlowly(state: ScannerState, clockWithPulse: Clock, signal: AbortSignal): Promise<number> {
+  const goodForMs = state.snapshotMs + UNASKED_MS - clockWithPulse.monoMs();
+  if (!state.isLong && state.snapshot !== null && goodForMs > 0) {
+    await state.wakeUp.wait(goodForMs, signal);
+    return 0;
+  }
   const restMs = state.snapshot === null ? REST_MS.first : REST_MS.later;
   const scan = beginScan(state);
   if (scan === null) return BETWEEN.leastMs;

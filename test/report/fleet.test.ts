@@ -245,4 +245,17 @@ describe('what it costs', () => {
       expect(look.ageMs()).toBeLessThan(60_000);
     }
   });
+
+  test('while somebody asks twice a minute none is made besides', async () => {
+    const { look, time } = lookAt(many.slice(0, 10), 0.1);
+    let askedMs = 0;
+    await runUntil(look, () => {
+      if (time.ms - askedMs >= 29_000) {
+        askedMs = time.ms;
+        look.scan();
+      }
+      return time.ms > 600_000;
+    });
+    expect(time.ms - time.slept).toBeLessThan(25);
+  });
 });
