@@ -15,7 +15,6 @@ import {
   encodeLine,
   encodeSeries,
   identityTag,
-  type SeriesKey,
   type TagValue,
 } from '../core/lines/line-protocol.ts';
 import { isTelemetryLine } from '../core/lines/line-reader.ts';
@@ -25,7 +24,7 @@ import {
   addPoint,
   type DropReason,
   flattenReading,
-  pointIdentity,
+  identityOfSensor,
   readingDigest,
   type SensorValue,
 } from '../core/lines/points.ts';
@@ -233,8 +232,9 @@ type ValueOutcome = 'new' | 'stored' | 'unverifiable';
 /** The parts that all values of a reading share, computed once because most of the work is per value. */
 interface Instant {
   readonly at: EpochNs;
-  /** The time as it is written in a line. */
+  /** The time as it is written in a line, and the end of the line with it. */
   readonly stamp: string;
+  readonly end: string;
   readonly day: GrowingSum;
   readonly seriesOf: SeriesOf;
 }
@@ -246,7 +246,8 @@ function writeReading(writer: Writer, served: Reading): ReadingOutcome {
   const { values, dropped } = flattenReading(reading);
   if (dropped.size > 0) writer.rejected.push(rejectedReading(reading, dropped));
   const at = reading.recordedAt;
-  const instant: Instant = { at, stamp: `${at}`, day: dayOf(writer, at), seriesOf: writer.seriesAt(at) };
+  const stamp = `${at}`;
+  const instant = { at, stamp, end: ` ${stamp}`, day: dayOf(writer, at), seriesOf: writer.seriesAt(at) };
   const fresh = values.filter((value) => writeValue(writer, instant, value) === 'new');
   const outcome = outcomeOf(writer.input, at, { fresh, known: values.length - fresh.length });
   if (outcome !== 'stored' && outcome !== 'addition') instant.day.readings += 1;
@@ -267,20 +268,20 @@ function outcomeOf(
 }
 
 function writeValue(writer: Writer, instant: Instant, value: SensorValue): ValueOutcome {
-  const { key, sensor } = instant.seriesOf(value.sensor);
+  const { start, sensor, identity } = instant.seriesOf(value.sensor);
   const text = encodeFieldValue(value.value);
   if (text === null) return 'stored';
   const field = `${value.field}=${text}`;
   const at = writer.timestamps.assign({ sensor, recordedAt: instant.at, field });
   if (at === null) return 'stored';
   const hasNoOffset = at === instant.at;
-  const stamp = hasNoOffset ? instant.stamp : `${at}`;
-  writer.lines.push(`${key} ${field} ${stamp}`);
+  const { stamp, end } = hasNoOffset ? instant : { stamp: `${at}`, end: ` ${at}` };
+  writer.lines.push(start + field + end);
   if (writer.firstNs === null || at < writer.firstNs) writer.firstNs = at;
   if (writer.lastNs === null || at > writer.lastNs) writer.lastNs = at;
   if (hasNoOffset && isCleared(writer.input, at)) return 'unverifiable';
   const day = hasNoOffset ? instant.day : dayOf(writer, at);
-  addPoint(day, pointIdentity(stamp, sensor, field));
+  addPoint(day, stamp + identity + field);
   if (value.field === 'text') writer.texts.set(day.day, (writer.texts.get(day.day) ?? 0) + 1);
   return 'new';
 }
@@ -304,7 +305,16 @@ function rejectedReading(reading: Reading, dropped: ReadonlyMap<DropReason, numb
   return { reason: [...dropped.keys()].join(', '), record: record.slice(0, RECORD_LENGTH), droppedValues };
 }
 
-type SeriesOf = (sensor: string) => { readonly key: SeriesKey; readonly sensor: TagValue };
+/** The parts that the lines of a sensor share, joined beforehand: each piece less is an object less for each value. */
+interface Series {
+  readonly sensor: TagValue;
+  /** The beginning of a line, up to its field. */
+  readonly start: string;
+  /** Of the identity of a point, the part between its time and its field. */
+  readonly identity: string;
+}
+
+type SeriesOf = (sensor: string) => Series;
 
 /** The series of the sensors under the name that holds at a time: encoded once, not once a value. */
 function createSeriesCache({ state, workspaceId }: CommitInput): (at: EpochNs) => SeriesOf {
@@ -312,7 +322,7 @@ function createSeriesCache({ state, workspaceId }: CommitInput): (at: EpochNs) =
   const workspace = identityTag(workspaceId);
   const byName = new Map<string, SeriesOf>();
   const ofName = (name: string): SeriesOf => {
-    const found = new Map<string, ReturnType<SeriesOf>>();
+    const found = new Map<string, Series>();
     return (sensor) => {
       const known = found.get(sensor);
       if (known !== undefined) return known;
@@ -323,8 +333,9 @@ function createSeriesCache({ state, workspaceId }: CommitInput): (at: EpochNs) =
         ['device_name', descriptiveTag(name)],
         ['workspace_id', workspace],
       ]);
-      found.set(sensor, { key, sensor: tag });
-      return { key, sensor: tag };
+      const series = { sensor: tag, start: `${key} `, identity: identityOfSensor(tag) };
+      found.set(sensor, series);
+      return series;
     };
   };
   return (at) => {

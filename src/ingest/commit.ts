@@ -131,13 +131,18 @@ function partsOf(readings: readonly Reading[], covered: readonly CoveredRange[])
     parts.at(-1)?.push(reading);
     values += countValues(reading.values);
   }
+  if (parts.length === 1) return [readings];
   const last = new Set([...(parts.pop() ?? []), ...known]);
   return [...parts, readings.filter((reading) => last.has(reading))];
 }
 
 function countValues(value: unknown): number {
   if (value === null || typeof value !== 'object') return 1;
-  return Object.values(value).reduce((sum: number, each) => sum + countValues(each), 0);
+  // Most are lists of pairs, of which no other list is made.
+  const items: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
+  let sum = 0;
+  for (const item of items) sum += countValues(item);
+  return sum;
 }
 
 /** Reports rejected records once, although they come again whenever their time is read again. */

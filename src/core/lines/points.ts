@@ -47,25 +47,34 @@ export function obstacleWithin(sensor: string, depth: number): DropReason | null
 
 /** Flattens the values of a reading; nested ones get dotted sensor names, list items their index. */
 export function flattenReading(reading: Reading): Flattened {
-  const values: SensorValue[] = [];
-  const dropped = new Map<DropReason, number>();
-  const drop = (reason: DropReason): void => {
-    dropped.set(reason, (dropped.get(reason) ?? 0) + 1);
-  };
-  const keep = (sensor: string, value: boolean | number | string): void => {
-    if (typeof value === 'number' && !Number.isFinite(value)) drop('not a finite number');
-    else if (values.length >= MAX_VALUES) drop('too many values in one reading');
-    else values.push({ sensor, field: fieldOf(value), value });
-  };
-  const visit = (sensor: string, value: JsonValue, depth: number): void => {
-    if (value === null) return;
-    const obstacle = typeof value === 'object' ? obstacleWithin(sensor, depth) : null;
-    if (typeof value !== 'object') keep(sensor, value);
-    else if (obstacle !== null) drop(obstacle);
-    else for (const [key, inner] of Object.entries(value)) visit(`${sensor}.${key}`, inner, depth + 1);
-  };
-  for (const [sensor, value] of reading.values) visit(sensor, value, 0);
-  return { values, dropped };
+  const flat: Flattening = { values: [], dropped: null };
+  for (const [sensor, value] of reading.values) flatten(flat, sensor, value, 0);
+  return { values: flat.values, dropped: flat.dropped ?? NOTHING_DROPPED };
+}
+
+interface Flattening {
+  readonly values: SensorValue[];
+  dropped: Map<DropReason, number> | null;
+}
+
+const NOTHING_DROPPED: Flattened['dropped'] = new Map();
+
+function flatten(flat: Flattening, sensor: string, value: JsonValue, depth: number): void {
+  if (value === null) return;
+  if (typeof value !== 'object') {
+    if (typeof value === 'number' && !Number.isFinite(value)) drop(flat, 'not a finite number');
+    else if (flat.values.length >= MAX_VALUES) drop(flat, 'too many values in one reading');
+    else flat.values.push({ sensor, field: fieldOf(value), value });
+    return;
+  }
+  const obstacle = obstacleWithin(sensor, depth);
+  if (obstacle !== null) drop(flat, obstacle);
+  else for (const [key, inner] of Object.entries(value)) flatten(flat, `${sensor}.${key}`, inner, depth + 1);
+}
+
+function drop(flat: Flattening, reason: DropReason): void {
+  flat.dropped ??= new Map();
+  flat.dropped.set(reason, (flat.dropped.get(reason) ?? 0) + 1);
 }
 
 function fieldOf(value: boolean | number | string): SensorValue['field'] {
@@ -122,7 +131,12 @@ export function emptySum(): GrowingSum {
  * @param field as written in a line: `value=1.5`.
  */
 export function pointIdentity(stamp: string, sensor: string, field: string): string {
-  return `${stamp} ${sensor} ${field}`;
+  return `${stamp}${identityOfSensor(sensor)}${field}`;
+}
+
+/** The part of a {@link pointIdentity} between its time and its field: the same for all points of a sensor. */
+export function identityOfSensor(sensor: string): string {
+  return ` ${sensor} `;
 }
 
 /** Adds a point by its {@link pointIdentity}. */
