@@ -1,7 +1,8 @@
 /** The dashboard "Alerts": what is open, what was, and what keeps coming back. */
-import { EXACT } from './both.ts';
+import { EXACT, NOT_KNOWN } from './both.ts';
 import { chosen, DAILY, FACTS, IN_RANGE, lines, newest, OF_DEVICES, OF_WORKSPACE, tables } from './influxql.ts';
-import { ALERT_STATUS, BAD_IF_ANY, type Column, join, only, PLAIN, TO_DEVICE, toPanel, words } from './looks.ts';
+import { openWhileReporting } from './lag.ts';
+import { ALERT_STATUS, BAD_OR_UNKNOWN, type Column, join, only, PLAIN, TO_DEVICE, toPanel, words } from './looks.ts';
 import type { DashboardSpec, PanelSpec, Variable } from './model.ts';
 import { bars, grid, lineChart, stat, timeline } from './panels.ts';
 import { UNIT_COLUMN } from './sensor-units.ts';
@@ -11,7 +12,8 @@ const OF_KIND = chosen('kind');
 const CHOSEN = `${OF_WORKSPACE} AND ${OF_DEVICES} AND ${OF_KIND}`;
 const STATES = `alert_state WHERE ${DAILY} AND ${CHOSEN}`;
 const OPENED = `alert WHERE ${IN_RANGE} AND ${CHOSEN}`;
-const NONE = 'No alerts in this range. If you expected some, check that the key has the scope alerts:read.';
+const NONE =
+  'No alerts were reported in this range. If you expected some, check that Tidemark ran and that the key has the scope alerts:read.';
 
 const EACH = 'alert_id, device_name, sensor';
 
@@ -25,10 +27,10 @@ const NUMBERS: readonly PanelSpec[] = [
     description: 'Alerts that are not resolved at the end of the range.',
     w: 6,
     h: 4,
-    targets: lines([`SELECT sum(open) FROM (${OPEN})`, 'Open']),
-    noValue: 'none',
+    ...openWhileReporting(`SELECT sum(open) FROM (${OPEN})`, OF_WORKSPACE),
+    noValue: NOT_KNOWN,
     unit: 'none',
-    thresholds: BAD_IF_ANY,
+    thresholds: BAD_OR_UNKNOWN,
     links: [TO_OPEN],
   }),
   stat({
@@ -36,13 +38,13 @@ const NUMBERS: readonly PanelSpec[] = [
     description: 'Devices that at least one open alert is about.',
     w: 6,
     h: 4,
-    targets: lines([
+    ...openWhileReporting(
       `SELECT count(open) FROM (SELECT max(open) AS open FROM (${OPEN}) GROUP BY device_id) WHERE open = 1`,
-      'Devices',
-    ]),
-    noValue: 'none',
+      OF_WORKSPACE,
+    ),
+    noValue: NOT_KNOWN,
     unit: 'none',
-    thresholds: BAD_IF_ANY,
+    thresholds: BAD_OR_UNKNOWN,
     links: [TO_OPEN],
   }),
   stat({
@@ -51,7 +53,7 @@ const NUMBERS: readonly PanelSpec[] = [
     w: 6,
     h: 4,
     targets: lines([`SELECT count(rule_name) FROM ${OPENED}`, 'Opened']),
-    noValue: '0',
+    noValue: 'none reported',
     unit: 'none',
     thresholds: PLAIN,
     links: [toPanel('tidemark-alerts', 'History', 'List them')],
@@ -63,7 +65,7 @@ const NUMBERS: readonly PanelSpec[] = [
     w: 6,
     h: 4,
     targets: lines([`SELECT max(fire_count) FROM ${STATES}`, 'Fired']),
-    noValue: '0',
+    noValue: 'none reported',
     unit: 'none',
     thresholds: PLAIN,
     links: [TO_OPEN],
@@ -103,7 +105,7 @@ const TABLES: readonly PanelSpec[] = [
       LAST_STATES,
       newest(['rule_name', 'condition', 'threshold'], `alert WHERE ${FACTS} AND ${CHOSEN}`, 'alert_id'),
     ),
-    noValue: 'No open alerts.',
+    noValue: 'No open alert is reported.',
     transformations: [join('alert_id'), only('open', 'equal', 1)],
     columns: {
       'Time alert': { title: 'Opened', unit: 'dateTimeFromNow', width: 140 },

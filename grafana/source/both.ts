@@ -3,7 +3,6 @@
  * same, whichever database is asked. Each is given its queries.
  */
 import {
-  BAD_IF_ANY,
   BAD_OR_UNKNOWN,
   CODE_WORDS,
   COVERAGE_STATE_CELL,
@@ -75,7 +74,7 @@ export const VALUES_SHOWN = 'For each sensor the newest value, minimum, mean and
 
 export const STOPPED = 'No report for more than 17 minutes: is Tidemark running?';
 /** The same in a small panel, in letters that can be read. */
-const NOT_KNOWN = 'unknown';
+export const NOT_KNOWN = 'unknown';
 
 /** What a number of the present needs: its queries, and how their answers are put together. */
 interface Asked {
@@ -84,6 +83,7 @@ interface Asked {
   readonly links?: readonly DataLink[];
   /** The one field that is shown, where there are others. */
   readonly fields?: string;
+  readonly overrides?: readonly Override[];
 }
 
 export function onlineNow(asked: Asked): PanelSpec {
@@ -95,16 +95,15 @@ export function onlineNow(asked: Asked): PanelSpec {
   });
 }
 
-/** A number of devices that had better be none; not known where Tidemark has stopped. */
+/** A number that had better be 0; not known where Tidemark has stopped. */
 export function badCount(title: string, description: string, asked: Asked): PanelSpec {
   const look = { w: 4, h: 4, noValue: NOT_KNOWN, unit: 'none', thresholds: BAD_OR_UNKNOWN };
   return stat({ title, description, ...look, ...asked });
 }
 
-/** Alerts that are not resolved, as they were reported last. */
+/** Alerts that are not resolved. */
 export function openAlerts(description: string, asked: Asked): PanelSpec {
-  const look = { w: 4, h: 4, noValue: 'none', unit: 'none', thresholds: BAD_IF_ANY };
-  return stat({ title: 'Open alerts', description, ...look, ...asked });
+  return badCount('Open alerts', description, asked);
 }
 
 /** @param overrides colours by the target of the dashboard. */
@@ -112,7 +111,7 @@ export function lagStat(asked: Asked & { readonly overrides: readonly Override[]
   const panel = stat({
     title: 'Lag',
     description:
-      'The age of the copy: the time since the newest instant up to which a device is covered without a gap, for the median device and the 95th percentile. Each device reports at least every 15 minutes, so a smaller lag reads "< 15 mins". A silent device, of which nothing newer exists, is up to date. A device in its initial sync has no lag, unless its newest readings are late. Green within the target chosen above, yellow up to four times as large, red beyond or where Tidemark has stopped.',
+      'The age of the copy: the time since the newest instant up to which a device is covered without a gap, for the median device and the 95th percentile. Each device reports at least every 15 minutes, so a smaller lag reads "< 15 mins". A silent device, of which nothing newer exists, is up to date. A device in its initial sync has no lag, unless its newest readings are late. Green within the target chosen above, yellow up to four times as large, red beyond. Red with the age of the newest data where nothing was reported for 17 minutes: Tidemark has stopped, or the database rejects its points.',
     ...{ w, h: 4, ...asked, noValue: STOPPED, unit: 's', decimals: 0 },
     thresholds: NEUTRAL,
   });

@@ -140,7 +140,7 @@ const OPEN_ALERTS = alertsOfDevice(
     title: 'Open alerts',
     description:
       'The alerts of the chosen devices that are not resolved, the newest first. "Alert value": what the API last returned with the alert, measured when it fired; the charts show the readings.',
-    ...{ w: 24, h: 5, noValue: 'No alert is open.' },
+    ...{ w: 24, h: 5, noValue: 'No open alert is reported.' },
   },
   { states: DAILY, which: [only('open', 'equal', 1)] },
 );
@@ -277,7 +277,7 @@ const AROUND: readonly PanelSpec[] = [
     {
       title: 'Alerts of the device',
       description: 'Alerts that were opened in this range or the year before it, with their last state.',
-      ...{ w: 24, h: 8, noValue: 'No alerts in this range and the year before it.' },
+      ...{ w: 24, h: 8, noValue: 'No alerts were reported in this range and the year before it.' },
     },
     { states: FACTS, which: [] },
   ),

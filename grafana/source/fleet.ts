@@ -1,7 +1,18 @@
 /** The dashboard "Fleet": which devices report, which do not, and how up to date is the copy? */
 import { badCount, DEVICE_COLUMNS, lagOverTime, lagStat, onlineOverTime, openAlerts, STOPPED, TARGET } from './both.ts';
-import { AT_END, DAILY, HOURLY, IN_RANGE, lines, newest, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
-import { byState, LAG_LOOKS, lagLines, lagNow, lateNow, REPORTED, STATE_LOOKS, syncOf, unreportedOf } from './lag.ts';
+import { AT_END, DAILY, HOURLY, IN_RANGE, newest, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
+import {
+  byState,
+  LAG_LOOKS,
+  lagLines,
+  lagNow,
+  lateNow,
+  openWhileReporting,
+  REPORTED,
+  STATE_LOOKS,
+  syncOf,
+  unreportedOf,
+} from './lag.ts';
 import {
   any,
   BAD_IF_ANY,
@@ -10,6 +21,7 @@ import {
   type Condition,
   grouped,
   hidden,
+  initialSync,
   join,
   later,
   ONLINE_CELL,
@@ -52,13 +64,14 @@ export function fleetNumbers(toTable: DataLink): readonly PanelSpec[] {
     }),
     badCount('Late', 'Devices of the workspace with a lag above the target that is chosen above.', {
       targets: lateNow(OF_WORKSPACE),
+      overrides: initialSync('B'),
       links: [toTable],
     }),
     openAlerts('Alerts of the whole workspace that are not resolved. The dashboard "Tidemark / Alerts" lists them.', {
-      targets: lines([
+      ...openWhileReporting(
         `SELECT sum(open) AS alerts FROM (SELECT last(open) AS open FROM alert_state WHERE ${DAILY} AND ${OF_WORKSPACE} GROUP BY alert_id)`,
-        'Open',
-      ]),
+        OF_WORKSPACE,
+      ),
       links: [TO_ALERTS],
     }),
     lagStat({ targets: lagNow(OF_WORKSPACE), overrides: LAG_LOOKS, links: [toTable] }, 8),
@@ -288,7 +301,7 @@ const SILENT_LONGEST: PanelSpec = devicesToLookAt(
     title: 'Silent or out of service',
     description:
       'The devices that are silent or not online, and those among them that were paused, shelved or retired: active devices first, then by the time since they were last seen. At most fifty.',
-    ...{ w: 12, h: 9, noValue: 'No device is silent.' },
+    ...{ w: 12, h: 9, noValue: 'No device is reported as silent.' },
   },
   {
     sortBy: 'last_seen_ms',

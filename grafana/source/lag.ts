@@ -4,7 +4,8 @@
  */
 import { HOURLY, IS_READ, lines } from './influxql.ts';
 import { SILENT_S, STATE_COLORS, UNKNOWN, UP_TO_DATE } from './looks.ts';
-import type { InfluxTarget, Override } from './model.ts';
+import type { InfluxTarget, Override, Transformation } from './model.ts';
+import { binary } from './panels.ts';
 
 /** The last 17 minutes of the range: a device of a daemon that runs has a coverage point in them. */
 export const REPORTED = `time > \${__to}ms - 17m AND time <= \${__to}ms`;
@@ -99,7 +100,7 @@ const COLORS: readonly Override[] = [
 function names(source = ''): Override[] {
   return [
     ...[named('median', `median${source}`), named('p95', `p95${source}`)],
-    named('stopped', 'daemon stopped: age of the newest data'),
+    named('stopped', 'no report: age of the newest data'),
     named('syncing', 'devices catching up'),
   ];
 }
@@ -126,11 +127,52 @@ export function lagLines(where: string): InfluxTarget[] {
   return lines([percentile(50), 'median'], [percentile(95), 'p95'], [percentile(100), 'largest']);
 }
 
-/** Devices with a lag above the target; 0 where there is none, nothing where the daemon has stopped. */
+/**
+ * How many are open, 0 where there is none; nothing where the daemon has stopped, as it is not known then.
+ * Grafana puts both answers together: InfluxDB would not, as they are of two measurements.
+ *
+ * @param query asks another measurement for the number.
+ */
+export function openWhileReporting(
+  query: string,
+  where: string,
+): {
+  readonly targets: readonly InfluxTarget[];
+  readonly transformations: readonly Transformation[];
+  readonly fields: string;
+} {
+  const [count, reported, shown] = ['count', 'reported', 'Open'];
+  return {
+    targets: lines(
+      [query, count],
+      [`SELECT 0 * count(gap_seconds) FROM coverage WHERE ${REPORTED} AND ${where}`, reported],
+    ),
+    transformations: [
+      { id: 'concatenate', options: {} },
+      {
+        id: 'calculateField',
+        options: { mode: 'reduceRow', reduce: { reducer: 'sum', include: [count, reported] }, alias: 'sum' },
+      },
+      // Nothing is added to what is not there.
+      binary('sum', '+', reported, shown),
+    ],
+    fields: `/^${shown}$/`,
+  };
+}
+
+/**
+ * Devices with a lag above the target; 0 where there is none, nothing where the daemon has stopped. B is answered 0
+ * instead while no device that is reported has a lag: in an initial sync none is late, and none up to date.
+ */
 export function lateNow(where: string): InfluxTarget[] {
   const late = `SELECT count(lag) AS late FROM (${reported(where)}) WHERE ${IS_READ} AND lag > ${TARGET_S}`;
-  const none = `SELECT 0 * count(gap_seconds) AS late FROM coverage WHERE ${REPORTED} AND ${where}`;
-  return lines([`SELECT sum(late) FROM (${late}), (${none})`, 'Late']);
+  const of = (figure: string): string => `SELECT ${figure} FROM coverage WHERE ${REPORTED} AND ${where}`;
+  const none = of('0 * count(watermark_ms) AS late');
+  const both = ['gap_seconds', 'watermark_ms'].map((field) => `(${of(`1 + 0 * count(${field}) AS n`)})`);
+  return lines(
+    [`SELECT sum(late) FROM (${late}), (${none})`, 'Late'],
+    [`SELECT 0 * n FROM (SELECT sum(n) AS n FROM ${both.join(', ')}) WHERE n = 1`, 'Late'],
+  );
 }
 
 /**

@@ -123,8 +123,8 @@ export const BAD_IF_ANY = steps('green', [1, 'orange']);
 export const BAD_OR_UNKNOWN = steps('red', [0, 'green'], [1, 'orange']);
 /** Numbers in the colour of text. */
 export const NEUTRAL = steps('text');
-/** Percent of a quota. */
-export const SPENT = steps('green', [80, 'yellow'], [95, 'red']);
+/** Percent of a quota; in no colour where it is not known. */
+export const SPENT = steps('text', [0, 'green'], [80, 'yellow'], [95, 'red']);
 
 export const LEGEND_LIST = { displayMode: 'list', placement: 'bottom', showLegend: true, calcs: [] } as const;
 export const LEGEND_TABLE = {

@@ -163,7 +163,7 @@ export function grid(
 }
 
 /** A column that is computed from two others. */
-export function binary(left: string, operator: '-' | '/', right: string, alias: string): Transformation {
+export function binary(left: string, operator: '+' | '-' | '/', right: string, alias: string): Transformation {
   const column = (options: string) => ({ matcher: { id: 'byName', options } });
   return {
     id: 'calculateField',

@@ -107,11 +107,15 @@ const NUMBERS: readonly PanelSpec[] = [
     links: [TO_TABLE],
   }),
   badCount('Late', 'Devices with a lag above the target that is chosen above.', {
-    targets: present([`count(${LAG_NOW} > ${TARGET_S}) or 0 * ${REPORTED}`, 'Late']),
+    targets: present(
+      [`count(${LAG_NOW} > ${TARGET_S}) or 0 * count(${LAG_NOW})`, 'Late'],
+      [`0 * ${REPORTED} unless on () ${P95}`, 'Late'],
+    ),
+    overrides: initialSync('B'),
     links: [TO_TABLE],
   }),
   openAlerts('Alerts that are not resolved. The table below lists them.', {
-    targets: present([`count(${openAlertsOf(OF_WORKSPACE)})`, 'Open']),
+    targets: present([whileReporting(`count(${openAlertsOf(OF_WORKSPACE)}) or 0 * ${REPORTED}`), 'Open']),
     links: [toPanel('tidemark-vm-fleet', 'Alerts that are open', 'List the alerts', 'victoria_datasource')],
   }),
   lagStat(
@@ -222,7 +226,7 @@ export function openAlertTable(where: string, look: { title: string; description
       ),
       `max by (alert_id) (${thresholds(where)} and on (alert_id) ${open})`,
     ),
-    noValue: 'No alert is open.',
+    noValue: 'No open alert is reported.',
     transformations: [join('alert_id')],
     columns: {
       device_name: { title: 'Device', links: [TO_DEVICE], width: 260 },

@@ -1,6 +1,6 @@
 /** The dashboard "Sync health": the daemon's own metrics, for whoever runs it. */
 import { LAG_COLORS } from './lag.ts';
-import { BAD_IF_ANY, initialSync, join, NEUTRAL, STATE_COLORS, steps, words } from './looks.ts';
+import { BAD_OR_UNKNOWN, initialSync, join, NEUTRAL, STATE_COLORS, steps, words } from './looks.ts';
 import type { DashboardSpec, Mapping, Override, PanelSpec, PromAnnotation, PromTarget } from './model.ts';
 import { grid, lineChart, stat } from './panels.ts';
 import { CHOSEN, INSTANCE, of, perMinute, present, presentTable, quantile, rate, series } from './promql.ts';
@@ -159,7 +159,7 @@ const NOW: readonly PanelSpec[] = [
     'Coverage',
     'The percentage of the time to be synced that is covered, over all devices.',
     `min(${of('tidemark_coverage_ratio')})`,
-    { unit: 'percentunit', decimals: 2, thresholds: steps('orange', [0.9, 'yellow'], [0.999, 'green']) },
+    { unit: 'percentunit', decimals: 2, thresholds: steps('red', [0, 'orange'], [0.9, 'yellow'], [0.999, 'green']) },
   ),
   number(
     'Polling stopped',
@@ -176,7 +176,7 @@ const NOW: readonly PanelSpec[] = [
     'In quarantine',
     'Points that a database rejected: `tidemark --quarantine` lists them, with its message.',
     `sum(${of('tidemark_quarantined_points')})`,
-    { unit: 'short', decimals: 0, thresholds: BAD_IF_ANY },
+    { unit: 'short', decimals: 0, thresholds: BAD_OR_UNKNOWN },
   ),
   number(
     'Alert rules',
@@ -193,11 +193,14 @@ const NOW: readonly PanelSpec[] = [
 const REASONS: readonly PanelSpec[] = [
   grid({
     title: 'Why not ready',
-    description: 'The current reasons, by the code of /readyz. Empty while every daemon is ready.',
+    description:
+      'The current reasons, by the code of /readyz, and the daemons that do not answer. Empty while every daemon is ready.',
     w: 12,
     h: 4,
-    targets: presentTable(`${of('tidemark_not_ready')} == 1`),
-    noValue: 'Ready.',
+    targets: presentTable(
+      `${of('tidemark_not_ready')} == 1 or label_replace(max by (instance) (${UP}) == 0, "code", "no answer", "", "")`,
+    ),
+    noValue: 'No reason is reported.',
     columns: {
       code: { title: 'Reason' },
       instance: { title: 'Daemon' },

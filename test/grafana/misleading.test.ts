@@ -209,6 +209,14 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
     expect(hubs.find(({ Hub }) => Hub === 'Here')).toMatchObject({ 'Add-ons': '0', 'Add-ons reporting': '0' });
   });
 
+  test('where no alert was ever reported, none is open while Tidemark reports; without it, nobody knows', async () => {
+    for (const uid of ['start', 'fleet']) {
+      expect(await reader({ place: place(), toMs: NOW_MS }).numbers(uid, 'Open alerts')).toEqual(['Open: 0, green']);
+      const later = reader({ place: place(), toMs: NOW_MS + 20 * MINUTE_MS });
+      expect(await later.numbers(uid, 'Open alerts')).toEqual([': unknown, red']);
+    }
+  });
+
   test('a device in its initial sync is neither late nor up to date', async () => {
     const read = reader({ place: place(), toMs: NOW_MS });
     const rows = await read.table('fleet', 'Devices');

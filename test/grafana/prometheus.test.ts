@@ -129,10 +129,11 @@ describe.runIf(prometheusAvailable())('promtool', () => {
   });
 
   test('VictoriaMetrics: "initial sync" while devices are reported and none has a watermark', () => {
-    const [, expr = ''] = VICTORIA_QUERIES.find(([where]) => where === 'tidemark-vm-fleet: Lag E') ?? [];
+    const exprOf = (title: string) =>
+      VICTORIA_QUERIES.find(([where]) => where === `tidemark-vm-fleet: ${title}`)?.[1] ?? '';
     const device = (metric: string): string => `${metric}{device_id="a",device_name="A",workspace_id="w"}`;
-    const shown = (minute: number, values: readonly number[]): object => ({
-      expr: asked(expr),
+    const shown = (title: string, minute: number, values: readonly number[]): object => ({
+      expr: asked(exprOf(title)),
       eval_time: `${minute}m`,
       exp_samples: values.map((value) => ({ labels: '{}', value })),
     });
@@ -142,7 +143,11 @@ describe.runIf(prometheusAvailable())('promtool', () => {
         { series: device('coverage_gap_seconds'), values: '9x20' },
         { series: device('coverage_watermark_ms'), values: '_x10 0x10' },
       ],
-      promql_expr_test: [shown(5, [0]), shown(15, []), shown(50, [])],
+      promql_expr_test: [
+        ...['Lag E', 'Late B'].flatMap((title) => [shown(title, 5, [0]), shown(title, 15, []), shown(title, 50, [])]),
+        // A watermark of 1970 is late.
+        ...[shown('Late A', 5, []), shown('Late A', 15, [0]), shown('Late A', 19, [1]), shown('Late A', 50, [])],
+      ],
     });
   });
 

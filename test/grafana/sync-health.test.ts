@@ -67,9 +67,10 @@ async function expectRunning(url: string): Promise<void> {
 async function expectDown(url: string): Promise<void> {
   expect(await shown(url, 'Daemons down')).toEqual(['1, red']);
   for (const title of ['Ready', 'Healthy']) expect(await shown(url, title), title).toEqual(['no, red']);
-  for (const title of ['Lag', 'Lag of the databases']) {
+  for (const title of ['Lag', 'Coverage', 'Polling stopped', 'Lag of the databases', 'In quarantine']) {
     expect(await shown(url, title), title).toEqual([expect.stringMatching(/^No metrics.*, red$/)]);
   }
+  expect(await shown(url, 'Why not ready')).toEqual([expect.stringMatching(/^Reason no answer, Daemon \S+$/)]);
   expect(await shown(url, 'Daemons')).toEqual([expect.stringMatching(/Answers no, Version [\w.-]+$/)]);
 }
 

@@ -215,7 +215,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
       const viewer = await open('fleet', undefined, { toMs: shown.filled.nowMs + minutes * MINUTE_MS });
       const look = async (title: string) =>
         await valuesOf(vmPanel('fleet', title), await viewer.look(vmPanel('fleet', title)));
-      for (const title of ['Online', 'Not online (active)', 'Late', 'Lag']) {
+      for (const title of ['Online', 'Not online (active)', 'Late', 'Open alerts', 'Lag']) {
         const [shownNow, ...others] = await look(title);
         expect(shownNow?.color, title).toBe('red');
         expect(others, title).toEqual([]);
