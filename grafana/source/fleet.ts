@@ -373,7 +373,7 @@ const HUB_TABLE: PanelSpec = grid({
     hub: { title: 'Hub', links: [toDevice('tidemark-device', 'datasource', 'parent_device_id')] },
     [ONLINE_NOW]: { ...DEVICE_COLUMNS.online, title: 'Hub online' },
     'is_addon (sum)': { title: 'Add-ons', width: 75 },
-    'reporting (sum)': { title: 'Add-ons reporting', width: 140 },
+    'reporting (sum)': { title: 'Add-ons reporting', width: 155 },
     missing: { title: 'Not reporting', thresholds: BAD_IF_ANY, colored: true, width: 110 },
     firmware: { title: 'Firmware', width: 85 },
     parent_device_id: { ...DEVICE_COLUMNS.id, width: 100 },

@@ -143,7 +143,7 @@ function lagTiles(parts: OverviewParts): Tile[] {
   const unread = unreadNow(parts);
   if (unread !== null) return unreadTiles(report, unread);
   if (destinations.length === 0) {
-    const behind: Pick<Tile, 'tone'> = freshness.behind_devices > 0 ? { tone: 'busy' } : {};
+    const behind: Pick<Tile, 'tone'> = isBehind(freshness) ? { tone: 'busy' } : {};
     return [
       {
         title: 'Lag of the archive',
@@ -190,16 +190,20 @@ function unreadTiles(report: StatusOverview, unread: Unread): Tile[] {
   ];
 }
 
+/** Whether devices are late, as text and colour of a tile say it; in an initial sync there is no lag to be late with. */
+function isBehind({ behind_devices, median_seconds }: StatusOverview['freshness']): boolean {
+  return behind_devices > 0 && median_seconds !== null;
+}
+
 function lagTile(report: StatusOverview, destination: DestinationReport, hasSpread: boolean): Tile {
   const { lag_seconds, blocked_reason } = destination;
-  const { behind_after_seconds, behind_devices } = report.freshness;
-  const isLate = lag_seconds !== null && lag_seconds > behind_after_seconds;
+  const isLate = lag_seconds !== null && lag_seconds > report.freshness.behind_after_seconds;
   const stopped = blocked_reason === null ? '' : 'delivery is blocked; ';
   return {
     title: `Lag in ${databaseText(destination.name, report.destinations.length)}`,
     value: lagText(lag_seconds),
     text: `${stopped}${pendingText(report, destination)}${hasSpread ? `; ${spreadText(report, lag_seconds)}` : ''}`,
-    ...(blocked_reason !== null || isLate ? { tone: 'bad' } : behind_devices > 0 ? { tone: 'busy' } : {}),
+    ...(blocked_reason !== null || isLate ? { tone: 'bad' } : isBehind(report.freshness) ? { tone: 'busy' } : {}),
   };
 }
 
@@ -230,12 +234,11 @@ function lagText(seconds: number | null): string {
  * @param lagSeconds the lag that the tile shows.
  */
 function spreadText({ freshness }: StatusOverview, lagSeconds: number | null): string {
-  const { target_seconds, expected_seconds, behind_devices, behind_after_seconds, median_seconds } = freshness;
+  const { target_seconds, expected_seconds, behind_devices, behind_after_seconds } = freshness;
   const slowed = expected_seconds > target_seconds ? `, ${duration(expected_seconds)} with this quota` : '';
-  const behind =
-    behind_devices === 0 || median_seconds === null
-      ? ''
-      : `; ${counted(behind_devices, 'device')} with a lag of more than ${duration(behind_after_seconds)}`;
+  const behind = isBehind(freshness)
+    ? `; ${counted(behind_devices, 'device')} with a lag of more than ${duration(behind_after_seconds)}`
+    : '';
   return `${figuresText(freshness, lagSeconds)}poll interval ${duration(target_seconds)}${slowed}${behind}`;
 }
 

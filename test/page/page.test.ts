@@ -145,6 +145,13 @@ describe('the overview', () => {
     );
     served.shown.standing = changed({ lag_seconds: null });
     expect(await first()).toContain('<b>initial sync</b>');
+    // It is neither late nor up to date, so in no colour, though devices wait for their newest readings.
+    const freshness = { ...REPORT.freshness, behind_devices: 31, median_seconds: null };
+    for (const destinations of [[], REPORT.destinations.map((each) => ({ ...each, lag_seconds: null }))]) {
+      served.shown.standing = standingWith({ destinations, freshness });
+      expect(await first()).toMatch(/^<div class="tile "><dt>.*<b>initial sync<\/b>/);
+    }
+    served.shown.standing = changed({ lag_seconds: null });
     expect(await textOf(served.url)).toMatch(
       /<section id="delivery".*?<td class="number">initial<div>sync<\/div><\/td>/s,
     );

@@ -93,7 +93,8 @@ const BOTH: readonly Scheme[] = ['light', 'dark'];
 try {
   await until(
     'the initial sync is on its way',
-    async () => ((await statusOf(url)).totals.covered_share ?? 0) > 0.2,
+    // By the page itself, which may be of an earlier scan of the devices than the next status report.
+    async () => await says(url, /Initial sync: [^<]*ETA.*Sync range covered<.*?<b>[2-9]\d(?:\.\d)? %</s),
     FILLED_WITHIN_MS,
   );
   await desk('initial-sync');
