@@ -11,7 +11,7 @@ import { ApiFault, type ApiFaultFacts, type ApiFaultKind, FAULT_TEXTS } from '..
 import { isRecord, member } from '../core/json.ts';
 import type { HttpAnswer } from '../core/ports.ts';
 import { createScrub, Secret } from '../core/secret.ts';
-import { plainText } from '../core/text.ts';
+import { grouped, plainText } from '../core/text.ts';
 import { DAY_MS, type EpochMs, HOUR_MS, MAX_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 /** The facts about the request that its answer depends on. */
@@ -47,7 +47,7 @@ export function classifyAnswer(answer: HttpAnswer, context: RequestContext): Cla
   }
   const hasTooMany = countValues(answer.body) > MAX_VALUES;
   if (hasTooMany && answer.status === 200) {
-    const message = `the response has more than ${MAX_VALUES.toLocaleString('en-US')} values`;
+    const message = `the response has more than ${grouped(MAX_VALUES)} values`;
     return { kind: 'fault', fault: malformed(context.request, message, { isTooLarge: true }) };
   }
   // An error object has a few members: what is larger is none.

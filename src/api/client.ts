@@ -9,7 +9,7 @@
 import type { AnswerBytes } from '../core/events.ts';
 import { ApiFault, type ApiFaultKind, TransportError } from '../core/faults.ts';
 import type { Api, HttpAnswer, Purpose, Reply, Transport } from '../core/ports.ts';
-import { type Cursor, type DevicePage, MAX_PAGE_SIZE, type TelemetryPage } from '../core/records.ts';
+import { type Cursor, type DevicePage, pageSizeOf, type TelemetryPage } from '../core/records.ts';
 import { type BackoffPolicy, backoffMs, verdictOf } from '../core/retry.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import { SECOND_MS } from '../core/time.ts';
@@ -399,7 +399,7 @@ export function createPageSize(planned: () => number | null): PageSize {
   let isSizeTheCause = true;
   /** The limits of the pages that have named a cursor, the newest last. */
   const chains = new Map<Cursor, number>();
-  const largest = (): number => Math.max(1, Math.min(MAX_PAGE_SIZE, Math.trunc(planned() ?? MAX_PAGE_SIZE) || 1));
+  const largest = (): number => pageSizeOf({ maxDevicesPerPage: planned() });
   const first = (): number => (smallFor > 0 ? Math.min(small, largest()) : largest());
   return {
     limitFor: (cursor) => (cursor === null ? first() : (chains.get(cursor) ?? first())),

@@ -23,7 +23,15 @@
  */
 
 import type { Random } from '../core/ports.ts';
-import { createSendLog, type PlanFigures, type SendLog, type Turn, type WindowFigures } from '../core/quota.ts';
+import {
+  ASSUMED_PER_MINUTE,
+  budgetOf,
+  createSendLog,
+  type PlanFigures,
+  type SendLog,
+  type Turn,
+  type WindowFigures,
+} from '../core/quota.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import {
   DAY_GUARD_EVERY_MS,
@@ -45,9 +53,8 @@ interface QuotaFigures {
 }
 
 const BURST = 3;
-/** The limit per minute while no limit is known, and the highest limit that is believed without a plan. */
-const UNKNOWN_PER_MINUTE = 10;
-const UNKNOWN_PER_MINUTE_AT_MOST = 30;
+/** The highest limit per minute that is believed without a plan. */
+const MOST_WITHOUT_PLAN = 30;
 /**
  * How much closer together requests may arrive than they were sent, which matters if the share leaves no unused burst.
  * The server counts a request at its arrival and this program at its departure, so a slightly older one may still count
@@ -265,7 +272,7 @@ function requestedWait({ status, waitMs }: AnswerFacts): number | null {
 function minuteLimit({ plan, windows }: Terms): number {
   const { minute, seen } = windows.limits;
   if (plan?.perMinute != null) return minute ?? plan.perMinute;
-  return Math.min(minute ?? seen ?? UNKNOWN_PER_MINUTE, UNKNOWN_PER_MINUTE_AT_MOST);
+  return Math.min(minute ?? seen ?? ASSUMED_PER_MINUTE, MOST_WITHOUT_PLAN);
 }
 
 function dayLimit({ plan, windows }: Terms): number {
@@ -284,7 +291,7 @@ function ceilingOf(
   share: number,
   windowMs: number,
 ): { readonly cap: number; readonly windowMs: number } {
-  const cap = Math.max(1, Math.floor(limit * share));
+  const cap = budgetOf(limit, share);
   return { cap, windowMs: windowMs + (limit - cap < BURST ? TRAVEL_MS : EARLY_MS) };
 }
 

@@ -11,6 +11,7 @@
  * and date back what lies in the future, so that it counts as made now once, not at every start until that time.
  */
 
+import { checkPauseMs } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import { RequestsSpentError } from '../core/faults.ts';
@@ -106,9 +107,6 @@ function priorityOf({ lane, stream }: Purpose): number {
 const DEFAULT_CONCURRENCY = 4;
 const SLEEP_WITHOUT_PLAN_MS = 250;
 
-/** By which fraction of a wait its end may be noticed late: a long wait is checked rarely. */
-const LATE_FRACTION = 0.05;
-
 /** The parts and the memory of a rate limiter. */
 interface LimiterState {
   readonly options: RateLimiterOptions;
@@ -153,7 +151,7 @@ function queueOptions(state: LimiterState): RequestQueue['options'] {
     onCheck,
     // Nothing reports that the plan has become known, and the first requests should not wait for long.
     longestSleepMs: (waitedMs) =>
-      plan() === null ? Math.min(Math.max(SLEEP_WITHOUT_PLAN_MS, waitedMs * LATE_FRACTION), MINUTE_MS) : MINUTE_MS,
+      plan() === null ? Math.min(checkPauseMs(waitedMs, SLEEP_WITHOUT_PLAN_MS), MINUTE_MS) : MINUTE_MS,
     onWait: (waitMs, reason) => {
       const untilMs = Math.ceil(accounting.nowMs() + waitMs);
       if (waitMs > REPORTED_FROM_MS) reportWait(options, untilMs, reason);

@@ -14,14 +14,15 @@ import {
   type RateLimiterOptions,
 } from '../api/rate-limiter.ts';
 import { VERSION } from '../cli/help.ts';
+import { LONGEST_TIMEOUT_MS } from '../config/schema.ts';
 import type { Heartbeats, Pulse } from '../core/heartbeats.ts';
 import type { QuotaUse } from '../core/lines/fact-lines.ts';
-import type { Api, Ledger, Transport } from '../core/ports.ts';
+import { type Api, HISTORY_LANES, type Ledger, REQUEST_LANES, type Transport } from '../core/ports.ts';
 import { type Learnt, type LongWaits, REPORTED_FROM_MS } from '../core/quota.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
 import type { QuotaStatus } from '../core/status.ts';
-import { DAY_MS, type EpochMs, formatExact, MINUTE_MS, msToNs } from '../core/time.ts';
+import { DAY_MS, type EpochMs, formatExact, msToNs } from '../core/time.ts';
 import type { BackfillSettings } from '../scheduler/backfill.ts';
 import type { Rest } from '../scheduler/planner-types.ts';
 
@@ -100,9 +101,6 @@ export function connectApi(parts: ConnectionParts): ApiConnection {
     },
   };
 }
-
-/** The longest that `api.timeout` allows. */
-const LONGEST_TIMEOUT_MS = 10 * MINUTE_MS;
 
 /** Receivers for the progress of requests: in the queue, at booking and at the answer. */
 interface WatchedRequests {
@@ -196,7 +194,7 @@ export interface BackfillQuota extends Pick<BackfillSettings, 'budgets'> {
 }
 
 /** The lanes whose load continues beside a backfill. */
-const OTHER_LANES = ['live', 'alerts', 'inventory', 'idle-poll'] as const;
+const OTHER_LANES = REQUEST_LANES.filter((lane) => !HISTORY_LANES.some((history) => history === lane));
 
 /** Returns what backfills have spent, by the ledger, and may spend. */
 export function backfillQuota(limiter: RateLimiter, ledger: Ledger, serverClock: ServerClock): BackfillQuota {

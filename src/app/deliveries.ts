@@ -8,6 +8,7 @@
  * nothing (a token may allow only writing), and it delays the first write by a few seconds at most. After the first
  * accepted points no query is made any more, because the points are our own.
  */
+import { LONGEST_TIMEOUT_MS } from '../config/schema.ts';
 import { orAborted } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import { beatingClock, type Heartbeats } from '../core/heartbeats.ts';
@@ -15,7 +16,7 @@ import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { Clock, Random, Sink } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
-import { type EpochNs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import { type EpochNs, SECOND_MS } from '../core/time.ts';
 import { createDeliverer, type Deliverer } from '../delivery/deliver.ts';
 import { aroundWrites, type DestinationOptions, judge } from '../delivery/destination.ts';
 import type { InfluxSinkOptions } from '../influx/sink.ts';
@@ -87,9 +88,6 @@ export function createWorkspaceConfirmation(): WorkspaceConfirmation {
     wait: async (signal) => await orAborted(opened.promise, signal),
   };
 }
-
-/** The longest that `influx.timeout` allows. */
-const LONGEST_TIMEOUT_MS = 10 * MINUTE_MS;
 
 /** A write that is refused because of its token is sent again. */
 const TRIES = 2;

@@ -56,7 +56,10 @@ function list<T>(parseItems: ParseItems<T>, about: { description: string; exampl
   return { ...optional(values.separated(parseItems), about), parseItems };
 }
 
-const timeout = values.duration({ minMs: SECOND_MS, maxMs: 10 * MINUTE_MS, limits: 'from 1s to 10m' });
+/** The longest time that a request may take. */
+export const LONGEST_TIMEOUT_MS = 10 * MINUTE_MS;
+
+const timeout = values.duration({ minMs: SECOND_MS, maxMs: LONGEST_TIMEOUT_MS, limits: 'from 1s to 10m' });
 const gracePeriod = values.duration({ minMs: 0, maxMs: HOUR_MS, limits: 'from 0s to 1h' });
 
 const idlePoll = values.duration({ minMs: 10 * MINUTE_MS, maxMs: 30 * DAY_MS, limits: 'from 10m to 30d' });

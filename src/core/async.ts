@@ -86,6 +86,11 @@ export async function repeat(
   for (;;) await clock.sleep(await step(signal), signal);
 }
 
+/** The pause between checks of a wait: they notice its end late by a twentieth of the wait at most. */
+export function checkPauseMs(waitedMs: number, leastMs: number): number {
+  return Math.max(leastMs, waitedMs * 0.05);
+}
+
 /** How often `pollUntil` looks. */
 interface PollRate {
   /** The pause between two checks, in ms; a function returns it after each check. */

@@ -9,10 +9,10 @@ import type { MissingReason, MissingSum } from './state/log.ts';
 import type { Gap, GapReason } from './state/telemetry.ts';
 import type { DeviceState, DeviceStatus, MissingStatus, StatusGap } from './status.ts';
 import { counted, plainText } from './text.ts';
-import { DAY_NS, type EpochNs, formatExact, MINUTE_NS, maxNs, msToNs, SECOND_NS } from './time.ts';
+import { DAY_NS, type EpochNs, formatExact, MINUTE_MS, MINUTE_NS, maxNs, msToNs, SECOND_NS } from './time.ts';
 
 /** The listing may come from a replica that lags: readings younger than this need not be in it. */
-const LISTING_LAG_NS = 60n * SECOND_NS;
+export const LISTING_LAG_MS = MINUTE_MS;
 
 /** How long a device that does not report whether it is online may be without readings before it counts as silent. */
 const SILENT_AFTER_NS = DAY_NS;
@@ -195,7 +195,8 @@ export function emptyByListing(
   const seenAt = record.lastSeenAt;
   if (newest === undefined || seenAt === null) return [];
   const listedNs = msToNs(lastListedMs);
-  const isDisproved = newestNs !== null && newestNs > seenAt + SECOND_NS && newestNs <= listedNs - LISTING_LAG_NS;
+  const isDisproved =
+    newestNs !== null && newestNs > seenAt + SECOND_NS && newestNs <= listedNs - msToNs(LISTING_LAG_MS);
   if (isDisproved) return [];
   const knownTo = newestNs === null ? newest.to : maxNs(newest.to, newestNs + SECOND_NS);
   // Further above the covered range than a grace period lasts, the newest reading comes from a page that covered

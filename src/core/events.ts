@@ -7,6 +7,8 @@
 import type { ApiFaultKind, ExitCode } from './faults.ts';
 import type { DestinationKind } from './lines/dialect.ts';
 import type { RequestLane, Stream } from './ports.ts';
+import type { WaitReason } from './quota.ts';
+import type { GapReason } from './state/telemetry.ts';
 import type { EpochMs } from './time.ts';
 
 /** The events of the sync. */
@@ -35,7 +37,7 @@ type SyncEvent =
   | {
       readonly type: 'quota-wait';
       readonly untilMs: EpochMs;
-      readonly reason: 'rate' | 'minute' | 'day' | 'retry_after';
+      readonly reason: WaitReason;
     }
   /** An answer reports a limit that differs from the known plan: the account is read out of turn. */
   | { readonly type: 'limit-mismatch'; readonly limit: number }
@@ -73,7 +75,7 @@ type SyncEvent =
   | {
       readonly type: 'gap-recorded';
       readonly deviceId: string;
-      readonly reason: string;
+      readonly reason: GapReason;
       readonly from: string;
       readonly to: string;
     }

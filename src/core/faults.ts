@@ -5,6 +5,15 @@ import { plainText } from './text.ts';
 /** The text for the fault `unauthorized`, without a full stop. */
 export const KEY_REFUSED = 'the API refuses the key: it is unknown, revoked or expired';
 
+/** The scope of the key that each stream needs. */
+export const SCOPE_OF = {
+  devices: 'devices:read',
+  telemetry: 'telemetry:read',
+  alerts: 'alerts:read',
+  account: 'account:read',
+} as const;
+export type Scope = (typeof SCOPE_OF)[keyof typeof SCOPE_OF];
+
 interface FaultTexts {
   /** The text where no message of the server follows. */
   readonly alone: string;
@@ -94,6 +103,12 @@ export class ApiFault extends Error {
   }
 }
 
+/** The scope that the key lacks for a stream; `null` if the error is another one. */
+export function lackedScope(error: unknown, stream: keyof typeof SCOPE_OF): string | null {
+  if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') return null;
+  return error.facts.scope ?? SCOPE_OF[stream];
+}
+
 /** An error that a person has to fix: what is wrong, where, and what to do, with an exit code for scripts. */
 export class UserError extends Error {
   override readonly name = 'UserError';
@@ -170,7 +185,7 @@ export function refusalText({ kind, facts }: ApiFault, useKey = REPLACE_KEY): st
   }
   if (kind === 'no-api-access')
     return 'the plan of this workspace has no API access. Switch to a plan that includes it';
-  return scopeText(facts.scope ?? 'devices:read');
+  return scopeText(facts.scope ?? SCOPE_OF.devices);
 }
 
 /** The text for a missing scope that every sync needs, without a full stop. */

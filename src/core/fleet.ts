@@ -92,7 +92,7 @@ export function fleetRates(all: readonly DeviceFacts[], nowMs: EpochMs): FleetRa
   const included = all.filter(({ isLeftOut }) => !isLeftOut);
   const measured = new Map(included.map((device) => [device.deviceId, measuredIntervalMs(device, nowMs)]));
   const known = [...measured.values()].filter((ms) => ms !== null && Number.isFinite(ms)).map(Number);
-  const assumedMs = medianOf(known) ?? ASSUMED_INTERVAL_MS;
+  const assumedMs = percentile(Float64Array.from(known).sort(), 0.5) ?? ASSUMED_INTERVAL_MS;
   const devices = included.map((device): DeviceRate => {
     const own = measured.get(device.deviceId) ?? null;
     // Signs of life without readings do not show a report rate.
@@ -144,8 +144,13 @@ function latest(a: EpochMs | null, b: EpochMs | null): EpochMs | null {
   return Math.max(a, b);
 }
 
-function medianOf(values: readonly number[]): number | null {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? null;
+/**
+ * A nearest-rank percentile: the least value that so large a part of all does not exceed; `null` without values.
+ *
+ * @param part from 0 to 1, such as 0.95.
+ */
+export function percentile(ascending: ArrayLike<number>, part: number): number | null {
+  return ascending[Math.max(0, Math.ceil(part * ascending.length) - 1)] ?? null;
 }
 
 /** The keys of `--what-if` with their values, for the help text and for messages. */

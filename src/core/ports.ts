@@ -31,8 +31,11 @@ export type Random = () => number;
 /** The purposes of requests, in the order of precedence. */
 export type RequestLane = (typeof REQUEST_LANES)[number];
 
+/** The lanes that fetch missing history. */
+export const HISTORY_LANES = ['first-history', 'backfill'] as const;
+
 /** All lanes, in the order of precedence. */
-export const REQUEST_LANES = ['live', 'alerts', 'inventory', 'first-history', 'backfill', 'idle-poll'] as const;
+export const REQUEST_LANES = ['live', 'alerts', 'inventory', ...HISTORY_LANES, 'idle-poll'] as const;
 
 export const STREAMS = ['account', 'devices', 'telemetry', 'alerts'] as const;
 

@@ -5,6 +5,14 @@
 import { counted, grouped, plainText } from './text.ts';
 import type { EpochMs } from './time.ts';
 
+/** The limit per minute that is assumed while neither the account nor a header contains one. */
+export const ASSUMED_PER_MINUTE = 10;
+
+/** Our share of a limit: at least one request. */
+export function budgetOf(limit: number, share: number): number {
+  return Math.max(1, Math.floor(limit * share));
+}
+
 /** The plan's limits; `null` if the account does not contain one. */
 export interface PlanFigures {
   readonly perMinute: number | null;

@@ -10,6 +10,11 @@ import type { EpochNs } from './time.ts';
 /** The most records of a page (API document, "Pagination"); a plan may allow fewer. */
 export const MAX_PAGE_SIZE = 200;
 
+/** The records of a full page under a plan: at least one, whatever the account contains. */
+export function pageSizeOf(plan: Pick<Plan, 'maxDevicesPerPage'> | null | undefined): number {
+  return Math.max(1, Math.min(MAX_PAGE_SIZE, Math.trunc(plan?.maxDevicesPerPage ?? MAX_PAGE_SIZE) || 1));
+}
+
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
 /** A `next_cursor` of the API: opaque, only ever sent back. */

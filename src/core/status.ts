@@ -5,7 +5,7 @@
  *
  * Times are RFC 3339 UTC with as many digits as they have, and ranges are half-open.
  */
-import type { RequestLane } from './ports.ts';
+import type { RequestLane, Stream } from './ports.ts';
 import type { WindowFigures } from './quota.ts';
 import type { MissingReason } from './state/log.ts';
 import type { EpochMs } from './time.ts';
@@ -112,10 +112,12 @@ export interface NextStatus {
   readonly eta_assumes_full_history: boolean;
 }
 
+/** `off`: the key lacks its scope; `failing`: it cannot be read, with the `reason`. */
+export const STREAM_STATES = ['on', 'waiting', 'failing', 'off'] as const;
+
 export interface StreamStatus {
-  readonly name: 'account' | 'devices' | 'telemetry' | 'alerts';
-  /** `off`: the key lacks its scope; `failing`: it cannot be read, with the `reason`. */
-  readonly state: 'on' | 'waiting' | 'failing' | 'off';
+  readonly name: Stream;
+  readonly state: (typeof STREAM_STATES)[number];
   readonly reason: string | null;
   /** When the stream was last read with success; `null` where it has not been yet. */
   readonly last_read_at: string | null;
@@ -128,7 +130,7 @@ export function streamStateText(state: StreamStatus['state']): string {
 
 /** Archived points that a destination is missing permanently, for one reason. */
 export interface MissingStatus {
-  readonly reason: 'beyond_retention' | 'skipped_destination' | 'cleared' | 'dropped';
+  readonly reason: MissingReason;
   readonly points: number;
   readonly devices: number;
   /** From the first to the last of them; not all points in between are missing. */

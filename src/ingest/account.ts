@@ -6,7 +6,7 @@
  */
 
 import { StateFullError } from '../core/archive-room.ts';
-import { ApiFault } from '../core/faults.ts';
+import { ApiFault, lackedScope } from '../core/faults.ts';
 import { workspaceLine } from '../core/lines/fact-lines.ts';
 import type { Account, Plan } from '../core/records.ts';
 import { type EpochMs, isLater, MINUTE_MS } from '../core/time.ts';
@@ -40,8 +40,9 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
     context.archived();
     return true;
   } catch (error) {
-    if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
-    context.streamOff('account', error.facts.scope ?? 'account:read');
+    const scope = lackedScope(error, 'account');
+    if (scope === null) throw error;
+    context.streamOff('account', scope);
     store.pinWorkspace({ apiId: null, tag: settings.workspaceTag ?? store.workspaceTag() ?? DEFAULT_TAG });
     context.workspaceKnown();
     return false;

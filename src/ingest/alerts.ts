@@ -12,11 +12,11 @@
  * device is included again, the next reading of the alert writes exactly what is missing. The state keeps the excluded
  * devices as a fact, so that all their alerts are read again then, resolved ones too.
  */
-import { ApiFault } from '../core/faults.ts';
+import { ApiFault, lackedScope } from '../core/faults.ts';
 import { isOpen, type KnownAlert, type Observed, observeAlert } from '../core/lines/fact-lines.ts';
 import { nameAt } from '../core/lines/names.ts';
 import type { Purpose, Reply } from '../core/ports.ts';
-import { type AlertPage, type AlertRecord, type Cursor, MAX_PAGE_SIZE } from '../core/records.ts';
+import { type AlertPage, type AlertRecord, type Cursor, pageSizeOf } from '../core/records.ts';
 import { ALERTS_LEFT_OUT, listOf } from '../core/state/state.ts';
 import { type EpochNs, HOUR_MS, msToNs } from '../core/time.ts';
 import { accountReadAt } from './account.ts';
@@ -72,8 +72,9 @@ async function syncAlertList(context: SyncContext, signal: AbortSignal): Promise
     if (countDiffers(context)) await list(context, { to: null, isWhole: true }, signal);
     return true;
   } catch (error) {
-    if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
-    context.streamOff('alerts', error.facts.scope ?? 'alerts:read');
+    const scope = lackedScope(error, 'alerts');
+    if (scope === null) throw error;
+    context.streamOff('alerts', scope);
     return false;
   }
 }
@@ -90,7 +91,7 @@ interface ListDepth {
 function depthFor({ store }: SyncContext, open: number): ListDepth {
   const oldest = store.alerts.oldestOpen();
   if (oldest === null) return { to: null, isWhole: false };
-  const pageSize = store.account()?.plan.maxDevicesPerPage ?? MAX_PAGE_SIZE;
+  const pageSize = pageSizeOf(store.account()?.plan);
   const morePages = Math.ceil(store.alerts.countFrom(oldest) / pageSize) - 1;
   return { to: morePages < open ? oldest : null, isWhole: false };
 }

@@ -3,7 +3,7 @@
  * the others wait for the result. So an outage of hours costs a request now and then, and not one for each stream and
  * device.
  */
-import { pollUntil } from '../core/async.ts';
+import { checkPauseMs, pollUntil } from '../core/async.ts';
 import type { AppEvent, Observe } from '../core/events.ts';
 import type { ApiFault, ApiFaultKind } from '../core/faults.ts';
 import type { Clock, Random } from '../core/ports.ts';
@@ -109,11 +109,10 @@ export const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['unreachable', 'serve
 export const ANSWERED_LATELY_MS = 90 * SECOND_MS;
 
 /**
- * How often waiting streams check whether the outage is over: after a second at first, after a twentieth of the wait
- * later, and so often that each check is a heartbeat in time.
+ * How often waiting streams check whether the outage is over: after a second at first, more rarely later, and so often
+ * that each check is a heartbeat in time.
  */
 const OUTAGE_CHECK_MS = SECOND_MS;
-const LATE_FRACTION = 0.05;
 const LONGEST_CHECK_MS = 30 * SECOND_MS;
 
 interface OutageParts {
@@ -156,7 +155,7 @@ export function createOutageWatch({ clock, random, observe, problemChanged }: Ou
       };
       const sinceMs = clock.monoMs();
       const everyMs = (): number => {
-        const lateMs = Math.max(OUTAGE_CHECK_MS, (clock.monoMs() - sinceMs) * LATE_FRACTION);
+        const lateMs = checkPauseMs(clock.monoMs() - sinceMs, OUTAGE_CHECK_MS);
         return Math.min(retryAtMs - clock.monoMs(), lateMs, LONGEST_CHECK_MS);
       };
       await pollUntil(clock, check, { everyMs }, signal);

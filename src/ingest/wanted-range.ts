@@ -2,7 +2,7 @@
  * The range that the sync wants, the coverage limit at its upper end, and how the server's time is learnt for both.
  */
 import type { CoveredRange } from '../core/coverage.ts';
-import { ApiFault } from '../core/faults.ts';
+import { ApiFault, lackedScope } from '../core/faults.ts';
 import { hash64 } from '../core/hash.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { Store } from '../core/state/state.ts';
@@ -19,7 +19,7 @@ import {
 } from '../core/time.ts';
 import { accountReadAt, syncAccount } from './account.ts';
 import type { Peeking, SyncContext, SyncSettings, WantedRange } from './context.ts';
-import { CLOCK_RESOLUTION_MS, coverageLimit, gracePeriodOf } from './coverage-rules.ts';
+import { coverageLimit, gracePeriodOf } from './coverage-rules.ts';
 import { freshestFirst, includedDevices } from './filter.ts';
 
 /** The wanted range of work that begins now; `null` while nothing is known of the server's time. */
@@ -47,7 +47,7 @@ export function wantedAt(
     nowMs,
     wantedFrom: wantedFrom(settings, nowMs),
     gracePeriodMs: settings.gracePeriodMs,
-    limit: maxNs(msToNs(passedMs - CLOCK_RESOLUTION_MS - settings.gracePeriodMs), 0n),
+    limit: coverageLimit(passedMs, settings.gracePeriodMs),
   };
 }
 
@@ -144,8 +144,9 @@ export async function learnTime(context: SyncContext, scanner: Peeking, signal: 
     // One empty answer proves nothing: only a second one shows that there is no reading anywhere.
     if (serverClock.highestPassedMs() === null) await findReading(context, scanner, signal);
   } catch (error) {
-    if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
-    context.streamOff('telemetry', error.facts.scope ?? 'telemetry:read');
+    const scope = lackedScope(error, 'telemetry');
+    if (scope === null) throw error;
+    context.streamOff('telemetry', scope);
   }
 }
 

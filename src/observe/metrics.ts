@@ -14,10 +14,17 @@ import { type Clock, STREAMS } from '../core/ports.ts';
 import { WAIT_REASONS } from '../core/quota.ts';
 import type { Scrub } from '../core/secret.ts';
 import { JOB_RULES } from '../core/state/jobs.ts';
-import type { MissingReason } from '../core/state/log.ts';
+import { MISSING_REASONS } from '../core/state/log.ts';
 import { GAP_REASONS } from '../core/state/telemetry.ts';
-import type { DestinationFigures, Figures, FleetFigures } from '../core/status.ts';
-import { type HealthReport, READY_CODES, type ReadyReport } from '../core/status.ts';
+import {
+  type DestinationFigures,
+  type Figures,
+  type FleetFigures,
+  type HealthReport,
+  READY_CODES,
+  type ReadyReport,
+  STREAM_STATES,
+} from '../core/status.ts';
 import { plainText } from '../core/text.ts';
 import { SECOND_MS } from '../core/time.ts';
 import { rowOf } from './event-table.ts';
@@ -167,8 +174,6 @@ function countFromZero(to: Instruments, destinations: readonly string[]): void {
   for (const part of ['schedules', 'readings']) to.set('tidemark_quota_short', { of: part }, 0);
 }
 
-const STREAM_STATES = ['on', 'waiting', 'failing', 'off'] as const;
-const MISSING_REASONS: readonly MissingReason[] = ['beyond_retention', 'skipped_destination', 'cleared'];
 const NOTHING = {};
 
 /** @returns a function that sets all gauges. */

@@ -5,6 +5,7 @@
 
 import { coverageOf, coveredShare, emptyByListing, hasLag, wantedOf } from '../core/device-coverage.ts';
 import type { DeviceFilter } from '../core/filter.ts';
+import { percentile } from '../core/fleet.ts';
 import type { Interval } from '../core/intervals.ts';
 import { RESTING } from '../core/records.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
@@ -214,14 +215,12 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSumBuilder {
  * is late does show.
  */
 function lagFigures(lags: readonly number[], unknown: number, behindAfterSeconds: number) {
-  const sorted = lags.toSorted((a, b) => a - b);
-  const at = (part: number): number | null =>
-    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? null;
+  const sorted = Float64Array.from(lags).sort();
   const isMostUnknown = unknown > lags.length;
   const worst = sorted.at(-1) ?? null;
   return {
-    median_seconds: isMostUnknown ? null : at(0.5),
-    p95_seconds: isMostUnknown ? null : at(0.95),
+    median_seconds: isMostUnknown ? null : percentile(sorted, 0.5),
+    p95_seconds: isMostUnknown ? null : percentile(sorted, 0.95),
     max_seconds: isMostUnknown && (worst ?? 0) <= behindAfterSeconds ? null : worst,
   };
 }

@@ -11,6 +11,7 @@
 import { createWakeUp, repeat, type WakeUp } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
 import { emptyByListing } from '../core/device-coverage.ts';
+import { percentile } from '../core/fleet.ts';
 import { beatingClock, type Pulse } from '../core/heartbeats.ts';
 import { type Intervals, intersect, lengthNs, normalize, subtract } from '../core/intervals.ts';
 import type { Clock } from '../core/ports.ts';
@@ -318,15 +319,15 @@ function lastDayOpen({ device, coverage }: Seen, wantedRange: WantedRange): Inte
 }
 
 /**
- * Nearest-rank percentiles.
+ * The percentiles of the lags.
  *
  * @param unknownTo while most devices have no lag yet: up to where it is none, in seconds.
  */
 function freshnessOf(ages: readonly number[], unknownTo: number): FleetFigures['freshness'] {
   const sorted = Float64Array.from(ages).sort();
   const at = (part: number): number | null => {
-    const age = sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)];
-    return age === undefined || age <= unknownTo ? null : age;
+    const age = percentile(sorted, part);
+    return age === null || age <= unknownTo ? null : age;
   };
   return { p50: at(0.5), p90: at(0.9), p99: at(0.99), worst: at(1) };
 }

@@ -8,7 +8,7 @@ import { emptyByListing } from '../core/device-coverage.ts';
 import { deviceFacts, fleetRates, MEASURED_DAYS } from '../core/fleet.ts';
 import { normalize, union } from '../core/intervals.ts';
 import type { Ledger } from '../core/ports.ts';
-import { MAX_PAGE_SIZE } from '../core/records.ts';
+import { pageSizeOf } from '../core/records.ts';
 import type { StateFacts } from '../core/state/state.ts';
 import { NOTHING_COVERED } from '../core/state/telemetry.ts';
 import type { QuotaStatus } from '../core/status.ts';
@@ -79,7 +79,7 @@ function etaNow(parts: HistoryEtaParts, nowMs: EpochMs): HistoryEta | null {
     devices: ratesNow(parts, nowMs, wanted.wantedFrom),
     range: { from: wanted.wantedFrom, to: wanted.limit },
     now: msToNs(nowMs),
-    pageSize: Math.max(1, Math.min(MAX_PAGE_SIZE, plan?.maxDevicesPerPage ?? MAX_PAGE_SIZE)),
+    pageSize: pageSizeOf(plan),
     windowNs: maxWidthNs(plan?.historyMaxDays ?? null),
   });
   // A gap of less than an hour is live work.

@@ -236,8 +236,11 @@ export function storedProblem(
   };
 }
 
-/** For so long a stream may fail before readiness counts it. */
-const FAILING_LONG_MS = 10 * MINUTE_MS;
+/**
+ * For so long a stream may fail before readiness counts it: a failure of one request is no failure of the stream, others
+ * may have been answered a moment before and after.
+ */
+export const FAILING_LONG_MS = 10 * MINUTE_MS;
 
 /**
  * Shows a state.

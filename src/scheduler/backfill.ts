@@ -12,7 +12,7 @@ import { UserError } from '../core/faults.ts';
 import { findDeviceIds } from '../core/find-device.ts';
 import { type Interval, type Intervals, normalize, subtract, union } from '../core/intervals.ts';
 import type { Clock } from '../core/ports.ts';
-import { createSendLog } from '../core/quota.ts';
+import { budgetOf, createSendLog } from '../core/quota.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { BackfillArgs } from '../core/state/job-args.ts';
 import type { ArchiveTotals } from '../core/state/log.ts';
@@ -343,7 +343,7 @@ export function createBackfillRate(settings: RateSettings): BackfillRate {
   const dayFreeMs = (): EpochMs => {
     const perDay = budgets().perDay;
     if (maxShare === null || perDay === null) return Number.NEGATIVE_INFINITY;
-    return log.freeAtMs(Math.max(1, Math.floor(perDay * maxShare)), DAY_MS);
+    return log.freeAtMs(budgetOf(perDay, maxShare), DAY_MS);
   };
   const excessAt = (nowMs: EpochMs): number => {
     const every = everyMs(nowMs);
@@ -363,7 +363,7 @@ export function createBackfillRate(settings: RateSettings): BackfillRate {
       const { perMinute, perDay } = budgets();
       const untilEndMs = untilMs === null ? 0 : Math.max(0, untilMs - nowMs);
       if (maxShare === null || perMinute === null) return untilEndMs;
-      const part = perDay === null ? null : Math.max(1, Math.floor(perDay * maxShare));
+      const part = perDay === null ? null : budgetOf(perDay, maxShare);
       const share = { perMinute: perMinute * maxShare, perDay: part, spent: log.count(nowMs, DAY_MS) };
       return Math.max(untilEndMs, aloneFinishMs(requests, share));
     },

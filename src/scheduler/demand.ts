@@ -7,7 +7,8 @@
  * gaps. The planner does not use this estimate for its decisions; the bench compares the two.
  */
 
-import { ASSUMED_INTERVAL_MS } from '../core/fleet.ts';
+import { ASSUMED_INTERVAL_MS, percentile } from '../core/fleet.ts';
+import { budgetOf } from '../core/quota.ts';
 import type { Plan } from '../core/records.ts';
 import { duration, grouped, percent } from '../core/text.ts';
 import { DAY_MS, MINUTE_MS } from '../core/time.ts';
@@ -82,7 +83,7 @@ const LONGEST_MS = 30 * DAY_MS;
 
 /** Compares the demand with the budget. */
 export function demandOf(input: DemandInput): Demand {
-  const { budget, boundBy } = budgetOf(input);
+  const { budget, boundBy } = usableBudget(input);
   const readingsMade = readingsADay(input);
   const needed = demandAt(input, 0, budget);
   const fits = totalOf(needed) <= budget;
@@ -117,11 +118,15 @@ export function totalOf(demand: DemandByLane): number {
 }
 
 /** The usable requests a day: the lesser of both limits and of the rest that others leave. */
-export function budgetOf({ perMinute, perDay, share, othersPerDay }: DemandInput): Pick<Demand, 'budget' | 'boundBy'> {
-  const shareOf = (limit: number): number => Math.max(1, Math.floor(limit * share));
-  const byMinute = perMinute === null ? Number.POSITIVE_INFINITY : shareOf(perMinute) * (DAY_MS / MINUTE_MS);
+export function usableBudget({
+  perMinute,
+  perDay,
+  share,
+  othersPerDay,
+}: DemandInput): Pick<Demand, 'budget' | 'boundBy'> {
+  const byMinute = perMinute === null ? Number.POSITIVE_INFINITY : budgetOf(perMinute, share) * (DAY_MS / MINUTE_MS);
   const byDay =
-    perDay === null ? Number.POSITIVE_INFINITY : Math.min(shareOf(perDay), Math.max(1, perDay - othersPerDay));
+    perDay === null ? Number.POSITIVE_INFINITY : Math.min(budgetOf(perDay, share), Math.max(1, perDay - othersPerDay));
   const budget = Math.min(byMinute, byDay);
   if (!Number.isFinite(budget)) return { budget, boundBy: null };
   return { budget, boundBy: byMinute < byDay ? 'minute' : 'day' };
@@ -207,9 +212,8 @@ function historyFloors(floors: Reserves): number {
 }
 
 function quantilesOf(values: readonly number[]): Freshness {
-  const sorted = values.toSorted((a, b) => a - b);
-  const at = (part: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
-  return { medianMs: at(0.5), p95Ms: at(0.95) };
+  const sorted = Float64Array.from(values).sort();
+  return { medianMs: percentile(sorted, 0.5) ?? 0, p95Ms: percentile(sorted, 0.95) ?? 0 };
 }
 
 export interface Shortfall {
@@ -302,7 +306,7 @@ function shareThatFits(input: DemandInput, of: Shortfall['of']): number | null {
 
 /** Whether the share carries the schedules as they are, or all readings in full pages. */
 function carries(input: DemandInput, of: Shortfall['of']): boolean {
-  const { budget } = budgetOf(input);
+  const { budget } = usableBudget(input);
   return of === 'schedules' ? totalOf(demandAt(input, 0, budget)) <= budget : pagesMade(input) <= budget;
 }
 
@@ -328,8 +332,7 @@ function demandInput(
   { knownMs, unknown, quiet }: Rates,
   limits: Pick<DemandInput, 'perMinute' | 'perDay' | 'othersPerDay'>,
 ): DemandInput {
-  const sorted = knownMs.toSorted((a, b) => a - b);
-  const middleMs = sorted[sorted.length >> 1] ?? ASSUMED_INTERVAL_MS;
+  const middleMs = percentile(Float64Array.from(knownMs).sort(), 0.5) ?? ASSUMED_INTERVAL_MS;
   const intervalsMs = [...knownMs, ...Array.from({ length: unknown }, () => middleMs)];
   return {
     intervalsMs,

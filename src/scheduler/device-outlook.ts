@@ -7,6 +7,7 @@
  * listing is a hint: neither changes the coverage.
  */
 
+import { LISTING_LAG_MS } from '../core/device-coverage.ts';
 import type { PollSettings } from '../core/ports.ts';
 import { type EpochMs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import {
@@ -31,8 +32,6 @@ const STOPPED_PAGES = 2.5;
 const LEAST_FILL = 0.8;
 /** A page scan of up to this many pages is finished before the next one. */
 const SCAN_PAGES = 10;
-/** The listing may come from a replica that lags: readings younger than this need not be in it. */
-const LISTING_LAG_MS = MINUTE_MS;
 /** Signs of life that no reading follows: after this many in a row they are no hint of readings. */
 const FALSE_SIGNS = 3;
 /**

@@ -14,7 +14,7 @@
 import { StateFullError, unlessFull } from '../core/archive-room.ts';
 import { pollUntil, runWorkGroup, type WorkGroup } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
-import { ApiFault } from '../core/faults.ts';
+import { ApiFault, lackedScope } from '../core/faults.ts';
 import type { Pulse } from '../core/heartbeats.ts';
 import type { Interval } from '../core/intervals.ts';
 import { DAY_NS, HOUR_MS, maxNs, minNs, msToNs, nsToMs, SECOND_MS, SECOND_NS } from '../core/time.ts';
@@ -182,8 +182,8 @@ interface Failed<E> {
 function recordError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolean) => void): void {
   const { context, planning, apiState } = parts;
   const { decision, error } = failed;
-  if (error instanceof ApiFault && error.kind === 'scope-missing' && isTelemetry(decision)) {
-    const scope = error.facts.scope ?? 'telemetry:read';
+  const scope = isTelemetry(decision) ? lackedScope(error, 'telemetry') : null;
+  if (scope !== null) {
     noteOff(apiState, 'telemetry', scope);
     fail(false);
     planning.planner.off('telemetry', plannedMs(planning) + OFF_REST_MS);

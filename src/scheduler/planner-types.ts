@@ -2,7 +2,7 @@
  * The interface of the planner: its settings, its events and its decisions.
  */
 
-import type { PollSettings, Purpose } from '../core/ports.ts';
+import type { HISTORY_LANES, PollSettings, Purpose } from '../core/ports.ts';
 import type { DayFigures } from './day-budget.ts';
 import type { PollAnswer } from './device-outlook.ts';
 import type { ListedLiveRange, Rates, StoredLiveRange } from './device-queue.ts';
@@ -43,7 +43,7 @@ export interface PollDecision {
 /** Requests one page of the missing history of a device, newest first. */
 export interface HistoryDecision {
   readonly kind: 'history';
-  readonly lane: 'first-history' | 'backfill';
+  readonly lane: (typeof HISTORY_LANES)[number];
   readonly deviceId: string;
   readonly recency: Recency;
 }
@@ -136,7 +136,7 @@ export interface Planner {
   /** Records that a device is gone, excluded or removed: it is not polled. */
   left(deviceId: string): void;
   /** Records the missing history of a device. */
-  open(lane: 'first-history' | 'backfill', deviceId: string, open: OpenHistory): void;
+  open(lane: HistoryDecision['lane'], deviceId: string, open: OpenHistory): void;
   /** Sets the time before which no backfill request is sent. */
   restBackfill(untilMs: number): void;
   /** Makes a stream due now: the plan may have changed, or a person requests it. */

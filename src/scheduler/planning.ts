@@ -13,8 +13,8 @@ import { createWakeUp, type WakeUp } from '../core/async.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import { hash64 } from '../core/hash.ts';
 import { normalize } from '../core/intervals.ts';
-import type { Purpose } from '../core/ports.ts';
-import { MAX_PAGE_SIZE } from '../core/records.ts';
+import { HISTORY_LANES, type Purpose } from '../core/ports.ts';
+import { pageSizeOf } from '../core/records.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Gap, GapReason } from '../core/state/telemetry.ts';
 import { type EpochMs, MINUTE_MS, maxNs, nsToMs, SECOND_MS } from '../core/time.ts';
@@ -179,7 +179,7 @@ export function advancePlanning(planning: Planning): EpochMs {
   }
   planning.lastMs = plannedMs(planning);
   const { planner, goals } = planning;
-  planner.setPageSize(store.account()?.plan.maxDevicesPerPage ?? MAX_PAGE_SIZE);
+  planner.setPageSize(pageSizeOf(store.account()?.plan));
   if (planning.loneWork === null) planner.setDay(parts.day(), planning.lastMs);
   if (goals.backfill !== null) planner.restBackfill(goals.backfill.freeAtMs(planning.lastMs));
   return planning.lastMs;
@@ -340,7 +340,7 @@ export function reopenDevice(planning: Planning, deviceId: string): void {
   const { planner, polled, loneWork, goals } = planning;
   if (!polled.has(deviceId)) return;
   const isOwn = loneWork === null && viewDevice(planning, deviceId) !== null;
-  for (const lane of ['first-history', 'backfill'] as const) {
+  for (const lane of HISTORY_LANES) {
     if (goals[lane] === null && !(isOwn && lane === 'first-history')) continue;
     planner.open(lane, deviceId, openHistory(planning, lane, deviceId));
   }
@@ -425,7 +425,7 @@ function settingsOf({ context, share }: PlanningParts): PlannerSettings {
     ...periodsOf(schedules, serverClock.nowMs()),
     turnAfter,
     polls,
-    pageSize: store.account()?.plan.maxDevicesPerPage ?? MAX_PAGE_SIZE,
+    pageSize: pageSizeOf(store.account()?.plan),
     gracePeriodMs: settings.gracePeriodMs,
     share,
   };

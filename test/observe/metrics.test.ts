@@ -248,6 +248,13 @@ describe('what is served', () => {
       expect(seen.get(`tidemark_points_${what}_total{destination="second"}`)).toBe(0);
     }
   });
+
+  test('has missing points of each reason from 0 on', async () => {
+    const seen = await scrape(open());
+    const rows = [...seen].filter(([series]) => series.startsWith('tidemark_missing_points{'));
+    const points = Object.fromEntries(rows.map(([series, value]) => [/reason="(\w+)"/.exec(series)?.[1], value]));
+    expect(points).toEqual({ beyond_retention: 0, skipped_destination: 8, cleared: 0, dropped: 0 });
+  });
 });
 
 describe('names and secrets', () => {

@@ -108,7 +108,7 @@ test('the lag is not known while most devices have none yet, but for one that is
   };
   expect(lagOf(0, null, null)).toEqual([null, null, null]);
   expect(lagOf(61, null, null)).toEqual([null, null, 61]);
-  expect(lagOf(0, 5, null)).toEqual([5, 5, 5]);
+  expect(lagOf(0, 5, null)).toEqual([0, 5, 5]);
   expect(lagOf()).toEqual([null, null, null]);
 });
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { budgetOf, type DemandInput, demandOf, totalOf } from '../../src/scheduler/demand.ts';
+import { type DemandInput, demandOf, totalOf, usableBudget } from '../../src/scheduler/demand.ts';
 import { FULL_PAGE } from '../../src/scheduler/reserves.ts';
 import { POLLS } from '../support/polls.ts';
 
@@ -41,11 +41,11 @@ describe('the requests that the schedules need', () => {
   });
 
   test('is compared with the lower of both limits, less the use by others', () => {
-    expect(budgetOf(USUAL)).toEqual({ budget: 160_000, boundBy: 'day' });
-    expect(budgetOf({ ...USUAL, perMinute: 60 })).toEqual({ budget: 48 * 1440, boundBy: 'minute' });
-    expect(budgetOf({ ...USUAL, othersPerDay: 60_000 })).toEqual({ budget: 140_000, boundBy: 'day' });
-    expect(budgetOf({ ...USUAL, perMinute: null, perDay: null })).toEqual({ budget: Infinity, boundBy: null });
-    expect(budgetOf({ ...USUAL, perDay: 1 }).budget, 'one at least').toBe(1);
+    expect(usableBudget(USUAL)).toEqual({ budget: 160_000, boundBy: 'day' });
+    expect(usableBudget({ ...USUAL, perMinute: 60 })).toEqual({ budget: 48 * 1440, boundBy: 'minute' });
+    expect(usableBudget({ ...USUAL, othersPerDay: 60_000 })).toEqual({ budget: 140_000, boundBy: 'day' });
+    expect(usableBudget({ ...USUAL, perMinute: null, perDay: null })).toEqual({ budget: Infinity, boundBy: null });
+    expect(usableBudget({ ...USUAL, perDay: 1 }).budget, 'one at least').toBe(1);
     expect(demandOf({ ...USUAL, perMinute: null, perDay: null }).fits, 'no known limit holds everything').toBe(true);
   });
 });

@@ -7,7 +7,7 @@ import { coveredIntervals } from '../../core/coverage.ts';
 import { CLOSED_BY_NONE, coverageOf, PENDING, wantedOf } from '../../core/device-coverage.ts';
 import type { FleetRates } from '../../core/fleet.ts';
 import { type Intervals, lengthNs, subtract } from '../../core/intervals.ts';
-import { MAX_PAGE_SIZE } from '../../core/records.ts';
+import { pageSizeOf } from '../../core/records.ts';
 import type { ProgressReport, StatusGap } from '../../core/status.ts';
 import { counted, grouped, LESS_IF_YOUNGER } from '../../core/text.ts';
 import { type EpochMs, type EpochNs, MINUTE_MS, msToNs, nsToMs, parseTimestamp, SECOND_MS } from '../../core/time.ts';
@@ -233,7 +233,7 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
       devices,
       range: { from: BigInt(backfill.args.from), to: backfill.to },
       now: msToNs(backfill.startedMs),
-      pageSize: Math.max(1, Math.min(MAX_PAGE_SIZE, plan?.maxDevicesPerPage ?? MAX_PAGE_SIZE)),
+      pageSize: pageSizeOf(plan),
       windowNs: maxWidthNs(plan?.historyMaxDays ?? null),
     });
   };

@@ -4,11 +4,11 @@
  */
 
 import type { Config } from '../../config/config.ts';
-import { type ApiFault, type ApiFaultKind, KEY_REFUSED } from '../../core/faults.ts';
+import { type ApiFault, type ApiFaultKind, KEY_REFUSED, SCOPE_OF, type Scope } from '../../core/faults.ts';
 import type { QuotaUse } from '../../core/lines/fact-lines.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { Learnt } from '../../core/quota.ts';
-import { type Account, type DevicePage, MAX_PAGE_SIZE } from '../../core/records.ts';
+import { type Account, type DevicePage, pageSizeOf } from '../../core/records.ts';
 import type { ServerClock } from '../../core/server-clock.ts';
 import { counted, duration, grouped, plainText } from '../../core/text.ts';
 import { DAY_MS, type EpochMs, nsToMs, SECOND_MS } from '../../core/time.ts';
@@ -19,9 +19,7 @@ import { periodsOf } from '../../scheduler/estimate.ts';
 import type { CheckLine, CheckNotes } from './report.ts';
 
 /** The scopes that are used. Without the first two nothing can be synced. */
-export const SCOPES = ['devices:read', 'telemetry:read', 'alerts:read', 'account:read'] as const;
-
-export type Scope = (typeof SCOPES)[number];
+export const SCOPES = Object.values(SCOPE_OF);
 
 /** The plan and its limits. */
 export function notePlan(notes: CheckNotes, { plan, devices, openAlerts }: Account): CheckLine {
@@ -83,7 +81,7 @@ export function noteSchedules(
     share,
     intervalsMs: [],
     quietDevices: figureOf('devices') ?? 0,
-    pageSize: figureOf('max_devices_per_page') ?? MAX_PAGE_SIZE,
+    pageSize: pageSizeOf({ maxDevicesPerPage: figureOf('max_devices_per_page') }),
     perMinute: figureOf('external_requests_per_minute'),
     perDay: figureOf('external_requests_per_day'),
     othersPerDay: 0,

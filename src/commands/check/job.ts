@@ -11,7 +11,7 @@
 
 import type { Sync } from '../../app/open-sync.ts';
 import { linkAbort } from '../../core/async.ts';
-import { ApiFault, type ApiFaultKind, RequestsSpentError } from '../../core/faults.ts';
+import { ApiFault, type ApiFaultKind, RequestsSpentError, type Scope } from '../../core/faults.ts';
 import type { Api, Clock, Purpose, Reply } from '../../core/ports.ts';
 import { type LongWaits, WAIT_TEXTS, type WaitReason } from '../../core/quota.ts';
 import type { Account, DevicePage, DeviceRecord, TelemetryPage } from '../../core/records.ts';
@@ -29,7 +29,6 @@ import {
   noteQuota,
   noteWorkspace,
   SCOPES,
-  type Scope,
 } from './findings.ts';
 import { type ApiFindings, CHECK_REQUESTS, type CheckLine, type CheckNotes, createNotes, exitOf } from './report.ts';
 

@@ -7,7 +7,8 @@
 
 import { type DeviceFacts, type FleetRates, fleetRates, resizeFleet, type WhatIf } from '../../core/fleet.ts';
 import type { PollSettings, Schedules } from '../../core/ports.ts';
-import { type Account, MAX_PAGE_SIZE } from '../../core/records.ts';
+import { ASSUMED_PER_MINUTE, budgetOf } from '../../core/quota.ts';
+import { type Account, pageSizeOf } from '../../core/records.ts';
 import { capitalized, counted } from '../../core/text.ts';
 import { DAY_MS, type EpochMs, type EpochNs, formatSeconds, MINUTE_MS, MS_NS, msToNs } from '../../core/time.ts';
 import { maxWidthNs } from '../../ingest/page-request.ts';
@@ -33,8 +34,6 @@ import {
 } from '../../scheduler/estimate.ts';
 import { NARROW_RESERVES, USUAL_RESERVES } from '../../scheduler/reserves.ts';
 
-/** The assumed limit per minute if neither the account nor a header contains it, as in `api/quota.ts`. */
-export const ASSUMED_PER_MINUTE = 10;
 /** Schedules that are due more rarely count as this: nothing of a day is seen of them. */
 const LONGEST_MS = 30 * DAY_MS;
 
@@ -131,7 +130,7 @@ function planInputOf({ facts, settings, whatIf, range }: PlanQuestion): PlanInpu
       quietDevices: mix.quiet,
       ...periodsOf(schedules, facts.nowMs, LONGEST_MS),
       polls: settings.polls,
-      pageSize: pageSizeOf(facts.account),
+      pageSize: pageSizeOf(facts.account?.plan),
       ...limits,
       share: whatIf.share ?? settings.share,
       othersPerDay: facts.othersPerDay ?? 0,
@@ -140,10 +139,6 @@ function planInputOf({ facts, settings, whatIf, range }: PlanQuestion): PlanInpu
     scale: whatIf.devices === undefined || range.deviceIds !== null || all === 0 ? 1 : whatIf.devices / all,
     assumptions: [...assumptions, ...rateAssumptions(reporting, assumedMs)],
   };
-}
-
-function pageSizeOf(account: Account | null): number {
-  return Math.max(1, Math.min(MAX_PAGE_SIZE, Math.trunc(account?.plan.maxDevicesPerPage ?? MAX_PAGE_SIZE)));
 }
 
 function limitsOf(
@@ -276,16 +271,16 @@ function lanesOf({ live, alerts, inventory, account, idlePolls }: DemandByLane) 
 function quotaOf(demand: Demand, facts: PlanFacts, { input: { share }, limits }: PlanInput) {
   const planned = lanesOf(plannedOf(demand)).total;
   const aMinute = (planned * MINUTE_MS) / DAY_MS;
-  const budgetOf = (limit: number): number => Math.max(1, Math.floor(limit * share));
-  const day = limits.perDay === null ? null : budgetOf(limits.perDay);
+  const minuteBudget = budgetOf(limits.perMinute, share);
+  const day = limits.perDay === null ? null : budgetOf(limits.perDay, share);
   return {
     share,
     budget_per_day: Math.round(demand.budget),
     minute: {
       limit: limits.perMinute,
-      budget: budgetOf(limits.perMinute),
+      budget: minuteBudget,
       planned: roundTo(aMinute, 2),
-      used_share: roundTo(aMinute / budgetOf(limits.perMinute), 4),
+      used_share: roundTo(aMinute / minuteBudget, 4),
     },
     day: {
       limit: limits.perDay,
@@ -355,8 +350,7 @@ function noteOf(assumesFullHistory: boolean, isAll: boolean, hiddenDays: number 
 
 /** The share of the limits, and what of the day's is spent. */
 function budgetsOf({ perMinute, perDay }: PlanInput['limits'], share: number, spent: number) {
-  const part = (limit: number): number => Math.max(1, Math.floor(limit * share));
-  return { perMinute: part(perMinute), perDay: perDay === null ? null : part(perDay), spent };
+  return { perMinute: budgetOf(perMinute, share), perDay: perDay === null ? null : budgetOf(perDay, share), spent };
 }
 
 /** The budget of a backfill beside live work from now on: the day's token bucket after the requests of the last day. */
@@ -398,7 +392,7 @@ function rateOf(
   const ofShare = maxShare ?? 1;
   const part = {
     perMinute: budgets.perMinute * ofShare,
-    perDay: budgets.perDay === null ? null : Math.max(1, Math.floor(budgets.perDay * ofShare)),
+    perDay: budgets.perDay === null ? null : budgetOf(budgets.perDay, ofShare),
     spent: 0,
   };
   const rateMs = aheadMs ?? aloneFinishMs(requests, part);

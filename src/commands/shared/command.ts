@@ -4,7 +4,7 @@
  */
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { StateConfig } from '../../config/config.ts';
-import { ApiFault, refusalText, scopeText, UserError } from '../../core/faults.ts';
+import { type ApiFault, lackedScope, refusalText, scopeText, UserError } from '../../core/faults.ts';
 import { findDeviceIds, type NamedDevice } from '../../core/find-device.ts';
 import type { Account } from '../../core/records.ts';
 import type { Secret } from '../../core/secret.ts';
@@ -85,8 +85,9 @@ export async function fetchAccount(
     store.saveAccount(account, []);
     return account;
   } catch (error) {
-    if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
-    streamOff('account', error.facts.scope ?? 'account:read');
+    const scope = lackedScope(error, 'account');
+    if (scope === null) throw error;
+    streamOff('account', scope);
     // The stored account, which the rate limiter uses as well.
     return store.account();
   }

@@ -13,6 +13,7 @@ import { createFilter, type DeviceFilter } from '../../core/filter.ts';
 import { deviceFacts, type FleetRates, fleetRates, MEASURED_DAYS } from '../../core/fleet.ts';
 import { DESTINATION_KINDS, identityOf, withKind } from '../../core/lines/dialect.ts';
 import type { Clock } from '../../core/ports.ts';
+import { budgetOf } from '../../core/quota.ts';
 import { blockedFact } from '../../core/state/log.ts';
 import type { QuotaStatus, QuotaWindow, StreamStatus } from '../../core/status.ts';
 import { DAY_MS, type EpochMs, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
@@ -20,7 +21,7 @@ import type { DeviceReportParts } from '../../report/device-report.ts';
 
 import { createHistoryEta } from '../../report/history-eta.ts';
 import { type ReportedDestination, timeText } from '../../report/report.ts';
-import { API_PROBLEM, storedProblem } from '../../scheduler/api-state.ts';
+import { API_PROBLEM, FAILING_LONG_MS, storedProblem } from '../../scheduler/api-state.ts';
 import { staleMsOf } from '../../scheduler/demand-watch.ts';
 import { createDisk } from '../../store/views/data-dir.ts';
 import { type ReadState, readStateView } from '../../store/views/read-state.ts';
@@ -87,16 +88,13 @@ function wasReadEmpty(streams: readonly StreamStatus[], counted: number): boolea
   return counted === 0 && streams.some(({ name, last_read_at }) => name === 'devices' && last_read_at !== null);
 }
 
-/** A failure of one request is no failure of the stream: others may have been answered a moment before and after. */
-const FAILING_AFTER_MS = 10 * MINUTE_MS;
-
 function streamStatus({ stream, readAtMs, failure }: ReturnType<ReadState['facts']['streams']>[number]): StreamStatus {
   const last_read_at = timeText(readAtMs);
   const state = readAtMs === null ? 'waiting' : 'on';
   if (failure === null) return { name: stream, state, reason: null, last_read_at };
   const reason = faultText(failure.fault);
   if (failure.fault === 'scope-missing') return { name: stream, state: 'off', reason, last_read_at };
-  const isLong = readAtMs === null || failure.atMs - readAtMs >= FAILING_AFTER_MS;
+  const isLong = readAtMs === null || failure.atMs - readAtMs >= FAILING_LONG_MS;
   return isLong
     ? { name: stream, state: 'failing', reason, last_read_at }
     : { name: stream, state, reason: null, last_read_at };
@@ -150,7 +148,7 @@ function quotaOf(
   const ofMinute = ofDay.filter((atMs) => atMs > nowMs - MINUTE_MS);
   const windowOf = (limit: number | null | undefined, sent: readonly EpochMs[]): QuotaWindow => ({
     limit: limit ?? null,
-    budget: limit == null ? null : Math.max(1, Math.floor(limit * share)),
+    budget: limit == null ? null : budgetOf(limit, share),
     spent: sent.length,
   });
   const [minute, day] = [windowOf(plan?.requestsPerMinute, ofMinute), windowOf(plan?.requestsPerDay, ofDay)];

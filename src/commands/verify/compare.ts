@@ -13,7 +13,7 @@ import type { DestinationKind } from '../../core/lines/dialect.ts';
 import { identityTag } from '../../core/lines/line-protocol.ts';
 import { emptySum, type GrowingSum, isSameSum } from '../../core/lines/points.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { MissingPoints } from '../../core/state/log.ts';
+import { isRepairable, type MissingPoints } from '../../core/state/log.ts';
 import type {
   ArchivedDay,
   PointSource,
@@ -377,9 +377,9 @@ async function examineRanges(parts: Comparison, work: DayWork, signal: AbortSign
   return null;
 }
 
-/** Whether missing points stay missing: a repair brings back those of a skipped destination and cleared ones. */
-function staysMissing({ reason }: MissingPoints, { resender }: Comparison): boolean {
-  return resender === null || (reason !== 'cleared' && reason !== 'skipped_destination');
+/** Whether missing points stay missing. */
+function staysMissing(missing: MissingPoints, { resender }: Comparison): boolean {
+  return resender === null || !isRepairable(missing);
 }
 
 function pointsIn(knownMissing: readonly KnownMissing[], cleared: Intervals): number {

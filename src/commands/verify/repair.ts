@@ -11,10 +11,10 @@ import type { ProcessPorts } from '../../app/terminal.ts';
 import { intersect, normalize, subtract, wholeDay } from '../../core/intervals.ts';
 import { isTelemetryLine } from '../../core/lines/line-reader.ts';
 import type { Clock } from '../../core/ports.ts';
-import { MAX_PAGE_SIZE } from '../../core/records.ts';
+import { pageSizeOf } from '../../core/records.ts';
 import type { ArchiveReader, ScanPosition } from '../../core/state/archive.ts';
 import { type PointsText, type RepairArgs, rangeText } from '../../core/state/job-args.ts';
-import type { MissingPoints } from '../../core/state/log.ts';
+import { isRepairable, type MissingPoints } from '../../core/state/log.ts';
 import type { ArchivedDay, ReadProblem, VerifyState } from '../../core/state/verify.ts';
 import { DAY_MS, DAY_NS, dayStart, type EpochMs, msToNs } from '../../core/time.ts';
 import type { Served } from '../../delivery/destination.ts';
@@ -171,7 +171,7 @@ export function fetchCost(
       devices: [{ intervalMs, isQuiet: false, lastSignMs: nowMs, covered: [] }],
       range: { from, to },
       now: msToNs(nowMs),
-      pageSize: Math.min(MAX_PAGE_SIZE, plan?.maxDevicesPerPage ?? MAX_PAGE_SIZE),
+      pageSize: pageSizeOf(plan),
       windowNs: maxWidthNs(plan?.historyMaxDays ?? null),
     });
     cost.readings += Math.ceil(need.readings);
@@ -220,7 +220,7 @@ export function foundOf(
     .filter(({ reason }) => reason === 'skipped_destination')
     .map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs }));
   return missing
-    .filter(({ reason }) => reason === 'cleared' || reason === 'skipped_destination')
+    .filter(isRepairable)
     .flatMap(({ deviceId, fromNs, toNs }) => {
       const unsound = days.filter(({ day }) => own.has(day)).map(({ day }) => wholeDay(day));
       return subtract(intersect([{ from: fromNs, to: toNs }], [bounds]), unsound).map(({ from, to }) => {

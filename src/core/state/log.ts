@@ -4,11 +4,9 @@
 import type { MovedValue } from '../lines/dialect.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 
-/** The two lanes of the log: live points are delivered before history. */
-export type LogLane = 'live' | 'history';
-
-/** Both lanes, in the order in which they are delivered. */
-export const LOG_LANES: readonly LogLane[] = ['live', 'history'];
+/** The two lanes of the log, in the order in which they are delivered. */
+export const LOG_LANES = ['live', 'history'] as const;
+export type LogLane = (typeof LOG_LANES)[number];
 
 /** A place in the log of one lane: blocks before `block` are acknowledged, and `line` lines of that block. */
 export interface LogPosition {
@@ -69,7 +67,13 @@ export interface DestinationState {
  * Why a destination is missing points for good: they are older than it keeps, it blocked the log for too long, or the
  * log no longer kept them when it came to them, or it refused them and a person has given them up.
  */
-export type MissingReason = 'beyond_retention' | 'skipped_destination' | 'cleared' | 'dropped';
+export const MISSING_REASONS = ['beyond_retention', 'skipped_destination', 'cleared', 'dropped'] as const;
+export type MissingReason = (typeof MISSING_REASONS)[number];
+
+/** Whether a repair can bring the points back: a retention and a person's decision stay as they are. */
+export function isRepairable({ reason }: Pick<MissingPoints, 'reason'>): boolean {
+  return reason === 'skipped_destination' || reason === 'cleared';
+}
 
 /** A range of which a destination is missing points that were archived. */
 export interface MissingPoints {

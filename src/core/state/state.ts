@@ -13,7 +13,7 @@ import type { Account } from '../records.ts';
 import type { LaneStatus } from '../status.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 import type { AlertStore, InventoryStore } from './inventory.ts';
-import type { LogStore } from './log.ts';
+import type { LogLane, LogStore } from './log.ts';
 import type { QuarantineStore } from './quarantine.ts';
 import type { ReplayStore } from './replay.ts';
 import type { TelemetryStore } from './telemetry.ts';
@@ -117,7 +117,7 @@ export interface ForgetStore {
   /** Whether the state stores anything about a device. */
   hasTraces(deviceId: string): boolean;
   /** Lines of a device that a destination has not acknowledged, in some blocks of a lane from one on. */
-  pending(deviceId: string, of: { destinationId: number; lane: 'live' | 'history'; from: number }): PendingOfDevice;
+  pending(deviceId: string, of: { destinationId: number; lane: LogLane; from: number }): PendingOfDevice;
   /**
    * Begins the removal: deletes everything about the device except its lines.
    *

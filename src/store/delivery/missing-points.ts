@@ -7,7 +7,14 @@
 import type Database from 'better-sqlite3';
 import type { Interval } from '../../core/intervals.ts';
 import { readEstimate } from '../../core/state/job-args.ts';
-import type { FoundPoints, MissingPoints, MissingReason, MissingSum, RetentionEstimate } from '../../core/state/log.ts';
+import {
+  type FoundPoints,
+  isRepairable,
+  type MissingPoints,
+  type MissingReason,
+  type MissingSum,
+  type RetentionEstimate,
+} from '../../core/state/log.ts';
 import { DAY_NS, type EpochNs, maxNs, minNs } from '../../core/time.ts';
 
 export interface MissingTable {
@@ -65,8 +72,7 @@ export function createMissingTable(db: Database.Database): MissingTable {
       for (const each of missing) addMissing(rows, destinationId, each);
     },
     cut: (destinationId, found, among) => cutMissing(rows, destinationId, { found, among }),
-    take: (destinationId, found) =>
-      cutMissing(rows, destinationId, { found, among: ({ reason }) => REPAIRABLE.includes(reason) }),
+    take: (destinationId, found) => cutMissing(rows, destinationId, { found, among: isRepairable }),
     dropAll: (destinationId) => void rows.removeAll.run(destinationId),
     across: (destinationId, deviceId, range) => across(rows, destinationId, deviceId, range),
     list: (destinationId) => rows.all.all(destinationId).map(toMissing),
@@ -170,9 +176,6 @@ function cutMissing(
 function across(rows: Rows, id: number, deviceId: string, { from, to }: Interval): MissingPoints[] {
   return rows.across.all(id, deviceId, to, from).map(toMissing);
 }
-
-/** The reasons that a repair can undo: points older than the retention of a destination stay missing. */
-const REPAIRABLE: readonly MissingReason[] = ['skipped_destination', 'cleared'];
 
 function join(a: MissingPoints, b: MissingPoints): MissingPoints {
   return { ...a, fromNs: minNs(a.fromNs, b.fromNs), toNs: maxNs(a.toNs, b.toNs), points: a.points + b.points };

@@ -10,7 +10,7 @@ import { firstReadingOf } from '../../core/coverage.ts';
 import type { NamedDevice } from '../../core/find-device.ts';
 import type { DayReadings, DeviceFacts } from '../../core/fleet.ts';
 import { type Interval, normalize } from '../../core/intervals.ts';
-import type { Ledger } from '../../core/ports.ts';
+import { HISTORY_LANES, type Ledger } from '../../core/ports.ts';
 import type { Account, DeviceRecord } from '../../core/records.ts';
 import type { KnownDestination } from '../../core/state/quarantine.ts';
 import { type EpochMs, type EpochNs, nsToMs } from '../../core/time.ts';
@@ -111,7 +111,7 @@ function read(db: Database.Database, path: string, since: { day: number; request
   const requests = db.prepare<[number], bigint>('SELECT at_ms FROM request WHERE at_ms > ? ORDER BY at_ms').pluck();
   const ofLive = db
     .prepare<[number], bigint>(
-      "SELECT at_ms FROM request WHERE at_ms > ? AND lane NOT IN ('first-history', 'backfill') ORDER BY at_ms",
+      `SELECT at_ms FROM request WHERE at_ms > ? AND lane NOT IN ('${HISTORY_LANES.join("', '")}') ORDER BY at_ms`,
     )
     .pluck();
   return {
