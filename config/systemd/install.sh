@@ -62,7 +62,7 @@ if [ "$mode" = back ]; then
   before=$(readlink "$links/$name.before") || fail "there is no program of before for \"$name\""
   use "$before"
   restart
-  echo "\"$name\" runs $(basename "$before") again. Its state has to be of that version: docs/upgrades.md."
+  echo "\"$name\" runs $(basename "$(readlink "$links/$name")") again. Its state has to be of that version: docs/upgrades.md."
   exit
 fi
 
@@ -82,7 +82,7 @@ if [ "$mode" = remove ]; then
   rm -f "$links/$name" "$links/$name.before" "$root/etc/prometheus/tidemark/$name.yaml"
   drop_unused_programs
   if [ -z "$(ls -A "$links")" ]; then
-    rm -rf "${root:?}/opt/tidemark"
+    rm -rf "$root/opt/tidemark"
     rm -f "$root"/etc/systemd/system/tidemark@.service "$root"/etc/systemd/system/tidemark-backup@.* \
       "$root/usr/local/bin/tidemark-workspace"
   fi
