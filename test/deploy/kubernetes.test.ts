@@ -533,6 +533,7 @@ dashboards: { enabled: true, victoriametrics: true }
     ['networkPolicy: {egressPorts: [http]}', /egressPorts/],
     // Without a port, a rule of a network policy opens every port.
     ['networkPolicy: {egressPorts: []}', /egressPorts/],
+    ['networkPolicy: {egressPorts: null}', /egressPorts is required/],
     ['workspaces: {home: {config: {TIDEMARK_API_URL: ""}}}', /TIDEMARK_API_URL/],
     ['storage: {size: ""}', /storage.size/],
     ['backup: {size: ""}', /backup.size/],
