@@ -93,7 +93,7 @@ const ALERTS = `
 
 From \`config/prometheus/tidemark-alerts.yml\`. The annotations of each alert have the first step; the sections below *what to do* have a row with its name. \`runbook_url\` links to the documentation;
 set its address as the external label \`tidemark_docs\` of your Prometheus (\`global.external_labels\`; \`TIDEMARK_DOCS_URL\` in Compose,
-\`docsUrl\` in the chart), or the link has only the path. \`TidemarkNotFresh\` can fire in a first sync that takes longer than 20 minutes; a
+\`docsUrl\` in the chart), or the link leads nowhere. \`TidemarkNotFresh\` can fire in a first sync that takes longer than 20 minutes; a
 backfill of history does not cause it. Its limit, \`tidemark_freshness_target_seconds\`, is twice the poll interval that the quota allows, but
 at least five minutes, plus \`sync.grace_period\`: 420 s by default.
 
