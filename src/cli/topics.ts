@@ -287,10 +287,10 @@ Examples:
 
 Compares the telemetry in a database with the archive, by device and day, by
 count and hash. Without --repair and --sample it needs no API key and writes
-nothing. It may run beside the daemon. Default range: everything that the
-archive keeps; whole days (UTC). Points that are not delivered yet, are in
-quarantine, or are already listed as missing by --status do not count as
-differences; they are listed separately.
+nothing. It may run beside the daemon. Default range: all days from the first
+reading to today, also those that the archive has cleared; whole days (UTC).
+Points that are not delivered yet, are in quarantine, or are already listed as
+missing by --status do not count as differences; they are listed separately.
 
   missing      archived and delivered, but not in the database
   different    in the database with another value

@@ -151,7 +151,7 @@ export const CONFIG_KEYS = {
   'sync.grace_period': defaulted(
     gracePeriod,
     '2m',
-    'How late a reading may appear in the API. Readings of this newest time may be missing, so it does not count as covered yet.',
+    'How late a reading may appear in the API. Readings younger than this may still be missing, so that range does not count as covered.',
   ),
   'sync.devices': defaulted(
     values.cron,

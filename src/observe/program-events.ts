@@ -11,7 +11,9 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
   started: info('Tidemark started', { fields: ({ statusPage }) => ({ status_page: statusPage }) }),
   stopped: info('Tidemark stopped'),
   'status-page-failed': error(({ message }) => `Status page failed: ${message}`),
-  progress: info(({ message }) => message, { note: '`progress: …` or `backfill: …`, once a minute; not in sync' }),
+  progress: info(({ message }) => message, {
+    note: '`progress: …` or `backfill: …`, once a minute while the sync or the delivery is incomplete',
+  }),
   'configuration-odd': warn(({ message }) => message, { note: 'the message names the key' }),
   'configuration-invalid': error(({ message }) => `The configuration is invalid: ${message}`, {
     fields: ({ mistakes, exitCode }) => ({ mistakes, exit_code: exitCode }),

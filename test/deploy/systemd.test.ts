@@ -278,7 +278,7 @@ describe.runIf(available())('the installation for systemd', () => {
     const none = install('--root', join(place, 'nothing'), '--all');
     expect([none.status, none.stderr]).toEqual([1, 'install.sh: no workspace is installed\n']);
     const back = install('--root', root, '--back', 'nowhere');
-    expect([back.status, back.stderr]).toEqual([1, 'install.sh: there is no program of before for "nowhere"\n']);
+    expect([back.status, back.stderr]).toEqual([1, 'install.sh: no earlier program is kept for "nowhere"\n']);
   });
 
   test('a library alone that is newer is installed, too', () => {

@@ -327,7 +327,11 @@ async function bareDebian(): Promise<void> {
   const inside = (line: string) => ['chroot', [root, '/bin/sh', '-ec', script([line])]] as const;
   const isolated = ['--mount', '--pid', '--fork', '--kill-child', '--mount-proc', `--root=${root}`];
   const install = commands('container.md', '--no-install-recommends git npm');
-  const demo = commands('container.md', 'sudo apt-get install victoria-metrics');
+  // What the unit of the package does, where no systemd runs.
+  const server = "sh -c '. /etc/default/victoria-metrics; exec victoria-metrics $ARGS' &";
+  const demo = commands('container.md', 'sudo apt-get install victoria-metrics').map((line) =>
+    line === 'sudo systemctl restart victoria-metrics' ? server : line,
+  );
   const background = demo.filter((line) => line.endsWith('&'));
   const query = demo.find((line) => line.startsWith('curl')) ?? '';
   const verify = demo.find((line) => line.endsWith('--verify')) ?? '';

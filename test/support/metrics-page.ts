@@ -28,8 +28,8 @@ recording rules and alert rules with unit tests. This page is generated from the
 
 ## Scraping
 
-The alert rules select the targets by the job \`tidemark\`: the scrape job has to have this name, or no rule fires but
-\`TidemarkAbsent\`. Give each target the label \`workspace\`: the summary of each alert begins with it (else with the instance), and a
+The alert rules select the targets by the job \`tidemark\`: the scrape job must have this name. With another
+name, \`TidemarkDown\`, \`TidemarkTargetVanished\` and the three \`TidemarkMany…\` cannot fire, and \`TidemarkAbsent\` does. Give each target the label \`workspace\`: the summary of each alert begins with it (else with the instance), and a
 target that gets another address keeps its alerts. \`tidemark_workspace_info\` has the id and the name of the workspace in the vendor's
 account; this adds them to any query:
 
@@ -68,8 +68,18 @@ scrape_configs:
     # basic_auth: {username: prometheus, password_file: tidemark_listen_password}
 \`\`\`
 
-With a password, \`/metrics\` asks for it, and a target without \`basic_auth\` is down with \`401 Unauthorized\`. Prometheus reads the
-file only at a scrape: if it is missing, \`promtool check config\` succeeds and every target is down. Relative paths begin at the
+**The rules in your own Prometheus.** Copy \`config/prometheus/tidemark-recording.yml\` and \`tidemark-alerts.yml\` beside its
+\`prometheus.yml\`, and add these lines; \`tidemark_docs\` is the address of this documentation, for the links in the alerts:
+
+\`\`\`yaml
+global:
+  external_labels:
+    tidemark_docs: https://git.example/tidemark
+rule_files: [tidemark-recording.yml, tidemark-alerts.yml]
+\`\`\`
+
+With a password, \`/metrics\` asks for it, and a target without \`basic_auth\` is down with \`401 Unauthorized\`. Prometheus reads
+\`password_file\` only at a scrape: if it is missing, \`promtool check config\` succeeds and every target is down. Relative paths begin at the
 directory of \`prometheus.yml\`. \`/healthz\` asks for no password, and \`/readyz\` answers 200 or 503 without reasons, for the
 probes of an orchestrator. \`/metrics\` and \`/healthz\` answer to every host name, whatever \`listen_names\` has.
 
