@@ -3,11 +3,12 @@
  * is room: higher priority first, then first come, first served. A request that has waited for a minute goes before all
  * others, so that the lower lanes get a little even while the higher ones want everything.
  *
- * The loop decides when the next one goes. It picks the request only in that moment, so a late arrival of a higher lane
- * does not wait behind a lower one.
+ * p-queue keeps the order and removes requests whose signal aborts. The loop here decides when the next one goes. It
+ * picks the request only in that moment, so a late arrival of a higher lane does not wait behind a lower one.
  */
 
-import { createWakeUp, NEVER_ABORTED, orAborted, type WakeUp } from '../core/async.ts';
+import PQueue from 'p-queue';
+import { createWakeUp, NEVER_ABORTED, type WakeUp } from '../core/async.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Turn, WaitReason } from '../core/quota.ts';
 import { MINUTE_MS } from '../core/time.ts';
@@ -36,18 +37,21 @@ interface RequestQueueOptions {
 
 /** A request that waits. */
 interface Waiter {
-  readonly priority: number;
+  readonly id: string;
   readonly sinceMs: number;
   readonly signal: AbortSignal;
-  readonly go: () => void;
+  isAged: boolean;
 }
 
 /** The queue and its loop. The functions below change it in place. */
 export interface RequestQueue {
   readonly options: RequestQueueOptions;
+  /** Paused, except for the moment in which one request goes. */
+  readonly order: PQueue;
   /** In the order of their arrival. */
   readonly waiters: Set<Waiter>;
   readonly wakeUp: WakeUp;
+  arrivals: number;
   isRunning: boolean;
   isWaitReported: boolean;
 }
@@ -61,8 +65,10 @@ const AGED_PRIORITY = 1000;
 export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
   return {
     options,
+    order: new PQueue({ autoStart: false }),
     waiters: new Set(),
     wakeUp: createWakeUp(options.clock),
+    arrivals: 0,
     isRunning: false,
     isWaitReported: false,
   };
@@ -80,24 +86,22 @@ export async function passQueue<T>(
   priority: number,
   signal: AbortSignal,
 ): Promise<T> {
-  signal.throwIfAborted();
-  const { waiters, options, wakeUp } = queue;
-  const passed = Promise.withResolvers<T>();
-  const goNow = (): void => {
-    try {
-      passed.resolve(go());
-    } catch (error) {
-      passed.reject(error);
-    }
+  const { order, waiters, options } = queue;
+  queue.arrivals += 1;
+  const waiter: Waiter = { id: String(queue.arrivals), sinceMs: options.clock.monoMs(), signal, isAged: false };
+  const task = () => {
+    order.pause();
+    waiters.delete(waiter);
+    return go();
   };
-  const waiter: Waiter = { priority, sinceMs: options.clock.monoMs(), signal, go: goNow };
+  const passed = order.add(task, { priority, signal, id: waiter.id });
   waiters.add(waiter);
   void runQueue(queue);
   try {
-    return await orAborted(passed.promise, signal);
+    return await passed;
   } finally {
     waiters.delete(waiter);
-    if (queue.isRunning && waiters.size === 0) wakeUp.notify();
+    if (queue.isRunning && order.size === 0) queue.wakeUp.notify();
   }
 }
 
@@ -107,11 +111,11 @@ export async function passQueue<T>(
  */
 export async function runQueue(queue: RequestQueue): Promise<void> {
   if (queue.isRunning) return;
-  const { waiters, wakeUp, options } = queue;
+  const { order, wakeUp, options } = queue;
   const { clock, hasRoom, beforeTurn, turn, longestSleepMs, onCheck, onWait } = options;
   queue.isRunning = true;
   let sinceMs = clock.monoMs();
-  while (waiters.size > 0 && hasRoom()) {
+  while (order.size > 0 && hasRoom()) {
     beforeTurn?.();
     const { atMs, reason } = turn();
     const waitMs = atMs - clock.monoMs();
@@ -133,20 +137,19 @@ export async function runQueue(queue: RequestQueue): Promise<void> {
 }
 
 function letOneGo(queue: RequestQueue): void {
+  const { order, waiters, options } = queue;
   queue.isWaitReported = false;
-  const first = takeFirst(queue);
-  first?.go();
+  for (const waiter of newlyAged(waiters, options.clock.monoMs())) {
+    // An aborted request has left the queue already.
+    if (!waiter.signal.aborted) order.setPriority(waiter.id, AGED_PRIORITY);
+    waiter.isAged = true;
+  }
+  order.start();
+  // A request that goes has paused the queue itself. This is for the case that all of them turn out to be aborted.
+  order.pause();
 }
 
-/** Takes the request that goes next out of the queue, and with it those that are aborted. */
-function takeFirst({ waiters, options }: RequestQueue): Waiter | null {
-  const nowMs = options.clock.monoMs();
-  const rankOf = ({ sinceMs, priority }: Waiter): number => (nowMs - sinceMs >= AGED_MS ? AGED_PRIORITY : priority);
-  let first: Waiter | null = null;
-  for (const waiter of waiters) {
-    if (waiter.signal.aborted) waiters.delete(waiter);
-    else if (first === null || rankOf(waiter) > rankOf(first)) first = waiter;
-  }
-  if (first !== null) waiters.delete(first);
-  return first;
+/** The requests that have become aged since the last call, in the order of their arrival. */
+function newlyAged(waiters: ReadonlySet<Waiter>, nowMs: number): Waiter[] {
+  return [...waiters].filter(({ sinceMs, isAged }) => !isAged && nowMs - sinceMs >= AGED_MS);
 }

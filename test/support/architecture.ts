@@ -34,7 +34,7 @@ const BELOW_APP = [
 /** The import table. A part may always import itself; a command is a part of its own. */
 export const TABLE: ReadonlyMap<string, Allowance> = new Map([
   ['core', part([], [], false)],
-  ['api', part(['core'], ['undici'])],
+  ['api', part(['core'], ['undici', 'p-queue'])],
   ['influx', part(['core'], ['@influxdata/influxdb-client'])],
   ['store', part(['core'], ['better-sqlite3'])],
   ['observe', part(['core'], ['pino', 'prom-client'])],
