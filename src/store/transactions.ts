@@ -33,6 +33,37 @@ export function guardCommits(db: Database.Database, guard: () => void): void {
   }) as typeof db.prepare;
 }
 
+/** The calls of a statement that this program uses. */
+interface LateStatement extends Pick<Database.Statement<unknown[]>, 'run' | 'get' | 'all' | 'iterate'> {
+  pluck(): LateStatement;
+  raw(): LateStatement;
+}
+
+/**
+ * Has every statement that is prepared from now on made at its first use. A state has more than two hundred, of which
+ * most runs use a part, and each takes time and memory.
+ */
+export function prepareLate(db: Database.Database): void {
+  const prepare = db.prepare.bind(db);
+  db.prepare = ((sql: string) => lateStatement(() => prepare(sql))) as typeof db.prepare;
+}
+
+function lateStatement(make: () => Database.Statement<unknown[]>): LateStatement {
+  let made: Database.Statement<unknown[]> | null = null;
+  const statement = (): Database.Statement<unknown[]> => {
+    made ??= make();
+    return made;
+  };
+  return {
+    run: (...values) => statement().run(...values),
+    get: (...values) => statement().get(...values),
+    all: (...values) => statement().all(...values),
+    iterate: (...values) => statement().iterate(...values),
+    pluck: () => lateStatement(() => statement().pluck()),
+    raw: () => lateStatement(() => statement().raw()),
+  };
+}
+
 /** Makes transactions of an open database. */
 export function writer(db: Database.Database): Writer {
   const guard = guards.get(db);

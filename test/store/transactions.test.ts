@@ -1,8 +1,17 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { guardCommits, remember, ridingWriter, whileUnchanged, writer, writing } from '../../src/store/transactions.ts';
+import { openDatabase } from '../../src/store/open/database.ts';
+import {
+  guardCommits,
+  prepareLate,
+  remember,
+  ridingWriter,
+  whileUnchanged,
+  writer,
+  writing,
+} from '../../src/store/transactions.ts';
 import { scratch } from './support.ts';
 
 function table() {
@@ -109,6 +118,33 @@ describe('a guard', () => {
         return ways.map((way) => `${name}: ${way}`);
       });
     expect(found.toSorted()).toEqual(KNOWN_WAYS.toSorted());
+  });
+});
+
+describe('a statement that is prepared late', () => {
+  test('is made at its first use, once, in the form of rows that it was asked for', () => {
+    const { db, add } = table();
+    add('a');
+    prepareLate(db);
+    const texts = ['all', 'get', 'raw', 'other'].map((name) => `SELECT text, '${name}' AS name FROM later`);
+    const [rows, values, raw, other] = texts.map((sql) => db.prepare<[], unknown>(sql));
+    const [plucked, lists, insert] = [values?.pluck(), raw?.raw(), db.prepare('INSERT INTO later VALUES (?)')];
+    expect(() => rows?.all(), 'before there is what it reads').toThrow('no such table');
+    db.exec('CREATE TABLE later (text TEXT)');
+    expect(insert.run('b').changes).toBe(1);
+    const row = { text: 'b', name: 'all' };
+    expect([rows?.all(), rows?.get(), [...(rows?.iterate() ?? [])]]).toEqual([[row], row, [row]]);
+    expect([plucked?.get(), lists?.all()]).toEqual(['b', [['b', 'raw']]]);
+    expect(other?.get()).toEqual({ text: 'b', name: 'other' });
+  });
+
+  test('is one of a state, whose writes ask the guard', () => {
+    using place = scratch();
+    const { db, close } = openDatabase(place.path);
+    expect(() => db.prepare('SELECT * FROM none')).not.toThrow();
+    rmSync(join(place.path, 'tidemark.lock'));
+    expect(() => db.prepare('DELETE FROM fact').run()).toThrow('lock');
+    close();
   });
 });
 

@@ -23,7 +23,7 @@ import { dirname, extname, join, parse, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { codeOf, UserError } from '../../core/faults.ts';
 import { DamageError, explained } from '../explain.ts';
-import { guardCommits, writer } from '../transactions.ts';
+import { guardCommits, prepareLate, writer } from '../transactions.ts';
 import { type Lock, takeLock } from './lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
 import { createPrivate, requireTarget } from './new-file.ts';
@@ -119,6 +119,7 @@ function openLocked(
     migrate(db, path);
     limit(db, maxBytes);
     db.defaultSafeIntegers(true);
+    prepareLate(db);
     lock.mark();
   } catch (error) {
     db.close();
