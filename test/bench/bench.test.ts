@@ -1,5 +1,5 @@
 /**
- * The parts of the bench count right: a tiny run of the real program from its sources, and the arithmetic beside it.
+ * The parts of the bench count right: a tiny run of the built program, and the arithmetic beside it.
  * Nothing is timed here.
  */
 import { spawn } from 'node:child_process';
@@ -11,6 +11,7 @@ import { crc32 } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { encodeLine, identityTag } from '../../src/core/lines/line-protocol.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
+import { programFile } from '../support/built-program.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { measureBacklog } from './backlog.ts';
 import { formatRows, isWithin, runFloor, runPlainClient } from './compared/compare.ts';
@@ -31,7 +32,7 @@ import {
   type WorkspaceSize,
 } from './workspace.ts';
 
-const SOURCE = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
+const PROGRAM = programFile();
 const SIZE: WorkspaceSize = { devices: 2, readings: 450, intervalMs: MINUTE_MS, newestMs: newestMsOf(Date.now()) };
 
 describe('the workspace of the bench', () => {
@@ -81,7 +82,7 @@ function telemetryLine(at: { device: number; sensor: string; value: number; ms: 
 
 describe('a run of the bench', () => {
   test('finds every line delivered, and the requests that were made', async () => {
-    const run = await backfill({ size: SIZE, delivers: true, program: SOURCE });
+    const run = await backfill({ size: SIZE, delivers: true, program: PROGRAM });
     expect(run.readings).toBe(900);
     expect(run.peakBytes).toBeGreaterThan(20_000_000);
     expect(run.peakPrivateBytes).toBeLessThan(run.peakBytes);
@@ -142,7 +143,7 @@ describe('the ratios of the bench', () => {
 
   test('count the pages after a kill, of a backfill that is whole in the end', async () => {
     const size = { ...SIZE, devices: 4, readings: 2000 };
-    const [again] = await measureKilled({ program: SOURCE, size, kills: 2, say });
+    const [again] = await measureKilled({ program: PROGRAM, size, kills: 2, say });
     expect(again?.values[0]).toBeLessThanOrEqual(again?.wanted ?? 0);
   });
 
@@ -161,7 +162,7 @@ describe('the ratios of the bench', () => {
   });
 
   test.runIf(influxdAvailable())('compare the delivery with the same bodies, which hold every value', async () => {
-    const [rate] = await measureRealInflux({ program: SOURCE, size: SIZE, runs: 1, say });
+    const [rate] = await measureRealInflux({ program: PROGRAM, size: SIZE, runs: 1, say });
     expect(rate?.values[0]).toBeGreaterThan(0);
   });
 });

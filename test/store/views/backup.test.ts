@@ -1,6 +1,7 @@
 /**
  * The copy of the state: whole at one moment beside a writer, private, checked, and never in the way of another file.
  */
+import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -33,7 +34,7 @@ function commitPages(open: Pick<ReturnType<typeof openStore>, 'store'>, count: n
   for (let n = 0; n < count; n += 1) {
     const { revision } = open.store.telemetry('d');
     const at = BigInt(revision);
-    const text = Array.from({ length: bytes / 10 }, () => Math.random().toString(36).slice(2, 12)).join('');
+    const text = randomBytes((bytes * 3) / 4).toString('base64url');
     const lines = [`telemetry,device_id=d,sensor=s text="${text}" ${at}`];
     const daySums = [{ day: 0, readings: 1, points: 1, hashHigh: 1, hashLow: 1 }];
     const covered = [{ from: 0n, to: at + 1n, first: null, last: null }];
