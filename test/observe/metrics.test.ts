@@ -154,10 +154,14 @@ describe('what is served', () => {
 
   test('has the lag of the event loop without the grain of its samples', async () => {
     const metrics = open();
-    await sleep(600);
-    const seen = await scrape(metrics);
-    expect(seen.get('tidemark_nodejs_eventloop_lag_max_seconds')).toBeGreaterThanOrEqual(0);
-    expect(seen.get('tidemark_nodejs_eventloop_lag_p99_seconds')).toBeLessThan(0.2);
+    const lag = async (): Promise<number | undefined> => {
+      await sleep(600);
+      const seen = await scrape(metrics);
+      expect(seen.get('tidemark_nodejs_eventloop_lag_max_seconds')).toBeGreaterThanOrEqual(0);
+      return seen.get('tidemark_nodejs_eventloop_lag_p99_seconds');
+    };
+    // A busy machine holds the loop up as well, but not all the time.
+    await expect.poll(lag).toBeLessThan(0.2);
   });
 
   test('counts events', async () => {
