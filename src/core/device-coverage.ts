@@ -6,7 +6,7 @@ import { type CoveredRange, coveredIntervals, gapsIn } from './coverage.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract, union } from './intervals.ts';
 import type { KnownDevice } from './state/inventory.ts';
 import type { MissingReason, MissingSum } from './state/log.ts';
-import type { Gap, GapReason } from './state/telemetry.ts';
+import type { CoverageNow, Gap, GapReason } from './state/telemetry.ts';
 import type { DeviceState, DeviceStatus, MissingStatus, StatusGap } from './status.ts';
 import { counted, plainText } from './text.ts';
 import { DAY_NS, type EpochNs, formatExact, MINUTE_MS, MINUTE_NS, maxNs, msToNs, SECOND_NS } from './time.ts';
@@ -184,11 +184,12 @@ const ANSWERED_NS = 2n * MINUTE_NS;
  * sign of life or at its idle poll, and the open range is no lag. It is no proof and never counts as covered.
  *
  * @param newestNs the newest archived reading, whether or not its range is covered yet.
+ * @param isSilent whether the signs of life of the device are of no readings, so that a newer one shows nothing.
  * @param gracePeriodMs the grace period of the device: a page covers nothing that is younger.
  */
 export function emptyByListing(
   { record, lastListedMs }: Pick<KnownDevice, 'record' | 'lastListedMs'>,
-  { covered, newestNs }: { covered: readonly CoveredRange[]; newestNs: EpochNs | null },
+  { covered, newestNs, isSilent }: Pick<CoverageNow, 'covered' | 'newestNs' | 'isSilent'>,
   gracePeriodMs: number,
 ): Intervals {
   const newest = covered.at(-1);
@@ -202,7 +203,7 @@ export function emptyByListing(
   // Further above the covered range than a grace period lasts, the newest reading comes from a page that covered
   // nothing.
   const isApart = newestNs !== null && newestNs - newest.to > msToNs(gracePeriodMs) + ANSWERED_NS;
-  return seenAt > knownTo ? [] : normalize([{ from: isApart ? newestNs : newest.to, to: listedNs }]);
+  return seenAt > knownTo && !isSilent ? [] : normalize([{ from: isApart ? newestNs : newest.to, to: listedNs }]);
 }
 
 /**

@@ -29,7 +29,7 @@
  */
 import type { Interval } from '../core/intervals.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
-import type { EmptyRange, EmptyWindow } from '../core/state/telemetry.ts';
+import { CONFIRMED_FOR_GOOD, type EmptyRange, type EmptyWindow } from '../core/state/telemetry.ts';
 import { DAY_MS, type EpochMs, type EpochNs, HOUR_MS, MINUTE_MS, maxNs, minNs, SECOND_NS } from '../core/time.ts';
 
 /** How long before or after an empty answer a page of another device is a control. */
@@ -38,9 +38,6 @@ const CONTROL_MS = 2 * MINUTE_MS;
 /** The spread of empty answers that are believed without a control. */
 const SPREAD_MS = 30 * MINUTE_MS;
 const SPREAD_ANSWERS = 3;
-
-/** How often a range is confirmed until it is not asked for again. */
-export const CONFIRMED_FOR_GOOD = 3;
 
 /** An empty answer, and what is known about its range and its device. */
 export interface EmptyAnswer {

@@ -10,7 +10,7 @@ import type { DeviceReport } from '../core/page-facts.ts';
 import type { PollSettings } from '../core/ports.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { StateFacts } from '../core/state/state.ts';
-import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
+import { type Gap, isSilentForGood, type TelemetryState } from '../core/state/telemetry.ts';
 import { duration } from '../core/text.ts';
 import {
   DAY_NS,
@@ -71,6 +71,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
       ...telemetry,
       gaps,
       newestNs,
+      isSilent: isSilentForGood(store.emptyRange(deviceId)),
     }),
     telemetry,
     gaps,
@@ -178,8 +179,9 @@ function dueNext(parts: DeviceReportParts, known: DeviceFactsNow): Due {
   // A device that the list has never seen and that never had a reading is left to the idle poll as well, once it was
   // polled.
   const gracePeriodMs = gracePeriodOf(settings.gracePeriodMs, telemetry.late);
+  const isSilent = isSilentForGood(store.emptyRange(device.record.deviceId));
   const isQuiet =
-    emptyByListing(device, { covered: telemetry.covered, newestNs }, gracePeriodMs).length > 0 ||
+    emptyByListing(device, { covered: telemetry.covered, newestNs, isSilent }, gracePeriodMs).length > 0 ||
     (device.record.lastSeenAt === null && newestNs === null && top !== undefined);
   if (device.goneSinceMs !== null && polledMs !== null)
     return { polledMs, atMs: gonePollDueMs(polledMs, parts.polls), as: 'idle_poll', rest: null };

@@ -39,7 +39,7 @@ import type { Clock } from '../core/ports.ts';
 import type { ArchiveReader, ReadRange } from '../core/state/archive.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Store } from '../core/state/state.ts';
-import { NOTHING_COVERED } from '../core/state/telemetry.ts';
+import { isSilentForGood, NOTHING_COVERED } from '../core/state/telemetry.ts';
 import { shortened } from '../core/text.ts';
 import { DAY_MS, DAY_NS, type EpochMs, formatExact, maxNs, minNs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { WantedRange } from '../ingest/context.ts';
@@ -213,7 +213,8 @@ function barOf(
   if (known === null) return ' '.repeat(days);
   const { covered, late } = store.telemetry(deviceId);
   const gracePeriodMs = gracePeriodOf(wantedRange.gracePeriodMs, late);
-  const all = union(coveredIntervals(covered), emptyByListing(known, { covered, newestNs }, gracePeriodMs));
+  const isSilent = isSilentForGood(store.emptyRange(deviceId));
+  const all = union(coveredIntervals(covered), emptyByListing(known, { covered, newestNs, isSilent }, gracePeriodMs));
   const whole = wantedOf(known, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, { late }) });
   // The newest end is always open: without lag it is no gap.
   const wanted = isCurrent ? { ...whole, to: minNs(whole.to, all.at(-1)?.to ?? whole.to) } : whole;

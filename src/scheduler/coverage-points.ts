@@ -13,6 +13,7 @@ import { coverageOf, emptyByListing, hasLag, wantedOf } from '../core/device-cov
 import { hash64 } from '../core/hash.ts';
 import { coverageLine } from '../core/lines/fact-lines.ts';
 import type { CoveragePoint, KnownDevice, NewCoveragePoint } from '../core/state/inventory.ts';
+import { isSilentForGood } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochNs, MINUTE_MS, MINUTE_NS, maxNs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext, WantedRange } from '../ingest/context.ts';
 import { gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
@@ -117,8 +118,9 @@ function currentCoverage({ store, settings }: SyncContext, device: KnownDevice, 
   const to = limitFor(wantedRange, telemetry);
   const isExcluded = settings.filter.excludes(device.record);
   const newestNs = store.newestNs(deviceId);
+  const isSilent = isSilentForGood(store.emptyRange(deviceId));
   const gracePeriodMs = gracePeriodOf(settings.gracePeriodMs, telemetry.late);
-  const listedEmpty = emptyByListing(device, { covered, newestNs }, gracePeriodMs);
+  const listedEmpty = emptyByListing(device, { covered, newestNs, isSilent }, gracePeriodMs);
   if (gaps.length > 0 && gapsIn({ from: wantedRange.wantedFrom, to }, covered).length === 0) store.clearGaps(deviceId);
   const wanted = wantedOf(device, { from: wantedFrom, to });
   const coverage = coverageOf({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds: mostOpen }, wanted);

@@ -16,12 +16,11 @@ import { normalize } from '../core/intervals.ts';
 import { HISTORY_LANES, type Purpose } from '../core/ports.ts';
 import { pageSizeOf } from '../core/records.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
-import type { Gap, GapReason } from '../core/state/telemetry.ts';
+import { type Gap, type GapReason, isSilentForGood } from '../core/state/telemetry.ts';
 import { type EpochMs, MINUTE_MS, maxNs, nsToMs, SECOND_MS } from '../core/time.ts';
 import { liftGaps } from '../ingest/commit.ts';
 import type { CommittedPage, SyncContext } from '../ingest/context.ts';
 import { limitFor } from '../ingest/coverage-rules.ts';
-import { CONFIRMED_FOR_GOOD } from '../ingest/empty-ranges.ts';
 import { freshestFirst, includedDevices } from '../ingest/filter.ts';
 import { isAwaitingRetry } from '../ingest/named-gaps.ts';
 import { createFailingDevices, type FailingDevices, SILENCE } from '../ingest/outage.ts';
@@ -281,7 +280,7 @@ function enterDevice(planning: Planning, deviceId: string): void {
     // The covered range ended the grace period before the device was last polled.
     polledMs: coveredToMs === null ? null : coveredToMs + parts.context.settings.gracePeriodMs,
     rate: UNKNOWN_RATE,
-    isSilent: (store.emptyRange(deviceId)?.confirmed ?? 0) >= CONFIRMED_FOR_GOOD,
+    isSilent: isSilentForGood(store.emptyRange(deviceId)),
   });
   reopenDevice(planning, deviceId);
 }

@@ -218,11 +218,11 @@ describe('what the list of devices says is empty', () => {
   const GRACE_MS = 2 * MINUTE_MS;
 
   test('lies between the coverage and the listing, if nothing newer was seen', () => {
-    expect(emptyByListing(listed(990, 2000), { covered, newestNs: at(990) }, GRACE_MS)).toEqual([
+    expect(emptyByListing(listed(990, 2000), { covered, newestNs: at(990), isSilent: false }, GRACE_MS)).toEqual([
       { from: at(1000), to: at(2000) },
     ]);
-    expect(emptyByListing(listed(1500, 2000), { covered, newestNs: at(990) }, GRACE_MS)).toEqual([]);
-    expect(emptyByListing(listed(null, 2000), { covered, newestNs: at(990) }, GRACE_MS)).toEqual([]);
+    expect(emptyByListing(listed(1500, 2000), { covered, newestNs: at(990), isSilent: false }, GRACE_MS)).toEqual([]);
+    expect(emptyByListing(listed(null, 2000), { covered, newestNs: at(990), isSilent: false }, GRACE_MS)).toEqual([]);
   });
 
   test.each([2 * MINUTE_MS, 3 * HOUR_MS])(
@@ -230,7 +230,7 @@ describe('what the list of devices says is empty', () => {
     (gracePeriodMs) => {
       // The page that has shown the reading may have covered everything that is older than the grace period.
       const near = 1000 + gracePeriodMs / 1000 + 120;
-      const known = (newestSeconds: number) => ({ covered, newestNs: at(newestSeconds) });
+      const known = (newestSeconds: number) => ({ covered, newestNs: at(newestSeconds), isSilent: false });
       expect(emptyByListing(listed(near, 20_000), known(near), gracePeriodMs)).toEqual([
         { from: at(1000), to: at(20_000) },
       ]);
@@ -242,13 +242,19 @@ describe('what the list of devices says is empty', () => {
     },
   );
 
+  test('is not ended by signs of life that were found to be of no readings', () => {
+    const known = { covered, newestNs: null, isSilent: true };
+    expect(emptyByListing(listed(1990, 2000), known, GRACE_MS)).toEqual([{ from: at(1000), to: at(2000) }]);
+    expect(emptyByListing(listed(1990, 2000), { ...known, isSilent: false }, GRACE_MS)).toEqual([]);
+  });
+
   test('is nothing if the listing did not show a stored reading', () => {
-    expect(emptyByListing(listed(10, 2000), { covered, newestNs: at(990) }, GRACE_MS)).toEqual([]);
+    expect(emptyByListing(listed(10, 2000), { covered, newestNs: at(990), isSilent: false }, GRACE_MS)).toEqual([]);
     // Too young for the listing to know, or a matter of fractions of a second.
-    expect(emptyByListing(listed(10, 1040), { covered, newestNs: at(990) }, GRACE_MS)).toEqual([
+    expect(emptyByListing(listed(10, 1040), { covered, newestNs: at(990), isSilent: false }, GRACE_MS)).toEqual([
       { from: at(1000), to: at(1040) },
     ]);
-    expect(emptyByListing(listed(989, 2000), { covered, newestNs: at(990) }, GRACE_MS)).toEqual([
+    expect(emptyByListing(listed(989, 2000), { covered, newestNs: at(990), isSilent: false }, GRACE_MS)).toEqual([
       { from: at(1000), to: at(2000) },
     ]);
   });

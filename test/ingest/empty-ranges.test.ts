@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { CONFIRMED_FOR_GOOD } from '../../src/core/state/telemetry.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
 import {
-  CONFIRMED_FOR_GOOD,
   confirmEmpty,
   confirmWindow,
   controlFor,

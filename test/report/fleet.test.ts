@@ -58,7 +58,7 @@ function lookAt(
       first: null,
       last: null,
     };
-    return { covered: ago === null ? [] : [span], late: NEVER_LATE, gaps: [], newestNs: null };
+    return { covered: ago === null ? [] : [span], late: NEVER_LATE, gaps: [], newestNs: null, isSilent: false };
   };
   const look = createFleetScanner({
     context: {

@@ -418,6 +418,28 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'devices polled for good that are seen and never report',
+    caughtBy: ['hubWithoutReadings'],
+    edits: [
+      {
+        file: 'scheduler/planning.ts',
+        find: 'isSilent: isSilentForGood(store.emptyRange(deviceId)),',
+        replace: 'isSilent: isSilentForGood(null),',
+      },
+    ],
+  },
+  {
+    name: 'signs of life without readings that keep the workspace incomplete',
+    caughtBy: ['hubWithoutReadings'],
+    edits: [
+      {
+        file: 'core/device-coverage.ts',
+        find: 'return seenAt > knownTo && !isSilent ? []',
+        replace: 'return seenAt > knownTo ? []',
+      },
+    ],
+  },
+  {
     name: 'lateness by a local clock that is behind',
     caughtBy: ['lateUnderAClockBehind'],
     edits: [

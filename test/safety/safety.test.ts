@@ -58,6 +58,7 @@ const STORIES: Record<ScenarioName, string> = {
   daysOfARefusal: 'pages may lack what lies beyond the days that a refusal alone has named',
   endsCountedAhead: 'a range that a clock ahead counts as too wide is requested with its end',
   lateUnderAClockBehind: 'readings are as late as the newest one beside them shows',
+  hubWithoutReadings: 'a device that is seen and never reports is left to the idle poll, and keeps nothing incomplete',
   recheckAfterKills: 'a recheck stores the readings left out, however often it is killed',
   fullDisk: 'a database that accepts nothing rejects no line',
   refusedAlerts: 'a conflict in one measurement keeps no reading waiting',

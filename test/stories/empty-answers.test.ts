@@ -2,8 +2,8 @@
  * Empty answers that were believed, and silences that end: what is asked for again, when, and with how many requests.
  */
 import { describe, expect, test } from 'vitest';
+import { CONFIRMED_FOR_GOOD } from '../../src/core/state/telemetry.ts';
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, msToNs, parseTimestamp } from '../../src/core/time.ts';
-import { CONFIRMED_FOR_GOOD } from '../../src/ingest/empty-ranges.ts';
 import { createEmptyChecks } from '../../src/ingest/reread.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { complaints } from '../support/complaints.ts';

@@ -3,10 +3,11 @@
  * whether a device was ever seen. Part of `scenarios.ts`.
  */
 
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { complaints } from './complaints.ts';
+import { liveAsDaemon } from './daemon-rig.ts';
 import { anyOf, falselyEmpty, onPath } from './faults.ts';
 import { type Life, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
@@ -97,6 +98,35 @@ export const lateUnderAClockBehind: Scenario = async (bench, program) => {
   await rig.once();
   const fromNs = BigInt(NOW_MS - 2 * HOUR_MS) * 1_000_000n;
   return [...grown, ...complaints(await rig.verdict(startedMs, { fromNs }), 200)];
+};
+
+/** A hub is seen all the time and never reports: after three confirmations it is left to the idle poll. */
+export const hubWithoutReadings: Scenario = async (bench, program) => {
+  const devices = [
+    { deviceId: 'calm', intervalMs: 10 * MINUTE_MS },
+    { deviceId: 'hub', intervalMs: MINUTE_MS, silences: [{ fromMs: 0, toMs: Number.POSITIVE_INFINITY }] },
+  ];
+  const world = (originMs: number) => createWorld({ seed: 43, originMs, historyMs: DAY_MS, devices, alerts: [] });
+  using rig = await openRig(bench, { world, historyMs: 6 * HOUR_MS, program });
+  const seen = (record: string): string =>
+    record.includes('"hub"')
+      ? JSON.stringify({ ...JSON.parse(record), last_seen_at: formatMs(rig.clock.nowMs() - SECOND_MS) })
+      : record;
+  rig.simulator.faults = onPath(/\/devices$/, () => ({
+    kind: 'mangle',
+    change: (page) => ({ ...page, records: page.records.map(seen) }),
+  }));
+  for (const restMs of [HOUR_MS + MINUTE_MS, DAY_MS, 0]) {
+    await rig.once();
+    await rig.clock.sleep(restMs);
+  }
+  const before = rig.simulator.log.total;
+  const { lastReady } = await liveAsDaemon(rig, { forMs: HOUR_MS / 2, program });
+  const polls = rig.simulator.log.requests.filter(
+    ({ number, path, query }) =>
+      number > before && path.includes('/hub/telemetry') && !new URLSearchParams(query).has('before'),
+  ).length;
+  return [...(lastReady.ready ? [] : ['it is not ready']), ...(polls === 0 ? [] : [`${polls} polls in half an hour`])];
 };
 
 /** The device list never says when the device was seen, and its first answers are empty: they are not the last word. */

@@ -37,6 +37,7 @@ import {
   daysOfARefusal,
   emptyAndNeverSeen,
   endsCountedAhead,
+  hubWithoutReadings,
   lateUnderAClockBehind,
   refusedForAWhile,
 } from './learnt-scenarios.ts';
@@ -379,6 +380,7 @@ export const SCENARIOS = {
   daysOfARefusal,
   endsCountedAhead,
   lateUnderAClockBehind,
+  hubWithoutReadings,
   recheckAfterKills,
   fullDisk,
   refusedAlerts,

@@ -184,6 +184,14 @@ export interface RecheckProgress {
   readonly atMs: EpochMs;
 }
 
+/** How often a range is confirmed until it is not asked for again. */
+export const CONFIRMED_FOR_GOOD = 3;
+
+/** Whether the empty answers about a device were confirmed for good: its signs of life are of no readings. */
+export function isSilentForGood(range: EmptyRange | null): boolean {
+  return (range?.confirmed ?? 0) >= CONFIRMED_FOR_GOOD;
+}
+
 /** The coverage of a device, as far as reports need it. */
 export interface CoverageNow {
   readonly covered: readonly CoveredRange[];
@@ -191,9 +199,17 @@ export interface CoverageNow {
   readonly gaps: readonly Gap[];
   /** See `newestNs` below. */
   readonly newestNs: EpochNs | null;
+  /** See {@link isSilentForGood}. */
+  readonly isSilent: boolean;
 }
 
-export const NOTHING_COVERED: CoverageNow = { covered: [], late: NEVER_LATE, gaps: [], newestNs: null };
+export const NOTHING_COVERED: CoverageNow = {
+  covered: [],
+  late: NEVER_LATE,
+  gaps: [],
+  newestNs: null,
+  isSilent: false,
+};
 
 /** The telemetry of all devices. */
 export interface TelemetryStore {

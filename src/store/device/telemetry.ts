@@ -8,6 +8,7 @@ import type Database from 'better-sqlite3';
 import type { CoveredRange, Edge } from '../../core/coverage.ts';
 import { pinName } from '../../core/lines/names.ts';
 import {
+  CONFIRMED_FOR_GOOD,
   type CoverageNow,
   type Gap,
   type LateRecord,
@@ -364,6 +365,7 @@ interface Growing {
   readonly gaps: Gap[];
   late: LateRecord;
   newestNs: EpochNs | null;
+  isSilent: boolean;
 }
 
 /**
@@ -388,6 +390,7 @@ export function createCoverageOfAll(
     `SELECT device_id, max(last_ns) AS at FROM block WHERE first_ns IS NOT NULL GROUP BY device_id
      UNION ALL SELECT device_id, max(to_ns) - 1 FROM cleared WHERE kind = 'telemetry' GROUP BY device_id`,
   );
+  const silent = db.prepare<[number], string>('SELECT device_id FROM empty_range WHERE confirmed >= ?').pluck();
   return () => {
     const all = new Map<string, Growing>();
     const of = (deviceId: string): Growing => {
@@ -408,6 +411,7 @@ export function createCoverageOfAll(
       const known = of(device_id);
       if (at !== null && (known.newestNs === null || at > known.newestNs)) known.newestNs = at;
     }
+    for (const deviceId of silent.iterate(CONFIRMED_FOR_GOOD)) of(deviceId).isSilent = true;
     return all satisfies ReadonlyMap<string, CoverageNow>;
   };
 }
