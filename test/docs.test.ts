@@ -59,6 +59,50 @@ test('the pages quote the lines of the log as the program writes them', () => {
   expect(wrong).toEqual([]);
 });
 
+test('docs/api.md has the sections of the API document that the sources cite', () => {
+  const page = readFileSync('docs/api.md', 'utf8');
+  const sources = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
+  const cited = sources.flatMap((name) => {
+    const text = readFileSync(join('src', name), 'utf8').replace(/\n \* /g, ' ');
+    return [...text.matchAll(/\(API document, "([^"]+)"(?: and "([^"]+)")?/g)].flatMap(([, ...all]) =>
+      all.filter(Boolean),
+    );
+  });
+  expect(cited.length).toBeGreaterThan(10);
+  expect(cited.filter((title) => !new RegExp(`^#+ ${title}$`, 'm').test(page))).toEqual([]);
+});
+
+/** Words of a message, without punctuation around them. */
+const wordsOf = (text: string): string[] =>
+  text.split(/\s+/).map((word) => word.replace(/^["'`(]+|["'`):;,.?]+$/g, ''));
+
+test('docs/troubleshooting.md quotes messages that the program has', () => {
+  const known = new Set<string>();
+  for (const line of readFileSync('test/fixtures/strings.md', 'utf8').split('\n')) {
+    const words = wordsOf(line);
+    for (const [at, word] of words.entries()) known.add(`${word} ${words[at + 1] ?? ''}`);
+  }
+  // What varies in a message, the words of other programs, and commands.
+  const varies =
+    /[\d…/<>-]|^(?:HTTP|GET|ECONNREFUSED|ms|s|of|influx|delivery|once|newer|older|requests|listen|tidemark|Waiting|[a-z]+[.:][a-z_]+|)$/;
+  const foreign =
+    /^(?:unable to read basic auth|HTTP 400: (?:database is required|Please provide)|[a-z]+ -|[a-z]+ [a-z]+ -|docker|systemctl|telemetry: 62|… though device)/;
+  const quotes = [...readFileSync('docs/troubleshooting.md', 'utf8').matchAll(/`([^`]+)`/g)].map(
+    ([, quote = '']) => quote,
+  );
+  const messages = quotes.filter((quote) => wordsOf(quote).length >= 5 && !foreign.test(quote));
+  expect(messages.length).toBeGreaterThan(60);
+  const unknown = messages.flatMap((quote) => {
+    const words = wordsOf(quote);
+    const pairs = words.map((word, at) => `${word} ${words[at + 1] ?? ''}`);
+    const lost = words.filter(
+      (word, at) => !(varies.test(word) || known.has(pairs[at] ?? '') || known.has(pairs[at - 1] ?? '')),
+    );
+    return lost.length === 0 ? [] : [`${quote}: ${lost.join(', ')}`];
+  });
+  expect(unknown).toEqual([]);
+});
+
 test('the version is that of package.json', () => {
   expect(VERSION).toBe(JSON.parse(readFileSync('package.json', 'utf8')).version);
 });
