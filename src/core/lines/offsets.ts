@@ -46,42 +46,41 @@ export function createUsedTimestamps(
   offsets: readonly TimestampOffset[],
   { from, to }: { from: EpochNs; to: EpochNs },
 ): UsedTimestamps {
-  /** By the time at which they are written, then by sensor. */
-  const taken = new Map<EpochNs, Map<string, StoredValue>>();
-  const takenAt = (at: EpochNs): Map<string, StoredValue> => {
-    let there = taken.get(at);
-    if (there === undefined) {
-      there = new Map();
-      taken.set(at, there);
+  /** By sensor, then by the time at which they are written: a page has many times and few sensors. */
+  const taken = new Map<string, Map<EpochNs, StoredValue>>();
+  const takenOf = (sensor: string): Map<EpochNs, StoredValue> => {
+    let own = taken.get(sensor);
+    if (own === undefined) {
+      own = new Map();
+      taken.set(sensor, own);
     }
-    return there;
+    return own;
   };
   const moved = new Map<string, EpochNs>();
   const decided: TimestampOffset[] = [];
   for (const { sensor, field, recordedNs, writtenNs } of offsets) {
     moved.set(recordedKey(sensor, recordedNs, field), writtenNs);
     // Its place stays taken when its line is cleared away.
-    takenAt(writtenNs).set(sensor, { field, recordedAt: recordedNs });
+    takenOf(sensor).set(writtenNs, { field, recordedAt: recordedNs });
   }
   const movedTo = new Map(offsets.map((offset) => [key(offset.sensor, offset.writtenNs), offset.recordedNs]));
   const readValue = createValueReader();
   for (const line of linesBetween(stored, from, to + MAX_OFFSET_NS)) {
     const { sensor, field, at } = readValue(line);
     const recordedAt = movedTo.get(key(sensor, at)) ?? at;
-    takenAt(at).set(sensor, { field, recordedAt });
+    takenOf(sensor).set(at, { field, recordedAt });
   }
   return {
     assign: ({ sensor, recordedAt, field }) => {
       // Ties are rare: where there are none, no key is made.
       if (moved.size > 0 && moved.has(recordedKey(sensor, recordedAt, field))) return null;
+      const own = takenOf(sensor);
       let writtenNs = recordedAt;
-      let there = takenAt(writtenNs);
-      for (let occupant = there.get(sensor); occupant !== undefined; occupant = there.get(sensor)) {
+      for (let occupant = own.get(writtenNs); occupant !== undefined; occupant = own.get(writtenNs)) {
         if (occupant.recordedAt === recordedAt && occupant.field === field) return null;
         writtenNs += 1n;
-        there = takenAt(writtenNs);
       }
-      there.set(sensor, { field, recordedAt });
+      own.set(writtenNs, { field, recordedAt });
       if (writtenNs !== recordedAt) {
         moved.set(recordedKey(sensor, recordedAt, field), writtenNs);
         decided.push({ sensor, recordedNs: recordedAt, field, writtenNs });
