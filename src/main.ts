@@ -97,8 +97,6 @@ async function main(): Promise<number> {
       setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT.daemon}`);
       // Saves a quarter of a daemon's memory. A one-off would take a fifth more of the processor for it.
       setFlagsFromString('--optimize-for-size');
-      // It keeps the room for new objects at a megabyte, so there is no growth to watch.
-      growth.disconnect();
       // Code that runs a few times a minute is not worth optimizing: it has to be called ten times as often first.
       setFlagsFromString('--invocation-count-for-maglev=4000');
       setFlagsFromString('--invocation-count-for-turbofan=30000');
