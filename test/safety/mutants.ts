@@ -461,8 +461,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'ingest/wanted-range.ts',
-        find: 'passedMs - CLOCK_RESOLUTION_MS - settings.gracePeriodMs',
-        replace: 'passedMs',
+        find: 'limit: coverageLimit(passedMs, settings.gracePeriodMs),',
+        replace: 'limit: coverageLimit(passedMs + 1000, 0),',
       },
     ],
   },
