@@ -461,8 +461,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'ingest/wanted-range.ts',
-        find: 'limit: coverageLimit(passedMs, settings.gracePeriodMs),',
-        replace: 'limit: coverageLimit(passedMs + 1000, 0),',
+        find: 'limit: coverageLimit(passedMs, settings.gracePeriodMs)',
+        replace: 'limit: msToNs(passedMs)',
       },
     ],
   },
