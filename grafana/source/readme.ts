@@ -49,8 +49,8 @@ function rulesSection(): string {
   return `## Alert rules
 
 Grafana evaluates them every minute. "Device silent" is about add-ons; it does not fire while a hub of the workspace is silent,
-because "Hub silent" fires then. Each alert links to a panel and to the documentation (set \`TIDEMARK_DOCS_URL\` in the environment
-of Grafana). The Prometheus rules, about the daemon itself, are in [docs/metrics.md](../docs/metrics.md#alerts).
+because "Hub silent" fires then. Each alert links to a panel and to the documentation (set \`TIDEMARK_DOCS_URL\`, the address of the
+folder \`docs\`, in the environment of Grafana). The Prometheus rules, about the daemon itself, are in [docs/metrics.md](../docs/metrics.md#alerts).
 
 | rule | severity | fires when | for |
 | --- | --- | --- | --- |

@@ -217,7 +217,7 @@ function renderRule(rule: Rule, panelId: PanelId) {
       summary: rule.summary,
       description: rule.description,
       // The one variable of the environment: the address of the documentation.
-      runbook_url: `$\{TIDEMARK_DOCS_URL}/docs/troubleshooting.md#${rule.page}`,
+      runbook_url: `$\{TIDEMARK_DOCS_URL}/troubleshooting.md#${rule.page}`,
       __dashboardUid__: rule.dashboard,
       __panelId__: String(id),
     },

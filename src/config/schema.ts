@@ -226,7 +226,7 @@ export const CONFIG_KEYS = {
     example: 'https://grafana.example/d/tidemark-fleet',
   }),
   docs_url: optional(values.baseUrl, {
-    description: 'Address of this documentation, to which the status page links.',
+    description: 'Address of this documentation (the folder `docs`), to which the status page links.',
     example: 'https://git.example/tidemark/docs',
   }),
   'metrics.per_device': defaulted(

@@ -99,7 +99,7 @@ export const METRICS = {
   tidemark_devices: gauge('devices', ['state'], 'Devices by state: live, catching-up, silent, unreachable, excluded.'),
   tidemark_devices_complete: gauge('devices', [], 'Devices that are complete: their whole sync range is covered.'),
   tidemark_freshness_seconds: gauge('seconds', ['percentile'],
-    'Lag of the polled devices, as percentiles: from the instant up to which a device is complete to now minus sync.grace_period. Absent while most devices are in their initial sync, unless they are late.'),
+    'Lag of the polled devices, as percentiles: from the instant up to which a device is complete to now minus sync.grace_period. A device in its initial sync counts only once its newest readings are late. Absent while most devices do not count.'),
   tidemark_freshness_worst_seconds: gauge('seconds', [], 'Lag of the device with the largest lag.'),
   tidemark_freshness_target_seconds: gauge('seconds', [],
     'Target lag, the behind_after_seconds of /status.json; larger while the quota is too small for all schedules.'),

@@ -176,7 +176,7 @@ describe('alert rules', () => {
     for (const { annotations, labels } of rules) {
       const { runbook_url: runbook = '', ...rest } = annotations as Record<string, string>;
       expect(JSON.stringify([rest, labels])).not.toContain('$');
-      const [, anchor = ''] = /^\$\{TIDEMARK_DOCS_URL\}\/docs\/troubleshooting\.md#([\w-]+)$/.exec(runbook) ?? [];
+      const [, anchor = ''] = /^\$\{TIDEMARK_DOCS_URL\}\/troubleshooting\.md#([\w-]+)$/.exec(runbook) ?? [];
       expect(page).toMatch(new RegExp(`^##+ ${anchor.replaceAll('-', ' ')}$`, 'm'));
     }
     const { environment } = parse(readFileSync('config/compose/around.yaml', 'utf8'), { merge: true }).services.grafana;

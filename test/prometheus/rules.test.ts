@@ -59,8 +59,8 @@ describe('the rules', () => {
 
   test('each alert has a severity, what is wrong, what to do, and a section that names it', () => {
     const sections = new Map(
-      ['docs/troubleshooting.md', 'docs/status.md'].flatMap((page) =>
-        readFileSync(page, 'utf8')
+      ['troubleshooting.md', 'status.md'].flatMap((page) =>
+        readFileSync(`docs/${page}`, 'utf8')
           .split(/^(?=#{2,3} )/m)
           .map((section): [string, string] => [`${page}#${anchorOf(headings(section)[0] ?? '')}`, section]),
       ),
@@ -68,7 +68,7 @@ describe('the rules', () => {
     for (const { alert, labels, annotations } of alerts) {
       const severities = alert === WATCHDOG ? ['none'] : ['critical', 'warning', 'info'];
       expect(severities, alert).toContain(labels?.['severity']);
-      const [, address, anchor] = /^(.*)\/(docs\/.*)$/.exec(annotations?.['runbook_url'] ?? '') ?? [];
+      const [, address, anchor] = /^(.*)\/(\w+\.md#.*)$/.exec(annotations?.['runbook_url'] ?? '') ?? [];
       expect(address, alert).toBe('{{ $externalLabels.tidemark_docs }}');
       expect(sections.get(anchor ?? ''), alert).toContain(`\`${alert}\``);
       expect(annotations?.['summary']?.length, alert).toBeGreaterThan(20);
@@ -85,6 +85,17 @@ describe('the rules', () => {
       const told = cases.filter(({ alertname }) => alertname === alert).map(({ exp_alerts }) => exp_alerts.length);
       expect([alert, told.includes(0), told.includes(1)]).toEqual([alert, alert !== WATCHDOG, true]);
     }
+  });
+
+  test('the query of docs/scaling.md for workspaces without a database is one that promtool tries', () => {
+    const [, query = ''] =
+      /^\| Which have no database, .*\| `(.*)` \|$/m.exec(readFileSync('docs/scaling.md', 'utf8')) ?? [];
+    const { tests } = parse(readFileSync(`${DIR}/tidemark.test.yml`, 'utf8')) as {
+      tests: { promql_expr_test?: { expr: string }[] }[];
+    };
+    const tried = tests.flatMap(({ promql_expr_test: each = [] }) => each.map(({ expr }) => expr));
+    expect(query).toMatch(/^up\{job="tidemark"\}/);
+    expect(tried).toContain(query);
   });
 
   test('the address of the documentation is one setting, absolute; every file of rules is read', () => {

@@ -23,7 +23,7 @@ recording rules and alert rules with unit tests. This page is generated from the
 | address | answers |
 | --- | --- |
 | \`/healthz\` | 200 while all loops of the daemon make progress; 503 with \`reasons\` and the code \`loop_stalled\` if the heartbeat of one is overdue by a minute. Only problems that a restart repairs count: waiting for quota, an outage of the API or a database and a full disk are healthy |
-| \`/readyz\` | 200 once the last 24 hours of every device are synced, and while nothing prevents the sync (older history may still be missing); else 503 with \`reasons\` for people, and \`codes\` and \`names\` (the stream or destination, or \`null\`) for programs, in the same order: \`key_refused\`, \`api_unreachable\`, \`stream_failing\` (for ten minutes), \`scope_missing\` (\`telemetry:read\`), \`clock_unconfirmed\` (the API's clock differs from all others, or this machine's clock is behind what an API without \`Date\` serves), \`state_full\`, \`destination_blocked\`, \`devices_not_listed\`, \`last_day_missing\`. Waiting for quota alone is ready |
+| \`/readyz\` | 200 once the last 24 hours of every device are synced, and while nothing prevents the sync (older history may still be missing); else 503 with \`reasons\` for people, and \`codes\` and \`names\` (the stream or destination, or \`null\`) for programs, in the same order: \`key_refused\`, \`api_unreachable\`, \`stream_failing\` (for ten minutes), \`scope_missing\` (\`telemetry:read\`), \`clock_unconfirmed\` (the API's clock agrees neither with this machine's clock nor with the newest readings; or the API sends no \`Date\` and its readings are newer than this machine's clock), \`state_full\`, \`destination_blocked\`, \`devices_not_listed\`, \`last_day_missing\`. Waiting for quota alone is ready |
 | \`tidemark --health\` | requests \`/healthz\` from the daemon on this machine, at the configured \`listen\`: exit code 0 or 1. For the health check of a container; needs no key and no curl |
 
 ## Scraping
@@ -102,7 +102,7 @@ const ALERTS = `
 ## Alerts
 
 From \`config/prometheus/tidemark-alerts.yml\`. The annotations of each alert have the first step; the sections below *what to do* have a row with its name. \`runbook_url\` links to the documentation;
-set its address as the external label \`tidemark_docs\` of your Prometheus (\`global.external_labels\`; \`TIDEMARK_DOCS_URL\` in Compose,
+set the address of its folder \`docs\` as the external label \`tidemark_docs\` of your Prometheus (\`global.external_labels\`; \`TIDEMARK_DOCS_URL\` in Compose,
 \`docsUrl\` in the chart), or the link leads nowhere. \`TidemarkNotFresh\` can fire in a first sync that takes longer than 20 minutes; a
 backfill of history does not cause it. Its limit, \`tidemark_freshness_target_seconds\`, is twice the poll interval that the quota allows, but
 at least five minutes, plus \`sync.grace_period\`: 420 s by default.
@@ -159,7 +159,7 @@ function meaningOf(summary: string): string {
 
 /** The link to a runbook, named like the section that it leads to. */
 function runbookOf(url: string): string {
-  const [, page = '', anchor = ''] = /\/docs\/(.+)#(.+)$/.exec(url) ?? [];
+  const [, page = '', anchor = ''] = /([^/]+)#(.+)$/.exec(url) ?? [];
   const heading = headings(readFileSync(`docs/${page}`, 'utf8')).find((each) => anchorOf(each) === anchor);
   return `[${heading}](${page}#${anchor})`;
 }
