@@ -1,6 +1,4 @@
-/**
- * The text of `--help` for each mode, at most 80 columns wide. Modes without one get the overview of `help.ts`.
- */
+/** The text of `--help` for each mode, at most 80 columns wide. Modes without one get the overview of `help.ts`. */
 import type { Mode } from './flags.ts';
 
 export const TOPICS: Partial<Record<Mode, string>> = {
@@ -32,7 +30,8 @@ restart of the daemon. Without a daemon the command uses the whole budget
                     served too late or left out. New readings are stored and
                     delivered; none is stored twice. Ranges that the archive no
                     longer has (archive.retention) are skipped
-  --dry-run         print the number of requests and the time, request nothing
+  --dry-run         print the number of requests and the time; request no
+                    telemetry (without a daemon: the account and the devices)
 
 If you enlarge sync.history, you need no backfill: after a restart the daemon
 reads the additional range.
@@ -127,8 +126,8 @@ shown. A secret file that you name is used where it is (copied for
 --workspace); typed ones are written to secrets/ beside the configuration file.
 
   --config FILE              the file to write; default: config/tidemark.yaml
-  --influx-url URL           the database; without it, readings are stored only
-                             in Tidemark's archive, in data_dir
+  --influx-url URL           the database, or none: only Tidemark's archive, in
+                             data_dir; default: none, for Kubernetes the base's
   --influx-bucket NAME       the bucket; none for VictoriaMetrics
   --overwrite                replace existing files
   --workspace NAME           write the files for one additional workspace next

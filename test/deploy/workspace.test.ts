@@ -86,7 +86,10 @@ describe('for Compose', () => {
     writeFileSync(join(folder, '.env'), 'TIDEMARK_API_URL=https://first/external/v1');
     for (const name of ['office', 'barn']) {
       const { code, text } = await init(folder, '--workspace', name);
-      expect([code, text]).toEqual([0, expect.stringContaining('Start it:  docker compose up -d\n')]);
+      expect([code, text]).toEqual([
+        0,
+        expect.stringContaining('Database:  the one of compose.yaml\nStart it:  docker compose up -d\n'),
+      ]);
     }
     const files = (read(folder, '.env').match(/^COMPOSE_FILE=(.*)$/m)?.[1] ?? '').split(':');
     expect(files).toEqual(['compose.yaml', 'compose.workspace-office.yaml', 'compose.workspace-barn.yaml']);
@@ -217,11 +220,35 @@ describe('for Kubernetes', () => {
     expect(await add('shop')).toMatch(/\nStart it: .*\n$/);
   });
 
-  test('without a database, and with one that has no token, each value of the base is replaced', async () => {
+  test('without a word about a database, that of the base stays, and the output names it', async () => {
+    const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
+    const values = (name: string) =>
+      parse(read(folder, name, 'kustomization.yaml'))
+        .configMapGenerator[0].literals.map(String)
+        .sort();
+    const { code, text } = await init(folder, '--workspace', 'office', '--for', 'kubernetes');
+    expect([code, text]).toEqual([
+      0,
+      expect.stringMatching(
+        /^Database: {2}that of the base \(http:\/\/influxdb\.monitoring:8086, bucket telemetry\); --influx-url names another, or none$/m,
+      ),
+    ]);
+    expect(values('office')).toEqual([`TIDEMARK_API_URL=${api.url}`, 'TIDEMARK_SYNC_HISTORY=30d']);
+    // A bucket of its own there.
+    await init(folder, '--workspace', 'shop', '--for', 'kubernetes', '--influx-bucket', 'shop');
+    expect(values('shop')).toEqual([
+      `TIDEMARK_API_URL=${api.url}`,
+      'TIDEMARK_INFLUX_BUCKET=shop',
+      'TIDEMARK_SYNC_HISTORY=30d',
+    ]);
+  });
+
+  test('with no database on purpose, and with one that has no token, each value of the base is replaced', async () => {
     const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
     const values = (name: string) =>
       parse(read(folder, name, 'kustomization.yaml')).configMapGenerator[0].literals.map(String);
-    expect((await init(folder, '--workspace', 'office', '--for', 'kubernetes')).code).toBe(0);
+    const without = await init(folder, '--workspace', 'office', '--for', 'kubernetes', '--influx-url', 'none');
+    expect(without).toMatchObject({ code: 0, text: expect.stringMatching(/^Database: {2}none; readings/m) });
     const none = ['TIDEMARK_INFLUX_URL=', 'TIDEMARK_INFLUX_ORG=', 'TIDEMARK_INFLUX_BUCKET='];
     expect(values('office')).toEqual(expect.arrayContaining(none));
     const victoria = ['--influx-url', 'http://127.0.0.1:1'];

@@ -119,17 +119,18 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
   const api = await promptApi(init);
   // The database of compose.yaml is there; that of a cluster cannot be reached from everywhere.
   const database = target === 'compose' ? null : await promptDatabase(init, api, target === 'kubernetes');
-  const { own, shared, start, first } = filesOf({
+  const files = filesOf({
     apiUrl: api.url,
     key: api.key.text,
     database,
     token: database?.token?.text ?? null,
     history: await promptHistory(init, database),
   });
-  writeFiles([...own, ...shared]);
-  const written = own.map(({ path }) => `Wrote ${path}\n`);
-  const changed = shared.map(({ path }) => `Changed ${path}\n`);
-  ports.print(`${[...written, ...changed].join('')}\nStart it:  ${start}\n${first}`);
+  writeFiles([...files.own, ...files.shared]);
+  const written = files.own.map(({ path }) => `Wrote ${path}\n`);
+  const changed = files.shared.map(({ path }) => `Changed ${path}\n`);
+  const next = `Database:  ${files.database}\nStart it:  ${files.start}\n${files.first}`;
+  ports.print(`${[...written, ...changed].join('')}\n${next}`);
   return 0;
 }
 
@@ -283,13 +284,10 @@ interface TriedDatabase extends Omit<InitDatabase, 'tokenFile'> {
 async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): Promise<TriedDatabase | null> {
   const { command, prompter } = init;
   return await retryUntilValid(init, async (isFirst) => {
-    const typed = async (given: string | null, question: string): Promise<string> =>
-      (isFirst ? given : null) ?? (prompter.isTerminal ? await prompter.ask(question) : '');
-    const url = await typed(
-      command.influxUrl,
-      'Address of InfluxDB or VictoriaMetrics (empty: no database, only the archive): ',
-    );
-    if (url === '') return null;
+    const typed = createTyped(init, isFirst);
+    const url = await typed(command.influxUrl, `Address of InfluxDB or VictoriaMetrics ${withoutText(isElsewhere)}: `);
+    if (url === NO_DATABASE) return null;
+    if (url === '') return isElsewhere ? await ofBase(init, isFirst) : null;
     requireBaseUrl(init, url, isFirst);
     const isVictoria = prompter.isTerminal && (await answersAsVictoria(init, api, url));
     if (isVictoria) init.print('VictoriaMetrics answers: it needs neither a bucket nor an organization.');
@@ -299,13 +297,7 @@ async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): P
     const org = isVictoria
       ? ''
       : await typed(command.influxOrg, 'Organization (only for InfluxDB 2, which requires it): ');
-    const found = await secretOf(init, {
-      flag: '--influx-token-file',
-      file: isFirst ? command.influxTokenFile : null,
-      variable: isFirst ? 'TIDEMARK_INFLUX_TOKEN' : '',
-      question: 'Token, or user:password (not shown; empty: none): ',
-    });
-    const database = { url, bucket, org, token: found.text === '' ? null : found };
+    const database = { url, bucket, org, token: await promptToken(init, isFirst) };
     const facts = await tryDatabase(init, api, database).catch((error: unknown) => {
       if (!isElsewhere || !(error instanceof UserError) || error.exitCode !== 1) throw error;
       init.print(
@@ -315,6 +307,36 @@ async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): P
     });
     return { ...database, facts };
   });
+}
+
+/** Gives an answer of the command line at the first attempt, else one of the terminal; empty for none. */
+function createTyped({ prompter }: Init, isFirst: boolean) {
+  return async (given: string | null, question: string): Promise<string> =>
+    (isFirst ? given : null) ?? (prompter.isTerminal ? await prompter.ask(question) : '');
+}
+
+function withoutText(isElsewhere: boolean): string {
+  return isElsewhere ? '(empty: that of the base; none: only the archive)' : '(empty: no database, only the archive)';
+}
+
+/** The value of `--influx-url` for no database. */
+const NO_DATABASE = 'none';
+
+/** The database of the base, with the bucket, the organization and the token of this workspace, if they are given. */
+async function ofBase(init: Init, isFirst: boolean): Promise<TriedDatabase> {
+  const { influxBucket, influxOrg } = init.command;
+  const token = await promptToken(init, isFirst);
+  return { url: '', bucket: influxBucket ?? '', org: influxOrg ?? '', token, facts: null };
+}
+
+async function promptToken(init: Init, isFirst: boolean): Promise<FoundSecret | null> {
+  const found = await secretOf(init, {
+    flag: '--influx-token-file',
+    file: isFirst ? init.command.influxTokenFile : null,
+    variable: isFirst ? 'TIDEMARK_INFLUX_TOKEN' : '',
+    question: 'Token, or user:password (not shown; empty: none): ',
+  });
+  return found.text === '' ? null : found;
 }
 
 /** @throws UserError (exit 2) if the address of the database is none */

@@ -40,10 +40,11 @@ interface InitConfig {
 }
 
 export interface InitDatabase {
+  /** Empty for that of the base (Kubernetes). */
   readonly url: string;
   readonly tokenFile: string | null;
   readonly org: string;
-  /** Empty for VictoriaMetrics. */
+  /** Empty for VictoriaMetrics, and for that of the base. */
   readonly bucket: string;
 }
 
@@ -123,6 +124,8 @@ export interface WorkspaceFiles {
   readonly start: string;
   /** The steps before that; empty for none. */
   readonly first: string;
+  /** The database that it will write to, in words. */
+  readonly database: string;
 }
 
 /** Where the files of workspaces are unless `--config` names a directory. */
@@ -190,6 +193,7 @@ secrets:
     shared: [withComposeFile(folder, own)],
     start: 'docker compose up -d',
     first: '',
+    database: 'the one of compose.yaml',
   };
 }
 
@@ -223,6 +227,7 @@ function systemdFiles({ name, folder, apiUrl, key, database, token, history }: N
     shared: [],
     start: `config/systemd/install.sh ${name} && systemctl enable --now tidemark@${name}`,
     first: '',
+    database: databaseText(database),
   };
 }
 
@@ -236,8 +241,9 @@ function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
       1,
     );
   }
-  // Every value of the base is replaced, by an empty one where there is none.
-  const variables = { ...NO_DATABASE, ...variablesOf(apiUrl, database, history) };
+  // The values of the base stay where no database was named; else each of them is replaced, by an empty one for none.
+  const isOfBase = database?.url === '';
+  const variables = { ...(isOfBase ? {} : NO_DATABASE), ...variablesOf(apiUrl, database, history) };
   const literals = Object.entries(variables).map(([variable, value]) => `      - ${literal(`${variable}=${value}`)}\n`);
   const own = join(folder, name);
   const text = `apiVersion: kustomize.config.k8s.io/v1beta1
@@ -274,7 +280,23 @@ ${literals.join('')}secretGenerator:
     shared: [{ path: list, text: after, mode: 0o644 }],
     start: `kubectl apply -k ${folder}`,
     first: withoutKeyText(folder, after, name),
+    database: isOfBase ? baseText(folder, database) : databaseText(database),
   };
+}
+
+function databaseText(database: NewWorkspace['database']): string {
+  if (database === null) return 'none; readings are stored only in the archive';
+  return `${database.url}${database.bucket === '' ? '' : `, bucket ${database.bucket}`}`;
+}
+
+/** The database of the base, as far as its file shows it. */
+function baseText(folder: string, own: { readonly bucket: string }): string {
+  const base = readIfThere(join(folder, '..', 'base', 'kustomization.yaml'));
+  const inBase = (variable: string): string => new RegExp(`${variable}=([^"'\\s]*)`).exec(base)?.[1] ?? '';
+  const url = inBase('TIDEMARK_INFLUX_URL');
+  const bucket = own.bucket === '' ? inBase('TIDEMARK_INFLUX_BUCKET') : own.bucket;
+  const text = url === '' ? '' : ` (${databaseText({ url, bucket, org: '' })})`;
+  return `that of the base${text}; --influx-url names another, or none`;
 }
 
 /** The step for the other workspaces of the list that have no key: with them the list cannot be applied. */
@@ -294,11 +316,10 @@ function variablesOf(apiUrl: string, database: NewWorkspace['database'], history
     ...(database === null
       ? {}
       : {
-          TIDEMARK_INFLUX_URL: database.url,
+          ...(database.url === '' ? {} : { TIDEMARK_INFLUX_URL: database.url }),
           ...(database.org === '' ? {} : { TIDEMARK_INFLUX_ORG: database.org }),
-          ...(database.bucket === ''
-            ? { TIDEMARK_INFLUX_KIND: 'victoriametrics' }
-            : { TIDEMARK_INFLUX_BUCKET: database.bucket }),
+          ...(database.bucket === '' ? {} : { TIDEMARK_INFLUX_BUCKET: database.bucket }),
+          ...(database.url !== '' && database.bucket === '' ? { TIDEMARK_INFLUX_KIND: 'victoriametrics' } : {}),
         }),
     TIDEMARK_SYNC_HISTORY: history,
   };
