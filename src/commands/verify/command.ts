@@ -13,6 +13,7 @@ import type { VerifyState } from '../../core/state/verify.ts';
 import { dayStart, formatExact } from '../../core/time.ts';
 import { createPointSource } from '../../influx/point-source.ts';
 import { createInfluxSink } from '../../influx/sink.ts';
+import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { noState } from '../../store/open/read-only.ts';
 import { openVerifyState } from '../../store/views/verify.ts';
 import { chosenDevices, printAnswer } from '../shared/command.ts';
@@ -115,7 +116,8 @@ async function verify(
   const resender = run.command.repair
     ? createResender({ destination: { kind, sink }, state, clock: realClock, batchLines })
     : null;
-  const comparison = { state, source, destination, clock: realClock, resender };
+  const historyFrom = wantedFrom(run.config.sync, realClock.nowMs());
+  const comparison = { state, source, destination, clock: realClock, historyFrom, resender };
   const onDevice = (done: number, of: number): void =>
     run.terminal.showWork(() => ({ share: done / of, text: `${done}/${of} devices of ${name}` }));
   const compared = await compareDestination(comparison, { range, onDevice }, ports.signal);

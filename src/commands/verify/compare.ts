@@ -44,6 +44,7 @@ export interface Comparison {
   readonly source: PointSource;
   readonly destination: VerifiedDestination;
   readonly clock: Clock;
+  readonly historyFrom: EpochNs;
   /** `null`: nothing is repaired. */
   readonly resender: Resender | null;
 }
@@ -331,7 +332,7 @@ async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Pr
     const covered = state.covered(of.deviceId);
     const work: DayWork = {
       of,
-      examination: beginExamination(),
+      examination: beginExamination(parts.historyFrom),
       covered,
       acknowledged,
       cleared: [],

@@ -38,6 +38,8 @@ export interface Findings extends Record<(typeof DIFFERENCES)[number], number> {
   unverifiable: number;
   /** Of the extra ones: at times that the state has not covered (yet), so that nothing is known of them. */
   extra_in_gaps: number;
+  /** Of those: from before `sync.history`, which no daemon reads by itself. */
+  extra_before_history: number;
   /** Not there, and no difference: not delivered yet. */
   pending: number;
   /** Not there, and no difference: in quarantine. */
@@ -50,7 +52,8 @@ export interface Findings extends Record<(typeof DIFFERENCES)[number], number> {
 
 export function noFindings(): Findings {
   const noDifference = { pending: 0, quarantined: 0, known_missing: 0 };
-  return { missing: 0, different: 0, extra: 0, unverifiable: 0, extra_in_gaps: 0, ...noDifference, not_in_archive: 0 };
+  const inGaps = { extra_in_gaps: 0, extra_before_history: 0 };
+  return { missing: 0, different: 0, extra: 0, unverifiable: 0, ...inGaps, ...noDifference, not_in_archive: 0 };
 }
 
 /** Whether a day is as it should be, apart from points that are known to be missing, pending or in quarantine. */
@@ -100,6 +103,8 @@ const keyOf = (stamp: string, sensor: string, name: string): string => `${stamp}
 
 /** The state of the comparison of a day, range by range. */
 export interface Examination {
+  /** Where `sync.history` begins. */
+  readonly historyFrom: EpochNs;
   readonly findings: Findings;
   /** Lines of the log that are to be sent again. */
   readonly resend: string[];
@@ -113,9 +118,10 @@ export interface Examination {
   oldestFound: EpochNs | null;
 }
 
-export function beginExamination(): Examination {
+export function beginExamination(historyFrom: EpochNs): Examination {
   const times = { newestMissing: null, oldestFound: null };
-  return { findings: noFindings(), resend: [], known: emptySum(), inside: emptySum(), archivedInside: 0, ...times };
+  const sums = { known: emptySum(), inside: emptySum(), archivedInside: 0 };
+  return { historyFrom, findings: noFindings(), resend: [], ...sums, ...times };
 }
 
 /** A range with points that are known to be missing, and how many of them are not accounted for yet. */
@@ -150,11 +156,16 @@ export function examineRange(day: Examination, input: RangeInput): void {
   for (const [key, value] of returned) {
     const [stamp = '', name = '', ...sensor] = key.split(' ');
     const at = BigInt(stamp);
-    if (!includes(archived.cleared, at)) {
-      day.findings.extra += 1;
-      if (!includes(covered, at)) day.findings.extra_in_gaps += 1;
-    } else addPoint(day.inside, pointIdentity(stamp, sensor.join(' '), `${name}=${value}`));
+    if (!includes(archived.cleared, at)) countExtra(day, at, covered);
+    else addPoint(day.inside, pointIdentity(stamp, sensor.join(' '), `${name}=${value}`));
   }
+}
+
+function countExtra({ findings, historyFrom }: Examination, at: EpochNs, covered: Intervals): void {
+  findings.extra += 1;
+  if (includes(covered, at)) return;
+  findings.extra_in_gaps += 1;
+  if (at < historyFrom) findings.extra_before_history += 1;
 }
 
 interface Expected {

@@ -405,17 +405,22 @@ function advice(verdict: DestinationVerdict, repair: boolean): string[] {
   return [...lines, ...adviceOnExtra(verdict)];
 }
 
-function adviceOnExtra({ extra, extra_in_gaps: inGaps, unverifiable }: DestinationVerdict): string[] {
-  const uncovered = `${grouped(inGaps)} of them ${inGaps === 1 ? 'lies' : 'lie'} in ranges that are not covered yet`;
-  return [
-    ...(extra > 0 ? ['Extra points are in the database but not in this state: they are reported, never deleted.'] : []),
-    ...(inGaps > 0 ? [`${uncovered} and may be correct. Run --verify again when the gaps are closed (--status).`] : []),
-    ...(unverifiable > 0
-      ? [
-          'Some days have more points in the database than the archive has counted: extra points, or readings that arrived after the archive had removed that day.',
-        ]
-      : []),
-  ];
+function adviceOnExtra(verdict: DestinationVerdict): string[] {
+  const { extra, extra_in_gaps: uncovered, extra_before_history: older, unverifiable } = verdict;
+  const lines: string[] = [];
+  const add = (count: number, text: string): void => {
+    if (count > 0) lines.push(text);
+  };
+  const lie = (count: number): string => `${grouped(count)} of them ${count === 1 ? 'lies' : 'lie'}`;
+  add(extra, 'Extra points are in the database but not in this state: they are reported, never deleted.');
+  const inGaps = uncovered - older;
+  const again = 'and may be correct. Run --verify again when the gaps are closed (--status).';
+  add(inGaps, `${lie(inGaps)} in ranges that are not covered yet ${again}`);
+  const backfill = 'such as those of a backfill that a restored state does not have. Run that --backfill again';
+  add(older, `${lie(older)} before sync.history in ranges that are not covered, ${backfill}, then --verify.`);
+  const days = 'Some days have more points in the database than the archive has counted:';
+  add(unverifiable, `${days} extra points, or readings that arrived after the archive had removed that day.`);
+  return lines;
 }
 
 function sampleLines(sample: SampleVerdict, repair: boolean): string[] {

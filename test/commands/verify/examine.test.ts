@@ -29,12 +29,13 @@ interface Case {
   /** Points that the day's sum counts; without it the day is not ended by its sum. */
   readonly counted?: readonly (readonly [at: number, sensor: string, value: number])[];
   readonly texts?: number;
+  readonly historyFrom?: bigint;
   readonly knownMissingPoints?: number;
 }
 
 function examine(given: Case): { findings: Findings; resend: string[] } {
   const { archived = [], there = [], change = {}, quarantined = [], cleared = [], counted } = given;
-  const day = beginExamination();
+  const day = beginExamination(given.historyFrom ?? 0n);
   const returned: Returned = new Map();
   const take = gather(returned);
   for (const [at, sensor, value] of there) take(`${at}`, sensor, `value=${value}`);
@@ -83,6 +84,21 @@ describe('where the archive keeps the lines', () => {
         change: { covered: [{ from: 0n, to: 9n }] },
       },
       { extra: 2, extra_in_gaps: 1 },
+      [],
+    ],
+    [
+      'extra in a gap of the history, and before it',
+      {
+        there: [
+          [2, 'a', 2],
+          [3, 'a', 2],
+          [5, 'a', 2],
+          [9, 'a', 2],
+        ],
+        change: { covered: [{ from: 5n, to: 9n }] },
+        historyFrom: 5n,
+      },
+      { extra: 4, extra_in_gaps: 3, extra_before_history: 2 },
       [],
     ],
     [

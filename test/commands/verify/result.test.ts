@@ -67,6 +67,20 @@ describe('what is gathered of a destination', () => {
     expect(verdict).not.toHaveProperty('not_in_archive');
   });
 
+  test('extra points before sync.history ask for the backfill again, those in gaps for patience', () => {
+    const textOf = (findings: Parameters<typeof found>[1]): string => {
+      const destinations = [verdictOf(INFLUX, compared(found('a', findings)))];
+      return verifyText({ from: null, to: null, repair: false, destinations, sample: null }).replace(/\s+/g, ' ');
+    };
+    expect(textOf({ extra: 9, extra_in_gaps: 9, extra_before_history: 9 })).toMatch(
+      /never deleted\. 9 of them lie before sync\.history .* Run that --backfill again, then --verify\. $/,
+    );
+    const both = textOf({ extra: 9, extra_in_gaps: 9, extra_before_history: 8 });
+    expect(both).toContain('1 of them lies in ranges that are not covered yet and may be correct.');
+    expect(both).toContain('8 of them lie before sync.history');
+    expect(textOf({ extra: 9, extra_in_gaps: 9 })).not.toContain('sync.history');
+  });
+
   test('points that were sent again and are there now count as repaired', () => {
     expect(totalOf(compared(found('a', { missing: 5, not_in_archive: 3 }, 10)).tally)).toMatchObject({ repaired: 8 });
   });

@@ -97,7 +97,7 @@ export async function verifyAt(rig: Rig, place: Place, options: VerifyOptions = 
       deviceIds: options.deviceIds ?? state.deviceIds(),
       isAll: options.deviceIds === undefined,
     };
-    const comparison = { state, source, destination, clock, resender };
+    const comparison = { state, source, destination, clock, historyFrom: 0n, resender };
     const signal = options.signal ?? new AbortController().signal;
     const compared = await compareDestination(comparison, { range, onDevice: () => {} }, signal);
     const verdict = verdictOf(source, compared, resender === null ? {} : { refused: resender.refused() });
