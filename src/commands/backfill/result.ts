@@ -92,7 +92,7 @@ export function summarizeBackfill(course: BackfillCourse, outcome: Outcome): Bac
     late: backfill.rate.isLate(context.serverClock.nowMs()),
     missing_seconds: Math.round(view.openMs / 1000),
     missing: missingRanges(view),
-    destinations: destinationStatuses(context.store, deliverers, deliveredBefore),
+    destinations: destinationStatuses(context.store, deliverers, deliveredBefore, outcome),
   };
 }
 

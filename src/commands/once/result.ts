@@ -55,7 +55,7 @@ export function summarize(
     gaps,
     streams_off: off,
     rejected_records: totals.rejectedRecords,
-    destinations: destinationStatuses(store, deliverers, []),
+    destinations: destinationStatuses(store, deliverers, [], outcome),
   };
 }
 

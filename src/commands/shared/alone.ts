@@ -122,18 +122,19 @@ export function isOutcome(value: unknown): value is Outcome {
   return typeof value === 'string' && Object.hasOwn(EXIT_CODES, value);
 }
 
-/** Waits for the delivery of what was archived. Without it, complete work has stalled. */
+/** Waits for the delivery of what was archived. Without it, work has stalled, whatever it has read. */
 export async function outcomeAfterDelivery(
   parts: Parameters<typeof untilDelivered>[0],
   outcome: Outcome,
   signal: AbortSignal,
 ): Promise<Outcome> {
   const isDelivered = await untilDelivered(parts, signal);
-  return outcome === 'complete' && !isDelivered ? 'stalled' : outcome;
+  return isDelivered ? outcome : 'stalled';
 }
 
 /**
- * The state of each destination at the end of such work.
+ * The state of each destination at the end of such work. Once it is complete, each has everything that was archived by
+ * then (`outcomeAfterDelivery`): what is pending comes from later polls of a daemon, and no part of the work.
  *
  * @param deliveredBefore how many points each destination had acknowledged before the work began
  */
@@ -141,13 +142,15 @@ export function destinationStatuses(
   store: SyncContext['store'],
   deliverers: readonly Deliverer[],
   deliveredBefore: readonly number[],
+  outcome: Outcome,
 ): DestinationStatus[] {
+  const isDelivered = outcome === 'complete' || outcome === 'incomplete for good';
   return deliverers.map((deliverer, index) => {
     const { pendingLines, quarantined } = store.backlog(deliverer.destinationId);
     return {
       name: deliverer.name,
       delivered_points: deliverer.deliveredLines() - (deliveredBefore[index] ?? 0),
-      pending_points: pendingLines,
+      pending_points: isDelivered ? 0 : pendingLines,
       quarantined,
       missing: missingStatuses(store.missingSums(deliverer.destinationId)),
       blocked_reason: deliverer.blockedReason(),

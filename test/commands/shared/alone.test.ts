@@ -4,10 +4,16 @@
 import { expect, test } from 'vitest';
 import type { MaintenanceParts } from '../../../src/archive/maintenance.ts';
 import { createRoom } from '../../../src/archive/room.ts';
-import { besideDeliveries } from '../../../src/commands/shared/alone.ts';
+import {
+  besideDeliveries,
+  destinationStatuses,
+  type Outcome,
+  outcomeAfterDelivery,
+} from '../../../src/commands/shared/alone.ts';
 import { repeat } from '../../../src/core/async.ts';
 import { MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import type { Deliverer } from '../../../src/delivery/deliver.ts';
+import type { SyncContext } from '../../../src/ingest/context.ts';
 import { scratchStore } from '../../store/support.ts';
 import { createVirtualClock } from '../../support/virtual-clock.ts';
 
@@ -101,3 +107,39 @@ test('ends with what the delivery fails with, and is stopped', async () => {
   expect(await ended).toBe(STATE_FAILED);
   expect(isStopped).toBe(true);
 });
+
+/** A destination for which points wait. */
+const WAITING = {
+  destinationId: 1,
+  name: 'influx',
+  pendingLines: () => 6,
+  deliveredLines: () => 100,
+  blockedReason: () => null,
+  notify: () => {},
+} as Partial<Deliverer> as Deliverer;
+
+test('points that a daemon archives once the work is delivered are no part of the work', () => {
+  const store = {
+    backlog: () => ({ pendingLines: 6, quarantined: 0 }),
+    missingSums: () => [],
+  } as Partial<SyncContext['store']> as SyncContext['store'];
+  const pendingAt = (outcome: Outcome) => destinationStatuses(store, [WAITING], [0], outcome)[0]?.pending_points;
+  expect([pendingAt('complete'), pendingAt('incomplete for good')]).toEqual([0, 0]);
+  expect([pendingAt('stalled'), pendingAt('interrupted')]).toEqual([6, 6]);
+});
+
+test.each(['complete', 'incomplete for good'] as const)(
+  '%s work that cannot be delivered has stalled',
+  async (outcome) => {
+    const clock = createVirtualClock(0);
+    const endsAt = (block: number) => ({
+      endOf: () => ({ block, line: 0 }),
+      position: () => ({ block: 4, line: 0 }),
+    });
+    const ended = async (block: number) => {
+      const context = { clock, store: endsAt(block) } as unknown as SyncContext;
+      return await outcomeAfterDelivery({ context, deliverers: [WAITING] }, outcome, new AbortController().signal);
+    };
+    expect([await ended(4), await ended(5)]).toEqual([outcome, 'stalled']);
+  },
+);
