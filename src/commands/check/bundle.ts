@@ -64,7 +64,7 @@ export async function writeSupportBundle(file: string, parts: BundleParts, ports
     daemon: daemon ?? { unavailable: 'no daemon answers at the address in listen' },
   };
   const clean = cleaner(described, names, terminal.scrub);
-  writeBundle(file, readable(mapTexts(bundle, clean)), realRandom);
+  writeBundle(file, readable(mapTexts(bundle, clean)), { random: realRandom, dataDir: read.state?.dataDir ?? null });
   terminal.logger.write({ type: 'bundle-written', file });
 }
 

@@ -142,12 +142,23 @@ export function createPrivate(path: string): void {
   }
 }
 
+/** A path that this user may write to, for an error text: under systemd and in a container, few others are. */
+export function insteadOf(file: string, dataDir: string | null): string {
+  const other = dataDir === null ? file : join(resolve(dataDir), basename(file));
+  return other === file ? '' : `, such as ${plainText(other)}`;
+}
+
 /**
  * Writes it.
  *
+ *
  * @throws UserError (exit 1) where that cannot be done; nothing is left then.
  */
-export function writeBundle(given: string, text: string, random: Random): void {
+export function writeBundle(
+  given: string,
+  text: string,
+  { random, dataDir }: { readonly random: Random; readonly dataDir: string | null },
+): void {
   const file = resolve(given);
   const part = partOf(file, random);
   try {
@@ -163,7 +174,7 @@ export function writeBundle(given: string, text: string, random: Random): void {
     if (error instanceof UserError) throw error;
     const code = codeOf(error);
     throw new UserError(
-      `--bundle: ${plainText(given)} could not be written (${code}). Choose a directory that this user may write to.`,
+      `--bundle: ${plainText(file)} could not be written (${code}). Choose a directory that this user may write to${insteadOf(file, dataDir)}.`,
       1,
     );
   } finally {

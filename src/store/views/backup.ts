@@ -18,7 +18,15 @@ import type { EpochMs } from '../../core/time.ts';
 import { statePath } from '../open/database.ts';
 import { isLocked } from '../open/lock.ts';
 import { APPLICATION_ID } from '../open/migrations.ts';
-import { createPrivate, partOf, removeOldParts, removePart, requireNewFile, takeName } from '../open/new-file.ts';
+import {
+  createPrivate,
+  insteadOf,
+  partOf,
+  removeOldParts,
+  removePart,
+  requireNewFile,
+  takeName,
+} from '../open/new-file.ts';
 import { explainedReading, requireState } from '../open/read-only.ts';
 import { createDisk } from './data-dir.ts';
 
@@ -55,19 +63,19 @@ export async function backUpState(options: BackupOptions, signal: AbortSignal): 
   const file = resolve(options.file);
   requireState(options.directory);
   requireNewFile('--backup', options.file);
-  await atTarget(file, () => removeOldParts(file, options.nowMs, isBeingWritten));
+  await atTarget(options, () => removeOldParts(file, options.nowMs, isBeingWritten));
   const part = partOf(file, options.random);
   const db = explainedReading(source, () => new Database(source, { readonly: true, fileMustExist: true }));
   try {
     const bytes = explainedReading(source, () => beginReading(db, source));
     requireRoom(file, bytes);
-    const stateVersion = await atTarget(file, async () => {
+    const stateVersion = await atTarget(options, async () => {
       createPrivate(part);
       await copyPages(db, part, { ...options, signal, bytes });
       options.onProgress(1, bytes);
       return finalizeFile(part);
     });
-    await atTarget(file, () => {
+    await atTarget(options, () => {
       takeName('--backup', part, file);
       syncDirectory(file);
     });
@@ -168,23 +176,26 @@ function syncFile(path: string): void {
   }
 }
 
-async function atTarget<T>(file: string, work: () => T | Promise<T>): Promise<T> {
+async function atTarget<T>(options: Target, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw placed(file, error);
+    throw placed(options, error);
   }
 }
 
+type Target = Pick<BackupOptions, 'directory' | 'file'>;
+
 /** The error text for the directory of the copy. */
-function placed(file: string, error: unknown): unknown {
+function placed({ directory, file: given }: Target, error: unknown): unknown {
+  const file = resolve(given);
   const code = codeOf(error, '');
   if (error instanceof UserError || code === '') return error;
   if (/^(SQLITE_FULL|ENOSPC|EDQUOT|EFBIG)/.test(code)) return full(file, 'the disk, or a quota, is full');
   const name = plainText(basename(file));
   if (/^(EACCES|EPERM|EROFS|SQLITE_CANTOPEN|SQLITE_READONLY)/.test(code)) {
     return new UserError(
-      `--backup: this user may not write ${name} into ${plainText(dirname(file))} (${code}). Choose another directory.`,
+      `--backup: this user may not write ${name} into ${plainText(dirname(file))} (${code}). Choose another directory${insteadOf(file, directory)}.`,
       1,
     );
   }

@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { createPseudonyms, withoutPeople, withoutQuotes } from '../../../src/commands/check/bundle.ts';
@@ -137,10 +137,13 @@ describe('a bundle', () => {
     await using stage = await openStage();
     const file = join(stage.directory, 'bundle.json');
     writeFileSync(file, 'mine');
-    expect(() => writeBundle(file, 'new', () => 0.5)).toThrow(/already exists and is not overwritten/);
-    expect(() => writeBundle(join(stage.directory, 'none', 'b'), 'new', () => 0.5)).toThrow(
-      /could not be written \(ENOENT\)/,
+    const parts = { random: () => 0.5, dataDir: '/data' };
+    expect(() => writeBundle(file, 'new', parts)).toThrow(/already exists and is not overwritten/);
+    const place = join(stage.directory, 'none', 'b');
+    expect(() => writeBundle(relative('', place), 'new', parts)).toThrow(
+      `--bundle: ${place} could not be written (ENOENT). Choose a directory that this user may write to, such as /data/b.`,
     );
+    expect(() => writeBundle(place, 'new', { ...parts, dataDir: null })).toThrow(/may write to\.$/);
     expect([readFileSync(file, 'utf8'), readdirSync(stage.directory)]).toEqual(['mine', ['bundle.json']]);
   });
 

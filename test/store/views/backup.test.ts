@@ -193,6 +193,9 @@ describe('what is in the way', () => {
     openStore(directory).close();
     const { message } = await mistakeOf(backUp(directory, '/sys/tidemark-copy.db'));
     expect(message).toMatch(/(this user may not write|could not be written|no room in)/);
+    if (message.includes('may not write')) {
+      expect(message).toContain(`Choose another directory, such as ${join(directory, 'tidemark-copy.db')}.`);
+    }
     expect(existsSync('/sys/tidemark-copy.db')).toBe(false);
   });
 
