@@ -28,7 +28,7 @@ import { createFirstFill } from '../report/ready.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../scheduler/session.ts';
 import type { Sync } from './open-sync.ts';
 import { realClock } from './real-clock.ts';
-import { keepSchedules } from './settings.ts';
+import { keepRunsWith, keepSchedules } from './settings.ts';
 import type { TerminalOutput } from './terminal.ts';
 
 /** How often the main loop runs. */
@@ -57,6 +57,7 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
   const { sync, terminal } = options;
   const { store, settings } = sync.context;
   keepSchedules(store, settings.schedules);
+  keepRunsWith(store, settings.filter.spec, sync.deliverers);
   const shown = createShownFacts(sync, terminal.scrub);
   const page = await servePage(options, shown.facts);
   try {

@@ -6,8 +6,8 @@ import type { DemoConfig, StateConfig } from '../config/config.ts';
 import { readCron } from '../config/cron.ts';
 import { minTokenLength, secretText, Unfit } from '../config/values.ts';
 import { UserError } from '../core/faults.ts';
-import { createFilter } from '../core/filter.ts';
-import { isRecord } from '../core/json.ts';
+import { createFilter, type FilterSpec } from '../core/filter.ts';
+import { areRecords, isRecord } from '../core/json.ts';
 import { DESTINATION_KINDS, identityOf } from '../core/lines/dialect.ts';
 import { type Schedules, STREAMS } from '../core/ports.ts';
 import { Secret } from '../core/secret.ts';
@@ -131,8 +131,32 @@ export function databasesOf(
     });
 }
 
-/** The key under which the state keeps the schedules of the daemon that runs with it. */
+/** The keys under which the state keeps the settings of the daemon that runs with it. */
 const SCHEDULES = 'schedules';
+const RUNS_WITH = 'runs_with';
+
+/** The devices that a daemon reads and the databases that it writes to. */
+interface RunsWith extends Pick<FilterSpec, 'include' | 'exclude'> {
+  readonly destinations: readonly { readonly name: string; readonly id: number }[];
+}
+
+/** Keeps the filter and the databases of the daemon, for commands that read its state with another configuration. */
+export function keepRunsWith(
+  store: Pick<Store, 'fact' | 'saveFact'>,
+  { include, exclude }: FilterSpec,
+  deliverers: readonly { readonly name: string; readonly destinationId: number }[],
+): void {
+  const destinations = deliverers.map(({ name, destinationId: id }) => ({ name, id }));
+  createFactNote(store, () => RUNS_WITH)(JSON.stringify({ include, exclude, destinations } satisfies RunsWith));
+}
+
+/** The filter and the databases of the daemon of a state; `null` where they are not kept. */
+export function keptRunsWith({ fact }: Pick<Store, 'fact'>): RunsWith | null {
+  const kept: unknown = JSON.parse(fact(RUNS_WITH) ?? 'null');
+  if (!isRecord(kept)) return null;
+  const fits = areRecords(kept['destinations'], ['name']) && [kept['include'], kept['exclude']].every(Array.isArray);
+  return fits ? (kept as unknown as RunsWith) : null;
+}
 
 /** Keeps the schedules that the daemon runs with, for commands that read its state with another configuration. */
 export function keepSchedules(store: Pick<Store, 'fact' | 'saveFact'>, schedules: Schedules): void {

@@ -9,7 +9,7 @@ import type { TerminalOutput } from '../../app/terminal.ts';
 import { withQuestions } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
 import { linkAbort } from '../../core/async.ts';
-import { type Advice, UserError } from '../../core/faults.ts';
+import { UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 import { duration } from '../../core/text.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
@@ -40,6 +40,10 @@ export async function apiLines({ config, terminal, canBook }: ApiPart, signal: A
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof UserError)) throw error;
+    if (error instanceof StateInUseError) {
+      notes.skip('requests', TAKES_NO_JOBS);
+      return left(notes, 'another process uses the state');
+    }
     const exitCode = error.exitCode === 77 || error.exitCode === 78 ? error.exitCode : 1;
     notes.fail('requests', { ...errorText(error), exitCode });
     return left(notes, 'the check of the API failed');
@@ -160,17 +164,15 @@ async function fetchFindings(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal
         },
         1,
       );
-    if (error instanceof StateInUseError) throw new UserError(TAKES_NO_JOBS, 1);
     throw error;
   } finally {
     link.release();
   }
 }
 
-const TAKES_NO_JOBS: Advice = {
-  what: 'Another process uses the state and accepts no jobs: a one-off command, the demo, or a daemon of another version',
-  remedy: 'Run --check again when that process has ended, or restart the daemon with this version.',
-};
+/** A fault of none of them: they may be in best health. */
+const TAKES_NO_JOBS =
+  'not sent: another process uses the state and accepts no jobs: the demo, a one-off command, or a daemon of another version. Run --check again when it has ended';
 
 async function checkAlone({ config, terminal }: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
   return await withQuestions({ config, terminal }, async (sync) => {

@@ -3,7 +3,7 @@
  * that only a running process has is taken from the state where possible, and is `null` otherwise.
  */
 
-import { configuredDatabases, keptSchedules } from '../../app/settings.ts';
+import { configuredDatabases, keptRunsWith, keptSchedules } from '../../app/settings.ts';
 import { createRoom } from '../../archive/room.ts';
 import { VERSION } from '../../cli/help.ts';
 import type { StateConfig } from '../../config/config.ts';
@@ -37,11 +37,15 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
   const { store, facts, maintenance } = state;
   // Times in the state are the server's: if the local clock lags, the newest of them counts.
   const nowMs = Math.max(clock.nowMs(), state.newestMs);
-  const filter = createFilter(config.sync.leftOut);
+  // A daemon may run with other settings than this configuration: the demo does.
+  const runsWith = state.isLocked ? keptRunsWith(store) : null;
+  const { include, exclude } = runsWith ?? config.sync.leftOut;
+  const filter = createFilter({ ...config.sync.leftOut, include, exclude });
   // Before the first sync, `--check` may have sent requests, which stored nothing.
   const isSynced = store.workspaceTag() !== null;
   const streams = facts.streams().map((each) => streamStatus(isSynced ? each : { ...each, readAtMs: null }));
-  const destinations = destinationsOf(state, config);
+  const destinations =
+    runsWith?.destinations.map(({ name, id }) => reportedDestination(state, name, id)) ?? destinationsOf(state, config);
   const room = createRoom({
     maintenance: maintenance,
     disk: createDisk(config.dataDir),
@@ -54,7 +58,6 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
     },
   });
   const quota = quotaOf(state, config, nowMs);
-  // A daemon may run with other schedules than this configuration: the demo does.
   const schedules = (state.isLocked ? keptSchedules(store) : null) ?? config.sync.schedules;
   const context = { store, serverClock: clockAt(nowMs), settings: { ...config.sync, schedules, filter } };
   return {

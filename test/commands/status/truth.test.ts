@@ -2,7 +2,7 @@
  * What `--status` tells against what is true: the seed of the simulated workspace and a query of the database.
  */
 import { describe, expect, test } from 'vitest';
-import { keepSchedules } from '../../../src/app/settings.ts';
+import { keepRunsWith, keepSchedules } from '../../../src/app/settings.ts';
 import { readCron } from '../../../src/config/cron.ts';
 import type { Interval } from '../../../src/core/intervals.ts';
 import type { Schedule, Sink } from '../../../src/core/ports.ts';
@@ -53,6 +53,35 @@ describe.runIf(influxdAvailable())('status', () => {
     keepSchedules(sync.context.store, { ...config.sync.schedules, telemetry: often });
     sync.close();
     expect(targetNow()).toBe(60);
+  });
+
+  test('the databases and the filter are those of the daemon that runs, whatever this configuration has', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    const influx = { url: 'http://elsewhere:8086', bucket: 'other', org: '', kind: 'auto' };
+    const sync = { ...configOf(rig).sync, leftOut: { ...configOf(rig).sync.leftOut, exclude: ['often'] } };
+    const config = { ...configOf(rig), influx, sync } as unknown as ReturnType<typeof configOf>;
+    const shown = () => {
+      const { destinations, devices } = reportOf(config, rig.clock);
+      const excluded = devices.filter(({ state }) => state === 'excluded').map(({ device_id }) => device_id);
+      return [destinations.map(({ name, pending_points }) => [name, pending_points]), excluded];
+    };
+    const daemon = rig.open();
+    const unsent = ['influx', expect.any(Number)];
+    expect(shown()).toEqual([[unsent], ['often']]);
+    const { spec } = daemon.context.settings.filter;
+    keepRunsWith(daemon.context.store, spec, daemon.deliverers);
+    const own = daemon.deliverers.map(({ name }) => [name, 0]);
+    expect(shown()).toEqual([own, []]);
+    // A demo without a database.
+    keepRunsWith(daemon.context.store, spec, []);
+    expect(shown()).toEqual([[], []]);
+    expect(textOf(config, rig.clock)).toContain('Delivery    no database is configured');
+    daemon.context.store.saveFact('runs_with', '{"destinations":"of another version"}');
+    expect(shown()).toEqual([[unsent], ['often']]);
+    keepRunsWith(daemon.context.store, spec, []);
+    daemon.close();
+    expect(shown()).toEqual([[unsent], ['often']]);
   });
 
   test('after a whole sync everything is covered, by the seed as by the report, in one screen', async () => {
@@ -112,6 +141,9 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(unwrapped(textOf(config, rig.clock))).toMatch(
       /Streams all failing \(the API (?:refuses the key|cannot be read)\) /,
     );
+    const next = unwrapped(textOf(config, rig.clock)).match(/ Next .*/)?.[0];
+    if (code === 'key_refused') expect(next).toBe(' Next no poll until the key is accepted; no gaps to close ');
+    else expect(next).toMatch(/ Next (?:[a-z, ]+ now; )?[a-z]+ \d\d:.* UTC; no gaps to close /);
     const device = deviceOf(config, rig.clock, 'often');
     expect(device).toMatchObject({ fresh: true, polled: false, reasons: [`The API cannot be read: ${problem}.`] });
     expect(unwrapped(textOf(config, rig.clock, 'often'))).toContain(
