@@ -32,7 +32,7 @@ import type { Clock, Disk, Random, Transport } from '../core/ports.ts';
 import { createServerClock } from '../core/server-clock.ts';
 import type { JobQueue } from '../core/state/jobs.ts';
 import { createFactNote } from '../core/state/state.ts';
-import type { ReadyReport, StatusOverview, StatusReport } from '../core/status.ts';
+import type { QuotaStatus, ReadyReport, StatusOverview, StatusReport } from '../core/status.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
 import { createPlanCheck } from '../ingest/account.ts';
@@ -115,7 +115,7 @@ export interface Sync
   /** Whether requests are refused for the quota again and again, although every wait was kept. */
   isRefusedRepeatedly(): boolean;
   /** Until when history and backfill wait for quota, RFC 3339; `null` while they may send. */
-  historyWaitsUntil(): string | null;
+  quotaWaits(): Pick<QuotaStatus, 'waiting_until' | 'history_waiting_until'>;
   /** The heartbeats of all loops. */
   readonly heartbeats: Heartbeats;
   /** The scan of all devices that metrics and readiness use. */
@@ -374,7 +374,7 @@ export function maintenanceOf(
   return { ...parts, destinations: () => deliverers, mayBegin: confirmation.wait };
 }
 
-type Reports = FigureSource & Pick<Sync, 'fleet' | 'historyWaitsUntil' | 'report' | 'overview' | 'pageFacts' | 'ready'>;
+type Reports = FigureSource & Pick<Sync, 'fleet' | 'quotaWaits' | 'report' | 'overview' | 'pageFacts' | 'ready'>;
 
 /** Creates the reports. */
 export function createReports(
@@ -406,7 +406,10 @@ export function createReports(
   return {
     fleet,
     ...createFigures({ context, deliverers, quota, planning, streams, room, fleet, jobs, facts, historyEta }),
-    historyWaitsUntil: () => status().history_waiting_until,
+    quotaWaits: () => {
+      const { waiting_until, history_waiting_until } = status();
+      return { waiting_until, history_waiting_until };
+    },
     report: () => reportNow(reported),
     overview: () => overviewNow(reported, fleet.scan()?.sums ?? null),
     pageFacts: (recentEvents) => createPageFacts({ ...reported, fleet, clock, recentEvents }),

@@ -135,8 +135,9 @@ function progressFacts(report: ProgressReport): ProgressFacts {
   const { totals, destinations, allowance, eta, waits = null, requests_per_minute = null, backfill = null } = report;
   const sum = (of: (destination: ProgressReport['destinations'][number]) => number): number =>
     destinations.reduce((total, destination) => total + of(destination), 0);
-  const waitMs =
-    allowance.waiting_until === null ? 0 : Math.max(0, Date.parse(allowance.waiting_until) - realClock.nowMs());
+  const { waiting_until: all, history_waiting_until: history = null } = allowance;
+  const until = all ?? history;
+  const waitMs = until === null ? 0 : Math.max(0, Date.parse(until) - realClock.nowMs());
   return {
     devicesDone: totals.devices_complete,
     devicesTotal: totals.devices,
@@ -149,7 +150,7 @@ function progressFacts(report: ProgressReport): ProgressFacts {
     ...(eta === undefined ? {} : { eta: eta === null ? null : { ms: eta.seconds * 1000, basis: eta.basis } }),
     waitsFor: waits === null ? null : plainText(waits),
     // Ordinary spacing of requests is not shown as waiting.
-    waitMs: waitMs > REPORTED_FROM_MS ? waitMs : null,
+    wait: waitMs > REPORTED_FROM_MS ? { ms: waitMs, ofAll: all !== null } : null,
     backfill: backfill === null ? null : progressFacts(backfill),
   };
 }

@@ -48,7 +48,7 @@ interface GapText {
 }
 
 const GAP_TEXTS: Readonly<Record<GapReason | typeof PENDING | 'excluded', GapText>> = {
-  [PENDING]: { why: 'not read yet', remedy: 'read while the daemon runs, or by --once' },
+  [PENDING]: { why: 'not read yet', remedy: 'start the daemon or run --once' },
   beyond_plan: { why: 'older than the plan serves', remedy: "limited by the plan's history_max_days" },
   over_quota: { why: 'skipped for lack of quota', remedy: '--plan shows what quota would be enough' },
   page_rejected: { why: 'responses rejected', remedy: 'retried periodically, see the log' },

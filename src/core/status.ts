@@ -270,7 +270,7 @@ export interface ProgressReport {
     'devices' | 'devices_complete' | 'archived_readings' | 'requests' | 'covered_share'
   >;
   readonly destinations: readonly Pick<DestinationReport, 'pending_points' | 'delivered_points'>[];
-  readonly allowance: Pick<QuotaStatus, 'waiting_until'>;
+  readonly allowance: Pick<QuotaStatus, 'waiting_until'> & Partial<Pick<QuotaStatus, 'history_waiting_until'>>;
   /**
    * The time left and its basis in words, maybe empty; `null` while it is not known. Absent: it is estimated from the
    * progress so far.

@@ -10,6 +10,7 @@
 import type { AppEvent, ProgramEvent } from '../core/events.ts';
 import { DESTINATION_NAMES } from '../core/lines/dialect.ts';
 import { WAIT_TEXTS } from '../core/quota.ts';
+import { counted, grouped } from '../core/text.ts';
 import { SECOND_MS } from '../core/time.ts';
 import {
   debug,
@@ -313,14 +314,14 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     repeats: { ends: () => 'key', alwaysLogged: true },
   }),
   'initial-sync-done': info(
-    ({ devices, withGaps }) =>
+    ({ devices, withGaps, points }) =>
       withGaps === 0
-        ? `Sync complete: all ${devices} devices, no gaps`
-        : `Initial sync complete: ${devices} devices, ${withGaps} with gaps; the status page shows the reasons`,
+        ? `Sync complete: all ${counted(devices, 'device')}, ${counted(points, 'telemetry point')}, no gaps`
+        : `Initial sync complete: ${counted(devices, 'device')}, ${counted(points, 'telemetry point')}, ${grouped(withGaps)} with gaps; the status page shows the reasons`,
     {
       fields: ({ points, pending, statusPage }) => ({ points, points_to_deliver: pending, status_page: statusPage }),
       pattern: '…',
-      note: '`Sync complete: all 31 devices, no gaps` or `Initial sync complete: 31 devices, 2 with gaps; …`; once after each start',
+      note: '`Sync complete: all 31 devices, 86,924 telemetry points, no gaps` or `Initial sync complete: 31 devices, …`; once after each start',
     },
   ),
   stopping: info(({ reason }) => `${reason}, shutting down`),

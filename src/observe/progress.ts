@@ -25,8 +25,11 @@ export interface ProgressFacts {
   readonly eta?: { readonly ms: number; readonly basis: string } | null;
   /** The cause for which all remaining work waits, if the duration is unknown. */
   readonly waitsFor?: string | null;
-  /** How long no request may be sent for lack of quota; `null` while requests may be sent. */
-  readonly waitMs: number | null;
+  /**
+   * How long requests wait for quota: all of them (`ofAll`), or those of history and backfill, at least; `null` while
+   * they may be sent.
+   */
+  readonly wait: { readonly ms: number; readonly ofAll: boolean } | null;
   /** How far a backfill is that runs beside the work; `null`: none runs. */
   readonly backfill?: ProgressFacts | null;
 }
@@ -270,10 +273,16 @@ export function progressText(facts: ProgressFacts, remainingMs: number | null): 
 
 /** The cause of a wait or the expected end of the work, and its rate. */
 function restText(facts: ProgressFacts, remainingMs: number | null): string[] {
-  const { waitsFor = null, waitMs, eta, requestsPerMinute = null } = facts;
+  const { waitsFor = null, wait, eta, requestsPerMinute = null } = facts;
   const rate = requestsPerMinute === null ? [] : [`${rateText(requestsPerMinute)} requests a minute`];
   if (waitsFor !== null) return [waitsFor, ...rate];
-  if (waitMs !== null) return [`quota used up, requests resume in ${duration(waitMs / SECOND_MS, 'up')}`, ...rate];
+  if (wait !== null) {
+    const inTime = duration(wait.ms / SECOND_MS, 'up');
+    const waits = wait.ofAll
+      ? `quota used up, requests resume in ${inTime}`
+      : `history and backfill wait ${inTime} or more for their budget`;
+    return [waits, ...rate];
+  }
   if (facts.coveredShare === 1) return rate;
   const leftMs = eta?.ms ?? remainingMs;
   if (leftMs === null) return rate;

@@ -133,8 +133,15 @@ function coverageSection(device: DeviceReport, now: string): Html {
 <div class="long">${coverageBar({ cells, one: `range of ${duration(cell_seconds)}`, many: `ranges of ${duration(cell_seconds)}`, label: 'Coverage' })}</div>${legend()}${gapTable(device, now)}</section>`;
 }
 
-function answerRow({ at: time, lane, status, fault, new_readings }: DeviceAnswer, now: string): Html {
-  return html`<tr><td>${moment(time, now)}</td><td>${laneText(lane)}</td><td>${status === null ? 'no response' : String(status)}</td><td>${fault === null ? '' : faultText(fault)}</td><td class="number">${new_readings === null ? '' : grouped(new_readings)}</td></tr>`;
+/** Until its outcome is stored, neither its status nor its fault is known. */
+function statusText({ status, fault }: DeviceAnswer): string {
+  if (status !== null) return String(status);
+  return fault === null ? 'not recorded yet' : 'no response';
+}
+
+function answerRow(answer: DeviceAnswer, now: string): Html {
+  const { at: time, lane, fault, new_readings } = answer;
+  return html`<tr><td>${moment(time, now)}</td><td>${laneText(lane)}</td><td>${statusText(answer)}</td><td>${fault === null ? '' : faultText(fault)}</td><td class="number">${new_readings === null ? '' : grouped(new_readings)}</td></tr>`;
 }
 
 function answersSection({ last_answers }: DeviceReport, now: string): Html {

@@ -205,7 +205,10 @@ function jobFigures({
   eta_basis,
   waits,
 }: JobStatus): Html {
-  const rate = requests_per_minute === null ? '' : `, ${figure(Number(requests_per_minute.toPrecision(2)))} a minute`;
+  const rate =
+    requests_per_minute === null
+      ? ''
+      : ` so far (recently ${figure(Number(requests_per_minute.toPrecision(2)))} a minute)`;
   const parts = [
     ...(share === null
       ? []

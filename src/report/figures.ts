@@ -72,7 +72,8 @@ export function createFigures(parts: FiguresParts): FigureSource {
   };
   const progress = (): ProgressReport => {
     const seen = fleet.scan()?.figures;
-    const { historyWaitsUntilMs: waitsUntilMs } = parts.quota();
+    const { waitingUntilMs, historyWaitsUntilMs } = parts.quota();
+    const timeText = (ms: EpochMs | null): string | null => (ms === null ? null : formatExact(msToNs(ms)));
     // It looks at every device, and nothing is missing of a daemon in sync.
     const eta = seen?.coveredShare === 1 ? null : parts.historyEta();
     return {
@@ -86,7 +87,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
         pending_points: pendingPoints,
         delivered_points: deliverers[index]?.deliveredLines() ?? 0,
       })),
-      allowance: { waiting_until: waitsUntilMs === null ? null : formatExact(msToNs(waitsUntilMs)) },
+      allowance: { waiting_until: timeText(waitingUntilMs), history_waiting_until: timeText(historyWaitsUntilMs) },
       eta: eta === null ? null : { seconds: eta.seconds, basis: eta.assumesFullHistory ? LESS_IF_YOUNGER : '' },
       backfill: backfillProgress(jobs.open()),
     };

@@ -263,8 +263,8 @@ function nextStatus(
   return {
     attempt_at,
     streams: streams.list().map(({ name, state, last_read_at }) => {
-      // No stream is read before, and all are read soon after a key is accepted.
-      if (attempt_at !== null && state !== 'off') return { name, due_at: attempt_at };
+      // No stream is read before, and all are read soon after a key is accepted. The state alone does not show when.
+      if (streams.isRefused()) return { name, due_at: state === 'off' ? null : attempt_at };
       // Each device is due at a time of its own: telemetry has the next turn of the schedule.
       const fromMs = name === 'telemetry' || last_read_at === null ? nowMs : Date.parse(last_read_at);
       return { name, due_at: state === 'off' ? null : timeText(after(name, fromMs)) };

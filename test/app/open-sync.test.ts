@@ -335,9 +335,11 @@ describe('the reports', () => {
     const parts = openParts();
     hear(parts.base, NOW_MS);
     const reports = createReports(options, parts);
-    expect(reports.historyWaitsUntil()).toBeNull();
+    expect(reports.quotaWaits()).toEqual({ waiting_until: null, history_waiting_until: null });
     setRest(parts.planning, { kind: 'rest', untilMs: NOW_MS + HOUR_MS, reason: 'spare' });
-    expect(reports.historyWaitsUntil()).toBe('2026-06-15T13:34:56.789Z');
+    const history_waiting_until = '2026-06-15T13:34:56.789Z';
+    const waits = { waiting_until: null, history_waiting_until };
+    expect([reports.quotaWaits(), reports.progress().allowance]).toEqual([waits, waits]);
   });
 
   test('are not ready before the devices were listed, and name a problem of the API', () => {

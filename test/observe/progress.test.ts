@@ -18,7 +18,7 @@ const FACTS: ProgressFacts = {
   pointsPending: 0,
   requests: 321,
   coveredShare: 0.437,
-  waitMs: null,
+  wait: null,
 };
 
 /** A terminal that remembers what was written and shows what a person would see. */
@@ -45,8 +45,12 @@ describe('the words', () => {
   });
 
   test('tell what is pending, and a wait in place of an estimate', () => {
-    expect(progressText({ ...FACTS, pointsPending: 5, waitMs: 61_000 }, 90_000)).toBe(
+    expect(progressText({ ...FACTS, pointsPending: 5, wait: { ms: 61_000, ofAll: true } }, 90_000)).toBe(
       '43 % covered, quota used up, requests resume in 61 s, 1,234,567 new readings, 1,200,000 points delivered, 5 waiting, 12/40 devices complete, 321 requests',
+    );
+    // The live polls go on: nothing is used up.
+    expect(progressText({ ...FACTS, wait: { ms: 27_000, ofAll: false } }, 90_000)).toMatch(
+      /^43 % covered, history and backfill wait 27 s or more for their budget, 1,234,567 new readings/,
     );
   });
 

@@ -331,6 +331,7 @@ function reportOf(
     next_due_at: '2026-11-21T22:16:00Z',
     next_kind: 'idle_poll',
     last_answers: [
+      { at: '2026-11-21T22:15:00Z', lane: 'live', status: null, fault: null, new_readings: null },
       { at: '2026-11-21T22:14:00Z', lane: 'live', status: 200, fault: null, new_readings: 4 },
       { at: '2026-11-21T22:13:00Z', lane: 'live', status: null, fault: 'timeout', new_readings: null },
     ],

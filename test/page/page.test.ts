@@ -441,7 +441,7 @@ describe('the overview', () => {
     expect(page).toMatch(/aria-label="Progress of backfill no\. 4"[^>]*aria-valuenow="42"/);
     expect(page).toMatch(/from <span data-range><time[^>]*>1 Oct 00:00<\/time> to <time[^>]*>21 Nov 21:00<\/time>/);
     expect(page).toContain(
-      '42 % of this range covered (including what was covered before), 1,234 requests, 21 a minute, 98,700 new readings, ETA 26\u00a0min (about 560 requests at 21 a minute)',
+      '42 % of this range covered (including what was covered before), 1,234 requests so far (recently 21 a minute), 98,700 new readings, ETA 26\u00a0min (about 560 requests at 21 a minute)',
     );
   });
 

@@ -9,7 +9,7 @@ import type { FleetRates } from '../../core/fleet.ts';
 import { type Intervals, lengthNs, subtract } from '../../core/intervals.ts';
 import { pageSizeOf } from '../../core/records.ts';
 import type { ProgressReport, StatusGap } from '../../core/status.ts';
-import { counted, grouped, LESS_IF_YOUNGER } from '../../core/text.ts';
+import { counted, LESS_IF_YOUNGER } from '../../core/text.ts';
 import { type EpochMs, type EpochNs, MINUTE_MS, msToNs, nsToMs, parseTimestamp, SECOND_MS } from '../../core/time.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { maxWidthNs } from '../../ingest/page-request.ts';
@@ -111,7 +111,7 @@ const ESTIMATE_EVERY_MS = 5 * SECOND_MS;
 export function waitsFor({ devices }: BackfillView, leavesNewest: boolean): string | null {
   const open = devices.filter(({ gaps }) => gaps.some(({ reason }) => !CLOSED_BY_NONE.has(reason)));
   if (leavesNewest && open.length > 0 && open.every(({ isOpenAtTop }) => isOpenAtTop)) {
-    return `waiting for the next poll of ${counted(open.length, 'device')}, 2 minutes at most`;
+    return `waiting for the next poll of ${counted(open.length, 'device')}, usually within 3 minutes`;
   }
   const isUnreachable = open.every(({ gaps }) => gaps.some(({ reason }) => reason === 'unreachable'));
   if (open.length === 0 || !isUnreachable) return null;
@@ -163,7 +163,10 @@ export function etaOf(
   const perMinute = ms <= 0 ? left : (left * MINUTE_MS) / ms;
   const rate = perMinute < 10 ? perMinute.toFixed(1) : String(Math.round(perMinute));
   const less = estimated.assumesFullHistory ? `, ${LESS_IF_YOUNGER}` : '';
-  return { seconds: Math.round(ms / SECOND_MS), basis: `about ${grouped(left)} requests at ${rate} a minute${less}` };
+  return {
+    seconds: Math.round(ms / SECOND_MS),
+    basis: `about ${counted(left, 'request')} to go at ${rate} a minute${less}`,
+  };
 }
 
 function besideMs(parts: EtaParts, { startedMs, tally }: Backfill, left: number): number | null {

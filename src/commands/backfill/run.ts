@@ -47,8 +47,8 @@ export interface BackfillWorkParts extends EstimateParts, WaitingParts {
   readonly context: EstimateParts['context'];
   readonly deliverers: readonly Deliverer[];
   readonly planning: Planning;
-  /** Until when history and backfill wait for quota, RFC 3339; `null` while they may send. */
-  readonly historyWaitsUntil: () => string | null;
+  /** Until when all requests, and those of history and backfill, wait for quota, RFC 3339. */
+  readonly quotaWaits: () => ProgressReport['allowance'];
   readonly backfill: EtaParts['backfill'] & { sentMs(): readonly number[] };
 }
 
@@ -102,7 +102,7 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
           pending_points: deliverer.pendingLines(),
           delivered_points: deliverer.deliveredLines() - (deliveredBefore[index] ?? 0),
         })),
-        allowance: { waiting_until: parts.historyWaitsUntil() },
+        allowance: parts.quotaWaits(),
         eta: waits === null ? eta : null,
         waits,
         requests_per_minute: tally.perMinute(),

@@ -2,8 +2,11 @@
  * The answer of `--plan` as text: one screen, with a unit for every number.
  */
 import { counted, duration, grouped, percent, plainText } from '../../core/text.ts';
+import { HOUR_MS, SECOND_MS } from '../../core/time.ts';
 import { wrap } from '../shared/layout.ts';
 import type { CostPlan } from './cost.ts';
+
+const HOUR_SECONDS = HOUR_MS / SECOND_MS;
 
 /** The answer as a text of several lines, at most 80 columns wide. */
 export function planText(plan: CostPlan): string {
@@ -103,6 +106,13 @@ function sourceOf({ source, requests_spent: spent, as_of }: CostPlan['basis']): 
     : `from the state of the running process, as of ${as_of}; no request was sent`;
 }
 
+/** The rate of a backfill: where it ends within an hour, the limit of the minute counts, not that of the day. */
+function rateText({ requests, seconds, perDay }: { requests: number; seconds: number; perDay: number }): string {
+  if (seconds >= HOUR_SECONDS) return `${grouped(perDay)} requests a day`;
+  const perMinute = (requests * 60) / Math.max(1, seconds);
+  return `about ${perMinute < 10 ? perMinute.toFixed(1) : grouped(Math.round(perMinute))} requests a minute`;
+}
+
 function backfillOf({ backfill }: CostPlan): string[] {
   const { from, to, devices, devices_with_gaps, gap_share, readings, requests, beside_daemon, alone, rate, note } =
     backfill;
@@ -112,10 +122,10 @@ function backfillOf({ backfill }: CostPlan): string[] {
     gap_share < 1
       ? ` (${percent(gap_share)} of it is not covered yet, for ${counted(devices_with_gaps, 'device')})`
       : '';
-  const time = ({ seconds, until, requests_per_day }: typeof alone): string =>
+  const time = ({ seconds, until, requests_per_day: perDay }: typeof alone): string =>
     seconds === null
       ? 'never: the poll schedules use the whole budget'
-      : `${duration(seconds)}, until ${until} (${grouped(requests_per_day)} requests a day)`;
+      : `${duration(seconds)}, until ${until} (${rateText({ requests, seconds, perDay })})`;
   const timed = ({ seconds, until, in_time: inTime }: NonNullable<typeof rate>['alone']): string => {
     if (seconds === null) return 'never: the poll schedules use the whole budget';
     return `${duration(seconds)}, until ${until}${inTime === false ? ': later than the requested time' : ''}`;

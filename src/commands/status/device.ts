@@ -86,7 +86,7 @@ function answerText({ at, lane, status, fault, new_readings }: DeviceAnswer): st
     fault !== null
       ? faultText(fault)
       : status === null
-        ? 'no response'
+        ? 'response not recorded yet'
         : `HTTP ${status}, ${plural(new_readings ?? 0, 'new reading')}`;
   return `${moment(at)} (${laneText(lane)}): ${yieldText}`;
 }

@@ -3,7 +3,7 @@
  * contains everything that it shows.
  */
 
-import { gapText } from '../../core/device-coverage.ts';
+import { gapText, PENDING } from '../../core/device-coverage.ts';
 import { laneText, quotaWaitText, windowText } from '../../core/quota.ts';
 import {
   type DestinationReport,
@@ -58,7 +58,7 @@ function coverage({ totals, devices }: StatusReport): string {
     const number = devices.filter((device) => device.state === state).length;
     return number === 0 ? [] : [`${count(number)} ${deviceStateText(state)}`];
   });
-  const stateText = states.length === 0 ? '' : `: ${states.join(', ')}`;
+  const stateText = states.length === 0 ? '' : `; states: ${states.join(', ')}`;
   const aside =
     rejected_records === 0
       ? []
@@ -88,10 +88,11 @@ function freshness({ freshness: fresh, next: { initial_devices }, destinations }
   return row('Lag', `${where}; ${target}${behind}`);
 }
 
-function gapLines({ gaps, devices: all }: StatusReport): string {
+function gapLines({ gaps, devices: all, process: work }: StatusReport): string {
   if (gaps.length === 0) return row('Gaps', all.length === 0 ? 'no device is known yet' : 'none');
   const shown = gaps.slice(0, REASONS_SHOWN).map(({ reason, devices, seconds }, index) => {
-    const { why, remedy } = gapText(reason);
+    const { why, remedy: toDo } = gapText(reason);
+    const remedy = reason === PENDING && work.running ? 'the daemon reads them now' : toDo;
     const where = `${plural(devices, 'device')}, ${duration(seconds)}${devices > 1 ? ' added up' : ''}`;
     return row(index === 0 ? 'Gaps' : '', `${why}: ${where}${remedy === '' ? '' : `; ${remedy}`}`);
   });
@@ -255,7 +256,8 @@ function jobs({ jobs: open, generated_at }: StatusReport): string {
 
 /** How far a job is, as far as it reports that: `; 42 % done, 1,234 requests at 21 a minute, ETA 26 min`. */
 function jobProgress({ range, share, requests, requests_per_minute, eta_seconds, waits }: JobStatus): string {
-  const rate = requests_per_minute === null ? '' : ` at ${Number(requests_per_minute.toPrecision(2))} a minute`;
+  const rate =
+    requests_per_minute === null ? '' : ` so far (recently ${Number(requests_per_minute.toPrecision(2))} a minute)`;
   const parts = [
     ...(share === null ? [] : [`${percent(share)} ${range === null ? 'done' : 'of its range covered'}`]),
     ...(requests === null ? [] : [`${plural(requests, 'request')}${rate}`]),
@@ -267,23 +269,31 @@ function jobProgress({ range, share, requests, requests_per_minute, eta_seconds,
 
 function next({
   next: { streams: due, devices_with_gaps, gap_seconds },
-  devices: all,
+  devices,
+  streams: all,
   process: work,
   generated_at,
 }: StatusReport): string {
   const open =
     devices_with_gaps === 0
-      ? all.length === 0
+      ? devices.length === 0
         ? 'no device is known yet'
         : 'no gaps to close'
       : `${plural(devices_with_gaps, 'device')} with gaps to close (${duration(gap_seconds)}, added up over the devices)`;
   if (!work.running) return row('Next', `nothing until the daemon is started; ${open}`);
-  const times = due.flatMap(({ name, due_at }) =>
-    due_at === null
-      ? []
-      : [Date.parse(due_at) < Date.parse(generated_at) ? `${name} now` : `${name} ${due_at.slice(11, 19)}`],
+  const isNow = (at: string): boolean => Date.parse(at) < Date.parse(generated_at);
+  const now = due.flatMap(({ name, due_at }) => (due_at !== null && isNow(due_at) ? [name] : []));
+  const later = due.flatMap(({ name, due_at }) =>
+    due_at === null || isNow(due_at) ? [] : [`${name} ${due_at.slice(11, 19)}`],
   );
-  return row('Next', `${times.join(', ')} UTC; ${open}`);
+  const parts = [
+    ...(now.length === 0 ? [] : [`${now.join(', ')} now`]),
+    ...(later.length === 0 ? [] : [`${later.join(', ')} UTC`]),
+  ];
+  const withoutPoll = all.every(({ state }) => state === 'off')
+    ? 'no poll: the key lacks the scopes'
+    : 'no poll until the key is accepted';
+  return row('Next', `${parts.length === 0 ? withoutPoll : parts.join('; ')}; ${open}`);
 }
 
 function sinceText(now: string, at: string | null): string {

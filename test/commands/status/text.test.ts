@@ -173,6 +173,10 @@ describe('one device', () => {
     expect(textOf(config, clock, 'due')).toContain(
       'The last request for the device failed: the API could not be reached.',
     );
+    open.ledger.book(NOW_MS + HOUR_MS + 1000, { lane: 'live', stream: 'telemetry', deviceId: 'due' });
+    expect(unwrapped(textOf(config, clock, 'due'))).toMatch(
+      /Responses 2026-06-15 13:00:01 UTC \(newest readings\): response not recorded yet.* the API could not be reached/,
+    );
   });
 
   test('waits for the quota, a wait of the server, or a stopped daemon', () => {
@@ -184,7 +188,9 @@ describe('one device', () => {
     expect(deviceOf(config, clock, 'hub').reasons.join(' ')).toContain('requests resume at 2026-06-15T15:00:00Z');
     expect(reportOf(config, clock).allowance.waiting_until).toBe('2026-06-15T15:00:00Z');
     expect(unwrapped(textOf(config, clock))).toContain('requests resume at 2026-06-15 15:00:00 UTC');
+    expect(unwrapped(textOf(config, clock))).toMatch(/ Gaps not read yet: 1 device, .*; the daemon reads them now /);
     open.close();
+    expect(unwrapped(textOf(config, clock))).toMatch(/ Gaps not read yet: 1 device, .*; start the daemon or run --once /);
     expect(deviceOf(config, clock, 'hub').reasons[0]).toContain('No daemon is running');
   });
 
