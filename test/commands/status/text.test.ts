@@ -190,7 +190,9 @@ describe('one device', () => {
     expect(unwrapped(textOf(config, clock))).toContain('requests resume at 2026-06-15 15:00:00 UTC');
     expect(unwrapped(textOf(config, clock))).toMatch(/ Gaps not read yet: 1 device, .*; the daemon reads them now /);
     open.close();
-    expect(unwrapped(textOf(config, clock))).toMatch(/ Gaps not read yet: 1 device, .*; start the daemon or run --once /);
+    expect(unwrapped(textOf(config, clock))).toMatch(
+      / Gaps not read yet: 1 device, .*; start the daemon or run --once /,
+    );
     expect(deviceOf(config, clock, 'hub').reasons[0]).toContain('No daemon is running');
   });
 

@@ -200,7 +200,9 @@ describe.runIf(influxdAvailable())('status', () => {
     const partial = reportOf(config, rig.clock);
     expect(partial.gaps.map(({ reason }) => reason)).toEqual(['pending']);
     expect(partial.totals.covered_share).toBeLessThan(0.9);
-    expect(unwrapped(textOf(config, rig.clock))).toMatch(/not read yet: 3 devices, .*; start the daemon or run --once /);
+    expect(unwrapped(textOf(config, rig.clock))).toMatch(
+      /not read yet: 3 devices, .*; start the daemon or run --once /,
+    );
     // What waits in the archive is delivered, and nothing new is pulled.
     rig.simulator.faults = (_, { path }) => (path.includes('/telemetry') ? { kind: 'server-error' } : null);
     await rig.once();
