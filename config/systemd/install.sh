@@ -178,9 +178,15 @@ install -m 0644 config/systemd/*.service config/systemd/*.timer "$root/etc/syste
 install -m 0755 config/systemd/tidemark-workspace "$root/usr/local/bin/"
 
 restart
+# What `init` or the owner has written is not asked for again.
+if [ -s "$settings/tidemark_api_key" ]; then
+  todo='. Next:'
+else
+  todo=': put the address into tidemark.env, the key into
+tidemark_api_key, the token of the database into tidemark_influx_token (empty if it needs none). Then:'
+fi
 cat <<END
-Installed $id. The settings of "$name" are in /etc/tidemark/$name: put the address into tidemark.env, the key into
-tidemark_api_key, the token of the database into tidemark_influx_token (empty if it needs none). Then:
+Installed $id. The settings of "$name" are in /etc/tidemark/$name$todo
 
   tidemark-workspace $name --check
   systemctl enable --now tidemark@$name

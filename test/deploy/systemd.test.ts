@@ -73,6 +73,7 @@ describe.runIf(available())('the installation for systemd', () => {
     for (const name of ['home', 'office']) {
       const { status, stdout, stderr } = install('--root', root, name);
       expect([status, stderr]).toEqual([0, '']);
+      expect(stdout).toContain('the key into\ntidemark_api_key,');
       expect(stdout).toContain(`systemctl enable --now tidemark@${name}`);
     }
   });
@@ -175,7 +176,7 @@ describe.runIf(available())('the installation for systemd', () => {
     const run = (...args: readonly string[]) =>
       spawnSync(
         '/bin/sh',
-        ['-c', script.replaceAll(/\/(etc|var\/lib)\/tidemark/g, `${root}/$1/tidemark`), 'sh', ...args],
+        ['-c', script.replaceAll(/\/(etc|opt|var\/lib)\/tidemark/g, `${root}/$1/tidemark`), 'sh', ...args],
         {
           encoding: 'utf8',
           env: { PATH: `${bin}:/usr/bin:/bin` },
@@ -196,14 +197,25 @@ describe.runIf(available())('the installation for systemd', () => {
     expect(said.join()).not.toContain('API_SHARE=0.1');
     expect(said).toContain(`TIDEMARK_DATA_DIR=${root}/var/lib/tidemark/office`);
     expect(said.slice(-5)).toEqual([
-      '/opt/tidemark/workspaces/office/bin/node',
-      '/opt/tidemark/workspaces/office/dist/main.js',
+      `${root}/opt/tidemark/workspaces/office/bin/node`,
+      `${root}/opt/tidemark/workspaces/office/dist/main.js`,
       ...['--status', '--device', 'a b'],
     ]);
     const unknown = run('nowhere', '--status');
     expect([unknown.status, unknown.stderr]).toEqual([
       2,
-      'tidemark-workspace: there is no workspace "nowhere" (workspaces: home office )\n',
+      'tidemark-workspace: there is no workspace "nowhere" (workspaces: home office)\n',
+    ]);
+    // The settings of a removed workspace stay.
+    const link = join(root, 'opt', 'tidemark', 'workspaces', 'office');
+    const target = readlinkSync(link);
+    rmSync(link);
+    const removed = run('office', '--status');
+    symlinkSync(target, link);
+    expect([removed.status, removed.stdout, removed.stderr]).toEqual([
+      2,
+      '',
+      'tidemark-workspace: workspace "office" is not installed; install it: config/systemd/install.sh office (installed: home)\n',
     ]);
   });
 
@@ -298,7 +310,9 @@ describe.runIf(available())('the installation for systemd', () => {
       mode: 0o600,
     });
     writeFileSync(settings('barn', 'tidemark_api_key'), 'the-key-of-barn', { mode: 0o600 });
-    expect(install('--root', root, 'barn').status).toBe(0);
+    const { status, stdout } = install('--root', root, 'barn');
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/are in \/etc\/tidemark\/barn\. Next:\n\n {2}tidemark-workspace barn --check\n/);
     expect(readFileSync(settings('barn', 'tidemark.env'), 'utf8')).toBe(
       'TIDEMARK_API_URL=https://barn.example/external/v1\n\n# Status page, metrics and health.\nTIDEMARK_LISTEN=127.0.0.1:9466\n',
     );
@@ -340,10 +354,11 @@ describe.runIf(available())('the installation for systemd', () => {
     const script = readFileSync(join(place, 'config', 'systemd', 'install.sh'), 'utf8');
     const here = script.replaceAll(/\/(opt|etc|usr\/local|run)\/(?=\w)/g, `${root}/$1/`);
     for (const name of names()) {
-      const { status, stderr } = spawnSync('/bin/sh', ['-c', here, 'install.sh', '--remove', name], {
+      const { status, stdout, stderr } = spawnSync('/bin/sh', ['-c', here, 'install.sh', '--remove', name], {
         encoding: 'utf8',
       });
       expect([status, stderr]).toEqual([0, '']);
+      expect(stdout).toContain(`  userdel tidemark-${name}\n`);
     }
     const left = [
       ['opt', 'tidemark'],
