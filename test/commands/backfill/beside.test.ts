@@ -85,7 +85,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     expect(summary.readings).toBeGreaterThan(10_000);
     const shares = followed.progress.map(({ totals }) => totals.covered_share ?? 0);
     expect(Math.max(...shares)).toBeGreaterThan(0.8);
-    expect(followed.progress.some(({ eta }) => eta?.basis.includes('requests at'))).toBe(true);
+    expect(followed.progress.some(({ eta }) => eta?.basis.includes('to go at'))).toBe(true);
     await expectThere(rig, NOW_MS - 20 * DAY_MS, NOW_MS - 5 * MINUTE_MS);
     const lanes = inState(rig, (db) =>
       db.prepare("SELECT lane, count(*) AS n FROM request WHERE stream = 'telemetry' GROUP BY lane").all(),
