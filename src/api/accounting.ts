@@ -31,9 +31,14 @@ interface Spent {
 }
 
 export interface Accounting {
+  /**
+   * Takes the ledger over, at the start and once the server's time is known: without that time, bookings from the future
+   * become as old as now, and the time to book with goes on from the newest one.
+   */
+  adopt(): void;
   /** Reads the bookings of the last day and the wait. */
   read(): Spent;
-  /** Whether the server's time became known since the ledger was read. */
+  /** Whether the server's time became known since the ledger was taken over. */
   isStale(): boolean;
   /** The time to book with. */
   nowMs(): EpochMs;
@@ -52,9 +57,9 @@ interface AccountingOptions {
   readonly serverClock: ServerClock;
 }
 
-/** Creates the accounting over a ledger. `read` is to be called first. */
+/** Creates the accounting over a ledger. `adopt` is to be called first. */
 export function createAccounting({ ledger, clock, serverClock }: AccountingOptions): Accounting {
-  let isRead = false;
+  let isTimeAdopted = false;
   let origin = { epochMs: 0, monoMs: clock.monoMs() };
   const localOffsetMs = clock.nowMs() - clock.monoMs();
   /** Bookings of this process from before the server's time was known. */
@@ -76,16 +81,21 @@ export function createAccounting({ ledger, clock, serverClock }: AccountingOptio
   return {
     nowMs,
     localMs,
-    isStale: () => isKnown() && !isRead,
+    isStale: () => isKnown() && !isTimeAdopted,
+    adopt() {
+      isTimeAdopted = isKnown();
+      if (isTimeAdopted) return;
+      ledger.dateAheadAsNow(localMs().earliest);
+      const timeMs = serverClock.nowMs();
+      const newest = ledger.bookedSince(timeMs - 1).at(-1);
+      origin = { epochMs: newest === undefined ? timeMs : newest.atMs + 1, monoMs: clock.monoMs() };
+    },
     read() {
       const monoMs = clock.monoMs();
-      const earlyAt = new Set(early.map(({ atMs }) => atMs));
-      isRead = isKnown();
       const timeMs = serverClock.nowMs();
       const { earliest } = localMs();
-      if (!isRead) ledger.dateAheadAsNow(earliest);
+      const earlyAt = new Set(early.map(({ atMs }) => atMs));
       const booked = ledger.bookedSince(timeMs - DAY_MS - RESOLUTION_MS).filter(({ atMs }) => !earlyAt.has(atMs));
-      if (!isRead) origin = { epochMs: Math.max(timeMs, (booked.at(-1)?.atMs ?? 0) + 1), monoMs };
       const ageMs = (times: BookingTimes): number =>
         times.atMs <= timeMs ? timeMs - times.atMs : earliest - (times.localMs ?? earliest);
       const sentMs = booked.map((times) => monoMs - Math.max(0, ageMs(times) - RESOLUTION_MS));

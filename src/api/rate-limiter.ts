@@ -159,8 +159,9 @@ function queueOptions(state: LimiterState): RequestQueue['options'] {
   };
 }
 
-/** Reads the bookings and the wait that still counts from the ledger. */
+/** Takes the bookings and the wait that still counts over from the ledger. */
 function loadLedger(state: LimiterState): void {
+  state.accounting.adopt();
   const { sentMs, blockedUntilMs } = state.accounting.read();
   state.quota.log.load(sentMs);
   if (blockedUntilMs !== null) blockUntil(state.quota, blockedUntilMs);

@@ -133,9 +133,7 @@ export class ConfigError extends UserError {
   readonly format: Config['log']['format'];
 
   constructor(mistakes: readonly Mistake[], format: Config['log']['format']) {
-    const isMissing = ({ key, what }: Mistake): boolean =>
-      /^api\.(?:url|key)$/.test(key ?? '') && what === 'is missing';
-    const isNew = mistakes.length === 2 && mistakes.every(isMissing);
+    const isNew = mistakes.length === 2 && mistakes.every(({ kind }) => kind === 'missing');
     const more = isNew ? '\nTo be asked for them, run: tidemark init (in a checkout: npm start -- init).' : '';
     super(`${['The configuration is invalid:', ...mistakes.map(mistakeText)].join('\n  ')}${more}`, 78);
     this.mistakes = mistakes;

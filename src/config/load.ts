@@ -146,6 +146,7 @@ function demandApi(reading: Reading): void {
   if (!isGiven(reading, 'api.url')) {
     reading.mistakes.push({
       ...ofKey('api.url'),
+      kind: 'missing',
       what: 'is missing',
       remedy: `set it in ${DEFAULT_FILE}, or set ${variableOf('api.url')}: the base address of the API, ending in /external/v1`,
     });
@@ -154,6 +155,7 @@ function demandApi(reading: Reading): void {
     const file = fileForm('api.key');
     reading.mistakes.push({
       ...ofKey('api.key'),
+      kind: 'missing',
       what: 'is missing',
       remedy: `write only the workspace API key into a file and name that file by ${file} or ${variableOf(file)}, or set ${variableOf('api.key')}`,
     });

@@ -36,6 +36,8 @@ export interface Mistake extends Location {
   readonly what: string;
   /** A phrase: what to do; absent where `what` says what was expected. */
   readonly remedy?: string | undefined;
+  /** A key that every configuration needs and that is not given. */
+  readonly kind?: 'missing';
 }
 
 /** The place of a key that is not given. */
@@ -402,7 +404,8 @@ export function mistakesOf({
 }): readonly Mistake[] {
   const texts = hidden.flatMap((text) => [text, text.trim()]).filter((text) => text.length >= 4);
   const clean = (text: string): string => texts.reduce((rest, text) => rest.replaceAll(text, SECRET_MARK), text);
-  return mistakes.map(({ key, at, what, remedy }) => ({
+  return mistakes.map(({ key, at, what, remedy, ...rest }) => ({
+    ...rest,
     key: key === null ? null : clean(key),
     at: at === null ? null : clean(at),
     what: clean(what),

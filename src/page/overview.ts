@@ -69,9 +69,7 @@ export function standing(parts: OverviewParts): Html {
   const tone = toneOf(parts);
   const about = report.summary_problem;
   const unmentioned = ready.reasons.filter(
-    (reason, index) =>
-      !report.summary.includes(reason) &&
-      (ready.codes[index] !== about?.code || (ready.names[index] ?? null) !== about?.name),
+    (_, index) => ready.codes[index] !== about?.code || (ready.names[index] ?? null) !== about?.name,
   );
   const reasons = [...health.reasons, ...unmentioned, ...newStreamProblems(parts)];
   const list =

@@ -302,7 +302,10 @@ interface SummaryFacts {
 
 /** The state in a sentence: the most serious problem, or how far the sync is. Without a process that comes first. */
 function summaryOf(parts: ReportParts, facts: SummaryFacts): Pick<StatusReport, 'summary' | 'summary_problem'> {
-  const found = problemOf(parts) ?? { summary: syncText(parts, facts), summary_problem: null };
+  const found = problemOf(parts) ?? {
+    summary: syncText(parts, facts),
+    summary_problem: parts.streams.isListed() ? null : { code: 'devices_not_listed' as const, name: null },
+  };
   return parts.isRunning() ? found : { ...found, summary: `${stoppedText(parts)} ${found.summary}` };
 }
 

@@ -21,7 +21,9 @@ beforeEach(() => {
 function open(): Accounting {
   const local = withWallOffset(clock, () => wallOffsetMs);
   serverClock = createServerClock(local);
-  return createAccounting({ ledger, clock: local, serverClock });
+  const accounting = createAccounting({ ledger, clock: local, serverClock });
+  accounting.adopt();
+  return accounting;
 }
 
 /** Receives an answer with the server's time. */
@@ -45,7 +47,6 @@ describe('the bookings of the last day', () => {
 
   test('from before the time was known count once, as they were sent', async () => {
     const accounting = open();
-    accounting.read();
     await clock.sleep(5 * SECOND_MS);
     const atMs = accounting.nowMs();
     ledger.book(atMs, LIVE, accounting.localMs().latest);
@@ -67,11 +68,17 @@ describe('the bookings of the last day', () => {
   });
 });
 
+test('reading the ledger changes neither it nor the time to book with', () => {
+  const accounting = open();
+  ledger.book(START_MS + HOUR_MS, LIVE, START_MS + HOUR_MS);
+  expect([accounting.read(), accounting.nowMs()]).toEqual([accounting.read(), START_MS]);
+  expect(ledger.bookings[0]?.localMs).toBe(START_MS + HOUR_MS);
+});
+
 describe('the time to book with', () => {
   test('is not earlier than the newest booking while the server’s time is unknown, and goes on', async () => {
     ledger.book(START_MS + HOUR_MS, LIVE, START_MS + HOUR_MS);
     const accounting = open();
-    accounting.read();
     expect(accounting.nowMs()).toBe(START_MS + HOUR_MS + 1);
     await clock.sleep(SECOND_MS);
     expect(accounting.nowMs()).toBe(START_MS + HOUR_MS + 1 + SECOND_MS);
@@ -79,14 +86,12 @@ describe('the time to book with', () => {
 
   test('is the server’s once that is known', () => {
     const accounting = open();
-    accounting.read();
     hear();
     expect(accounting.nowMs()).toBe(serverClock.nowMs());
   });
 
   test('is the local clock’s where that has moved on, and the server sends no time', () => {
     const accounting = open();
-    accounting.read();
     wallOffsetMs = HOUR_MS;
     expect(accounting.nowMs()).toBe(START_MS);
     for (let answer = 0; answer < 3; answer += 1) {
@@ -98,11 +103,10 @@ describe('the time to book with', () => {
 
 test('the ledger is to be read again when the server’s time has become known', () => {
   const accounting = open();
-  accounting.read();
   expect(accounting.isStale()).toBe(false);
   hear();
   expect(accounting.isStale()).toBe(true);
-  accounting.read();
+  accounting.adopt();
   expect(accounting.isStale()).toBe(false);
 });
 

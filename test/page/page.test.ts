@@ -298,7 +298,10 @@ describe('the overview', () => {
   test('a reason that the sentence contains is not said again', async () => {
     const reason = 'the device list is not complete yet';
     const standing = {
-      ...standingWith({ summary: `Starting: ${reason}.` }),
+      ...standingWith({
+        summary: `Starting: ${reason}.`,
+        summary_problem: { code: 'devices_not_listed' as const, name: null },
+      }),
       ready: { ready: false, reasons: [reason], codes: ['devices_not_listed' as const], names: [null] },
     };
     await using served = await servePage({ standing });
