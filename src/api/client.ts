@@ -140,15 +140,11 @@ export function createApiClient(options: ApiClientOptions): Api {
  *
  * @throws ApiFault if none of the attempts succeeds
  */
-async function send<T>(
-  { options, attempt }: Requester,
-  buildSpec: RequestSpec<T>,
-  signal: AbortSignal,
-): Promise<Reply<T>> {
+async function send<T>({ options, attempt }: Requester, spec: RequestSpec<T>, signal: AbortSignal): Promise<Reply<T>> {
   const { clock } = options;
   let failingSinceMs = Number.POSITIVE_INFINITY;
   for (let failures = 1; ; failures += 1) {
-    const outcome = await attempt(buildSpec, signal);
+    const outcome = await attempt(spec, signal);
     if (!(outcome instanceof ApiFault)) return outcome;
     failingSinceMs = Math.min(failingSinceMs, clock.monoMs());
     const { kind, message, facts } = outcome;
@@ -254,7 +250,7 @@ function bytesOf({ body, wireBytes = body.length }: HttpAnswer): AnswerBytes {
   return { wire: wireBytes, decoded: body.length };
 }
 
-type Attempt = <T>(buildSpec: RequestSpec<T>, signal: AbortSignal) => Promise<Reply<T> | ApiFault>;
+type Attempt = <T>(spec: RequestSpec<T>, signal: AbortSignal) => Promise<Reply<T> | ApiFault>;
 
 /**
  * Prepares single attempts: each waits for the rate limiter, sends the request, parses the answer and completes the

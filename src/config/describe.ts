@@ -7,7 +7,6 @@
  */
 import type { ConfigInput } from './config.ts';
 import { proxiesOf } from './load.ts';
-
 import { fileForm, type Key, keyEntries, knownNames, knownVariables } from './schema.ts';
 import { DEFAULT_FILE, destinationSections, type Given, readConfigFile, readEnvironment } from './sources.ts';
 import { Unfit } from './values.ts';

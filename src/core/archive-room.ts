@@ -40,7 +40,7 @@ export type RoomAnswer = { readonly ok: true } | { readonly ok: false; readonly 
 export interface RoomLimits {
   /** `archive.max_size`; `null`: none. */
   readonly maxBytes: number | null;
-  /** Pulling stops where less of the disk is free, or less than twice the write-ahead log. */
+  /** Ingest pauses where less of the disk is free, or less than twice the write-ahead log. */
   readonly minFreeBytes: number;
   /** Whether a database is configured, which could take something; yes where it is left out. */
   readonly hasDestinations?: boolean;
@@ -70,7 +70,7 @@ export interface NoRoom {
 /** After a write that failed, for so long nothing new is requested. */
 const REST_AFTER_REFUSAL_MS = MINUTE_MS;
 
-/** Between the limit and where pulling continues; and between that and where clearing stops. */
+/** Between the limit and where ingest continues; and between that and where clearing stops. */
 function reserve(maxBytes: number): number {
   return Math.min(maxBytes / 20, 32 * MIB);
 }

@@ -54,8 +54,6 @@ type SyncEvent =
       /** The readings that added something new. */
       readonly readings: number;
       readonly newPoints: number;
-      /** Whether the page has extended the coverage. */
-      readonly extendsCoverage: boolean;
     }
   | { readonly type: 'page-rejected'; readonly deviceId: string; readonly reason: string; readonly attempt: number }
   | { readonly type: 'restatement'; readonly deviceId: string; readonly at: string }

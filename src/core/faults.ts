@@ -103,6 +103,11 @@ export class ApiFault extends Error {
   }
 }
 
+/** Whether a person has to act on a fault: the key, its plan, or the scope for the device list. */
+export function endsSession({ kind }: ApiFault): boolean {
+  return kind === 'unauthorized' || kind === 'no-api-access' || kind === 'scope-missing';
+}
+
 /** The scope that the key lacks for a stream; `null` if the error is another one. */
 export function lackedScope(error: unknown, stream: keyof typeof SCOPE_OF): string | null {
   if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') return null;

@@ -83,7 +83,6 @@ export function commitPage(context: SyncContext, page: JudgedPage): Committed {
     served: readings.length,
     readings: newReadings,
     newPoints: lines.length,
-    extendsCoverage: covers !== null && covers.from < covers.to,
   });
   context.committed({ lane: page.lane, newReadings, newPoints: lines.length });
   context.archived();

@@ -176,11 +176,11 @@ const SOURCES: ReadonlyMap<string, { readonly type: string; readonly read: () =>
 ]);
 
 /** The files that were read, with their hash as the ETag. */
-const read = new Map<string, Served>();
+const servedAssets = new Map<string, Served>();
 
 /** Returns the file at a path; `null` if there is none. */
 function assetAt(path: string): Served | null {
-  const known = read.get(path);
+  const known = servedAssets.get(path);
   if (known !== undefined) return known;
   const source = SOURCES.get(path);
   if (source === undefined) return null;
@@ -188,6 +188,6 @@ function assetAt(path: string): Served | null {
   const body = source.read().replace(/^\/\/# sourceMappingURL=.*$/m, '');
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
   const made: Served = { status: 200, type: source.type, body, etag };
-  read.set(path, made);
+  servedAssets.set(path, made);
   return made;
 }

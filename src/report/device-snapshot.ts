@@ -14,7 +14,6 @@ import type { DeviceStatus, FreshnessStatus, GapSum, StatusGap } from '../core/s
 import { type EpochNs, formatExact, minNs } from '../core/time.ts';
 import type { WantedRange } from '../ingest/context.ts';
 import { gracePeriodOf, limitFor, presentOf } from '../ingest/coverage-rules.ts';
-
 import type { DeviceSummary } from './device-list.ts';
 
 /** The settings and the time of a snapshot. */

@@ -144,7 +144,7 @@ function liveNow(state: PlannerState, nowMs: number): LivePick | null {
 
 function hastenedStream(state: PlannerState, nowMs: number): Decision | null {
   const kind = WHOLE_STREAMS.find((each) => state.streams[each].isHastened && isDue(state, each, nowMs));
-  return kind === undefined ? null : taskOf(kind);
+  return kind === undefined ? null : streamDecision(kind);
 }
 
 function reservedRequest(state: PlannerState, nowMs: number): Decision | null {
@@ -155,7 +155,7 @@ function reservedRequest(state: PlannerState, nowMs: number): Decision | null {
 /** A listing that saves more than it costs. While pages are short, only the first listing goes beyond its reserve. */
 function worthwhileListing(state: PlannerState, nowMs: number): Decision | null {
   const isWorthIt = !state.commitment.isOver || state.streams.devices.readMs === Number.NEGATIVE_INFINITY;
-  return isWorthIt && isDue(state, 'devices', nowMs) ? taskOf('devices') : null;
+  return isWorthIt && isDue(state, 'devices', nowMs) ? streamDecision('devices') : null;
 }
 
 /** The stream that is furthest behind its schedule, if any is. */
@@ -165,8 +165,8 @@ function mostOverdue(state: PlannerState, live: LivePick | null, nowMs: number):
     kind === state.postpone ? 0 : periodsBehind(state.streams[kind], scheduledMs(state, kind), nowMs);
   const account = behind('account');
   const alerts = behind('alerts');
-  if (account > 0 && account >= Math.max(alerts, behindLive)) return taskOf('account');
-  if (alerts > behindLive) return taskOf('alerts');
+  if (account > 0 && account >= Math.max(alerts, behindLive)) return streamDecision('account');
+  if (alerts > behindLive) return streamDecision('alerts');
   return live && pollOf(state, 'live', live);
 }
 
@@ -215,9 +215,9 @@ export function requestIn(state: PlannerState, lane: ReservedLane, nowMs: number
   switch (lane) {
     case 'account':
     case 'alerts':
-      return isDue(state, lane, nowMs) ? taskOf(lane) : null;
+      return isDue(state, lane, nowMs) ? streamDecision(lane) : null;
     case 'devices':
-      return state.postpone !== 'devices' && listingDueMs(state) <= nowMs ? taskOf(lane) : null;
+      return state.postpone !== 'devices' && listingDueMs(state) <= nowMs ? streamDecision(lane) : null;
     case 'idle-poll':
       return (state.reread.isOwed ? rereadRequest(state, nowMs) : null) ?? idlePoll(state, nowMs);
     case 'first-history':
@@ -245,7 +245,7 @@ function pollOf(
   return { kind: 'poll', lane, deviceId, newestOnly: commitment.isOver, untilMs };
 }
 
-function taskOf(kind: WholeStream): StreamDecision {
+function streamDecision(kind: WholeStream): StreamDecision {
   return { kind, lane: kind === 'alerts' ? 'alerts' : 'inventory' };
 }
 

@@ -152,7 +152,7 @@ const UNTRACKED_REST_MS = MINUTE_MS;
 const MOVES = 200;
 
 /** The stored facts about a device at a start. */
-export interface StoredLiveRange {
+export interface StoredDevice {
   readonly newestMs: number | null;
   readonly polledMs: number | null;
   readonly rate: ReportRate;
@@ -163,7 +163,7 @@ export interface StoredLiveRange {
 }
 
 /** A device as a listing has it. */
-export interface ListedLiveRange {
+export interface ListedDevice {
   readonly deviceId: string;
   /** `last_seen_at`; `null` if the listing has none. */
   readonly seenMs: number | null;
@@ -175,7 +175,7 @@ export interface ListedLiveRange {
 }
 
 /** Adds a device with its stored facts. */
-export function noteDeviceStored(queue: DeviceQueue, deviceId: string, stored: StoredLiveRange): void {
+export function noteDeviceStored(queue: DeviceQueue, deviceId: string, stored: StoredDevice): void {
   const device = deviceOf(queue, deviceId);
   Object.assign(device.facts, {
     newestMs: stored.newestMs ?? NEVER_MS,
@@ -197,7 +197,7 @@ export function noteDeviceStored(queue: DeviceQueue, deviceId: string, stored: S
  */
 export function noteDeviceListed(
   queue: DeviceQueue,
-  { deviceId, seenMs, isActive }: ListedLiveRange,
+  { deviceId, seenMs, isActive }: ListedDevice,
   nowMs: number,
 ): boolean {
   const device = deviceOf(queue, deviceId);

@@ -10,7 +10,7 @@ import type { KnownDevice } from '../core/state/inventory.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochMs, type EpochNs, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
 import type { LiveGap } from './device-outlook.ts';
-import type { ListedLiveRange } from './device-queue.ts';
+import type { ListedDevice } from './device-queue.ts';
 import { NOTHING_OPEN, type OpenHistory, type Recency } from './history-queue.ts';
 
 export interface DeviceView {
@@ -106,14 +106,14 @@ export function recencyRange({ state, view, wanted }: Viewed, recency: Recency):
 export function fromBefore(
   device: KnownDevice,
   { nowMs, polls }: { readonly nowMs: EpochMs; readonly polls: PollSettings },
-): ListedLiveRange {
+): ListedDevice {
   const listed = toListed(device);
   const isReporting = listed.seenMs === null || device.lastListedMs - listed.seenMs < polls.idlePollMs;
   return { ...listed, seenMs: isReporting ? nowMs : listed.seenMs };
 }
 
 /** Returns a device of the current listing as the planner takes it. */
-export function toListed({ record }: KnownDevice): ListedLiveRange {
+export function toListed({ record }: KnownDevice): ListedDevice {
   const { deviceId, lastSeenAt, lifecycleStatus } = record;
   return {
     deviceId,

@@ -14,7 +14,7 @@
 import { StateFullError, unlessFull } from '../core/archive-room.ts';
 import { pollUntil, runWorkGroup, type WorkGroup } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
-import { ApiFault, lackedScope } from '../core/faults.ts';
+import { ApiFault, endsSession, lackedScope } from '../core/faults.ts';
 import type { Pulse } from '../core/heartbeats.ts';
 import type { Interval } from '../core/intervals.ts';
 import { DAY_NS, HOUR_MS, maxNs, minNs, msToNs, nsToMs, SECOND_MS, SECOND_NS } from '../core/time.ts';
@@ -123,7 +123,7 @@ async function startTasks(parts: Running, { underWay, signal, start }: WorkGroup
       await rest(parts, next, signal);
       continue;
     }
-    planning.planner.began(next, plannedMs(planning));
+    planning.planner.noteBegan(next, plannedMs(planning));
     start(next, async (stop) => await carryOut(parts, next, stop));
   }
 }
@@ -153,7 +153,7 @@ async function rest({ planning, outage }: DispatchParts, { untilMs }: Rest, sign
 async function carryOut(parts: Running, decision: Decision, signal: AbortSignal): Promise<void> {
   const { planning, apiState, outage } = parts;
   const { planner } = planning;
-  const fail = (isOwn: boolean): void => planner.failed(decision, { isOwn }, plannedMs(planning));
+  const fail = (isOwn: boolean): void => planner.noteDecisionFailed(decision, { isOwn }, plannedMs(planning));
   try {
     if (decision.kind === 'poll') await runLiveTask(parts, decision, signal);
     else if (decision.kind === 'history') await requestHistory(parts, decision, signal);
@@ -186,7 +186,7 @@ function recordError(parts: Running, failed: Failed<unknown>, fail: (isOwn: bool
   if (scope !== null) {
     noteOff(apiState, 'telemetry', scope);
     fail(false);
-    planning.planner.off('telemetry', plannedMs(planning) + OFF_REST_MS);
+    planning.planner.turnOff('telemetry', plannedMs(planning) + OFF_REST_MS);
     return;
   }
   const fault = passingFault(context, error);
@@ -260,10 +260,10 @@ async function runLiveTask(parts: DispatchParts, decision: PollDecision, signal:
   const result = task === null ? NOTHING_SCANNED : await scanner.scan({ ...task, untilTurn }, signal);
   const { planner } = planning;
   // Nothing could be asked, or nothing was understood: it has a name now, and rests.
-  if (!result.isUnderstood) planner.failed(decision, { isOwn: true }, plannedMs(planning));
+  if (!result.isUnderstood) planner.noteDecisionFailed(decision, { isOwn: true }, plannedMs(planning));
   else {
     const isGivenUp = giveUpLiveGap(parts, decision);
-    planner.pollCommitted(decision, pollAnswer(planning, result, { ...decision, isGivenUp }), plannedMs(planning));
+    planner.notePollCommitted(decision, pollAnswer(planning, result, { ...decision, isGivenUp }), plannedMs(planning));
   }
   reopenDevice(planning, decision.deviceId);
 }
@@ -274,8 +274,8 @@ async function requestHistory(parts: DispatchParts, decision: HistoryDecision, s
   const isUnderstood = await readGap(parts, decision, signal);
   const { planner } = planning;
   // Nothing was left to request, or no page was understood: the recorded gap rests.
-  if (!isUnderstood) planner.failed(decision, { isOwn: true }, plannedMs(planning));
-  else planner.historyCommitted(decision, openHistory(planning, lane, deviceId));
+  if (!isUnderstood) planner.noteDecisionFailed(decision, { isOwn: true }, plannedMs(planning));
+  else planner.noteHistoryCommitted(decision, openHistory(planning, lane, deviceId));
   reopenDevice(planning, deviceId);
 }
 
@@ -287,12 +287,12 @@ async function readGap(
 ): Promise<boolean> {
   const gap = nextGoalGap(planning, decision);
   if (gap?.readAgain !== undefined) return await gap.readAgain(signal);
-  const task = gap && taskOf(planning, decision, gap);
+  const task = gap && scanTaskOf(planning, decision, gap);
   return task !== null && (await scanner.scan({ ...task, untilTurn }, signal)).pages > 0;
 }
 
 /** `--once` alone closes the whole range; a backfill keeps its pace between two requests. */
-function taskOf(planning: Planning, { deviceId }: HistoryDecision, { range, limit, lane }: GoalGap): ScanTask {
+function scanTaskOf(planning: Planning, { deviceId }: HistoryDecision, { range, limit, lane }: GoalGap): ScanTask {
   return { deviceId, range, limit, lane, until: isOnce(planning) ? 'closed' : 'first coverage' };
 }
 
@@ -349,11 +349,6 @@ async function readWhole(parts: DispatchParts, { kind }: StreamDecision, signal:
   const mayRead = await parts.readStream(kind, signal);
   enterStream(planning, kind, mayRead ? null : plannedMs(planning) + OFF_REST_MS);
   if (mayRead && kind !== 'alerts' && planning.loneWork === null) checkDemand(planning);
-}
-
-/** Returns whether a person has to act on a fault: the key, its plan, or the scope for the device list. */
-export function endsSession({ kind }: ApiFault): boolean {
-  return kind === 'unauthorized' || kind === 'no-api-access' || kind === 'scope-missing';
 }
 
 function isTelemetry(decision: Decision): boolean {

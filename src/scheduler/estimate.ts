@@ -81,10 +81,10 @@ export function backfillNeed(input: BackfillInput): BackfillNeed {
     // Of one that begins above what is missing, only empty answers are left.
     if (filled.length === 0) requests += emptyRequests(begins - range.from, input);
     for (const piece of pieces) {
-      for (const liveGap of within(filled, piece)) {
-        const expected = readingsIn(liveGap, device);
+      for (const gap of within(filled, piece)) {
+        const expected = readingsIn(gap, device);
         readings += expected;
-        requests += requestsFor({ readings: expected, liveGap, device }, input);
+        requests += requestsFor({ readings: expected, gap, device }, input);
       }
     }
   }
@@ -323,7 +323,7 @@ function readingsIn(
 
 interface Part {
   readonly readings: number;
-  readonly liveGap: Interval;
+  readonly gap: Interval;
   readonly device: Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'lastSignMs'>;
 }
 
@@ -333,20 +333,18 @@ function emptyRequests(ns: bigint, { windowNs }: Pick<BackfillInput, 'windowNs'>
 }
 
 /** Full pages, where windows are wide enough for them; a window with less is one, and an empty one takes two. */
-function requestsFor({ readings, liveGap, device }: Part, { pageSize, windowNs }: BackfillInput): number {
+function requestsFor({ readings, gap, device }: Part, { pageSize, windowNs }: BackfillInput): number {
   const windows = (from: EpochNs, to: EpochNs): number =>
     windowNs === null || to <= from ? 1 : Math.max(1, Math.ceil(Number(to - from) / Number(windowNs)));
-  if (readings === 0) return emptyRequests(liveGap.to - liveGap.from, { windowNs });
+  if (readings === 0) return emptyRequests(gap.to - gap.from, { windowNs });
   const { intervalMs, isQuiet, lastSignMs } = device;
   const overlap = 1 + Math.floor(Number(SLACK_NS / MS_NS) / intervalMs);
   // Where the slack is most of a page, a cursor is used in its place.
   const perPage = Math.max(1, pageSize - Math.min(overlap, Math.floor(pageSize / 2)));
-  const end = isQuiet && lastSignMs !== null ? minNs(liveGap.to, msToNs(lastSignMs)) : liveGap.to;
+  const end = isQuiet && lastSignMs !== null ? minNs(gap.to, msToNs(lastSignMs)) : gap.to;
   const silent =
-    end < liveGap.to && windowNs !== null
-      ? EMPTY_REQUESTS * Math.floor(Number(liveGap.to - end) / Number(windowNs))
-      : 0;
-  return silent + Math.max(windows(liveGap.from, end), Math.ceil(readings / perPage));
+    end < gap.to && windowNs !== null ? EMPTY_REQUESTS * Math.floor(Number(gap.to - end) / Number(windowNs)) : 0;
+  return silent + Math.max(windows(gap.from, end), Math.ceil(readings / perPage));
 }
 
 /** Whole weeks, near a year: neither the days of the week nor those of the month weigh too much. */

@@ -5,7 +5,7 @@
 import type { HISTORY_LANES, PollSettings, Purpose } from '../core/ports.ts';
 import type { DayFigures } from './day-budget.ts';
 import type { PollAnswer } from './device-outlook.ts';
-import type { ListedLiveRange, Rates, StoredLiveRange } from './device-queue.ts';
+import type { ListedDevice, Rates, StoredDevice } from './device-queue.ts';
 import type { OpenHistory, Recency } from './history-queue.ts';
 import type { WholeStream } from './streams.ts';
 
@@ -110,41 +110,41 @@ export interface Planner {
   /** Returns the most valuable request. A second call at the same time returns the same. */
   next(nowMs: number): Decision | Rest;
   /** Records that a decision is carried out. Exactly one of the next six calls ends it. */
-  began(decision: Decision, nowMs: number): void;
-  pollCommitted(decision: PollDecision, answer: PollAnswer, nowMs: number): void;
-  historyCommitted(decision: HistoryDecision, open: OpenHistory): void;
+  noteBegan(decision: Decision, nowMs: number): void;
+  notePollCommitted(decision: PollDecision, answer: PollAnswer, nowMs: number): void;
+  noteHistoryCommitted(decision: HistoryDecision, open: OpenHistory): void;
   /** Records the device list. */
-  listed(devices: readonly ListedLiveRange[], nowMs: number): void;
+  noteDevicesListed(devices: readonly ListedDevice[], nowMs: number): void;
   /** Records that the alerts or the account were read to their end. */
-  done(kind: 'alerts' | 'account', nowMs: number): void;
+  noteStreamRead(kind: 'alerts' | 'account', nowMs: number): void;
   /**
    * Sets whether a range is to be read again, also after each reread. Rereads have the lowest priority; one that is
    * owed has the reserve of idle polls.
    */
   setReread(isDue: boolean, isOwed: boolean): void;
   /** Records that a decision failed. `isOwn`: by a fault of this device or stream, which then rests for a while. */
-  failed(decision: Decision, fault: { isOwn: boolean }, nowMs: number): void;
+  noteDecisionFailed(decision: Decision, fault: { isOwn: boolean }, nowMs: number): void;
   /** Ends the rest of a device: its failures were not its own. */
-  lift(deviceId: string): void;
+  endRest(deviceId: string): void;
   /** Records a booked request of any part of the program. A decision causes one or more. */
-  booked(purpose: Pick<Purpose, 'lane' | 'stream'>, nowMs: number): void;
+  noteRequestBooked(purpose: Pick<Purpose, 'lane' | 'stream'>, nowMs: number): void;
   /** Sets the figures of the day's window, for example after each answer. */
   setDay(day: DayFigures, nowMs: number): void;
   setPageSize(records: number): void;
   /** Adds a device with its stored facts: at the start, when it returns, and when others have polled it. */
-  stored(deviceId: string, stored: StoredLiveRange): void;
+  noteDeviceStored(deviceId: string, stored: StoredDevice): void;
   /** Records that a device is gone, excluded or removed: it is not polled. */
-  left(deviceId: string): void;
+  noteDeviceLeft(deviceId: string): void;
   /** Records the missing history of a device. */
-  open(lane: HistoryDecision['lane'], deviceId: string, open: OpenHistory): void;
+  setOpenHistory(lane: HistoryDecision['lane'], deviceId: string, open: OpenHistory): void;
   /** Sets the time before which no backfill request is sent. */
   restBackfill(untilMs: number): void;
   /** Makes a stream due now: the plan may have changed, or a person requests it. */
   hasten(kind: WholeStream): void;
   /** Returns the streams that were hastened and not read since. */
-  hastened(): readonly WholeStream[];
+  hastenedStreams(): readonly WholeStream[];
   /** Records that the key does not have the scope: the stream is not read before that time. */
-  off(stream: WholeStream | 'telemetry', untilMs: number): void;
+  turnOff(stream: WholeStream | 'telemetry', untilMs: number): void;
   figures(): PlannerFigures;
   /** Returns the day's budget for history and backfill. */
   daySupply(nowMs: number): DaySupply;

@@ -12,22 +12,14 @@
 import type { Purpose } from '../core/ports.ts';
 import { MINUTE_MS } from '../core/time.ts';
 import type { DayFigures } from './day-budget.ts';
-import {
-  admitHistories,
-  bestListEveryMs,
-  createPlannerState,
-  decide,
-  type PlannerState,
-  queuesOf,
-  requestIn,
-} from './decide.ts';
+import { admitHistories, bestListEveryMs, decide, type PlannerState, queuesOf, requestIn } from './decide.ts';
 import type { PollAnswer } from './device-outlook.ts';
 import {
   advance,
   beginDevice,
   dropDevice,
   endDeviceRest,
-  type ListedLiveRange,
+  type ListedDevice,
   noteDeviceAnswer,
   noteDeviceFailure,
   noteDeviceListed,
@@ -53,7 +45,6 @@ import {
   type HistoryDecision,
   type Planner,
   type PlannerFigures,
-  type PlannerSettings,
   type PollDecision,
   purposeOf,
   type Rest,
@@ -124,7 +115,7 @@ export function noteHistoryCommitted(
 }
 
 /** Records a complete listing: from now on devices are polled by it. */
-export function noteDevicesListed(state: PlannerState, devices: readonly ListedLiveRange[], nowMs: number): void {
+export function noteDevicesListed(state: PlannerState, devices: readonly ListedDevice[], nowMs: number): void {
   for (const device of devices) if (noteDeviceListed(state.devices, device, nowMs)) state.changes.count += 1;
   state.listFailingFromMs = null;
   setUnlisted(state.devices, false);
@@ -286,34 +277,30 @@ export function daySupplyOf(state: PlannerState, nowMs: number): DaySupply {
   };
 }
 
-/**
- * Creates a planner without devices: binds the functions above to a state.
- *
- * @param state its state; tests pass one in order to inspect it.
- */
-export function createPlanner(settings: PlannerSettings, state = createPlannerState(settings)): Planner {
+/** Binds the functions above to a state. */
+export function createPlanner(state: PlannerState): Planner {
   return {
     next: (nowMs) => nextDecision(state, nowMs),
-    began: (decision, nowMs) => noteBegan(state, decision, nowMs),
-    pollCommitted: (decision, answer, nowMs) => notePollCommitted(state, decision, answer, nowMs),
-    historyCommitted: (decision, open) => noteHistoryCommitted(state, decision, open),
-    listed: (devices, nowMs) => noteDevicesListed(state, devices, nowMs),
-    done: (kind, nowMs) => noteStreamRead(state, kind, nowMs),
+    noteBegan: (decision, nowMs) => noteBegan(state, decision, nowMs),
+    notePollCommitted: (decision, answer, nowMs) => notePollCommitted(state, decision, answer, nowMs),
+    noteHistoryCommitted: (decision, open) => noteHistoryCommitted(state, decision, open),
+    noteDevicesListed: (devices, nowMs) => noteDevicesListed(state, devices, nowMs),
+    noteStreamRead: (kind, nowMs) => noteStreamRead(state, kind, nowMs),
     setReread: (isDue, isOwed) => setReread(state, isDue, isOwed),
-    failed: (decision, { isOwn }, nowMs) => noteDecisionFailed(state, decision, isOwn, nowMs),
-    lift: (deviceId) => endRest(state, deviceId),
-    booked: (purpose, nowMs) => noteRequestBooked(state, purpose, nowMs),
+    noteDecisionFailed: (decision, { isOwn }, nowMs) => noteDecisionFailed(state, decision, isOwn, nowMs),
+    endRest: (deviceId) => endRest(state, deviceId),
+    noteRequestBooked: (purpose, nowMs) => noteRequestBooked(state, purpose, nowMs),
     setDay: (day, nowMs) => setDay(state, day, nowMs),
     setPageSize: (records) => setPageSize(state, records),
-    stored: (deviceId, stored) => noteDeviceStored(state.devices, deviceId, stored),
-    left: (deviceId) => noteDeviceLeft(state, deviceId),
-    open: (lane, deviceId, open) => setOpenHistory(state.histories[lane], deviceId, open),
+    noteDeviceStored: (deviceId, stored) => noteDeviceStored(state.devices, deviceId, stored),
+    noteDeviceLeft: (deviceId) => noteDeviceLeft(state, deviceId),
+    setOpenHistory: (lane, deviceId, open) => setOpenHistory(state.histories[lane], deviceId, open),
     restBackfill: (untilMs) => {
       state.backfillRestMs = untilMs;
     },
     hasten: (kind) => hasten(state, kind),
-    hastened: () => hastenedStreams(state),
-    off: (stream, untilMs) => turnOff(state, stream, untilMs),
+    hastenedStreams: () => hastenedStreams(state),
+    turnOff: (stream, untilMs) => turnOff(state, stream, untilMs),
     figures: () => figuresOf(state),
     daySupply: (nowMs) => daySupplyOf(state, nowMs),
     rates: () => ratesOf(state.devices),

@@ -26,8 +26,8 @@ import { isAwaitingRetry } from '../ingest/named-gaps.ts';
 import { createFailingDevices, type FailingDevices, SILENCE } from '../ingest/outage.ts';
 import { wantedNow } from '../ingest/wanted-range.ts';
 import type { DayFigures } from './day-budget.ts';
+import { createPlannerState } from './decide.ts';
 import { createDemandWatch, type DemandWatch } from './demand-watch.ts';
-
 import { fromBefore, ownRanges, recencyRange, toListed, type Viewed, viewOf } from './device-view.ts';
 import { periodsOf } from './estimate.ts';
 import type { Goal, GoalGap } from './goal.ts';
@@ -109,7 +109,7 @@ export function createPlanning(parts: PlanningParts): Planning {
     rested: createWakeUp(context.clock),
     demand: createDemandWatch(context, settings.freshnessMs),
     goals: { 'first-history': null, backfill: null },
-    planner: createPlanner(settings),
+    planner: createPlanner(createPlannerState(settings)),
     polled: new Set(),
     loneWork: null,
     lastMs: Number.NEGATIVE_INFINITY,
@@ -125,7 +125,7 @@ export function beginPlanning(planning: Planning, { areListed }: { readonly areL
   const { parts } = planning;
   const nowMs = restartPlanner(planning, null);
   planning.planner.setDay(parts.day(), nowMs);
-  planning.planner.done('account', nowMs);
+  planning.planner.noteStreamRead('account', nowMs);
   enterDevices(planning, areListed);
   if (!areListed) planning.planner.hasten('devices');
 }
@@ -134,9 +134,9 @@ export function beginPlanning(planning: Planning, { areListed }: { readonly areL
 export function beginLoneWork(planning: Planning, loneWork: LoneWork): void {
   const nowMs = restartPlanner(planning, loneWork);
   planning.goals[loneWork.lane] = loneWork.goal;
-  planning.planner.done('account', nowMs);
+  planning.planner.noteStreamRead('account', nowMs);
   for (const kind of ['alerts', 'devices'] as const) {
-    if (!loneWork.streams.includes(kind)) planning.planner.off(kind, Number.POSITIVE_INFINITY);
+    if (!loneWork.streams.includes(kind)) planning.planner.turnOff(kind, Number.POSITIVE_INFINITY);
   }
   enterGoal(planning);
 }
@@ -144,7 +144,9 @@ export function beginLoneWork(planning: Planning, loneWork: LoneWork): void {
 function restartPlanner(planning: Planning, loneWork: LoneWork | null): EpochMs {
   const { parts } = planning;
   const settings = settingsOf(parts);
-  planning.planner = createPlanner(loneWork === null ? settings : { ...settings, longestRestMs: LONE_REST_MS });
+  planning.planner = createPlanner(
+    createPlannerState(loneWork === null ? settings : { ...settings, longestRestMs: LONE_REST_MS }),
+  );
   planning.polled = new Set();
   planning.loneWork = loneWork;
   planning.isWithdrawn = false;
@@ -170,7 +172,7 @@ export function advancePlanning(planning: Planning): EpochMs {
   const { parts, lastMs, loneWork } = planning;
   const { serverClock, store } = parts.context;
   if (planning.isWithdrawn || serverClock.nowMs() < lastMs - FELL_BACK_MS) {
-    const hastened = planning.planner.hastened();
+    const hastened = planning.planner.hastenedStreams();
     if (loneWork === null) beginPlanning(planning, { areListed: true });
     else beginLoneWork(planning, loneWork);
     // A job may be waiting for these streams.
@@ -203,12 +205,12 @@ export function setRest(planning: Planning, rest: Rest | null): void {
  */
 export function enterStream(planning: Planning, kind: WholeStream, offMs: EpochMs | null): void {
   const { planner, loneWork } = planning;
-  if (offMs !== null) planner.off(kind, offMs);
+  if (offMs !== null) planner.turnOff(kind, offMs);
   else if (kind === 'devices' && loneWork === null) enterDevices(planning);
-  else if (kind !== 'devices') planner.done(kind, plannedMs(planning));
+  else if (kind !== 'devices') planner.noteStreamRead(kind, plannedMs(planning));
   if (loneWork === null || kind === 'account') return;
   // A stream that is read once is finished, even if it could not be read.
-  planner.off(kind, Number.POSITIVE_INFINITY);
+  planner.turnOff(kind, Number.POSITIVE_INFINITY);
   planning.loneWork = { ...loneWork, streams: loneWork.streams.filter((each) => each !== kind) };
   if (kind === 'devices') enterGoal(planning);
 }
@@ -220,7 +222,7 @@ export function enterStream(planning: Planning, kind: WholeStream, offMs: EpochM
  */
 export function hastenStream(planning: Planning, kind: WholeStream | 'telemetry', isOff: boolean): void {
   const { planner } = planning;
-  if (isOff) planner.off(kind, plannedMs(planning));
+  if (isOff) planner.turnOff(kind, plannedMs(planning));
   if (kind !== 'telemetry') planner.hasten(kind);
   planning.wakeUp.notify();
 }
@@ -252,7 +254,7 @@ function enterDevices(planning: Planning, isFresh = true): void {
   for (const deviceId of [...named].filter((each) => ids.has(each))) reopenDevice(planning, deviceId);
   const now = { nowMs: serverClock.nowMs(), polls: parts.context.settings.polls };
   const listed = there.map((device) => (isFresh ? toListed(device) : fromBefore(device, now)));
-  planner.listed(listed, now.nowMs);
+  planner.noteDevicesListed(listed, now.nowMs);
   planning.wakeUp.notify();
 }
 
@@ -274,7 +276,7 @@ function enterDevice(planning: Planning, deviceId: string): void {
   const { newestMs, coveredToMs, liveGap } = now.view;
   const { store } = parts.context;
   const newestNs = store.newestNs(deviceId);
-  planner.stored(deviceId, {
+  planner.noteDeviceStored(deviceId, {
     liveGap,
     newestMs: newestNs === null ? newestMs : Math.max(newestMs ?? 0, nsToMs(newestNs)),
     // The covered range ended the grace period before the device was last polled.
@@ -288,7 +290,7 @@ function enterDevice(planning: Planning, deviceId: string): void {
 /** Removes a device that is gone or was removed: it is no longer polled. */
 export function removeDevice(planning: Planning, deviceId: string): void {
   planning.polled.delete(deviceId);
-  planning.planner.left(deviceId);
+  planning.planner.noteDeviceLeft(deviceId);
 }
 
 /**
@@ -341,7 +343,7 @@ export function reopenDevice(planning: Planning, deviceId: string): void {
   const isOwn = loneWork === null && viewDevice(planning, deviceId) !== null;
   for (const lane of HISTORY_LANES) {
     if (goals[lane] === null && !(isOwn && lane === 'first-history')) continue;
-    planner.open(lane, deviceId, openHistory(planning, lane, deviceId));
+    planner.setOpenHistory(lane, deviceId, openHistory(planning, lane, deviceId));
   }
 }
 
@@ -353,7 +355,7 @@ export function setGoal(planning: Planning, lane: GoalLane, goal: Goal | null): 
   if (lane === 'backfill') planner.restBackfill(Number.NEGATIVE_INFINITY);
   for (const deviceId of polled) {
     if (before?.covers(deviceId) !== true && goal?.covers(deviceId) !== true) continue;
-    planner.open(lane, deviceId, openHistory(planning, lane, deviceId));
+    planner.setOpenHistory(lane, deviceId, openHistory(planning, lane, deviceId));
   }
   planning.wakeUp.notify();
 }
@@ -362,7 +364,7 @@ export function setGoal(planning: Planning, lane: GoalLane, goal: Goal | null): 
 export function noteBooked(planning: Planning, purpose: Purpose): void {
   const nowMs = plannedMs(planning);
   if (purpose.lane === 'backfill') planning.goals.backfill?.sent(nowMs);
-  planning.planner.booked(purpose, nowMs);
+  planning.planner.noteRequestBooked(purpose, nowMs);
 }
 
 /** Records that a page was committed, requested by any part of the program. */
@@ -382,7 +384,7 @@ export function endRests(planning: Planning, deviceIds: readonly string[], reaso
   const { parts, planner, wakeUp } = planning;
   for (const deviceId of deviceIds) {
     liftGaps(parts.context, deviceId, reason);
-    planner.lift(deviceId);
+    planner.endRest(deviceId);
     reopenDevice(planning, deviceId);
   }
   if (deviceIds.length > 0) wakeUp.notify();

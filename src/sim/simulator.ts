@@ -9,7 +9,7 @@
  */
 import { TransportError } from '../core/faults.ts';
 import type { Clock, Transport } from '../core/ports.ts';
-import { type EpochMs, type EpochNs, nsToMs } from '../core/time.ts';
+import { type EpochMs, nsToMs } from '../core/time.ts';
 import {
   dateAnswer,
   htmlAnswer,
@@ -77,8 +77,6 @@ export interface Simulator {
   quota(): SimQuotaState;
   /** Whether the API serves the reading, now or at a time of the server. */
   isVisible(deviceId: string, reading: SimReading, atMs?: EpochMs): boolean;
-  /** The readings of a device that the API would serve now, oldest first: what a judge compares with. */
-  visibleReadings(deviceId: string, fromNs: EpochNs, toNs: EpochNs): SimReading[];
 }
 
 /** The path that every endpoint is below. */
@@ -110,8 +108,6 @@ export function createSimulator(options: SimulatorOptions): Simulator {
       if (visibleFromMs(reading, deviceId, simulator) > atMs) return false;
       return simulator.hides === null || !simulator.hides(deviceId, reading, atMs);
     },
-    visibleReadings: (deviceId, fromNs, toNs) =>
-      [...simulator.world.readings(deviceId, fromNs, toNs)].filter((reading) => simulator.isVisible(deviceId, reading)),
   };
   const transport = createTransport(simulator, options.transportTimeoutMs ?? 30_000);
   return simulator;

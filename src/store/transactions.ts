@@ -99,7 +99,7 @@ export function writing<T extends object>(write: Writer, calls: T, names: readon
 }
 
 /** A read that is done again only after something was changed. */
-export interface RareRead<T> {
+interface RareRead<T> {
   (): T;
   /** Reads again next time: something was changed that is no row. */
   forget(): void;

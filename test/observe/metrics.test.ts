@@ -91,7 +91,6 @@ const EVENTS: readonly AppEvent[] = [
     served: 200,
     readings: 150,
     newPoints: 450,
-    extendsCoverage: true,
   },
   { type: 'readings-late', deviceId: 'd', count: 2, worstMs: 1, gracePeriodMs: 1 },
   { type: 'lines-delivered', destination: HOSTILE, lines: 450, durationMs: 20 },

@@ -246,7 +246,6 @@ describe('a round', () => {
     served: 50,
     readings: newPoints / 2,
     newPoints,
-    extendsCoverage: true,
   });
 
   test('of telemetry is a minute: one line, however many devices', () => {

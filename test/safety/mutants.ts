@@ -665,7 +665,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'scheduler/planning.ts',
-        find: '    liftGaps(parts.context, deviceId, reason);\n    planner.lift(deviceId);\n',
+        find: '    liftGaps(parts.context, deviceId, reason);\n    planner.endRest(deviceId);\n',
         replace: '    void [liftGaps, parts, planner, reason];\n',
       },
     ],

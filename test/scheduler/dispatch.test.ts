@@ -51,14 +51,15 @@ async function live({
   const rest: Rest = { kind: 'rest', untilMs: Number.POSITIVE_INFINITY, reason: 'idle' };
   const planner: Partial<Planner> = {
     next: () => waiting[0] ?? rest,
-    began: (decision) => {
+    noteBegan: (decision) => {
       current.index = decisions.indexOf(decision);
       log.push(`${current.index} begins ${clock.monoMs()}`);
       waiting.shift();
     },
-    done: () => void results.push([answered, 'done']),
-    failed: (decision, { isOwn }) => void results.push([decisions.indexOf(decision), `failed, own: ${isOwn}`]),
-    off: () => {},
+    noteStreamRead: () => void results.push([answered, 'done']),
+    noteDecisionFailed: (decision, { isOwn }) =>
+      void results.push([decisions.indexOf(decision), `failed, own: ${isOwn}`]),
+    turnOff: () => {},
     setPageSize: () => {},
     setDay: () => {},
   };

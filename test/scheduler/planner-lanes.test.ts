@@ -97,7 +97,7 @@ describe('spare quota', () => {
     world.planner.setReread(true, false);
     const decision = world.planner.next(MINUTE_MS - 1);
     if (decision.kind === 'rest') throw new Error('there is something to read again');
-    world.planner.began(decision, MINUTE_MS - 1);
+    world.planner.noteBegan(decision, MINUTE_MS - 1);
     expect(world.planner.next(MINUTE_MS - 1).kind, 'it is under way').toBe('rest');
   });
 

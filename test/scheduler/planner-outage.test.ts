@@ -52,8 +52,8 @@ describe('after a failure', () => {
     const rate = { intervalMs: 10 * MINUTE_MS, deviationMs: 0 };
     const nowMs = 10 * HOUR_MS;
     const hold = (deviceId: string, newestMs: number): void => {
-      world.planner.stored(deviceId, { newestMs, polledMs: nowMs, rate });
-      world.planner.listed([{ deviceId, seenMs: newestMs, isActive: true }], nowMs);
+      world.planner.noteDeviceStored(deviceId, { newestMs, polledMs: nowMs, rate });
+      world.planner.noteDevicesListed([{ deviceId, seenMs: newestMs, isActive: true }], nowMs);
     };
     for (let index = 0; index < 300; index += 1) hold(`old${index}`, HOUR_MS);
     hold('paused', nowMs - HOUR_MS);
@@ -90,8 +90,8 @@ describe('devices come and go', () => {
     const world = createWorld([evenDevice('back', { intervalMs: MINUTE_MS })]);
     const tail = { newestMs: 0, polledMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } };
     for (const deviceId of ['left', 'back']) {
-      world.planner.stored(deviceId, tail);
-      world.planner.left(deviceId);
+      world.planner.noteDeviceStored(deviceId, tail);
+      world.planner.noteDeviceLeft(deviceId);
     }
     world.hold('back', HOUR_MS);
     const made = world.run({ fromMs: HOUR_MS, untilMs: 9 * HOUR_MS });
@@ -101,20 +101,24 @@ describe('devices come and go', () => {
 
   test('a paused device is polled only after a hint or at its idle poll', () => {
     const world = createWorld([]);
-    world.planner.stored('paused', { newestMs: 0, polledMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } });
-    world.planner.listed([{ deviceId: 'paused', seenMs: 0, isActive: false }], 1);
+    world.planner.noteDeviceStored('paused', {
+      newestMs: 0,
+      polledMs: 0,
+      rate: { intervalMs: MINUTE_MS, deviationMs: 0 },
+    });
+    world.planner.noteDevicesListed([{ deviceId: 'paused', seenMs: 0, isActive: false }], 1);
     const quiet = world.run({ fromMs: 2, untilMs: 5 * HOUR_MS });
     expect(newestOf(quiet)).toEqual([]);
-    world.planner.listed([{ deviceId: 'paused', seenMs: HOUR_MS, isActive: false }], 5 * HOUR_MS);
-    world.planner.done('alerts', 5 * HOUR_MS);
-    world.planner.done('account', 5 * HOUR_MS);
+    world.planner.noteDevicesListed([{ deviceId: 'paused', seenMs: HOUR_MS, isActive: false }], 5 * HOUR_MS);
+    world.planner.noteStreamRead('alerts', 5 * HOUR_MS);
+    world.planner.noteStreamRead('account', 5 * HOUR_MS);
     expect(world.planner.next(5 * HOUR_MS)).toMatchObject({ kind: 'poll', lane: 'live', deviceId: 'paused' });
   });
 
   test('a stream that is off is tried again later, and the others continue', () => {
     const world = createWorld([evenDevice('a', { intervalMs: MINUTE_MS })]);
-    world.planner.off('telemetry', HOUR_MS);
-    world.planner.off('alerts', HOUR_MS);
+    world.planner.turnOff('telemetry', HOUR_MS);
+    world.planner.turnOff('alerts', HOUR_MS);
     const kinds = new Set(world.run({ fromMs: 0, untilMs: HOUR_MS }).map(({ decision }) => decision.kind));
     expect([...kinds].toSorted()).toEqual(['account', 'devices']);
     const after = new Set(

@@ -3,6 +3,7 @@
  */
 
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { createPlannerState } from '../../src/scheduler/decide.ts';
 import type { OpenHistory } from '../../src/scheduler/history-queue.ts';
 import { createPlanner } from '../../src/scheduler/planner.ts';
 import { type Decision, type Planner, type PlannerSettings, purposeOf } from '../../src/scheduler/planner-types.ts';
@@ -75,7 +76,7 @@ export interface World {
 
 /** A page of history takes a day of it. */
 export function createWorld(devices: readonly WorldDevice[], settings: Partial<PlannerSettings> = {}): World {
-  const planner = createPlanner({ ...SETTINGS, ...settings });
+  const planner = createPlanner(createPlannerState({ ...SETTINGS, ...settings }));
   const holdings = new Map<string, Held>();
   const histories = { 'first-history': new Map<string, OpenHistory>(), backfill: new Map<string, OpenHistory>() };
   const byId = new Map(devices.map((device) => [device.deviceId, device]));
@@ -94,7 +95,7 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
     listing = listed < devices.length ? { decision, listed } : null;
     if (listing !== null) return;
     const all = devices.map(({ deviceId, seenAt }) => ({ deviceId, seenMs: seenAt(nowMs), isActive: true }));
-    planner.listed(all, nowMs);
+    planner.noteDevicesListed(all, nowMs);
   };
   const answer = (decision: Decision, nowMs: number): number => {
     if (decision.kind === 'poll') {
@@ -103,26 +104,26 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
         givesUp: decision.newestOnly,
         untilMs: decision.untilMs,
       });
-      planner.pollCommitted(decision, page, nowMs);
+      planner.notePollCommitted(decision, page, nowMs);
       return page.newReadings;
     }
     if (decision.kind === 'history') {
       const queue = histories[decision.lane];
       const open = pageOf(queue.get(decision.deviceId) ?? { day: 0, week: 0, rest: 0 }, decision.recency);
       queue.set(decision.deviceId, open);
-      planner.historyCommitted(decision, open);
+      planner.noteHistoryCommitted(decision, open);
     } else if (decision.kind === 'devices') {
       listPage(decision, nowMs);
     } else if (decision.kind === 'reread') planner.setReread(false, false);
-    else planner.done(decision.kind, nowMs);
+    else planner.noteStreamRead(decision.kind, nowMs);
     return 0;
   };
   const make = (decision: Decision, fate: Fate, atMs: number): Made => {
-    if (listing === null) planner.began(decision, atMs);
-    planner.booked(purposeOf(decision), atMs);
+    if (listing === null) planner.noteBegan(decision, atMs);
+    planner.noteRequestBooked(purposeOf(decision), atMs);
     if (fate !== 'answered') listing = null;
     if (fate === 'answered') return { atMs, decision, fate, newReadings: answer(decision, atMs) };
-    planner.failed(decision, { isOwn: fate === 'failed' }, atMs);
+    planner.noteDecisionFailed(decision, { isOwn: fate === 'failed' }, atMs);
     return { atMs, decision, fate, newReadings: 0 };
   };
 
@@ -132,7 +133,7 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
       const device = heldOf(deviceId).device;
       const newest = device.newestAt(atMs);
       holdings.set(deviceId, hold(device, atMs, newest));
-      planner.stored(deviceId, {
+      planner.noteDeviceStored(deviceId, {
         newestMs: device.timeOf(newest),
         polledMs: atMs,
         rate: { intervalMs: device.intervalMs, deviationMs: 0 },
@@ -140,7 +141,7 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
     },
     open(lane, deviceId, open) {
       histories[lane].set(deviceId, open);
-      planner.open(lane, deviceId, open);
+      planner.setOpenHistory(lane, deviceId, open);
     },
     run({ fromMs, untilMs, everyMs = SECOND_MS, fate = () => 'answered' }) {
       const made: Made[] = [];

@@ -52,7 +52,7 @@ describe('which device is polled', () => {
     expect(world.planner.next(nowMs), 'asking twice gives the same').toEqual(first);
     const given: string[] = [];
     for (let decision = first; decision.kind !== 'rest' && given.length < 9; decision = world.planner.next(nowMs)) {
-      world.planner.began(decision, nowMs);
+      world.planner.noteBegan(decision, nowMs);
       given.push('deviceId' in decision ? decision.deviceId : decision.kind);
     }
     expect(given.toSorted()).toEqual(['a', 'account', 'alerts', 'b', 'devices']);
@@ -92,7 +92,7 @@ describe('a hint', () => {
     const lying = evenDevice('lies', { intervalMs: 5 * MINUTE_MS, seenAt: () => -DAY_MS });
     const world = createWorld([lying, evenDevice('silent', SILENT)]);
     world.hold('silent', 0);
-    world.planner.stored('lies', { newestMs: 0, polledMs: 0, rate: UNKNOWN_RATE });
+    world.planner.noteDeviceStored('lies', { newestMs: 0, polledMs: 0, rate: UNKNOWN_RATE });
     const before = world.run({ fromMs: 0, untilMs: 5 * HOUR_MS });
     expect(countOf(before, 'lies'), 'the list says that it is silent').toBe(0);
     const after = world.run({ fromMs: 5 * HOUR_MS, untilMs: DAY_MS });
@@ -129,7 +129,7 @@ describe('a hint', () => {
     const world = createWorld([beats]);
     const day = { fromMs: MINUTE_MS, untilMs: DAY_MS };
     world.hold('beats', 0);
-    world.planner.stored('beats', { newestMs: 0, polledMs: 0, rate: UNKNOWN_RATE, isSilent: true });
+    world.planner.noteDeviceStored('beats', { newestMs: 0, polledMs: 0, rate: UNKNOWN_RATE, isSilent: true });
     const made = world.run(day);
     expect(countOf(made, 'beats')).toBe(0);
     const polls = made.filter(({ decision }) => decision.kind === 'poll');
@@ -153,7 +153,11 @@ describe('a hint', () => {
     const world = createWorld([speaks]);
     // It is taken for one of every minute that has fallen silent.
     world.hold('speaks', 0);
-    world.planner.stored('speaks', { newestMs: 0, polledMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } });
+    world.planner.noteDeviceStored('speaks', {
+      newestMs: 0,
+      polledMs: 0,
+      rate: { intervalMs: MINUTE_MS, deviationMs: 0 },
+    });
     const asked = newestOf(world.run({ fromMs: 0, untilMs: 11 * HOUR_MS })).filter(
       ({ newReadings }) => newReadings > 0,
     );
@@ -223,9 +227,9 @@ describe('when the quota does not even carry the readings', () => {
     const last = newestOf(world.run({ fromMs: 0, untilMs: nowMs })).at(-1);
     if (last?.decision.kind !== 'poll') throw new Error('nothing was asked');
     const { decision } = last;
-    world.planner.began(decision, nowMs);
+    world.planner.noteBegan(decision, nowMs);
     const liveGap = { fromMs: nowMs - 2 * HOUR_MS, toMs: nowMs - HOUR_MS };
-    world.planner.pollCommitted(decision, { newReadings: 200, instantsMs: [nowMs], liveGap }, nowMs);
+    world.planner.notePollCommitted(decision, { newReadings: 200, instantsMs: [nowMs], liveGap }, nowMs);
     const after = world.run({ fromMs: nowMs, untilMs: nowMs + HOUR_MS });
     expect(countOf(after, decision.deviceId)).toBe(0);
   });
@@ -243,7 +247,7 @@ describe('when the quota does not even carry the readings', () => {
     const world = crowded();
     let rest = world.planner.next(0);
     for (let count = 0; rest.kind !== 'rest' && count < 100; count += 1) {
-      world.planner.booked({ lane: 'live', stream: 'telemetry' }, 0);
+      world.planner.noteRequestBooked({ lane: 'live', stream: 'telemetry' }, 0);
       rest = world.planner.next(0);
     }
     expect(rest).toMatchObject({ kind: 'rest', reason: 'day' });

@@ -73,7 +73,7 @@ describe('the start', () => {
     beginPlanning(planning, { areListed: false });
     expect(hasStarted(planning)).toBe(true);
     expect(asked(planning)).toEqual(['a', 'b']);
-    expect(planning.planner.hastened()).toEqual(['devices']);
+    expect(planning.planner.hastenedStreams()).toEqual(['devices']);
   });
 
   test('of a one-off takes in the devices of its goal alone, and the streams that it names', () => {
@@ -112,7 +112,7 @@ describe('the present', () => {
     Object.assign(context.serverClock, { nowMs: () => START_MS - HOUR_MS });
     expect(advancePlanning(planning)).toBe(START_MS - HOUR_MS);
     expect(planning.planner).not.toBe(planner);
-    expect(planning.planner.hastened()).toEqual(['alerts']);
+    expect(planning.planner.hastenedStreams()).toEqual(['alerts']);
   });
 
   test('begins anew where coverage was taken back, once', () => {
@@ -177,7 +177,7 @@ test('confirmed empty answers of a device prevent a poll for its signs of life a
   const polled: string[] = [];
   for (let decision = planner.next(START_MS); decision.kind !== 'rest'; decision = planner.next(START_MS)) {
     if (decision.kind === 'poll') polled.push(decision.deviceId);
-    planner.began(decision, START_MS);
+    planner.noteBegan(decision, START_MS);
   }
   expect(polled).toEqual(['b']);
 });
@@ -259,8 +259,8 @@ describe('a doubt about the plan', () => {
     const { planning, clock } = createWorld(state);
     beginPlanning(planning, { areListed: true });
     const readAgain = (): boolean => {
-      const isHastened = planning.planner.hastened().includes('account');
-      planning.planner.done('account', plannedMs(planning));
+      const isHastened = planning.planner.hastenedStreams().includes('account');
+      planning.planner.noteStreamRead('account', plannedMs(planning));
       return isHastened;
     };
     unconfirmed(planning);
@@ -292,9 +292,9 @@ describe('what else changes the plan of requests', () => {
     const calls: string[] = [];
     planning.planner = {
       ...planning.planner,
-      lift: (deviceId) => void calls.push(`lift ${deviceId}`),
-      open: (lane, deviceId, open) => void calls.push(`open ${lane} ${deviceId} ${open.rest}`),
-      off: (stream, untilMs) => void calls.push(`off ${stream} ${untilMs}`),
+      endRest: (deviceId) => void calls.push(`lift ${deviceId}`),
+      setOpenHistory: (lane, deviceId, open) => void calls.push(`open ${lane} ${deviceId} ${open.rest}`),
+      turnOff: (stream, untilMs) => void calls.push(`off ${stream} ${untilMs}`),
       hasten: (kind) => void calls.push(`hasten ${kind}`),
     };
     return { ...world, calls };

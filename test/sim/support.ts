@@ -37,6 +37,11 @@ export function createManualClock(startMs: number = ORIGIN_MS): Clock & { advanc
   };
 }
 
+/** The readings of a device that the API would serve now, oldest first. */
+export function visibleReadings(simulator: Simulator, deviceId: string, fromNs: bigint, toNs: bigint): SimReading[] {
+  return [...simulator.world.readings(deviceId, fromNs, toNs)].filter((each) => simulator.isVisible(deviceId, each));
+}
+
 export interface Asked {
   readonly status: number;
   /** Names in lower case. */

@@ -8,7 +8,7 @@ import type { SimSettings } from '../../src/sim/settings.ts';
 import { createSimulator } from '../../src/sim/simulator.ts';
 import type { SimReading, Trait } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
-import { AMPLE, askInProcess, createManualClock, ORIGIN_MS } from './support.ts';
+import { AMPLE, askInProcess, createManualClock, ORIGIN_MS, visibleReadings } from './support.ts';
 
 const HISTORY_MS = 120_000;
 
@@ -110,7 +110,7 @@ test('readings that become visible between two pages shift nothing', async () =>
     const lateness = { share: 0.5, maxMs: 60_000 };
     const simulator = createSimulator({ world, clock, settings: { plan: AMPLE, lateness } });
     const endNs = BigInt(ORIGIN_MS) * MS_NS + 1n;
-    const atFirst = simulator.visibleReadings('d', 0n, endNs).map((reading) => readingText(reading));
+    const atFirst = visibleReadings(simulator, 'd', 0n, endNs).map((reading) => readingText(reading));
     const found: string[] = [];
     const query = new URLSearchParams({ limit: String(limit) });
     for (;;) {

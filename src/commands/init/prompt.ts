@@ -12,7 +12,7 @@ import { UserError } from '../../core/faults.ts';
 import { Secret } from '../../core/secret.ts';
 import { capitalized } from '../../core/text.ts';
 
-export interface Prompter extends Disposable {
+interface Prompter extends Disposable {
   /** Whether a person can be asked. */
   readonly isTerminal: boolean;
   /**

@@ -18,7 +18,6 @@ import { blockedFact } from '../../core/state/log.ts';
 import type { QuotaStatus, QuotaWindow, StreamStatus } from '../../core/status.ts';
 import { DAY_MS, type EpochMs, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import type { DeviceReportParts } from '../../report/device-report.ts';
-
 import { createHistoryEta } from '../../report/history-eta.ts';
 import { type ReportedDestination, timeText } from '../../report/report.ts';
 import { API_PROBLEM, FAILING_LONG_MS, storedProblem } from '../../scheduler/api-state.ts';

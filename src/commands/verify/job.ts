@@ -8,7 +8,7 @@
  * Promises: every request goes through the rate limiter and is counted. Fetched pages are committed like any other page
  * and delivered from the log, so that stopping at any moment loses nothing. No stored reading is counted twice.
  */
-import { ApiFault, UserError } from '../../core/faults.ts';
+import { ApiFault, endsSession, UserError } from '../../core/faults.ts';
 import {
   argumentsNotUnderstood,
   isRepairArgs,
@@ -24,7 +24,6 @@ import type { Deliverer } from '../../delivery/deliver.ts';
 import { commitPage } from '../../ingest/commit.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { readWindow } from '../../ingest/reread.ts';
-import { endsSession } from '../../scheduler/dispatch.ts';
 import type { JobWorker } from '../../scheduler/jobs.ts';
 import { openVerifyState } from '../../store/views/verify.ts';
 import { untilDelivered } from '../shared/alone.ts';

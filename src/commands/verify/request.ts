@@ -7,7 +7,7 @@ import type { ProcessPorts } from '../../app/terminal.ts';
 import { withSync } from '../../app/with-sync.ts';
 import type { VerifyCommand } from '../../cli/command.ts';
 import type { Config, StateConfig } from '../../config/config.ts';
-import { ApiFault, UserError } from '../../core/faults.ts';
+import { ApiFault, endsSession, UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 import {
   missingChangeOf,
@@ -17,7 +17,6 @@ import {
   type SampleArgs,
 } from '../../core/state/job-args.ts';
 import type { JobKind } from '../../core/state/jobs.ts';
-import { endsSession } from '../../scheduler/dispatch.ts';
 import { openStore } from '../../store/store.ts';
 import { besideDeliveries } from '../shared/alone.ts';
 import { type CommandRun, fetchAccount, refusalOf } from '../shared/command.ts';

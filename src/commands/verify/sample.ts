@@ -7,7 +7,7 @@
  * commits new readings like any late reading.
  */
 
-import { ApiFault } from '../../core/faults.ts';
+import { ApiFault, endsSession } from '../../core/faults.ts';
 import { type DeviceFilter, filterReading } from '../../core/filter.ts';
 import { type Interval, includes, intersect, lengthNs, subtract } from '../../core/intervals.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
@@ -32,7 +32,6 @@ import type { SyncContext } from '../../ingest/context.ts';
 import { createLearntWindows, windowRules } from '../../ingest/fetch-page.ts';
 import { readWindow } from '../../ingest/reread.ts';
 import { planEdge } from '../../ingest/window-limits.ts';
-import { endsSession } from '../../scheduler/dispatch.ts';
 import { refusalOf } from '../shared/command.ts';
 import type { SampleVerdict, WindowDifference } from './result.ts';
 

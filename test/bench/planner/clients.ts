@@ -64,7 +64,7 @@ export const SETTINGS = {
 export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunOptions): PlannerRun {
   const rate = createRate(service, plan, seed);
   const state = createPlannerState(SETTINGS);
-  const planner = createPlanner(SETTINGS, state);
+  const planner = createPlanner(state);
   const holdings = new Map(fleet.map((device) => [device.deviceId, hold(device, 0, device.newestAt(0))]));
   for (const device of fleet) tellHeld(planner, device);
   const figuresAt = (nowMs: number) => ({
@@ -89,7 +89,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
     listing = listed < fleet.length ? { decision, listed } : null;
     if (listing !== null) return;
     const all = fleet.map(({ deviceId, seenAt }) => ({ deviceId, seenMs: seenAt(nowMs), isActive: true }));
-    telling.time(() => planner.listed(all, nowMs));
+    telling.time(() => planner.noteDevicesListed(all, nowMs));
   };
   const answer = (decision: Decision, nowMs: number): void => {
     if (decision.kind === 'poll') {
@@ -97,14 +97,14 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
       if (held === undefined) throw new Error(`${decision.deviceId} is no device`);
       counts.pages += 1;
       const page = takePage(held, nowMs, { pageSize: PAGE, givesUp: decision.newestOnly, untilMs: decision.untilMs });
-      telling.time(() => planner.pollCommitted(decision, page, nowMs));
+      telling.time(() => planner.notePollCommitted(decision, page, nowMs));
     } else if (decision.kind === 'devices') {
       listPage(decision, nowMs);
-    } else if (decision.kind !== 'history' && decision.kind !== 'reread') planner.done(decision.kind, nowMs);
+    } else if (decision.kind !== 'history' && decision.kind !== 'reread') planner.noteStreamRead(decision.kind, nowMs);
   };
   const send = (decision: Decision, nowMs: number): void => {
-    if (listing === null) telling.time(() => planner.began(decision, nowMs));
-    telling.time(() => planner.booked(purposeOf(decision), nowMs));
+    if (listing === null) telling.time(() => planner.noteBegan(decision, nowMs));
+    telling.time(() => planner.noteRequestBooked(purposeOf(decision), nowMs));
     const { status } = rate.send(nowMs);
     instants.push(nowMs);
     counts.requests += 1;
@@ -114,7 +114,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
     else {
       counts.refused += 1;
       listing = null;
-      planner.failed(decision, { isOwn: false }, nowMs);
+      planner.noteDecisionFailed(decision, { isOwn: false }, nowMs);
     }
     telling.next();
   };
@@ -165,7 +165,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
 export function tellHeld(planner: Planner, device: Device): void {
   const newest = device.newestAt(0);
   const instants = Array.from({ length: 20 }, (_, back) => device.timeOf(newest - back));
-  planner.stored(device.deviceId, {
+  planner.noteDeviceStored(device.deviceId, {
     newestMs: instants[0] ?? null,
     polledMs: 0,
     rate: learnFromPage(UNKNOWN_RATE, instants),

@@ -1,9 +1,11 @@
 /**
  * How much memory the planner keeps for a fleet.
  */
+
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { DAY_MS } from '../../../src/core/time.ts';
+import { createPlannerState } from '../../../src/scheduler/decide.ts';
 import { createPlanner } from '../../../src/scheduler/planner.ts';
 import { SETTINGS, tellHeld } from './clients.ts';
 import { createFleet, MIXED } from './fleet.ts';
@@ -20,16 +22,16 @@ export function plannerBytes(devices: number, seed: number): number {
     return heapUsed + arrayBuffers;
   };
   const before = bytes();
-  const planner = createPlanner(SETTINGS);
+  const planner = createPlanner(createPlannerState(SETTINGS));
   for (const device of fleet) {
     tellHeld(planner, device);
-    planner.open('first-history', device.deviceId, { day: DAY_MS, week: 6 * DAY_MS, rest: 23 * DAY_MS });
+    planner.setOpenHistory('first-history', device.deviceId, { day: DAY_MS, week: 6 * DAY_MS, rest: 23 * DAY_MS });
   }
   const listed = fleet.map(({ deviceId, seenAt }) => ({ deviceId, seenMs: seenAt(DAY_MS), isActive: true }));
-  planner.listed(listed, DAY_MS);
+  planner.noteDevicesListed(listed, DAY_MS);
   for (let atMs = DAY_MS; atMs < DAY_MS + 10_000; atMs += 1) {
     const decision = planner.next(atMs);
-    if (decision.kind !== 'rest') planner.began(decision, atMs);
+    if (decision.kind !== 'rest') planner.noteBegan(decision, atMs);
   }
   const used = bytes() - before;
   // Both still in use, so that neither was collected.
