@@ -12,7 +12,7 @@
  *
  * | the answer                                                  | 1st           | 2nd           | 3rd and later       |
  * | ----------------------------------------------------------- | ------------- | ------------- | ------------------- |
- * | is the first empty one, and lacks no overlap reading        | same at once  | (cannot be)   | (cannot be)         |
+ * | is the first empty one, and lacks no overlap reading        | same at once  | same at once  | same at once        |
  * | is empty, while empty answers about the device are in doubt | give up       | give up       | give up             |
  * | is disordered, of another device, or empty again            | same later    | same later    | give up             |
  * | has another reading in place of the overlap reading         | restart later | restart later | overlap is gone     |

@@ -1,6 +1,7 @@
 /**
  * What to do about an answer that proves nothing: every row of the table, try by try.
  */
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import {
@@ -24,6 +25,38 @@ const ODD: Unproven = { isEmpty: false, overlapMissing: null, missed: 'never' };
 const REPLACED: Unproven = { isEmpty: false, overlapMissing: { at: 5n, how: 'replaced' }, missed: 'never' };
 const SHORT: Unproven = { isEmpty: false, overlapMissing: { at: 5n, how: 'not reached' }, missed: 'never' };
 const EMPTY_WITHOUT: Unproven = { ...SHORT, isEmpty: true };
+
+/** An answer for each row of the table in the header of the source. */
+const ROWS: Readonly<Record<string, Unproven>> = {
+  'is the first empty one, and lacks no overlap reading': EMPTY,
+  'is empty, while empty answers about the device are in doubt': { ...EMPTY, missed: 'awaited' },
+  'is disordered, of another device, or empty again': ODD,
+  'has another reading in place of the overlap reading': REPLACED,
+  'ends before the overlap reading, which was never missed': SHORT,
+  'ends before it, and it was first missed a short while ago': { ...SHORT, missed: 'awaited' },
+  'ends before it, and it was first missed long ago': { ...SHORT, missed: 'overdue' },
+};
+
+/** The rows of that table: an answer, and the steps after the first, the second and each later one. */
+function documented(): [answer: string, steps: string[]][] {
+  const source = readFileSync(new URL('../../src/ingest/unproven.ts', import.meta.url), 'utf8');
+  const cells = [...source.matchAll(/^ \* \|(.*)\|$/gm)].map(([, row = '']) =>
+    row.split('|').map((cell) => cell.trim()),
+  );
+  return cells.slice(2).map(([answer = '', ...steps]) => [answer, steps]);
+}
+
+test('the documented table has a row for each kind of answer', () => {
+  expect(documented().map(([answer]) => answer)).toEqual(Object.keys(ROWS));
+});
+
+test.each(documented())('the documented row "%s" is what is decided', (row, steps) => {
+  const answer = ROWS[row] ?? EMPTY;
+  const counts = answer.overlapMissing === null ? 'rejected' : 'withoutOverlap';
+  const isCounted = answer !== EMPTY;
+  const after = (before: number) => decideStep({ ...NO_ATTEMPTS, [counts]: before + (isCounted ? 0 : 1) }, answer).step;
+  expect([after(0), after(1), after(2), after(3)]).toEqual([...steps, steps[2]]);
+});
 
 /** The steps that answers lead to, one after the other, and what was met in the end. */
 function weighAll(...answers: readonly Unproven[]): { steps: Step[]; attempts: Attempts } {
