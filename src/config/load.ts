@@ -143,20 +143,17 @@ export function proxiesOf(environment: ConfigInput['environment']): Proxies {
 }
 
 function demandApi(reading: Reading): void {
+  const missing = (key: string) => ({ ...ofKey(key), kind: 'missing' as const, what: 'is missing' });
   if (!isGiven(reading, 'api.url')) {
     reading.mistakes.push({
-      ...ofKey('api.url'),
-      kind: 'missing',
-      what: 'is missing',
+      ...missing('api.url'),
       remedy: `set it in ${DEFAULT_FILE}, or set ${variableOf('api.url')}: the base address of the API, ending in /external/v1`,
     });
   }
   if (!isGiven(reading, 'api.key')) {
     const file = fileForm('api.key');
     reading.mistakes.push({
-      ...ofKey('api.key'),
-      kind: 'missing',
-      what: 'is missing',
+      ...missing('api.key'),
       remedy: `write only the workspace API key into a file and name that file by ${file} or ${variableOf(file)}, or set ${variableOf('api.key')}`,
     });
   }
