@@ -96,7 +96,7 @@ test('people read it in 80 columns, whatever is wrong; a closed pipe is no failu
   await using stage = await openStage({ settings: { plan: { name: `\u202e${'Long plan '.repeat(30)}\u001b[31m` } } });
   const long = join(stage.directory, 'd'.repeat(120), 'e'.repeat(100));
   const runs = await Promise.all([
-    stage.run(['--check']),
+    stage.run(['--check'], { env: { TIDEMARK_LISTEN: '127.0.0.1:0' } }),
     stage.run(['--check'], { env: { TIDEMARK_DATA_DIR: long, TIDEMARK_API_KEY: 'tmk_CANARYanother' } }),
     stage.run(['--check'], { env: { TIDEMARK_API_URL: 'x', TIDEMARK_SYNC_INCLUDE: ',' } }),
     stage.run(['--check'], { env: { TIDEMARK_API_URL: `https://${'a.'.repeat(100)}invalid/external/v1` } }),

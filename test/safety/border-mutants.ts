@@ -411,7 +411,7 @@ export const BORDER_MUTANTS: readonly BorderMutant[] = [
     edits: [
       {
         file: 'store/views/backup.ts',
-        find: '  await atTarget(file, () => removeOldParts(file, options.nowMs, isBeingWritten));\n',
+        find: '  await atTarget(options, () => removeOldParts(file, options.nowMs, isBeingWritten));\n',
         replace: '',
       },
     ],

@@ -47,7 +47,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     expect(shares).toEqual(shares.toSorted((a, b) => a - b));
     expect(
       progress.some(({ eta }) =>
-        /^about [\d,]+ requests at \d+ a minute(?:, less if devices are younger than the range)?$/.test(
+        /^about [\d,]+ requests to go at \d+ a minute(?:, less if devices are younger than the range)?$/.test(
           eta?.basis ?? '',
         ),
       ),
