@@ -6,7 +6,6 @@
  * and silence do not distort it; a rate that has really changed is followed within about twenty readings. A wrong
  * rate costs requests or freshness. It never affects the coverage.
  */
-import { percentile } from '../core/fleet.ts';
 
 export interface ReportRate {
   /** From one reading to the next, in ms, as a rule; `null` where nothing is known yet. */
@@ -40,7 +39,7 @@ export function learnFromPage(before: ReportRate, instantsMs: readonly number[])
     if (gap > 0) gaps.push(gap);
   }
   if (gaps.length === 0) return before;
-  const middle = percentile(Float64Array.from(gaps).sort(), 0.5) ?? 0;
+  const middle = upperMedianOf(gaps);
   const deviation = deviationOf(gaps, middle);
   if (before.intervalMs === null) return { intervalMs: middle, deviationMs: deviation };
   const weight = gaps.length / (gaps.length + MEMORY_GAPS);
@@ -84,6 +83,11 @@ function deviationOf(gaps: readonly number[], middle: number): number {
   let sum = 0;
   for (const gap of gaps) sum += Math.min(Math.abs(gap - middle), (OUTLIER - 1) * middle);
   return sum / gaps.length;
+}
+
+/** The larger of the middle two: a poll that comes before the next reading costs a request for nothing. */
+function upperMedianOf(numbers: readonly number[]): number {
+  return Float64Array.from(numbers).sort()[numbers.length >> 1] ?? 0;
 }
 
 function clamp(value: number, least: number, most: number): number {
