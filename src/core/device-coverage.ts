@@ -184,7 +184,8 @@ const ANSWERED_NS = 2n * MINUTE_NS;
  * sign of life or at its idle poll, and the open range is no lag. It is no proof and never counts as covered.
  *
  * @param newestNs the newest archived reading, whether or not its range is covered yet.
- * @param isSilent whether the signs of life of the device are of no readings, so that a newer one shows nothing.
+ * @param isSilent whether the signs of life of the device are of no readings: of one that has never had any, a newer
+ *   sign shows nothing. One that has reported before may do so again.
  * @param gracePeriodMs the grace period of the device: a page covers nothing that is younger.
  */
 export function emptyByListing(
@@ -203,7 +204,8 @@ export function emptyByListing(
   // Further above the covered range than a grace period lasts, the newest reading comes from a page that covered
   // nothing.
   const isApart = newestNs !== null && newestNs - newest.to > msToNs(gracePeriodMs) + ANSWERED_NS;
-  return seenAt > knownTo && !isSilent ? [] : normalize([{ from: isApart ? newestNs : newest.to, to: listedNs }]);
+  const neverReports = isSilent && newestNs === null;
+  return seenAt > knownTo && !neverReports ? [] : normalize([{ from: isApart ? newestNs : newest.to, to: listedNs }]);
 }
 
 /**

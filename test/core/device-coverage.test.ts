@@ -246,6 +246,8 @@ describe('what the list of devices says is empty', () => {
     const known = { covered, newestNs: null, isSilent: true };
     expect(emptyByListing(listed(1990, 2000), known, GRACE_MS)).toEqual([{ from: at(1000), to: at(2000) }]);
     expect(emptyByListing(listed(1990, 2000), { ...known, isSilent: false }, GRACE_MS)).toEqual([]);
+    // One that has reported before may do so again.
+    expect(emptyByListing(listed(1990, 2000), { ...known, newestNs: at(500) }, GRACE_MS)).toEqual([]);
   });
 
   test('is nothing if the listing did not show a stored reading', () => {

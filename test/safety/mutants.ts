@@ -434,7 +434,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'core/device-coverage.ts',
-        find: 'return seenAt > knownTo && !isSilent ? []',
+        find: 'return seenAt > knownTo && !neverReports ? []',
         replace: 'return seenAt > knownTo ? []',
       },
     ],
