@@ -165,6 +165,14 @@ describe.runIf(isHere)('times', () => {
     await page.locator('#events time').nth(29).textContent(),
   ];
 
+  test('have no switch where the reader’s own zone is UTC', async () => {
+    await using served = await servePage();
+    await using watched = await watchedPage(browser, served.url, { timezoneId: 'UTC' });
+    await watched.page.goto(`${served.url}events`);
+    expect(await watched.page.locator('#zone-note').textContent()).toBe('Times are UTC.');
+    expect(await watched.page.locator('#zone').isVisible()).toBe(false);
+  });
+
   test('are in the reader’s zone, or in UTC where the reader wants that, also after a change', async () => {
     await using served = await servePage();
     await using watched = await watchedPage(browser, served.url, { timezoneId: 'Asia/Kolkata' });

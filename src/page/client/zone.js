@@ -89,7 +89,8 @@ export function beginZone(onChange) {
   showTimes(document);
   nameZone();
   const button = document.querySelector('#zone');
-  button?.removeAttribute('hidden');
+  // In a reader's zone that is UTC both choices show the same times.
+  if (!/^(Etc\/)?UTC$/.test(Intl.DateTimeFormat().resolvedOptions().timeZone)) button?.removeAttribute('hidden');
   button?.addEventListener('click', () => {
     chosen = isUtc() ? 'local' : 'UTC';
     try {
