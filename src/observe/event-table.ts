@@ -178,7 +178,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       'new_points',
       'period_ms',
     ],
-    note: 'a summary of the polls of a stream: `telemetry: 3 new readings of 2 devices, 12 new points`, `devices: 31 listed, 0 new points`, `alerts: …`, `account: read`; at most one line per stream and minute',
+    note: 'a summary of the polls of a stream: `telemetry: 3 new readings, 2 devices polled, 12 new points`, `devices: 31 listed, 0 new points`, `alerts: …`, `account: read`; at most one line per stream and minute',
     isRoutine: true,
   }),
   'device-appeared': info(({ more }) => `New device${more > 0 ? `, and ${more} more` : ''}`, {
@@ -362,7 +362,7 @@ function summaryMessage(event: EventOf<'poll-summary'>): string {
   const { stream, devices, records, newPoints } = event;
   if (stream === 'account') return 'account: read';
   if (stream !== 'telemetry') return `${stream}: ${listedText(event)}, ${newPoints} new points`;
-  return `telemetry: ${records} new readings of ${devices} devices, ${newPoints} new points`;
+  return `telemetry: ${records} new readings, ${devices} devices polled, ${newPoints} new points`;
 }
 
 function listedText({ runs, requests, failed, records }: EventOf<'poll-summary'>): string {

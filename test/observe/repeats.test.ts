@@ -259,7 +259,7 @@ describe('a round', () => {
       {
         event: 'poll-summary',
         level: 'info',
-        msg: 'telemetry: 120 new readings of 7 devices, 240 new points',
+        msg: 'telemetry: 120 new readings, 7 devices polled, 240 new points',
         stream: 'telemetry',
         requests: 60,
         failed_requests: 0,
