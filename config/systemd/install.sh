@@ -89,7 +89,7 @@ if [ "$mode" = remove ]; then
   cat <<END
 Removed "$name". To delete what it has stored, too:
 
-  rm -r /etc/tidemark/$name /var/lib/tidemark/$name /var/backups/tidemark/$name
+  rm -rf /etc/tidemark/$name /var/lib/tidemark/$name /var/backups/tidemark/$name
   userdel tidemark-$name
 END
   exit

@@ -128,7 +128,7 @@ shown. A secret file that you name is used where it is (copied for
   --config FILE              the file to write; default: config/tidemark.yaml
   --influx-url URL           the database, or none: only Tidemark's archive, in
                              data_dir; default: none, for Kubernetes the base's
-  --influx-bucket NAME       the bucket; none for VictoriaMetrics
+  --influx-bucket NAME       the bucket; leave it out for VictoriaMetrics
   --overwrite                replace existing files
   --workspace NAME           write the files for one additional workspace next
                              to the running ones, and print how to start it

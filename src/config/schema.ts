@@ -171,7 +171,7 @@ export const CONFIG_KEYS = {
   ),
   'sync.include': list(values.patterns, {
     description:
-      'Devices to sync, by id, name, model or tag. Default: all. A list of patterns: * matches any text, ? one character.',
+      'Devices to sync, by id, name, model or tag. Default: all. Patterns, as a YAML list or one text with commas: * matches any text, ? one character.',
     example: 'greenhouse-*, Cold store',
   }),
   'sync.exclude': list(values.patterns, {

@@ -250,5 +250,5 @@ function archivedText({ archived_since, archive_cleared }: DevicePage, now: stri
       : html`The archive has no reading of this device.`;
   return archive_cleared
     ? html`The archive has readings of this device since ${moment(archived_since, now)}; cleared ones are only in the databases.`
-    : html`The oldest reading of this device in the archive is of ${moment(archived_since, now)}. <code>tidemark --backfill</code> requests older ones.`;
+    : html`The oldest reading of this device in the archive is of ${moment(archived_since, now)}. <code>tidemark --backfill --from 90d</code> requests older ones.`;
 }

@@ -339,7 +339,7 @@ describe.runIf(available())('the installation for systemd', () => {
     const there = (...path: string[]): boolean => existsSync(join(root, ...path));
     const removed = install('--root', root, '--remove', 'barn');
     expect([removed.status, removed.stderr]).toEqual([0, '']);
-    expect(removed.stdout).toContain('rm -r /etc/tidemark/barn /var/lib/tidemark/barn /var/backups/tidemark/barn\n');
+    expect(removed.stdout).toContain('rm -rf /etc/tidemark/barn /var/lib/tidemark/barn /var/backups/tidemark/barn\n');
     expect(readFileSync(settings('barn', 'tidemark_api_key'), 'utf8')).toBe('the-key-of-barn');
     expect(there('etc', 'prometheus', 'tidemark', 'barn.yaml')).toBe(false);
     // An update of all others does not bring it back.

@@ -380,7 +380,7 @@ describe('the overview', () => {
     [
       false,
       AT,
-      'The oldest reading of this device in the archive is of 22 Oct 00:00. tidemark --backfill requests older ones.',
+      'The oldest reading of this device in the archive is of 22 Oct 00:00. tidemark --backfill --from 90d requests older ones.',
     ],
     [true, AT, 'The archive has readings of this device since 22 Oct 00:00; cleared ones are only in the databases.'],
     [true, null, 'The archive has cleared the readings of this device: they are only in the databases.'],

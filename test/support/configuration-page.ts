@@ -34,8 +34,8 @@ sync:
   location: false
 \`\`\`
 
-- **Patterns**: \`*\` matches any text, \`?\` one character. Upper and lower case differ. Write a YAML list in the file. In an
-  environment variable, separate the patterns by commas (for a name with a comma write \`?\` in its place).
+- **Patterns**: \`*\` matches any text, \`?\` one character. Upper and lower case differ. In the file, write a YAML list, or
+  one text with commas; in an environment variable, one text with commas (for a name with a comma write \`?\` in its place).
 - **Devices** match by id, name, model or tag, as currently listed: a device that is renamed or gets other tags can start or
   stop to match. An excluded device stays in the list of devices. Tidemark does not poll it and writes no \`device\`,
   \`alert\` or \`telemetry\` points of it. Its \`coverage\` points have the state \`excluded\`, and its gaps have the reason

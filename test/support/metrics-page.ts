@@ -30,7 +30,7 @@ recording rules and alert rules with unit tests. This page is generated from the
 
 The alert rules select the targets by the job \`tidemark\`: the scrape job must have this name. With another
 name, \`TidemarkDown\`, \`TidemarkTargetVanished\` and the three \`TidemarkMany…\` cannot fire, and \`TidemarkAbsent\` does. Give each target the label \`workspace\`: the summary of each alert begins with it (else with the instance), and a
-target that gets another address keeps its alerts. \`tidemark_workspace_info\` has the id and the name of the workspace in the vendor's
+target that gets another address does not count as vanished. To keep its other alerts too, set \`instance\` as well (\`install.sh\` and the monitors do). \`tidemark_workspace_info\` has the id and the name of the workspace in the vendor's
 account; this adds them to any query:
 
 \`\`\`promql
@@ -69,12 +69,12 @@ scrape_configs:
 \`\`\`
 
 **The rules in your own Prometheus.** Copy \`config/prometheus/tidemark-recording.yml\` and \`tidemark-alerts.yml\` beside its
-\`prometheus.yml\`, and add these lines; \`tidemark_docs\` is the address of this documentation, for the links in the alerts:
+\`prometheus.yml\`, and add these lines; \`tidemark_docs\` is the address of the folder \`docs\` of this documentation, for the links in the alerts:
 
 \`\`\`yaml
 global:
   external_labels:
-    tidemark_docs: https://git.example/tidemark
+    tidemark_docs: https://git.example/tidemark/docs
 rule_files: [tidemark-recording.yml, tidemark-alerts.yml]
 \`\`\`
 
@@ -101,7 +101,7 @@ For at most ${MOST_DEVICES.toLocaleString('en-US')} devices (in order of their i
 const ALERTS = `
 ## Alerts
 
-From \`config/prometheus/tidemark-alerts.yml\`. The annotations of each alert have the first step; the sections below *what to do* have a row with its name. \`runbook_url\` links to the documentation;
+From \`config/prometheus/tidemark-alerts.yml\`. The annotations of each alert have the first step; the section linked in the column *what to do* names the alert. \`runbook_url\` links to the documentation;
 set the address of its folder \`docs\` as the external label \`tidemark_docs\` of your Prometheus (\`global.external_labels\`; \`TIDEMARK_DOCS_URL\` in Compose,
 \`docsUrl\` in the chart), or the link leads nowhere. \`TidemarkNotFresh\` can fire in a first sync that takes longer than 20 minutes; a
 backfill of history does not cause it. Its limit, \`tidemark_freshness_target_seconds\`, is twice the poll interval that the quota allows, but

@@ -342,7 +342,7 @@ function backfillOf({
 function noteOf(assumesFullHistory: boolean, isAll: boolean, hiddenDays: number | null): string | null {
   const all =
     'The age of the oldest reading is not known yet: these figures assume 365 days of history. The backfill of a device ends after 400 days in a row without a reading.';
-  const old = `The plan has ${hiddenDays} days of history: the API may or may not serve older readings.`;
+  const old = `The plan limits the range of a request to ${hiddenDays} days (history_max_days); whether the API also hides older readings is not known.`;
   const full = 'These figures assume that every device has readings down to the beginning of the range.';
   const notes = [isAll && all, hiddenDays !== null && old, assumesFullHistory && !isAll && full];
   return notes.filter((note) => note !== false).join(' ') || null;

@@ -339,7 +339,9 @@ describe('what it says', () => {
   test('old history: that it may not be served', async () => {
     using rig = openPlanRig({ devices: fleet(1, MINUTE_MS), settings: { plan: { historyMaxDays: 2 } } });
     const { backfill } = await rig.plan({ from: '2026-06-11' });
-    expect(backfill.note).toMatch(/^The plan has 2 days of history/);
+    expect(backfill.note).toMatch(
+      /^The plan limits the range of a request to 2 days \(history_max_days\); whether the API also hides older readings is not known/,
+    );
   });
 });
 
