@@ -84,6 +84,7 @@ interface Asked {
   /** The one field that is shown, where there are others. */
   readonly fields?: string;
   readonly overrides?: readonly Override[];
+  readonly w?: number;
 }
 
 export function onlineNow(asked: Asked): PanelSpec {

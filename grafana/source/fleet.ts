@@ -7,9 +7,12 @@ import {
   lagLines,
   lagNow,
   lateNow,
+  NOT_COUNTED,
+  notCountedOf,
   openWhileReporting,
   REPORTED,
   STATE_LOOKS,
+  silentNow,
   syncOf,
   unreportedOf,
 } from './lag.ts';
@@ -24,6 +27,7 @@ import {
   initialSync,
   join,
   later,
+  NEUTRAL,
   ONLINE_CELL,
   ONLINE_NOW,
   onlineNow,
@@ -36,6 +40,7 @@ import {
   toDevice,
   toPanel,
   UNKNOWN,
+  UNKNOWN_COUNT,
 } from './looks.ts';
 import type { DashboardSpec, DataLink, PanelOf, PanelSpec, Transformation } from './model.ts';
 import { bars, binary, grid, NO_DEVICES, stat } from './panels.ts';
@@ -62,7 +67,13 @@ export function fleetNumbers(toTable: DataLink): readonly PanelSpec[] {
       overrides: [{ matcher: { id: 'byFrameRefID', options: 'A' }, properties: [NEUTRAL_COLOR] }, ...STATE_LOOKS],
       links: [toTable],
     }),
+    badCount(
+      'Silent',
+      'Active devices of the workspace that send nothing. They are not late, because nothing newer exists. The table "Silent or out of service" of the dashboard "Tidemark / Fleet" lists them.',
+      { targets: silentNow(OF_WORKSPACE), links: [toTable], w: 3 },
+    ),
     badCount('Late', 'Devices of the workspace with a lag above the target that is chosen above.', {
+      w: 3,
       targets: lateNow(OF_WORKSPACE),
       overrides: initialSync('B'),
       links: [toTable],
@@ -73,8 +84,9 @@ export function fleetNumbers(toTable: DataLink): readonly PanelSpec[] {
         OF_WORKSPACE,
       ),
       links: [TO_ALERTS],
+      w: 3,
     }),
-    lagStat({ targets: lagNow(OF_WORKSPACE), overrides: LAG_LOOKS, links: [toTable] }, 8),
+    lagStat({ targets: lagNow(OF_WORKSPACE), overrides: LAG_LOOKS, links: [toTable] }, 7),
   ];
 }
 
@@ -296,7 +308,8 @@ export function devicesToLookAt(
   });
 }
 
-const SILENT_LONGEST: PanelSpec = devicesToLookAt(
+/** Who is silent, and for how long. */
+export const SILENT_LONGEST: PanelSpec = devicesToLookAt(
   {
     title: 'Silent or out of service',
     description:
@@ -320,14 +333,22 @@ const REPORTED_NOW = `SELECT last(gap_seconds) AS gap, last(state) AS state FROM
 
 /**
  * 1 for each device that is read, as it was reported last (`online` leaves out those of which the workspace does not
- * say it), and 0 for each other one: for all of them where the daemon has stopped.
+ * say it), and 0 for each other one: for all of them where the daemon has stopped (`NOT_COUNTED` tells the two apart).
  */
 const REPORTING = `SELECT sum(r) AS reporting FROM (SELECT 1 + 0 * gap AS r FROM (${REPORTED_NOW}) WHERE state = 'live' OR state = 'catching-up' GROUP BY device_id), (SELECT 0 * last(gap_seconds) AS r FROM coverage WHERE ${HOURLY} AND ${OF_WORKSPACE} GROUP BY device_id) GROUP BY device_id`;
+
+/** A count of the add-ons of a hub, unknown where the hub is not reported any more. */
+function counted(count: string, alias: string): Transformation {
+  return {
+    id: 'calculateField',
+    options: { mode: 'reduceRow', reduce: { reducer: 'sum', include: [count, NOT_COUNTED] }, alias },
+  };
+}
 
 const HUB_TABLE: PanelSpec = grid({
   title: 'Hubs',
   description:
-    'Each hub with its active add-ons: how many there are, how many report (their sync is live or catching up) and how many do not: none does once Tidemark has stopped, and whether the hub is online is unknown then. A hub that is not online silences all below it.',
+    'Each hub with its active add-ons: how many there are, how many report (their sync is live or catching up) and how many do not. Both, and whether the hub is online, are unknown once Tidemark has stopped. A hub that is not online silences all below it.',
   w: 12,
   h: 9,
   targets: tables(
@@ -338,7 +359,7 @@ const HUB_TABLE: PanelSpec = grid({
     ),
     REPORTING,
     HUBS,
-    unreportedOf(OF_WORKSPACE),
+    notCountedOf(OF_WORKSPACE),
   ),
   noValue: NO_DEVICES,
   transformations: [
@@ -361,22 +382,37 @@ const HUB_TABLE: PanelSpec = grid({
       id: 'groupBy',
       options: {
         fields: {
-          ...grouped('hub', ONLINE_NOW, 'firmware', 'parent_device_id'),
+          ...grouped('hub', ONLINE_NOW, 'firmware', 'parent_device_id', NOT_COUNTED),
           is_addon: { operation: 'aggregate', aggregations: ['sum'] },
           reporting: { operation: 'aggregate', aggregations: ['sum'] },
         },
       },
     },
-    binary('is_addon (sum)', '-', 'reporting (sum)', 'missing'),
+    binary('is_addon (sum)', '-', 'reporting (sum)', 'silent'),
+    counted('reporting (sum)', 'reporting'),
+    counted('silent', 'missing'),
   ],
   columns: {
     hub: { title: 'Hub', links: [toDevice('tidemark-device', 'datasource', 'parent_device_id')] },
     [ONLINE_NOW]: { ...DEVICE_COLUMNS.online, title: 'Hub online' },
     'is_addon (sum)': { title: 'Add-ons', width: 75 },
-    'reporting (sum)': { title: 'Add-ons reporting', width: 155 },
-    missing: { title: 'Not reporting', thresholds: BAD_IF_ANY, colored: true, width: 110 },
+    reporting: {
+      title: 'Add-ons reporting',
+      mappings: [UNKNOWN_COUNT],
+      thresholds: NEUTRAL,
+      colored: true,
+      width: 155,
+    },
+    missing: {
+      title: 'Not reporting',
+      mappings: [UNKNOWN_COUNT],
+      thresholds: BAD_IF_ANY,
+      colored: true,
+      width: 110,
+    },
     firmware: { title: 'Firmware', width: 85 },
     parent_device_id: { ...DEVICE_COLUMNS.id, width: 100 },
+    ...hidden('reporting (sum)', 'silent', NOT_COUNTED),
   },
   sortBy: [{ displayName: 'Hub online' }, { displayName: 'Not reporting', desc: true }],
 });

@@ -3,7 +3,7 @@
  * written any more. Coverage points come every 15 minutes at least: without one for 17 minutes the daemon has stopped.
  */
 import { HOURLY, IS_READ, lines } from './influxql.ts';
-import { SILENT_S, STATE_COLORS, UNKNOWN, UP_TO_DATE } from './looks.ts';
+import { SILENT_S, STATE_COLORS, UNKNOWN, UNKNOWN_N, UP_TO_DATE } from './looks.ts';
 import type { InfluxTarget, Override, Transformation } from './model.ts';
 import { binary } from './panels.ts';
 
@@ -31,10 +31,18 @@ function reports(where: string): readonly [now: string, once: string] {
 /** What `ONLINE_NOW` puts before whether a device is online: `UNKNOWN` where it is not reported any more, else below 0. */
 const UNREPORTED = `${UNKNOWN} - ${UNKNOWN + 1} * sum(r) AS unreported`;
 
-/** The same alone: the device list is as old as the last report. */
-export function unreportedOf(where: string): string {
+/** The same alone: the device list is as old as the last report. @param more further columns. */
+export function unreportedOf(where: string, more = ''): string {
   const [now, once] = reports(where);
-  return `SELECT ${UNREPORTED} FROM (${now}), (${once}) GROUP BY device_id`;
+  return `SELECT ${UNREPORTED}${more} FROM (${now}), (${once}) GROUP BY device_id`;
+}
+
+/** What is added to counts: `UNKNOWN_N` where a device is not reported any more, else 0. */
+export const NOT_COUNTED = 'not_counted';
+
+/** The same as `unreportedOf`, with `NOT_COUNTED`. */
+export function notCountedOf(where: string): string {
+  return unreportedOf(where, `, ${UNKNOWN_N} - ${UNKNOWN_N} * sum(r) AS ${NOT_COUNTED}`);
 }
 
 /**
@@ -100,7 +108,7 @@ const COLORS: readonly Override[] = [
 function names(source = ''): Override[] {
   return [
     ...[named('median', `median${source}`), named('p95', `p95${source}`)],
-    named('stopped', 'no report: age of the newest data'),
+    named('stopped', "Tidemark's last report: age of the complete data"),
     named('syncing', 'devices catching up'),
   ];
 }
@@ -180,13 +188,9 @@ export function lateNow(where: string): InfluxTarget[] {
  * silent ones that were taken out of service apart. Nothing where the daemon has stopped. Only `coverage` gives the state: `online` leaves out what is paused or not known.
  */
 export function byState(where: string): InfluxTarget[] {
-  const now = `SELECT last(gap_seconds) AS gap, last(state) AS state FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;
+  const now = statesOf(where);
   const count = (condition: string): string => `SELECT count(gap) FROM (${now}) WHERE ${condition}`;
-  // 2 for a silent device, 1 for one that was taken out of service, 3 for both.
-  const silent = `SELECT 2 + 0 * gap AS n FROM (${now}) WHERE state = 'silent' GROUP BY device_id`;
-  const active = `SELECT last(active) AS active FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;
-  const resting = `SELECT 1 + active AS n FROM (${active}) WHERE active = 0 GROUP BY device_id`;
-  const both = `SELECT sum(n) AS n FROM (${silent}), (${resting}) GROUP BY device_id`;
+  const both = silentOrResting(where);
   const asked: Readonly<Record<string, string>> = {
     silent: `SELECT count(n) FROM (${both}) WHERE n = 2`,
     [OUT_OF_SERVICE]: `SELECT count(n) FROM (${both}) WHERE n = 3`,
@@ -195,6 +199,27 @@ export function byState(where: string): InfluxTarget[] {
     [count('gap >= 0'), 'all'],
     ...STATES.map(([state]) => [asked[state] ?? count(`state = '${state}'`), state.replace('-', ' ')] as const),
   );
+}
+
+/** How many active devices are silent; 0 where none is, nothing where the daemon has stopped. */
+export function silentNow(where: string): InfluxTarget[] {
+  const silent = `SELECT count(n) AS silent FROM (${silentOrResting(where)}) WHERE n = 2`;
+  const none = `SELECT 0 * count(gap_seconds) AS silent FROM coverage WHERE ${REPORTED} AND ${where}`;
+  return lines([`SELECT sum(silent) FROM (${silent}), (${none})`, 'Silent']);
+}
+
+/** The state of each device that was reported. */
+function statesOf(where: string): string {
+  return `SELECT last(gap_seconds) AS gap, last(state) AS state FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;
+}
+
+/** 2 for a silent device, 1 for one that was taken out of service, 3 for both. */
+function silentOrResting(where: string): string {
+  const now = statesOf(where);
+  const silent = `SELECT 2 + 0 * gap AS n FROM (${now}) WHERE state = 'silent' GROUP BY device_id`;
+  const active = `SELECT last(active) AS active FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;
+  const resting = `SELECT 1 + active AS n FROM (${active}) WHERE active = 0 GROUP BY device_id`;
+  return `SELECT sum(n) AS n FROM (${silent}), (${resting}) GROUP BY device_id`;
 }
 
 /** Silent devices that were paused, shelved or retired. */

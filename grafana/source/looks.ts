@@ -25,6 +25,13 @@ export const ONLINE_CELL = words({
   [UNKNOWN]: ['unknown', 'red'],
 });
 
+/** Added to a count where Tidemark no longer reports what is counted. */
+export const UNKNOWN_N = 1_000_000_000_000;
+export const UNKNOWN_COUNT: Mapping = {
+  type: 'range',
+  options: { from: UNKNOWN_N / 2, to: 2 * UNKNOWN_N, result: { text: 'unknown', color: 'red', index: 9 } },
+};
+
 /** The states of `coverage`, in words and colours. */
 export const STATE_COLORS = {
   live: ['live', 'green'],

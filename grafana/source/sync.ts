@@ -1,7 +1,9 @@
 /** The dashboard "Sync health": the daemon's own metrics, for whoever runs it. */
+import { FLEET, SILENT_LONGEST } from './fleet.ts';
 import { LAG_COLORS } from './lag.ts';
+import { panelId } from './layout.ts';
 import { BAD_OR_UNKNOWN, initialSync, join, NEUTRAL, STATE_COLORS, steps, words } from './looks.ts';
-import type { DashboardSpec, Mapping, Override, PanelSpec, PromAnnotation, PromTarget } from './model.ts';
+import type { DashboardSpec, DataLink, Mapping, Override, PanelSpec, PromAnnotation, PromTarget } from './model.ts';
 import { grid, lineChart, stat } from './panels.ts';
 import { CHOSEN, INSTANCE, of, perMinute, present, presentTable, quantile, rate, series } from './promql.ts';
 
@@ -49,6 +51,7 @@ interface Number {
   readonly decimals?: number;
   readonly mappings?: readonly Mapping[];
   readonly overrides?: readonly Override[];
+  readonly links?: readonly DataLink[];
 }
 
 function number(title: string, description: string, query: string, look: Number): PanelSpec {
@@ -118,6 +121,12 @@ function lagNumber(title: string, description: string, lag: string, ...more: rea
   } as PanelSpec;
 }
 
+/** Which devices are silent, only a database tells. */
+const TO_SILENT: DataLink = {
+  title: 'List the silent devices',
+  url: `/d/${FLEET.uid}?viewPanel=${panelId(FLEET, SILENT_LONGEST.title)}&\${__url_time_range}`,
+};
+
 const NOW: readonly PanelSpec[] = [
   number(
     'Daemons down',
@@ -149,8 +158,8 @@ const NOW: readonly PanelSpec[] = [
     },
   ),
   lagNumber(
-    'Lag',
-    'The lag that nine devices in ten stay below. Green up to the target of the daemon, yellow up to four times the target, red beyond or if no daemon answers. "Initial sync" while most devices have not been read down to the beginning of sync.history.',
+    'Lag of the archive',
+    'How far the archive is behind the API: the lag that nine devices in ten stay below. Green up to the target of the daemon, yellow up to four times the target, red beyond or if no daemon answers. "Initial sync" while most devices have not been read down to the beginning of sync.history.',
     LAG,
     // A daemon that answers without a lag.
     `0 * ${LAG_TARGET} unless ${LAG}`,
@@ -169,7 +178,7 @@ const NOW: readonly PanelSpec[] = [
   ),
   lagNumber(
     'Lag of the databases',
-    'How long the oldest point that a database has not accepted has been in the archive. Coloured like "Lag".',
+    'How far the databases are behind the archive: how long the oldest point that a database has not accepted has been in the archive. Coloured like "Lag of the archive".',
     `max(${of('tidemark_delivery_lag_seconds')})`,
   ),
   number(
@@ -188,6 +197,12 @@ const NOW: readonly PanelSpec[] = [
       mappings: [words({ '-1': ['not loaded', 'red'], '0': ['none fires', 'green'] })],
     },
   ),
+  number(
+    'Silent',
+    'Devices that send nothing, also those that were paused, shelved or retired. Their lag is small, because nothing newer exists. Click the number to list them.',
+    `sum(${of('tidemark_devices', 'state="silent"')})`,
+    { unit: 'none', decimals: 0, thresholds: steps('red', [0, 'text'], [1, 'orange']), links: [TO_SILENT] },
+  ),
 ];
 
 const REASONS: readonly PanelSpec[] = [
@@ -195,7 +210,7 @@ const REASONS: readonly PanelSpec[] = [
     title: 'Why not ready',
     description:
       'The current reasons, by the code of /readyz, and the daemons that do not answer. Empty while every daemon is ready.',
-    w: 12,
+    w: 8,
     h: 4,
     targets: presentTable(
       `${of('tidemark_not_ready')} == 1 or label_replace(max by (instance) (${UP}) == 0, "code", "no answer", "", "")`,

@@ -165,6 +165,8 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
     // The numbers add up, and bars have the same colours.
     const bars = await read.numbers('workspace', 'Devices by state of sync');
     expect(bars.map((bar) => bar.replace('all: 15, blue', 'all: 15, text'))).toEqual(states);
+    // One that is silent is not late: it has a number of its own, without the paused one.
+    for (const uid of ['fleet', 'start']) expect(await read.numbers(uid, 'Silent')).toEqual(['Silent: 1, orange']);
     // Each that is silent has a row, also the paused one.
     const silent = await read.table('fleet', 'Silent or out of service');
     expect(silent.map(({ Name, Lifecycle }) => `${Name}: ${Lifecycle}`)).toEqual([
@@ -204,9 +206,22 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
   test('an add-on of which the workspace does not say whether it is online counts by what it reports', async () => {
     const read = reader({ place: place(), toMs: NOW_MS });
     const hubs = await read.table('fleet', 'Hubs');
-    expect(hubs.find(({ Hub }) => Hub === 'Odd hub')).toMatchObject({ 'Add-ons': '1', 'Add-ons reporting': '1' });
+    expect(hubs.find(({ Hub }) => Hub === 'Odd hub')).toMatchObject({ 'Add-ons': '1', 'Add-ons reporting': '1, text' });
     // One that has no add-ons stands there as well.
-    expect(hubs.find(({ Hub }) => Hub === 'Here')).toMatchObject({ 'Add-ons': '0', 'Add-ons reporting': '0' });
+    expect(hubs.find(({ Hub }) => Hub === 'Here')).toMatchObject({ 'Add-ons': '0', 'Add-ons reporting': '0, text' });
+  });
+
+  test('how many add-ons report, nobody knows once Tidemark has stopped', async () => {
+    const later = reader({ place: place(), toMs: NOW_MS + 20 * MINUTE_MS });
+    const hubs = await later.table('fleet', 'Hubs');
+    expect(hubs.find(({ Hub }) => Hub === 'Here')).toMatchObject({
+      'Hub online': 'unknown, red',
+      'Add-ons reporting': 'unknown, red',
+      'Not reporting': 'unknown, red',
+    });
+    expect(await later.numbers('fleet', 'Silent')).toEqual([': unknown, red']);
+    const [lag] = await later.numbers('fleet', 'Lag');
+    expect(lag).toMatch(/^Tidemark's last report: age of the complete data: 2\d minutes, red$/);
   });
 
   test('where no alert was ever reported, none is open while Tidemark reports; without it, nobody knows', async () => {

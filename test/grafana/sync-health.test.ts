@@ -54,7 +54,7 @@ async function startsIn(url: string, hours: number) {
 async function expectRunning(url: string): Promise<void> {
   expect(await shown(url, 'Daemons down')).toEqual(['0, green']);
   expect(await shown(url, 'Healthy')).toEqual(['yes, green']);
-  expect(await shown(url, 'Lag')).toEqual(['initial sync, blue']);
+  expect(await shown(url, 'Lag of the archive')).toEqual(['initial sync, blue']);
   // The watchdog alone: the rules are loaded.
   expect(await shown(url, 'Alert rules')).toEqual(['none fires, green']);
   expect(await shown(url, 'Polling stopped')).toEqual(['no, green']);
@@ -67,7 +67,14 @@ async function expectRunning(url: string): Promise<void> {
 async function expectDown(url: string): Promise<void> {
   expect(await shown(url, 'Daemons down')).toEqual(['1, red']);
   for (const title of ['Ready', 'Healthy']) expect(await shown(url, title), title).toEqual(['no, red']);
-  for (const title of ['Lag', 'Coverage', 'Polling stopped', 'Lag of the databases', 'In quarantine']) {
+  for (const title of [
+    'Lag of the archive',
+    'Coverage',
+    'Polling stopped',
+    'Lag of the databases',
+    'In quarantine',
+    'Silent',
+  ]) {
     expect(await shown(url, title), title).toEqual([expect.stringMatching(/^No metrics.*, red$/)]);
   }
   expect(await shown(url, 'Why not ready')).toEqual([expect.stringMatching(/^Reason no answer, Daemon \S+$/)]);
@@ -103,9 +110,9 @@ const QUIET = new Set([
   ],
   // A lag is in one of three queries, by how it compares with its target; in the initial sync there is none.
   ...[
-    'Lag A',
-    'Lag B',
-    'Lag C',
+    'Lag of the archive A',
+    'Lag of the archive B',
+    'Lag of the archive C',
     'Lag over time A',
     'Lag over time B',
     'Lag of the databases B',

@@ -145,6 +145,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
       expect(states).toMatch(/live: 12/);
       expect(states).not.toMatch(/silent|red/);
       expect(await told.read.numbers(uid, 'Late')).toEqual(['Late: 0, green']);
+      expect(await told.read.numbers(uid, 'Silent')).toEqual(['Silent: 0, green']);
       expect((await told.read.numbers(uid, 'Open alerts')).join()).toMatch(/^Open: \d+, (?:green|orange)$/);
       expect((await told.read.numbers(uid, 'Lag')).join()).toMatch(/^median \(.*, green,p95 \(.*, green$/);
     }
@@ -153,7 +154,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
     // The daemon ends a minute after this look.
     const stopped = told.later(21);
     expect(alerts('', { up: 0, nowMs: told.nowMs })).toEqual(['TidemarkDown']);
-    for (const title of ['Devices by state', 'Late', 'Open alerts', 'Lag']) {
+    for (const title of ['Devices by state', 'Silent', 'Late', 'Open alerts', 'Lag']) {
       expect((await stopped.numbers('fleet', title)).join(), title).toMatch(/, red$/);
     }
     const rows = await stopped.table('start', 'What needs attention');
@@ -171,7 +172,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
     expect(told.events).toContain('delivery-blocked');
     // The last points before minute 45 are delivered at once. Nobody says that the daemon has stopped: it has not.
     expect((await told.read.numbers('fleet', 'Lag')).join()).toMatch(
-      /^no report: age of the newest data: 3[5-9] minutes, red$/,
+      /^Tidemark's last report: age of the complete data: 3[5-9] minutes, red$/,
     );
     expect((await told.read.numbers('start', 'Devices by state')).join()).toMatch(/, red$/);
   });
@@ -185,9 +186,10 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
     expect(told.metrics).toMatch(/^tidemark_devices\{state="silent"\} 8$/m);
     expect(alerts(told.metrics, { nowMs: told.nowMs })).toEqual(['TidemarkFleetSilent']);
     expect((await told.read.numbers('fleet', 'Devices by state')).join()).toMatch(/silent: 8, orange/);
+    for (const uid of ['fleet', 'start']) expect(await told.read.numbers(uid, 'Silent')).toEqual(['Silent: 8, orange']);
     expect((await told.read.numbers('fleet', 'Lag')).join()).toMatch(/^median \(.*, green,p95 \(.*, green$/);
     const [hub] = await told.read.table('fleet', 'Hubs');
-    expect(hub).toMatchObject({ Hub: 'Hub north', 'Hub online': 'Not online, red', 'Add-ons reporting': '0' });
+    expect(hub).toMatchObject({ Hub: 'Hub north', 'Hub online': 'Not online, red', 'Add-ons reporting': '0, text' });
     const attention = await told.read.table('start', 'What needs attention');
     expect(attention.map(({ Id }) => String(Id).replace(/-.*/, ''))).toEqual(Array.from({ length: 8 }, () => 'north'));
   });
