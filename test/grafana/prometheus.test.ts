@@ -109,13 +109,13 @@ describe.runIf(prometheusAvailable())('promtool', () => {
     // After each minute: within the target, above it, far above it, no lag yet, no daemon.
     const expected = ['A', 'B', 'C', 'D'].flatMap((refId, at) =>
       [90, 200, 500, 0].map((value, minute) => ({
-        expr: asked(queries.get(`Lag ${refId}`) ?? ''),
+        expr: asked(queries.get(`Lag of the archive ${refId}`) ?? ''),
         eval_time: `${minute}m`,
         exp_samples: at === minute ? [{ labels: '{}', value }] : [],
       })),
     );
     const gone = ['A', 'B', 'C', 'D'].map((refId) => ({
-      expr: asked(queries.get(`Lag ${refId}`) ?? ''),
+      expr: asked(queries.get(`Lag of the archive ${refId}`) ?? ''),
       eval_time: '4m',
       exp_samples: [],
     }));
