@@ -147,7 +147,7 @@ export interface Ledger {
   dateAheadAsNow(localMs: EpochMs): void;
 }
 
-/** The answer of a database to one write request (its sources are in `docs/decisions.md`). */
+/** The answer of a database to one write request. */
 export type WriteAnswer =
   /** 204: every line is in. */
   | { readonly kind: 'accepted' }
