@@ -12,6 +12,7 @@ import { createWakeUp, repeat } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock, Random } from '../core/ports.ts';
 import {
+  blockedByAnswerFact,
   blockedFact,
   LOG_LANES,
   type LogBatch,
@@ -29,7 +30,7 @@ import {
   openDestination,
   type Served,
 } from './destination.ts';
-import { type BatchSize, createBatchSize, createPatience, createWidth, type Width } from './pace.ts';
+import { type BatchSize, createBatchSize, createPatience, createWidth, type Patience, type Width } from './pace.ts';
 import { type ControlLines, createControlLines, type Sent, sendBatch, sendKept } from './send-batch.ts';
 
 export interface Deliverer {
@@ -49,6 +50,8 @@ export interface Deliverer {
   deliveredLines(): number;
   /** Why the delivery is blocked, with what to do about it; `null` if it is not. */
   blockedReason(): string | null;
+  /** Whether that reason is an answer: it begins with the HTTP status of the database, or of a proxy in front of it. */
+  isBlockedByAnswer(): boolean;
   /** How long until the next attempt of a blocked delivery, in ms: 0 while it is made; `null` if it is not blocked. */
   nextAttemptInMs(): number | null;
   /** For how long the delivery has been blocked, in ms; `null` if it is not. */
@@ -120,8 +123,7 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     withheld: 0,
   };
   const patience = createPatience(name, parts);
-  // For `--status` beside the daemon.
-  const noteBlocked = createFactNote(store, () => blockedFact(destination.id()));
+  const noteBlocked = createBlockNote(store, destination.id);
   const wakeUp = createWakeUp(clock);
   /**
    * Delivers until no line is left or the delivery is blocked.
@@ -132,16 +134,16 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     let outcome = await deliverOrBlock(delivery, signal);
     for (; outcome === 'moved'; outcome = await deliverOrBlock(delivery, signal)) {
       patience.moved();
-      noteBlocked(null);
+      noteBlocked(patience);
       signal.throwIfAborted();
     }
     if (outcome !== 'idle') {
       const waitMs = patience.blocked(outcome, delivery.withheld);
-      noteBlocked(patience.blockedReason());
+      noteBlocked(patience);
       return waitMs;
     }
     patience.moved();
-    noteBlocked(null);
+    noteBlocked(patience);
     await wakeUp.wait(REST_MS, signal);
     return LINGER_MS;
   };
@@ -155,12 +157,23 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     pendingLines: () => store.backlog(destination.id()).pendingLines,
     deliveredLines: () => delivery.delivered,
     blockedReason: patience.blockedReason,
+    isBlockedByAnswer: patience.isBlockedByAnswer,
     nextAttemptInMs: patience.nextAttemptInMs,
     blockedForMs: patience.blockedForMs,
     resend: async (lines, signal) => {
       const served = await destination.open(signal);
       return 'sink' in served ? await sendBatch(delivery, served, lines, signal) : served;
     },
+  };
+}
+
+/** Keeps the facts about a block up to date, for `--status` without the daemon. */
+function createBlockNote(store: Store, id: () => number): (patience: Patience) => void {
+  const noteReason = createFactNote(store, () => blockedFact(id()));
+  const noteAnswer = createFactNote(store, () => blockedByAnswerFact(id()));
+  return ({ blockedReason, isBlockedByAnswer }) => {
+    noteReason(blockedReason());
+    noteAnswer(isBlockedByAnswer() ? 'yes' : null);
   };
 }
 
@@ -181,7 +194,9 @@ async function deliverOrBlock(delivery: Delivery, signal: AbortSignal): Promise<
     await dropUnderWay(delivery);
     // The destination was skipped meanwhile, which has moved its position.
     if (error instanceof StaleStateError) return 'moved';
-    if (error instanceof StateFullError) return { message: error.message, hint: '', needsPerson: false, waitMs: null };
+    if (error instanceof StateFullError) {
+      return { message: error.message, hint: '', isAnswer: false, needsPerson: false, waitMs: null };
+    }
     throw error;
   }
 }

@@ -67,8 +67,8 @@ export interface Blocked {
   readonly message: string;
   /** The next step for a person; empty if waiting is enough. */
   readonly hint: string;
-  /** The next step if it lasts, where neither the message nor the hint has a step for a person. */
-  readonly remedy?: string;
+  /** Whether it is an answer, of the database or of a proxy in front of it: the message begins with its HTTP status. */
+  readonly isAnswer: boolean;
   /** Whether only a person can end it; otherwise it ends when the database takes writes again. */
   readonly needsPerson: boolean;
   /** How long the server asked to wait, in milliseconds; `null` if it did not. */
@@ -86,11 +86,10 @@ export const RETRY_HINT = `delivery resumes by itself when the database accepts 
 /** The block that follows from an answer about the destination as a whole. */
 function blockedBy(answer: AnswerOf['blocked' | 'later']): Blocked {
   const { message } = answer;
-  if (answer.kind === 'blocked') return { message, hint: answer.hint, needsPerson: true, waitMs: null };
+  if (answer.kind === 'blocked') return { message, hint: answer.hint, isAnswer: true, needsPerson: true, waitMs: null };
   const { waitMs, unknown, status } = answer;
-  // The message of a failed connection has the next step.
-  const remedy = status === undefined ? {} : { remedy: IF_IT_LASTS };
-  return { message, hint: RETRY_HINT, ...remedy, needsPerson: false, waitMs, ...(unknown && { unknown }) };
+  const isAnswer = status !== undefined;
+  return { message, hint: RETRY_HINT, isAnswer, needsPerson: false, waitMs, ...(unknown && { unknown }) };
 }
 
 type AnswerKind = WriteAnswer['kind'];

@@ -6,7 +6,7 @@ import type { Observe } from '../core/events.ts';
 import type { Clock, Random, UnknownRefusal } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
-import { type Blocked, RETRY_HINT } from './destination.ts';
+import { type Blocked, IF_IT_LASTS, RETRY_HINT } from './destination.ts';
 
 /** How many batches of the largest size that passes are accepted until a larger one is tried. */
 const LARGER_AFTER = 64;
@@ -88,6 +88,8 @@ export interface Patience {
   moved(): void;
   /** Why the delivery is blocked, with what to do about it; `null` if it is not blocked. */
   blockedReason(): string | null;
+  /** Whether that reason is an answer: it begins with the HTTP status of the database, or of a proxy in front of it. */
+  isBlockedByAnswer(): boolean;
   /** How long until the next attempt of a blocked delivery, in ms: 0 while it is made; `null` if it is not blocked. */
   nextAttemptInMs(): number | null;
   /** For how long the delivery has been blocked, in ms; `null` if it is not. */
@@ -112,6 +114,7 @@ export function createPatience(
 ): Patience {
   let failures = 0;
   let reason: string | null = null;
+  let isAnswer = false;
   /** The refusal for an unknown reason, and since when it is the same. */
   let unknown: UnknownRefusal | undefined;
   let sinceMs = 0;
@@ -119,6 +122,7 @@ export function createPatience(
   let nextMs = 0;
   return {
     blockedReason: () => reason,
+    isBlockedByAnswer: () => reason !== null && isAnswer,
     blockedForMs: () => (reason === null ? null : clock.monoMs() - blockedMs),
     nextAttemptInMs: () => (reason === null ? null : Math.max(0, nextMs - clock.monoMs())),
     blocked: (why, lines) => {
@@ -129,8 +133,10 @@ export function createPatience(
       const hint = isLasting ? LASTING_HINT : why.hint;
       failures += 1;
       if (reason === null) blockedMs = clock.monoMs();
-      // The advice for every outage stands beside it where it is shown.
-      const step = hint === RETRY_HINT ? (why.remedy ?? '') : hint;
+      // The advice for every outage stands beside it where it is shown. The message of a failed connection has a step.
+      const lasting = why.isAnswer ? IF_IT_LASTS : '';
+      const step = hint === RETRY_HINT ? lasting : hint;
+      isAnswer = why.isAnswer;
       reason = step === '' ? message : `${message}; ${step}`;
       const waitMs = backoffMs({ failures, policy: BACKOFF, random, leastMs: leastMs ?? 0 });
       nextMs = clock.monoMs() + waitMs;

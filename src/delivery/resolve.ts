@@ -330,7 +330,7 @@ async function sendControls(search: Search, refused: Unconfirmed): Promise<Block
     kind === null
       ? 'even single lines are too large for the database or a proxy in front of it; raise the request size limit there'
       : `no line of "${kind}" (measurement, fields) is accepted. Check the log of the database for a field type conflict, a limit or a full disk`;
-  return { message: refusal.message, hint, needsPerson: true, waitMs: null };
+  return { message: refusal.message, hint, isAnswer: true, needsPerson: true, waitMs: null };
 }
 
 /**

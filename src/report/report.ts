@@ -48,6 +48,8 @@ export interface ReportedDestination {
   /** `null` where no process delivers. */
   deliveredLines(): number | null;
   blockedReason(): string | null;
+  /** Whether that reason is an answer, of the database or of a proxy in front of it. */
+  isBlockedByAnswer(): boolean;
   /** How long until its next attempt, in ms; `null` where it is not blocked, or no process delivers. */
   nextAttemptInMs(): number | null;
   /** For how long it has been blocked, in ms; `null` where it is not, or no process delivers. */
@@ -391,21 +393,14 @@ function problemOf({
   if (full !== null) return about('state_full', null, `Polling stopped: ${full}`);
   const unread = unreadStream(streams);
   if (unread !== null) return about(unread.code, unread.name, `${unread.name} cannot be read: ${unread.reason}`);
-  for (const { name, blockedReason } of deliverers) {
+  for (const { name, blockedReason, isBlockedByAnswer } of deliverers) {
     const reason = blockedReason();
-    if (reason !== null)
-      return about(
-        'destination_blocked',
-        name,
-        `Delivery to ${databaseText(name, deliverers.length)} is blocked: ${answerText(reason)}`,
-      );
+    if (reason === null) continue;
+    const why = isBlockedByAnswer() ? `the database, or a proxy in front of it, answers ${reason}` : reason;
+    const summary = `Delivery to ${databaseText(name, deliverers.length)} is blocked: ${why}`;
+    return about('destination_blocked', name, summary);
   }
   return null;
-}
-
-/** The reason of a block in a sentence: who answers with the status that it begins with. */
-function answerText(reason: string): string {
-  return /^HTTP \d{3}\b/.test(reason) ? `the database, or a proxy in front of it, answers ${reason}` : reason;
 }
 
 /** The beginning of the sentence about what keeps the API from being read. */

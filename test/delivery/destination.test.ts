@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { type DestinationKind, identityOf } from '../../src/core/lines/dialect.ts';
 import type { KindAnswer, Sink, UnknownServer } from '../../src/core/ports.ts';
-import { blockedFact } from '../../src/core/state/log.ts';
+import { blockedByAnswerFact, blockedFact } from '../../src/core/state/log.ts';
 import { MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createDeliverer, type Deliverer } from '../../src/delivery/deliver.ts';
 import type { DestinationOptions } from '../../src/delivery/destination.ts';
@@ -104,17 +104,16 @@ test('the state has the reason and the remedy of a block as soon as it begins, a
       ),
   };
   const life = lifeOf(state, { ...fixed(database([])), sink });
-  const noted = () => state.store.fact(blockedFact(life.deliverer.destinationId));
+  const { destinationId: id } = life.deliverer;
+  const noted = () => [blockedFact(id), blockedByAnswerFact(id)].map((key) => state.store.fact(key));
   await life.run(0.5 * SECOND_MS);
-  expect([life.deliverer.blockedReason(), noted()]).toEqual([
-    'HTTP 404; correct influx.url',
-    'HTTP 404; correct influx.url',
-  ]);
+  const reason = 'HTTP 404; correct influx.url';
+  expect([life.deliverer.blockedReason(), ...noted()]).toEqual([reason, reason, 'yes']);
   // The next process ends it, although it did not see it begin.
   isWrong = false;
   const next = lifeOf(state, { ...fixed(database([])), sink });
   await next.run(MINUTE_MS);
-  expect([next.deliverer.pendingLines(), noted()]).toEqual([0, '']);
+  expect([next.deliverer.pendingLines(), ...noted()]).toEqual([0, '', '']);
 });
 
 describe('a database without a configured kind', () => {

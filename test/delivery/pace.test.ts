@@ -33,7 +33,7 @@ test('the next attempt of a blocked delivery is known, and none of one that move
   let nowMs = 5000;
   const clock = { monoMs: () => nowMs };
   const patience = createPatience('influx', { random: () => 0, observe: () => {}, clock });
-  const down = { message: 'connection refused', hint: RETRY_HINT, needsPerson: false, waitMs: null };
+  const down = { message: 'connection refused', hint: RETRY_HINT, isAnswer: false, needsPerson: false, waitMs: null };
   expect(patience.nextAttemptInMs()).toBeNull();
   const waitMs = patience.blocked(down, 1);
   expect(patience.nextAttemptInMs()).toBe(waitMs);
@@ -58,9 +58,12 @@ test('a delivery is blocked since the first attempt that failed, with the step t
   patience.blocked(down, 1);
   nowMs += 5000;
   expect(patience.blockedForMs()).toBe(75_000);
-  expect(patience.blockedReason()).toBe(`HTTP 503; ${IF_IT_LASTS}`);
+  expect([patience.blockedReason(), patience.isBlockedByAnswer()]).toEqual([`HTTP 503; ${IF_IT_LASTS}`, true]);
   patience.blocked(judgedBlocked({ kind: 'later', message: 'refused; check that it is running', waitMs: null }), 1);
-  expect(patience.blockedReason()).toBe('refused; check that it is running');
+  expect([patience.blockedReason(), patience.isBlockedByAnswer()]).toEqual([
+    'refused; check that it is running',
+    false,
+  ]);
   patience.moved();
   nowMs += 1000;
   patience.blocked(down, 1);
@@ -80,6 +83,7 @@ test('a refusal for an unknown reason that has not changed for ten minutes needs
   const unknown = {
     message: 'HTTP 400: no',
     hint: RETRY_HINT,
+    isAnswer: true,
     needsPerson: false,
     waitMs: null,
     unknown: { status: 400, message: 'no' },
@@ -95,7 +99,8 @@ test('a refusal for an unknown reason that has not changed for ten minutes needs
   patience.blocked(unknown, 1);
   patience.blocked({ ...unknown, unknown: { status: 400, message: 'something else' } }, 1);
   pass(11 * MINUTE_MS);
-  patience.blocked({ message: 'HTTP 400: something else', hint: RETRY_HINT, needsPerson: false, waitMs: null }, 1);
+  const { unknown: _, ...known } = unknown;
+  patience.blocked({ ...known, message: 'HTTP 400: something else' }, 1);
   expect(hints.map((hint) => hint === RETRY_HINT)).toEqual([true, true, false, true, true]);
   expect(needing).toEqual([false, false, true, false, false]);
   expect(hints[2]).toMatch(/for ten minutes; check its log, and the address, the organization and the bucket/);

@@ -329,7 +329,8 @@ describe('a destination at fault', () => {
     expect(waiting.blocked).toMatchObject({ message: 'HTTP 503', needsPerson: false, waitMs: 7000 });
     expect(waiting.blocked?.hint).toContain('by itself');
     const held = await resolveBatch(modelSink({ problem: () => BLOCKED }), linesOf(3), noControl, never);
-    expect(held.blocked).toEqual({ message: 'HTTP 401', hint: 'influx.token', needsPerson: true, waitMs: null });
+    const blocked = { message: 'HTTP 401', hint: 'influx.token', isAnswer: true, needsPerson: true, waitMs: null };
+    expect(held.blocked).toEqual(blocked);
   });
 
   test('whose known line has grown too old for it is tried with others of the batch', async () => {

@@ -11,8 +11,8 @@ const CONTROL = 'telemetry,device_id=d value=0 0';
 const OTHER = 'alerts,device_id=d id="a" 0';
 
 const REFUSAL = { message: 'HTTP 422: no', retention: false, dropped: null, conflict: false };
-const LATER = { message: 'HTTP 503', hint: RETRY_HINT, needsPerson: false, waitMs: 7 };
-const BLOCKED = { message: 'HTTP 401', hint: 'a new token', needsPerson: true, waitMs: null };
+const LATER = { message: 'HTTP 503', hint: RETRY_HINT, isAnswer: true, needsPerson: false, waitMs: 7 };
+const BLOCKED = { message: 'HTTP 401', hint: 'a new token', isAnswer: true, needsPerson: true, waitMs: null };
 
 interface Row {
   readonly answer: WriteAnswer;
@@ -44,7 +44,7 @@ const TABLE: { readonly [Kind in WriteAnswer['kind']]: Row } = {
     confirms: false,
   },
   later: {
-    answer: { kind: 'later', message: LATER.message, waitMs: LATER.waitMs },
+    answer: { kind: 'later', message: LATER.message, waitMs: LATER.waitMs, status: 503 },
     verdict: { does: 'keep', blocked: LATER },
     requests: 1,
     confirms: false,

@@ -53,7 +53,7 @@ interface Case {
   readonly attemptInMs?: number;
   readonly failing?: { readonly name: 'alerts'; readonly reason: string }[];
   /** Why the delivery to a database is blocked. */
-  readonly blocked?: string;
+  readonly blocked?: { readonly reason: string; readonly isAnswer: boolean };
 }
 
 /** A database that nothing was delivered to yet. */
@@ -62,9 +62,14 @@ const UNKNOWN_DATABASE: ReportParts['deliverers'][number] = {
   destinationId: null,
   deliveredLines: () => 0,
   blockedReason: () => null,
+  isBlockedByAnswer: () => false,
   nextAttemptInMs: () => null,
   blockedForMs: () => null,
 };
+
+function blockedDatabase({ reason, isAnswer }: NonNullable<Case['blocked']>): ReportParts['deliverers'][number] {
+  return { ...UNKNOWN_DATABASE, blockedReason: () => reason, isBlockedByAnswer: () => isAnswer };
+}
 
 /** The report of a workspace in sync, but for what a case changes. */
 function overviewOf({
@@ -97,7 +102,7 @@ function overviewOf({
       settings,
       serverClock: { nowMs: () => NOW_MS, highestPassedMs: () => NOW_MS, passedMs: () => NOW_MS },
     },
-    deliverers: blocked === undefined ? [] : [{ ...UNKNOWN_DATABASE, blockedReason: () => blocked }],
+    deliverers: blocked === undefined ? [] : [blockedDatabase(blocked)],
     quota: () => ({ share: 1, minute: window, day: window, waiting_until: null, history_waiting_until: null }),
     staleMs: () => MINUTE_MS,
     historyEta: () => (etaSeconds === null ? null : { seconds: etaSeconds, assumesFullHistory }),
@@ -236,12 +241,12 @@ describe('the sentence', () => {
     ],
     // A status alone does not say who answers it.
     [
-      { blocked: 'HTTP 503: overloaded; if this lasts, check the log' },
+      { blocked: { reason: 'HTTP 503: overloaded; if this lasts, check the log', isAnswer: true } },
       'Delivery to the database is blocked: the database, or a proxy in front of it, answers HTTP 503: overloaded; if this lasts, check the log',
       { code: 'destination_blocked', name: 'influx' },
     ],
     [
-      { blocked: 'the database refuses the connection' },
+      { blocked: { reason: 'the database refuses the connection', isAnswer: false } },
       'Delivery to the database is blocked: the database refuses the connection',
       { code: 'destination_blocked', name: 'influx' },
     ],

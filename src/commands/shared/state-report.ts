@@ -14,7 +14,7 @@ import { deviceFacts, type FleetRates, fleetRates, MEASURED_DAYS } from '../../c
 import { DESTINATION_KINDS, identityOf, withKind } from '../../core/lines/dialect.ts';
 import type { Clock } from '../../core/ports.ts';
 import { budgetOf } from '../../core/quota.ts';
-import { blockedFact } from '../../core/state/log.ts';
+import { blockedByAnswerFact, blockedFact } from '../../core/state/log.ts';
 import type { QuotaStatus, QuotaWindow, StreamStatus } from '../../core/status.ts';
 import { DAY_MS, type EpochMs, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import type { DeviceReportParts } from '../../report/device-report.ts';
@@ -122,11 +122,13 @@ function destinationsOf(state: ReadState, config: StatusConfig): ReportedDestina
 
 function reportedDestination({ store }: ReadState, name: string, id: number | null): ReportedDestination {
   const blocked = (id === null ? null : store.fact(blockedFact(id))) || null;
+  const isAnswer = id !== null && store.fact(blockedByAnswerFact(id)) === 'yes';
   return {
     name,
     destinationId: id,
     deliveredLines: () => null,
     blockedReason: () => blocked,
+    isBlockedByAnswer: () => isAnswer,
     nextAttemptInMs: () => null,
     blockedForMs: () => null,
   };

@@ -192,3 +192,8 @@ export interface LogStore {
 export function blockedFact(destinationId: number): string {
   return `blocked.${destinationId}`;
 }
+
+/** The key of the fact whether that reason is an answer, of the database or of a proxy: `yes`, or an empty text. */
+export function blockedByAnswerFact(destinationId: number): string {
+  return `blocked_by_answer.${destinationId}`;
+}
