@@ -56,8 +56,8 @@ export interface ResolveOptions {
    * Given if the destination can refuse points for their age. Without it, such lines are searched for like any others.
    */
   readonly ages?: Ages;
-  /** After how many requests the search ends, so that its result is recorded; 1000 by default. */
-  readonly maxRequests?: number;
+  /** After how many requests the search ends with what it has found: the caller records that, and calls again. */
+  readonly maxRequests: number;
 }
 
 /** After this many refused lines in a row without an accepted one, the destination itself is checked. */
@@ -65,8 +65,6 @@ const REFUSED_BEFORE_CONTROL = 4;
 
 /** How many other lines of the batch are tried, spread over it, if no line is known to be acceptable. */
 const PROBES = 12;
-
-const MAX_REQUESTS = 1000;
 
 /**
  * Sends the lines of a batch: one request if all are accepted, about 2·log2(n) requests for one rejected line among n.
@@ -156,7 +154,7 @@ async function bisect(search: Search): Promise<Blocked | null> {
     const blocked = await sendRange(search, { range, pending, todo });
     if (blocked !== null) return blocked;
     // At least one line must be resolved, or the next call would begin at the same line.
-    if (search.requests >= (options.maxRequests ?? MAX_REQUESTS) && countResolved(search) > 0) break;
+    if (search.requests >= options.maxRequests && countResolved(search) > 0) break;
   }
   return await confirmAll(search);
 }

@@ -73,6 +73,9 @@ function lastLines(text: Uint8Array, most: number): string[] {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8').split('\n');
 }
 
+/** A kill loses no more than the result of so many requests; the search for it is made again. */
+const MAX_REQUESTS = 1000;
+
 /**
  * Sends a batch.
  *
@@ -96,7 +99,7 @@ export async function sendBatch(
   const origins = indexes.map((index) => storable[index] ?? 0);
   const ages = { newestAccepted: controls.newest, now: () => msToNs(clock.nowMs()) };
   const otherControlFor = (line: string): string | null => controls.latestUnlike(line) ?? archivedUnlike(store, line);
-  const options = { controlFor: controls.latestLike, otherControlFor, ages };
+  const options = { controlFor: controls.latestLike, otherControlFor, ages, maxRequests: MAX_REQUESTS };
   const isAnswered = answered !== undefined && sent.length === lines.length;
   const outcome = await resolveBatch(isAnswered ? answeredFirst(sink, answered) : sink, sent, options, signal);
   controls.remember(acceptedAtEnd(sent, outcome));

@@ -5,7 +5,7 @@ import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
 import { type Resolution, type ResolveOptions, resolveBatch } from '../../src/delivery/resolve.ts';
 
 const never = new AbortController().signal;
-const noControl: ResolveOptions = { controlFor: () => null };
+const noControl: ResolveOptions = { controlFor: () => null, maxRequests: 1000 };
 
 const REFUSED: WriteAnswer = { kind: 'refused', message: 'HTTP 422: field type conflict', retention: false };
 const LATER: WriteAnswer = { kind: 'later', message: 'HTTP 503', waitMs: 7000 };
@@ -117,7 +117,7 @@ describe('a rejected line', () => {
     const bad = line(1);
     const control = line(0);
     const sink = modelSink({ isBad: (text) => text === bad });
-    const resolution = await resolveBatch(sink, [bad], { controlFor: () => control }, never);
+    const resolution = await resolveBatch(sink, [bad], { ...noControl, controlFor: () => control }, never);
     expect(resolution).toMatchObject({ resolved: 1, acceptedLines: 0, blocked: null, requests: 2 });
     expect(resolution.rejected).toHaveLength(1);
     expect(sink.requests).toEqual([[bad], [control]]);
@@ -128,7 +128,7 @@ describe('a rejected line', () => {
     const isBad = (text: string): boolean => text === lines[0];
     for (const control of [null, line(9)]) {
       const sink = modelSink({ isBad });
-      const resolution = await resolveBatch(sink, lines, { controlFor: () => control }, never);
+      const resolution = await resolveBatch(sink, lines, { ...noControl, controlFor: () => control }, never);
       expect(resolution).toMatchObject({
         resolved: 0,
         rejected: [],
@@ -192,7 +192,7 @@ describe('a conflict of types', () => {
     });
   }
   const ofKind = (kind: string) => (text: string) => kindOf(text) === kind;
-  const withOther = { controlFor: () => null, otherControlFor: () => line(-1) };
+  const withOther = { ...noControl, otherControlFor: () => line(-1) };
 
   test('of one measurement rejects only its lines: the readings pass', async () => {
     const lines = linesOf(2000).map((text, n) => (n % 100 === 7 ? line(n, 'alert threshold') : text));
@@ -226,7 +226,7 @@ describe('a conflict of types', () => {
     const lines = linesOf(500).map((text, n) => (n % 100 === 7 ? line(n, 'device online') : text));
     for (const otherControlFor of [() => line(-1, 'device online'), () => null]) {
       const sink = typedSink(ofKind('telemetry value'));
-      const resolution = await resolveBatch(sink, lines, { controlFor: () => null, otherControlFor }, never);
+      const resolution = await resolveBatch(sink, lines, { ...noControl, otherControlFor }, never);
       expect(resolution).toMatchObject({ resolved: 500, acceptedLines: 5, blocked: null });
       expect(resolution.rejected).toHaveLength(495);
     }
@@ -240,7 +240,7 @@ describe('a conflict of types', () => {
   });
 
   test('of a shard takes a few requests for each batch, by what the database says that it has dropped', async () => {
-    const control = { controlFor: () => line(-1) };
+    const control = { ...noControl, controlFor: () => line(-1) };
     const isBad = (text: string): boolean =>
       Number(text.split(' ').at(-1)) >= 1234 && Number(text.split(' ').at(-1)) < 91_234;
     let requests = 0;
@@ -275,7 +275,7 @@ describe('a destination at fault', () => {
     for (const count of [1, 2, 5000]) {
       for (const control of [null, line(-1)]) {
         const sink = modelSink({ isBad: () => true });
-        const resolution = await resolveBatch(sink, linesOf(count), { controlFor: () => control }, never);
+        const resolution = await resolveBatch(sink, linesOf(count), { ...noControl, controlFor: () => control }, never);
         expect(resolution).toMatchObject({ resolved: 0, acceptedLines: 0, rejected: [] });
         expect(resolution.blocked).toMatchObject({ message: REFUSED.message });
         expect(resolution.requests).toBeLessThan(40);
@@ -288,7 +288,7 @@ describe('a destination at fault', () => {
     const isBad = (text: string): boolean => text === lines[200] || text === lines[201] || text === lines[400];
     for (let from = 0; from < 45; from += 1) {
       const sink = modelSink({ isBad, problem: (nth) => (nth >= from ? REFUSED : null) });
-      const resolution = await resolveBatch(sink, lines, { controlFor: () => line(-1) }, never);
+      const resolution = await resolveBatch(sink, lines, { ...noControl, controlFor: () => line(-1) }, never);
       expect(resolution.rejected.filter(({ line: text }) => !isBad(text))).toEqual([]);
       checkAlways(resolution, lines, sink);
     }
@@ -297,7 +297,7 @@ describe('a destination at fault', () => {
   test('that refuses a line which it took a moment ago is asked for no other', async () => {
     const lines = linesOf(8);
     const sink = modelSink({ problem: (nth) => (nth === 1 ? null : REFUSED) });
-    const resolution = await resolveBatch(sink, lines, { controlFor: () => line(9) }, never);
+    const resolution = await resolveBatch(sink, lines, { ...noControl, controlFor: () => line(9) }, never);
     expect(resolution).toMatchObject({
       resolved: 4,
       acceptedLines: 4,
@@ -337,7 +337,7 @@ describe('a destination at fault', () => {
     const lines = linesOf(40);
     const old = line(-5);
     const sink = modelSink({ isBad: (text) => text === old || Number(text.split(' ').at(-1)) < 8 });
-    const resolution = await resolveBatch(sink, lines, { controlFor: () => old }, never);
+    const resolution = await resolveBatch(sink, lines, { ...noControl, controlFor: () => old }, never);
     expect(resolution).toMatchObject({ resolved: 40, acceptedLines: 32, blocked: null });
     expect(resolution.rejected.map(({ index }) => index)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
   });
@@ -373,7 +373,7 @@ describe('requests that are too large', () => {
 
   test('a limit below every line blocks the destination', async () => {
     const sink = modelSink({ maxLines: 0 });
-    const resolution = await resolveBatch(sink, linesOf(100), { controlFor: () => line(-1) }, never);
+    const resolution = await resolveBatch(sink, linesOf(100), { ...noControl, controlFor: () => line(-1) }, never);
     expect(resolution).toMatchObject({ resolved: 0, rejected: [], blocked: { message: 'HTTP 413' } });
     expect(resolution.blocked?.hint).toContain('raise the request size limit');
     expect(resolution.requests).toBeLessThan(40);
@@ -440,7 +440,7 @@ describe('against a model', () => {
           const bad = new Set(batch.filter((fact) => fact.bad).map(({ text }) => text));
           const sink = modelSink({ isBad: (text) => bad.has(text), storesParts, maxLines });
           const controlFor = (text: string): string => line(99, kindOf(text));
-          const resolution = await resolveBatch(sink, lines, { controlFor }, never);
+          const resolution = await resolveBatch(sink, lines, { ...noControl, controlFor }, never);
           checkAlways(resolution, lines, sink);
           expect(resolution).toMatchObject({ resolved: lines.length, blocked: null });
           expect(resolution.rejected.map(({ line: text }) => text)).toEqual(lines.filter((text) => bad.has(text)));
@@ -457,7 +457,8 @@ describe('against a model', () => {
         const lines = batch.map(({ text }) => text);
         const bad = new Set(batch.filter((fact) => fact.bad).map(({ text }) => text));
         const sink = modelSink({ isBad: (text) => bad.has(text), problem: (nth) => (nth >= from ? answer : null) });
-        const resolution = await resolveBatch(sink, lines, { controlFor: (text) => line(99, kindOf(text)) }, never);
+        const options = { ...noControl, controlFor: (text: string) => line(99, kindOf(text)) };
+        const resolution = await resolveBatch(sink, lines, options, never);
         checkAlways(resolution, lines, sink);
         expect(resolution.rejected.filter(({ line: text }) => !bad.has(text))).toEqual([]);
         if (resolution.resolved < lines.length) expect(resolution.blocked).not.toBeNull();

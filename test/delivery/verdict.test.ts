@@ -67,7 +67,7 @@ async function resolve(lines: readonly string[], write: (sent: readonly string[]
       return Promise.resolve(write(part, sent.length));
     },
   };
-  const options = { controlFor: () => CONTROL, otherControlFor: () => OTHER };
+  const options = { controlFor: () => CONTROL, otherControlFor: () => OTHER, maxRequests: 1000 };
   const resolution: Resolution = await resolveBatch(sink, lines, options, new AbortController().signal);
   return { resolution, sent };
 }

@@ -11,7 +11,7 @@ import { FAULTS, startV2Proxy, throttled, type V2Proxy } from '../support/v2-pro
 const TOKEN = 'a-token-of-the-test';
 const T0 = 1_700_000_000_123_456_789n;
 const never = new AbortController().signal;
-const noControl = { controlFor: (): null => null };
+const noControl = { controlFor: (): null => null, maxRequests: 1000 };
 
 function line(n: number, value: FieldValue, field: 'value' | 'text' | 'flag' = 'value'): string {
   const at = T0 + BigInt(n);
@@ -96,7 +96,8 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
   test('a field that clashes as a whole holds the destination and puts nothing aside', async () => {
     await influxd.write(bucket, `telemetry flag="text of another program" ${T0}`);
     const lines = Array.from({ length: 200 }, (_, n) => line(n, true, 'flag'));
-    const resolution = await resolveBatch(sink, lines, { controlFor: () => line(-1, false, 'flag') }, never);
+    const control = { ...noControl, controlFor: () => line(-1, false, 'flag') };
+    const resolution = await resolveBatch(sink, lines, control, never);
     expect(resolution).toMatchObject({ resolved: 0, rejected: [] });
     expect(resolution.blocked?.hint).toContain('telemetry flag');
     expect(resolution.requests).toBeLessThan(40);
@@ -178,7 +179,7 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
       throttled(30),
     ]) {
       proxy.setFaults(() => fault);
-      const resolution = await resolveBatch(sink, lines, { controlFor: () => line(-1, 0) }, never);
+      const resolution = await resolveBatch(sink, lines, { ...noControl, controlFor: () => line(-1, 0) }, never);
       expect(resolution, JSON.stringify(fault)).toMatchObject({ resolved: 0, rejected: [] });
       expect(resolution.blocked?.waitMs).toBe(fault.kind === 'answer' && fault.status === 429 ? 30_000 : null);
     }
