@@ -8,7 +8,7 @@
 import type { EpochNs } from './time.ts';
 
 /** The most records of a page (API document, "Pagination"); a plan may allow fewer. */
-export const MAX_PAGE_SIZE = 200;
+const MAX_PAGE_SIZE = 200;
 
 /** The records of a full page under a plan: at least one, whatever the account contains. */
 export function pageSizeOf(plan: Pick<Plan, 'maxDevicesPerPage'> | null | undefined): number {

@@ -5,10 +5,9 @@
  * endpoint (404), the method (405), the scope (403), the resource (404), the parameters (400). A 401 belongs to no
  * workspace and never uses quota, and neither does a 429; whether other refusals use it is a setting.
  *
- * `server.ts` serves it over sockets; the transport here calls it directly.
+ * `server.ts` serves it over sockets.
  */
-import { TransportError } from '../core/faults.ts';
-import type { Clock, Transport } from '../core/ports.ts';
+import type { Clock } from '../core/ports.ts';
 import { type EpochMs, nsToMs } from '../core/time.ts';
 import {
   dateAnswer,
@@ -49,21 +48,15 @@ export interface SimulatorOptions {
   readonly clock: Clock;
   readonly settings?: SettingsOverrides;
   readonly faults?: FaultPlan;
-  /** How long the in-process transport waits for an answer; 30 s. */
-  readonly transportTimeoutMs?: number;
 }
 
-/** A running API. World, settings and faults may be changed at any time. */
+/** A running API. World, settings, faults and what is visible may be changed at any time. */
 export interface Simulator {
   world: World;
   readonly settings: SimSettings;
   faults: FaultPlan | null;
-  /** Readings that the API has lost: not served while this returns true. */
-  hides: ((deviceId: string, reading: SimReading, atMs: EpochMs) => boolean) | null;
   readonly clock: Clock;
   readonly log: RequestLog;
-  /** The API without sockets. Faults of the wire become a `TransportError`. */
-  readonly transport: Transport;
   /** The time on the server's clock. */
   serverNowMs(): EpochMs;
   /** The time by which readings are made and served: the server's, but for `jumpMs`. */
@@ -94,22 +87,17 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     world: options.world,
     settings,
     faults: options.faults ?? null,
-    hides: null,
     clock,
     log: createRequestLog(),
-    transport: (request, signal) => transport(request, signal),
     serverNowMs: () => clock.nowMs() + settings.time.offsetMs + settings.time.jumpMs,
     worldNowMs: () => clock.nowMs() + settings.time.offsetMs,
     handle: (request) => handle({ simulator, quota: () => quota.state(steadyMs()), spend }, request),
     date: (answer) => dateAnswer(answer, simulator.serverNowMs(), settings),
     spend,
     quota: () => quota.state(steadyMs()),
-    isVisible(deviceId, reading, atMs = simulator.worldNowMs()) {
-      if (visibleFromMs(reading, deviceId, simulator) > atMs) return false;
-      return simulator.hides === null || !simulator.hides(deviceId, reading, atMs);
-    },
+    isVisible: (deviceId, reading, atMs = simulator.worldNowMs()) =>
+      visibleFromMs(reading, deviceId, simulator) <= atMs,
   };
-  const transport = createTransport(simulator, options.transportTimeoutMs ?? 30_000);
   return simulator;
 
   function spend(count: number): void {
@@ -264,35 +252,6 @@ export async function exchange(simulator: Simulator, request: SimRequest, pause:
   const leaving = slow ? simulator.date(answer) : answer;
   if (latencyMs > 0) await pause(latencyMs / 2);
   return { answer: leaving, wire };
-}
-
-/** @param timeoutMs how long it waits for a whole answer before it gives up, as a transport of sockets does. */
-function createTransport(simulator: Simulator, timeoutMs: number): Transport {
-  return async ({ method, url, headers }, signal) => {
-    signal.throwIfAborted();
-    const { pathname, search } = new URL(url);
-    const request: SimRequest = { method, target: `${pathname}${search}`, headers: lowerNames(headers) };
-    const pause = createPatience(simulator, timeoutMs, signal);
-    const { answer, wire } = await exchange(simulator, request, pause);
-    if (wire?.kind === 'reset') throw new TransportError('reset', `the connection was reset ${wire.when}`);
-    if (wire?.kind === 'hang') await pause(Infinity);
-    if (wire?.kind === 'slow' && wire.part === 'body') await pause(wire.delayMs);
-    return { status: answer.status, headers: lowerNames(answer.headers), body: answer.body };
-  };
-}
-
-/** Pauses whose sum never exceeds the timeout: at the timeout the caller gets the error instead. */
-function createPatience({ clock }: Simulator, timeoutMs: number, signal: AbortSignal): Pause {
-  let leftMs = timeoutMs;
-  return async (ms) => {
-    await clock.sleep(Math.min(ms, leftMs), signal);
-    leftMs -= ms;
-    if (leftMs < 0) throw new TransportError('timeout', `no answer within ${timeoutMs} ms`);
-  };
-}
-
-function lowerNames(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
 /** A request that was made of the simulator. */

@@ -23,9 +23,9 @@ import { API_PROBLEM } from '../../src/scheduler/api-state.ts';
 import { setRest } from '../../src/scheduler/planning.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
 import { device, pageCommit, type ScratchStore, scratchStore } from '../store/support.ts';
-import { KEEP_ALL } from '../support/keep-all.ts';
-import { POLLS } from '../support/polls.ts';
+import { KEEP_ALL, POLLS } from '../support/defaults.ts';
 import { createSeededWorld } from '../support/seeded-world.ts';
+import { transportOf } from '../support/sim-transport.ts';
 import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts';
 
 const NOW_MS = Date.UTC(2026, 5, 15, 12, 34, 56, 789);
@@ -55,7 +55,7 @@ beforeEach(() => {
   events = [];
   calls = [];
   options = {
-    transport: simulator.transport,
+    transport: transportOf(simulator),
     api: {
       url: 'http://simulator.test/external/v1',
       key: () => simulator.settings.key.secret,

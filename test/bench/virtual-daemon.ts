@@ -13,9 +13,9 @@ import type { SimSettings } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
-import { KEEP_ALL } from '../support/keep-all.ts';
-import { POLLS } from '../support/polls.ts';
+import { KEEP_ALL, POLLS } from '../support/defaults.ts';
 import { NOW_MS, SCHEDULES, seededRandom } from '../support/rig.ts';
+import { transportOf } from '../support/sim-transport.ts';
 import { createVirtualClock, unhurried, type VirtualClock } from '../support/virtual-clock.ts';
 
 export interface VirtualDaemon {
@@ -51,7 +51,7 @@ export async function withVirtualDaemon<T>(
   const simulator = createSimulator({ world, clock, settings: { plan, time: { latencyMs: LATENCY_MS } } });
   const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
   const sync = openSync({
-    transport: simulator.transport,
+    transport: transportOf(simulator),
     api: {
       url: 'http://simulator.test/external/v1',
       key: () => simulator.settings.key.secret,

@@ -7,7 +7,7 @@ import { createFilter, type FilterSpec, filterReading, filterRecord, matchAny } 
 import { flattenReading, readingDigest } from '../../src/core/lines/points.ts';
 import type { AlertRecord, DeviceRecord, JsonValue } from '../../src/core/records.ts';
 import { observeIncluded, observeLeftOut } from '../../src/ingest/alerts.ts';
-import { KEEP_ALL } from '../support/keep-all.ts';
+import { KEEP_ALL } from '../support/defaults.ts';
 import { patient } from '../support/patience.ts';
 import { createMemory } from './support/memory.ts';
 import { at, reading } from './support/readings.ts';

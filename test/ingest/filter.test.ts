@@ -12,9 +12,9 @@ import { createFilter, type FilterSpec } from '../../src/core/filter.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import type { AlertSpec, DeviceSpec, SimDevice } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
+import { KEEP_ALL } from '../support/defaults.ts';
 import { onPath, onRequest } from '../support/faults.ts';
 import { influxdAvailable, type Row } from '../support/influxd.ts';
-import { KEEP_ALL } from '../support/keep-all.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 

@@ -154,7 +154,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     await rig.clock.sleep(HOUR_MS);
     // What the first run held last is withdrawn by the service.
     const cutMs = BigInt(NOW_MS - 30 * MINUTE_MS) * 1_000_000n;
-    rig.simulator.hides = (deviceId, reading) =>
+    rig.hides = (deviceId, reading) =>
       deviceId === 'walk' && reading.recordedAtNs > cutMs && reading.recordedAtNs < BigInt(NOW_MS) * 1_000_000n;
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });

@@ -14,10 +14,10 @@ import { MINUTE_MS } from '../../src/core/time.ts';
 import { aroundWrites } from '../../src/delivery/destination.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
-import { KEEP_ALL } from '../support/keep-all.ts';
+import { KEEP_ALL, POLLS } from '../support/defaults.ts';
 import { mortalSink, mortalTransport } from '../support/mortality.ts';
-import { POLLS } from '../support/polls.ts';
 import { cron, type Program, SCHEDULES } from '../support/rig.ts';
+import { transportOf } from '../support/sim-transport.ts';
 import { createVirtualClock, type VirtualClock, withWallOffset } from '../support/virtual-clock.ts';
 import { openDatabase } from './database.ts';
 import { createDice } from './dice.ts';
@@ -154,7 +154,7 @@ function optionsOf(stage: Stage, connect: Connect, { life, observe, bucket }: Op
   const dice = createDice(story.seed * 31 + story.lives.indexOf(life));
   const { telemetry, devices, alerts } = program.schedules;
   return {
-    transport: mortalTransport(transportOf(stage)),
+    transport: mortalTransport(stageTransport(stage)),
     api: {
       url: 'http://simulator.test/external/v1',
       key: () => simulator.settings.key.secret,
@@ -187,13 +187,13 @@ function optionsOf(stage: Stage, connect: Connect, { life, observe, bucket }: Op
   };
 }
 
-function transportOf({ simulator, fate, counts, sentMs, datedMs, clock }: Stage): Transport {
+function stageTransport({ simulator, fate, counts, sentMs, datedMs, clock }: Stage): Transport {
   return async (request, signal) => {
     counts.requests += 1;
     if (counts.requests > MOST_REQUESTS) throw new Error(`more than ${MOST_REQUESTS} requests`);
     sentMs.push(clock.monoMs());
     fate.turn();
-    const answer = fate.undate(await simulator.transport(request, signal));
+    const answer = fate.undate(await transportOf(simulator)(request, signal));
     if (answer.headers.date !== undefined) datedMs.push(clock.nowMs());
     return answer;
   };

@@ -7,7 +7,7 @@ import type { SyncSettings } from '../../src/ingest/context.ts';
 import { wantedNow } from '../../src/ingest/wanted-range.ts';
 import { noteCoverage, writeCoveragePoints } from '../../src/scheduler/coverage-points.ts';
 import { device, pageCommit, readAll, type ScratchStore, scratchStore } from '../store/support.ts';
-import { KEEP_ALL } from '../support/keep-all.ts';
+import { KEEP_ALL } from '../support/defaults.ts';
 import { parseReferenceLine } from '../support/reference-parser.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 

@@ -4,7 +4,7 @@ import type { AppEvent } from '../../src/core/events.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { SchedulerDemand } from '../../src/scheduler/demand.ts';
 import { createDemandWatch, staleMsOf } from '../../src/scheduler/demand-watch.ts';
-import { POLLS } from '../support/polls.ts';
+import { POLLS } from '../support/defaults.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
 /** A watch with a plan that can be exchanged. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { type DemandInput, demandOf, totalOf, usableBudget } from '../../src/scheduler/demand.ts';
 import { FULL_PAGE } from '../../src/scheduler/reserves.ts';
-import { POLLS } from '../support/polls.ts';
+import { POLLS } from '../support/defaults.ts';
 
 const USUAL: DemandInput = {
   intervalsMs: Array.from({ length: 40 }, () => 5 * MINUTE_MS),

@@ -16,7 +16,7 @@ import {
   unknownDevice,
   unlistedPollDueMs,
 } from '../../src/scheduler/device-outlook.ts';
-import { POLLS } from '../support/polls.ts';
+import { POLLS } from '../support/defaults.ts';
 
 const NOW = 1_000_000_000_000;
 const RULES: OutlookRules = {

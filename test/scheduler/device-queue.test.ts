@@ -28,7 +28,7 @@ import {
   setUnlisted,
 } from '../../src/scheduler/device-queue.ts';
 import { hasSlot } from '../../src/scheduler/heap.ts';
-import { POLLS } from '../support/polls.ts';
+import { POLLS } from '../support/defaults.ts';
 
 const RULES: OutlookRules = {
   freshnessMs: MINUTE_MS,

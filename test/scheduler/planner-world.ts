@@ -9,7 +9,7 @@ import { createPlanner } from '../../src/scheduler/planner.ts';
 import { type Decision, type Planner, type PlannerSettings, purposeOf } from '../../src/scheduler/planner-types.ts';
 import type { Device } from '../bench/planner/fleet.ts';
 import { type Held, hold, takePage } from '../bench/planner/holdings.ts';
-import { POLLS } from '../support/polls.ts';
+import { POLLS } from '../support/defaults.ts';
 
 export const PAGE = 200;
 

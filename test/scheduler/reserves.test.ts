@@ -16,7 +16,7 @@ import {
   staleLimitMs,
   USUAL_RESERVES,
 } from '../../src/scheduler/reserves.ts';
-import { POLLS } from '../support/polls.ts';
+import { POLLS } from '../support/defaults.ts';
 
 const LANES = ['live', ...RESERVED_LANES] as const;
 type Lane = (typeof LANES)[number];

@@ -13,8 +13,7 @@ import { createApiState } from '../../src/scheduler/api-state.ts';
 import { createPlanning } from '../../src/scheduler/planning.ts';
 import type { SessionParts } from '../../src/scheduler/session.ts';
 import { device, type ScratchStore } from '../store/support.ts';
-import { KEEP_ALL } from '../support/keep-all.ts';
-import { POLLS } from '../support/polls.ts';
+import { KEEP_ALL, POLLS } from '../support/defaults.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
 export const START_MS = Date.UTC(2026, 5, 15, 12, 1);

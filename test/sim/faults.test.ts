@@ -8,6 +8,7 @@ import { serveSimulator } from '../../src/sim/server.ts';
 import { DEFAULT_KEY } from '../../src/sim/settings.ts';
 import type { Simulator } from '../../src/sim/simulator.ts';
 import { always, anyOf, atRate, betweenTimes, onPath, onRequest } from '../support/faults.ts';
+import { transportOf } from '../support/sim-transport.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 import {
   askInProcess,
@@ -83,8 +84,8 @@ test('a refusal stays a refusal, whatever fault was planned for the answer', asy
 
 test('in-process, resets and silence become a TransportError of their kind, on the clock of the simulation', async () => {
   const clock = createVirtualClock(ORIGIN_MS);
-  const simulator = smallSimulator({ clock, transportTimeoutMs: 20_000 });
-  const ask = askInProcess(simulator);
+  const simulator = smallSimulator({ clock });
+  const ask = askInProcess(simulator, 20_000);
   for (const when of ['before-headers', 'after-headers', 'in-body'] as const) {
     simulator.faults = always({ kind: 'reset', when });
     await expect(ask(PATH)).rejects.toMatchObject({ failure: 'reset' });
@@ -107,7 +108,7 @@ test('in-process, a request can be called off while it waits', async () => {
   const simulator = smallSimulator({ clock, faults: always({ kind: 'hang' }) });
   const controller = new AbortController();
   const request = { method: 'GET', url: `http://sim.test/external/v1${PATH}`, headers: {} } as const;
-  const asked = simulator.transport(request, controller.signal);
+  const asked = transportOf(simulator)(request, controller.signal);
   const reason = new Error('stop');
   void clock.sleep(5000).then(() => controller.abort(reason));
   await expect(asked).rejects.toBe(reason);

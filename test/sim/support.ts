@@ -9,6 +9,7 @@ import { DEFAULT_KEY } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator, type SimulatorOptions } from '../../src/sim/simulator.ts';
 import type { DeviceSpec, SimReading } from '../../src/sim/spec.ts';
 import { createWorld, type World, type WorldOptions } from '../../src/sim/world.ts';
+import { lowerNames, transportOf } from '../support/sim-transport.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
 /** 2026-01-15T12:00:00Z */
@@ -60,17 +61,17 @@ export interface AskOptions {
 export type Ask = (pathAndQuery: string, options?: AskOptions) => Promise<Asked>;
 
 /** Asks without sockets. */
-export function askInProcess(simulator: Simulator): Ask {
+export function askInProcess(simulator: Simulator, timeoutMs?: number): Ask {
+  const transport = transportOf(simulator, timeoutMs);
   return async (path, options = {}) => {
     const headers = requestHeaders(options);
     if (options.method === undefined) {
       const request = { method: 'GET' as const, url: `http://sim.test/external/v1${path}`, headers };
-      const { status, headers: answered, body } = await simulator.transport(request, new AbortController().signal);
+      const { status, headers: answered, body } = await transport(request, new AbortController().signal);
       return readAnswer(status, answered, Buffer.from(body).toString());
     }
     const { answer } = simulator.handle({ method: options.method, target: `/external/v1${path}`, headers });
-    const names = Object.entries(answer.headers).map(([name, value]) => [name.toLowerCase(), value]);
-    return readAnswer(answer.status, Object.fromEntries(names), Buffer.from(answer.body).toString());
+    return readAnswer(answer.status, lowerNames(answer.headers), Buffer.from(answer.body).toString());
   };
 }
 

@@ -10,6 +10,7 @@ import { always, falselyEmpty, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import { transportOf } from '../support/sim-transport.ts';
 
 const emptyAtFirst = (times: number): FaultPlan => {
   let left = times;
@@ -83,7 +84,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
   test('without an end ends with a warning that names the bound, and leaves the known devices to --once', async () => {
     using rig = await rigOf();
     await rig.once();
-    const { transport } = rig.simulator;
+    const transport = transportOf(rig.simulator);
     let pages = 0;
     /** Each page has two hundred devices and names a next one. */
     const endless: typeof transport = async (request, signal) => {

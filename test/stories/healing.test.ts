@@ -135,7 +135,7 @@ describe.runIf(influxdAvailable())('readings that are gone from the API, all the
     await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
     const goneMs = rig.clock.nowMs();
     const backMs = goneMs + 30 * HOUR_MS;
-    rig.simulator.hides = (deviceId, { recordedAtNs }) => deviceId === 'often' && recordedAtNs < msToNs(backMs);
+    rig.hides = (deviceId, { recordedAtNs }) => deviceId === 'often' && recordedAtNs < msToNs(backMs);
     const silent = await liveAsDaemon(rig, { forMs: 29 * HOUR_MS, schedules: SELDOM_ASKED });
     expect(told(silent, 'restatement')).toHaveLength(1);
     const reasons = silent.lastReport.devices.flatMap(({ gaps }) => gaps.map(({ reason }) => reason));
@@ -194,7 +194,7 @@ describe.runIf(influxdAvailable())('--once, where a reading is gone at the edge 
     const isGone = (at: bigint): boolean =>
       at > msToNs(NOW_MS - 2 * DAY_MS - MINUTE_MS) && at < msToNs(NOW_MS - 2 * DAY_MS + 2 * MINUTE_MS);
     await rig.once({ settings: { ...rig.settings, history: { kind: 'age', ageMs: 2 * DAY_MS } } });
-    rig.simulator.hides = (_, { recordedAtNs }) => isGone(recordedAtNs);
+    rig.hides = (_, { recordedAtNs }) => isGone(recordedAtNs);
     await rig.clock.sleep(30_000);
     const { summary, events } = await rig.once();
     expect([summary.exit_code, told({ events }, 'restatement')]).toEqual([3, []]);
@@ -224,7 +224,7 @@ describe.runIf(influxdAvailable())('--once, where a reading is gone at the edge 
     expect((await rig.once({ settings: aDay })).summary.exit_code).toBe(3);
     rig.simulator.faults = null;
     const lastNs = first.at(-1)?.recordedAtNs;
-    rig.simulator.hides = (_, { recordedAtNs }) => recordedAtNs === lastNs;
+    rig.hides = (_, { recordedAtNs }) => recordedAtNs === lastNs;
     await rig.clock.sleep(6 * HOUR_MS);
     expect(told(await rig.once({ settings: aDay }), 'restatement')).toHaveLength(1);
     const { summary, events } = await rig.once();

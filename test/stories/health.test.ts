@@ -14,6 +14,7 @@ import { always } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { destinationOf, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import { transportOf } from '../support/sim-transport.ts';
 
 /** Looks at the health every ten seconds. */
 function watchHealth(rig: Rig, seen: HealthReport[]): (sync: Sync) => ((signal: AbortSignal) => Promise<never>)[] {
@@ -79,7 +80,7 @@ describe.runIf(influxdAvailable())('the health of a daemon', () => {
     const seen: HealthReport[] = [];
     let isHung = false;
     const hungAfterMs = 20 * MINUTE_MS;
-    const { transport } = rig.simulator;
+    const transport = transportOf(rig.simulator);
     const changes: Partial<SyncOptions> = {
       transport: async (request, signal) => (isHung ? await never(signal) : await transport(request, signal)),
     };

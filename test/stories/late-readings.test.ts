@@ -48,7 +48,7 @@ function delay(rig: Rig, span: { fromMs: number; toMs: number }, byMs: number): 
     const atMs = Number(recordedAtNs / 1_000_000n);
     return span.fromMs <= atMs && atMs < span.toMs;
   };
-  rig.simulator.hides = (deviceId, reading, atMs) =>
+  rig.hides = (deviceId, reading, atMs) =>
     deviceId === 'often' && isDelayed(reading) && atMs < Number(reading.recordedAtNs / 1_000_000n) + byMs;
 }
 
@@ -167,10 +167,10 @@ describe.runIf(influxdAvailable())('readings that arrive after the grace period'
   test('are no reason to distrust anything where the service just loses them again', async () => {
     using rig = await rigOf();
     await rig.once();
-    rig.simulator.hides = (deviceId, reading) => deviceId === 'often' && reading.position % 5 === 0;
+    rig.hides = (deviceId, reading) => deviceId === 'often' && reading.position % 5 === 0;
     const events = await liveFor(rig, 30);
     expect(lateOf(events)).toEqual([]);
-    rig.simulator.hides = null;
+    rig.hides = null;
     const found = await liveFor(rig, 10);
     expect(lateOf(found).length).toBeGreaterThan(0);
     await finish(rig);

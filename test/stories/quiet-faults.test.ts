@@ -60,7 +60,7 @@ async function finish(
   { invented = () => false, wantedMs = HISTORY_MS }: { invented?: (point: string) => boolean; wantedMs?: number } = {},
 ): Promise<void> {
   rig.simulator.faults = null;
-  rig.simulator.hides = null;
+  rig.hides = null;
   await rig.clock.sleep(30 * MINUTE_MS);
   const startedMs = rig.clock.nowMs();
   const { summary } = await rig.once();
@@ -364,7 +364,7 @@ describe.runIf(influxdAvailable())('plans and others', () => {
     const events = await liveFor(rig, 60, {
       each: (minute) => {
         const hidden = minute % 20 >= 10;
-        rig.simulator.hides = hidden ? (deviceId, { position }) => deviceId === 'often' && position % 3 === 0 : null;
+        rig.hides = hidden ? (deviceId, { position }) => deviceId === 'often' && position % 3 === 0 : null;
       },
     });
     for (const event of told(events, ...PROBLEM)) expect(event).toMatchObject({ deviceId: 'often' });

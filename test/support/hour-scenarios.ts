@@ -66,14 +66,14 @@ export const lateInTheirHour: Scenario = async (bench, program) => {
   const devices = [{ deviceId: 'often', intervalMs: MINUTE_MS }];
   const world = (originMs: number) => createWorld({ seed: 41, originMs, historyMs: 6 * HOUR_MS, devices, alerts: [] });
   using rig = await openRig(bench, { world, historyMs: HOUR_MS, program });
-  rig.simulator.hides = (_, { recordedAtNs }) => {
+  rig.hides = (_, { recordedAtNs }) => {
     const readingMs = Number(recordedAtNs / 1_000_000n);
     return LATE.fromMs < readingMs && readingMs < LATE.toMs;
   };
   await rig.once();
   await backfillOf(rig, program);
   await rig.clock.sleep(HOUR_MS / 2);
-  rig.simulator.hides = null;
+  rig.hides = null;
   // A live page reaches down to what the backfill has read.
   await rig.once({ settings: { ...rig.settings, history: { kind: 'age', ageMs: 3 * HOUR_MS } } });
   const moved = await newDatabase(bench, rig, 'moved');

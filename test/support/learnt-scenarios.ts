@@ -84,7 +84,7 @@ export const lateUnderAClockBehind: Scenario = async (bench, program) => {
   const hiddenToMs = NOW_MS - 4 * MINUTE_MS;
   const settings: RigOptions['settings'] = { time: { date: 'absent' } };
   using rig = await rigFor(bench, program, { everyMs: MINUTE_MS, historyMs: 3 * HOUR_MS, settings });
-  rig.simulator.hides = (_, { recordedAtNs }, atMs) => {
+  rig.hides = (_, { recordedAtNs }, atMs) => {
     const readingMs = Number(recordedAtNs / 1_000_000n);
     return hiddenFromMs <= readingMs && readingMs < hiddenToMs && atMs < readingMs + HOUR_MS;
   };

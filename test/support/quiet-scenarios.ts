@@ -159,7 +159,7 @@ export const clockFallsForSeconds: Scenario = async (bench, program) => {
   const devices = ['first', 'second', 'third'].map((deviceId): DeviceSpec => ({ deviceId, readings }));
   using rig = await rigFor(bench, program, { devices });
   const { time } = rig.simulator.settings;
-  rig.simulator.hides = (_, { recordedAtNs }) => isStampedThen(recordedAtNs) && rig.clock.nowMs() < fallsMs;
+  rig.hides = (_, { recordedAtNs }) => isStampedThen(recordedAtNs) && rig.clock.nowMs() < fallsMs;
   await rig.once();
   const lastMs = rig.clock.nowMs();
   await liveFor(rig, Math.ceil((fallsMs - lastMs) / MINUTE_MS) + 20, {

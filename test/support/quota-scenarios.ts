@@ -8,6 +8,7 @@ import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
+import { transportOf } from './sim-transport.ts';
 
 const PLAN = { requestsPerMinute: 24, requestsPerDay: 100_000 };
 const SHARE = 0.5;
@@ -54,7 +55,7 @@ export const restartedWithinAMinute: Scenario = async (bench, program) => {
 /** The headers tell of far more than the plan has: a proxy, another service behind the same name. */
 export const generousHeaders: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program);
-  const { transport } = rig.simulator;
+  const transport = transportOf(rig.simulator);
   const generous: typeof transport = async (request, signal) => {
     const answer = await transport(request, signal);
     const headers = { ...answer.headers, 'x-ratelimit-limit': '90000', 'x-ratelimit-remaining': '89999' };

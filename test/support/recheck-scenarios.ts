@@ -11,6 +11,7 @@ import { complaints } from './complaints.ts';
 import { diesAtEffect, mortalCommits, mortalTransport } from './mortality.ts';
 import { NOW_MS, openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
+import { transportOf } from './sim-transport.ts';
 
 const HISTORY_MS = 12 * HOUR_MS;
 const RETURN_MS = NOW_MS + 30 * MINUTE_MS;
@@ -27,7 +28,7 @@ function isServedLater({ recordedAtNs }: SimReading): boolean {
  * @returns whether it was killed.
  */
 async function recheckAndDie(rig: Rig, program: Program, nth: number): Promise<boolean> {
-  const sync = rig.open({ transport: mortalTransport(rig.simulator.transport) });
+  const sync = rig.open({ transport: mortalTransport(transportOf(rig.simulator)) });
   const from = String(BigInt(NOW_MS - 11 * HOUR_MS) * 1_000_000n);
   const args = { from, to: null, devices: [], maxShare: null, finishByMs: null, recheck: true };
   const rates = ratesOfState(rig.dataDir, sync.context.settings.filter);
@@ -49,7 +50,7 @@ export const recheckAfterKills: Scenario = async (bench, program) => {
   const world = (originMs: number) =>
     createWorld({ seed: 37, originMs, historyMs: HISTORY_MS + HOUR_MS, devices, alerts: [] });
   using rig = await openRig(bench, { world, historyMs: HISTORY_MS, program });
-  rig.simulator.hides = (_, reading, atMs) => atMs < RETURN_MS && isServedLater(reading);
+  rig.hides = (_, reading, atMs) => atMs < RETURN_MS && isServedLater(reading);
   await rig.once();
   await rig.clock.sleep(HOUR_MS);
   const startedMs = rig.clock.nowMs();

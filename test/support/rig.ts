@@ -15,18 +15,19 @@ import type { AppEvent } from '../../src/core/events.ts';
 import { createFilter, type FilterSpec } from '../../src/core/filter.ts';
 import type { Schedule, Schedules, Sink } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
-import type { EpochNs } from '../../src/core/time.ts';
+import type { EpochMs, EpochNs } from '../../src/core/time.ts';
 import { aroundWrites } from '../../src/delivery/destination.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import * as daemon from '../../src/scheduler/session.ts';
 import type { FaultPlan } from '../../src/sim/faults.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
+import type { SimReading } from '../../src/sim/spec.ts';
 import type { World } from '../../src/sim/world.ts';
 import { type Bench, startBench } from './bench.ts';
+import { KEEP_ALL, POLLS } from './defaults.ts';
 import { judge, type Verdict } from './judge.ts';
-import { KEEP_ALL } from './keep-all.ts';
-import { POLLS } from './polls.ts';
+import { transportOf } from './sim-transport.ts';
 import { createVirtualClock, type VirtualClock } from './virtual-clock.ts';
 
 export const TOKEN = 'rig-token';
@@ -91,6 +92,8 @@ export interface Life {
 export interface Rig extends Disposable {
   readonly clock: VirtualClock;
   readonly simulator: Simulator;
+  /** Readings that the API has lost: not served while this returns true. */
+  hides: ((deviceId: string, reading: SimReading, atMs: EpochMs) => boolean) | null;
   readonly database: string;
   readonly dataDir: string;
   readonly settings: SyncOptions['settings'];
@@ -117,7 +120,6 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
     clock,
     ...(options.settings === undefined ? {} : { settings: options.settings }),
     ...(options.faults === undefined ? {} : { faults: options.faults }),
-    ...(options.transportTimeoutMs === undefined ? {} : { transportTimeoutMs: options.transportTimeoutMs }),
   });
   const nth = (rigsOf.get(bench) ?? 0) + 1;
   rigsOf.set(bench, nth);
@@ -139,7 +141,7 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
   };
   const open = (changes: Partial<SyncOptions> = {}): Sync =>
     openSync({
-      transport: simulator.transport,
+      transport: transportOf(simulator, options.transportTimeoutMs),
       api: {
         url: 'http://simulator.test/external/v1',
         key: () => simulator.settings.key.secret,
@@ -154,9 +156,10 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
       observe: () => {},
       ...changes,
     });
-  return {
+  const rig: Rig = {
     clock,
     simulator,
+    hides: null,
     database,
     dataDir,
     settings,
@@ -186,6 +189,10 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
     },
     [Symbol.dispose]: () => rmSync(dataDir, { recursive: true, force: true }),
   };
+  const { isVisible } = simulator;
+  simulator.isVisible = (deviceId, reading, atMs = simulator.worldNowMs()) =>
+    isVisible(deviceId, reading, atMs) && rig.hides?.(deviceId, reading, atMs) !== true;
+  return rig;
 }
 
 /** The destination of a rig; virtual time stands still while the real database is at work. */

@@ -69,6 +69,7 @@ import { generousHeaders, restartedWithinAMinute } from './quota-scenarios.ts';
 import { recheckAfterKills } from './recheck-scenarios.ts';
 import { fullDisk, linkedToNowhere, quotaSpent, refusedAlerts, shortOutage } from './refusal-scenarios.ts';
 import { destinationOf, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
+import { transportOf } from './sim-transport.ts';
 import { committedInParts, killedBetweenParts } from './wide-scenarios.ts';
 
 /** Tells what is wrong in the end; an empty list where nothing is. */
@@ -120,7 +121,7 @@ async function liveAndDie(rig: Rig, bench: Bench, nth: number): Promise<boolean>
     nth,
     async () =>
       await rig.once({
-        transport: mortalTransport(rig.simulator.transport),
+        transport: mortalTransport(transportOf(rig.simulator)),
         destinations: [{ ...to, sink: mortalSink(to.sink), batchLines: 400 }],
       }),
   );
@@ -175,7 +176,7 @@ async function countLife(bench: Bench, program: Program): Promise<number> {
   const to = destinationOf(bench, rig.database, rig.clock);
   countEffects();
   await rig.once({
-    transport: mortalTransport(rig.simulator.transport),
+    transport: mortalTransport(transportOf(rig.simulator)),
     destinations: [{ ...to, sink: mortalSink(to.sink), batchLines: 400 }],
   });
   return liveOn();
@@ -254,7 +255,7 @@ export const lateReading: Scenario = async (bench, program) => {
   const times = Array.from({ length: 100 }, (_, index) => lateAt - BigInt(index * 30 * SECOND_MS));
   const device: DeviceSpec = { deviceId: 'late', readings: [...times.map(at), at(lateAt - 500n)] };
   using rig = await rigFor(bench, program, { world: smallWorld([device]) });
-  rig.simulator.hides = (deviceId, reading) =>
+  rig.hides = (deviceId, reading) =>
     deviceId === 'late' &&
     reading.recordedAtNs === (lateAt - 500n) * 1_000_000n &&
     rig.clock.nowMs() < NOW_MS + HOUR_MS;

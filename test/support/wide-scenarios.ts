@@ -8,6 +8,7 @@ import { complaints } from './complaints.ts';
 import { diesAtEffect, mortalCommits, mortalTransport } from './mortality.ts';
 import { NOW_MS, openRig, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
+import { transportOf } from './sim-transport.ts';
 
 const SENSORS = 120;
 const READINGS = 180;
@@ -57,7 +58,10 @@ export const committedInParts: Scenario = async (bench, program) => {
 
 /** @returns whether it was killed at the nth effect. */
 async function killedAt(rig: Rig, nth: number): Promise<boolean> {
-  return await diesAtEffect(nth, async () => await rig.once({ transport: mortalTransport(rig.simulator.transport) }));
+  return await diesAtEffect(
+    nth,
+    async () => await rig.once({ transport: mortalTransport(transportOf(rig.simulator)) }),
+  );
 }
 
 /** Killed again and again between the parts of a page. */

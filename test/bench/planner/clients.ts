@@ -14,7 +14,7 @@ import {
   type Rest,
 } from '../../../src/scheduler/planner-types.ts';
 import { learnFromPage, UNKNOWN_RATE } from '../../../src/scheduler/report-rate.ts';
-import { POLLS } from '../../support/polls.ts';
+import { POLLS } from '../../support/defaults.ts';
 import type { Device } from './fleet.ts';
 import { countAnew, hold, takePage } from './holdings.ts';
 import { createRate, SHARE } from './rate.ts';

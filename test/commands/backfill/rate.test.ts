@@ -8,11 +8,12 @@ import { UserError } from '../../../src/core/faults.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { createBackfillRate } from '../../../src/scheduler/backfill.ts';
 import { worldOf } from '../../support/daemon-rig.ts';
+import { POLLS } from '../../support/defaults.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits, mortalTransport } from '../../support/mortality.ts';
-import { POLLS } from '../../support/polls.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions, SCHEDULES } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
+import { transportOf } from '../../support/sim-transport.ts';
 import { forWork } from '../plan/support.ts';
 import { backfillAlone, inState, telemetryRequests } from './support.ts';
 
@@ -164,7 +165,7 @@ describe.runIf(influxdAvailable())('on the simulator', () => {
 
   test('killed at any effect it loses nothing, doubles nothing, and asks twice for what was in flight alone', async () => {
     const asked = { fromMs: NOW_MS - 4 * DAY_MS, toMs: NOW_MS - HOUR_MS };
-    const changes = (rig: Rig) => ({ transport: mortalTransport(rig.simulator.transport) });
+    const changes = (rig: Rig) => ({ transport: mortalTransport(transportOf(rig.simulator)) });
     using _ = mortalCommits();
     using whole = await rigOf();
     countEffects();

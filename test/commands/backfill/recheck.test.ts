@@ -45,7 +45,7 @@ describe.runIf(influxdAvailable())('--backfill --recheck', () => {
 
   /** A run that has covered everything, without the readings that the API shows an hour later only. */
   const coveredWithout = async (rig: Rig, isHidden: (deviceId: string, reading: SimReading) => boolean) => {
-    rig.simulator.hides = (deviceId, reading, atMs) => atMs < SHOWN_MS && isHidden(deviceId, reading);
+    rig.hides = (deviceId, reading, atMs) => atMs < SHOWN_MS && isHidden(deviceId, reading);
     expect((await rig.once()).summary).toMatchObject({ exit_code: 0, gaps: [] });
     await rig.clock.sleep(2 * HOUR_MS);
     expect((await rig.once()).summary).toMatchObject({ exit_code: 0, gaps: [] });
@@ -210,7 +210,7 @@ describe.runIf(influxdAvailable())('--backfill --recheck', () => {
   test('is a job of the daemon that goes on after a restart of it', async () => {
     using rig = await rigOf();
     const isHidden = (_: string, reading: SimReading): boolean => Math.floor(timeOf(reading) / HOUR_MS) % 5 === 0;
-    rig.simulator.hides = (deviceId, reading, atMs) =>
+    rig.hides = (deviceId, reading, atMs) =>
       atMs < SHOWN_MS && timeOf(reading) < NOW_MS - 2 * DAY_MS && isHidden(deviceId, reading);
     await rig.once();
     await rig.clock.sleep(2 * HOUR_MS);

@@ -14,6 +14,7 @@ import { DEVICES, expectExact, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { destinationOf, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
+import { transportOf } from '../../support/sim-transport.ts';
 
 const NEVER = new AbortController().signal;
 
@@ -54,7 +55,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     using rig = await rigOf();
     await rig.once();
     await rig.clock.sleep(HOUR_MS);
-    const hold = holding(rig.simulator.transport, 'often');
+    const hold = holding(transportOf(rig.simulator), 'often');
     const sync = rig.open({ transport: hold.transport, destinations: [] });
     const { store, clock } = sync.context;
     const parts = forgetParts({ ...sync, destinations: destinationsOf(rig) });
@@ -97,7 +98,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     };
     const ends: unknown[] = [];
     for (const work of Object.values(works)) {
-      const hold = holding(rig.simulator.transport, 'often');
+      const hold = holding(transportOf(rig.simulator), 'often');
       const sync = rig.open({ transport: hold.transport, destinations: [] });
       const { store, clock } = sync.context;
       const end = work(sync);

@@ -17,9 +17,9 @@ import type { SettingsOverrides } from '../../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../../src/sim/spec.ts';
 import { createWorld } from '../../../src/sim/world.ts';
-import { KEEP_ALL } from '../../support/keep-all.ts';
-import { POLLS } from '../../support/polls.ts';
+import { KEEP_ALL, POLLS } from '../../support/defaults.ts';
 import { NOW_MS, SCHEDULES, seededRandom } from '../../support/rig.ts';
+import { transportOf } from '../../support/sim-transport.ts';
 import { createVirtualClock, type VirtualClock } from '../../support/virtual-clock.ts';
 
 export interface PlanRig extends Disposable {
@@ -69,7 +69,7 @@ export function openPlanRig(options: PlanRigOptions = {}): PlanRig {
   };
   const open = (changes: Partial<SyncOptions> = {}): Sync =>
     openSync({
-      transport: simulator.transport,
+      transport: transportOf(simulator),
       api: {
         url: 'http://simulator.test/external/v1',
         key: () => simulator.settings.key.secret,

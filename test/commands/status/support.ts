@@ -8,8 +8,7 @@ import { statusOf } from '../../../src/commands/status/command.ts';
 import type { DeviceReport } from '../../../src/core/page-facts.ts';
 import type { Clock } from '../../../src/core/ports.ts';
 import type { StatusReport } from '../../../src/core/status.ts';
-import { KEEP_ALL } from '../../support/keep-all.ts';
-import { POLLS } from '../../support/polls.ts';
+import { KEEP_ALL, POLLS } from '../../support/defaults.ts';
 import { type Rig, SCHEDULES } from '../../support/rig.ts';
 
 /** The settings of a rig as a configuration says them; without a database the state tells which there were. */
