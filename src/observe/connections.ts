@@ -77,15 +77,26 @@ export function readersToDrop<T extends Reader>(all: readonly T[], most: number)
 
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 
-let steps = 0;
+/** Returns a higher number at each call: it orders what the connections of a server do. */
+export type NextStep = () => number;
+
+/** Starts to count the steps of a server. */
+export function createSteps(): NextStep {
+  let steps = 0;
+  return () => {
+    steps += 1;
+    return steps;
+  };
+}
 
 /** A socket whose requests are passed on one at a time. Give it to an HTTP server in the place of the socket. */
 export class Connection extends Duplex implements ClientConnection, Reader {
   readonly address: string;
   phase: Phase = 'request';
-  since: number = ++steps;
+  since: number;
   unread: Buffer | null = null;
   readonly #socket: Socket;
+  readonly #nextStep: NextStep;
   /** Data that was read and is not passed on yet: less than a socket returns at once. */
   #pending: Buffer | null = null;
   #hasEnded = false;
@@ -94,9 +105,11 @@ export class Connection extends Duplex implements ClientConnection, Reader {
   /** How much of the end of a head the last bytes were. */
   #matched = 0;
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, nextStep: NextStep) {
     super();
     this.#socket = socket;
+    this.#nextStep = nextStep;
+    this.since = nextStep();
     this.address = socket.remoteAddress ?? '';
     socket.on('data', (bytes: Buffer) => {
       this.#pending = this.#pending === null ? bytes : Buffer.concat([this.#pending, bytes]);
@@ -137,7 +150,7 @@ export class Connection extends Duplex implements ClientConnection, Reader {
 
   #enter(phase: Phase): void {
     this.phase = phase;
-    this.since = ++steps;
+    this.since = this.#nextStep();
   }
 
   #passOn(): void {

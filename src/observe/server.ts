@@ -16,7 +16,7 @@ import { type Clock, type Served, servedJson } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import type { HealthReport, ReadyReport, StatusReport } from '../core/status.ts';
 import { type Answer, type AnswerMaker, createAnswerMaker, encoded } from './answers.ts';
-import { Connection, connectionsToDrop, readersToDrop } from './connections.ts';
+import { Connection, connectionsToDrop, createSteps, type NextStep, readersToDrop } from './connections.ts';
 
 /** The resources that a page may use: those of this server, and no script or style inside of the markup. */
 export const PAGE_POLICY =
@@ -82,6 +82,7 @@ export async function serveStatus(options: StatusServerOptions): Promise<StatusS
   const serving: Serving = {
     options,
     connections: new Set(),
+    nextStep: createSteps(),
     makePage: createAnswerMaker(options.clock),
     makeMetrics: createAnswerMaker(options.clock),
     isTrimDue: false,
@@ -116,6 +117,7 @@ export async function serveStatus(options: StatusServerOptions): Promise<StatusS
 interface Serving {
   readonly options: StatusServerOptions;
   readonly connections: Set<Connection>;
+  readonly nextStep: NextStep;
   readonly makePage: AnswerMaker;
   /** With places of its own. */
   readonly makeMetrics: AnswerMaker;
@@ -128,7 +130,7 @@ function takeConnections(server: Server, serving: Serving): void {
   const parse = server.listeners('connection');
   server.removeAllListeners('connection');
   server.on('connection', (socket) => {
-    const connection = new Connection(socket);
+    const connection = new Connection(socket, serving.nextStep);
     serving.connections.add(connection);
     connection.on('close', () => serving.connections.delete(connection));
     for (const listener of parse) listener.call(server, connection);

@@ -8,6 +8,8 @@
 import type { EpochMs, EpochNs } from '../core/time.ts';
 import {
   ceilToPrecision,
+  createDateOf,
+  type DateOf,
   formatInstant,
   formatMs,
   type Instant,
@@ -81,6 +83,7 @@ export function createDevice(spec: DeviceSpec, { seed, startMs, precision }: Dev
           jitter: spec.jitter ?? 0,
           quiet: mergeRanges([...(spec.silences ?? []), ...inactivity(spec), ...absence]),
           precision,
+          date: createDateOf(),
           report: (index, atMs) => applyTraits(measure(index, atMs), index, { traits, seed: own, burst }),
         });
   return {
@@ -183,6 +186,7 @@ interface SeriesModel extends DeviceContext {
   readonly jitter: number;
   /** When the device reports nothing; ascending and disjoint. */
   readonly quiet: readonly MsRange[];
+  readonly date: DateOf;
   /** The values of each reading of one report, at least one reading. */
   readonly report: (index: number, atMs: EpochMs) => readonly (readonly SimValue[] | null)[];
 }
@@ -280,7 +284,7 @@ function readingsOf(model: SeriesModel, index: number): SimReading[] {
   const raw = rawInstant(model, index);
   const served = truncate(raw, model.precision);
   const recordedAtNs = instantToNs(served);
-  const recordedAt = formatInstant(served, model.precision);
+  const recordedAt = formatInstant(served, model.precision, model.date);
   const visibleAtMs = raw.subNs === 0 ? raw.ms : raw.ms + 1;
   const first = index * REPORT_SIZE;
   return model

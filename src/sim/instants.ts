@@ -29,12 +29,26 @@ export function truncate({ ms, subNs }: Instant, precision: Precision): Instant 
   }
 }
 
+/** Returns the date of a day that begins at `dayMs`: `2026-01-15`. */
+export type DateOf = (dayMs: EpochMs) => string;
+
+const dateOf: DateOf = (dayMs) => new Date(dayMs).toISOString().slice(0, -14);
+
+/** Keeps the last date: a page is mostly of one day, and the date would be most of the cost of a reading. */
+export function createDateOf(): DateOf {
+  let last = { ms: Number.NaN, date: '' };
+  return (dayMs) => {
+    if (last.ms !== dayMs) last = { ms: dayMs, date: dateOf(dayMs) };
+    return last.date;
+  };
+}
+
 /** RFC 3339 UTC with exactly the digits of the precision; `instant` is already cut to it. */
-export function formatInstant({ ms, subNs }: Instant, precision: Precision): string {
+export function formatInstant({ ms, subNs }: Instant, precision: Precision, date: DateOf = dateOf): string {
   const inDayMs = ((ms % DAY_MS) + DAY_MS) % DAY_MS;
   const seconds = Math.floor(inDayMs / 1000);
   const minutes = Math.floor(seconds / 60);
-  const whole = `${dayText(ms - inDayMs)}T${digits(minutes / 60, 100)}:${digits(minutes % 60, 100)}:${digits(seconds % 60, 100)}`;
+  const whole = `${date(ms - inDayMs)}T${digits(minutes / 60, 100)}:${digits(minutes % 60, 100)}:${digits(seconds % 60, 100)}`;
   switch (precision) {
     case 's':
       return `${whole}Z`;
@@ -50,14 +64,6 @@ export function formatInstant({ ms, subNs }: Instant, precision: Precision): str
 /** The whole part of a number, with leading zeros: as many digits as `base` has zeros. */
 function digits(value: number, base: number): string {
   return String(base + Math.floor(value)).slice(1);
-}
-
-/** The day formatted last: a page is mostly of one day, and `toISOString` is most of the cost of a reading. */
-let lastDay = { ms: Number.NaN, text: '' };
-
-function dayText(dayMs: EpochMs): string {
-  if (lastDay.ms !== dayMs) lastDay = { ms: dayMs, text: new Date(dayMs).toISOString().slice(0, -14) };
-  return lastDay.text;
 }
 
 export function instantToNs({ ms, subNs }: Instant): EpochNs {
