@@ -88,7 +88,7 @@ async function main(): Promise<number> {
     const { parseArguments } = await import('./cli/argv.ts');
     const command = parseArguments(process.argv.slice(2));
     if (command.mode === 'help') return printTo((await import('./cli/help.ts')).helpText(command.topic));
-    if (command.mode === 'version') return printTo(`${(await import('./cli/help.ts')).VERSION}\n`);
+    if (command.mode === 'version') return printTo(`${(await import('./core/status.ts')).VERSION}\n`);
     if (command.mode === 'health')
       return await (await import('./commands/health/command.ts')).runHealthCommand(command, ports);
     const isDaemon = command.mode === 'daemon' || command.mode === 'demo';

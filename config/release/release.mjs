@@ -59,7 +59,7 @@ function versionFaults() {
   const places = [
     ['the tag', tag === `v${wanted}`],
     ['package-lock.json', json('package-lock.json').version === wanted],
-    ['src/cli/help.ts', read('src/cli/help.ts').includes(`VERSION = '${wanted}'`)],
+    ['src/core/status.ts', read('src/core/status.ts').includes(`VERSION = '${wanted}'`)],
     ['Dockerfile', read('Dockerfile').includes(`ARG VERSION=${wanted}\n`)],
     [
       'config/kubernetes/base/kustomization.yaml',

@@ -13,7 +13,6 @@ import {
   type RateLimiterFigures,
   type RateLimiterOptions,
 } from '../api/rate-limiter.ts';
-import { VERSION } from '../cli/help.ts';
 import { LONGEST_TIMEOUT_MS } from '../config/schema.ts';
 import type { Heartbeats, Pulse } from '../core/heartbeats.ts';
 import type { QuotaUse } from '../core/lines/fact-lines.ts';
@@ -21,7 +20,7 @@ import { type Api, HISTORY_LANES, type Ledger, REQUEST_LANES, type Transport } f
 import { type Learnt, type LongWaits, REPORTED_FROM_MS } from '../core/quota.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
-import type { QuotaStatus } from '../core/status.ts';
+import { type QuotaStatus, VERSION } from '../core/status.ts';
 import { DAY_MS, type EpochMs, formatExact, msToNs } from '../core/time.ts';
 import type { BackfillSettings } from '../scheduler/backfill.ts';
 import type { Rest } from '../scheduler/planner-types.ts';

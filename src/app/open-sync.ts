@@ -22,7 +22,6 @@
 
 import type { ArchiveLimits, MaintenanceParts } from '../archive/maintenance.ts';
 import { createRoom, type Room } from '../archive/room.ts';
-import { VERSION } from '../cli/help.ts';
 import { MIN_FREE_BYTES } from '../core/archive-room.ts';
 import { createTurns } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
@@ -32,7 +31,7 @@ import type { Clock, Disk, Random, Transport } from '../core/ports.ts';
 import { createServerClock } from '../core/server-clock.ts';
 import type { JobQueue } from '../core/state/jobs.ts';
 import { createFactNote } from '../core/state/state.ts';
-import type { QuotaStatus, ReadyReport, StatusOverview, StatusReport } from '../core/status.ts';
+import { type QuotaStatus, type ReadyReport, type StatusOverview, type StatusReport, VERSION } from '../core/status.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
 import { createPlanCheck } from '../ingest/account.ts';

@@ -8,7 +8,6 @@
  */
 
 import { runMaintenance } from '../archive/maintenance.ts';
-import { VERSION } from '../cli/help.ts';
 import type { StatusPageConfig } from '../config/config.ts';
 import type { Listen } from '../config/listen.ts';
 import { unlessFull } from '../core/archive-room.ts';
@@ -17,7 +16,13 @@ import { beatingClock, healthOf } from '../core/heartbeats.ts';
 import { type PageFacts, RECENT_EVENTS } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Scrub } from '../core/secret.ts';
-import type { HealthReport, ReadyReport, StatusOverview, StatusReport } from '../core/status.ts';
+import {
+  type HealthReport,
+  type ReadyReport,
+  type StatusOverview,
+  type StatusReport,
+  VERSION,
+} from '../core/status.ts';
 import { SECOND_MS } from '../core/time.ts';
 import { createRecentEvents } from '../observe/log.ts';
 import { createMetrics } from '../observe/metrics.ts';

@@ -1,9 +1,6 @@
-/** The texts of `--version` and `--help`. The overview is generated from the table of modes. */
+/** The text of `--help`. The overview is generated from the table of modes. */
 import { MODES, type Mode } from './flags.ts';
 import { TOPICS } from './topics.ts';
-
-/** The version of the program. A test compares it with package.json. */
-export const VERSION = '1.0.0-rc.1';
 
 const OVERVIEW = `Tidemark keeps a complete, up-to-date copy of a device-monitoring workspace in
 your own time-series database.

@@ -1,7 +1,7 @@
 /**
  * The status report that `/status.json` and `--status --json` serve, the answers of the health and readiness checks,
- * and the figures of the metrics. Types, and the words for states. The member names of the report are those of the
- * served JSON.
+ * and the figures of the metrics. Types, the words for states, and the version. The member names of the report are
+ * those of the served JSON.
  *
  * Times are RFC 3339 UTC with as many digits as they have, and ranges are half-open.
  */
@@ -9,6 +9,9 @@ import type { RequestLane, Stream } from './ports.ts';
 import type { WindowFigures } from './quota.ts';
 import type { MissingReason } from './state/log.ts';
 import type { EpochMs } from './time.ts';
+
+/** The version of the program, which every report names. A test compares it with package.json. */
+export const VERSION = '1.0.0-rc.1';
 
 /** From (included) and to (not included). */
 export type StatusSpan = readonly [from: string, to: string];

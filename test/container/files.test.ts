@@ -154,6 +154,6 @@ describe('the release', () => {
     expect(read('config', 'kubernetes', 'base', 'kustomization.yaml')).toContain(`newTag: ${version}`);
     const chart = parse(read('config', 'helm', 'tidemark', 'Chart.yaml'));
     expect([chart.version, chart.appVersion]).toEqual([version, version]);
-    expect(read('src', 'cli/help.ts')).toContain(`'${version}'`);
+    expect(read('src', 'core/status.ts')).toContain(`'${version}'`);
   });
 });

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { VERSION } from '../../src/cli/help.ts';
+import { VERSION } from '../../src/core/status.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { mistakesOfLine } from '../support/log-lines.ts';
 import { KEY, MAIN, openBench, openStage, type Run, SOURCE, start, until } from './support.ts';

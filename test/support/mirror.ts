@@ -9,6 +9,7 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
   'api/client.test.ts': ['api/urls.ts'],
   'app/settings.test.ts': ['config/config.ts'],
   'archive/maintenance.test.ts': ['store/archive/maintenance.ts'],
+  'cli/argv.test.ts': ['cli/help.ts'],
   'commands/backfill/alone.test.ts': [
     'commands/backfill/progress.ts',
     'commands/backfill/result.ts',
@@ -38,7 +39,6 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
   'core/server-clock.test.ts': ['core/clock-samples.ts'],
   'delivery/destination.test.ts': ['core/state/state.ts'],
   'delivery/replay.test.ts': ['commands/replay/job.ts', 'store/delivery/replay.ts'],
-  'docs.test.ts': ['cli/help.ts'],
   'influx/influxdb.test.ts': ['influx/point-source.ts'],
   'ingest/page-scan.test.ts': ['ingest/gap-scan.ts'],
   'ingest/window-limits.test.ts': ['ingest/fetch-page.ts'],

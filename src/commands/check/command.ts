@@ -7,8 +7,8 @@
  */
 
 import type { ProcessPorts } from '../../app/terminal.ts';
-import { VERSION } from '../../cli/help.ts';
 import { UserError } from '../../core/faults.ts';
+import { VERSION } from '../../core/status.ts';
 import { byteSize, counted, grouped, plainText } from '../../core/text.ts';
 import { requireNewFile } from '../../store/open/new-file.ts';
 import { stateBytes } from '../../store/views/inspect.ts';

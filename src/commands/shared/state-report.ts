@@ -5,7 +5,6 @@
 
 import { configuredDatabases, keptRunsWith, keptSchedules } from '../../app/settings.ts';
 import { createRoom } from '../../archive/room.ts';
-import { VERSION } from '../../cli/help.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { MIN_FREE_BYTES } from '../../core/archive-room.ts';
 import { faultText } from '../../core/faults.ts';
@@ -15,7 +14,7 @@ import { DESTINATION_KINDS, identityOf, withKind } from '../../core/lines/dialec
 import type { Clock } from '../../core/ports.ts';
 import { budgetOf } from '../../core/quota.ts';
 import { blockedByAnswerFact, blockedFact } from '../../core/state/log.ts';
-import type { QuotaStatus, QuotaWindow, StreamStatus } from '../../core/status.ts';
+import { type QuotaStatus, type QuotaWindow, type StreamStatus, VERSION } from '../../core/status.ts';
 import { DAY_MS, type EpochMs, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import type { DeviceReportParts } from '../../report/device-report.ts';
 import { createHistoryEta } from '../../report/history-eta.ts';

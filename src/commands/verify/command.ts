@@ -6,10 +6,10 @@
 import { realClock } from '../../app/real-clock.ts';
 import { type Database, databasesOf } from '../../app/settings.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
-import { VERSION } from '../../cli/help.ts';
 import { UserError } from '../../core/faults.ts';
 import { identityTag } from '../../core/lines/line-protocol.ts';
 import type { VerifyState } from '../../core/state/verify.ts';
+import { VERSION } from '../../core/status.ts';
 import { dayStart, formatExact } from '../../core/time.ts';
 import { createPointSource } from '../../influx/point-source.ts';
 import { createInfluxSink } from '../../influx/sink.ts';
