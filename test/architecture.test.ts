@@ -6,6 +6,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { join, relative, sep } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { BORDER_MUTANTS } from './safety/border-mutants.ts';
+import { editedTexts, MUTANTS } from './safety/mutants.ts';
 import {
   cycleBetweenFiles,
   cycleBetweenParts,
@@ -148,6 +150,40 @@ describe('the tree', () => {
     const parts = new Set(files.map(({ path }) => partOf(path)));
     expect([...parts].filter((part) => !TABLE.has(part))).toEqual([]);
     expect(parts).toContain('core');
+  });
+});
+
+describe('the broken variants of the program', () => {
+  const read = (file: string): string => files.find(({ path }) => path === file)?.text ?? '';
+  const faultsOf = (variant: Parameters<typeof editedTexts>[0]): string[] => {
+    try {
+      editedTexts(variant, read);
+      return [];
+    } catch (error) {
+      return [String(error)];
+    }
+  };
+
+  test('each finds the lines that it edits, exactly once', () => {
+    const variants = [...MUTANTS, ...BORDER_MUTANTS];
+    expect(variants.length).toBeGreaterThan(90);
+    expect(variants.flatMap(faultsOf)).toEqual([]);
+  });
+
+  test.each([
+    ['nowhere', 'there is no such line', 'core/time.ts'],
+    ['twice', 'export', 'core/time.ts'],
+    ['in a file that there is not', 'export', 'core/none.ts'],
+  ])('one whose lines stand %s is found', (_where, find, file) => {
+    expect(faultsOf({ name: 'planted', edits: [{ file, find, replace: '' }] })).toHaveLength(1);
+  });
+
+  test('an edit sees the edits before it', () => {
+    const edits = [
+      { file: 'a.ts', find: 'one', replace: 'two $&' },
+      { file: 'a.ts', find: 'two', replace: 'three' },
+    ];
+    expect(editedTexts({ name: 'planted', edits }, () => 'one')).toEqual(new Map([['a.ts', 'three $&']]));
   });
 });
 

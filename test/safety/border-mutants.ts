@@ -2,36 +2,10 @@
  * The broken variants that the scenarios of the borders must catch: the real source with a few lines exchanged, as in
  * `mutants.ts`. A mutant counts as caught when it passes where nothing is wrong and fails the scenarios named here.
  */
-import * as answers from '../support/answer-scenarios.ts';
-import type { BorderScenario } from '../support/borders.ts';
-import * as server from '../support/server-scenarios.ts';
-import * as state from '../support/state-scenarios.ts';
+import type { BorderName } from './border-scenarios.ts';
 import type { Mutant } from './mutants.ts';
 
-export const BORDER_SCENARIOS = {
-  ordinaryClients: server.ordinaryClients,
-  pipelinedBurst: server.pipelinedBurst,
-  clientsThatLeave: server.clientsThatLeave,
-  burstsThatLeave: server.burstsThatLeave,
-  ninthPage: server.ninthPage,
-  healthBeforePages: server.healthBeforePages,
-  overviewForMany: server.overviewForMany,
-  queriesWithoutMeaning: server.queriesWithoutMeaning,
-  unreadPages: server.unreadPages,
-  slowClients: server.slowClients,
-  greedyAddress: server.greedyAddress,
-  slowSockets: server.slowSockets,
-  foreignNames: server.foreignNames,
-  passwords: server.passwords,
-  ...answers,
-  ...state,
-} as const satisfies Record<string, BorderScenario>;
-
-export type BorderName = keyof typeof BORDER_SCENARIOS;
-
-export type BorderMutant = Mutant<BorderName>;
-
-export const BORDER_MUTANTS: readonly BorderMutant[] = [
+export const BORDER_MUTANTS: readonly Mutant<BorderName>[] = [
   {
     name: 'several requests of a connection at work',
     caughtBy: ['pipelinedBurst'],

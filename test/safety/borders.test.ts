@@ -14,7 +14,8 @@ import { serveStatus } from '../../src/observe/server.ts';
 import { openStore } from '../../src/store/store.ts';
 import { backUpState } from '../../src/store/views/backup.ts';
 import type { Borders } from '../support/borders.ts';
-import { BORDER_MUTANTS, BORDER_SCENARIOS, type BorderName } from './border-mutants.ts';
+import { BORDER_MUTANTS } from './border-mutants.ts';
+import { BORDER_SCENARIOS, type BorderName } from './border-scenarios.ts';
 import { breedBorders } from './variants.ts';
 
 const REAL: Borders = {

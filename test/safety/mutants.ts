@@ -12,6 +12,28 @@ export interface Mutant<Name extends string = ScenarioName> {
   readonly edits: readonly { readonly file: string; readonly find: string; readonly replace: string }[];
 }
 
+/**
+ * The files that a variant edits, by their names, as it has them.
+ *
+ * @param read returns the text of a file.
+ * @throws Error where a `find` does not stand exactly once: the source has changed, and the variant must.
+ */
+export function editedTexts(
+  { name, edits }: Pick<Mutant, 'name' | 'edits'>,
+  read: (file: string) => string,
+): ReadonlyMap<string, string> {
+  const texts = new Map<string, string>();
+  for (const { file, find, replace } of edits) {
+    const text = texts.get(file) ?? read(file);
+    if (text.split(find).length !== 2) throw new Error(`mutant "${name}": ${file} does not hold exactly once: ${find}`);
+    texts.set(
+      file,
+      text.replace(find, () => replace),
+    );
+  }
+  return texts;
+}
+
 export const MUTANTS: readonly Mutant[] = [
   {
     name: 'coverage before rows',

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Borders } from '../support/borders.ts';
 import type { Program } from '../support/rig.ts';
-import type { Mutant } from './mutants.ts';
+import { editedTexts, type Mutant } from './mutants.ts';
 
 const SRC = pathToFileURL(`${join(import.meta.dirname, '..', '..', 'src')}/`).href;
 /** What the scenarios drive: the whole program, and its parts that strangers reach. */
@@ -80,20 +80,11 @@ export async function breedBorders(mutant: Edited): Promise<Borders> {
 type Edited = Pick<Mutant, 'name' | 'edits'>;
 
 /** Loads modules of a variant: all that they export, by name. The unchanged ones come first, whose imports tell what an edit reaches. */
-async function load(entries: readonly string[], { name, edits }: Edited) {
+async function load(entries: readonly string[], mutant: Edited) {
   await openVariant(entries, '0');
   const variant = String(texts.size + 1);
-  const edited = new Map<string, string>();
-  for (const { file, find, replace } of edits) {
-    const url = `${SRC}${file}`;
-    const source = edited.get(url) ?? readFileSync(new URL(url), 'utf8');
-    if (source.split(find).length !== 2)
-      throw new Error(`mutant "${name}": ${file} does not hold exactly once: ${find}`);
-    edited.set(
-      url,
-      source.replace(find, () => replace),
-    );
-  }
+  const byFile = editedTexts(mutant, (file) => readFileSync(new URL(`${SRC}${file}`), 'utf8'));
+  const edited = new Map([...byFile].map(([file, text]) => [`${SRC}${file}`, text]));
   texts.set(variant, edited);
   own.set(variant, reachedBy(edited.keys()));
   return await openVariant(entries, variant);

@@ -6,10 +6,10 @@ import { CONFIRMED_FOR_GOOD } from '../../src/core/state/telemetry.ts';
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, msToNs, parseTimestamp } from '../../src/core/time.ts';
 import { createEmptyChecks } from '../../src/ingest/reread.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { complaints } from '../support/complaints.ts';
 import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { always, anyOf, falselyEmpty, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
+import { complaints } from '../support/judge.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 

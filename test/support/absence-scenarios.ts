@@ -7,9 +7,9 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { FaultPlan, SimPage } from '../../src/sim/faults.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
-import { complaints } from './complaints.ts';
 import { liveAsDaemon } from './daemon-rig.ts';
 import { falselyEmpty, onPath } from './faults.ts';
+import { complaints } from './judge.ts';
 import { NOW_MS, openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 

@@ -7,8 +7,8 @@ import type { FaultPlan } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
-import { complaints } from './complaints.ts';
 import { always, anyOf, falselyEmpty, onPath, withoutLastSeen } from './faults.ts';
+import { complaints } from './judge.ts';
 import { NOW_MS, openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 

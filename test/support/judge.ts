@@ -230,3 +230,11 @@ function takeSeveral(left: StoredSeries, at: bigint, values: ReadonlySet<ValueTe
   }
   return wanted;
 }
+
+/** A verdict in words: what is wrong; an empty list where nothing is, and there were more than `least` points. */
+export function complaints({ missing, invented, expected }: Verdict, least: number): string[] {
+  const few = expected <= least ? [`the judge expected only ${expected} points`] : [];
+  const some = (label: string, list: readonly string[]): string[] =>
+    list.length === 0 ? [] : [`${list.length} ${label}, such as ${list.slice(0, 3).join(' | ')}`];
+  return [...few, ...some('missing', missing), ...some('invented', invented)];
+}

@@ -6,9 +6,9 @@
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
-import { complaints } from './complaints.ts';
 import { liveAsDaemon } from './daemon-rig.ts';
 import { anyOf, falselyEmpty, onPath } from './faults.ts';
+import { complaints } from './judge.ts';
 import { type Life, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 import { withWallOffset } from './virtual-clock.ts';

@@ -7,7 +7,7 @@ import { ratesOfState } from '../../src/commands/shared/state-report.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { SimReading } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
-import { complaints } from './complaints.ts';
+import { complaints } from './judge.ts';
 import { diesAtEffect, mortalCommits, mortalTransport } from './mortality.ts';
 import { NOW_MS, openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';

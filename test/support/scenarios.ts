@@ -16,7 +16,6 @@ import {
   endsAboveStored,
 } from './absence-scenarios.ts';
 import type { Bench } from './bench.ts';
-import { complaints } from './complaints.ts';
 import {
   emptyAboveHistory,
   emptyBehindCursor,
@@ -33,6 +32,7 @@ import {
 } from './empty-scenarios.ts';
 import { onPath } from './faults.ts';
 import { lateInTheirHour } from './hour-scenarios.ts';
+import { complaints } from './judge.ts';
 import {
   daysOfARefusal,
   emptyAndNeverSeen,
