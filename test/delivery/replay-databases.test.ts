@@ -6,14 +6,13 @@ import { describe, expect, test } from 'vitest';
 import type { SyncOptions } from '../../src/app/open-sync.ts';
 import { createReplayWorker, openReplays } from '../../src/commands/replay/job.ts';
 import { identityOf } from '../../src/core/lines/dialect.ts';
-import { END_OF_TIME } from '../../src/core/state/archive.ts';
-import type { ReplayArgs } from '../../src/core/state/job-args.ts';
 import type { ReplaySummary } from '../../src/core/state/replay.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import { runJobs } from '../../src/scheduler/jobs.ts';
 import { openJobBoard } from '../../src/store/jobs.ts';
 import { DEVICES, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
+import { replayArgs } from '../support/defaults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { dieAtEffect, Killed, liveOn, mortalCommits, mortalSink } from '../support/mortality.ts';
 import { destinationOf, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
@@ -21,15 +20,6 @@ import { sharedBench } from '../support/shared-bench.ts';
 import { judgeVictoria, startVictoria, victoriaAvailable } from '../support/victoria.ts';
 
 const HISTORY_MS = 3 * HOUR_MS;
-
-const ARGS: ReplayArgs = {
-  destination: null,
-  devices: [],
-  typed: { from: null, to: null },
-  from: '0',
-  to: String(END_OF_TIME),
-  maxRate: null,
-};
 
 /** A row of a query as a text. */
 function rowText(row: unknown): string {
@@ -62,7 +52,7 @@ describe.runIf(influxdAvailable())('a replay into an InfluxDB that was emptied',
     const sync = rig.open({ destinations: [sinkOf(destinationOf(bench, rig.database, rig.clock))] });
     try {
       const parts = { ...sync.context, deliverers: sync.deliverers, isBeside: false };
-      return await openReplays(parts, { ...ARGS, maxRate: 2000 }).run(new AbortController().signal);
+      return await openReplays(parts, replayArgs({ maxRate: 2000 })).run(new AbortController().signal);
     } finally {
       sync.close();
     }
@@ -129,7 +119,7 @@ describe.runIf(influxdAvailable())('a replay into an InfluxDB that was emptied',
     if (opened === null) throw new Error('no state');
     const id = opened.board.submit({
       kind: 'replay',
-      args: { ...ARGS, maxRate: 40 },
+      args: { ...replayArgs({ maxRate: 40 }) },
       requestedBy: '--replay',
       requestedMs: rig.clock.nowMs(),
     });
@@ -187,7 +177,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a replay into a Victo
       if (isEmptied) await victoria.clear();
       const sync = rig.open({ destinations });
       const parts = { ...sync.context, deliverers: sync.deliverers, isBeside: false };
-      const summary = await openReplays(parts, ARGS).run(new AbortController().signal);
+      const summary = await openReplays(parts, replayArgs()).run(new AbortController().signal);
       sync.close();
       expect(summary.outcome).toBe('complete');
       const { missing, invented, expected } = await judgeVictoria(victoria, rig.simulator, {

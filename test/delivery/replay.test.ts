@@ -5,28 +5,18 @@ import { describe, expect, test } from 'vitest';
 import { createReplayWorker, openReplays, RATE_BESIDE, requireDestination } from '../../src/commands/replay/job.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
-import { END_OF_TIME } from '../../src/core/state/archive.ts';
 import type { ReplayArgs } from '../../src/core/state/job-args.ts';
 import { JOB_RULES } from '../../src/core/state/jobs.ts';
 import type { ReplaySummary } from '../../src/core/state/replay.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createDeliverer, type Deliverer } from '../../src/delivery/deliver.ts';
 import { pageCommit, readAll, type ScratchStore, scratchStore } from '../store/support.ts';
+import { replayArgs } from '../support/defaults.ts';
 import { seededRandom } from '../support/rig.ts';
 import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts';
 
 const START_MS = 1_700_000_000_000;
 const BASE = BigInt(START_MS) * 1_000_000n;
-
-const args = (changes: Partial<ReplayArgs> = {}): ReplayArgs => ({
-  destination: null,
-  devices: [],
-  typed: { from: null, to: null },
-  from: '0',
-  to: String(END_OF_TIME),
-  maxRate: null,
-  ...changes,
-});
 
 const ACCEPTED: WriteAnswer = { kind: 'accepted' };
 const reading = (device: string, nth: number): string =>
@@ -93,7 +83,7 @@ function lifeOf(state: ScratchStore, make: (clock: VirtualClock) => Sink, clock 
     clock,
     deliverer,
     events,
-    run: async (asked = args(), { signal = new AbortController().signal, isBeside = false } = {}) =>
+    run: async (asked = replayArgs(), { signal = new AbortController().signal, isBeside = false } = {}) =>
       await openReplays({ ...parts, deliverers: [deliverer], isBeside }, asked).run(signal),
   };
 }
@@ -124,7 +114,7 @@ describe('a replay', () => {
     const db = database(clock);
     const life = lifeOf(state, () => db.sink, clock);
     const [from, to] = [BASE - 30n * 60_000_000_000n, BASE - 10n * 60_000_000_000n];
-    await life.run(args({ devices: ['b'], from: String(from), to: String(to) }));
+    await life.run(replayArgs({ devices: ['b'], from: String(from), to: String(to) }));
     expect(db.lines()).toEqual(Array.from({ length: 20 }, (_, nth) => reading('b', 30 - nth)));
   });
 
@@ -133,7 +123,7 @@ describe('a replay', () => {
     const clock = createVirtualClock(START_MS);
     const db = database(clock);
     const life = lifeOf(state, () => db.sink, clock);
-    await life.run(args({ maxRate: 25 }));
+    await life.run(replayArgs({ maxRate: 25 }));
     expect(clock.monoMs()).toBeGreaterThanOrEqual(11_000);
     expect(clock.monoMs()).toBeLessThan(14_000);
     for (const { atMs } of db.writes) {
@@ -150,7 +140,7 @@ describe('a replay', () => {
     const life = lifeOf(state, () => db.sink, clock);
     state.store.append([`workspace,workspace_id=w devices=4 ${BASE + 1n}`], 'live');
     const stop = new AbortController();
-    const running = life.run(args({ maxRate: 100 }), { isBeside: true });
+    const running = life.run(replayArgs({ maxRate: 100 }), { isBeside: true });
     await clock.sleep(500);
     expect(db.lines(), 'it waits for what is live').toEqual([]);
     const delivering = life.deliverer.run(stop.signal).catch(() => undefined);
@@ -167,7 +157,7 @@ describe('a replay', () => {
     const db = database(clock);
     const life = lifeOf(state, () => db.sink, clock);
     state.store.append([`workspace,workspace_id=w devices=4 ${BASE + 1n}`], 'live');
-    const summary = await life.run(args({ maxRate: 100 }), { isBeside: true });
+    const summary = await life.run(replayArgs({ maxRate: 100 }), { isBeside: true });
     expect(summary.outcome).toBe('complete');
     expect(clock.monoMs()).toBeLessThan(20_000);
   });
@@ -201,7 +191,7 @@ describe('a line that a destination refuses', () => {
       return writes <= 1 ? ACCEPTED : held;
     });
     const life = lifeOf(state, () => db.sink, clock);
-    const asked = args({ maxRate: 120 });
+    const asked = replayArgs({ maxRate: 120 });
     const summary = await life.run(asked);
     expect(summary).toMatchObject({
       outcome: 'stalled',
@@ -237,11 +227,11 @@ describe('a line that a destination refuses', () => {
       ]);
     }
     oldestKept = 0n;
-    await life.run(args({ devices: ['b'] }));
+    await life.run(replayArgs({ devices: ['b'] }));
     expect(lacking().map(([id]) => id)).toEqual(['a', 'c']);
     // Half of a range leaves the other half.
     const half = String(BASE - 75n * 60_000_000_000n);
-    await life.run(args({ devices: ['c'], from: half }));
+    await life.run(replayArgs({ devices: ['c'], from: half }));
     expect(state.store.missing(destinationId)).toMatchObject([
       { deviceId: 'a' },
       { deviceId: 'c', toNs: BigInt(half) },
@@ -269,7 +259,7 @@ describe('a line that a destination refuses', () => {
     const life = lifeOf(state, () => db.sink, clock);
     const { destinationId } = life.deliverer;
     const lacking = () => state.store.missing(destinationId);
-    const asked = args({ maxRate: 50 });
+    const asked = replayArgs({ maxRate: 50 });
     // Broken off and gone on with: what was too old is known still.
     await life.run(asked, { signal: stop.signal });
     expect(await life.run(asked)).toMatchObject({ outcome: 'complete', destinations: [{ resumed: true, beyond: 1 }] });
@@ -351,7 +341,7 @@ describe('an interrupted replay', () => {
         return ACCEPTED;
       });
       const life = lifeOf(state, () => db.sink, clock);
-      const asked = args({ maxRate: 50 });
+      const asked = replayArgs({ maxRate: 50 });
       const first = await life.run(asked, { signal: stop.signal });
       expect(first).toMatchObject({ outcome: 'interrupted', exit_code: 3 });
       const sentBefore = db.lines().length;
@@ -380,9 +370,9 @@ describe('an interrupted replay', () => {
       return ACCEPTED;
     });
     const life = lifeOf(state, () => db.sink, clock);
-    await life.run(args({ maxRate: 50 }), { signal: stop.signal });
+    await life.run(replayArgs({ maxRate: 50 }), { signal: stop.signal });
     await clock.sleep(laterMs);
-    const again = await life.run(args({ maxRate: 200, ...changes }));
+    const again = await life.run(replayArgs({ maxRate: 200, ...changes }));
     expect(again).toMatchObject({ outcome: 'complete', destinations: [{ resumed: false }] });
   });
 
@@ -397,8 +387,8 @@ describe('an interrupted replay', () => {
     const life = lifeOf(state, () => db.sink, clock);
     const typed = { from: '60m', to: null };
     const from = (ms: number): string => String(BigInt(START_MS - 60 * MINUTE_MS + ms) * 1_000_000n);
-    await life.run(args({ typed, from: from(0), maxRate: 20 }), { signal: stop.signal });
-    await life.run(args({ typed, from: from(30 * MINUTE_MS) }));
+    await life.run(replayArgs({ typed, from: from(0), maxRate: 20 }), { signal: stop.signal });
+    await life.run(replayArgs({ typed, from: from(30 * MINUTE_MS) }));
     expect(db.lines()).toContain(reading('c', 60));
     expect(db.lines()).not.toContain(reading('c', 61));
   });
@@ -407,8 +397,9 @@ describe('an interrupted replay', () => {
 describe('arguments', () => {
   test('as a job are checked: another version may have left them', () => {
     const { takes } = JOB_RULES.replay;
-    expect(takes(JSON.parse(JSON.stringify(args({ maxRate: 5, devices: ['a'] }))))).toBe(true);
-    for (const wrong of [null, {}, { ...args(), from: 5 }, { ...args(), devices: 'a' }, { ...args(), maxRate: 0 }]) {
+    expect(takes(JSON.parse(JSON.stringify(replayArgs({ maxRate: 5, devices: ['a'] }))))).toBe(true);
+    const all = replayArgs();
+    for (const wrong of [null, {}, { ...all, from: 5 }, { ...all, devices: 'a' }, { ...all, maxRate: 0 }]) {
       expect(takes(wrong)).toBe(false);
     }
   });

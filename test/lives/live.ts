@@ -10,9 +10,9 @@ import type { OnceSummary } from '../../src/commands/once/result.ts';
 import { openReplays } from '../../src/commands/replay/job.ts';
 import { ratesOfState } from '../../src/commands/shared/state-report.ts';
 import type { AppEvent } from '../../src/core/events.ts';
-import { END_OF_TIME } from '../../src/core/state/archive.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
 import type { KeySource } from '../../src/scheduler/session.ts';
+import { replayArgs } from '../support/defaults.ts';
 import { dieAtEffect, Killed, liveOn, mortalCommits } from '../support/mortality.ts';
 import { type Program, REAL_PROGRAM } from '../support/rig.ts';
 import { examineState, examineStatus, localBehindMs } from './claims.ts';
@@ -252,16 +252,9 @@ const WAYS: Readonly<Record<Life['kind'], Way>> = {
   },
   replay: async (stage, sync, living) => {
     const { clock } = stage;
-    const args = {
-      destination: null,
-      devices: [],
-      typed: { from: null, to: null },
-      from: '0',
-      to: String(END_OF_TIME),
-      maxRate: null,
-    };
     for (let attempt = 0; attempt < 12; attempt += 1) {
-      const replays = openReplays({ ...sync.context, deliverers: sync.deliverers, isBeside: false }, args);
+      const parts = { ...sync.context, deliverers: sync.deliverers, isBeside: false };
+      const replays = openReplays(parts, replayArgs());
       const { outcome } = await replays.run(living.stop.signal);
       if (living.isDead) return;
       if (outcome === 'complete') {

@@ -5,23 +5,14 @@
 
 import { openReplays } from '../../src/commands/replay/job.ts';
 import { ratesOfState } from '../../src/commands/shared/state-report.ts';
-import { END_OF_TIME } from '../../src/core/state/archive.ts';
 import { HOUR_MS, HOUR_NS, MINUTE_MS } from '../../src/core/time.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
+import { replayArgs } from './defaults.ts';
 import { destinationOf, NOW_MS, openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 
 const LATE = { fromMs: NOW_MS - 115 * MINUTE_MS, toMs: NOW_MS - 95 * MINUTE_MS } as const;
-
-const EVERYTHING = {
-  destination: null,
-  devices: [],
-  typed: { from: null, to: null },
-  from: '0',
-  to: String(END_OF_TIME),
-  maxRate: null,
-} as const;
 
 /** The hours of a database that count other readings than it has. */
 async function wrongHours({ influxd }: Bench, database: string): Promise<string[]> {
@@ -82,7 +73,7 @@ export const lateInTheirHour: Scenario = async (bench, program) => {
   const sync = rig.open({ destinations: [destinationOf(bench, again, rig.clock)] });
   try {
     const parts = { ...sync.context, deliverers: sync.deliverers, isBeside: false };
-    await openReplays(parts, EVERYTHING).run(new AbortController().signal);
+    await openReplays(parts, replayArgs()).run(new AbortController().signal);
   } finally {
     sync.close();
   }
