@@ -103,6 +103,56 @@ const LASTING_HINT =
 
 const BACKOFF = { baseMs: SECOND_MS, maxMs: MINUTE_MS };
 
+/** A delivery that is blocked, as its last attempt has left it. Times are of the monotonic clock. */
+interface Block {
+  readonly reason: string;
+  readonly isAnswer: boolean;
+  readonly hint: string;
+  readonly needsPerson: boolean;
+  /** The attempts in a row that have failed. */
+  readonly failures: number;
+  /** When the first of them failed. */
+  readonly sinceMs: number;
+  /** When the last of them failed, and how long to wait after it. */
+  readonly atMs: number;
+  readonly waitMs: number;
+  /** The refusal for an unknown reason, and since when it is the same. */
+  readonly unknown: UnknownRefusal | undefined;
+  readonly unknownSinceMs: number;
+}
+
+/** The block after one more attempt that failed; `before` is `null` if none failed before it. */
+export function blockAfter(
+  before: Block | null,
+  why: Blocked,
+  { nowMs, random }: { readonly nowMs: number; readonly random: Random },
+): Block {
+  const { message, isAnswer, unknown } = why;
+  const unknownSinceMs = before !== null && isSame(before.unknown, unknown) ? before.unknownSinceMs : nowMs;
+  const isLasting = unknown !== undefined && nowMs - unknownSinceMs >= UNKNOWN_LASTS_MS;
+  const hint = isLasting ? LASTING_HINT : why.hint;
+  // The advice for every outage stands beside it where it is shown. The message of a failed connection has a step.
+  const lasting = isAnswer ? IF_IT_LASTS : '';
+  const step = hint === RETRY_HINT ? lasting : hint;
+  const failures = (before?.failures ?? 0) + 1;
+  return {
+    reason: step === '' ? message : `${message}; ${step}`,
+    isAnswer,
+    hint,
+    needsPerson: isLasting || why.needsPerson,
+    failures,
+    sinceMs: before?.sinceMs ?? nowMs,
+    atMs: nowMs,
+    waitMs: backoffMs({ failures, policy: BACKOFF, random, leastMs: why.waitMs ?? 0 }),
+    unknown,
+    unknownSinceMs,
+  };
+}
+
+function isSame(a: UnknownRefusal | undefined, b: UnknownRefusal | undefined): boolean {
+  return a?.status === b?.status && a?.message === b?.message;
+}
+
 /** @param destination its name */
 export function createPatience(
   destination: string,
@@ -112,47 +162,21 @@ export function createPatience(
     clock,
   }: { readonly random: Random; readonly observe: Observe; readonly clock: Pick<Clock, 'monoMs'> },
 ): Patience {
-  let failures = 0;
-  let reason: string | null = null;
-  let isAnswer = false;
-  /** The refusal for an unknown reason, and since when it is the same. */
-  let unknown: UnknownRefusal | undefined;
-  let sinceMs = 0;
-  let blockedMs = 0;
-  let nextMs = 0;
+  let block: Block | null = null;
   return {
-    blockedReason: () => reason,
-    isBlockedByAnswer: () => reason !== null && isAnswer,
-    blockedForMs: () => (reason === null ? null : clock.monoMs() - blockedMs),
-    nextAttemptInMs: () => (reason === null ? null : Math.max(0, nextMs - clock.monoMs())),
+    blockedReason: () => block?.reason ?? null,
+    isBlockedByAnswer: () => block?.isAnswer ?? false,
+    blockedForMs: () => (block === null ? null : clock.monoMs() - block.sinceMs),
+    nextAttemptInMs: () => (block === null ? null : Math.max(0, block.atMs + block.waitMs - clock.monoMs())),
     blocked: (why, lines) => {
-      const { message, waitMs: leastMs } = why;
-      if (!isSame(unknown, why.unknown)) sinceMs = clock.monoMs();
-      unknown = why.unknown;
-      const isLasting = unknown !== undefined && clock.monoMs() - sinceMs >= UNKNOWN_LASTS_MS;
-      const hint = isLasting ? LASTING_HINT : why.hint;
-      failures += 1;
-      if (reason === null) blockedMs = clock.monoMs();
-      // The advice for every outage stands beside it where it is shown. The message of a failed connection has a step.
-      const lasting = why.isAnswer ? IF_IT_LASTS : '';
-      const step = hint === RETRY_HINT ? lasting : hint;
-      isAnswer = why.isAnswer;
-      reason = step === '' ? message : `${message}; ${step}`;
-      const waitMs = backoffMs({ failures, policy: BACKOFF, random, leastMs: leastMs ?? 0 });
-      nextMs = clock.monoMs() + waitMs;
-      const needsPerson = isLasting || why.needsPerson;
-      observe({ type: 'delivery-blocked', destination, lines, message, hint, needsPerson, waitMs });
+      block = blockAfter(block, why, { nowMs: clock.monoMs(), random });
+      const { hint, needsPerson, waitMs } = block;
+      observe({ type: 'delivery-blocked', destination, lines, message: why.message, hint, needsPerson, waitMs });
       return waitMs;
     },
     moved: () => {
-      if (reason !== null) observe({ type: 'delivery-resumed', destination });
-      reason = null;
-      unknown = undefined;
-      failures = 0;
+      if (block !== null) observe({ type: 'delivery-resumed', destination });
+      block = null;
     },
   };
-}
-
-function isSame(a: UnknownRefusal | undefined, b: UnknownRefusal | undefined): boolean {
-  return a?.status === b?.status && a?.message === b?.message;
 }

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
-import type { AppEvent } from '../../src/core/events.ts';
 import type { WriteAnswer } from '../../src/core/ports.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
 import { type Blocked, IF_IT_LASTS, judge, RETRY_HINT } from '../../src/delivery/destination.ts';
-import { createBatchSize, createPatience } from '../../src/delivery/pace.ts';
+import { blockAfter, createBatchSize, createPatience } from '../../src/delivery/pace.ts';
 
 /** The block that follows from an answer. */
 function judgedBlocked(answer: WriteAnswer): Blocked {
@@ -71,15 +70,6 @@ test('a delivery is blocked since the first attempt that failed, with the step t
 });
 
 test('a refusal for an unknown reason that has not changed for ten minutes needs a person', () => {
-  let nowMs = 0;
-  const hints: string[] = [];
-  const needing: boolean[] = [];
-  const observe = (event: AppEvent): void => {
-    if (event.type !== 'delivery-blocked') return;
-    hints.push(event.hint);
-    needing.push(event.needsPerson);
-  };
-  const patience = createPatience('influx', { random: () => 0.5, observe, clock: { monoMs: () => nowMs } });
   const unknown = {
     message: 'HTTP 400: no',
     hint: RETRY_HINT,
@@ -88,20 +78,20 @@ test('a refusal for an unknown reason that has not changed for ten minutes needs
     waitMs: null,
     unknown: { status: 400, message: 'no' },
   } as const;
-  const pass = (ms: number): void => {
-    nowMs += ms;
-  };
-  patience.blocked(unknown, 1);
-  pass(9 * MINUTE_MS);
-  // The words differ by the id of the request.
-  patience.blocked({ ...unknown, message: 'HTTP 400: no (request 7)' }, 1);
-  pass(MINUTE_MS);
-  patience.blocked(unknown, 1);
-  patience.blocked({ ...unknown, unknown: { status: 400, message: 'something else' } }, 1);
-  pass(11 * MINUTE_MS);
   const { unknown: _, ...known } = unknown;
-  patience.blocked({ ...known, message: 'HTTP 400: something else' }, 1);
-  expect(hints.map((hint) => hint === RETRY_HINT)).toEqual([true, true, false, true, true]);
-  expect(needing).toEqual([false, false, true, false, false]);
-  expect(hints[2]).toMatch(/for ten minutes; check its log, and the address, the organization and the bucket/);
+  const attempts: readonly (readonly [minute: number, why: Blocked])[] = [
+    [0, unknown],
+    // The words differ by the id of the request.
+    [9, { ...unknown, message: 'HTTP 400: no (request 7)' }],
+    [10, unknown],
+    [10, { ...unknown, unknown: { status: 400, message: 'something else' } }],
+    [21, known],
+  ];
+  const blocks: ReturnType<typeof blockAfter>[] = [];
+  for (const [minute, why] of attempts)
+    blocks.push(blockAfter(blocks.at(-1) ?? null, why, { nowMs: minute * MINUTE_MS, random: () => 0.5 }));
+  expect(blocks.map(({ hint }) => hint === RETRY_HINT)).toEqual([true, true, false, true, true]);
+  expect(blocks.map(({ needsPerson }) => needsPerson)).toEqual([false, false, true, false, false]);
+  expect(blocks[2]?.hint).toMatch(/for ten minutes; check its log, and the address, the organization and the bucket/);
+  expect(blocks.map(({ failures, sinceMs }) => [failures, sinceMs])).toEqual([1, 2, 3, 4, 5].map((nth) => [nth, 0]));
 });
