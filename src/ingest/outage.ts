@@ -115,6 +115,68 @@ export const ANSWERED_LATELY_MS = 90 * SECOND_MS;
 const OUTAGE_CHECK_MS = SECOND_MS;
 const LONGEST_CHECK_MS = 30 * SECOND_MS;
 
+/** The state of the service, as all streams see it together. Times are of the monotonic clock. */
+interface Outage {
+  /** The failures since the last answer; 0: the service is well. */
+  readonly failures: number;
+  /** When the next stream may try. */
+  readonly retryAtMs: number;
+  /** Whether a request was sent since a stream took its turn. */
+  readonly hasRequested: boolean;
+  readonly answeredAtMs: number;
+  readonly maxWaitMs: number;
+  /** The failure by which the outage was noticed; `null` while none is reported. */
+  readonly problem: string | null;
+}
+
+/** A service that is taken to be well. */
+export const WELL: Outage = {
+  failures: 0,
+  retryAtMs: 0,
+  hasRequested: false,
+  answeredAtMs: Number.NEGATIVE_INFINITY,
+  maxWaitMs: BACKOFF.maxMs,
+  problem: null,
+};
+
+/** After a request: see `OutageWatch.answered`. */
+export function afterRequest(outage: Outage, fault: ApiFaultKind | null, nowMs: number): Outage {
+  if (fault !== null && SILENCE.has(fault)) return { ...outage, hasRequested: true };
+  return { ...outage, hasRequested: true, answeredAtMs: nowMs, failures: 0, problem: null };
+}
+
+/** Whether a failure shows nothing about the service: another request was answered lately. */
+export function isOfOneStream({ failures, answeredAtMs }: Outage, kind: ApiFaultKind, nowMs: number): boolean {
+  return !SILENCE.has(kind) || (failures === 0 && nowMs - answeredAtMs < ANSWERED_LATELY_MS);
+}
+
+/** After a try that has failed; the next one is made after `waitMs`. */
+export function afterFailure(
+  outage: Outage,
+  { kind, message }: Pick<ApiFault, 'kind' | 'message'>,
+  { nowMs, waitMs }: { readonly nowMs: number; readonly waitMs: number },
+): Outage {
+  // A 429 is an answer: it is waited for together, and is no outage of the service.
+  const problem = kind === 'throttled' ? outage.problem : message;
+  return { ...outage, failures: outage.failures + 1, retryAtMs: nowMs + waitMs, problem };
+}
+
+/**
+ * Takes the turn to try. The others wait for this attempt, at most as long as an attempt may take.
+ *
+ * @returns `null` where it is not time yet, or another stream has the turn.
+ */
+export function takeTurn(outage: Outage, nowMs: number): Outage | null {
+  if (outage.failures === 0) return outage;
+  if (outage.retryAtMs > nowMs) return null;
+  return { ...outage, retryAtMs: nowMs + outage.maxWaitMs, hasRequested: false };
+}
+
+/** After an attempt: see `OutageWatch.done`. */
+export function afterAttempt(outage: Outage, nowMs: number): Outage {
+  return outage.failures > 0 && !outage.hasRequested ? { ...outage, retryAtMs: nowMs } : outage;
+}
+
 interface OutageParts {
   readonly clock: Clock;
   readonly random: Random;
@@ -123,64 +185,55 @@ interface OutageParts {
   readonly problemChanged?: () => void;
 }
 
-/** A service that is taken to be well. */
+/** Watches a service that is taken to be well. */
 export function createOutageWatch({ clock, random, observe, problemChanged }: OutageParts): OutageWatch {
-  let policy = BACKOFF;
-  let problem: string | null = null;
-  const change = (to: string | null, event: AppEvent): void => {
-    problem = to;
+  let outage = WELL;
+  const report = (event: AppEvent): void => {
     observe(event);
     problemChanged?.();
   };
-  let [failures, retryAtMs] = [0, 0];
-  let hasRequested = false;
-  let answeredAtMs = Number.NEGATIVE_INFINITY;
   return {
     answered: (fault) => {
-      hasRequested = true;
-      if (fault !== null && SILENCE.has(fault)) return;
-      answeredAtMs = clock.monoMs();
-      failures = 0;
-      if (problem !== null) change(null, { type: 'api-recovered' });
+      const { problem } = outage;
+      outage = afterRequest(outage, fault, clock.monoMs());
+      if (problem !== null && outage.problem === null) report({ type: 'api-recovered' });
     },
     waitUntilOver: async (signal, turned) => {
       const check = (): true | null => {
         turned?.();
-        if (failures === 0) return true;
-        if (retryAtMs > clock.monoMs()) return null;
-        // The others wait for this attempt, at most as long as an attempt may take.
-        retryAtMs = clock.monoMs() + policy.maxMs;
-        hasRequested = false;
-        return true;
+        const next = takeTurn(outage, clock.monoMs());
+        outage = next ?? outage;
+        return next === null ? null : true;
       };
       const sinceMs = clock.monoMs();
       const everyMs = (): number => {
         const lateMs = checkPauseMs(clock.monoMs() - sinceMs, OUTAGE_CHECK_MS);
-        return Math.min(retryAtMs - clock.monoMs(), lateMs, LONGEST_CHECK_MS);
+        return Math.min(outage.retryAtMs - clock.monoMs(), lateMs, LONGEST_CHECK_MS);
       };
       await pollUntil(clock, check, { everyMs }, signal);
     },
-    note: ({ kind, message, facts }) => {
-      if (!SILENCE.has(kind)) return;
-      if (failures === 0 && clock.monoMs() - answeredAtMs < ANSWERED_LATELY_MS) return;
-      failures += 1;
-      const waitMs = backoffMs({ failures, policy, random, leastMs: facts.waitMs ?? 0 });
-      retryAtMs = clock.monoMs() + waitMs;
-      // A 429 is an answer: it is waited for together, and is no outage of the service.
-      if (kind !== 'throttled') change(message, { type: 'api-outage', message, waitMs });
+    note: (fault) => {
+      const { kind, message, facts } = fault;
+      const nowMs = clock.monoMs();
+      if (isOfOneStream(outage, kind, nowMs)) return;
+      const policy = { ...BACKOFF, maxMs: outage.maxWaitMs };
+      const waitMs = backoffMs({ failures: outage.failures + 1, policy, random, leastMs: facts.waitMs ?? 0 });
+      outage = afterFailure(outage, fault, { nowMs, waitMs });
+      if (kind !== 'throttled') report({ type: 'api-outage', message, waitMs });
     },
     retried: ({ kind, message }, waitMs) => {
-      if (Number.isFinite(answeredAtMs) || problem !== null || kind !== 'unreachable') return;
-      change(message, { type: 'api-outage', message, waitMs });
+      if (Number.isFinite(outage.answeredAtMs) || outage.problem !== null || kind !== 'unreachable') return;
+      outage = { ...outage, problem: message };
+      report({ type: 'api-outage', message, waitMs });
     },
     done: () => {
-      if (failures > 0 && !hasRequested) retryAtMs = clock.monoMs();
+      outage = afterAttempt(outage, clock.monoMs());
     },
-    problem: () => problem,
-    longestWaitMs: () => policy.maxMs,
-    limitWaits: (maxMs) => {
-      policy = { ...policy, maxMs };
+    problem: () => outage.problem,
+    longestWaitMs: () => outage.maxWaitMs,
+    limitWaits: (maxWaitMs) => {
+      outage = { ...outage, maxWaitMs };
     },
-    answeredAtMs: () => answeredAtMs,
+    answeredAtMs: () => outage.answeredAtMs,
   };
 }

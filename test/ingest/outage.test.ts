@@ -2,7 +2,16 @@ import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { ApiFault, type ApiFaultKind } from '../../src/core/faults.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { createFailingDevices, createOutageWatch } from '../../src/ingest/outage.ts';
+import {
+  afterAttempt,
+  afterFailure,
+  afterRequest,
+  createFailingDevices,
+  createOutageWatch,
+  isOfOneStream,
+  takeTurn,
+  WELL,
+} from '../../src/ingest/outage.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
 /** A service that was never answered, and what is told of it. */
@@ -70,6 +79,33 @@ describe('a service that was never answered', () => {
     // A request that fails later is a matter of its own.
     retries('unreachable');
     expect(told).toHaveLength(2);
+  });
+});
+
+describe('the turns of the streams', () => {
+  const down = afterFailure(WELL, { kind: 'unreachable', message: 'no' }, { nowMs: 1000, waitMs: 500 });
+
+  test('are free while the service is well, and come one at a time in an outage', () => {
+    expect(takeTurn(WELL, 0)).toBe(WELL);
+    expect(takeTurn(down, 1499)).toBeNull();
+    const taken = takeTurn(down, 1500) ?? WELL;
+    expect(takeTurn(taken, 1500)).toBeNull();
+    expect(takeTurn(taken, 1500 + 5 * MINUTE_MS)).not.toBeNull();
+  });
+
+  test('one without a request leaves its turn to the next, one with a request does not', () => {
+    const taken = takeTurn(down, 1500) ?? WELL;
+    expect(takeTurn(afterAttempt(taken, 1600), 1600)).not.toBeNull();
+    expect(takeTurn(afterAttempt(afterRequest(taken, 'unreachable', 1550), 1600), 1600)).toBeNull();
+    expect(afterAttempt(WELL, 1600)).toBe(WELL);
+  });
+
+  test('a failure is of one stream where another was answered lately, or where the service has understood it', () => {
+    const answered = afterRequest(down, 'not-found', 2000);
+    expect([answered.failures, answered.problem]).toEqual([0, null]);
+    const lately = (nowMs: number): boolean => isOfOneStream(answered, 'unreachable', nowMs);
+    expect([lately(2000 + 89 * SECOND_MS), lately(2000 + 90 * SECOND_MS)]).toEqual([true, false]);
+    expect(isOfOneStream(down, 'not-found', 2000)).toBe(true);
   });
 });
 
