@@ -15,23 +15,6 @@ export interface DayFigures extends WindowFigures {
   readonly minuteBudget?: number | null;
 }
 
-export interface DayBudget {
-  setFigures(figures: DayFigures, nowMs: number): void;
-  sent(nowMs: number): void;
-  /**
-   * When the next request may go.
-   *
-   * @param isLive only live requests may use the reserve.
-   */
-  freeAtMs(isLive: boolean, nowMs: number): number;
-  /** How many requests below the live lane may be sent at once; infinite if no limit is known. */
-  spare(nowMs: number): number;
-  /** Requests per ms by which the bucket fills; infinite where no limit is known. */
-  fillPerMs(): number;
-  /** Requests per ms within both the day's and the minute's budget; infinite if no limit is known. */
-  perMs(): number;
-}
-
 /** The part of the day's budget that may go at once after a rest. */
 const BURST = 0.03;
 /** The part of the bucket that only live work may take. */
@@ -44,53 +27,107 @@ const GUARD = 0.6;
 /** For how long the highest daily use by other clients counts. */
 const REMEMBERED_MS = 2 * DAY_MS;
 
-/** @param share the part of the limit that may be used. */
-export function createDayBudget(share: number): DayBudget {
-  let budget = Number.POSITIVE_INFINITY;
-  let tokens: number | null = null;
-  let filledMs = Number.NEGATIVE_INFINITY;
-  const others = createOthers();
+/** The daily use by other clients, as answers have shown it. */
+interface Others {
+  /** Ascending in time, descending in use: only what nothing later exceeds can ever be the most. */
+  readonly peaks: readonly { readonly atMs: number; readonly used: number }[];
+  readonly last: number | null;
+}
 
-  const burst = (): number => Math.max(1, budget * BURST);
-  const perMs = (): number => (budget * (1 - BURST)) / DAY_MS;
-  let minutePerMs = Number.POSITIVE_INFINITY;
-  const tokensAt = (nowMs: number): number =>
-    Math.min(burst(), tokens === null ? burst() : tokens + Math.max(0, nowMs - filledMs) * perMs());
-  const fill = (nowMs: number): number => {
-    tokens = tokensAt(nowMs);
-    filledMs = Math.max(filledMs, nowMs);
-    return tokens;
-  };
+/** The budget of a day, and the state of its token bucket. */
+export interface DayBudget {
+  /** The part of the limit that may be used. */
+  readonly share: number;
+  /** Requests in a day; infinite while no limit is known. */
+  readonly perDay: number;
+  /** Requests per ms within the minute's budget; infinite while none is known. */
+  readonly minutePerMs: number;
+  /** The tokens in the bucket at `filledMs`. Without a limit they mean nothing. */
+  readonly tokens: number;
+  readonly filledMs: number;
+  readonly others: Others;
+}
 
+/** The budget before any limit is known. */
+export function unlimitedDay(share: number): DayBudget {
   return {
-    setFigures(figures, nowMs) {
-      // The tokens so far were earned at the previous rate.
-      if (Number.isFinite(budget)) fill(nowMs);
-      minutePerMs = (figures.minuteBudget ?? Number.POSITIVE_INFINITY) / MINUTE_MS;
-      if (figures.limit === null || figures.budget === null) {
-        budget = Number.POSITIVE_INFINITY;
-        return;
-      }
-      const theirs = others.note(figures.others, nowMs);
-      const left = figures.limit * (1 - (1 - share) * GUARD) - theirs;
-      const isFirst = !Number.isFinite(budget);
-      budget = Math.max(1, Math.min(figures.budget, theirs > 0 ? left : figures.budget));
-      // Earlier requests of the day count: a restart adds no budget.
-      if (isFirst) tokens = Math.max(0, Math.min(burst(), budget * BURST - figures.spent));
-      if (isFirst) filledMs = nowMs;
-    },
-    sent(nowMs) {
-      if (Number.isFinite(budget)) tokens = fill(nowMs) - 1;
-    },
-    freeAtMs(isLive, nowMs) {
-      if (!Number.isFinite(budget)) return nowMs;
-      const missing = Math.min(burst(), isLive ? 1 : 1 + burst() * RESERVE) - tokensAt(nowMs);
-      return missing <= 0 ? nowMs : nowMs + Math.ceil(missing / perMs());
-    },
-    spare: (nowMs) => (Number.isFinite(budget) ? Math.max(0, tokensAt(nowMs) - burst() * RESERVE) : budget),
-    fillPerMs: perMs,
-    perMs: () => Math.min(perMs(), minutePerMs),
+    share,
+    perDay: Number.POSITIVE_INFINITY,
+    minutePerMs: Number.POSITIVE_INFINITY,
+    tokens: 0,
+    filledMs: Number.NEGATIVE_INFINITY,
+    others: { peaks: [], last: null },
   };
+}
+
+/** The budget by new figures. */
+export function withFigures(day: DayBudget, figures: DayFigures, nowMs: number): DayBudget {
+  const { share } = day;
+  const isFirst = !isLimited(day);
+  // The tokens so far were earned at the previous rate.
+  const filled = isFirst ? day : fill(day, nowMs);
+  const minutePerMs = (figures.minuteBudget ?? Number.POSITIVE_INFINITY) / MINUTE_MS;
+  if (figures.limit === null || figures.budget === null)
+    return { ...filled, minutePerMs, perDay: Number.POSITIVE_INFINITY };
+  const others = noteOthers(day.others, figures.others, nowMs);
+  const theirs = others.peaks[0]?.used ?? 0;
+  const left = figures.limit * (1 - (1 - share) * GUARD) - theirs;
+  const perDay = Math.max(1, Math.min(figures.budget, theirs > 0 ? left : figures.budget));
+  if (!isFirst) return { ...filled, minutePerMs, perDay, others };
+  // Earlier requests of the day count: a restart adds no budget.
+  const tokens = Math.max(0, Math.min(burstOf(perDay), perDay * BURST - figures.spent));
+  return { share, perDay, minutePerMs, tokens, filledMs: nowMs, others };
+}
+
+/** The budget after a request was sent. */
+export function afterRequest(day: DayBudget, nowMs: number): DayBudget {
+  if (!isLimited(day)) return day;
+  const filled = fill(day, nowMs);
+  return { ...filled, tokens: filled.tokens - 1 };
+}
+
+/**
+ * When the next request may go.
+ *
+ * @param isLive only live requests may use the reserve.
+ */
+export function freeAtMs(day: DayBudget, isLive: boolean, nowMs: number): number {
+  if (!isLimited(day)) return nowMs;
+  const burst = burstOf(day.perDay);
+  const missing = Math.min(burst, isLive ? 1 : 1 + burst * RESERVE) - tokensAt(day, nowMs);
+  return missing <= 0 ? nowMs : nowMs + Math.ceil(missing / fillRate(day));
+}
+
+/** How many requests below the live lane may be sent at once; infinite if no limit is known. */
+export function spareAt(day: DayBudget, nowMs: number): number {
+  return isLimited(day) ? Math.max(0, tokensAt(day, nowMs) - burstOf(day.perDay) * RESERVE) : day.perDay;
+}
+
+/** Requests per ms by which the bucket fills; infinite where no limit is known. */
+export function fillRate({ perDay }: DayBudget): number {
+  return (perDay * (1 - BURST)) / DAY_MS;
+}
+
+/** Requests per ms within both the day's and the minute's budget; infinite if no limit is known. */
+export function requestRate(day: DayBudget): number {
+  return Math.min(fillRate(day), day.minutePerMs);
+}
+
+function isLimited({ perDay }: DayBudget): boolean {
+  return Number.isFinite(perDay);
+}
+
+/** How many tokens the bucket holds. */
+function burstOf(perDay: number): number {
+  return Math.max(1, perDay * BURST);
+}
+
+function tokensAt(day: DayBudget, nowMs: number): number {
+  return Math.min(burstOf(day.perDay), day.tokens + Math.max(0, nowMs - day.filledMs) * fillRate(day));
+}
+
+function fill(day: DayBudget, nowMs: number): DayBudget {
+  return { ...day, tokens: tokensAt(day, nowMs), filledMs: Math.max(day.filledMs, nowMs) };
 }
 
 /**
@@ -99,20 +136,10 @@ export function createDayBudget(share: number): DayBudget {
  * A fixed window shows a whole day's use only at its end, and headers that report the tighter window show the day only
  * when it is nearly used up. So the figures are kept for longer than a day.
  */
-function createOthers() {
-  /** Ascending in time, descending in use: only what nothing later exceeds can ever be the most. */
-  const peaks: { atMs: number; used: number }[] = [];
-  let last: number | null = null;
-  return {
-    note(used: number | null, nowMs: number): number {
-      // An unchanged figure shows nothing new: the answers may no longer report the day.
-      if (used !== null && used !== last) {
-        while (peaks.length > 0 && (peaks.at(-1)?.used ?? 0) <= used) peaks.pop();
-        peaks.push({ atMs: nowMs, used });
-        last = used;
-      }
-      while (peaks.length > 1 && (peaks[0]?.atMs ?? nowMs) < nowMs - REMEMBERED_MS) peaks.shift();
-      return peaks[0]?.used ?? 0;
-    },
-  };
+function noteOthers({ peaks, last }: Others, used: number | null, nowMs: number): Others {
+  // An unchanged figure shows nothing new: the answers may no longer report the day.
+  const isNew = used !== null && used !== last;
+  const grown = isNew ? [...peaks.filter((peak) => peak.used > used), { atMs: nowMs, used }] : peaks;
+  const kept = grown.filter(({ atMs }, index) => index === grown.length - 1 || atMs >= nowMs - REMEMBERED_MS);
+  return { peaks: kept, last: isNew ? used : last };
 }

@@ -7,7 +7,7 @@
  */
 
 import type { Stream } from '../core/ports.ts';
-import { createDayBudget, type DayBudget } from './day-budget.ts';
+import { type DayBudget, freeAtMs, requestRate, unlimitedDay } from './day-budget.ts';
 import {
   advance,
   createDeviceQueue,
@@ -63,7 +63,7 @@ export interface PlannerState {
   readonly devices: DeviceQueue;
   readonly histories: Readonly<Record<HistoryDecision['lane'], HistoryQueue>>;
   readonly streams: Record<WholeStream, StreamState>;
-  readonly budget: DayBudget;
+  budget: DayBudget;
   readonly credit: Credit;
   readonly commitment: Commitment;
   readonly changes: ChangeRate;
@@ -92,7 +92,7 @@ export function createPlannerState(settings: PlannerSettings): PlannerState {
     devices: createDeviceQueue(rulesOf(commitment, settings)),
     histories: { 'first-history': createHistoryQueue(), backfill: createHistoryQueue() },
     streams: { account: UNREAD_STREAM, alerts: UNREAD_STREAM, devices: UNREAD_STREAM },
-    budget: createDayBudget(settings.share),
+    budget: unlimitedDay(settings.share),
     credit: createCredit(),
     commitment,
     changes: createChangeRate(),
@@ -132,7 +132,7 @@ export function decide(state: PlannerState, nowMs: number): Decision | Rest {
 
 /** The rest if nothing may be sent: the day's budget is spread over the day. */
 function restOfDay({ budget }: PlannerState, nowMs: number): Rest | null {
-  const freeMs = budget.freeAtMs(true, nowMs);
+  const freeMs = freeAtMs(budget, true, nowMs);
   return freeMs > nowMs ? { kind: 'rest', untilMs: freeMs, reason: 'day' } : null;
 }
 
@@ -174,7 +174,7 @@ function mostOverdue(state: PlannerState, live: LivePick | null, nowMs: number):
 function extraRequest(state: PlannerState, nowMs: number): Decision | Rest | null {
   const request = extraWork(state, nowMs);
   if (request === null) return null;
-  const freeMs = state.budget.freeAtMs(false, nowMs);
+  const freeMs = freeAtMs(state.budget, false, nowMs);
   if (freeMs <= nowMs) return request;
   return { kind: 'rest', untilMs: Math.max(nowMs + 1, Math.min(freeMs, nextDueMs(state, nowMs))), reason: 'spare' };
 }
@@ -294,7 +294,7 @@ export function bestListEveryMs(state: PlannerState): number {
 
 /** The lag at which devices are requested, estimated from the number of waiting devices before the first request. */
 function expectedLagMs({ liveLagMs, devices, budget }: PlannerState): number {
-  return Math.max(liveLagMs, readyCount(devices) / budget.perMs());
+  return Math.max(liveLagMs, readyCount(devices) / requestRate(budget));
 }
 
 /** Lets those in whose rest is over. */

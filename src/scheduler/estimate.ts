@@ -27,7 +27,7 @@ import {
   msToNs,
 } from '../core/time.ts';
 import { SLACK_NS } from '../ingest/page-request.ts';
-import { createDayBudget } from './day-budget.ts';
+import { afterRequest, fillRate, spareAt, unlimitedDay, withFigures } from './day-budget.ts';
 import type { DemandInput } from './demand.ts';
 import type { DaySupply } from './planner-types.ts';
 
@@ -249,10 +249,9 @@ export function daySupplyOf(
   { share, limit, budget, others, sentMs }: SentDay,
   nowMs: EpochMs,
 ): Pick<DaySupply, 'spare' | 'fillPerMs'> {
-  const day = createDayBudget(share);
-  day.setFigures({ limit, budget, spent: 0, others }, nowMs - DAY_MS);
-  for (const atMs of sentMs) day.sent(atMs);
-  return { spare: day.spare(nowMs), fillPerMs: day.fillPerMs() };
+  let day = withFigures(unlimitedDay(share), { limit, budget, spent: 0, others }, nowMs - DAY_MS);
+  for (const atMs of sentMs) day = afterRequest(day, atMs);
+  return { spare: spareAt(day, nowMs), fillPerMs: fillRate(day) };
 }
 
 /**

@@ -11,7 +11,7 @@
 
 import type { Purpose } from '../core/ports.ts';
 import { MINUTE_MS } from '../core/time.ts';
-import type { DayFigures } from './day-budget.ts';
+import { afterRequest, type DayFigures, fillRate, requestRate, spareAt, withFigures } from './day-budget.ts';
 import { admitHistories, bestListEveryMs, decide, type PlannerState, queuesOf, requestIn } from './decide.ts';
 import type { PollAnswer } from './device-outlook.ts';
 import {
@@ -195,7 +195,7 @@ export function noteDeviceLeft(state: PlannerState, deviceId: string): void {
 
 /** Counts a booked request against the day's budget and the reserve of its lane. */
 export function noteRequestBooked(state: PlannerState, purpose: Pick<Purpose, 'lane' | 'stream'>, nowMs: number): void {
-  state.budget.sent(nowMs);
+  state.budget = afterRequest(state.budget, nowMs);
   admitHistories(state, nowMs);
   bookRequest(state.credit, purpose, (lane) => requestIn(state, lane, nowMs) !== null, reservesNow(state));
 }
@@ -206,7 +206,7 @@ function reservesNow({ commitment }: PlannerState): Reserves {
 
 /** Sets the figures of the day's window, which decide whether the readings fit. */
 export function setDay(state: PlannerState, day: DayFigures, nowMs: number): void {
-  state.budget.setFigures(day, nowMs);
+  state.budget = withFigures(state.budget, day, nowMs);
   renew(state, nowMs);
 }
 
@@ -217,7 +217,7 @@ function renew(state: PlannerState, nowMs: number): void {
     pageSize,
     readingsPerMs: readingsPerMs(devices),
     intervalsMs: () => ratesOf(devices).knownMs,
-    carriedPerMs: budget.perMs(),
+    carriedPerMs: requestRate(budget),
   };
   if (renewCommitment(commitment, load, nowMs)) renewRules(state);
 }
@@ -271,8 +271,8 @@ export function figuresOf(state: PlannerState): PlannerFigures {
 export function daySupplyOf(state: PlannerState, nowMs: number): DaySupply {
   const { budget } = state;
   return {
-    spare: budget.spare(nowMs),
-    fillPerMs: budget.fillPerMs(),
+    spare: spareAt(budget, nowMs),
+    fillPerMs: fillRate(budget),
     backfillReserve: reservesNow(state).backfill,
   };
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { afterRequest, withFigures } from '../../src/scheduler/day-budget.ts';
 import { createPlannerState, decide, type PlannerState } from '../../src/scheduler/decide.ts';
 import { noteDeviceStored } from '../../src/scheduler/device-queue.ts';
 import { NOTHING_OPEN, setOpenHistory } from '../../src/scheduler/history-queue.ts';
@@ -85,9 +86,9 @@ describe('the order of decisions', () => {
   test('sends nothing when the day is spent, and only live work when just its reserve is left', () => {
     const state = busyState();
     state.credit.account = 0;
-    state.budget.setFigures({ limit: 1000, budget: 1000, spent: 0, others: null }, NOW);
+    state.budget = withFigures(state.budget, { limit: 1000, budget: 1000, spent: 0, others: null }, NOW);
     const spend = (requests: number) => {
-      for (let count = 0; count < requests; count += 1) state.budget.sent(NOW);
+      for (let count = 0; count < requests; count += 1) state.budget = afterRequest(state.budget, NOW);
     };
     spend(20);
     for (const stream of ['account', 'alerts', 'devices'] as const) read(state, stream);

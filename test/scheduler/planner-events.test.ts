@@ -4,6 +4,7 @@
  */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { fillRate, spareAt } from '../../src/scheduler/day-budget.ts';
 import { createPlannerState, type PlannerState } from '../../src/scheduler/decide.ts';
 import { advance, type DeviceState, noteDeviceStored } from '../../src/scheduler/device-queue.ts';
 import { nextHistoryMs, type OpenHistory, pickHistory, setOpenHistory } from '../../src/scheduler/history-queue.ts';
@@ -273,9 +274,9 @@ describe('a booked request', () => {
 
   test('is paid by its lane and by the day, and other lanes with work earn their reserve', () => {
     setDay(state, { limit: 20_000, budget: 20_000, spent: 0, others: null }, NOW);
-    const before = state.budget.spare(NOW);
+    const before = spareAt(state.budget, NOW);
     noteRequestBooked(state, backfill, NOW);
-    expect(state.budget.spare(NOW)).toBe(before - 1);
+    expect(spareAt(state.budget, NOW)).toBe(before - 1);
     expect(state.credit.backfill).toBeCloseTo(USUAL_RESERVES.backfill - 1);
     expect(state.credit['first-history']).toBe(USUAL_RESERVES['first-history']);
     expect(state.credit.alerts, 'no work').toBe(0);
@@ -346,5 +347,5 @@ test('the supply of the day is what the budget has for other work than live, wit
   overcommit();
   const { spare, fillPerMs, backfillReserve } = daySupplyOf(state, NOW);
   expect([spare, backfillReserve]).toEqual([0, NARROW_RESERVES.backfill]);
-  expect(fillPerMs).toBe(state.budget.fillPerMs());
+  expect(fillPerMs).toBe(fillRate(state.budget));
 });
