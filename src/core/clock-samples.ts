@@ -1,9 +1,9 @@
 /**
- * The offset between the server's clock and the monotonic clock, by what single answers allow. Pure. The rules that
- * follow from it are in `server-clock.ts`.
+ * The offset between the server's clock and the monotonic clock, by what single answers allow, and the times that the
+ * API has served. Pure. The rules that follow from both are in `server-clock.ts`.
  */
 import type { Clock } from './ports.ts';
-import { type EpochMs, MINUTE_MS, SECOND_MS } from './time.ts';
+import { type EpochMs, type EpochNs, MINUTE_MS, maxNs, nsToMs, SECOND_MS } from './time.ts';
 
 const REMEMBERED_MS = 10 * MINUTE_MS;
 const REMEMBERED_AT_LEAST = 3;
@@ -12,7 +12,7 @@ const MERGED_MS = 5 * SECOND_MS;
 /** How far an answer may lie beside the others without being a jump. */
 export const JUMP_MS = 5 * SECOND_MS;
 /** How far two clocks may drift apart: 0.5 ms a second, the highest rate at which clocks are slewed. */
-export const DRIFT = 1 / 2000;
+const DRIFT = 1 / 2000;
 
 /** Bounds of the offset, server's minus monotonic time, by one or several answers. */
 export interface Sample {
@@ -22,6 +22,27 @@ export interface Sample {
   readonly monoMs: number;
   /** Wall minus monotonic clock when the answer came. */
   readonly wallOffsetMs: number;
+}
+
+/** The time in one answer. */
+export interface ReceivedDate {
+  /** The `Date` header; `null` if the answer has none. */
+  readonly dateMs: EpochMs | null;
+  /** When the request was sent, and when the head of its answer was received, by the monotonic clock. */
+  readonly sentMonoMs: number;
+  readonly receivedMonoMs: number;
+}
+
+/** The bounds by one answer, whose `Date` is truncated to the second. */
+export function toSample(dateMs: EpochMs, { sentMonoMs, receivedMonoMs }: ReceivedDate, clock: Clock): Sample {
+  const lowest = dateMs - receivedMonoMs;
+  return {
+    lowestMs: lowest,
+    bestMs: lowest,
+    highestMs: dateMs + SECOND_MS - sentMonoMs,
+    monoMs: receivedMonoMs,
+    wallOffsetMs: clock.nowMs() - clock.monoMs(),
+  };
 }
 
 /** Whether an answer is further ahead than the remembered answers allow. */
@@ -99,4 +120,57 @@ export function lowestMs(samples: readonly Sample[], monoMs: number): EpochMs {
 export function estimateMs(samples: readonly Sample[], clock: Clock): EpochMs {
   const best = bounding(samples)?.best;
   return best === undefined ? clock.nowMs() : Math.floor(clock.monoMs() + best.bestMs);
+}
+
+/** Whether two answers show the same clock. */
+export function areAlike(a: Sample, b: Sample): boolean {
+  return !isAhead([a], b) && !isAhead([b], a);
+}
+
+/** The offset from before the answer, if it is further back than the clocks' errors explain; otherwise `beforeMs`. */
+export function fallenFromMs(samples: readonly Sample[], next: Sample, beforeMs: number | null): number | null {
+  if (samples.length === 0) return beforeMs;
+  const bestMs = Math.max(...samples.map((sample) => sample.bestMs));
+  if (bestMs - highestMs([next], next.monoMs) <= JUMP_MS) return beforeMs;
+  return Math.max(bestMs, beforeMs ?? bestMs);
+}
+
+/** Whether the local wall clock has jumped as far ahead as the answer is. */
+export function wallMadeItToo(samples: readonly Sample[], next: Sample): boolean {
+  const aheadMs = next.lowestMs - highestMs(samples, next.monoMs);
+  const aheadAtMostMs = next.highestMs - Math.min(...samples.map((sample) => sample.lowestMs));
+  const wallMs = next.wallOffsetMs - (samples.at(-1)?.wallOffsetMs ?? next.wallOffsetMs);
+  return wallMs >= aheadMs - JUMP_MS && wallMs <= aheadAtMostMs + JUMP_MS;
+}
+
+/** A time that the server's clock had passed at a moment of the monotonic clock. */
+export interface PassedTime {
+  readonly atMs: EpochMs;
+  readonly monoMs: number;
+}
+
+/**
+ * Of the times that the API has served, the one that shows the latest time, and the one of those that count as passed.
+ */
+export interface ServedTimes {
+  readonly newest: PassedTime | null;
+  readonly passed: PassedTime | null;
+  /** Whether times were refused for being later. */
+  readonly areFuture: boolean;
+}
+
+export function noteServed(served: ServedTimes, times: readonly EpochNs[], clock: Clock): ServedTimes {
+  if (times.length === 0) return served;
+  const monoMs = clock.monoMs();
+  const atMs = nsToMs(times.reduce(maxNs));
+  const later = (known: PassedTime | null, next: PassedTime): PassedTime =>
+    next.atMs > (movedOn(known, clock) ?? Number.NEGATIVE_INFINITY) ? next : (known ?? next);
+  // A time from the future does not show that it has passed: a device's or a server's clock may be wrong.
+  const passed = later(served.passed, { atMs: Math.min(atMs, clock.nowMs()), monoMs });
+  return { ...served, newest: later(served.newest, { atMs, monoMs }), passed };
+}
+
+/** The time that the server's clock has passed by now, as it has moved on. */
+export function movedOn(passed: PassedTime | null, clock: Clock): EpochMs | null {
+  return passed === null ? null : Math.floor(passed.atMs + (1 - DRIFT) * (clock.monoMs() - passed.monoMs));
 }

@@ -33,9 +33,26 @@
  *    server's time is unknown and nothing is covered. After three answers without `Date`, or with one that agrees with
  *    none before it, rule 4 applies until a `Date` counts.
  */
-import { DRIFT, estimateMs, highestMs, isAhead, JUMP_MS, lowestMs, remember, type Sample } from './clock-samples.ts';
+import {
+  areAlike,
+  estimateMs,
+  fallenFromMs,
+  highestMs,
+  isAhead,
+  JUMP_MS,
+  lowestMs,
+  movedOn,
+  noteServed,
+  type PassedTime,
+  type ReceivedDate,
+  remember,
+  type Sample,
+  type ServedTimes,
+  toSample,
+  wallMadeItToo,
+} from './clock-samples.ts';
 import type { Clock } from './ports.ts';
-import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, maxNs, msToNs, nsToMs, SECOND_MS } from './time.ts';
+import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, maxNs, msToNs, nsToMs } from './time.ts';
 
 /** A jump ahead that the local clock has not made counts after this many answers that agree with it, for this long. */
 const AGREES_MS = 2 * MINUTE_MS;
@@ -66,15 +83,6 @@ interface UnconfirmedDate {
   readonly dateMs: EpochMs;
   /** How long until a second answer can confirm it, in ms. */
   readonly confirmedInMs: number;
-}
-
-/** The time in one answer. */
-interface ReceivedDate {
-  /** The `Date` header; `null` if the answer has none. */
-  readonly dateMs: EpochMs | null;
-  /** When the request was sent, and when the head of its answer was received, by the monotonic clock. */
-  readonly sentMonoMs: number;
-  readonly receivedMonoMs: number;
 }
 
 export interface ServerClock {
@@ -140,102 +148,112 @@ export interface ServerClock {
   latestNs(): EpochNs;
 }
 
+/** The evidence about the server's clock, from the answers of the API. */
+interface Evidence {
+  readonly memory: Memory;
+  readonly last: LastAnswers;
+  readonly unconfirmed: DateToConfirm | null;
+  readonly answersWithout: number;
+  readonly served: ServedTimes;
+  /** The highest time that the evidence has shown before its last change. */
+  readonly highestBeforeMs: EpochMs | null;
+}
+
+const NO_EVIDENCE: Evidence = {
+  memory: { samples: [], ahead: null, beforeFallMs: null },
+  last: { samples: [], uprightMonoMs: null },
+  unconfirmed: null,
+  answersWithout: 0,
+  served: { newest: null, passed: null, areFuture: false },
+  highestBeforeMs: null,
+};
+
 /**
  * Creates a clock without any answer yet.
  *
  * @param others the clocks that the first `Date` is compared with; without them the first `Date` counts at once.
  */
 export function createServerClock(clock: Clock, others: OtherClocks | null = null): ServerClock {
-  let memory: Memory = { samples: [], ahead: null, beforeFallMs: null };
-  let last: LastAnswers = { samples: [], uprightMonoMs: null };
-  let unconfirmed: DateToConfirm | null = null;
-  let answersWithout = 0;
-  let served: ServedTimes = { newest: null, passed: null, areFuture: false };
-  /** The highest time that the evidence has shown before its last change. */
-  let highestBeforeMs: EpochMs | null = null;
+  let evidence = NO_EVIDENCE;
   const storedMs = latestStored(others);
-  const passedMs = (): EpochMs | null => {
-    if (isAwaited(unconfirmed)) return null;
-    return memory.samples.length === 0 ? movedOn(served.passed, clock) : lowestMs(memory.samples, clock.monoMs());
-  };
-  const nowMs = (): EpochMs => Math.min(estimateMs(memory.samples, clock), presentAtMostMs() ?? Infinity);
-  const known = (): readonly Sample[] => (isAwaited(unconfirmed) ? [unconfirmed.first] : memory.samples);
-  const presentAtMostMs = (): EpochMs | null => presentAtMost(last, clock.monoMs());
+  const passedMs = (): EpochMs | null => passedBy(evidence, clock);
+  const presentAtMostMs = (): EpochMs | null => presentAtMost(evidence.last, clock.monoMs());
+  const nowMs = (): EpochMs => Math.min(estimateMs(evidence.memory.samples, clock), presentAtMostMs() ?? Infinity);
+  const isKnown = (): boolean => evidence.memory.samples.length > 0;
 
   return {
     dateReceived(answer) {
-      // Between two answers `passedMs` only grows, so its value before each answer is all that has to be remembered.
-      highestBeforeMs = latestOf(highestBeforeMs, passedMs());
-      if (answer.dateMs === null) {
-        answersWithout += 1;
-        unconfirmed &&= { ...unconfirmed, doubts: unconfirmed.doubts + 1 };
-      } else {
-        const sample = toSample(answer.dateMs, answer, clock);
-        if (memory.samples.length === 0 && others !== null)
-          unconfirmed = unconfirmedAfter(unconfirmed, { ...sample, sentMonoMs: answer.sentMonoMs }, { clock, others });
-        if (unconfirmed !== null) return;
-        const before = memory.samples;
-        memory = addSample(memory, sample, { wallMs: clock.nowMs(), toleranceMs: toleranceOf(others) });
-        last = noteLast(last, { before, after: memory.samples, next: sample, sentMonoMs: answer.sentMonoMs });
-      }
+      evidence = afterAnswer(evidence, answer, { clock, others });
     },
     timesReceived(times, hasFuture = false) {
-      served = noteServed({ ...served, areFuture: served.areFuture || hasFuture }, times, clock);
-      memory = { ...memory, ahead: servedSince(memory.ahead, times, clock.monoMs()) };
-      if (unconfirmed === null || others === null) return;
-      const { first } = unconfirmed;
-      if (!times.some((at) => agreesWithServed(first, nsToMs(at), { clock, others }))) return;
-      unconfirmed = null;
-      memory = { ...memory, samples: [first] };
+      evidence = afterTimes(evidence, { times, hasFuture }, { clock, others });
     },
-    isKnown: () => memory.samples.length > 0,
-    isLocalBehind: () => memory.samples.length === 0 && served.newest === null && served.areFuture,
-    unconfirmed: () => (isAwaited(unconfirmed) ? describeUnconfirmed(unconfirmed, clock) : null),
+    isKnown,
+    isLocalBehind: () => !isKnown() && evidence.served.newest === null && evidence.served.areFuture,
+    unconfirmed: () => (isAwaited(evidence.unconfirmed) ? describeUnconfirmed(evidence.unconfirmed, clock) : null),
     nowMs,
-    latestPresentMs: () =>
-      memory.samples.length > 0 ? nowMs() : Math.max(nowMs(), movedOn(served.newest, clock) ?? 0),
-    highestPassedMs: () => latestOf(highestBeforeMs, passedMs()),
+    latestPresentMs: () => (isKnown() ? nowMs() : Math.max(nowMs(), movedOn(evidence.served.newest, clock) ?? 0)),
+    highestPassedMs: () => latestOf(evidence.highestBeforeMs, passedMs()),
     passedMs,
     presentAtMostMs,
-    fellToMs: () => fellTo(passedMs(), last, clock),
-    fallenToMs: () => fallenTo(presentAtMostMs(), memory, clock),
-    skewMs: () => (known().length === 0 ? null : clock.nowMs() - estimateMs(known(), clock)),
-    isDateAbsent: () => known().length === 0 && answersWithout >= ABSENT_AFTER,
-    latestNs: () =>
-      msToNs(Math.max(clock.nowMs(), known().length > 0 ? estimateMs(known(), clock) : storedMs()) + DAY_MS),
+    fellToMs: () => fellTo(passedMs(), evidence.last, clock),
+    fallenToMs: () => fallenTo(presentAtMostMs(), evidence.memory, clock),
+    skewMs: () => (shown(evidence).length === 0 ? null : clock.nowMs() - estimateMs(shown(evidence), clock)),
+    isDateAbsent: () => shown(evidence).length === 0 && evidence.answersWithout >= ABSENT_AFTER,
+    latestNs: () => {
+      const apiMs = shown(evidence).length > 0 ? estimateMs(shown(evidence), clock) : storedMs();
+      return msToNs(Math.max(clock.nowMs(), apiMs) + DAY_MS);
+    },
   };
 }
 
-/** A time that the server's clock had passed at a moment of the monotonic clock. */
-interface PassedTime {
-  readonly atMs: EpochMs;
-  readonly monoMs: number;
+/** The remembered answers, or the one whose `Date` does not count yet. */
+function shown({ memory, unconfirmed }: Evidence): readonly Sample[] {
+  return isAwaited(unconfirmed) ? [unconfirmed.first] : memory.samples;
 }
 
-/**
- * Of the times that the API has served, the one that shows the latest time, and the one of those that count as passed.
- */
-interface ServedTimes {
-  readonly newest: PassedTime | null;
-  readonly passed: PassedTime | null;
-  /** Whether times were refused for being later. */
-  readonly areFuture: boolean;
+/** A time that the server's clock has certainly passed. */
+function passedBy({ memory, unconfirmed, served }: Evidence, clock: Clock): EpochMs | null {
+  if (isAwaited(unconfirmed)) return null;
+  return memory.samples.length === 0 ? movedOn(served.passed, clock) : lowestMs(memory.samples, clock.monoMs());
 }
 
-function noteServed(served: ServedTimes, times: readonly EpochNs[], clock: Clock): ServedTimes {
-  if (times.length === 0) return served;
-  const monoMs = clock.monoMs();
-  const atMs = nsToMs(times.reduce(maxNs));
-  const later = (known: PassedTime | null, next: PassedTime): PassedTime =>
-    next.atMs > (movedOn(known, clock) ?? Number.NEGATIVE_INFINITY) ? next : (known ?? next);
-  // A time from the future does not show that it has passed: a device's or a server's clock may be wrong.
-  const passed = later(served.passed, { atMs: Math.min(atMs, clock.nowMs()), monoMs });
-  return { ...served, newest: later(served.newest, { atMs, monoMs }), passed };
+/** The evidence after one more answer. */
+function afterAnswer(before: Evidence, answer: ReceivedDate, { clock, others }: Clocks): Evidence {
+  const { memory, last, answersWithout } = before;
+  let { unconfirmed } = before;
+  // Between two answers `passedMs` only grows, so its value before each answer is all that has to be remembered.
+  const evidence = { ...before, highestBeforeMs: latestOf(before.highestBeforeMs, passedBy(before, clock)) };
+  if (answer.dateMs === null) {
+    unconfirmed &&= { ...unconfirmed, doubts: unconfirmed.doubts + 1 };
+    return { ...evidence, unconfirmed, answersWithout: answersWithout + 1 };
+  }
+  const { sentMonoMs } = answer;
+  const next = toSample(answer.dateMs, answer, clock);
+  if (memory.samples.length === 0 && others !== null)
+    unconfirmed = unconfirmedAfter(unconfirmed, { ...next, sentMonoMs }, { clock, others });
+  if (unconfirmed !== null) return { ...evidence, unconfirmed };
+  const added = addSample(memory, next, { wallMs: clock.nowMs(), toleranceMs: toleranceOf(others) });
+  const about = { before: memory.samples, after: added.samples, next, sentMonoMs };
+  return { ...evidence, unconfirmed, memory: added, last: noteLast(last, about) };
 }
 
-/** The time that the server's clock has passed by now, as it has moved on. */
-function movedOn(passed: PassedTime | null, clock: Clock): EpochMs | null {
-  return passed === null ? null : Math.floor(passed.atMs + (1 - DRIFT) * (clock.monoMs() - passed.monoMs));
+/** The evidence after the API has served more times. */
+function afterTimes(
+  before: Evidence,
+  { times, hasFuture }: { readonly times: readonly EpochNs[]; readonly hasFuture: boolean },
+  { clock, others }: Clocks,
+): Evidence {
+  const { unconfirmed } = before;
+  const areFuture = before.served.areFuture || hasFuture;
+  const served = noteServed({ ...before.served, areFuture }, times, clock);
+  const memory = { ...before.memory, ahead: servedSince(before.memory.ahead, times, clock.monoMs()) };
+  const isConfirmed =
+    unconfirmed !== null &&
+    others !== null &&
+    times.some((at) => agreesWithServed(unconfirmed.first, nsToMs(at), { clock, others }));
+  if (!isConfirmed) return { ...before, served, memory };
+  return { ...before, served, unconfirmed: null, memory: { ...memory, samples: [unconfirmed.first] } };
 }
 
 /** The latest time in the state at the first call. */
@@ -265,17 +283,6 @@ function fallenTo(presentMs: EpochMs | null, { beforeFallMs }: Memory, clock: Cl
 
 function latestOf(a: EpochMs | null, b: EpochMs | null): EpochMs | null {
   return a === null || b === null ? (a ?? b) : Math.max(a, b);
-}
-
-function toSample(dateMs: EpochMs, { sentMonoMs, receivedMonoMs }: ReceivedDate, clock: Clock): Sample {
-  const lowest = dateMs - receivedMonoMs;
-  return {
-    lowestMs: lowest,
-    bestMs: lowest,
-    highestMs: dateMs + SECOND_MS - sentMonoMs,
-    monoMs: receivedMonoMs,
-    wallOffsetMs: clock.nowMs() - clock.monoMs(),
-  };
 }
 
 /** Consecutive answers that are ahead of the remembered ones and alike. */
@@ -314,10 +321,12 @@ function isAwaited(unconfirmed: DateToConfirm | null): unconfirmed is DateToConf
   return unconfirmed !== null && unconfirmed.doubts < ABSENT_AFTER;
 }
 
-interface Comparison {
+interface Clocks {
   readonly clock: Clock;
-  readonly others: OtherClocks;
+  readonly others: OtherClocks | null;
 }
+
+type Comparison = Clocks & { readonly others: OtherClocks };
 
 function describeUnconfirmed({ first }: DateToConfirm, clock: Clock): UnconfirmedDate {
   const confirmedInMs = Math.max(0, first.monoMs + CONFIRMED_AFTER_MS - clock.monoMs());
@@ -351,11 +360,6 @@ function isOlder(olderMs: number, toleranceMs: number): boolean {
 
 function toleranceOf(others: OtherClocks | null): number {
   return Math.max(others?.toleranceMs ?? 0, JUMP_MS);
-}
-
-/** Whether two answers show the same clock. */
-function areAlike(a: Sample, b: Sample): boolean {
-  return !isAhead([a], b) && !isAhead([b], a);
 }
 
 /** The last answers one by one: those that are remembered for long are merged. */
@@ -426,20 +430,4 @@ function goesOnAsBefore({ samples, served, sinceMonoMs }: JumpAhead, before: rea
 /** How much older a served time was, when it was received, than a clock. */
 function olderBy({ atMs, monoMs }: PassedTime, samples: readonly Sample[]): number {
   return Math.max(...samples.map(({ bestMs }) => bestMs)) + monoMs - atMs;
-}
-
-/** The offset from before the answer, if it is further back than the clocks' errors explain; otherwise `beforeMs`. */
-function fallenFromMs(samples: readonly Sample[], next: Sample, beforeMs: number | null): number | null {
-  if (samples.length === 0) return beforeMs;
-  const bestMs = Math.max(...samples.map((sample) => sample.bestMs));
-  if (bestMs - highestMs([next], next.monoMs) <= JUMP_MS) return beforeMs;
-  return Math.max(bestMs, beforeMs ?? bestMs);
-}
-
-/** Whether the local wall clock has jumped as far ahead as the answer is. */
-function wallMadeItToo(samples: readonly Sample[], next: Sample): boolean {
-  const aheadMs = next.lowestMs - highestMs(samples, next.monoMs);
-  const aheadAtMostMs = next.highestMs - Math.min(...samples.map((sample) => sample.lowestMs));
-  const wallMs = next.wallOffsetMs - (samples.at(-1)?.wallOffsetMs ?? next.wallOffsetMs);
-  return wallMs >= aheadMs - JUMP_MS && wallMs <= aheadAtMostMs + JUMP_MS;
 }
