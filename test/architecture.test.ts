@@ -29,10 +29,14 @@ import { blank } from './support/source-text.ts';
 
 const SRC = join(import.meta.dirname, '..', 'src');
 
-const files: SourceFile[] = readdirSync(SRC, { recursive: true, withFileTypes: true })
-  .filter((entry) => entry.isFile())
-  .map((entry) => join(entry.parentPath, entry.name))
-  .map((path) => ({ path: relative(SRC, path).split(sep).join('/'), text: readFileSync(path, 'utf8') }));
+function filesIn(folder: string): SourceFile[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .map((path) => ({ path: relative(folder, path).split(sep).join('/'), text: readFileSync(path, 'utf8') }));
+}
+
+const files = filesIn(SRC);
 
 const tests = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })
   .map((path) => path.split(sep).join('/'))
@@ -45,6 +49,20 @@ function canStrip(text: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** The names that a file exports where it declares them. */
+function exportsOf(text: string): string[] {
+  const declared = /^export (?:async )?(?:function\*?|const|let|class|interface|type|enum) (\w+)/gm;
+  return [...text.matchAll(declared)].map(([, name = '']) => name);
+}
+
+/** In how many files each word occurs. */
+function usersOf(all: readonly SourceFile[]): Map<string, number> {
+  const users = new Map<string, number>();
+  for (const { text } of all)
+    for (const word of new Set(text.match(/\w+/g))) users.set(word, (users.get(word) ?? 0) + 1);
+  return users;
 }
 
 /** The paths that a pattern such as `^api\/(?:parse|urls)\.ts$` names one by one; none for any other pattern. */
@@ -137,6 +155,17 @@ describe('the tree', () => {
       'store/archive/compaction.ts',
       'store/device/forget-lines.ts',
     ]);
+  });
+
+  test('every export has a user in another file: of the source, of the tests or of the dashboards', () => {
+    const root = join(SRC, '..');
+    const others = [join(root, 'test'), join(root, 'grafana', 'source')].flatMap(filesIn);
+    const users = usersOf([...files, ...others.filter(({ path }) => path.endsWith('.ts'))]);
+    const unused = files.flatMap(({ path, text }) =>
+      exportsOf(text).flatMap((name) => ((users.get(name) ?? 0) < 2 ? [`${path}: ${name}`] : [])),
+    );
+    expect(unused).toEqual([]);
+    expect(files.flatMap(({ text }) => exportsOf(text)).length).toBeGreaterThan(1000);
   });
 
   test('every unit has a test of its own name, or an entry that says which test tries it', () => {
@@ -417,6 +446,15 @@ describe('the checker', () => {
       'there is no core/x.test.ts',
       'there is no core/y.ts',
       'core/a.ts has a test of its own name',
+    ]);
+  });
+
+  test('finds an export that only its own file names', () => {
+    const own = { path: 'core/a.ts', text: 'export const used = 1;\nexport async function unused() {}\nunused();' };
+    const users = usersOf([own, { path: 'core/b.ts', text: "import { used } from './a.ts';" }]);
+    expect(exportsOf(own.text).map((name) => [name, users.get(name)])).toEqual([
+      ['used', 2],
+      ['unused', 1],
     ]);
   });
 

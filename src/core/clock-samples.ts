@@ -159,6 +159,7 @@ export interface ServedTimes {
   readonly areFuture: boolean;
 }
 
+/** The served times after some more. */
 export function noteServed(served: ServedTimes, times: readonly EpochNs[], clock: Clock): ServedTimes {
   if (times.length === 0) return served;
   const monoMs = clock.monoMs();
