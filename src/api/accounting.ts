@@ -8,7 +8,7 @@
  *
  * A booking from the future was made by a clock that was ahead, or the clock of now is behind. It is as old as the
  * local clock says, which was read beside it. If that is in the future too, the booking counts as made now; the ledger
- * records that, so that it is over a window later, however often the program starts meanwhile.
+ * records that, so that it is over a quota window later, however often the program starts meanwhile.
  */
 
 import type { BookingTimes, Clock, Ledger } from '../core/ports.ts';

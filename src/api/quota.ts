@@ -28,9 +28,9 @@ import {
   budgetOf,
   createSendLog,
   type PlanFigures,
+  type QuotaWindowFigures,
   type SendLog,
   type Turn,
-  type WindowFigures,
 } from '../core/quota.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import {
@@ -46,8 +46,8 @@ import {
 
 /** The usage of both windows, and when the next request may go. */
 interface QuotaFigures {
-  readonly minute: WindowFigures;
-  readonly day: WindowFigures;
+  readonly minute: QuotaWindowFigures;
+  readonly day: QuotaWindowFigures;
   /** When the next request may go; a time in the past means now. */
   readonly turn: Turn;
 }

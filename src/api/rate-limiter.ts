@@ -16,7 +16,7 @@ import type { Observe } from '../core/events.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import { RequestsSpentError } from '../core/faults.ts';
 import { type Clock, type Ledger, type Purpose, type Random, REQUEST_LANES } from '../core/ports.ts';
-import { type PlanFigures, REPORTED_FROM_MS, type WaitReason, type WindowFigures } from '../core/quota.ts';
+import { type PlanFigures, type QuotaWindowFigures, REPORTED_FROM_MS, type WaitReason } from '../core/quota.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import { type EpochMs, MINUTE_MS } from '../core/time.ts';
 import { type Accounting, createAccounting } from './accounting.ts';
@@ -66,8 +66,8 @@ interface Answered extends Omit<AnswerFacts, 'sentMs' | 'nowMs'> {
 
 /** The usage of the quota, for the status page and the planner. */
 export interface RateLimiterFigures {
-  readonly minute: WindowFigures;
-  readonly day: WindowFigures;
+  readonly minute: QuotaWindowFigures;
+  readonly day: QuotaWindowFigures;
   /** Until when the next request has to wait, in server time; `null` if it may go now. */
   readonly waitingUntilMs: EpochMs | null;
   /** The reason of the wait; `null` if a request may go now. */

@@ -46,8 +46,8 @@ export interface Turn {
   readonly reason: WaitReason;
 }
 
-/** One window, in requests; `null` if unknown. */
-export interface WindowFigures {
+/** One window of the quota, in requests; `null` if unknown. */
+export interface QuotaWindowFigures {
   /** The server's limit: the plan's, or a lower one from the headers. */
   readonly limit: number | null;
   /** Our share of the limit. */
@@ -190,7 +190,7 @@ export function laneText(lane: string): string {
 }
 
 /** One window of the quota as the status report has it. */
-type ShownWindow = Omit<WindowFigures, 'others'> & Partial<Pick<WindowFigures, 'others'>>;
+type ShownWindow = Omit<QuotaWindowFigures, 'others'> & Partial<Pick<QuotaWindowFigures, 'others'>>;
 
 /** The requests that are left in a window; `null` while its budget is unknown. */
 function leftOf({ limit, budget, spent, others }: ShownWindow): number | null {

@@ -6,7 +6,7 @@
  * Times are RFC 3339 UTC with as many digits as they have, and ranges are half-open.
  */
 import type { RequestLane, Stream } from './ports.ts';
-import type { WindowFigures } from './quota.ts';
+import type { QuotaWindowFigures } from './quota.ts';
 import type { MissingReason } from './state/log.ts';
 import type { EpochMs } from './time.ts';
 
@@ -389,8 +389,8 @@ export interface Figures {
   /** `null` until the id is known; the name is empty if the key may not read the account. */
   readonly workspace: { readonly id: string; readonly name: string } | null;
   readonly quota: {
-    readonly minute: WindowFigures;
-    readonly day: WindowFigures;
+    readonly minute: QuotaWindowFigures;
+    readonly day: QuotaWindowFigures;
     readonly waitingUntilMs: EpochMs | null;
     /** Until when history and backfill wait. */
     readonly historyWaitsUntilMs: EpochMs | null;

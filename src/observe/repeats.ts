@@ -31,8 +31,8 @@ const QUIET_MS = 10 * MINUTE_MS;
 /** The most kinds that are remembered. */
 const MOST_KINDS = 5000;
 
-/** The most lines of one event and level within a window. */
-const QUOTA = { lines: 10, windowMs: MINUTE_MS };
+/** The most lines of one event and level within a period. */
+const LIMIT = { lines: 10, periodMs: MINUTE_MS };
 
 /** @returns how many events like this one were suppressed before it; `null` if this one is suppressed as well. */
 type Admission = (event: AppEvent, level: LineLevel) => number | null;
@@ -41,11 +41,11 @@ type Admission = (event: AppEvent, level: LineLevel) => number | null;
 export function createAdmission({ monoMs }: Pick<Clock, 'monoMs'>): Admission {
   const outages = new Map<string, Outage>();
   const kinds = new Map<string, Kind>();
-  const windows = new Map<string, Window>();
+  const periods = new Map<string, Period>();
   return (event, level) => {
     const nowMs = monoMs();
     const repeated = suppressedByRule({ outages, kinds }, event, level, nowMs);
-    const beyond = repeated === null ? null : suppressedByQuota(windows, `${event.type} ${level}`, nowMs);
+    const beyond = repeated === null ? null : suppressedByLimit(periods, `${event.type} ${level}`, nowMs);
     return repeated === null || beyond === null ? null : repeated + beyond;
   };
 }
@@ -169,23 +169,24 @@ function kindCame(
   return kind?.suppressed ?? 0;
 }
 
-interface Window {
+/** The lines of one event and level since the period began. */
+interface Period {
   readonly sinceMs: number;
   written: number;
   suppressed: number;
 }
 
-function suppressedByQuota(windows: Map<string, Window>, name: string, nowMs: number): number | null {
-  const window = windows.get(name);
-  if (window === undefined || nowMs - window.sinceMs >= QUOTA.windowMs) {
-    windows.set(name, { sinceMs: nowMs, written: 1, suppressed: 0 });
-    return window?.suppressed ?? 0;
+function suppressedByLimit(periods: Map<string, Period>, name: string, nowMs: number): number | null {
+  const period = periods.get(name);
+  if (period === undefined || nowMs - period.sinceMs >= LIMIT.periodMs) {
+    periods.set(name, { sinceMs: nowMs, written: 1, suppressed: 0 });
+    return period?.suppressed ?? 0;
   }
-  if (window.written < QUOTA.lines) {
-    window.written += 1;
+  if (period.written < LIMIT.lines) {
+    period.written += 1;
     return 0;
   }
-  window.suppressed += 1;
+  period.suppressed += 1;
   return null;
 }
 

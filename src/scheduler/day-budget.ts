@@ -6,12 +6,12 @@
  * The bucket and its filling together stay within the budget of any 24 hours. The requests of other clients are
  * measured and subtracted.
  */
-import type { WindowFigures } from '../core/quota.ts';
+import type { QuotaWindowFigures } from '../core/quota.ts';
 import { DAY_MS, MINUTE_MS } from '../core/time.ts';
 
-/** The day's window of the quota; `null` if unknown. */
-export interface DayFigures extends WindowFigures {
-  /** The share of the minute's window, where that is known. */
+/** The quota window of the day; `null` if unknown. */
+export interface DayFigures extends QuotaWindowFigures {
+  /** The share of the quota window of the minute, where that is known. */
   readonly minuteBudget?: number | null;
 }
 

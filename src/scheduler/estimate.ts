@@ -231,7 +231,7 @@ export function besideSupply(
   return { ...day, minutePerMs: isSeen ? Math.min(budgetPerMs, seenPerMs + othersPerMs) : budgetPerMs, othersPerMs };
 }
 
-/** The day's window and the requests in it. */
+/** The quota window of the day and the requests in it. */
 interface SentDay {
   /** `api.share`. */
   readonly share: number;

@@ -128,7 +128,7 @@ export interface Planner {
   endRest(deviceId: string): void;
   /** Records a booked request of any part of the program. A decision causes one or more. */
   noteRequestBooked(purpose: Pick<Purpose, 'lane' | 'stream'>, nowMs: number): void;
-  /** Sets the figures of the day's window, for example after each answer. */
+  /** Sets the figures of the quota window of the day, for example after each answer. */
   setDay(day: DayFigures, nowMs: number): void;
   setPageSize(records: number): void;
   /** Adds a device with its stored facts: at the start, when it returns, and when others have polled it. */

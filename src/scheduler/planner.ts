@@ -204,7 +204,7 @@ function reservesNow({ commitment }: PlannerState): Reserves {
   return commitment.isOver ? NARROW_RESERVES : USUAL_RESERVES;
 }
 
-/** Sets the figures of the day's window, which decide whether the readings fit. */
+/** Sets the figures of the quota window of the day, which decide whether the readings fit. */
 export function setDay(state: PlannerState, day: DayFigures, nowMs: number): void {
   state.budget = withFigures(state.budget, day, nowMs);
   renew(state, nowMs);

@@ -42,7 +42,7 @@ interface PlanningParts {
   readonly context: SyncContext;
   /** `api.share`. */
   readonly share: number;
-  /** The current window of the day. */
+  /** The current quota window of the day. */
   readonly day: () => DayFigures;
 }
 

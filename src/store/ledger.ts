@@ -13,7 +13,7 @@ import { writer } from './transactions.ts';
 const BLOCKED_UNTIL = 'blocked_until_ms';
 const BLOCKED_FOR = 'blocked_for_ms';
 
-/** How long bookings are kept: the longest window, and a day for `--status`. */
+/** How long bookings are kept: the longest quota window, and a day for `--status`. */
 const RETENTION_MS = 2 * DAY_MS;
 
 /** Bookings between two clearances of old ones. */
@@ -21,7 +21,7 @@ const CLEAR_EVERY = 1000;
 
 /**
  * How many bookings back a clearance reads the time: a booking made by a wrong clock at a start, far ahead of the
- * server's, must not clear bookings that a window still needs.
+ * server's, must not clear bookings that a quota window still needs.
  */
 const CLEARANCE_LOOKBACK = 500;
 
