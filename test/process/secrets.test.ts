@@ -8,9 +8,9 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { zstdDecompressSync } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
+import { textOfFrames } from '../support/frames.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 import { type Ended, KEY, openBench, openStage, ROOT, type Stage, start, TOKEN, until } from './support.ts';
@@ -64,7 +64,7 @@ function cellsOf(dataDir: string): string {
     const rows = tables.flatMap((table) => db.prepare(`SELECT * FROM "${table}"`).raw().all() as unknown[][]);
     return rows
       .flat()
-      .map((cell) => (Buffer.isBuffer(cell) ? zstdDecompressSync(cell).toString() : String(cell)))
+      .map((cell) => (Buffer.isBuffer(cell) ? textOfFrames(cell) : String(cell)))
       .join('\n');
   } finally {
     db.close();

@@ -4,7 +4,7 @@
  * Successive blocks of one device and lane that were archived on the same day are merged: first thirty-two at a time,
  * and finally once the day is over or the blocks are large. So a line is written at most three times, a block covers at
  * most one day of archiving, and it stays small enough to be merged, searched and delivered quickly. Large pages, as a
- * backfill brings them, stay blocks of their own.
+ * backfill brings them, are put together without being packed again.
  *
  * Promise: a merged block contains the lines of its parts, byte for byte and in order, under the lowest of their
  * numbers. One transaction writes it and removes the parts. A reader with an earlier position reads the same lines. No
@@ -67,7 +67,8 @@ export function createCompactor(db: Database.Database, positions: PositionTable)
       const below = acknowledged(lane, configured) ?? Number.MAX_SAFE_INTEGER;
       const run = chooseRun(hot.all(lane, deviceId, below).map(toHotBlock), nowMs);
       if (run === null) return false;
-      if (run.staysApart || run.seqs.length === 1) for (const seq of run.seqs) mark.run(run.level, seq);
+      const [first, ...others] = run.seqs;
+      if (others.length === 0) mark.run(run.level, first);
       else merge(lane, run.seqs, run.level);
       return true;
     },
@@ -133,24 +134,17 @@ export interface HotBlock {
   readonly bytes: number;
 }
 
-/** Blocks to merge into one, of that level. One block alone is only marked, and so are those that stay apart. */
+/** Blocks to merge into one, of that level. One block alone is only marked. */
 interface CompactionRun {
   readonly seqs: readonly number[];
   readonly level: 1 | 2;
-  readonly staysApart?: true;
 }
 
 /**
- * The largest uncompressed size of a merged block, unless a single page was larger: about half a day of three sensors a
- * minute.
+ * The largest uncompressed size of a merged block, unless a single page was larger: about a day of three sensors a
+ * minute. SQLite gives each block pages of 4 KiB to itself, of which the last is half empty.
  */
-export const FULL_BLOCK_BYTES = 256 * 1024;
-
-/**
- * A page of so many bytes, uncompressed, stays a block of its own, as the full pages of a backfill are: merged with
- * others it would not take less room (75 KB and 256 KB were packed to the same 4.2 %).
- */
-export const LARGE_PAGE_BYTES = 32 * 1024;
+export const FULL_BLOCK_BYTES = 512 * 1024;
 
 /** How many blocks are merged at once. */
 export const RUN_BLOCKS = 32;
@@ -170,8 +164,6 @@ export function chooseRun(blocks: readonly HotBlock[], nowMs: EpochMs): Compacti
   const first = blocks[0];
   if (first === undefined) return null;
   const ofDay = leading(blocks, (block) => dayOf(block) === dayOf(first));
-  const largePages = leading(ofDay, ({ level, bytes }) => level === 0 && bytes >= LARGE_PAGE_BYTES);
-  if (largePages.length > 0) return { ...runOf(largePages.slice(0, RUN_BLOCKS), 2), staysApart: true };
   const whole = fitting(ofDay);
   const fresh = ofDay.filter(({ level }) => level === 0);
   const gathered = fitting(fresh);

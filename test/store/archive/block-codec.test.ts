@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { pack, release, repack, unpack } from '../../../src/store/archive/block-codec.ts';
+import { LARGE_BYTES, pack, release, repack, unpack, unpackText } from '../../../src/store/archive/block-codec.ts';
 
 /** Lines that hardly compress, so that what is packed is large as well. */
 const linesOf = (count: number): string[] => Array.from({ length: count }, () => randomBytes(48).toString('base64'));
@@ -23,6 +23,29 @@ describe('a block', () => {
     const parts = [linesOf(2), linesOf(900), ['ä='], linesOf(5000)];
     const whole = repack(parts.map(packed));
     expect(unpack(whole.data, whole.bytes)).toEqual(parts.flat());
+  });
+
+  it('keeps the frames of large parts, and of a small one alone', () => {
+    // What of 5 lines is left out of the frames that are kept has been packed again.
+    const [large, one, other] = [linesOf(900), linesOf(1), linesOf(4)];
+    const parts = [large, one, large, one, other, large].map(packed);
+    expect(Number(parts[0]?.bytes)).toBeGreaterThan(LARGE_BYTES);
+    const whole = repack(parts);
+    for (const index of [0, 1, 2, 5]) expect(whole.data.includes(parts[index]?.data ?? '')).toBe(true);
+    expect(whole.data.includes(parts[4]?.data ?? '')).toBe(false);
+    const lines = [large, one, large, one, other, large].flat();
+    expect(whole.bytes).toBe(lines.join('\n').length);
+    expect(unpack(whole.data)).toEqual(lines);
+    expect(unpack(whole.data, 100)).toEqual(lines);
+    expect(unpackText({ data: whole.data, bytes: BigInt(whole.bytes) }).toString()).toBe(lines.join('\n'));
+  });
+
+  it('that has lost its end, or has something behind it, is an error', () => {
+    const { data } = repack([packed(linesOf(900)), packed(linesOf(900))]);
+    for (const length of [0, 20, data.length / 2 + 20, data.length - 1]) {
+      expect(() => unpack(data.subarray(0, length))).toThrow();
+    }
+    expect(() => unpack(Buffer.concat([data, Buffer.from('behind')]))).toThrow();
   });
 
   it.each([-1, 1])('that says it is %i byte longer than it is does not become another', (wrong) => {

@@ -12,7 +12,6 @@ import {
   chooseRun,
   FULL_BLOCK_BYTES,
   type HotBlock,
-  LARGE_PAGE_BYTES,
   RUN_BLOCKS,
   RUN_CANDIDATES,
 } from '../../../src/store/archive/compaction.ts';
@@ -47,14 +46,12 @@ describe('a run of blocks to seal', () => {
     expect(chooseRun(blocks(2, { bytes: FULL_BLOCK_BYTES * 3, level: 1 }), NOW)).toEqual({ seqs: [1], level: 2 });
   });
 
-  test('leaves large pages as they are, up to the first small one', () => {
-    const pages = blocks(3, { bytes: LARGE_PAGE_BYTES });
-    const apart = { level: 2, staysApart: true };
-    expect(chooseRun(pages, NOW)).toEqual({ ...apart, seqs: [1, 2, 3] });
-    expect(chooseRun([...pages, ...blocks(2, { from: 4 })], NOW)).toEqual({ ...apart, seqs: [1, 2, 3] });
-    const many = blocks(RUN_BLOCKS + 1, { bytes: LARGE_PAGE_BYTES });
-    expect(chooseRun(many, NOW)).toEqual({ ...apart, seqs: seqs(1, RUN_BLOCKS) });
-    expect(chooseRun(blocks(3, { bytes: LARGE_PAGE_BYTES - 1 }), NOW), 'small pages wait for others').toBeNull();
+  test('takes as many pages of a backfill as fit, once there is one more', () => {
+    const page = FULL_BLOCK_BYTES / 4 - 1;
+    expect(chooseRun(blocks(4, { bytes: page }), NOW)).toBeNull();
+    expect(chooseRun(blocks(5, { bytes: page }), NOW)).toEqual({ seqs: [1, 2, 3, 4], level: 2 });
+    const mixed = [...blocks(3, { bytes: page }), ...blocks(2, { from: 4 }), ...blocks(2, { from: 6, bytes: page })];
+    expect(chooseRun(mixed, NOW)).toEqual({ seqs: [1, 2, 3, 4, 5], level: 2 });
   });
 
   test('comes to an end: any blocks are sealed for good, in a few rounds each, never out of order', () => {
