@@ -26,8 +26,8 @@ export const pack = (lines: readonly string[]): { data: Buffer; bytes: number } 
 };
 
 /**
- * What has so many bytes, uncompressed, is not packed again: merged with others it would not take less room (75 KB and
- * 256 KB were packed to the same 4.2 %).
+ * A block of so many bytes, uncompressed, is not packed again: merged with others it would not take less room (75 KB
+ * and 256 KB were packed to the same 4.2 %).
  */
 export const LARGE_BYTES = 32 * 1024;
 
@@ -125,7 +125,7 @@ function decompress(data: Buffer, bytes: number): Buffer {
  */
 function decompressFrame(data: Buffer, bytes: number): { readonly plain: Buffer; readonly next: number } {
   const answer: unknown = zstdDecompressSync(data, { chunkSize: bytes + 64, info: true });
-  // What Node documents for `info`, and its types leave out.
+  // Node documents this answer to `info`; its types leave it out.
   const { buffer, engine } = answer as { readonly buffer: Buffer; readonly engine: { readonly bytesWritten: number } };
   return { plain: buffer, next: engine.bytesWritten };
 }

@@ -48,6 +48,28 @@ describe('a block', () => {
     expect(() => unpack(Buffer.concat([data, Buffer.from('behind')]))).toThrow();
   });
 
+  it('of several frames in which a bit has changed is an error, or the same lines', () => {
+    const lines = Array.from(
+      { length: 2000 },
+      (_, at) => `telemetry,device_id=d1 value=${at % 9} 1700000000${at % 10}`,
+    );
+    const { data } = repack([packed(lines), packed(['one']), packed(lines)]);
+    const whole = [...lines, 'one', ...lines].join('\n');
+    let errors = 0;
+    for (let bit = 0; bit < data.length * 8; bit += 13) {
+      const changed = Buffer.from(data);
+      changed.writeUInt8(changed.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
+      let text: string | null = null;
+      try {
+        text = unpack(changed).join('\n');
+      } catch {
+        errors += 1;
+      }
+      expect(text ?? whole, `bit ${bit}`).toBe(whole);
+    }
+    expect(errors).toBeGreaterThan(data.length / 2);
+  });
+
   it.each([-1, 1])('that says it is %i byte longer than it is does not become another', (wrong) => {
     const { data, bytes } = packed(linesOf(50));
     expect(() => repack([{ data, bytes: bytes + BigInt(wrong) }, packed(linesOf(3))])).toThrow('but its header has');
