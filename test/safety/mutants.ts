@@ -418,6 +418,17 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'all history given up after a job that has stalled',
+    caughtBy: ['allHistoryThroughAnOutage'],
+    edits: [
+      {
+        file: 'commands/backfill/job.ts',
+        find: "state === 'done' && exitCode === EXIT_CODES.complete",
+        replace: "state === 'done' && exitCode !== EXIT_CODES['incomplete for good']",
+      },
+    ],
+  },
+  {
     name: 'days that a refusal alone has named forgotten',
     caughtBy: ['daysOfARefusal'],
     edits: [

@@ -60,6 +60,7 @@ const STORIES: Record<ScenarioName, string> = {
   lateUnderAClockBehind: 'readings are as late as the newest one beside them shows',
   hubWithoutReadings: 'a device that is seen and never reports is left to the idle poll, and keeps nothing incomplete',
   recheckAfterKills: 'a recheck stores the readings left out, however often it is killed',
+  allHistoryThroughAnOutage: 'all history is requested again after an outage that its job did not outlast',
   fullDisk: 'a database that accepts nothing rejects no line',
   refusedAlerts: 'a conflict in one measurement keeps no reading waiting',
   shortOutage: 'a short outage is held against no device',

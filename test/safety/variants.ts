@@ -13,7 +13,13 @@ import { editedTexts, type Mutant } from './mutants.ts';
 
 const SRC = pathToFileURL(`${join(import.meta.dirname, '..', '..', 'src')}/`).href;
 /** What the scenarios drive: the whole program, and its parts that strangers reach. */
-const PROGRAM = ['app/open-sync.ts', 'commands/once/run.ts', 'commands/backfill/run.ts', 'scheduler/session.ts'];
+const PROGRAM = [
+  'app/open-sync.ts',
+  'commands/once/run.ts',
+  'commands/backfill/run.ts',
+  'commands/backfill/job.ts',
+  'scheduler/session.ts',
+];
 const BORDERS = [
   'api/client.ts',
   'api/transport.ts',
@@ -64,8 +70,8 @@ registerHooks({
  * @throws Error where the source has changed and the mutant with it must.
  */
 export async function breed(mutant: Edited): Promise<Program> {
-  const { openSync, runOnce, runBackfill, runDaemon } = await load(PROGRAM, mutant);
-  return { openSync, runOnce, runBackfill, runDaemon };
+  const { openSync, runOnce, runBackfill, createAllHistory, runDaemon } = await load(PROGRAM, mutant);
+  return { openSync, runOnce, runBackfill, createAllHistory, runDaemon };
 }
 
 /**

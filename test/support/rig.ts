@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
 import * as app from '../../src/app/open-sync.ts';
+import * as history from '../../src/commands/backfill/job.ts';
 import * as backfill from '../../src/commands/backfill/run.ts';
 import type { OnceSummary } from '../../src/commands/once/result.ts';
 import * as once from '../../src/commands/once/run.ts';
@@ -56,6 +57,7 @@ export interface Program {
   readonly openSync: typeof app.openSync;
   readonly runOnce: typeof once.runOnce;
   readonly runBackfill: typeof backfill.runBackfill;
+  readonly createAllHistory: typeof history.createAllHistory;
   readonly runDaemon: typeof daemon.runDaemon;
 }
 
@@ -63,6 +65,7 @@ export const REAL_PROGRAM: Program = {
   openSync: app.openSync,
   runOnce: once.runOnce,
   runBackfill: backfill.runBackfill,
+  createAllHistory: history.createAllHistory,
   runDaemon: daemon.runDaemon,
 };
 

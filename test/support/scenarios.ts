@@ -32,6 +32,7 @@ import {
 } from './empty-scenarios.ts';
 import { onPath } from './faults.ts';
 import { lateInTheirHour } from './hour-scenarios.ts';
+import { allHistoryThroughAnOutage } from './job-scenarios.ts';
 import { complaints } from './judge.ts';
 import {
   daysOfARefusal,
@@ -383,6 +384,7 @@ export const SCENARIOS = {
   lateUnderAClockBehind,
   hubWithoutReadings,
   recheckAfterKills,
+  allHistoryThroughAnOutage,
   fullDisk,
   refusedAlerts,
   shortOutage,

@@ -3,6 +3,7 @@
  * so that live work loses nothing by it.
  */
 
+import { unlessFull } from '../../core/archive-room.ts';
 import { pollUntil, repeat } from '../../core/async.ts';
 import { UserError } from '../../core/faults.ts';
 import type { Clock } from '../../core/ports.ts';
@@ -12,11 +13,12 @@ import type { Job, JobEnd, JobQueue } from '../../core/state/jobs.ts';
 import type { Store } from '../../core/state/state.ts';
 import type { ProgressReport } from '../../core/status.ts';
 import { HOUR_MS } from '../../core/time.ts';
-import type { WantedRange } from '../../ingest/context.ts';
+import type { SyncContext, WantedRange } from '../../ingest/context.ts';
 import { wantedNow } from '../../ingest/wanted-range.ts';
 import { beginBackfill } from '../../scheduler/backfill.ts';
 import { JOB_CHECK_MS, type JobWorker } from '../../scheduler/jobs.ts';
 import { hasStarted, setGoal } from '../../scheduler/planning.ts';
+import { EXIT_CODES } from '../shared/alone.ts';
 import { type BackfillRun, type BackfillWorkParts, createBackfillRun, endWhereRefused } from './run.ts';
 
 /** The worker for `runJobs`; one job at a time. */
@@ -105,7 +107,8 @@ async function untilListed(
 /** The name of the asker in the log and in `--status`. */
 const REQUESTED_BY = 'sync.history';
 
-const ALL_HISTORY_DONE = 'all_history_done';
+/** By a new key: earlier versions set `all_history_done` after a job that had stalled, too. */
+const ALL_HISTORY_READ = 'all_history_read';
 
 /** How long after it was broken off it is requested again. */
 const RESUBMIT_MS = HOUR_MS;
@@ -113,9 +116,9 @@ const RESUBMIT_MS = HOUR_MS;
 /**
  * `sync.history: all`: the daemon fills everything that the API still has, once in the life of a state. It leaves the
  * job of `--backfill --from all` for itself, and leaves it again each hour until that job has been completed once. A
- * restart, a refused key or a cancelled job only delays it.
+ * restart, a refused key, a job that stalled in an outage or a cancelled job only delays it.
  */
-interface AllHistoryParts {
+interface AllHistoryParts extends Pick<SyncContext, 'stateFull'> {
   readonly queue: Pick<JobQueue, 'submit' | 'open'>;
   readonly store: Pick<Store, 'fact' | 'saveFact'>;
   readonly clock: Clock;
@@ -123,7 +126,7 @@ interface AllHistoryParts {
 
 interface AllHistory {
   /** Records the end of any job. */
-  readonly ended: (job: Pick<Job, 'requestedBy'>, end: Pick<JobEnd, 'state'>) => void;
+  readonly ended: (job: Pick<Job, 'requestedBy'>, end: Pick<JobEnd, 'state' | 'exitCode'>) => void;
   /**
    * Asks, and again, until all is there.
    *
@@ -133,20 +136,21 @@ interface AllHistory {
 }
 
 /** Creates the loop, and the function that records the end of its job. */
-export function createAllHistory({ queue, store, clock }: AllHistoryParts): AllHistory {
+export function createAllHistory({ queue, store, clock, stateFull }: AllHistoryParts): AllHistory {
+  const args = { from: 'all', to: null, devices: [], maxShare: null, finishByMs: null };
+  const submit = (): void =>
+    void queue.submit({ kind: 'backfill', args, requestedBy: REQUESTED_BY, requestedMs: clock.nowMs() });
   return {
-    ended: ({ requestedBy }, { state }) => {
-      if (requestedBy === REQUESTED_BY && state === 'done') store.saveFact(ALL_HISTORY_DONE, 'yes');
+    ended: ({ requestedBy }, { state, exitCode }) => {
+      const isComplete = state === 'done' && exitCode === EXIT_CODES.complete;
+      if (requestedBy === REQUESTED_BY && isComplete) store.saveFact(ALL_HISTORY_READ, 'yes');
     },
     run: async (signal) => {
       const submitWhereDue = (): number => {
         const isDue =
-          store.fact(ALL_HISTORY_DONE) === null &&
+          store.fact(ALL_HISTORY_READ) === null &&
           !queue.open().some(({ requestedBy }) => requestedBy === REQUESTED_BY);
-        if (isDue) {
-          const args = { from: 'all', to: null, devices: [], maxShare: null, finishByMs: null };
-          queue.submit({ kind: 'backfill', args, requestedBy: REQUESTED_BY, requestedMs: clock.nowMs() });
-        }
+        if (isDue) unlessFull(submit, stateFull);
         return RESUBMIT_MS;
       };
       return await repeat(clock, submitWhereDue, signal);

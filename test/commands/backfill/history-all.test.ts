@@ -5,12 +5,14 @@
 import { describe, expect, test } from 'vitest';
 import type { Sync } from '../../../src/app/open-sync.ts';
 import { createAllHistory } from '../../../src/commands/backfill/job.ts';
+import { StateFullError } from '../../../src/core/archive-room.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { openJobBoard } from '../../../src/store/jobs.ts';
 import { liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
+import { createVirtualClock } from '../../support/virtual-clock.ts';
 import { inState, takingJobs } from './support.ts';
 
 const DEVICES = [
@@ -25,7 +27,7 @@ describe.runIf(influxdAvailable())('sync.history: all', () => {
   const asking =
     (rig: Rig) =>
     (sync: Sync): readonly ((signal: AbortSignal) => Promise<unknown>)[] => {
-      const all = createAllHistory({ queue: sync.jobs, store: sync.context.store, clock: sync.context.clock });
+      const all = createAllHistory({ ...sync.context, queue: sync.jobs });
       return [...takingJobs(rig, all.ended)(sync), all.run];
     };
 
@@ -76,3 +78,30 @@ describe.runIf(influxdAvailable())('sync.history: all', () => {
     ]);
   });
 });
+
+test('a full state only delays the job', async () => {
+  const clock = createVirtualClock(NOW_MS);
+  const queue = fakeQueue();
+  const full: unknown[] = [];
+  const store = { fact: () => null, saveFact: () => {} };
+  const { run } = createAllHistory({ queue, store, clock, stateFull: (error) => full.push(error) });
+  const stop = new AbortController();
+  const running = run(stop.signal).catch(() => 'stopped');
+  await clock.sleep(61 * MINUTE_MS);
+  stop.abort();
+  expect([await running, full.length, queue.submitted]).toEqual(['stopped', 1, 1]);
+});
+
+/** A queue that has no room for the first job. */
+function fakeQueue() {
+  const queue = {
+    submitted: -1,
+    open: () => [],
+    submit: (): number => {
+      queue.submitted += 1;
+      if (queue.submitted === 0) throw new StateFullError('the disk is full', 1);
+      return 1;
+    },
+  };
+  return queue;
+}
