@@ -4,7 +4,8 @@
  * Promises: the rules of delivery hold (`resolve.ts`): every line is accepted, in quarantine with the destination's
  * words, or among the missing points. A destination that accepts nothing is retried. A replay may be interrupted
  * anywhere and continues from the last recorded step; it may then send a line twice, but skips none. Live delivery goes
- * first, and the replay sends no more lines a second than allowed.
+ * first, and the replay sends no more lines a second than allowed. The count of an hour that is corrected while the
+ * replay sends it is sent again.
  */
 import { pollUntil } from '../core/async.ts';
 import { STALLED_AFTER_MS } from '../core/retry.ts';
@@ -126,6 +127,7 @@ async function sendAll(job: Job, parts: ReplayParts, signal: AbortSignal): Promi
     const sent = await sendLoad(job.sender, load.lines, signal);
     if (sent === null) return 'stalled';
     record(job, { load, sent, quarantined }, parts);
+    if (!(await sendCorrected(job, load.hours, { parts, signal }))) return 'stalled';
     position = load.next;
     if (position !== null) job.state = { ...job.state, position };
     if (clock.monoMs() - savedMs >= SAVE_EVERY_MS) {
@@ -140,7 +142,59 @@ async function sendAll(job: Job, parts: ReplayParts, signal: AbortSignal): Promi
 interface Load {
   readonly pieces: readonly ReadPiece[];
   readonly lines: readonly string[];
+  /** Those of the pieces that have counts of hours. */
+  readonly hours: readonly HoursRead[];
   readonly next: ScanPosition | null;
+}
+
+/** A piece with counts of hours, and the revision of its device just before it was read. */
+interface HoursRead {
+  readonly piece: ReadPiece;
+  readonly deviceId: string;
+  readonly revision: number;
+}
+
+/** Reads the next piece of a range of the archive. */
+function readPiece(
+  { replays, telemetry }: Store,
+  range: ReadRange,
+  { at, bytes }: { readonly at: ScanPosition; readonly bytes: number },
+): { readonly piece: ReadPiece; readonly hours: readonly HoursRead[] } {
+  const { deviceId } = at;
+  const revision = deviceId === null ? 0 : telemetry(deviceId).revision;
+  const piece = replays.archiveReader.read(range, at, bytes);
+  const hasHours = deviceId !== null && piece.lines.some(isHour);
+  return { piece, hours: hasHours ? [{ piece, deviceId, revision }] : [] };
+}
+
+const isHour = (line: string): boolean => line.startsWith('coverage_hour,');
+
+/** More than the lines of a piece that was read before. */
+const WHOLE_PIECE = 8 * BATCH_LENGTH;
+
+/**
+ * Sends the counts of hours that were corrected since they were read: the delivery may have sent them before the former
+ * counts of a load.
+ *
+ * @returns whether the destination has accepted something within ten minutes.
+ */
+async function sendCorrected(
+  job: Job,
+  hours: readonly HoursRead[],
+  { parts, signal }: { parts: ReplayParts; signal: AbortSignal },
+): Promise<boolean> {
+  const { store } = parts;
+  for (let read = hours; ; ) {
+    const changed = read.filter(({ deviceId, revision }) => store.telemetry(deviceId).revision !== revision);
+    const again = changed.map(({ piece: { from, to, lines: before }, deviceId }) => {
+      const now = readPiece(store, { ...job.range, from, to }, { at: { deviceId, from }, bytes: WHOLE_PIECE });
+      return { ...now, corrected: now.piece.lines.filter((line) => isHour(line) && !before.includes(line)) };
+    });
+    const lines = again.flatMap(({ corrected }) => corrected);
+    if (lines.length === 0) return true;
+    if ((await sendLoad(job.sender, lines, signal)) === null) return false;
+    read = again.flatMap((each) => each.hours);
+  }
 }
 
 async function gather(
@@ -150,16 +204,15 @@ async function gather(
 ): Promise<Load> {
   const { store, clock, stepBytes } = parts;
   const pieces: ReadPiece[] = [];
+  const hours: HoursRead[] = [];
   const lines: string[] = [];
   let length = 0;
   let turnMs = clock.monoMs();
   let next: ScanPosition | null = from;
   while (next !== null && lines.length < parts.batchLines && length < BATCH_LENGTH) {
-    const piece: ReadPiece = store.replays.archiveReader.read(
-      job.range,
-      next,
-      Math.min(stepBytes, BATCH_LENGTH - length),
-    );
+    const bytes = Math.min(stepBytes, BATCH_LENGTH - length);
+    const { piece, ...read }: ReturnType<typeof readPiece> = readPiece(store, job.range, { at: next, bytes });
+    hours.push(...read.hours);
     if (piece.deviceId !== null && piece.next?.deviceId !== piece.deviceId) job.devicesDone += 1;
     if (piece.lines.length > 0) pieces.push(piece);
     for (const line of piece.lines) {
@@ -171,7 +224,7 @@ async function gather(
     await clock.sleep(1, signal);
     turnMs = clock.monoMs();
   }
-  return { pieces, lines, next };
+  return { pieces, lines, hours, next };
 }
 
 /** Records the result of a load. */

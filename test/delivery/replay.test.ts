@@ -163,6 +163,38 @@ describe('a replay', () => {
   });
 });
 
+test('the count of an hour that is corrected while a replay sends it comes last', async () => {
+  using state = filledState(['a'], 20);
+  const hour = BASE - (BASE % 3_600_000_000_000n);
+  const count = (readings: number): string =>
+    `coverage_hour,device_id=a,device_name=a,workspace_id=w readings=${readings} ${hour}`;
+  const commitCount = (readings: number): void => {
+    const { revision } = state.store.telemetry('a');
+    state.store.commitPage(pageCommit({ deviceId: 'a', revision, sideLines: [count(readings)] }));
+  };
+  commitCount(4);
+  const clock = createVirtualClock(START_MS);
+  let isRefused = false;
+  const db = database(clock, (lines) => {
+    if (isRefused || !lines.includes(count(4))) return ACCEPTED;
+    isRefused = true;
+    commitCount(6);
+    life.deliverer.notify();
+    return { kind: 'later', message: 'busy', waitMs: null };
+  });
+  const life = lifeOf(state, () => db.sink, clock);
+  const stop = new AbortController();
+  const delivering = life.deliverer.run(stop.signal).catch(() => undefined);
+  expect(await life.run(replayArgs(), { isBeside: true })).toMatchObject({
+    outcome: 'complete',
+    destinations: [{ lines: 22, accepted: 22 }],
+  });
+  stop.abort();
+  await delivering;
+  const sent = db.lines().filter((line) => line.startsWith('coverage_hour'));
+  expect(sent).toEqual([count(6), count(4), count(6)]);
+});
+
 describe('a line that a destination refuses', () => {
   test('is quarantined by the rules of delivery: new, known, and released once it is accepted', async () => {
     using state = filledState();

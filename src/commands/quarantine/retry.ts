@@ -11,7 +11,7 @@
  */
 
 import { translate } from '../../core/lines/dialect.ts';
-import { kindOf } from '../../core/lines/line-reader.ts';
+import { kindOf, readSeries, seriesOf } from '../../core/lines/line-reader.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { Reading } from '../../core/records.ts';
 import { LOG_LANES, type LogBatch, type LogLane, type LogPosition, positionAfter } from '../../core/state/log.ts';
@@ -19,7 +19,7 @@ import type { QuarantinedItem } from '../../core/state/quarantine.ts';
 import type { Store } from '../../core/state/state.ts';
 import { ForgottenError, StaleStateError } from '../../core/state/telemetry.ts';
 import type { Reachable } from '../../delivery/destination.ts';
-import { type ControlLines, otherKind, sendBatch } from '../../delivery/send-batch.ts';
+import { type ControlLines, deviceOf, otherKind, sendBatch } from '../../delivery/send-batch.ts';
 import { timeOf } from '../../delivery/too-old.ts';
 import { storedAround } from '../../ingest/commit.ts';
 import { composeCommit } from '../../ingest/commit-rules.ts';
@@ -66,7 +66,7 @@ async function retrySome(
   items: readonly QuarantinedItem[],
   { sum, signal }: { sum: LinesRetried; signal: AbortSignal },
 ): Promise<number> {
-  const lines = items.map(({ content }) => content);
+  const lines = items.map(({ content }) => newestCount(store, content));
   const { resolution, missing } = await sendBatch({ store, clock, controls }, destination, lines, signal);
   const { resolved, rejected, blocked } = resolution;
   const rejections = new Map(rejected.map((each) => [each.index, each]));
@@ -87,6 +87,23 @@ async function retrySome(
   sum.beyond += outcome.beyond.length;
   if (blocked !== null) sum.blocked = blocked.hint === '' ? blocked.message : `${blocked.message}; ${blocked.hint}`;
   return resolved;
+}
+
+/** About the size of what is read of the archive for one line. */
+const AROUND_BYTES = 64 * 1024;
+
+/**
+ * The line to send for one in quarantine. The count of an hour may have been corrected since, and the destination may
+ * have the newest one: a former count would replace it.
+ */
+function newestCount(store: Store, line: string): string {
+  if (!line.startsWith('coverage_hour,')) return line;
+  const [at, series] = [timeOf(line), seriesOf(line)];
+  const tag = readSeries(series).find(([key]) => key === 'device_id')?.[1] ?? '';
+  const deviceId = deviceOf(store, tag);
+  const range = { from: at, to: at + 1n, devices: [deviceId], kinds: 'all' } as const;
+  const { lines } = store.replays.archiveReader.read(range, { deviceId, from: at }, AROUND_BYTES);
+  return lines.find((each) => seriesOf(each) === series) ?? line;
 }
 
 /** How many blocks of the log are searched for control lines. */

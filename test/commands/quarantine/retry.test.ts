@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { createLogControls, retryLines } from '../../../src/commands/quarantine/retry.ts';
 import type { Sink, WriteAnswer } from '../../../src/core/ports.ts';
-import { type ScratchStore, scratchStore } from '../../store/support.ts';
+import { pageCommit, type ScratchStore, scratchStore } from '../../store/support.ts';
 import { createVirtualClock } from '../../support/virtual-clock.ts';
 
 const AT_MS = 1_700_000_000_000;
@@ -74,6 +74,27 @@ describe('lines of the quarantine that are sent again', () => {
       [line(2), 'first'],
       [line(5), 'first'],
     ]);
+  });
+
+  test('are sent with the newest count of their hour', async () => {
+    using state = quarantined(2);
+    const [hour, later] = [0n, 3_600_000_000_000n];
+    const count = (readings: number, at = hour): string =>
+      `coverage_hour,device_id=d,device_name=d,workspace_id=w readings=${readings} ${at}`;
+    for (const [revision, sideLines] of [[count(4), count(9, later)], [count(6)]].entries()) {
+      state.store.commitPage(pageCommit({ revision, sideLines }));
+    }
+    const rejected = [count(4), count(9, later)].map((each) => ({ line: each, message: 'first' }));
+    const from = { block: 0, line: 0 };
+    const to = state.store.endOf('history');
+    state.store.acknowledge({ destinationId: state.id, lane: 'history', from, to, rejected, missing: [], atMs: 1 });
+    const sent: string[] = [];
+    const { outcome, left } = await retry(state, (lines) => {
+      sent.push(...lines);
+      return ACCEPTED;
+    });
+    expect(sent).toEqual([line(2), count(6), count(9, later)]);
+    expect([outcome.accepted, left]).toEqual([3, []]);
   });
 
   test('are none: nothing is sent', async () => {
