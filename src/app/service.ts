@@ -33,7 +33,7 @@ import { createFirstFill } from '../report/ready.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../scheduler/session.ts';
 import type { Sync } from './open-sync.ts';
 import { realClock } from './real-clock.ts';
-import { keepRunsWith, keepSchedules } from './settings.ts';
+import { keepSettings } from './settings.ts';
 import type { TerminalOutput } from './terminal.ts';
 
 /** How often the main loop runs. */
@@ -60,9 +60,7 @@ interface ServiceOptions {
  */
 export async function runService(options: ServiceOptions, signal: AbortSignal): Promise<void> {
   const { sync, terminal } = options;
-  const { store, settings } = sync.context;
-  keepSchedules(store, settings.schedules);
-  keepRunsWith(store, settings.filter.spec, sync.deliverers);
+  keepSettings(sync);
   const shown = createShownFacts(sync, terminal.scrub);
   const page = await servePage(options, shown.facts);
   try {

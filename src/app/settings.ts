@@ -150,6 +150,21 @@ export function keepRunsWith(
   createFactNote(store, () => RUNS_WITH)(JSON.stringify({ include, exclude, destinations } satisfies RunsWith));
 }
 
+/** Keeps the settings of a process that reads and delivers with a state, for commands that only look at that. */
+export function keepSettings({
+  context: { store, settings },
+  deliverers,
+}: {
+  readonly context: {
+    readonly store: Pick<Store, 'fact' | 'saveFact'>;
+    readonly settings: { readonly schedules: Schedules; readonly filter: { readonly spec: FilterSpec } };
+  };
+  readonly deliverers: Parameters<typeof keepRunsWith>[2];
+}): void {
+  keepSchedules(store, settings.schedules);
+  keepRunsWith(store, settings.filter.spec, deliverers);
+}
+
 /** The filter and the databases of the daemon of a state; `null` where they are not kept. */
 export function keptRunsWith({ fact }: Pick<Store, 'fact'>): RunsWith | null {
   const kept: unknown = JSON.parse(fact(RUNS_WITH) ?? 'null');

@@ -6,7 +6,7 @@ import type { Secret } from '../core/secret.ts';
 import { checkingOldPoints } from './deliveries.ts';
 import { openSync, type Sync, type SyncOptions } from './open-sync.ts';
 import { realClock, realRandom } from './real-clock.ts';
-import { createSecretReader, databasesOf, settingsOf } from './settings.ts';
+import { createSecretReader, databasesOf, keepSettings, settingsOf } from './settings.ts';
 import type { ProcessPorts, TerminalOutput } from './terminal.ts';
 
 interface SyncNeeds {
@@ -31,7 +31,11 @@ export async function withSync<T>(
   work: (sync: Sync) => Promise<T>,
 ): Promise<T> {
   const { destinations, ...rest } = settingsOf(needs.config, createSecretReader({ readFile, secrets }));
-  return await overHttp({ ...needs, settings: { ...rest, destinations: delivers ? destinations : [] } }, work);
+  const settings = { ...rest, destinations: delivers ? destinations : [] };
+  return await overHttp({ ...needs, settings }, async (sync) => {
+    if (delivers) keepSettings(sync);
+    return await work(sync);
+  });
 }
 
 /** The same for work that only sends requests to the API: nothing is delivered, and no secret is read again. */

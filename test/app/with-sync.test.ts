@@ -8,8 +8,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Sync } from '../../src/app/open-sync.ts';
 import { runService } from '../../src/app/service.ts';
+import { keptRunsWith } from '../../src/app/settings.ts';
 import type { TerminalOutput } from '../../src/app/terminal.ts';
-import { withQuestions } from '../../src/app/with-sync.ts';
+import { withQuestions, withSync } from '../../src/app/with-sync.ts';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { NEVER_ABORTED } from '../../src/core/async.ts';
@@ -99,4 +100,16 @@ describe('at the end', () => {
     await expect(withQuestions({ config, terminal }, work)).rejects.toThrow('the events cannot be stored');
     await expect(fetch(page)).rejects.toThrow('fetch failed');
   });
+});
+
+test('--status beside a command that delivers shows the settings of that command', async () => {
+  const { leftOut } = config.sync;
+  const keptOf = async (exclude: readonly string[]): Promise<unknown> => {
+    const own = { ...config, sync: { ...config.sync, leftOut: { ...leftOut, exclude } } };
+    return await withSync({ config: own, terminal, secrets: [] }, { readFile: () => '' }, async ({ context }) =>
+      keptRunsWith(context.store),
+    );
+  };
+  expect(await keptOf(['a'])).toEqual({ include: [], exclude: ['a'], destinations: [] });
+  expect(await keptOf([])).toEqual({ include: [], exclude: [], destinations: [] });
 });
