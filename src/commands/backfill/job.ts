@@ -5,6 +5,7 @@
 
 import { unlessFull } from '../../core/archive-room.ts';
 import { pollUntil, repeat } from '../../core/async.ts';
+import { CLOSED_BY_NONE } from '../../core/device-coverage.ts';
 import { UserError } from '../../core/faults.ts';
 import type { Clock } from '../../core/ports.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
@@ -12,13 +13,14 @@ import type { BackfillArgs } from '../../core/state/job-args.ts';
 import type { Job, JobEnd, JobQueue } from '../../core/state/jobs.ts';
 import type { Store } from '../../core/state/state.ts';
 import type { ProgressReport } from '../../core/status.ts';
-import { HOUR_MS } from '../../core/time.ts';
+import { type EpochNs, HOUR_MS, minNs, msToNs, parseTimestamp, SECOND_MS } from '../../core/time.ts';
 import type { SyncContext, WantedRange } from '../../ingest/context.ts';
-import { wantedNow } from '../../ingest/wanted-range.ts';
-import { beginBackfill } from '../../scheduler/backfill.ts';
+import { LIVE_LAG_SECONDS, wantedNow } from '../../ingest/wanted-range.ts';
+import { type Backfill, beginBackfill } from '../../scheduler/backfill.ts';
 import { JOB_CHECK_MS, type JobWorker } from '../../scheduler/jobs.ts';
 import { hasStarted, setGoal } from '../../scheduler/planning.ts';
 import { EXIT_CODES } from '../shared/alone.ts';
+import { backfillView } from './progress.ts';
 import { type BackfillRun, type BackfillWorkParts, createBackfillRun, endWhereRefused } from './run.ts';
 
 /** The worker for `runJobs`; one job at a time. */
@@ -58,13 +60,11 @@ async function work(parts: BackfillWorkParts, { args, begun, save }: Started, si
   const { context, planning } = parts;
   const wantedRange = await untilListed(parts, signal);
   const sentMs = parts.backfill.sentMs();
-  const backfill = beginBackfill(context, {
-    args,
-    wantedRange,
-    sentMs,
-    budgets: parts.backfill.budgets,
-    isBeside: true,
-  });
+  const begin = (own: BackfillArgs): Backfill =>
+    beginBackfill(context, { args: own, wantedRange, sentMs, budgets: parts.backfill.budgets, isBeside: true });
+  const wanted = begin(args);
+  const readTo = args.to === null && args.begunTo === undefined ? alreadyReadTo(context, wanted) : null;
+  const backfill = readTo === null ? wanted : begin({ ...args, begunTo: String(readTo) });
   if (args.to === null && args.begunTo === undefined) save({ ...args, begunTo: String(backfill.to) });
   setGoal(planning, 'backfill', backfill);
   try {
@@ -76,6 +76,26 @@ async function work(parts: BackfillWorkParts, { args, begun, save }: Started, si
   } finally {
     setGoal(planning, 'backfill', null);
   }
+}
+
+/**
+ * Where the polls of the daemon have covered a whole backfill but for its last minutes, up to where they did: a
+ * backfill without an end of its own ends there, and waits for no poll.
+ *
+ * @returns `null` if anything else is missing.
+ */
+function alreadyReadTo(context: SyncContext, backfill: Backfill): EpochNs | null {
+  const { args, to, recheck } = backfill;
+  if (recheck !== null) return null;
+  const tops = backfillView(context, backfill).devices.flatMap(({ deviceId, gaps }) => {
+    const open = gaps.flatMap(({ from, reason }) => (CLOSED_BY_NONE.has(reason) ? [] : (parseTimestamp(from) ?? 0n)));
+    if (open.length === 0) return [];
+    const top = context.store.telemetry(deviceId).covered.at(-1)?.to ?? 0n;
+    return open.every((from) => from >= top) ? [top] : [0n];
+  });
+  const readTo = tops.reduce(minNs, to);
+  const isRecent = to - readTo <= msToNs(LIVE_LAG_SECONDS * SECOND_MS);
+  return isRecent && readTo > (args.from === 'all' ? 0n : BigInt(args.from)) ? readTo : null;
 }
 
 /**

@@ -113,6 +113,28 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     });
   });
 
+  test('ends at once where the polls of the daemon have covered the range but for its last minutes', async () => {
+    const fleet = Array.from({ length: 5 }, (_, n) => ({ deviceId: `d${n}`, intervalMs: MINUTE_MS }));
+    using rig = await rigOf({ world: worldOf(fleet, 40 * DAY_MS) });
+    await live(rig, 40 * MINUTE_MS, {
+      meanwhile: async () => {
+        await rig.clock.sleep(20 * MINUTE_MS);
+        const beganMs = rig.clock.nowMs();
+        const summary = summaryOf(await followBackfill(rig, { fromMs: NOW_MS - HOUR_MS }));
+        expect(rig.clock.nowMs() - beganMs).toBeLessThan(5 * SECOND_MS);
+        expect(summary).toMatchObject({ outcome: 'complete', devices_complete: 5, missing: [], requests: 0 });
+        // It claims nothing beyond what is covered.
+        const toMs = Date.parse(summary.to);
+        for (const { deviceId } of fleet) expect(coverageOf(rig, deviceId).at(-1)?.[1]).toBeGreaterThanOrEqual(toMs);
+        expect(beganMs - toMs).toBeLessThan(8 * MINUTE_MS);
+        // A gap below is not passed over.
+        const older = summaryOf(await followBackfill(rig, { fromMs: NOW_MS - 3 * DAY_MS }));
+        expect(older).toMatchObject({ outcome: 'complete', devices_complete: 5 });
+        expect(older.requests).toBeGreaterThan(5);
+      },
+    });
+  });
+
   test('takes nothing from live work: readings are as fresh as without it', async () => {
     const plan = { requestsPerMinute: 20, requestsPerDay: 60_000, historyMaxDays: 31 };
     const fleet = Array.from({ length: 5 }, (_, n) => ({ deviceId: `d${n}`, intervalMs: MINUTE_MS, jitter: 0.3 }));
